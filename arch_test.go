@@ -1,5 +1,5 @@
-// Package disinto_test holds the rules of the whole tree: who may import whom, what pure packages may not touch, and how
-// long things may be. Each failure says what to do instead.
+// Package disinto_test holds the rules of the whole tree: who may import whom, what pure packages may not touch, and
+// how long things may be. Each failure says what to do instead.
 package disinto_test
 
 import (
@@ -99,15 +99,28 @@ var only = []struct {
 	where []string // folders; what is below them counts too
 	why   string
 }{
-	{"os/exec", []string{"agents/process"}, "one goroutine owns wait4(-1): a child that somebody else waits for loses its exit status. Take a runner from cmd/disinto"},
+	{
+		"os/exec",
+		[]string{"agents/process"},
+		"one goroutine owns wait4(-1): a child that somebody else waits for loses its exit status. Take a runner from " +
+			"cmd/disinto",
+	},
 	{"net/http/cgi", []string{"agents/process"}, "it starts processes behind our back. Take a runner from cmd/disinto"},
 	{"os.StartProcess", []string{"agents/process"}, "only agents/process starts processes"},
 	{"syscall.ForkExec", []string{"agents/process"}, "only agents/process starts processes"},
 	{"syscall.StartProcess", []string{"agents/process"}, "only agents/process starts processes"},
 	{"syscall.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
 	{"golang.org/x/sys/unix.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
-	{"github.com/prometheus/client_golang/prometheus", []string{"supervisor/metrics"}, "the supervisor calls meters, and does not know who counts"},
-	{"github.com/modelcontextprotocol/go-sdk/mcp", []string{"cmd/disinto"}, "it is one more way to run the commands, and knows nothing that they do not"},
+	{
+		"github.com/prometheus/client_golang/prometheus",
+		[]string{"supervisor/metrics"},
+		"the supervisor calls meters, and does not know who counts",
+	},
+	{
+		"github.com/modelcontextprotocol/go-sdk/mcp",
+		[]string{"cmd/disinto"},
+		"it is one more way to run the commands, and knows nothing that they do not",
+	},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
 }
 
@@ -119,7 +132,10 @@ var onLinux = []string{
 }
 
 // elsewhere are the packages of a client.
-var elsewhere = []string{"cmd/disinto", "cmd/disinto/screen", "supervisor/control", "supervisor/decisions", "supervisor/fleet"}
+var elsewhere = []string{
+	"cmd/disinto", "cmd/disinto/screen", "supervisor/control", "supervisor/decisions",
+	"supervisor/fleet",
+}
 
 // checkLinux reports an import of a package for Linux in a file of the program for every system.
 func (s *source) checkLinux() (failures []string) {
@@ -133,21 +149,23 @@ func (s *source) checkLinux() (failures []string) {
 	}
 	for _, spec := range s.file.Imports {
 		if p := strings.TrimPrefix(importPath(spec), module+"/"); slices.Contains(onLinux, p) {
-			failures = append(failures, s.at(spec.Pos())+": "+p+" builds on Linux only, and clients build on macOS and Windows: "+
-				"begin the file with //go:build linux, and stand in for what it has in cmd/disinto/elsewhere.go")
+			failures = append(failures,
+				s.at(spec.Pos())+": "+p+" builds on Linux only, and clients build on macOS and Windows: "+
+					"begin the file with //go:build linux, and stand in for what it has in cmd/disinto/elsewhere.go")
 		}
 	}
 	return failures
 }
 
-// pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
-// report repeat it exactly.
+// pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a
+// bug report repeat it exactly.
 var pure = []string{
-	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit", "threads/eta", "threads/file", "threads/ledger",
+	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit", "threads/eta", "threads/file",
+	"threads/ledger",
 	"threads/proof", "threads/services", "threads/sim", "threads/wire", "threads/delta",
 }
 
-// impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.
+// impure names all that pure packages may not use: an import path, a path and all below it (with /...), or a function.
 var impure = []struct{ name, why string }{
 	{"os/...", "the outside comes in as an argument: text, a lookup function, a value"},
 	{"io/fs", "the outside comes in as an argument: text, a lookup function, a value"},
@@ -284,13 +302,15 @@ func below(dir string, folders []string) bool {
 func (s *source) checkLayers() (failures []string) {
 	allowed, known := layers[s.dir]
 	if !known {
-		return []string{s.name + ": package " + s.dir + " is not in the table of layers: add it, with what it may import, where it belongs"}
+		return []string{s.name + ": package " + s.dir +
+			" is not in the table of layers: add it, with what it may import, where it belongs"}
 	}
 	for _, spec := range s.file.Imports {
 		p, ours := strings.CutPrefix(importPath(spec), module+"/")
 		if ours && !slices.Contains(allowed, p) && !slices.Contains(allowed, "*") {
 			failures = append(failures, s.at(spec.Pos())+": "+s.dir+" may not import "+p+
-				": imports go one way, forge <- agents <- threads <- supervisor <- cmd/disinto, and only cmd/disinto wires the rest")
+				": imports go one way, forge <- agents <- threads <- supervisor <- cmd/disinto, and only cmd/disinto wires "+
+				"the rest")
 		}
 		if spec.Name != nil && spec.Name.Name == "." {
 			failures = append(failures, s.at(spec.Pos())+": a dot import hides where names come from")
@@ -324,7 +344,8 @@ func (s *source) checkPure() (failures []string) {
 	})
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if g, ok := n.(*ast.GoStmt); ok {
-			failures = append(failures, s.at(g.Pos())+": "+s.dir+" is pure and may not start goroutines: nothing here runs beside anything else")
+			failures = append(failures,
+				s.at(g.Pos())+": "+s.dir+" is pure and may not start goroutines: nothing here runs beside anything else")
 		}
 		return true
 	})
@@ -332,8 +353,9 @@ func (s *source) checkPure() (failures []string) {
 }
 
 // unguarded are the folders and files whose goroutines cannot end PID 1. All others work in the supervisor's process on
-// what agents, forges and the kernel send: a panic that leaves one ends every agent, so each begins with a function that
-// recovers. A package is guarded unless it is named here, because the reaper, which was not on a list, was forgotten.
+// what agents, forges and the kernel send: a panic that leaves one ends every agent, so each begins with a function
+// that recovers. A package is guarded unless it is named here, because the reaper, which was not on a list, was
+// forgotten.
 var unguarded = []struct{ where, why string }{
 	{"agents/hire", "a person's command"},
 	{"agents/nomad/relay.go", "session-run, which is a process of its own: its supervisor sees its end"},
@@ -454,18 +476,33 @@ func TestRulesBite(t *testing.T) {
 		name, text, want string
 		check            func(*source) []string
 	}{
-		{"agents/x.go", `import _ "codeberg.org/johba/disinto/threads"`, "agents may not import threads", (*source).checkLayers},
-		{"supervisor/x.go", `import _ "codeberg.org/johba/disinto/forge/forgejo"`, "supervisor may not import forge/forgejo", (*source).checkLayers},
-		{"threads/x.go", `import _ "codeberg.org/johba/disinto/threads/sim"`, "threads may not import threads/sim", (*source).checkLayers},
+		{
+			"agents/x.go", `import _ "codeberg.org/johba/disinto/threads"`, "agents may not import threads",
+			(*source).checkLayers,
+		},
+		{
+			"supervisor/x.go", `import _ "codeberg.org/johba/disinto/forge/forgejo"`, "supervisor may not import forge/forgejo",
+			(*source).checkLayers,
+		},
+		{
+			"threads/x.go", `import _ "codeberg.org/johba/disinto/threads/sim"`, "threads may not import threads/sim",
+			(*source).checkLayers,
+		},
 		{"util/x.go", ``, "util is not in the table", (*source).checkLayers},
 		{"threads/x.go", `import . "strings"`, "dot import", (*source).checkLayers},
 		{"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/forge/forgejo"`, "", (*source).checkLayers},
 		{"supervisor/x.go", `import "os/exec"`, "os/exec is for agents/process only", (*source).checkOnly},
 		{"forge/localforge/x.go", `import "net/http/cgi"`, "net/http/cgi is for agents/process only", (*source).checkOnly},
-		{"cmd/disinto/x.go", `import unix "golang.org/x/sys/unix"; var _ = unix.Wait4`, "unix.Wait4 is for agents/process only", (*source).checkOnly},
+		{
+			"cmd/disinto/x.go", `import unix "golang.org/x/sys/unix"; var _ = unix.Wait4`,
+			"unix.Wait4 is for agents/process only", (*source).checkOnly,
+		},
 		{"supervisor/x.go", `import "code.gitea.io/sdk/gitea"`, "is for forge/forgejo only", (*source).checkOnly},
 		{"agents/process/x.go", `import "os/exec"`, "", (*source).checkOnly},
-		{"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/supervisor"`, "supervisor builds on Linux only", (*source).checkLinux},
+		{
+			"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/supervisor"`, "supervisor builds on Linux only",
+			(*source).checkLinux,
+		},
 		{"cmd/disinto/x_linux.go", `import "codeberg.org/johba/disinto/supervisor"`, "", (*source).checkLinux},
 		{"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/supervisor/control"`, "", (*source).checkLinux},
 		{"threads/x.go", `import "time"; var _ = time.Now`, "may not use time.Now", (*source).checkPure},
@@ -477,7 +514,10 @@ func TestRulesBite(t *testing.T) {
 		{"threads/x.go", `import "math/rand/v2"`, "may not use math/rand/v2", (*source).checkPure},
 		{"threads/sim/x.go", `import "math/rand/v2"; var _ rand.Rand`, "", (*source).checkPure},
 		{"threads/sim/x.go", `import "math/rand"`, "may not use math/rand", (*source).checkPure},
-		{"threads/x.go", `import "github.com/BurntSushi/toml"; var _ = toml.DecodeFile`, "toml.DecodeFile", (*source).checkPure},
+		{
+			"threads/x.go", `import "github.com/BurntSushi/toml"; var _ = toml.DecodeFile`, "toml.DecodeFile",
+			(*source).checkPure,
+		},
 		{"threads/x.go", `import ("net/url"; "time"; "path"); var _ = time.Second; var _ time.Time`, "", (*source).checkPure},
 		{"supervisor/x.go", `func f() { go f() }`, "would end PID 1", (*source).checkGoroutines},
 		{"supervisor/x.go", `func f() { all.Go(func() { f() }) }`, "would end PID 1", (*source).checkGoroutines},
@@ -485,7 +525,10 @@ func TestRulesBite(t *testing.T) {
 		{"new/x.go", `func f() { go f() }`, "would end PID 1", (*source).checkGoroutines},
 		{"forge/localforge/x.go", `func f() { go f() }`, "", (*source).checkGoroutines},
 		{"agents/process/shim.go", `func f() { go f() }`, "", (*source).checkGoroutines},
-		{"supervisor/x.go", `func f() { go s.safely("f", f); all.Go(func() { s.safely("f", f) }) }`, "", (*source).checkGoroutines},
+		{
+			"supervisor/x.go", `func f() { go s.safely("f", f); all.Go(func() { s.safely("f", f) }) }`, "",
+			(*source).checkGoroutines,
+		},
 		{"threads/x.go", "func f() {\n" + strings.Repeat("\n", 60) + "}", "f has 62 lines", (*source).checkLength},
 		{"threads/x.go", "// long: a table\nfunc f() {\n" + strings.Repeat("\n", 60) + "}", "", (*source).checkLength},
 		{"threads/x.go", "// long:\nfunc f() {\n" + strings.Repeat("\n", 60) + "}", "f has 62 lines", (*source).checkLength},

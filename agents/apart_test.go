@@ -14,7 +14,8 @@ func TestApart(t *testing.T) {
 	e.Backend = "anthropic"
 	e.EnvAllow, e.Role.EnvAllow = []string{"GITHUB_*"}, []string{"AWS_REGION"}
 	base := []string{
-		"PATH=/bin", "LANG=C", "ANTHROPIC_API_KEY=sk-1", "GITHUB_TOKEN=gh", "AWS_REGION=eu", "HTTPS_PROXY=http://u:pw@proxy:3128",
+		"PATH=/bin", "LANG=C", "ANTHROPIC_API_KEY=sk-1", "GITHUB_TOKEN=gh", "AWS_REGION=eu",
+		"HTTPS_PROXY=http://u:pw@proxy:3128",
 		"HTTP_PROXY=http://proxy:3128", "NOTE=with " + e.Agent.Token.Reveal() + " in it", "EMPTY_KEY=",
 	}
 	all := Environ(base, e)

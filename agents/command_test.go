@@ -23,15 +23,22 @@ func TestArgv(t *testing.T) {
 			want:    []string{"dev-qwen", "johba/harb#12", "dev/llama/rework"},
 		},
 		{name: "a space makes no argument", command: []string{"x", "{{.Model}}"}, want: []string{"x", "qwen 3.5"}},
-		{name: "condition", command: []string{"x", `{{if eq .Kind "rework"}}--resume{{end}}`}, want: []string{"x", "--resume"}},
-		{name: "an argument may be empty", command: []string{"x", `{{if eq .Kind "issue"}}y{{end}}`}, want: []string{"x", ""}},
+		{
+			name: "condition", command: []string{"x", `{{if eq .Kind "rework"}}--resume{{end}}`},
+			want: []string{"x", "--resume"},
+		},
+		{
+			name: "an argument may be empty", command: []string{"x", `{{if eq .Kind "issue"}}y{{end}}`},
+			want: []string{"x", ""},
+		},
 		{
 			name: "a program may not", command: []string{`{{if eq .Kind "issue"}}y{{end}}`},
 			err: "cannot render command of role dev: its program is empty",
 		},
 		{
 			name: "unknown field", command: []string{"x", "{{.Title}}"},
-			err: "cannot render command of role dev: unknown field .Title, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
+			err: "cannot render command of role dev: unknown field .Title, want one of .Repo .Number .Issue .Agent .Role " +
+				".Thread .Model .Kind",
 		},
 		{name: "syntax", command: []string{"x", "{{.Number"}, err: "cannot render command of role dev: unclosed action"},
 	}
@@ -50,7 +57,10 @@ func TestArgv(t *testing.T) {
 }
 
 func TestCheckArgument(t *testing.T) {
-	for _, ok := range []string{"", "review-pr.sh", "{{.Number}}", "{{slice .Repo 0 3}}", `{{if .Number}}{{.Number}}{{else}}all{{end}}`} {
+	for _, ok := range []string{
+		"", "review-pr.sh", "{{.Number}}", "{{slice .Repo 0 3}}",
+		`{{if .Number}}{{.Number}}{{else}}all{{end}}`,
+	} {
 		if err := CheckArgument(ok); err != nil {
 			t.Errorf("CheckArgument(%q): %v", ok, err)
 		}
@@ -58,10 +68,12 @@ func TestCheckArgument(t *testing.T) {
 	for text, want := range map[string]string{
 		"{{.number}}": "unknown field .number, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
 		// Found although only one kind of item, or an item without a number, comes there.
-		`{{if eq .Kind "rework"}}{{.Nope}}{{end}}`: "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
-		`{{if .Number}}{{else}}{{.Nope}}{{end}}`:   "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
-		"{{.Number}":                               "bad character U+007D '}'",
-		"{{nope}}":                                 "function \"nope\" not defined",
+		`{{if eq .Kind "rework"}}{{.Nope}}{{end}}`: "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role " +
+			".Thread .Model .Kind",
+		`{{if .Number}}{{else}}{{.Nope}}{{end}}`: "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role " +
+			".Thread .Model .Kind",
+		"{{.Number}": "bad character U+007D '}'",
+		"{{nope}}":   "function \"nope\" not defined",
 	} {
 		if err := CheckArgument(text); err == nil || err.Error() != want {
 			t.Errorf("CheckArgument(%q): %v, want %s", text, err, want)

@@ -89,12 +89,14 @@ func TestEnvironContract(t *testing.T) {
 	climbed := session()
 	for i := range 20 {
 		climbed.Tried = append(climbed.Tried, Tried{
-			Agent: "dev-kimi", Kind: KindIssue, Outcome: Failed, Reason: fmt.Sprintf("%d\x1b[2J\n", i) + strings.Repeat("ä", 4000),
+			Agent: "dev-kimi", Kind: KindIssue, Outcome: Failed, Reason: fmt.Sprintf("%d\x1b[2J\n", i) +
+				strings.Repeat("ä", 4000),
 		})
 	}
 	text := Getenv(Environ([]string{"DISINTO_TRIED=[]"}, climbed), "DISINTO_TRIED")
 	tried := ParseTried(text)
-	if len(tried) != 8 || len(text) > 8<<10 || !strings.HasPrefix(tried[0].Reason, "12 [2J ä") || tried[7].Agent != "dev-kimi" {
+	if len(tried) != 8 || len(text) > 8<<10 || !strings.HasPrefix(tried[0].Reason, "12 [2J ä") ||
+		tried[7].Agent != "dev-kimi" {
 		t.Errorf("what was tried: %d bytes, %+v", len(text), tried)
 	}
 	if got := Environ([]string{"DISINTO_TRIED=[]"}, session()); len(got) != len(want) {
@@ -131,12 +133,21 @@ func TestEnviron(t *testing.T) {
 		{name: "an empty value", base: "EMPTY=", want: "EMPTY="},
 		{name: "claude's directory", base: "CLAUDE_CONFIG_DIR=/c", want: "CLAUDE_CONFIG_DIR=/c"},
 		{name: "no name", base: "=x"},
-		{name: "own base URL first", base: "", change: func(e *Env) { e.Agent.BaseURL = "http://own" }, want: "DISINTO_BASE_URL=http://own"},
-		{name: "all readers", base: "DISINTO_READERS=x", change: func(e *Env) { e.ReadAll = true }, want: "DISINTO_READERS=all"},
+		{
+			name: "own base URL first", base: "", change: func(e *Env) { e.Agent.BaseURL = "http://own" },
+			want: "DISINTO_BASE_URL=http://own",
+		},
+		{
+			name: "all readers", base: "DISINTO_READERS=x", change: func(e *Env) { e.ReadAll = true },
+			want: "DISINTO_READERS=all",
+		},
 		{name: "user", base: "USER=root", change: func(e *Env) { e.User = "agent" }, want: "USER=agent"},
 		{name: "login name", base: "LOGNAME=root", change: func(e *Env) { e.User = "agent" }, want: "LOGNAME=agent"},
 		{name: "user unknown", base: "USER=root", want: "USER=root"},
-		{name: "forge without a host", base: "", change: func(e *Env) { e.ForgeURL = "" }, want: "GIT_AUTHOR_EMAIL=qwen@noreply.localhost"},
+		{
+			name: "forge without a host", base: "", change: func(e *Env) { e.ForgeURL = "" },
+			want: "GIT_AUTHOR_EMAIL=qwen@noreply.localhost",
+		},
 
 		// Configured secrets.
 		{name: "another agent's by name", base: "SONNET=changed-since"},
@@ -156,7 +167,8 @@ func TestEnviron(t *testing.T) {
 		{
 			name: "shared with another agent", base: "SHARED=token-of-two",
 			change: func(e *Env) {
-				e.Secrets = append(e.Secrets, SecretVar{"SHARED", "token-of-two", "review-sonnet"}, SecretVar{"SHARED", "token-of-two", "dev-qwen"})
+				e.Secrets = append(e.Secrets, SecretVar{"SHARED", "token-of-two", "review-sonnet"},
+					SecretVar{"SHARED", "token-of-two", "dev-qwen"})
 			},
 			want: "SHARED=token-of-two",
 		},
@@ -173,9 +185,15 @@ func TestEnviron(t *testing.T) {
 			name: "headers that the role allows", base: "OTEL_EXPORTER_OTLP_HEADERS=a=b", want: "OTEL_EXPORTER_OTLP_HEADERS=a=b",
 			change: func(e *Env) { e.Role.EnvAllow = []string{"OTEL_*"} },
 		},
-		{name: "address of a collector", base: "OTEL_EXPORTER_OTLP_ENDPOINT=http://c", want: "OTEL_EXPORTER_OTLP_ENDPOINT=http://c"},
+		{
+			name: "address of a collector", base: "OTEL_EXPORTER_OTLP_ENDPOINT=http://c",
+			want: "OTEL_EXPORTER_OTLP_ENDPOINT=http://c",
+		},
 		{name: "trace of whoever started us", base: "TRACEPARENT=00-a", want: "TRACEPARENT=00-a"},
-		{name: "trace of its own", base: "TRACEPARENT=00-a", change: func(e *Env) { e.TraceParent = "00-b" }, want: "TRACEPARENT=00-b"},
+		{
+			name: "trace of its own", base: "TRACEPARENT=00-a", change: func(e *Env) { e.TraceParent = "00-b" },
+			want: "TRACEPARENT=00-b",
+		},
 		{name: "a web hook", base: "WEBHOOK_SECRET=s"},
 		{name: "any web hook", base: "MY_WEBHOOK_SECRET_2=s"},
 		{name: "something of the forge", base: "FORGE_BOT_USERNAMES=a,b", want: "FORGE_BOT_USERNAMES=a,b"},
@@ -323,7 +341,10 @@ func TestEnvironKeepsSecrets(t *testing.T) {
 		e.Secrets = nil
 		var values []string
 		for i := range 1 + r.IntN(6) {
-			s := SecretVar{Name: pick(r, names), Value: Secret("secret-" + strconv.Itoa(i) + strings.Repeat("x", r.IntN(3))), Agent: pick(r, agents)}
+			s := SecretVar{
+				Name: pick(r, names), Value: Secret("secret-" + strconv.Itoa(i) + strings.Repeat("x", r.IntN(3))),
+				Agent: pick(r, agents),
+			}
 			e.Secrets = append(e.Secrets, s)
 			values = append(values, s.Value.Reveal(), "pre"+s.Value.Reveal()+"post")
 		}

@@ -42,7 +42,8 @@ func FuzzRedact(f *testing.F) {
 		got := Redact(text, []string{one, two})
 		for _, s := range []string{one, two} {
 			// The placeholder itself may contain a secret such as "[secret]"; nothing else may.
-			if len(s) >= minSecret && strings.Contains(strings.ReplaceAll(got, "[secret]", "\x00"), s) && !strings.Contains(s, "\x00") {
+			if len(s) >= minSecret && strings.Contains(strings.ReplaceAll(got, "[secret]", "\x00"), s) &&
+				!strings.Contains(s, "\x00") {
 				t.Errorf("Redact(%q) = %q still has %q", text, got, s)
 			}
 		}

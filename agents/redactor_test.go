@@ -28,7 +28,8 @@ func together(text string) string {
 func TestRedactor(t *testing.T) {
 	secrets := []string{"abcdefgh", "efghijklmnop", "abcdefgh12345", "aaaabaaaab", "short", ""}
 	for _, text := range []string{
-		"nothing in it", "abcdefgh", "x abcdefgh y", "abcdefghijklmnop", "abcdefgh12345", "abcdefgh1234x", "abcdefg", "aaaabaaaabaaaab",
+		"nothing in it", "abcdefgh", "x abcdefgh y", "abcdefghijklmnop", "abcdefgh12345", "abcdefgh1234x", "abcdefg",
+		"aaaabaaaabaaaab",
 		"aaaabaaaabaaaa", "abcdefghabcdefgh", "short", "efghijklmnoabcdefgh", strings.Repeat("abcdefgh12345", 20),
 	} {
 		want := together(Redact(text, secrets))
@@ -44,7 +45,11 @@ func TestRedactor(t *testing.T) {
 func TestRedactorHoldsLittle(t *testing.T) {
 	r := NewRedactor([]string{"secretsecret"})
 	for _, tt := range []struct{ piece, want string }{
-		{"Running", "Running"}, {" tests: ok, s", " tests: ok, "}, {"uper", "super"}, {"secret", ""}, {"secret!", "[secret]!"},
+		{"Running", "Running"},
+		{" tests: ok, s", " tests: ok, "},
+		{"uper", "super"},
+		{"secret", ""},
+		{"secret!", "[secret]!"},
 	} {
 		if got := r.Next(tt.piece); got != tt.want {
 			t.Errorf("after %q: %q, want %q", tt.piece, got, tt.want)

@@ -28,20 +28,27 @@ func TestParseResult(t *testing.T) {
 				Usage: Usage{InputTokens: 1, CachedTokens: 2, OutputTokens: 3, CostUSD: 0.5},
 			},
 		},
-		{"newer than we are", `{"outcome":"done","mood":"good","usage":{"thinking_tokens":9}}`, Outcome{Result: Done, Claimed: true}},
+		{
+			"newer than we are", `{"outcome":"done","mood":"good","usage":{"thinking_tokens":9}}`,
+			Outcome{Result: Done, Claimed: true},
+		},
 		{
 			"cached tokens that are not told", `{"outcome":"done","usage":{"input_tokens":9,"cached_tokens":null}}`,
 			Outcome{Result: Done, Claimed: true, Usage: Usage{InputTokens: 9, CacheUntold: true}},
 		},
 		{
-			"a conversation that was gone on with", `{"outcome":"done","resumed":{"cached_tokens":90,"computed_tokens":10,"changed":"line 3: x\u001b[31m\n"}}`,
+			"a conversation that was gone on with",
+			`{"outcome":"done","resumed":{"cached_tokens":90,"computed_tokens":10,"changed":"line 3: x\u001b[31m\n"}}`,
 			Outcome{Result: Done, Claimed: true, Resumed: &Resumption{Cached: 90, Computed: 10, Changed: "line 3: x [31m"}},
 		},
 		{
 			"one that cannot be", `{"outcome":"done","resumed":{"cached_tokens":-1,"computed_tokens":9000000000000000000}}`,
 			Outcome{Result: Done, Claimed: true, Resumed: &Resumption{Computed: MaxTokens}},
 		},
-		{"a reason is never missing", `{"outcome":"failed"}`, Outcome{Result: Failed, Reason: "the program gave no reason", Claimed: true}},
+		{"a reason is never missing", `{"outcome":"failed"}`, Outcome{
+			Result: Failed, Reason: "the program gave no reason",
+			Claimed: true,
+		}},
 		{
 			"a reason is one line", `{"outcome":"refused","reason":"too\n\tlarge\u001b[31m!\u0000 "}`,
 			Outcome{Result: Refused, Reason: "too large [31m!", Claimed: true},
@@ -65,7 +72,10 @@ func TestParseResult(t *testing.T) {
 			},
 		},
 		{"words of another outcome", `{"outcome":"done","words":"x"}`, Outcome{Result: Done, Claimed: true}},
-		{"null is nothing", `{"outcome":"done","session_id":null,"usage":null,"retry_at":null}`, Outcome{Result: Done, Claimed: true}},
+		{
+			"null is nothing", `{"outcome":"done","session_id":null,"usage":null,"retry_at":null}`,
+			Outcome{Result: Done, Claimed: true},
+		},
 		{"blanks around it", " {\"outcome\":\"done\"}\r\n", Outcome{Result: Done, Claimed: true}},
 	}
 	for _, tt := range tests {
@@ -145,7 +155,8 @@ func TestUnfinishedResult(t *testing.T) {
 	}
 	for _, text := range []string{
 		`{"usage":{"cost_usd":NaN}}`, `{"usage":{"cost_usd":Infinity}}`, `{"usage":{"cost_usd":1e999}}`,
-		`{"usage":{"cost_usd":-1}}`, `{"usage":{"output_tokens":1000000001}}`, `{"usage":{"input_tokens":1e30}}`, `{"usage":`, "",
+		`{"usage":{"cost_usd":-1}}`, `{"usage":{"output_tokens":1000000001}}`, `{"usage":{"input_tokens":1e30}}`,
+		`{"usage":`, "",
 	} {
 		if u, err := ParseUsage([]byte(text)); err == nil {
 			t.Errorf("%s is the usage %+v", text, u)
@@ -193,7 +204,8 @@ func FuzzParseResult(f *testing.F) {
 		if !o.Claimed || o.Result == "" || o.Reason == "" && o.Result != Done {
 			t.Errorf("%q: %+v is not a whole outcome", text, o)
 		}
-		if strings.ContainsAny(o.Reason, "\n\r\x1b\x00") || utf8.RuneCountInString(o.Reason) > maxReason || !utf8.ValidString(o.Reason) {
+		if strings.ContainsAny(o.Reason, "\n\r\x1b\x00") || utf8.RuneCountInString(o.Reason) > maxReason ||
+			!utf8.ValidString(o.Reason) {
 			t.Errorf("%q: reason %q", text, o.Reason)
 		}
 		if strings.ContainsAny(o.SessionID, "/ \n\x00") || strings.HasPrefix(o.SessionID, "-") {
@@ -214,7 +226,10 @@ func TestUsageBounded(t *testing.T) {
 	tests := []struct{ said, want Usage }{
 		{Usage{1, 2, 3, 0.5, true}, Usage{1, 2, 3, 0.5, true}},
 		{Usage{-1, -2, -3, -0.5, false}, Usage{}},
-		{Usage{math.MaxInt64, math.MaxInt64, math.MaxInt64, inf, false}, Usage{MaxTokens, MaxTokens, MaxTokens, MaxUSD, false}},
+		{
+			Usage{math.MaxInt64, math.MaxInt64, math.MaxInt64, inf, false},
+			Usage{MaxTokens, MaxTokens, MaxTokens, MaxUSD, false},
+		},
 		{Usage{math.MinInt64, math.MinInt64, math.MinInt64, -inf, false}, Usage{}},
 		{Usage{CostUSD: math.NaN()}, Usage{}},
 		{Usage{CostUSD: math.MaxFloat64}, Usage{CostUSD: MaxUSD}},

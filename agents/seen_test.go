@@ -51,7 +51,8 @@ func TestSeenElsewhere(t *testing.T) {
 		t.Errorf("hosts %.100v, files %+v", b.Hosts, b.Files)
 	}
 	b.Hosts = Sight(1, []string{"hunter2hunter2.example"})
-	if r := b.Redact([]string{"hunter2hunter2"}); r.Hosts.Names[0] != "[secret].example" || b.Hosts.Names[0] == r.Hosts.Names[0] {
+	if r := b.Redact([]string{"hunter2hunter2"}); r.Hosts.Names[0] != "[secret].example" ||
+		b.Hosts.Names[0] == r.Hosts.Names[0] {
 		t.Errorf("redacted to %q of %q", r.Hosts.Names, b.Hosts.Names)
 	}
 	if again := b.Bounded(); fmt.Sprint(*again.Programs.Count, again.Programs.Names) !=

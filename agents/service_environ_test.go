@@ -10,10 +10,15 @@ import (
 func TestServiceEnviron(t *testing.T) {
 	base := []string{
 		"PATH=/bin", "HF_TOKEN=hf_of-the-model", "CUDA_VISIBLE_DEVICES=0", "FORGE_TOKEN=x", "FORGE_ADMIN_PASSWORD=x",
-		"FORGE_TOKEN_DEV_QWEN=x", "MY_WEBHOOK_SECRET=x", "MINE=the-token-of-qwen", "URL=http://u:the-token-of-qwen@h/", "NAMED=",
+		"FORGE_TOKEN_DEV_QWEN=x", "MY_WEBHOOK_SECRET=x", "MINE=the-token-of-qwen",
+		"URL=http://u:the-token-of-qwen@h/", "NAMED=",
 		"HOME=/root", "OLDPWD=/root", "DISINTO_RUN_ID=another",
 	}
-	secrets := []SecretVar{{Name: "NAMED", Agent: "dev-qwen"}, {Value: "the-token-of-qwen", Agent: "dev-qwen"}, {Value: "the-token-of-disinto"}}
+	secrets := []SecretVar{
+		{Name: "NAMED", Agent: "dev-qwen"},
+		{Value: "the-token-of-qwen", Agent: "dev-qwen"},
+		{Value: "the-token-of-disinto"},
+	}
 	base = append(base, "OURS=the-token-of-disinto")
 	j := &Job{RunID: "i-1", Service: "llama", Home: "/s/home", Dir: "/s/home", User: "llama"}
 	want := []string{

@@ -17,7 +17,11 @@ func TestCloses(t *testing.T) {
 		{name: "prefix of a branch", head: "fix/issue-12x"},
 		{name: "zero", head: "fix/issue-0"},
 		{name: "too large", head: "fix/issue-99999999999999999999"},
-		{name: "every keyword", body: "close #1 closes #2 closed #3 fix #4 fixes #5 fixed #6 resolve #7 resolves #8 resolved #9", want: numbered(1, 2, 3, 4, 5, 6, 7, 8, 9)},
+		{
+			name: "every keyword",
+			body: "close #1 closes #2 closed #3 fix #4 fixes #5 fixed #6 resolve #7 resolves #8 resolved #9",
+			want: numbered(1, 2, 3, 4, 5, 6, 7, 8, 9),
+		},
 		{name: "case and colon", body: "FIXES: #5", want: numbered(5)},
 		{name: "title", title: "Mend the lexer (fixes #5)", want: numbered(5)},
 		{name: "a number is not a substring", title: "fixes #12", want: numbered(12)},

@@ -68,7 +68,10 @@ func TestCommandIsBounded(t *testing.T) {
 
 // A command always is a line of its text that begins with /disinto, whatever else the text has.
 func FuzzCommandIn(f *testing.F) {
-	for _, seed := range []string{"/disinto retry", "> x\n/disinto why", "```\n/disinto\n```\n/disinto why", "<!--\n/disinto\n-->"} {
+	for _, seed := range []string{
+		"/disinto retry", "> x\n/disinto why", "```\n/disinto\n```\n/disinto why",
+		"<!--\n/disinto\n-->",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -42,7 +42,8 @@ func TestRelevant(t *testing.T) {
 func TestRelevantIsBounded(t *testing.T) {
 	flood := strings.Repeat(" bot", 1000)
 	got := Relevant(remarksOf("plan-1" + flood + " question-1 ada" + flood))
-	if len(got) != 2*(MaxRemarks+1) || got[0].Key != "plan-1" || got[MaxRemarks+1].Key != "question-1" || got[MaxRemarks+2].Author != "ada" {
+	if len(got) != 2*(MaxRemarks+1) || got[0].Key != "plan-1" || got[MaxRemarks+1].Key != "question-1" ||
+		got[MaxRemarks+2].Author != "ada" {
 		t.Errorf("%d remarks, the question's at %+v", len(got), got[MaxRemarks+1:MaxRemarks+3])
 	}
 }

@@ -20,7 +20,10 @@ func TestApprove(t *testing.T) {
 		w.Forge.Edit(planned, func(is *forge.Issue) { is.Labels = append(is.Labels, forge.LabelPlanFirst) })
 		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
 			if slices.Contains(job.Env, "DISINTO_CAUSE=plan") {
-				return simtest.Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Planned, Words: "a plan", Claimed: true}}
+				return simtest.Script{Takes: time.Minute, Outcome: agents.Outcome{
+					Result: agents.Planned, Words: "a plan",
+					Claimed: true,
+				}}
 			}
 			return w.Work(job, n)
 		}
@@ -33,7 +36,8 @@ func TestApprove(t *testing.T) {
 		})
 		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, planned), fmt.Sprintf("johba/harb#%d: plan approved", planned))
 		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(planned).Closed })
-		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, planned), fmt.Sprintf("409 cannot approve johba/harb#%d: it is closed, reopen it", planned))
+		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, planned),
+			fmt.Sprintf("409 cannot approve johba/harb#%d: it is closed, reopen it", planned))
 		w.Forge.Edit(plain, func(is *forge.Issue) { is.Closed = false })
 		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, plain),
 			fmt.Sprintf("409 cannot approve johba/harb#%d: it needs no plan; the label plan-first asks for one", plain))

@@ -86,8 +86,10 @@ func TestPause(t *testing.T) {
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
 		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama: resumed (everything is still paused: say disinto resume)")
 		told(t, l, "/v1/pause", `{"name":"nobody"}`, "404 cannot pause nobody: no thread or agent has that name")
-		told(t, l, "/v1/pause", `{"name":"lama"}`, "404 cannot pause lama: no thread or agent has that name, did you mean llama?")
-		told(t, l, "/v1/pause", `{"name":"dev_codr"}`, "404 cannot pause dev_codr: no thread or agent has that name, did you mean dev-coder?")
+		told(t, l, "/v1/pause", `{"name":"lama"}`,
+			"404 cannot pause lama: no thread or agent has that name, did you mean llama?")
+		told(t, l, "/v1/pause", `{"name":"dev_codr"}`,
+			"404 cannot pause dev_codr: no thread or agent has that name, did you mean dev-coder?")
 		told(t, l, "/v1/pause", `{"nam":"llama"}`, `400 cannot read the command: unknown field "nam"`)
 		told(t, l, "/v1/pause", `{"name":`, `400 cannot read the command: unexpected EOF`)
 		l.Stop()
@@ -126,7 +128,8 @@ func TestPauseIsWrittenDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tell(t, l, "/v1/pause", `{}`); !strings.HasPrefix(got, "503 cannot write the journal") || l.Document().Paused {
+		if got := tell(t, l, "/v1/pause", `{}`); !strings.HasPrefix(got, "503 cannot write the journal") ||
+			l.Document().Paused {
 			t.Errorf("with a full disk: %s, paused %v", got, l.Document().Paused)
 		}
 		empty()
@@ -140,7 +143,8 @@ func TestCommandNotNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
 		s := &supervisor.Supervisor{Config: w.Config}
-		if got := tell(t, &simtest.Life{Supervisor: s}, "/v1/pause", `{}`); got != "503 not now: the supervisor is still starting" {
+		if got := tell(t, &simtest.Life{Supervisor: s}, "/v1/pause",
+			`{}`); got != "503 not now: the supervisor is still starting" {
 			t.Errorf("before it runs: %s", got)
 		}
 		l := w.Start(func(l *simtest.Life) { l.Config, l.Forge = nil, nil })

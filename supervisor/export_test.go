@@ -20,7 +20,8 @@ import (
 )
 
 // Update is set by -update, for the tests inside and outside of the package.
-var Update = flag.Bool("update", false, "write the golden files from what the program does now; read the diff before it is committed")
+var Update = flag.Bool("update", false,
+	"write the golden files from what the program does now; read the diff before it is committed")
 
 // FillDisk makes every write to the journal fail until the answer is called. The journal's descriptor becomes one
 // that is for reading only.
@@ -53,7 +54,7 @@ func (s *Supervisor) FillDisk() (empty func(), err error) {
 	return nil, fmt.Errorf("%s is not open", path)
 }
 
-// ReplayDiff is what a supervisor that starts now would remember differently.
+// ReplayDiff returns the difference between the ledger and the one that a supervisor would have that starts now.
 func (s *Supervisor) ReplayDiff() (string, error) {
 	again := ledger.New()
 	j, _, err := journal.Open(s.StateDir, again.Apply)

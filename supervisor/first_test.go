@@ -15,7 +15,8 @@ import (
 func TestFirstStart(t *testing.T) {
 	asks := func(l *simtest.Life) { l.Ask = true }
 	first := func(l *simtest.Life) bool {
-		return slices.ContainsFunc(l.Document().Problems, func(p string) bool { return strings.HasPrefix(p, "first start: ") })
+		return slices.ContainsFunc(l.Document().Problems,
+			func(p string) bool { return strings.HasPrefix(p, "first start: ") })
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)

@@ -48,7 +48,8 @@ func TestForecast(t *testing.T) {
 		}
 		w.Forge.Issue("one")
 		w.Until(time.Hour, "it runs", func() bool { return len(l.Document().Sessions) > 0 })
-		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"runs":1`) || !strings.Contains(text, `"why":{`) {
+		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"runs":1`) ||
+			!strings.Contains(text, `"why":{`) {
 			t.Errorf("of an issue: %d %s", code, text)
 		}
 		if q := last(asked()); len(q.Refs) != 1 || q.Refs[0] != (forge.Ref{Repo: w.Config.Forge.Repos[0], Number: 1}) {
@@ -62,7 +63,8 @@ func TestForecast(t *testing.T) {
 		w.Until(6*time.Hour, "it is merged", w.Forge.Done)
 		time.Sleep(3 * time.Minute)
 		n, at := len(asked()), l.Document().Forecast.At
-		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"code":"closed"`) || len(asked()) != n {
+		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"code":"closed"`) ||
+			len(asked()) != n {
 			t.Errorf("of a closed issue: %d %s", code, text)
 		}
 		time.Sleep(9 * time.Minute)

@@ -80,7 +80,8 @@ func TestCancel(t *testing.T) {
 		}
 		time.Sleep(simtest.Size(3*time.Hour, time.Hour))
 		wantRuns(t, w, "issue #1 cancelled")
-		if d := l.Document(); d.Recent[0].Outcome != agents.Cancelled || d.Recent[0].Reason != "cancelled by hand" || held(l) != "#1 label" {
+		if d := l.Document(); d.Recent[0].Outcome != agents.Cancelled || d.Recent[0].Reason != "cancelled by hand" ||
+			held(l) != "#1 label" {
 			t.Errorf("afterwards: %+v, %s", d.Recent[0], held(l))
 		}
 		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed")
@@ -251,7 +252,10 @@ func TestReleaseWithoutSession(t *testing.T) {
 			"409 cannot release johba/harb#4: it is claimed by dev-elsewhere, which another host runs")
 		told(t, l, "/v1/release", `{"ref":"5"}`, "johba/harb#5:  (no claim of ours is on it)")
 		told(t, l, "/v1/release", `{"ref":"9"}`, "404 cannot release johba/harb#9: there is no such issue or pull request")
-		for n, want := range map[int64]string{2: "backlog", 3: "backlog dev-qwen", 4: "backlog in-progress dev-elsewhere", 5: "backlog ada"} {
+		for n, want := range map[int64]string{
+			2: "backlog", 3: "backlog dev-qwen", 4: "backlog in-progress dev-elsewhere",
+			5: "backlog ada",
+		} {
 			wantMarks(t, w, n, want)
 		}
 		if w.Exec.Runs()[0].End != (time.Time{}) {
@@ -300,7 +304,10 @@ func TestRetry(t *testing.T) {
 		{"in its cool-down", fails(agents.Failed), 3 * time.Minute, nil, "2 failed attempts forgotten, cool-down ended"},
 		{"gave up", fails(agents.Failed), 25 * time.Minute, nil, "5 failed attempts forgotten, label blocked removed"},
 		{"refused", fails(agents.Refused), 20 * time.Minute, nil, "label needs-human removed"},
-		{"backlog removed", fails(agents.Failed), time.Minute, func(is *forge.Issue) { is.Labels = nil }, "1 failed attempt forgotten, cool-down ended, label backlog put back"},
+		{
+			"backlog removed", fails(agents.Failed), time.Minute, func(is *forge.Issue) { is.Labels = nil },
+			"1 failed attempt forgotten, cool-down ended, label backlog put back",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -359,7 +366,10 @@ func TestRetryRounds(t *testing.T) {
 		}
 		w.Forge.Issue("one")
 		l := w.Start()
-		w.Until(12*time.Hour, "a person is asked", func() bool { return held(l) == "#1 has-pull, #2 label" || held(l) == "#2 label, #1 has-pull" })
+		w.Until(12*time.Hour, "a person is asked", func() bool {
+			return held(l) == "#1 has-pull, #2 label" ||
+				held(l) == "#2 label, #1 has-pull"
+		})
 		rounds := len(w.Exec.RunsOf(agents.KindReview, 2))
 		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: review rounds forgotten, #2 label needs-human removed")
 		w.Until(3*time.Hour, "two more rounds", func() bool { return len(w.Exec.RunsOf(agents.KindReview, 2)) == rounds+2 })

@@ -410,7 +410,8 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 		for _, q := range l.Document().Unqueued {
 			unqueued = append(unqueued, fmt.Sprint("#", q.Number, " ", q.Code, ": ", q.Why))
 		}
-		want := "#1 not-backlog: not labelled backlog; #2 not-backlog: not labelled backlog; #3 not-backlog: not labelled backlog; #9 convoy: a convoy, 1 of 2 members closed"
+		want := "#1 not-backlog: not labelled backlog; #2 not-backlog: not labelled backlog; #3 not-backlog: not labelled " +
+			"backlog; #9 convoy: a convoy, 1 of 2 members closed"
 		if got := strings.Join(unqueued, "; "); got != want {
 			t.Errorf("not put up for work: %s", got)
 		}
@@ -441,7 +442,8 @@ func TestG6_EveryReasonIsPrintable(t *testing.T) {
 			before := w.Forge.Requests()
 			for n := int64(1); n <= 10; n++ {
 				ex := explain(t, l, n)
-				if ex.Verdict == "" || ex.Code == "" || (ex.Code == threads.HasSession) != (n == 1) || strings.Contains(ex.Verdict, string(ex.Code)+"\n") {
+				if ex.Verdict == "" || ex.Code == "" || (ex.Code == threads.HasSession) != (n == 1) ||
+					strings.Contains(ex.Verdict, string(ex.Code)+"\n") {
 					t.Errorf("#%d: %+v", n, ex)
 				}
 				for _, s := range ex.Steps {

@@ -237,7 +237,8 @@ func TestB5_Circles(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 		told := slices.Sorted(slices.Values(w.Forge.Writes()[before:]))
-		if got := strings.Join(told, ", "); got != "comment #1 circle-johba/harb/1.johba/harb/2.johba/harb/3.johba/harb/1, comment #4 blocks-itself" {
+		want := "comment #1 circle-johba/harb/1.johba/harb/2.johba/harb/3.johba/harb/1, comment #4 blocks-itself"
+		if got := strings.Join(told, ", "); got != want {
 			t.Errorf("wrote %s", got)
 		}
 	})
@@ -246,7 +247,8 @@ func TestB5_Circles(t *testing.T) {
 func TestB6_FailClosed(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Edit(w.Forge.Issue("one"), func(is *forge.Issue) { is.BlockersKnown = false })
-		if r := sling(t, l, `{"ref":"1"}`); r.Agent != "" || r.Code != threads.BlockersUnknown || r.Why != "blockers unknown" {
+		if r := sling(t, l, `{"ref":"1"}`); r.Agent != "" || r.Code != threads.BlockersUnknown ||
+			r.Why != "blockers unknown" {
 			t.Errorf("answer %+v", r)
 		}
 		w.Forge.Edit(1, func(is *forge.Issue) { is.BlockersKnown = true })
@@ -381,7 +383,10 @@ func TestC1_WithinATick(t *testing.T) {
 		w.Usual()
 		w.Config.Forge.MaxUnreviewed = 1 << 20
 		w.Exec.Script = func(job agents.Job, _ int) simtest.Script {
-			return simtest.Script{Takes: time.Second, Do: func() { w.Forge.Edit(job.Number, func(is *forge.Issue) { is.Closed = true }) }}
+			return simtest.Script{
+				Takes: time.Second,
+				Do:    func() { w.Forge.Edit(job.Number, func(is *forge.Issue) { is.Closed = true }) },
+			}
 		}
 		l := w.Start()
 		for range cases {
@@ -396,7 +401,8 @@ func TestC1_WithinATick(t *testing.T) {
 			closed := time.Now()
 			time.Sleep(32 * time.Second)
 			all := w.Exec.RunsOf(agents.KindIssue, blocked)
-			if len(all) != 1 || all[0].Begin.Sub(closed) > w.Config.Threads[1].IdleInterval+500*time.Millisecond { // for the claim
+			claimed := w.Config.Threads[1].IdleInterval + 500*time.Millisecond
+			if len(all) != 1 || all[0].Begin.Sub(closed) > claimed {
 				t.Fatalf("#%d was free at %s, %d sessions: %s", blocked, closed, len(all), runs(w))
 			}
 		}

@@ -50,7 +50,8 @@ func (x *waiting) look(d *control.Document) {
 	})
 	slot := slices.ContainsFunc(d.Threads[1].Slots, func(s control.SlotDocument) bool { return len(s.Agents) == 0 })
 	i := slices.IndexFunc(d.Queue, func(q control.QueueDocument) bool {
-		return slices.Contains([]threads.Code{threads.StaleFacts, threads.AgentBusy, threads.NoSlot, threads.BlockersUnknown}, q.Code)
+		return slices.Contains([]threads.Code{threads.StaleFacts, threads.AgentBusy, threads.NoSlot, threads.BlockersUnknown},
+			q.Code)
 	})
 	if !idle || !slot || i < 0 || !d.Threads[1].ParkedUntil.IsZero() {
 		x.free = 0
@@ -61,9 +62,9 @@ func (x *waiting) look(d *control.Document) {
 	}
 }
 
-// A day on which sessions fail and one call in twenty, at most one a minute, meets a forge that does not answer: nothing
-// that could be worked on waits for longer than a tick beside an agent and a slot, or, where a write was lost, than the
-// 10 s until it is written again and a tick. Each plan is held to the same in threads/sim.
+// A day on which sessions fail and one call in twenty, at most one a minute, meets a forge that does not answer:
+// nothing that could be worked on waits for longer than a tick beside an agent and a slot, or, where a write was lost,
+// than the 10 s until it is written again and a tick. Each plan is held to the same in threads/sim.
 func TestC5_NoSlotStandsIdle(t *testing.T) {
 	simtest.OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +81,10 @@ func TestC5_NoSlotStandsIdle(t *testing.T) {
 		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
 			s := w.Work(job, n)
 			if chance(0.2) {
-				return simtest.Script{Takes: s.Takes / 2, Outcome: agents.Outcome{Result: agents.Failed, Claimed: true, Reason: "bad luck"}}
+				return simtest.Script{Takes: s.Takes / 2, Outcome: agents.Outcome{
+					Result: agents.Failed, Claimed: true,
+					Reason: "bad luck",
+				}}
 			}
 			return s
 		}
@@ -200,7 +204,10 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 			w.Config.Agents[i].Roles = []string{"dev", "review"}
 		}
 		w.Config.Threads[0].AffinityWait = time.Hour
-		w.Config.Agents = slices.DeleteFunc(w.Config.Agents, func(a agents.Agent) bool { return a.Name != "review-opus" && a.Name != "review-sonnet" })
+		w.Config.Agents = slices.DeleteFunc(w.Config.Agents, func(a agents.Agent) bool {
+			return a.Name != "review-opus" &&
+				a.Name != "review-sonnet"
+		})
 		w.Config.Threads[1].Agents = nil
 	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Issue("one")
@@ -219,7 +226,8 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 		l.Reload(&next, nil)
 		pull := w.Forge.Open(w.Forge.Issue("two"), author)
 		time.Sleep(5 * time.Hour)
-		if got := held(l); !strings.Contains(got, fmt.Sprintf("#%d own-work", pull)) || len(w.Exec.RunsOf(agents.KindReview, pull)) > 0 {
+		if got := held(l); !strings.Contains(got, fmt.Sprintf("#%d own-work", pull)) ||
+			len(w.Exec.RunsOf(agents.KindReview, pull)) > 0 {
 			t.Errorf("held: %s", got)
 		}
 	})
@@ -254,7 +262,8 @@ func TestF5_WrongRecordIsNoReasonToKill(t *testing.T) {
 				if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Done {
 					t.Errorf("it ended %+v", r.Outcome)
 				}
-				if is := w.Forge.Get(1); is.Has(forge.LabelInProgress) && len(is.Assignees) == 0 || slices.Contains(is.Assignees, "dev-coder") {
+				if is := w.Forge.Get(1); is.Has(forge.LabelInProgress) && len(is.Assignees) == 0 ||
+					slices.Contains(is.Assignees, "dev-coder") {
 					t.Errorf("a claim is left: %v %v", is.Labels, is.Assignees)
 				}
 				l.Stop()
@@ -299,7 +308,8 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 			t.Errorf("afterwards %v, comments %+v", is.Labels, w.Forge.Comments())
 		}
 		var r control.SlingReport
-		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 || no != "cannot sling johba/harb#1: it is labelled blocked: disinto retry takes that off" {
+		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 ||
+			no != "cannot sling johba/harb#1: it is labelled blocked: disinto retry takes that off" {
 			t.Errorf("sling of one that is given up: %d %s", status, no)
 		}
 		tell(t, l, "/v1/retry", `{"ref":"1"}`)
@@ -330,14 +340,16 @@ func TestG4_Budget(t *testing.T) {
 		l := w.Start()
 		time.Sleep(6 * time.Hour)
 		// Two at once, the third when one had ended at 6 of 10; the second took it over, which ended the third.
-		if got := fmt.Sprint(len(w.Exec.RunsOf(agents.KindIssue, 1)), len(w.Exec.RunsOf(agents.KindIssue, 2)), len(w.Exec.RunsOf(agents.KindIssue, 3)),
+		if got := fmt.Sprint(len(w.Exec.RunsOf(agents.KindIssue, 1)), len(w.Exec.RunsOf(agents.KindIssue, 2)),
+			len(w.Exec.RunsOf(agents.KindIssue, 3)),
 			len(w.Exec.RunsOf(agents.KindIssue, 4))); got != "1 1 1 0" {
 			t.Errorf("sessions: %s", runs(w))
 		}
 		if got := held(l); got != "#3 over-budget, #4 over-budget" {
 			t.Errorf("held: %s", got)
 		}
-		if r := sling(t, l, `{"ref":"4"}`); r.Agent != "" || !strings.HasPrefix(r.Why, "llama has used $18.00 of $10.00 today") {
+		if r := sling(t, l, `{"ref":"4"}`); r.Agent != "" ||
+			!strings.HasPrefix(r.Why, "llama has used $18.00 of $10.00 today") {
 			t.Errorf("answer %+v", r)
 		}
 		w.Until(25*time.Hour, "the last one is merged", w.Forge.Done)

@@ -93,7 +93,8 @@ func TestA1_Immediate(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Issue("one")
 		r := sling(t, l, `{"ref":"1"}`)
-		if r.Agent != "dev-coder" || r.State != threads.Running || r.Line() != "dev-coder is on it: johba/harb#1, slot llama/0" {
+		if r.Agent != "dev-coder" || r.State != threads.Running ||
+			r.Line() != "dev-coder is on it: johba/harb#1, slot llama/0" {
 			t.Errorf("answer %+v", r)
 		}
 		wantRuns(t, w, "issue #1")
@@ -298,7 +299,10 @@ func TestSlingFiles(t *testing.T) {
 		if r.Agent != "" || r.Code != threads.BlockerOpen || r.Number != 3 {
 			t.Errorf("blocked: %+v", r)
 		}
-		if got := w.Forge.Writes(); !slices.Equal(got[len(got)-4:], []string{"file #3", "depend #3 #1", "depend #3 #2", "label #3 backlog"}) {
+		if got := w.Forge.Writes(); !slices.Equal(got[len(got)-4:], []string{
+			"file #3", "depend #3 #1", "depend #3 #2",
+			"label #3 backlog",
+		}) {
 			t.Errorf("wrote %q", got)
 		}
 		wantMarks(t, w, 3, "backlog code skill/tea")

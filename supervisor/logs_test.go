@@ -122,7 +122,8 @@ func TestFindLog(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(journal), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for agent, run := range map[string]string{"dev-a/r0": "", "dev-a/r2": "", "dev-b/r1": "", "dev-c/r4": ""} { // r3 printed nothing
+	// r3 printed nothing
+	for agent, run := range map[string]string{"dev-a/r0": "", "dev-a/r2": "", "dev-b/r1": "", "dev-c/r4": ""} {
 		writeLog(t, filepath.Join(dir, "logs", agent+".log"), run)
 	}
 	for _, tt := range []struct{ of, want string }{
@@ -131,8 +132,10 @@ func TestFindLog(t *testing.T) {
 		{"dev-a", "r2"},
 		{"p/q#2", "r4"},
 		{"2", "cannot tell which repository 2 is in: write owner/name#2"},
-		{"3", "cannot find a log of 3: no session on it is remembered; disinto history lists the others; all logs are in " + filepath.Join(dir, "logs")},
-		{"dev-x", "cannot find a log of dev-x: no session of an agent with this name is remembered, only of dev-a, dev-b, dev-c, did you mean dev-a?; all logs are in " + filepath.Join(dir, "logs")},
+		{"3", "cannot find a log of 3: no session on it is remembered; disinto history lists the others; all logs are in " +
+			filepath.Join(dir, "logs")},
+		{"dev-x", "cannot find a log of dev-x: no session of an agent with this name is remembered, only of dev-a, dev-b, " +
+			"dev-c, did you mean dev-a?; all logs are in " + filepath.Join(dir, "logs")},
 	} {
 		found, err := supervisor.FindLogs(dir, control.LogQuery{Of: tt.of})
 		var got string
@@ -145,13 +148,14 @@ func TestFindLog(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.of, got, tt.want)
 		}
 	}
-	if _, err := supervisor.FindLogs(t.TempDir(), control.LogQuery{Of: "1"}); err == nil || !strings.Contains(err.Error(), "no supervisor has worked in ") {
+	if _, err := supervisor.FindLogs(t.TempDir(), control.LogQuery{Of: "1"}); err == nil ||
+		!strings.Contains(err.Error(), "no supervisor has worked in ") {
 		t.Errorf("without a journal: %v", err)
 	}
 }
 
-// A query chooses among the sessions of an item: the newest, one by its id, or all since a time; each is named above its
-// output, and only its last lines are shown if so asked.
+// A query chooses among the sessions of an item: the newest, one by its id, or all since a time; each is named above
+// its output, and only its last lines are shown if so asked.
 func TestLogQuery(t *testing.T) {
 	dir := t.TempDir()
 	session := func(run string, hour int) string {

@@ -35,10 +35,12 @@ func TestSimulateOne(t *testing.T) {
 			got = q
 			return &control.Simulation{Days: q.Ask.Days}, nil
 		}
-		if code, text := ask(`{}`); code != 200 || !strings.Contains(text, `"days":7`) || len(got.Past) != 4 || len(got.Timeline.Merges) != 2 {
+		if code, text := ask(`{}`); code != 200 || !strings.Contains(text, `"days":7`) || len(got.Past) != 4 ||
+			len(got.Timeline.Merges) != 2 {
 			t.Errorf("a week: %d %s of %d sessions and %d merges", code, text, len(got.Past), len(got.Timeline.Merges))
 		}
-		if code, _ := ask(`{"days":1,"slots":{"llama":2}}`); code != 200 || len(got.Past) != 2 || got.Ask.Slots["llama"] != 2 || got.Config != w.Config {
+		if code, _ := ask(`{"days":1,"slots":{"llama":2}}`); code != 200 || len(got.Past) != 2 ||
+			got.Ask.Slots["llama"] != 2 || got.Config != w.Config {
 			t.Errorf("a day: %d, %+v", code, got.Ask)
 		}
 		for _, body := range []string{`{"days":31}`, `{"days":-1}`, `{"without":"dev-qwen"}`, `{"slot":1}`} {

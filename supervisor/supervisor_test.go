@@ -76,8 +76,10 @@ func TestDiskFull(t *testing.T) {
 			t.Errorf("while the disk was full: %+v", runs)
 		}
 		d := l.Document()
-		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "cannot write the journal") || len(d.Recent) != 1 || len(d.Sessions) != 0 {
-			t.Errorf("status while the disk is full: problems %q, %d recent, %d sessions", d.Problems, len(d.Recent), len(d.Sessions))
+		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "cannot write the journal") || len(d.Recent) != 1 ||
+			len(d.Sessions) != 0 {
+			t.Errorf("status while the disk is full: problems %q, %d recent, %d sessions", d.Problems, len(d.Recent),
+				len(d.Sessions))
 		}
 		if left := w.Forge.Claimed(); len(left) > 0 {
 			t.Errorf("claims left while the disk is full: %v", left)
@@ -223,7 +225,9 @@ func TestReload(t *testing.T) {
 }
 
 // real is a supervisor outside a bubble, on a real socket, whose forge answers at once.
-func real(t *testing.T, dir string, change func(*supervisor.Supervisor)) (s *supervisor.Supervisor, w *simtest.World, stop func() error) {
+func real(t *testing.T, dir string, change func(*supervisor.Supervisor)) (s *supervisor.Supervisor, w *simtest.World,
+	stop func() error,
+) {
 	t.Helper()
 	w = simtest.New(t)
 	w.Forge.Latency = 0
@@ -307,13 +311,15 @@ func TestSocket(t *testing.T) {
 		}
 		return len(d.Sessions) == 1 && d.Sessions[0].State == threads.Running && len(d.Queue) == 1
 	})
-	if x := d.Sessions[0]; x.Agent != "dev-coder" || x.Number != 1 || x.Thread != "llama" || x.Attempt != 1 || x.Title != "one" {
+	if x := d.Sessions[0]; x.Agent != "dev-coder" || x.Number != 1 || x.Thread != "llama" || x.Attempt != 1 ||
+		x.Title != "one" {
 		t.Errorf("session %+v", x)
 	}
 	if q := d.Queue[0]; q.Number != 2 || q.Code != threads.BlockerOpen || q.Why != "blocked by johba/harb#1" {
 		t.Errorf("queue %+v", q)
 	}
-	if d.Version != "1.2.3" || d.PID != os.Getpid() || len(d.Agents) != 4 || d.Threads[1].Slots[0].Agents[0] != "dev-coder" {
+	if d.Version != "1.2.3" || d.PID != os.Getpid() || len(d.Agents) != 4 ||
+		d.Threads[1].Slots[0].Agents[0] != "dev-coder" {
 		t.Errorf("document %+v", d)
 	}
 	for _, tt := range []struct {
@@ -421,7 +427,8 @@ func TestOneSupervisor(t *testing.T) {
 	})
 	_, w, stop := real(t, dir, nil)
 	err := stop()
-	if want := fmt.Sprintf("pid %d already works on %s", os.Getpid(), dir); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("pid %d already works on %s", os.Getpid(), dir); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("the second one said %v", err)
 	}
 	if n := w.Forge.Requests(); n > 0 {
@@ -448,7 +455,8 @@ func TestEndStale(t *testing.T) {
 	dir := t.TempDir()
 	_, w, stop := real(t, dir, func(s *supervisor.Supervisor) {
 		s.Executor = keeper{s.Executor, func(ctx context.Context, instance string) ([]string, error) {
-			if text, err := os.ReadFile(filepath.Join(dir, "instance")); err != nil || strings.TrimSpace(string(text)) != instance {
+			if text, err := os.ReadFile(filepath.Join(dir, "instance")); err != nil ||
+				strings.TrimSpace(string(text)) != instance {
 				t.Errorf("instance %q, in the file %q, %v", instance, text, err)
 			}
 			select {

@@ -43,7 +43,8 @@ type arcFleet struct {
 func newArcFleet(t *testing.T) *arcFleet {
 	w := newScriptWorld(t)
 	var err error
-	w.s.Config, err = Decode("factory.toml", "[forge]\nrepos = [\"o/r\"]\n"+arc, func(string) (string, bool) { return "http://forge", true })
+	w.s.Config, err = Decode("factory.toml", "[forge]\nrepos = [\"o/r\"]\n"+arc,
+		func(string) (string, bool) { return "http://forge", true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,8 @@ func (f *arcFleet) moves() string { return moveWords(Rebalance(f.s)) }
 func moveWords(moves []Move) string {
 	var list []string
 	for _, m := range moves {
-		list = append(list, fmt.Sprintf("%s %s>%s", m.Ref.Short(), strings.TrimPrefix(m.From, "dev-"), strings.TrimPrefix(m.To, "dev-")))
+		list = append(list, fmt.Sprintf("%s %s>%s", m.Ref.Short(), strings.TrimPrefix(m.From, "dev-"),
+			strings.TrimPrefix(m.To, "dev-")))
 	}
 	return strings.Join(list, ", ")
 }

@@ -85,7 +85,10 @@ func BenchmarkBeside(b *testing.B) {
 
 func largeFactory(full bool) Snapshot {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	cfg := &Config{Forge: Forge{Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 1000, MaxReviewRounds: 5, MaxCIFixes: 3, MaxReviewsHour: 6}}
+	cfg := &Config{Forge: Forge{
+		Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 1000, MaxReviewRounds: 5,
+		MaxCIFixes: 3, MaxReviewsHour: 6,
+	}}
 	cfg.Roles = []agents.Role{
 		{Name: "dev", On: agents.OnIssue, Command: []string{"dev"}},
 		{Name: "review", On: agents.OnReview, Command: []string{"review"}},
@@ -100,7 +103,10 @@ func largeFactory(full bool) Snapshot {
 			if i%2 == 0 && j == 0 {
 				role = "review"
 			}
-			a := agents.Agent{Name: fmt.Sprintf("%s-%02d-%d", role, i, j), Roles: []string{role}, Thread: t.Name, Token: "t", Skills: []string{"go"}}
+			a := agents.Agent{
+				Name: fmt.Sprintf("%s-%02d-%d", role, i, j), Roles: []string{role}, Thread: t.Name, Token: "t",
+				Skills: []string{"go"},
+			}
 			a.Login = a.Name
 			t.Agents = append(t.Agents, a.Name)
 			cfg.Agents = append(cfg.Agents, a)
@@ -147,7 +153,10 @@ func largeFactory(full bool) Snapshot {
 // BenchmarkRebalance looks at 10,000 issues that are all pinned, half of them to one agent.
 func BenchmarkRebalance(b *testing.B) {
 	s := largeFactory(false)
-	s.Config.Stealing = Stealing{Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 1, AnyPriority: 1, PerAgent: 3, PerCycle: 10}
+	s.Config.Stealing = Stealing{
+		Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 1, AnyPriority: 1,
+		PerAgent: 3, PerCycle: 10,
+	}
 	s.History = NewHistory()
 	for i := range s.Config.Agents {
 		Entry(s.History.Agents, s.Config.Agents[i].Name).IdleSince = s.Now.Add(-time.Hour)

@@ -25,16 +25,51 @@ func TestCold(t *testing.T) {
 	}{
 		{"warm", threads.Resumed{Resumption: agents.Resumption{Cached: 4000, Computed: 4000}, Others: two}, ""},
 		{"nothing known", threads.Resumed{}, ""},
-		{"another took the slot", threads.Resumed{Resumption: cold, Others: two}, "had 1 % of 8000 tokens: its slot was taken by dev-a #1, dev-b #2, and no memory"},
-		{"many did", threads.Resumed{Resumption: cold, Others: append(two, "x #3", "y #4", "z #5")}, "dev-a #1, dev-b #2, x #3 and 2 more"},
-		{"with too many", threads.Resumed{Resumption: none, Others: strings.Split(strings.Repeat("x,", 11), ","), Server: big}, "with 12 sessions since then it takes 9.5 GiB"},
-		{"too large for memory", threads.Resumed{Resumption: none, Others: two, Server: huge}, "it takes 15.6 GiB, and memory keeps no conversation"},
-		{"the prompt changed", threads.Resumed{Resumption: changed, Others: two, Server: huge}, "not that of the last session from line 12: the date"},
-		{"the model", threads.Resumed{Resumption: none, Others: two, Server: &agents.Server{Forgets: true}}, "state cannot be kept token by token"},
-		{"a restart", threads.Resumed{Resumption: changed, Last: at, Restarted: at.Add(time.Minute)}, "started anew at 2026-11-22T12:01:00Z"},
-		{"a restart before", threads.Resumed{Resumption: none, Last: at, Restarted: at.Add(-time.Minute)}, "asks side questions"},
+		{
+			"another took the slot",
+			threads.Resumed{Resumption: cold, Others: two},
+			"had 1 % of 8000 tokens: its slot was taken by dev-a #1, dev-b #2, and no memory",
+		},
+		{
+			"many did",
+			threads.Resumed{Resumption: cold, Others: append(two, "x #3", "y #4", "z #5")},
+			"dev-a #1, dev-b #2, x #3 and 2 more",
+		},
+		{"with too many", threads.Resumed{
+			Resumption: none, Others: strings.Split(strings.Repeat("x,", 11), ","),
+			Server: big,
+		}, "with 12 sessions since then it takes 9.5 GiB"},
+		{
+			"too large for memory",
+			threads.Resumed{Resumption: none, Others: two, Server: huge},
+			"it takes 15.6 GiB, and memory keeps no conversation",
+		},
+		{
+			"the prompt changed",
+			threads.Resumed{Resumption: changed, Others: two, Server: huge},
+			"not that of the last session from line 12: the date",
+		},
+		{
+			"the model",
+			threads.Resumed{Resumption: none, Others: two, Server: &agents.Server{Forgets: true}},
+			"state cannot be kept token by token",
+		},
+		{
+			"a restart",
+			threads.Resumed{Resumption: changed, Last: at, Restarted: at.Add(time.Minute)},
+			"started anew at 2026-11-22T12:01:00Z",
+		},
+		{
+			"a restart before",
+			threads.Resumed{Resumption: none, Last: at, Restarted: at.Add(-time.Minute)},
+			"asks side questions",
+		},
 		{"it slept", threads.Resumed{Resumption: none, Last: at, Slept: at.Add(time.Minute)}, "had unloaded its model"},
-		{"alone, and a part is the same", threads.Resumed{Resumption: cold}, "what the CLI sends behind its first 100 tokens has changed"},
+		{
+			"alone, and a part is the same",
+			threads.Resumed{Resumption: cold},
+			"what the CLI sends behind its first 100 tokens has changed",
+		},
 	}
 	for _, tt := range tests {
 		got := tt.r.Cold()

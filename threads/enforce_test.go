@@ -31,13 +31,19 @@ func TestEnforce(t *testing.T) {
 		want  string // "" for nothing
 	}{
 		{"all is well", issue + "\n" + pull, "", nil, ""},
-		{"item twice", issue, "session dev-qwen llama/0 issue 1", nil, "dev-api was to start issue o/r#1: dev-qwen works on it"},
+		{
+			"item twice", issue, "session dev-qwen llama/0 issue 1", nil,
+			"dev-api was to start issue o/r#1: dev-qwen works on it",
+		},
 		{"item twice in the plan", issue, "", func(p *Plan) {
 			second := p.Starts[0]
 			second.Agent, second.Thread, second.Slot = "dev-qwen", "llama", 0
 			p.Starts = append(p.Starts, second)
 		}, "dev-qwen was to start issue o/r#1: dev-api works on it"},
-		{"agent twice", issue, "session dev-api llama/0 issue 7", nil, "dev-api was to start issue o/r#1: it works on o/r#7 already"},
+		{
+			"agent twice", issue, "session dev-api llama/0 issue 7", nil,
+			"dev-api was to start issue o/r#1: it works on o/r#7 already",
+		},
 		{"slot taken", issue, "session dev-coder llama/1 issue 7", onLlama(1), "slot 1 of llama is taken by dev-coder"},
 		{"no such slot", issue, "", onLlama(2), "llama has no slot 2"},
 		{"no session left", issue, "session review-sonnet api/0 issue 7", nil, "api has 1 sessions already"},
@@ -62,7 +68,10 @@ func TestEnforce(t *testing.T) {
 		{"pull closed", pull, "pull 12 author=dev-qwen closes=2 rejected=now", nil, "it is not open"},
 		{"pull draft", pull, "pull 12 author=dev-qwen closes=2 draft", nil, "it is a draft"},
 		{"own work", pull, "history writers 2 review-sonnet", nil, "review-sonnet was to start review o/r#12: it wrote that"},
-		{"local on local", pull, "", func(p *Plan) { p.Starts[0].Agent, p.Starts[0].Thread = "review-llama", "llama" }, "local work needs another reviewer"},
+		{
+			"local on local", pull, "", func(p *Plan) { p.Starts[0].Agent, p.Starts[0].Thread = "review-llama", "llama" },
+			"local work needs another reviewer",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -109,10 +118,20 @@ func TestEnforceSessions(t *testing.T) {
 	const old = "issue 1 backlog in-progress assigned=dev-qwen\nsession dev-qwen llama/0 issue 1 started=-10m\n"
 	tests := []struct{ name, world, want string }{
 		{"all is well", old, ""},
-		{"item twice", old + "session dev-coder llama/1 issue 1 started=-5m", "run-dev-coder: kept back by a check: dev-qwen works on it"},
-		{"agent twice", old + "issue 7 backlog in-progress\nsession dev-qwen llama/1 issue 7 started=-20m", "run-dev-qwen: kept back by a check: it works on o/r#7 already"},
+		{
+			"item twice", old + "session dev-coder llama/1 issue 1 started=-5m",
+			"run-dev-coder: kept back by a check: dev-qwen works on it",
+		},
+		{
+			"agent twice", old + "issue 7 backlog in-progress\nsession dev-qwen llama/1 issue 7 started=-20m",
+			"run-dev-qwen: kept back by a check: it works on o/r#7 already",
+		},
 		{"closed", old + "issue 1 backlog closed", "run-dev-qwen: kept back by a check: it is closed"},
-		{"pull closed", "issue 2 backlog\npull 12 author=dev-qwen closes=2\nsession review-sonnet api/0 review 12 started=-5m\nunpull 12", "run-review-sonnet: kept back by a check: it is closed"},
+		{
+			"pull closed", "issue 2 backlog\npull 12 author=dev-qwen closes=2\n" +
+				"session review-sonnet api/0 review 12 started=-5m\nunpull 12",
+			"run-review-sonnet: kept back by a check: it is closed",
+		},
 		{"not known yet", old + "issue 1 backlog closed\nhistory touched 1 now", ""},
 		{"merged", old + "issue 1 backlog closed\npull 12 author=dev-qwen closes=1 merged=now", ""},
 	}

@@ -44,9 +44,18 @@ func TestJudge(t *testing.T) {
 		effect Effect
 		reason string
 	}{
-		{"pull request opened", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12"},
-		{"pull request merged already", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me, Closed: true, Merged: true}), agents.Done, Achieved, "merged #12"},
-		{"pull request opened, then exit 1", agents.KindIssue, exit(1), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it exited with 1"},
+		{
+			"pull request opened", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me}), agents.Done, Achieved,
+			"opened #12",
+		},
+		{
+			"pull request merged already", agents.KindIssue, exit(0),
+			withPull(forge.Pull{Author: me, Closed: true, Merged: true}), agents.Done, Achieved, "merged #12",
+		},
+		{
+			"pull request opened, then exit 1", agents.KindIssue, exit(1), withPull(forge.Pull{Author: me}), agents.Done,
+			Achieved, "opened #12, although it exited with 1",
+		},
 		{
 			"pull request opened, then silence", agents.KindIssue,
 			agents.Outcome{Result: agents.Stalled, Reason: "silent"},
@@ -55,7 +64,8 @@ func TestJudge(t *testing.T) {
 		{
 			"pull request opened, then over its budget", agents.KindIssue,
 			agents.Outcome{Result: agents.OverBudget, Reason: "9 of 9 tokens"},
-			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it reached a limit afterwards: 9 of 9 tokens",
+			withPull(forge.Pull{Author: me}), agents.Done, Achieved,
+			"opened #12, although it reached a limit afterwards: 9 of 9 tokens",
 		},
 		{
 			"over its budget", agents.KindIssue,
@@ -64,19 +74,41 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"over its budget by its own words", agents.KindIssue, claim(agents.OverBudget, "9 of 9 tokens"),
-			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it reached a limit afterwards: 9 of 9 tokens",
+			withPull(forge.Pull{Author: me}), agents.Done, Achieved,
+			"opened #12, although it reached a limit afterwards: 9 of 9 tokens",
 		},
-		{"a loop", agents.KindIssue, claim(agents.Looped, "make test"), withPull(forge.Pull{Author: me}), agents.Looped, NoEffect, "make test"},
-		{"somebody else's pull request", agents.KindIssue, exit(0), withPull(forge.Pull{Author: other}), agents.NoProgress, NoEffect, "ended without a pull request"},
-		{"own pull request closed again", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me, Closed: true}), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{
+			"a loop", agents.KindIssue, claim(agents.Looped, "make test"), withPull(forge.Pull{Author: me}), agents.Looped,
+			NoEffect, "make test",
+		},
+		{
+			"somebody else's pull request", agents.KindIssue, exit(0), withPull(forge.Pull{Author: other}), agents.NoProgress,
+			NoEffect, "ended without a pull request",
+		},
+		{
+			"own pull request closed again", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me, Closed: true}),
+			agents.NoProgress, NoEffect, "ended without a pull request",
+		},
 		{"issue closed", agents.KindIssue, exit(0), issue(true), agents.Done, Achieved, "closed #11"},
-		{"exit 0 and nothing", agents.KindIssue, exit(0), issue(false, "backlog"), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{
+			"exit 0 and nothing", agents.KindIssue, exit(0), issue(false, "backlog"), agents.NoProgress, NoEffect,
+			"ended without a pull request",
+		},
 		{"exit 1 and nothing", agents.KindIssue, exit(1), issue(false), agents.Failed, NoEffect, "exited with 1"},
 		{"exit 0 and a comment", agents.KindIssue, exit(0), said(issue(false), me), agents.Done, Remarked, "commented"},
-		{"exit 0 and somebody else's comment", agents.KindIssue, exit(0), said(issue(false), other), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{
+			"exit 0 and somebody else's comment", agents.KindIssue, exit(0), said(issue(false), other), agents.NoProgress,
+			NoEffect, "ended without a pull request",
+		},
 		{"exit 1 and a comment", agents.KindIssue, exit(1), said(issue(false), me), agents.Failed, Remarked, "exited with 1"},
-		{"exit 0 and a label", agents.KindIssue, exit(0), issue(false, "backlog", "underspecified"), agents.Done, Remarked, "labelled underspecified"},
-		{"says done, and nothing", agents.KindIssue, claim(agents.Done, "all good"), issue(false), agents.NoProgress, NoEffect, "ended without a pull request, and said: all good"},
+		{
+			"exit 0 and a label", agents.KindIssue, exit(0), issue(false, "backlog", "underspecified"), agents.Done, Remarked,
+			"labelled underspecified",
+		},
+		{
+			"says done, and nothing", agents.KindIssue, claim(agents.Done, "all good"), issue(false), agents.NoProgress,
+			NoEffect, "ended without a pull request, and said: all good",
+		},
 		{
 			"unreadable result, and nothing", agents.KindIssue,
 			agents.Outcome{Result: agents.Done, Reason: "result has no outcome"},
@@ -87,11 +119,24 @@ func TestJudge(t *testing.T) {
 			agents.Outcome{Result: agents.Done, Reason: "result has no outcome"},
 			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12; result has no outcome",
 		},
-		{"says done, and did it", agents.KindIssue, claim(agents.Done, "all good"), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "all good"},
-		{"says failed after all", agents.KindIssue, claim(agents.Failed, "tests are red"), withPull(forge.Pull{Author: me}), agents.Failed, NoEffect, "tests are red"},
-		{"says refused", agents.KindIssue, claim(agents.Refused, "too large"), issue(false), agents.Refused, NoEffect, "too large"},
+		{
+			"says done, and did it", agents.KindIssue, claim(agents.Done, "all good"), withPull(forge.Pull{Author: me}),
+			agents.Done, Achieved, "all good",
+		},
+		{
+			"says failed after all", agents.KindIssue, claim(agents.Failed, "tests are red"), withPull(forge.Pull{Author: me}),
+			agents.Failed, NoEffect, "tests are red",
+		},
+		{
+			"says refused", agents.KindIssue, claim(agents.Refused, "too large"), issue(false), agents.Refused,
+			NoEffect, "too large",
+		},
 		{"says limited", agents.KindIssue, claim(agents.Limited, "limit"), issue(false), agents.Limited, NoEffect, "limit"},
-		{"ended by us", agents.KindIssue, agents.Outcome{Result: agents.Cancelled, Reason: "closed"}, withPull(forge.Pull{Author: me}), agents.Cancelled, NoEffect, "closed"},
+		{
+			"ended by us", agents.KindIssue,
+			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
+			withPull(forge.Pull{Author: me}), agents.Cancelled, NoEffect, "closed",
+		},
 		{
 			"ended by us, its own merge closed the issue", agents.KindIssue,
 			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
@@ -102,26 +147,64 @@ func TestJudge(t *testing.T) {
 			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
 			withPull(forge.Pull{Author: other, Closed: true, Merged: true}), agents.Cancelled, NoEffect, "closed",
 		},
-		{"ended by us, the issue was closed", agents.KindIssue, agents.Outcome{Result: agents.Cancelled, Reason: "closed"}, issue(true), agents.Cancelled, NoEffect, "closed"},
-		{"rework ended by us at the merge", agents.KindRework, agents.Outcome{Result: agents.Cancelled, Reason: "closed"}, pull(forge.Pull{Closed: true, Merged: true}), agents.Done, Achieved, "merged #0"},
+		{
+			"ended by us, the issue was closed", agents.KindIssue,
+			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
+			issue(true), agents.Cancelled, NoEffect, "closed",
+		},
+		{
+			"rework ended by us at the merge", agents.KindRework,
+			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
+			pull(forge.Pull{Closed: true, Merged: true}), agents.Done, Achieved, "merged #0",
+		},
 
-		{"approved", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head}), agents.Done, Achieved, "approved"},
-		{"changes requested", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.ChangesRequested, CommitSHA: head}), agents.Done, Achieved, "changes requested"},
+		{
+			"approved", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head}),
+			agents.Done, Achieved, "approved",
+		},
+		{
+			"changes requested", agents.KindReview, exit(0),
+			reviews(forge.Review{Author: me, Verdict: forge.ChangesRequested, CommitSHA: head}), agents.Done, Achieved,
+			"changes requested",
+		},
 		{
 			"head moved during the review", agents.KindReview, exit(0),
-			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{{Author: me, Verdict: forge.Approved, CommitSHA: head}}}), agents.Done, Achieved, "approved",
+			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{{Author: me, Verdict: forge.Approved, CommitSHA: head}}}),
+			agents.Done, Achieved, "approved",
 		},
-		{"verdict on an older head", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: "old"}), agents.NoProgress, NoEffect, "ended without a verdict"},
-		{"dismissed verdict", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head, Dismissed: true}), agents.NoProgress, NoEffect, "ended without a verdict"},
-		{"somebody else's verdict", agents.KindReview, exit(0), reviews(forge.Review{Author: other, Verdict: forge.Approved, CommitSHA: head}), agents.NoProgress, NoEffect, "ended without a verdict"},
-		{"review that only comments", agents.KindReview, exit(0), reviews(forge.Review{Author: me, CommitSHA: head}), agents.Done, Remarked, "commented"},
+		{
+			"verdict on an older head", agents.KindReview, exit(0),
+			reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: "old"}), agents.NoProgress, NoEffect,
+			"ended without a verdict",
+		},
+		{
+			"dismissed verdict", agents.KindReview, exit(0),
+			reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head, Dismissed: true}), agents.NoProgress,
+			NoEffect, "ended without a verdict",
+		},
+		{
+			"somebody else's verdict", agents.KindReview, exit(0),
+			reviews(forge.Review{Author: other, Verdict: forge.Approved, CommitSHA: head}), agents.NoProgress, NoEffect,
+			"ended without a verdict",
+		},
+		{
+			"review that only comments", agents.KindReview, exit(0), reviews(forge.Review{Author: me, CommitSHA: head}),
+			agents.Done, Remarked, "commented",
+		},
 		{
 			"comment after a verdict", agents.KindReview, exit(0),
-			reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head}, forge.Review{Author: me, CommitSHA: head}), agents.Done, Achieved, "approved",
+			reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head},
+				forge.Review{Author: me, CommitSHA: head}), agents.Done, Achieved, "approved",
 		},
-		{"merged without waiting for the verdict", agents.KindReview, exit(1), pull(forge.Pull{Closed: true, Merged: true}), agents.Done, Achieved, "merged, although it exited with 1"},
+		{
+			"merged without waiting for the verdict", agents.KindReview, exit(1), pull(forge.Pull{Closed: true, Merged: true}),
+			agents.Done, Achieved, "merged, although it exited with 1",
+		},
 
-		{"pushed", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbbbbbbbbb"}), agents.Done, Achieved, "pushed bbbbbbb"},
+		{
+			"pushed", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbbbbbbbbb"}), agents.Done, Achieved,
+			"pushed bbbbbbb",
+		},
 		{"pushed what was not sent back", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
 			{Author: other, Verdict: forge.ChangesRequested, CommitSHA: head, Official: true},
 			{Author: other, CommitSHA: "bbb", Official: true},
@@ -130,13 +213,25 @@ func TestJudge(t *testing.T) {
 			{Author: "boss", Verdict: forge.Approved, CommitSHA: "bbb", Official: true},
 			{Author: "boss2", Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true, Dismissed: true},
 		}}), agents.Done, Achieved, "pushed bbb"},
-		{"pushed what was sent back before", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
-			{Author: other, Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true},
-			{Author: other, Verdict: forge.ChangesRequested, CommitSHA: head, Official: true},
-		}}), agents.NoProgress, NoEffect, "ended without a new commit"},
-		{"pushed nothing", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head}), agents.NoProgress, NoEffect, "ended without a new commit"},
-		{"answered in words", agents.KindRework, exit(0), said(pull(forge.Pull{HeadSHA: head}), me), agents.Done, Remarked, "commented"},
-		{"closed the pull request", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head, Closed: true}), agents.Done, Achieved, "closed"},
+		{
+			"pushed what was sent back before", agents.KindRework, exit(0),
+			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
+				{Author: other, Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true},
+				{Author: other, Verdict: forge.ChangesRequested, CommitSHA: head, Official: true},
+			}}), agents.NoProgress, NoEffect, "ended without a new commit",
+		},
+		{
+			"pushed nothing", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head}), agents.NoProgress, NoEffect,
+			"ended without a new commit",
+		},
+		{
+			"answered in words", agents.KindRework, exit(0), said(pull(forge.Pull{HeadSHA: head}), me), agents.Done,
+			Remarked, "commented",
+		},
+		{
+			"closed the pull request", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head, Closed: true}), agents.Done,
+			Achieved, "closed",
+		},
 
 		{"scheduled, exit 0", agents.KindSchedule, exit(0), forge.Look{}, agents.Done, NoEffect, ""},
 		{"scheduled, exit 1", agents.KindSchedule, exit(1), forge.Look{}, agents.Failed, NoEffect, "exited with 1"},
@@ -145,7 +240,8 @@ func TestJudge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, effect := Judge(Item{Kind: tt.kind, HeadSHA: head}, me, tt.out, tt.look, head)
 			if got.Result != tt.want || got.Reason != tt.reason || effect != tt.effect {
-				t.Errorf("got %s %q, effect %d; want %s %q, effect %d", got.Result, got.Reason, effect, tt.want, tt.reason, tt.effect)
+				t.Errorf("got %s %q, effect %d; want %s %q, effect %d", got.Result, got.Reason, effect, tt.want,
+					tt.reason, tt.effect)
 			}
 		})
 	}

@@ -23,7 +23,8 @@ func TestProblems(t *testing.T) {
 	}{
 		{
 			name: "none",
-			text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.b]\nbackend = \"anthropic\"\nagents = [\"review-x\"]\n" + programs,
+			text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.b]\nbackend = \"anthropic\"\n" +
+				"agents = [\"review-x\"]\n" + programs,
 		},
 		{
 			name: "people review",
@@ -36,7 +37,8 @@ func TestProblems(t *testing.T) {
 		},
 		{
 			name: "own work only",
-			text: "[threads.a]\nbackend = \"anthropic\"\nagents = [\"dev-x\"]\n[agents.dev-x]\nroles = [\"dev\", \"review\"]\n" + programs,
+			text: "[threads.a]\nbackend = \"anthropic\"\nagents = [\"dev-x\"]\n[agents.dev-x]\nroles = [\"dev\", \"review\"]\n" +
+				programs,
 			want: []string{"agents.dev-x: nobody may review the work of dev-x: add a review agent on an API thread"},
 		},
 		{

@@ -21,7 +21,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
 // TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
-// a command (decide, why, convoy, around, rebalance, beside) a block between ---- and the next empty line is its answer. Lines:
+// a command (decide, why, convoy, around, rebalance, beside) a block between ---- and the next empty line is its
+// answer. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
@@ -29,18 +30,22 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	                                   base=BRANCH[:MERGE-BASE] coder=LOGIN
 //	review N LOGIN approved|changes [head=] [at=-5m] [unofficial] [outside]
 //	                                   an agent's approval is from a review session, unless it is outside
-//	                                   and in these three, by its name, any field that is a text, a time or a yes: reopened=-1h, draft
+//	                                   and in these three, by its name, any field that is a text, a time or a yes:
+//	                                   reopened=-1h, draft
 //	remark N LOGIN ID [writer] [key=] [likes=A,B]   a comment below an issue or pull request
 //	talk N known|unread|approved=LOGIN
 //	session AGENT THREAD/SLOT KIND N [role=] [rung=] [started=-1h] [used=TOKENS/DOLLARS]
 //	room MEMORY DISK                   bytes that are free
-//	room-there THREAD MEMORY DISK      on the best of the machines elsewhere; none-there THREAD WHY: none can run a session
+//	room-there THREAD MEMORY DISK      on the best of the machines elsewhere
+//	none-there THREAD WHY              none of them can run a session
 //	cache THREAD shared|slots [TOKENS]  what is seen of its server, and what its memory has room for
 //	outage SERVICE [until=+5m] WORDS   why it cannot be used; no words: it can
 //	typical KIND +30m                  how long such sessions take
-//	history KEY ...                    attempts, cooldown, warm, said, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
+//	history KEY ...                    attempts, cooldown, warm, said, returns, writers, parked, paused, resumed, spent,
+//	                                   use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
-//	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung, conflicts, reviews, reviewed
+//	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
+//	                                   conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
 func TestScripts(t *testing.T) {
@@ -418,7 +423,10 @@ var scriptBlockers = map[string]forge.BlockerState{
 }
 
 func (w *scriptWorld) issue(number string, words []string) {
-	is := forge.Issue{Ref: w.ref(number), Title: "issue " + number, Created: w.s.Now, BlockersKnown: true, AsOf: w.s.Now, Updated: w.s.Now}
+	is := forge.Issue{
+		Ref: w.ref(number), Title: "issue " + number, Created: w.s.Now, BlockersKnown: true, AsOf: w.s.Now,
+		Updated: w.s.Now,
+	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -535,7 +543,10 @@ func (w *scriptWorld) pull(number string, words []string) {
 func (w *scriptWorld) review(f []string) {
 	p := w.s.Facts.Pull(w.ref(f[0]))
 	r := forge.Review{Author: f[1], CommitSHA: p.HeadSHA, Official: true, Submitted: w.s.Now}
-	r.Verdict = map[string]forge.Verdict{"approved": forge.Approved, "changes": forge.ChangesRequested, "comment": forge.Commented}[f[2]]
+	r.Verdict = map[string]forge.Verdict{
+		"approved": forge.Approved, "changes": forge.ChangesRequested,
+		"comment": forge.Commented,
+	}[f[2]]
 	outside := false
 	for _, word := range f[3:] {
 		key, value, _ := strings.Cut(word, "=")
@@ -563,7 +574,10 @@ func (w *scriptWorld) review(f []string) {
 
 func (w *scriptWorld) session(f []string) {
 	thread, slot, _ := strings.Cut(f[1], "/")
-	s := Session{RunID: "run-" + f[0], Agent: f[0], Login: f[0], Thread: thread, Slot: w.number(slot), State: Running, Started: w.s.Now, Attempt: 1}
+	s := Session{
+		RunID: "run-" + f[0], Agent: f[0], Login: f[0], Thread: thread, Slot: w.number(slot), State: Running,
+		Started: w.s.Now, Attempt: 1,
+	}
 	s.Item = Item{Kind: agents.Kind(f[2])}
 	if s.Item.Kind == agents.KindSchedule {
 		s.Item.Ref, s.Item.Role = forge.Ref{Repo: "o/r"}, f[3]
@@ -697,7 +711,10 @@ func (w *scriptWorld) history(f []string) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		u := agents.Usage{InputTokens: int64(w.number(f[3])), OutputTokens: int64(w.number(f[4])), CostUSD: usd, CachedTokens: 1e9}
+		u := agents.Usage{
+			InputTokens: int64(w.number(f[3])), OutputTokens: int64(w.number(f[4])), CostUSD: usd,
+			CachedTokens: 1e9,
+		}
 		*spent = spent.Add(w.at(f[2]), u)
 	case "use": // THREAD KIND TIME TOKENS DOLLARS of a session that ended then
 		usd, err := strconv.ParseFloat(f[5], 64)

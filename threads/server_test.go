@@ -13,7 +13,8 @@ import (
 func serverConfig(slots int, cli string, names ...string) *threads.Config {
 	c := &threads.Config{
 		Threads: []threads.Thread{{
-			Name: "llama", Backend: threads.Local, BaseURL: "http://box:8080/v1", Slots: slots, MaxSessions: slots, Agents: names,
+			Name: "llama", Backend: threads.Local, BaseURL: "http://box:8080/v1", Slots: slots, MaxSessions: slots,
+			Agents: names,
 		}},
 		Roles: []agents.Role{{Name: "dev", On: agents.OnIssue, CLI: cli}},
 	}
@@ -35,9 +36,21 @@ func TestServerProblems(t *testing.T) {
 	}{
 		{"it fits", two, agents.Server{Slots: 2, Context: 20_480}, nil},
 		{"it says nothing", two, agents.Server{}, nil},
-		{"one slot", two, agents.Server{Slots: 1, Context: 20_480}, []string{"start it with -np 2, or set max_concurrent to 1"}},
-		{"two threads on one server", shared, agents.Server{Slots: 2, Context: 20_480}, []string{"max_concurrent of llama and night wants 3"}},
-		{"no room for the CLI", two, agents.Server{Slots: 2, Context: 8192}, []string{"qwen needs 17000 to begin with: start it with -c 34000"}},
+		{
+			"one slot", two,
+			agents.Server{Slots: 1, Context: 20_480},
+			[]string{"start it with -np 2, or set max_concurrent to 1"},
+		},
+		{
+			"two threads on one server", shared,
+			agents.Server{Slots: 2, Context: 20_480},
+			[]string{"max_concurrent of llama and night wants 3"},
+		},
+		{
+			"no room for the CLI", two,
+			agents.Server{Slots: 2, Context: 8192},
+			[]string{"qwen needs 17000 to begin with: start it with -c 34000"},
+		},
 		{"codex", serverConfig(1, "codex", "a"), agents.Server{Slots: 1, Context: 16_384}, []string{
 			"codex needs 18000 to begin with: start it with -c 18000",
 		}},
@@ -65,8 +78,16 @@ func TestServerNotes(t *testing.T) {
 		{"nothing known", serverConfig(2, "qwen", "a"), agents.Server{}, nil},
 		{"own caches", serverConfig(2, "qwen", "a"), agents.Server{At: held}, nil},
 		{"one cache for all", serverConfig(2, "qwen", "a"), agents.Server{At: emptied}, []string{"--no-kv-unified"}},
-		{"one slot of three erased", serverConfig(3, "qwen", "a"), agents.Server{At: append(held, agents.ServerSlot{ID: 3, Task: 5})}, nil},
-		{"a restore failed in the newest", serverConfig(2, "qwen", "a"), agents.Server{At: []agents.ServerSlot{{Task: 3}, {Task: 7}}}, nil},
+		{
+			"one slot of three erased", serverConfig(3, "qwen", "a"),
+			agents.Server{At: append(held, agents.ServerSlot{ID: 3, Task: 5})},
+			nil,
+		},
+		{
+			"a restore failed in the newest", serverConfig(2, "qwen", "a"),
+			agents.Server{At: []agents.ServerSlot{{Task: 3}, {Task: 7}}},
+			nil,
+		},
 		{"one cache, and agents share the slots", overlap, agents.Server{At: emptied}, nil},
 		{"erased while nothing else ran", serverConfig(1, "qwen", "a"), agents.Server{At: emptied[:1]}, nil},
 		{
@@ -170,16 +191,23 @@ func TestServerSlots(t *testing.T) {
 		at = at.Add(time.Minute)
 		p.Add(at, &agents.Server{At: slots})
 	}
-	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 1200}, agents.ServerSlot{ID: 1, Task: 4, Busy: true, Read: 50, Written: 10})
+	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 1200}, agents.ServerSlot{
+		ID: 1, Task: 4, Busy: true,
+		Read: 50, Written: 10,
+	})
 	if p.Slot(0) != (threads.Speed{}) {
 		t.Error("one look tells a speed")
 	}
-	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 7200}, agents.ServerSlot{ID: 1, Task: 4, Busy: true, Read: 50, Written: 130})
+	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 7200}, agents.ServerSlot{
+		ID: 1, Task: 4, Busy: true, Read: 50,
+		Written: 130,
+	})
 	if a, b := p.Slot(0), p.Slot(1); a != (threads.Speed{Read: 100}) || b != (threads.Speed{Written: 2}) {
 		t.Errorf("%v, %v", a, b)
 	}
 	// The first reads and writes meanwhile, the second has another request.
-	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 7300, Written: 9}, agents.ServerSlot{ID: 1, Task: 6, Busy: true, Read: 90, Written: 190})
+	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 7300, Written: 9},
+		agents.ServerSlot{ID: 1, Task: 6, Busy: true, Read: 90, Written: 190})
 	if a, b := p.Slot(0), p.Slot(1); a != (threads.Speed{}) || b != (threads.Speed{}) {
 		t.Errorf("%v, %v", a, b)
 	}

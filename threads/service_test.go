@@ -35,8 +35,13 @@ func TestServes(t *testing.T) {
 // An account is an agent's own when neither another agent nor a service has it.
 func TestOnlyUser(t *testing.T) {
 	c := &Config{
-		Factory:  Factory{User: "shared"},
-		Agents:   []agents.Agent{{Name: "a", User: "one"}, {Name: "b", User: "two"}, {Name: "c", User: "two"}, {Name: "d", User: "llama"}},
+		Factory: Factory{User: "shared"},
+		Agents: []agents.Agent{
+			{Name: "a", User: "one"},
+			{Name: "b", User: "two"},
+			{Name: "c", User: "two"},
+			{Name: "d", User: "llama"},
+		},
 		Services: []Service{{Name: "s", User: "llama"}, {Name: "x", User: "alone"}},
 	}
 	for user, want := range map[string]bool{

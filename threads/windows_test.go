@@ -45,7 +45,10 @@ func TestUsesAreBounded(t *testing.T) {
 	var h ThreadHistory
 	at := scriptStart
 	for range 365 * 24 * 12 {
-		use(&h, at, agents.KindReview, agents.Usage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: math.Inf(1)})
+		use(&h, at, agents.KindReview, agents.Usage{
+			InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64,
+			CostUSD: math.Inf(1),
+		})
 		at = at.Add(5 * time.Minute)
 	}
 	const most = int(MaxWindow/useStep) + 2

@@ -12,8 +12,8 @@ import (
 )
 
 // unplayed are rules that no world misses but some script does: worlds have neither routes nor steals, and the placer
-// too finds out whether a slot is free, so that without that rule only the reasons differ. Since people meddle with pull
-// requests at their merge, none of 20,000 worlds has a program that waits for a merge which ends its session.
+// too finds out whether a slot is free, so that without that rule only the reasons differ. Since people meddle with
+// pull requests at their merge, none of 20,000 worlds has a program that waits for a merge which ends its session.
 var unplayed = []string{"on its route", "slot free", "steal/", "merged while it waits for that"}
 
 // enough is the number of worlds within which each rule is missed. Most are within twenty.

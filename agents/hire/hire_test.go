@@ -120,20 +120,30 @@ func TestAdopt(t *testing.T) {
 	onEach(t, func(w *world) {
 		w.account(w.name)
 		repo := w.name + "/.profile"
-		w.must(w.admin.Post(w.Context(), "/admin/users/"+w.name+"/repos", map[string]any{"name": ".profile", "private": true}, nil))
+		w.must(w.admin.Post(w.Context(), "/admin/users/"+w.name+"/repos",
+			map[string]any{"name": ".profile", "private": true}, nil))
 		b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-		w.must(w.admin.Post(w.Context(), "/repos/"+repo+"/contents", map[string]any{"branch": "main", "message": "upstream", "files": []map[string]string{
-			{"operation": "create", "path": upstreamLessons, "content": b64("Look before you leap.\n")},
-			{"operation": "create", "path": readmeFile, "content": b64("mine\n")},
-			{"operation": "create", "path": "journal/.gitkeep", "content": ""},
-			{"operation": "create", "path": profileFile, "content": b64("# own words\nname = \"" + w.name + "\"\nrole = \"planner\"\n")},
-		}}, nil))
+		w.must(w.admin.Post(w.Context(), "/repos/"+repo+"/contents", map[string]any{
+			"branch": "main", "message": "upstream",
+			"files": []map[string]string{
+				{"operation": "create", "path": upstreamLessons, "content": b64("Look before you leap.\n")},
+				{"operation": "create", "path": readmeFile, "content": b64("mine\n")},
+				{"operation": "create", "path": "journal/.gitkeep", "content": ""},
+				{
+					"operation": "create", "path": profileFile,
+					"content": b64("# own words\nname = \"" + w.name + "\"\nrole = \"planner\"\n"),
+				},
+			},
+		}, nil))
 		h := w.hire(w.withToken)
 		h.Formula = "[formula]\n"
 		w.do(h)
 		agent := &rest.API{URL: w.url, Token: w.secret()}
 		w.profiled(agent, repo)
-		for path, want := range map[string]string{lessonsFile: "Look before you leap.\n", readmeFile: "mine\n", formulaFile: "[formula]\n"} {
+		for path, want := range map[string]string{
+			lessonsFile: "Look before you leap.\n", readmeFile: "mine\n",
+			formulaFile: "[formula]\n",
+		} {
 			var raw []byte
 			w.must(agent.Get(w.Context(), "/repos/"+repo+"/raw/"+path, &raw))
 			if string(raw) != want {
@@ -166,7 +176,8 @@ func TestCheck(t *testing.T) {
 		}
 		h = w.hire(w.withToken)
 		h.Entry.Role, h.Entry.Thread = "deb", "lama"
-		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "did you mean dev?") || !strings.Contains(err.Error(), "no thread lama") {
+		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "did you mean dev?") ||
+			!strings.Contains(err.Error(), "no thread lama") {
 			w.Errorf("a wrong role and thread: %v", err)
 		}
 		h = w.hire(w.withToken)
@@ -195,7 +206,8 @@ func TestCheckRights(t *testing.T) {
 			map[string]any{"source_id": 0, "login_name": person, "must_change_password": false}, nil))
 		token := func(api *rest.API, login string, scopes ...string) string {
 			var made struct{ SHA1 string }
-			w.must(api.Post(w.Context(), "/users/"+login+"/tokens", map[string]any{"name": rand.Text(), "scopes": scopes}, &made))
+			w.must(api.Post(w.Context(), "/users/"+login+"/tokens", map[string]any{"name": rand.Text(), "scopes": scopes},
+				&made))
 			return made.SHA1
 		}
 		root := &rest.API{URL: w.url, User: w.withPassword.User, Password: w.withPassword.Password}
@@ -204,26 +216,55 @@ func TestCheckRights(t *testing.T) {
 			as   forgejo.AdminOptions
 			want string
 		}{
-			{"nobody there", forgejo.AdminOptions{URL: "http://127.0.0.1:1", Token: "t"}, "cannot reach the forge at http://127.0.0.1:1"},
-			{"a wrong token", forgejo.AdminOptions{URL: w.url, Token: strings.Repeat("0", 40)}, "the forge does not know this token"},
-			{"a wrong password", forgejo.AdminOptions{URL: w.url, User: root.User, Password: "wrong-password"}, "the password is wrong"},
-			{"no administrator", forgejo.AdminOptions{URL: w.url, User: person, Password: password}, person + " is no administrator"},
-			{"no scope for accounts", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "read:admin", "write:repository")}, "lacks admin scope"},
-			{"no scope for repositories", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin")}, "lacks the scope write:repository"},
-			{"no scope to look", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "write:admin")}, "make one with all scopes"},
-			{"enough", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin", "write:repository", "write:issue")}, ""},
+			{
+				"nobody there",
+				forgejo.AdminOptions{URL: "http://127.0.0.1:1", Token: "t"},
+				"cannot reach the forge at http://127.0.0.1:1",
+			},
+			{
+				"a wrong token",
+				forgejo.AdminOptions{URL: w.url, Token: strings.Repeat("0", 40)},
+				"the forge does not know this token",
+			},
+			{
+				"a wrong password",
+				forgejo.AdminOptions{URL: w.url, User: root.User, Password: "wrong-password"},
+				"the password is wrong",
+			},
+			{
+				"no administrator",
+				forgejo.AdminOptions{URL: w.url, User: person, Password: password},
+				person + " is no administrator",
+			},
+			{"no scope for accounts", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "read:admin",
+				"write:repository")}, "lacks admin scope"},
+			{
+				"no scope for repositories",
+				forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin")},
+				"lacks the scope write:repository",
+			},
+			{
+				"no scope to look",
+				forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "write:admin")},
+				"make one with all scopes",
+			},
+			{"enough", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin",
+				"write:repository", "write:issue")}, ""},
 		} {
 			err := w.hire(tt.as).Check(w.Context())
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				w.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 			}
-			if err != nil && (strings.Contains(err.Error(), password) || strings.Contains(err.Error(), strings.Repeat("0", 40))) {
+			if err != nil && (strings.Contains(err.Error(), password) ||
+				strings.Contains(err.Error(), strings.Repeat("0", 40))) {
 				w.Errorf("%s: the error has a secret in it: %v", tt.name, err)
 			}
 		}
-		w.do(w.hire(forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin", "write:repository", "write:issue")}))
+		w.do(w.hire(forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin",
+			"write:repository", "write:issue")}))
 		w.hired()
-		w.retired(forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin", "write:repository", "write:issue")})
+		w.retired(forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin",
+			"write:repository", "write:issue")})
 	})
 }
 

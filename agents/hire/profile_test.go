@@ -17,7 +17,10 @@ func TestCapabilities(t *testing.T) {
 		{"new without a model", "", "dev", "", nil, `["dev"]`},
 		{"new with skills", "", "dev", "qwen3.5", []string{"go", "sql"}, `["go", "sql"]`},
 		{"of an earlier version", head + "capabilities = []\n", "dev", "qwen3.5", nil, `["dev", "qwen3.5"]`},
-		{"another model", head + "role = \"dev\"\nmodel = \"old\"\ncapabilities = [\"dev\", \"old\"]\n", "dev", "new", nil, `["dev", "new"]`},
+		{
+			"another model", head + "role = \"dev\"\nmodel = \"old\"\ncapabilities = [\"dev\", \"old\"]\n", "dev", "new", nil,
+			`["dev", "new"]`,
+		},
 		{"its own", head + "role = \"dev\"\nmodel = \"old\"\ncapabilities = [\"tea\"]\n", "dev", "new", nil, `["tea"]`},
 		{"its own, and skills", head + "capabilities = [\"tea\"]\n", "dev", "new", []string{"go"}, `["go"]`},
 		{"odd", head + "capabilities = \"tea\"\n", "dev", "new", nil, `["dev", "new"]`},

@@ -23,7 +23,8 @@ func TestRegister(t *testing.T) {
 		{
 			name:   "one line",
 			before: "[threads.llama]\nagents = [\"dev-qwen\", \"gardener-qwen\"] # the two\nmax_concurrent = 2\n",
-			after:  "[threads.llama]\nagents = [\"dev-qwen\", \"gardener-qwen\", \"dev-kimi\"] # the two\nmax_concurrent = 2\n\n" + table,
+			after: "[threads.llama]\nagents = [\"dev-qwen\", \"gardener-qwen\", \"dev-kimi\"] # the two\nmax_concurrent = 2\n" +
+				"\n" + table,
 		},
 		{
 			name:   "one line, trailing comma",
@@ -31,9 +32,11 @@ func TestRegister(t *testing.T) {
 			after:  "[threads.llama]\nagents = [ 'dev-qwen', \"dev-kimi\", ]\n\n" + table,
 		},
 		{
-			name:   "a line each",
-			before: "[threads.llama]\nagents = [\n  # fast\n  \"dev-qwen\", # 27B\n  \"dev-glm\",  # 32B\n  # slow: none\n]\nmax_concurrent = 2\n",
-			after: "[threads.llama]\nagents = [\n  # fast\n  \"dev-qwen\", # 27B\n  \"dev-glm\",  # 32B\n  \"dev-kimi\",\n  # slow: none\n]\nmax_concurrent = 2\n\n" +
+			name: "a line each",
+			before: "[threads.llama]\nagents = [\n  # fast\n  \"dev-qwen\", # 27B\n  \"dev-glm\",  # 32B\n  # slow: none\n]\n" +
+				"max_concurrent = 2\n",
+			after: "[threads.llama]\nagents = [\n  # fast\n  \"dev-qwen\", # 27B\n  \"dev-glm\",  # 32B\n  \"dev-kimi\",\n" +
+				"  # slow: none\n]\nmax_concurrent = 2\n\n" +
 				table,
 		},
 		{
@@ -67,9 +70,11 @@ func TestRegister(t *testing.T) {
 			after:  "[threads.llama]\nagents = [\n    # nobody yet\n    \"dev-kimi\",\n]\n\n" + table,
 		},
 		{
-			name:   "no agents at all",
-			before: "# mine\n[threads.llama] # local\nbackend = \"local\" # a\n\n# the API\n[threads.opus]\nbackend = \"anthropic\"\n",
-			after: "# mine\n[threads.llama] # local\nbackend = \"local\" # a\nagents = [\"dev-kimi\"]\n\n# the API\n[threads.opus]\nbackend = \"anthropic\"\n\n" +
+			name: "no agents at all",
+			before: "# mine\n[threads.llama] # local\nbackend = \"local\" # a\n\n# the API\n[threads.opus]\n" +
+				"backend = \"anthropic\"\n",
+			after: "# mine\n[threads.llama] # local\nbackend = \"local\" # a\nagents = [\"dev-kimi\"]\n\n# the API\n" +
+				"[threads.opus]\nbackend = \"anthropic\"\n\n" +
 				table,
 			once: true,
 		},
@@ -88,7 +93,8 @@ func TestRegister(t *testing.T) {
 		{
 			name:   "windows",
 			before: "[threads.llama]\r\nagents = [\r\n  \"dev-qwen\",\r\n]\r\n",
-			after:  "[threads.llama]\r\nagents = [\r\n  \"dev-qwen\",\r\n  \"dev-kimi\",\r\n]\r\n\r\n" + strings.ReplaceAll(table, "\n", "\r\n"),
+			after: "[threads.llama]\r\nagents = [\r\n  \"dev-qwen\",\r\n  \"dev-kimi\",\r\n]\r\n\r\n" +
+				strings.ReplaceAll(table, "\n", "\r\n"),
 		},
 		{
 			name:   "byte order mark",
@@ -103,8 +109,9 @@ func TestRegister(t *testing.T) {
 		{
 			name:   "dotted thread",
 			before: "[threads]\nllama.backend = \"local\" # here\nllama.max_concurrent = 2\n",
-			after:  "[threads]\nllama.backend = \"local\" # here\nllama.max_concurrent = 2\nllama.agents = [\"dev-kimi\"]\n\n" + table,
-			once:   true,
+			after: "[threads]\nllama.backend = \"local\" # here\nllama.max_concurrent = 2\nllama.agents = [\"dev-kimi\"]\n\n" +
+				table,
+			once: true,
 		},
 		{
 			name:   "inline threads",
@@ -115,7 +122,8 @@ func TestRegister(t *testing.T) {
 		{
 			name:   "inline agents",
 			before: "agents = { dev-qwen = { role = \"dev\" } }\n[threads.llama]\nagents = [\"dev-qwen\"]\n",
-			after: "agents = { dev-qwen = { role = \"dev\" }, dev-kimi = { role = \"dev\", model = \"kimi\", token = \"$FORGE_TOKEN_DEV_KIMI\" } }\n" +
+			after: "agents = { dev-qwen = { role = \"dev\" }, dev-kimi = { role = \"dev\", model = \"kimi\", token = " +
+				"\"$FORGE_TOKEN_DEV_KIMI\" } }\n" +
 				"[threads.llama]\nagents = [\"dev-qwen\", \"dev-kimi\"]\n",
 		},
 		{
@@ -126,43 +134,57 @@ func TestRegister(t *testing.T) {
 			once: true,
 		},
 		{
-			name:   "dotted agents",
-			before: "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents]\ndev-kimi.skills = [\"go\"] # all it knows\nwriter.role = \"docs\"\n",
-			after: "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents]\ndev-kimi.skills = [\"go\"] # all it knows\ndev-kimi.role = \"dev\"\ndev-kimi.model = \"kimi\"\n" +
+			name: "dotted agents",
+			before: "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents]\ndev-kimi.skills = [\"go\"] # all it knows\n" +
+				"writer.role = \"docs\"\n",
+			after: "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents]\ndev-kimi.skills = [\"go\"] # all it knows\n" +
+				"dev-kimi.role = \"dev\"\ndev-kimi.model = \"kimi\"\n" +
 				"dev-kimi.token = \"$FORGE_TOKEN_DEV_KIMI\"\nwriter.role = \"docs\"\n",
 			once: true,
 		},
 		{
 			name: "a table of its own already",
-			before: "[threads.llama]\nagents = [\"dev-kimi\"]\n\n[agents.dev-kimi]\n# what it does\nrole = \"planner\"   # for now\n  budget = { tokens = 5 }\n\n" +
+			before: "[threads.llama]\nagents = [\"dev-kimi\"]\n\n[agents.dev-kimi]\n# what it does\n" +
+				"role = \"planner\"   # for now\n  budget = { tokens = 5 }\n\n" +
 				"# not yet\n#user = \"\"\n\n[roles.dev]\ntimeout = \"1h\"\n",
-			after: "[threads.llama]\nagents = [\"dev-kimi\"]\n\n[agents.dev-kimi]\n# what it does\nrole = \"dev\"   # for now\n  budget = { tokens = 5 }\n" +
-				"  model = \"kimi\"\n  token = \"$FORGE_TOKEN_DEV_KIMI\"\n\n# not yet\n#user = \"\"\n\n[roles.dev]\ntimeout = \"1h\"\n",
+			after: "[threads.llama]\nagents = [\"dev-kimi\"]\n\n[agents.dev-kimi]\n# what it does\n" +
+				"role = \"dev\"   # for now\n  budget = { tokens = 5 }\n" +
+				"  model = \"kimi\"\n  token = \"$FORGE_TOKEN_DEV_KIMI\"\n\n# not yet\n#user = \"\"\n\n[roles.dev]\n" +
+				"timeout = \"1h\"\n",
 			once: true,
 		},
 		{
-			name:   "quoted keys",
-			before: "[\"threads\".'llama']\n\"agents\" = [\"dev-kimi\"]\n[ agents . \"dev-kimi\" ]\n\"role\" = 'dev'\n\"mod\\u0065l\" = \"\"\"kimi\"\"\"\n",
-			after: "[\"threads\".'llama']\n\"agents\" = [\"dev-kimi\"]\n[ agents . \"dev-kimi\" ]\n\"role\" = 'dev'\n\"mod\\u0065l\" = \"\"\"kimi\"\"\"\n" +
+			name: "quoted keys",
+			before: "[\"threads\".'llama']\n\"agents\" = [\"dev-kimi\"]\n[ agents . \"dev-kimi\" ]\n\"role\" = 'dev'\n" +
+				"\"mod\\u0065l\" = \"\"\"kimi\"\"\"\n",
+			after: "[\"threads\".'llama']\n\"agents\" = [\"dev-kimi\"]\n[ agents . \"dev-kimi\" ]\n\"role\" = 'dev'\n" +
+				"\"mod\\u0065l\" = \"\"\"kimi\"\"\"\n" +
 				"token = \"$FORGE_TOKEN_DEV_KIMI\"\n",
 			once: true,
 		},
 		{
-			name:   "upstream's roles",
-			before: "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents.dev-kimi]\nroles = [\"planner\"]\nmodel = \"kimi\"\ntoken = \"literal\"\n",
-			after:  "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents.dev-kimi]\nroles = [\"planner\", \"dev\"]\nmodel = \"kimi\"\ntoken = \"$FORGE_TOKEN_DEV_KIMI\"\n",
-			once:   true,
+			name: "upstream's roles",
+			before: "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents.dev-kimi]\nroles = [\"planner\"]\nmodel = \"kimi\"\n" +
+				"token = \"literal\"\n",
+			after: "[threads.llama]\nagents = [\"dev-kimi\"]\n[agents.dev-kimi]\nroles = [\"planner\", \"dev\"]\n" +
+				"model = \"kimi\"\ntoken = \"$FORGE_TOKEN_DEV_KIMI\"\n",
+			once: true,
 		},
 		{
-			name:   "what looks like it and is not",
-			before: "# [threads.llama]\n# agents = [\"x\"]\n[roles.dev]\ncommand = [\"\"\"\n[threads.llama]\nagents = []\n\\\"\"\"\"\"\", '[agents.dev-kimi]', '''\n[agents.dev-kimi]\n''']\n[threads.llama]\nagents = [\"dev-qwen\"]\n",
-			after: "# [threads.llama]\n# agents = [\"x\"]\n[roles.dev]\ncommand = [\"\"\"\n[threads.llama]\nagents = []\n\\\"\"\"\"\"\", '[agents.dev-kimi]', '''\n[agents.dev-kimi]\n''']\n[threads.llama]\nagents = [\"dev-qwen\", \"dev-kimi\"]\n\n" +
+			name: "what looks like it and is not",
+			before: "# [threads.llama]\n# agents = [\"x\"]\n[roles.dev]\ncommand = [\"\"\"\n[threads.llama]\nagents = []\n" +
+				"\\\"\"\"\"\"\", '[agents.dev-kimi]', '''\n[agents.dev-kimi]\n''']\n[threads.llama]\nagents = [\"dev-qwen\"]\n",
+			after: "# [threads.llama]\n# agents = [\"x\"]\n[roles.dev]\ncommand = [\"\"\"\n[threads.llama]\nagents = []\n" +
+				"\\\"\"\"\"\"\", '[agents.dev-kimi]', '''\n[agents.dev-kimi]\n''']\n[threads.llama]\n" +
+				"agents = [\"dev-qwen\", \"dev-kimi\"]\n\n" +
 				table,
 		},
 		{
-			name:   "arrays of tables",
-			before: "[[x]]\nagents = 1\n[x.sub.agents]\ndev-kimi = 1\n[[x]]\nlist = [{ a = 1 }, { a = 2 }]\n[threads.llama]\nagents = [\"dev-qwen\"]\n",
-			after:  "[[x]]\nagents = 1\n[x.sub.agents]\ndev-kimi = 1\n[[x]]\nlist = [{ a = 1 }, { a = 2 }]\n[threads.llama]\nagents = [\"dev-qwen\", \"dev-kimi\"]\n\n" + table,
+			name: "arrays of tables",
+			before: "[[x]]\nagents = 1\n[x.sub.agents]\ndev-kimi = 1\n[[x]]\nlist = [{ a = 1 }, { a = 2 }]\n[threads.llama]\n" +
+				"agents = [\"dev-qwen\"]\n",
+			after: "[[x]]\nagents = 1\n[x.sub.agents]\ndev-kimi = 1\n[[x]]\nlist = [{ a = 1 }, { a = 2 }]\n[threads.llama]\n" +
+				"agents = [\"dev-qwen\", \"dev-kimi\"]\n\n" + table,
 		},
 	}
 	for _, tt := range tests {
@@ -198,12 +220,14 @@ func TestRegisterValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[threads.a]\nagents = [\"dev-x\"]\n\n[agents.dev-x]\nbase_url = \"http://x/v1\"\nskills = [\"go\", \"a\\\"b\\\\\"]\npoll_interval = 60\n"
+	want := "[threads.a]\nagents = [\"dev-x\"]\n\n[agents.dev-x]\nbase_url = \"http://x/v1\"\n" +
+		"skills = [\"go\", \"a\\\"b\\\\\"]\npoll_interval = 60\n"
 	if got != want {
 		t.Errorf("%s", cmp.Diff(want, got))
 	}
 	s, err := Look(got)
-	if err != nil || !reflect.DeepEqual(s.Skills("dev-x"), e.Skills) || s.ThreadOf("dev-x") != "a" || !s.Has("dev-x") || s.Has("dev-y") {
+	if err != nil || !reflect.DeepEqual(s.Skills("dev-x"), e.Skills) || s.ThreadOf("dev-x") != "a" || !s.Has("dev-x") ||
+		s.Has("dev-y") {
 		t.Errorf("survey: %v, %+v", err, s)
 	}
 }
@@ -244,7 +268,8 @@ role = "planner"
 			t.Errorf("%s is %s, %s, %s", tt.name, s.Login(tt.name), s.Role(tt.name), s.TokenVar(tt.name))
 		}
 	}
-	if got := strings.Join(s.Logins(), " "); got != "xaver y dev-z dev-v dev-w" || s.ForgeURL != "http://f" || s.Model("dev-x") != "m" {
+	if got := strings.Join(s.Logins(), " "); got != "xaver y dev-z dev-v dev-w" || s.ForgeURL != "http://f" ||
+		s.Model("dev-x") != "m" {
 		t.Errorf("logins %s, url %s, model %s", got, s.ForgeURL, s.Model("dev-x"))
 	}
 	if on, err := s.ChooseThread("http://a/v1/"); on != "a" || err != nil {
@@ -283,12 +308,23 @@ func TestUnregister(t *testing.T) {
 		{"first of a line", "[threads.a]\nagents = [\"x\", \"y\"]\n", "[threads.a]\nagents = [\"y\"]\n"},
 		{"the only one", "[threads.a]\nagents = [\"x\"] # one\n", "[threads.a]\nagents = [] # one\n"},
 		{"the only one with a comma", "[threads.a]\nagents = [ \"x\", ]\n", "[threads.a]\nagents = [  ]\n"},
-		{"its comment goes too", "[threads.a]\nagents = [\n  \"x\", # fast\n  # about y\n  \"y\",\n]\n", "[threads.a]\nagents = [\n  # about y\n  \"y\",\n]\n"},
-		{"first, closing bracket behind", "[threads.a]\nagents = [\"x\",\n  \"y\"]\n", "[threads.a]\nagents = [\n  \"y\"]\n"},
-		{"last, closing bracket behind", "[threads.a]\nagents = [\"y\", # why\n  \"x\"]\n", "[threads.a]\nagents = [\"y\" # why\n  ]\n"},
-		{"two threads", "[threads.a]\nagents = [\"x\", \"y\", \"x\"]\n[threads.b]\nagents = [\"x\"]\n", "[threads.a]\nagents = [\"y\"]\n[threads.b]\nagents = []\n"},
 		{
-			"table in the middle", "# a\n\n[agents.w]\nk = 1\n\n# about x\n[agents.x]\n# role\nrole = \"r\"\n[agents.x.budget]\nn = 1\n\n# about y\n[agents.y]\nk = 1\n",
+			"its comment goes too", "[threads.a]\nagents = [\n  \"x\", # fast\n  # about y\n  \"y\",\n]\n",
+			"[threads.a]\nagents = [\n  # about y\n  \"y\",\n]\n",
+		},
+		{"first, closing bracket behind", "[threads.a]\nagents = [\"x\",\n  \"y\"]\n", "[threads.a]\nagents = [\n  \"y\"]\n"},
+		{
+			"last, closing bracket behind", "[threads.a]\nagents = [\"y\", # why\n  \"x\"]\n",
+			"[threads.a]\nagents = [\"y\" # why\n  ]\n",
+		},
+		{
+			"two threads", "[threads.a]\nagents = [\"x\", \"y\", \"x\"]\n[threads.b]\nagents = [\"x\"]\n",
+			"[threads.a]\nagents = [\"y\"]\n[threads.b]\nagents = []\n",
+		},
+		{
+			"table in the middle",
+			"# a\n\n[agents.w]\nk = 1\n\n# about x\n[agents.x]\n# role\nrole = \"r\"\n[agents.x.budget]\nn = 1\n\n# about y\n" +
+				"[agents.y]\nk = 1\n",
 			"# a\n\n[agents.w]\nk = 1\n\n# about x\n\n# about y\n[agents.y]\nk = 1\n",
 		},
 		{"gap", "[a]\n\n[agents.x]\nk = 1\n\n[b]\n", "[a]\n\n[b]\n"},
@@ -296,7 +332,10 @@ func TestUnregister(t *testing.T) {
 		{"inline first", "agents = { x = { a = 1 }, y = { a = 1 } }\n", "agents = { y = { a = 1 } }\n"},
 		{"inline last", "agents = { y = { a = 1 }, x = { a = 1 } }\n", "agents = { y = { a = 1 } }\n"},
 		{"inline only", "agents = { x.a = 1 }\n", "agents = { }\n"},
-		{"names that only begin with it", "[agents.xy]\nk = 1\n[threads.a]\nagents = [\"xy\"]\n", "[agents.xy]\nk = 1\n[threads.a]\nagents = [\"xy\"]\n"},
+		{
+			"names that only begin with it", "[agents.xy]\nk = 1\n[threads.a]\nagents = [\"xy\"]\n",
+			"[agents.xy]\nk = 1\n[threads.a]\nagents = [\"xy\"]\n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -321,7 +360,8 @@ func TestRegisterExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(string(raw), `agents = ["dev-qwen", "gardener-qwen", "writer"]`, `agents = ["dev-qwen", "gardener-qwen", "writer", "dev-kimi"]`, 1)
+	changed := strings.Replace(string(raw), `agents = ["dev-qwen", "gardener-qwen", "writer"]`,
+		`agents = ["dev-qwen", "gardener-qwen", "writer", "dev-kimi"]`, 1)
 	if diff := cmp.Diff(changed+"\n"+table, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -335,10 +375,14 @@ func TestRegisterExample(t *testing.T) {
 // must change nothing, and Unregister must undo it.
 func FuzzRegister(f *testing.F) {
 	for _, text := range []string{
-		"[threads.llama]\nagents = [\"a\", \"b\"] # c\n", "[threads.llama]\nagents = [\n  # c\n  'a' # d\n  ,\n]\n", "threads.llama.agents = []",
-		"threads = { llama = { agents = [ \"a\" ] } }\nagents = { a = { } }\n", "[threads.llama]\r\nagents = [\"a\",\r\n 'b']\r\n", "[threads]\n\tllama.x = 1\n[agents]\nb.c = 1",
-		"[threads.llama]\nx = \"\"\"\n\"\"\"\"\"\n[agents.dev-kimi]\nroles = []\n#\n[z]\n", "[[a]]\n[a.b]\n[threads.llama]\n[threads.llama.x]\ny = [[1], {a = 1}]",
-		"\ufeff[threads.llama]\n\"agents\" = [\"\\u0061\", 1979-05-27T07:32:00Z]", "[threads.llama]\nagents = [ # x\n\n]", "[agents.dev-kimi]\n[threads.llama]\nagents=['dev-kimi','dev-kimi']",
+		"[threads.llama]\nagents = [\"a\", \"b\"] # c\n", "[threads.llama]\nagents = [\n  # c\n  'a' # d\n  ,\n]\n",
+		"threads.llama.agents = []",
+		"threads = { llama = { agents = [ \"a\" ] } }\nagents = { a = { } }\n",
+		"[threads.llama]\r\nagents = [\"a\",\r\n 'b']\r\n", "[threads]\n\tllama.x = 1\n[agents]\nb.c = 1",
+		"[threads.llama]\nx = \"\"\"\n\"\"\"\"\"\n[agents.dev-kimi]\nroles = []\n#\n[z]\n",
+		"[[a]]\n[a.b]\n[threads.llama]\n[threads.llama.x]\ny = [[1], {a = 1}]",
+		"\ufeff[threads.llama]\n\"agents\" = [\"\\u0061\", 1979-05-27T07:32:00Z]", "[threads.llama]\nagents = [ # x\n\n]",
+		"[agents.dev-kimi]\n[threads.llama]\nagents=['dev-kimi','dev-kimi']",
 	} {
 		f.Add(text)
 	}
@@ -358,7 +402,8 @@ func FuzzRegister(f *testing.F) {
 			}
 			rest = after
 		}
-		if back, err := Unregister(got, newcomer.Name); err != nil || strings.Contains(back, "FORGE_TOKEN_DEV_KIMI") && !strings.Contains(text, "FORGE_TOKEN_DEV_KIMI") {
+		if back, err := Unregister(got, newcomer.Name); err != nil || strings.Contains(back, "FORGE_TOKEN_DEV_KIMI") &&
+			!strings.Contains(text, "FORGE_TOKEN_DEV_KIMI") {
 			t.Fatalf("cannot be undone: %v\n%q\n%q", err, got, back)
 		}
 	})

@@ -30,7 +30,8 @@ func (w *world) gone(token string) {
 	if w.secret() != "" {
 		w.Error("its token is still in the secrets file")
 	}
-	if err := w.admin.Get(w.Context(), "/repos/"+w.repo+"/collaborators/"+w.name, nil); !errors.Is(err, forge.ErrNotFound) {
+	err := w.admin.Get(w.Context(), "/repos/"+w.repo+"/collaborators/"+w.name, nil)
+	if !errors.Is(err, forge.ErrNotFound) {
 		w.Errorf("it is still a collaborator: %v", err)
 	}
 	for _, path := range []string{"/users/" + w.name, "/repos/" + w.name + "/" + w.name + "-profile"} {
@@ -90,7 +91,8 @@ func TestRetireBreaksOff(t *testing.T) {
 
 func TestRetireRefuses(t *testing.T) {
 	w := onLocal(t)
-	if err := w.retire(w.withToken).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no agent "+w.name) {
+	if err := w.retire(w.withToken).Check(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "there is no agent "+w.name) {
 		t.Errorf("somebody unknown: %v", err)
 	}
 	r := w.retire(w.withToken)

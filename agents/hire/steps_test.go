@@ -23,7 +23,8 @@ func TestPerform(t *testing.T) {
 		}}
 	}
 	idle := step{name: "c", beside: true, look: always("")}
-	broken := step{name: "d", look: always("do d"), do: func(context.Context) (string, error) { return "", errors.New("no") }}
+	no := func(context.Context) (string, error) { return "", errors.New("no") }
+	broken := step{name: "d", look: always("do d"), do: no}
 	after := step{name: "e", look: func(context.Context) (string, error) { panic("looked at after a failure") }}
 	err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle, broken, after}, false, say)
 	const want = "a: do a ...; b: do b ...; c: as it should be; a: did a; b: did b; d: do d ..."

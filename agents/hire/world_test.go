@@ -126,7 +126,10 @@ func (w *world) settle(token, user, password string) *world {
 	owner := "johba-" + w.suffix
 	w.account(owner)
 	w.repo, w.name = owner+"/harb", "dev-"+w.suffix
-	w.must(w.admin.Post(w.Context(), "/admin/users/"+owner+"/repos", map[string]any{"name": "harb", "auto_init": true, "default_branch": "main"}, nil))
+	w.must(w.admin.Post(w.Context(), "/admin/users/"+owner+"/repos", map[string]any{
+		"name": "harb", "auto_init": true,
+		"default_branch": "main",
+	}, nil))
 	w.dir = w.TempDir()
 	w.config, w.where = filepath.Join(w.dir, "factory.toml"), filepath.Join(w.dir, "secrets.env")
 	mustWrite(w.T, w.config, before, 0o644)
@@ -179,7 +182,10 @@ func (w *world) hire(as forgejo.AdminOptions) *Hire {
 	w.Helper()
 	return &Hire{
 		Factory: w.factory(as), Login: w.name, Email: agents.NoReply(w.name, w.url),
-		Entry: Entry{Name: w.name, Thread: "llama", Role: "dev", Model: "qwen3.5", TokenVar: agents.TokenVar(w.name), Skills: []string{"go"}},
+		Entry: Entry{
+			Name: w.name, Thread: "llama", Role: "dev", Model: "qwen3.5", TokenVar: agents.TokenVar(w.name),
+			Skills: []string{"go"},
+		},
 	}
 }
 
@@ -230,7 +236,8 @@ func (w *world) lives(token string) bool {
 // after is factory.toml with the agent in it.
 func (w *world) after() string {
 	return strings.Replace(before, "    \"dev-glm\", # 32B\n", "    \"dev-glm\", # 32B\n    \""+w.name+"\",\n", 1) +
-		"\n[agents." + w.name + "]\nrole = \"dev\"\nmodel = \"qwen3.5\"\ntoken = \"$" + agents.TokenVar(w.name) + "\"\nskills = [\"go\"]\n"
+		"\n[agents." + w.name + "]\nrole = \"dev\"\nmodel = \"qwen3.5\"\ntoken = \"$" + agents.TokenVar(w.name) +
+		"\"\nskills = [\"go\"]\n"
 }
 
 // hired checks the result of hiring.
@@ -252,7 +259,8 @@ func (w *world) hired() {
 	}
 	agent := &rest.API{URL: w.url, Token: token}
 	var harb struct{ Permissions struct{ Push, Admin bool } }
-	if err := agent.Get(w.Context(), "/repos/"+w.repo, &harb); err != nil || !harb.Permissions.Push || harb.Permissions.Admin {
+	if err := agent.Get(w.Context(), "/repos/"+w.repo, &harb); err != nil || !harb.Permissions.Push ||
+		harb.Permissions.Admin {
 		w.Errorf("access to %s: %+v, %v", w.repo, harb, err)
 	}
 	w.profiled(agent, w.name+"/"+w.name+"-profile")
@@ -307,7 +315,10 @@ func (w *world) work(labels []string, assigned ...string) forge.Ref {
 		ids = append(ids, l.ID)
 	}
 	var issue struct{ Number int64 }
-	w.must(w.admin.Post(w.Context(), "/repos/"+w.repo+"/issues", map[string]any{"title": "x", "assignees": assigned, "labels": ids}, &issue))
+	w.must(w.admin.Post(w.Context(), "/repos/"+w.repo+"/issues", map[string]any{
+		"title": "x", "assignees": assigned,
+		"labels": ids,
+	}, &issue))
 	return forge.Ref{Repo: w.repo, Number: issue.Number}
 }
 

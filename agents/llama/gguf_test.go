@@ -49,16 +49,26 @@ func TestKept(t *testing.T) {
 		{"the measured one", gguf(3, "general.architecture", "llama", "llama.block_count", 8, "llama.attention.head_count", 8,
 			"llama.attention.head_count_kv", 4, "llama.attention.key_length", 64, "llama.attention.value_length", 64,
 			"tokenizer.ggml.model", "llama"), 8 << 10, false},
-		{"48 layers", gguf(3, "qwen3.block_count", 48, "qwen3.attention.head_count_kv", 4, "qwen3.attention.key_length", 128), 96 << 10, false},
-		{"by the embedding", gguf(2, "llama.block_count", 2, "llama.embedding_length", 512, "llama.attention.head_count", 8), 2 * 8 * 128 * 2, false},
-		{"a number for each layer", gguf(3, "x.block_count", 3, "x.attention.head_count_kv", []int{0, 4, 4}, "x.attention.key_length", 64), 8 * 128 * 2, false},
-		{"a window", gguf(3, "gemma.block_count", 2, "gemma.attention.head_count_kv", 1, "gemma.attention.key_length", 64, "gemma.attention.sliding_window", 512), 512, true},
+		{
+			"48 layers", gguf(3, "qwen3.block_count", 48, "qwen3.attention.head_count_kv", 4, "qwen3.attention.key_length", 128),
+			96 << 10, false,
+		},
+		{
+			"by the embedding", gguf(2, "llama.block_count", 2, "llama.embedding_length", 512, "llama.attention.head_count", 8),
+			2 * 8 * 128 * 2, false,
+		},
+		{"a number for each layer", gguf(3, "x.block_count", 3, "x.attention.head_count_kv", []int{0, 4, 4},
+			"x.attention.key_length", 64), 8 * 128 * 2, false},
+		{"a window", gguf(3, "gemma.block_count", 2, "gemma.attention.head_count_kv", 1, "gemma.attention.key_length", 64,
+			"gemma.attention.sliding_window", 512), 512, true},
 		{"recurrent", gguf(3, "qwen3next.block_count", 2, "qwen3next.ssm.state_size", 128), 0, true},
-		{"too large", gguf(3, "x.block_count", 1<<30, "x.attention.head_count_kv", 4, "x.attention.key_length", 64), 0, false},
+		{"too large", gguf(3, "x.block_count", 1<<30, "x.attention.head_count_kv", 4, "x.attention.key_length",
+			64), 0, false},
 		{"another version", gguf(9, "x.block_count", 3), 0, false},
 		{"nothing", nil, 0, false},
 		{"no model", []byte("root:x:0:0:root:/root:/bin/bash\n"), 0, false},
-		{"cut off", gguf(3, "x.block_count", 8, "x.attention.head_count_kv", 4, "x.attention.key_length", 64, "x.y", "long")[:100], 0, false},
+		{"cut off", gguf(3, "x.block_count", 8, "x.attention.head_count_kv", 4, "x.attention.key_length", 64, "x.y",
+			"long")[:100], 0, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

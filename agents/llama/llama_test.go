@@ -99,7 +99,8 @@ func TestLook(t *testing.T) {
 // A server that was given no name for its model has the path of the file.
 func TestNameOfModel(t *testing.T) {
 	for alias, want := range map[string]string{
-		"/models/Qwen3-30B-Q4_K_M.gguf": "Qwen3-30B-Q4_K_M", "qwen3": "qwen3", "tiny.gguf": "tiny", "org/model:Q4": "org/model:Q4", "": "",
+		"/models/Qwen3-30B-Q4_K_M.gguf": "Qwen3-30B-Q4_K_M", "qwen3": "qwen3", "tiny.gguf": "tiny",
+		"org/model:Q4": "org/model:Q4", "": "",
 	} {
 		if s := llama.New(serve(t, &fakellama.Server{Model: alias})).Describe(t.Context()); s.Model != want {
 			t.Errorf("%q is called %q, want %q", alias, s.Model, want)
@@ -159,12 +160,16 @@ func TestLies(t *testing.T) {
 	}{
 		{name: "no JSON", props: "<html>", err: "cannot read what"},
 		{name: "another server", props: "{}", err: "says nothing of its slots"},
-		{name: "an endless answer", props: `{"model_alias":"` + strings.Repeat("x", 2<<20) + `"}`, err: "more than 1048576 bytes"},
+		{
+			name: "an endless answer", props: `{"model_alias":"` + strings.Repeat("x", 2<<20) + `"}`,
+			err: "more than 1048576 bytes",
+		},
 		{name: "another type", props: `{"total_slots":"four"}`, err: "cannot read what"},
 		{name: "deep", props: deep, err: "cannot read what"},
 		{
-			name:  "out of range",
-			props: `{"total_slots":2000000000,"model_alias":"a\u001b[31m\nb\u202e","model_path":"` + strings.Repeat("p", 999) + `","default_generation_settings":{"n_ctx":-5}}`,
+			name: "out of range",
+			props: `{"total_slots":2000000000,"model_alias":"a\u001b[31m\nb\u202e","model_path":"` + strings.Repeat("p", 999) +
+				`","default_generation_settings":{"n_ctx":-5}}`,
 			slots: `[{"id":-1,"is_processing":true,"n_ctx":9000000000000000000,"n_prompt_tokens":-9,"next_token":"none"},null]`,
 			metrics: "llamacpp:prompt_tokens_total 1e300\nllamacpp:prompt_seconds_total NaN\n" +
 				"llamacpp:tokens_predicted_total -1\nllamacpp:requests_deferred +Inf\n",
@@ -382,7 +387,10 @@ func TestPin(t *testing.T) {
 // TestBusySlot has a slot that computes: a save waits for it until the deadline, and /slots shows it.
 func TestBusySlot(t *testing.T) {
 	computes, goOn := make(chan bool), make(chan bool)
-	fake := &fakellama.Server{Slots: 1, Folder: t.TempDir(), Metrics: true, Work: func(int, string) { computes <- true; <-goOn }}
+	fake := &fakellama.Server{
+		Slots: 1, Folder: t.TempDir(), Metrics: true,
+		Work: func(int, string) { computes <- true; <-goOn },
+	}
 	url := serve(t, fake)
 	c := llama.New(url)
 	done := make(chan used)

@@ -39,11 +39,12 @@ type nothing struct{}
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
 // BenchmarkSession measures a whole session of a program that does nothing: folders, shim, program, its end, the sweep,
-// the outcome. start/op is the part until the program runs. Sessions without and with a sandbox take turns, so that both
-// see the same machine; sandbox/op is the difference. Both are medians, which other work on the machine moves less.
+// the outcome. start/op is the part until the program runs. Sessions without and with a sandbox take turns, so that
+// both see the same machine; sandbox/op is the difference. Both are medians, which other work on the machine moves
+// less.
 //
-// In etc something in /etc is hidden, such as factory.toml, so that each of the other entries needs a rule; in ephemeral
-// each port that the kernel gives to servers of tests.
+// In etc something in /etc is hidden, such as factory.toml, so that each of the other entries needs a rule; in
+// ephemeral each port that the kernel gives to servers of tests.
 func BenchmarkSession(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{}) })
 	b.Run("etc", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Hide: []string{"/etc/hostname"}}) })

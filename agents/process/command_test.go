@@ -236,7 +236,10 @@ func (panicking) Write([]byte) (int, error) { panic("a mistake") }
 
 func TestRunCommandOutlivesPanics(t *testing.T) {
 	t.Parallel()
-	err := reaper.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", "cat; echo up"}, Stdin: panicking{}, Stdout: panicking{}})
+	err := reaper.Run(t.Context(), Cmd{
+		Argv: []string{"sh", "-c", "cat; echo up"}, Stdin: panicking{},
+		Stdout: panicking{},
+	})
 	if len(forge.Panics(err)) != 1 {
 		t.Errorf("error %v, want the writer's panic", err)
 	}

@@ -22,8 +22,8 @@ import (
 
 const mptcp = 262 // IPPROTO_MPTCP
 
-// ways are system calls that Landlock does not ask about, and what they say in a sandbox, in one that does not limit TCP
-// ports, and in none; empty where the machine decides. Those to a peer are for processes of one account.
+// ways are system calls that Landlock does not ask about, and what they say in a sandbox, in one that does not limit
+// TCP ports, and in none; empty where the machine decides. Those to a peer are for processes of one account.
 var ways = []struct {
 	name string
 	try  func(pid, port int) error
@@ -55,8 +55,14 @@ var ways = []struct {
 	{"another protocol upon TCP", func(int, int) error {
 		return unix.SetsockoptString(stream(), unix.SOL_TCP, unix.TCP_ULP, "smc")
 	}, false, [3]string{"ENOTSUP", "", ""}},
-	{"vsock", func(int, int) error { return second(open(unix.AF_VSOCK, unix.SOCK_STREAM, 0)) }, false, [3]string{"EAFNOSUPPORT", "EAFNOSUPPORT", ""}},
-	{"packets", func(int, int) error { return second(open(unix.AF_PACKET, unix.SOCK_RAW, 0x300)) }, false, [3]string{"EAFNOSUPPORT", "EAFNOSUPPORT", ""}},
+	{
+		"vsock", func(int, int) error { return second(open(unix.AF_VSOCK, unix.SOCK_STREAM, 0)) }, false,
+		[3]string{"EAFNOSUPPORT", "EAFNOSUPPORT", ""},
+	},
+	{
+		"packets", func(int, int) error { return second(open(unix.AF_PACKET, unix.SOCK_RAW, 0x300)) }, false,
+		[3]string{"EAFNOSUPPORT", "EAFNOSUPPORT", ""},
+	},
 	{"packets of old", func(int, int) error {
 		return second(open(unix.AF_INET, unix.SOCK_PACKET, 0x300))
 	}, false, [3]string{"ESOCKTNOSUPPORT", "ESOCKTNOSUPPORT", ""}},
@@ -105,7 +111,8 @@ func sendMany(port int) error {
 		sent   uint32
 		_      uint32
 	}{header: unix.Msghdr{Name: (*byte)(unsafe.Pointer(&to)), Namelen: 16, Iov: &part, Iovlen: 1}}
-	_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(stream()), uintptr(unsafe.Pointer(&message)), 1, unix.MSG_FASTOPEN, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(stream()), uintptr(unsafe.Pointer(&message)), 1,
+		unix.MSG_FASTOPEN, 0, 0)
 	runtime.KeepAlive(&to)
 	if errno != 0 {
 		return errno
@@ -200,7 +207,8 @@ func behave(args []string) int {
 	}
 	runtime.LockOSThread()
 	var cpus unix.CPUSet
-	if err := errors.Join(unix.SchedGetaffinity(unix.Gettid(), &cpus), unix.SchedSetaffinity(unix.Gettid(), &cpus)); err != nil {
+	if err := errors.Join(unix.SchedGetaffinity(unix.Gettid(), &cpus),
+		unix.SchedSetaffinity(unix.Gettid(), &cpus)); err != nil {
 		fmt.Println("cannot set the affinity of a thread:", err)
 	}
 	if err := setLimit(0); err != nil {
@@ -303,7 +311,8 @@ func TestDropWithoutSetpcap(t *testing.T) {
 		_ = unix.Capset(&head, &caps[0])
 		dropCapabilities(ordinary)
 		_ = unix.Capget(&head, &caps[0])
-		left <- uint64(caps[1].Permitted|caps[1].Effective)<<32 | uint64(caps[0].Permitted|caps[0].Effective|caps[0].Inheritable)
+		left <- uint64(caps[1].Permitted|caps[1].Effective)<<32 |
+			uint64(caps[0].Permitted|caps[0].Effective|caps[0].Inheritable)
 	}()
 	if got := <-left; got&^uint64(ordinary) != 0 {
 		t.Errorf("it keeps %x", got)

@@ -211,7 +211,8 @@ func nest([]string) int {
 	version, err := landlock.Version()
 	for n := 0; ; n++ {
 		if err == nil {
-			err = landlock.Restrict(&landlock.Rules{Paths: []landlock.Path{{Name: []byte("/"), Access: landlock.Write}}}, version)
+			err = landlock.Restrict(&landlock.Rules{Paths: []landlock.Path{{Name: []byte("/"), Access: landlock.Write}}},
+				version)
 		}
 		if err != nil {
 			var errno syscall.Errno

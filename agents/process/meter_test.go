@@ -43,8 +43,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// Neither a pipe that never answers nor a link to a file of ours stops the watch or is read, and numbers that no session
-// can have used do not count.
+// Neither a pipe that never answers nor a link to a file of ours stops the watch or is read, and numbers that no
+// session can have used do not count.
 func TestReadUsage(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -73,14 +73,15 @@ func TestReadUsage(t *testing.T) {
 		"endless": {0, "not the JSON"}, "long": {0, "plain file"}, "pipe": {0, "plain file"}, "link": {0, "plain file"},
 	} {
 		u, err := readUsage(at(name), nil)
-		if u.Tokens() != want.tokens || (err == nil) != (want.wrong == "") || err != nil && !strings.Contains(err.Error(), want.wrong) {
+		if u.Tokens() != want.tokens || (err == nil) != (want.wrong == "") || err != nil &&
+			!strings.Contains(err.Error(), want.wrong) {
 			t.Errorf("%s: %+v, %v, want %+v", name, u, err, want)
 		}
 	}
 }
 
-// The executor reports a program's usage while it runs, and the supervisor can end the session. A usage that was counted
-// stays counted, although the program then says less, or dies without a result.
+// The executor reports a program's usage while it runs, and the supervisor can end the session. A usage that was
+// counted stays counted, although the program then says less, or dies without a result.
 func TestSpent(t *testing.T) {
 	for name, atLast := range map[string]string{
 		"it dies":          "exit 1",

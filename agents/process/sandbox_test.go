@@ -83,7 +83,8 @@ func TestSandboxFiles(t *testing.T) {
 			echo '{"outcome":"done"}' >$T/result/r && mv $T/result/r $DISINTO_RESULT`)
 		job.User = user
 		o := runJob(t, job)
-		if o.Result != agents.Done || !o.Claimed || !strings.HasSuffix(o.Tail, "says") || strings.Contains(o.Tail, "can ") || strings.Contains(o.Tail, "cannot ") {
+		if o.Result != agents.Done || !o.Claimed || !strings.HasSuffix(o.Tail, "says") || strings.Contains(o.Tail, "can ") ||
+			strings.Contains(o.Tail, "cannot ") {
 			t.Errorf("outcome %+v", o)
 		}
 		if text := read(filepath.Dir(job.Home) + "/../journal.jsonl"); text != "the journal" {
@@ -110,7 +111,8 @@ func TestSandboxSignals(t *testing.T) {
 			echo '{"outcome":"done"}' >$DISINTO_RESULT`)
 		job.User = user
 		job.Env = append(job.Env, "OTHER="+itoa(other.PID), "SUPERVISOR="+itoa(os.Getpid()))
-		if o := runJob(t, job); o.Result != agents.Done || strings.Contains(o.Tail, "can ") || strings.Contains(o.Tail, "cannot ") {
+		if o := runJob(t, job); o.Result != agents.Done || strings.Contains(o.Tail, "can ") ||
+			strings.Contains(o.Tail, "cannot ") {
 			t.Errorf("outcome %+v", o)
 		}
 		if len(other.Exit()) > 0 {
@@ -143,7 +145,8 @@ func TestSandboxNetwork(t *testing.T) {
 	}
 	defer abstract.Close()
 	job := sandboxed(t, "")
-	job.Command = helperCommand("connect", "127.0.0.1:"+itoa(ports[0]), "127.0.0.1:"+itoa(ports[1]), abstract.Addr().String(),
+	job.Command = helperCommand("connect", "127.0.0.1:"+itoa(ports[0]), "127.0.0.1:"+itoa(ports[1]),
+		abstract.Addr().String(),
 		free.Addr().String())
 	job.Sandbox.Connect = []int{ports[0]}
 	refused := fmt.Sprintf("TCP ports %d only (sandbox_connect; tests ", ports[0])
@@ -220,7 +223,8 @@ func TestSandboxOld(t *testing.T) {
 		}
 		job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
 		o = runJob(t, job)
-		if started := !strings.HasPrefix(o.Reason, "cannot start /bin/sh: its sandbox is strict, and"); started != (version >= 6) {
+		if started := !strings.HasPrefix(o.Reason,
+			"cannot start /bin/sh: its sandbox is strict, and"); started != (version >= 6) {
 			t.Errorf("version %d, strict: %+v", version, o)
 		}
 	}
@@ -230,7 +234,8 @@ func TestSandboxOld(t *testing.T) {
 		t.Errorf("without Landlock: %+v", o)
 	}
 	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
-	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and there is none here: invalid argument" {
+	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and there is none here: invalid "+
+		"argument" {
 		t.Errorf("without Landlock, strict: %+v", o)
 	}
 }
@@ -239,17 +244,20 @@ func TestSandboxOld(t *testing.T) {
 func TestSandboxUnfiltered(t *testing.T) {
 	defer func() { sandboxFilter = seccomp.Find }()
 	sandboxFilter = func() error { return errors.New("the kernel has no seccomp") }
-	if holds, complete, err := FindSandbox(); err == nil && (complete || !strings.HasSuffix(holds, "the kernel has no seccomp")) {
+	if holds, complete, err := FindSandbox(); err == nil &&
+		(complete || !strings.HasSuffix(holds, "the kernel has no seccomp")) {
 		t.Errorf("complete: %v, %s", complete, holds)
 	}
 	job := sandboxed(t, `cat $T/journal.jsonl; grep ^Seccomp: /proc/self/status`)
 	o := runJob(t, job)
-	if !strings.Contains(o.Tail, "; without system calls: the kernel has no seccomp\n") || strings.Contains(o.Tail, "the journal") {
+	if !strings.Contains(o.Tail, "; without system calls: the kernel has no seccomp\n") ||
+		strings.Contains(o.Tail, "the journal") {
 		t.Errorf("without seccomp: %+v", o)
 	}
 	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
 	o = runJob(t, job)
-	if want := "cannot start /bin/sh: its sandbox is strict, and this kernel cannot hold "; !strings.HasPrefix(o.Reason, want) ||
+	if want := "cannot start /bin/sh: its sandbox is strict, and this kernel cannot hold "; !strings.HasPrefix(o.Reason,
+		want) ||
 		!strings.HasSuffix(o.Reason, "system calls") {
 		t.Errorf("without seccomp, strict: %+v", o)
 	}
@@ -336,17 +344,23 @@ func TestRefused(t *testing.T) {
 		{Name: []byte("/work"), Access: landlock.Write},
 	}}}
 	for line, want := range map[string]string{
-		"cat: /data/x: Permission denied":                      "the sandbox keeps /data/x out of reach (sandbox_read, sandbox_write)",
-		"/usr/a.sh: line 102: /tmp/a.lock: Permission denied":  "the sandbox keeps /tmp/a.lock out of reach (sandbox_read, sandbox_write)",
-		"cp: cannot create '/usr/x': Permission denied":        "perhaps because the sandbox lets it only read /usr/x (sandbox_write)",
-		"Error: EACCES: permission denied, mkdir '/srv/cache'": "the sandbox keeps /srv/cache out of reach (sandbox_read, sandbox_write)",
-		"mv: /work/a to /data/a: Invalid cross-device link":    "the sandbox keeps /data/a out of reach (sandbox_read, sandbox_write)",
-		"dial tcp 127.0.0.1:5432: connect: permission denied":  "the sandbox lets it connect to the TCP ports 22 443 only (sandbox_connect; tests with servers of their own need \"ephemeral\")",
-		"sh: 1: cannot create /work/x: Permission denied":      "",
-		"Permission denied (publickey).":                       "",
-		"make: *** [Makefile:12: /data/test] Error 1":          "",
-		"error: remote said: /data/x is missing":               "",
-		"kill: (1) - Operation not permitted":                  "",
+		"cat: /data/x: Permission denied": "the sandbox keeps /data/x out of reach (sandbox_read, " +
+			"sandbox_write)",
+		"/usr/a.sh: line 102: /tmp/a.lock: Permission denied": "the sandbox keeps /tmp/a.lock out of reach (sandbox_read, " +
+			"sandbox_write)",
+		"cp: cannot create '/usr/x': Permission denied": "perhaps because the sandbox lets it only read /usr/x " +
+			"(sandbox_write)",
+		"Error: EACCES: permission denied, mkdir '/srv/cache'": "the sandbox keeps /srv/cache out of reach (sandbox_read, " +
+			"sandbox_write)",
+		"mv: /work/a to /data/a: Invalid cross-device link": "the sandbox keeps /data/a out of reach (sandbox_read, " +
+			"sandbox_write)",
+		"dial tcp 127.0.0.1:5432: connect: permission denied": "the sandbox lets it connect to the TCP ports 22 443 only " +
+			"(sandbox_connect; tests with servers of their own need \"ephemeral\")",
+		"sh: 1: cannot create /work/x: Permission denied": "",
+		"Permission denied (publickey).":                  "",
+		"make: *** [Makefile:12: /data/test] Error 1":     "",
+		"error: remote said: /data/x is missing":          "",
+		"kill: (1) - Operation not permitted":             "",
 	} {
 		o := r.blame(agents.Outcome{Result: agents.Failed, Reason: "exit status 1", Tail: "before\n" + line + "\nafter"})
 		if got := strings.TrimPrefix(strings.TrimPrefix(o.Reason, "exit status 1"), "; "); got != want {

@@ -28,7 +28,8 @@ func TestServiceIsUrgent(t *testing.T) {
 	}
 	o := runJob(t, newService(t, `nice; cat /proc/self/oom_score_adj; grep '^Max core' /proc/self/limits`))
 	f := strings.Fields(o.Tail)
-	if want := strconv.Itoa(20 - own); len(f) < 7 || f[0] != want || f[1] != read("/proc/self/oom_score_adj") || f[6] != "0" {
+	if want := strconv.Itoa(20 - own); len(f) < 7 || f[0] != want ||
+		f[1] != read("/proc/self/oom_score_adj") || f[6] != "0" {
 		t.Errorf("it says %q, want %s, our own oom_score_adj, and no core file", o.Tail, want)
 	}
 }

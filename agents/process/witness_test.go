@@ -103,8 +103,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// TestSeenFiles has a session that writes where its sandbox lets it: nothing of its workspace and its temporary files is
-// told, links are not followed, and a time of change that was set back hides nothing.
+// TestSeenFiles has a session that writes where its sandbox lets it: nothing of its workspace and its temporary files
+// is told, links are not followed, and a time of change that was set back hides nothing.
 func TestSeenFiles(t *testing.T) {
 	asUsers(t, func(t *testing.T, user string) {
 		job := sandboxed(t, `

@@ -73,7 +73,8 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func dump(cli string, r *report, exit error, complaint string) string {
 	out := outcome(cli, r, exit, complaint, noon)
 	var b strings.Builder
-	fmt.Fprintf(&b, "session %s\nwords %q\nturns %d\nusage %+v\ntotals: tokens %t, cost %t\nended %t\nhopeless %t\nunread %d\n",
+	fmt.Fprintf(&b, "session %s\nwords %q\nturns %d\nusage %+v\ntotals: tokens %t, cost %t\nended %t\nhopeless %t\n"+
+		"unread %d\n",
 		r.Session, r.Words, r.Turns, r.Usage, r.TotalTokens, r.TotalCost, r.Ended, r.Hopeless, r.Unread)
 	fmt.Fprintf(&b, "trouble %q %q\noutcome %s %q\n", r.What, r.trouble.Words, out.Result, out.Reason)
 	if !out.RetryAt.IsZero() {
@@ -96,17 +97,46 @@ func TestEvents(t *testing.T) {
 {"type":"result","subtype":"success","is_error":false,"result":"ok"}`, noTrouble, true, ""},
 		{"a limit that was waited for", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424}}
 {"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"ok"}`, noTrouble, true, ""},
-		{"turns used up", "claude", `{"type":"result","subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","errors":["Reached maximum number of turns (1)"]}`, broken, true, "Reached maximum number of turns (1)"},
+		{
+			"turns used up", "claude",
+			`{"type":"result","subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","errors":["Reached ` +
+				`maximum number of turns (1)"]}`, broken, true, "Reached maximum number of turns (1)",
+		},
 		{"refusal", "claude", `{"type":"assistant","message":{"content":[{"type":"text","text":"I will not."}],"stop_reason":"refusal"}}
 {"type":"result","subtype":"success","is_error":false,"result":"I will not."}`, refused, true, "the model refused: I will not."},
-		{"not logged in", "claude", `{"type":"result","subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}`, signedOut, true, "Not logged in · Please run /login"},
-		{"too long", "claude", `{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,"result":"prompt is too long: 210000 tokens > 200000 maximum"}`, overflown, true, ""},
+		{
+			"not logged in", "claude",
+			`{"type":"result","subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}`, signedOut,
+			true, "Not logged in · Please run /login",
+		},
+		{
+			"too long", "claude",
+			`{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,"result":"prompt is too long: 210000 tokens > 200000 maximum"}`, overflown, true, "",
+		},
 		{"not JSON", "claude", "hello\n{\"type\":\"result\",\"result\":\"ok\"}", noTrouble, true, ""},
-		{"waits a minute", "qwen", `{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":60000}}`, limited, false, ""},
-		{"it found the loop itself", "qwen", `{"type":"result","is_error":true,"error":{"message":"Loop detection halted the run (consecutive_identical_tool_calls)."}}`, looped, true, ""},
-		{"waits a moment", "qwen", `{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":2000}}`, noTrouble, false, ""},
-		{"in the middle of work", "opencode", `{"type":"step_finish","sessionID":"ses_1","part":{"reason":"tool-calls"}}`, noTrouble, false, ""},
-		{"usage limit", "codex", `{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again later."}}`, limited, true, ""},
+		{
+			"waits a minute", "qwen",
+			`{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":60000}}`,
+			limited, false, "",
+		},
+		{
+			"it found the loop itself", "qwen",
+			`{"type":"result","is_error":true,"error":{"message":"Loop detection halted the run ` +
+				`(consecutive_identical_tool_calls)."}}`, looped, true, "",
+		},
+		{
+			"waits a moment", "qwen",
+			`{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":2000}}`,
+			noTrouble, false, "",
+		},
+		{
+			"in the middle of work", "opencode", `{"type":"step_finish","sessionID":"ses_1","part":{"reason":"tool-calls"}}`,
+			noTrouble, false, "",
+		},
+		{
+			"usage limit", "codex", `{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again later."}}`,
+			limited, true, "",
+		},
 		{"retries are no failure", "codex", `{"type":"error","message":"Reconnecting... 1/2 (stream disconnected)"}
 {"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":2}}`, noTrouble, true, ""},
 	}
@@ -128,7 +158,10 @@ func TestUnended(t *testing.T) {
 	}{
 		{fmt.Errorf("exit status 1"), "No conversation found with session ID: x", agents.Failed},
 		{fmt.Errorf("exit status 1"), "fetch failed: ECONNREFUSED", agents.BackendDown},
-		{fmt.Errorf("exit status 1"), "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons", agents.BackendDown},
+		{
+			fmt.Errorf("exit status 1"),
+			"--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons", agents.BackendDown,
+		},
 		{fmt.Errorf("exit status 55"), "Run aborted: wall-clock budget of 3s exceeded", agents.Failed},
 		{nil, "", agents.Failed},
 		{fmt.Errorf("killed by SIGKILL"), "", agents.Failed},

@@ -37,10 +37,12 @@ var chainBody = strings.Join([]string{
 	"When the kettle restarts while an order is being brewed, the order is gone: the customer sees `404`, and the till",
 	"keeps the money. It happened three times last week, each time after the update at four in the morning.",
 	"",
-	"Steps: 1. `POST /orders` with two teas. 2. `systemctl restart kettle` before the answer. 3. `GET /orders/17` says 404.",
+	"Steps: 1. `POST /orders` with two teas. 2. `systemctl restart kettle` before the answer. 3. `GET /orders/17` " +
+		"says 404.",
 	"",
 	"Expected: the order is written before it is brewed, and taken up again at the start. An order that was brewed",
-	"already must not be brewed twice. The queue in `brew/queue.go` has a place for that (`Pending`), which nothing calls.",
+	"already must not be brewed twice. The queue in `brew/queue.go` has a place for that (`Pending`), which nothing " +
+		"calls.",
 	"",
 	"Acceptance: a test that kills the kettle at each step of an order, and finds every order once afterwards; the",
 	"start takes less than a second with 10,000 orders; no new dependency.",
@@ -48,7 +50,8 @@ var chainBody = strings.Join([]string{
 
 func (d *chainDesk) Pull(context.Context, forge.Ref) (forge.Pull, error) {
 	return forge.Pull{
-		Ref: forge.Ref{Repo: "ada/teashop", Number: 13}, Title: "Write orders before they are brewed (created by dev-qwen)", Author: "dev-qwen", Base: "main",
+		Ref: forge.Ref{Repo: "ada/teashop", Number: 13}, Title: "Write orders before they are brewed (created by dev-qwen)",
+		Author: "dev-qwen", Base: "main",
 		Head: "fix/issue-12", HeadSHA: strings.Repeat("a", 40), Closes: []forge.Ref{{Repo: "ada/teashop", Number: 12}},
 		Body: "created by dev-qwen\n\nOrders go to the journal first, and the start reads it.\n\nFixes #12",
 	}, nil
@@ -101,11 +104,20 @@ func (d *chainDesk) prompt(t *testing.T, kind agents.Kind, number int64, id stri
 // one: what changes stands last. Before the issue's text there is no date, path or id, and nothing else that another
 // chain of the agent has not.
 func TestCommonPrefix(t *testing.T) {
-	d := &chainDesk{comments: map[int64][]forge.Comment{12: {{ID: 1, Author: "bob", Body: "The till has the same bug, see #9."}}}}
+	d := &chainDesk{comments: map[int64][]forge.Comment{12: {{
+		ID: 1, Author: "bob",
+		Body: "The till has the same bug, see #9.",
+	}}}}
 	prompts := []string{d.prompt(t, agents.KindIssue, 12, "a1b2c3-20261122T101112")}
 	d.reviews = []forge.FullReview{{
-		Review: forge.Review{Author: "review-opus", Verdict: forge.ChangesRequested, Body: "An order is brewed twice when the kettle dies between `Brew` and `Done`."},
-		Lines:  []forge.LineComment{{Path: "brew/queue.go", Line: 41, Author: "review-opus", Body: "Write first, then brew."}},
+		Review: forge.Review{
+			Author: "review-opus", Verdict: forge.ChangesRequested,
+			Body: "An order is brewed twice when the kettle dies between `Brew` and `Done`.",
+		},
+		Lines: []forge.LineComment{{
+			Path: "brew/queue.go", Line: 41, Author: "review-opus",
+			Body: "Write first, then brew.",
+		}},
 	}}
 	prompts = append(prompts, d.prompt(t, agents.KindRework, 13, "a1b2c3-20261122T111213"))
 	d.reviews = append(d.reviews, forge.FullReview{Review: forge.Review{
@@ -126,7 +138,8 @@ func TestCommonPrefix(t *testing.T) {
 		if diff := cmp.Diff(string(want), prompts[i]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if before, _, _ := strings.Cut(prompts[i], chainBody); strings.ContainsAny(strings.ReplaceAll(before, "#12", ""), "0789") || strings.Contains(before, "/var") {
+		if before, _, _ := strings.Cut(prompts[i], chainBody); strings.ContainsAny(strings.ReplaceAll(before, "#12", ""),
+			"0789") || strings.Contains(before, "/var") {
 			t.Errorf("%s has a date, a path or an id before the issue's text:\n%s", name, before)
 		}
 		if i == 0 {
@@ -138,7 +151,8 @@ func TestCommonPrefix(t *testing.T) {
 			same++
 		}
 		if shorter := min(len(was), len(is)); same*10 < shorter*9 {
-			t.Errorf("%s has %d bytes in common with the prompt before it, of %d: it is %s", name, same, shorter, firstChange(was, is))
+			t.Errorf("%s has %d bytes in common with the prompt before it, of %d: it is %s", name, same, shorter,
+				firstChange(was, is))
 		} else {
 			t.Logf("%s: %d of %d bytes", name, same, shorter)
 		}

@@ -32,7 +32,10 @@ func (crowd) Comments(context.Context, forge.Ref) ([]forge.Comment, error) {
 
 func (crowd) Reviews(context.Context, forge.Ref) ([]forge.FullReview, error) {
 	return []forge.FullReview{
-		{Review: forge.Review{Author: "mallory", Body: malice}, Lines: []forge.LineComment{{Path: malice, Line: 1, Body: malice}}},
+		{
+			Review: forge.Review{Author: "mallory", Body: malice},
+			Lines:  []forge.LineComment{{Path: malice, Line: 1, Body: malice}},
+		},
 		{Review: forge.Review{Author: "ada", Body: "reviewed by ada"}, Lines: []forge.LineComment{
 			{Author: "ada", Path: "x.go", Line: 1, Body: "line of ada"},
 			{Author: "mallory", Path: malice, Line: 1, Body: malice}, // the forge lets readers reply in her review
@@ -51,8 +54,14 @@ func (d crowd) Issue(_ context.Context, ref forge.Ref) (forge.Issue, error) {
 // promptOf is the prompt of a review with what the desk shows.
 func promptOf(t *testing.T, d Desk, all bool) string {
 	t.Helper()
-	r := &run{Program: &Program{Desk: d, Out: t.Output()}, work: work{Repo: "a/b", Number: 3, Role: "dev", Kind: "rework", ReadAll: all}}
-	p := &forge.Pull{Title: "T", Author: "dev-qwen", Base: "main", Closes: []forge.Ref{{Repo: "a/b", Number: 1}, {Repo: "a/b", Number: 2}}}
+	r := &run{Program: &Program{Desk: d, Out: t.Output()}, work: work{
+		Repo: "a/b", Number: 3, Role: "dev", Kind: "rework",
+		ReadAll: all,
+	}}
+	p := &forge.Pull{Title: "T", Author: "dev-qwen", Base: "main", Closes: []forge.Ref{
+		{Repo: "a/b", Number: 1},
+		{Repo: "a/b", Number: 2},
+	}}
 	data, err := r.pullPrompt(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +84,8 @@ func TestStrangersAreLeftOut(t *testing.T) {
 	if strings.Contains(prompt, malice) || strings.Contains(prompt, "mallory") {
 		t.Errorf("a stranger's words are in the prompt:\n%s", prompt)
 	}
-	const note = "303 comments, 1 review and 1 issue of 3 people without write access to the repository were left out here."
+	const note = "303 comments, 1 review and 1 issue of 3 people without write access to the repository were left out " +
+		"here."
 	if !strings.Contains(prompt, note) {
 		t.Errorf("the prompt does not say what is left out; it ends with %q", prompt[len(prompt)-200:])
 	}
@@ -117,8 +127,14 @@ func TestLeftOut(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]string{"eve", "comment"}, "1 comment of 1 person without write access to the repository was left out here."},
-		{[]string{"eve", "comment", "Eve", "comment"}, "2 comments of 1 person without write access to the repository were left out here."},
-		{[]string{"eve", "review", "mal", "comment"}, "1 comment and 1 review of 2 people without write access to the repository were left out here."},
+		{
+			[]string{"eve", "comment", "Eve", "comment"},
+			"2 comments of 1 person without write access to the repository were left out here.",
+		},
+		{
+			[]string{"eve", "review", "mal", "comment"},
+			"1 comment and 1 review of 2 people without write access to the repository were left out here.",
+		},
 	} {
 		rs := readers{writers: map[string]bool{}, left: map[string]int{}, people: map[string]bool{}}
 		for i := 0; i < len(tt.words); i += 2 {

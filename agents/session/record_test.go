@@ -43,16 +43,23 @@ var recordings = []recording{
 	{name: "tool", turn: fakemodel.Turn{Shell: "echo made > made.txt"}, then: fakemodel.Turn{Text: "I made a file."}},
 	{name: "resume", turn: fakemodel.Turn{Text: "Hello again."}, resume: true},
 	{name: "limit", api: true, what: limited, turn: fakemodel.Turn{
-		Status: 429, Type: "rate_limit_error", Text: "This request would exceed your account's usage limit.", Headers: map[string]string{
-			"retry-after": "7200", "anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": fmt.Sprint(resetAt.Unix()),
+		Status: 429, Type: "rate_limit_error", Text: "This request would exceed your account's usage limit.",
+		Headers: map[string]string{
+			"retry-after": "7200", "anthropic-ratelimit-unified-status": "rejected",
+			"anthropic-ratelimit-unified-reset":                fmt.Sprint(resetAt.Unix()),
 			"anthropic-ratelimit-unified-representative-claim": "five_hour", "anthropic-ratelimit-unified-5h-status": "rejected",
-			"anthropic-ratelimit-unified-5h-reset": fmt.Sprint(resetAt.Unix()), "anthropic-ratelimit-unified-5h-utilization": "1.0",
+			"anthropic-ratelimit-unified-5h-reset":       fmt.Sprint(resetAt.Unix()),
+			"anthropic-ratelimit-unified-5h-utilization": "1.0",
 		},
 	}},
-	{name: "auth", what: signedOut, turn: fakemodel.Turn{Status: 401, Type: "authentication_error", Text: "invalid x-api-key"}},
+	{name: "auth", what: signedOut, turn: fakemodel.Turn{
+		Status: 401, Type: "authentication_error",
+		Text: "invalid x-api-key",
+	}},
 	{name: "down", what: down, turn: fakemodel.Turn{Status: 500, Type: "api_error", Text: "Internal server error"}},
 	{name: "overflow", what: overflown, turn: fakemodel.Turn{
-		Status: 400, Type: "exceed_context_size_error", Text: "the request exceeds the available context size, try increasing it",
+		Status: 400, Type: "exceed_context_size_error",
+		Text: "the request exceeds the available context size, try increasing it",
 	}},
 	{name: "interrupted", interrupt: true, what: broken, turn: fakemodel.Turn{Shell: "touch begun; sleep 30"}},
 }
@@ -101,9 +108,13 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 	}
 	environ := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "IS_SANDBOX=1", "TERM=dumb"}
 	if rec.api {
-		environ = append(environ, "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-none", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+model.URL+"/v1")
+		environ = append(environ, "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-none", "OPENAI_API_KEY=none",
+			"OPENAI_BASE_URL="+model.URL+"/v1")
 	}
-	c := &call{Session: newID(), Model: "fake-model", BaseURL: model.URL, Local: !rec.api, Context: 65536, environ: environ}
+	c := &call{
+		Session: newID(), Model: "fake-model", BaseURL: model.URL, Local: !rec.api, Context: 65536,
+		environ: environ,
+	}
 	if rec.resume {
 		c.Session, c.Resume = session, true
 	}
@@ -111,9 +122,11 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 	stdout, stderr, err := rec.run(t, a, c, tree)
 	r := parse(a, stdout)
 	if *update {
-		text := strings.NewReplacer(dir, "/agent", model.URL, "http://127.0.0.1:8080", os.Getenv("HOME"), "/home/x").Replace(string(stdout))
+		text := strings.NewReplacer(dir, "/agent", model.URL, "http://127.0.0.1:8080", os.Getenv("HOME"),
+			"/home/x").Replace(string(stdout))
 		writeGolden(t, filepath.Join("testdata", cli, rec.name+".jsonl"), []byte(text))
-		writeGolden(t, filepath.Join("testdata", cli, rec.name+".stderr"), fmt.Appendf(nil, "%v\n%s", err, lastLine(string(stderr))))
+		writeGolden(t, filepath.Join("testdata", cli, rec.name+".stderr"),
+			fmt.Appendf(nil, "%v\n%s", err, lastLine(string(stderr))))
 	}
 	out := outcome(cli, r, err, string(stderr), time.Now())
 	t.Logf("%+v, report %+v", out, r)
@@ -202,9 +215,9 @@ func writeGolden(t *testing.T, path string, text []byte) {
 	}
 }
 
-// TestRealCLIsStop has a model that repeats a call for ever, and one that does something new each time for more than the
-// session may use. Each real CLI is ended at the eighth call, unless it ends before by itself, and by the answer that
-// reaches the limit.
+// TestRealCLIsStop has a model that repeats a call for ever, and one that does something new each time for more than
+// the session may use. Each real CLI is ended at the eighth call, unless it ends before by itself, and by the answer
+// that reaches the limit.
 func TestRealCLIsStop(t *testing.T) {
 	bin := os.Getenv(clisVar)
 	if bin == "" {
@@ -250,8 +263,9 @@ func stopped(t *testing.T, cli, bin string, want agents.Result) (agents.Outcome,
 	r := &run{
 		Program: &Program{CLI: cli, Out: t.Output(), Now: time.Now, Run: runReal}, cli: adapters[cli],
 		work: work{
-			Workspace: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), ResultPath: filepath.Join(dir, "result.json"),
-			Local: true, BaseURL: model.URL, Model: "fake-model",
+			Workspace: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"),
+			ResultPath: filepath.Join(dir, "result.json"),
+			Local:      true, BaseURL: model.URL, Model: "fake-model",
 		},
 	}
 	for _, d := range []string{r.Home, r.treePath()} {

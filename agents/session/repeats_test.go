@@ -87,17 +87,30 @@ func TestRepeats(t *testing.T) {
 		at    int
 		words string
 	}{
-		{"the same call", times(20, test), 8, "it repeats itself: Bash: make test, 8 times with the same result and nothing new between"},
+		{
+			"the same call", times(20, test), 8,
+			"it repeats itself: Bash: make test, 8 times with the same result and nothing new between",
+		},
 		{"two calls in turn", times(20, test, look), 16, "cat app.js"},
 		{"a few of them first", append(honest[:20:20], times(20, test)...), 28, "make test"},
 		{"seven times", times(7, test), 0, ""},
-		{"seven times, twice, with something new between", append(times(7, test), append([]step{look}, times(7, test)...)...), 0, ""},
+		{
+			"seven times, twice, with something new between", append(times(7, test), append([]step{look}, times(7, test)...)...),
+			0, "",
+		},
 		{"an answer that changes", changing(100, step{command: "gh pr checks"}), 0, ""},
-		{"a wait with the same answer", times(100, step{command: "sleep 30; gh pr checks", result: "pending", takes: waiting}), 0, ""},
-		{"a wait, and a look", times(100, step{command: "sleep 30", takes: 30 * time.Second}, step{command: "gh pr checks", result: "pending"}), 0, ""},
+		{
+			"a wait with the same answer",
+			times(100, step{command: "sleep 30; gh pr checks", result: "pending", takes: waiting}), 0, "",
+		},
+		{"a wait, and a look", times(100, step{command: "sleep 30", takes: 30 * time.Second},
+			step{command: "gh pr checks", result: "pending"}), 0, ""},
 		{"edits and builds", honest, 0, ""},
 		{"a longer circle", times(10, long...), 0, ""},
-		{"a file back and forth", times(10, a, b), 8, "app.js is written back and forth, 6 times with what stood there before"},
+		{
+			"a file back and forth", times(10, a, b), 8,
+			"app.js is written back and forth, 6 times with what stood there before",
+		},
 		{"with tests between", between, 15, "app.js is written back and forth"},
 		{"a file to and fro once", []step{a, b, a, b}, 0, ""},
 	} {
@@ -214,11 +227,13 @@ func TestCodexBackAndForth(t *testing.T) {
 			if err := os.WriteFile(path, fmt.Appendf(nil, "version %d", said%2), 0o600); err != nil {
 				t.Error(err)
 			}
-			goOn = say(`{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"app.js","kind":"update"}]}}` + "\n")
+			goOn = say(`{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"app.js","kind":"update"}]}}` +
+				"\n")
 		}
 	})
 	_, err := r.ask(t.Context(), "do it")
-	if out := ending(t, err); out.Result != agents.Looped || !strings.Contains(out.Reason, "app.js is written back and forth") || said != 8 {
+	if out := ending(t, err); out.Result != agents.Looped ||
+		!strings.Contains(out.Reason, "app.js is written back and forth") || said != 8 {
 		t.Errorf("after %d writes: %+v", said, out)
 	}
 }
@@ -251,7 +266,8 @@ func TestOwnLimit(t *testing.T) {
 			})
 			r.Left.Tokens = 350
 			_, err := r.ask(t.Context(), "do it")
-			if out := ending(t, err); out.Result != agents.OverBudget || !strings.Contains(out.Reason, "400 of 350 tokens") || said != 4 {
+			if out := ending(t, err); out.Result != agents.OverBudget || !strings.Contains(out.Reason, "400 of 350 tokens") ||
+				said != 4 {
 				t.Errorf("after %d answers: %+v", said, out)
 			}
 			if got := fmt.Sprint(told); got != "[100 200 300 400]" || r.usage.Tokens() != 400 {
@@ -300,11 +316,13 @@ func TestClaudeBudget(t *testing.T) {
 	if got := strings.Join(argv, " "); !strings.HasSuffix(got, "--max-budget-usd 0.25") {
 		t.Errorf("%s", got)
 	}
-	if argv, _ := (claude{}).command(&call{Session: "one", MaxUSD: 0.25, Local: true}); strings.Contains(strings.Join(argv, " "), "budget") {
-		t.Errorf("%s", argv)
+	argv, _ = claude{}.command(&call{Session: "one", MaxUSD: 0.25, Local: true})
+	if got := strings.Join(argv, " "); strings.Contains(got, "budget") {
+		t.Errorf("%s", got)
 	}
 	r := parse(claude{}, []byte(`{"type":"result","subtype":"error_max_budget_usd","is_error":true,"terminal_reason":"budget_exhausted","errors":["Reached maximum budget ($0.002)"],"total_cost_usd":0.0021}`))
-	if out := outcome("claude", r, nil, "", noon); out.Result != agents.OverBudget || out.Reason != "claude: Reached maximum budget ($0.002)" {
+	if out := outcome("claude", r, nil, "", noon); out.Result != agents.OverBudget ||
+		out.Reason != "claude: Reached maximum budget ($0.002)" {
 		t.Errorf("%+v", out)
 	}
 }

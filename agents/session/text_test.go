@@ -13,8 +13,11 @@ import (
 // Every prompt of ours can be rendered, with everything and with nothing in it, and shows what it is given.
 func TestPrompts(t *testing.T) {
 	full := promptData{
-		Agent: "dev-qwen", Role: "dev", Repo: "a/b", Number: 17, Base: "main", Branch: "fix/issue-17", Title: "T", Body: "B", Author: "ada",
-		Comments: []remark{{"bob", "C"}}, Dialogue: []remark{{"boss", "Q"}}, Kind: "issue", Issues: []issueText{{Number: 3, Title: "IT", Body: "IB", Author: "ann", Comments: []remark{{"cal", "IC"}}}}, Conflict: true, Continues: true, Diff: "D", Lessons: "L",
+		Agent: "dev-qwen", Role: "dev", Repo: "a/b", Number: 17, Base: "main", Branch: "fix/issue-17", Title: "T", Body: "B",
+		Author:   "ada",
+		Comments: []remark{{"bob", "C"}}, Dialogue: []remark{{"boss", "Q"}}, Kind: "issue",
+		Issues:   []issueText{{Number: 3, Title: "IT", Body: "IB", Author: "ann", Comments: []remark{{"cal", "IC"}}}},
+		Conflict: true, Continues: true, Diff: "D", Lessons: "L",
 		Reviews: []reviewText{{Author: "eve", State: "REQUEST_CHANGES", Body: "R", Inline: []inlineText{{"f.go", 3, "IN"}}}},
 		Tried:   []triedText{{"dev-kimi", "issue", "failed", "WHY"}},
 		Checks:  []check{{"ci", "failure", "http://x", "W", "LOG"}}, Answer: "/w/answer.json", Verdict: "/w/verdict.json",
@@ -46,7 +49,10 @@ func TestPrompts(t *testing.T) {
 	}
 	issue, _ := prompts.ReadFile("prompts/issue.md")
 	climbed, err := renderPrompt("issue.md", string(issue), &full)
-	for _, part := range []string{"dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~", "Review of an earlier pull request, by eve: REQUEST_CHANGES\n\n~~~~text\nR\n"} {
+	for _, part := range []string{
+		"dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~",
+		"Review of an earlier pull request, by eve: REQUEST_CHANGES\n\n~~~~text\nR\n",
+	} {
 		if err != nil || !strings.Contains(climbed, part) {
 			t.Errorf("the issue's prompt does not say %q: %v\n%s", part, err, climbed)
 		}
@@ -56,7 +62,11 @@ func TestPrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"git merge origin/main", "dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~", "On line 3 of this file:\n\n~~~~text\nf.go\n", "## A check: failure\n\n~~~~text\nci\n", "\nhttp://x\n", "The end of its log:\n\n~~~~text\nLOG\n~~~~", "## Issue #3, by ann", "IC"} {
+	for _, part := range []string{
+		"git merge origin/main", "dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~",
+		"On line 3 of this file:\n\n~~~~text\nf.go\n", "## A check: failure\n\n~~~~text\nci\n", "\nhttp://x\n",
+		"The end of its log:\n\n~~~~text\nLOG\n~~~~", "## Issue #3, by ann", "IC",
+	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the rework's prompt does not say %q", part)
 		}
@@ -221,7 +231,8 @@ func FuzzVerdict(f *testing.F) {
 // What the forge calls a branch is never an option of git, nor another ref.
 func TestBranchLike(t *testing.T) {
 	for name, want := range map[string]bool{
-		"main": true, "fix/issue-1": true, "ünïcode": true, "": false, "-f": false, "--upload-pack=x": false, "a..b": false, "a b": false,
+		"main": true, "fix/issue-1": true, "ünïcode": true, "": false, "-f": false, "--upload-pack=x": false,
+		"a..b": false, "a b": false,
 		"a:b": false, "a^": false, "a@{1}": false, "a\n": false,
 	} {
 		if branchLike(name) != want {
@@ -233,8 +244,10 @@ func TestBranchLike(t *testing.T) {
 // A branch that a prompt names, or has in a command, is a word and nothing else.
 func TestWordLike(t *testing.T) {
 	for name, want := range map[string]bool{
-		"main": true, "fix/issue-1": true, "ünïcode": true, "release/1.2+rc": true, "a`b": false, "$(id)": false, "a;id": false, "a|id": false,
-		"a&b": false, "a'b": false, "a\"b": false, "a>b": false, "a\u202eb": false, "a\u00a0b": false, "a\u200bb": false, "-f": false,
+		"main": true, "fix/issue-1": true, "ünïcode": true, "release/1.2+rc": true, "a`b": false, "$(id)": false,
+		"a;id": false, "a|id": false,
+		"a&b": false, "a'b": false, "a\"b": false, "a>b": false, "a\u202eb": false, "a\u00a0b": false,
+		"a\u200bb": false, "-f": false,
 		strings.Repeat("a", 300): false, "": false,
 	} {
 		if wordLike(name) != want {
@@ -245,7 +258,8 @@ func TestWordLike(t *testing.T) {
 
 func TestReadWork(t *testing.T) {
 	good := []string{
-		"DISINTO_RUN_ID=r", "DISINTO_AGENT=a", "DISINTO_WORKSPACE=/w", "DISINTO_RESULT=/r", "HOME=/h", "FORGE_URL=http://f/", "FORGE_TOKEN=t",
+		"DISINTO_RUN_ID=r", "DISINTO_AGENT=a", "DISINTO_WORKSPACE=/w", "DISINTO_RESULT=/r", "HOME=/h", "FORGE_URL=http://f/",
+		"FORGE_TOKEN=t",
 		"DISINTO_REPO=a/b", "DISINTO_KIND=issue", "DISINTO_NUMBER=17", "DISINTO_BACKEND=local",
 	}
 	w, err := readWork(good)
@@ -254,7 +268,8 @@ func TestReadWork(t *testing.T) {
 	}
 	mirrors := map[string]string{"a_b/c": "/h/mirrors/a~b_c.git", "a/b_c": "/h/mirrors/a_b_c.git"}
 	for repo, want := range mirrors {
-		if w, err := readWork(append(good[:len(good):len(good)], "DISINTO_REPO="+repo)); err != nil || w.mirrorPath() != want {
+		if w, err := readWork(append(good[:len(good):len(good)], "DISINTO_REPO="+repo)); err != nil ||
+			w.mirrorPath() != want {
 			t.Errorf("the mirror of %s is %s, want %s; %v", repo, w.mirrorPath(), want, err)
 		}
 	}

@@ -103,13 +103,17 @@ func TestResumption(t *testing.T) {
 	}{
 		{"the first session", local, keep{}, false, nil},
 		{"its conversation", local, earlier, true, &agents.Resumption{Cached: 90, Computed: 10}},
-		{"a new conversation", local, earlier, false, &agents.Resumption{Cached: 90, Computed: 10, Changed: "line 2: more and more, word by word"}},
+		{"a new conversation", local, earlier, false, &agents.Resumption{
+			Cached: 90, Computed: 10,
+			Changed: "line 2: more and more, word by word",
+		}},
 		{"another thread", away, earlier, false, nil},
 		{"a paid API", paid, earlier, true, nil},
 		{"another CLI", local, keep{CLI: "qwen", Session: "s", Thread: "llama"}, false, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := os.WriteFile(filepath.Join(dir, "prompt.md"), []byte("one\nless and less, word by word"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "prompt.md"), []byte("one\nless and less, word by word"),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			r := &run{Program: &Program{CLI: "claude", Out: new(tail)}, work: tt.work, keep: tt.keep}
@@ -120,7 +124,8 @@ func TestResumption(t *testing.T) {
 			if got := r.resumed; (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
-			if text, err := os.ReadFile(filepath.Join(dir, "prompt.md")); err != nil || string(text) != "one\nmore and more, word by word" {
+			if text, err := os.ReadFile(filepath.Join(dir, "prompt.md")); err != nil ||
+				string(text) != "one\nmore and more, word by word" {
 				t.Errorf("the prompt is not kept: %q, %v", text, err)
 			}
 		})

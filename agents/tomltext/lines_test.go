@@ -125,7 +125,8 @@ func checkLines(t *testing.T, text string) {
 // FuzzLines compares the scanner with the TOML package.
 func FuzzLines(f *testing.F) {
 	for _, text := range []string{
-		"a = 1\n[b]\nc.d = \"x\" # y\n", "[[a]]\nb = {c = 1, d = [1,\n2]}\n", "a = \"\"\"\n\\\"\"\"\"\"\"\n'b'=''", "a=[[],[{}],\n]\nb=2",
+		"a = 1\n[b]\nc.d = \"x\" # y\n", "[[a]]\nb = {c = 1, d = [1,\n2]}\n", "a = \"\"\"\n\\\"\"\"\"\"\"\n'b'=''",
+		"a=[[],[{}],\n]\nb=2",
 		"a = '''\n''''\nb = 1", "\ufeffa = 1",
 	} {
 		f.Add(text)

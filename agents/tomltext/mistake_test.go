@@ -18,13 +18,28 @@ func TestMistake(t *testing.T) {
 		{"table at the end", "[f]\n[t.l", 2, "", "[t.l is not closed: want ] at the end"},
 		{"table with a comment", "[f]\n[t.l # x\nb = 2\n", 2, "", "[t.l # x is not closed: want ] at the end"},
 		{"array of tables", "[f]\n[[t.l]\nb = 2\n", 2, "", "[[t.l] is not closed: want ]] at the end"},
-		{"list", "[f]\na = [\"q\"\n\n[x]\n", 2, "f.a", "what begins here is not closed: expected a comma (',') or array terminator (']'), but got '['"},
-		{"list before a key", "[f]\na = [\"q\"\nb = 1\n", 2, "f.a", "what begins here is not closed: expected a comma (',') or array terminator (']'), but got 'b'"},
-		{"comma", "[f]\na = [\n \"q\"\n \"r\"\n]\n", 4, "f.a", "expected a comma (',') or array terminator (']'), but got '\"'"},
+		{
+			"list", "[f]\na = [\"q\"\n\n[x]\n", 2, "f.a",
+			"what begins here is not closed: expected a comma (',') or array terminator (']'), but got '['",
+		},
+		{
+			"list before a key", "[f]\na = [\"q\"\nb = 1\n", 2, "f.a",
+			"what begins here is not closed: expected a comma (',') or array terminator (']'), but got 'b'",
+		},
+		{
+			"comma", "[f]\na = [\n \"q\"\n \"r\"\n]\n", 4, "f.a",
+			"expected a comma (',') or array terminator (']'), but got '\"'",
+		},
 		{"string", "[f]\na = \"q\nb = 1\n", 2, "f.a", "strings cannot contain newlines"},
-		{"long string", "[f]\na = \"\"\"q\nb = 1\n", 2, "f.a", "what begins here is not closed: unexpected EOF; expected '\"\"\"'"},
+		{
+			"long string", "[f]\na = \"\"\"q\nb = 1\n", 2, "f.a",
+			"what begins here is not closed: unexpected EOF; expected '\"\"\"'",
+		},
 		{"no value", "[f]\na =\nb = 1\n", 2, "f.a", "expected value but found '\\n' instead"},
-		{"large number", "a = 99999999999999999999\n", 1, "a", "99999999999999999999 is out of range: no number is that large"},
+		{
+			"large number", "a = 99999999999999999999\n", 1, "a",
+			"99999999999999999999 is out of range: no number is that large",
+		},
 		{"large fraction", "a = 1e999\n", 1, "a", "1e999 is out of range: no number is that large"},
 	}
 	for _, tt := range tests {

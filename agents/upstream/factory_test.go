@@ -78,10 +78,14 @@ func parse(t *testing.T, path, text string) *Project {
 
 func TestParseProject(t *testing.T) {
 	want := &Project{
-		Path: "harb.toml", Name: "harb", Repo: "johba/harb", ForgeURL: "http://forgejo:3000", Branch: "main", OpsRepo: "johba/harb-ops", CI: "7",
+		Path: "harb.toml", Name: "harb", Repo: "johba/harb", ForgeURL: "http://forgejo:3000", Branch: "main",
+		OpsRepo: "johba/harb-ops", CI: "7",
 		Agents: []Agent{
 			{Name: "glm", Login: "glm", BaseURL: "http://10.10.10.1:8081", Roles: []string{"dev", "gardener"}},
-			{Name: "llama", Login: "dev-qwen", BaseURL: "http://10.10.10.1:8081", Model: "qwen", APIKey: "sk-none", Roles: []string{"dev"}, Compact: 60},
+			{
+				Name: "llama", Login: "dev-qwen", BaseURL: "http://10.10.10.1:8081", Model: "qwen", APIKey: "sk-none",
+				Roles: []string{"dev"}, Compact: 60,
+			},
 		},
 	}
 	if diff := cmp.Diff(want, parse(t, "harb.toml", harb)); diff != "" {
@@ -124,12 +128,18 @@ func env(words ...string) func(string) (string, bool) {
 
 func TestFactory(t *testing.T) {
 	for name, f := range map[string]Factory{
-		"threads": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "FORGE_GARDENER_TOKEN=c", "PLANNER_INTERVAL=660", "CLAUDE_MODEL=opus")},
-		"poll":    {LookupEnv: env("FORGE_TOKEN=a", "REVIEW_BOT_TOKEN=b", "AGENT_ROLES=review,dev", "FORGE_URL=http://forge"), Poll: true},
+		"threads": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "FORGE_GARDENER_TOKEN=c", "PLANNER_INTERVAL=660",
+			"CLAUDE_MODEL=opus")},
+		"poll": {
+			LookupEnv: env("FORGE_TOKEN=a", "REVIEW_BOT_TOKEN=b", "AGENT_ROLES=review,dev", "FORGE_URL=http://forge"),
+			Poll:      true,
+		},
 		// With threads of a project.
-		"tables": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "AGENT_ROLES=review,dev,gardener", "FORGE_GARDENER_TOKEN=c")},
+		"tables": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "AGENT_ROLES=review,dev,gardener",
+			"FORGE_GARDENER_TOKEN=c")},
 		// The container that upstream generates for an agent with a model of its own.
-		"container": {LookupEnv: env("AGENT_ROLES=dev gardener", "ANTHROPIC_BASE_URL=http://[::1]:8081", "CLAUDE_MODEL=qwen")},
+		"container": {LookupEnv: env("AGENT_ROLES=dev gardener", "ANTHROPIC_BASE_URL=http://[::1]:8081",
+			"CLAUDE_MODEL=qwen")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Root, f.Self = "/factory", "/bin/disinto"
@@ -140,7 +150,10 @@ func TestFactory(t *testing.T) {
 			case "tables": // the second project may repeat a thread
 				_, anthropic, _ := strings.Cut(tables, "[threads.anthropic]")
 				anthropic, _, _ = strings.Cut(anthropic, "[threads.llama]")
-				f.Projects = []*Project{parse(t, "harb.toml", tables), parse(t, "versi.toml", versi+"[threads.anthropic]"+anthropic)}
+				f.Projects = []*Project{
+					parse(t, "harb.toml", tables),
+					parse(t, "versi.toml", versi+"[threads.anthropic]"+anthropic),
+				}
 			}
 			got, err := f.TOML()
 			if err != nil {
@@ -166,8 +179,12 @@ func TestFactory(t *testing.T) {
 // Everything that has no meaning is said, each on a line.
 func TestFactoryMistakes(t *testing.T) {
 	other := parse(t, "b.toml", "name = \"b\"\nrepo = \"johba/harb\"\nforge_url = \"http://other\"\n"+
-		"[agents.llama]\nbase_url = \"http://x\"\nroles = [\"dev\"]\n[agents.dev-bot]\nbase_url = \"http://x\"\nroles = [\"cook\"]")
-	f := Factory{Projects: []*Project{parse(t, "a.toml", harb), other}, LookupEnv: env("FORGE_TOKEN=a", "SUPERVISOR_INTERVAL=often")}
+		"[agents.llama]\nbase_url = \"http://x\"\nroles = [\"dev\"]\n[agents.dev-bot]\nbase_url = \"http://x\"\n"+
+		"roles = [\"cook\"]")
+	f := Factory{
+		Projects:  []*Project{parse(t, "a.toml", harb), other},
+		LookupEnv: env("FORGE_TOKEN=a", "SUPERVISOR_INTERVAL=often"),
+	}
 	_, err := f.TOML()
 	want := `b.toml: forge_url is "http://other", but that of another project is "http://forgejo:3000": a factory has one forge
 b.toml: repo is "johba/harb", which another project has too
@@ -180,7 +197,8 @@ agents.dev-bot.roles has "cook" in it, which is no role of upstream's`
 	f = Factory{LookupEnv: env("FORGE_TOKEN=a"), Projects: []*Project{
 		parse(t, "a.toml", tables+"[threads.more]\nagents = [\"dev-qwen\", \"cook-x\"]"),
 		parse(t, "b.toml", "name = \"b\"\nrepo = \"johba/b\"\n[threads.llama]\nbackend = \"local\"\nagents = [\"dev-x\"]\n"+
-			"[threads.more2]\nbase_url = \"http://here\"\nagents = [\"dev-y\"]\n[agents.dev-y]\nbase_url = \"http://there\"\nroles = [\"dev\"]"),
+			"[threads.more2]\nbase_url = \"http://here\"\nagents = [\"dev-y\"]\n[agents.dev-y]\nbase_url = \"http://there\"\n"+
+			"roles = [\"dev\"]"),
 	}}
 	_, err = f.TOML()
 	want = `a.toml: threads.more.agents has "dev-qwen" in it, which threads.llama has too

@@ -26,7 +26,10 @@ type office struct {
 func newOffice(t *testing.T, more ...string) *office {
 	t.Helper()
 	o := &office{root: t.TempDir(), home: t.TempDir()}
-	for path, text := range map[string]string{"projects/harb.toml": harb, "dev/dev-agent.sh": "", "gardener/gardener-step.sh": "", "dev/dev-poll.sh": "", "review/review-pr.sh": "", "state/.gitignore": ""} {
+	for path, text := range map[string]string{
+		"projects/harb.toml": harb, "dev/dev-agent.sh": "",
+		"gardener/gardener-step.sh": "", "dev/dev-poll.sh": "", "review/review-pr.sh": "", "state/.gitignore": "",
+	} {
 		path = filepath.Join(o.root, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
@@ -46,7 +49,8 @@ func (o *office) prepare(t *testing.T, private bool, script string, args ...stri
 		Run: func(_ context.Context, cmd agents.Cmd) error {
 			url, dir := cmd.Argv[3], cmd.Argv[4]
 			o.cloned = append(o.cloned, url)
-			if strings.Contains(strings.Join(cmd.Argv, " "), "secret") || !slices.Contains(cmd.Env, "GIT_CONFIG_VALUE_0=Authorization: token secret") {
+			if strings.Contains(strings.Join(cmd.Argv, " "), "secret") ||
+				!slices.Contains(cmd.Env, "GIT_CONFIG_VALUE_0=Authorization: token secret") {
 				t.Errorf("git %q does not get its token by the environment", cmd.Argv)
 			}
 			if url == o.fail {
@@ -91,9 +95,12 @@ func TestPrepare(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, want := range map[string]string{
-		"PROJECT_NAME": "harb", "PROJECT_TOML": filepath.Join(o.root, "projects/harb.toml"), "PROJECT_REPO_ROOT": filepath.Join(o.home, "repos/harb"),
-		"OPS_REPO_ROOT": filepath.Join(o.home, "repos/harb-ops"), "PRIMARY_BRANCH": "main", "WOODPECKER_REPO_ID": "7", "DISINTO_CONTAINER": "1",
-		"FORGE_OPS_REPO": "johba/harb-ops", "FORGE_REVIEW_TOKEN": "secret", "FORGE_REPO": "johba/harb", "OTHER": "stays", "USER": "agent",
+		"PROJECT_NAME": "harb", "PROJECT_TOML": filepath.Join(o.root, "projects/harb.toml"),
+		"PROJECT_REPO_ROOT": filepath.Join(o.home, "repos/harb"),
+		"OPS_REPO_ROOT":     filepath.Join(o.home, "repos/harb-ops"), "PRIMARY_BRANCH": "main", "WOODPECKER_REPO_ID": "7",
+		"DISINTO_CONTAINER": "1",
+		"FORGE_OPS_REPO":    "johba/harb-ops", "FORGE_REVIEW_TOKEN": "secret", "FORGE_REPO": "johba/harb", "OTHER": "stays",
+		"USER":              "agent",
 		"CLAUDE_CONFIG_DIR": filepath.Join(o.home, ".claude"), "FORGE_API_BASE": "http://forge/api/v1",
 	} {
 		if got := value(t, s.Env, name); got != want {
@@ -104,7 +111,8 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("the lock of a session that is over is there (%v), or %+v", err, s)
 	}
 	want := []string{"http://forge/johba/harb.git", "http://forge/johba/harb-ops.git"}
-	if s, err = o.prepare(t, true, "gardener/gardener-step.sh"); err != nil || s.Argv[2] != filepath.Join(o.root, "projects/harb.toml") {
+	if s, err = o.prepare(t, true, "gardener/gardener-step.sh"); err != nil ||
+		s.Argv[2] != filepath.Join(o.root, "projects/harb.toml") {
 		t.Errorf("without arguments: %+v, %v", s, err)
 	}
 	if diff := cmp.Diff(want, o.cloned); diff != "" { // and not again
@@ -127,7 +135,8 @@ func TestPrepare(t *testing.T) {
 func TestPrepareShared(t *testing.T) {
 	o := newOffice(t, "USER=ada", "CLAUDE_CONFIG_DIR=/claude")
 	t.Setenv("TMPDIR", t.TempDir())
-	ours, theirs := filepath.Join(os.TempDir(), "dev-agent-harb-llama.lock"), filepath.Join(os.TempDir(), "dev-agent-harb-glm.lock")
+	ours, theirs := filepath.Join(os.TempDir(), "dev-agent-harb-llama.lock"),
+		filepath.Join(os.TempDir(), "dev-agent-harb-glm.lock")
 	for _, lock := range []string{ours, theirs} {
 		if err := os.WriteFile(lock, []byte("1"), 0o600); err != nil {
 			t.Fatal(err)
@@ -138,7 +147,8 @@ func TestPrepareShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"PROJECT_NAME": "harb-llama", "PROJECT_REPO_ROOT": filepath.Join(o.home, "repos/harb"), "TMPDIR": s.Tmp, "USER": "ada", "CLAUDE_CONFIG_DIR": "/claude",
+		"PROJECT_NAME": "harb-llama", "PROJECT_REPO_ROOT": filepath.Join(o.home, "repos/harb"), "TMPDIR": s.Tmp,
+		"USER": "ada", "CLAUDE_CONFIG_DIR": "/claude",
 	} {
 		if got := value(t, s.Env, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -182,11 +192,14 @@ func TestPrepareRefuses(t *testing.T) {
 		fail   string
 		want   string
 	}{
-		"by hand":        {"dev/dev-agent.sh", []string{"HOME="}, "", "$HOME is not set"},
-		"outside":        {"../x.sh", nil, "", "want a path below"},
-		"no script":      {"dev/none.sh", nil, "", "--root says where"},
-		"other project":  {"dev/dev-agent.sh", []string{"DISINTO_REPO=a/b"}, "", "is for a/b"},
-		"no repository":  {"dev/dev-agent.sh", nil, "http://forge/johba/harb.git", "cannot clone johba/harb: no such repository"},
+		"by hand":       {"dev/dev-agent.sh", []string{"HOME="}, "", "$HOME is not set"},
+		"outside":       {"../x.sh", nil, "", "want a path below"},
+		"no script":     {"dev/none.sh", nil, "", "--root says where"},
+		"other project": {"dev/dev-agent.sh", []string{"DISINTO_REPO=a/b"}, "", "is for a/b"},
+		"no repository": {
+			"dev/dev-agent.sh", nil, "http://forge/johba/harb.git",
+			"cannot clone johba/harb: no such repository",
+		},
 		"no operations":  {"dev/dev-agent.sh", nil, "http://forge/johba/harb-ops.git", ""},
 		"a clone broken": {"dev/dev-agent.sh", nil, "", ""},
 	} {
@@ -213,7 +226,8 @@ func TestReadProjects(t *testing.T) {
 		}
 	}
 	all, err := ReadProjects(dir)
-	if len(all) != 1 || err == nil || !strings.Contains(err.Error(), "bad.toml") || strings.Contains(err.Error(), "example") {
+	if len(all) != 1 || err == nil || !strings.Contains(err.Error(), "bad.toml") ||
+		strings.Contains(err.Error(), "example") {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if _, err := ReadProjects(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no *.toml") {

@@ -30,7 +30,10 @@ func (b *bench) profileAt(agent, name string, files map[string]string) *rest.API
 	}
 	var changes []map[string]string
 	for name, text := range files {
-		changes = append(changes, map[string]string{"operation": "create", "path": name, "content": base64.StdEncoding.EncodeToString([]byte(text))})
+		changes = append(changes, map[string]string{
+			"operation": "create", "path": name,
+			"content": base64.StdEncoding.EncodeToString([]byte(text)),
+		})
 	}
 	self := &rest.API{URL: b.URL, Token: b.Tokens[agents.TokenVar(agent)]}
 	seed := map[string]any{"message": "Seed", "branch": "main", "files": changes}
@@ -53,7 +56,10 @@ func raw(t *testing.T, a *rest.API, path string) string {
 func TestAgentProfile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	files := map[string]string{"lessons.md": "Orders end in a newline.\n", "prompts/dev.md": "Mine: {{.Lessons}} {{.Title}}"}
+	files := map[string]string{
+		"lessons.md":     "Orders end in a newline.\n",
+		"prompts/dev.md": "Mine: {{.Lessons}} {{.Title}}",
+	}
 	for i := range 9 {
 		files[fmt.Sprintf("journal/20260101T00000%d-issue-x.md", i)] = fmt.Sprintf("Note %d.", i)
 	}
@@ -61,7 +67,8 @@ func TestAgentProfile(t *testing.T) {
 	const repo = "/repos/dev-qwen/dev-qwen-profile"
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8,
 		`echo '{"summary":"It checks."}' > "$DISINTO_WORKSPACE/answer.json";`+writeOrder)
-	if p := b.prompt("dev-qwen"); p != "Mine: ~~~~text\nOrders end in a newline.\n~~~~ ~~~~text\nRefuse an order without a name\n~~~~" {
+	if p := b.prompt("dev-qwen"); p != "Mine: ~~~~text\nOrders end in a newline.\n~~~~ ~~~~text\n"+
+		"Refuse an order without a name\n~~~~" {
 		t.Errorf("prompt %q", p)
 	}
 	var record struct {
@@ -71,7 +78,8 @@ func TestAgentProfile(t *testing.T) {
 		Usage   agents.Usage
 	}
 	lines := strings.Split(strings.TrimSpace(raw(t, self, repo+"/raw/record.jsonl")), "\n")
-	if err := json.Unmarshal([]byte(lines[0]), &record); err != nil || len(lines) != 1 || record.Outcome != agents.Done || record.Number != 8 || record.Usage.OutputTokens != 20 {
+	if err := json.Unmarshal([]byte(lines[0]), &record); err != nil || len(lines) != 1 || record.Outcome != agents.Done ||
+		record.Number != 8 || record.Usage.OutputTokens != 20 {
 		t.Errorf("record %q, %+v, %v", lines, record, err)
 	}
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `
@@ -85,10 +93,12 @@ else echo more >> order.txt; git commit -qam more; fi`+stubDone)
 		t.Errorf("lessons %q\n%s", got, b.log.String())
 	}
 	b.want(agents.NoProgress, "", "dev-qwen", agents.KindIssue, 7, stubDone)
-	if p := b.prompt("dev-qwen"); !strings.Contains(p, "repository has changed") && !strings.Contains(p, "Learnt from the journal.") {
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "repository has changed") &&
+		!strings.Contains(p, "Learnt from the journal.") {
 		t.Errorf("the next prompt does not say what was learnt: %q", p)
 	}
-	if got := raw(t, self, repo+"/raw/lessons.md"); got != "Learnt from the journal.\n" || strings.Count(b.log.String(), "claude begins") != 5 {
+	if got := raw(t, self, repo+"/raw/lessons.md"); got != "Learnt from the journal.\n" ||
+		strings.Count(b.log.String(), "claude begins") != 5 {
 		t.Errorf("the journal was digested twice:\n%s", b.log.String())
 	}
 }

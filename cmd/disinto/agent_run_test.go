@@ -58,11 +58,13 @@ func (f *testForge) pick(issue int) {
 	var label struct {
 		ID int64 `json:"id"`
 	}
-	if err := human.Post(f.t.Context(), "/repos/"+demo.Repo+"/labels", map[string]string{"name": "picked", "color": "0e8a16"}, &label); err != nil {
+	if err := human.Post(f.t.Context(), "/repos/"+demo.Repo+"/labels",
+		map[string]string{"name": "picked", "color": "0e8a16"}, &label); err != nil {
 		f.t.Fatal(err)
 	}
 	labels := map[string][]int64{"labels": {label.ID}}
-	if err := human.Post(f.t.Context(), fmt.Sprintf("/repos/%s/issues/%d/labels", demo.Repo, issue), labels, nil); err != nil {
+	if err := human.Post(f.t.Context(), fmt.Sprintf("/repos/%s/issues/%d/labels", demo.Repo, issue), labels,
+		nil); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -82,7 +84,8 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	var issue struct{ State string }
 	for deadline := time.Now().Add(patience); issue.State != "closed"; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("issue 8 is not closed after %s\n%s", patience, disinto(t.Context(), nil, "status", "--state", state).stdout)
+			t.Errorf("issue 8 is not closed after %s\n%s", patience, disinto(t.Context(), nil, "status", "--state",
+				state).stdout)
 			break
 		}
 		f.get("/issues/8", &issue)
@@ -102,7 +105,8 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 		Body   string
 	}
 	f.get("/pulls/12", &pull)
-	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" || !pull.Merged || !strings.Contains(pull.Body, "created by dev-qwen") {
+	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" || !pull.Merged ||
+		!strings.Contains(pull.Body, "created by dev-qwen") {
 		t.Errorf("pull request %+v, reviews %+v, recent %+v", pull, reviews, d.Recent)
 	}
 	told()
@@ -208,7 +212,8 @@ func scriptedModel(a fakemodel.Ask) fakemodel.Turn {
 	if strings.Contains(a.Text, "Earlier review by") {
 		verdict = "approve"
 	}
-	return fakemodel.Turn{Shell: fmt.Sprintf(`echo '{"verdict":"%s","summary":"As I see it."}' > %s`, verdict, m[len(m)-1][1])}
+	return fakemodel.Turn{Shell: fmt.Sprintf(`echo '{"verdict":"%s","summary":"As I see it."}' > %s`, verdict,
+		m[len(m)-1][1])}
 }
 
 // The same with the real CLIs, against a model that is none.

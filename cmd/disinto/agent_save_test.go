@@ -22,7 +22,8 @@ func (b *bench) save(agent, workspace string) agents.Outcome {
 		"HOME=" + b.home(agent), "DISINTO_RUN_ID=inst-9", "DISINTO_AGENT=" + agent, "DISINTO_KIND=issue",
 		"DISINTO_REPO=" + demo.Repo, "DISINTO_NUMBER=8", "DISINTO_WORKSPACE=" + workspace, "DISINTO_RESULT=" + result,
 		"FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens[agents.TokenVar(agent)],
-		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent, "GIT_COMMITTER_EMAIL=" + agent + "@x",
+		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent,
+		"GIT_COMMITTER_EMAIL=" + agent + "@x",
 	})
 	p := session.Program{Environ: environ, Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
 	if err := p.Save(b.ctx); err != nil {
@@ -56,7 +57,8 @@ func TestAgentSaves(t *testing.T) {
 	if out := b.save("dev-qwen", dir); out.Result != agents.Done || out.Reason != "" {
 		t.Errorf("an empty workspace: %+v", out)
 	}
-	remote := strings.Replace(b.URL, "://", "://x:"+b.Tokens[agents.TokenVar("dev-qwen")]+"@", 1) + "/" + demo.Repo + ".git"
+	remote := strings.Replace(b.URL, "://", "://x:"+b.Tokens[agents.TokenVar("dev-qwen")]+"@", 1) + "/" +
+		demo.Repo + ".git"
 	clone := filepath.Join(dir, "clone")
 	b.git(dir, "clone", "--quiet", remote, clone)
 	if out := b.save("dev-qwen", dir); out.Reason != "" || len(b.branches("wip/")) > 0 {
@@ -65,13 +67,15 @@ func TestAgentSaves(t *testing.T) {
 	b.git(clone, "checkout", "--quiet", "-b", "fix/issue-8")
 	b.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Half of it")
 	for name, text := range map[string]string{
-		"half.txt": "half", ".git/hooks/pre-push": "#!/bin/sh\nexit 1\n", ".git/hooks/reference-transaction": "#!/bin/sh\nexit 1\n",
+		"half.txt": "half", ".git/hooks/pre-push": "#!/bin/sh\nexit 1\n",
+		".git/hooks/reference-transaction": "#!/bin/sh\nexit 1\n",
 	} {
 		if err := os.WriteFile(filepath.Join(clone, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out := b.save("dev-qwen", dir); out.Reason == "" || b.save("dev-qwen", dir).Reason != "" || len(b.branches("wip/")) != 1 {
+	if out := b.save("dev-qwen", dir); out.Reason == "" || b.save("dev-qwen", dir).Reason != "" ||
+		len(b.branches("wip/")) != 1 {
 		t.Errorf("saved twice: %+v, %v", out, b.branches("wip/"))
 	}
 	if err := os.WriteFile(filepath.Join(clone, "half.txt"), []byte("more"), 0o600); err != nil {
@@ -84,10 +88,12 @@ func TestAgentSaves(t *testing.T) {
 	b.git(dir, "init", "--quiet", filepath.Join(dir, "empty"))
 	out := b.save("dev-qwen", dir)
 	branches := b.branches("wip/")
-	if out.Result != agents.Done || len(branches) != 2 || !strings.HasPrefix(out.Reason, "its work is on wip/dev-qwen/issue-8-") {
+	if out.Result != agents.Done || len(branches) != 2 ||
+		!strings.HasPrefix(out.Reason, "its work is on wip/dev-qwen/issue-8-") {
 		t.Fatalf("%+v, %v\n%s", out, branches, b.log.String())
 	}
-	b.git(dir, "clone", "--quiet", "--branch", strings.TrimPrefix(out.Reason, "its work is on "), remote, filepath.Join(dir, "again"))
+	b.git(dir, "clone", "--quiet", "--branch", strings.TrimPrefix(out.Reason, "its work is on "), remote,
+		filepath.Join(dir, "again"))
 	if text := b.read(filepath.Join(dir, "again", "half.txt")); text != "more" {
 		t.Errorf("saved is %q", text)
 	}

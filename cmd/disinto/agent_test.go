@@ -87,7 +87,8 @@ func (b *bench) run(agent string, kind agents.Kind, number int, script string, m
 		"DISINTO_NUMBER=" + strconv.Itoa(number), "DISINTO_MODEL=m", "DISINTO_BASE_URL=",
 		"DISINTO_WORKSPACE=" + b.workspace(agent), "DISINTO_RESULT=" + result,
 		"FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens[agents.TokenVar(agent)],
-		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent, "GIT_COMMITTER_EMAIL=" + agent + "@x",
+		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent,
+		"GIT_COMMITTER_EMAIL=" + agent + "@x",
 	})
 	p := session.Program{
 		CLI: cmp.Or(b.cli, "claude"), Environ: agents.Setenv(environ, more), Desk: b.desk(agent), Run: sessionRun(b.reaper),
@@ -115,7 +116,9 @@ func (b *bench) desk(agent string) session.Desk {
 }
 
 // want runs a session and checks how it ended.
-func (b *bench) want(result agents.Result, reason, agent string, kind agents.Kind, number int, script string, more ...string) agents.Outcome {
+func (b *bench) want(result agents.Result, reason, agent string, kind agents.Kind, number int, script string,
+	more ...string,
+) agents.Outcome {
 	b.t.Helper()
 	out := b.run(agent, kind, number, script, more...)
 	if out.Result != result || !strings.Contains(out.Reason, reason) {
@@ -150,7 +153,9 @@ func (b *bench) branches(prefix string) (names []string) {
 const (
 	writeOrder = `echo order > order.txt; git add order.txt; git commit -q -m "Add the order"` + stubDone
 	approve    = `echo '{"verdict":"approve","summary":"Good."}' > "$DISINTO_WORKSPACE/verdict.json"` + stubDone
-	objections = `echo '{"verdict":"request_changes","summary":"Not yet.","comments":[{"path":"order.txt","line":1,"body":"Say more."},{"path":"README.md","line":99,"body":"And here."}]}' > "$DISINTO_WORKSPACE/verdict.json"` + stubDone
+	objections = `echo '{"verdict":"request_changes","summary":"Not ` +
+		`yet.","comments":[{"path":"order.txt","line":1,"body":"Say more."},{"path":"README.md","line":99,"body":"And ` +
+		`here."}]}' > "$DISINTO_WORKSPACE/verdict.json"` + stubDone
 )
 
 // What agents do with an issue, in the order that a supervisor would have them do it.
@@ -162,7 +167,8 @@ func TestAgentFlow(t *testing.T) {
 	if out.SessionID == "" || out.Usage != (agents.Usage{InputTokens: 15, CachedTokens: 100, OutputTokens: 20}) {
 		t.Errorf("outcome %+v, want an id, and usage that costs nothing on a local backend", out)
 	}
-	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Mind: a name may contain spaces.") || !strings.Contains(p, "fix/issue-8") {
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Mind: a name may contain spaces.") ||
+		!strings.Contains(p, "fix/issue-8") {
 		t.Errorf("the prompt says\n%s", p)
 	}
 	var pull struct {
@@ -171,15 +177,20 @@ func TestAgentFlow(t *testing.T) {
 		Head        struct{ Ref, SHA string }
 	}
 	b.get("/pulls/12", &pull)
-	if pull.Title != "Check orders (created by dev-qwen)" || pull.Body != "created by dev-qwen\n\nIt checks.\n\nFixes #8" || pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" {
+	if pull.Title != "Check orders (created by dev-qwen)" ||
+		pull.Body != "created by dev-qwen\n\nIt checks.\n\nFixes #8" || pull.User.Login != "dev-qwen" ||
+		pull.Head.Ref != "fix/issue-8" {
 		t.Errorf("pull request %+v", pull)
 	}
 	b.want(agents.Done, "asked for changes", "review-sonnet", agents.KindReview, 12, objections)
-	if p := b.prompt("review-sonnet"); !strings.Contains(p, "+order") || !strings.Contains(p, "Mind: a name may contain spaces.") {
+	if p := b.prompt("review-sonnet"); !strings.Contains(p, "+order") ||
+		!strings.Contains(p, "Mind: a name may contain spaces.") {
 		t.Errorf("the reviewer's prompt says\n%s", p)
 	}
-	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam "Say more"`+stubDone)
-	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Not yet.") || !strings.Contains(p, "`README.md`, line 99: And here.") {
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12,
+		`echo more >> order.txt; git commit -qam "Say more"`+stubDone)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Not yet.") ||
+		!strings.Contains(p, "`README.md`, line 99: And here.") {
 		t.Errorf("the prompt of the rework says\n%s", p)
 	}
 	if args := b.read(filepath.Join(b.home("dev-qwen"), "args")); !strings.Contains(args, "--resume "+out.SessionID) {
@@ -192,8 +203,10 @@ func TestAgentFlow(t *testing.T) {
 		Comments    int    `json:"comments_count"`
 	}
 	b.get("/pulls/12/reviews", &reviews)
-	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[0].CommitID != pull.Head.SHA || reviews[0].Comments != 1 ||
-		reviews[1].State != "APPROVED" || reviews[1].Body != "Good.\n\nreviewed by review-sonnet" || reviews[1].CommitID == pull.Head.SHA {
+	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[0].CommitID != pull.Head.SHA ||
+		reviews[0].Comments != 1 ||
+		reviews[1].State != "APPROVED" || reviews[1].Body != "Good.\n\nreviewed by review-sonnet" ||
+		reviews[1].CommitID == pull.Head.SHA {
 		t.Errorf("reviews %+v", reviews)
 	}
 	b.noSecrets()
@@ -239,7 +252,10 @@ echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"ap
 		{"not signed in", `echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":401,"result":"Invalid API key"}'; exit 0`, agents.BackendDown, "not signed in"},
 		{"no last event", `exit 0`, agents.Failed, "ended without saying how"},
 		{"dies with words", `echo "something broke" >&2; exit 7`, agents.Failed, "exit status 7: something broke"},
-		{"refused", `echo '{"refused":"It does not say which orders."}' > "$DISINTO_WORKSPACE/answer.json"` + stubDone, agents.Refused, "It does not say which orders."},
+		{
+			"refused", `echo '{"refused":"It does not say which orders."}' > "$DISINTO_WORKSPACE/answer.json"` + stubDone,
+			agents.Refused, "It does not say which orders.",
+		},
 		{"forgets to commit", `echo x > forgotten.txt` + stubDone, agents.Done, "opened #12"},
 	}
 	for _, tt := range tests {
@@ -252,7 +268,8 @@ echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"ap
 		}
 	}
 	b.want(agents.Failed, "it wrote no verdict", "review-sonnet", agents.KindReview, 12, stubDone)
-	b.want(agents.Failed, `the verdict is "maybe"`, "review-sonnet", agents.KindReview, 12, `echo '{"verdict":"maybe"}' > "$DISINTO_WORKSPACE/verdict.json"`+stubDone)
+	b.want(agents.Failed, `the verdict is "maybe"`, "review-sonnet", agents.KindReview, 12,
+		`echo '{"verdict":"maybe"}' > "$DISINTO_WORKSPACE/verdict.json"`+stubDone)
 	var reviews []struct{ State string }
 	b.get("/pulls/12/reviews", &reviews)
 	if len(reviews) > 0 {
@@ -275,7 +292,8 @@ func TestAgentWithoutCLI(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.want(agents.BackendDown, "cannot run claude: no such program in PATH", "dev-qwen", agents.KindIssue, 8, "", "PATH="+empty)
+	b.want(agents.BackendDown, "cannot run claude: no such program in PATH", "dev-qwen", agents.KindIssue, 8, "",
+		"PATH="+empty)
 }
 
 func lookPath(t *testing.T, name string) string {
@@ -293,7 +311,8 @@ func lookPath(t *testing.T, name string) string {
 func TestD4_SavesLeftovers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.want(agents.Failed, "", "dev-qwen", agents.KindIssue, 8, `echo half > half.txt; echo c > c.txt; git add c.txt; git commit -qm c; exit 3`)
+	b.want(agents.Failed, "", "dev-qwen", agents.KindIssue, 8,
+		`echo half > half.txt; echo c > c.txt; git add c.txt; git commit -qm c; exit 3`)
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	if _, err := os.Stat(b.at("dev-qwen", "half.txt")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the leftover is in the new session's tree: %v", err)
@@ -324,7 +343,8 @@ func TestD7_Conversations(t *testing.T) {
 	}
 	first := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	rework := func(slot string) agents.Outcome {
-		return b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam more`+stubDone, "DISINTO_SLOT="+slot)
+		return b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam more`+
+			stubDone, "DISINTO_SLOT="+slot)
 	}
 	if rework("0"); !strings.Contains(last("dev-qwen"), "--resume "+first.SessionID) {
 		t.Errorf("on the same slot: %s", last("dev-qwen"))
@@ -360,13 +380,15 @@ func TestAgentInterrupted(t *testing.T) {
 			}
 		}
 	}()
-	b.want(agents.Failed, "ended by a signal; the work in progress is on wip/dev-qwen/issue-8-", "dev-qwen", agents.KindIssue, 8,
+	b.want(agents.Failed, "ended by a signal; the work in progress is on wip/dev-qwen/issue-8-", "dev-qwen",
+		agents.KindIssue, 8,
 		fmt.Sprintf("echo half > half.txt; touch %s; exec sleep 60", begun))
 	if wip := b.branches("wip/"); len(wip) != 1 {
 		t.Fatalf("branches %q", wip)
 	}
 	b.ctx = t.Context()
-	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `test -f half.txt || exit 9; git add half.txt; git commit -qm half`+stubDone)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8,
+		`test -f half.txt || exit 9; git add half.txt; git commit -qm half`+stubDone)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "An earlier session was interrupted") {
 		t.Error("the prompt does not say that it goes on")
 	}
@@ -379,8 +401,10 @@ func TestAgentPushesWithCare(t *testing.T) {
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `git commit -q --amend -m "Better said"`+stubDone)
 	remote := "http://x:" + b.HumanToken + "@" + strings.TrimPrefix(b.URL, "http://") + "/" + demo.Repo + ".git"
-	theirs := fmt.Sprintf(`(cd "$HOME"; rm -rf other; git clone -q -b fix/issue-8 %s other; cd other; git commit -q --allow-empty -m theirs; git push -q);`, remote)
-	b.want(agents.Failed, "rejected", "dev-qwen", agents.KindRework, 12, theirs+`echo more > order.txt; git commit -qam more`+stubDone)
+	theirs := fmt.Sprintf(`(cd "$HOME"; rm -rf other; git clone -q -b fix/issue-8 %s other; cd other; git commit -q `+
+		`--allow-empty -m theirs; git push -q);`, remote)
+	b.want(agents.Failed, "rejected", "dev-qwen", agents.KindRework, 12,
+		theirs+`echo more > order.txt; git commit -qam more`+stubDone)
 	var commits []struct{ Commit struct{ Message string } }
 	b.get("/pulls/12/commits", &commits)
 	if !slices.ContainsFunc(commits, func(c struct{ Commit struct{ Message string } }) bool {
@@ -398,7 +422,8 @@ func TestAgentStaysInItsTree(t *testing.T) {
 	if _, err := git(t.Context(), b.dir, nil, "init", "--quiet", "."); err != nil {
 		t.Fatal(err)
 	}
-	b.want(agents.Failed, "not a git repository", "dev-qwen", agents.KindIssue, 8, `rm .git; echo x > x.txt; git add x.txt; git commit -q -m astray`+stubDone)
+	b.want(agents.Failed, "not a git repository", "dev-qwen", agents.KindIssue, 8,
+		`rm .git; echo x > x.txt; git add x.txt; git commit -q -m astray`+stubDone)
 	if out, err := git(t.Context(), b.dir, nil, "log", "--all", "--oneline"); err == nil && out != "" {
 		t.Errorf("committed outside of the worktree: %s", out)
 	}
@@ -426,8 +451,10 @@ func TestAgentPrompts(t *testing.T) {
 		t.Helper()
 		path := filepath.Join(b.dir, "result.json")
 		environ := withEnv(os.Environ(), []string{
-			"PATH=" + stub(t, writeOrder) + ":" + os.Getenv("PATH"), "HOME=" + b.home("dev-qwen"), "DISINTO_RUN_ID=r", "DISINTO_AGENT=dev-qwen",
-			"DISINTO_ROLE=dev", "DISINTO_KIND=issue", "DISINTO_REPO=" + demo.Repo, "DISINTO_NUMBER=8", "DISINTO_WORKSPACE=" + b.workspace("dev-qwen"),
+			"PATH=" + stub(t, writeOrder) + ":" + os.Getenv("PATH"), "HOME=" + b.home("dev-qwen"), "DISINTO_RUN_ID=r",
+			"DISINTO_AGENT=dev-qwen",
+			"DISINTO_ROLE=dev", "DISINTO_KIND=issue", "DISINTO_REPO=" + demo.Repo, "DISINTO_NUMBER=8",
+			"DISINTO_WORKSPACE=" + b.workspace("dev-qwen"),
 			"DISINTO_RESULT=" + path, "FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens["FORGE_TOKEN_DEV_QWEN"],
 			"GIT_AUTHOR_NAME=d", "GIT_AUTHOR_EMAIL=d@x", "GIT_COMMITTER_NAME=d", "GIT_COMMITTER_EMAIL=d@x",
 		})
@@ -446,7 +473,8 @@ func TestAgentPrompts(t *testing.T) {
 		return out
 	}
 	write("Do {{.Titel}}")
-	if out := run(); out.Result != agents.Failed || out.Reason != "cannot use the prompt dev.md: there is no variable .Titel" {
+	if out := run(); out.Result != agents.Failed ||
+		out.Reason != "cannot use the prompt dev.md: there is no variable .Titel" {
 		t.Errorf("outcome %+v", out)
 	}
 	write("Please: {{.Title}}")

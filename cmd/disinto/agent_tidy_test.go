@@ -18,7 +18,8 @@ func (b *bench) chain(issue int) string { return filepath.Join(b.dir, "chains", 
 func (b *bench) implement(issue int) {
 	b.t.Helper()
 	b.want(agents.Done, "opened #", "dev-qwen", agents.KindIssue, issue,
-		fmt.Sprintf("echo order > order-%d.txt; git add .; git commit -q -m order", issue)+stubDone, "DISINTO_WORKSPACE="+b.chain(issue))
+		fmt.Sprintf("echo order > order-%d.txt; git add .; git commit -q -m order", issue)+stubDone,
+		"DISINTO_WORKSPACE="+b.chain(issue))
 }
 
 func (b *bench) merge(pull int) {
@@ -72,5 +73,6 @@ func TestAgentTidiesOldest(t *testing.T) {
 			t.Errorf("the worktree of issue %d: %v", issue, there)
 		}
 	}
-	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order-1.txt; git commit -qam more`+stubDone, "DISINTO_WORKSPACE="+b.chain(1))
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order-1.txt; git commit -qam more`+stubDone,
+		"DISINTO_WORKSPACE="+b.chain(1))
 }

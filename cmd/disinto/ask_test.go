@@ -60,7 +60,10 @@ func TestOrders(t *testing.T) {
 		{[]string{"approve", "12"}, `POST /v1/approve application/json {"ref":"12"}`},
 		{[]string{"convoy", "start", "12"}, `POST /v1/convoy/start application/json {"ref":"12"}`},
 		{[]string{"convoy", "cancel", "12"}, `POST /v1/convoy/cancel application/json {"ref":"12"}`},
-		{[]string{"convoy", "cancel", "12", "--drain", "--close"}, `POST /v1/convoy/cancel application/json {"ref":"12","drain":true,"close":true}`},
+		{
+			[]string{"convoy", "cancel", "12", "--drain", "--close"},
+			`POST /v1/convoy/cancel application/json {"ref":"12","drain":true,"close":true}`,
+		},
 		{
 			[]string{"convoy", "create", "--title", "T", "1", "a/b#2", "--chain", "--staged"},
 			`POST /v1/convoy application/json {"title":"T","members":["1","a/b#2"],"chain":true,"staged":true}`,
@@ -91,13 +94,19 @@ func TestOrderAnswers(t *testing.T) {
 		{"nothing", 200, `{"subject":"a/b#1","did":[]}`, exitDone, "a/b#1: nothing to do\n", ""},
 		{"only a note", 200, `{"subject":"a/b#1","note":"closed"}`, exitDone, "a/b#1: closed\n", ""},
 		{"a note", 200, `{"subject":"a/b#1","did":["one"],"note":"two"}`, exitDone, "a/b#1: one; two\n", ""},
-		{"not all of it yet", 200, `{"subject":"a/b#1","did":["one"],"pending":"the label follows"}`, exitNotNow, "a/b#1: one; the label follows\n", ""},
+		{
+			"not all of it yet", 200, `{"subject":"a/b#1","did":["one"],"pending":"the label follows"}`, exitNotNow,
+			"a/b#1: one; the label follows\n", "",
+		},
 		{"escape sequences", 200, `{"subject":"a/b#1","did":["\u001b[31mred"]}`, exitDone, "a/b#1: [31mred\n", ""},
 		{"wrong usage", 400, `{"error":"cannot read x"}`, exitUsage, "", "disinto: cannot read x\n"},
 		{"no such thing", 404, `{"error":"no thread x"}`, exitFailed, "", "disinto: no thread x\n"},
 		{"not now", 503, `{"error":"not now: it stops"}`, exitNotNow, "", "disinto: not now: it stops\n"},
 		{"an older supervisor", 404, "404 page not found\n", exitFailed, "", "disinto: 404 page not found\n"},
-		{"not a supervisor", 200, "hello", exitFailed, "", "disinto: cannot understand the supervisor's answer: invalid character 'h' looking for beginning of value\n"},
+		{
+			"not a supervisor", 200, "hello", exitFailed, "",
+			"disinto: cannot understand the supervisor's answer: invalid character 'h' looking for beginning of value\n",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			state, _ := obedient(t, tt.status, tt.answer)

@@ -16,7 +16,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// TestAuditVerify has a state directory of three sessions, which somebody then tampers with.
+// TestAuditVerify verifies the receipts of three sessions: as they were written, and after each way to tamper with
+// them.
 func TestAuditVerify(t *testing.T) {
 	invoke := func(args ...string) (code int, stdout, stderr string) {
 		r := disinto(t.Context(), nil, args...)
@@ -24,7 +25,8 @@ func TestAuditVerify(t *testing.T) {
 	}
 	dir := t.TempDir()
 	const instance = "abcdefghij"
-	if code, _, stderr := invoke("audit", "verify", "--state", dir); code != 1 || !strings.Contains(stderr, "say --state") {
+	if code, _, stderr := invoke("audit", "verify", "--state", dir); code != 1 ||
+		!strings.Contains(stderr, "say --state") {
 		t.Errorf("without a supervisor's directory: %d, %s", code, stderr)
 	}
 	store, err := receipts.Open(dir, instance, audit.Head{})

@@ -69,7 +69,8 @@ const dayRestart = 3 // dayOrders from here on have a restart
 func (o *dayOrder) simulate() sim.Report {
 	cfg := sim.Fleet(6, 2, 2)
 	cfg.Thread("write").Cache = o.cache
-	cache := sim.Cache{Prefill: 1 << 40, Base: dayBase, Growth: 1} // reading takes no time, so that orders differ by nothing else
+	// reading takes no time, so that orders differ by nothing else
+	cache := sim.Cache{Prefill: 1 << 40, Base: dayBase, Growth: 1}
 	return sim.Trial{Config: cfg, Load: dayLoad(), Policy: o.policy, Cache: cache, Seed: daySeed}.Run()
 }
 
@@ -108,7 +109,8 @@ type daySeen struct {
 	took                       time.Duration
 }
 
-// again are the tokens that were computed more than once. A token that the model wrote need never be: it is in its cache.
+// again are the tokens that were computed more than once. A token that the model wrote need never be: it is in its
+// cache.
 func (s *daySeen) again() int64 { return max(s.computed-s.unique, 0) }
 
 // dayPlayer sends the requests of a day to a server.
@@ -124,7 +126,8 @@ type dayPlayer struct {
 }
 
 func (p *dayPlayer) play(list []dayRequest, restart func()) daySeen {
-	p.client, p.texts, p.totals, p.since = llama.New(p.url), make(map[int64]string), make(map[int64]int64), make(map[int]int64)
+	p.client, p.texts, p.totals, p.since = llama.New(p.url), make(map[int64]string), make(map[int64]int64),
+		make(map[int]int64)
 	p.seen.least = 1
 	began := time.Now()
 	for i, r := range list {
@@ -288,8 +291,8 @@ func realDay(t *testing.T, memory bool, folder string) (string, func()) {
 	return address.String(), func() { stop(); start() }
 }
 
-// TestCacheOfADay counts the tokens that a server computes again in a day, by the order of cron and by ours, and compares
-// them with the simulator's. docs/cache.md has the figures of a real server.
+// TestCacheOfADay counts the tokens that a server computes again in a day, by the order of cron and by ours, and
+// compares them with the simulator's. docs/cache.md has the figures of a real server.
 func TestCacheOfADay(t *testing.T) {
 	t.Run("fake", func(t *testing.T) { playDays(t, fakeDay) })
 	t.Run("real", func(t *testing.T) { playDays(t, realDay) })
@@ -333,7 +336,7 @@ func playDays(t *testing.T, server dayServer) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f %%\t%s\t%s\n", o.name, got.requests, got.computed, got.again(),
 			100*float64(got.again())/float64(seen[0].again()), said, got.took.Round(time.Second/10))
 		of := got.again()
-		if o.memory { // hardly any: what counts is what was computed in all
+		if o.memory { // hardly any is computed again, so all that is computed counts
 			of = got.computed
 		}
 		if i < dayRestart && math.Abs(simulated-float64(got.again())) > float64(of)/10 {

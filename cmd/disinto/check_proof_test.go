@@ -37,7 +37,8 @@ func TestCheckProves(t *testing.T) {
 			if got.code != tt.code || !strings.Contains(got.stdout, tt.says) {
 				t.Errorf("exit code %d, want %d and %q in\n%s", got.code, tt.code, tt.says, got.stdout)
 			}
-			if alarm := regexp.MustCompile(`(?m)^note +(order|slots|rules) `); tt.name == "sound" && alarm.MatchString(got.stdout) {
+			if alarm := regexp.MustCompile(`(?m)^note +(order|slots|rules) `); tt.name == "sound" &&
+				alarm.MatchString(got.stdout) {
 				t.Errorf("the demo has a slip:\n%s", got.stdout)
 			}
 		})
@@ -48,9 +49,11 @@ func TestCheckProves(t *testing.T) {
 func TestCheckTellsOnce(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
-	path := f.file(t.TempDir(), `"review-sonnet"`, "", `, ]`, "]", "[agents.review-sonnet]\ntoken = \"$FORGE_TOKEN_REVIEW_SONNET\"\n", "",
+	path := f.file(t.TempDir(), `"review-sonnet"`, "", `, ]`, "]",
+		"[agents.review-sonnet]\ntoken = \"$FORGE_TOKEN_REVIEW_SONNET\"\n", "",
 		`agents = ["dev-kimi", `, `agents = ["dev-kimi", "review-kimi", `)
-	got := disinto(t.Context(), f.environ(map[string]string{"FORGE_TOKEN_REVIEW_KIMI": "0123456789"}), "check", "--offline", "--json",
+	got := disinto(t.Context(), f.environ(map[string]string{"FORGE_TOKEN_REVIEW_KIMI": "0123456789"}), "check",
+		"--offline", "--json",
 		"--config", path)
 	var answer struct{ Findings []screen.Finding }
 	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil {
@@ -98,7 +101,8 @@ func TestCheckReadsIssues(t *testing.T) {
 	}
 	path := f.file(t.TempDir())
 	const says = "with skill/cobol can never be done: no agent that may take it has skill/cobol"
-	if got := disinto(t.Context(), f.environ(nil), "check", "--config", path); got.code != exitFailed || !strings.Contains(got.stdout, says) {
+	if got := disinto(t.Context(), f.environ(nil), "check", "--config", path); got.code != exitFailed ||
+		!strings.Contains(got.stdout, says) {
 		t.Errorf("exit code %d, want 1 and %q in\n%s", got.code, says, got.stdout)
 	}
 	if got := disinto(t.Context(), f.environ(nil), "check", "--offline", "--config", path); got.code != exitDone {

@@ -48,7 +48,8 @@ func TestCheckServer(t *testing.T) {
 				`backend = "anthropic"`, keys, server.URL, server.URL+"/v1",
 				"[threads.api]", "[threads.llama]", `"claude"`, `"qwen"`,
 			).Replace(paidFactory(server.URL)))
-			got := disinto(t.Context(), []string{"PATH=" + os.Getenv("PATH")}, "check", "--config", path, "--state", filepath.Join(t.TempDir(), "state"))
+			got := disinto(t.Context(), []string{"PATH=" + os.Getenv("PATH")}, "check", "--config", path, "--state",
+				filepath.Join(t.TempDir(), "state"))
 			for _, line := range tt.says {
 				if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), line) {
 					t.Errorf("nothing says %q:\n%s", line, got.stdout)

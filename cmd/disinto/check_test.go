@@ -57,8 +57,8 @@ func (f *testForge) file(state string, edits ...string) (path string) {
 	return factoryFile(f.t, strings.NewReplacer(edits...).Replace(text))
 }
 
-// deadAddress is an address where nothing listens until the test has something listen there. A bound socket keeps it: an
-// address that is only looked for and given back was taken by another test before its use, once.
+// deadAddress is an address where nothing listens until the test has something listen there. A bound socket keeps it:
+// an address that is only looked for and given back was taken by another test before its use, once.
 func deadAddress(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -66,8 +66,8 @@ func deadAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	// With SO_REUSEADDR on both sockets, a listener may share the port of one that does not listen. The kernel gives such a
-	// port to no socket that asks for any.
+	// With SO_REUSEADDR on both sockets, a listener may share the port of one that does not listen. The kernel gives such
+	// a port to no socket that asks for any.
 	err = errors.Join(
 		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
 		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
@@ -118,9 +118,12 @@ func TestCheck(t *testing.T) {
 			want:  []string{"factory.toml:1: [forge is not closed: want ] at the end"},
 		},
 		{
-			name:  "unknown keys and contradictions, all of them",
-			edits: []string{"max_concurrent = 2", "max_concurrent = 0\nslots = 2", `"dev-kimi", `, `"dev-kimi", "review-sonnet", `},
-			want:  []string{"slots: unknown key", "max_concurrent:", "review-sonnet"},
+			name: "unknown keys and contradictions, all of them",
+			edits: []string{
+				"max_concurrent = 2", "max_concurrent = 0\nslots = 2", `"dev-kimi", `,
+				`"dev-kimi", "review-sonnet", `,
+			},
+			want: []string{"slots: unknown key", "max_concurrent:", "review-sonnet"},
 		},
 		{
 			name:    "a variable that is not set",
@@ -150,12 +153,16 @@ func TestCheck(t *testing.T) {
 		{
 			name:    "an agent whose login differs",
 			environ: map[string]string{"FORGE_TOKEN_DEV_QWEN": f.Tokens[agents.TokenVar("dev-kimi")]},
-			want:    []string{`dev-qwen: its token belongs to dev-kimi: give it the token of dev-qwen, or set forge_user = "dev-kimi"`},
+			want: []string{`dev-qwen: its token belongs to dev-kimi: give it the token of dev-qwen, or set forge_user = ` +
+				`"dev-kimi"`},
 		},
 		{
-			name:  "command not found",
-			edits: []string{"[roles.dev]\non = \"issue\"\ncommand = [", "[roles.dev]\non = \"issue\"\ncommand = [\"no-such-agent\", "},
-			want:  []string{"role dev: cannot find no-such-agent: no such program in PATH"},
+			name: "command not found",
+			edits: []string{
+				"[roles.dev]\non = \"issue\"\ncommand = [",
+				"[roles.dev]\non = \"issue\"\ncommand = [\"no-such-agent\", ",
+			},
+			want: []string{"role dev: cannot find no-such-agent: no such program in PATH"},
 		},
 		{
 			name:  "a backend that does not answer",
@@ -268,7 +275,8 @@ func TestCheckFix(t *testing.T) {
 	if got.code != exitFailed || !strings.Contains(got.stdout, "run or check --fix will create in-progress") {
 		t.Errorf("exit code %d\n%s", got.code, got.stdout)
 	}
-	if lines, _ := checkProblems(t, environ, path); len(lines) != 1 || !strings.Contains(lines[0], "has no active web hook to "+url) {
+	if lines, _ := checkProblems(t, environ, path); len(lines) != 1 ||
+		!strings.Contains(lines[0], "has no active web hook to "+url) {
 		t.Errorf("problems %q", lines)
 	}
 	if l, h := count("/labels"), count("/hooks"); l != labels || h != hooks {
@@ -284,16 +292,18 @@ func TestCheckFix(t *testing.T) {
 		}
 	}
 	got = disinto(t.Context(), environ, "check", "--config", path)
-	if got.code != exitDone || !strings.Contains(got.stdout, "all are there") || !strings.Contains(got.stdout, "there is one to "+url) {
+	if got.code != exitDone || !strings.Contains(got.stdout, "all are there") ||
+		!strings.Contains(got.stdout, "there is one to "+url) {
 		t.Errorf("afterwards: exit code %d\n%s", got.code, got.stdout)
 	}
 }
 
-// --fix makes the control room an application of the forge, once, and says the line of factory.toml; a token that may not
-// is told what to do by hand, and that is no problem: people sign in with the token.
+// --fix makes the control room an application of the forge, once, and says the line of factory.toml; a token that may
+// not is told what to do by hand, and that is no problem: people sign in with the token.
 func TestCheckFixSignIn(t *testing.T) {
 	f := newTestForge(t)
-	path := f.file(t.TempDir(), "[factory]", "[factory]\nlisten_web = \"127.0.0.1:7080\"\nlisten_token = \"0123456789abcdef\"")
+	path := f.file(t.TempDir(), "[factory]",
+		"[factory]\nlisten_web = \"127.0.0.1:7080\"\nlisten_token = \"0123456789abcdef\"")
 	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken()})
 	if got := disinto(t.Context(), environ, "check", "--config", path); strings.Contains(got.stdout, "web_client_id") {
 		t.Errorf("a look registers it\n%s", got.stdout)
@@ -315,9 +325,11 @@ func TestCheckFixSignIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path = f.file(t.TempDir(), "[factory]", "[factory]\nlisten_web = \"127.0.0.1:7081\"\nlisten_token = \"0123456789abcdef\"")
+	path = f.file(t.TempDir(), "[factory]",
+		"[factory]\nlisten_web = \"127.0.0.1:7081\"\nlisten_token = \"0123456789abcdef\"")
 	got := disinto(t.Context(), f.environ(map[string]string{"FORGE_TOKEN": narrow}), "check", "--fix", "--config", path)
-	if got.code != exitDone || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), "redirect URI http://127.0.0.1:7081/signin/callback") {
+	if got.code != exitDone || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "),
+		"redirect URI http://127.0.0.1:7081/signin/callback") {
 		t.Errorf("with a narrow token: exit code %d\n%s", got.code, got.stdout)
 	}
 }
@@ -331,11 +343,14 @@ func TestCheckHookForbidden(t *testing.T) {
 		t.Errorf("exit code %d: %q", code, lines)
 	}
 	got := disinto(t.Context(), f.environ(nil), "check", "--fix", "--config", path, "--json")
-	if got.code != exitFailed || !strings.Contains(got.stdout, "or add the hook by hand: to http://127.0.0.1:7071/v1/hook") {
+	if got.code != exitFailed ||
+		!strings.Contains(got.stdout, "or add the hook by hand: to http://127.0.0.1:7071/v1/hook") {
 		t.Errorf("exit code %d\n%s", got.code, got.stdout)
 	}
-	path = f.file(t.TempDir(), "[forge]", "[forge]\nwebhook_secret = \"a secret\"", "[factory]", "[factory]\nlisten_hooks = \":7071\"")
-	if lines, code := checkProblems(t, f.environ(nil), path); code != exitFailed || len(lines) != 1 || !strings.Contains(lines[0], "set [factory] hooks_url") {
+	path = f.file(t.TempDir(), "[forge]", "[forge]\nwebhook_secret = \"a secret\"", "[factory]",
+		"[factory]\nlisten_hooks = \":7071\"")
+	if lines, code := checkProblems(t, f.environ(nil), path); code != exitFailed || len(lines) != 1 ||
+		!strings.Contains(lines[0], "set [factory] hooks_url") {
 		t.Errorf("without a host: exit code %d, %q", code, lines)
 	}
 }
@@ -370,7 +385,8 @@ func TestCheckWithoutFile(t *testing.T) {
 	}
 	for _, command := range []string{"check", "simulate", "hire-an-agent dev-x"} {
 		got := disinto(t.Context(), nil, strings.Fields(command)...)
-		if text := got.stdout + got.stderr; got.code != exitFailed || !strings.Contains(text, "it is a directory, which Docker makes") {
+		if text := got.stdout + got.stderr; got.code != exitFailed ||
+			!strings.Contains(text, "it is a directory, which Docker makes") {
 			t.Errorf("%s: exit code %d, %s", command, got.code, text)
 		}
 	}

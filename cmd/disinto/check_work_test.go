@@ -71,12 +71,16 @@ func TestCheckWork(t *testing.T) {
 		},
 		{
 			name: "no credential", text: paidFactory(server.URL),
-			says: []string{"dev-a: claude finds no credential: set one of", "ANTHROPIC_API_KEY", "review-b: codex finds no credential"},
+			says: []string{
+				"dev-a: claude finds no credential: set one of", "ANTHROPIC_API_KEY",
+				"review-b: codex finds no credential",
+			},
 		},
 		{
 			name: "a key that is refused", text: paidFactory(server.URL),
 			environ: []string{"ANTHROPIC_API_KEY=revoked", "OPENAI_API_KEY=good"},
-			says:    []string{"refuses $ANTHROPIC_API_KEY (401 Unauthorized)"}, not: []string{"revoked", "$OPENAI", "no credential"},
+			says:    []string{"refuses $ANTHROPIC_API_KEY (401 Unauthorized)"},
+			not:     []string{"revoked", "$OPENAI", "no credential"},
 		},
 		{
 			name: "offline", text: paidFactory(server.URL), args: "--offline",
@@ -101,7 +105,8 @@ func TestCheckWork(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			args := append([]string{"check", "--config", factoryFile(t, tt.text), "--state", t.TempDir()}, strings.Fields(tt.args)...)
+			args := append([]string{"check", "--config", factoryFile(t, tt.text), "--state", t.TempDir()},
+				strings.Fields(tt.args)...)
 			got := disinto(t.Context(), append([]string{path, "HOME=" + t.TempDir()}, tt.environ...), args...)
 			for _, want := range tt.says {
 				if !strings.Contains(got.stdout, want) || got.code != exitFailed {

@@ -17,8 +17,8 @@ import (
 )
 
 // sharedAgent tells a ledger that all supervisors share what it works on, takes a moment, and refuses: one session is
-// the end of its issue. The moment is longer than a second, the resolution of a forge's times: a claim finds out that an
-// issue was worked on since the scan by the time of its last change.
+// the end of its issue. The moment is longer than a second, the resolution of a forge's times: a claim finds out that
+// an issue was worked on since the scan by the time of its last change.
 const sharedAgent = `
 echo "$DISINTO_NUMBER $DISINTO_RUN_ID" >>"$1"
 sleep 1.2
@@ -88,7 +88,8 @@ func newShared(t *testing.T, issues int) *shared {
 	must(err)
 	must(f.AddRepo(t.Context(), "ada", "shared", map[string]string{"README.md": "# shared\n"}))
 	w := &shared{
-		t: t, api: rest.API{URL: server.URL, Token: token}, ledger: filepath.Join(t.TempDir(), "ledger"), environ: []string{"FORGE_TOKEN=" + token},
+		t: t, api: rest.API{URL: server.URL, Token: token}, ledger: filepath.Join(t.TempDir(), "ledger"),
+		environ: []string{"FORGE_TOKEN=" + token},
 	}
 	for _, agent := range []string{"dev-a", "dev-b", "dev-c", "dev-d"} {
 		must(f.AddUser(agent, "", false))
@@ -98,7 +99,8 @@ func newShared(t *testing.T, issues int) *shared {
 		w.environ = append(w.environ, agents.TokenVar(agent)+"="+token)
 	}
 	var label struct{ ID int64 }
-	must(w.api.Post(t.Context(), "/repos/ada/shared/labels", map[string]any{"name": "backlog", "color": "#ffffff"}, &label))
+	must(w.api.Post(t.Context(), "/repos/ada/shared/labels", map[string]any{"name": "backlog", "color": "#ffffff"},
+		&label))
 	for i := range issues {
 		issue := map[string]any{"title": fmt.Sprint("issue ", i+1), "labels": []int64{label.ID}}
 		must(w.api.Post(t.Context(), "/repos/ada/shared/issues", issue, nil))
@@ -111,10 +113,13 @@ func (w *shared) start(own, others []string) {
 	w.t.Helper()
 	state := filepath.Join(w.t.TempDir(), "state")
 	others = slices.DeleteFunc(slices.Clone(others), func(name string) bool { return slices.Contains(own, name) })
-	text := fmt.Sprintf("[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [\"ada/shared\"]\nbots = [%s]\n\n[factory]\nstate = %q\n",
+	text := fmt.Sprintf("[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [\"ada/shared\"]\nbots = [%s]\n\n"+
+		"[factory]\nstate = %q\n",
 		w.api.URL, quoted(others), state)
-	text += fmt.Sprintf("\n[threads.api]\nbackend = \"anthropic\"\nmax_concurrent = 2\ninterval = \"1s\"\nidle_interval = \"1s\"\nagents = [%s]\n", quoted(own))
-	text += fmt.Sprintf("\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"agent\", %q]\nsandbox_write = [%q]\n",
+	text += fmt.Sprintf("\n[threads.api]\nbackend = \"anthropic\"\nmax_concurrent = 2\ninterval = \"1s\"\n"+
+		"idle_interval = \"1s\"\nagents = [%s]\n", quoted(own))
+	text += fmt.Sprintf("\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"agent\", %q]\n"+
+		"sandbox_write = [%q]\n",
 		sharedAgent, w.ledger, filepath.Dir(w.ledger))
 	w.all = append(w.all, startDisinto(w.t, w.environ, "run", "--yes", "--config", factoryFile(w.t, text)))
 }
@@ -167,7 +172,8 @@ func (w *shared) check(issues int) {
 	if len(shares) != len(w.all) {
 		w.t.Errorf("%d supervisors worked, want %d", len(shares), len(w.all))
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.api.URL+"/api/v1/repos/ada/shared/git/refs/disinto", nil)
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet,
+		w.api.URL+"/api/v1/repos/ada/shared/git/refs/disinto", nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -86,7 +86,8 @@ func TestConvoyList(t *testing.T) {
 	got := disinto(t.Context(), nil, "convoy", "list", "--state", state)
 	const long = "A title that is so long that it does not fit beside the rest"
 	want := "CONVOY  TITLE" + strings.Repeat(" ", len(long)-len("TITLE")) + "  STATE\n" +
-		"#20     Sell by mail" + strings.Repeat(" ", len(long)-len("Sell by mail")) + "  running, 3 members: 1 done, 2 running\n" +
+		"#20     Sell by mail" + strings.Repeat(" ", len(long)-len("Sell by mail")) +
+		"  running, 3 members: 1 done, 2 running\n" +
 		"#31     " + long + "  staged, its members are not read yet\n"
 	if got.code != exitDone || got.stdout != want || got.stderr != "" {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s", got.code, got.stderr, got.stdout)
@@ -174,7 +175,8 @@ func TestWhy(t *testing.T) {
 		t.Errorf("why 99: exit code %d, stderr %q", got.code, got.stderr)
 	}
 	got = disinto(t.Context(), nil, "show", "twelve", "--state", state)
-	if got.code != exitUsage || got.stderr != "disinto: cannot read \"twelve\" as an issue: write 12, #12 or owner/name#12\n" {
+	if got.code != exitUsage ||
+		got.stderr != "disinto: cannot read \"twelve\" as an issue: write 12, #12 or owner/name#12\n" {
 		t.Errorf("show twelve: exit code %d, stderr %q", got.code, got.stderr)
 	}
 }
@@ -183,7 +185,8 @@ func TestWhy(t *testing.T) {
 func TestReport(t *testing.T) {
 	since := url.QueryEscape(noon.Add(-7 * 24 * time.Hour).Format(time.RFC3339))
 	state := fakeSupervisor(t, map[string]string{
-		"/v1/report?by=model&since=" + since: `{"total":{"sessions":1},"groups":[{"by":"model","rows":[{"key":"qwen3.5","sessions":1}]}]}`,
+		"/v1/report?by=model&since=" +
+			since: `{"total":{"sessions":1},"groups":[{"by":"model","rows":[{"key":"qwen3.5","sessions":1}]}]}`,
 	})
 	got := disinto(t.Context(), nil, "report", "--by", "model", "--since", "7d", "--state", state)
 	if !strings.Contains(got.stdout, "qwen3.5") {

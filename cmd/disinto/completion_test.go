@@ -91,7 +91,10 @@ func TestComplete(t *testing.T) {
 
 // Without a supervisor, and with one that answers nonsense, a completion has no values and says nothing.
 func TestCompleteAlone(t *testing.T) {
-	for _, state := range []string{t.TempDir(), fakeSupervisor(t, nil), fakeSupervisor(t, map[string]string{"/v1/state": "[]"})} {
+	for _, state := range []string{
+		t.TempDir(), fakeSupervisor(t, nil),
+		fakeSupervisor(t, map[string]string{"/v1/state": "[]"}),
+	} {
 		got := disinto(t.Context(), nil, "complete", "--", "why", "--state", state, "")
 		if got != (result{}) {
 			t.Errorf("%+v", got)
@@ -113,7 +116,8 @@ func TestShells(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := []string{
-		"PATH=" + dir + ":" + os.Getenv("PATH"), "DISINTO_STATE_DIR=" + completed(t), "HOME=" + dir, "TERM=dumb", "LC_ALL=C.UTF-8",
+		"PATH=" + dir + ":" + os.Getenv("PATH"), "DISINTO_STATE_DIR=" + completed(t), "HOME=" + dir, "TERM=dumb",
+		"LC_ALL=C.UTF-8",
 	}
 	asks := map[string]string{ // how to have a shell complete each of $lines, and print what comes of it
 		"bash": `eval "$(disinto completion bash)"; [[ $(complete -p disinto) == *_disinto* ]] || exit 1
@@ -184,7 +188,10 @@ func TestManual(t *testing.T) {
 		t.Errorf("groff exits with %d and says %s", code, r.read(r.stderr))
 	}
 	text := r.read(r.stdout)
-	for _, want := range []string{"disinto convoy create PLAN | --title TITLE REF... [flags]", "-o, --output FORMAT", "  ## Read an order from a mail {#parse}"} {
+	for _, want := range []string{
+		"disinto convoy create PLAN | --title TITLE REF... [flags]", "-o, --output FORMAT",
+		"  ## Read an order from a mail {#parse}",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the page", want)
 		}

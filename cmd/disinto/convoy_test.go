@@ -36,8 +36,14 @@ func TestSlingAnswers(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"taken", 200, jsonOf(t, on), exitDone, "dev-qwen is on it: johba/harb#17, slot llama/1\n", ""},
-		{"blocked", 200, jsonOf(t, blocked), exitNotNow, "johba/harb#8: not yet: blocked by johba/harb#7 (place 3 in the queue)\n", ""},
-		{"refused", 409, `{"error":"cannot sling johba/harb#9: it is closed"}`, exitFailed, "", "disinto: cannot sling johba/harb#9: it is closed\n"},
+		{
+			"blocked", 200, jsonOf(t, blocked), exitNotNow,
+			"johba/harb#8: not yet: blocked by johba/harb#7 (place 3 in the queue)\n", "",
+		},
+		{
+			"refused", 409, `{"error":"cannot sling johba/harb#9: it is closed"}`, exitFailed, "",
+			"disinto: cannot sling johba/harb#9: it is closed\n",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			state, _ := obedient(t, tt.status, tt.answer)
@@ -91,8 +97,14 @@ func TestConvoyUsage(t *testing.T) {
 		{[]string{"convoy", "create", circle}, circle + ":2: the tasks wait for each other: 1 -> 2 -> 1"},
 		{[]string{"convoy", "create", filepath.Join(dir, "none.md")}, "no such file"},
 		{[]string{"convoy", "create", "1", "2"}, "a convoy of issues needs a title: say --title"},
-		{[]string{"convoy", "create", "--title", "T", "one"}, `cannot read "one" as an issue: write 12, #12 or owner/name#12, or the name of a plan`},
-		{[]string{"convoy", "create", "https://forge.example.org/o/r/issues/12"}, "a convoy of issues needs a title: say --title"},
+		{
+			[]string{"convoy", "create", "--title", "T", "one"},
+			`cannot read "one" as an issue: write 12, #12 or owner/name#12, or the name of a plan`,
+		},
+		{
+			[]string{"convoy", "create", "https://forge.example.org/o/r/issues/12"},
+			"a convoy of issues needs a title: say --title",
+		},
 		{[]string{"convoy", "create"}, "usage: disinto convoy create PLAN | --title TITLE REF..."},
 		{[]string{"convoy", "start"}, "usage: disinto convoy start REF"},
 		{[]string{"convoy"}, "say which command: convoy create, convoy list"},
@@ -114,7 +126,10 @@ func TestConvoyStatus(t *testing.T) {
 	}
 	c := threads.Convoy{
 		Repo: "johba/harb", Number: 20, Title: "Take orders by mail", State: threads.ConvoyStarted, Known: true,
-		Counts: map[threads.MemberState]int{threads.MemberDone: 1, threads.MemberFailed: 1, threads.MemberRunning: 1, threads.MemberBlocked: 2},
+		Counts: map[threads.MemberState]int{
+			threads.MemberDone: 1, threads.MemberFailed: 1, threads.MemberRunning: 1,
+			threads.MemberBlocked: 2,
+		},
 		Members: []threads.Member{
 			member(11, 0, "Read an order from a mail", threads.MemberDone, "", ""),
 			member(12, 1, "Answer with a price", threads.MemberRunning, "dev-qwen", ""),
@@ -123,7 +138,10 @@ func TestConvoyStatus(t *testing.T) {
 			{Repo: "johba/other", Number: 3, State: threads.MemberBlocked, Wave: 2, Why: "the forge is not read"},
 		},
 	}
-	unread := threads.Convoy{Repo: "johba/harb", Number: 30, Title: "Later, and with a title that is so long that it does not fit beside the rest", State: threads.ConvoyStaged}
+	unread := threads.Convoy{
+		Repo: "johba/harb", Number: 30,
+		Title: "Later, and with a title that is so long that it does not fit beside the rest", State: threads.ConvoyStaged,
+	}
 	state := fakeSupervisor(t, map[string]string{
 		"/v1/convoys":                       jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c, unread}}),
 		"/v1/convoys?ref=20":                jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}}),
@@ -135,7 +153,8 @@ func TestConvoyStatus(t *testing.T) {
 	if !strings.HasPrefix(got.stdout, one.stdout) || one.code != exitDone {
 		t.Errorf("one of them: exit code %d\n%s", one.code, one.stdout)
 	}
-	if none := disinto(t.Context(), nil, "convoy", "status", forge.Ref{Repo: "johba/harb", Number: 31}.String(), "--state", state); none.stdout != "no convoys\n" {
+	if none := disinto(t.Context(), nil, "convoy", "status", forge.Ref{Repo: "johba/harb", Number: 31}.String(), "--state",
+		state); none.stdout != "no convoys\n" {
 		t.Errorf("none: %q", none.stdout)
 	}
 }
@@ -144,8 +163,11 @@ func TestConvoyStatus(t *testing.T) {
 func TestConvoyStatusWatch(t *testing.T) {
 	c := threads.Convoy{
 		Repo: "johba/harb", Number: 20, Title: "Sell by mail", State: threads.ConvoyStarted, Known: true,
-		Counts:  map[threads.MemberState]int{threads.MemberRunning: 1},
-		Members: []threads.Member{{Repo: "johba/harb", Number: 12, Title: "Read an order", State: threads.MemberRunning, Wave: 1, Agent: "dev-qwen"}},
+		Counts: map[threads.MemberState]int{threads.MemberRunning: 1},
+		Members: []threads.Member{{
+			Repo: "johba/harb", Number: 12, Title: "Read an order", State: threads.MemberRunning,
+			Wave: 1, Agent: "dev-qwen",
+		}},
 	}
 	running := jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}})
 	c.State, c.Counts = threads.ConvoyDone, map[threads.MemberState]int{threads.MemberDone: 1}

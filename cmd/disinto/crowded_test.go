@@ -20,8 +20,10 @@ func TestPIDsLimit(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
 	state, self := t.TempDir(), executable(t)
-	path := f.file(state, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", fmt.Sprintf("command = [%q,", self), `command = ["/bin/sleep", "3600"] #`)
-	r := start(t, f.environ(nil), "sh", "-c", `echo $$ >"$0" && exec "$@"`, group+"/cgroup.procs", self, "run", "--yes", "--config", path)
+	path := f.file(state, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", fmt.Sprintf("command = [%q,", self),
+		`command = ["/bin/sleep", "3600"] #`)
+	r := start(t, f.environ(nil), "sh", "-c", `echo $$ >"$0" && exec "$@"`, group+"/cgroup.procs", self, "run", "--yes",
+		"--config", path)
 	status(t, state, "what is scheduled runs", func(d *control.Document) bool { return runs(d) == 2 })
 	limit := func(n string) {
 		if err := os.WriteFile(group+"/pids.max", []byte(n), 0); err != nil {
@@ -32,7 +34,8 @@ func TestPIDsLimit(t *testing.T) {
 	f.pick(8)
 	eventually(t, "it says why nothing starts", func() bool {
 		logs, _ := filepath.Glob(state + "/logs/dev-*/*.log")
-		return slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(r.read(log), "disinto: no room for another process") })
+		return slices.ContainsFunc(logs,
+			func(log string) bool { return strings.Contains(r.read(log), "disinto: no room for another process") })
 	})
 	status(t, state, "nothing has started", func(d *control.Document) bool { return len(d.Sessions) == 3 && runs(d) == 2 })
 	limit("max")

@@ -75,7 +75,8 @@ func (f *testForge) session(workspace, agent string, kind agents.Kind, role stri
 		"DISINTO_NUMBER": strconv.Itoa(number), "DISINTO_WORKSPACE": workspace, "DISINTO_RESULT": resultPath,
 		"FORGE_URL": f.URL, "FORGE_TOKEN": f.Tokens[agents.TokenVar(agent)],
 	}
-	environ := append(os.Environ(), "GIT_AUTHOR_NAME="+agent, "GIT_AUTHOR_EMAIL="+agent+"@x", "GIT_COMMITTER_NAME="+agent, "GIT_COMMITTER_EMAIL="+agent+"@x")
+	environ := append(os.Environ(), "GIT_AUTHOR_NAME="+agent, "GIT_AUTHOR_EMAIL="+agent+"@x", "GIT_COMMITTER_NAME="+agent,
+		"GIT_COMMITTER_EMAIL="+agent+"@x")
 	a := demo.Agent{
 		Getenv: func(name string) string { return vars[name] }, Git: agentGit(f.reaper, environ), Out: f.t.Output(),
 	}
@@ -94,7 +95,8 @@ func (f *testForge) session(workspace, agent string, kind agents.Kind, role stri
 // get asks the forge as the person.
 func (f *testForge) get(path string, into any) {
 	f.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.URL+"/api/v1/repos/"+demo.Repo+path, nil)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet,
+		f.URL+"/api/v1/repos/"+demo.Repo+path, nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -141,7 +143,8 @@ func TestDemoAgents(t *testing.T) {
 	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" {
 		t.Fatalf("reviews %+v", reviews)
 	}
-	if !strings.Contains(reviews[0].Body, "still to do: a name may contain spaces.") || !strings.Contains(reviews[0].Body, "reviewed by review-sonnet") {
+	if !strings.Contains(reviews[0].Body, "still to do: a name may contain spaces.") ||
+		!strings.Contains(reviews[0].Body, "reviewed by review-sonnet") {
 		t.Errorf("review says %q", reviews[0].Body)
 	}
 }

@@ -117,7 +117,10 @@ func checkDemo(t *testing.T, d *running) {
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	for signal, begun := range map[syscall.Signal]func(*running, string) bool{
-		syscall.SIGINT: func(d *running, _ string) bool { return strings.Contains(d.read(d.stdout), "running implementation") },
+		syscall.SIGINT: func(d *running, _ string) bool {
+			return strings.Contains(d.read(d.stdout),
+				"running implementation")
+		},
 		syscall.SIGTERM: func(_ *running, tmp string) bool { // its forge is being filled
 			found, _ := filepath.Glob(filepath.Join(tmp, "*", "forge"))
 			return len(found) > 0

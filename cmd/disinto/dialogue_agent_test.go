@@ -127,7 +127,8 @@ JSON` + stubDone
 	id := b.say(8, "leave the second out")
 	about := fmt.Sprintf("DISINTO_COMMENTS=%d", id)
 	b.want(agents.Planned, "", "dev-qwen", agents.KindIssue, 8, plans, "DISINTO_CAUSE=plan", about)
-	if p := b.prompt("dev-qwen"); !strings.Contains(p, "leave the second out") || !strings.Contains(p, "Write the plan now") {
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "leave the second out") ||
+		!strings.Contains(p, "Write the plan now") {
 		t.Errorf("the prompt of the second plan is\n%s", p)
 	}
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder, about)

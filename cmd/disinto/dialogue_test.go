@@ -92,14 +92,19 @@ func TestDialogueOnAForge(t *testing.T) {
 
 func dialogue(t *testing.T, f *testForge) {
 	bin, state := stub(t, talker), t.TempDir()
-	path := factoryFile(t, fmt.Sprintf(cliFactory, f.URL, demo.Repo, "http://127.0.0.1:9", "http://127.0.0.1:9", "claude", "claude"))
-	environ := withEnv(f.environ(nil), []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=none", "PWD=" + t.TempDir()})
+	path := factoryFile(t, fmt.Sprintf(cliFactory, f.URL, demo.Repo, "http://127.0.0.1:9", "http://127.0.0.1:9",
+		"claude", "claude"))
+	environ := withEnv(f.environ(nil), []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=none",
+		"PWD=" + t.TempDir(),
+	})
 	f.pick(8)
 	told := f.watchArguments()
 	r := startDisinto(t, environ, "run", "--yes", "--config", path, "--state", state)
 
 	question := f.heard(8, "Which kettle?")
-	if !strings.HasPrefix(question.Body, "@"+demo.Human+", dev-qwen asks:\n\n```text\nWhich kettle?\n```") || question.User.Login != "disinto" {
+	if !strings.HasPrefix(question.Body, "@"+demo.Human+", dev-qwen asks:\n\n```text\nWhich kettle?\n```") ||
+		question.User.Login != "disinto" {
 		t.Errorf("the question is %s: %s", question.User.Login, question.Body)
 	}
 	eventually(t, "the status says so", func() bool {

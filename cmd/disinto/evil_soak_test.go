@@ -38,8 +38,8 @@ const (
 )
 
 // Evil agents of every manner work among honest ones, in one repository and on one thread. DISINTO_SOAK_EVIL is for how
-// long; make check plays twenty seconds, and make soak ten minutes. What must hold is told from outside: by the traffic and
-// the git of the forge, by /proc, and by the lines of the journal.
+// long; make check plays twenty seconds, and make soak ten minutes. What must hold is told from outside: by the traffic
+// and the git of the forge, by /proc, and by the lines of the journal.
 func TestSoakEvil(t *testing.T) {
 	if _, _, err := process.FindSandbox(); err != nil {
 		t.Skip(err)
@@ -125,7 +125,10 @@ var (
 
 func newEvilSoak(t *testing.T) *evilSoak {
 	t.Helper()
-	s := &evilSoak{t: t, dir: t.TempDir(), tokens: map[string]string{}, labels: map[string]int64{}, runs: map[string]*evilRun{}, seen: map[string]int{}}
+	s := &evilSoak{
+		t: t, dir: t.TempDir(), tokens: map[string]string{}, labels: map[string]int64{},
+		runs: map[string]*evilRun{}, seen: map[string]int{},
+	}
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -157,7 +160,8 @@ func newEvilSoak(t *testing.T) *evilSoak {
 		s.honest["token "+s.tokens[account]] = true
 	}
 	s.post("/branches", map[string]string{"new_branch_name": sideBranch})
-	for _, branch := range []string{"main", sideBranch} { // as docs/security.md advises, but that all push to the side branch
+	// as docs/security.md advises, but that all push to the side branch
+	for _, branch := range []string{"main", sideBranch} {
 		s.post("/branch_protections", map[string]any{
 			"rule_name": branch, "enable_push": true, "enable_push_whitelist": branch == "main",
 			"enable_merge_whitelist": true, "merge_whitelist_usernames": []string{soakBoss},
@@ -171,11 +175,18 @@ func newEvilSoak(t *testing.T) *evilSoak {
 
 func (s *evilSoak) factory() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\nbases = [%q]\n", s.api.URL, soakRepo, sideBranch)
-	fmt.Fprintf(&b, "[factory]\nstate = %q\nsandbox = \"strict\"\nmax_log = \"1M\"\nstop_grace = \"2s\"\nmin_free_memory = \"0\"\nmin_free_disk = \"0\"\n", s.state)
+	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\nbases = [%q]\n", s.api.URL,
+		soakRepo, sideBranch)
+	fmt.Fprintf(&b, "[factory]\nstate = %q\nsandbox = \"strict\"\nmax_log = \"1M\"\nstop_grace = \"2s\"\n"+
+		"min_free_memory = \"0\"\nmin_free_disk = \"0\"\n", s.state)
 	self, binary := executable(s.t), soakBinary(s.t)
-	for _, role := range []struct{ name, on, label string }{{"dev", "issue", "good"}, {"farm", "issue", "farm"}, {"review", "review", ""}} {
-		fmt.Fprintf(&b, "[roles.%s]\non = %q\nlabel = %q\ncommand = [%q, \"demo-agent\"]\n", role.name, role.on, role.label, binary)
+	for _, role := range []struct{ name, on, label string }{
+		{"dev", "issue", "good"},
+		{"farm", "issue", "farm"},
+		{"review", "review", ""},
+	} {
+		fmt.Fprintf(&b, "[roles.%s]\non = %q\nlabel = %q\ncommand = [%q, \"demo-agent\"]\n", role.name, role.on,
+			role.label, binary)
 	}
 	members := map[string][]string{"main": slices.Concat(goodDevs, goodReviewers)}
 	for _, dev := range goodDevs {
@@ -183,7 +194,8 @@ func (s *evilSoak) factory() string {
 	}
 	for i := range manners {
 		m := &manners[i]
-		fmt.Fprintf(&b, "[roles.%s]\non = %q\ncommand = [%q, %q, %q]\ntimeout = \"30s\"\n", m.name, m.on, self, misbehave, m.name)
+		fmt.Fprintf(&b, "[roles.%s]\non = %q\ncommand = [%q, %q, %q]\ntimeout = \"30s\"\n", m.name, m.on, self,
+			misbehave, m.name)
 		thread := cmp.Or(m.thread, "main")
 		if m.on == "schedule" {
 			thread = "clock"
@@ -195,7 +207,8 @@ func (s *evilSoak) factory() string {
 		members[thread] = append(members[thread], m.agent())
 	}
 	for _, thread := range slices.Sorted(maps.Keys(members)) {
-		fmt.Fprintf(&b, "[threads.%s]\nbackend = \"anthropic\"\ninterval = \"1s\"\nidle_interval = \"1s\"\nagents = [\"%s\"]\n", thread, strings.Join(members[thread], `", "`))
+		fmt.Fprintf(&b, "[threads.%s]\nbackend = \"anthropic\"\ninterval = \"1s\"\nidle_interval = \"1s\"\n"+
+			"agents = [\"%s\"]\n", thread, strings.Join(members[thread], `", "`))
 	}
 	return b.String()
 }
@@ -250,7 +263,8 @@ func (s *evilSoak) file(labels ...string) {
 	for _, name := range append(labels, "backlog") {
 		if s.labels[name] == 0 {
 			var label struct{ ID int64 }
-			if err := s.api.Post(s.t.Context(), "/repos/"+soakRepo+"/labels", map[string]any{"name": name, "color": "#ffffff"}, &label); err != nil {
+			if err := s.api.Post(s.t.Context(), "/repos/"+soakRepo+"/labels", map[string]any{"name": name, "color": "#ffffff"},
+				&label); err != nil {
 				s.t.Fatal(err)
 			}
 			s.labels[name] = label.ID
@@ -454,7 +468,10 @@ func (s *evilSoak) git(args ...string) string {
 	s.t.Helper()
 	dirs, _ := filepath.Glob(filepath.Join(s.dir, "*.git"))
 	var out bytes.Buffer
-	err := oneReaper(s.t).Run(s.t.Context(), process.Cmd{Argv: append([]string{"git", "-C", dirs[0]}, args...), Env: os.Environ(), Stdout: &out})
+	err := oneReaper(s.t).Run(s.t.Context(), process.Cmd{
+		Argv: append([]string{"git", "-C", dirs[0]}, args...),
+		Env:  os.Environ(), Stdout: &out,
+	})
 	if err != nil {
 		s.t.Error(err)
 	}
@@ -485,7 +502,8 @@ func (s *evilSoak) checkFiles(r *running) {
 				s.t.Errorf("%s takes %d bytes", name, blocks)
 			}
 		}
-		if strings.HasPrefix(e.Name(), "evil-") && !strings.HasPrefix(owner, evilPrefix) && !strings.Contains(name, "/repo/") {
+		if strings.HasPrefix(e.Name(), "evil-") && !strings.HasPrefix(owner, evilPrefix) &&
+			!strings.Contains(name, "/repo/") {
 			s.t.Errorf("%s: a branch ran something", name)
 		}
 		if blocks < 8<<20 {
@@ -520,7 +538,8 @@ func (s *evilSoak) report(took time.Duration) {
 				own, whole = max(own, n), max(whole, total[chain])
 			}
 		}
-		s.t.Logf("%-16s %4d sessions, at most %2d on an issue, %2d with the honest agents' %v", agent, sessions[agent], own, whole, results[agent])
+		s.t.Logf("%-16s %4d sessions, at most %2d on an issue, %2d with the honest agents' %v", agent, sessions[agent], own,
+			whole, results[agent])
 		if whole > mostSessions {
 			s.t.Errorf("%d sessions on one issue of %s", whole, agent)
 		}

@@ -15,10 +15,11 @@ import (
 // TestExecUsage looks at what package pid1 leaves to main: what is wrong.
 func TestExecUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"exec":                  "disinto: usage: disinto exec [--] COMMAND... [flags]\n",
-		"exec --frob ls":        "disinto: unknown flag: --frob (disinto help exec)\n",
-		"exec --grace=-1s ls":   "disinto: --grace -1s: less than nothing\n",
-		"exec --rewrite 1:x ls": `disinto: invalid argument "1:x" for "-r, --rewrite" flag: write it as TERM:QUIT or 15:3; 0 on the right drops the signal (disinto help exec)` + "\n",
+		"exec":                "disinto: usage: disinto exec [--] COMMAND... [flags]\n",
+		"exec --frob ls":      "disinto: unknown flag: --frob (disinto help exec)\n",
+		"exec --grace=-1s ls": "disinto: --grace -1s: less than nothing\n",
+		"exec --rewrite 1:x ls": `disinto: invalid argument "1:x" for "-r, --rewrite" flag: write it as TERM:QUIT or 15:3; ` +
+			`0 on the right drops the signal (disinto help exec)` + "\n",
 	} {
 		got := disinto(t.Context(), nil, strings.Fields(args)...)
 		if got.code != exitUsage || got.stderr != want {
@@ -67,12 +68,20 @@ func TestForeignCommand(t *testing.T) {
 		{args: []string{"sh", "-c", "exit 7"}, code: 7},
 		{args: []string{"stat", "--version"}, code: 0, stdout: "stat ("}, // it looks like status
 		{args: []string{"/bin/echo", "exec", "-r"}, code: 0, stdout: "exec -r\n"},
-		{args: []string{"stauts"}, code: exitUsage, stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)` + "\n"},
-		{args: []string{"/no/such"}, code: exitUsage, stderr: `disinto: there is no command "/no/such" (disinto help lists them)` + "\n"},
+		{
+			args: []string{"stauts"}, code: exitUsage,
+			stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)` + "\n",
+		},
+		{
+			args: []string{"/no/such"}, code: exitUsage,
+			stderr: `disinto: there is no command "/no/such" (disinto help lists them)` + "\n",
+		},
 	}
 	for _, tt := range tests {
-		r := start(t, nil, append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self}, tt.args...)...)
-		if code := r.wait(); code != tt.code || !strings.HasPrefix(r.read(r.stdout), tt.stdout) || r.read(r.stderr) != tt.stderr {
+		r := start(t, nil, append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self},
+			tt.args...)...)
+		if code := r.wait(); code != tt.code || !strings.HasPrefix(r.read(r.stdout), tt.stdout) ||
+			r.read(r.stderr) != tt.stderr {
 			t.Errorf("disinto %q: exit code %d, output %q, %q", tt.args, code, r.read(r.stdout), r.read(r.stderr))
 		}
 	}
@@ -100,7 +109,10 @@ func linked(t *testing.T) string {
 	environ := withEnv(os.Environ(), []string{"CGO_ENABLED=0"})
 	var said strings.Builder
 	err = oneReaper(t).Run(t.Context(), process.Cmd{
-		Argv: []string{"go", "build", "-trimpath", "-buildvcs=false", "-tags", "entry", "-ldflags", strings.Join(flags, " "), "-o", path, "."}, Env: environ, Stderr: &said,
+		Argv: []string{
+			"go", "build", "-trimpath", "-buildvcs=false", "-tags", "entry", "-ldflags", strings.Join(flags, " "),
+			"-o", path, ".",
+		}, Env: environ, Stderr: &said,
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said.String())

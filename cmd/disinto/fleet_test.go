@@ -372,7 +372,8 @@ func (f *testFleet) stolen() []int {
 	f.t.Helper()
 	all := f.listed()
 	maps.DeleteFunc(all, func(_ int, is fleetIssue) bool {
-		return !slices.ContainsFunc(is.Labels, func(l struct{ Name string }) bool { return l.Name == forge.StolenFrom("iris") })
+		return !slices.ContainsFunc(is.Labels,
+			func(l struct{ Name string }) bool { return l.Name == forge.StolenFrom("iris") })
 	})
 	return slices.Sorted(maps.Keys(all))
 }

@@ -172,11 +172,20 @@ func TestHireSignsIn(t *testing.T) {
 		{name: "flag first", vars: map[string]string{"FORGE_ADMIN_TOKEN": "wrong"}, args: "--admin-token " + token},
 		{name: "password", args: "--admin-user disinto-admin --admin-password upstream-password"},
 		{name: "password on stdin", args: "--admin-user disinto-admin --admin-password -", stdin: "upstream-password"},
-		{name: "password variables", vars: map[string]string{"FORGE_ADMIN_USER": "disinto-admin", "FORGE_ADMIN_PASSWORD": "upstream-password"}},
+		{name: "password variables", vars: map[string]string{
+			"FORGE_ADMIN_USER":     "disinto-admin",
+			"FORGE_ADMIN_PASSWORD": "upstream-password",
+		}},
 		{name: "upstream's password", vars: map[string]string{"FORGE_ADMIN_PASS": "upstream-password"}},
-		{name: "user before token variable", vars: map[string]string{"FORGE_ADMIN_TOKEN": "wrong"}, args: "--admin-user disinto-admin --admin-password upstream-password"},
+		{
+			name: "user before token variable", vars: map[string]string{"FORGE_ADMIN_TOKEN": "wrong"},
+			args: "--admin-user disinto-admin --admin-password upstream-password",
+		},
 		{name: "user without password", args: "--admin-user disinto-admin", err: "cannot sign in"},
-		{name: "wrong password", args: "--admin-user disinto-admin --admin-password guess-guess", err: "the password is wrong"},
+		{
+			name: "wrong password", args: "--admin-user disinto-admin --admin-password guess-guess",
+			err: "the password is wrong",
+		},
 		{name: "wrong token", args: "--admin-token 0123456789", err: "the forge does not know this token"},
 		{name: "two on stdin", args: "--admin-user x --admin-token - --admin-password -", err: "only one of"},
 	} {
@@ -186,7 +195,8 @@ func TestHireSignsIn(t *testing.T) {
 			c := testCLI(f.environ(vars))
 			var out bytes.Buffer
 			c.stdout, c.stderr, c.stdin = &out, &out, strings.NewReader(tt.stdin)
-			args := append(strings.Fields("hire-an-agent dev-x dev --thread llama --dry-run "+tt.args), "--config", f.file(t.TempDir()))
+			args := append(strings.Fields("hire-an-agent dev-x dev --thread llama --dry-run "+tt.args), "--config",
+				f.file(t.TempDir()))
 			code := c.run(t.Context(), args)
 			said := out.String()
 			if (code == exitDone) != (tt.err == "") || !strings.Contains(said, tt.err) {
@@ -213,21 +223,41 @@ func TestHireOptions(t *testing.T) {
 		says       string
 		file       string // in factory.toml afterwards
 	}{
-		{name: "upstream's spelling", args: "dev-glm dev --thread llama --local-model http://localhost:9/v1 --poll-interval 60", file: "base_url = \"http://localhost:9/v1\"\n", says: "--poll-interval has no effect"},
+		{
+			name: "upstream's spelling",
+			args: "dev-glm dev --thread llama --local-model http://localhost:9/v1 --poll-interval 60",
+			file: "base_url = \"http://localhost:9/v1\"\n", says: "--poll-interval has no effect",
+		},
 		{name: "skills", args: "dev-glm --thread llama --skills sql,go,go", file: "skills = [\"go\", \"sql\"]\n"},
-		{name: "who is there keeps what is not said", args: "dev-qwen", file: "model = \"old\"\nskills = [\"go\"]\ntoken = \"$FORGE_TOKEN_DEV_QWEN\"\nrole = \"dev\"\n"},
+		{
+			name: "who is there keeps what is not said", args: "dev-qwen",
+			file: "model = \"old\"\nskills = [\"go\"]\ntoken = \"$FORGE_TOKEN_DEV_QWEN\"\nrole = \"dev\"\n",
+		},
 		{name: "a new model", args: "dev-qwen --model new", file: "model = \"new\"\n"},
-		{name: "two roles", args: "dev-glm dev --type review", code: exitUsage, says: "two roles are said: dev and --type review"},
-		{name: "no role", args: "glm --thread llama", code: exitFailed, says: "cannot tell what glm does: say it with --type ROLE"},
+		{
+			name: "two roles", args: "dev-glm dev --type review", code: exitUsage,
+			says: "two roles are said: dev and --type review",
+		},
+		{
+			name: "no role", args: "glm --thread llama", code: exitFailed,
+			says: "cannot tell what glm does: say it with --type ROLE",
+		},
 		{name: "no thread", args: "dev-glm", code: exitFailed, says: "--thread anthropic or --thread llama"},
-		{name: "no formula", args: "dev-glm --thread llama --formula /no/such/file", code: exitFailed, says: "cannot read the formula"},
-		{name: "no repository", args: "dev-glm --thread llama --repo harb", code: exitFailed, says: `cannot give access to "harb"`},
+		{
+			name: "no formula", args: "dev-glm --thread llama --formula /no/such/file", code: exitFailed,
+			says: "cannot read the formula",
+		},
+		{
+			name: "no repository", args: "dev-glm --thread llama --repo harb", code: exitFailed,
+			says: `cannot give access to "harb"`,
+		},
 		{name: "another place for secrets", args: "dev-glm --thread llama --secrets SECRETS", says: "set $DISINTO_SECRETS"},
 		{name: "retire nobody", args: "retire dev-nobody", code: exitFailed, says: "there is no agent dev-nobody"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := f.file(t.TempDir(), "[agents.dev-qwen]\n", more)
-			args := strings.Fields("hire-an-agent " + strings.ReplaceAll(tt.args, "SECRETS", filepath.Join(t.TempDir(), "x.env")))
+			args := strings.Fields("hire-an-agent " + strings.ReplaceAll(tt.args, "SECRETS",
+				filepath.Join(t.TempDir(), "x.env")))
 			if args[1] == "retire" {
 				args = []string{"retire-an-agent", args[2]}
 			}
@@ -248,7 +278,8 @@ func TestHireOptions(t *testing.T) {
 func TestSecretsFile(t *testing.T) {
 	dir := t.TempDir()
 	config, path := filepath.Join(dir, "factory.toml"), filepath.Join(dir, "secrets.env")
-	text := "[forge]\nurl = \"http://f\"\nrepos = [\"a/b\"]\n[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-y\"]\n"
+	text := "[forge]\nurl = \"http://f\"\nrepos = [\"a/b\"]\n[threads.a]\nbackend = \"local\"\n" +
+		"agents = [\"dev-x\", \"dev-y\"]\n"
 	for name, text := range map[string]string{config: text, path: "FORGE_TOKEN=boss\nFORGE_TOKEN_DEV_X=new\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -333,7 +364,12 @@ func TestHireBeforeFactory(t *testing.T) {
 			[]string{"dev-x", "dev", "--admin-token", f.Tokens["FORGE_TOKEN_DEV_QWEN"]},
 			[]string{"Auth: PAT from --admin-token", "is no administrator", "admin scope"},
 		},
-		{"no administrator", []string{"FORGE_URL=" + f.URL}, []string{"dev-x", "dev"}, []string{"cannot sign in", "FORGE_ADMIN_TOKEN"}},
+		{
+			"no administrator",
+			[]string{"FORGE_URL=" + f.URL},
+			[]string{"dev-x", "dev"},
+			[]string{"cannot sign in", "FORGE_ADMIN_TOKEN"},
+		},
 		{
 			"all well but the file",
 			[]string{"FORGE_URL=" + f.URL, "FORGE_ADMIN_TOKEN=" + f.adminToken()},

@@ -18,11 +18,15 @@ func TestHookEndToEnd(t *testing.T) {
 	const token = "0123456789abcdef"
 	path := f.file(state,
 		"[forge]", "[forge]\nwebhook_secret = \"$WEBHOOK_SECRET\"",
-		"[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"\nlisten_hooks = %q", api, hooks),
+		"[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"\nlisten_hooks = %q", api,
+			hooks),
 		`interval = "1s"`, `interval = "1h"`, `idle_interval = "2s"`, `idle_interval = "1h"`,
 		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", // nothing carries it yet
 		`"demo-agent"`, `"demo-agent", "--think", "1h"`)
-	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken(), "WEBHOOK_SECRET": "a secret", "DISINTO_API_TOKEN": token})
+	environ := f.environ(map[string]string{
+		"FORGE_TOKEN": f.adminToken(), "WEBHOOK_SECRET": "a secret",
+		"DISINTO_API_TOKEN": token,
+	})
 	if got := disinto(t.Context(), environ, "check", "--fix", "--config", path); got.code != exitDone {
 		t.Fatalf("check --fix: exit code %d\n%s", got.code, got.stdout)
 	}

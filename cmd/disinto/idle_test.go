@@ -15,7 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// idleMost is the most memory that an idle supervisor may have resident, in KiB: as much as pebble, which does much less.
+// idleMost is the most memory that an idle supervisor may have resident, in KiB: as much as pebble, which does much
+// less.
 const idleMost = 13 << 10
 
 // TestIdle is the last part of make bench-init: what a supervisor costs that has nothing to do, with a forge that
@@ -31,7 +32,8 @@ func TestIdle(t *testing.T) {
 	before := vitalsOf(t, r.pid)
 	time.Sleep(10 * time.Second)
 	after := vitalsOf(t, r.pid)
-	t.Logf("run at rest, with %d threads and agents: %s, %s of processor time in 10 s", soakThreads, after, after.cpu-before.cpu)
+	t.Logf("run at rest, with %d threads and agents: %s, %s of processor time in 10 s", soakThreads, after,
+		after.cpu-before.cpu)
 	if after.rss > idleMost {
 		t.Errorf("%d KiB resident, want %d at most", after.rss, idleMost)
 	}

@@ -36,7 +36,8 @@ func TestInit(t *testing.T) {
 	if got.code != exitDone || !strings.Contains(got.stdout, "its token logs in as review-sonnet") {
 		t.Fatalf("%d %s%s", got.code, got.stdout, got.stderr)
 	}
-	if n := strings.Count(got.stdout, "\nnext "); n != 1 || !strings.HasSuffix(got.stdout, "disinto run, then give an issue the label backlog\n") {
+	if n := strings.Count(got.stdout, "\nnext "); n != 1 ||
+		!strings.HasSuffix(got.stdout, "disinto run, then give an issue the label backlog\n") {
 		t.Errorf("it says %d times what is next, want once, at the end:\n%s", n, got.stdout)
 	}
 	written, err := os.ReadFile(path)

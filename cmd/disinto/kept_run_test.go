@@ -34,11 +34,12 @@ type talk struct {
 	Firsts   []talkFirst
 }
 
-// talkFirst is the first request of a session: tokens that the conversation had, and that the server found and computed.
+// talkFirst is the first request of a session: tokens that the conversation had, and that the server found and
+// computed.
 type talkFirst struct{ Had, Cached, Computed int64 }
 
-// playTalk is a session: three answers, and after that an attempt that failed. While there is a file called hold it asks
-// for an answer that has no end instead.
+// playTalk is a session: three answers, and after that an attempt that failed. While there is a file called hold it
+// asks for an answer that has no end instead.
 func playTalk(dir string) int {
 	path := filepath.Join(dir, "talk.json")
 	var t talk
@@ -122,8 +123,8 @@ type keptServer struct {
 	writes  func() bool  // it writes an answer
 }
 
-// TestKeptByRun has the program save the conversation of an issue, restart its server, and go on; and stop in the middle
-// of an answer, start again with another server, and go on. docs/cache.md has the figures of a real server.
+// TestKeptByRun has the program save the conversation of an issue, restart its server, and go on; and stop in the
+// middle of an answer, start again with another server, and go on. docs/cache.md has the figures of a real server.
 func TestKeptByRun(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		leftToStorms(t, "TestSavedAtStop of the supervisor")

@@ -62,8 +62,10 @@ func purge(t *testing.T, url, adminToken string) {
 func startLazy(f *testForge, think string, edits ...string) (state string) {
 	f.t.Helper()
 	state = f.t.TempDir()
-	f.startRun(state, nil, append(edits, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`, `interval = "1h"`,
-		`idle_interval = "2s"`, `idle_interval = "1h"`, `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`, `"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think))...)
+	f.startRun(state, nil, append(edits, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`,
+		`interval = "1h"`,
+		`idle_interval = "2s"`, `idle_interval = "1h"`, `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`,
+		`"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think))...)
 	status(f.t, state, "the forge was read", func(d *control.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
 	return state
 }
@@ -81,7 +83,8 @@ func race(t *testing.T, f *testForge) {
 	}
 	all.Wait()
 	for _, a := range answers {
-		if a.code != exitDone || a.stdout != answers[0].stdout || !strings.Contains(a.stdout, " is on it: "+demo.Repo+"#8, slot llama/") {
+		if a.code != exitDone || a.stdout != answers[0].stdout ||
+			!strings.Contains(a.stdout, " is on it: "+demo.Repo+"#8, slot llama/") {
 			t.Fatalf("exit code %d, %q, %q; another said %q", a.code, a.stdout, a.stderr, answers[0].stdout)
 		}
 	}
@@ -126,7 +129,8 @@ func serial(t *testing.T, f *testForge) {
 		t.Fatal(err)
 	}
 	most := 0
-	for n := convoy - steps; n <= convoy; n++ { // a minute for each: on a real forge one takes six seconds, and twelve on a busy machine
+	// a minute for each: on a real forge one takes six seconds, and twelve on a busy machine
+	for n := convoy - steps; n <= convoy; n++ {
 		eventually(t, fmt.Sprintf("#%d is closed", n), func() bool {
 			most = max(most, len(f.claimed()))
 			var is struct{ State string }
@@ -172,15 +176,20 @@ func TestB5_CircleAcrossRepositories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	say(http.MethodPost, "/admin/users/"+demo.Human+"/repos", map[string]any{"name": "annex", "auto_init": true, "default_branch": "main"})
+	say(http.MethodPost, "/admin/users/"+demo.Human+"/repos", map[string]any{
+		"name": "annex", "auto_init": true,
+		"default_branch": "main",
+	})
 	say(http.MethodPut, "/repos/"+annex+"/collaborators/disinto", map[string]string{"permission": "write"})
 	say(http.MethodPost, "/repos/"+annex+"/issues", map[string]string{"title": "Build it"})
-	say(http.MethodPost, "/repos/"+annex+"/issues/1/dependencies", map[string]any{"owner": demo.Human, "repo": "teashop", "index": 8})
+	say(http.MethodPost, "/repos/"+annex+"/issues/1/dependencies",
+		map[string]any{"owner": demo.Human, "repo": "teashop", "index": 8})
 	state := startLazy(f, "1h", `repos = ["`+demo.Repo+`"]`, `repos = ["`+demo.Repo+`", "`+annex+`"]`)
 	issues := func() (count int) {
 		for _, repo := range []string{demo.Repo, annex} {
 			var all []struct{ Number int }
-			if err := admin.Call(t.Context(), http.MethodGet, "/repos/"+repo+"/issues?state=all&limit=50", nil, &all); err != nil {
+			err := admin.Call(t.Context(), http.MethodGet, "/repos/"+repo+"/issues?state=all&limit=50", nil, &all)
+			if err != nil {
 				t.Fatal(err)
 			}
 			count += len(all)
@@ -188,7 +197,8 @@ func TestB5_CircleAcrossRepositories(t *testing.T) {
 		return count
 	}
 	before := issues()
-	got := disinto(t.Context(), nil, "convoy", "create", "--title", "Round", "--chain", annex+"#1", demo.Repo+"#11", demo.Repo+"#8", "--state", state)
+	got := disinto(t.Context(), nil, "convoy", "create", "--title", "Round", "--chain", annex+"#1", demo.Repo+"#11",
+		demo.Repo+"#8", "--state", state)
 	want := "issues would wait for each other: #1 -> ada/teashop#8 -> ada/teashop#11 -> #1"
 	if got.code != exitFailed || !strings.Contains(got.stderr, want) {
 		t.Errorf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
@@ -196,12 +206,14 @@ func TestB5_CircleAcrossRepositories(t *testing.T) {
 	if after := issues(); after != before {
 		t.Errorf("%d issues before, %d after", before, after)
 	}
-	got = disinto(t.Context(), nil, "convoy", "create", "--title", "Both", "--staged", "--repo", annex, "1", demo.Repo+"#8", "--state", state)
+	got = disinto(t.Context(), nil, "convoy", "create", "--title", "Both", "--staged", "--repo", annex, "1",
+		demo.Repo+"#8", "--state", state)
 	if got.code != exitDone || !strings.Contains(got.stdout, annex+"#2: convoy of 2 made") {
 		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	got = disinto(t.Context(), nil, "convoy", "status", annex+"#2", "--state", state)
-	if !strings.Contains(got.stdout, "staged, 2 members: 2 blocked") || !strings.Contains(got.stdout, "1     "+demo.Repo+"#8") {
+	if !strings.Contains(got.stdout, "staged, 2 members: 2 blocked") ||
+		!strings.Contains(got.stdout, "1     "+demo.Repo+"#8") {
 		t.Errorf("status %q", got.stdout)
 	}
 }
@@ -211,7 +223,8 @@ func TestB11_TextOnAForge(t *testing.T) { onEachForge(t, inText) }
 
 func inText(t *testing.T, f *testForge) {
 	state := startLazy(f, "1h")
-	got := disinto(t.Context(), nil, "sling", "--title", "Later", "--body", "Depends on #11", "--role", "dev", "--state", state)
+	got := disinto(t.Context(), nil, "sling", "--title", "Later", "--body", "Depends on #11", "--role", "dev",
+		"--state", state)
 	if got.code != exitNotNow || !strings.Contains(got.stdout, "not yet: blocked by "+demo.Repo+"#11 (place ") {
 		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
@@ -223,7 +236,8 @@ func inText(t *testing.T, f *testForge) {
 		t.Errorf("claimed: %v", f.claimed())
 	}
 	human := rest.API{URL: f.URL, Token: f.HumanToken}
-	if err := human.Call(t.Context(), http.MethodPatch, fmt.Sprintf("/repos/%s/issues/%d", demo.Repo, n), map[string]string{"body": "Whenever."}, nil); err != nil {
+	if err := human.Call(t.Context(), http.MethodPatch, fmt.Sprintf("/repos/%s/issues/%d", demo.Repo, n),
+		map[string]string{"body": "Whenever."}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got = disinto(t.Context(), nil, "sling", itoa(n), "--wait", "--state", state)

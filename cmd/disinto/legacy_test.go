@@ -31,7 +31,8 @@ func FuzzReadLegacy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if v := l.Supervisor.Version; v < 1 || v > supervisor.HandoverVersion || !slices.Equal(l.Process.Runs(), l.Supervisor.Runs()) {
+		if v := l.Supervisor.Version; v < 1 || v > supervisor.HandoverVersion ||
+			!slices.Equal(l.Process.Runs(), l.Supervisor.Runs()) {
 			t.Errorf("accepted %s", text)
 		}
 	})

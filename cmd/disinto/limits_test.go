@@ -31,7 +31,10 @@ func TestUnenforced(t *testing.T) {
 		want []string
 	}{
 		"all enforced": {process.Containment{Cgroup: "/x"}, nil},
-		"memory":       {process.Containment{Memory: none}, []string{"the limit of memory of a, c is not enforced: there is none"}},
+		"memory": {
+			process.Containment{Memory: none},
+			[]string{"the limit of memory of a, c is not enforced: there is none"},
+		},
 		// carla is c's own, and an account has a limit; dora is shared.
 		"pids": {process.Containment{PIDs: none}, []string{"the limit of pids of a, d is not enforced: there is none"}},
 	} {
@@ -40,13 +43,15 @@ func TestUnenforced(t *testing.T) {
 		}
 	}
 	config.Services = []threads.Service{{Name: "llama", User: "dora", Limits: agents.Limits{PIDs: 100}}}
-	if got := unenforced(config, process.Containment{PIDs: none}); len(got) != 1 || !strings.Contains(got[0], "a, d, service llama is") {
+	if got := unenforced(config, process.Containment{PIDs: none}); len(got) != 1 ||
+		!strings.Contains(got[0], "a, d, service llama is") {
 		t.Errorf("with a service: %q", got)
 	}
 	config.Services = nil
 	config.Threads = []threads.Thread{{Name: "far", Executor: threads.ExecutorNomad}}
 	config.Agents[2].Thread = "far"
-	if got := unenforced(config, process.Containment{Memory: none}); len(got) != 1 || !strings.Contains(got[0], "of a is") {
+	if got := unenforced(config, process.Containment{Memory: none}); len(got) != 1 ||
+		!strings.Contains(got[0], "of a is") {
 		t.Errorf("with an agent on Nomad: %q", got)
 	}
 	config.Agents[2].Thread = ""
@@ -91,12 +96,15 @@ func TestLimitsInContainer(t *testing.T) {
 	})
 	f := newTestForge(t)
 	state, self := t.TempDir(), executable(t)
-	greedy := factoryFile(t, "[ $DISINTO_ROLE = dev ] && exec tail /dev/zero\nexit 1\n") // that keeps the last line, which has no end
+	// tail keeps the last line, and that of /dev/zero has no end.
+	greedy := factoryFile(t, "[ $DISINTO_ROLE = dev ] && exec tail /dev/zero\nexit 1\n")
 	const limits = "\nlimits = { memory = \"64M\", pids = 100 }"
 	path := f.file(state, "[agents.dev-qwen]", "[agents.dev-qwen]"+limits, "[agents.dev-kimi]", "[agents.dev-kimi]"+limits,
 		fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q] #`, greedy))
-	const script = `echo 0 >"$0" && exec unshare --cgroup sh -c 'umount /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"`
-	r := start(t, f.environ(nil), "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, box+"/cgroup.procs", self, "run", "--yes", "--config", path)
+	const script = `echo 0 >"$0" && exec unshare --cgroup sh -c 'umount /sys/fs/cgroup && mount -t cgroup2 none ` +
+		`/sys/fs/cgroup && exec "$@"' sh "$@"`
+	r := start(t, f.environ(nil), "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c",
+		script, box+"/cgroup.procs", self, "run", "--yes", "--config", path)
 	issue := ""
 	limited := func(d *control.Document) bool {
 		for _, e := range d.Recent {

@@ -62,7 +62,8 @@ func TestLive(t *testing.T) {
 		{"the last issue done after", got.last, want.Makespan, 0.05},
 	} {
 		off := c.got.Seconds()/c.want.Seconds() - 1
-		t.Logf("%s: %s, simulated %s, %+.1f %%", c.what, c.got.Round(time.Millisecond), c.want.Round(time.Millisecond), 100*off)
+		t.Logf("%s: %s, simulated %s, %+.1f %%", c.what, c.got.Round(time.Millisecond),
+			c.want.Round(time.Millisecond), 100*off)
 		if math.Abs(off) > c.within {
 			t.Errorf("%s: %s, simulated %s", c.what, c.got, c.want)
 		}
@@ -126,9 +127,11 @@ func newLive(t *testing.T, seed uint64) *live {
 	plan := filepath.Join(t.TempDir(), "naps")
 	hooks := deadAddress(t)
 	var b strings.Builder
-	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nwebhook_secret = \"$WEBHOOK_SECRET\"\nrepos = [%q]\n", l.api.URL, soakRepo)
+	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nwebhook_secret = \"$WEBHOOK_SECRET\"\nrepos = [%q]\n",
+		l.api.URL, soakRepo)
 	fmt.Fprintf(&b, "[factory]\nstate = %q\nlisten_hooks = %q\n", l.state, hooks)
-	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"live\", %q, %q]\nsandbox_write = [%q]\n", liveAgent, plan,
+	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"live\", %q, %q]\n"+
+		"sandbox_write = [%q]\n", liveAgent, plan,
 		l.ledger, filepath.Dir(l.ledger))
 	fmt.Fprintf(&b, "[threads.t]\nbackend = \"anthropic\"\nmax_concurrent = %d\nagents = [", liveAgents)
 	for i := range liveAgents {
@@ -231,7 +234,8 @@ func TestLiveMeasures(t *testing.T) {
 		{"dev-00", 0, 1 * second, 10 * second},           // a match of a second
 		{"dev-00", 2 * second, 11 * second, 20 * second}, // given to who was busy, while four others had nothing to do
 	}}
-	if m := l.measure(); m.match != second || m.longest != second || m.idle != 10*second || m.last != 20*second || len(l.load) != 2 {
+	if m := l.measure(); m.match != second || m.longest != second || m.idle != 10*second || m.last != 20*second ||
+		len(l.load) != 2 {
 		t.Errorf("%+v", m)
 	}
 }

@@ -79,7 +79,8 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
 		}
 	}
-	if got := disinto(t.Context(), nil, "logs", "x", "--state", state); got.code != exitFailed || !strings.Contains(got.stderr, "nobody knows it") {
+	if got := disinto(t.Context(), nil, "logs", "x", "--state", state); got.code != exitFailed ||
+		!strings.Contains(got.stderr, "nobody knows it") {
 		t.Errorf("of nothing: exit code %d, stderr %q", got.code, got.stderr)
 	}
 }

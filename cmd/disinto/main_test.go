@@ -91,34 +91,91 @@ func TestUsage(t *testing.T) {
 		stderr string // all of it, or its beginning where it ends in ...
 		stdout string // a part of it
 	}{
-		{name: "no command", code: 2, stderr: "disinto: say what to do, such as disinto demo (disinto help lists the commands)"},
-		{name: "unknown command", args: "frobnicate", code: 2, stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`},
-		{name: "one letter off", args: "stauts", code: 2, stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)`},
-		{name: "hidden is not suggested", args: "localforg", code: 2, stderr: `disinto: there is no command "localforg" (disinto help lists them)`},
-		{name: "unknown flag", args: "status --jsno", code: 2, stderr: "disinto: unknown flag: --jsno, did you mean --json? (disinto help status)"},
-		{name: "unknown flag with a value", args: "logs 1 --folow=yes", code: 2, stderr: "disinto: unknown flag: --folow, did you mean --follow? (disinto help logs)"},
-		{name: "unknown flag, beginning of another", args: "status --wat", code: 2, stderr: "disinto: unknown flag: --wat, did you mean --watch? (disinto help status)"},
-		{name: "long flag with one dash", args: "status -json", code: 2, stderr: "disinto: unknown shorthand flag: 'j' in -json, did you mean --json? (disinto help status)"},
-		{name: "unknown flag like no other", args: "status --colour", code: 2, stderr: "disinto: unknown flag: --colour (disinto help status)"},
-		{name: "output of no kind", args: "status -o yaml", code: 2, stderr: `disinto: invalid argument "yaml" for "-o, --output" flag: want json or text (disinto help status)`},
-		{name: "group alone", args: "fleet", code: 2, stderr: "disinto: say which command: fleet status, fleet rebalance, fleet export (disinto help fleet)"},
-		{name: "help of a group", args: "help convoy", stdout: "disinto convoy list      all convoys, a line for each\n  disinto convoy status"},
+		{
+			name: "no command", code: 2,
+			stderr: "disinto: say what to do, such as disinto demo (disinto help lists the commands)",
+		},
+		{
+			name: "unknown command", args: "frobnicate", code: 2,
+			stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`,
+		},
+		{
+			name: "one letter off", args: "stauts", code: 2,
+			stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)`,
+		},
+		{
+			name: "hidden is not suggested", args: "localforg", code: 2,
+			stderr: `disinto: there is no command "localforg" (disinto help lists them)`,
+		},
+		{
+			name: "unknown flag", args: "status --jsno", code: 2,
+			stderr: "disinto: unknown flag: --jsno, did you mean --json? (disinto help status)",
+		},
+		{
+			name: "unknown flag with a value", args: "logs 1 --folow=yes", code: 2,
+			stderr: "disinto: unknown flag: --folow, did you mean --follow? (disinto help logs)",
+		},
+		{
+			name: "unknown flag, beginning of another", args: "status --wat", code: 2,
+			stderr: "disinto: unknown flag: --wat, did you mean --watch? (disinto help status)",
+		},
+		{
+			name: "long flag with one dash", args: "status -json", code: 2,
+			stderr: "disinto: unknown shorthand flag: 'j' in -json, did you mean --json? (disinto help status)",
+		},
+		{
+			name: "unknown flag like no other", args: "status --colour", code: 2,
+			stderr: "disinto: unknown flag: --colour (disinto help status)",
+		},
+		{
+			name: "output of no kind", args: "status -o yaml", code: 2,
+			stderr: `disinto: invalid argument "yaml" for "-o, --output" flag: want json or text (disinto help status)`,
+		},
+		{
+			name: "group alone", args: "fleet", code: 2,
+			stderr: "disinto: say which command: fleet status, fleet rebalance, fleet export (disinto help fleet)",
+		},
+		{
+			name: "help of a group", args: "help convoy",
+			stdout: "disinto convoy list      all convoys, a line for each\n  disinto convoy status",
+		},
 		{name: "help of a group has no other", args: "help convoy", stdout: "!fleet"},
 		{name: "help flag of a group", args: "fleet --help", stdout: "disinto fleet export"},
-		{name: "group with one letter off", args: "convoy strat 12", code: 2, stderr: `disinto: there is no command "convoy strat", did you mean convoy start? (disinto help convoy lists them)`},
-		{name: "group with a reference", args: "convoy 12", code: 2, stderr: `disinto: there is no command "convoy 12" (disinto help convoy lists them)`},
-		{name: "help of no member", args: "help convoy frobnicate", code: 2, stderr: `disinto: there is no command "convoy frobnicate" (disinto help convoy lists them)`},
-		{name: "flag without value", args: "status --state", code: 2, stderr: "disinto: flag needs an argument: --state (disinto help status)"},
+		{
+			name: "group with one letter off", args: "convoy strat 12", code: 2,
+			stderr: `disinto: there is no command "convoy strat", did you mean convoy start? (disinto help convoy lists them)`,
+		},
+		{
+			name: "group with a reference", args: "convoy 12", code: 2,
+			stderr: `disinto: there is no command "convoy 12" (disinto help convoy lists them)`,
+		},
+		{
+			name: "help of no member", args: "help convoy frobnicate", code: 2,
+			stderr: `disinto: there is no command "convoy frobnicate" (disinto help convoy lists them)`,
+		},
+		{
+			name: "flag without value", args: "status --state", code: 2,
+			stderr: "disinto: flag needs an argument: --state (disinto help status)",
+		},
 		{name: "too many arguments", args: "status now", code: 2, stderr: "disinto: usage: disinto status [flags]"},
 		{name: "too few arguments", args: "why", code: 2, stderr: "disinto: usage: disinto why REF|AGENT|THREAD [flags]"},
-		{name: "no reference", args: "cancel twelve", code: 2, stderr: `disinto: cannot read "twelve" as an issue: write 12, #12 or owner/name#12`},
-		{name: "escape sequences are not passed on", args: "\x1b[31mred", code: 2, stderr: `disinto: there is no command "\x1b[31mred" (disinto help lists them)`},
+		{
+			name: "no reference", args: "cancel twelve", code: 2,
+			stderr: `disinto: cannot read "twelve" as an issue: write 12, #12 or owner/name#12`,
+		},
+		{
+			name: "escape sequences are not passed on", args: "\x1b[31mred", code: 2,
+			stderr: `disinto: there is no command "\x1b[31mred" (disinto help lists them)`,
+		},
 		{name: "help", args: "help", stdout: "disinto status"},
 		{name: "help flag", args: "--help", stdout: "disinto status"},
 		{name: "help hides what is not for people", args: "help", stdout: "!demo-agent"},
 		{name: "help of a command", args: "help status", stdout: "--watch"},
 		{name: "help flag of a command", args: "status --help", stdout: "--watch"},
-		{name: "help of what is not there", args: "help frobnicate", code: 2, stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`},
+		{
+			name: "help of what is not there", args: "help frobnicate", code: 2,
+			stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`,
+		},
 		{name: "version", args: "version", stdout: "disinto "},
 		{name: "version flag", args: "--version", stdout: "disinto "},
 	}
@@ -143,7 +200,8 @@ func TestHelp(t *testing.T) {
 	var all strings.Builder
 	defer func() { golden(t, filepath.Join("testdata", "help.txt"), all.String()) }()
 	for _, of := range []string{"", "convoy", "fleet"} {
-		all.WriteString(strings.TrimSpace("$ disinto help "+of) + "\n" + disinto(t.Context(), nil, append([]string{"help"}, strings.Fields(of)...)...).stdout + "\n")
+		help := disinto(t.Context(), nil, append([]string{"help"}, strings.Fields(of)...)...).stdout
+		all.WriteString(strings.TrimSpace("$ disinto help "+of) + "\n" + help + "\n")
 	}
 	for _, cmd := range commands() {
 		var b bytes.Buffer
@@ -172,7 +230,8 @@ func TestOutputFlag(t *testing.T) {
 			continue
 		}
 		for _, say := range []string{"json", "text"} {
-			if err := flags.Parse([]string{"-o", say}); err != nil || asJSON.Value.String() != strconv.FormatBool(say == "json") {
+			if err := flags.Parse([]string{"-o", say}); err != nil ||
+				asJSON.Value.String() != strconv.FormatBool(say == "json") {
 				t.Errorf("%s -o %s: --json is %s (%v)", cmd.name, say, asJSON.Value, err)
 			}
 		}

@@ -51,7 +51,10 @@ var manners = []manner{
 	{name: "intrudes", on: "review", cost: "pushes to another's branch and approves that", play: (*rogue).intrudes},
 	{name: "closes", on: "review", cost: "closes instead of objecting", play: (*rogue).closes},
 	{name: "objects", on: "review", cost: "objects to everything", play: (*rogue).objects},
-	{name: "downs", on: "issue", cost: "backend-down without end", script: says(`{"outcome":"backend-down","reason":"evil"}`)},
+	{
+		name: "downs", on: "issue", cost: "backend-down without end",
+		script: says(`{"outcome":"backend-down","reason":"evil"}`),
+	},
 	{
 		name: "limits", on: "issue", cost: "limited until the year 9999", thread: "metered",
 		script: says(`{"outcome":"limited","reason":"evil","retry_at":"9999-12-31T00:00:00Z"}`),
@@ -184,7 +187,10 @@ func (r *rogue) evilPulls() (pulls []soakPull) {
 
 // commit writes a file to a branch, which it makes from another one where that is named.
 func (r *rogue) commit(path, text, branch, from string) error {
-	form := map[string]string{"content": base64.StdEncoding.EncodeToString([]byte(text)), "branch": branch, "message": "fix"}
+	form := map[string]string{
+		"content": base64.StdEncoding.EncodeToString([]byte(text)), "branch": branch,
+		"message": "fix",
+	}
 	if from != "" {
 		form["branch"], form["new_branch"] = from, branch
 	}
@@ -211,7 +217,10 @@ func (r *rogue) opensToSide() error {
 	branch := "fix/issue-" + r.number
 	_ = r.commit(unique("evil"), evilText, sideBranch, "")
 	_ = r.commit(unique("fine"), "fine", branch, sideBranch)
-	return r.call("POST", "/pulls", map[string]string{"title": "fine", "head": branch, "base": sideBranch, "body": "Fixes #" + r.number})
+	return r.call("POST", "/pulls", map[string]string{
+		"title": "fine", "head": branch, "base": sideBranch,
+		"body": "Fixes #" + r.number,
+	})
 }
 
 // retargets sends every pull request that is approved elsewhere.
@@ -240,7 +249,8 @@ func (r *rogue) intrudes() error {
 }
 
 func (r *rogue) review(p soakPull, verdict string) error {
-	return r.call("POST", fmt.Sprintf("/pulls/%d/reviews", p.Number), map[string]string{"event": verdict, "commit_id": p.Head.SHA, "body": "evil"})
+	return r.call("POST", fmt.Sprintf("/pulls/%d/reviews", p.Number),
+		map[string]string{"event": verdict, "commit_id": p.Head.SHA, "body": "evil"})
 }
 
 func (r *rogue) closes() error {
@@ -355,7 +365,8 @@ func (r *rogue) dismisses() error {
 		_ = r.get(fmt.Sprintf("/pulls/%d/reviews", p.Number), &reviews)
 		for _, v := range reviews {
 			if v.State == "REQUEST_CHANGES" {
-				_ = r.call("POST", fmt.Sprintf("/pulls/%d/reviews/%d/dismissals", p.Number, v.ID), map[string]string{"message": "evil"})
+				_ = r.call("POST", fmt.Sprintf("/pulls/%d/reviews/%d/dismissals", p.Number, v.ID),
+					map[string]string{"message": "evil"})
 			}
 		}
 	}

@@ -16,15 +16,23 @@ import (
 var mcpClients = map[string]func(model, self, state string) (argv, environ []string){
 	"claude": func(model, self, state string) (argv, environ []string) {
 		config := fmt.Sprintf(`{"mcpServers": {"disinto": {"command": %q, "args": ["mcp", "--state", %q]}}}`, self, state)
-		return []string{"claude", "-p", "--strict-mcp-config", "--mcp-config", config, "--allowedTools", "mcp__disinto", "--", "What waits?"},
-			[]string{"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "ENABLE_TOOL_SEARCH=false"}
+		return []string{
+				"claude", "-p", "--strict-mcp-config", "--mcp-config", config, "--allowedTools", "mcp__disinto", "--",
+				"What waits?",
+			},
+			[]string{
+				"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
+				"ENABLE_TOOL_SEARCH=false",
+			}
 	},
 	"codex": func(model, self, state string) (argv, environ []string) {
 		return []string{
 			"codex", "exec", "--skip-git-repo-check", "--json", "--model", "fake-model",
-			"-c", `model_provider="test"`, "-c", `model_providers.test.name="test"`, "-c", fmt.Sprintf("model_providers.test.base_url=%q", model+"/v1"),
+			"-c", `model_provider="test"`, "-c", `model_providers.test.name="test"`, "-c",
+			fmt.Sprintf("model_providers.test.base_url=%q", model+"/v1"),
 			"-c", `model_providers.test.env_key="OPENAI_API_KEY"`, "-c", `model_providers.test.wire_api="responses"`,
-			"-c", fmt.Sprintf("mcp_servers.disinto.command=%q", self), "-c", fmt.Sprintf(`mcp_servers.disinto.args=["mcp", "--state", %q]`, state),
+			"-c", fmt.Sprintf("mcp_servers.disinto.command=%q", self), "-c",
+			fmt.Sprintf(`mcp_servers.disinto.args=["mcp", "--state", %q]`, state),
 			"What waits?",
 		}, []string{"OPENAI_API_KEY=none"}
 	},
@@ -64,7 +72,8 @@ func TestRealMCPClients(t *testing.T) {
 			defer mu.Unlock()
 			if asked := a.taken(); code != exitDone || len(asked) != 1 || !strings.Contains(read, "cycle") ||
 				!strings.Contains(r.read(r.stdout), "I have read it.") {
-				t.Errorf("exit code %d, the supervisor was asked %q, the model read %q, stdout %q", code, asked, read, r.read(r.stdout))
+				t.Errorf("exit code %d, the supervisor was asked %q, the model read %q, stdout %q", code, asked, read,
+					r.read(r.stdout))
 			}
 			t.Logf("the model read: %s", read[max(0, len(read)-3000):])
 		})

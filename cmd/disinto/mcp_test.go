@@ -150,7 +150,8 @@ var mcpCalls = []struct {
 			"title": "--json", "body": "a\nb", "repo": "o/r", "role": "dev", "skills": []string{"go", `a,"b`},
 			"depends_on": []string{"12"},
 		},
-		`POST /v1/sling {"title":"--json","body":"a\nb","repo":"o/r","role":"dev","skills":["go","a,\"b"],"depends_on":["12"]}`,
+		`POST /v1/sling ` +
+			`{"title":"--json","body":"a\nb","repo":"o/r","role":"dev","skills":["go","a,\"b"],"depends_on":["12"]}`,
 		`{"repo":"o/r","number":18,"filed":true,"agent":null,"why":"blocked by #12"}`, "o/r#18: not yet: blocked by #12",
 	},
 	{
@@ -166,15 +167,30 @@ var mcpCalls = []struct {
 			`{"title":"Answer","depends_on":["a"]}]}}`,
 		`{"subject":"o/r#20","did":["made the convoy"]}`, "o/r#20: made the convoy",
 	},
-	{"convoy_start", object{"ref": "20"}, `POST /v1/convoy/start {"ref":"20"}`, `{"subject":"o/r#20","did":["took staged off"]}`, "o/r#20: took staged off"},
+	{
+		"convoy_start",
+		object{"ref": "20"},
+		`POST /v1/convoy/start {"ref":"20"}`,
+		`{"subject":"o/r#20","did":["took staged off"]}`, "o/r#20: took staged off",
+	},
 	{
 		"convoy_cancel",
 		object{"ref": "20", "drain": true, "close": true},
 		`POST /v1/convoy/cancel {"ref":"20","drain":true,"close":true}`,
 		`{"subject":"o/r#20","did":[],"pending":"closes when the forge answers"}`, "o/r#20: closes when the forge answers",
 	},
-	{"cancel", object{"ref": "o/r#17"}, `POST /v1/cancel {"ref":"o/r#17"}`, `{"subject":"o/r#17","did":["ended the session"]}`, "o/r#17: ended the session"},
-	{"retry", object{"ref": "17"}, `POST /v1/retry {"ref":"17"}`, `{"subject":"o/r#17","did":["took blocked off"]}`, "o/r#17: took blocked off"},
+	{
+		"cancel",
+		object{"ref": "o/r#17"},
+		`POST /v1/cancel {"ref":"o/r#17"}`,
+		`{"subject":"o/r#17","did":["ended the session"]}`, "o/r#17: ended the session",
+	},
+	{
+		"retry",
+		object{"ref": "17"},
+		`POST /v1/retry {"ref":"17"}`, `{"subject":"o/r#17","did":["took blocked off"]}`,
+		"o/r#17: took blocked off",
+	},
 }
 
 // Each tool asks what its command asks, and answers with the command's text and document.
@@ -219,7 +235,8 @@ func TestMCPTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tool := range list.Tools {
-		if !slices.Contains(called, tool.Name) || !strings.Contains(help, tool.Name) || !strings.Contains(string(page), "| `"+tool.Name+"`") {
+		if !slices.Contains(called, tool.Name) || !strings.Contains(help, tool.Name) ||
+			!strings.Contains(string(page), "| `"+tool.Name+"`") {
 			t.Errorf("the tool %s is not called here, not in the help, or not in docs/mcp.md", tool.Name)
 		}
 	}
@@ -270,7 +287,8 @@ func TestMCPHostile(t *testing.T) {
 			continue // the SDK reads it for seconds; TestPlanFromStdin has the bound
 		}
 		text, document, failed := said(t, session, tt.tool, tt.args)
-		if !failed || !strings.Contains(text, tt.want) || strings.Contains(text, "hush") || document != "" || len(text) > longestAnswer+200 {
+		if !failed || !strings.Contains(text, tt.want) || strings.Contains(text, "hush") || document != "" ||
+			len(text) > longestAnswer+200 {
 			t.Errorf("%s %.100v: failed %v, %.300q", tt.tool, tt.args, failed, text)
 		}
 	}
@@ -308,7 +326,8 @@ func TestMCPAnswers(t *testing.T) {
 // Without a supervisor each tool says what its command says, and status shows the last state beside it.
 func TestMCPAlone(t *testing.T) {
 	state := t.TempDir()
-	if err := os.WriteFile(filepath.Join(state, "status.json"), []byte(readTestdata(t, "status/busy.json")), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(state, "status.json"), []byte(readTestdata(t, "status/busy.json")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	session := mcpClient(t, []string{"DISINTO_STATE_DIR=" + state})
@@ -447,7 +466,8 @@ func TestMCPNoise(t *testing.T) {
 		c := testCLI(nil)
 		c.stdin, c.stderr = noise, &stderr
 		code := c.run(t.Context(), []string{"mcp", "--state", t.TempDir()})
-		if said := stderr.String(); code != exitFailed || strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "disinto: cannot go on with the MCP client: ") {
+		if said := stderr.String(); code != exitFailed || strings.Count(said, "\n") != 1 ||
+			!strings.HasPrefix(said, "disinto: cannot go on with the MCP client: ") {
 			t.Errorf("%s: exit code %d, stderr %q", name, code, said)
 		}
 		if e, ok := noise.(*endless); ok && e.left < 32<<20 {

@@ -36,7 +36,10 @@ func TestMoment(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", said, err, want)
 		}
 	}
-	for _, said := range []string{"", "-", "--2h", "-2x", "25:00", "yesterday", "tomorrow 10:00", "2026-02-30 10:00", "noon"} {
+	for _, said := range []string{
+		"", "-", "--2h", "-2x", "25:00", "yesterday", "tomorrow 10:00",
+		"2026-02-30 10:00", "noon",
+	} {
 		if at, err := moment(said, now); err == nil {
 			t.Errorf("%q is %s", said, at)
 		}

@@ -31,7 +31,8 @@ func TestSpendingAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := fmt.Sprintf("[roles.dev]\non = \"issue\"\ncommand = [%q, \"demo-agent\"]", self)
-	is := "[roles.dev]\non = \"issue\"\nlabel = \"picked\"\nmax_tokens = 350\ncommand = [\"/bin/sh\", \"-c\", '''" + spends + "''']"
+	is := "[roles.dev]\non = \"issue\"\nlabel = \"picked\"\nmax_tokens = 350\ncommand = [\"/bin/sh\", \"-c\", '''" +
+		spends + "''']"
 	f.pick(8)
 	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", f.file(state, was, is))
 	status(t, state, "its use is shown", func(d *control.Document) bool {

@@ -66,7 +66,8 @@ func TestNotify(t *testing.T) {
 	in := newInbox(t)
 	state := t.TempDir()
 	urls := fmt.Sprintf("[notify]\nurls = [\"$NOTIFY_URL\", \"ntfy://%s/t0pic?scheme=http\"]\n\n[factory]", deadAddress(t))
-	secret := map[string]string{"NOTIFY_URL": "generic+http://:s3cret-token@" + in.Listener.Addr().String() + "/s3cret-path"}
+	secret := map[string]string{"NOTIFY_URL": "generic+http://:s3cret-token@" + in.Listener.Addr().String() +
+		"/s3cret-path"}
 	r := f.startRun(state, secret, "[factory]", urls)
 	f.file404(t)
 	eventually(t, "the message", func() bool { return in.about("depends on") == 1 })

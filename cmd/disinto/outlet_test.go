@@ -29,7 +29,8 @@ func TestOutlet(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		if len(lines) != outletLines+2 || lines[0] != "line 0" || !strings.HasSuffix(lines[1], " 10 lines of the log are lost: nobody read it") {
+		if len(lines) != outletLines+2 || lines[0] != "line 0" ||
+			!strings.HasSuffix(lines[1], " 10 lines of the log are lost: nobody read it") {
 			t.Errorf("%d lines, the first are %q", len(lines), lines[:2])
 		}
 		close(o.queue)

@@ -74,8 +74,10 @@ scrape_configs:
 	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken(), "DISINTO_API_TOKEN": token})
 	startDisinto(t, environ, "run", "--yes", "--config", path)
 	status(t, state, "sessions have ended", func(d *control.Document) bool { return len(d.Recent) >= 3 })
-	eventually(t, "Prometheus has the sessions", func() bool { return w.value(`sum(disinto_sessions_total{job="disinto"})`) >= 3 })
-	eventually(t, "also with the token", func() bool { return w.value(`sum(disinto_sessions_total{job="disinto-by-token"})`) >= 3 })
+	eventually(t, "Prometheus has the sessions",
+		func() bool { return w.value(`sum(disinto_sessions_total{job="disinto"})`) >= 3 })
+	eventually(t, "also with the token",
+		func() bool { return w.value(`sum(disinto_sessions_total{job="disinto-by-token"})`) >= 3 })
 	for query, sane := range map[string]func(float64) bool{
 		`up{job="without-token"}`:                               func(v float64) bool { return v == 0 },
 		`disinto_forge_up{job="disinto"}`:                       func(v float64) bool { return v == 1 },
@@ -88,8 +90,12 @@ scrape_configs:
 		`histogram_count(disinto_claim_duration_seconds{job="disinto"})`: func(v float64) bool {
 			return v >= 1
 		},
-		`sum(histogram_sum(disinto_session_duration_seconds{job="disinto"}))`: func(v float64) bool { return v > 0 && v < 600 },
-		`sum(histogram_count(disinto_forge_request_duration_seconds{job="disinto",route=~".* other"})) or vector(0)`: func(v float64) bool {
+		`sum(histogram_sum(disinto_session_duration_seconds{job="disinto"}))`: func(v float64) bool {
+			return v > 0 &&
+				v < 600
+		},
+		`sum(histogram_count(disinto_forge_request_duration_seconds{job="disinto",route=~".* other"})) or ` +
+			`vector(0)`: func(v float64) bool {
 			return v == 0
 		},
 		`sum(histogram_count(disinto_forge_request_duration_seconds{job="disinto"}))`: func(v float64) bool { return v > 10 },
@@ -105,7 +111,8 @@ scrape_configs:
 	promtool(t, resp.Body, "check", "metrics")
 }
 
-// becomes waits for a sane value: each job is scraped on a schedule of its own, on a busy machine seconds after another.
+// becomes waits for a sane value: each job is scraped on a schedule of its own, on a busy machine seconds after
+// another.
 func (w *scraped) becomes(query string, sane func(float64) bool) {
 	w.t.Helper()
 	var v float64

@@ -127,9 +127,11 @@ command = ["sh", "-c", '''%s''']
 			t.Fatal(err)
 		}
 	}
-	r := startDisinto(t, []string{"STATE=" + state, "SHARE=" + share, "CONFIG=" + config, "HIDDEN=" + secrets}, "run", "--yes", "--config", config)
+	r := startDisinto(t, []string{"STATE=" + state, "SHARE=" + share, "CONFIG=" + config, "HIDDEN=" + secrets}, "run",
+		"--yes", "--config", config)
 	eventually(t, "the probe has tried everything", func() bool { return r.read(filepath.Join(share, "done")) != "" })
-	want := "self environ\nself mem\nself maps\nself fd\nself cwd\nself signal\nown file\nown file\nown file\nprey found\nNoNewPrivs:\t1\n"
+	want := "self environ\nself mem\nself maps\nself fd\nself cwd\nself signal\nown file\nown file\nown file\n" +
+		"prey found\nNoNewPrivs:\t1\n"
 	if got := r.read(filepath.Join(share, "done")); got != want {
 		t.Errorf("it reached\n%s\nwant\n%s", got, want)
 	}

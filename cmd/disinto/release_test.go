@@ -83,7 +83,8 @@ func TestImageArchive(t *testing.T) {
 	program(t, nil, "tar", "-C", root, "-cf", filepath.Join(dir, "root.tar"), "./etc")
 	make := func(name string) string {
 		out := filepath.Join(dir, name)
-		program(t, []string{"SOURCE_DATE_EPOCH=1700000000"}, "../../docker/image.sh", filepath.Join(root, "program"), "arm64", "0.2.0", out, filepath.Join(dir, "root.tar"))
+		program(t, []string{"SOURCE_DATE_EPOCH=1700000000"}, "../../docker/image.sh", filepath.Join(root, "program"), "arm64",
+			"0.2.0", out, filepath.Join(dir, "root.tar"))
 		return out
 	}
 	first, err1 := os.ReadFile(make("1.tar.gz"))
@@ -143,14 +144,16 @@ func checkImage(t *testing.T, path, arch, version string) {
 	read(blob(index.Manifests[0]), &manifest)
 	read(blob(manifest.Config), &config)
 	read("manifest.json", &old)
-	if index.Manifests[0].Platform.Architecture != arch || config.Architecture != arch || old[0].RepoTags[0] != "disinto:"+version ||
+	if index.Manifests[0].Platform.Architecture != arch || config.Architecture != arch ||
+		old[0].RepoTags[0] != "disinto:"+version ||
 		old[0].Config != blob(manifest.Config) || !slices.Equal(config.Config.Entrypoint, []string{"disinto"}) {
 		t.Errorf("it is %+v, %+v, %+v", index, config, old)
 	}
 	files := make(map[string]*entryOf)
 	for i, layer := range manifest.Layers {
 		if config.RootFS.DiffIDs[i] != layer.Digest || old[0].Layers[i] != blob(layer) {
-			t.Errorf("layer %d is %s in one place and %s, %s in others", i, layer.Digest, config.RootFS.DiffIDs[i], old[0].Layers[i])
+			t.Errorf("layer %d is %s in one place and %s, %s in others", i, layer.Digest, config.RootFS.DiffIDs[i],
+				old[0].Layers[i])
 		}
 		maps.Copy(files, entries(t, strings.NewReader(string(all[blob(layer)].text))))
 	}
@@ -162,7 +165,8 @@ func checkImage(t *testing.T, path, arch, version string) {
 		}
 	}
 	passwd := string(files["etc/passwd"].text)
-	if !strings.Contains(passwd, "root:x:0:0:") || !strings.Contains(passwd, "\nagent:x:10001:10001:") || files["home/agent"].Uid != 10001 {
+	if !strings.Contains(passwd, "root:x:0:0:") || !strings.Contains(passwd, "\nagent:x:10001:10001:") ||
+		files["home/agent"].Uid != 10001 {
 		t.Errorf("the accounts are\n%s", passwd)
 	}
 }
@@ -174,13 +178,15 @@ func TestRelease(t *testing.T) {
 	}
 	dir := t.TempDir()
 	git := func(args ...string) string {
-		return program(t, nil, append([]string{"git", "-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.org"}, args...)...)
+		return program(t, nil, append([]string{"git", "-C", dir, "-c", "user.name=t", "-c", "user.email=t@example.org"},
+			args...)...)
 	}
 	program(t, nil, "git", "clone", "-q", "../..", dir)
 	log := filepath.Join(dir, "CHANGELOG.md")
 	text, err := os.ReadFile(log)
 	if err == nil {
-		text = []byte(strings.Replace(string(text), "## Unreleased", "## Unreleased\n\n## [0.2.0] - 2026-11-22\n\n- A bell.\n\n## 0.1.0", 1))
+		text = []byte(strings.Replace(string(text), "## Unreleased",
+			"## Unreleased\n\n## [0.2.0] - 2026-11-22\n\n- A bell.\n\n## 0.1.0", 1))
 		err = os.WriteFile(log, text, 0o644)
 	}
 	if err != nil {
@@ -191,10 +197,12 @@ func TestRelease(t *testing.T) {
 	environ := []string{"TARGETS=linux/amd64", "IMAGES=no", "GOFLAGS="}
 	program(t, environ, filepath.Join(dir, "docker/release.sh"), filepath.Join(dir, "dist"))
 	dist := filepath.Join(dir, "dist")
-	if got := program(t, nil, filepath.Join(dist, "disinto-0.2.0-linux-amd64"), "version"); !strings.HasPrefix(got, "disinto 0.2.0 (") {
+	got := program(t, nil, filepath.Join(dist, "disinto-0.2.0-linux-amd64"), "version")
+	if !strings.HasPrefix(got, "disinto 0.2.0 (") {
 		t.Errorf("it says %q", got)
 	}
-	if got, err := os.ReadFile(filepath.Join(dist, "NOTES.md")); err != nil || strings.TrimSpace(string(got)) != "- A bell." {
+	if got, err := os.ReadFile(filepath.Join(dist, "NOTES.md")); err != nil ||
+		strings.TrimSpace(string(got)) != "- A bell." {
 		t.Errorf("the notes are %q (%v)", got, err)
 	}
 	program(t, nil, "sh", "-c", "cd '"+dist+"' && sha256sum --check --quiet --strict SHA256SUMS")
@@ -202,7 +210,10 @@ func TestRelease(t *testing.T) {
 	if n := strings.Count(string(sums), "\n"); err != nil || n != 3 {
 		t.Errorf("%d checksums (%v), want 3", n, err)
 	}
-	for _, name := range []string{"disinto.1", "disinto.bash", "disinto.zsh", "disinto.fish", "factory.schema.json", "factory.toml.example", "disinto.service", "LICENSE"} {
+	for _, name := range []string{
+		"disinto.1", "disinto.bash", "disinto.zsh", "disinto.fish", "factory.schema.json",
+		"factory.toml.example", "disinto.service", "LICENSE",
+	} {
 		if e := unpack(t, filepath.Join(dist, "disinto-0.2.0-files.tar.gz"))[name]; e == nil || len(e.text) == 0 {
 			t.Errorf("%s is not beside it", name)
 		}
@@ -212,8 +223,10 @@ func TestRelease(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(raw, &bill)
 	}
-	modules := regexp.MustCompile(`(?m)^\tdep\t`).FindAllString(program(t, nil, "go", "version", "-m", filepath.Join(dist, "disinto-0.2.0-linux-amd64")), -1)
-	if err != nil || len(modules) == 0 || len(bill.Components) != len(modules)+1 || !strings.HasPrefix(bill.Components[0].PURL, "pkg:golang/stdlib@1.") {
+	modules := regexp.MustCompile(`(?m)^\tdep\t`).FindAllString(program(t, nil, "go", "version", "-m",
+		filepath.Join(dist, "disinto-0.2.0-linux-amd64")), -1)
+	if err != nil || len(modules) == 0 || len(bill.Components) != len(modules)+1 ||
+		!strings.HasPrefix(bill.Components[0].PURL, "pkg:golang/stdlib@1.") {
 		t.Errorf("the bill of materials has %d of %d modules (%v)", len(bill.Components)-1, len(modules), err)
 	}
 	// A tag without notes is no release, and neither is a changed tree.
@@ -247,7 +260,8 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	unit := filepath.Join(t.TempDir(), "disinto.service")
-	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/disinto", self)), 0o600); err != nil {
+	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/disinto", self)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, nil, path, "verify", unit)

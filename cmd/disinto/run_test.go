@@ -23,13 +23,16 @@ func (f *testForge) startRun(state string, environ map[string]string, edits ...s
 	return startDisinto(f.t, f.environ(environ), "run", "--yes", "--config", path)
 }
 
-// justOne leaves one issue of the demo to the factory, which picks it, and no scheduled work: from its implementation to
-// its merge it takes four sessions, and then the factory is at rest. A whole backlog costs a processor as long as the
-// test looks on.
+// justOne leaves one issue of the demo to the factory, which picks it, and no scheduled work: from its implementation
+// to its merge it takes four sessions, and then the factory is at rest. A whole backlog costs a processor as long as
+// the test looks on.
 func (f *testForge) justOne() (edits []string) {
 	f.t.Helper()
 	f.pick(8)
-	return []string{"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`}
+	return []string{
+		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`,
+		`every = "24h"`,
+	}
 }
 
 // claimed are the numbers of the issues that carry a claim.
@@ -43,7 +46,8 @@ func (f *testForge) claimed() (numbers []int) {
 	f.get("/issues?state=open&limit=50", &issues)
 	for _, is := range issues {
 		labelled := slices.ContainsFunc(is.Labels, func(l struct{ Name string }) bool { return l.Name == "in-progress" })
-		ours := slices.ContainsFunc(is.Assignees, func(a struct{ Login string }) bool { return strings.HasPrefix(a.Login, "dev-") })
+		ours := slices.ContainsFunc(is.Assignees,
+			func(a struct{ Login string }) bool { return strings.HasPrefix(a.Login, "dev-") })
 		if labelled || ours {
 			numbers = append(numbers, is.Number)
 		}

@@ -54,7 +54,10 @@ func commandsInComments(t *testing.T, f *testForge) {
 	filed := time.Now()
 	eventually(t, "the next second of the forge's clock", func() bool { return time.Now().Unix() > filed.Unix() })
 	state := t.TempDir()
-	edits := []string{"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`}
+	edits := []string{
+		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`,
+		`every = "24h"`,
+	}
 	run := f.startRun(state, nil, edits...)
 	begun := func() {
 		status(t, state, "the forge was read", func(d *control.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
@@ -63,7 +66,8 @@ func commandsInComments(t *testing.T, f *testForge) {
 	answered := func(id int64, want string) {
 		t.Helper()
 		eventually(t, "an answer to a command", func() bool { return len(f.answers(8, id)) > 0 })
-		if got := f.answers(8, id); len(got) != 1 || !strings.HasPrefix(got[0], "disinto ```text\n") || !strings.Contains(got[0], want) {
+		if got := f.answers(8, id); len(got) != 1 || !strings.HasPrefix(got[0], "disinto ```text\n") ||
+			!strings.Contains(got[0], want) {
 			t.Errorf("answers %q, want one with %q", got, want)
 		}
 	}

@@ -19,11 +19,17 @@ func TestCheckSandbox(t *testing.T) {
 		want     string // in the line about it
 		code     int
 	}{
-		"complete":        {complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
-		"a part":          {want: "note  sessions  in a sandbox that is not complete: some Landlock"},
-		"none":            {err: none, want: "note  sessions  no sandbox: the kernel has no Landlock"},
-		"off":             {keys: "sandbox = \"off\"\n", complete: true, want: "note  sessions  sandbox = \"off\" of dev, gardener"},
-		"strict":          {keys: "sandbox = \"strict\"\n", complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
+		"complete": {complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
+		"a part":   {want: "note  sessions  in a sandbox that is not complete: some Landlock"},
+		"none":     {err: none, want: "note  sessions  no sandbox: the kernel has no Landlock"},
+		"off": {
+			keys: "sandbox = \"off\"\n", complete: true,
+			want: "note  sessions  sandbox = \"off\" of dev, gardener",
+		},
+		"strict": {
+			keys: "sandbox = \"strict\"\n", complete: true,
+			want: "ok    sessions  in a sandbox: some Landlock",
+		},
 		"strict, a part":  {keys: "sandbox = \"strict\"\n", want: "sandbox = \"strict\" of dev", code: exitFailed},
 		"strict and none": {keys: "sandbox = \"strict\"\n", err: none, want: "sandbox = \"strict\" of dev", code: exitFailed},
 	}

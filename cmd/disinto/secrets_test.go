@@ -42,7 +42,8 @@ func TestOddFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := disinto(t.Context(), nil, "check", "--config", config)
-				if said := got.stdout + got.stderr; got.code != exitFailed || !strings.Contains(said, path) || !strings.Contains(said, kind.want) {
+				if said := got.stdout + got.stderr; got.code != exitFailed || !strings.Contains(said, path) ||
+					!strings.Contains(said, kind.want) {
 					t.Errorf("check: %+v, want %q of %s", got, kind.want, path)
 				}
 			})
@@ -105,7 +106,8 @@ func TestSecretsOfAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := readConfig(config, func(string) (string, bool) { return "", false })
-		if refused := err != nil && strings.Contains(err.Error(), "chown root "+path); refused != tt.refused || err != nil != tt.refused {
+		if refused := err != nil && strings.Contains(err.Error(), "chown root "+path); refused != tt.refused ||
+			err != nil != tt.refused {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

@@ -100,7 +100,8 @@ needs = ["stubborn"]
 	if !slices.ContainsFunc(before.Problems, told) {
 		t.Errorf("problems: %q", before.Problems)
 	}
-	if info, err := os.Stat(service(before, "loud").Log); err != nil || info.Size() > 64<<10 || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(service(before, "loud").Log); err != nil || info.Size() > 64<<10 ||
+		info.Mode().Perm() != 0o600 {
 		t.Errorf("the log: %v %v", info, err)
 	}
 	for _, secret := range []string{"token-of-the-supervisor", "token-of-the-agent"} {
@@ -113,8 +114,10 @@ needs = ["stubborn"]
 	}
 	after := status(t, state, "services run", isIn("ready", "loud", "stubborn", "last"))
 	for _, name := range []string{"loud", "stubborn", "last"} {
-		if was, is := service(before, name), service(after, name); is.PID != was.PID || is.Restarts != 0 || after.Upgrades != 1 {
-			t.Errorf("%s: process %d before, %d after %d upgrades, %d restarts", name, was.PID, is.PID, after.Upgrades, is.Restarts)
+		if was, is := service(before, name), service(after, name); is.PID != was.PID || is.Restarts != 0 ||
+			after.Upgrades != 1 {
+			t.Errorf("%s: process %d before, %d after %d upgrades, %d restarts", name, was.PID, is.PID,
+				after.Upgrades, is.Restarts)
 		}
 	}
 	if got := disinto(t.Context(), nil, "restart", "loud", "--state", state); got.stdout != fmt.Sprintf(
@@ -125,7 +128,8 @@ needs = ["stubborn"]
 		x := service(d, "loud")
 		return x.State == "ready" && x.PID != service(after, "loud").PID && x.Restarts == 1
 	})
-	if got := disinto(t.Context(), nil, "logs", "last", "--config", path); !strings.Contains(got.stdout, "DISINTO_SERVICE=last\n") {
+	if got := disinto(t.Context(), nil, "logs", "last", "--config", path); !strings.Contains(got.stdout,
+		"DISINTO_SERVICE=last\n") {
 		t.Errorf("its log: %+v", got)
 	}
 	if err := syscall.Kill(onlyChild(t, r), syscall.SIGTERM); err != nil {
@@ -257,7 +261,8 @@ func TestCheckServed(t *testing.T) {
 	path := serviceFile(t, t.TempDir(), "[services.llama]\ncommand = [\"sh\", \"--port\", \"1\"]\n")
 	got := disinto(t.Context(), os.Environ(), "check", "--config", path)
 	words := strings.Join(strings.Fields(got.stdout), " ")
-	if want := "does not answer now; service llama is to serve it"; !strings.Contains(words, want) || strings.Contains(words, "start it, or") {
+	if want := "does not answer now; service llama is to serve it"; !strings.Contains(words, want) ||
+		strings.Contains(words, "start it, or") {
 		t.Errorf("nothing says %q:\n%s", want, got.stdout)
 	}
 }
@@ -273,7 +278,8 @@ func TestServiceLogLeft(t *testing.T) {
 	if err := os.WriteFile(log, []byte("one\ntwo of token-of-the-agent\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := disinto(t.Context(), nil, "logs", "a", "-n", strconv.Itoa(1), "--config", path); got.stdout != "two of [secret]\n" {
+	if got := disinto(t.Context(), nil, "logs", "a", "-n", strconv.Itoa(1), "--config",
+		path); got.stdout != "two of [secret]\n" {
 		t.Errorf("%+v", got)
 	}
 	for _, name := range []string{"../services/a", "a/../a", "..", "."} {

@@ -31,24 +31,44 @@ func TestSetup(t *testing.T) {
 		{
 			name: "root without a name", engine: "docker", env: "ANTHROPIC_API_KEY=sk\n",
 			environ: []string{"SSH_CONNECTION=10.0.0.1 5000 10.0.0.2 22"},
-			calls:   []string{"docker compose exec -T -u git forgejo forgejo admin user create --admin --username owner ", "hire-an-agent dev-sonnet --model sonnet"},
-			says:    []string{"sign in at http://localhost:3000 as owner with the password secret", "ssh -N -L 3000:localhost:3000 root@10.0.0.2\n"},
-			file:    "cli = \"claude\"",
+			calls: []string{
+				"docker compose exec -T -u git forgejo forgejo admin user create --admin --username owner ",
+				"hire-an-agent dev-sonnet --model sonnet",
+			},
+			says: []string{
+				"sign in at http://localhost:3000 as owner with the password secret",
+				"ssh -N -L 3000:localhost:3000 root@10.0.0.2\n",
+			},
+			file: "cli = \"claude\"",
 		},
 		{
-			name: "another port", engine: "docker", env: "FORGE_PORT=3001\nCLAUDE_CODE_OAUTH_TOKEN=sk", environ: []string{"FORGE_PORT=3002", "SUDO_USER=ada"},
-			calls: []string{"--username ada ", "http://localhost:3000/api/v1/repos/ada/hello"},
-			says:  []string{"http://localhost:3002/ada/hello/issues/new"}, kept: "CLAUDE_CODE_OAUTH_TOKEN=sk\nFORGE_PORT=3002\n",
+			name: "another port", engine: "docker", env: "FORGE_PORT=3001\nCLAUDE_CODE_OAUTH_TOKEN=sk",
+			environ: []string{"FORGE_PORT=3002", "SUDO_USER=ada"},
+			calls:   []string{"--username ada ", "http://localhost:3000/api/v1/repos/ada/hello"},
+			says:    []string{"http://localhost:3002/ada/hello/issues/new"},
+			kept:    "CLAUDE_CODE_OAUTH_TOKEN=sk\nFORGE_PORT=3002\n",
 		},
 		{
 			name: "podman and OpenAI", engine: "podman", env: "OPENAI_API_KEY=sk", environ: []string{"SUDO_USER=ada"},
-			calls: []string{"podman compose up -d forgejo", "hire-an-agent dev-gpt --model gpt-5-codex --thread anthropic", "hire-an-agent review-gpt "},
-			says:  []string{"podman compose -f docker/compose.yaml exec disinto disinto status --watch"},
-			kept:  "OPENAI_API_KEY=sk\nCLIS=@openai/codex@", file: "cli = \"codex\"",
+			calls: []string{
+				"podman compose up -d forgejo", "hire-an-agent dev-gpt --model gpt-5-codex --thread anthropic",
+				"hire-an-agent review-gpt ",
+			},
+			says: []string{"podman compose -f docker/compose.yaml exec disinto disinto status --watch"},
+			kept: "OPENAI_API_KEY=sk\nCLIS=@openai/codex@", file: "cli = \"codex\"",
 		},
-		{name: "no key", engine: "docker", env: "OPENAI_API_KEY=\n", code: 1, says: []string{"agents have no model: write ANTHROPIC_API_KEY"}},
-		{name: "no port", engine: "docker", env: "OPENAI_API_KEY=sk\n", environ: []string{"FORGE_PORT=x;y"}, code: 1, says: []string{"FORGE_PORT=x;y in docker/.env: want a number"}},
-		{name: "a name that is taken", engine: "docker", env: "OPENAI_API_KEY=sk\n", code: 1, says: []string{"the name root is taken"}},
+		{
+			name: "no key", engine: "docker", env: "OPENAI_API_KEY=\n", code: 1,
+			says: []string{"agents have no model: write ANTHROPIC_API_KEY"},
+		},
+		{
+			name: "no port", engine: "docker", env: "OPENAI_API_KEY=sk\n", environ: []string{"FORGE_PORT=x;y"}, code: 1,
+			says: []string{"FORGE_PORT=x;y in docker/.env: want a number"},
+		},
+		{
+			name: "a name that is taken", engine: "docker", env: "OPENAI_API_KEY=sk\n", code: 1,
+			says: []string{"the name root is taken"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,14 +94,20 @@ func TestSetup(t *testing.T) {
 			}
 			write("bin/"+tt.engine, engine)
 			write("bin/id", "#!/bin/sh\necho root\n") // also where a person runs the tests
-			for _, name := range []string{"sh", "bash", "cat", "sed", "grep", "awk", "tail", "tr", "head", "base64", "date", "mkdir", "chmod", "dirname", "sleep"} {
+			for _, name := range []string{
+				"sh", "bash", "cat", "sed", "grep", "awk", "tail", "tr", "head", "base64", "date",
+				"mkdir", "chmod", "dirname", "sleep",
+			} {
 				for _, from := range []string{"/usr/bin/", "/bin/"} {
 					if _, err := os.Stat(from + name); err == nil {
 						_ = os.Symlink(from+name, path("bin/"+name))
 					}
 				}
 			}
-			environ := append([]string{"PATH=" + path("bin"), "CALLS=" + path("calls"), "SUDO_USER=", "SSH_CONNECTION=", "FORGE_PORT=", "ENGINE="}, tt.environ...)
+			environ := append([]string{
+				"PATH=" + path("bin"), "CALLS=" + path("calls"), "SUDO_USER=", "SSH_CONNECTION=",
+				"FORGE_PORT=", "ENGINE=",
+			}, tt.environ...)
 			argv := []string{"/bin/bash", path("setup.sh")}
 			if tt.name == "a name that is taken" {
 				argv = append(argv, "root")
@@ -91,7 +117,10 @@ func TestSetup(t *testing.T) {
 			if code != tt.code {
 				t.Fatalf("exit code %d, want %d: %s", code, tt.code, said)
 			}
-			all := map[string]string{"output": said, "calls": r.read(path("calls")), ".env": r.read(path(".env")), "factory.toml": r.read(path("etc/factory.toml"))}
+			all := map[string]string{
+				"output": said, "calls": r.read(path("calls")), ".env": r.read(path(".env")),
+				"factory.toml": r.read(path("etc/factory.toml")),
+			}
 			want := map[string][]string{"output": tt.says, "calls": tt.calls, ".env": {tt.kept}, "factory.toml": {tt.file}}
 			for where, parts := range want {
 				for _, part := range parts {

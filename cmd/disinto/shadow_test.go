@@ -46,7 +46,8 @@ func TestShadowOfItself(t *testing.T) {
 	}
 }
 
-// lies are programs that are no build of disinto, or a broken one, and what the status says of them. $2 is the question.
+// lies are programs that are no build of disinto, or a broken one, and what the status says of them. $2 is the
+// question.
 var lies = []struct{ name, script, want string }{
 	{"garbage", `echo "no JSON here"; echo "{{{"`, `cannot decode the answer: it is "{{{"`},
 	{"silent", `exit 0`, `cannot decode the answer: it is ""`},
@@ -55,10 +56,19 @@ var lies = []struct{ name, script, want string }{
 	{"slow", `sleep 1000`, "5s"},
 	{"endless", `yes | tr -d '\n' | head -c 20000000; echo`, "cannot"},
 	{"forks", `setsid sh -c 'trap "" TERM; sleep 1000' "$2" & echo x`, "cannot decode the answer"},
-	{"newer", `echo '{"format":99,"program":"v99","plan":{}}'`, "v99: it answers in format 99, and this build reads format 1"},
-	{"refuses", `echo '{"format":1,"program":"v1","error":"asked in format 2"}'`, "v1: it does not decide: asked in format 2"},
+	{
+		"newer", `echo '{"format":99,"program":"v99","plan":{}}'`,
+		"v99: it answers in format 99, and this build reads format 1",
+	},
+	{
+		"refuses", `echo '{"format":1,"program":"v1","error":"asked in format 2"}'`,
+		"v1: it does not decide: asked in format 2",
+	},
 	{"broken", `echo '{"format":1,"plan":{"Holds":[null]}}'`, "hold 0 has no reason"},
-	{"curious", `case "$(env)" in *TOKEN*|*HOME*) is=rich ;; *) is=poor ;; esac; echo '{"format":1,"error":"'$is'"}'`, "poor"},
+	{
+		"curious", `case "$(env)" in *TOKEN*|*HOME*) is=rich ;; *) is=poor ;; esac; echo '{"format":1,"error":"'$is'"}'`,
+		"poor",
+	},
 }
 
 // Whatever the program does, the factory works on, the status says what is wrong with the line of the key, and nothing

@@ -107,7 +107,10 @@ var keys = slices.Concat([]turned{
 		"api": `windows = [{ length = "5h", usd = 6.0 }]`,
 	}},
 	{key: "threads.fallback", section: "llama", one: "fallback = false", also: ladders, play: out(agents.Limited)},
-	{key: "threads.interval", section: "llama", two: `interval = "10m"`, also: map[string]string{"api": `interval = "10m"`}},
+	{
+		key: "threads.interval", section: "llama", two: `interval = "10m"`,
+		also: map[string]string{"api": `interval = "10m"`},
+	},
 	{key: "threads.idle_interval", section: "llama", two: `idle_interval = "1h"`, also: map[string]string{
 		"api": `idle_interval = "1h"`,
 	}},
@@ -134,16 +137,28 @@ var keys = slices.Concat([]turned{
 	{key: "roles.max_tokens", section: "dev", two: "max_tokens = { session = 50_000 }"},
 	{key: "roles.max_usd", section: "dev", two: "max_usd = { issue = 2.0 }"},
 	{key: "roles.escalate", section: "dev", two: `escalate = ["dev-c"]`},
-	{key: "roles.escalate_after", section: "dev", one: "escalate_after = 1", two: "escalate_after = 4", also: map[string]string{
-		"dev": `escalate = ["dev-c"]`,
-	}},
+	{
+		key: "roles.escalate_after", section: "dev", one: "escalate_after = 1", two: "escalate_after = 4",
+		also: map[string]string{
+			"dev": `escalate = ["dev-c"]`,
+		},
+	},
 	{key: "routes", section: "routes", two: `sql = "dev-c"`},
 	{key: "stealing.every", section: "stealing", one: `every = "1m"`, two: `every = "3h"`, also: pushed, play: hurried},
 	{key: "stealing.idle", section: "stealing", one: `idle = "1m"`, two: `idle = "3h"`, also: pushed, play: hurried},
 	{key: "stealing.busy", section: "stealing", one: "busy = 1", two: "busy = 30", also: pushed, play: hurried},
-	{key: "stealing.priority", section: "stealing", one: "priority = 1", two: "priority = 10", also: pushed, play: hurried},
-	{key: "stealing.per_agent", section: "stealing", one: "per_agent = 1", two: "per_agent = 9", also: pushed, play: hurried},
-	{key: "stealing.per_cycle", section: "stealing", one: "per_cycle = 0", two: "per_cycle = 10", also: pushed, play: hurried},
+	{
+		key: "stealing.priority", section: "stealing", one: "priority = 1", two: "priority = 10", also: pushed,
+		play: hurried,
+	},
+	{
+		key: "stealing.per_agent", section: "stealing", one: "per_agent = 1", two: "per_agent = 9", also: pushed,
+		play: hurried,
+	},
+	{
+		key: "stealing.per_cycle", section: "stealing", one: "per_cycle = 0", two: "per_cycle = 10", also: pushed,
+		play: hurried,
+	},
 },
 	cannot(access, "forge.url", "forge.token", "forge.repos", "forge.bots", "forge.bases", "forge.claim", "agents.token",
 		"agents.forge_user"),
@@ -254,15 +269,16 @@ func once(text string) string {
 	return strings.Join(out, "")
 }
 
-// obeyedJournal tells of six hours: issues that come back from review, checks that fail, failures, a question, scheduled
-// work, and an hour without a local server.
+// obeyedJournal tells of six hours: issues that come back from review, checks that fail, failures, a question,
+// scheduled work, and an hour without a local server.
 func obeyedJournal() sim.Journal {
 	begin := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 	var j sim.Journal
 	add := func(n int, kind agents.Kind, agent string, at, took time.Duration, how agents.Result, v ledger.Verdict) {
 		p := ledger.Past{
 			Agent: agent, Kind: kind, Role: string(kind), Thread: "llama", Outcome: how, Verdict: v, Priority: 1 + n%10,
-			Ref: ledger.Ref{Repo: "o/r", Number: int64(n)}, Ready: begin.Add(at), Start: begin.Add(at), End: begin.Add(at + took),
+			Ref: ledger.Ref{Repo: "o/r", Number: int64(n)}, Ready: begin.Add(at), Start: begin.Add(at),
+			End:   begin.Add(at + took),
 			Usage: &agents.Usage{InputTokens: 80_000, OutputTokens: 20_000, CostUSD: 1.5}, Skills: []string{"sql"},
 		}
 		p.Chain = p.Ref
@@ -298,7 +314,8 @@ func obeyedJournal() sim.Journal {
 		}
 		add(n, agents.KindReview, "review-a", at+80*m, 4*m, agents.Done, ledger.Approved)
 		j.Timeline.Merges = append(j.Timeline.Merges, ledger.Merged{
-			Ref: ledger.Ref{Repo: "o/r", Number: 1000 + int64(n)}, Chain: ledger.Ref{Repo: "o/r", Number: int64(n)}, When: begin.Add(at + 85*m),
+			Ref: ledger.Ref{Repo: "o/r", Number: 1000 + int64(n)}, Chain: ledger.Ref{Repo: "o/r", Number: int64(n)},
+			When: begin.Add(at + 85*m),
 		})
 		add(n, agents.KindSchedule, "gardener-a", at, 3*m, agents.Done, "")
 	}

@@ -47,7 +47,8 @@ func TestSimulate(t *testing.T) {
 		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
 		"load.toml": "[[issues]]\nper_day = 60\nminutes = 12\n[[issues]]\nper_day = 3\npriority = 1\n",
 	}
-	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "0.5", "--against", "two.toml", "--json", "--chart", "chart.html")
+	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "0.5", "--against", "two.toml", "--json",
+		"--chart", "chart.html")
 	if code != 0 {
 		t.Fatal(complaint)
 	}
@@ -76,7 +77,8 @@ func TestSimulate(t *testing.T) {
 		t.Error("the same question has two answers")
 	}
 	table, _, code := simulate(t, files, "--load", "load.toml", "--policy", "disinto,cron-5min", "--days", "1")
-	if code != 0 || !strings.Contains(table, "priority 1 ") || !strings.Contains(table, "cron-5min") || strings.Contains(table, "arc") || !strings.Contains(table, "no policy could before") {
+	if code != 0 || !strings.Contains(table, "priority 1 ") || !strings.Contains(table, "cron-5min") ||
+		strings.Contains(table, "arc") || !strings.Contains(table, "no policy could before") {
 		t.Errorf("exit code %d:\n%s", code, table)
 	}
 }
@@ -101,7 +103,10 @@ func TestSimulateMistakes(t *testing.T) {
 		{args: []string{"--replay", "x"}, want: "want one of them", code: 2},
 		{args: []string{"--chart", "x.png"}, want: "ends in .svg or .html", code: 2},
 		{args: []string{"--load", "nothing"}, want: "cannot read the load"},
-		{args: []string{"--load", "", "--replay", "factory.toml"}, want: "factory.toml: cannot read the journal: none of its lines"},
+		{
+			args: []string{"--load", "", "--replay", "factory.toml"},
+			want: "factory.toml: cannot read the journal: none of its lines",
+		},
 		{args: []string{"--load", "", "--days", "0.00001"}, want: "no issue is filed in 1e-05 days"},
 	} {
 		files := map[string]string{"factory.toml": simulated, "load.toml": tt.load}
@@ -121,11 +126,13 @@ func TestSimulateReplay(t *testing.T) {
 not a line
 {"at":"2026-01-02T03:30:00Z","end":{"run":"a","result":"done"}}
 `
-	out, complaint, code := simulate(t, map[string]string{"factory.toml": simulated, "journal.jsonl": journal}, "--replay", "journal.jsonl", "--policy", "disinto")
+	out, complaint, code := simulate(t, map[string]string{"factory.toml": simulated, "journal.jsonl": journal}, "--replay",
+		"journal.jsonl", "--policy", "disinto")
 	if code != 0 || !strings.Contains(out, "1/1") {
 		t.Errorf("exit code %d: %s%s", code, out, complaint)
 	}
-	_, complaint, code = simulate(t, map[string]string{"factory.toml": simulated, "empty": ""}, "--replay", filepath.Join(".", "empty"))
+	_, complaint, code = simulate(t, map[string]string{"factory.toml": simulated, "empty": ""}, "--replay",
+		filepath.Join(".", "empty"))
 	if code != 1 || !strings.Contains(complaint, "tells of no session") {
 		t.Errorf("exit code %d: %s", code, complaint)
 	}
@@ -138,13 +145,16 @@ func TestSimulateReplaySlots(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for i := range 8 { // all were ready at 3:00, and one slot did one an hour
 		start, end := at.Add(time.Duration(i)*time.Hour), at.Add(time.Duration(i+1)*time.Hour)
-		fmt.Fprintf(&journal, `{"at":%q,"past":{"agent":"dev-a","kind":"issue","ref":"owner/name#%[2]d","chain":"owner/name#%[2]d","ready":%q,"priority":5,"start":%q,"end":%q}}`+"\n",
+		fmt.Fprintf(&journal,
+			`{"at":%q,"past":{"agent":"dev-a","kind":"issue","ref":"owner/name#%[2]d","chain":"owner/name#%[2]d","ready":%q,"priority":5,"start":%q,"end":%q}}`+"\n",
 			end.Format(time.RFC3339), i+1, at.Format(time.RFC3339), start.Format(time.RFC3339), end.Format(time.RFC3339))
 	}
 	files := map[string]string{
-		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1), "journal.jsonl": journal.String(),
+		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
+		"journal.jsonl": journal.String(),
 	}
-	text, complaint, code := simulate(t, files, "--replay", "journal.jsonl", "--policy", "disinto", "--against", "two.toml", "--json")
+	text, complaint, code := simulate(t, files, "--replay", "journal.jsonl", "--policy", "disinto", "--against",
+		"two.toml", "--json")
 	var got struct{ Reports []sim.Report }
 	if err := json.Unmarshal([]byte(text), &got); err != nil || code != 0 || len(got.Reports) != 2 {
 		t.Fatalf("%d, %v: %s", code, err, complaint)
@@ -161,7 +171,8 @@ func TestSimulateMonth(t *testing.T) {
 	var journal strings.Builder
 	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	past := func(kind string, n int, after, took time.Duration) {
-		fmt.Fprintf(&journal, `{"at":%q,"past":{"agent":"dev-a","kind":%q,"ref":"owner/name#%[3]d","chain":"owner/name#%[3]d","priority":5,"start":%[4]q,"end":%[1]q}}`+"\n",
+		fmt.Fprintf(&journal,
+			`{"at":%q,"past":{"agent":"dev-a","kind":%q,"ref":"owner/name#%[3]d","chain":"owner/name#%[3]d","priority":5,"start":%[4]q,"end":%[1]q}}`+"\n",
 			begin.Add(after+took).Format(time.RFC3339), kind, n, begin.Add(after).Format(time.RFC3339))
 	}
 	past("issue", 1, 0, time.Minute)
@@ -171,10 +182,14 @@ func TestSimulateMonth(t *testing.T) {
 		every = "10m"
 	}
 	files := map[string]string{
-		"factory.toml":  simulated + "[threads.night]\nbackend = \"local\"\nagents = [\"gardener-a\"]\n[roles.gardener]\nevery = \"" + every + "\"\n",
+		"factory.toml": simulated +
+			"[threads.night]\nbackend = \"local\"\nagents = [\"gardener-a\"]\n[roles.gardener]\nevery = \"" + every + "\"\n",
 		"journal.jsonl": journal.String(),
 	}
-	for days, want := range map[string]struct{ issues, filed string }{"30": {"2 issues", "29.0d"}, "7": {"1 issue", "0.0s"}, "0.01": {"1 issue", "0.0s"}} {
+	for days, want := range map[string]struct{ issues, filed string }{
+		"30": {"2 issues", "29.0d"},
+		"7":  {"1 issue", "0.0s"}, "0.01": {"1 issue", "0.0s"},
+	} {
 		args := []string{"--replay", "journal.jsonl", "--days", days, "--policy", "disinto,disinto", "--chart", "chart.svg"}
 		text, complaint, code := simulate(t, files, args...)
 		if code != 0 || !strings.HasPrefix(text, "journal.jsonl: "+want.issues+", the last filed after "+want.filed) ||
@@ -187,7 +202,8 @@ func TestSimulateMonth(t *testing.T) {
 		}
 		raw, _, _ := simulate(t, files, append(args, "--json")...)
 		var got struct{ Reports []sim.Report }
-		if err := json.Unmarshal([]byte(raw), &got); err != nil || len(got.Reports) != 1 || got.Reports[0].Used < 0 || got.Reports[0].Used > 1 {
+		if err := json.Unmarshal([]byte(raw), &got); err != nil || len(got.Reports) != 1 || got.Reports[0].Used < 0 ||
+			got.Reports[0].Used > 1 {
 			t.Errorf("%s days: %v: %+v", days, err, got.Reports)
 		}
 	}

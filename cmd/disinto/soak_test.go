@@ -75,9 +75,11 @@ func TestSoak(t *testing.T) {
 	})
 	last := vitalsOf(t, r.pid)
 	s.checkRest(r, warm, last)
-	t.Logf("%d sessions through %d threads in %s: %.1f/s", n, soakThreads, took.Round(time.Second), float64(n)/took.Seconds())
+	t.Logf("%d sessions through %d threads in %s: %.1f/s", n, soakThreads, took.Round(time.Second),
+		float64(n)/took.Seconds())
 	t.Logf("after %d sessions: %s; at the end: %s; most: %s", min(soakWarm, n/2), warm, last, most)
-	t.Logf("%d requests to the forge, %.1f per session; %.1f ms of processor time per session", s.requests, float64(s.requests)/float64(n),
+	t.Logf("%d requests to the forge, %.1f per session; %.1f ms of processor time per session", s.requests,
+		float64(s.requests)/float64(n),
 		float64(last.cpu.Milliseconds())/float64(n))
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
@@ -136,7 +138,8 @@ func newSoak(t *testing.T, threads, issues int, takes string) *soak {
 		s.environ = append(s.environ, agents.TokenVar(agent)+"="+token)
 	}
 	var label struct{ ID int64 }
-	must(s.api.Post(t.Context(), "/repos/"+soakRepo+"/labels", map[string]any{"name": "backlog", "color": "#ffffff"}, &label))
+	must(s.api.Post(t.Context(), "/repos/"+soakRepo+"/labels", map[string]any{"name": "backlog", "color": "#ffffff"},
+		&label))
 	s.label = label.ID
 	for i := range issues {
 		s.file(i + 1)
@@ -157,8 +160,10 @@ func (s *soak) file(n int) {
 func (s *soak) start() *running {
 	s.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n%s", s.api.URL, soakRepo, s.state, s.factory)
-	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\nsandbox_write = [%q]\n", soakAgent,
+	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n%s", s.api.URL,
+		soakRepo, s.state, s.factory)
+	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\n"+
+		"sandbox_write = [%q]\n", soakAgent,
 		s.takes, s.ledger, filepath.Dir(s.ledger))
 	for i := range s.threads {
 		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nmax_concurrent = 1\nagents = [\"dev-%02d\"]\n", i, i)
@@ -214,7 +219,8 @@ func (s *soak) checkRest(r *running, warm, last vitals) {
 		}
 	}
 	var left []struct{ Number int }
-	if err := s.api.Get(s.t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left); err != nil || len(left) > 0 {
+	if err := s.api.Get(s.t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left); err != nil ||
+		len(left) > 0 {
 		s.t.Errorf("claims are left on %v, %v", left, err)
 	}
 }
@@ -255,7 +261,8 @@ func (s *soak) checkBooks(n int, journal string) {
 		}
 	}
 	if told != n || len(issues) != n || len(ended) != n || len(begun) != n {
-		s.t.Errorf("%d sessions told, of %d issues; %d begun and %d ended in the journal; want %d of each", told, len(issues), len(begun), len(ended), n)
+		s.t.Errorf("%d sessions told, of %d issues; %d begun and %d ended in the journal; want %d of each", told, len(issues),
+			len(begun), len(ended), n)
 	}
 }
 
@@ -270,7 +277,10 @@ func (v vitals) String() string {
 }
 
 func (v vitals) max(o vitals) vitals {
-	return vitals{max(v.rss, o.rss), max(v.threads, o.threads), max(v.fds, o.fds), max(v.children, o.children), max(v.cpu, o.cpu)}
+	return vitals{
+		max(v.rss, o.rss), max(v.threads, o.threads), max(v.fds, o.fds), max(v.children, o.children),
+		max(v.cpu, o.cpu),
+	}
 }
 
 func vitalsOf(t *testing.T, pid int) (v vitals) {

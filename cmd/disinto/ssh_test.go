@@ -40,7 +40,8 @@ func TestHostReader(t *testing.T) {
 		t.Errorf("a port that nobody said: %q", argv)
 	}
 	// The user of a Host of the ssh configuration stands there.
-	if argv := strings.Join(sshExport(threads.Host{Address: "iris"}), " "); !strings.HasSuffix(argv, " -- iris disinto fleet export") {
+	if argv := strings.Join(sshExport(threads.Host{Address: "iris"}), " "); !strings.HasSuffix(argv,
+		" -- iris disinto fleet export") {
 		t.Errorf("of a name of the ssh configuration: %s", argv)
 	}
 }

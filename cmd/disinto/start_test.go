@@ -39,7 +39,10 @@ func startWith(t *testing.T, stdin, stdout *os.File, environ []string, argv ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := []*os.File{open(t, os.DevNull, os.O_RDONLY), open(t, r.stdout, os.O_CREATE|os.O_WRONLY), open(t, r.stderr, os.O_CREATE|os.O_WRONLY)}
+	files := []*os.File{
+		open(t, os.DevNull, os.O_RDONLY), open(t, r.stdout, os.O_CREATE|os.O_WRONLY),
+		open(t, r.stderr, os.O_CREATE|os.O_WRONLY),
+	}
 	fds := make([]uintptr, len(files))
 	for i, f := range files {
 		fds[i] = f.Fd()
@@ -145,7 +148,8 @@ func mentions(t *testing.T, word string) (commands []string) {
 	for _, d := range dirs {
 		args, _ := os.ReadFile(d + "/cmdline")
 		env, _ := os.ReadFile(d + "/environ")
-		if filepath.Base(d) != itoa(os.Getpid()) && (bytes.Contains(args, []byte(word)) || bytes.Contains(env, []byte(word))) {
+		if filepath.Base(d) != itoa(os.Getpid()) &&
+			(bytes.Contains(args, []byte(word)) || bytes.Contains(env, []byte(word))) {
 			commands = append(commands, string(bytes.ReplaceAll(args, []byte{0}, []byte{' '})))
 		}
 	}

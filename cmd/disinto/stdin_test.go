@@ -9,8 +9,10 @@ import (
 // A plan comes from stdin, in either form: inside a container the file of a person is not there.
 func TestPlanFromStdin(t *testing.T) {
 	for text, want := range map[string]string{
-		"# Sell by mail\n\n## Read an order\n":                          `POST /v1/convoy application/json {"plan":{"title":"Sell by mail",`,
-		"title = \"Sell by mail\"\n[[task]]\ntitle = \"Read an order\"": `POST /v1/convoy application/json {"plan":{"title":"Sell by mail",`,
+		"# Sell by mail\n\n## Read an order\n": `POST /v1/convoy application/json ` +
+			`{"plan":{"title":"Sell by mail",`,
+		"title = \"Sell by mail\"\n[[task]]\ntitle = \"Read an order\"": `POST /v1/convoy application/json ` +
+			`{"plan":{"title":"Sell by mail",`,
 		"": "stdin.md: it has no",
 		"# T\n## a\nDepends on: 2\n## b\nDepends on: 1\n":        "stdin.md:2: the tasks wait for each other",
 		"[[task]]\ntitle = 1\n":                                  "stdin.toml",
@@ -36,7 +38,8 @@ func TestPlanFromStdin(t *testing.T) {
 func TestChartOnStdout(t *testing.T) {
 	files := map[string]string{"factory.toml": "[threads.llama]\nbackend = \"local\"\nagents = [\"dev-qwen\"]\n"}
 	text, complaint, code := simulate(t, files, "--days", "1", "--policy", policyNames()[0], "--chart", "-")
-	if code != exitDone || complaint != "" || !strings.HasPrefix(text, "<svg") || !strings.HasSuffix(strings.TrimSpace(text), "</svg>") {
+	if code != exitDone || complaint != "" || !strings.HasPrefix(text, "<svg") ||
+		!strings.HasSuffix(strings.TrimSpace(text), "</svg>") {
 		t.Errorf("exit code %d, stderr %q, stdout %.80q", code, complaint, text)
 	}
 }

@@ -25,7 +25,10 @@ func TestRunSurvives(t *testing.T) {
 		{"closed output", "", `shift; exec "$@" >&- 2>&-`, true},
 		{"broken pipe", "", `shift; { "$@" 2>&1; echo $? >$STATE/code; } | true; exit $(cat $STATE/code)`, true},
 		{"hidepid", contained, `shift; mount -o remount,hidepid=2 /proc && exec "$@"`, true},
-		{"read-only root", contained, `shift; mount --bind $STATE $STATE && mount -o remount,bind,ro / && ! touch /tmp/x 2>/dev/null && exec "$@"`, false},
+		{
+			"read-only root", contained,
+			`shift; mount --bind $STATE $STATE && mount -o remount,bind,ro / && ! touch /tmp/x 2>/dev/null && exec "$@"`, false,
+		},
 		{"bare /dev", contained, `shift; mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec "$@"`, true},
 	}
 	for _, tt := range tests {
@@ -40,7 +43,8 @@ func TestRunSurvives(t *testing.T) {
 			f := newTestForge(t)
 			state, self := t.TempDir(), executable(t)
 			path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
-			argv := append(strings.Fields(tt.inside), "sh", "-c", tt.script, "sh", fullPipe(t), self, "run", "--yes", "--config", path)
+			argv := append(strings.Fields(tt.inside), "sh", "-c", tt.script, "sh", fullPipe(t), self, "run", "--yes",
+				"--config", path)
 			r := start(t, append(f.environ(nil), "STATE="+state), argv...)
 			d := status(t, state, "an agent works", working)
 			pid := d.PID

@@ -44,11 +44,14 @@ func TestAddress(t *testing.T) {
 	})
 	token := "DISINTO_TOKEN=" + remoteToken
 	shows(t, disinto(t.Context(), []string{token}, "status", "--address", address).stdout, "status/busy-pipe.txt")
-	shows(t, disinto(t.Context(), []string{token, "DISINTO_ADDRESS=" + address + "/"}, "status").stdout, "status/busy-pipe.txt")
-	if got := disinto(t.Context(), []string{token}, "logs", "17", "--address", strings.TrimPrefix(address, "http://")); got.stdout != "what it printed\n" {
+	shows(t, disinto(t.Context(), []string{token, "DISINTO_ADDRESS=" + address + "/"}, "status").stdout,
+		"status/busy-pipe.txt")
+	if got := disinto(t.Context(), []string{token}, "logs", "17", "--address",
+		strings.TrimPrefix(address, "http://")); got.stdout != "what it printed\n" {
 		t.Errorf("logs: %+v", got)
 	}
-	if got := disinto(t.Context(), []string{token}, "sling", "17", "--address", address); got.code != exitDone || !strings.HasPrefix(got.stdout, "dev-qwen is on it") {
+	if got := disinto(t.Context(), []string{token}, "sling", "17", "--address", address); got.code != exitDone ||
+		!strings.HasPrefix(got.stdout, "dev-qwen is on it") {
 		t.Errorf("sling: %+v", got)
 	}
 	for _, cmd := range commands() {
@@ -84,12 +87,28 @@ func TestAddressToken(t *testing.T) {
 		stderr  string
 	}{
 		{name: "file", args: []string{"--token-file", file("token", remoteToken+"\n", 0o600)}},
-		{name: "file before variable", environ: []string{"DISINTO_TOKEN=wrong"}, args: []string{"--token-file", file("token", remoteToken, 0o400)}},
-		{name: "none", code: exitUsage, stderr: "there is no token for the supervisor's address: set $DISINTO_TOKEN, or say --token-file FILE"},
-		{name: "wrong", environ: []string{"DISINTO_TOKEN=wrong"}, code: exitFailed, stderr: "cannot answer without the token of [factory] listen_token: send Authorization: Bearer TOKEN"},
-		{name: "open file", args: []string{"--token-file", open}, code: exitFailed, stderr: "cannot use " + open + ": others can read it; chmod 600 " + open},
-		{name: "a header in it", environ: []string{"DISINTO_TOKEN=secret-part\r\nHost: x"}, code: exitUsage, stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long"},
-		{name: "too long", environ: []string{"DISINTO_TOKEN=" + strings.Repeat("secret-part", 400)}, code: exitUsage, stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long"},
+		{
+			name: "file before variable", environ: []string{"DISINTO_TOKEN=wrong"},
+			args: []string{"--token-file", file("token", remoteToken, 0o400)},
+		},
+		{
+			name: "none", code: exitUsage,
+			stderr: "there is no token for the supervisor's address: set $DISINTO_TOKEN, or say --token-file FILE",
+		},
+		{
+			name: "wrong", environ: []string{"DISINTO_TOKEN=wrong"}, code: exitFailed,
+			stderr: "cannot answer without the token of [factory] listen_token: send Authorization: Bearer TOKEN",
+		},
+		{name: "open file", args: []string{"--token-file", open}, code: exitFailed, stderr: "cannot use " + open +
+			": others can read it; chmod 600 " + open},
+		{
+			name: "a header in it", environ: []string{"DISINTO_TOKEN=secret-part\r\nHost: x"}, code: exitUsage,
+			stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long",
+		},
+		{
+			name: "too long", environ: []string{"DISINTO_TOKEN=" + strings.Repeat("secret-part", 400)}, code: exitUsage,
+			stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long",
+		},
 	}
 	for _, tt := range tests {
 		got := disinto(t.Context(), tt.environ, append([]string{"status", "--json", "--address", address}, tt.args...)...)
@@ -99,7 +118,8 @@ func TestAddressToken(t *testing.T) {
 		}
 	}
 	for address, want := range map[string]string{
-		"ftp://x": "want host:port", "http://": "want host:port", "http://x/?a=b": "want host:port", "x y:1": "want host:port",
+		"ftp://x": "want host:port", "http://": "want host:port", "http://x/?a=b": "want host:port",
+		"x y:1":                  "want host:port",
 		"http://u:secret-part@x": "it has a password in it",
 	} {
 		got := disinto(t.Context(), []string{"DISINTO_TOKEN=" + remoteToken}, "status", "--address", address)
@@ -139,7 +159,8 @@ func TestAddressOfStranger(t *testing.T) {
 	}
 	other.Close()
 	got = disinto(t.Context(), environ, "status", "--address", other.URL)
-	if want := "disinto: cannot ask the supervisor at " + other.URL + ": dial tcp"; got.code != exitFailed || !strings.HasPrefix(got.stderr, want) {
+	if want := "disinto: cannot ask the supervisor at " + other.URL + ": dial tcp"; got.code != exitFailed ||
+		!strings.HasPrefix(got.stderr, want) {
 		t.Errorf("an address without a supervisor: %+v", got)
 	}
 }
@@ -191,13 +212,17 @@ func TestFlagValues(t *testing.T) {
 		})
 	}
 	got := disinto(t.Context(), nil, "simulate", "--days", "x")
-	if want := "disinto: --days: \"x\", want a number (disinto help simulate)\n"; got.code != exitUsage || got.stderr != want {
+	if want := "disinto: --days: \"x\", want a number (disinto help simulate)\n"; got.code != exitUsage ||
+		got.stderr != want {
 		t.Errorf("%+v, want %q", got, want)
 	}
 }
 
 func TestSpan(t *testing.T) {
-	for said, want := range map[string]time.Duration{"90m": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "1.5d": 36 * time.Hour} {
+	for said, want := range map[string]time.Duration{
+		"90m": 90 * time.Minute, "7d": 7 * 24 * time.Hour,
+		"1.5d": 36 * time.Hour,
+	} {
 		if got, err := control.Span(said); err != nil || got != want {
 			t.Errorf("%s: %s, %v", said, got, err)
 		}

@@ -126,8 +126,8 @@ func TestDemoOnTerminal(t *testing.T) {
 	}
 }
 
-// On a terminal a watched status fills the screen, says at its foot how to leave, and leaves on q and on Ctrl-C with the
-// terminal as it was.
+// On a terminal a watched status fills the screen, says at its foot how to leave, and leaves on q and on Ctrl-C with
+// the terminal as it was.
 func TestWatchLeaves(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/busy.json")})
 	for name, key := range map[string]string{"q": "q", "Ctrl-C": "\x03"} {

@@ -51,7 +51,8 @@ sleep W4`, "W", word)
 	state := t.TempDir()
 	path := factoryFile(t, fmt.Sprintf(cliFactory, f.URL, demo.Repo, model.URL, model.URL, cli, cli))
 	environ := withEnv(f.environ(nil), []string{
-		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none", "PWD=" + t.TempDir(),
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none",
+		"PWD=" + t.TempDir(),
 	})
 	r := startDisinto(t, environ, "run", "--yes", "--config", path, "--state", state)
 	eventually(t, "the tool and what it left run", func() bool {

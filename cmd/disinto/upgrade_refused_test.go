@@ -63,7 +63,8 @@ func TestUpgradeRefused(t *testing.T) {
 	d := status(t, s.state, "it is upgraded", func(d *control.Document) bool { return d.Upgrades == 1 && both(d) })
 	for i, x := range d.Sessions {
 		was := before.Sessions[i]
-		if x.RunID != was.RunID || x.PID != was.PID || x.Slot != was.Slot || !x.StartedAt.Equal(was.StartedAt) || x.Title != was.Title {
+		if x.RunID != was.RunID || x.PID != was.PID || x.Slot != was.Slot || !x.StartedAt.Equal(was.StartedAt) ||
+			x.Title != was.Title {
 			t.Errorf("%+v\nwas %+v", x, was)
 		}
 	}
@@ -126,7 +127,8 @@ func TestDump(t *testing.T) {
 	r.signal(syscall.SIGUSR1)
 	eventually(t, "state and goroutines are in the log", func() bool {
 		log := r.read(r.stderr)
-		return strings.Contains(log, `"started_at"`) && strings.Contains(log, "goroutine 1 [") && strings.Contains(log, "keepStatusFile")
+		return strings.Contains(log, `"started_at"`) && strings.Contains(log, "goroutine 1 [") &&
+			strings.Contains(log, "keepStatusFile")
 	})
 	status(t, s.state, "it goes on", func(*control.Document) bool { return true })
 	if log := r.read(r.stderr); strings.Contains(log, tokenOf(s.environ)) {
@@ -169,12 +171,13 @@ func TestTermDuringUpgrade(t *testing.T) {
 	}
 }
 
-// With the program as it is linked, TERM at any moment of an upgrade is a clean stop: exit code 0, no claim, no process.
-// DISINTO_TERMS is how often, a thousand times in make soak.
+// With the program as it is linked, TERM at any moment of an upgrade is a clean stop: exit code 0, no claim, no
+// process. DISINTO_TERMS is how often, a thousand times in make soak.
 func TestTermsDuringUpgrades(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("DISINTO_TERMS"))
 	if n == 0 && !storms() {
-		t.Skip("builds the program anew: set DISINTO_TERMS to a number of upgrades, or say make soak; TestTermDuringUpgrade does a part")
+		t.Skip("builds the program anew: set DISINTO_TERMS to a number of upgrades, or say make soak; " +
+			"TestTermDuringUpgrade does a part")
 	}
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Setenv("DISINTO_BINARY", linked(t))

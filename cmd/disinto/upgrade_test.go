@@ -75,6 +75,8 @@ func TestUpgrades(t *testing.T) {
 		t.Errorf("processes are left: %q", left)
 	}
 	slices.Sort(took)
-	t.Logf("%d upgrades with %d sessions at once on average, %d at least; each took %s, at most %s; %s before, %s after", upgrades,
-		carried/upgrades, fewest, took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), before, after)
+	t.Logf("%d upgrades with %d sessions at once on average, %d at least; each took %s, at most %s; %s before, %s after",
+		upgrades,
+		carried/upgrades, fewest, took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond),
+		before, after)
 }

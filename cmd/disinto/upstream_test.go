@@ -78,7 +78,10 @@ func TestUpstreamScripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newTestForge(t)
 			root := f.checkout(base, map[string]string{"dev/dev-agent.sh": lockingScript})
-			both := []*running{f.script(root, "dev-qwen", "dev/dev-agent.sh", "8"), f.script(root, "dev-kimi", "dev/dev-agent.sh", "7")}
+			both := []*running{
+				f.script(root, "dev-qwen", "dev/dev-agent.sh", "8"),
+				f.script(root, "dev-kimi", "dev/dev-agent.sh", "7"),
+			}
 			for _, r := range both {
 				if code := r.wait(); code != 0 {
 					t.Errorf("exit code %d\n%s", code, r.read(r.stdout))
@@ -142,7 +145,8 @@ func TestUpstreamProjects(t *testing.T) {
 	says(exitFailed, "want poll or threads", mode("cron"), "upstream", "--root", root)
 	says(exitFailed, "its token belongs to dev-qwen", environ, "check", "--config", projects)
 	says(exitFailed, "upstream > factory.toml", environ, "hire-an-agent", "dev-glm", "--config", projects)
-	says(exitFailed, "DISINTO_SCHEDULER is poll, which is for upstream's projects", poll, "check", "--config", f.file(t.TempDir()))
+	says(exitFailed, "DISINTO_SCHEDULER is poll, which is for upstream's projects", poll, "check", "--config",
+		f.file(t.TempDir()))
 	f.write(filepath.Join(projects, "bad.toml"), "name = 1")
 	says(exitFailed, "bad.toml", environ, "check", "--config", projects)
 	t.Chdir(root)
@@ -204,7 +208,10 @@ func TestUpstreamItself(t *testing.T) {
 	state := filepath.Join(root, "state-of-ours")
 	owner, repo, _ := strings.Cut(demo.Repo, "/")
 	environ := []string{"AGENT_ROLES=dev,review"}
-	for variable, login := range map[string]string{"FORGE_TOKEN": "dev-bot", "FORGE_REVIEW_TOKEN": "review-bot", "FORGE_TOKEN_DEV_LOCAL": "dev-local"} {
+	for variable, login := range map[string]string{
+		"FORGE_TOKEN": "dev-bot", "FORGE_REVIEW_TOKEN": "review-bot",
+		"FORGE_TOKEN_DEV_LOCAL": "dev-local",
+	} {
 		if err := f.forge.AddUser(login, "", false); err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +237,8 @@ func TestUpstreamItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.write(project, string(text)+"[agents.llama]\nbase_url = \"http://"+deadAddress(t)+"\"\nroles = [\"dev\"]\nforge_user = \"dev-local\"\nmodel = \"qwen\"\n")
+	f.write(project, string(text)+"[agents.llama]\nbase_url = \"http://"+deadAddress(t)+
+		"\"\nroles = [\"dev\"]\nforge_user = \"dev-local\"\nmodel = \"qwen\"\n")
 	r := startDisinto(t, environ, "run", "--yes", "--config", filepath.Join(root, projectsDir), "--state", state)
 	closed := func(number int) bool {
 		var issue struct{ State string }

@@ -98,7 +98,10 @@ func TestWhatIfRefuses(t *testing.T) {
 		{ask: control.SimulateRequest{Slots: map[string]int{"llama": 0}}, want: "llama: 0 slots, want 1 to 64"},
 		{ask: control.SimulateRequest{Slots: map[string]int{"llama": 1 << 40}}, want: "want 1 to 64"},
 		{ask: control.SimulateRequest{Hold: map[string]string{"x": "4m"}}, want: "there is no thread x"},
-		{ask: control.SimulateRequest{Hold: map[string]string{"llama": "soon"}}, want: `cannot read "soon" as the hold of llama`},
+		{
+			ask:  control.SimulateRequest{Hold: map[string]string{"llama": "soon"}},
+			want: `cannot read "soon" as the hold of llama`,
+		},
 		{ask: control.SimulateRequest{Hold: map[string]string{"llama": "16m"}}, want: "hold is 16m, want 0s to 15m"},
 		{ask: control.SimulateRequest{Hold: map[string]string{"api": "4m"}}, want: "with overlap no slot keeps anything"},
 		{ask: control.SimulateRequest{Without: []string{"ada"}}, want: "there is no agent ada"},
@@ -148,7 +151,8 @@ func TestWhatIfWhole(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a test machine may have a lot to do
 	defer cancel()
 	d, err := whatIf(ctx, supervisor.WhatIf{Ask: ask, Config: config, Past: past})
-	if err != nil || d.Sessions != sessions || d.Happened.Done != sessions/4 || d.Now.Done != sessions/4 || d.Changed == nil ||
+	if err != nil || d.Sessions != sessions || d.Happened.Done != sessions/4 || d.Now.Done != sessions/4 ||
+		d.Changed == nil ||
 		d.Changed.MeanWait <= d.Now.MeanWait {
 		t.Errorf("%+v, %v", d, err)
 	}

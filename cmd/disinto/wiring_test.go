@@ -20,7 +20,10 @@ func TestAgentsInAnyCase(t *testing.T) {
 	c := &threads.Config{
 		Forge: threads.Forge{Bots: []string{"Dev-Iris"}}, Agents: []agents.Agent{{Name: "dev-qwen", Login: "Dev-Qwen"}},
 	}
-	for login, want := range map[string]bool{"dev-qwen": true, "Dev-Qwen": true, "dev-iris": true, "DEV-IRIS": true, "johba": false} {
+	for login, want := range map[string]bool{
+		"dev-qwen": true, "Dev-Qwen": true, "dev-iris": true, "DEV-IRIS": true,
+		"johba": false,
+	} {
 		if got := hasAgent(c, login) || hasBot(c, login); got != want {
 			t.Errorf("%s is an agent: %v", login, got)
 		}

@@ -126,7 +126,8 @@ func TestTooManyBlockers(t *testing.T) {
 			w.Errorf("asked for %d issues", got)
 		}
 		blockers := f.Issue(w.ref(n)).Blockers
-		if len(blockers) != many || blockers[0].State != forge.BlockerMissing || blockers[many-1].State != forge.BlockerUnknown {
+		if len(blockers) != many || blockers[0].State != forge.BlockerMissing ||
+			blockers[many-1].State != forge.BlockerUnknown {
 			w.Errorf("%d blockers, the first %+v", len(blockers), blockers[0])
 		}
 	})
@@ -185,8 +186,8 @@ func TestMissingBlockerComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestMissingBlockerCost: one in a scanned repository costs nothing while nothing changes. The second sweep of abandoned
-// claims, after five minutes, is one more request.
+// TestMissingBlockerCost: one in a scanned repository costs nothing while nothing changes. The second sweep of
+// abandoned claims, after five minutes, is one more request.
 func TestMissingBlockerCost(t *testing.T) {
 	onLocal(t, func(w *world) {
 		w.file("waits", "depends on #99", "backlog")

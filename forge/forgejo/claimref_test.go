@@ -172,7 +172,8 @@ func TestClaimRefExpired(t *testing.T) {
 // waits for an agent, and one that the forge makes only after the next start. The next run deletes them and no other.
 func TestClaimRefOwnSwept(t *testing.T) {
 	onLocal(t, func(w *world) {
-		bare, pinned, late := w.file("only the ref", "", "backlog"), w.file("pinned", "", "backlog"), w.file("late", "", "backlog")
+		bare, pinned, late := w.file("only the ref", "", "backlog"), w.file("pinned", "", "backlog"),
+			w.file("late", "", "backlog")
 		held, foreign := w.file("held", "", "backlog"), w.file("another's", "", "backlog")
 		w.assign(pinned, w.dev)
 		dead, other := w.instance("aaa"), w.instance("bbb")
@@ -195,7 +196,8 @@ func TestClaimRefOwnSwept(t *testing.T) {
 	})
 }
 
-// TestClaimRefSwept: five minutes after it was seen first no abandoned ref is left: an issue that was closed, or is gone.
+// TestClaimRefSwept: five minutes after it was seen first no abandoned ref is left: an issue that was closed, or is
+// gone.
 func TestClaimRefSwept(t *testing.T) {
 	onLocal(t, func(w *world) {
 		closed, held, gone := w.file("closed", "", "backlog"), w.file("held", "", "backlog"), int64(77)

@@ -12,7 +12,8 @@ import (
 // would be missing in every decision, and in no script or world, which make their facts themselves.
 func TestConvertsEveryField(t *testing.T) {
 	elsewhere := map[string]string{ // fields that take more than the one answer
-		"Issue.HeldBy": "claims", "Issue.Reopened": "events", "Issue.Blockers": "dependencies", "Issue.BlockersKnown": "dependencies",
+		"Issue.HeldBy": "claims", "Issue.Reopened": "events", "Issue.Blockers": "dependencies",
+		"Issue.BlockersKnown": "dependencies",
 
 		"Issue.Talk": "comments", "Pull.Talk": "comments",
 

@@ -360,7 +360,8 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			"scope", say(403, `{"message":"token does not have at least one of required scope(s): [read:issue]"}`),
-			forge.ErrForbidden, "forbidden: token does not have at least one of required scope(s): [read:issue] (403 to GET /repos/o/r/issues/1)",
+			forge.ErrForbidden, "forbidden: token does not have at least one of required scope(s): [read:issue] (403 to GET " +
+				"/repos/o/r/issues/1)",
 		},
 		{"empty 403", say(403, ``), forge.ErrForbidden, "forbidden (403 to GET /repos/o/r/issues/1)"},
 		{
@@ -398,7 +399,8 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			"a page", say(200, "<html>login</html>"), forge.ErrUnavailable,
-			"forge unavailable: the answer is not a forge's: invalid character '<' looking for beginning of value (200 to GET /repos/o/r/issues/1)",
+			"forge unavailable: the answer is not a forge's: invalid character '<' looking for beginning of value (200 to GET " +
+				"/repos/o/r/issues/1)",
 		},
 		{
 			"moved", say(301, "", "Location", "https://forge.test/api/v1/repos/o/r/issues/1"), nil,

@@ -88,7 +88,7 @@ func TestSetHook(t *testing.T) {
 			!slices.Contains(ours.Events, "pull_request_review_approved") {
 			w.Errorf("hook %+v", ours)
 		}
-		// Whoever may only write does not get to see them.
+		// An account that may only write does not get to see them.
 		plain := w.client()
 		_, err = plain.HasHook(w.Context(), w.repo, url)
 		if set := plain.SetHook(w.Context(), w.repo, url, "secret"); !errors.Is(err, forge.ErrForbidden) ||

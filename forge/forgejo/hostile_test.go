@@ -137,7 +137,8 @@ func TestHugeIssues(t *testing.T) {
 			t.Errorf("%d issues, want all but one of 120", len(facts.Issues))
 		}
 		for _, is := range facts.Issues {
-			if !slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.Number == is.Number+1000 }) && is.BlockersKnown {
+			if !slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.Number == is.Number+1000 }) &&
+				is.BlockersKnown {
 				t.Errorf("#%d has lost its blocker: %v", is.Number, is.Blockers)
 			}
 			if long := is.Number > 20 && is.Number <= 28; is.Cut != long || is.BlockersKnown == long {

@@ -11,7 +11,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Forgejo's answers are those of 10.0. Everyone is listed as a possible assignee, also reader, whose team may only read.
+// Forgejo's answers are those of 10.0. Everyone is listed as a possible assignee, also reader, whose team may only
+// read.
 func TestWritersOf(t *testing.T) {
 	const (
 		listed  = `[{"login":"boss"},{"login":"Reader"},{"login":"coder"},{"login":"guest"},{"login":"root"},{"login":"a b"}]`
@@ -28,7 +29,10 @@ func TestWritersOf(t *testing.T) {
 		{"teams that all write", owners + "," + coders, false, "Reader a b boss coder guest root"},
 		{"a team reads", owners + "," + coders + "," + readers, false, "boss coder guest root"},
 		{"a team reads, we are in none", owners + "," + coders + "," + readers, true, "guest root"},
-		{"a team without units", `{"id":3,"permission":"read"},{"id":2,"permission":"write"}`, false, "boss coder guest root"},
+		{
+			"a team without units", `{"id":3,"permission":"read"},{"id":2,"permission":"write"}`, false,
+			"boss coder guest root",
+		},
 		{"a team that is null", "null," + coders, false, "boss coder guest root"},
 		{"no teams", " ", false, "guest root"},
 	} {

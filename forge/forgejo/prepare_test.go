@@ -49,13 +49,16 @@ func TestPrepareProblems(t *testing.T) {
 			want   []string // each begins a line
 		}{
 			{"bad token", func(o *Options) { o.Token = secret }, []string{
-				"cannot use the forge token: forbidden: the forge does not know this token (401 to GET /version); make a new one and put it into [forge] token",
+				"cannot use the forge token: forbidden: the forge does not know this token (401 to GET /version); make a new one " +
+					"and put it into [forge] token",
 			}},
 			{"no read:user", func(o *Options) { o.Token = boss("write:issue", "write:repository") }, []string{
-				"cannot use the forge token: cannot tell whose token this is: forbidden: token does not have at least one of required scope(s)",
+				"cannot use the forge token: cannot tell whose token this is: forbidden: token does not have at least one of " +
+					"required scope(s)",
 			}},
 			{"token reads only", func(o *Options) { o.Token = boss("read:issue", "read:repository", "read:user") }, []string{
-				"cannot create the label blocked in " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
+				"cannot create the label blocked in " + w.repo +
+					": forbidden: token does not have at least one of required scope(s)",
 				"cannot merge in " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
 			{"no write:repository", func(o *Options) { o.Token = boss("write:issue", "read:repository", "read:user") }, []string{
@@ -137,13 +140,17 @@ func TestUnreachable(t *testing.T) {
 	}{
 		{
 			"old", say(200, `{"version":"1.21.11+1"}`),
-			`cannot work with the forge at http://forge.test: it is version "1.21.11+1"; update it to Forgejo 7 or Gitea 1.23, or later`,
+			`cannot work with the forge at http://forge.test: it is version "1.21.11+1"; update it to Forgejo 7 or Gitea ` +
+				`1.23, or later`,
 		},
 		{
 			"no forge", say(404, "nginx"),
 			"cannot find a forge at http://forge.test: not found (404 to GET /version); check [forge] url",
 		},
-		{"down", say(502, ""), "cannot reach the forge at http://forge.test: forge unavailable: bad gateway (502 to GET /version)"},
+		{
+			"down", say(502, ""),
+			"cannot reach the forge at http://forge.test: forge unavailable: bad gateway (502 to GET /version)",
+		},
 	} {
 		if err := clientOf(t, tc.answer).Prepare(t.Context()); err == nil || err.Error() != tc.want {
 			t.Errorf("%s:\n got %v\nwant %s", tc.name, err, tc.want)

@@ -40,16 +40,20 @@ func TestPullChanges(t *testing.T) {
 		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 clean ci none changes by review of an old head`)
 		w.verdict(w.review, p, next, gitea.ReviewStateApproved)
 		w.verdict(w.human, p, next, gitea.ReviewStateComment)
-		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 clean ci none changes by review of an old head dismissed approved by review commented by human`)
+		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 clean ci none changes by review of an old head `+
+			`dismissed approved by review commented by human`)
 		_, _, err := w.as(w.dev).EditPullRequest(owner, name, p, gitea.EditPullRequestOption{Title: "WIP: Work"})
 		w.must(err)
-		w.eventually(c, p, `pull open dev fix/issue-1->main draft for #1 unknown ci none changes by review of an old head dismissed approved by review commented by human`)
+		w.eventually(c, p, `pull open dev fix/issue-1->main draft for #1 unknown ci none changes by review of an old head `+
+			`dismissed approved by review commented by human`)
 		_, _, err = w.as(w.dev).EditPullRequest(owner, name, p,
 			gitea.EditPullRequestOption{Title: "Work", Body: new("closes #2")})
 		w.must(err)
-		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 for #2 clean ci none changes by review of an old head dismissed approved by review commented by human`)
+		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 for #2 clean ci none changes by review of an old head `+
+			`dismissed approved by review commented by human`)
 		w.merge(p)
-		w.eventually(c, p, `pull merged dev fix/issue-1->main for #1 for #2 changes by review of an old head dismissed approved by review commented by human`)
+		w.eventually(c, p, `pull merged dev fix/issue-1->main for #1 for #2 changes by review of an old head dismissed `+
+			`approved by review commented by human`)
 		if f := w.scan(c); !f.Issue(w.ref(n)).Closed && f.Pull(w.ref(p)).Ended.IsZero() {
 			w.Error("it is not said when the pull request was merged")
 		}

@@ -161,7 +161,8 @@ func TestReassignLate(t *testing.T) {
 				continue
 			}
 			claimed := there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")
-			if err := w.instance("aaa").Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move"); err != nil {
+			if err := w.instance("aaa").Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"},
+				"aaa-move"); err != nil {
 				w.Errorf("request %d lost: the second try says %v", n, err)
 			}
 			if claimed == nil {

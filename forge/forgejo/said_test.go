@@ -41,13 +41,14 @@ func (w *world) like(login string, comment int64) {
 func (w *world) said(f forge.Facts) string {
 	var all []string
 	for _, s := range f.Said {
-		all = append(all, fmt.Sprintf("%s: %s", w.short(s.Author), strings.Join(append([]string{s.Command.Verb}, s.Command.Args...), " ")))
+		all = append(all, fmt.Sprintf("%s: %s", w.short(s.Author),
+			strings.Join(append([]string{s.Command.Verb}, s.Command.Args...), " ")))
 	}
 	return strings.Join(all, ", ")
 }
 
-// An edited comment is no command, because an agent may edit the comments of people. A comment that is edited or deleted
-// between the scan and the act is not taken.
+// An edited comment is no command, because an agent may edit the comments of people. A comment that is edited or
+// deleted between the scan and the act is not taken.
 func TestEditedCommentsAreText(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "")

@@ -52,7 +52,7 @@ func TestComment(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "")
 		owner, name := owner(w.repo)
-		// Somebody else's comment with the mark in it does not keep us from writing ours.
+		// A person's comment with the mark in it does not keep us from writing ours.
 		_, _, err := w.as(w.human).CreateIssueComment(owner, name, n,
 			gitea.CreateIssueCommentOption{Body: "<!-- disinto:blocked-1 -->"})
 		w.must(err)
@@ -240,7 +240,8 @@ func TestLook(t *testing.T) {
 		if got := w.short(showIssue(look.Issue)); !strings.HasPrefix(got, `issue open "one" [backlog]`) {
 			w.Errorf("issue: %s", got)
 		}
-		if got := w.short(showPull(&look.Pulls[0])); got != `pull open dev fix/issue-1->main for #1 clean ci none approved by review` {
+		if got := w.short(showPull(&look.Pulls[0])); got != `pull open dev fix/issue-1->main for #1 clean ci none approved `+
+			`by review` {
 			w.Errorf("pull request: %s", got)
 		}
 		// What a look read is in the cache, although no scan has seen it.

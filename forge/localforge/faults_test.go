@@ -112,7 +112,8 @@ func TestRequestsAreCounted(t *testing.T) {
 	w.push(dir, "b", "b.txt", "c\n")
 	after := w.f.Requests()
 	for route, want := range map[string]int{
-		"GET /repos/{owner}/{repo}/issues": 1, "GET /repos/{owner}/{repo}/issues/{number}": 2, "GIT receive-pack": 1, "POST /repos/{owner}/{repo}/issues": 0,
+		"GET /repos/{owner}/{repo}/issues": 1, "GET /repos/{owner}/{repo}/issues/{number}": 2, "GIT receive-pack": 1,
+		"POST /repos/{owner}/{repo}/issues": 0,
 	} {
 		if n := after[route] - before[route]; n != want {
 			t.Errorf("%s: %d, want %d", route, n, want)

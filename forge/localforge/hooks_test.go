@@ -130,7 +130,8 @@ func TestHookSignature(t *testing.T) {
 	mac.Write(got.body[0])
 	want := hex.EncodeToString(mac.Sum(nil))
 	for header, want := range map[string]string{
-		"X-Forgejo-Signature": want, "X-Gitea-Signature": want, "X-Hub-Signature-256": "sha256=" + want, "Content-Type": "application/json",
+		"X-Forgejo-Signature": want, "X-Gitea-Signature": want, "X-Hub-Signature-256": "sha256=" + want,
+		"Content-Type": "application/json",
 	} {
 		if sent := got.calls[0].Header.Get(header); sent != want {
 			t.Errorf("%s is %q, want %q", header, sent, want)

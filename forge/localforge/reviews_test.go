@@ -61,7 +61,8 @@ func TestReviews(t *testing.T) {
 
 	w.push(dir, "b", "b.txt", "c\n")
 	check("after a push that does",
-		"dev COMMENT stale", "review REQUEST_CHANGES stale dismissed", "reader APPROVED stale", "review APPROVED stale official")
+		"dev COMMENT stale", "review REQUEST_CHANGES stale dismissed", "reader APPROVED stale",
+		"review APPROVED stale official")
 
 	if got := w.want(200, "review", "POST", path, object{"event": "APPROVED", "commit_id": head}).
 		object; got["stale"] != true {

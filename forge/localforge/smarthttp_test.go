@@ -109,7 +109,8 @@ func TestPushToProtectedBranch(t *testing.T) {
 	w := newWorld(t)
 	w.want(201, "johba", "POST", harb+"/branch_protections", object{"rule_name": "main"})
 	w.want(201, "johba", "POST", harb+"/branch_protections", object{
-		"rule_name": "release/*", "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": []string{"dev"},
+		"rule_name": "release/*", "enable_push": true, "enable_push_whitelist": true,
+		"push_whitelist_usernames": []string{"dev"},
 	})
 	dir := w.clone("dev")
 	w.git(dir, "commit", "-q", "--allow-empty", "-m", "c")
@@ -164,7 +165,8 @@ func TestCompressedRequest(t *testing.T) {
 func TestPushCommands(t *testing.T) {
 	const a, b = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
 	line := func(s string) string { return fmt.Sprintf("%04x%s", len(s)+4, s) }
-	push := line(a+" "+b+" refs/heads/x\x00report-status agent=git/2") + line(b+" "+noCommit+" refs/heads/y\n") + "0000PACK..."
+	push := line(a+" "+b+" refs/heads/x\x00report-status agent=git/2") +
+		line(b+" "+noCommit+" refs/heads/y\n") + "0000PACK..."
 	got := pushCommands([]byte(push))
 	if len(got) != 2 || got[0] != (moved{"refs/heads/x", a, b}) || got[1] != (moved{"refs/heads/y", b, noCommit}) {
 		t.Errorf("got %v", got)

@@ -87,7 +87,8 @@ func TestMistakes(t *testing.T) {
 		{"a.md", "# T\n## a {#x}\nDepends on: x\n", "a.md:2: task x depends on itself"},
 		{"a.md", "# T\n## a\nDepends on: 2\n## b\nDepends on: 1\n", "a.md:2: the tasks wait for each other: 1 -> 2 -> 1"},
 		{
-			"a.md", "# T\n## free\n## a {#a}\nDepends on: c\n## b {#b}\nDepends on: a\n## c {#c}\nDepends on: b, 1\n## after\nDepends on: a\n",
+			"a.md", "# T\n## free\n## a {#a}\nDepends on: c\n## b {#b}\nDepends on: a\n## c {#c}\nDepends on: b, 1\n## after\n" +
+				"Depends on: a\n",
 			"a.md:3: the tasks wait for each other: a -> c -> b -> a",
 		},
 		{"a.md", "# T\n## a\nDepends on: d\n", `a.md:2: task 1 depends on "d", which is no task: write #N for an issue`},
@@ -104,7 +105,8 @@ func TestMistakes(t *testing.T) {
 		{"a.md", "# T\n## a\nPriority: high\n", "a.md:2: priority is -1, want 1 (first) to 10 (last)"},
 		{
 			"a.md", "# T\n## a\nLabels: staged, in-progress\n",
-			"a.md:2: the label in-progress keeps an issue from being worked on\na.md:2: the label staged keeps an issue from being worked on",
+			"a.md:2: the label in-progress keeps an issue from being worked on\n" +
+				"a.md:2: the label staged keeps an issue from being worked on",
 		},
 		{
 			"a.md", "# T\nRepo: x\n## a\nRepo: y z\n",

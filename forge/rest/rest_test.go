@@ -40,7 +40,8 @@ func TestCall(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	tests := map[int]error{
-		401: forge.ErrForbidden, 403: forge.ErrForbidden, 404: forge.ErrNotFound, 405: forge.ErrConflict, 409: forge.ErrConflict,
+		401: forge.ErrForbidden, 403: forge.ErrForbidden, 404: forge.ErrNotFound, 405: forge.ErrConflict,
+		409: forge.ErrConflict,
 		412: forge.ErrConflict, 422: nil, 429: forge.ErrUnavailable, 500: forge.ErrUnavailable, 502: forge.ErrUnavailable,
 	}
 	for status, want := range tests {

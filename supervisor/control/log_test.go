@@ -18,7 +18,10 @@ func TestLogIsPlain(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
 	secret := filepath.Join(dir, "secrets.env")
-	for _, err := range []error{unix.Mkfifo(pipe, 0o600), os.WriteFile(secret, []byte("x"), 0o600), os.Symlink(secret, link)} {
+	for _, err := range []error{
+		unix.Mkfifo(pipe, 0o600), os.WriteFile(secret, []byte("x"), 0o600),
+		os.Symlink(secret, link),
+	} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +67,8 @@ func TestLogFollowsOverCut(t *testing.T) {
 	if err := (&Log{Path: path}).Copy(ctx, &out, nil, live); err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Repeat("first\n", 100) + "\ndisinto: the log has reached max_log and was cut; the rest is in " + path + "\nnext\n"
+	want := strings.Repeat("first\n", 100) + "\ndisinto: the log has reached max_log and was cut; the rest is in " +
+		path + "\nnext\n"
 	if out.String() != want {
 		t.Errorf("it shows\n%s\nwant\n%s", out.String(), want)
 	}

@@ -16,7 +16,8 @@ func TestServerLine(t *testing.T) {
 				Deferred: new(1), Problems: []string{"it is slow"},
 				At: []ServerSlotDocument{{Index: 1, SpeedDocument: SpeedDocument{Written: new(4.)}}, {Index: 2}},
 			},
-			"tiny; reads 412/s (in an hour -); writes 4.1/s (in an hour 9.8/s); slot 1 reads - and writes 4.0/s; 1 request waiting; it is slow",
+			"tiny; reads 412/s (in an hour -); writes 4.1/s (in an hour 9.8/s); slot 1 reads - and writes 4.0/s; 1 request " +
+				"waiting; it is slow",
 		},
 		{"asleep", ServerDocument{Asleep: true}, "reads - (in an hour -); writes - (in an hour -); asleep"},
 	}

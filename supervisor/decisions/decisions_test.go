@@ -53,7 +53,10 @@ type record struct {
 
 func newRecord(t *testing.T, dir string, upgraded bool) *record {
 	r := &record{Recorder: NewRecorder(), dir: dir, done: make(chan struct{}), gone: make(chan struct{})}
-	o := Options{StateDir: dir, Program: "1.2", Upgraded: upgraded, Trouble: func(err error) { r.bad = append(r.bad, err) }}
+	o := Options{
+		StateDir: dir, Program: "1.2", Upgraded: upgraded,
+		Trouble: func(err error) { r.bad = append(r.bad, err) },
+	}
 	go func() {
 		defer close(r.gone)
 		r.Keep(o, r.done)
@@ -98,7 +101,7 @@ func pause(s *threads.Snapshot, paused bool) {
 	}
 }
 
-// verdict is what was decided on an issue.
+// verdict returns the verdict on an issue at a time, or the error in its place.
 func verdict(dir, said string, at time.Time, runs bool) string {
 	ex, err := Why(dir, said, at, runs)
 	switch {
@@ -149,7 +152,8 @@ func TestWhy(t *testing.T) {
 			expect(t, at.String(), verdict(dir, "1", began.Add(at), true), want)
 		}
 		for said, want := range map[string]string{
-			"o/R#2": "starts now", "dev": "works on issue o/r#2", "llama": "1 of 1 sessions run: dev", "x/y#1": "none of the repositories", "nobody": "it was no agent",
+			"o/R#2": "starts now", "dev": "works on issue o/r#2", "llama": "1 of 1 sessions run: dev",
+			"x/y#1": "none of the repositories", "nobody": "it was no agent",
 		} {
 			expect(t, said, verdict(dir, said, began.Add(150*time.Second), true), want)
 		}
@@ -357,7 +361,8 @@ func TestLost(t *testing.T) {
 		expect(t, "the last that was taken", verdict(dir, "1", began.Add((waiting-1)*time.Second), false), "starts now")
 		for _, lost := range []time.Duration{waiting * time.Second, (waiting + 4) * time.Second, 60 * time.Second} {
 			expect(t, lost.String(), verdict(dir, "1", began.Add(lost), false),
-				"decisions between 2000-01-01T00:00:08Z and 2000-01-01T00:01:13Z were made faster than they could be written, 5 of them")
+				"decisions between 2000-01-01T00:00:08Z and 2000-01-01T00:01:13Z were made faster than they could be written, 5 "+
+					"of them")
 		}
 		expect(t, "the next", verdict(dir, "1", began.Add(73*time.Second), false), "waits: everything is paused")
 	})

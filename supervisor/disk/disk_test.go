@@ -25,7 +25,10 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	for _, f := range []string{w.outside + "/file", w.state + "/journal.jsonl", w.state + "/home/dev/file", w.work + "/file"} {
+	for _, f := range []string{
+		w.outside + "/file", w.state + "/journal.jsonl", w.state + "/home/dev/file",
+		w.work + "/file",
+	} {
 		if err := os.WriteFile(f, []byte("text"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +145,10 @@ func TestRemoveWithoutRights(t *testing.T) {
 	w := newWorld(t)
 	w.do(os.MkdirAll(w.work+"/shut/file", 0o700))
 	w.do(os.Symlink(w.outside, w.work+"/out"))
-	for _, d := range []string{w.state, w.state + "/work", w.state + "/work/dev", w.work, w.work + "/file", w.work + "/shut", w.work + "/shut/file"} {
+	for _, d := range []string{
+		w.state, w.state + "/work", w.state + "/work/dev", w.work, w.work + "/file",
+		w.work + "/shut", w.work + "/shut/file",
+	} {
 		w.do(os.Lchown(d, 65534, 65534))
 	}
 	w.do(os.Chmod(w.work+"/shut", 0))

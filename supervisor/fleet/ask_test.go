@@ -133,7 +133,10 @@ func TestFileUnchanged(t *testing.T) {
 	for i := range d.Agents {
 		d.Agents[i] = Agent{Agent: "dev-a", Login: "dev-a", Skills: []string{"go"}, StateWhy: "held", UpdatedAt: d.UpdatedAt}
 	}
-	f := &File{path: filepath.Join(t.TempDir(), FileName), document: func() *Document { return d }, changes: func() int64 { return 0 }, log: hclog.NewNullLogger()}
+	f := &File{
+		path: filepath.Join(t.TempDir(), FileName), document: func() *Document { return d },
+		changes: func() int64 { return 0 }, log: hclog.NewNullLogger(),
+	}
 	f.update()
 	if n := testing.AllocsPerRun(10, f.update); n > 50 {
 		t.Errorf("%v allocations for 100 agents", n)

@@ -19,9 +19,17 @@ func TestSum(t *testing.T) {
 		want   string
 	}{
 		{"none", nil, `"idle":false,"pending_count":0,`},
-		{"all idle", []Agent{idle(1), idle(5), idle(3)}, `"idle":true,"idle_since":"2026-11-03T12:05:00Z","pending_count":0,`},
+		{
+			"all idle",
+			[]Agent{idle(1), idle(5), idle(3)},
+			`"idle":true,"idle_since":"2026-11-03T12:05:00Z","pending_count":0,`,
+		},
 		{"one works", []Agent{idle(1), {Active: "o/r#1", PendingCount: 2}}, `"idle":false,"pending_count":2,`},
-		{"one is gated", []Agent{{PendingCount: 4}, idle(1), {PendingCount: 3}}, `"idle":true,"idle_since":"2026-11-03T12:01:00Z","pending_count":7,`},
+		{
+			"one is gated",
+			[]Agent{{PendingCount: 4}, idle(1), {PendingCount: 3}},
+			`"idle":true,"idle_since":"2026-11-03T12:01:00Z","pending_count":7,`,
+		},
 		{"all are gated", []Agent{{PendingCount: 4}}, `"idle":false,"pending_count":4,`},
 	} {
 		d := Document{Idle: true, IdleSince: noon, PendingCount: 9, Agents: tt.agents}

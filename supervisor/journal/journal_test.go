@@ -215,7 +215,8 @@ func TestJournalFencesTornLine(t *testing.T) {
 // A long journal is read in the memory of one line, also when it is a line that never ends.
 func TestLongJournal(t *testing.T) {
 	dir := t.TempDir()
-	line, err := json.Marshal(endRec("never-began", 0, ledger.End{Result: agents.Failed, Tail: strings.Repeat("x", 4<<10)}))
+	line, err := json.Marshal(endRec("never-began", 0,
+		ledger.End{Result: agents.Failed, Tail: strings.Repeat("x", 4<<10)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +287,8 @@ func TestOversize(t *testing.T) {
 	}
 }
 
-// A power cut can leave a journal of the right length with nothing in it. That is no torn line: all that was known is lost.
+// A power cut can leave a journal of the right length with nothing in it. That is no torn line: all that was known is
+// lost.
 func TestJournalOfNULs(t *testing.T) {
 	dir := t.TempDir()
 	nothing := strings.Repeat("\x00", 70_000)

@@ -39,13 +39,19 @@ func factoryLevels() supervisor.Levels {
 		Server:  &control.ServerDocument{Now: control.SpeedDocument{Read: new(412.5)}, Deferred: new(3)},
 	}}
 	d.Agents = []control.AgentDocument{
-		{Name: "dev-a", Thread: "llama", State: control.AgentWorking, Spent: control.SpentDocument{Tokens: 1, TokensPerDay: 2}},
+		{Name: "dev-a", Thread: "llama", State: control.AgentWorking, Spent: control.SpentDocument{
+			Tokens:       1,
+			TokensPerDay: 2,
+		}},
 		{Name: "dev-b", Thread: "llama", State: control.AgentHeld},
 	}
 	d.Services = []control.ServiceDocument{{Name: "gpu", State: "starting"}, {Name: "llama", State: "ready", Restarts: 3}}
 	return supervisor.Levels{
 		Document: d, NeedPerson: 1,
-		Queue: map[supervisor.Waiting]int{{Kind: "issue", Code: threads.BlockerOpen}: 7, {Kind: "review", Code: threads.NoSlot}: 2},
+		Queue: map[supervisor.Waiting]int{
+			{Kind: "issue", Code: threads.BlockerOpen}: 7,
+			{Kind: "review", Code: threads.NoSlot}:     2,
+		},
 	}
 }
 
@@ -108,8 +114,14 @@ func TestWork(t *testing.T) {
 	end(agents.KindRework, agents.Failed, &agents.Usage{InputTokens: -5, OutputTokens: 1 << 62, CostUSD: 1e300})
 	end(agents.KindIssue, agents.ClaimFailed, nil)
 	end(agents.KindIssue, "what an executor made up", nil)
-	meters.Done(supervisor.Deed{Action: supervisor.ActMerge, Ref: forge.Ref{Repo: "o/r", Number: 13}, Result: supervisor.DeedDone})
-	meters.Done(supervisor.Deed{Action: supervisor.ActMerge, Ref: forge.Ref{Repo: "o/r", Number: 13}, Result: supervisor.DeedRefused})
+	meters.Done(supervisor.Deed{
+		Action: supervisor.ActMerge, Ref: forge.Ref{Repo: "o/r", Number: 13},
+		Result: supervisor.DeedDone,
+	})
+	meters.Done(supervisor.Deed{
+		Action: supervisor.ActMerge, Ref: forge.Ref{Repo: "o/r", Number: 13},
+		Result: supervisor.DeedRefused,
+	})
 	meters.Synced(2 * time.Millisecond)
 	m.Requested("GET /user", 200, time.Second)
 	m.Requested("GET /user", 0, time.Second)
@@ -117,7 +129,8 @@ func TestWork(t *testing.T) {
 	got := scrapeText(t, m)
 	has(
 		t, got,
-		`disinto_claims_total{result="lost"} 1`, `disinto_claims_total{result="won"} 3`, `disinto_claim_duration_seconds_count 3`,
+		`disinto_claims_total{result="lost"} 1`, `disinto_claims_total{result="won"} 3`,
+		`disinto_claim_duration_seconds_count 3`,
 		`disinto_start_wait_seconds_sum{kind="issue",thread="llama"} 61`,
 		`disinto_start_wait_seconds_count{kind="issue",thread="llama"} 1`,
 		`disinto_sessions_total{agent="dev-a",kind="issue",outcome="done",role="dev",thread="llama"} 1`,
@@ -151,7 +164,8 @@ func TestLevels(t *testing.T) {
 		`disinto_budget_used_ratio{agent="",thread="llama"} 0.75`,
 		`disinto_budget_used_ratio{agent="dev-a",thread="llama"} 0.5`,
 		`disinto_window_used_ratio{thread="llama",window="5h"} 0.75`,
-		`disinto_server_tokens_per_second{direction="read",thread="llama"} 412.5`, `disinto_server_requests_deferred{thread="llama"} 3`,
+		`disinto_server_tokens_per_second{direction="read",thread="llama"} 412.5`,
+		`disinto_server_requests_deferred{thread="llama"} 3`,
 		`disinto_processes_reaped_total{origin="orphan"} 3`, `disinto_processes_reaped_total{origin="started"} 5`,
 		`disinto_forge_up 1`, `disinto_config_valid 1`, `disinto_problems 1`,
 		`disinto_service_ready{service="gpu"} 0`, `disinto_service_ready{service="llama"} 1`,
@@ -174,7 +188,10 @@ func TestFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestMetrics(factoryLevels)
 		note := m.Meters().Free
-		note(time.Now(), []threads.FreeSlot{{Thread: "llama", Code: threads.Paused}, {Thread: "llama", Slot: 1, Code: threads.Paused}})
+		note(time.Now(), []threads.FreeSlot{
+			{Thread: "llama", Code: threads.Paused},
+			{Thread: "llama", Slot: 1, Code: threads.Paused},
+		})
 		time.Sleep(10 * time.Second)
 		late := time.Now().Add(-time.Second)
 		scrapeText(t, m)
@@ -251,7 +268,8 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s has not the metrics that there are:\n%s\nrun go test ./supervisor/metrics -run TestDocs -update", page, table)
+		t.Errorf("%s has not the metrics that there are:\n%s\nrun go test ./supervisor/metrics -run TestDocs -update", page,
+			table)
 	}
 }
 

@@ -56,15 +56,18 @@ func TestCauses(t *testing.T) {
 		}, []string{"needs-human|item johba/harb#17|johba/harb#17 Add a LICENSE: labelled needs-human, " +
 			"dev-qwen said: which licence?|http://forge/johba/harb/issues/17"}},
 		{"an item that is there twice", func(d *control.Document) {
-			d.Queue = append(d.Queue, row(17, threads.SkipLabel, "labelled needs-human"), row(17, threads.Refused, "refused: no"))
-		}, []string{"needs-human|item johba/harb#17|johba/harb#17 Add a LICENSE: refused: no|http://forge/johba/harb/issues/17"}},
+			d.Queue = append(d.Queue, row(17, threads.SkipLabel, "labelled needs-human"),
+				row(17, threads.Refused, "refused: no"))
+		}, []string{"needs-human|item johba/harb#17|johba/harb#17 Add a LICENSE: refused: " +
+			"no|http://forge/johba/harb/issues/17"}},
 		{"scheduled work", func(d *control.Document) {
 			q := row(0, threads.GaveUp, "gave up")
 			q.Title = "gardener"
 			d.Queue = append(d.Queue, q)
 		}, []string{"needs-human|item johba/harb#0 gardener|johba/harb gardener: gave up|"}},
 		{"one reason for many items", func(d *control.Document) {
-			d.Queue = append(d.Queue, row(1, threads.NoSkill, "no agent with skill go"), row(2, threads.NoSkill, "no agent with skill go"),
+			d.Queue = append(d.Queue, row(1, threads.NoSkill, "no agent with skill go"),
+				row(2, threads.NoSkill, "no agent with skill go"),
 				row(3, threads.NoToken, "dev-qwen has no forge token"))
 		}, []string{"needs-human|unfit no agent with skill go|johba/harb#1 Add a LICENSE: no agent with skill go|" +
 			"http://forge/johba/harb/issues/1"}},
@@ -79,7 +82,8 @@ func TestCauses(t *testing.T) {
 			d.Config.Error = "factory.toml:5: secret = 1"
 		}, []string{
 			"needs-human|problem internal error:  passes panicked|internal error: 17 passes panicked|",
-			"needs-human|config|factory.toml has mistakes, and the version before it stays in force: `disinto check` lists them|",
+			"needs-human|config|factory.toml has mistakes, and the version before it stays in force: `disinto check` lists " +
+				"them|",
 		}},
 		{"the forge", func(d *control.Document) {
 			d.Forge.OK, d.Forge.Error = false, "connection refused"
@@ -97,8 +101,10 @@ func TestCauses(t *testing.T) {
 			}
 		}, []string{
 			"budget|budget of agent dev-qwen|dev-qwen has used $5.00 of $5.00 today, and starts nothing until midnight (UTC)|",
-			"budget|budget of thread llama|thread llama has used 12 of 10 tokens today, and starts nothing until midnight (UTC)|",
-			"budget|window of thread llama 5h|thread llama has used $3.00 of $3.00 in 5h, and starts nothing until enough of it is over|",
+			"budget|budget of thread llama|thread llama has used 12 of 10 tokens today, and starts nothing until midnight " +
+				"(UTC)|",
+			"budget|window of thread llama 5h|thread llama has used $3.00 of $3.00 in 5h, and starts nothing until enough of " +
+				"it is over|",
 		}},
 		{"within the budget", func(d *control.Document) {
 			d.Agents[0].Spent = control.SpentDocument{USD: 4.99, USDPerDay: 5}

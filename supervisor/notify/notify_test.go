@@ -130,8 +130,8 @@ func TestNotifier(t *testing.T) {
 	})
 }
 
-// A recipient that hangs or refuses keeps nothing else waiting. It is tried again, shown in the status, logged once, and
-// then gets all that it missed.
+// A recipient that hangs or refuses keeps nothing else waiting. It is tried again, shown in the status, logged once,
+// and then gets all that it missed.
 func TestNotifierFailure(t *testing.T) {
 	for _, hangs := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,8 @@ func TestNotifierFailure(t *testing.T) {
 			b.hang["bad"], b.fail["bad"] = false, nil
 			b.mu.Unlock()
 			time.Sleep(lastRetry)
-			if got := b.letters(); strings.Count(got, "\n") != maxListed || !strings.HasSuffix(got, "and 1 more: `disinto status` has all of them") {
+			if got := b.letters(); strings.Count(got, "\n") != maxListed ||
+				!strings.HasSuffix(got, "and 1 more: `disinto status` has all of them") {
 				t.Errorf("hangs %v: afterwards letters\n%s", hangs, got)
 			}
 			if lines := b.Problems(); len(lines) > 0 {

@@ -104,8 +104,9 @@ func TestRetry(t *testing.T) {
 	}
 	batch, _ := q.next(now)
 	l := write(now, batch, q.dropped)
-	if l.Title != "disinto: 120 messages" || !strings.HasSuffix(l.Text, "\nand 90 more: `disinto status` has all of them\n"+
-		"20 older messages were lost while none could be sent") || strings.Count(l.Text, "\n") != maxListed+1 {
+	if l.Title != "disinto: 120 messages" ||
+		!strings.HasSuffix(l.Text, "\nand 90 more: `disinto status` has all of them\n"+
+			"20 older messages were lost while none could be sent") || strings.Count(l.Text, "\n") != maxListed+1 {
 		t.Errorf("the digest is %q, %q", l.Title, l.Text)
 	}
 	q.add([]Message{{Key: "while it is sent"}})

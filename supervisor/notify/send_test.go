@@ -56,7 +56,8 @@ func TestSendHTTP(t *testing.T) {
 			"title": "disinto needs you", "message": "ä word\nof two lines", "link": "http://forge/x",
 		}},
 		{
-			"matrix://:tok@HOST/?rooms=!a/b:h&scheme=http", "PUT /_matrix/client/v3/rooms/%21a%2Fb:h/send/m.room.message/id-1 Bearer tok",
+			"matrix://:tok@HOST/?rooms=!a/b:h&scheme=http",
+			"PUT /_matrix/client/v3/rooms/%21a%2Fb:h/send/m.room.message/id-1 Bearer tok",
 			map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{}},
 		},
 	}
@@ -67,7 +68,8 @@ func TestSendHTTP(t *testing.T) {
 			got = strings.TrimSpace(r.Method + " " + r.RequestURI + " " + r.Header.Get("Authorization"))
 			_ = json.NewDecoder(r.Body).Decode(&body)
 		}))
-		err := Send(t.Context(), recipientOf(t, strings.Replace(tt.url, "HOST", server.Listener.Addr().String(), 1)), testLetter)
+		err := Send(t.Context(), recipientOf(t, strings.Replace(tt.url, "HOST", server.Listener.Addr().String(), 1)),
+			testLetter)
 		server.Close()
 		if err != nil || got != tt.want || fmt.Sprint(body) != fmt.Sprint(tt.body) {
 			t.Errorf("%s: %v\n got %s %v\nwant %s %v", tt.url, err, got, body, tt.want, tt.body)
@@ -131,8 +133,10 @@ func TestSendSilent(t *testing.T) {
 	}
 	address := l.Addr().String()
 	for _, url := range []string{
-		"ntfy://:s3cret@" + address + "/s3cret?scheme=http", "generic+http://" + address + "/s3cret?s3cret", "generic+https://" + address + "/s3cret",
-		"matrix://:s3cret@" + address + "/?rooms=!s3cret:h&scheme=http", "smtp://u:s3cret@" + address + "/?from=a@b&to=s3cret@d",
+		"ntfy://:s3cret@" + address + "/s3cret?scheme=http", "generic+http://" + address + "/s3cret?s3cret",
+		"generic+https://" + address + "/s3cret",
+		"matrix://:s3cret@" + address + "/?rooms=!s3cret:h&scheme=http", "smtp://u:s3cret@" + address +
+			"/?from=a@b&to=s3cret@d",
 	} {
 		for _, silent := range []bool{true, false} {
 			to, wait := recipientOf(t, url), 50*time.Millisecond

@@ -95,7 +95,7 @@ func TestSessionsEndAtOnce(t *testing.T) {
 	}
 }
 
-// TestRestartHidesNothing: a supervisor that starts again does not mend a chain that somebody broke.
+// TestRestartHidesNothing breaks a chain of receipts: a supervisor that starts again does not mend it.
 func TestRestartHidesNothing(t *testing.T) {
 	dir := t.TempDir()
 	j := add(t, open(t, dir, audit.Head{}), 5)
@@ -203,7 +203,8 @@ func TestFull(t *testing.T) {
 		t.Fatal("no error")
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, Folder))
-	if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".new") }) {
+	half := func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".new") }
+	if err != nil || slices.ContainsFunc(entries, half) {
 		t.Errorf("%v, %v", entries, err)
 	}
 	if err := os.Remove(filepath.Join(dir, Folder, audit.Name(2, instance+"-x"))); err != nil {

@@ -23,7 +23,9 @@ func talk(n int64) Conversation {
 func TestNames(t *testing.T) {
 	plain := regexp.MustCompile(`^[A-Za-z0-9]+$`)
 	for _, c := range []Conversation{
-		talk(1), {"a", "", forge.Ref{Repo: "o/r", Number: math.MaxInt64}}, {"Z", "Zä/../\x00", forge.Ref{Repo: "Z/Z", Number: 7}},
+		talk(1),
+		{"a", "", forge.Ref{Repo: "o/r", Number: math.MaxInt64}},
+		{"Z", "Zä/../\x00", forge.Ref{Repo: "Z/Z", Number: 7}},
 	} {
 		name := c.File()
 		if back, ok := parse(name); !plain.MatchString(name) || !ok || back != c {
@@ -33,7 +35,10 @@ func TestNames(t *testing.T) {
 	if name := (Conversation{"a", strings.Repeat("-", 100), forge.Ref{Repo: "o/r", Number: 1}}).File(); name != "" {
 		t.Errorf("a name of %d bytes", len(name))
 	}
-	for _, name := range []string{"", "disinto", "disintoZ", "other", Temporary("r1"), talk(1).File() + "Z", talk(1).File() + "Z2d"} {
+	for _, name := range []string{
+		"", "disinto", "disintoZ", "other", Temporary("r1"), talk(1).File() + "Z",
+		talk(1).File() + "Z2d",
+	} {
 		if c, ok := parse(name); ok && c.File() != name {
 			t.Errorf("%q is %+v", name, c)
 		}

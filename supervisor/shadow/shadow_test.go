@@ -121,7 +121,8 @@ func TestDifferencesAreToldOnce(t *testing.T) {
 		if len(d.Differs) != 3 || d.Differs[2].Times != 3 || d.Differs[2].Last.Sub(d.Differs[2].First) != 2*time.Minute {
 			t.Errorf("got %+v", d.Differs)
 		}
-		if d.Version != "v1.2" || d.Path != "/opt/new" || !strings.Contains(d.Line(time.Now()), "2 differences today, in 1 of 1") {
+		if d.Version != "v1.2" || d.Path != "/opt/new" ||
+			!strings.Contains(d.Line(time.Now()), "2 differences today, in 1 of 1") {
 			t.Errorf("got %s", d.Line(time.Now()))
 		}
 	})
@@ -140,7 +141,8 @@ func TestDifferencesAreBounded(t *testing.T) {
 			pass(time.Minute)
 		}
 		d := o.document()
-		if n := strings.Count(o.log.String(), "\n"); n != logged+1 || !strings.Contains(o.log.String(), "1990 more differences") {
+		if n := strings.Count(o.log.String(), "\n"); n != logged+1 ||
+			!strings.Contains(o.log.String(), "1990 more differences") {
 			t.Errorf("%d lines: %s", n, o.log.String())
 		}
 		if len(d.Differs) != control.ShadowDiffers || d.Total.Differences != maxSeen || d.Days[0].Decisions != 2 {
@@ -208,7 +210,8 @@ func TestFailuresRest(t *testing.T) {
 		if n := strings.Count(o.log.String(), "\n"); n != 1 || !strings.Contains(o.log.String(), "died [2J of") {
 			t.Errorf("%d lines: %s", n, o.log.String())
 		}
-		if d := o.document(); d.Error != "it died [2J of itself" || d.Total.Failed != int(o.asked.Load()) || d.Total.Decisions != 0 {
+		if d := o.document(); d.Error != "it died [2J of itself" || d.Total.Failed != int(o.asked.Load()) ||
+			d.Total.Decisions != 0 {
 			t.Errorf("got %+v", d)
 		}
 		o.err = nil

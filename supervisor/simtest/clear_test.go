@@ -89,7 +89,8 @@ func TestClears(t *testing.T) {
 		w.leave("home/dev-qwen/file", 9*span)
 		stays := []string{
 			"logs/dev-qwen/new.log", "results/dev-qwen/new.json", "work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_1",
-			"work/dev-qwen/johba_harb_91", "work/dev-qwen/johba_harb_92", "work/dev-qwen/johba_harb_planner", "work/gone/johba_harb_90",
+			"work/dev-qwen/johba_harb_91", "work/dev-qwen/johba_harb_92", "work/dev-qwen/johba_harb_planner",
+			"work/gone/johba_harb_90",
 		}
 		l := w.Start(func(l *Life) { l.SaveWork = saveCommand })
 		time.Sleep(5 * time.Minute)
@@ -98,7 +99,8 @@ func TestClears(t *testing.T) {
 		}
 		doc := l.Document()
 		const why = "cannot save the work in work/dev-qwen/johba_harb_92: the forge refused the push; it stays until"
-		if len(doc.Problems) != 1 || !strings.HasPrefix(doc.Problems[0], why) || !strings.HasSuffix(doc.Problems[0], "(and 1 more)") {
+		if len(doc.Problems) != 1 || !strings.HasPrefix(doc.Problems[0], why) ||
+			!strings.HasSuffix(doc.Problems[0], "(and 1 more)") {
 			t.Errorf("problems %q", doc.Problems)
 		}
 		if d := doc.Disk; d.Logs != 1 || d.Workspaces != 6 || d.Deleted != 6 {

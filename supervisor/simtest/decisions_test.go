@@ -48,7 +48,7 @@ func foundAgain(t *testing.T, dir string, runs bool) (n int) {
 	return n
 }
 
-// folderSize is what the decisions take, and how many lines of a segment there are.
+// folderSize returns the bytes and the number of the segments in which decisions are kept.
 func folderSize(t *testing.T, dir string) (size int64, segments int) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dir, decisions.Folder))

@@ -111,7 +111,8 @@ func TestElsewhereDetach(t *testing.T) {
 				l = w.Start()
 				time.Sleep(2 * time.Second)
 				d := l.Document()
-				if pause < 10*time.Minute && (len(d.Sessions) != 1 || d.Sessions[0].Title != "one" || d.Sessions[0].Place != place ||
+				if pause < 10*time.Minute && (len(d.Sessions) != 1 || d.Sessions[0].Title != "one" ||
+					d.Sessions[0].Place != place ||
 					d.Sessions[0].State != threads.Running) {
 					t.Errorf("two seconds after the start: %+v", d.Sessions)
 				}
@@ -279,8 +280,8 @@ func TestElsewhereRoom(t *testing.T) {
 	})
 }
 
-// While no machine elsewhere can run a thread's sessions none is claimed, and the queue says why. What is not known keeps
-// nothing from starting.
+// While no machine elsewhere can run a thread's sessions none is claimed, and the queue says why. What is not known
+// keeps nothing from starting.
 func TestElsewhereUnfit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -20,7 +20,10 @@ func limit(w *World, session, issue int64) {
 }
 
 // spender is a session that uses 100 tokens every ten seconds, for ten minutes.
-var spender = Script{Takes: 10 * time.Minute, Turn: 10 * time.Second, Uses: agents.Usage{InputTokens: 90, OutputTokens: 10}}
+var spender = Script{
+	Takes: 10 * time.Minute, Turn: 10 * time.Second,
+	Uses: agents.Usage{InputTokens: 90, OutputTokens: 10},
+}
 
 // At its limit a session is ended within the turn that reaches it, also while the forge is down. No attempt is burnt,
 // nothing starts again, and a person is asked with a comment that names the figures and the key.
@@ -40,7 +43,8 @@ func TestSessionLimit(t *testing.T) {
 		if len(runs) != 1 || runs[0].Outcome.Usage.Tokens() != 400 || runs[0].End.Sub(runs[0].Begin) > 41*time.Second {
 			t.Errorf("sessions: %+v, want one that ended at 400 tokens", runs)
 		}
-		if is := w.Forge.Get(issue); !is.Has(forge.LabelNeedsHuman) || len(is.Assignees) > 0 || is.Has(forge.LabelInProgress) {
+		if is := w.Forge.Get(issue); !is.Has(forge.LabelNeedsHuman) || len(is.Assignees) > 0 ||
+			is.Has(forge.LabelInProgress) {
 			t.Errorf("afterwards labelled %v, assigned %v", is.Labels, is.Assignees)
 		}
 		comments := w.Forge.Comments()
@@ -103,7 +107,8 @@ func TestIssueLimit(t *testing.T) {
 		if total < 1500 || total > 1500+100+700 { // a turn, and what a minute costs that the kill forgot
 			t.Errorf("the sessions used %d tokens of 1500", total)
 		}
-		if c := w.Forge.Comments(); len(c) != 1 || !strings.Contains(c[0].Body, "of 1500 tokens (max_tokens per issue of role dev)") {
+		if c := w.Forge.Comments(); len(c) != 1 ||
+			!strings.Contains(c[0].Body, "of 1500 tokens (max_tokens per issue of role dev)") {
 			t.Errorf("comments %q", c)
 		}
 		l.Stop()
@@ -165,7 +170,8 @@ func TestSaysOverBudget(t *testing.T) {
 				time.Sleep(time.Hour)
 				runs, is := w.Exec.RunsOf(agents.KindIssue, issue), w.Forge.Get(issue)
 				lied := used < 350
-				if lied && (len(runs) != 5 || !is.Has(forge.LabelBlocked)) || !lied && (len(runs) != 1 || !is.Has(forge.LabelNeedsHuman)) {
+				if lied && (len(runs) != 5 || !is.Has(forge.LabelBlocked)) || !lied &&
+					(len(runs) != 1 || !is.Has(forge.LabelNeedsHuman)) {
 					t.Errorf("%d sessions, labelled %v", len(runs), is.Labels)
 				}
 				l.Stop()

@@ -72,7 +72,8 @@ func TestMergeReadsAgain(t *testing.T) {
 		}},
 		{"a person objects", func(_ *World, p *forge.Pull) {
 			p.Reviews = append(slices.Clone(p.Reviews), forge.Review{
-				ID: 9, Author: "johba", Verdict: forge.ChangesRequested, CommitSHA: p.HeadSHA, Official: true, Submitted: time.Now(),
+				ID: 9, Author: "johba", Verdict: forge.ChangesRequested, CommitSHA: p.HeadSHA, Official: true,
+				Submitted: time.Now(),
 			})
 		}},
 		{"its reviewer wrote a commit of it", func(_ *World, p *forge.Pull) {
@@ -110,8 +111,8 @@ func TestMergeReadsAgain(t *testing.T) {
 	}
 }
 
-// A forge that stops in the middle of a merge leaves a pull request open whose commits are all in the base. It was taken
-// for one that its issue does not need any more, which waits for a person for ever.
+// A forge that stops in the middle of a merge leaves a pull request open whose commits are all in the base. It was
+// taken for one that its issue does not need any more, which waits for a person for ever.
 func TestHalfMerge(t *testing.T) {
 	for _, noted := range []bool{true, false} { // whether the issue was closed
 		synctest.Test(t, func(t *testing.T) {
@@ -146,8 +147,8 @@ func TestHalfMerge(t *testing.T) {
 	}
 }
 
-// An approval by an agent's account that no review session of ours gave counts for nothing, nor does one that the journal
-// has lost: the head is reviewed, and the log says why.
+// An approval by an agent's account that no review session of ours gave counts for nothing, nor does one that the
+// journal has lost: the head is reviewed, and the log says why.
 func TestApprovalOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -82,7 +82,8 @@ func TestMeters(t *testing.T) {
 		w.Check()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.ends[agents.Done] != 2 || m.kinds[agents.KindIssue] != 1 || m.kinds[agents.KindReview] != 1 || len(m.claims) != 2 {
+		if m.ends[agents.Done] != 2 || m.kinds[agents.KindIssue] != 1 || m.kinds[agents.KindReview] != 1 ||
+			len(m.claims) != 2 {
 			t.Errorf("ended %v %v, claims %+v", m.ends, m.kinds, m.claims)
 		}
 		for _, c := range m.claims {

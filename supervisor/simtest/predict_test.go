@@ -20,7 +20,9 @@ import (
 
 // lived plays some days of a factory with a real supervisor in virtual time, and returns its journal. Sessions take
 // lognormal times, three of ten reviews want changes, one of twenty sessions fails, and issues come at random.
-func lived(t *testing.T, seed uint64, days int, perDay float64, poll time.Duration) (j sim.Journal, config *threads.Config) {
+func lived(t *testing.T, seed uint64, days int, perDay float64, poll time.Duration) (j sim.Journal,
+	config *threads.Config,
+) {
 	w := New(t)
 	w.poll(poll, poll)
 	var mu sync.Mutex
@@ -64,8 +66,8 @@ func lived(t *testing.T, seed uint64, days int, perDay float64, poll time.Durati
 }
 
 // TestPrediction simulates a week that a real supervisor has lived, from its journal: the median and the 95 % wait come
-// out within 15 %. The factory is busy: where few issues come, or polls are 10 minutes apart, the 95 % wait is that of a
-// handful of issues, and luck makes it a third longer or shorter.
+// out within 15 %. The factory is busy: where few issues come, or polls are 10 minutes apart, the 95 % wait is that of
+// a handful of issues, and luck makes it a third longer or shorter.
 func TestPrediction(t *testing.T) {
 	if !Storms() {
 		t.Skip("takes a minute")

@@ -117,7 +117,8 @@ func TestReceiptOfTheLost(t *testing.T) {
 		w.Exec.Script = func(agents.Job, int) Script {
 			zero := int64(0)
 			return Script{Takes: time.Minute, Outcome: agents.Outcome{
-				Result: agents.Failed, Claimed: true, Reason: "no", ExitCode: 3, CPU: time.Second, MaxRSS: 5, Digest: strings.Repeat("d", 64),
+				Result: agents.Failed, Claimed: true, Reason: "no", ExitCode: 3, CPU: time.Second, MaxRSS: 5,
+				Digest: strings.Repeat("d", 64),
 				Seen: &agents.Seen{
 					Programs: agents.Sight(2, []string{"git", "token-of-dev-coder"}), Hosts: agents.Sighting{Count: &zero},
 					Files: agents.NotSeen("no sandbox"),
@@ -140,10 +141,12 @@ func TestReceiptOfTheLost(t *testing.T) {
 			t.Log(out)
 			t.Fatalf("%+v", first)
 		}
-		if *first.Exit != "3" || *first.CPUSeconds != 1 || *first.PeakMemory != 5 || *first.Result != strings.Repeat("d", 64) {
+		if *first.Exit != "3" || *first.CPUSeconds != 1 || *first.PeakMemory != 5 ||
+			*first.Result != strings.Repeat("d", 64) {
 			t.Errorf("%+v", first)
 		}
-		if strings.Join(first.Processes.Names, " ") != "git [secret]" && strings.Join(first.Processes.Names, " ") != "[secret] git" {
+		if strings.Join(first.Processes.Names, " ") != "git [secret]" &&
+			strings.Join(first.Processes.Names, " ") != "[secret] git" {
 			t.Errorf("programs %q", first.Processes.Names)
 		}
 		if *first.Hosts.Count != 0 || first.Files.Count != nil || first.Files.Unknown != "no sandbox" {

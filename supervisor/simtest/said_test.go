@@ -59,13 +59,26 @@ func TestCommandsInComments(t *testing.T) {
 			"backlog in-progress", "",
 		},
 		{
-			"assign", "/disinto assign dev-qwen", func(w *World, n int64) { w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil }) },
+			"assign", "/disinto assign dev-qwen",
+			func(w *World, n int64) { w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil }) },
 			[]string{"assigned to dev-qwen\n", "dev-qwen is on it"},
 			"backlog in-progress", "dev-qwen",
 		},
-		{"assign to no agent", "/disinto assign dev-nobody", blocked, []string{"has no agent of that name"}, "backlog blocked", ""},
-		{"assign what cannot be", "/disinto assign dev-qwen", blocked, []string{"cannot assign johba/harb#1: it is labelled blocked"}, "backlog blocked", ""},
-		{"pause an agent", "/disinto pause dev-qwen", blocked, []string{"dev-qwen: paused; until disinto resume"}, "backlog blocked", ""},
+		{
+			"assign to no agent", "/disinto assign dev-nobody", blocked,
+			[]string{"has no agent of that name"},
+			"backlog blocked", "",
+		},
+		{
+			"assign what cannot be", "/disinto assign dev-qwen", blocked,
+			[]string{"cannot assign johba/harb#1: it is labelled blocked"},
+			"backlog blocked", "",
+		},
+		{
+			"pause an agent", "/disinto pause dev-qwen", blocked,
+			[]string{"dev-qwen: paused; until disinto resume"},
+			"backlog blocked", "",
+		},
 		{"pause all", "/disinto pause", blocked, []string{"everything: paused"}, "backlog blocked", ""},
 		{"no verb", "/disinto", blocked, []string{verbHelp}, "backlog blocked", ""},
 		{"another verb", "/disinto rm -rf", blocked, []string{verbHelp}, "backlog blocked", ""},
@@ -285,7 +298,8 @@ func TestCommandsAreBounded(t *testing.T) {
 		l.Stop()
 		times := map[time.Duration]int{}
 		for _, c := range w.Forge.Comments() {
-			if times[c.At.Sub(began).Truncate(time.Minute)]++; c.Key == fmt.Sprintf("command-%d", other) && c.At.Sub(began) > time.Minute {
+			if times[c.At.Sub(began).Truncate(time.Minute)]++; c.Key == fmt.Sprintf("command-%d", other) &&
+				c.At.Sub(began) > time.Minute {
 				t.Errorf("the other person waited for %s", c.At.Sub(began))
 			}
 		}

@@ -139,7 +139,8 @@ func (k *talker) say(job agents.Job, requests int) {
 				Computed int64 `json:"prompt_n"`
 			}
 		}
-		if err := k.ask(context.Background(), "POST", "/completion", map[string]string{"prompt": k.texts[name]}, &a); err != nil {
+		if err := k.ask(context.Background(), "POST", "/completion", map[string]string{"prompt": k.texts[name]},
+			&a); err != nil {
 			k.t.Error(err)
 			return
 		}
@@ -153,8 +154,8 @@ func (k *talker) say(job agents.Job, requests int) {
 	}
 }
 
-// withSaves is a world whose local thread saves conversations on a server with two slots of their own. A pull request is
-// approved in its second review.
+// withSaves is a world whose local thread saves conversations on a server with two slots of their own. A pull request
+// is approved in its second review.
 func withSaves(t *testing.T, s *fakellama.Server) (*World, *talker, func(*Life)) {
 	s.Slots, s.Model, s.Folder = 2, "tiny", t.TempDir()
 	w, k := New(t), newTalker(t, s)
@@ -265,7 +266,8 @@ func TestSavedSideBySide(t *testing.T) {
 	})
 }
 
-// A model whose state a file does not keep is found out once, and is never saved again, also not by the next supervisor.
+// A model whose state a file does not keep is found out once, and is never saved again, also not by the next
+// supervisor.
 func TestForgottenModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, k, option := withSaves(t, &fakellama.Server{Recurrent: true})

@@ -83,7 +83,8 @@ func TestServerIsLookedAt(t *testing.T) {
 		l := w.Start(option)
 		time.Sleep(90 * time.Second)
 		d := l.Document()
-		if s := d.Threads[1].Server; s == nil || s.Model != "qwen3" || s.Slots != 2 || s.Now.Read != nil || len(s.Problems) > 0 {
+		if s := d.Threads[1].Server; s == nil || s.Model != "qwen3" || s.Slots != 2 || s.Now.Read != nil ||
+			len(s.Problems) > 0 {
 			t.Fatalf("%+v", s)
 		}
 		if asked, _ := f.counts(); d.Threads[0].Server != nil || len(asked) != 1 || asked[serverURL] != 2 {
@@ -100,7 +101,8 @@ func TestServerIsLookedAt(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		s := l.Document().Threads[1].Server
-		if *s.Now.Read != 100 || *s.Hour.Written != 20 || *s.Deferred != 3 || *s.At[0].Written != 10 || s.At[1].Written != nil {
+		if *s.Now.Read != 100 || *s.Hour.Written != 20 || *s.Deferred != 3 || *s.At[0].Written != 10 ||
+			s.At[1].Written != nil {
 			t.Errorf("%+v", s)
 		}
 		f.set(func(f *inference) { f.err = errors.New("gone") })
@@ -222,12 +224,14 @@ func TestColdConversation(t *testing.T) {
 		l := w.Start(option)
 		told := func() int { return strings.Count(w.Log.String(), "computed its conversation again") }
 		w.Until(12*time.Hour, "the first rework", func() bool { return told() > 0 })
-		const words = "the server had 0 % of 8000 tokens: its slot was taken by dev-qwen #2, and no memory kept it: --cache-ram"
+		const words = "the server had 0 % of 8000 tokens: its slot was taken by dev-qwen #2, and no memory kept it: " +
+			"--cache-ram"
 		if !strings.Contains(w.Log.String(), words) {
 			t.Errorf("the log does not say %q:\n%s", words, w.Log.String())
 		}
 		d := l.Document()
-		if llama := d.Threads[1]; !strings.HasSuffix(llama.Cold, words) || llama.Spent.CacheHit == nil || *llama.Spent.CacheHit != 0.2 {
+		if llama := d.Threads[1]; !strings.HasSuffix(llama.Cold, words) || llama.Spent.CacheHit == nil ||
+			*llama.Spent.CacheHit != 0.2 {
 			t.Errorf("%+v", llama)
 		}
 		if d.Threads[0].Cold != "" || d.Threads[0].Spent.CacheHit != nil {

@@ -109,7 +109,10 @@ func served(t *testing.T) (*World, *machine) {
 	w.Config.Threads[1].BaseURL = "http://localhost:8080/v1"
 	w.Config.Services = []threads.Service{
 		{Name: "gpu", Command: []string{"gpu"}},
-		{Name: "llama", Command: []string{"llama"}, Before: [][]string{{"prepare"}}, Needs: []string{"gpu"}, ReadyURL: health},
+		{
+			Name: "llama", Command: []string{"llama"}, Before: [][]string{{"prepare"}}, Needs: []string{"gpu"},
+			ReadyURL: health,
+		},
 	}
 	return w, newMachine(w)
 }
@@ -148,7 +151,8 @@ func TestService(t *testing.T) {
 		w.Until(time.Minute, "the second session begins", func() bool { return len(w.Exec.Runs()) == 2 })
 		l.Stop()
 		want := []string{
-			"gpu starts", "prepare prepares", "llama starts", "llama ends", "prepare prepares", "llama starts", "llama ends", "gpu ends",
+			"gpu starts", "prepare prepares", "llama starts", "llama ends", "prepare prepares", "llama starts",
+			"llama ends", "gpu ends",
 		}
 		if got := m.log(); !slices.Equal(got, want) {
 			t.Errorf("services: %q, want %q", got, want)
@@ -192,9 +196,11 @@ func TestServiceFails(t *testing.T) {
 		m.say(health, "no answer within 5s")
 		w.Until(11*time.Second, "it is silent", func() bool { return state(l, "llama").State == "silent" })
 		w.Until(123*time.Second, "it is ended", func() bool {
-			return strings.Contains(w.Log.String(), "service llama failed: it has not answered for 2m: no answer within 5s; next try")
+			return strings.Contains(w.Log.String(),
+				"service llama failed: it has not answered for 2m: no answer within 5s; next try")
 		})
-		if answer := order(l, `{"service":"lama"}`); !strings.Contains(answer, "no service has that name, did you mean llama?") {
+		answer = order(l, `{"service":"lama"}`)
+		if !strings.Contains(answer, "no service has that name, did you mean llama?") {
 			t.Errorf("restart of another: %s", answer)
 		}
 		l.Stop()

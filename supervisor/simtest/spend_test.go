@@ -162,8 +162,8 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 	})
 }
 
-// The forge stops to know an agent's token in the middle of its session: the failure burns no attempt, the agent is held
-// and its token asked about every five minutes, other agents go on, and a token that is good again works again.
+// The forge stops to know an agent's token in the middle of its session: the failure burns no attempt, the agent is
+// held and its token asked about every five minutes, other agents go on, and a token that is good again works again.
 func TestTokenRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -193,7 +193,8 @@ func TestTokenRejected(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		d := l.Document()
-		if a := d.Agents[0]; a.State != "held" || a.Why != "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER" {
+		if a := d.Agents[0]; a.State != "held" ||
+			a.Why != "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER" {
 			t.Errorf("%s is %s: %s", a.Name, a.State, a.Why)
 		}
 		if r := d.Recent[0]; r.Outcome != agents.TokenRejected {
@@ -319,8 +320,8 @@ func TestIssueGoesAway(t *testing.T) {
 	}
 }
 
-// What an issue depends on is opened again after its start: the session goes on, because its work is done as well now as
-// later. When it fails the issue waits, and nothing is tried, until the other is closed again.
+// What an issue depends on is opened again after its start: the session goes on, because its work is done as well now
+// as later. When it fails the issue waits, and nothing is tried, until the other is closed again.
 func TestBlockerReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -344,7 +345,8 @@ func TestBlockerReopened(t *testing.T) {
 		if len(runs) != 1 || runs[0].End.Sub(runs[0].Begin) < 10*time.Minute {
 			t.Errorf("sessions while what it depends on was open again: %v", runs)
 		}
-		if i := slices.IndexFunc(l.Document().Queue, func(q control.QueueDocument) bool { return q.Number == second }); i < 0 ||
+		if i := slices.IndexFunc(l.Document().Queue,
+			func(q control.QueueDocument) bool { return q.Number == second }); i < 0 ||
 			l.Document().Queue[i].Code != threads.BlockerOpen {
 			t.Errorf("it waits: %+v", l.Document().Queue)
 		}
@@ -353,7 +355,8 @@ func TestBlockerReopened(t *testing.T) {
 		time.Sleep(time.Hour)
 		l.Stop()
 		w.Check()
-		if runs := w.Exec.RunsOf(agents.KindIssue, second); len(runs) != 2 || variable(runs[1].Job, "DISINTO_ATTEMPT") != "2" {
+		if runs := w.Exec.RunsOf(agents.KindIssue, second); len(runs) != 2 ||
+			variable(runs[1].Job, "DISINTO_ATTEMPT") != "2" {
 			t.Errorf("%d sessions after it was closed again", len(runs))
 		}
 	})

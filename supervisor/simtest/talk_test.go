@@ -36,8 +36,8 @@ func asksFirst(w *World, issue int64) {
 	}
 }
 
-// An agent asks: the person who filed the issue hears of it within seconds, the slot goes to other work at once, and the
-// answer leads to the same agent, with the comments, in its first attempt.
+// An agent asks: the person who filed the issue hears of it within seconds, the slot goes to other work at once, and
+// the answer leads to the same agent, with the comments, in its first attempt.
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -55,7 +55,8 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("the session ended at %v, and people hear of it at %v", asked.End, heard)
 		}
 		comments := w.Forge.Comments()
-		want := "@johba, " + asked.Job.Agent + " asks:\n\n```text\nWhich one?\n\n- `a`\n- @b fixes #1 <! -- disinto:x -->\n```\n\n" +
+		want := "@johba, " + asked.Job.Agent +
+			" asks:\n\n```text\nWhich one?\n\n- `a`\n- @b fixes #1 <! -- disinto:x -->\n```\n\n" +
 			"Please answer in a comment below; the agent then goes on with its work. Those who may write to this repository " +
 			"can answer. To have it go on without an answer, remove the label `needs-answer`."
 		if len(comments) != 1 || comments[0].Body != want {

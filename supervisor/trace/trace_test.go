@@ -75,7 +75,8 @@ func tracer(t *testing.T, vars map[string]string) *Tracer {
 func opened(kind agents.Kind, run string, chain int64) ledger.Open {
 	return ledger.Open{At: noon, Start: ledger.Start{
 		Run: run, Thread: "llama", Agent: "dev-a", Role: "dev", Attempt: 1,
-		Item: ledger.Key{Kind: kind, Ref: ledger.Ref{Repo: "o/r", Number: chain}}, Chain: ledger.Ref{Repo: "o/r", Number: chain},
+		Item:  ledger.Key{Kind: kind, Ref: ledger.Ref{Repo: "o/r", Number: chain}},
+		Chain: ledger.Ref{Repo: "o/r", Number: chain},
 	}}
 }
 
@@ -130,14 +131,17 @@ func TestTrace(t *testing.T) {
 	}
 	root := c.spans[6]
 	for _, s := range c.spans {
-		if parent, has := s["parentSpanId"]; s["traceId"] != root["traceId"] || has && !ids[parent] || !has && s["name"] != root["name"] {
+		if parent, has := s["parentSpanId"]; s["traceId"] != root["traceId"] || has && !ids[parent] || !has &&
+			s["name"] != root["name"] {
 			t.Errorf("span %v", s)
 		}
 	}
-	if root["startTimeUnixNano"] != fmt.Sprint(noon.UnixNano()) || root["endTimeUnixNano"] != c.spans[5]["endTimeUnixNano"] {
+	if root["startTimeUnixNano"] != fmt.Sprint(noon.UnixNano()) ||
+		root["endTimeUnixNano"] != c.spans[5]["endTimeUnixNano"] {
 		t.Errorf("root %v", root)
 	}
-	if got := tr.Parent(forge.Ref{Repo: "o/r", Number: 12}, "run-0"); got != fmt.Sprintf("00-%s-%s-01", root["traceId"], c.spans[1]["spanId"]) {
+	if got := tr.Parent(forge.Ref{Repo: "o/r", Number: 12}, "run-0"); got != fmt.Sprintf("00-%s-%s-01", root["traceId"],
+		c.spans[1]["spanId"]) {
 		t.Errorf("traceparent %s of span %v", got, c.spans[1])
 	}
 }

@@ -39,7 +39,10 @@ func TestWaves(t *testing.T) {
 	c := tea()
 	sec := waves(convoyOf(&c))
 	text := string(sec.Rows[0].HTML)
-	for what, want := range map[string]int{"<rect": 5, "<path": 3, `x="0" y="24"`: 3, `x="230" y="24"`: 3, `x="460" y="78"`: 3} {
+	for what, want := range map[string]int{
+		"<rect": 5, "<path": 3, `x="0" y="24"`: 3, `x="230" y="24"`: 3,
+		`x="460" y="78"`: 3,
+	} {
 		if n := strings.Count(text, what); n != want {
 			t.Errorf("%s stands there %d times, want %d:\n%s", what, n, want, text)
 		}
@@ -59,7 +62,11 @@ func TestManyMembers(t *testing.T) {
 	for n := range int64(200) {
 		st.Members = append(st.Members, member(n+1, threads.MemberReady, 1))
 	}
-	g := draw("all", []stage{{}, st, {Title: "wave 2", Members: []threads.Member{member(201, threads.MemberBlocked, 2, "o/r#200")}}})
+	g := draw("all", []stage{
+		{},
+		st,
+		{Title: "wave 2", Members: []threads.Member{member(201, threads.MemberBlocked, 2, "o/r#200")}},
+	})
 	at := make(map[string]bool)
 	for _, b := range g.Boxes {
 		at[fmt.Sprint(b.X, b.Y)] = true
@@ -78,7 +85,10 @@ func TestConvoyPages(t *testing.T) {
 	v.api.answers["/v1/convoys"] = control.Convoys{Convoys: []threads.Convoy{tea()}}
 	v.signIn()
 	for path, wants := range map[string][]string{
-		"/convoys":                    {"1 of 5 done", "staged", "/do/convoy-start", `aria-label="1 done, 1 running, 1 ready, 2 blocked"`},
+		"/convoys": {
+			"1 of 5 done", "staged", "/do/convoy-start",
+			`aria-label="1 done, 1 running, 1 ready, 2 blocked"`,
+		},
 		"/convoy?ref=" + "o%2Fr%2310": {"Next, as soon as", "dev-qwen", "task 3", "/do/convoy-cancel"},
 	} {
 		status, page := v.get(path)

@@ -75,7 +75,8 @@ func (p *people) register(redirect string) string {
 		p.Fatal(err)
 	}
 	body := fmt.Sprintf(`{"name":"disinto","redirect_uris":[%q]}`, redirect)
-	req, _ := http.NewRequest(http.MethodPost, p.config.Forge.URL+"/api/v1/user/applications/oauth2", strings.NewReader(body))
+	req, _ := http.NewRequest(http.MethodPost, p.config.Forge.URL+"/api/v1/user/applications/oauth2",
+		strings.NewReader(body))
 	req.Header.Set("Authorization", "token "+token)
 	_, answer := p.do(req)
 	_, id, _ := strings.Cut(answer, `"client_id":"`)
@@ -170,7 +171,8 @@ func TestForgeSignIn(t *testing.T) {
 func TestForgeStranger(t *testing.T) {
 	p := newPeople(t)
 	p.config.Forge.Repos = append(p.config.Forge.Repos, "ada/secret")
-	if status, page := p.arrive(p.depart("ada")); status != http.StatusForbidden || !strings.Contains(page, "may not read ada/secret") {
+	if status, page := p.arrive(p.depart("ada")); status != http.StatusForbidden ||
+		!strings.Contains(page, "may not read ada/secret") {
 		t.Errorf("%d\n%s", status, page)
 	}
 }

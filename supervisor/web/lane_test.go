@@ -101,7 +101,10 @@ func TestTimeline(t *testing.T) {
 			Slot: i % 2, Start: at, End: at.Add(8 * time.Minute), Outcome: agents.Done,
 		}})
 		h.Merges = append(h.Merges, ledger.Merged{Ref: ledger.Ref{Repo: "o/r", Number: int64(i + 1)}, When: at})
-		h.Free = append(h.Free, ledger.Free{Thread: "llama", Slot: 1, Code: hostile, From: at.Add(8 * time.Minute), Until: at.Add(9 * time.Minute)})
+		h.Free = append(h.Free, ledger.Free{
+			Thread: "llama", Slot: 1, Code: hostile, From: at.Add(8 * time.Minute),
+			Until: at.Add(9 * time.Minute),
+		})
 	}
 	v.api.set("/v1/state", d)
 	v.api.set("/v1/history", h)
@@ -135,7 +138,13 @@ func TestReachOf(t *testing.T) {
 		name string
 		life time.Duration
 		want string
-	}{{"", time.Minute, "1h"}, {"", 51 * time.Minute, "6h"}, {"", 30 * time.Hour, "24h"}, {"7d", time.Minute, "7d"}, {"x", 0, "1h"}} {
+	}{
+		{"", time.Minute, "1h"},
+		{"", 51 * time.Minute, "6h"},
+		{"", 30 * time.Hour, "24h"},
+		{"7d", time.Minute, "7d"},
+		{"x", 0, "1h"},
+	} {
 		if got := reachOf(tt.name, tt.life).Name; got != tt.want {
 			t.Errorf("%q after %s: %s, want %s", tt.name, tt.life, got, tt.want)
 		}

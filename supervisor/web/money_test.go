@@ -22,8 +22,9 @@ func month() *control.RecordDocument {
 		at := today.Add(-time.Duration(daysAgo) * 24 * time.Hour)
 		ref := ledger.Ref{Repo: "o/r", Number: 7}
 		return ledger.Past{
-			Agent: agent, Thread: thread, Model: hostile, Kind: agents.KindIssue, Ref: ref, Chain: ref, Start: at.Add(-time.Hour),
-			End: at, Usage: used,
+			Agent: agent, Thread: thread, Model: hostile, Kind: agents.KindIssue, Ref: ref, Chain: ref,
+			Start: at.Add(-time.Hour),
+			End:   at, Usage: used,
 		}
 	}
 	past := []ledger.Past{
@@ -37,7 +38,8 @@ func month() *control.RecordDocument {
 	return control.RecordOf(past, merges, control.RecordQuery{Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys})
 }
 
-// A day is a bar as high as its part of the highest, or of the budget; one of which nothing is known is a question mark.
+// A day is a bar as high as its part of the highest, or of the budget; one of which nothing is known is a question
+// mark.
 func TestBars(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -64,7 +66,8 @@ func TestBars(t *testing.T) {
 			}
 		}
 		if strings.Join(got, " ") != tt.want || c.Highest != tt.top || c.LimitY != tt.limitY {
-			t.Errorf("%s: %s up to %s, line at %d; want %s up to %s, %d", tt.name, got, c.Highest, c.LimitY, tt.want, tt.top, tt.limitY)
+			t.Errorf("%s: %s up to %s, line at %d; want %s up to %s, %d", tt.name, got, c.Highest, c.LimitY, tt.want,
+				tt.top, tt.limitY)
 		}
 	}
 	if c := barsOf("none", &control.RecordDocument{}, dollarsOf, 3); len(c.Bars) != 0 || len(c.Ticks) != 6 {
@@ -104,7 +107,8 @@ func TestSpending(t *testing.T) {
 	for i := range 4000 {
 		many = append(many, ledger.Tally{Key: fmt.Sprintf("o/r#%d", i+1)})
 	}
-	sec := spending(&control.RecordDocument{Groups: []control.RecordGroup{{By: ledger.ByIssue, Rows: many}}}, ledger.ByIssue)
+	sec := spending(&control.RecordDocument{Groups: []control.RecordGroup{{By: ledger.ByIssue, Rows: many}}},
+		ledger.ByIssue)
 	if len(sec.Rows) != mostSpending || sec.Note != "50 of 4000" {
 		t.Errorf("%d rows, %s", len(sec.Rows), sec.Note)
 	}
@@ -118,16 +122,23 @@ func TestAgentsAndMoney(t *testing.T) {
 	d.Threads[0].Windows = []control.WindowDocument{{Length: "5h", Tokens: 40, USD: 5, MaxUSD: 7}}
 	d.Agents = []control.AgentDocument{
 		{
-			Name: "dev-qwen", Role: "dev", Thread: "llama", Model: hostile, State: control.AgentWorking, Skills: []string{hostile},
-			Spent: control.SpentDocument{Tokens: 3000, TokensPerDay: 2000},
+			Name: "dev-qwen", Role: "dev", Thread: "llama", Model: hostile, State: control.AgentWorking,
+			Skills: []string{hostile},
+			Spent:  control.SpentDocument{Tokens: 3000, TokensPerDay: 2000},
 		},
 		{Name: "dev-new", Role: "dev", Thread: "llama", State: control.AgentHeld, Why: "paused", Paused: true},
 	}
 	v.api.answers["/v1/state"], v.api.answers["/v1/report"] = d, month()
 	v.signIn()
 	for path, wants := range map[string][]string{
-		"/agents": {"3000 of 2000 tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume", "No session of it has ended"},
-		"/money":  {"thread llama: $3.00 of $4.00 today, $1.00 left", "thread llama: $5.00 of $7.00 in 5h, $2.00 left", "Dollars of llama, and its budget of $4.00 a day", "≥ $10.00", "unknown in 1 session"},
+		"/agents": {
+			"3000 of 2000 tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume",
+			"No session of it has ended",
+		},
+		"/money": {
+			"thread llama: $3.00 of $4.00 today, $1.00 left", "thread llama: $5.00 of $7.00 in 5h, $2.00 left",
+			"Dollars of llama, and its budget of $4.00 a day", "≥ $10.00", "unknown in 1 session",
+		},
 	} {
 		status, page := v.get(path)
 		if status != http.StatusOK || strings.Contains(page, "<img") {
@@ -146,7 +157,10 @@ func TestAgentsAndMoney(t *testing.T) {
 	}
 	v.api.set("/v1/report", control.RecordOf(nil, nil, control.RecordQuery{By: ledger.Bys}))
 	v.api.set("/v1/state", &control.Document{})
-	for path, want := range map[string]string{"/agents": "No agent is configured.", "/money": "No session ended in the last 30 days."} {
+	for path, want := range map[string]string{
+		"/agents": "No agent is configured.",
+		"/money":  "No session ended in the last 30 days.",
+	} {
 		if status, page := v.get(path); status != http.StatusOK || !strings.Contains(page, want) {
 			t.Errorf("%s of an empty factory: %d\n%s", path, status, page)
 		}

@@ -30,7 +30,10 @@ func TestNeedsResume(t *testing.T) {
 		want string
 	}{
 		{control.Document{Paused: true}, "everything is paused"},
-		{control.Document{Paused: true, Problems: []string{"first start: 2 items wait: disinto resume begins them"}}, "first start"},
+		{
+			control.Document{Paused: true, Problems: []string{"first start: 2 items wait: disinto resume begins them"}},
+			"first start",
+		},
 	} {
 		sec := needsYou(&tt.d)
 		if len(sec.Rows) != 1 || !strings.Contains(string(sec.Rows[0].HTML), tt.want) {

@@ -91,20 +91,29 @@ func (f *fake) commands() string {
 	return strings.Join(f.posted, "; ")
 }
 
-// hostile is a title that is markup, in every way that broke a page of somebody once.
+// hostile is a title that is markup, in every way that has broken pages elsewhere.
 const hostile = `</td></script><img src=x onerror="alert(1)">'"` + "`" + `{{.}}` + "\u202e"
 
 func status() *control.Document {
 	return &control.Document{
 		Version: "0.2.0", Forge: control.ForgeDocument{URL: "http://forge", OK: true},
-		Threads: []control.ThreadDocument{{Name: "llama", Slots: []control.SlotDocument{{Index: 0}, {Index: 1, Warm: "dev-qwen"}}}},
+		Threads: []control.ThreadDocument{{Name: "llama", Slots: []control.SlotDocument{
+			{Index: 0},
+			{Index: 1, Warm: "dev-qwen"},
+		}}},
 		Sessions: []control.SessionDocument{{
 			RunID: "run1", Thread: "llama", Agent: "dev-qwen", Kind: agents.KindIssue, Repo: "o/r", Number: 7, Title: hostile,
 			StartedAt: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), Place: "box2/1f0c" + hostile,
 		}},
 		Queue: []control.QueueDocument{
-			{Repo: "o/r", Number: 1, Kind: agents.KindIssue, Title: hostile, Code: threads.BlockerOpen, Why: "blocked by o/r#2 " + hostile},
-			{Repo: "o/r", Number: 3, Kind: agents.KindIssue, Title: "stuck", Code: threads.TooManyRounds, NeedsPerson: true, Why: "asks", Mend: "`disinto retry 3`"},
+			{
+				Repo: "o/r", Number: 1, Kind: agents.KindIssue, Title: hostile, Code: threads.BlockerOpen,
+				Why: "blocked by o/r#2 " + hostile,
+			},
+			{
+				Repo: "o/r", Number: 3, Kind: agents.KindIssue, Title: "stuck", Code: threads.TooManyRounds, NeedsPerson: true,
+				Why: "asks", Mend: "`disinto retry 3`",
+			},
 		},
 	}
 }
@@ -179,7 +188,7 @@ func (v *visit) signIn() {
 
 var secretField = regexp.MustCompile(`name="secret" value="([^"]+)"`)
 
-// secret is what the forms of a page carry.
+// secret returns the value that the forms of a page carry.
 func (v *visit) secret(page string) string {
 	v.Helper()
 	m := secretField.FindStringSubmatch(page)
@@ -266,7 +275,8 @@ func TestForgedForms(t *testing.T) {
 func TestWrongTokens(t *testing.T) {
 	v := newVisit(t)
 	for i := range wrongTokens {
-		if status, _ := v.post("/signin", v.server.URL, url.Values{"token": {fmt.Sprint(i)}}); status != http.StatusForbidden {
+		if status, _ := v.post("/signin", v.server.URL,
+			url.Values{"token": {fmt.Sprint(i)}}); status != http.StatusForbidden {
 			t.Fatalf("wrong token %d: %d", i, status)
 		}
 	}
@@ -321,7 +331,8 @@ func TestVisitorsEnd(t *testing.T) {
 // After the sign-in a visitor goes to a page of this site, whatever the address said.
 func TestLocal(t *testing.T) {
 	for in, want := range map[string]string{
-		"/issue?ref=1": "/issue?ref=1", "": "/", "http://evil": "/", "//evil": "/", "/\\evil": "/", "evil": "/", "javascript:x": "/",
+		"/issue?ref=1": "/issue?ref=1", "": "/", "http://evil": "/", "//evil": "/", "/\\evil": "/", "evil": "/",
+		"javascript:x": "/",
 	} {
 		if got := local(in); got != want {
 			t.Errorf("local(%q) = %q, want %q", in, got, want)

@@ -52,7 +52,8 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("sent %q; the form:\n%s", v.api.commands(), page)
 	}
 	query := url.Values{
-		"asked": {"1"}, "days": {"3"}, "slots.llama": {"2"}, "slots.api": {"3"}, "hold.llama": {"0s"}, "with": {"dev-a", hostile},
+		"asked": {"1"}, "days": {"3"}, "slots.llama": {"2"}, "slots.api": {"3"}, "hold.llama": {"0s"},
+		"with":       {"dev-a", hostile},
 		"slots.none": {"9"},
 	}
 	_, page = v.get("/whatif?" + query.Encode())
@@ -62,7 +63,8 @@ func TestWhatIf(t *testing.T) {
 	}
 	for _, want := range []string{
 		`name="slots.llama" type="number" min="1" max="64" value="2"`, `value="dev-b">`, `value="dev-a" checked`,
-		"With these changes (llama: 2 slots in place of 1, &lt;/td", "after 2h00m on average in place of 4h36m, and wait 1h00m",
+		"With these changes (llama: 2 slots in place of 1, &lt;/td",
+		"after 2h00m on average in place of 4h36m, and wait 1h00m",
 		"1 issue would not be done 7 days later", "comes close to what happened",
 		`2h00m <small class="yes">2h36m less</small>`, `4d0h <small class="no">3d23h more</small>`,
 		`40 %</td>`, `7 <small class="no">1 less</small>`,
@@ -115,7 +117,10 @@ func TestSays(t *testing.T) {
 		{"far", 3600, 600, "10m00s for an issue, is not close to what happened, 1h00m", "comes close"},
 		{"nothing done", 0, 600, "cannot be compared", "close"},
 	} {
-		d := &control.Simulation{Days: 7, Happened: control.Played{MeanTurn: tt.happened}, Now: control.Played{Done: 1, MeanTurn: tt.now}}
+		d := &control.Simulation{
+			Days: 7, Happened: control.Played{MeanTurn: tt.happened},
+			Now: control.Played{Done: 1, MeanTurn: tt.now},
+		}
 		if tt.happened > 0 {
 			d.Happened.Done = 1
 		}

@@ -200,7 +200,8 @@ func TestNames(t *testing.T) {
 		t.Error(n, run, ok)
 	}
 	for _, name := range []string{
-		"", "pruned.json", "0000000000-a.json", "1-a.json", "0000000001-.json", "0000000001-a.json.new", "0000000001-A b.json",
+		"", "pruned.json", "0000000000-a.json", "1-a.json", "0000000001-.json", "0000000001-a.json.new",
+		"0000000001-A b.json",
 		"0000000001-../x.json",
 	} {
 		if _, _, ok := ReadName(name); ok {

@@ -63,8 +63,8 @@ func fill(t *testing.T, rng *rand.Rand, v reflect.Value) {
 	}
 }
 
-// random is a snapshot as a supervisor makes them: its lists are sorted, each thing is in them once, and an issue has no
-// number of a pull request.
+// random is a snapshot as a supervisor makes them: its lists are sorted, each thing is in them once, and an issue has
+// no number of a pull request.
 func random(t *testing.T, rng *rand.Rand) *threads.Snapshot {
 	s := new(threads.Snapshot)
 	fill(t, rng, reflect.ValueOf(s).Elem())
@@ -163,8 +163,11 @@ func TestQuiet(t *testing.T) {
 		change func(*threads.Snapshot)
 		quiet  bool
 	}{
-		"the clock":   {func(s *threads.Snapshot) { s.Now = now.Add(time.Second) }, true},
-		"a scan":      {func(s *threads.Snapshot) { s.Facts.Repos[0].AsOf = now.Add(1); s.Facts.Issues[0].AsOf = now.Add(1) }, true},
+		"the clock": {func(s *threads.Snapshot) { s.Now = now.Add(time.Second) }, true},
+		"a scan": {
+			func(s *threads.Snapshot) { s.Facts.Repos[0].AsOf = now.Add(1); s.Facts.Issues[0].AsOf = now.Add(1) },
+			true,
+		},
 		"memory":      {func(s *threads.Snapshot) { s.Room.Memory = 2 }, true},
 		"use":         {func(s *threads.Snapshot) { s.Sessions[0].Used.OutputTokens = 5 }, true},
 		"a write":     {func(s *threads.Snapshot) { s.History.Touched[ref] = now.Add(1) }, true},

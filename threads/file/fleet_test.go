@@ -35,21 +35,59 @@ ssh = "disinto@iris.lan:2222"
 func TestDecodeFleetMistakes(t *testing.T) {
 	const host = "[[fleet.hosts]]\nname = \"a\"\nssh = \"u@a\"\n" // three lines, behind two of [fleet] and four of worker
 	tests := []struct{ name, text, want string }{
-		{"hub alone", "hub = true\n", `:6: fleet.hub: is true, and there are no others: add [[fleet.hosts]] with name and ssh = "user@host" for each`},
+		{
+			"hub alone", "hub = true\n",
+			`:6: fleet.hub: is true, and there are no others: add [[fleet.hosts]] with name and ssh = "user@host" for each`,
+		},
 		{"no hub", "\n" + host, `:7: fleet.hosts: mean nothing without hub = true: only one host reads the others`},
 		{"hub is a word", "hub = \"yes\"\n" + host, `:6: fleet.hub: is a string, want true or false`},
 		{"hosts are a word", "hub = true\nhosts = \"a\"\n", `:7: fleet.hosts: is a string, want [[fleet.hosts]] tables`},
-		{"second host without ssh", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\n", `:10: fleet.hosts.ssh: is not set, want "user@host", "user@host:port", or a Host of the ssh configuration`},
-		{"second host without a name", "hub = true\n" + host + "[[fleet.hosts]]\nssh = \"u@b\"\n", `:10: fleet.hosts.name: is not set, want what the host is to be called`},
-		{"mistake in the second", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\nssh = \"b!\"\n", `:12: fleet.hosts.ssh: is "b!", want "user@host", "user@host:port", or a Host of the ssh configuration`},
-		{"name twice", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"a\"\nssh = \"u@b\"\n", `:11: fleet.hosts.name: is "a", which another host has too`},
-		{"host twice", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\nssh = \"u@a\"\n", `:12: fleet.hosts.ssh: is "u@a", which a has too: its agents would count twice`},
-		{"name of a thread", "hub = true\n[[fleet.hosts]]\nname = \"llama\"\nssh = \"u@a\"\n", `:8: fleet.hosts.name: is "llama", which a thread or an agent is called here`},
-		{"name with a slash", "hub = true\n[[fleet.hosts]]\nname = \"a/b\"\nssh = \"u@a\"\n", `:8: fleet.hosts.name: is "a/b", want letters, digits, dots, dashes and underscores`},
-		{"name is a number", "hub = true\n[[fleet.hosts]]\nname = 1\nssh = \"u@a\"\n", `:8: fleet.hosts.name: is a number, want a string`},
-		{"unknown key of the third", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\nssh = \"u@b\"\n[[fleet.hosts]]\nname = \"c\"\nssh = \"u@c\"\nport = 1\n", `:16: fleet.hosts.port: unknown key`},
-		{"no such port", "hub = true\n[[fleet.hosts]]\nname = \"a\"\nssh = \"u@a:65536\"\n", `:9: fleet.hosts.ssh: is "u@a:65536", want a port from 1 to 65535`},
-		{"inline", "hub = true\nhosts = [{ name = \"a\", ssh = \"u@a\" }, { name = \"b\", ssh = \"-b\" }]\n", `:7: fleet.hosts.ssh: is "-b", want "user@host", "user@host:port", or a Host of the ssh configuration`},
+		{
+			"second host without ssh", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\n",
+			`:10: fleet.hosts.ssh: is not set, want "user@host", "user@host:port", or a Host of the ssh configuration`,
+		},
+		{
+			"second host without a name", "hub = true\n" + host + "[[fleet.hosts]]\nssh = \"u@b\"\n",
+			`:10: fleet.hosts.name: is not set, want what the host is to be called`,
+		},
+		{
+			"mistake in the second", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\nssh = \"b!\"\n",
+			`:12: fleet.hosts.ssh: is "b!", want "user@host", "user@host:port", or a Host of the ssh configuration`,
+		},
+		{
+			"name twice", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"a\"\nssh = \"u@b\"\n",
+			`:11: fleet.hosts.name: is "a", which another host has too`,
+		},
+		{
+			"host twice", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\nssh = \"u@a\"\n",
+			`:12: fleet.hosts.ssh: is "u@a", which a has too: its agents would count twice`,
+		},
+		{
+			"name of a thread", "hub = true\n[[fleet.hosts]]\nname = \"llama\"\nssh = \"u@a\"\n",
+			`:8: fleet.hosts.name: is "llama", which a thread or an agent is called here`,
+		},
+		{
+			"name with a slash", "hub = true\n[[fleet.hosts]]\nname = \"a/b\"\nssh = \"u@a\"\n",
+			`:8: fleet.hosts.name: is "a/b", want letters, digits, dots, dashes and underscores`,
+		},
+		{
+			"name is a number", "hub = true\n[[fleet.hosts]]\nname = 1\nssh = \"u@a\"\n",
+			`:8: fleet.hosts.name: is a number, want a string`,
+		},
+		{
+			"unknown key of the third",
+			"hub = true\n" + host +
+				"[[fleet.hosts]]\nname = \"b\"\nssh = \"u@b\"\n[[fleet.hosts]]\nname = \"c\"\nssh = \"u@c\"\nport = 1\n",
+			`:16: fleet.hosts.port: unknown key`,
+		},
+		{
+			"no such port", "hub = true\n[[fleet.hosts]]\nname = \"a\"\nssh = \"u@a:65536\"\n",
+			`:9: fleet.hosts.ssh: is "u@a:65536", want a port from 1 to 65535`,
+		},
+		{
+			"inline", "hub = true\nhosts = [{ name = \"a\", ssh = \"u@a\" }, { name = \"b\", ssh = \"-b\" }]\n",
+			`:7: fleet.hosts.ssh: is "-b", want "user@host", "user@host:port", or a Host of the ssh configuration`,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -65,14 +103,19 @@ func TestDecodeFleetMistakes(t *testing.T) {
 func TestDecodeFleetPlace(t *testing.T) {
 	place := regexp.MustCompile(sshPlace)
 	for _, s := range []string{
-		"", "-host", "host -v", "host;id", "host:", "host:ssh", "@host", "user@", "-oProxyCommand=id", "-oProxyCommand=id@host", "user@-oProxyCommand=id", "u@h -v", "u@h\n", "u@h;id", "u@$(id)",
-		"u@h`id`", "u@h:", "u@h:22x", "u@h:-1", "u@h:022222", "u@h/x", "u@a@b", "ssh://u@h", "u@h%h", "ü@h", "u@[::1]", " u@h", "u@h ",
+		"", "-host", "host -v", "host;id", "host:", "host:ssh", "@host", "user@", "-oProxyCommand=id",
+		"-oProxyCommand=id@host", "user@-oProxyCommand=id", "u@h -v", "u@h\n", "u@h;id", "u@$(id)",
+		"u@h`id`", "u@h:", "u@h:22x", "u@h:-1", "u@h:022222", "u@h/x", "u@a@b", "ssh://u@h", "u@h%h", "ü@h", "u@[::1]",
+		" u@h", "u@h ",
 	} {
 		if place.MatchString(s) {
 			t.Errorf("%q passes for a host", s)
 		}
 	}
-	for _, s := range []string{"u@h", "disinto@10.0.0.7", "disinto@iris.lan:2222", "_svc@host_alias", "7@7", "iris", "iris.lan", "iris:2222"} {
+	for _, s := range []string{
+		"u@h", "disinto@10.0.0.7", "disinto@iris.lan:2222", "_svc@host_alias", "7@7", "iris",
+		"iris.lan", "iris:2222",
+	} {
 		if !place.MatchString(s) {
 			t.Errorf("%q does not pass for a host", s)
 		}

@@ -27,7 +27,8 @@ listen_metrics = ":7072"
 		t.Fatal(err)
 	}
 	f := c.Factory
-	if f.Listen != "[::1]:7070" || f.ListenToken.Reveal() != "0123456789abcdef" || f.ListenHooks != ":7071" || f.ListenMetrics != ":7072" {
+	if f.Listen != "[::1]:7070" || f.ListenToken.Reveal() != "0123456789abcdef" || f.ListenHooks != ":7071" ||
+		f.ListenMetrics != ":7072" {
 		t.Errorf("got %+v", f)
 	}
 	if diff := cmp.Diff([]string{"10.0.0.7", "factory.example"}, f.ListenHosts); diff != "" {

@@ -27,7 +27,10 @@ func TestRecipients(t *testing.T) {
 		url  string
 		want threads.Recipient
 	}{
-		{"ntfy://ntfy.sh/mine", threads.Recipient{Kind: "ntfy", Host: "ntfy.sh", Endpoint: "https://ntfy.sh/", To: []string{"mine"}}},
+		{"ntfy://ntfy.sh/mine", threads.Recipient{
+			Kind: "ntfy", Host: "ntfy.sh", Endpoint: "https://ntfy.sh/",
+			To: []string{"mine"},
+		}},
 		{"ntfy://u:p@h:8080/base/mine?scheme=http", threads.Recipient{
 			Kind: "ntfy", Host: "h:8080", Endpoint: "http://h:8080/base/", User: "u", Password: "p", To: []string{"mine"},
 		}},
@@ -53,7 +56,8 @@ func TestRecipients(t *testing.T) {
 		if diff := cmp.Diff([]threads.Recipient{tt.want}, c.Notify.To); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.url, diff)
 		}
-		if text := fmt.Sprintf("%v %+v %#v %s", c.Notify, c.Notify, c.Notify, &c.Notify.To[0]); strings.Contains(text, tt.url) {
+		if text := fmt.Sprintf("%v %+v %#v %s", c.Notify, c.Notify, c.Notify,
+			&c.Notify.To[0]); strings.Contains(text, tt.url) {
 			t.Errorf("the url shows when it is printed: %s", text)
 		}
 	}
@@ -87,20 +91,52 @@ func TestNotifyMistakes(t *testing.T) {
 		{`urls = ["s3cret://host/"]`, `:5: notify.urls: number 1 is of an unknown kind, ` + unknown},
 		{`urls = ["https://host/s3cret"]`, `:5: notify.urls: number 1 is of an unknown kind, ` + unknown},
 		{`urls = ["ntfy://h/a", "ntfy://:s3cret@h/"]`, `:5: notify.urls: number 2 names no topic: ntfy://host/topic`},
-		{`urls = ["ntfy://h/a?s3cret=1"]`, `:5: notify.urls: number 1 has a parameter that its kind does not know, which has scheme`},
-		{`urls = ["ntfy://h/a?scheme=s3cret"]`, `:5: notify.urls: number 1 has a parameter scheme that is neither "https" nor "http"`},
+		{
+			`urls = ["ntfy://h/a?s3cret=1"]`,
+			`:5: notify.urls: number 1 has a parameter that its kind does not know, which has scheme`,
+		},
+		{
+			`urls = ["ntfy://h/a?scheme=s3cret"]`,
+			`:5: notify.urls: number 1 has a parameter scheme that is neither "https" nor "http"`,
+		},
 		{`urls = ["ntfy://h/s3cret", "ntfy://h/s3cret"]`, `:5: notify.urls: number 2 is the same as another one`},
-		{`urls = ["matrix://s3cret@h/?rooms=!a:h"]`, `:5: notify.urls: number 1 has no access token: matrix://:TOKEN@host/?rooms=!ROOM:host`},
-		{`urls = ["matrix://:s3cret@h/?rooms=a"]`, `:5: notify.urls: number 1 names no rooms by their ids, which begin with !: matrix://:TOKEN@host/?rooms=!ROOM:host`},
-		{`urls = ["smtp://u:s3cret@h/?to=a@b"]`, `:5: notify.urls: number 1 has no sender: smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`},
-		{`urls = ["smtp://h/?from=a@b&to=s3cret"]`, `:5: notify.urls: number 1 has no recipients: smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`},
-		{`urls = ["smtp://h/?from=a@b&to=c@d%0d%0aBcc:s3cret"]`, `:5: notify.urls: number 1 has no recipients: smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`},
-		{`urls = ["smtp://s3cret@h/?from=a@b&to=c@d"]`, `:5: notify.urls: number 1 has a user or a password, and not both: smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`},
+		{
+			`urls = ["matrix://s3cret@h/?rooms=!a:h"]`,
+			`:5: notify.urls: number 1 has no access token: matrix://:TOKEN@host/?rooms=!ROOM:host`,
+		},
+		{
+			`urls = ["matrix://:s3cret@h/?rooms=a"]`,
+			`:5: notify.urls: number 1 names no rooms by their ids, which begin with !: matrix://:TOKEN@host/?rooms=!ROOM:host`,
+		},
+		{
+			`urls = ["smtp://u:s3cret@h/?to=a@b"]`,
+			`:5: notify.urls: number 1 has no sender: ` +
+				`smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`,
+		},
+		{
+			`urls = ["smtp://h/?from=a@b&to=s3cret"]`,
+			`:5: notify.urls: number 1 has no recipients: ` +
+				`smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`,
+		},
+		{
+			`urls = ["smtp://h/?from=a@b&to=c@d%0d%0aBcc:s3cret"]`,
+			`:5: notify.urls: number 1 has no recipients: ` +
+				`smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`,
+		},
+		{
+			`urls = ["smtp://s3cret@h/?from=a@b&to=c@d"]`,
+			`:5: notify.urls: number 1 has a user or a password, and not both: ` +
+				`smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`,
+		},
 		{`urls = ["ntfy://a%0ab:s3cret@h/a"]`, `:5: notify.urls: number 1 has control characters in it`},
 		{`urls = ["$NOPE"]`, `:5: notify.urls: $NOPE is not set`},
 		{`urls = [` + strings.Repeat(`"ntfy://h/a",`, 21) + `]`, `:5: notify.urls: has 21 urls in it, want at most 20`},
 		{`urls = "s3cret"`, `:5: notify.urls: is a string, want a list of strings`},
-		{`on = ["needs-humans"]`, `:5: notify.on: has "needs-humans" in it, want "needs-human", "merged", "parked", "budget", "down", did you mean needs-human?`},
+		{
+			`on = ["needs-humans"]`,
+			`:5: notify.on: has "needs-humans" in it, want "needs-human", "merged", "parked", "budget", "down", did you mean ` +
+				`needs-human?`,
+		},
 		{`on = []`, `:5: notify.on: is empty: remove urls to send nothing`},
 		{`url = ["s3cret"]`, `:5: notify.url: unknown key, did you mean urls?`},
 	}

@@ -109,7 +109,8 @@ func TestSchemaRefuses(t *testing.T) {
 // The schema has the grammar of durations once more, as a pattern.
 func TestDurationPattern(t *testing.T) {
 	for _, text := range []string{
-		"5s", "1h30m", "1.5h", ".5m", "5.s", "+2h", "0", "+0", "30d", "9999d", "12345d", "1d2h", "d", "", "5", "5 s", "1h ", "1y", "µs", "3µs", "1h-2m",
+		"5s", "1h30m", "1.5h", ".5m", "5.s", "+2h", "0", "+0", "30d", "9999d", "12345d", "1d2h", "d", "", "5", "5 s", "1h ",
+		"1y", "µs", "3µs", "1h-2m",
 	} {
 		_, err := parseDuration(text)
 		if fits := regexp.MustCompile(durationPattern).MatchString(text); fits != (err == nil) {
@@ -119,8 +120,10 @@ func TestDurationPattern(t *testing.T) {
 }
 
 // aboutType matches the mistakes that a schema can find: of type, of grammar and of range.
-var aboutType = regexp.MustCompile(`^unknown key|^(is|has) (a|an|true or false|one of) ?(string|number|fraction|table|list|date)?.*want|` +
-	`^is true or false|^is -?\d+, want (at |more |\d+ (\(first\) )?to)|^has -?\d+ in it|want a (duration|size)|^is "[^"]*", want "|has an empty string|^is 2\.5, want|want "needs-human"`)
+var aboutType = regexp.MustCompile(`^unknown key|^(is|has) (a|an|true or false|one of) ` +
+	`?(string|number|fraction|table|list|date)?.*want|` +
+	`^is true or false|^is -?\d+, want (at |more |\d+ (\(first\) )?to)|^has -?\d+ in it|want a (duration|size)|^is ` +
+	`"[^"]*", want "|has an empty string|^is 2\.5, want|want "needs-human"`)
 
 // named stands for a name of one's own in a path.
 const named = "name"
@@ -207,7 +210,8 @@ func (s *shape) refuse(path []string, value any) (wrong []string) {
 	switch v := value.(type) {
 	case string:
 		is = "string"
-		if s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(v) || len(v) < s.MinLength || s.Enum != nil && !slices.Contains(s.Enum, v) {
+		if s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(v) || len(v) < s.MinLength || s.Enum != nil &&
+			!slices.Contains(s.Enum, v) {
 			no("this string does not fit")
 		}
 	case bool:

@@ -53,19 +53,35 @@ func TestServiceMistakes(t *testing.T) {
 		{"no program", "[services.a]\ncommand = [\" \", \"b\"]", ":5: services.a.command: has an empty program"},
 		{"a number in it", "[services.a]\ncommand = [\"a\", 8080]", ":5: services.a.command: has a number in it, " + program},
 		{"NUL", "[services.a]\ncommand = [\"a\\u0000\"]", ":5: services.a.command: has a NUL character in it"},
-		{"one command before", a + `before = ["mkdir", "-p"]`, ":6: services.a.before: has a string in it, " + commands + "\n" +
+		{"one command before", a + `before = ["mkdir", "-p"]`, ":6: services.a.before: has a string in it, " +
+			commands + "\n" +
 			":6: services.a.before: has a string in it, " + commands},
 		{"empty before", a + `before = [[]]`, ":6: services.a.before: is empty, " + commands},
 		{"ready as a number", a + `ready = 8080`, ":6: services.a.ready: is a number, " + ready},
-		{"ready as a path", a + `ready = "/health"`, `:6: services.a.ready: is "/health", want an address such as "http://127.0.0.1:8080/health"`},
+		{
+			"ready as a path", a + `ready = "/health"`,
+			`:6: services.a.ready: is "/health", want an address such as "http://127.0.0.1:8080/health"`,
+		},
 		{"empty ready", a + `ready = []`, ":6: services.a.ready: is empty, " + ready},
 		{"unknown key", a + `restart = "always"`, ":6: services.a.restart: unknown key"},
-		{"name", "[services.\"a/b\"]\ncommand = [\"a\"]", `:4: services."a/b": is no name: want letters and digits, with - _ . between them`},
-		{"name of an agent", "[services.dev-qwen]\ncommand = [\"a\"]", ":4: services.dev-qwen: is the name of an agent: disinto logs could not tell them apart"},
+		{
+			"name", "[services.\"a/b\"]\ncommand = [\"a\"]",
+			`:4: services."a/b": is no name: want letters and digits, with - _ . between them`,
+		},
+		{
+			"name of an agent", "[services.dev-qwen]\ncommand = [\"a\"]",
+			":4: services.dev-qwen: is the name of an agent: disinto logs could not tell them apart",
+		},
 		{"unknown need", a + `needs = ["zebra"]` + "\n" + b, `:6: services.a.needs: has "zebra" in it, which is no service`},
-		{"close need", "[services.llama]\ncommand = [\"a\"]\n" + b + `needs = ["lama"]`, `:8: services.b.needs: has "lama" in it, which is no service, did you mean llama?`},
+		{
+			"close need", "[services.llama]\ncommand = [\"a\"]\n" + b + `needs = ["lama"]`,
+			`:8: services.b.needs: has "lama" in it, which is no service, did you mean llama?`,
+		},
 		{"itself", a + `needs = ["a"]`, ":6: services.a.needs: goes round in a circle, so none of them could start: a -> a"},
-		{"circle", a + "needs = [\"b\"]\n" + b + "needs = [\"a\"]", ":6: services.a.needs: goes round in a circle, so none of them could start: a -> b -> a"},
+		{
+			"circle", a + "needs = [\"b\"]\n" + b + "needs = [\"a\"]",
+			":6: services.a.needs: goes round in a circle, so none of them could start: a -> b -> a",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 // What a review session approved is known from its end on, the last time of each agent. Sessions that were lost, and
-// those of older versions, vouch for nothing: what they approved is reviewed anew. Retry keeps it, and a pull request that
-// is gone takes it along.
+// those of older versions, vouch for nothing: what they approved is reviewed anew. Retry keeps it, and a pull request
+// that is gone takes it along.
 func TestApprovals(t *testing.T) {
 	pull := forge.Ref{Repo: "o/r", Number: 7}
 	review := func(run, agent string, e End) []Record {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the compacted journals from what the program does now; the others are pinned")
+var update = flag.Bool("update", false,
+	"write the compacted journals from what the program does now; the others are pinned")
 
 // The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to.
 // Each case is a journal that the program of 22 November 2026 wrote, and what compaction makes of it, which only grows.

@@ -53,7 +53,12 @@ func TestCommandsDue(t *testing.T) {
 		due     bool
 	}{
 		{"new", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "why"), true},
-		{"on an issue of ours", []Record{known}, issue(forge.Issue{Assignees: []string{"qwen"}}), saidAt(5, time.Second, "why"), true},
+		{
+			"on an issue of ours",
+			[]Record{known},
+			issue(forge.Issue{Assignees: []string{"qwen"}}),
+			saidAt(5, time.Second, "why"), true,
+		},
 		{"of before", []Record{known}, forge.Facts{}, saidAt(5, -time.Second, "why"), false},
 		{"of the second in which we began", []Record{known}, forge.Facts{}, saidAt(5, 0, "why"), true},
 		{"in a repository that was never read", nil, forge.Facts{}, saidAt(5, time.Second, "why"), false},
@@ -64,9 +69,24 @@ func TestCommandsDue(t *testing.T) {
 			saidAt(5, time.Second, "why"), false,
 		},
 		{"held by another", []Record{known}, issue(forge.Issue{HeldBy: "far"}), saidAt(5, time.Second, "why"), false},
-		{"pinned to another", []Record{known}, issue(forge.Issue{Assignees: []string{"far"}}), saidAt(5, time.Second, "why"), false},
-		{"a pull request held by another", []Record{known}, pull(forge.Pull{HeldBy: "far"}), saidAt(5, time.Second, "why"), false},
-		{"a pull request of another", []Record{known}, pull(forge.Pull{Assignees: []string{"far"}}), saidAt(5, time.Second, "why"), false},
+		{
+			"pinned to another",
+			[]Record{known},
+			issue(forge.Issue{Assignees: []string{"far"}}),
+			saidAt(5, time.Second, "why"), false,
+		},
+		{
+			"a pull request held by another",
+			[]Record{known},
+			pull(forge.Pull{HeldBy: "far"}),
+			saidAt(5, time.Second, "why"), false,
+		},
+		{
+			"a pull request of another",
+			[]Record{known},
+			pull(forge.Pull{Assignees: []string{"far"}}),
+			saidAt(5, time.Second, "why"), false,
+		},
 		{"for an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "assign", "Far"), false},
 		{"pause of an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "far"), false},
 		{"pause of ours", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "dev-qwen"), true},

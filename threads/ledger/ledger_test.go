@@ -81,7 +81,10 @@ func everything() []Record {
 		schedule, endRec("s", time.Minute, End{Result: agents.Done}),
 		rework, over, climbed,
 		away,
-		{At: noon, Sent: &Sent{Run: "y", Title: "one", Head: "aa", Base: "main", Seen: noon, Reviewed: 3, Comments: []int64{4}}},
+		{At: noon, Sent: &Sent{
+			Run: "y", Title: "one", Head: "aa", Base: "main", Seen: noon, Reviewed: 3,
+			Comments: []int64{4},
+		}},
 		{At: noon, Placed: &Placed{"y", "box2/1f0c", noon.Add(time.Second)}},
 		startRec("u", 60, 1), endRec("u", time.Minute, End{
 			Result: agents.Done, Resumed: &agents.Resumption{Cached: 9, Computed: 91, Changed: "line 3: x"}, Cold: "the prompt",
@@ -165,7 +168,8 @@ func TestCompactionForgetsNothing(t *testing.T) {
 			t.Errorf("no entry of the test has %s", name)
 		}
 	}
-	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free), len(h.Parks), len(h.Listens), len(h.Heard), len(h.Owed), int(h.Receipt.N)) == 0 {
+	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free),
+		len(h.Parks), len(h.Listens), len(h.Heard), len(h.Owed), int(h.Receipt.N)) == 0 {
 		t.Errorf("the test leaves something empty: %+v", h)
 	}
 	var text bytes.Buffer

@@ -103,7 +103,12 @@ func TestEndTable(t *testing.T) {
 			0, 0, 5 * time.Minute,
 			0, func(h *State) bool { return h.Thread("llama").ParkedWhy == "limit (reset in 2027 is not believed)" },
 		},
-		{"limited for a week", End{Result: agents.Limited, RetryAt: at(7 * 24 * time.Hour)}, 0, 0, 7 * 24 * time.Hour, 0, nil},
+		{
+			"limited for a week",
+			End{Result: agents.Limited, RetryAt: at(7 * 24 * time.Hour)},
+			0, 0,
+			7 * 24 * time.Hour, 0, nil,
+		},
 		{"limited, not said how long", End{Result: agents.Limited}, 0, 0, 5 * time.Minute, 0, nil},
 		{
 			"no backend",
@@ -247,7 +252,10 @@ func TestBreakerOfAgentAndItem(t *testing.T) {
 	if want := []time.Duration{0, 0, 5 * m, 10 * m, 20 * m, 40 * m, 60 * m, 60 * m}; !slices.Equal(holds, want) {
 		t.Errorf("the agent is held for %v, want %v", holds, want)
 	}
-	if want := []time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 640 * s, 1280 * s}; !slices.Equal(rests, want) {
+	if want := []time.Duration{
+		10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 640 * s,
+		1280 * s,
+	}; !slices.Equal(rests, want) {
 		t.Errorf("the item rests for %v, want %v", rests, want)
 	}
 	play("dev-qwen", 1, End{Result: agents.NoProgress}) // it found the backend
@@ -266,7 +274,8 @@ func TestBreakerOfAgentAndItem(t *testing.T) {
 // met it side by side count once.
 func TestLimitsInARow(t *testing.T) {
 	for name, retry := range map[string]time.Time{
-		"in the past": noon.Add(-time.Hour), "in a moment": noon, "year 9999": time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		"in the past": noon.Add(-time.Hour), "in a moment": noon, "year 9999": time.Date(9999, 12, 31, 23, 59,
+			59, 0, time.UTC),
 		"unknown": {},
 	} {
 		h, at := New(), noon
@@ -357,7 +366,8 @@ func TestUsed(t *testing.T) {
 	h.Apply(review)
 	h.Apply(told("b", 15*time.Hour, 9, 0))
 	h.Apply(endRec("b", 16*time.Hour, End{Result: agents.Lost}))
-	check("a review that was lost", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{Tokens: 140, USD: 2})
+	check("a review that was lost", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40},
+		threads.Used{Tokens: 140, USD: 2})
 	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(one)}})
 	check("a person was asked", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{Tokens: 140, USD: 2})
 	again := h.Compact(noon)
@@ -368,16 +378,18 @@ func TestUsed(t *testing.T) {
 	check("a person says retry", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{})
 }
 
-// Scheduled work that reaches its limit waits for its next due time. It asks no person, because there is no issue to ask
-// on. Scheduled work that a day's budget ended stays due.
+// Scheduled work that reaches its limit waits for its next due time. It asks no person, because there is no issue to
+// ask on. Scheduled work that a day's budget ended stays due.
 func TestScheduledOverLimit(t *testing.T) {
 	for stop, ran := range map[threads.Code]bool{threads.StopOverLimit: true, threads.StopOverBudget: false} {
 		start := startRec("a", 0, 1)
-		start.Start.Item, start.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"}, Ref{Repo: "o/r"}
+		start.Start.Item, start.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"},
+			Ref{Repo: "o/r"}
 		h := fold(start, Record{At: noon, Used: &Used{"a", agents.Usage{InputTokens: 9}}},
 			endRec("a", time.Minute, End{Result: agents.OverBudget, Stop: stop, Reason: "9 of 9 tokens"}))
 		c := h.Chain(forge.Ref{Repo: "o/r"})
-		if got := !h.Item(start.Start.Item.Of()).LastRun.IsZero(); got != ran || c.HasRefusal() || c.Used != (threads.Used{}) {
+		if got := !h.Item(start.Start.Item.Of()).LastRun.IsZero(); got != ran || c.HasRefusal() ||
+			c.Used != (threads.Used{}) {
 			t.Errorf("%s: ran %v, %+v", stop, got, c)
 		}
 	}
@@ -562,7 +574,7 @@ func TestRoundsCounted(t *testing.T) {
 	}
 }
 
-// A push is what a request for changes asks for. Whether it repairs the checks, or resolves the conflict, shows only when
+// A request for changes asks for a push. Whether the push repairs the checks, or resolves the conflict, shows only when
 // a review begins; until then the failures before it count.
 func TestPushClearsAttempts(t *testing.T) {
 	rework := func(run string, attempt int, cause threads.Cause) Record {
@@ -654,8 +666,8 @@ func TestReturnsLearned(t *testing.T) {
 	}
 }
 
-// Reviews of what a person opened are remembered for an hour, those of everyone else's not at all. One that never ran is
-// none.
+// Reviews of what a person opened are remembered for an hour, those of everyone else's not at all. One that never ran
+// is none.
 func TestReviewsOfPeople(t *testing.T) {
 	review := func(run, author string, at time.Duration) Record {
 		r := startRec(run, 12, 1)
@@ -671,7 +683,10 @@ func TestReviewsOfPeople(t *testing.T) {
 		now := noon.Add(at)
 		return fmt.Sprint(len(h.Reviewed("johba", now)), len(h.Reviewed("ada", now)), len(h.Authors))
 	}
-	for at, want := range map[time.Duration]string{55 * time.Minute: "2 1 2", time.Hour: "1 1 2", 100 * time.Minute: "0 1 2"} {
+	for at, want := range map[time.Duration]string{
+		55 * time.Minute: "2 1 2", time.Hour: "1 1 2",
+		100 * time.Minute: "0 1 2",
+	} {
 		if got := count(at); got != want {
 			t.Errorf("after %s: %s reviews of johba and ada, and authors; want %s", at, got, want)
 		}
@@ -684,7 +699,8 @@ func TestReviewsOfPeople(t *testing.T) {
 	if got := len(h.Reviewed("eve", noon.Add(50*time.Minute))); got != 1 {
 		t.Errorf("by the corrected clock eve had %d reviews, want 1", got)
 	}
-	if list := h.Compact(noon.Add(24 * time.Hour)); slices.ContainsFunc(list, func(r Record) bool { return r.Author != nil }) {
+	if list := h.Compact(noon.Add(24 * time.Hour)); slices.ContainsFunc(list,
+		func(r Record) bool { return r.Author != nil }) {
 		t.Error("a journal of the next day still has reviews of people")
 	}
 }

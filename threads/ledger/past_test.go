@@ -116,7 +116,10 @@ func TestReadySince(t *testing.T) {
 	on, is := forge.Ref{Repo: "o/r", Number: 1}, forge.Ref{Repo: "o/r", Number: 2}
 	facts := forge.Facts{Issues: []forge.Issue{
 		{Ref: on, Closed: true, Ended: noon},
-		{Ref: is, Created: noon.Add(-time.Hour), Labels: []string{"backlog", "skill/go"}, Blockers: []forge.Blocker{{Ref: on}, {Ref: forge.Ref{Repo: "o/r", Number: 9}}}},
+		{
+			Ref: is, Created: noon.Add(-time.Hour), Labels: []string{"backlog", "skill/go"},
+			Blockers: []forge.Blocker{{Ref: on}, {Ref: forge.Ref{Repo: "o/r", Number: 9}}},
+		},
 	}}
 	it := threads.Item{Kind: agents.KindIssue, Ref: is, Chain: is, Since: noon.Add(-time.Hour)}
 	if since, skills := ReadySince(&facts, &it); !since.Equal(noon) || !slices.Equal(skills, []string{"go"}) {

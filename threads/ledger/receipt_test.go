@@ -11,8 +11,8 @@ import (
 
 func hash(digit string) string { return strings.Repeat(digit, 64) }
 
-// TestReceipts: the newest receipt is the one with the highest number, however ends of sessions follow each other, and a
-// pull request shows all when it shows the newest.
+// TestReceipts: the newest receipt is the one with the highest number, however ends of sessions follow each other, and
+// a pull request shows all when it shows the newest.
 func TestReceipts(t *testing.T) {
 	pull := Ref{Repo: "o/r", Number: 80}
 	s := fold(

@@ -52,7 +52,10 @@ func TestReport(t *testing.T) {
 			End{Result: agents.Failed, Reason: "no", Tail: "x"},
 		},
 		"words only": {
-			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Done}, Look: &forge.Look{Comments: map[string]int{"qwen": 1}}},
+			Report{
+				Ran: true, Outcome: agents.Outcome{Result: agents.Done},
+				Look: &forge.Look{Comments: map[string]int{"qwen": 1}},
+			},
 			true,
 			End{Result: agents.Done, Reason: "commented", Remarked: true},
 		},

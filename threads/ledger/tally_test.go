@@ -60,7 +60,8 @@ func tallied(t Tally) string {
 	text := fmt.Sprintf("%s: %s", t.Key, took(t.Work))
 	if m := t.Merged; m.Issues > 0 {
 		text += fmt.Sprintf("; merged %d, %d/%d at once, %d rounds, %s; each %.1f rounds %.1fm %s", m.Issues, m.FirstRound,
-			m.Reviewed, m.Rounds, took(m.Work), t.PerIssue.Rounds, t.PerIssue.Minutes, usageOf(t.PerIssue.Tokens, t.PerIssue.USD))
+			m.Reviewed, m.Rounds, took(m.Work), t.PerIssue.Rounds, t.PerIssue.Minutes,
+			usageOf(t.PerIssue.Tokens, t.PerIssue.USD))
 	}
 	return text
 }
@@ -92,21 +93,27 @@ func TestTallies(t *testing.T) {
 			": 11 69m 467 $4.50 -2 -4; merged 2, 1/2 at once, 2 rounds, 8 54m 410 $4.00 -1 -2; each 1.0 rounds 27.0m 205 $2.00",
 		}},
 		{"agents", ByAgent, noon, []string{
-			"dev-kimi: 2 28m 230 $3.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 2 28m 230 $3.00 -0 -0; each 1.0 rounds 14.0m 115 $1.50",
+			"dev-kimi: 2 28m 230 $3.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 2 28m 230 $3.00 -0 -0; each 1.0 rounds 14.0m " +
+				"115 $1.50",
 			"dev-old: 1 0m - - -1 -1",
 			"dev-qwen: 3 23m 107 - -1 -3; merged 1, 0/1 at once, 2 rounds, 2 18m 100 - -1 -2; each 2.0 rounds 18.0m 100 -",
 			"planner-opus: 1 10m 50 $0.50 -0 -0",
-			"review-opus: 4 8m 80 $1.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 4 8m 80 $1.00 -0 -0; each 1.0 rounds 4.0m 40 $0.50",
+			"review-opus: 4 8m 80 $1.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 4 8m 80 $1.00 -0 -0; each 1.0 rounds 4.0m 40 " +
+				"$0.50",
 		}},
 		{"an issue begun before has its whole cost", ByModel, noon.Add(65 * time.Minute), []string{
 			"kimi: 0 0m - - -0 -0; merged 1, 1/1 at once, 0 rounds, 1 20m 200 $2.00 -0 -0; each 0.0 rounds 20.0m 200 $2.00",
 			"opus: 1 10m 50 $0.50 -0 -0; merged 1, 1/1 at once, 0 rounds, 1 2m 20 $0.25 -0 -0; each 0.0 rounds 2.0m 20 $0.25",
 			"qwen: 1 5m 7 - -0 -1",
 		}},
-		{"skills", BySkill, noon.Add(80 * time.Minute), []string{": 1 10m 50 $0.50 -0 -0", "go: 1 5m 7 - -0 -1", "sql: 1 5m 7 - -0 -1"}},
+		{"skills", BySkill, noon.Add(80 * time.Minute), []string{
+			": 1 10m 50 $0.50 -0 -0", "go: 1 5m 7 - -0 -1",
+			"sql: 1 5m 7 - -0 -1",
+		}},
 		{"issues", ByIssue, noon.Add(80 * time.Minute), []string{": 1 10m 50 $0.50 -0 -0", "o/r#3: 1 5m 7 - -0 -1"}},
 		{"days", ByDay, noon.Add(70 * time.Minute), []string{
-			"2026-11-21: 2 15m 57 $0.50 -0 -1; merged 1, 1/1 at once, 0 rounds, 2 22m 220 $2.25 -0 -0; each 0.0 rounds 22.0m 220 $2.25",
+			"2026-11-21: 2 15m 57 $0.50 -0 -1; merged 1, 1/1 at once, 0 rounds, 2 22m 220 $2.25 -0 -0; each 0.0 rounds 22.0m " +
+				"220 $2.25",
 		}},
 		{"nothing", ByRole, noon.Add(time.Hour * 24), nil},
 	}
@@ -207,7 +214,8 @@ func TestColdIsBounded(t *testing.T) {
 		Resumed: &agents.Resumption{Cached: -1, Computed: math.MaxInt64, Changed: strings.Repeat("y", 9000)},
 	}))
 	p := s.Past[0]
-	if len(p.Cold) > pastWords || len(p.Resumed.Changed) > pastWords || p.Resumed.Cached != 0 || p.Resumed.Computed != agents.MaxTokens {
+	if len(p.Cold) > pastWords || len(p.Resumed.Changed) > pastWords || p.Resumed.Cached != 0 ||
+		p.Resumed.Computed != agents.MaxTokens {
 		t.Errorf("%d bytes, %+v", len(p.Cold), p.Resumed)
 	}
 }

@@ -89,7 +89,8 @@ func TestTimelineSince(t *testing.T) {
 		Parks:  []Parked{{From: noon, Until: noon.Add(time.Minute)}, {From: noon, Until: noon.Add(2 * time.Hour)}},
 	}
 	got := line.Since(noon.Add(time.Hour))
-	if len(got.Merges) != 1 || len(got.Free) != 1 || len(got.Parks) != 1 || !got.Merges[0].When.Equal(line.Merges[1].When) {
+	if len(got.Merges) != 1 || len(got.Free) != 1 || len(got.Parks) != 1 ||
+		!got.Merges[0].When.Equal(line.Merges[1].When) {
 		t.Errorf("since an hour later: %+v", got)
 	}
 	if len(line.Merges) != 2 {

@@ -10,15 +10,16 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// No world comes to the rows in unplayed: TestEndTable has them. The rows in counted matter only to the breaker's count: see breakers.
+// No world comes to the rows in unplayed: TestEndTable has them. The rows in counted matter only to the breaker's
+// count: see breakers.
 var (
 	unplayed = []string{"not started", "no room"}
 	counted  = []string{"cancelled", "lost", "scheduled work"}
 )
 
 // TestWorldsMissEveryOutcome removes each row of the table of outcomes in turn and plays worlds until an invariant is
-// broken. Only make check has the tag: a claim that is taken shows in world 17665, and threads/sim is compiled once more
-// against the package under test.
+// broken. Only make check has the tag: a claim that is taken shows in world 17665, and threads/sim is compiled once
+// more against the package under test.
 func TestWorldsMissEveryOutcome(t *testing.T) {
 	for _, name := range ledger.Outcomes() {
 		t.Run(name, func(t *testing.T) {

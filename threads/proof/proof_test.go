@@ -36,7 +36,7 @@ func decode(t testing.TB, text string) *threads.Config {
 	return c
 }
 
-// told is what was found, as golden files have it.
+// told returns findings as golden files have them.
 func told(found []Finding) string {
 	var b strings.Builder
 	for _, f := range found {
@@ -136,7 +136,10 @@ var slips = []struct {
 			{Ref: forge.Ref{Repo: "johba/harb", Number: 7}, Labels: []string{"backlog", "skill/go", "skill/rust"}},
 			{Ref: forge.Ref{Repo: "johba/harb", Number: 8}, Labels: []string{"backlog", "blocked", "skill/cobol"}},
 			{Ref: forge.Ref{Repo: "johba/harb", Number: 9}, Labels: []string{"skill/cobol"}},
-			{Ref: forge.Ref{Repo: "johba/harb", Number: 10}, Labels: []string{"backlog", "skill/lisp"}, Assignees: []string{"ada"}},
+			{
+				Ref: forge.Ref{Repo: "johba/harb", Number: 10}, Labels: []string{"backlog", "skill/lisp"},
+				Assignees: []string{"ada"},
+			},
 		},
 		want: "skills",
 	},
@@ -155,7 +158,8 @@ var slips = []struct {
 			`"dev-kimi", "dev-qwen", "gardener-qwen"`, `"dev-kimi", "architect-qwen", "gardener-qwen"`,
 			"max_concurrent = 2", "max_concurrent = 1",
 			"[agents.dev-qwen]\nskills = [\"go\"]\nescalate = [\"dev-opus\"]\n", "",
-			`agents = ["dev-opus", "review-opus"]`, `agents = ["review-opus"]`, "[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "",
+			`agents = ["dev-opus", "review-opus"]`, `agents = ["review-opus"]`,
+			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "",
 			"[routes]\nsql = \"dev-opus\"\n", "[roles.architect]\ncli = \"claude\"\npriority = 4\n",
 			"[roles.gardener]\n", "[roles.gardener]\npriority = 3\n",
 		},
@@ -187,7 +191,8 @@ var slips = []struct {
 		name: "a reviewer that may review no author",
 		edit: []string{
 			`"dev-opus", "review-opus"`, `"review-opus"`, `"gardener-qwen"`, `"gardener-qwen", "review-qwen"`,
-			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "", "escalate = [\"dev-opus\"]", "", "[routes]\nsql = \"dev-opus\"\n", "",
+			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "", "escalate = [\"dev-opus\"]", "",
+			"[routes]\nsql = \"dev-opus\"\n", "",
 		},
 		mend: []string{`["review-opus"]`, `["dev-opus", "review-opus"]`},
 		want: "slots",
@@ -299,8 +304,11 @@ func TestSound(t *testing.T) {
 		{"[roles.dev]", "[roles.dev]\nmax_usd = 2.0", "[roles.review]", "[roles.review]\nmax_usd = 1.5"},
 		{"budget = { usd_per_day = 20.0 }", "windows = [{ length = \"5h\", usd = 4.0 }, { length = \"7d\", usd = 90.0 }]"},
 		{"budget = { usd_per_day = 20.0 }", "budget = { tokens_per_day = 1000000 }"},
-		{"budget = { usd_per_day = 20.0 }", "", "[agents.dev-opus]", "[agents.review-opus]\nbudget = { usd_per_day = 3.0 }\n" +
-			"[agents.dev-opus]\nbudget = { usd_per_day = 5.0 }"},
+		{
+			"budget = { usd_per_day = 20.0 }", "", "[agents.dev-opus]",
+			"[agents.review-opus]\nbudget = { usd_per_day = 3.0 }\n" +
+				"[agents.dev-opus]\nbudget = { usd_per_day = 5.0 }",
+		},
 		{"[threads.llama]\nbackend = \"local\"", "[threads.llama]\nbackend = \"api\"\nbudget = { usd_per_day = 1.0 }"},
 		{"[threads.api]\nbackend = \"api\"", "[threads.api]\nbackend = \"local\""},
 	} {
@@ -366,7 +374,10 @@ func documented(t *testing.T) map[string]string {
 		}
 		return string(text)
 	}
-	for _, name := range []string{"factory.toml.example", "docker/factory.toml", "threads/file/testdata/decode/seed.toml"} {
+	for _, name := range []string{
+		"factory.toml.example", "docker/factory.toml",
+		"threads/file/testdata/decode/seed.toml",
+	} {
 		configs[name] = read(root + name)
 	}
 	glob := func(pattern string) []string {

@@ -35,7 +35,8 @@ func rota(t *testing.T, rng *rand.Rand) *threads.Config {
 			10+rng.IntN(200), 1+rng.IntN(8))
 	}
 	text := fmt.Sprintf("[forge]\nurl = \"http://f\"\ntoken = \"t\"\nrepos = [\"o/r\"]\n"+
-		"[threads.llama]\nbackend = \"local\"\nmax_concurrent = %d\nagents = [%s]\n", 1+rng.IntN(3), strings.Join(names, ", "))
+		"[threads.llama]\nbackend = \"local\"\nmax_concurrent = %d\nagents = [%s]\n", 1+rng.IntN(3),
+		strings.Join(names, ", "))
 	return decode(t, text+roles)
 }
 
@@ -86,7 +87,8 @@ func TestCostAsProven(t *testing.T) {
 		limits := []string{
 			fmt.Sprintf("budget = { usd_per_day = %d }\n", 1+rng.IntN(60)),
 			fmt.Sprintf("windows = [{ length = \"%dh\", usd = %d }]\n", 1+rng.IntN(24), 1+rng.IntN(60)),
-			fmt.Sprintf("budget = { usd_per_day = %d }\nwindows = [{ length = \"5h\", usd = %d }, { length = \"7d\", usd = %d }]\n",
+			fmt.Sprintf("budget = { usd_per_day = %d }\nwindows = [{ length = \"5h\", usd = %d }, { length = \"7d\", usd = "+
+				"%d }]\n",
 				1+rng.IntN(60), 1+rng.IntN(20), 20+rng.IntN(60)),
 		}
 		c := decode(t, strings.Replace(sound, "budget = { usd_per_day = 20.0 }\n", limits[rng.IntN(len(limits))], 1))
@@ -95,12 +97,14 @@ func TestCostAsProven(t *testing.T) {
 		each := 0.5 + 3*rng.Float64()
 		used := spree(c, "dev-opus", each, time.Duration(rng.IntN(24))*time.Hour)
 		if used > usd.most+usd.times*each || used == 0 {
-			t.Errorf("factory %d: a night used $%.2f, the bound is $%.2f by %s, a session $%.2f", i, used, usd.most, usd.by, each)
+			t.Errorf("factory %d: a night used $%.2f, the bound is $%.2f by %s, a session $%.2f", i, used,
+				usd.most, usd.by, each)
 		}
 	}
 }
 
-// spree is what an agent uses in a night that begins at a time of day: a session of ten minutes after the other.
+// spree returns the dollars that an agent uses in a night that begins at a time of day, in one session of ten minutes
+// after the other.
 func spree(c *threads.Config, agent string, each float64, begins time.Duration) (used float64) {
 	w := newWorld(given(c))
 	w.now = threads.Day(w.now).Add(begins)

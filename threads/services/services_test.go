@@ -162,7 +162,8 @@ func TestWords(t *testing.T) {
 		{func(x *Service) { x.Start(start, true); x.End(start) }, "is being ended", "", ""},
 		{func(x *Service) { x.Ended(start, "exit status 1") }, "failed (exit status 1) and rests", "exit status 1", ""},
 		{
-			func(x *Service) { x.Fails = 2; x.Ended(start, "exit status 1") }, "failed (exit status 1) and rests", "exit status 1",
+			func(x *Service) { x.Fails = 2; x.Ended(start, "exit status 1") }, "failed (exit status 1) and rests",
+			"exit status 1",
 			"service a failed 3 times in a row, last: exit status 1; see disinto logs a",
 		},
 		{func(x *Service) { x.Fails = 3; x.Start(start, false) }, "", "", ""}, // for an hour

@@ -134,7 +134,10 @@ func (w *world) check(p *played, plan Plan) {
 		step = plan.Steps[i]
 	}
 	var must Action
-	needed := slices.ContainsFunc(w.services, func(o *played) bool { return o.running && slices.Contains(o.Needs, p.Name) })
+	needed := slices.ContainsFunc(w.services, func(o *played) bool {
+		return o.running &&
+			slices.Contains(o.Needs, p.Name)
+	})
 	lacks := slices.ContainsFunc(p.Needs, func(n string) bool { return !w.named(n).usable || w.named(n).Gone })
 	pause := time.Second
 	if p.usable {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestEngine plays sessions on an engine that starts and reports as late as a real one was measured to: 5,000 of them on
-// twenty agents in make check. None is lost or begun twice, no agent stands idle beside work for longer than it takes to
-// notice and to start, and an issue takes longer by what the engine takes.
+// TestEngine plays sessions on an engine that starts and reports as late as a real one was measured to: 5,000 of them
+// on twenty agents in make check. None is lost or begun twice, no agent stands idle beside work for longer than it
+// takes to notice and to start, and an issue takes longer by what the engine takes.
 func TestEngine(t *testing.T) {
 	n := sized(5000, 200)
 	shape := Shape{Arrivals: "poisson", Tasks: "session", Busy: 0.7, Agents: 20, Hours: float64(n) / 80}

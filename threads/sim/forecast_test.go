@@ -88,9 +88,9 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
-// TestForecastWorlds goes on from moments of generated worlds, whatever they hold: what runs, rests, waits for people or
-// was dropped by a reload. Nothing is merged before it began, nothing happens before the moment, and the world is left
-// as it was.
+// TestForecastWorlds goes on from moments of generated worlds, whatever they hold: what runs, rests, waits for people
+// or was dropped by a reload. Nothing is merged before it began, nothing happens before the moment, and the world is
+// left as it was.
 func TestForecastWorlds(t *testing.T) {
 	m := usualModel()
 	moments := 0
@@ -111,7 +111,10 @@ func TestForecastWorlds(t *testing.T) {
 			o := NewForecast(s, m).Run(seed, Ask{Horizon: 24 * time.Hour, Decisions: 300})
 			moments++
 			for _, fate := range o.Fates {
-				running := slices.ContainsFunc(s.Sessions, func(x threads.Session) bool { return x.Item.Ref == fate.Ref || x.Item.Chain == fate.Ref })
+				running := slices.ContainsFunc(s.Sessions, func(x threads.Session) bool {
+					return x.Item.Ref == fate.Ref ||
+						x.Item.Chain == fate.Ref
+				})
 				switch {
 				case !fate.Merged.IsZero() && fate.Merged.Before(s.Now):
 					t.Errorf("world %d: %+v is over before %s", seed, fate, s.Now)

@@ -83,7 +83,10 @@ func TestDrain(t *testing.T) {
 // TestChange leaves the configuration as it is, and takes all that a dismissed agent alone had.
 func TestChange(t *testing.T) {
 	config := Fleet(2, 1, 1)
-	config.Routes = []threads.Route{{Skill: "x", Agents: []string{"dev-0"}}, {Skill: "y", Agents: []string{"dev-0", "dev-1"}}}
+	config.Routes = []threads.Route{
+		{Skill: "x", Agents: []string{"dev-0"}},
+		{Skill: "y", Agents: []string{"dev-0", "dev-1"}},
+	}
 	c := Change{
 		Slots: map[string]int{"write": 2, "review": 3}, Hold: map[string]time.Duration{"write": time.Minute},
 		Without: []string{"review-0", "dev-0", "dev-0"},

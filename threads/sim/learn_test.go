@@ -66,11 +66,13 @@ func TestLearn(t *testing.T) {
 		if d := of("dev-b", "t-dev-b"); d != 20*time.Minute && d != time.Hour { // as anyone
 			t.Errorf("dev-b takes %s", d)
 		}
-		if d := m.draw(lot{1, 1, part}, "dev-a", "", agents.KindIssue, "dev", 40*time.Minute).Took; d != time.Hour && d != 50*time.Minute {
+		if d := m.draw(lot{1, 1, part}, "dev-a", "", agents.KindIssue, "dev", 40*time.Minute).Took; d != time.Hour &&
+			d != 50*time.Minute {
 			t.Errorf("after 40 min it takes %s in all", d)
 		}
 	}
-	if early := Learn(diary().Before(diary().Past[4].End)); len(early.Learnt()) == 0 || early.counts[peers{agent: "dev-a", kind: agents.KindIssue}] != 3 {
+	if early := Learn(diary().Before(diary().Past[4].End)); len(early.Learnt()) == 0 ||
+		early.counts[peers{agent: "dev-a", kind: agents.KindIssue}] != 3 {
 		t.Errorf("learnt before the end of the third: %+v", early.counts)
 	}
 }
@@ -101,7 +103,8 @@ func TestOutages(t *testing.T) {
 			past[i].Outcome = agents.BackendDown
 		}
 	}
-	if got := outagesOf(past, epoch); len(got) != 1 || got[0].Until < 50*time.Minute || got[0].Until > time.Hour+time.Minute {
+	if got := outagesOf(past, epoch); len(got) != 1 || got[0].Until < 50*time.Minute ||
+		got[0].Until > time.Hour+time.Minute {
 		t.Errorf("the journal tells of %+v", got)
 	}
 	trial.Outages = []Outage{{Agent: "dev-0", Until: time.Hour}}

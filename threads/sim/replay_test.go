@@ -11,11 +11,12 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// journalOf is what a journal would tell of a trial.
+// journalOf returns the sessions of a trial as a journal would have them.
 func journalOf(r *Report, load Load) (past []ledger.Past) {
 	for _, s := range r.Spans {
 		p := ledger.Past{
-			Agent: s.Agent, Kind: agents.Kind(s.Kind), Ref: ledger.Ref{Repo: "o/r", Number: s.Chain}, Thread: s.Thread, Slot: s.Slot,
+			Agent: s.Agent, Kind: agents.Kind(s.Kind), Ref: ledger.Ref{Repo: "o/r", Number: s.Chain},
+			Thread: s.Thread, Slot: s.Slot,
 			Start: epoch.Add(s.From), End: epoch.Add(s.To), Outcome: agents.Done, Role: s.Kind,
 		}
 		if p.Chain = p.Ref; s.Chain > 0 {
@@ -35,7 +36,7 @@ func journalOf(r *Report, load Load) (past []ledger.Past) {
 	return past
 }
 
-// TestReplayIsTheSame replays the journals of trials. What comes out is what went in: the time that reading contexts
+// TestReplayIsTheSame replays the journals of trials. The same comes out as went in: the time that reading contexts
 // took is not in the load, and scheduled work takes as long as it did.
 func TestReplayIsTheSame(t *testing.T) {
 	for seed := range sized[uint64](3, 1) {

@@ -211,7 +211,8 @@ func TestOthers(t *testing.T) {
 // chains is a load for local slots: issues of more than two sessions on average, reviewed on an API.
 func chains(busy float64, review time.Duration, seed uint64) Load {
 	return Shape{
-		Arrivals: "poisson", Tasks: "session", Busy: busy, Agents: 2, Hours: sized[float64](24, 12), Chain: 2.3, Review: review,
+		Arrivals: "poisson", Tasks: "session", Busy: busy, Agents: 2, Hours: sized[float64](24, 12), Chain: 2.3,
+		Review: review,
 	}.Make(seed)
 }
 
@@ -303,7 +304,10 @@ func TestGantt(t *testing.T) {
 
 // A chart shows all that was asked for, with an axis in days and hours and the meaning of its colours.
 func TestGanttRange(t *testing.T) {
-	r := Report{Policy: "p", Spans: []Span{{Thread: "w", Agent: "a", Kind: "issue", Chain: 7, From: 70 * time.Hour, To: 71 * time.Hour}}}
+	r := Report{Policy: "p", Spans: []Span{{
+		Thread: "w", Agent: "a", Kind: "issue", Chain: 7, From: 70 * time.Hour,
+		To: 71 * time.Hour,
+	}}}
 	for asked, want := range map[time.Duration][]string{
 		0:               {">2d 12h<", "a issue #7, 1h0m0s from 2d 22h", ">scheduled role<", ">context read again<"},
 		168 * time.Hour: {">7d<", ">6d 12h<"},
@@ -315,7 +319,10 @@ func TestGanttRange(t *testing.T) {
 			}
 		}
 	}
-	for at, want := range map[time.Duration]string{0: "0", time.Hour: "1h", 24 * time.Hour: "1d", 25*time.Hour + time.Minute: "1d 1h 1min"} {
+	for at, want := range map[time.Duration]string{
+		0: "0", time.Hour: "1h", 24 * time.Hour: "1d",
+		25*time.Hour + time.Minute: "1d 1h 1min",
+	} {
 		if got := axisLabel(at); got != want {
 			t.Errorf("%s: %q, want %q", at, got, want)
 		}
@@ -325,7 +332,11 @@ func TestGanttRange(t *testing.T) {
 // Agents cannot have worked for longer than there was time, however soon the last issue was done: scheduled work goes
 // on after it, and may be all there is.
 func TestUsed(t *testing.T) {
-	spans := []Span{{Agent: "a", To: time.Minute}, {Agent: "b", From: 30 * time.Second, To: 100 * time.Hour}, {Agent: "a", From: 90 * time.Hour, To: 99 * time.Hour}}
+	spans := []Span{
+		{Agent: "a", To: time.Minute},
+		{Agent: "b", From: 30 * time.Second, To: 100 * time.Hour},
+		{Agent: "a", From: 90 * time.Hour, To: 99 * time.Hour},
+	}
 	r := Report{Makespan: time.Minute, Spans: spans}
 	if got := r.used(2); got != 0.75 {
 		t.Errorf("%.2f, want 0.75", got)

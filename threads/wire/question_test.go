@@ -23,10 +23,13 @@ func small() *threads.Snapshot {
 		}
 	}
 	s := &threads.Snapshot{Now: now, History: threads.NewHistory(), Config: &threads.Config{
-		Forge:   threads.Forge{Repos: []string{"o/r"}, MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3},
-		Roles:   []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"dev"}}},
-		Threads: []threads.Thread{{Name: "llama", Backend: threads.Local, Slots: 1, MaxSessions: 1, Agents: []string{"dev-a"}}},
-		Agents:  []agents.Agent{{Name: "dev-a", Login: "dev-a", Roles: []string{"dev"}, Thread: "llama", Token: "t"}},
+		Forge: threads.Forge{Repos: []string{"o/r"}, MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3},
+		Roles: []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"dev"}}},
+		Threads: []threads.Thread{{
+			Name: "llama", Backend: threads.Local, Slots: 1, MaxSessions: 1,
+			Agents: []string{"dev-a"},
+		}},
+		Agents: []agents.Agent{{Name: "dev-a", Login: "dev-a", Roles: []string{"dev"}, Thread: "llama", Token: "t"}},
 	}}
 	s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: now, DefaultBranch: "main"}}
 	s.Facts.Issues = []forge.Issue{issue(1), issue(2, forge.Blocker{Ref: ref(1), State: forge.BlockerOpen})}

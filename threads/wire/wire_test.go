@@ -178,8 +178,9 @@ func TestFormat(t *testing.T) {
 	}
 	for name, n := range map[string]int{
 		"open": int(forge.BlockerOpen), "closed": int(forge.BlockerClosed), "cancelled": int(forge.BlockerCancelled),
-		"unmerged": int(forge.BlockerUnmerged), "missing": int(forge.BlockerMissing), "unreadable": int(forge.BlockerUnreadable),
-		"clean": int(forge.MergeClean), "not clean": int(forge.MergeNotClean),
+		"unmerged": int(forge.BlockerUnmerged), "missing": int(forge.BlockerMissing),
+		"unreadable": int(forge.BlockerUnreadable),
+		"clean":      int(forge.MergeClean), "not clean": int(forge.MergeNotClean),
 		"ci pending": int(forge.CIPending), "ci success": int(forge.CISuccess), "ci failure": int(forge.CIFailure),
 		"approved": int(forge.Approved), "changes requested": int(forge.ChangesRequested),
 	} {

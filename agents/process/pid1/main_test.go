@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// resetIgnored lets every process that a test starts begin with HUP and INT not ignored, as from a terminal. Under nohup
-// we ignore HUP, and what we start would inherit that, unless the runtime catches it here.
+// resetIgnored lets every process that a test starts begin with HUP and INT not ignored, as from a terminal. Under
+// nohup we ignore HUP, and what we start would inherit that, unless the runtime catches it here.
 func resetIgnored() {
 	caught := make(chan os.Signal, 1) // nothing reads it: we go on ignoring them
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
@@ -53,8 +53,8 @@ func storm(all, part int) int {
 	return part
 }
 
-// modes are the two ways to be an init, of a program that is linked as make build links it, and one of a program that is
-// not, such as this one.
+// modes are the two ways to be an init, of a program that is linked as make build links it, and one of a program that
+// is not, such as this one.
 var modes = []string{"subreaper", "PID 1", "plain"}
 
 // linked is a program with this package in it that has first instructions.
@@ -69,7 +69,8 @@ var linked = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(os.TempDir(), "pid1-"+strconv.Itoa(os.Getpid()))
 	// Without inlining, and without what debuggers read, the standard library is compiled in three quarters of the time.
-	build := exec.Command("go", "build", "-gcflags=std=-l -dwarf=false", "-tags", "entry", "-ldflags", strings.Join(flags, " "), "-o", path, "./testdata/init")
+	build := exec.Command("go", "build", "-gcflags=std=-l -dwarf=false", "-tags", "entry", "-ldflags",
+		strings.Join(flags, " "), "-o", path, "./testdata/init")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

@@ -47,7 +47,10 @@ func TestOtherNames(t *testing.T) {
 		{name: "tini", args: "-s /no/such", code: 127, stderr: "exec /no/such failed: No such file or directory\n"},
 		{name: "tini", args: "true", stderr: "zombie reaping won't work."},
 		{name: "tini", args: "true", environ: "TINI_SUBREAPER="},
-		{name: "tini", args: "-s true", environ: "TINI_VERBOSITY=2", stdout: "Main child exited normally (with status '0')\n"},
+		{
+			name: "tini", args: "-s true", environ: "TINI_VERBOSITY=2",
+			stdout: "Main child exited normally (with status '0')\n",
+		},
 		{name: "tini", args: "-svv true", stdout: "Spawned child process 'true' with pid '"},
 		{name: "tini", args: "-sw sh -c (sleep\t0.1&);sleep\t0.5", stderr: "Reaped zombie process with pid="},
 		{name: "dumb-init", args: "sh -c exit\t7", code: 7},
@@ -126,7 +129,8 @@ func FuzzOptions(f *testing.F) {
 	f.Add("-svve 7 --rewrite=1:2 -r 15:3 -- sh")
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Fields(line)
-		rest, wrong := options(args, "hvwgls", "per", map[string]byte{"rewrite": 'r', "help": 'h'}, func(byte, string) bool { return true })
+		rest, wrong := options(args, "hvwgls", "per", map[string]byte{"rewrite": 'r', "help": 'h'},
+			func(byte, string) bool { return true })
 		if wrong == "" && len(rest) > len(args) {
 			t.Errorf("%q leaves %q", args, rest)
 		}

@@ -133,8 +133,8 @@ func noRoom() int {
 	return run(Options{Command: []string{"sh", "-c", "exit 7"}})
 }
 
-// A TERM that comes early is not lost: before the command, with it, or after it. In a plain program the runtime ends the
-// process in the millisecond between its handlers and ours.
+// A TERM that comes early is not lost: before the command, with it, or after it. In a plain program the runtime ends
+// the process in the millisecond between its handlers and ours.
 func TestEarlyTERM(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 const listener = `for s in $(seq 1 64); do case $s in 9|17|19|32|33|34) ;; *) trap "echo $s >>$LINES" $s;; esac; done
 	echo up >>$LINES; while :; do sleep 0.01; done`
 
-// Every signal that a process can catch reaches the command. In a plain program SIGPROF belongs to the Go runtime, and a
-// SIGURG may be the runtime's own.
+// Every signal that a process can catch reaches the command. In a plain program SIGPROF belongs to the Go runtime, and
+// a SIGURG may be the runtime's own.
 func TestPassesEverySignal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -285,7 +285,8 @@ func TestWithoutProc(t *testing.T) {
 	} {
 		began := time.Now()
 		out, err := exec.Command("unshare", "--pid", "--mount", "--fork", "--kill-child", "sh", "-c",
-			`mount -t tmpfs none /proc && exec "$@"`, "sh", program(t, "PID 1"), "exec", "--grace", "200ms", "sh", "-c", command).CombinedOutput()
+			`mount -t tmpfs none /proc && exec "$@"`, "sh", program(t, "PID 1"), "exec", "--grace", "200ms", "sh", "-c",
+			command).CombinedOutput()
 		if took := time.Since(began); exitCodeOf(err) != 137 || took > killPatience+leftoverGrace {
 			t.Errorf("after %v: %v\n%s", took, err, out)
 		}

@@ -9,7 +9,8 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	const rest = " S 42 7 7 0 -1 4194560 115 0 0 0 3 4 50 600 20 0 1 0 987654321 2420736 143 18446744073709551615 1 1 0 0 0"
+	const rest = " S 42 7 7 0 -1 4194560 115 0 0 0 3 4 50 600 20 0 1 0 987654321 2420736 143 18446744073709551615 1 1 " +
+		"0 0 0"
 	want := Process{PID: 77, PPID: 42, Group: 7, State: 'S', Start: 987654321, CPU: 6570 * time.Millisecond}
 	tests := []struct {
 		name string

@@ -15,7 +15,10 @@ func fleetStatus() *fleet.Status {
 		Hosts: []fleet.HostStatus{
 			{Known: true, Agents: []fleet.Agent{
 				{Agent: "dev-hub", Role: "dev", State: threads.LoadIdle, Idle: true, IdleSince: at(-130 * time.Second)},
-				{Agent: "dev-ill", Role: "dev", State: threads.LoadSick, StateWhy: "dev-ill achieved nothing in 3 sessions", PendingCount: 15},
+				{
+					Agent: "dev-ill", Role: "dev", State: threads.LoadSick, StateWhy: "dev-ill achieved nothing in 3 sessions",
+					PendingCount: 15,
+				},
 			}},
 			{Name: "iris", Known: true, Agents: []fleet.Agent{
 				{Agent: "dev-iris", Role: "dev", State: threads.LoadActive, Active: "o/r#1", PendingCount: 9},

@@ -19,8 +19,14 @@ func TestUntil(t *testing.T) {
 		start, merged control.Band
 		sessions      int
 	}{
-		{control.Band{Low: after(20), Middle: after(35), High: after(70)}, control.Band{Low: after(600), Middle: after(800), High: after(1500)}, 124},
-		{control.Band{Low: after(-12), Middle: after(-12), High: after(-12)}, control.Band{Low: after(3), Middle: after(4), High: after(5)}, 1},
+		{control.Band{Low: after(20), Middle: after(35), High: after(70)}, control.Band{
+			Low: after(600), Middle: after(800),
+			High: after(1500),
+		}, 124},
+		{control.Band{Low: after(-12), Middle: after(-12), High: after(-12)}, control.Band{
+			Low: after(3), Middle: after(4),
+			High: after(5),
+		}, 1},
 		{control.Band{Low: after(90), Middle: after(4000)}, control.Band{}, 0},
 	} {
 		text += View{Now: noon, Width: 80}.Until(&control.Forecast{

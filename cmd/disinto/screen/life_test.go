@@ -12,7 +12,10 @@ import (
 func TestLifeAround(t *testing.T) {
 	d := *read[control.LifeDocument](t, "life/merged.json")
 	d.DependsOn = []threads.Member{{Repo: d.Repo, Number: 3, State: threads.MemberDone}}
-	d.Blocks = []threads.Member{{Repo: d.Repo, Number: 8, State: threads.MemberReady}, {Repo: "x/y", Number: 9, State: threads.MemberBlocked}}
+	d.Blocks = []threads.Member{
+		{Repo: d.Repo, Number: 8, State: threads.MemberReady},
+		{Repo: "x/y", Number: 9, State: threads.MemberBlocked},
+	}
 	text := View{Now: noon}.Life(&d)
 	if !strings.Contains(text, "depends on: #3 done\nwaits for it: #8 ready, x/y#9 blocked\n") {
 		t.Errorf("the life is\n%s", text)

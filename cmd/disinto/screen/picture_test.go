@@ -46,10 +46,12 @@ func picture(text string) string {
 	}
 	var b strings.Builder
 	w, h := 2*margin+float64(width)*letterWidth, 2*margin+len(lines)*lineHeight
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" font-family="ui-monospace, monospace"`, w, h)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" font-family="ui-monospace, monospace"`,
+		w, h)
 	fmt.Fprintf(&b, ` font-size="14" fill="#c9d1d9"><rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>`+"\n")
 	for i, line := range lines {
-		fmt.Fprintf(&b, `<text x="%d" y="%d" xml:space="preserve">%s</text>`+"\n", margin, margin+(i+1)*lineHeight-5, spans(line))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" xml:space="preserve">%s</text>`+"\n", margin,
+			margin+(i+1)*lineHeight-5, spans(line))
 	}
 	return b.String() + "</svg>\n"
 }

@@ -12,7 +12,9 @@ import (
 
 // record is of an agent that told what it used, one that did not, and a skill that is a formula and an escape sequence.
 func record() *control.RecordDocument {
-	run := func(agent string, kind agents.Kind, minutes int, verdict ledger.Verdict, used *agents.Usage, skills ...string) ledger.Past {
+	run := func(agent string, kind agents.Kind, minutes int, verdict ledger.Verdict, used *agents.Usage,
+		skills ...string,
+	) ledger.Past {
 		ref := ledger.Ref{Repo: "o/r", Number: 7}
 		return ledger.Past{
 			Agent: agent, Kind: kind, Ref: ref, Chain: ref, Start: noon, End: noon.Add(time.Duration(minutes) * time.Minute),
@@ -20,7 +22,10 @@ func record() *control.RecordDocument {
 		}
 	}
 	past := []ledger.Past{
-		run("dev-qwen", agents.KindIssue, 20, "", &agents.Usage{InputTokens: 1_200_000, CachedTokens: 4_800_000, OutputTokens: 34_000}, "=cmd()"),
+		run("dev-qwen", agents.KindIssue, 20, "", &agents.Usage{
+			InputTokens: 1_200_000, CachedTokens: 4_800_000,
+			OutputTokens: 34_000,
+		}, "=cmd()"),
 		run("review-opus", agents.KindReview, 3, ledger.ChangesRequested, &agents.Usage{InputTokens: 20_000, CostUSD: 0.42}),
 		run("dev-qwen", agents.KindRework, 7, "", nil, "\x1b[2Jgo"),
 		run("review-opus", agents.KindReview, 3, ledger.Approved, &agents.Usage{InputTokens: 18_000, CostUSD: 0.4}),

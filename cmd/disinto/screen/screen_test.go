@@ -69,9 +69,15 @@ func documents(t *testing.T) []document {
 		{name: "convoy-list", show: func(v View) string { return v.ConvoyList(convoys) }},
 		{name: "fleet", show: func(v View) string { return v.Fleet(hosts) }, also: []string{"pipe"}},
 		{name: "cycle", show: func(v View) string { return v.Cycle(&hosts.Cycles[0]) }},
-		{name: "trials", show: func(v View) string { return v.Trials("load.toml: 140 issues", trials(), learnt()) }, also: []string{"colour"}},
+		{
+			name: "trials", show: func(v View) string { return v.Trials("load.toml: 140 issues", trials(), learnt()) },
+			also: []string{"colour"},
+		},
 		{name: "demo", show: func(v View) string { return v.DemoReport(report, 83*time.Second) }},
-		{name: "demo-broken", show: func(v View) string { return v.DemoReport(&broken, 83*time.Second) }, also: []string{"colour"}},
+		{
+			name: "demo-broken", show: func(v View) string { return v.DemoReport(&broken, 83*time.Second) },
+			also: []string{"colour"},
+		},
 		{
 			name: "demo-frame", now: live.Forge.LastScan,
 			show: func(v View) string {
@@ -82,12 +88,16 @@ func documents(t *testing.T) []document {
 		{name: "findings", show: func(v View) string { return v.Findings(findings()) }, also: []string{"colour"}},
 		{name: "sling", show: func(v View) string {
 			return v.Sling(&control.SlingReport{
-				Repo: "johba/harb", Number: 17, Why: "depends on issues that are open: johba/harb#11, johba/harb#12 \x1b[2J", Position: 4,
+				Repo: "johba/harb", Number: 17, Why: "depends on issues that are open: johba/harb#11, johba/harb#12 \x1b[2J",
+				Position: 4,
 			})
 		}},
 		{name: "report", show: func(v View) string {
 			return v.Report(&control.Report{
-				Subject: "johba/harb#17", Did: []string{"session of dev-qwen ended", "labelled cancelled", "pull request #18 labelled cancelled"},
+				Subject: "johba/harb#17", Did: []string{
+					"session of dev-qwen ended", "labelled cancelled",
+					"pull request #18 labelled cancelled",
+				},
 				Pending: "the forge does not answer: the claim is released later",
 			})
 		}},

@@ -22,7 +22,8 @@ func TestStatusViewFits(t *testing.T) {
 			Title: "An issue with a title of some length, as they are", Why: "blocked by johba/harb#11",
 		})
 		d.Unqueued = append(d.Unqueued, control.QueueDocument{
-			Repo: "johba/harb", Number: int64(20_000 + i), Kind: agents.KindIssue, Code: threads.NotBacklog, Why: "not labelled backlog",
+			Repo: "johba/harb", Number: int64(20_000 + i), Kind: agents.KindIssue, Code: threads.NotBacklog,
+			Why: "not labelled backlog",
 		})
 	}
 	for _, height := range []int{1, 5, 12, 24, 40, 200} {
@@ -54,7 +55,8 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 	}
 	for i := range 8 {
 		d.Queue = append(d.Queue, control.QueueDocument{
-			Repo: "johba/harb", Number: int64(200 + i), Kind: agents.KindIssue, NeedsPerson: true, Why: "gave up after 5 attempts",
+			Repo: "johba/harb", Number: int64(200 + i), Kind: agents.KindIssue, NeedsPerson: true,
+			Why:   "gave up after 5 attempts",
 			Since: noon.Add(-time.Duration(i) * time.Hour), Mend: "`disinto retry johba/harb#200`",
 		})
 	}
@@ -95,10 +97,12 @@ func TestStatusViewUnqueued(t *testing.T) {
 	d := read[control.Document](t, "status/empty.json")
 	for i := range 10_000 {
 		d.Unqueued = append(d.Unqueued, control.QueueDocument{
-			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue, Code: threads.NotBacklog, Why: "not labelled backlog",
+			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue, Code: threads.NotBacklog,
+			Why: "not labelled backlog",
 		})
 	}
-	d.Unqueued[3].Title, d.Unqueued[3].Code, d.Unqueued[3].Why = "Sell by mail", threads.Tracking, "a convoy, 2 of 5 members closed"
+	d.Unqueued[3].Title, d.Unqueued[3].Code, d.Unqueued[3].Why = "Sell by mail", threads.Tracking,
+		"a convoy, 2 of 5 members closed"
 	got := (View{Now: noon, Width: 80}).Status(d)
 	want := "WAITS       TITLE         WHY\n" +
 		"issue #103  Sell by mail  a convoy, 2 of 5 members closed\n" +
@@ -170,7 +174,8 @@ func TestAge(t *testing.T) {
 // A pause of everything stands under what needs a person, once: that of a first start is a problem already.
 func TestStatusPaused(t *testing.T) {
 	d := control.Document{Paused: true}
-	if got := (View{}).Status(&d); !strings.HasPrefix(got, "NEEDS YOU\neverything  paused: disinto resume begins what waits\n") {
+	want := "NEEDS YOU\neverything  paused: disinto resume begins what waits\n"
+	if got := (View{}).Status(&d); !strings.HasPrefix(got, want) {
 		t.Errorf("paused:\n%s", got)
 	}
 	d.Problems = []string{"first start: 2 items wait: disinto resume begins them"}

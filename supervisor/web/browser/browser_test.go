@@ -45,7 +45,7 @@ type room struct {
 	wrong []string   // what the browser complained of
 }
 
-// said is what a program wrote until now.
+// said collects the output of a program.
 type said struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -206,7 +206,8 @@ func (r *room) file(title, body string) string {
 }
 
 // hostile is a title that tries to become markup, to run and to turn the text around.
-const hostile = "</bdi></h1><img src=x onerror=\"alert(1)\"><script>alert(2)</script>&lt;b&gt; \u202eesrever\u2066 {{.}}"
+const hostile = "</bdi></h1><img src=x onerror=\"alert(1)\"><script>alert(2)</script>&lt;b&gt; \u202eesrever\u2066 " +
+	"{{.}}"
 
 func TestRoom(t *testing.T) {
 	r := newRoom(t)
@@ -292,7 +293,8 @@ func (r *room) look(tab context.Context, path string, width int64, scheme string
 	if wide := ask[int64](r, tab, `document.documentElement.scrollWidth`); wide > width {
 		r.Errorf("%s is %d pixels wide", name, wide)
 	}
-	light := ask[bool](r, tab, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every(c => c > 200)`)
+	light := ask[bool](r, tab,
+		`getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every(c => c > 200)`)
 	if light != (scheme == "light") {
 		r.Errorf("%s: the background is light: %v", name, light)
 	}
@@ -368,7 +370,8 @@ func (r *room) motion(tab context.Context) {
 // scriptless signs in with the form and reads the page, in a tab that runs no scripts.
 func (r *room) scriptless(tab context.Context) {
 	r.do(tab, emulation.SetScriptExecutionDisabled(true), chromedp.Navigate("about:blank"))
-	r.do(tab, chromedp.Navigate(r.base+"/signin"), chromedp.SendKeys("#token", r.token+kb.Enter), chromedp.WaitReady("#slots"))
+	r.do(tab, chromedp.Navigate(r.base+"/signin"), chromedp.SendKeys("#token", r.token+kb.Enter),
+		chromedp.WaitReady("#slots"))
 	var refresh []*cdp.Node
 	r.do(tab, chromedp.Nodes(`noscript meta[http-equiv="refresh"]`, &refresh, chromedp.AtLeast(1)))
 }

@@ -35,6 +35,7 @@ func main() {
 			os.Exit(5)
 		}
 		// It returns when a signal came.
-		_ = process.Become(binary, []string{os.Args[0], "run", strconv.Itoa(n + 1)}, os.Environ(), letter, nil, func() bool { return false })
+		_ = process.Become(binary, []string{os.Args[0], "run", strconv.Itoa(n + 1)}, os.Environ(), letter, nil,
+			func() bool { return false })
 	}
 }
