@@ -139,9 +139,9 @@ func (f *Forecast) index(i int) {
 func (f *Forecast) Run(seed uint64, ask Ask) Outcome {
 	tr := newTrial(Trial{
 		Config: f.start.Config, Policy: Ours, Seed: seed, Model: f.model, From: f.start.Now,
-		Drain: cmp.Or(ask.Horizon, usualHorizon),
+		Drain: cmp.Or(ask.Horizon, usualHorizon), Quiet: true,
 	})
-	tr.quiet, tr.down = true, f.start.Outages
+	tr.down = f.start.Outages
 	f.settle(tr)
 	tr.arrive()
 	tr.open()

@@ -26,6 +26,14 @@ func (j Journal) Before(at time.Time) Journal {
 	return over
 }
 
+// Newest is when the last session ended that can be replayed; zero without one.
+func (j Journal) Newest() (at time.Time) {
+	for _, p := range possible(j.Past) {
+		at = latest(at, p.End)
+	}
+	return at
+}
+
 // Learn makes a model of what a journal tells.
 func Learn(j Journal) *Model {
 	m := &Model{

@@ -33,6 +33,7 @@ type Trial struct {
 	Limit   time.Duration // nothing is filed after it; 0 means that all of the load is
 	// Drain is how long the trial goes on after the last issue was filed; 0 is long enough for all that is ever done.
 	Drain time.Duration
+	Quiet bool // it is not measured how long agents are idle beside work, which takes as long as all the rest
 	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.
 	Enough func() bool
 }
@@ -86,7 +87,6 @@ type trial struct {
 	at       map[forge.Ref]*trialIssue // by issue and by pull request
 	groups   map[alike]int
 	metered  bool                        // what sessions use is limited
-	quiet    bool                        // no gaps are measured
 	decided  int                         // plans so far
 	numbered int64                       // issues so far
 	waiters  map[forge.Ref][]*trialIssue // by the issue that they wait for
@@ -443,7 +443,7 @@ func (tr *trial) assign(t *trialIssue, agent string) {
 // steal is a cycle of the rebalancer.
 func (tr *trial) steal() {
 	pinned := func(t *trialIssue) bool { return len(t.Assignees) > 0 && !t.Closed && t.running == 0 }
-	if (tr.quiet || tr.Model != nil) && !slices.ContainsFunc(tr.issues, pinned) {
+	if (tr.Quiet || tr.Model != nil) && !slices.ContainsFunc(tr.issues, pinned) {
 		return
 	}
 	moves := threads.Rebalance(tr.snapshot(true))
@@ -465,7 +465,7 @@ func (tr *trial) settle() {
 	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.now) {
 		return // the moment is not over
 	}
-	if !tr.moved || tr.quiet {
+	if !tr.moved || tr.Quiet {
 		return
 	}
 	tr.moved = false
