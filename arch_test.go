@@ -56,6 +56,7 @@ var layers = map[string][]string{
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
 	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
+	"threads/hindsight":        {"threads", "threads/ledger", "threads/sim", "agents", "forge"},
 	"threads/sim":              {"threads", "threads/delta", "threads/ledger", "threads/wire", "agents", "forge"},
 	"threads/delta":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/wire":             {"threads", "threads/ledger", "agents", "forge"},
@@ -161,8 +162,8 @@ func (s *source) checkLinux() (failures []string) {
 // bug report repeat it exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit", "threads/eta", "threads/file",
-	"threads/ledger",
-	"threads/proof", "threads/services", "threads/sim", "threads/wire", "threads/delta",
+	"threads/hindsight", "threads/ledger", "threads/proof", "threads/services", "threads/sim", "threads/wire",
+	"threads/delta",
 }
 
 // impure names all that pure packages may not use: an import path, a path and all below it (with /...), or a function.
