@@ -117,18 +117,19 @@ func (b *books) setConfigError(err error) {
 }
 
 // reload puts a configuration in force, and with it what also changes: no decision sees only one of them. Holds that
-// were to last until then are over.
-func (b *books) reload(cfg *threads.Config, also func()) {
+// were to last until then are over. It returns the configuration before; nil for none.
+func (b *books) reload(cfg *threads.Config, also func()) (was *threads.Config) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	also()
-	b.cfg, b.cfgErr = cfg, nil
+	was, b.cfg, b.cfgErr = b.cfg, cfg, nil
 	b.generation++
 	for _, a := range b.ledger.Agents {
 		if a.HeldUntil.IsZero() {
 			a.Hold(time.Time{}, "")
 		}
 	}
+	return was
 }
 
 // close keeps everything from beginning until closed is false again.

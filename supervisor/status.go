@@ -29,6 +29,7 @@ func (s *Supervisor) Document() *control.Document {
 	}
 	s.addServers(d)
 	d.Forecast = s.outlook.newest.Load()
+	d.Reload = s.hindsight.document(time.Now())
 	d.Disk = s.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {

@@ -111,6 +111,9 @@ type Supervisor struct {
 	Simulate func(ctx context.Context, q WhatIf) (*control.Simulation, error)
 	// Foresee makes a forecast for GET /v1/forecast, `why --until` and the status; nil refuses. Its errors are refusals.
 	Foresee func(ctx context.Context, q Foresight) (*control.Forecast, error)
+	// LookBack compares two configurations by the newest day of the journal, until ctx is done: with what it has by then.
+	// Nil compares none. An error says that there is nothing to compare them by.
+	LookBack func(ctx context.Context, q Hindsight) (*control.Hindsight, error)
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Notify tells people what needs them; nil tells none.
@@ -161,6 +164,8 @@ type Supervisor struct {
 	servers  servers
 	serving  serving
 	outlook  outlook
+
+	hindsight hindsight
 }
 
 // init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
@@ -175,6 +180,7 @@ func (s *Supervisor) init() {
 			s.Decide = threads.Decide
 		}
 		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+		s.hindsight.asked = make(chan struct{}, 1)
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
 		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model

@@ -39,6 +39,8 @@ type Document struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Forecast is the newest one of what runs and waits; left out before the first.
 	Forecast *Forecast `json:"forecast,omitempty"`
+	// Reload says what the newest reload would have changed about the day before; left out when that is not known.
+	Reload *Hindsight `json:"reload,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
 	// Shadow is another build that is asked what it would decide; left out where there is none.

@@ -65,6 +65,9 @@ func (v View) head(p *page, d *control.Document) {
 		up = cell{d.Version + ", not running: this is its last state", held}
 	}
 	rows := append([][]cell{{{"disinto", bold}, up}, v.forge(d.Forge)}, config(d.Config)...)
+	if d.Reload != nil {
+		rows = append(rows, labelled("reload", d.Reload.Line(), plain))
+	}
 	if d.Sandbox != "" {
 		rows = append(rows, labelled("sessions", d.Sandbox, plain))
 	}

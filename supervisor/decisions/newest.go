@@ -1,0 +1,26 @@
+package decisions
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Newest returns what the newest decision was made from that is kept, without secrets and texts.
+func Newest(stateDir string) (*threads.Snapshot, error) {
+	dir := filepath.Join(stateDir, Folder)
+	segments, err := list(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read decisions: %w", err)
+	}
+	for _, s := range slices.Backward(segments) { // the last may be torn before its first decision
+		r := &reader{to: time.Unix(1<<40, 0), visit: func(*decided) {}}
+		if r.segment(s.path(dir)); r.now != nil {
+			return &r.now.Snapshot, nil
+		}
+	}
+	return nil, fmt.Errorf("no decisions are kept in %s", dir)
+}
