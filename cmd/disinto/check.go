@@ -35,13 +35,18 @@ agent or rule is of no use. What does not hold is told with the shortest story
 that shows it. It writes nothing; --fix creates missing labels, as run does, and
 registers the web hook anew, and the control room for signing in with the
 forge. --notify sends a message to each url of [notify]. Exits 1 when there is a
-problem.`,
+problem.
+
+--yesterday asks nothing of all that: it says what the file would have changed
+about the newest day of the journal, compared with the configuration that the
+supervisor of the state directory runs with.`,
 	setup: func(flags *pflag.FlagSet) action {
 		k := new(checker)
 		k.place.flags(flags)
 		flags.BoolVar(&k.fix, "fix", false, "create missing labels, register hook and control room")
 		flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
 		flags.BoolVar(&k.offline, "offline", false, "ask nothing over the network")
+		flags.BoolVar(&k.yesterday, "yesterday", false, "only say what FILE would have changed")
 		jsonFlag(flags, &k.json, "print the findings, for programs")
 		return func(ctx context.Context, c *cli, _ []string) error {
 			k.c = c
@@ -52,8 +57,8 @@ problem.`,
 
 // checker asks, and collects what it finds.
 type checker struct {
-	place                      place
-	fix, notify, offline, json bool
+	place                                 place
+	fix, notify, offline, yesterday, json bool
 
 	c      *cli
 	config *threads.Config
@@ -76,8 +81,13 @@ func (k *checker) problem(about string, err error) {
 }
 
 func (k *checker) check(ctx context.Context) error {
-	if k.notify && k.offline {
+	switch {
+	case k.notify && k.offline:
 		return usagef("--notify sends messages, which --offline forbids")
+	case k.yesterday && (k.fix || k.notify):
+		return usagef("--yesterday changes nothing and sends nothing: say --fix or --notify in another call")
+	case k.yesterday:
+		return k.lookBack(ctx)
 	}
 	config, _, err := readConfig(k.place.configFile(), k.c.lookup)
 	k.problem("file", err)

@@ -158,6 +158,11 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return pretend(config), nil
+}
+
+// pretend gives every agent a token, and every role a program.
+func pretend(config *threads.Config) *threads.Config {
 	for i := range config.Agents {
 		config.Agents[i].Token = "pretended"
 	}
@@ -166,7 +171,7 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 			config.Roles[i].Command = []string{"pretended"}
 		}
 	}
-	return config, nil
+	return config
 }
 
 // usual is the load where no flag says another.

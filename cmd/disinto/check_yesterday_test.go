@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/decisions"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// yesterdays is a state directory with a journal of eight issues, of which one slot did one an hour, and of two more
+// that wait; the newest decision had a configuration. A nil one leaves no decision.
+func yesterdays(t *testing.T, config *threads.Config) (state string) {
+	t.Helper()
+	state = t.TempDir()
+	var journal strings.Builder
+	list := waited(8)
+	for i := range list {
+		line, err := json.Marshal(map[string]any{"at": list[i].End, "past": &list[i]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&journal, "%s\n", line)
+	}
+	if err := os.WriteFile(filepath.Join(state, "journal.jsonl"), []byte(journal.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if config == nil {
+		return state
+	}
+	s := threads.Snapshot{Now: list[7].End, Config: config, History: threads.NewHistory()}
+	for i := range int64(2) {
+		s.Facts.Issues = append(s.Facts.Issues, forge.Issue{
+			Ref: forge.Ref{Repo: "owner/name", Number: 20 + i}, Created: list[0].Ready, Labels: []string{forge.LabelBacklog},
+		})
+	}
+	plan := threads.Decide(s)
+	r, done := decisions.NewRecorder(), make(chan struct{})
+	r.Decided(&s, &plan)
+	close(done)
+	r.Keep(decisions.Options{StateDir: state}, done)
+	return state
+}
+
+// check --yesterday says what a file would have changed, from the state directory alone, and changes nothing there.
+func TestCheckYesterday(t *testing.T) {
+	config := whatIfConfig(t)
+	config.Secrets, config.Agents[0].Token = nil, "s3cret"
+	state := yesterdays(t, config)
+	same := factoryFile(t, simulated)
+	two := factoryFile(t, strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1))
+	ask := func(args ...string) result {
+		return disinto(t.Context(), nil, append([]string{"check", "--yesterday"}, args...)...)
+	}
+	got := ask("--state", state, "--config", same)
+	if want := "in the 8h00m from 2 Jan 03:00 UTC with this file: no difference: 0 merged"; got.code != 0 ||
+		!strings.Contains(got.stdout, want) {
+		t.Errorf("the same file: %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	got = ask("--state", state, "--config", two)
+	if want := "with this file: 2 merged instead of 0, waits 2h"; got.code != 0 || !strings.Contains(got.stdout, want) ||
+		!strings.Contains(got.stdout, " shorter") {
+		t.Errorf("one more slot: %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	got = ask("--state", state, "--config", two, "--json")
+	var is control.Hindsight
+	if err := json.Unmarshal([]byte(got.stdout), &is); err != nil || is.Wait.Differs != -1 || is.Whole || is.Runs != lookBackRuns {
+		t.Errorf("as JSON: %v, %+v", err, is)
+	}
+	got = ask("--state", yesterdays(t, nil), "--config", same)
+	if want := "0 merged, where the journal tells of 0, and waits of"; !strings.Contains(got.stdout, want) {
+		t.Errorf("without decisions: %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+	for want, args := range map[string][]string{
+		"cannot read the journal of the factory": {"--state", t.TempDir(), "--config", same},
+		"unknown key":                            {"--state", state, "--config", factoryFile(t, simulated+"color = 1\n")},
+		"say --fix or --notify in another call":  {"--state", state, "--config", same, "--fix"},
+	} {
+		if got := ask(args...); got.code == 0 || !strings.Contains(got.stderr, want) || got.stdout != "" {
+			t.Errorf("%v: %d, %s%s", args, got.code, got.stdout, got.stderr)
+		}
+	}
+	files, err := os.ReadDir(state)
+	if err != nil || len(files) != 2 {
+		t.Errorf("in the state directory: %v, %v", files, err)
+	}
+}
+
+// A comparison without time says that it has none, and one of an empty journal is refused.
+func TestLookBackCut(t *testing.T) {
+	q := supervisor.Hindsight{Was: whatIfConfig(t), Is: whatIfConfig(t), Past: waited(8)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	found, err := lookBack(ctx, q)
+	if err != nil || found.Runs != 0 || !strings.Contains(found.Line(), "nothing is known") {
+		t.Errorf("%+v, %v", found, err)
+	}
+	q.Past = nil
+	if _, err := lookBack(t.Context(), q); err == nil {
+		t.Error("an empty journal tells something")
+	}
+}
