@@ -44,7 +44,7 @@ func yesterdays(t *testing.T, config *threads.Config) (state string) {
 	}
 	plan := threads.Decide(s)
 	r, done := decisions.NewRecorder(), make(chan struct{})
-	r.Decided(&s, &plan)
+	r.Take(s.Now, func() *threads.FrozenDecision { return s.Freeze(&plan, nil) })
 	close(done)
 	r.Keep(decisions.Options{StateDir: state}, done)
 	return state

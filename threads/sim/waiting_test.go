@@ -43,8 +43,11 @@ func TestAwait(t *testing.T) {
 	trial := Trial{Config: Fleet(2, 1, 0), From: at(0), Load: Load{{At: 4 * time.Hour, Priority: 5}}}
 	trial.Await([]ledger.Past{{Chain: ledger.Ref{Repo: "o/r", Number: 1}}}, facts, at(24))
 	want := []Work{
-		{Priority: 2, drawn: true}, {At: 3 * time.Hour, Priority: 5, drawn: true}, {At: 4 * time.Hour, Priority: 5},
-		{At: 5 * time.Hour, Priority: 5, Pin: "dev-1", drawn: true}, {At: 6 * time.Hour, Priority: 5, drawn: true},
+		{Priority: 2, drawn: true},
+		{At: 3 * time.Hour, Priority: 5, drawn: true},
+		{At: 4 * time.Hour, Priority: 5},
+		{At: 5 * time.Hour, Priority: 5, Pin: "dev-1", drawn: true},
+		{At: 6 * time.Hour, Priority: 5, drawn: true},
 	}
 	if len(trial.Load) != len(want) {
 		t.Fatalf("%+v", trial.Load)

@@ -1,0 +1,47 @@
+package decisions
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// The newest decision is that of the last segment which has one, also when the last is torn.
+func TestNewest(t *testing.T) {
+	in(t, func(t *testing.T, dir string) {
+		if _, err := Newest(dir); err == nil {
+			t.Error("there is a decision before the first")
+		}
+		s := factory(3)
+		r := newRecord(t, dir, false)
+		r.decide(s)
+		time.Sleep(time.Minute)
+		pause(s, true)
+		r.decide(s)
+		cfg := *s.Config
+		cfg.Forge.MaxUnreviewed, s.Config = 7, &cfg
+		time.Sleep(time.Minute)
+		r.decide(s)
+		r.stop()
+		newest := func(unreviewed int) {
+			t.Helper()
+			got, err := Newest(dir)
+			if err != nil || got.Config.Forge.MaxUnreviewed != unreviewed || len(got.Facts.Issues) != 3 || len(got.History.Paused) != 1 {
+				t.Fatalf("%v, %+v", err, got)
+			}
+			if token := got.Config.Agents[0].Token.Reveal(); token == "" || token == string(s.Config.Agents[0].Token) {
+				t.Errorf("the token is %q", token)
+			}
+		}
+		newest(7)
+		last := files(t, dir)[1]
+		text, err := os.ReadFile(last)
+		if err == nil {
+			err = os.WriteFile(last, text[:20], 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest(3)
+	})
+}
