@@ -72,7 +72,8 @@ func TestCheckYesterday(t *testing.T) {
 	}
 	got = ask("--state", state, "--config", two, "--json")
 	var is control.Hindsight
-	if err := json.Unmarshal([]byte(got.stdout), &is); err != nil || is.Wait.Differs != -1 || is.Whole || is.Runs != lookBackRuns {
+	err := json.Unmarshal([]byte(got.stdout), &is)
+	if err != nil || is.Wait.Differs != -1 || is.Whole || is.Runs != lookBackRuns {
 		t.Errorf("as JSON: %v, %+v", err, is)
 	}
 	got = ask("--state", yesterdays(t, nil), "--config", same)

@@ -26,7 +26,8 @@ func TestNewest(t *testing.T) {
 		newest := func(unreviewed int) {
 			t.Helper()
 			got, err := Newest(dir)
-			if err != nil || got.Config.Forge.MaxUnreviewed != unreviewed || len(got.Facts.Issues) != 3 || len(got.History.Paused) != 1 {
+			if err != nil || got.Config.Forge.MaxUnreviewed != unreviewed || len(got.Facts.Issues) != 3 ||
+				len(got.History.Paused) != 1 {
 				t.Fatalf("%v, %+v", err, got)
 			}
 			if token := got.Config.Agents[0].Token.Reveal(); token == "" || token == string(s.Config.Agents[0].Token) {

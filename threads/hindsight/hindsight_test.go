@@ -78,7 +78,8 @@ func TestYesterdayLived(t *testing.T) {
 // Few runs tell no difference, and one that was given up does not count.
 func TestYesterdayCut(t *testing.T) {
 	j, facts := diary(t, fleet(2), 0.5, 40, 2)
-	if d := compare(t, j, facts, fleet(2), fleet(1), leastRuns-1); d.Merged != 0 || d.Wait != 0 || d.Runs != leastRuns-1 || !d.Few {
+	d := compare(t, j, facts, fleet(2), fleet(1), leastRuns-1)
+	if d.Merged != 0 || d.Wait != 0 || d.Runs != leastRuns-1 || !d.Few {
 		t.Errorf("%+v", d)
 	}
 	y, asked := NewYesterday(j, facts, fleet(2), fleet(1)), 0
