@@ -51,6 +51,7 @@ var layers = map[string][]string{
 	"agents/upstream":          {"agents", "forge", "agents/plainfile"},
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
+	"threads/filltest":         {},
 	"threads/audit":            {"agents"},
 	"threads/eta":              {"threads"},
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
