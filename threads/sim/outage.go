@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -13,9 +12,12 @@ import (
 type Outage struct {
 	Thread, Agent string // at most one of them
 	From, Until   time.Duration
-	// Result ends every session that begins meanwhile, BackendDown or Limited, after a time. Empty: none begins.
+	// Result ends every session that begins meanwhile, such as BackendDown or Limited, after a time at most. Empty: none
+	// begins.
 	Result agents.Result
 	After  time.Duration
+	// OneIn ends one session of so many only, at random; 0 and 1 end every one.
+	OneIn int
 }
 
 // outagesOf finds the times in which the sessions of a thread met no backend, or a usage limit: from the start of the
@@ -43,16 +45,27 @@ func outagesOf(past []ledger.Past, from time.Time) (list []Outage) {
 }
 
 // fails returns the outage that a session meets which begins now; nil for none.
-func (tr *trial) fails(s *threads.Session) *Outage {
+func (tr *trial) fails(x *trialRun) *Outage {
 	at := tr.now.Sub(tr.origin)
 	for i := range tr.Outages {
 		o := &tr.Outages[i]
-		theirs := (o.Thread == "" || o.Thread == s.Thread) && (o.Agent == "" || o.Agent == s.Agent)
-		if o.Result != "" && theirs && at >= o.From && at < o.Until {
+		theirs := (o.Thread == "" || o.Thread == x.Thread) && (o.Agent == "" || o.Agent == x.Agent)
+		if o.Result != "" && theirs && at >= o.From && at < o.Until && (o.OneIn <= 1 || tr.unlucky(x, o.OneIn)) {
 			return o
 		}
 	}
 	return nil
+}
+
+// unlucky draws whether a session is the one of so many that fails. The same try of the same issue meets the same luck
+// in every configuration.
+func (tr *trial) unlucky(x *trialRun, oneIn int) bool {
+	l := lot{tr.Seed, uint64(tr.seen.Sessions), lotOutage}
+	if t := x.issue; t != nil {
+		t.tries++
+		l.number, l.part = uint64(t.seed()), l.part+uint64(t.tries)
+	}
+	return l.rand().IntN(oneIn) == 0
 }
 
 // openOutages queues the outages in which nothing begins, as pauses.

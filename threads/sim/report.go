@@ -35,6 +35,8 @@ type Report struct {
 	Turn Spread        `json:"turn"` // from filing to done
 	// First is from filing to the first session, of all issues. One that had none waited to the end.
 	First Spread `json:"first"`
+	// Open is from filing to done, on average of all issues. One that is not done counts up to the end.
+	Open time.Duration `json:"open"`
 
 	Moves   int `json:"moves"`
 	Unheard int `json:"unheard"` // moves whose answer was lost
@@ -126,11 +128,24 @@ func (tr *trial) report() Report {
 			first = append(first, d...)
 		}
 	}
-	r.First = spread(first)
+	r.First, r.Open = spread(first), tr.openTime()
 	r.Used = r.used(len(tr.Config.Agents))
 	tr.countChains()
 	r.Bound, r.Graham = tr.Load.bounds(tr.writers(), tr.Policy.Latency)
 	return *r
+}
+
+// openTime is how long issues were open, on average.
+func (tr *trial) openTime() time.Duration {
+	var sum time.Duration
+	for _, t := range tr.issues {
+		until := t.ended
+		if !t.Closed {
+			until = tr.now
+		}
+		sum += until.Sub(t.Created)
+	}
+	return sum / time.Duration(max(1, len(tr.issues)))
 }
 
 // unbegun are the waits of the issues that had no session.

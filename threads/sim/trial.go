@@ -116,6 +116,7 @@ type trialIssue struct {
 	ended   time.Time // when it was closed
 	merged  bool
 	asked   int   // how often people were
+	tries   int   // sessions that an outage could have ended
 	context int64 // tokens that its sessions have read and written so far
 }
 

@@ -11,7 +11,7 @@ import (
 // bounded is how long a session takes: until an outage or the timeout of its role ends it.
 func (tr *trial) bounded(x *trialRun) time.Duration {
 	takes := x.how.Took
-	if x.cut = tr.fails(&x.Session); x.cut != nil {
+	if x.cut = tr.fails(x); x.cut != nil {
 		takes = min(takes, max(x.cut.After, time.Second))
 		x.how = Step{Took: takes, Result: x.cut.Result}
 	}

@@ -27,6 +27,7 @@ const (
 	lotChecks = 1 << 8  // and the push
 	lotWrite  = 1 << 12 // and the session
 	lotReview = 1 << 16
+	lotOutage = 1 << 19 // and the try
 )
 
 // file opens the issue of a piece of work.
