@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	"agents/upstream":          {"agents", "forge", "agents/plainfile"},
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
-	"threads/filltest":         {},
+	"threads/advice":           {"threads", "threads/sim", "agents", "forge"},
 	"threads/audit":            {"agents"},
 	"threads/eta":              {"threads"},
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
@@ -87,8 +87,8 @@ var layers = map[string][]string{
 	},
 	"cmd/disinto": {"*"},
 	"cmd/disinto/screen": {
-		"cmd/disinto/demo", "supervisor/control", "threads/audit", "threads/ledger", "supervisor/fleet", "threads/sim",
-		"threads",
+		"cmd/disinto/demo", "supervisor/control", "threads/advice", "threads/audit", "threads/ledger", "supervisor/fleet",
+		"threads/sim", "threads",
 		"agents", "forge",
 	},
 	"cmd/disinto/demo": {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},
@@ -162,9 +162,9 @@ func (s *source) checkLinux() (failures []string) {
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a
 // bug report repeat it exactly.
 var pure = []string{
-	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit", "threads/eta", "threads/file",
-	"threads/hindsight", "threads/ledger", "threads/proof", "threads/services", "threads/sim", "threads/wire",
-	"threads/delta",
+	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit", "threads/eta",
+	"threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services", "threads/sim",
+	"threads/wire", "threads/delta",
 }
 
 // impure names all that pure packages may not use: an import path, a path and all below it (with /...), or a function.
@@ -369,6 +369,7 @@ var unguarded = []struct{ where, why string }{
 	{"cmd/disinto/demo_forge.go", "a person's command"},
 	{"cmd/disinto/localforge.go", "a forge for demos and tests"},
 	{"cmd/disinto/main.go", "a person's command: run and exec listen to signals themselves"},
+	{"cmd/disinto/simulate_advice.go", "a person's command"},
 	{"cmd/disinto/sling.go", "a person's command"},
 	{"cmd/disinto/upstream.go", "a session's program"},
 	{"cmd/disinto/watch.go", "a person's command"},

@@ -36,6 +36,13 @@ A trial obeys what run obeys: intervals, web hooks, budgets, windows, failures,
 checks, reviews and merges. Times come from the journal; the last lines say
 which, and from how many sessions.
 
+--break searches for the week that hurts this factory most: an agent away, a
+server gone for a day, 40 issues on Monday, every third session failing, and the
+worst of these in pairs. Then it says what would have helped, the best first: a
+slot, an agent, a key, a skill. --advise says what one more of each would have
+been worth as things were, and one less. Each is played several times with other
+luck; what cannot be told from chance is said to be so.
+
 A load file has tables such as
 
   [[issues]]
@@ -57,7 +64,15 @@ No secrets are needed, and nothing is written but FILE of --chart.`,
 		flags.StringVar(&q.chart, "chart", "",
 			"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG, and no report")
 		jsonFlag(flags, &q.asJSON, "print the reports, for programs")
-		return func(_ context.Context, c *cli, _ []string) error { return q.run(c) }
+		flags.BoolVar(&q.hurt, "break", false, "what would hurt this factory most, and what\nwould have helped")
+		flags.BoolVar(&q.advise, "advise", false,
+			"what one more slot, agent or dollar would have\nbeen worth, in 30 days unless --days says else")
+		return func(ctx context.Context, c *cli, _ []string) error {
+			if q.hurt || q.advise {
+				return q.ask(ctx, c, flags)
+			}
+			return q.run(c)
+		}
 	},
 }
 
@@ -77,6 +92,8 @@ type simulation struct {
 	seed                         uint64
 	policies                     []string
 	asJSON                       bool
+	hurt, advise                 bool      // --break, --advise
+	until                        time.Time // of the journal that is replayed
 }
 
 func (q *simulation) run(c *cli) error {
@@ -217,7 +234,8 @@ func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", q.replay, err)
 	}
-	t = sim.Replay(sim.Journal{Past: past, Timeline: timeline}, config, time.Duration(q.days*float64(24*time.Hour)))
+	journal := sim.Journal{Past: past, Timeline: timeline}
+	t, q.until = sim.Replay(journal, config, time.Duration(q.days*float64(24*time.Hour))), journal.Newest()
 	if len(t.Load) == 0 {
 		return t, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
 	}

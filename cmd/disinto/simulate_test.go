@@ -141,17 +141,9 @@ not a line
 // The operator's own journal answers what one more slot brings: what waited in it for a slot waits half as long with
 // two.
 func TestSimulateReplaySlots(t *testing.T) {
-	var journal strings.Builder
-	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	for i := range 8 { // all were ready at 3:00, and one slot did one an hour
-		start, end := at.Add(time.Duration(i)*time.Hour), at.Add(time.Duration(i+1)*time.Hour)
-		fmt.Fprintf(&journal,
-			`{"at":%q,"past":{"agent":"dev-a","kind":"issue","ref":"owner/name#%[2]d","chain":"owner/name#%[2]d","ready":%q,"priority":5,"start":%q,"end":%q}}`+"\n",
-			end.Format(time.RFC3339), i+1, at.Format(time.RFC3339), start.Format(time.RFC3339), end.Format(time.RFC3339))
-	}
 	files := map[string]string{
 		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
-		"journal.jsonl": journal.String(),
+		"journal.jsonl": hourly(8),
 	}
 	text, complaint, code := simulate(t, files, "--replay", "journal.jsonl", "--policy", "disinto", "--against",
 		"two.toml", "--json")
@@ -207,4 +199,17 @@ func TestSimulateMonth(t *testing.T) {
 			t.Errorf("%s days: %v: %+v", days, err, got.Reports)
 		}
 	}
+}
+
+// hourly is a journal of issues that were all ready at 3:00, and of which one slot did one an hour.
+func hourly(issues int) string {
+	var journal strings.Builder
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for i := range issues {
+		start, end := at.Add(time.Duration(i)*time.Hour), at.Add(time.Duration(i+1)*time.Hour)
+		fmt.Fprintf(&journal, `{"at":%q,"past":{"agent":"dev-a","kind":"issue","ref":"owner/name#%[2]d",`+
+			`"chain":"owner/name#%[2]d","ready":%q,"priority":5,"start":%q,"end":%q}}`+"\n",
+			end.Format(time.RFC3339), i+1, at.Format(time.RFC3339), start.Format(time.RFC3339), end.Format(time.RFC3339))
+	}
+	return journal.String()
 }

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/threads/advice"
+	"codeberg.org/johba/disinto/threads/sim"
+)
+
+// adviseDays are played with --advise where --days does not say.
+const adviseDays = 30
+
+// progressEvery is how many trials are played before the number of them is written again.
+const progressEvery = 5
+
+// ask answers --break and --advise.
+func (q *simulation) ask(ctx context.Context, c *cli, flags *pflag.FlagSet) error {
+	if q.hurt && q.advise {
+		return usagef("--break and --advise: want one of them")
+	}
+	for _, other := range []string{"against", "policy", "chart"} {
+		if flags.Changed(other) {
+			return usagef("--%s: there is none with --break or --advise", other)
+		}
+	}
+	if q.advise && !flags.Changed("days") {
+		q.days = adviseDays
+	}
+	if _, err := q.choose(); err != nil {
+		return err
+	}
+	config, err := pretended(q.configFile(), c)
+	if err != nil {
+		return err
+	}
+	trial, work, err := q.work(config)
+	if err != nil {
+		return err
+	}
+	trial.Seed = q.seed
+	tell, end := progressOf(c)
+	asked := advice.Question{Trial: trial, Length: q.length(&trial), Play: player(ctx, tell)}
+	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed}
+	if q.hurt {
+		b := asked.Break()
+		end()
+		if b == nil {
+			return context.Cause(ctx)
+		}
+		document["break"] = b
+		return c.print(q.asJSON, document, func(v screen.View) string { return v.Broken(work, b) })
+	}
+	a := asked.Advise()
+	end()
+	if a == nil {
+		return context.Cause(ctx)
+	}
+	document["advice"] = a
+	return c.print(q.asJSON, document, func(v screen.View) string { return v.Advice(work, a) })
+}
+
+// length is how long trials go on: the days that were asked for, or what there is of them in a journal.
+func (q *simulation) length(t *sim.Trial) time.Duration {
+	asked := time.Duration(q.days * float64(24*time.Hour))
+	if q.replay == "" {
+		return asked
+	}
+	return min(asked, q.until.Sub(t.From))
+}
+
+// player plays trials on all processors, and tells how many are done after each. When ctx is done, it returns no
+// reports.
+func player(ctx context.Context, tell func(done int)) func([]sim.Trial) []sim.Report {
+	var done atomic.Int64
+	return func(trials []sim.Trial) []sim.Report {
+		reports := make([]sim.Report, len(trials))
+		var next atomic.Int64
+		var all sync.WaitGroup
+		for range runtime.GOMAXPROCS(0) {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					i := int(next.Add(1)) - 1
+					if i >= len(trials) {
+						return
+					}
+					t := trials[i]
+					t.Enough = func() bool { return ctx.Err() != nil }
+					reports[i] = t.Run()
+					reports[i].Spans = nil // a search keeps hundreds of reports
+					tell(int(done.Add(1)))
+				}
+			})
+		}
+		if all.Wait(); ctx.Err() != nil {
+			return nil
+		}
+		return reports
+	}
+}
+
+// progressOf says on a terminal how many trials were played, and clears its line in the end.
+func progressOf(c *cli) (tell func(done int), end func()) {
+	f, ok := c.stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return func(int) {}, func() {}
+	}
+	tell = func(done int) {
+		if done%progressEvery == 0 {
+			fmt.Fprintf(f, "\rplayed %d", done)
+		}
+	}
+	return tell, func() { fmt.Fprint(f, "\r"+clearLine) }
+}

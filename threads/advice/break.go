@@ -1,0 +1,145 @@
+package advice
+
+import (
+	"cmp"
+	"slices"
+
+	"codeberg.org/johba/disinto/threads/sim"
+)
+
+// Line is one thing that was tried, and the difference that it makes.
+type Line struct {
+	What string `json:"what"`
+	Kind string `json:"kind,omitempty"` // of a change of the configuration
+	Outcome
+}
+
+// Breakdown is the answer of Break.
+type Breakdown struct {
+	Plays int     `json:"plays"`
+	Plain Outcome `json:"plain"` // when nothing goes wrong
+	Harms []Line  `json:"harms"` // beside that, the worst first
+	// Worst hurts most, one harm or two together, beside Plain; nil when nothing hurts. Week is the outcome of that week,
+	// and Helps has the changes that were tried, beside that, the best first.
+	Worst *Line   `json:"worst,omitempty"`
+	Week  Outcome `json:"week,omitzero"`
+	Helps []Line  `json:"helps"`
+}
+
+const (
+	worstOf  = 4                           // harms are tried in pairs
+	allPairs = worstOf * (worstOf - 1) / 2 // of them
+)
+
+// Break searches for the week that hurts a factory most, and for what would have helped. Nil means that it was told to
+// stop.
+func (q *Question) Break() *Breakdown {
+	changes := more(q.Trial.Config)
+	s := q.search(0)
+	harms := s.harms()
+	s = q.search(1 + len(harms) + allPairs + len(changes))
+	weeks := []variant{{config: q.Trial.Config}}
+	for _, h := range harms {
+		weeks = append(weeks, variant{q.Trial.Config, []harm{h}})
+	}
+	played := s.run(weeks)
+	if s.ended {
+		return nil
+	}
+	b := &Breakdown{Plays: len(s.loads), Plain: outcomeOf(played[0], nil), Harms: []Line{}, Helps: []Line{}}
+	var list []tried
+	for i, v := range weeks[1:] {
+		list = append(list, tried{v, played[i+1], Line{What: v.harms[0].name, Outcome: outcomeOf(played[i+1], played[0])}})
+	}
+	slices.SortStableFunc(list, worse)
+	for i := range list {
+		b.Harms = append(b.Harms, list[i].line)
+	}
+	if worst := s.worst(list, played[0]); worst != nil {
+		b.Worst, b.Week = &worst.line, outcomeOf(worst.played, nil)
+		b.Helps = s.compare(changes, worst.variant, worst.played)
+	}
+	if s.ended {
+		return nil
+	}
+	return b
+}
+
+// tried is a variant that was played.
+type tried struct {
+	variant
+	played []sim.Report
+	line   Line
+}
+
+// worst is the week that hurts most: one of those that were tried, or two that hurt more together. Nil: nothing hurts.
+func (s *search) worst(list []tried, plain []sim.Report) *tried {
+	list = slices.DeleteFunc(slices.Clone(list), func(w tried) bool { return !w.line.hurts() })
+	if len(list) == 0 {
+		return nil
+	}
+	var pairs []variant
+	for i := range list[:min(len(list), worstOf)] {
+		for j := range i {
+			pairs = append(pairs, variant{list[i].config, slices.Concat(list[j].harms, list[i].harms)})
+		}
+	}
+	var both []tried
+	for i, played := range s.run(pairs) {
+		if s.ended {
+			return nil
+		}
+		name := pairs[i].harms[0].name + ", and " + pairs[i].harms[1].name
+		both = append(both, tried{pairs[i], played, Line{What: name, Outcome: outcomeOf(played, plain)}})
+	}
+	slices.SortStableFunc(both, worse)
+	if len(both) > 0 {
+		if more := (Line{Outcome: outcomeOf(both[0].played, list[0].played)}); more.hurts() {
+			return &both[0]
+		}
+	}
+	return &list[0]
+}
+
+// hurts reports whether less is done, or later, than without it.
+func (l *Line) hurts() bool { return l.Undone.Low > 0 || l.Undone.High >= 0 && l.Open.Low > 0 }
+
+// worse orders weeks: those that leave most undone first, as far as that can be told from chance, and then those in
+// which issues are open longest.
+func worse(a, b tried) int {
+	return cmp.Or(
+		cmp.Compare(b.line.Undone.certain(), a.line.Undone.certain()),
+		cmp.Compare(b.line.Open.certain(), a.line.Open.certain()),
+		cmp.Compare(b.line.Open.Mean, a.line.Open.Mean),
+	)
+}
+
+// certain is the mean of a difference that can be told from chance, and 0 for any other.
+func (f Figure) certain() float64 {
+	if f.Sure() {
+		return f.Mean
+	}
+	return 0
+}
+
+// compare plays a week with changes of the configuration, and returns what they bring: first those with which most more
+// is done, and then those with which issues are open for the shortest time.
+func (s *search) compare(changes []change, in variant, without []sim.Report) []Line {
+	var list []variant
+	for _, c := range changes {
+		list = append(list, variant{c.config, in.harms})
+	}
+	lines := []Line{}
+	for i, played := range s.run(list) {
+		if s.ended {
+			return nil
+		}
+		lines = append(lines, Line{What: changes[i].name, Kind: changes[i].kind, Outcome: outcomeOf(played, without)})
+	}
+	slices.SortStableFunc(lines, func(a, b Line) int {
+		return cmp.Or(
+			cmp.Compare(b.Done.certain(), a.Done.certain()), cmp.Compare(a.Open.certain(), b.Open.certain()),
+		)
+	})
+	return lines
+}
