@@ -52,6 +52,7 @@ var layers = map[string][]string{
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/advice":           {"threads", "threads/sim", "agents", "forge"},
+	"threads/filltest":         {},
 	"threads/audit":            {"agents"},
 	"threads/eta":              {"threads"},
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},

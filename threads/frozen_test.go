@@ -1,7 +1,6 @@
 package threads
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -9,56 +8,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads/filltest"
 )
 
 // A frozen history is the same, and shares no list, map or entry with it: the ledger writes into its own while the
 // frozen one is read. A field that is added and not copied fails here.
 func TestFrozenSharesNothing(t *testing.T) {
 	var h History
-	fillHistory(t, reflect.ValueOf(&h).Elem(), new(int))
+	n := int64(0)
+	f := filltest.Filler{Next: func() int64 { n++; return n }, Len: func() int { return 2 }}
+	f.Fill(reflect.ValueOf(&h).Elem())
 	c := h.Freeze().History()
 	if diff := cmp.Diff(h, c); diff != "" {
 		t.Fatal(diff)
 	}
 	apart(t, "History", reflect.ValueOf(h), reflect.ValueOf(c))
-}
-
-// fillHistory gives every list, map and pointer below a value something.
-func fillHistory(t *testing.T, v reflect.Value, n *int) {
-	*n++
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(fmt.Sprint("text-", *n))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(int64(*n))
-	case reflect.Float64:
-		v.SetFloat(float64(*n))
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fillHistory(t, v.Elem(), n)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 3))
-		fillHistory(t, v.Index(0), n)
-		fillHistory(t, v.Index(1), n)
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fillHistory(t, key, n)
-		fillHistory(t, value, n)
-		v.SetMapIndex(key, value)
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.Date(2030, 1, 2, 3, 4, *n, 0, time.UTC)))
-			return
-		}
-		for _, field := range v.Fields() {
-			fillHistory(t, field, n)
-		}
-	default:
-		t.Fatalf("no value for a %s", v.Type())
-	}
 }
 
 // apart reports what two values share that can be written to.

@@ -20,10 +20,10 @@ var keyPattern = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
 func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "comment on %s", ref)
-	if !keyPattern.MatchString(key) || strings.Contains(key, "--") {
-		return fmt.Errorf("internal error: key %q", key)
+	mark, err := markOf(key)
+	if err != nil {
+		return err
 	}
-	mark := "<!-- disinto:" + key + " -->"
 	found, err := c.hasComment(ctx, ref, mark)
 	if err != nil || found {
 		return c.missing(ctx, ref, err)
@@ -31,19 +31,30 @@ func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) (
 	return c.postComment(ctx, ref, body, mark)
 }
 
+// markOf returns the hidden mark of a key.
+func markOf(key string) (string, error) {
+	if !keyPattern.MatchString(key) || strings.Contains(key, "--") {
+		return "", fmt.Errorf("internal error: key %q", key)
+	}
+	return "<!-- disinto:" + key + " -->", nil
+}
+
 func (c *Client) postComment(ctx context.Context, ref forge.Ref, body, mark string) error {
-	form := gitea.CreateIssueCommentOption{Body: body + "\n\n" + mark}
+	form := gitea.CreateIssueCommentOption{Body: marked(body, mark)}
 	return c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/comments", ref.Number), form)
 }
+
+// marked returns the whole text of a comment.
+func marked(body, mark string) string { return body + "\n\n" + mark }
 
 // Keep writes a comment for a key, or changes it, also where another account that may write has edited it.
 func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "comment on %s", ref)
-	if !keyPattern.MatchString(key) || strings.Contains(key, "--") {
-		return fmt.Errorf("internal error: key %q", key)
+	mark, err := markOf(key)
+	if err != nil {
+		return err
 	}
-	mark := "<!-- disinto:" + key + " -->"
 	me, err := c.me(ctx)
 	if err != nil {
 		return err
@@ -56,10 +67,10 @@ func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err
 		if one == nil || loginOf(one.Poster) != me || !strings.Contains(one.Body, mark) {
 			continue
 		}
-		if one.Body == body+"\n\n"+mark {
+		if one.Body == marked(body, mark) {
 			return nil
 		}
-		form := gitea.EditIssueCommentOption{Body: body + "\n\n" + mark}
+		form := gitea.EditIssueCommentOption{Body: marked(body, mark)}
 		return c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/comments/%d", one.ID), form)
 	}
 	return c.postComment(ctx, ref, body, mark)

@@ -2,7 +2,6 @@ package delta
 
 import (
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -16,58 +15,23 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/filltest"
 	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/wire"
 )
 
-// fill gives every field something: of a few values, so that two snapshots have some keys and values in common.
-func fill(t *testing.T, rng *rand.Rand, v reflect.Value) {
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(fmt.Sprint("text-", rng.IntN(4)))
-	case reflect.Bool:
-		v.SetBool(rng.IntN(2) == 0)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(rng.Int64N(4))
-	case reflect.Float64:
-		v.SetFloat(float64(rng.IntN(4)) / 8)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(t, rng, v.Elem())
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), rng.IntN(5), 8))
-		for i := range v.Len() {
-			fill(t, rng, v.Index(i))
-		}
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		for range rng.IntN(5) {
-			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			fill(t, rng, key)
-			fill(t, rng, value)
-			v.SetMapIndex(key, value)
-		}
-	case reflect.Struct:
-		switch v.Type() {
-		case reflect.TypeFor[time.Time]():
-			v.Set(reflect.ValueOf(time.Date(2030, 1, 2, 3, 4, rng.IntN(4), 0, time.UTC)))
-			return
-		case reflect.TypeFor[threads.Config]():
-			return
-		}
-		for _, field := range v.Fields() {
-			fill(t, rng, field)
-		}
-	default:
-		t.Fatalf("no value for a %s", v.Type())
-	}
-}
-
 // random is a snapshot as a supervisor makes them: its lists are sorted, each thing is in them once, and an issue has
 // no number of a pull request.
-func random(t *testing.T, rng *rand.Rand) *threads.Snapshot {
+func random(rng *rand.Rand) *threads.Snapshot {
 	s := new(threads.Snapshot)
-	fill(t, rng, reflect.ValueOf(s).Elem())
+	values := filltest.Filler{ // of a few values, so that two snapshots have some keys and values in common
+		Next: func() int64 { return rng.Int64N(4) },
+		Len:  func() int { return rng.IntN(5) },
+		Leave: func(_ reflect.Type, field *reflect.StructField) bool {
+			return field.Type == reflect.TypeFor[*threads.Config]()
+		},
+	}
+	values.Fill(reflect.ValueOf(s).Elem())
 	f := &s.Facts
 	for i := range f.Pulls {
 		f.Pulls[i].Number += 100
@@ -116,10 +80,10 @@ func reread(t *testing.T, d *Delta) *Delta {
 func TestEveryFieldComesBack(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		from := random(t, rng)
+		from := random(rng)
 		got := written(t, from)
 		for range 3 {
-			to := random(t, rng)
+			to := random(rng)
 			got = reread(t, Between(from, to)).Apply(got)
 			if diff := cmp.Diff(written(t, to), got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("seed %d: %s", seed, diff)
@@ -132,7 +96,7 @@ func TestEveryFieldComesBack(t *testing.T) {
 // Nothing is written of what did not change.
 func TestNothingChanged(t *testing.T) {
 	for seed := range uint64(50) {
-		s := random(t, rand.New(rand.NewPCG(seed, 8)))
+		s := random(rand.New(rand.NewPCG(seed, 8)))
 		d := Between(s, s)
 		if !d.Quiet(s) {
 			t.Errorf("seed %d: not quiet: %+v", seed, d)
@@ -247,7 +211,7 @@ func TestSum(t *testing.T) {
 // FuzzApply: no delta that can be read does more than give another snapshot.
 func FuzzApply(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 9))
-	text, err := json.Marshal(Between(random(nil, rng), random(nil, rng)))
+	text, err := json.Marshal(Between(random(rng), random(rng)))
 	if err != nil {
 		f.Fatal(err)
 	}

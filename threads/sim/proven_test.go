@@ -18,13 +18,7 @@ func TestProven(t *testing.T) {
 		w := newWorld(seed+1, nil)
 		w.populate()
 		was := *w.cfg
-		w.shell.boot(true)
-		w.after(w.within(span{0, w.size.act}), w.people)
-		w.after(w.within(w.size.crash), w.crash)
-		w.after(w.within(w.size.calm), w.becalm)
-		for w.failure == nil && !w.over {
-			w.step()
-		}
+		w.play()
 		if !reflect.DeepEqual(was.Agents, w.cfg.Agents) || !reflect.DeepEqual(was.Roles, w.cfg.Roles) {
 			continue
 		}

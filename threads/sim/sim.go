@@ -162,6 +162,12 @@ func newStats() Stats {
 func Play(seed uint64, say func(string)) (Stats, error) {
 	w := newWorld(seed, say)
 	w.populate()
+	w.play()
+	return w.seen, w.failure
+}
+
+// play plays the populated world to its end.
+func (w *world) play() {
 	w.shell.boot(true)
 	w.after(w.within(span{0, w.size.act}), w.people)
 	w.after(w.within(w.size.crash), w.crash)
@@ -170,7 +176,6 @@ func Play(seed uint64, say func(string)) (Stats, error) {
 		w.step()
 	}
 	w.seen.Virtual = w.now.Sub(epoch)
-	return w.seen, w.failure
 }
 
 func newWorld(seed uint64, say func(string)) *world {

@@ -12,69 +12,35 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/filltest"
 )
 
 var update = flag.Bool("update", false, "add fields to testdata/format.txt")
 
-// whole is a value in which every field, list and map has something.
+// whole returns a value in which every field, list and map has something. A field that JSON leaves out fails the test.
 func whole[T any](t *testing.T) *T {
 	t.Helper()
 	v := new(T)
-	n := 0
-	fill(t, reflect.ValueOf(v).Elem(), &n)
-	return v
-}
-
-// fill gives every field another value. A field that JSON leaves out fails the test.
-func fill(t *testing.T, v reflect.Value, n *int) {
-	*n++
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(fmt.Sprintf("text-%d", *n))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(1<<62 + int64(*n))
-	case reflect.Float64:
-		v.SetFloat(float64(*n) + 0.1)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(t, v.Elem(), n)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		fill(t, v.Index(0), n)
-		fill(t, v.Index(1), n)
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		for range 2 {
-			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			fill(t, key, n)
-			fill(t, value, n)
-			v.SetMapIndex(key, value)
-		}
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.Date(2030, 1, 2, 3, 4, *n, 5678, time.UTC)))
-			return
-		}
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			if !f.IsExported() || f.Tag.Get("json") == "-" {
-				t.Errorf("%s.%s is not encoded: another build decides without it", v.Type(), f.Name)
-				continue
+	n := int64(1) << 62 // more than a float64 keeps
+	f := filltest.Filler{
+		Next: func() int64 { n++; return n },
+		Len:  func() int { return 2 },
+		Leave: func(of reflect.Type, field *reflect.StructField) bool {
+			left := !field.IsExported() || field.Tag.Get("json") == "-"
+			if left {
+				t.Errorf("%s.%s is not encoded: another build decides without it", of, field.Name)
 			}
-			fill(t, v.Field(i), n)
-		}
-	default:
-		t.Fatalf("no value for a %s", v.Type())
+			return left
+		},
 	}
+	f.Fill(reflect.ValueOf(v).Elem())
+	return v
 }
 
 // Every field comes back, but for the texts of the forge and what is secret. A field that is added to a snapshot or a
