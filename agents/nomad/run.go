@@ -329,14 +329,14 @@ func (s *session) vanished(calls context.Context) bool {
 	return err == nil && left == nil
 }
 
-// mustStop reports whether the job is to be stopped: because ctx is done, the deadline has passed, or no node takes it,
-// for which it says why.
+// mustStop reports whether the job is to be stopped: because ctx is done, but not where it only tells us to leave, the
+// deadline has passed, or no node takes it, for which it says why. ctx can be done since the last look at it.
 func (s *session) mustStop(
 	ctx, calls context.Context, allocs []allocation, now time.Time,
 ) (why string, stop bool) {
 	a := chief(allocs)
 	switch {
-	case ctx.Err() != nil, now.After(s.order.Deadline):
+	case ctx.Err() != nil && !detached(ctx), now.After(s.order.Deadline):
 		return "", true
 	case a == nil && now.Sub(s.since) >= cmp.Or(s.exec.patience, placeTime):
 		return s.client.unplaced(calls, s.id), true
@@ -456,7 +456,9 @@ func (s *session) conclude(ctx, calls context.Context, out agents.Outcome) agent
 	}
 	for _, step := range steps {
 		if err := persist(calls, step); err != nil {
-			s.exec.report(err)
+			if !detached(ctx) { // else the next supervisor does it
+				s.exec.report(err)
+			}
 			break
 		}
 	}
