@@ -97,8 +97,8 @@ func (c *farm) told(result agents.Result) (n int) {
 	return n
 }
 
-// wantOnce checks that the program of each issue has begun once and ended, as the supervisor says too. It may say that a
-// session is lost whose program has not begun, and never will.
+// wantOnce checks that the program of each issue has begun once and ended, as the supervisor says too. It may say that
+// a session is lost whose program has not begun, and never will.
 func (c *farm) wantOnce(issues int) {
 	c.t.Helper()
 	var all strings.Builder

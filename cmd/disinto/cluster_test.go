@@ -146,12 +146,12 @@ func (c *farm) start(takes string) *running {
 	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n", c.forge.server.URL, soakRepo)
 	fmt.Fprintf(&b, "[factory]\nstate = %q\nstop_grace = \"2s\"\n%s\n", c.state, c.factory)
 	fmt.Fprintf(&b, "[nomad]\naddress = %q\nprogram = %q\n\n", c.nomad.server.URL, executable(c.t))
-	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\nsandbox = \"off\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"agent\", %q, %q]\n",
-		farmAgent, c.marks, takes)
+	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\nsandbox = \"off\"\n")
+	fmt.Fprintf(&b, "command = [\"/bin/sh\", \"-c\", %q, \"agent\", %q, %q]\n", farmAgent, c.marks, takes)
 	for i := range c.threads {
 		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nagents = [\"dev-%02d\"]\ninterval = \"500ms\"\n", i, i)
-		fmt.Fprintf(&b, "idle_interval = \"500ms\"\nexecutor = \"nomad\"\n%s\n[agents.dev-%02d]\nlimits = { memory = \"64M\" }\n",
-			c.extra, i)
+		fmt.Fprintf(&b, "idle_interval = \"500ms\"\nexecutor = \"nomad\"\n%s\n", c.extra)
+		fmt.Fprintf(&b, "[agents.dev-%02d]\nlimits = { memory = \"64M\" }\n", i)
 	}
 	if err := os.WriteFile(c.config, []byte(b.String()), 0o600); err != nil {
 		c.t.Fatal(err)
