@@ -120,8 +120,12 @@ needs = ["stubborn"]
 				after.Upgrades, is.Restarts)
 		}
 	}
-	if got := disinto(t.Context(), nil, "restart", "loud", "--state", state); got.stdout != fmt.Sprintf(
-		"loud: restarted; process %d is ended first\n", service(after, "loud").PID) {
+	var got result
+	eventually(t, "the new image has started", func() bool { // until then it refuses commands
+		got = disinto(t.Context(), nil, "restart", "loud", "--state", state)
+		return !strings.Contains(got.stderr, "is still starting")
+	})
+	if got.stdout != fmt.Sprintf("loud: restarted; process %d is ended first\n", service(after, "loud").PID) {
 		t.Errorf("%+v", got)
 	}
 	status(t, state, "it is another one", func(d *control.Document) bool {

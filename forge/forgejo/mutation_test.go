@@ -27,7 +27,7 @@ var mutationsEvery = flag.Int("mutations", 1000, "play one of so many mutations"
 func TestMutations(t *testing.T) {
 	onLocal(t, func(w *world) {
 		tape := record(w)
-		every, nulls, n := sized(min(*mutationsEvery, 10), *mutationsEvery), sized(1, 3), 0
+		every, nulls, n := sized(min(*mutationsEvery, 10), 2**mutationsEvery), sized(1, 3), 0
 		for i, key := range slices.Sorted(maps.Keys(tape.answers)) {
 			mutate(tape.answers[key].body, func(what string, text func() []byte) {
 				if n++; n%every != 0 && (what != "null answer" || i%nulls != 0) {

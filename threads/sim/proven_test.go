@@ -14,7 +14,7 @@ import (
 // its end for an agent that does not exist must have been told by the proof of its configuration.
 func TestProven(t *testing.T) {
 	told, fine := 0, 0
-	for seed := range sized[uint64](1500, 100) {
+	for seed := range sized[uint64](1500, 40) {
 		w := newWorld(seed+1, nil)
 		w.populate()
 		was := *w.cfg

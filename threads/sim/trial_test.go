@@ -106,7 +106,7 @@ func eachShape(seeds uint64, do func(name string, s Shape, load Load)) {
 					}
 					s := Shape{Arrivals: arrivals, Tasks: tasks, Busy: busy, Owners: owners, Agents: 5, Hours: 4}
 					if tasks == "session" {
-						s.Hours = 24
+						s.Hours = sized[float64](24, 8)
 					}
 					for seed := range seeds {
 						do(fmt.Sprintf("%s %s %.1f owners=%d seed=%d", arrivals, tasks, busy, owners, seed), s, s.Make(seed))
@@ -191,7 +191,7 @@ func inOrder(t *testing.T, name string, load Load, r *Report) {
 // TestOthers keeps the comparison honest: on the workload that is kindest to stealing, the other policies do as they
 // are known to.
 func TestOthers(t *testing.T) {
-	load := Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 1.5)}.Make(1)
+	load := Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 1)}.Make(1)
 	reports := make(map[string]Report)
 	for _, p := range Policies() {
 		r := Trial{Config: Fleet(5, 0, 0), Load: load, Policy: p, Seed: 1}.Run()

@@ -27,9 +27,7 @@ func TestMain(m *testing.M) {
 	resetIgnored()
 	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait
 	code := m.Run()
-	if path, err := linked(); err == nil {
-		_ = os.Remove(path)
-	}
+	_ = os.Remove(linkedPath)
 	os.Exit(code)
 }
 
@@ -57,9 +55,12 @@ func storm(all, part int) int {
 // is not, such as this one.
 var modes = []string{"subreaper", "PID 1", "plain"}
 
+// here is the folder of this package: a test may begin with a change of folder.
+var here, _ = os.Getwd()
+
 // linked is a program with this package in it that has first instructions.
 var linked = sync.OnceValues(func() (string, error) {
-	makefile, err := os.ReadFile("../../../Makefile")
+	makefile, err := os.ReadFile(filepath.Join(here, "../../../Makefile"))
 	if err != nil {
 		return "", err
 	}
@@ -67,16 +68,18 @@ var linked = sync.OnceValues(func() (string, error) {
 	for _, name := range []string{"LDFLAGS", "ENTRY"} {
 		flags = append(flags, string(regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)[1]))
 	}
-	path := filepath.Join(os.TempDir(), "pid1-"+strconv.Itoa(os.Getpid()))
 	// Without inlining, and without what debuggers read, the standard library is compiled in three quarters of the time.
 	build := exec.Command("go", "build", "-gcflags=std=-l -dwarf=false", "-tags", "entry", "-ldflags",
-		strings.Join(flags, " "), "-o", path, "./testdata/init")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		strings.Join(flags, " "), "-o", linkedPath, "./testdata/init")
+	build.Dir, build.Env = here, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return path, nil
+	return linkedPath, nil
 })
+
+// linkedPath is where linked builds it.
+var linkedPath = filepath.Join(os.TempDir(), "pid1-"+strconv.Itoa(os.Getpid()))
 
 // program is the init of a mode.
 func program(t *testing.T, mode string) string {
