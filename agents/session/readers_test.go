@@ -73,6 +73,29 @@ func promptOf(t *testing.T, d Desk, all bool) string {
 	return prompt
 }
 
+// noted is a desk on which the supervisor's comments for people stand among others.
+type noted struct{ crowd }
+
+func (noted) Comments(context.Context, forge.Ref) ([]forge.Comment, error) {
+	return []forge.Comment{
+		{Author: "dev-qwen", Body: "receipt of a session\n\n<!-- disinto:" + forge.ReceiptsKey + "1 -->"},
+		{Author: "dev-qwen", Body: "merged by noon\n\n<!-- disinto:" + forge.ETAKey + "1 -->"},
+		{Author: "ada", Body: "said by ada"},
+	}, nil
+}
+
+// Comments that change again and again, of receipts and of expected times, do not enter a prompt: it would differ from
+// the last one.
+func TestCommentsForPeopleAreLeftOut(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		prompt := promptOf(t, noted{}, all)
+		if !strings.Contains(prompt, "said by ada") || strings.Contains(prompt, "receipt of") ||
+			strings.Contains(prompt, "by noon") || strings.Contains(prompt, "disinto:") {
+			t.Errorf("readers all %v: %s", all, prompt)
+		}
+	}
+}
+
 // What accounts without write access wrote does not enter a prompt, which says how much that is, however much it is.
 func TestStrangersAreLeftOut(t *testing.T) {
 	prompt := promptOf(t, crowd{}, false)

@@ -12,27 +12,34 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/threads/audit"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// receiptsOf reads the receipts of a world, oldest first, and holds them to the journal.
-func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
+// known returns the hashes that the journal of a world has of receipts.
+func known(t *testing.T, w *World) audit.Journal {
 	t.Helper()
 	journal, err := os.Open(filepath.Join(w.Dir, "journal.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer journal.Close()
-	known, err := ledger.ReadReceipts(journal)
+	j, err := ledger.ReadReceipts(journal)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return j
+}
+
+// receiptsOf reads the receipts of a world, oldest first, and holds them to the journal.
+func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
+	t.Helper()
 	instance, err := os.ReadFile(filepath.Join(w.Dir, "instance"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain := audit.NewChain(strings.TrimSpace(string(instance)), audit.Head{}, known)
+	chain := audit.NewChain(strings.TrimSpace(string(instance)), audit.Head{}, known(t, w))
 	names, err := filepath.Glob(filepath.Join(w.Dir, "receipts", "0*.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +170,33 @@ func TestReceiptOfTheLost(t *testing.T) {
 		}
 		if lost != 1 {
 			t.Errorf("%d receipts of lost sessions, want 1", lost)
+		}
+	})
+}
+
+// TestReceiptsArePruned has the supervisor remove receipts that are older than logs are kept. The rest still follows.
+func TestReceiptsArePruned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Factory.Keep = 3 * time.Hour
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(2*time.Hour, "the first is merged", w.Forge.Done)
+		first := len(receiptsOf(t, w))
+		time.Sleep(time.Hour)
+		w.Forge.Issue("two")
+		w.Until(2*time.Hour, "the second is merged", w.Forge.Done)
+		all := len(receiptsOf(t, w)) // nothing is old enough
+		time.Sleep(170 * time.Minute)
+		l.Stop()
+		instance, err := os.ReadFile(filepath.Join(w.Dir, "instance"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := receipts.Verify(w.Dir, strings.TrimSpace(string(instance)),
+			func() (audit.Journal, error) { return known(t, w), nil })
+		if err != nil || !r.OK || r.Pruned != int64(first) || r.Receipts != int64(all-first) || first == 0 || all == first {
+			t.Errorf("%d of %d receipts were old: %+v, %v", first, all, r, err)
 		}
 	})
 }

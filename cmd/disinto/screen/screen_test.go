@@ -12,6 +12,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/advice"
+	"codeberg.org/johba/disinto/threads/audit"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -68,6 +69,10 @@ func documents(t *testing.T) []document {
 		{name: "record", show: func(v View) string { return v.Record(record()) }, also: []string{"pipe"}},
 		{name: "convoys", show: func(v View) string { return v.Convoys(convoys) }, also: []string{"pipe"}},
 		{name: "convoy-list", show: func(v View) string { return v.ConvoyList(convoys) }},
+		{name: "audit", show: func(v View) string { return v.Audit(&audits[0]) }, also: []string{"colour"}},
+		{name: "audit-broken", show: func(v View) string { return v.Audit(&audits[1]) }, also: []string{"colour"}},
+		{name: "audit-alone", show: func(v View) string { return v.Audit(&audits[2]) }, also: []string{"colour"}},
+		{name: "audit-none", show: func(v View) string { return v.Audit(&audit.Report{OK: true}) }},
 		{name: "fleet", show: func(v View) string { return v.Fleet(hosts) }, also: []string{"pipe"}},
 		{name: "cycle", show: func(v View) string { return v.Cycle(&hosts.Cycles[0]) }},
 		{
@@ -107,6 +112,21 @@ func documents(t *testing.T) []document {
 		}},
 	}
 }
+
+// audits are of a chain of which old receipts were removed and the last is torn, of a broken one, and of one without a
+// journal.
+var audits = func() []audit.Report {
+	whole := audit.Report{
+		OK: true, Receipts: 1250, First: 101, From: noon.AddDate(0, 0, -30), To: noon, Pruned: 100, Journalled: 1350,
+		Head: audit.Head{N: 1350, Hash: strings.Repeat("c0ffee", 10) + "d15c"},
+		Torn: "0000001351-run-\x1b[2J.json",
+	}
+	broken, alone := whole, whole
+	broken.OK, broken.Torn = false, ""
+	broken.Break = &audit.Break{File: "0000001351-run.json", Why: "receipt 1351 is missing before it"}
+	alone.Receipts, alone.First, alone.Pruned, alone.Torn, alone.Journalled = 1, 1350, 0, "", 0
+	return []audit.Report{whole, broken, alone}
+}()
 
 // Every document on screens of 80 and of 120 columns, and some in a pipe, in colour or without a supervisor. No line
 // is wider than the screen or ends in spaces.

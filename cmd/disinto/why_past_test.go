@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/decisions"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Without a supervisor why --at reads the decisions that the last one left: an issue waits while everything is paused,
+// and starts half an hour later.
+func TestWhyPast(t *testing.T) {
+	config := whatIfConfig(t)
+	config.Secrets = nil
+	state := t.TempDir()
+	s := threads.Snapshot{Now: noon.Add(-time.Hour), Config: config, History: threads.NewHistory()}
+	s.Facts.Repos = []forge.Repo{{Name: "owner/name", AsOf: s.Now, DefaultBranch: "main"}}
+	s.Facts.Issues = []forge.Issue{{
+		Ref: forge.Ref{Repo: "owner/name", Number: 20}, Title: "a bell", Created: s.Now, BlockersKnown: true, AsOf: s.Now,
+		Labels: []string{forge.LabelBacklog},
+	}}
+	r, done := decisions.NewRecorder(), make(chan struct{})
+	decide := func() {
+		plan := threads.Decide(s)
+		r.Take(s.Now, func() *threads.FrozenDecision { return s.Freeze(&plan, nil) })
+	}
+	s.History.Paused[threads.Pause{}] = s.Now
+	decide()
+	s.Now, s.History.Paused = noon.Add(-30*time.Minute), nil
+	decide()
+	close(done)
+	r.Keep(decisions.Options{StateDir: state, Program: "v1.2"}, done)
+	why := func(at string, args ...string) result {
+		return disinto(t.Context(), nil, append([]string{"why", "20", "--state", state, "--at", at}, args...)...)
+	}
+	for at, want := range map[string]string{"-45m": "everything is paused", "11:30": "starts now"} {
+		if got := why(at); got.code != exitDone || !strings.Contains(got.stdout, want) ||
+			!strings.Contains(got.stdout, "by disinto v1.2") || got.stderr != "" {
+			t.Errorf("--at %s: %d, %s%s", at, got.code, got.stdout, got.stderr)
+		}
+	}
+	var ex threads.Explanation
+	got := why("-45m", "--json", "--all")
+	if err := json.Unmarshal([]byte(got.stdout), &ex); err != nil || !ex.Decided.At.Equal(noon.Add(-time.Hour)) {
+		t.Errorf("--json: %v, %s%s", err, got.stdout, got.stderr)
+	}
+	got = why("-2h")
+	if got.code != exitFailed ||
+		!strings.Contains(got.stderr, "the first decision that is kept is of 2026-11-03T11:00:00Z") {
+		t.Errorf("before the first: %d, %s%s", got.code, got.stdout, got.stderr)
+	}
+}
