@@ -74,11 +74,12 @@ func (t *nodeTask) Wait() (code, signal int) {
 // after that when it begins and ends.
 type farm struct {
 	*soak
-	fake  *fakenomad.Server // nil with a real Nomad
-	nomad *gateway
-	forge *gateway
-	marks string
-	extra string // lines of [threads.X]
+	fake   *fakenomad.Server // nil with a real Nomad
+	nomad  *gateway
+	forge  *gateway
+	marks  string
+	script string // of the sessions
+	extra  string // lines of [threads.X]
 }
 
 // onFarms runs a test with sessions on the fake, and on the real Nomad at $NOMAD_ADDR.
@@ -91,7 +92,7 @@ func onFarms(t *testing.T, threads, issues int, test func(*farm)) {
 				t.Skip("NOMAD_ADDR is not set")
 			}
 			t.Parallel()
-			c := &farm{soak: newSoak(t, threads, issues, ""), marks: sharedDir(t)}
+			c := &farm{soak: newSoak(t, threads, issues, ""), marks: sharedDir(t), script: farmAgent}
 			_ = os.Chmod(c.marks, 0o777)
 			c.forge = newGateway(t, proxyTo(t, c.api.URL))
 			if name == "fake" {
@@ -134,7 +135,7 @@ func sharedDir(t *testing.T) string {
 const farmAgent = `
 echo "begin $DISINTO_RUN_ID $DISINTO_ATTEMPT" >>"$1/$DISINTO_NUMBER"
 [ "$2" = go ] && { trap 'echo "heard $DISINTO_RUN_ID" >>"$1/$DISINTO_NUMBER"; exit 3' TERM
-	while ! test -e "$1/go"; do sleep 0.05; done; } || sleep "$2"
+	while ! test -e "$1/go"; do test -d "$1" || exit 1; sleep 0.05; done; } || sleep "$2"
 echo "end $DISINTO_RUN_ID" >>"$1/$DISINTO_NUMBER"
 echo '{"outcome":"refused","reason":"marked"}' >"$DISINTO_RESULT"
 `
@@ -147,7 +148,7 @@ func (c *farm) start(takes string) *running {
 	fmt.Fprintf(&b, "[factory]\nstate = %q\nstop_grace = \"2s\"\n%s\n", c.state, c.factory)
 	fmt.Fprintf(&b, "[nomad]\naddress = %q\nprogram = %q\n\n", c.nomad.server.URL, executable(c.t))
 	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\nsandbox = \"off\"\n")
-	fmt.Fprintf(&b, "command = [\"/bin/sh\", \"-c\", %q, \"agent\", %q, %q]\n", farmAgent, c.marks, takes)
+	fmt.Fprintf(&b, "command = [\"/bin/sh\", \"-c\", %q, \"agent\", %q, %q]\n", c.script, c.marks, takes)
 	for i := range c.threads {
 		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nagents = [\"dev-%02d\"]\ninterval = \"500ms\"\n", i, i)
 		fmt.Fprintf(&b, "idle_interval = \"500ms\"\nexecutor = \"nomad\"\n%s\n", c.extra)
