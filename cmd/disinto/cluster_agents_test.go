@@ -20,9 +20,9 @@ import (
 // houseRule is in the prompts of the factory, and nowhere else.
 const houseRule = "Write the word xylophone below what you add."
 
-// Built-in agents work on nodes, from the claim to the merge, with the prompts beside factory.toml: with a script in the
-// place of the CLI, and with claude itself where $DISINTO_CLIS has it. On the Nomad of $NOMAD_ADDR that has to be in the
-// PATH of the clients.
+// Built-in agents work on nodes, from the claim to the merge, with the prompts beside factory.toml: with a script in
+// the place of the CLI, and with claude itself where $DISINTO_CLIS has it. On the Nomad of $NOMAD_ADDR that has to be
+// in the PATH of the clients.
 func TestClusterAgents(t *testing.T) {
 	leftToStorms(t, "TestBuiltinAgents, and TestPromptsOf with TestFolder of agents/nomad")
 	dir := stub(t, `
