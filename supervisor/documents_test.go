@@ -73,6 +73,8 @@ func TestDocuments(t *testing.T) {
 		"ask-upgrade":    control.UpgradeRequest{},
 		"ask-simulate":   control.SimulateRequest{},
 		"simulation":     control.Simulation{},
+		"ask-advise":     control.AdviceRequest{},
+		"advice":         control.Advice{},
 		"forecast":       control.Forecast{},
 		"fleet-cycle":    fleet.Cycle{},
 		"fleet-one-host": fleet.HostStatus{},

@@ -1,17 +1,19 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 const (
-	// simulateTime is how long a simulation may take.
-	simulateTime = 10 * time.Second
+	// simulateTime is how long a simulation may take, and adviseTime how long all of those that an advice is made of may.
+	simulateTime, adviseTime = 10 * time.Second, time.Minute
 	// simulateDays is how many days are simulated where the request does not say, and maxSimulateDays at most: older
 	// sessions are forgotten.
 	simulateDays    = 7
@@ -24,36 +26,50 @@ type WhatIf struct {
 	Config   *threads.Config         // in force
 	Past     []ledger.Past           // at most ledger.PastLimit
 	Timeline ledger.Timeline         // of these days
+	Facts    forge.Facts             // with the issues that wait
 }
 
-// simulate answers POST /v1/simulate. It changes nothing. One runs at a time, because it takes a whole processor.
+// simulate answers POST /v1/simulate. It changes nothing.
 func (s *Supervisor) simulate(ctx context.Context, ask control.SimulateRequest) (*control.Simulation, error) {
+	ask.Days = cmp.Or(ask.Days, simulateDays)
+	return playPast(ctx, s, ask, s.Simulate, simulateTime)
+}
+
+// advise answers POST /v1/advise. It changes nothing.
+func (s *Supervisor) advise(ctx context.Context, ask control.AdviceRequest) (*control.Advice, error) {
+	days := cmp.Or(ask.Days, maxSimulateDays)
+	return playPast(ctx, s, control.SimulateRequest{Days: days}, s.Advise, adviseTime)
+}
+
+// playPast plays the last days again. One request of all does so at a time, because it takes a whole processor.
+func playPast[T any](
+	ctx context.Context, s *Supervisor, ask control.SimulateRequest,
+	play func(context.Context, WhatIf) (*T, error), within time.Duration,
+) (*T, error) {
 	s.init()
 	if err := s.noConfig(); err != nil {
 		return nil, err
 	}
-	if ask.Days == 0 {
-		ask.Days = simulateDays
-	}
 	switch {
-	case s.Simulate == nil:
+	case play == nil:
 		return nil, control.NotFound("this supervisor has no simulator")
 	case ask.Days < 1 || ask.Days > maxSimulateDays:
 		return nil, control.Invalid("cannot simulate %d days: want 1 to %d", ask.Days, maxSimulateDays)
 	case !s.simulating.CompareAndSwap(false, true):
-		return nil, control.NotNow("not now: another simulation runs, for 10 seconds at most")
+		return nil, control.NotNow("not now: another simulation runs, for a minute at most")
 	}
 	defer s.simulating.Store(false)
-	ctx, cancel := context.WithTimeout(ctx, simulateTime)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	now := time.Now()
 	since := now.Add(-time.Duration(ask.Days) * 24 * time.Hour)
 	q := WhatIf{Ask: ask, Config: s.books.config(), Timeline: s.books.timeline(since, now)}
+	s.view(func(snap threads.Snapshot) { q.Facts = snap.Facts }) // which is replaced, never changed
 	of := Span{Since: since}
 	for _, p := range s.books.past() {
 		if of.Fits(&p) {
 			q.Past = append(q.Past, p)
 		}
 	}
-	return s.Simulate(ctx, q)
+	return play(ctx, q)
 }

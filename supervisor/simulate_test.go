@@ -17,11 +17,12 @@ import (
 // A simulation gets what the journal remembers of the days that are asked for, runs alone, and ends after ten seconds.
 func TestSimulateOne(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
-		ask := func(body string) (int, string) {
+		post := func(path, body string) (int, string) {
 			answer := httptest.NewRecorder()
-			l.Handler().ServeHTTP(answer, httptest.NewRequest("POST", "/v1/simulate", strings.NewReader(body)))
+			l.Handler().ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader(body)))
 			return answer.Code, answer.Body.String()
 		}
+		ask := func(body string) (int, string) { return post("/v1/simulate", body) }
 		if code, text := ask(`{}`); code != 404 || !strings.Contains(text, "no simulator") {
 			t.Errorf("without a simulator: %d %s", code, text)
 		}
@@ -64,9 +65,47 @@ func TestSimulateOne(t *testing.T) {
 		if err := <-ended; err != nil || time.Since(took) != 10*time.Second {
 			t.Errorf("it took %s: %v", time.Since(took), err)
 		}
+		adviseOne(t, l, post)
 		l.Simulate = func(context.Context, supervisor.WhatIf) (*control.Simulation, error) { return nil, nil }
 		if code, _ := ask(`{}`); code != 200 {
 			t.Errorf("the next one: %d", code)
 		}
 	})
+}
+
+// adviseOne asks for an advice: it gets a month unless the request says else, runs alone, and ends after a minute.
+func adviseOne(t *testing.T, l *simtest.Life, post func(path, body string) (int, string)) {
+	if code, text := post("/v1/advise", `{}`); code != 404 || !strings.Contains(text, "no simulator") {
+		t.Errorf("without a simulator: %d %s", code, text)
+	}
+	var got supervisor.WhatIf
+	l.Advise = func(_ context.Context, q supervisor.WhatIf) (*control.Advice, error) {
+		got = q
+		return &control.Advice{Days: q.Ask.Days}, nil
+	}
+	if code, text := post("/v1/advise", `{}`); code != 200 || !strings.Contains(text, `"days":30`) ||
+		len(got.Past) != 4 || len(got.Facts.Repos) == 0 {
+		t.Errorf("a month: %d %s of %d sessions and %+v", code, text, len(got.Past), got.Facts)
+	}
+	for _, body := range []string{`{"days":31}`, `{"days":-1}`, `{"day":1}`} {
+		if code, text := post("/v1/advise", body); code != 400 {
+			t.Errorf("%s: %d %s", body, code, text)
+		}
+	}
+	took, ended := time.Now(), make(chan int)
+	l.Advise = func(ctx context.Context, _ supervisor.WhatIf) (*control.Advice, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	go func() {
+		code, _ := post("/v1/advise", `{}`)
+		ended <- code
+	}()
+	synctest.Wait()
+	if code, text := post("/v1/simulate", `{}`); code != 503 || !strings.Contains(text, "another simulation runs") {
+		t.Errorf("a simulation beside it: %d %s", code, text)
+	}
+	if code := <-ended; code == 200 || time.Since(took) != time.Minute {
+		t.Errorf("it answered %d after %s", code, time.Since(took))
+	}
 }

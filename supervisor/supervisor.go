@@ -109,6 +109,8 @@ type Supervisor struct {
 	Paused, Ask bool
 	// Simulate plays the past again for POST /v1/simulate, until ctx is done; nil refuses. Its errors are refusals.
 	Simulate func(ctx context.Context, q WhatIf) (*control.Simulation, error)
+	// Advise plays the past with changes of the configuration for POST /v1/advise, as Simulate does.
+	Advise func(ctx context.Context, q WhatIf) (*control.Advice, error)
 	// Foresee makes a forecast for GET /v1/forecast, `why --until` and the status; nil refuses. Its errors are refusals.
 	Foresee func(ctx context.Context, q Foresight) (*control.Forecast, error)
 	// LookBack compares two configurations by the newest day of the journal, until ctx is done: with what it has by then.

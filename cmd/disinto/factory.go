@@ -76,7 +76,8 @@ func newFactory(
 		Version:  version(),
 		SaveWork: []string{self, "agent", "--save"},
 		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
-		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api, Simulate: whatIf, Foresee: foresee,
+		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api, Simulate: whatIf, Advise: advised,
+		Foresee:   foresee,
 		LookBack:  lookBack,
 		Inference: llamas{}, Saver: saver, Runner: local, Probe: askReady,
 	}

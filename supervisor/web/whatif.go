@@ -27,7 +27,9 @@ func (s *Site) whatIf(ctx context.Context, query url.Values) (*board, error) {
 	}
 	b := &board{Title: "What if", Sections: []section{wishes(c, query)}}
 	if !query.Has("asked") {
-		return b, nil
+		more, err := s.worths(ctx, query)
+		b.Sections = append(b.Sections, more...)
+		return b, err
 	}
 	ask, err := asked(c, query)
 	var d control.Simulation

@@ -67,7 +67,10 @@ func (s *search) harms() (list []harm) {
 func (s *search) outage(name string, lasts time.Duration, o sim.Outage) harm {
 	words := map[time.Duration]string{week: "for a week", day: "for a day", time.Hour: "for an hour"}[lasts]
 	if lasts > s.Length {
-		lasts, words = s.Length, "all the time"
+		if lasts > s.Length+s.Length/8 { // a week of a journal begins with its first issue
+			words = "all the time"
+		}
+		lasts = s.Length
 	}
 	return harm{name + words, func(t *sim.Trial, length time.Duration) {
 		o := o
