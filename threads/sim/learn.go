@@ -26,6 +26,19 @@ func (j Journal) Before(at time.Time) Journal {
 	return over
 }
 
+// After returns the part of a journal that began after a time.
+func (j Journal) After(at time.Time) Journal {
+	t := &j.Timeline
+	return Journal{
+		Past: slices.DeleteFunc(slices.Clone(j.Past), func(p ledger.Past) bool { return p.Start.Before(at) }),
+		Timeline: ledger.Timeline{
+			Merges: slices.DeleteFunc(slices.Clone(t.Merges), func(m ledger.Merged) bool { return m.When.Before(at) }),
+			Free:   slices.DeleteFunc(slices.Clone(t.Free), func(f ledger.Free) bool { return f.From.Before(at) }),
+			Parks:  slices.DeleteFunc(slices.Clone(t.Parks), func(p ledger.Parked) bool { return p.From.Before(at) }),
+		},
+	}
+}
+
 // Newest is when the last session ended that can be replayed; zero without one.
 func (j Journal) Newest() (at time.Time) {
 	for _, p := range possible(j.Past) {

@@ -175,21 +175,39 @@ type Learnt struct {
 	Usual    bool          `json:"usual"`    // too few: the times are those that are usual
 }
 
+// what names the work of an agent.
+func (g peers) what() string { return cmp.Or(g.role, string(g.kind)) + ", " + g.agent }
+
+// took are the times of a group's sessions, sorted.
+func (m *Model) took(g peers) (list []time.Duration) {
+	for _, s := range m.sessions[g] {
+		list = append(list, s.Took)
+	}
+	return list
+}
+
+// Times are the times from which a model was learnt, sorted, by Learnt.What.
+func (m *Model) Times() map[string][]time.Duration {
+	all := make(map[string][]time.Duration)
+	for g := range m.sessions {
+		if g.agent != "" {
+			all[g.what()] = m.took(g)
+		}
+	}
+	for of, list := range m.delays {
+		all[string(of)] = list
+	}
+	return all
+}
+
 // Learnt lists what a model knows of the work of agents, by agent, and of delays.
 func (m *Model) Learnt() (list []Learnt) {
 	for g, n := range m.counts {
 		if g.agent == "" {
 			continue
 		}
-		l := Learnt{What: string(g.kind) + ", " + g.agent, Sessions: n}
-		if g.role != "" {
-			l.What = g.role + ", " + g.agent
-		}
-		var took []time.Duration
-		for _, s := range m.sessions[g] {
-			took = append(took, s.Took)
-		}
-		l.band(took, usualSample(lot{}.rand(), g.kind, 0).Took)
+		l := Learnt{What: g.what(), Sessions: n}
+		l.band(m.took(g), usualSample(lot{}.rand(), g.kind, 0).Took)
 		if l.Usual {
 			l.P10, l.P50, l.P90 = 0, 0, 0 // of its thread, or of all
 		}

@@ -82,11 +82,15 @@ type Span struct {
 	Reload time.Duration `json:"reload"` // of it, spent on reading a context again
 }
 
-func (r *Report) waited(priority int, d time.Duration) {
+// waited notes when the first session of an issue began.
+func (tr *trial) waited(t *trialIssue, at time.Time) {
+	r := &tr.seen
 	if r.waits == nil {
 		r.waits = make(map[int][]time.Duration)
 	}
-	r.waits[priority] = append(r.waits[priority], d)
+	if t.drawn || !tr.ofDrawn {
+		r.waits[t.Work.Priority] = append(r.waits[t.Work.Priority], at.Sub(t.Created))
+	}
 }
 
 func (r *Report) spent(u *agents.Usage) {
@@ -151,7 +155,7 @@ func (tr *trial) openTime() time.Duration {
 // unbegun are the waits of the issues that had no session.
 func (tr *trial) unbegun() (waits []time.Duration) {
 	for _, t := range tr.issues {
-		if t.begun.IsZero() && (t.drawn || len(t.Work.Sessions)+len(t.Work.Steps) > 0) {
+		if t.begun.IsZero() && (t.drawn || !tr.ofDrawn && len(t.Work.Sessions)+len(t.Work.Steps) > 0) {
 			waits = append(waits, tr.now.Sub(t.Created))
 		}
 	}

@@ -36,6 +36,8 @@ type Trial struct {
 	Quiet bool // it is not measured how long agents are idle beside work, which takes as long as all the rest
 	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.
 	Enough func() bool
+
+	ofDrawn bool // the report has the waits of issues alone that are drawn from the model
 }
 
 // Line is the work of one kind on a thread.

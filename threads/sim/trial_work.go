@@ -184,7 +184,7 @@ func (tr *trial) begin(x *trialRun) {
 	}
 	if t.begun.IsZero() {
 		t.begun = tr.now
-		tr.seen.waited(t.Work.Priority, x.reserved.Sub(t.Created))
+		tr.waited(t, x.reserved)
 	}
 }
 
