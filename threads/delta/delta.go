@@ -1,8 +1,8 @@
 // Package delta tells what changed between two decisions, in what they were made from. From a snapshot and the deltas
 // after it each later snapshot comes back, and gives the same plan.
 //
-// A delta has the fields of a snapshot, and leaves out the same as package wire: the texts of the forge, and secrets.
-// It has no configuration: where that changes, a whole snapshot is written again.
+// A delta has the fields of a snapshot, as package wire writes whole ones, and leaves out the same: the
+// texts of the forge and secrets. It has no configuration: where that changes, a whole snapshot is written again.
 //
 //	delta.go   the delta of a snapshot
 //	change.go  the delta of a list or a map
@@ -108,8 +108,8 @@ func (d *Delta) Apply(s threads.Snapshot) threads.Snapshot {
 	return s
 }
 
-// Quiet reports whether nothing changed since a snapshot but the clock, the time of the last scan, the room of the
-// machine, and the use of the sessions that run.
+// Quiet reports whether nothing changed since a snapshot but what changes all the time: the clock, the time of the last
+// scan, what the machine has left, what a session has used so far.
 func (d *Delta) Quiet(from *threads.Snapshot) bool {
 	was, is := fewOf(from), d.Few
 	for _, f := range []*few{&was, &is} {

@@ -45,7 +45,7 @@ func TestYesterday(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j, facts := diary(t, tt.was, 0.7, 60, 1)
+			j, facts := diary(t, tt.was, load(0.7, 60, 1, nil))
 			d := compare(t, j.Before(monday.Add(14*time.Hour)), facts, tt.was, tt.is, leastRuns)
 			if d.Merged != tt.merged || d.Wait != tt.wait || d.USD != tt.usd || d.Runs != leastRuns || d.Whole || d.Lived {
 				t.Errorf("%+v", d)
@@ -59,7 +59,7 @@ func TestYesterday(t *testing.T) {
 
 // Where the configuration of the day is not known, what happened stands beside what would have.
 func TestYesterdayLived(t *testing.T) {
-	j, facts := diary(t, fleet(1), 0.5, 40, 2)
+	j, facts := diary(t, fleet(1), load(0.5, 40, 2, nil))
 	d := compare(t, j, facts, nil, fleet(1), 1)
 	if !d.Lived || d.Merged != 0 || d.Whole || d.Unknown != nil {
 		t.Errorf("%+v", d)
@@ -77,7 +77,7 @@ func TestYesterdayLived(t *testing.T) {
 
 // Few runs tell no difference, and one that was given up does not count.
 func TestYesterdayCut(t *testing.T) {
-	j, facts := diary(t, fleet(2), 0.5, 40, 2)
+	j, facts := diary(t, fleet(2), load(0.5, 40, 2, nil))
 	d := compare(t, j, facts, fleet(2), fleet(1), leastRuns-1)
 	if d.Merged != 0 || d.Wait != 0 || d.Runs != leastRuns-1 || !d.Few {
 		t.Errorf("%+v", d)
@@ -96,7 +96,7 @@ func TestYesterdayCut(t *testing.T) {
 
 // A new agent, and one with another model or program, work as no session tells.
 func TestUnknown(t *testing.T) {
-	j, _ := diary(t, fleet(2), 0.2, 40, 1)
+	j, _ := diary(t, fleet(2), load(0.2, 40, 1, nil))
 	was := fleet(2)
 	for name, tt := range map[string]struct {
 		change func(*threads.Config)

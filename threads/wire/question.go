@@ -65,7 +65,7 @@ func decide(text []byte) (plan json.RawMessage, err error) {
 		return nil, fmt.Errorf("cannot decode a question: %w", err)
 	}
 	if q.Format < 1 || q.Format > Format {
-		return nil, fmt.Errorf("this build reads questions up to format %d, and this one has format %d", Format, q.Format)
+		return nil, fmt.Errorf("it reads questions of format %d, and was asked in format %d", Format, q.Format)
 	}
 	s, err := DecodeSnapshot(q.Snapshot)
 	if err != nil {

@@ -63,8 +63,8 @@ func TestAnswerOfTheSameBuild(t *testing.T) {
 // A question that cannot be answered gets that as an answer.
 func TestNoAnswer(t *testing.T) {
 	for question, want := range map[string]string{
-		`{"format":2,"snapshot":{}}`: "it does not decide: this build reads questions up to format 1, and this one has format 2",
-		`{"snapshot":{}}`:            "it does not decide: this build reads questions up to format 1, and this one has format 0",
+		`{"format":2,"snapshot":{}}`: "it does not decide: it reads questions of format 1, and was asked in format 2",
+		`{"snapshot":{}}`:            "it does not decide: it reads questions of format 1, and was asked in format 0",
 		`{"format":1,"snapshot":[]}`: "it does not decide: cannot decode a snapshot",
 		`{"format":1}`:               "it does not decide: cannot decode a snapshot",
 		`[`:                          "it does not decide: cannot decode a question",

@@ -1,0 +1,165 @@
+package hindsight
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+	"codeberg.org/johba/disinto/threads/sim"
+)
+
+// look looks for drift after some days of a factory with two slots.
+func look(j sim.Journal, days float64) Drift {
+	now := monday.Add(time.Duration(days * float64(day)))
+	return LookForDrift(j.Before(now), now, func(time.Time) *threads.Config { return fleet(2) }, never)
+}
+
+// Sessions of one agent, checks, merges, people or failures change after the seventh day. That is found, and named first.
+func TestDriftNamed(t *testing.T) {
+	const days, since = 10, 7 * day
+	later := monday.Add(since)
+	work := load(days, 30, 3, nil)
+	same, _ := diary(t, fleet(2), work)
+	slow, _ := diary(t, fleet(2), load(days, 30, 3, func(w *sim.Work) {
+		for i := range w.Steps {
+			if w.At > since && w.Pin == "dev-1" {
+				w.Steps[i].Took *= 2
+			}
+		}
+	}))
+	for name, tt := range map[string]struct {
+		journal sim.Journal
+		change  func(j *sim.Journal)
+		kind    Kind
+		what    string
+	}{
+		"nothing":  {same, func(*sim.Journal) {}, "", ""},
+		"an agent": {slow, func(*sim.Journal) {}, Slower, "issue, dev-1"},
+		"checks": {same, func(j *sim.Journal) {
+			for i := range j.Past { // checks take a minute, and at last six
+				late := time.Minute
+				p := &j.Past[i]
+				if p.Start.After(later) {
+					late *= 6
+				}
+				if p.Kind == agents.KindReview {
+					p.Start, p.End = p.Start.Add(late), p.End.Add(late)
+				}
+			}
+		}, Checks, "checks"},
+		"the forge": {same, func(j *sim.Journal) {
+			for i := range j.Timeline.Merges {
+				if m := &j.Timeline.Merges[i]; m.When.After(later) {
+					m.When = m.When.Add(time.Minute)
+				}
+			}
+		}, Forge, "merge"},
+		"failures": {same, spoil(later, agents.Failed), Failures, "failures"},
+		"outages":  {same, spoil(later, agents.BackendDown), Outages, "outages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := sim.Journal{Past: slices.Clone(tt.journal.Past)}
+			j.Timeline.Merges = slices.Clone(tt.journal.Timeline.Merges)
+			tt.change(&j)
+			list := changes(j, later)
+			for i, c := range list {
+				if c.Kind != tt.kind || i == 0 && c.What != tt.what || c.Is < 1.4*c.Was || c.Times < leastNow {
+					t.Errorf("found %+v", c)
+				}
+			}
+			if (len(list) > 0) != (tt.what != "") {
+				t.Errorf("%d changes", len(list))
+			}
+		})
+	}
+}
+
+// All writers take twice as long from the seventh day on: waits are longer than predicted.
+func TestDriftOfWaits(t *testing.T) {
+	if os.Getenv("DISINTO_STORMS") == "" {
+		t.Skip("takes ten seconds")
+	}
+	j, _ := diary(t, fleet(2), load(10, 55, 3, func(w *sim.Work) {
+		for i := range w.Steps {
+			if w.At > 7*day {
+				w.Steps[i].Took *= 2
+			}
+		}
+	}))
+	if d := look(j, 10); d.Misses != 1 || len(d.Changes) < 2 || d.Fits() {
+		t.Errorf("found %+v", d)
+	}
+}
+
+// A wait misses a band when it is a fifth and a minute beyond it.
+func TestBand(t *testing.T) {
+	b := Band{Low: 10 * time.Minute, Middle: 12 * time.Minute, High: 20 * time.Minute}
+	for real, want := range map[time.Duration]int{
+		0: -1, 7 * time.Minute: -1, 8 * time.Minute: 0, 20 * time.Minute: 0, 25 * time.Minute: 0, 26 * time.Minute: 1,
+	} {
+		if got := b.misses(real); got != want {
+			t.Errorf("%s: %d", real, got)
+		}
+	}
+}
+
+// spoil lets every third session from a time on end otherwise.
+func spoil(since time.Time, how agents.Result) func(j *sim.Journal) {
+	return func(j *sim.Journal) {
+		for i := range j.Past {
+			if p := &j.Past[i]; i%3 == 0 && p.Start.After(since) {
+				p.Outcome, p.Verdict = how, ledger.Verdict("")
+			}
+		}
+	}
+}
+
+// In factories that stay as they are, no drift is found: 30 days of each seed, of which make test looks at one.
+func TestNoDrift(t *testing.T) {
+	seeds, first, days, perDay := uint64(1), 3, 4, 18.0
+	if os.Getenv("DISINTO_STORMS") != "" {
+		seeds, first, days, perDay = 5, 4, 34, 50
+	}
+	looked, alarms, missed := 0, 0, 0
+	for seed := range seeds {
+		j, _ := diary(t, fleet(2), load(float64(days), perDay, seed+11, nil))
+		for n := first; n < days; n++ {
+			d := look(j, float64(n))
+			looked++
+			if !d.Fits() {
+				alarms++
+				t.Logf("seed %d, day %d: %d, %+v", seed, n, d.Misses, d.Changes)
+			}
+			if len(d.Days) < driftDays-1 {
+				t.Errorf("seed %d: on day %d, %d days are judged", seed, n, len(d.Days))
+			}
+			if d.Days[0].Misses != 0 {
+				missed++
+			}
+		}
+	}
+	t.Logf("%d false alarms in %d days, of which %d were outside of their bands", alarms, looked, missed)
+	if alarms*20 > looked {
+		t.Errorf("%d false alarms in %d days", alarms, looked)
+	}
+}
+
+// A young factory, and a day without work, are not judged.
+func TestForetoldYoung(t *testing.T) {
+	j, _ := diary(t, fleet(2), load(1.5, 50, 5, nil))
+	if d := look(j, 1); len(d.Days) != 0 || !d.Fits() {
+		t.Errorf("of the first day: %+v", d)
+	}
+	if d := look(j, 6); len(d.Days) != 0 || !d.Fits() {
+		t.Errorf("long after: %+v", d)
+	}
+	asked := 0
+	f := Foretell(j, fleet(2), monday.Add(12*time.Hour), func() bool { asked++; return asked > 100 })
+	if f != nil {
+		t.Errorf("without time: %+v", f)
+	}
+}
