@@ -118,6 +118,7 @@ func (s *Supervisor) Levels() Levels {
 	s.addServers(l.Document)
 	s.addServices(l.Document)
 	s.addShadow(l.Document)
+	l.Document.Drift = s.drift.newest.Load()
 	return l
 }
 

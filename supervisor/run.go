@@ -52,6 +52,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
 		s.inLoop("the expected times in comments", func() { s.keepETAs(ctx) })
 		s.inLoop("the look back after a reload", func() { s.keepHindsight(ctx) })
+		s.inLoop("the look for drift", func() { s.keepDrift(ctx) })
 		if s.books.shadow != nil {
 			s.inLoop("the questions to the shadow", func() { s.books.shadow.Keep(ctx) })
 		}

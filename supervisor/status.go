@@ -29,7 +29,7 @@ func (s *Supervisor) Document() *control.Document {
 	}
 	s.addServers(d)
 	d.Forecast = s.outlook.newest.Load()
-	d.Reload = s.hindsight.document(time.Now())
+	d.Reload, d.Drift = s.hindsight.document(time.Now()), s.drift.newest.Load()
 	d.Disk = s.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {

@@ -116,6 +116,8 @@ type Supervisor struct {
 	// LookBack compares two configurations by the newest day of the journal, until ctx is done: with what it has by then.
 	// Nil compares none. An error says that there is nothing to compare them by.
 	LookBack func(ctx context.Context, q Hindsight) (*control.Hindsight, error)
+	// LookForDrift compares the newest days with what the days before them let expect, until ctx is done; nil does not.
+	LookForDrift func(ctx context.Context, q Drift) *control.Drift
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Notify tells people what needs them; nil tells none.
@@ -168,6 +170,7 @@ type Supervisor struct {
 	outlook  outlook
 
 	hindsight hindsight
+	drift     drift
 }
 
 // init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may

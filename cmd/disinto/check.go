@@ -39,7 +39,8 @@ problem.
 
 --yesterday asks nothing of all that: it says what the file would have changed
 about the newest day of the journal, compared with the configuration that the
-supervisor of the state directory runs with.`,
+supervisor of the state directory runs with, and whether the newest days went as
+was to be expected.`,
 	setup: func(flags *pflag.FlagSet) action {
 		k := new(checker)
 		k.place.flags(flags)

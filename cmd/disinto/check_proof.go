@@ -13,11 +13,11 @@ import (
 	"codeberg.org/johba/disinto/threads/proof"
 )
 
-// readTime bounds the time in which check reads the open issues. It goes on with those that were read by then.
+// readTime is how long check reads the open issues. With those of ten thousand that came by then it goes on.
 const readTime = 30 * time.Second
 
-// read takes in the open issues, whose labels and skills are in use. An error of the forge is left out: another check
-// has told it.
+// read takes in the open issues, whose labels and skills are in use. What keeps the forge from telling them was said
+// already.
 func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -25,8 +25,8 @@ func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 	k.open = facts.Issues
 }
 
-// proofs tells what can be proven of the configuration. Where Config.Problems says the same, the line of the proof
-// takes its place, because it has a story.
+// proofs tells what can be proven of the configuration. A proof has the story of what Config.Problems says too, so that
+// its line takes the place of the other.
 func (k *checker) proofs(open []forge.Issue) {
 	for _, f := range proof.Prove(k.config, open) {
 		finding := screen.Finding{

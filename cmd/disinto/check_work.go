@@ -58,7 +58,7 @@ func (k *checker) credentials(ctx context.Context) {
 			case err != nil:
 				continue // said of its program
 			case t.Executor != "" && (found == "" || strings.HasPrefix(found, "/")):
-				continue // its login is on the nodes, which check does not reach
+				continue // the nodes have its login, or have not
 			case found == "":
 				k.problem("backends", fmt.Errorf("%s: %s finds no credential: set one of %s", a.Name, r.CLI,
 					strings.Join(wanted, ", ")))

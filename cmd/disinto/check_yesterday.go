@@ -9,11 +9,12 @@ import (
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/decisions"
 )
 
 // yesterdayTime is how long the answer of --yesterday may take.
-const yesterdayTime = 5 * time.Second
+const yesterdayTime = 10 * time.Second
 
 // lookBack says what the file would have changed about the newest day, from the state directory alone. It is compared
 // with the configuration that was decided with last or, where no decision is kept, with what happened.
@@ -36,6 +37,15 @@ func (k *checker) lookBack(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot play yesterday: %w", err)
 	}
-	line := []screen.Finding{{About: "yesterday", Text: found.Line()}}
-	return k.c.print(k.json, found, func(v screen.View) string { return v.Findings(line) })
+	drift := lookForDrift(ctx, supervisor.Drift{
+		At: k.c.now(), Past: q.Past, Timeline: q.Timeline, Config: supervisor.ConfigAt(state, config),
+	})
+	lines := []screen.Finding{
+		{About: "yesterday", Text: found.Line()}, {About: "drift", Text: drift.Line(), Note: !drift.Fits},
+	}
+	document := struct {
+		*control.Hindsight
+		Drift *control.Drift `json:"drift"`
+	}{found, drift}
+	return k.c.print(k.json, document, func(v screen.View) string { return v.Findings(lines) })
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor"
@@ -71,9 +72,12 @@ func TestCheckYesterday(t *testing.T) {
 		t.Errorf("one more slot: %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	got = ask("--state", state, "--config", two, "--json")
-	var is control.Hindsight
+	var is struct {
+		control.Hindsight
+		Drift *control.Drift
+	}
 	err := json.Unmarshal([]byte(got.stdout), &is)
-	if err != nil || is.Wait.Differs != -1 || is.Whole || is.Runs != lookBackRuns {
+	if err != nil || is.Wait.Differs != -1 || is.Whole || is.Runs != lookBackRuns || is.Drift == nil || !is.Drift.Fits {
 		t.Errorf("as JSON: %v, %+v", err, is)
 	}
 	got = ask("--state", yesterdays(t, nil), "--config", same)
@@ -107,5 +111,30 @@ func TestLookBackCut(t *testing.T) {
 	q.Past = nil
 	if _, err := lookBack(t.Context(), q); err == nil {
 		t.Error("an empty journal tells something")
+	}
+}
+
+// A day of issues that wait for a slot is judged; the configuration in force keeps its tokens.
+func TestLookForDrift(t *testing.T) {
+	config := whatIfConfig(t)
+	config.Agents[0].Token = "s3cret"
+	list := waited(72)
+	for i := range list {
+		list[i].Ready = list[i].Start.Add(-time.Minute)
+	}
+	q := supervisor.Drift{
+		At: list[len(list)-1].End, Past: list, Config: supervisor.ConfigAt(t.TempDir(), config),
+	}
+	found := lookForDrift(t.Context(), q)
+	if len(found.Days) != 1 || found.Days[0].Issues != 24 || found.Days[0].Half.Real != 60 || found.Days[0].Half.High == 0 {
+		t.Errorf("found %+v", found)
+	}
+	if config.Agents[0].Token != "s3cret" {
+		t.Error("the configuration in force lost a token")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found := lookForDrift(ctx, q); len(found.Days) != 0 || !found.Fits {
+		t.Errorf("without time: %+v", found)
 	}
 }

@@ -17,8 +17,8 @@ const longestMessage = 20 << 20
 
 var errLongMessage = fmt.Errorf("its message is longer than %d MiB", longestMessage>>20)
 
-// clientLines reads the messages of an MCP client, one from each line. The SDK would end the session at the first line
-// that is no message, such as one that a shell's profile prints; clientLines answers it with an error of JSON-RPC.
+// clientLines are the messages of an MCP client, one in each line. The SDK ends the session at the first line that is
+// none, such as one that a shell's profile prints: here that gets the answer that JSON-RPC has for it.
 type clientLines struct {
 	in   *bufio.Reader
 	out  io.Writer

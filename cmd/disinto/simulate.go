@@ -178,17 +178,19 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 	return pretend(config), nil
 }
 
-// pretend gives every agent a token, and every role a program.
+// pretend copies a configuration and gives every agent in it a token, and every role a program.
 func pretend(config *threads.Config) *threads.Config {
-	for i := range config.Agents {
-		config.Agents[i].Token = "pretended"
+	c := *config
+	c.Agents, c.Roles = slices.Clone(c.Agents), slices.Clone(c.Roles)
+	for i := range c.Agents {
+		c.Agents[i].Token = "pretended"
 	}
-	for i := range config.Roles {
-		if len(config.Roles[i].Command) == 0 {
-			config.Roles[i].Command = []string{"pretended"}
+	for i := range c.Roles {
+		if len(c.Roles[i].Command) == 0 {
+			c.Roles[i].Command = []string{"pretended"}
 		}
 	}
-	return config
+	return &c
 }
 
 // usual is the load where no flag says another.

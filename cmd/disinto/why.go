@@ -47,7 +47,7 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	show := screen.View.Why
 	switch {
 	case w.until && w.at != "":
-		return usagef("say --at or --until, not both")
+		return usagef("--at and --until: say one of them")
 	case w.until:
 		return get(ctx, c, &w.query, "/v1/forecast?ref="+url.QueryEscape(args[0]), screen.View.Until)
 	case w.all:

@@ -41,6 +41,8 @@ type Document struct {
 	Forecast *Forecast `json:"forecast,omitempty"`
 	// Reload says what the newest reload would have changed about the day before; left out when that is not known.
 	Reload *Hindsight `json:"reload,omitempty"`
+	// Drift says whether the newest days went as was to be expected; left out before it was looked for.
+	Drift *Drift `json:"drift,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
 	// Shadow is another build that is asked what it would decide; left out where there is none.

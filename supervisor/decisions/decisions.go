@@ -1,13 +1,12 @@
 // Package decisions keeps what the supervisor decided, and from what, for a week: so that `why --at` can answer by the
 // same rules as `why`, with or without a supervisor.
 //
-// The folder decisions of a state directory has one gzip file for each segment of time. A segment has a line each for a
-// heading, a whole snapshot, and then the changes from one decision to the next (package delta). A decision is not
-// written when only the clock has moved. Each line is flushed and none is synced: a kill loses no decision, and a power
-// cut those of the last seconds.
-//
+// The folder decisions of a state directory has segments. Each is a gzip file of lines: a heading, a whole snapshot,
+// and then for each decision what has changed (package delta). A decision that differs from the last in nothing but
+// the clock is not written. Lines are flushed one by one and not synced: a kill loses none, a power cut the last
+// seconds.
 // Where decisions are missing, because the supervisor did not run, the disk was full or the writer was behind, a reader
-// is told so and gets no older decision in their place.
+// learns that and gets no older decision in their place.
 //
 //	decisions.go   the lines of a segment
 //	recorder.go    from the supervisor's decisions to the writer, without waiting
@@ -109,15 +108,15 @@ func decode(text []byte) (l line, ok bool) {
 	return l, json.Unmarshal([]byte(rest), &l) == nil
 }
 
-// segment is one file. Its name has its number and when it began. No number is given twice, and the numbers order the
-// segments, because a clock may be set back.
+// segment is the name of a segment: when it began, and its number, which is never given twice. The number orders them,
+// because a clock may be set back.
 type segment struct {
 	number int64
 	began  time.Time
 	size   int64
 }
 
-// nameForm is the form of the time in a segment's name.
+// nameForm is how a segment's name has its beginning.
 const nameForm = "20060102T150405.000000000Z"
 
 func (s *segment) name() string {

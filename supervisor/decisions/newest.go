@@ -10,17 +10,23 @@ import (
 )
 
 // Newest returns what the newest decision was made from that is kept, without secrets and texts.
-func Newest(stateDir string) (*threads.Snapshot, error) {
+func Newest(stateDir string) (*threads.Snapshot, error) { return Last(stateDir, time.Unix(1<<40, 0)) }
+
+// Last returns what the last decision up to a time was made from, whether it stood then or not.
+func Last(stateDir string, until time.Time) (*threads.Snapshot, error) {
 	dir := filepath.Join(stateDir, Folder)
 	segments, err := list(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read decisions: %w", err)
 	}
 	for _, s := range slices.Backward(segments) { // the last may be torn before its first decision
-		r := &reader{to: time.Unix(1<<40, 0), visit: func(*decided) {}}
+		r := &reader{to: until, visit: func(*decided) {}}
+		if s.began.After(until) {
+			continue
+		}
 		if r.segment(s.path(dir)); r.now != nil {
 			return &r.now.Snapshot, nil
 		}
 	}
-	return nil, fmt.Errorf("no decisions are kept in %s", dir)
+	return nil, fmt.Errorf("no decisions up to then are kept in %s", dir)
 }

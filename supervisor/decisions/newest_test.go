@@ -35,6 +35,13 @@ func TestNewest(t *testing.T) {
 			}
 		}
 		newest(7)
+		old, err := Last(dir, time.Now().Add(-90*time.Second))
+		if err != nil || old.Config.Forge.MaxUnreviewed != 3 || len(old.History.Paused) != 0 {
+			t.Errorf("%v, %+v", err, old)
+		}
+		if _, err := Last(dir, time.Now().Add(-time.Hour)); err == nil {
+			t.Error("there is a decision before the first")
+		}
 		last := files(t, dir)[1]
 		text, err := os.ReadFile(last)
 		if err == nil {

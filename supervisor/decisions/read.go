@@ -21,9 +21,8 @@ type decided struct {
 	Starts  []forge.Ref // what the plan started
 }
 
-// between calls visit with each decision that was made from one time to another or, if none was made, with the last one
-// before, if that still stood. It fails where no decision tells what stood then. The decision belongs to visit until
-// that returns.
+// between calls visit with the decisions that were made from one time to another, and where none was, with the one that
+// stood. It fails where it is not known what stood then. The decision belongs to visit until that returns.
 func between(stateDir string, from, to time.Time, runs bool, visit func(*decided)) error {
 	dir := filepath.Join(stateDir, Folder)
 	segments, err := list(dir)
@@ -176,17 +175,17 @@ func begunAfter(path string) ending {
 func (r *reader) gap(later []segment) error {
 	switch {
 	case r.now == nil:
-		return fmt.Errorf("the decisions of that time cannot be read")
+		return fmt.Errorf("the decisions of then cannot be read")
 	case r.next != nil:
-		return fmt.Errorf("%d decisions between %s and %s were made faster than they could be written",
-			r.next.Lost.N, show(r.next.Lost.From), show(r.next.At))
+		return fmt.Errorf("decisions between %s and %s were made faster than they could be written, %d of them",
+			show(r.next.Lost.From), show(r.next.At), r.next.Lost.N)
 	}
-	since, why := r.now.Now, "the supervisor was killed, or could not write"
+	since, why := r.now.Now, "it was killed, or could not write them"
 	if r.end != nil {
-		since, why = r.end.At, "no supervisor ran"
+		since, why = r.end.At, "it did not run"
 	}
 	if len(later) == 0 {
-		return fmt.Errorf("no decision is kept after %s: %s", show(since), why)
+		return fmt.Errorf("no decision of a supervisor is kept after %s: %s", show(since), why)
 	}
-	return fmt.Errorf("no decision is kept between %s and %s: %s", show(since), show(later[0].began), why)
+	return fmt.Errorf("no decision of a supervisor is kept between %s and %s: %s", show(since), show(later[0].began), why)
 }

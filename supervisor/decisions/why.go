@@ -11,8 +11,9 @@ import (
 )
 
 // Why explains what was decided at a time on an issue, a pull request, an agent or a thread, by the rules of this
-// program. A time in whole seconds means all of that second: the decision in it that started the item is explained, or
-// the last one if none did. runs says that a supervisor runs, so that its last decision still stands.
+// program. Whole seconds mean all of the second: where an item was started in it, that decision is explained, and else
+// the last. runs says that a
+// supervisor runs, so that its last decision still stands.
 func Why(stateDir, said string, at time.Time, runs bool) (threads.Explanation, error) {
 	to := at
 	if at.Nanosecond() == 0 {
@@ -59,8 +60,7 @@ func (d *decided) about(said string) (threads.Explanation, error) {
 		return threads.Explanation{}, err
 	}
 	if err != nil {
-		return threads.Explanation{}, errors.New("no agent and no thread had that name, and it is no issue such as 12 or " +
-			"owner/name#12")
+		return threads.Explanation{}, errors.New("it was no agent and no thread, and is no issue such as 12 or owner/name#12")
 	}
 	if d.Facts.Issue(item) == nil && d.Facts.Pull(item) == nil {
 		return threads.Explanation{}, errors.New("no open issue or pull request of that number had been read")

@@ -19,9 +19,8 @@ const (
 	markRest = 10 * time.Minute
 	// failRest is the time between two tries to write.
 	failRest = time.Minute
-	// lockWait is how long a loop may wait for the lock under which it decides. It reads the clock before it waits, so its
-	// decision may have an earlier time than the one before. A time that is earlier still means that the clock was set
-	// back.
+	// lockWait is how long a loop may wait for the lock under which it decides. It looks at the clock before, so that a
+	// decision may be older than the one before it; a clock that goes back further was set.
 	lockWait = 10 * time.Second
 )
 

@@ -110,6 +110,20 @@ var levels = []level{
 		ofShadow(func(x *control.Shadow) int { return x.Failed }),
 	},
 	{
+		"disinto_model_fits", "1 while the newest days went as the days before them let expect.", nil,
+		func(s *scrape, say func(float64, ...string)) {
+			if d := s.Document.Drift; d != nil {
+				say(yes(d.Fits))
+			}
+		},
+	},
+	{
+		"disinto_day_wait_seconds",
+		"Wait for a first session that a part of the issues of the newest whole day did not exceed, real and as predicted.",
+		[]string{"quantile", "of"},
+		driftWaits,
+	},
+	{
 		"disinto_agent_state", "1 for the state that the agent is in.", []string{"agent", "thread", "state"}, agentStates,
 	},
 	{
@@ -160,6 +174,20 @@ func yes(is bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// driftWaits says the waits of the newest day that was judged.
+func driftWaits(s *scrape, say func(float64, ...string)) {
+	if s.Document.Drift == nil || len(s.Document.Drift.Days) == 0 {
+		return
+	}
+	d := &s.Document.Drift.Days[0]
+	for quantile, w := range map[string]*control.DriftWait{"0.5": &d.Half, "0.95": &d.Most} {
+		say(w.Real, quantile, "real")
+		say(w.Middle, quantile, "predicted")
+		say(w.Low, quantile, "predicted_low")
+		say(w.High, quantile, "predicted_high")
+	}
 }
 
 // eachService says a number of each service.

@@ -71,6 +71,9 @@ func (v View) head(p *page, d *control.Document) {
 	if d.Sandbox != "" {
 		rows = append(rows, labelled("sessions", d.Sandbox, plain))
 	}
+	if d.Drift != nil && !d.Drift.Fits {
+		rows = append(rows, labelled("drift", d.Drift.Line(), held))
+	}
 	if d.Disk != (control.DiskDocument{}) {
 		rows = append(rows, labelled("disk", disk(d.Disk), plain))
 	}
