@@ -1,7 +1,6 @@
 package fakenomad
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -175,7 +174,6 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 			dir = a.dir
 		}
 	}
-	agent := f.agent
 	f.mu.Unlock()
 	query := r.URL.Query()
 	name := "stdout"
@@ -184,13 +182,7 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	file, err := os.Open(filepath.Join(dir, name))
 	if dir == "" || err != nil || strings.HasPrefix(name, "secrets") {
-		words, status := fmt.Sprintf("Unknown allocation %q", parts[4]), 404
-		if agent {
-			status = 200
-		}
-		w.Header().Set("Content-Length", strconv.Itoa(len(words)))
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, words)
+		http.Error(w, "Unknown allocation", 404)
 		return
 	}
 	defer file.Close()
