@@ -28,7 +28,7 @@ type Drift struct {
 	Config func(time.Time) *threads.Config
 }
 
-// drift is what was found last.
+// drift has the newest answer.
 type drift struct {
 	newest atomic.Pointer[control.Drift]
 }

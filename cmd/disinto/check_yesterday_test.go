@@ -126,7 +126,8 @@ func TestLookForDrift(t *testing.T) {
 		At: list[len(list)-1].End, Past: list, Config: supervisor.ConfigAt(t.TempDir(), config),
 	}
 	found := lookForDrift(t.Context(), q)
-	if len(found.Days) != 1 || found.Days[0].Issues != 24 || found.Days[0].Half.Real != 60 || found.Days[0].Half.High == 0 {
+	if len(found.Days) != 1 || found.Days[0].Issues != 24 || found.Days[0].Half.Real != 60 ||
+		found.Days[0].Half.High == 0 {
 		t.Errorf("found %+v", found)
 	}
 	if config.Agents[0].Token != "s3cret" {

@@ -26,8 +26,8 @@ type DriftDay struct {
 	Most   DriftWait `json:"most_seconds"` // of 95 % of the issues
 }
 
-// DriftWait is how long a part of the issues waited for their first sessions, and what was predicted: no longer than Low
-// in one run of ten, Middle in five, High in nine.
+// DriftWait is how long a part of the issues waited for their first sessions, and how long they were to wait: no longer
+// than Low in one run of ten, Middle in five, High in nine.
 type DriftWait struct {
 	Low    float64 `json:"low"`
 	Middle float64 `json:"middle"`

@@ -28,7 +28,8 @@ func TestDriftLine(t *testing.T) {
 			DriftChange{Kind: "agent", What: "issue, dev-qwen", Was: 1200, Is: 2460, Times: 12}),
 		no + "the forge answers late: the forge merges 64 s after an approval instead of 3 s (12 times in 3 days)": changed(
 			DriftChange{Kind: "forge", What: "merge", Was: 3, Is: 64, Times: 12}),
-		no + "the forge answers late: the next session begins 30 s after the last instead of 2 s (12 times in 3 days)": changed(
+		no + "the forge answers late: the next session begins 30 s after the last instead of 2 s (12 times " +
+			"in 3 days)": changed(
 			DriftChange{Kind: "forge", What: "handover", Was: 2, Is: 30, Times: 12}),
 		no + "a new issue waits 2 s beside a free agent instead of 30 s (1 time in 3 days)": changed(
 			DriftChange{Kind: "forge", What: "notice", Was: 30, Is: 2, Times: 1}),

@@ -46,7 +46,8 @@ func factoryLevels() supervisor.Levels {
 		{Name: "dev-b", Thread: "llama", State: control.AgentHeld},
 	}
 	d.Drift = &control.Drift{Days: []control.DriftDay{{
-		Half: control.DriftWait{Low: 1, Middle: 2, High: 3, Real: 4}, Most: control.DriftWait{Low: 10, Middle: 20, High: 30, Real: 40},
+		Half: control.DriftWait{Low: 1, Middle: 2, High: 3, Real: 4},
+		Most: control.DriftWait{Low: 10, Middle: 20, High: 30, Real: 40},
 	}}}
 	d.Services = []control.ServiceDocument{{Name: "gpu", State: "starting"}, {Name: "llama", State: "ready", Restarts: 3}}
 	return supervisor.Levels{
