@@ -26,7 +26,7 @@ func TestC3_HooksLost(t *testing.T) {
 		w.Config.Forge.WebhookSecret = hookSecret
 		l := w.Start()
 		random := rand.New(rand.NewPCG(7, 8))
-		for range simtest.Size(8, 3) {
+		for range simtest.Size(8, 2) {
 			time.Sleep(20*time.Minute + time.Duration(random.Int64N(int64(time.Minute))))
 			n := w.Forge.Issue("nobody tells")
 			w.Until(31*time.Second, "it starts", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, n)) == 1 })
@@ -165,7 +165,7 @@ func TestD5_NoInterleave(t *testing.T) {
 			}
 			return s
 		}
-		work := simtest.Size(12, 8)
+		work := simtest.Size(12, 6)
 		for range work {
 			w.Forge.Issue("work")
 		}

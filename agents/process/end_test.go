@@ -195,6 +195,9 @@ func TestStall(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.name == "computes" && os.Getenv("DISINTO_STORMS") == "" {
+				t.Skip("make check plays it: make test has something below it that computes, which is harder to see")
+			}
 			t.Parallel()
 			job := newJob(t, tt.script)
 			job.Stall, job.Timeout = 700*time.Millisecond, 2*time.Second

@@ -18,6 +18,9 @@ import (
 // session is lost, no slot, process or descriptor is left behind. DISINTO_UPGRADES is how often: a hundred times in
 // make soak, else three times in make check and once, with fewer sessions, in make test.
 func TestUpgrades(t *testing.T) {
+	if os.Getenv("DISINTO_UPGRADES") == "" {
+		leftToStorms(t, "one session across an upgrade in TestUpgradeAsPID1")
+	}
 	t.Parallel()
 	upgrades, _ := strconv.Atoi(os.Getenv("DISINTO_UPGRADES"))
 	n, threads, takes := 8, 5, "2"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -170,9 +171,13 @@ func (g *gitRequest) receivePack() {
 		cmd := g.command(bytes.NewReader(push), &answer)
 		why, protected := g.decline(pushCommands(push))
 		cmd.Env = append(cmd.Env, "LOCALFORGE_DECLINE="+why)
+		hooks := "hooks"
+		if why == "" {
+			hooks = os.DevNull // the hook would be two processes that decline nothing
+		}
 		// -c: a protected branch is never rewritten.
 		return g.f.gitIO(g.f.ctx, cmd, "-c", hidden, "-c", "receive.denyNonFastForwards="+strconv.FormatBool(protected),
-			"receive-pack", "--stateless-rpc", ".")
+			"-c", "core.hooksPath="+hooks, "receive-pack", "--stateless-rpc", ".")
 	}, nil)
 	if err != nil && answer.Len() == 0 {
 		http.Error(g.w, err.Error(), http.StatusInternalServerError)

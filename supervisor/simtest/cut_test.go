@@ -102,7 +102,7 @@ func TestSavedAtStop(t *testing.T) {
 				w.Exec.Script = script
 				l = w.Start(option)
 				defer l.Stop()
-				time.Sleep(2 * time.Hour)
+				time.Sleep(Size(2*time.Hour, 40*time.Minute))
 				if first := k.firsts(); len(first) < 2 || !first[0].warm() || !first[1].warm() {
 					t.Errorf("after the restart: %+v\n%s", first, w.Log.String())
 				}

@@ -32,11 +32,15 @@ func TestReviewerCloses(t *testing.T) {
 			}}
 		}
 		l := w.Start()
-		time.Sleep(3 * time.Hour)
+		w.Until(3*time.Hour, "a person is asked", func() bool {
+			is := w.Forge.Get(issue)
+			return is.Has(forge.LabelNeedsHuman)
+		})
+		time.Sleep(Size(2*time.Hour, 10*time.Minute))
 		l.Kill() // the count is on the forge
 		l.Bury()
 		l = w.Start()
-		time.Sleep(Size(9*time.Hour, time.Hour))
+		time.Sleep(Size(9*time.Hour, 20*time.Minute))
 		rounds := w.Config.Forge.MaxReviewRounds + 1
 		if got := len(w.Exec.RunsOf(agents.KindIssue, issue)); got != rounds {
 			t.Errorf("%d implementations in twelve hours, want %d", got, rounds)

@@ -181,7 +181,7 @@ func TestCommandOnce(t *testing.T) {
 					l = w.Start()
 					w.Until(2*time.Minute, "answered", func() bool { return len(w.answers(id)) > 0 })
 					w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = []string{"blocked", "staged"} })
-					time.Sleep(time.Hour)
+					time.Sleep(Size(time.Hour, 15*time.Minute))
 					l.Stop()
 				}
 				done := 0

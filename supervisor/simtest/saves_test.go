@@ -343,7 +343,7 @@ func TestSavesFail(t *testing.T) {
 					t.Errorf("files %v, %v", entries, err)
 				}
 				k.Restart()
-				time.Sleep(time.Hour)
+				w.Until(time.Hour, "merged", w.Forge.Done)
 				if !w.Forge.Get(first).Closed || len(k.reworks()) != 1 {
 					t.Errorf("not done\n%s", w.Log.String())
 				}

@@ -101,7 +101,7 @@ func TestCirclesEnd(t *testing.T) {
 				}
 				l := w.Start()
 				w.Until(4*time.Hour, "a person is asked", func() bool { return w.Forge.Pulls()[0].Has(tt.label) })
-				time.Sleep(Size(20*time.Hour, 45*time.Minute))
+				time.Sleep(Size(20*time.Hour, 20*time.Minute))
 				l.Stop()
 				w.Check()
 				reworks, reviews := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Exec.RunsOf(agents.KindReview, pull))
@@ -141,7 +141,7 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 		if a := l.Document().Agents[1]; a.Name != "dev-qwen" || !strings.Contains(a.Why, "connection refused") {
 			t.Errorf("the status says %+v", a)
 		}
-		time.Sleep(Size(8*time.Hour, 2*time.Hour))
+		time.Sleep(Size(8*time.Hour, 80*time.Minute))
 		l.Stop()
 		w.Check()
 		deaf := 0
@@ -211,7 +211,7 @@ func TestTokenRejected(t *testing.T) {
 			t.Errorf("%d sessions with a token that the forge does not know", n)
 		}
 		revoked.Store(false)
-		time.Sleep(Size(8*time.Hour, 3*time.Hour))
+		time.Sleep(Size(8*time.Hour, 90*time.Minute))
 		l.Stop()
 		w.Check()
 		for _, r := range w.Exec.Runs() {
@@ -306,7 +306,7 @@ func TestIssueGoesAway(t *testing.T) {
 				}
 				w.Exec.Script = w.Work
 				other := w.Forge.Issue("two")
-				time.Sleep(Size(24*time.Hour, 4*time.Hour))
+				time.Sleep(Size(24*time.Hour, time.Hour))
 				l.Stop()
 				w.Check()
 				if n := len(w.Exec.RunsOf(agents.KindIssue, gone)); n != 1 {
@@ -340,7 +340,7 @@ func TestBlockerReopened(t *testing.T) {
 		w.Forge.Edit(first, func(is *forge.Issue) {
 			is.Closed, is.Ended, is.Reopened, is.Assignees = false, time.Time{}, time.Now(), []string{"johba"}
 		})
-		time.Sleep(Size(24*time.Hour, 4*time.Hour))
+		time.Sleep(Size(24*time.Hour, time.Hour))
 		runs := w.Exec.RunsOf(agents.KindIssue, second)
 		if len(runs) != 1 || runs[0].End.Sub(runs[0].Begin) < 10*time.Minute {
 			t.Errorf("sessions while what it depends on was open again: %v", runs)

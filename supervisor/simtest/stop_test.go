@@ -166,7 +166,7 @@ func TestManyThreadsOneQueue(t *testing.T) {
 			w.Config.Agents = append(w.Config.Agents, a)
 			w.Forge.Tokens[a.Token.Reveal()] = name
 		}
-		const issues = 40
+		issues := Size(40, 20)
 		for i := range issues {
 			w.Forge.Issue(fmt.Sprint("issue ", i))
 		}
