@@ -31,16 +31,6 @@ func Newest(slots []agents.ServerSlot) int64 {
 	return newest
 }
 
-// Busy reports whether a server computes.
-func Busy(slots []agents.ServerSlot) bool {
-	for _, s := range slots {
-		if s.Busy {
-			return true
-		}
-	}
-	return false
-}
-
 // Find returns the idle slot that has the conversation of a session which ended. since is Newest at its beginning. The
 // slot is known by the size of the session's last request in tokens, or because the session was alone on the server:
 // then its conversation is the largest, and smaller ones are titles and summaries.

@@ -144,14 +144,8 @@ func plausible(r *agents.Resumption) *agents.Resumption {
 // LogPath is where a session's log is, relative to the state directory, which may move.
 func LogPath(agent, run string) string { return path.Join("logs", agent, run+".log") }
 
-// ReadPast returns the sessions that a journal tells of, oldest first. Lines that are not understood are skipped,
-// but a text in which none is understood is no journal.
-func ReadPast(journal io.Reader) ([]Past, error) {
-	past, _, err := ReadHistory(journal)
-	return past, err
-}
-
-// ReadHistory is ReadPast, with what happened besides sessions.
+// ReadHistory returns the sessions that a journal tells of, oldest first, and the timeline beside them. Lines that are
+// not understood are skipped, but a text in which none is understood is no journal.
 func ReadHistory(journal io.Reader) ([]Past, Timeline, error) {
 	s := New()
 	records, corrupt := 0, 0

@@ -45,7 +45,7 @@ func TestPast(t *testing.T) {
 		{"compacted", rest, fold(list...).Compact(noon)}, // what is older than a month is forgotten
 	} {
 		var got []string
-		past, err := ReadPast(bytes.NewReader(journalText(t, tt.records)))
+		past, _, err := ReadHistory(bytes.NewReader(journalText(t, tt.records)))
 		if err != nil {
 			t.Fatal(err)
 		}
