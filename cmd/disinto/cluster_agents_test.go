@@ -25,6 +25,7 @@ const houseRule = "Write the word xylophone below what you add."
 // in the PATH of the clients.
 func TestClusterAgents(t *testing.T) {
 	leftToStorms(t, "TestBuiltinAgents, and TestPromptsOf with TestFolder of agents/nomad")
+	t.Parallel()
 	dir := stub(t, `
 if grep -q "a reviewer" "$HOME/prompt"; then
   if grep -q "Earlier review" "$HOME/prompt"; then v=approve; else v=request_changes; fi

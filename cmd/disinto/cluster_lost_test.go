@@ -37,6 +37,7 @@ echo '{"outcome":"refused","reason":"marked"}' >"$DISINTO_RESULT"
 // branch: Nomad's own second start of the first begins nothing, the first push counts, and the other is refused.
 func TestClusterLost(t *testing.T) {
 	leftToStorms(t, "TestSecondStart, TestNodeGone and TestPurged of agents/nomad, and TestElsewhereGone of simtest")
+	t.Parallel()
 	for _, how := range []string{"partition", "stopped", "purged"} {
 		t.Run(how, func(t *testing.T) {
 			onFarms(t, 1, 1, func(c *farm) {
