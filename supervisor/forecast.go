@@ -14,7 +14,7 @@ import (
 
 const (
 	// forecastTime is how long the runs of a forecast may take that a person asks for.
-	forecastTime = 250 * time.Millisecond
+	forecastTime = 200 * time.Millisecond
 	// foresightAge is as old as merges are that a forecast learns from: a journal remembers no older sessions.
 	foresightAge = 30 * 24 * time.Hour
 	// outlookRest is the time between two forecasts of the queue, outlookAge is how old one may become while nothing

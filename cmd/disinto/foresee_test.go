@@ -74,7 +74,7 @@ func BenchmarkForesee(b *testing.B) {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {
 			s := waiting(b, 1000)
 			for b.Loop() {
-				f, err := foresee(context.Background(), foresight(s, 250*time.Millisecond, at))
+				f, err := foresee(context.Background(), foresight(s, 200*time.Millisecond, at))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -73,10 +73,10 @@ func (b Band) left(to Band, said time.Time) bool {
 
 // Text is the comment, as it is written at a time.
 func (n *Note) Text(at time.Time) string {
-	return n.says() + "\n\nLast updated " + clock(at) + " UTC."
+	return n.says(at) + "\n\nLast updated " + clock(at) + " UTC."
 }
 
-func (n *Note) says() string {
+func (n *Note) says(at time.Time) string {
 	began := "disinto started this at " + clock(n.Began) + " UTC"
 	switch {
 	case !n.Ended.IsZero() && n.Began.IsZero():
@@ -92,17 +92,20 @@ func (n *Note) says() string {
 	case !n.Expected():
 		return began + ", and cannot tell when this will be merged."
 	case !n.Began.IsZero():
-		return began + ", and expects to merge it " + n.Merged.words() + ", as 8 of 10 simulated runs do."
+		return began + ", and expects to merge it " + n.Merged.words(at) + ", as 8 of 10 simulated runs do."
 	case n.Merged == Band{}:
-		return "disinto expects to start this " + n.Start.words() + ", as 8 of 10 simulated runs do."
+		return "disinto expects to start this " + n.Start.words(at) + ", as 8 of 10 simulated runs do."
 	}
-	return "disinto expects to start this " + n.Start.words() + ", and to merge it " + n.Merged.words() +
+	return "disinto expects to start this " + n.Start.words(at) + ", and to merge it " + n.Merged.words(at) +
 		", as 8 of 10 simulated runs do."
 }
 
-// words tell a band. Its ends are rounded away from each other.
-func (b Band) words() string {
+// words tell a band at a time, before which nothing of it is. Its ends are rounded away from each other.
+func (b Band) words(at time.Time) string {
 	low, high := b.Low.Truncate(round), b.High.Truncate(round)
+	if low.Before(at) {
+		low = at
+	}
 	if high.Before(b.High) {
 		high = high.Add(round)
 	}

@@ -34,6 +34,8 @@ func TestText(t *testing.T) {
 			"2026-11-23 14:10 UTC, and to merge it after 2026-11-23 17:00 UTC, as 8 of 10 simulated runs do."},
 		{"runs", Note{Began: began, Merged: in(60, 120)}, "disinto started this at 2026-11-23 10:00 UTC, and expects " +
 			"to merge it between 2026-11-23 13:00 and 14:00 UTC, as 8 of 10 simulated runs do."},
+		{"soon over", Note{Began: began, Merged: in(1, 9)}, "disinto started this at 2026-11-23 10:00 UTC, and expects to " +
+			"merge it between 2026-11-23 12:02 and 12:10 UTC, as 8 of 10 simulated runs do."},
 		{"is held", Note{Code: "label"}, "disinto cannot tell when it will start this: it waits (`label`)."},
 		{"began and is held", Note{Began: began, Code: "label"}, "disinto started this at 2026-11-23 10:00 UTC, and cannot " +
 			"tell when this will be merged: it waits (`label`)."},
@@ -43,7 +45,8 @@ func TestText(t *testing.T) {
 			"merged at 2026-11-23 11:00 UTC."},
 		{"closed", Note{Ended: ended, How: "closed"}, "This was closed at 2026-11-23 11:00 UTC."},
 	} {
-		if got := test.note.Text(noon); got != test.want+"\n\nLast updated 2026-11-23 12:00 UTC." {
+		at := noon.Add(2 * time.Minute)
+		if got := test.note.Text(at); got != test.want+"\n\nLast updated 2026-11-23 12:02 UTC." {
 			t.Errorf("%s: %s", test.name, got)
 		}
 	}

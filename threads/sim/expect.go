@@ -68,7 +68,7 @@ func (o *Outlook) Run(seed uint64) Outcome { return o.near.Run(seed, o.ask) }
 func (o *Outlook) Until(runs []Outcome) (until time.Time) {
 	for i := range runs {
 		open := func(ref forge.Ref) bool {
-			fate := runs[i].Fate(ref)
+			fate := runs[i].Fate(o.near.chain(ref))
 			return fate != nil && fate.Merged.IsZero()
 		}
 		if slices.ContainsFunc(o.ask.Refs, open) && (until.IsZero() || runs[i].Until.Before(until)) {
@@ -89,7 +89,7 @@ func (o *Outlook) Expect(runs []Outcome) []Expected {
 		var starts, merges []time.Time
 		e := Expected{Ref: ref}
 		for i := range runs {
-			if fate := runs[i].Fate(ref); fate != nil {
+			if fate := runs[i].Fate(o.near.chain(ref)); fate != nil {
 				e.Code = fate.Code
 				starts, merges = append(starts, fate.Start), append(merges, fate.Merged)
 			}
@@ -105,7 +105,7 @@ func (o *Outlook) Expect(runs []Outcome) []Expected {
 // behind tells of an item far behind by the pace of the queue before it. What happens to the many items between them
 // evens out, so its band is as wide as the square root of that distance.
 func (o *Outlook) behind(runs []Outcome, ref forge.Ref, at int) Expected {
-	e := Expected{Ref: ref, Code: o.near.holds[ref]}
+	e := Expected{Ref: ref, Code: o.near.code(ref)}
 	now := o.near.start.Now
 	var first, lasts []float64 // seconds to the last start that was played, and from a start to its merge
 	share := math.Inf(1)
@@ -192,8 +192,13 @@ func (f *Forecast) only(refs, more []forge.Ref) *Forecast {
 		keep[f.start.Sessions[i].Item.Chain] = true
 	}
 	part := *f
-	part.issues, part.waiters = nil, make(map[forge.Ref][]int)
-	needed := f.needed(func(t *trialIssue) bool { return keep[t.Issue.Ref] || t.pull != nil })
+	part.issues, part.waiters, part.at = nil, make(map[forge.Ref][]int), make(map[forge.Ref]int)
+	needed := make(map[int]bool)
+	for i := range f.issues {
+		if t := &f.issues[i]; keep[t.Issue.Ref] || t.pull != nil {
+			f.need(i, needed)
+		}
+	}
 	for i := range f.issues {
 		if needed[i] {
 			t := f.issues[i]
@@ -208,37 +213,30 @@ func (f *Forecast) only(refs, more []forge.Ref) *Forecast {
 // lastOf is the place in the queue, from 1, of the last of an item and all that it waits for; 0 when none of them
 // stands there.
 func (f *Forecast) lastOf(ref forge.Ref) (last int) {
-	needed := f.needed(func(t *trialIssue) bool { return t.Issue.Ref == ref })
-	for i := range f.issues {
-		if needed[i] {
-			last = max(last, slices.Index(f.queue, f.issues[i].Issue.Ref)+1)
+	i, known := f.at[ref]
+	if !known {
+		return 0
+	}
+	needed := make(map[int]bool)
+	f.need(i, needed)
+	for i := range needed {
+		t := &f.issues[i]
+		if last = max(last, f.places[t.Issue.Ref]); t.pull != nil {
+			last = max(last, f.places[t.pull.Ref])
 		}
 	}
 	return last
 }
 
-// needed marks the issues that are wanted, and all that they wait for.
-func (f *Forecast) needed(wanted func(*trialIssue) bool) []bool {
-	needed, at := make([]bool, len(f.issues)), make(map[forge.Ref]int, len(f.issues))
-	for i := range f.issues {
-		at[f.issues[i].Issue.Ref] = i
+// need adds an issue, and all that it waits for.
+func (f *Forecast) need(i int, needed map[int]bool) {
+	if needed[i] {
+		return
 	}
-	var need func(i int)
-	need = func(i int) {
-		if needed[i] {
-			return
-		}
-		needed[i] = true
-		for _, b := range f.issues[i].Blockers {
-			if on, known := at[b.Ref]; known {
-				need(on)
-			}
+	needed[i] = true
+	for _, b := range f.issues[i].Blockers {
+		if on, known := f.at[b.Ref]; known {
+			f.need(on, needed)
 		}
 	}
-	for i := range f.issues {
-		if wanted(&f.issues[i]) {
-			need(i)
-		}
-	}
-	return needed
 }

@@ -153,3 +153,18 @@ func BenchmarkExpect(b *testing.B) {
 		})
 	}
 }
+
+// TestExpectPull asks for the pull request of an issue, which has the fate of its issue.
+func TestExpectPull(t *testing.T) {
+	s := standing(Fleet(1, 1, 1), 60)
+	is := &s.Facts.Issues[3]
+	s.Facts.Pulls = []forge.Pull{{
+		Ref: forge.Ref{Repo: "o/r", Number: 1000}, Author: "dev-0", Created: is.Created, Updated: is.Created, AsOf: s.Now,
+		Closes: []forge.Ref{is.Ref}, Head: "fix/issue-4", HeadSHA: "1", Base: "main", Mergeable: forge.MergeClean,
+	}}
+	f := NewForecast(s, usualModel())
+	pull, issue := expect(f.Near([]forge.Ref{s.Facts.Pulls[0].Ref}), 8), expect(f.Near([]forge.Ref{is.Ref}), 8)
+	if pull.Ref.Number != 1000 || pull.Merged.High.IsZero() || pull.Merged != issue.Merged || pull.Code != issue.Code {
+		t.Errorf("the pull request %+v, its issue %+v", pull, issue)
+	}
+}

@@ -19,8 +19,10 @@ import (
 type Forecast struct {
 	start   threads.Snapshot
 	model   *Model
-	queue   []forge.Ref  // what waits, in the order in which it would be started
-	issues  []trialIssue // as they are at the beginning, by age
+	queue   []forge.Ref       // what waits, in the order in which it would be started
+	places  map[forge.Ref]int // in the queue, from 1
+	issues  []trialIssue      // as they are at the beginning, by age
+	at      map[forge.Ref]int // in issues, of issues and of their pull requests
 	waiters map[forge.Ref][]int
 	groups  map[alike]int
 	holds   map[forge.Ref]threads.Code // of what waits at the beginning
@@ -67,13 +69,19 @@ func (o *Outcome) Fate(ref forge.Ref) *Fate {
 // needs of the history, which its owner goes on changing; the facts, the sessions and the configuration must stay as
 // they are until the last Run has returned.
 func NewForecast(s threads.Snapshot, m *Model) *Forecast {
-	f := &Forecast{start: s, model: m, waiters: make(map[forge.Ref][]int), holds: make(map[forge.Ref]threads.Code)}
+	f := &Forecast{
+		start: s, model: m, places: make(map[forge.Ref]int), at: make(map[forge.Ref]int),
+		waiters: make(map[forge.Ref][]int), holds: make(map[forge.Ref]threads.Code),
+	}
 	plan := threads.Decide(s)
 	for i := range plan.Starts {
 		f.queue = append(f.queue, plan.Starts[i].Item.Ref)
 	}
 	for _, h := range plan.Holds {
 		f.queue = append(f.queue, h.Ref)
+	}
+	for i, ref := range f.queue {
+		f.places[ref] = i + 1
 	}
 	for _, h := range slices.Concat(plan.Holds, plan.Unqueued) {
 		f.holds[h.Ref] = h.Reason.Code
@@ -116,9 +124,12 @@ func (f *Forecast) addPull(p *forge.Pull) {
 	})
 }
 
-// index notes what an issue waits for.
+// index notes where an issue is, and what it waits for.
 func (f *Forecast) index(i int) {
 	t := &f.issues[i]
+	if f.at[t.Issue.Ref] = i; t.pull != nil {
+		f.at[t.pull.Ref] = i
+	}
 	if t.bare {
 		return
 	}
@@ -146,26 +157,15 @@ func (f *Forecast) Run(seed uint64, ask Ask) Outcome {
 	tr.arrive()
 	tr.open()
 	tr.change()
-	wanted := ask.Refs
+	wanted := slices.Clone(ask.Refs)
 	for tr.next() && !tr.now.After(tr.end) && (ask.Decisions == 0 || tr.decided < ask.Decisions) {
-		wanted = slices.DeleteFunc(slices.Clone(wanted), tr.isOver)
+		wanted = slices.DeleteFunc(wanted, tr.isOver)
 		some := len(ask.Refs) > 0 || ask.Starts > 0
-		if some && len(wanted) == 0 && (ask.Starts == 0 || len(f.starts(tr)) >= ask.Starts) {
+		if some && len(wanted) == 0 && len(tr.starts) >= ask.Starts {
 			break
 		}
 	}
 	return f.outcome(tr)
-}
-
-// starts are the moments at which issues that waited at the beginning began, in order.
-func (f *Forecast) starts(tr *trial) (list []time.Time) {
-	for i, t := range tr.issues[:len(f.issues)] {
-		if f.issues[i].pull == nil && t.first.After(f.start.Now) {
-			list = append(list, t.first)
-		}
-	}
-	slices.SortFunc(list, time.Time.Compare)
-	return list
 }
 
 // isOver reports whether an issue or pull request is merged or closed.
@@ -185,6 +185,7 @@ func (f *Forecast) settle(tr *trial) {
 	for i := range f.issues {
 		t := &own[i]
 		*t = f.issues[i]
+		t.waited = t.pull == nil
 		tr.numbered = max(tr.numbered, t.Number%pullNumber)
 		if tr.at[t.Issue.Ref] = t; t.bare {
 			t.Closed = true // there is no issue
@@ -349,15 +350,27 @@ func (tr *trial) arrive() {
 	wait()
 }
 
+// chain is the issue that a pull request is for; all others are their own.
+func (f *Forecast) chain(ref forge.Ref) forge.Ref {
+	if i, known := f.at[ref]; known {
+		return f.issues[i].Issue.Ref
+	}
+	return ref
+}
+
+// code is why an issue waits at the beginning: one with a pull request waits for what that waits for.
+func (f *Forecast) code(ref forge.Ref) threads.Code {
+	if i, known := f.at[ref]; known && f.issues[i].pull != nil {
+		ref = f.issues[i].pull.Ref
+	}
+	return f.holds[ref]
+}
+
 // outcome tells what became of what was open.
 func (f *Forecast) outcome(tr *trial) Outcome {
-	o := Outcome{Until: tr.now, Decisions: tr.decided, Starts: f.starts(tr)}
+	o := Outcome{Until: tr.now, Decisions: tr.decided, Starts: tr.starts}
 	for _, t := range tr.issues[:len(f.issues)] {
-		fate := Fate{Ref: t.Issue.Ref, Merged: t.ended, Start: t.first, Code: f.holds[t.Issue.Ref]}
-		if t.pull != nil && fate.Code == "" {
-			fate.Code = f.holds[t.pull.Ref]
-		}
-		o.Fates = append(o.Fates, fate)
+		o.Fates = append(o.Fates, Fate{Ref: t.Issue.Ref, Merged: t.ended, Start: t.first, Code: f.code(t.Issue.Ref)})
 	}
 	slices.SortFunc(o.Fates, func(a, b Fate) int { return a.Ref.Compare(b.Ref) })
 	tr.left = 0

@@ -91,6 +91,7 @@ type trial struct {
 	metered  bool                        // what sessions use is limited
 	decided  int                         // plans so far
 	numbered int64                       // issues so far
+	starts   []time.Time                 // of issues that waited when the trial began
 	waiters  map[forge.Ref][]*trialIssue // by the issue that they wait for
 	down     map[string]threads.Outage   // services, all the time
 	gaps     map[string]time.Time        // idle agents beside work for them, since when
@@ -115,6 +116,7 @@ type trialIssue struct {
 	pull    *forge.Pull
 	begun   time.Time // its first session; zero before
 	first   time.Time // its first session since the trial began, or the one that ran then
+	waited  bool      // for its first session when the trial began
 	ended   time.Time // when it was closed
 	merged  bool
 	asked   int   // how often people were

@@ -174,7 +174,9 @@ func (tr *trial) begin(x *trialRun) {
 		t.pull.Labels = with(without(t.pull.Labels, forge.LabelInProgress), forge.LabelInProgress)
 	}
 	if t.first.IsZero() {
-		t.first = tr.now
+		if t.first = tr.now; t.waited {
+			tr.starts = append(tr.starts, tr.now)
+		}
 	}
 	if !x.Item.Kind.Writes() {
 		return
