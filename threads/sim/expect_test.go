@@ -168,3 +168,22 @@ func TestExpectPull(t *testing.T) {
 		t.Errorf("the pull request %+v, its issue %+v", pull, issue)
 	}
 }
+
+// TestNewIssueOfAPullsNumber: on a forge issues and pull requests share their numbers, so an issue that is filed in a
+// run gets none that a pull request has.
+func TestNewIssueOfAPullsNumber(t *testing.T) {
+	s := standing(Fleet(2, 0, 1), 3)
+	is := &s.Facts.Issues[2]
+	s.Facts.Pulls = []forge.Pull{{
+		Ref: forge.Ref{Repo: "o/r", Number: 4}, Author: "dev-0", Created: is.Created, Updated: is.Created, AsOf: s.Now,
+		Closes: []forge.Ref{is.Ref}, Head: "fix/issue-3", HeadSHA: "1", Base: "main", Mergeable: forge.MergeClean,
+	}}
+	m := usualModel()
+	m.perHour, m.filed = 10, []Work{{Priority: 5}}
+	f := NewForecast(s, m)
+	for seed := range uint64(5) {
+		if o := f.Run(seed, Ask{Refs: []forge.Ref{is.Ref}, Decisions: 2000}); o.Fate(is.Ref).Merged.IsZero() {
+			t.Errorf("seed %d: not merged after %d plans", seed, o.Decisions)
+		}
+	}
+}

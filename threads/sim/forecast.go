@@ -194,6 +194,7 @@ func (f *Forecast) settle(tr *trial) {
 			p := *t.pull
 			t.pull = &p
 			tr.at[p.Ref] = t
+			tr.numbered = max(tr.numbered, p.Number%pullNumber)
 			tr.pulls = append(tr.pulls, t)
 			t.done, t.wrote = 1, 1
 			tr.pickUp(t)

@@ -84,7 +84,7 @@ func byItself(s *ledger.Past) bool {
 
 // see adds a session to its groups.
 func (m *Model) see(s *ledger.Past) {
-	if !byItself(s) {
+	if !byItself(s) || s.Outcome == agents.OverBudget { // a trial plays limits itself
 		return
 	}
 	one := Sample{Took: s.End.Sub(s.Start), Result: cmp.Or(s.Outcome, agents.Done), Verdict: s.Verdict, Usage: s.Usage}
