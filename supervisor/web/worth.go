@@ -61,7 +61,7 @@ func counsel(d *control.Advice) section {
 		add("Worth most is %s: %.1f more issues done in %s (%.1f to %.1f).", best.What, best.Done.Mean, days,
 			best.Done.Low, best.Done.High)
 	case best.Open.High < 0:
-		add("No more issues would have been done. With %s one would have been open for %s less.", best.What,
+		add("No more issues would have been done. With %s an issue would have been open for %s less.", best.What,
 			spell(-best.Open.Mean))
 	default:
 		add("No more issues would have been done, nor sooner.")
@@ -138,9 +138,9 @@ func picture(f control.AdviceFigure, low, high, better float64) ranged {
 	return r
 }
 
-// signed writes a difference, and how far the true one may be off.
+// signed writes a difference, and how far the true one may be off. One that would be written as zero is none.
 func signed(f control.AdviceFigure, text func(float64) string) string {
-	if !f.Sure() {
+	if !f.Sure() || text(math.Abs(f.Mean)) == text(0) {
 		return "-"
 	}
 	sign := "+"

@@ -55,8 +55,8 @@ func TestWorth(t *testing.T) {
 			t.Errorf("without %s:\n%s", want, page)
 		}
 	}
-	if strings.Contains(page, "<img") {
-		t.Errorf("a name became markup:\n%s", page)
+	if strings.Contains(page, "<img") || signed(off(0.4, 0.1), spell) != "-" {
+		t.Errorf("a name became markup, or nothing a difference:\n%s", page)
 	}
 	v.api.set("/v1/advise", &control.Advice{Days: 3, More: advice().More[1:]})
 	if _, page = v.get("/whatif?worth=3"); !strings.Contains(page, "Nothing more that was tried would have made") {
