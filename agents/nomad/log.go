@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -108,6 +109,26 @@ func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
 	return l.read(ctx, follow)
 }
 
+// sendToNode asks for a file of an allocation, whose node answers. The agent of a node says of an allocation that it
+// does not find, unlike a server, with 200 that it is unknown: those words are not the file's.
+func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.Values) (*http.Response, error) {
+	resp, err := c.send(ctx, http.MethodGet, "/client/fs/"+what+"/"+escape(alloc), query, nil)
+	words := fmt.Sprintf("Unknown allocation %q", alloc)
+	if err != nil || resp.ContentLength != int64(len(words)) {
+		return resp, err
+	}
+	defer resp.Body.Close()
+	text, err := readBounded(resp.Body, int64(len(words)))
+	switch {
+	case err != nil:
+		return nil, err
+	case string(text) == words:
+		return nil, &refusal{http.StatusNotFound, words}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
+
 // read reads on where the last one ended.
 func (l *logReader) read(ctx context.Context, follow bool) error {
 	query := url.Values{
@@ -116,7 +137,7 @@ func (l *logReader) read(ctx context.Context, follow bool) error {
 	if follow {
 		query.Set("follow", "true")
 	}
-	resp, err := l.client.send(ctx, http.MethodGet, "/client/fs/logs/"+escape(l.alloc), query, nil)
+	resp, err := l.client.sendToNode(ctx, "logs", l.alloc, query)
 	if err != nil {
 		return err
 	}

@@ -410,7 +410,7 @@ func (c *client) getDocument(ctx context.Context, alloc string) (*document, erro
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	query := url.Values{"path": {taskName + "/local/" + documentFile}}
-	resp, err := c.send(ctx, http.MethodGet, "/client/fs/cat/"+escape(alloc), query, nil)
+	resp, err := c.sendToNode(ctx, "cat", alloc, query)
 	if err != nil {
 		return nil, err
 	}

@@ -408,6 +408,34 @@ func TestCollected(t *testing.T) {
 	}
 }
 
+// TestLogUnknown: what a server, or the agent of a node, says of an allocation that it does not find is no log. A log
+// of the same length is one.
+func TestLogUnknown(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		id := "22bc5ce4-1111-1111-1111-111111111111"
+		if b.fake != nil {
+			id = "00000000-alloc"
+		}
+		line := strings.Repeat("x", len(fmt.Sprintf("Unknown allocation %q", id))-1) + "\n"
+		job := b.job("printf " + strings.ReplaceAll(line, "\n", "'\\n'"))
+		b.want(b.exec.Run(b.Context(), job, nil), agents.Done, "", 1)
+		for _, agent := range []bool{false, true} {
+			if b.fake != nil {
+				b.fake.SetAgent(agent)
+			}
+			var log strings.Builder
+			if err := b.exec.Log(b.Context(), job.RunID, false, &log); err != nil || log.String() != line {
+				b.Errorf("the log is %q, %v", &log, err)
+			}
+			log.Reset()
+			none := &logReader{client: b.client(), alloc: id, out: &log, most: defaultLog}
+			if err := none.read(b.Context(), false); !isMissing(err) || log.Len() > 0 {
+				b.Errorf("the log of none is %q, %v", &log, err)
+			}
+		}
+	})
+}
+
 // TestNoPlace: a job that fits nowhere is taken back after half a minute, with the constraint in the reason.
 func TestNoPlace(t *testing.T) {
 	onBoth(t, func(b *bench) {

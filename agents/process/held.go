@@ -33,7 +33,7 @@ func fork(path string, argv []string, attr *syscall.ProcAttr, hold bool) (b begu
 func stopped(pid int) bool {
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
-	// With SIGSTOP as its signal. One that goes on before it has stopped does not stop any more, as the kernel has it.
+	// It goes on with SIGSTOP as its signal, and stops again. A SIGCONT that comes before that takes the stop back.
 	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, uintptr(unix.SIGSTOP), 0, 0)
 	return errno == 0
 }

@@ -2,8 +2,9 @@
 // that were measured on a real one: a stopped job is dead at once while its process goes on; an allocation that was
 // stopped is complete; one whose node is not heard of is lost, and runs a second time; folders of ended allocations are
 // collected; no flag tells that memory ran out; a job that fits nowhere waits for ever; a purged job lists no
-// allocation, although they run on; registering answers with an error for a job that is there; and servers without a
-// leader answer 500 to all but what the nodes themselves say.
+// allocation, although they run on; registering answers with an error for a job that is there; servers without a leader
+// answer 500 to all but what the nodes themselves say; and the agent of a node answers 200 for a file of an allocation
+// that it does not find.
 package fakenomad
 
 import (
@@ -54,6 +55,7 @@ type Server struct {
 	headless bool     // no server leads the others
 	denied   bool     // writing is forbidden
 	full     bool     // no node has room for one more
+	agent    bool     // the agent of a node answers, not a server
 	requests []string // bodies of all requests but those of variables
 }
 
@@ -144,6 +146,9 @@ func (f *Server) SetFull(full bool) { f.set(&f.full, full) }
 
 // SetDenied forbids writing, or allows it.
 func (f *Server) SetDenied(denied bool) { f.set(&f.denied, denied) }
+
+// SetAgent has the agent of a node answer, or a server.
+func (f *Server) SetAgent(agent bool) { f.set(&f.agent, agent) }
 
 // DropVolume takes the host volume off a node.
 func (f *Server) DropVolume(name string) {

@@ -1,6 +1,7 @@
 package fakenomad
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -174,6 +175,7 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 			dir = a.dir
 		}
 	}
+	agent := f.agent
 	f.mu.Unlock()
 	query := r.URL.Query()
 	name := "stdout"
@@ -182,7 +184,13 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	file, err := os.Open(filepath.Join(dir, name))
 	if dir == "" || err != nil || strings.HasPrefix(name, "secrets") {
-		http.Error(w, "Unknown allocation", 404)
+		words, status := fmt.Sprintf("Unknown allocation %q", parts[4]), 404
+		if agent {
+			status = 200
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(words)))
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, words)
 		return
 	}
 	defer file.Close()
