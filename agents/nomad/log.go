@@ -3,10 +3,13 @@ package nomad
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -109,21 +112,29 @@ func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
 	return l.read(ctx, follow)
 }
 
-// sendToNode asks for a file of an allocation, whose node answers. The agent of a node says of an allocation that it
-// does not find, unlike a server, with 200 that it is unknown: those words are not the file's.
+// errNoPath is about a node that is there, and that no server has a connection to at this moment.
+var errNoPath = errors.New("No path to node")
+
+// sendToNode asks for a file of an allocation, whose node answers. A server refuses what it does not find with 404. The
+// agent of a node says the same words with 200: they are not the file's.
 func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.Values) (*http.Response, error) {
 	resp, err := c.send(ctx, http.MethodGet, "/client/fs/"+what+"/"+escape(alloc), query, nil)
-	words := fmt.Sprintf("Unknown allocation %q", alloc)
-	if err != nil || resp.ContentLength != int64(len(words)) {
+	if no, ok := errors.AsType[*refusal](err); ok && strings.HasSuffix(no.words, errNoPath.Error()) {
+		return nil, fmt.Errorf("Nomad answers %d: %w", no.status, errNoPath)
+	}
+	unknown := fmt.Sprintf("Unknown allocation %q", alloc)
+	if err != nil || !slices.Contains([]int64{int64(len(unknown)), int64(len(errNoPath.Error()))}, resp.ContentLength) {
 		return resp, err
 	}
 	defer resp.Body.Close()
-	text, err := readBounded(resp.Body, int64(len(words)))
+	text, err := readBounded(resp.Body, resp.ContentLength)
 	switch {
 	case err != nil:
 		return nil, err
-	case string(text) == words:
-		return nil, &refusal{http.StatusNotFound, words}
+	case string(text) == unknown:
+		return nil, &refusal{http.StatusNotFound, unknown}
+	case string(text) == errNoPath.Error():
+		return nil, fmt.Errorf("Nomad answers: %w", errNoPath)
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil

@@ -33,6 +33,7 @@ type Executor struct {
 	Report func(err error)
 
 	patience time.Duration // for a node that takes a job; 0 means placeTime
+	detour   time.Duration // until a server has a connection to a node; 0 means documentTime
 	silence  time.Duration // of a session-run that is gone; 0 means silence, and the time that Nomad takes to kill
 
 	mu        sync.Mutex // guards what follows
@@ -67,6 +68,7 @@ type session struct {
 	told     bool      // started was called
 	document *document // as read last
 	readAt   time.Time
+	unread   time.Time // since then the document of the allocation, which has ended, could not be read
 	listedAt time.Time
 
 	quiet chan struct{} // closed when nothing prints any more
@@ -387,6 +389,10 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 	}
 }
 
+// documentTime is how long the document of an allocation that has ended is asked for while nothing leads to its node: a
+// server that was just started knows no way to any.
+const documentTime = 15 * time.Second
+
 // readDocument reads the document of session-run, and tells a usage that has grown. Of an allocation that has ended it
 // is read until it says how.
 func (s *session) readDocument(calls context.Context, a *allocation) {
@@ -398,7 +404,13 @@ func (s *session) readDocument(calls context.Context, a *allocation) {
 			}
 			s.document = d
 		}
-		if a.live() || err == nil && d.Outcome != nil || isRefused(err) || try == 3 || calls.Err() != nil {
+		if a.live() || err == nil && d.Outcome != nil || isRefused(err) || calls.Err() != nil {
+			return
+		}
+		if s.unread.IsZero() {
+			s.unread = time.Now()
+		}
+		if try >= 3 && (!errors.Is(err, errNoPath) || time.Since(s.unread) >= cmp.Or(s.exec.detour, documentTime)) {
 			return
 		}
 		time.Sleep(startTick)

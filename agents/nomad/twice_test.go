@@ -408,6 +408,32 @@ func TestCollected(t *testing.T) {
 	}
 }
 
+// TestNoPath: a server that was just started knows no way to the nodes for some seconds. What a session says of itself
+// is waited for.
+func TestNoPath(t *testing.T) {
+	for _, agent := range []bool{false, true} {
+		t.Run(fmt.Sprint("agent=", agent), func(t *testing.T) {
+			b := newBench(t)
+			b.fake.SetAgent(agent)
+			b.exec.detour = time.Hour
+			var reads atomic.Int64
+			b.net.lose = func(r *http.Request) bool {
+				if strings.HasPrefix(r.URL.Path, "/v1/client/fs/cat/") {
+					reads.Add(1)
+				}
+				return false
+			}
+			out, _ := b.run(b.job(untilEnd + "exit 4"))
+			b.fake.SetPath(false)
+			b.touch("end")
+			b.eventually("it ends", func() bool { return b.allocs()[0].Client == "failed" })
+			before := reads.Load() // a document that says too little is read four times
+			b.eventually("it is read again and again", func() bool { return reads.Load() > before+10 || len(out) > 0 })
+			b.want(b.wait(out, func() { b.fake.SetPath(true) }), agents.Failed, "exit status 4", 1)
+		})
+	}
+}
+
 // TestLogUnknown: what a server, or the agent of a node, says of an allocation that it does not find is no log. A log
 // of the same length is one.
 func TestLogUnknown(t *testing.T) {

@@ -56,6 +56,7 @@ type Server struct {
 	denied   bool     // writing is forbidden
 	full     bool     // no node has room for one more
 	agent    bool     // the agent of a node answers, not a server
+	pathless bool     // no server has a connection to a node
 	requests []string // bodies of all requests but those of variables
 }
 
@@ -149,6 +150,9 @@ func (f *Server) SetDenied(denied bool) { f.set(&f.denied, denied) }
 
 // SetAgent has the agent of a node answer, or a server.
 func (f *Server) SetAgent(agent bool) { f.set(&f.agent, agent) }
+
+// SetPath says whether a server has a connection to the nodes, without which no file of theirs can be read.
+func (f *Server) SetPath(leads bool) { f.set(&f.pathless, !leads) }
 
 // DropVolume takes the host volume off a node.
 func (f *Server) DropVolume(name string) {

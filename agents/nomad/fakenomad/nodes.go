@@ -175,7 +175,7 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 			dir = a.dir
 		}
 	}
-	agent := f.agent
+	agent, pathless := f.agent, f.pathless
 	f.mu.Unlock()
 	query := r.URL.Query()
 	name := "stdout"
@@ -183,8 +183,11 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 		name = strings.TrimPrefix(query.Get("path"), "session/")
 	}
 	file, err := os.Open(filepath.Join(dir, name))
-	if dir == "" || err != nil || strings.HasPrefix(name, "secrets") {
+	if dir == "" || err != nil || pathless || strings.HasPrefix(name, "secrets") {
 		words, status := fmt.Sprintf("Unknown allocation %q", parts[4]), 404
+		if pathless {
+			words = "No path to node"
+		}
 		if agent {
 			status = 200
 		}
