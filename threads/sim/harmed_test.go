@@ -26,7 +26,7 @@ func TestOneInThree(t *testing.T) {
 	failing := func(slots int) (failed map[int64]bool, r Report) {
 		c := Fleet(4, slots, 1)
 		tr := newTrial(Trial{
-			Config: c, Load: issuesEach(80, 30*time.Minute), Policy: Ours, Seed: 3, Quiet: true,
+			Config: c, Load: issuesEach(80, 2*time.Minute), Policy: Ours, Seed: 3, Quiet: true,
 			Outages: []Outage{{Thread: "write", Until: 1000 * time.Hour, After: time.Hour, Result: agents.Failed, OneIn: 3}},
 		})
 		failed = make(map[int64]bool)
