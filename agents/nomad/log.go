@@ -113,17 +113,20 @@ func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
 }
 
 // errNoPath is about a node that is there, and that no server has a connection to at this moment.
-var errNoPath = errors.New("No path to node")
+var errNoPath = errors.New("no server of Nomad has a connection to the node")
+
+// noPath is how Nomad says that.
+const noPath = "No path to node"
 
 // sendToNode asks for a file of an allocation, whose node answers. A server refuses what it does not find with 404. The
 // agent of a node says the same words with 200: they are not the file's.
 func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.Values) (*http.Response, error) {
 	resp, err := c.send(ctx, http.MethodGet, "/client/fs/"+what+"/"+escape(alloc), query, nil)
-	if no, ok := errors.AsType[*refusal](err); ok && strings.HasSuffix(no.words, errNoPath.Error()) {
-		return nil, fmt.Errorf("Nomad answers %d: %w", no.status, errNoPath)
+	if no, ok := errors.AsType[*refusal](err); ok && strings.HasSuffix(no.words, noPath) {
+		return nil, errNoPath
 	}
 	unknown := fmt.Sprintf("Unknown allocation %q", alloc)
-	if err != nil || !slices.Contains([]int64{int64(len(unknown)), int64(len(errNoPath.Error()))}, resp.ContentLength) {
+	if err != nil || !slices.Contains([]int64{int64(len(unknown)), int64(len(noPath))}, resp.ContentLength) {
 		return resp, err
 	}
 	defer resp.Body.Close()
@@ -133,8 +136,8 @@ func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.V
 		return nil, err
 	case string(text) == unknown:
 		return nil, &refusal{http.StatusNotFound, unknown}
-	case string(text) == errNoPath.Error():
-		return nil, fmt.Errorf("Nomad answers: %w", errNoPath)
+	case string(text) == noPath:
+		return nil, errNoPath
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil
