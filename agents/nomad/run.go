@@ -389,8 +389,7 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 	}
 }
 
-// documentTime is how long the document of an allocation that has ended is asked for while nothing leads to its node: a
-// server that was just started knows no way to any.
+// documentTime is how long the document of an allocation that has ended is asked for while nothing leads to its node.
 const documentTime = 15 * time.Second
 
 // readDocument reads the document of session-run, and tells a usage that has grown. Of an allocation that has ended it

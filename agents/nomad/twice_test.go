@@ -408,8 +408,7 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// TestNoPath: a server that was just started knows no way to the nodes for some seconds. What a session says of itself
-// is waited for.
+// TestNoPath: while no server has a connection to a node, what a session there says of itself is waited for.
 func TestNoPath(t *testing.T) {
 	for _, agent := range []bool{false, true} {
 		t.Run(fmt.Sprint("agent=", agent), func(t *testing.T) {
