@@ -115,8 +115,18 @@ func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
 // errNoPath is about a node that is there, and that no server has a connection to at this moment.
 var errNoPath = errors.New("no server of Nomad has a connection to the node")
 
-// noPath is how Nomad says that.
-const noPath = "No path to node"
+// noPath is how Nomad says that, and unknownAlloc how it says that it does not find an allocation.
+const (
+	noPath       = "No path to node"
+	unknownAlloc = "Unknown allocation"
+)
+
+// isLate reports whether a server may answer with the file in some seconds: it has no connection to the node yet, or it
+// was just started and does not know the allocation yet.
+func isLate(err error) bool {
+	no, ok := errors.AsType[*refusal](err)
+	return errors.Is(err, errNoPath) || ok && isMissing(err) && strings.HasPrefix(no.words, unknownAlloc)
+}
 
 // sendToNode asks for a file of an allocation, whose node answers. A server refuses what it does not find with 404. The
 // agent of a node says the same words with 200: they are not the file's.
@@ -125,7 +135,7 @@ func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.V
 	if no, ok := errors.AsType[*refusal](err); ok && strings.HasSuffix(no.words, noPath) {
 		return nil, errNoPath
 	}
-	unknown := fmt.Sprintf("Unknown allocation %q", alloc)
+	unknown := fmt.Sprintf("%s %q", unknownAlloc, alloc)
 	if err != nil || !slices.Contains([]int64{int64(len(unknown)), int64(len(noPath))}, resp.ContentLength) {
 		return resp, err
 	}

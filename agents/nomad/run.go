@@ -389,7 +389,8 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 	}
 }
 
-// documentTime is how long the document of an allocation that has ended is asked for while nothing leads to its node.
+// documentTime is how long the document of an allocation that has ended is asked for while nothing leads to its node. A
+// server does not know its allocations for the first 4 s after its start.
 const documentTime = 15 * time.Second
 
 // readDocument reads the document of session-run, and tells a usage that has grown. Of an allocation that has ended it
@@ -403,13 +404,14 @@ func (s *session) readDocument(calls context.Context, a *allocation) {
 			}
 			s.document = d
 		}
-		if a.live() || err == nil && d.Outcome != nil || isRefused(err) || calls.Err() != nil {
+		late := isLate(err)
+		if a.live() || err == nil && d.Outcome != nil || isRefused(err) && !late || calls.Err() != nil {
 			return
 		}
 		if s.unread.IsZero() {
 			s.unread = time.Now()
 		}
-		if try >= 3 && (!errors.Is(err, errNoPath) || time.Since(s.unread) >= cmp.Or(s.exec.detour, documentTime)) {
+		if try >= 3 && (!late || time.Since(s.unread) >= cmp.Or(s.exec.detour, documentTime)) {
 			return
 		}
 		time.Sleep(startTick)

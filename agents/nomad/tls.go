@@ -21,6 +21,8 @@ func newTransport(config func() Config) *http.Transport {
 	if base, ok := http.DefaultTransport.(*http.Transport); ok {
 		t = base.Clone()
 	}
+	// A server compresses even its refusals, whose length tells them from a file: see sendToNode.
+	t.DisableCompression = true
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()

@@ -40,7 +40,7 @@ func newBench(t *testing.T) *bench {
 	t.Parallel()
 	f := newFake(t)
 	b := benchAt(t, f.server.URL)
-	b.fake = f
+	b.fake, b.exec.detour = f, 100*time.Millisecond
 	return b
 }
 
@@ -280,7 +280,9 @@ func TestNodeUnheard(t *testing.T) {
 // and the slot is taken until the first one has ended too.
 func TestSecondStart(t *testing.T) {
 	b := newBench(t)
-	out, _ := b.run(b.job(`trap 'touch $T/heard; exit 0' TERM; ` + untilEnd))
+	job := b.job(`trap 'touch $T/heard; exit 0' TERM; ` + untilEnd)
+	job.Grace = 10 * time.Second // until it is killed: on a busy machine 300 ms have been too short for a touch
+	out, _ := b.run(job)
 	first := b.allocs()[0]
 	b.fake.LoseSight(first.Node, true)
 	b.eventually("the second one is refused", func() bool {
@@ -408,12 +410,16 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// TestNoPath: while no server has a connection to a node, what a session there says of itself is waited for.
-func TestNoPath(t *testing.T) {
-	for _, agent := range []bool{false, true} {
-		t.Run(fmt.Sprint("agent=", agent), func(t *testing.T) {
+// TestDocumentLate: what a session says of itself is waited for while no server has a connection to its node, and while
+// one that was just started does not know its allocation.
+func TestDocumentLate(t *testing.T) {
+	for _, tt := range []struct {
+		words string
+		agent bool
+	}{{fakenomad.NoPath, false}, {fakenomad.NoPath, true}, {fakenomad.Unknown, false}, {fakenomad.Unknown, true}} {
+		t.Run(fmt.Sprint(tt.words, ", agent=", tt.agent), func(t *testing.T) {
 			b := newBench(t)
-			b.fake.SetAgent(agent)
+			b.fake.SetAgent(tt.agent)
 			b.exec.detour = time.Hour
 			var reads atomic.Int64
 			b.net.lose = func(r *http.Request) bool {
@@ -423,12 +429,12 @@ func TestNoPath(t *testing.T) {
 				return false
 			}
 			out, _ := b.run(b.job(untilEnd + "exit 4"))
-			b.fake.SetPath(false)
+			b.fake.SetSilent(tt.words)
 			b.touch("end")
 			b.eventually("it ends", func() bool { return b.allocs()[0].Client == "failed" })
 			before := reads.Load() // a document that says too little is read four times
 			b.eventually("it is read again and again", func() bool { return reads.Load() > before+10 || len(out) > 0 })
-			b.want(b.wait(out, func() { b.fake.SetPath(true) }), agents.Failed, "exit status 4", 1)
+			b.want(b.wait(out, func() { b.fake.SetSilent("") }), agents.Failed, "exit status 4", 1)
 		})
 	}
 }

@@ -56,7 +56,7 @@ type Server struct {
 	denied   bool     // writing is forbidden
 	full     bool     // no node has room for one more
 	agent    bool     // the agent of a node answers, not a server
-	pathless bool     // no server has a connection to a node
+	silent   string   // what is said of each allocation in place of its files; empty: its files
 	requests []string // bodies of all requests but those of variables
 }
 
@@ -151,8 +151,13 @@ func (f *Server) SetDenied(denied bool) { f.set(&f.denied, denied) }
 // SetAgent has the agent of a node answer, or a server.
 func (f *Server) SetAgent(agent bool) { f.set(&f.agent, agent) }
 
-// SetPath says whether a server has a connection to the nodes, without which no file of theirs can be read.
-func (f *Server) SetPath(leads bool) { f.set(&f.pathless, !leads) }
+// SetSilent has words said of each allocation in place of its files, such as NoPath or Unknown; empty: its files are
+// answered with.
+func (f *Server) SetSilent(words string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.silent = words
+}
 
 // DropVolume takes the host volume off a node.
 func (f *Server) DropVolume(name string) {

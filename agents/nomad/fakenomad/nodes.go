@@ -1,6 +1,8 @@
 package fakenomad
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -165,6 +167,33 @@ func (f *Server) Allocs() (list []Alloc) {
 	return list
 }
 
+// What Nomad says of an allocation whose files cannot be read: no server has a connection to its node, or it is not
+// known, to a server that was started some seconds ago either.
+const (
+	NoPath  = "No path to node"
+	Unknown = "Unknown allocation"
+)
+
+// fileless answers with words in place of a file: a server with 404, the agent of a node with 200, and compressed for
+// those who say that they can read that.
+func fileless(w http.ResponseWriter, r *http.Request, words string, agent bool) {
+	text, status := []byte(words), http.StatusNotFound
+	if agent {
+		status = http.StatusOK
+		if r.Header.Get("Accept-Encoding") == "gzip" {
+			w.Header().Set("Content-Encoding", "gzip")
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			_, _ = z.Write(text)
+			_ = z.Close()
+			text = packed.Bytes()
+		}
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
+}
+
 // files answers for files of allocations.
 func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 	parts := strings.Split(path, "/") // client fs cat ALLOC
@@ -175,7 +204,7 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 			dir = a.dir
 		}
 	}
-	agent, pathless := f.agent, f.pathless
+	agent, silent := f.agent, f.silent
 	f.mu.Unlock()
 	query := r.URL.Query()
 	name := "stdout"
@@ -183,17 +212,15 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 		name = strings.TrimPrefix(query.Get("path"), "session/")
 	}
 	file, err := os.Open(filepath.Join(dir, name))
-	if dir == "" || err != nil || pathless || strings.HasPrefix(name, "secrets") {
-		words, status := fmt.Sprintf("Unknown allocation %q", parts[4]), 404
-		if pathless {
-			words = "No path to node"
+	if dir == "" || err != nil || silent != "" || strings.HasPrefix(name, "secrets") {
+		words := silent
+		if words == "" && dir != "" {
+			words = "no such file"
 		}
-		if agent {
-			status = 200
+		if words == "" || words == Unknown {
+			words = fmt.Sprintf("%s %q", Unknown, parts[4])
 		}
-		w.Header().Set("Content-Length", strconv.Itoa(len(words)))
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, words)
+		fileless(w, r, words, agent)
 		return
 	}
 	defer file.Close()
