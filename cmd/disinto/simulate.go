@@ -33,8 +33,8 @@ under cron, under a hub that assigns each half hour, and under work stealing as
 others designed it.
 
 A trial obeys what run obeys: intervals, web hooks, budgets, windows, failures,
-checks, reviews and merges. Times come from the journal; the last lines say
-which, and from how many sessions.
+checks, reviews and merges. With --replay times are learnt from the journal; the
+last lines say which, and from how many sessions.
 
 --break searches for the week that hurts this factory most: an agent away, a
 server gone for a day, 40 issues on Monday, every third session failing, and the
