@@ -62,14 +62,14 @@ var layers = map[string][]string{
 	"threads/sim":              {"threads", "threads/delta", "threads/ledger", "threads/wire", "agents", "forge"},
 	"threads/delta":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/wire":             {"threads", "threads/ledger", "agents", "forge"},
-	"supervisor/journal":       {"threads/ledger"},
+	"supervisor/journal":       {"threads/ledger", "agents/plainfile"},
 	"supervisor/decisions":     {"threads", "threads/delta", "threads/wire", "forge"},
 	"supervisor/disk":          {},
-	"supervisor/receipts":      {"threads/audit"},
+	"supervisor/receipts":      {"threads/audit", "agents/plainfile"},
 	"supervisor/saved":         {"agents", "forge"},
 	"supervisor/shadow":        {"supervisor/control", "threads/wire", "threads"},
 	"supervisor/control":       {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
-	"supervisor/fleet":         {"threads", "agents", "forge"},
+	"supervisor/fleet":         {"threads", "agents", "agents/plainfile", "forge"},
 	"supervisor/web":           {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser":   {},
 	"supervisor": {
@@ -80,8 +80,10 @@ var layers = map[string][]string{
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
 	},
-	"supervisor/trace":  {"supervisor", "threads/ledger", "agents", "forge"},
-	"supervisor/notify": {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
+	"supervisor/trace": {"supervisor", "threads/ledger", "agents", "forge"},
+	"supervisor/notify": {
+		"supervisor/control", "threads/ledger", "threads", "agents", "agents/plainfile", "forge",
+	},
 	"supervisor/simtest": {
 		"supervisor", "supervisor/control", "supervisor/decisions", "supervisor/fleet", "threads/ledger", "threads",
 		"agents", "forge", "forge/plan",

@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
@@ -230,13 +229,8 @@ func (s *Supervisor) places() *etaPlaces {
 // readETAs returns what comments say by the file; nothing where that cannot be read: then they are written anew.
 func readETAs(path string) map[forge.Ref]told {
 	said := make(map[forge.Ref]told)
-	in, err := os.Open(path)
-	if err != nil {
-		return said
-	}
-	defer in.Close()
 	var list []told
-	if text, err := io.ReadAll(io.LimitReader(in, etaSize)); err != nil || json.Unmarshal(text, &list) != nil {
+	if text, err := plainfile.Read(path, etaSize); err != nil || json.Unmarshal(text, &list) != nil {
 		return said
 	}
 	for _, t := range list {
@@ -255,11 +249,8 @@ func writeETAs(path string, said map[forge.Ref]told) error {
 		list = append(list, said[ref])
 	}
 	text, err := json.Marshal(list)
-	if err == nil {
-		err = os.WriteFile(path+".new", text, 0o600)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	return err
+	return plainfile.Replace(path, text)
 }

@@ -231,8 +231,8 @@ func (b *book) write(change func(*document)) {
 	change(&b.d)
 	text, err := json.Marshal(b.d)
 	b.mu.Unlock()
-	if err == nil && os.WriteFile(b.path+".new", text, 0o600) == nil {
-		_ = os.Rename(b.path+".new", b.path)
+	if err == nil {
+		_ = plainfile.Replace(b.path, text)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package plainfile opens files in places where an agent can put something else: a link to a file that it cannot read
 // itself, a pipe that never answers, a device that never ends. Files that the operator names may be links, as mounted
-// secrets are, but nothing else.
+// secrets are, but nothing else. It also replaces files so that nothing ever reads half of one.
 package plainfile
 
 import (

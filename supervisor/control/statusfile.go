@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // statusName is the name of the status file in the state directory.
@@ -34,10 +36,7 @@ func (f *StatusFile) Write(d *Document) error {
 	}
 	text, err := json.Marshal(d)
 	if err == nil {
-		err = os.WriteFile(f.path+".new", append(text, '\n'), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(f.path+".new", f.path)
+		err = plainfile.Replace(f.path, append(text, '\n'))
 	}
 	if err == nil {
 		f.written = news

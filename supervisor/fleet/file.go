@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 const (
@@ -113,10 +115,7 @@ func (f *File) update() {
 	}
 	text, err := json.Marshal(d)
 	if err == nil {
-		err = os.WriteFile(f.path+".new", append(text, '\n'), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(f.path+".new", f.path)
+		err = plainfile.Replace(f.path, append(text, '\n'))
 	}
 	if err != nil {
 		f.remove()

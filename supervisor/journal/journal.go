@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/threads/ledger"
 	"golang.org/x/sys/unix"
 )
@@ -271,7 +272,7 @@ func (j *File) replace(records iter.Seq[ledger.Record]) error {
 	j.file.Close()
 	j.file, j.size, j.compact = f, size, size
 	j.torn, j.owed = false, nil
-	return errors.Join(skipped, syncDir(filepath.Dir(j.path)))
+	return errors.Join(skipped, plainfile.SyncFolder(filepath.Dir(j.path)))
 }
 
 // fill writes records to a file, and returns their size. It skips those that cannot be encoded: one must not keep the

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // Lock makes this process the one supervisor of a state directory until the file is closed. The kernel drops the lock
@@ -57,7 +59,7 @@ func Instance(dir string) (string, error) {
 		return "", fmt.Errorf("cannot read the instance id: %w", err)
 	}
 	id := strings.ToLower(rand.Text()[:10])
-	if err := writeFile(path, []byte(id+"\n")); err != nil {
+	if err := plainfile.Keep(path, []byte(id+"\n")); err != nil {
 		return "", fmt.Errorf("cannot write the instance id: %w", err)
 	}
 	return id, nil
@@ -71,29 +73,3 @@ func validInstance(id string) bool {
 // NewRun names a session: 40 random bits behind the instance. Among a million runs two are alike with a chance of a
 // half at most, and then they share no more than a log file.
 func NewRun(instance string) string { return instance + "-" + strings.ToLower(rand.Text()[:8]) }
-
-// writeFile replaces a file so that a reader, or a crash, sees the old text or the new.
-func writeFile(path string, text []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

@@ -3,9 +3,9 @@ package notify
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"os"
 	"path/filepath"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 const (
@@ -24,12 +24,7 @@ type memory struct {
 
 // read returns what the last supervisor told; nothing where that cannot be read.
 func (f *memory) read() (list []line) {
-	in, err := os.Open(filepath.Join(f.dir, fileName))
-	if err != nil {
-		return nil
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, maxFile))
+	text, err := plainfile.Read(filepath.Join(f.dir, fileName), maxFile)
 	if err != nil || json.Unmarshal(text, &list) != nil {
 		return nil
 	}
@@ -43,11 +38,7 @@ func (f *memory) write(list []line) {
 	if err != nil || list == nil || bytes.Equal(text, f.last) {
 		return
 	}
-	path := filepath.Join(f.dir, fileName)
-	if err = os.WriteFile(path+".new", text, 0o600); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
+	if plainfile.Replace(filepath.Join(f.dir, fileName), text) == nil {
 		f.last = text
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/threads/audit"
 )
 
@@ -92,7 +93,7 @@ func (s *Store) Add(r *audit.Receipt) (audit.Head, error) {
 	if err != nil {
 		return audit.Head{}, fmt.Errorf("cannot write the receipt of %s: %w", r.Run, err)
 	}
-	if err := write(filepath.Join(s.dir, audit.Name(r.N, r.Run)), text); err != nil {
+	if err := plainfile.Keep(filepath.Join(s.dir, audit.Name(r.N, r.Run)), text); err != nil {
 		return audit.Head{}, fmt.Errorf("cannot write the receipt of %s: %w", r.Run, err)
 	}
 	s.head = audit.Head{N: r.N, Hash: audit.Hash(text)}
@@ -139,7 +140,7 @@ func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
 	}
 	text, err := json.Marshal(last)
 	if err == nil {
-		err = write(filepath.Join(s.dir, prunedFile), append(text, '\n'))
+		err = plainfile.Keep(filepath.Join(s.dir, prunedFile), append(text, '\n'))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot note which receipts are removed: %w", err)
@@ -240,25 +241,4 @@ func read(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, audit.MaxReceipt+1))
-}
-
-// write makes a file so that a crash leaves all of it or none.
-func write(path string, text []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		_ = os.Remove(path + ".new")
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

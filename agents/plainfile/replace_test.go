@@ -1,0 +1,47 @@
+package plainfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestReplace(t *testing.T) {
+	for name, write := range map[string]func(string, []byte) error{"Replace": Replace, "Keep": Keep} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "file")
+			for _, text := range []string{"a longer text", "text", ""} {
+				if err := write(path, []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+				got, err := os.ReadFile(path)
+				if err != nil || string(got) != text {
+					t.Errorf("the file has %q, %v; want %q", got, err, text)
+				}
+			}
+			info, err := os.Stat(path)
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("its mode is %v, %v", info, err)
+			}
+		})
+	}
+}
+
+// A file that cannot be replaced stays as it was, and nothing is left beside it.
+func TestReplaceFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "taken")
+	if err := os.MkdirAll(filepath.Join(path, "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if Replace(path, nil) == nil || Keep(path, nil) == nil {
+		t.Error("a file took the place of a folder")
+	}
+	if Replace(filepath.Join(dir, "none", "file"), nil) == nil {
+		t.Error("a file was written into a folder that there is not")
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("there are %v, %v; want the folder alone", left, err)
+	}
+}
