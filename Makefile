@@ -59,7 +59,8 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 # Ours are checked. Vet is a tenth of the compiler's time, and make check runs all of it. One package more than there are
 # processors, because the tests of processes wait for half a minute and more, and compute little.
 TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' \
-	-gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' $(foreach p,$(COMPUTES),-gcflags=$(p)='$(UNWATCHED)') ./...
+	-gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' \
+	$(foreach p,$(COMPUTES),-gcflags=$(p)='$(UNWATCHED)') ./...
 
 # The race detector does not watch packages that only compute, which takes a third off the tests that read long answers
 # with regular expressions. A package that synchronises goroutines must not be among them: what it orders would look

@@ -174,7 +174,7 @@ func (e *etas) tell(ref forge.Ref, n *eta.Note) bool {
 	}
 	if err != nil {
 		name := wordsOf(e.s.books.config(), ref, "")
-		e.s.log.Warn(fmt.Sprintf("[%s] does not tell when it is expected: %s", name, text(err)))
+		e.s.log.Warn(fmt.Sprintf("[%s] cannot keep the comment with the expected times: %s", name, text(err)))
 	}
 	if over {
 		e.forget(ref)

@@ -111,7 +111,8 @@ func TestEvents(t *testing.T) {
 		},
 		{
 			"too long", "claude",
-			`{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,"result":"prompt is too long: 210000 tokens > 200000 maximum"}`, overflown, true, "",
+			`{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,` +
+				`"result":"prompt is too long: 210000 tokens > 200000 maximum"}`, overflown, true, "",
 		},
 		{"not JSON", "claude", "hello\n{\"type\":\"result\",\"result\":\"ok\"}", noTrouble, true, ""},
 		{

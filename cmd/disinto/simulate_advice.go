@@ -30,7 +30,7 @@ func (q *simulation) ask(ctx context.Context, c *cli, flags *pflag.FlagSet) erro
 	}
 	for _, other := range []string{"against", "policy", "chart"} {
 		if flags.Changed(other) {
-			return usagef("--%s: there is none with --break or --advise", other)
+			return usagef("--%s cannot be used with --break or --advise", other)
 		}
 	}
 	if q.advise && !flags.Changed("days") {

@@ -54,9 +54,9 @@ func TestSimulateAdvise(t *testing.T) {
 	}
 	for _, tt := range []struct{ args, want string }{
 		{"--break --advise", "want one of them"},
-		{"--break --policy disinto", "--policy: there is none with --break"},
-		{"--advise --against factory.toml", "--against: there is none with"},
-		{"--advise --chart x.svg", "--chart: there is none with"},
+		{"--break --policy disinto", "--policy cannot be used with --break or --advise"},
+		{"--advise --against factory.toml", "--against cannot be used with --break or --advise"},
+		{"--advise --chart x.svg", "--chart cannot be used with --break or --advise"},
 		{"--advise --days 0", "--days: 0"},
 		{"--break --load a --replay b", "want one of them"},
 	} {

@@ -164,7 +164,8 @@ func TestSimulateMonth(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	past := func(kind string, n int, after, took time.Duration) {
 		fmt.Fprintf(&journal,
-			`{"at":%q,"past":{"agent":"dev-a","kind":%q,"ref":"owner/name#%[3]d","chain":"owner/name#%[3]d","priority":5,"start":%[4]q,"end":%[1]q}}`+"\n",
+			`{"at":%q,"past":{"agent":"dev-a","kind":%q,"ref":"owner/name#%[3]d","chain":"owner/name#%[3]d",`+
+				`"priority":5,"start":%[4]q,"end":%[1]q}}`+"\n",
 			begin.Add(after+took).Format(time.RFC3339), kind, n, begin.Add(after).Format(time.RFC3339))
 	}
 	past("issue", 1, 0, time.Minute)
