@@ -3,28 +3,28 @@ package forge
 // Account is an account on the forge, as an administrator sees it.
 type Account struct {
 	Login string
-	Admin bool // of the whole forge
-	// External means that another system keeps its password, such as LDAP: the forge cannot set one.
+	Admin bool // an administrator of the whole forge, not just of a repository
+	// External means that another system, such as LDAP, stores the account's password: the forge cannot set one.
 	External bool
 }
 
-// Token is an access token of an account. The forge shows its text once, when it is made.
+// Token is an access token of an account. The forge shows the token's text once, when the token is created.
 type Token struct {
 	ID   int64
 	Name string
 }
 
-// Repository is a repository as an agent or an administrator finds it before writing to it.
+// Repository describes a repository as an agent or an administrator finds it before writing to it.
 type Repository struct {
 	Name    string // owner/name
-	Branch  string // the default one
-	Empty   bool   // it has no commit
+	Branch  string // the default branch
+	Empty   bool   // the repository has no commit
 	Private bool
 }
 
-// File is a file of a repository with its content.
+// File is a file of a repository, with its content.
 type File struct {
 	Path, Text string
-	// SHA is git's name of the content that a change replaces; empty for a new file.
+	// SHA is git's object name of the content that a change replaces; empty for a new file.
 	SHA string
 }

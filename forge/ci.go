@@ -6,19 +6,21 @@ import (
 	"strings"
 )
 
-// Status is one report of a check on a commit. The newest of a context has the highest ID.
+// Status is one report of a check on a commit. Of the reports with the same Context, the newest has the highest ID.
 type Status struct {
 	ID      int64
 	Context string // the check's name, such as "ci/woodpecker/pr"
 	State   string // pending, success, error, failure, warning or skipped
 }
 
-// CombineCI reduces a commit's statuses to one state. Of each context the newest counts.
+// CombineCI reduces a commit's statuses to one state. Of several statuses with the same context, only the newest
+// counts.
 //
-// With required contexts, which may be globs whose * matches a slash too, only those count, and one without a report is
-// pending. A warning then fails: Forgejo refuses to merge on it, so waiting would never end. Without required contexts
-// every report counts and a warning passes, because nothing keeps the forge from merging. A skipped check passes in
-// both. No report at all is CINone, unless something is required.
+// If required names contexts, only these count, and a required context without a report is pending. An entry of
+// required can be a glob whose * also matches slashes. A warning on a required context fails: Forgejo refuses the merge
+// because of it, so waiting would never end. If required is empty, every context counts and a warning passes, because
+// nothing keeps the forge from merging. A skipped check passes in both cases. Without required contexts and without any
+// report the result is CINone.
 func CombineCI(required []string, statuses []Status) CI {
 	latest := make(map[string]Status, len(statuses))
 	for _, s := range statuses {
@@ -53,8 +55,8 @@ func CombineCI(required []string, statuses []Status) CI {
 	return CISuccess
 }
 
-// matchContext matches as Forgejo does, where a slash is a character like any other. path.Match treats it as a
-// separator, so slashes are replaced first. A pattern that is no valid glob matches itself.
+// matchContext matches as Forgejo does: a slash is a character like any other. path.Match treats a slash as a
+// separator, so matchContext replaces slashes first. A pattern that is not a valid glob matches only itself.
 func matchContext(pattern, context string) bool {
 	if pattern == context {
 		return true

@@ -8,17 +8,19 @@ import (
 )
 
 var (
-	// branchPattern is the branch of an issue; the second number counts new tries, as upstream names them.
+	// branchPattern matches the branch of an issue. The second number, as in upstream's names, counts the retries.
 	branchPattern = regexp.MustCompile(`^fix/issue-(\d+)(?:-\d+)?$`)
-	// closingPattern is Forgejo's default list of closing keywords, up to the reference. Forgejo wants exactly one space.
-	// We also accept emphasis: a pull request that we do not recognise would let its issue start a second time.
+	// closingPattern matches Forgejo's default closing keywords, up to the reference. Forgejo wants exactly one space
+	// after the keyword. We also accept emphasis: an issue whose pull request we fail to recognise would start a second
+	// time.
 	closingPattern = regexp.MustCompile(
 		`(?i)(?:^|[\s(\[*_])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)[*_]{0,3}:?[*_]{0,3}[ \t]{1,8}$`)
 )
 
-// Closes returns the issues that a pull request of repo is for: sorted, each once. They are named by the branch and by
-// closing keywords in title and text, as Forgejo reads them at a merge: each keyword counts for the one reference after
-// it, so "fixes #1, #2" is for #1. Fenced code and comments are ignored.
+// Closes returns the issues that a pull request of repo closes: sorted, without duplicates. The branch name and the
+// closing keywords in title and body name them, and the keywords are read as Forgejo reads them at a merge: each one
+// counts for the single reference after it, so "fixes #1, #2" closes only #1. Fenced code and HTML comments are
+// ignored.
 func Closes(head, title, body, repo string) []Ref {
 	var refs []Ref
 	if m := branchPattern.FindStringSubmatch(head); m != nil {
@@ -37,11 +39,11 @@ func Closes(head, title, body, repo string) []Ref {
 	return slices.Compact(refs)
 }
 
-// draftPrefixes are Forgejo's defaults for work in progress, and Draft:, which other forges use.
+// draftPrefixes are Forgejo's default prefixes for work in progress, plus DRAFT:, which other forges use.
 var draftPrefixes = []string{"WIP:", "[WIP]", "DRAFT:"}
 
-// IsDraft reports whether a pull request is not to be reviewed or merged yet: by the forge's own flag, or by a title
-// that begins with WIP:, [WIP] or Draft:, in upper or lower case.
+// IsDraft reports whether a pull request is not ready for review or merge: draft is the forge's own flag, and a title
+// that begins with WIP:, [WIP] or Draft:, in upper or lower case, has the same effect.
 func IsDraft(title string, draft bool) bool {
 	title = strings.ToUpper(strings.TrimSpace(title))
 	return draft || slices.ContainsFunc(draftPrefixes, func(p string) bool { return strings.HasPrefix(title, p) })

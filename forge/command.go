@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// Command is a comment's order to the supervisor.
+// Command is an order to the supervisor, written in a comment.
 type Command struct {
-	Verb string   // in lower case; empty when /disinto stands alone
-	Args []string // the words after it
-	More bool     // another line of the comment is a command too; only the first counts
+	Verb string   // in lower case; empty when the line has only /disinto
+	Args []string // the words after Verb
+	More bool     // another line of the comment is also a command, which is ignored: only the first counts
 }
 
-// Equal reports whether two commands say the same.
+// Equal reports whether both commands have the same Verb, Args and More.
 func (c Command) Equal(other Command) bool {
 	return c.Verb == other.Verb && c.More == other.More && slices.Equal(c.Args, other.Args)
 }
 
-// Said is a comment with a command. It was never edited: every account with write access may edit a comment of another
-// one, and the forge shows the author of the first version.
+// Said is a comment with a command. Edited comments are never among them: every account with write access can edit
+// another account's comment, and the forge still shows the author of the first version.
 type Said struct {
-	Ref            // the issue or pull request
-	ID      int64  // of the comment; the forge counts them over all repositories
-	Author  string // login, which is neither the supervisor's nor an agent's
+	Ref            // the issue or pull request below which the comment stands
+	ID      int64  // ID of the comment; the forge numbers comments across all repositories
+	Author  string // login; never the supervisor's or an agent's
 	At      time.Time
 	Command Command
 }
 
-// Compare orders commands as they were written.
+// Compare orders commands by time, then by comment ID.
 func (s *Said) Compare(other *Said) int {
 	return cmp.Or(s.At.Compare(other.At), cmp.Compare(s.ID, other.ID))
 }
 
-// maxCommandWords bounds the words of a command. No verb has more than one argument, so a line that is longer is
-// refused for its arguments.
+// maxCommandWords bounds the words of a command. No verb has more than one argument, so a longer line is refused anyway
+// for its arguments.
 const maxCommandWords = 8
 
-// CommandIn returns the command of a comment: the first line that begins with the word /disinto. A line that the page
-// shows as code, in a quotation or not at all is none.
+// CommandIn returns the command of a comment: the first line that begins with the word /disinto. A line does not count
+// if the rendered page shows it as code, inside a quotation, or not at all.
 func CommandIn(text string) (c Command, ok bool) {
 	quoted := false
 	for _, line := range visibleLines(text) {
@@ -55,13 +55,14 @@ func CommandIn(text string) (c Command, ok bool) {
 				c.Verb, c.Args = strings.ToLower(words[0]), words[1:]
 			}
 		}
-		// A line without the mark goes on with the quotation of the line before, up to a blank one.
+		// A line without > continues the quotation of the line above it; a blank line ends the quotation.
 		quoted = strings.TrimSpace(line) != "" && (quoted || strings.HasPrefix(strings.TrimLeft(line, " "), ">"))
 	}
 	return c, ok
 }
 
-// commandWords returns the words after /disinto of a line that begins with it. Four spaces before it make code.
+// commandWords returns the words after /disinto of a line that begins with it. Indentation by four spaces makes a line
+// code.
 func commandWords(line string) (words []string, ok bool) {
 	const name = "/disinto"
 	text := strings.TrimLeft(line, " ")

@@ -66,7 +66,7 @@ func TestCommandIsBounded(t *testing.T) {
 	}
 }
 
-// A command always is a line of its text that begins with /disinto, whatever else the text has.
+// Every command stands on a line of the text that begins with /disinto, whatever else the text contains.
 func FuzzCommandIn(f *testing.F) {
 	for _, seed := range []string{
 		"/disinto retry", "> x\n/disinto why", "```\n/disinto\n```\n/disinto why",

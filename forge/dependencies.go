@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Dependencies returns the issues that an issue's text says it waits for: sorted, each once. self is the issue itself;
-// a bare #N is in its repository, and a reference to itself is returned like any other, for the scheduler to refuse
-// with a reason.
+// Dependencies returns the issues that an issue's text says it waits for: sorted, without duplicates. self is the issue
+// itself, and a bare #N refers to its repository. A reference to self is returned like any other, so that the scheduler
+// can refuse the issue with a reason.
 //
 // Two forms count, in upper or lower case:
 //
 //   - A section under a heading of one to three #, headed Dependencies, Depends on or Blocked by: every reference in
-//     the heading and below it, up to the next heading of its own or a higher level (or any of one or two #).
-//   - In running text "depends on" or "blocked by" (a hyphen for the space and a colon are fine), followed by
-//     references. Between these only punctuation, a remark in parentheses and words such as "and", "issue" may stand.
-//     When nothing follows on the line, the list or the line below is read. "Not blocked by" and "unblocked by" do not
-//     count.
+//     the heading and below it counts, up to the next heading of the same or a higher level. Any # or ## ends it too.
+//   - A phrase in running text: "depends on" or "blocked by", followed by references. A hyphen can replace the space,
+//     and a colon can follow. Between the references only punctuation, a remark in parentheses and words such as "and"
+//     or "issue" can stand. If nothing follows on the line, the list or the line below it is read. "Not blocked by" and
+//     "unblocked by" do not count.
 //
-// A reference is #N, owner/name#N, or the address of an issue or pull request (see mentions for whose). Fenced code,
+// A reference is #N, owner/name#N, or the address of an issue or pull request on any host (see mentions). Fenced code,
 // HTML comments and lines with a checked box "- [x]" are ignored. Unclear text is read as a dependency: an issue that
-// is held shows the reason and can be corrected in a minute; one that starts too early wastes a session.
+// is held shows the reason and can be corrected in a minute; an issue that starts too early wastes a session.
 func Dependencies(body string, self Ref) []Ref {
 	r := dependencyReader{home: self.Repo}
 	for _, line := range visibleLines(body) {
@@ -33,7 +33,8 @@ func Dependencies(body string, self Ref) []Ref {
 
 var (
 	headingPattern = regexp.MustCompile(`^ {0,3}(#{1,6})(?:[ \t]+|$)`)
-	// sectionPattern allows a number, an emoji or emphasis before the word and, as upstream does, no space after the #.
+	// sectionPattern allows a number, an emoji or emphasis before the keyword and, as upstream does, no space after the
+	// #.
 	sectionPattern = regexp.MustCompile(`(?i)^ {0,3}(#{1,3})[^\pL#]*(?:dependencies|depends[\s-]+on|blocked[\s-]+by)\b`)
 	itemPattern    = regexp.MustCompile(`^[\s>]*(?:[-*+]|\d+[.)])\s`)
 	checkedPattern = regexp.MustCompile(`^[\s>]*(?:[-*+]|\d+[.)])\s+\[[xX]\](?:\s|$)`)
@@ -46,7 +47,7 @@ var (
 		`\b(?:and|or|the|both|either|issues?|prs?|pulls?|pull requests?)\b|\[[^\[\]]*\]\(|\([^()]*\))*`)
 )
 
-// longest compiles a pattern that prefers the longest match, not the first.
+// longest compiles a pattern that prefers the longest match over the leftmost alternative.
 func longest(pattern string) *regexp.Regexp {
 	re := regexp.MustCompile(pattern)
 	re.Longest()
@@ -57,9 +58,9 @@ func longest(pattern string) *regexp.Regexp {
 type dependencyReader struct {
 	home    string
 	refs    []Ref
-	section int  // level of the heading of the current section; 0 outside of one
-	list    bool // a phrase ended its line without a reference: they follow below
-	wrapped bool // the line before ended among the references of a phrase
+	section int  // level of the current section's heading; 0 outside a section
+	list    bool // the last phrase ended its line without a reference: a list with references can follow
+	wrapped bool // the line before ended amid the references of a phrase
 }
 
 func (r *dependencyReader) line(line string) {
@@ -100,8 +101,8 @@ func (r *dependencyReader) line(line string) {
 	}
 }
 
-// follow takes the line's references that stand in a row from at on. said reports whether there were any, open whether
-// the row reaches the end of the line and may continue on the next.
+// follow collects the references of the line that stand in a row, starting at byte at. said reports whether there were
+// any; open reports whether the row reaches the end of the line, so that it can continue on the next line.
 func (r *dependencyReader) follow(line string, at int, all []mention) (said, open bool) {
 	glue := at + len(gluePattern.FindString(line[at:]))
 	for i, m := range all {

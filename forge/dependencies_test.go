@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// in is the repository of the issues that the tests read; issue 42 is the one whose text it is.
+// in is the repository of the issues that the tests read. The texts are those of its issue 42.
 const in = "johba/harb"
 
 func numbered(numbers ...int64) []Ref {
@@ -23,8 +23,9 @@ func TestDependencies(t *testing.T) {
 		name, body string
 		want       []Ref
 	}{
-		// What the bash scheduler's grammar was measured on, with our answer: its production image ignored the case of
-		// letters only by accident of the awk it had, so its users wrote all of these.
+		// The texts on which we measured the grammar of upstream's bash scheduler, with the results that we want. Its
+		// production image ignored letter case only because of the awk that it happened to contain, so its users wrote
+		// every one of these forms.
 		{"section", "## Dependencies\n- #5", numbered(5)},
 		{"section in lower case", "## dependencies\n- #5", numbered(5)},
 		{"sentence", "Depends on #5", numbered(5)},
@@ -151,8 +152,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// FuzzDependencies checks the promises to callers: sorted, each once, usable in a path, and no more of them than the
-// text has digits for.
+// FuzzDependencies checks what callers rely on: the references are sorted, unique and usable in a path, and line ends
+// make no difference.
 func FuzzDependencies(f *testing.F) {
 	for _, body := range []string{
 		"## Dependencies\n- [x] #5\n- johba/other#6\n### More\nhttp://h/a/b/issues/7",
@@ -180,8 +181,7 @@ func FuzzDependencies(f *testing.F) {
 	})
 }
 
-// BenchmarkDependencies reads texts of 64 kB that were written to be slow: what it takes must grow with the text, not
-// with its square.
+// BenchmarkDependencies reads hostile texts of 64 kB: the time must grow linearly with the text, not quadratically.
 func BenchmarkDependencies(b *testing.B) {
 	for _, hostile := range []string{"depends on #1 ", "depends on (", "((#1", "[](", "<!--", "- [ ] #1\n"} {
 		body := strings.Repeat(hostile, 65536/len(hostile))

@@ -1,6 +1,7 @@
 package forge
 
-// The types in which the program of an agent reads and writes a forge, beside those that the scheduler needs too.
+// This file holds the types that only an agent's program uses to read and write a forge. It also uses those that it
+// shares with the scheduler.
 
 // Comment is a comment on an issue or pull request.
 type Comment struct {
@@ -11,27 +12,27 @@ type Comment struct {
 
 // LineComment is a comment of a review on one line of a file.
 type LineComment struct {
-	Author string `json:"-"` // the forge lets every account that may read add comments to a review of another one
+	Author string `json:"-"` // every account with read access can add comments to another account's review
 	Path   string
-	Line   int64 // number in the new version of the file, or in the old one for a removed line
+	Line   int64 // line number in the new version of the file, or in the old version for a removed line
 	Body   string
 }
 
-// FullReview is a review with its comments on lines.
+// FullReview is a review with its line comments.
 type FullReview struct {
 	Review
 	Lines []LineComment
 }
 
-// Check is the last report of a failed check of CI on a commit.
+// Check is the latest report of a CI check that failed on a commit.
 type Check struct {
 	Name  string
 	State string // failure or error
-	Text  string // the check's own description of its result
-	URL   string // a page for people; may be empty, and may name any host
+	Text  string // the check's own description of the result
+	URL   string // a page for people; can be empty, and can point to any host
 }
 
-// PullDraft is a pull request to be opened within one repository.
+// PullDraft is a pull request to be opened from one branch of a repository to another.
 type PullDraft struct {
 	Repo       string // owner/name
 	Head, Base string // branches
@@ -39,8 +40,8 @@ type PullDraft struct {
 	Body       string
 }
 
-// Edit is a change of one file of a repository: Text replaces the file or, with Append, is added to its end. A file
-// that is not there is created.
+// Edit is a change of one file of a repository. Text replaces the file's content or, with Append, is added at its end.
+// A missing file is created.
 type Edit struct {
 	Path, Text string
 	Append     bool

@@ -1,9 +1,9 @@
 package forge
 
-// Draft is an issue that is to be filed.
+// Draft is an issue that is yet to be filed.
 type Draft struct {
 	Repo   string // owner/name
 	Title  string
 	Body   string
-	Labels []string // of the issue from its first moment on; missing ones are created
+	Labels []string // the issue carries them from the moment it exists; missing labels are created
 }

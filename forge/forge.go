@@ -1,4 +1,4 @@
-// Package forge has the types of the forge that a scheduler and a session use (issues, pull requests, reviews), and
+// Package forge defines the types of a forge that the scheduler and a session use (issues, pull requests, reviews), and
 // reads the references in their texts. It has no client: forge/forgejo fills these types from a server.
 //
 // The package does no I/O, reads no clock and starts no goroutine, so that a decision made from these values can be
@@ -14,25 +14,25 @@ import (
 )
 
 var (
-	// ErrTaken answers a claim of an item that another supervisor, agent or person holds, or that is no longer open.
+	// ErrTaken means that an item cannot be claimed: another supervisor, agent or person holds it, or it is no longer
+	// open.
 	ErrTaken = errors.New("already taken")
-	// ErrForbidden means that the account lacks the right (401, 403). A retry does not help.
+	// ErrForbidden means that the account lacks the right (401, 403). Retrying does not help.
 	ErrForbidden = errors.New("forbidden")
-	// ErrOff means that the repository is archived, or has another name now: no account can work in it. It says what to
-	// do.
+	// ErrOff means that no account can work in the repository: it is archived or was renamed. The wrapping error says
+	// what to do.
 	ErrOff = errors.New("repository off")
 	// ErrNotFound means that the item does not exist or is hidden from this account (404).
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable means that the forge did not answer as a forge: connection refused, timeout, 5xx or 429. A later
-	// retry may succeed.
+	// ErrUnavailable means that no forge answered: connection refused, timeout, 5xx or 429. A later retry can succeed.
 	ErrUnavailable = errors.New("forge unavailable")
-	// ErrConflict means that the forge refuses the change in the present state (405, 409, 412): a merge with a conflict,
-	// an issue that cannot be closed yet.
+	// ErrConflict means that the forge refuses the change in the present state (405, 409, 412), such as a merge with a
+	// conflict or closing an issue that still has open dependencies.
 	ErrConflict = errors.New("refused in this state")
 )
 
-// Ref names an issue or pull request: the two share one sequence of numbers per repository. It is comparable and may be
-// a map key. A zero Number names the repository itself, for scheduled work, which belongs to no issue.
+// Ref names an issue or pull request; both share one sequence of numbers per repository. It is comparable and can be a
+// map key. A zero Number names the repository itself, for scheduled work that belongs to no issue.
 type Ref struct {
 	Repo   string // owner/name
 	Number int64
@@ -46,7 +46,7 @@ func (r Ref) String() string {
 	return r.Repo + "#" + strconv.FormatInt(r.Number, 10)
 }
 
-// Short returns #12, for places that already name the repository.
+// Short returns #12, for text that already names the repository.
 func (r Ref) Short() string { return "#" + strconv.FormatInt(r.Number, 10) }
 
 // IsZero reports whether r is the zero Ref.
@@ -60,8 +60,8 @@ func (r Ref) Compare(o Ref) int {
 	return cmp.Compare(r.Number, o.Number)
 }
 
-// ParseRef reads "12", "#12", "owner/name#12" or the address of an issue or pull request, whatever its host. The short
-// forms are in the repository home; without a home they are an error that shows the long form.
+// ParseRef reads "12", "#12", "owner/name#12" or the address of an issue or pull request on any host. A bare number
+// refers to the repository home. If home is empty, a bare number is an error that shows the long form.
 func ParseRef(s, home string) (Ref, error) {
 	repo, number, found := strings.Cut(s, "#")
 	if !found {
@@ -83,8 +83,8 @@ func ParseRef(s, home string) (Ref, error) {
 	return Ref{Repo: repo, Number: n}, nil
 }
 
-// ValidRepo reports whether s has the form owner/name with the characters that Forgejo allows, so that it can stand in
-// a URL path as it is.
+// ValidRepo reports whether s has the form owner/name with only the characters that Forgejo allows, so that s needs no
+// escaping in a URL path.
 func ValidRepo(s string) bool {
 	owner, name, ok := strings.Cut(s, "/")
 	return ok && validName(owner) && validName(name)

@@ -35,7 +35,7 @@ func TestParseRef(t *testing.T) {
 	}
 }
 
-// The label that says where a moved issue came from fits a forge, whatever the host is called.
+// StolenFrom's label names the host that an issue was moved from. A forge must accept it whatever the host is called.
 func TestStolenFrom(t *testing.T) {
 	for host, want := range map[string]string{
 		"iris": "fleet:iris:stolen", "iris.lan": "fleet:iris.lan:stolen", "a b/ü\n:": "fleet:a-b----:stolen",

@@ -6,29 +6,29 @@ import (
 	"strings"
 )
 
-// The labels with a meaning for the scheduler, each with its writer. The names are upstream's, so that a repository
-// from the bash scheduler needs no migration.
+// The labels that the scheduler acts on. Each comment says who sets the label, and what the label means. The names are
+// upstream's, so that a repository used with the bash scheduler needs no migration.
 const (
-	LabelBacklog    = "backlog"     // people, planners: may be worked on
-	LabelInProgress = "in-progress" // a claim
-	LabelBlocked    = "blocked"     // us, after the last attempt
-	LabelNeedsHuman = "needs-human" // us
-	LabelConvoy     = "convoy"      // a tracking issue, never work
-	LabelStaged     = "staged"      // people, staged convoys
-	LabelCancelled  = "cancelled"   // cancel: skip, and never unblocks what depends on it
-	LabelStolen     = "stolen"      // a steal: never moved again
-	LabelReview     = "review"      // people: a stranger's pull request may be reviewed
+	LabelBacklog    = "backlog"     // people, planners: agents can work on it
+	LabelInProgress = "in-progress" // supervisor: a claim
+	LabelBlocked    = "blocked"     // supervisor: agents used up their attempts
+	LabelNeedsHuman = "needs-human" // supervisor: a person has to act
+	LabelConvoy     = "convoy"      // supervisor: a tracking issue, never worked on itself
+	LabelStaged     = "staged"      // people; supervisor for a convoy that is not launched: not to be started
+	LabelCancelled  = "cancelled"   // supervisor: skipped, and never unblocks what depends on it
+	LabelStolen     = "stolen"      // supervisor: moved to another agent, and never moved again
+	LabelReview     = "review"      // people: agents can review a stranger's pull request
 
-	LabelNeedsAnswer  = "needs-answer"  // us, when an agent asks: skip until an answer comes
-	LabelPlanFirst    = "plan-first"    // people, and us for roles with plan: first a plan, which a person approves
-	LabelPlanApproved = "plan-approved" // people, and us after a thumbs-up: go on
+	LabelNeedsAnswer  = "needs-answer"  // supervisor, when an agent asks: waits for the answer
+	LabelPlanFirst    = "plan-first"    // people; supervisor for roles with plan: a plan first, then code
+	LabelPlanApproved = "plan-approved" // people; supervisor after a thumbs-up: the plan can be carried out
 )
 
-// DefaultPriority is the class of an issue without a priority label; 1 is the most urgent, 10 the least.
+// DefaultPriority is the priority of an issue without a priority label; 1 is the most urgent, 10 the least.
 const DefaultPriority = 5
 
-// Label is a label that a repository must have before we work in it: Forgejo silently drops unknown names, both in
-// filters and when labels are added.
+// Label is a label that a repository must have before we work in it: Forgejo silently ignores unknown label names, both
+// in filters and when labels are added.
 type Label struct {
 	Name, Color, Description string
 }
@@ -52,17 +52,17 @@ func RequiredLabels() []Label {
 	}
 }
 
-// skipLabels keep an issue from being dispatched. Upstream's agents write those of the second line.
+// skipLabels keep an issue from being dispatched. Upstream's agents set those in the second line.
 var skipLabels = []string{
 	LabelBlocked, LabelNeedsHuman, LabelNeedsAnswer, LabelConvoy, LabelStaged, LabelCancelled,
 	"underspecified", "vision", "formula", "bug-report", "in-triage", "rejected", "awaiting-live-verification",
 }
 
-// longestHost keeps the label of StolenFrom within the 50 characters that a label may have.
+// longestHost keeps the result of StolenFrom within the 50 characters that Forgejo allows for a label.
 const longestHost = 50 - len("fleet::stolen")
 
-// StolenFrom returns the label, beside LabelStolen, that says from which host an issue was moved: fleet:HOST:stolen.
-// Other characters than letters, digits, dots, dashes and underscores become dashes.
+// StolenFrom returns the label that says from which host an issue was moved: fleet:HOST:stolen. It is set beside
+// LabelStolen. In HOST every character becomes a dash unless it is a letter, digit, dot, dash or underscore.
 func StolenFrom(host string) string {
 	host = strings.Map(func(r rune) rune {
 		if validName(string(r)) || r == '.' {
@@ -73,7 +73,7 @@ func StolenFrom(host string) string {
 	return "fleet:" + host[:min(len(host), longestHost)] + ":stolen"
 }
 
-// SkipLabel returns the first label (in their sorted order) that keeps an item from being dispatched, or "".
+// SkipLabel returns the first of labels that keeps an item from being dispatched, or "".
 func SkipLabel(labels []string) string {
 	if i := slices.IndexFunc(labels, Skips); i >= 0 {
 		return labels[i]
@@ -81,13 +81,13 @@ func SkipLabel(labels []string) string {
 	return ""
 }
 
-// Skips reports whether a label keeps what carries it from being worked on.
+// Skips reports whether the label keeps an item from being worked on.
 func Skips(label string) bool {
 	return slices.Contains(skipLabels, label) || strings.HasPrefix(label, "prediction/")
 }
 
-// Priority returns the class that the labels set: priority/1 to priority/10, 2 for the label priority, else
-// DefaultPriority. Of several the most urgent counts.
+// Priority returns the most urgent priority that the labels set: 1 to 10 for priority/1 to priority/10, and 2 for the
+// label priority. Without any of them it returns DefaultPriority.
 func Priority(labels []string) int {
 	best := 0
 	for _, l := range labels {

@@ -2,11 +2,11 @@ package forge
 
 import "fmt"
 
-// Panic is the error of a reading or writing that panicked: a mistake of ours, which an unforeseen answer of the forge
-// showed. It costs what was being read, and the supervisor logs the stack.
+// Panic is the error of a request whose code panicked: a bug of ours, triggered by an answer of the forge that it did
+// not foresee. Only that request fails, and the supervisor logs the stack.
 type Panic struct {
-	What  string // was being done
-	Value any    // of the panic
+	What  string // the operation that panicked
+	Value any    // the value passed to panic
 	Stack []byte
 }
 
@@ -14,7 +14,7 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("internal error: %s panicked: %v", p.What, p.Value)
 }
 
-// Panics returns the panics in the tree of an error.
+// Panics returns the Panic errors in the tree of err.
 func Panics(err error) (all []*Panic) {
 	switch err := err.(type) {
 	case *Panic:

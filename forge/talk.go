@@ -2,57 +2,59 @@ package forge
 
 import "strings"
 
-// Talk has the comments below an item whose labels say that it waits, or waited, for the words of people.
+// Talk holds the comments on an item whose labels say that it waits, or waited, for people's answers.
 type Talk struct {
-	// Known says that the comments were read after the item's last change.
+	// Known means that the comments were read after the item's last change.
 	Known bool
-	// Remarks are our last plan and question, and what those wrote since who may write to the repository, or who filed the
-	// issue. They are sorted by ID, which is the order in which they were written. See Relevant.
+	// Remarks are our last plan and question, and the later comments by the issue's author and by accounts with write
+	// access. They are sorted by ID, which is the order in which they were written. See Relevant.
 	Remarks []Remark
-	// ApprovedBy is the account that set the label plan-approved; empty where the item lacks it.
+	// ApprovedBy is the account that set the label plan-approved; empty when the item does not carry the label.
 	ApprovedBy string
 }
 
-// Remark is a comment as the scheduler sees it. The words are for those who work on the item.
+// Remark is a comment as the scheduler sees it. It has no text: only those who work on the item read that.
 type Remark struct {
 	ID     int64
 	Author string
-	Writer bool // Author may write to the repository
-	// Key is that of a question or plan of ours, by which it was written once; see QuestionKey. Empty for other accounts'.
+	Writer bool // Author has write access to the repository
+	// Key is the hidden key in a comment of ours, which keeps us from writing the comment twice: see QuestionKey and
+	// PlanKey. Empty for comments of other accounts.
 	Key string
-	// Likes are the accounts that may write and gave the plan a thumbs-up, sorted. They are read from plans only.
+	// Likes are the accounts with write access that gave the plan a thumbs-up, sorted. They are read for plans only.
 	Likes []string
 }
 
-// The beginnings of the keys of our comments that people answer.
+// The prefixes of the keys of our comments that people answer.
 const (
 	QuestionKey = "question-"
 	PlanKey     = "plan-"
 )
 
-// The beginnings of the keys of our comments that change again and again: those that show the receipts of sessions, and
-// those that tell when an issue is expected to be done. They are for people, and not for agents to read: a prompt that
-// differs from the last one's finds less in a cache.
+// The prefixes of the keys of our comments that we edit again and again: one shows the receipts of sessions, the other
+// the time at which an issue is expected to be done. They are for people only. Agents do not read them, because a
+// prompt that differs from the last one finds less in a cache.
 const (
 	ReceiptsKey = "receipts-"
 	ETAKey      = "eta-"
 )
 
-// IsForPeople reports whether a comment says that it is one of these.
+// IsForPeople reports whether a comment carries a key that begins with ReceiptsKey or ETAKey.
 func IsForPeople(body string) bool {
 	return strings.Contains(body, "<!-- disinto:"+ReceiptsKey) || strings.Contains(body, "<!-- disinto:"+ETAKey)
 }
 
-// IsTalkKey reports whether a comment with this key is a question or a plan.
+// IsTalkKey reports whether key is that of a question or a plan.
 func IsTalkKey(key string) bool {
 	return strings.HasPrefix(key, QuestionKey) || strings.HasPrefix(key, PlanKey)
 }
 
-// MaxRemarks bounds the remarks after our last plan, and those after a question that follows it: the oldest count.
+// MaxRemarks bounds the remarks after our last plan, and those after a question that follows the plan. The oldest ones
+// are returned.
 const MaxRemarks = 100
 
-// Relevant returns the remarks that still matter, of all below an item in their order: from our last plan on, and
-// without one from our last question on. Other comments of ours have a key too, and are left out.
+// Relevant returns the remarks that still matter: those from our last plan on or, without a plan, from our last
+// question on. all must be every remark on the item, in order. Our other comments also have a key and are left out.
 func Relevant(all []Remark) []Remark {
 	plan, question := -1, -1
 	for i := range all {
@@ -81,7 +83,7 @@ func Relevant(all []Remark) []Remark {
 	return some
 }
 
-// IsCommand reports whether a comment begins with a command for the supervisor, and so is no answer.
+// IsCommand reports whether a comment begins with a command for the supervisor, so that it is no answer to a question.
 func IsCommand(body string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
 	_, is := CommandIn(first)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// remarksOf makes remarks of words such as plan-1, question-2, told-3 or a login.
+// remarksOf makes one remark of each word: a word with a dash, such as plan-1, is the key of a remark of ours; any
+// other is a login.
 func remarksOf(words string) (all []Remark) {
 	for i, word := range strings.Fields(words) {
 		r := Remark{ID: int64(i + 1), Author: word}
@@ -38,7 +39,7 @@ func TestRelevant(t *testing.T) {
 	}
 }
 
-// However much is said, the question stays, and the oldest of what follows.
+// Relevant keeps the question, and the oldest of the remarks after it, however many there are.
 func TestRelevantIsBounded(t *testing.T) {
 	flood := strings.Repeat(" bot", 1000)
 	got := Relevant(remarksOf("plan-1" + flood + " question-1 ada" + flood))
@@ -59,7 +60,7 @@ func TestIsCommand(t *testing.T) {
 	}
 }
 
-// Comments that change again and again, and that agents do not read.
+// Agents do not read comments that the supervisor edits again and again.
 func TestIsForPeople(t *testing.T) {
 	for body, want := range map[string]bool{
 		"x\n\n<!-- disinto:receipts-1 -->": true, "x\n\n<!-- disinto:" + ETAKey + "1 -->": true,

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// This file reads as much of Markdown as the scheduler needs: which text is code or a comment, and where other issues
-// are named.
+// This file reads the parts of Markdown that the scheduler needs: which text is code or a comment, and where a text
+// names other issues.
 
-// visibleLines splits text into lines and blanks the text that is not prose on the rendered page: fenced code (``` and
+// visibleLines splits text into lines and blanks what the rendered page does not show as prose: fenced code (``` and
 // ~~~, at any indentation, in quotes and list items) and HTML comments. An unclosed fence runs to the end, as on the
-// page. An unclosed comment is not one: a stray "<!--" that hid the rest of an issue would start work before its
-// blockers.
+// page. An unclosed comment does not count as a comment: a stray "<!--" would otherwise hide the rest of an issue, and
+// work would start before its blockers were closed.
 func visibleLines(text string) []string {
 	var (
 		lines     []string
-		fence     string // the run of ` or ~ that opened the fence we are in
+		fence     string // the run of ` or ~ that opened the current fence; empty outside a fence
 		comment   bool
 		lastClose = strings.LastIndex(text, "-->")
 		offset    int
@@ -41,8 +41,9 @@ func visibleLines(text string) []string {
 	return lines
 }
 
-// dropComments replaces HTML comments with a space. inside says whether the line begins in one, the result whether it
-// ends in one; lastClose is the position of the text's last "-->" from the start of the line.
+// dropComments replaces HTML comments with a space. inside says whether the line begins inside a comment; the second
+// result says whether it ends inside one. lastClose is the position of the text's last "-->", relative to the start of
+// the line.
 func dropComments(line string, inside bool, lastClose int) (string, bool) {
 	var kept strings.Builder
 	for at := 0; ; {
@@ -70,11 +71,11 @@ func dropComments(line string, inside bool, lastClose int) (string, bool) {
 	}
 }
 
-// fencePattern allows block quotes and one list marker before the fence. A run of backticks with another one after it
-// on the line is a code span.
+// fencePattern allows block quotes and one list marker before the fence. If more backticks follow on the line, the
+// first run opens a code span and no fence.
 var fencePattern = regexp.MustCompile("^[\\s>]*(?:(?:[-*+]|\\d+[.)])\\s+)?(`{3,}[^`]*|~{3,}.*)$")
 
-// opensFence returns the run of backticks or tildes of a line that opens a fence, else "".
+// opensFence returns the run of backticks or tildes in a line that opens a fence, or "".
 func opensFence(line string) string {
 	m := fencePattern.FindStringSubmatch(line)
 	if m == nil {
@@ -95,19 +96,20 @@ type mention struct {
 }
 
 var (
-	// mentionPattern matches whole addresses first, so that a fragment in one, such as page#5, is no reference.
+	// mentionPattern matches whole addresses first, so that a fragment such as page#5 is not read as a reference.
 	mentionPattern = regexp.MustCompile("https?://[^\\s<>()\\[\\]\"'`|]+|([\\w.-]+/[\\w.-]+)?#(\\d+)\\b")
-	// addressPattern matches the address of an issue or pull request, whatever path the forge is served under.
+	// addressPattern matches the address of an issue or pull request; the forge can be served under any path.
 	addressPattern = regexp.MustCompile(`^https?://[^/]+(?:/.*)?/([\w.-]+/[\w.-]+)/(?:issues|pulls)/(\d+)\b`)
 )
 
-// mentions finds #N, owner/name#N and the addresses of issues and pull requests. #N is in the repository home.
+// mentions finds #N, owner/name#N and the addresses of issues and pull requests. A bare #N refers to the repository
+// home.
 //
-// Of an address only the path is read. The host is no part of a Ref, so that text never chooses which server we ask.
-// Nor is it compared with the configured one: people paste the address from their browser (http://localhost:3000), and
+// Only the path of an address is read. A Ref has no host, so that text never chooses which server we query. The host is
+// not compared with the configured one either: people paste the address from their browser (http://localhost:3000), and
 // inside a container the forge has another name (http://forgejo:3000). An address on another forge therefore reads as
-// an issue of ours that does not exist, and the item is held with that reason; without it the item would start too
-// early.
+// an issue of ours that does not exist, and the item is held with that reason. If such an address were ignored, the
+// item would start too early.
 func mentions(line, home string) []mention {
 	var found []mention
 	for _, m := range mentionPattern.FindAllStringSubmatchIndex(line, -1) {
@@ -122,7 +124,7 @@ func mentions(line, home string) []mention {
 			repo, number = a[1], a[2]
 		case m[2] >= 0: // owner/name#N
 			if m[0] > 0 && line[m[0]-1] == '/' {
-				continue // a longer path
+				continue // part of a longer path
 			}
 			repo, number = line[m[2]:m[3]], line[m[4]:m[5]]
 		default: // #N
@@ -136,7 +138,7 @@ func mentions(line, home string) []mention {
 			continue
 		}
 		if strings.EqualFold(repo, home) {
-			repo = home // the forge ignores case in names, a Ref does not
+			repo = home // the forge ignores case in names, but Refs are compared with it
 		}
 		at.ref = Ref{Repo: repo, Number: n}
 		found = append(found, at)
@@ -144,7 +146,7 @@ func mentions(line, home string) []mention {
 	return found
 }
 
-// lastBytes returns the end of s, for patterns that look back. Matching all of a line of 64 kB, which any account can
+// lastBytes returns the end of s, for patterns that look back. Matching a whole line of 64 kB, which any account can
 // write, took 30 s.
 func lastBytes(s string) string { return s[max(0, len(s)-64):] }
 
