@@ -24,18 +24,18 @@ func TestCloses(t *testing.T) {
 		},
 		{name: "case and colon", body: "FIXES: #5", want: numbered(5)},
 		{name: "title", title: "Mend the lexer (fixes #5)", want: numbered(5)},
-		{name: "a number is not a substring", title: "fixes #12", want: numbered(12)},
+		{name: "two digits are one number", title: "fixes #12", want: numbered(12)},
 		{name: "title without a keyword", title: "Mend #5"},
 		{name: "each keyword closes one", body: "Fixes #1, #2 and closes #3", want: numbered(1, 3)},
 		{name: "other repository", body: "fixes johba/other#5", want: []Ref{{"johba/other", 5}}},
 		{name: "address", body: "Closes http://localhost:3000/johba/harb/issues/5", want: numbered(5)},
 		{name: "emphasis", body: "**Fixes** #1\n**Closes:** #2\n__resolves__: #3", want: numbered(1, 2, 3)},
 		{name: "list", body: "- fixes #1\n- Fixes  #2", want: numbered(1, 2)},
-		{name: "words between", body: "fixes bug #5, fixes the #6"},
+		{name: "words between keyword and number", body: "fixes bug #5, fixes the #6"},
 		{name: "other words", body: "prefixes #1, unfixed #2, closing #3, hotfix #4, fix-#5"},
 		{name: "fence", body: "```\nfixes #5\n```"},
 		{name: "comment", body: "<!-- fixes #5 -->"},
-		{name: "not over a line", body: "fixes\n#5"},
+		{name: "keyword and number on two lines", body: "fixes\n#5"},
 		{
 			name: "union, sorted, once", head: "fix/issue-9", title: "fixes #9", body: "closes #3\ncloses #9",
 			want: numbered(3, 9),
@@ -69,7 +69,7 @@ func TestIsDraft(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := IsDraft(tt.title, tt.draft); got != tt.want {
-			t.Errorf("IsDraft(%q, %v) is %v", tt.title, tt.draft, got)
+			t.Errorf("IsDraft(%q, %v) = %v, want %v", tt.title, tt.draft, got, tt.want)
 		}
 	}
 }

@@ -19,35 +19,35 @@ func TestCommandIn(t *testing.T) {
 		{"capitals, as phones write them", "/Disinto Retry", verb("retry")},
 		{"below other text", "Thanks, that was the network.\n\n/disinto retry\n\nPlease.", verb("retry")},
 		{"directly below other text", "Once more:\n/disinto retry", verb("retry")},
-		{"two", "/disinto retry\n/disinto cancel", &Command{Verb: "retry", More: true}},
+		{"two commands", "/disinto retry\n/disinto cancel", &Command{Verb: "retry", More: true}},
 		{"text", "Please retry.", nil},
 		{"empty", "", nil},
 		{"in the middle of a line", "Say /disinto cancel to end it.", nil},
 		{"a longer word", "/disintos cancel", nil},
 		{"a path", "/disinto/cancel", nil},
-		{"another character for the space", "/disinto\u00a0cancel", nil},
+		{"a no-break space after the name", "/disinto\u00a0cancel", nil},
 		{"code span", "`/disinto cancel`", nil},
 		{"fence", "```\n/disinto cancel\n```", nil},
 		{"fence of tildes", "~~~ text\n/disinto cancel\n~~~", nil},
 		{"fence without an end", "```\n/disinto cancel", nil},
 		{"fence in a quotation", "> ```\n/disinto cancel", nil},
 		{"indented code", "    /disinto cancel", nil},
-		{"code by a tab", "\t/disinto cancel", nil},
+		{"code indented by a tab", "\t/disinto cancel", nil},
 		{"quotation", "> /disinto cancel", nil},
 		{"quotation in a quotation", "> > /disinto cancel", nil},
-		{"quotation that goes on without its mark", "> Once more:\n/disinto cancel", nil},
-		{"and on", "> Once more:\nplease,\n/disinto cancel", nil},
+		{"second line of a quotation, without >", "> Once more:\n/disinto cancel", nil},
+		{"third line of a quotation, without >", "> Once more:\nplease,\n/disinto cancel", nil},
 		{"below a quotation", "> What now?\n\n/disinto cancel", verb("cancel")},
 		{"list item", "- /disinto cancel", nil},
 		{"HTML comment", "<!-- \n/disinto cancel\n-->", nil},
-		{"quoted and said", "> /disinto cancel\n\n/disinto why", verb("why")},
-		{"fenced and said", "```\n/disinto cancel\n```\n/disinto why", verb("why")},
+		{"quoted command, then a real one", "> /disinto cancel\n\n/disinto why", verb("why")},
+		{"fenced command, then a real one", "```\n/disinto cancel\n```\n/disinto why", verb("why")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, ok := CommandIn(tt.text)
 			if ok != (tt.want != nil) {
-				t.Fatalf("CommandIn(%q) = %+v, %v", tt.text, got, ok)
+				t.Fatalf("CommandIn(%q) = %+v, %v; want %+v", tt.text, got, ok, tt.want)
 			}
 			if !ok {
 				return
@@ -62,7 +62,7 @@ func TestCommandIn(t *testing.T) {
 func TestCommandIsBounded(t *testing.T) {
 	c, ok := CommandIn("/disinto assign " + strings.Repeat("x ", 100_000))
 	if !ok || len(c.Args) != maxCommandWords-1 {
-		t.Errorf("%d words, %v", len(c.Args), ok)
+		t.Errorf("CommandIn returned %d arguments, ok %v; want %d, true", len(c.Args), ok, maxCommandWords-1)
 	}
 }
 
@@ -77,16 +77,16 @@ func FuzzCommandIn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, ok := CommandIn(text)
 		if !ok && (c.Verb != "" || c.Args != nil || c.More) {
-			t.Fatalf("none, and %+v", c)
+			t.Fatalf("CommandIn(%q) reports no command, but returned %+v", text, c)
 		}
 		if ok && !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 			words := strings.Fields(strings.ToLower(line))
 			return len(words) > 0 && strings.Contains(words[0], "/disinto")
 		}) {
-			t.Fatalf("%q has no such line, and %+v", text, c)
+			t.Fatalf("CommandIn(%q) = %+v, but no line begins with /disinto", text, c)
 		}
 		if quoted, yes := CommandIn("> " + strings.ReplaceAll(text, "\n", "\n> ")); yes {
-			t.Fatalf("a quotation is a command: %+v", quoted)
+			t.Fatalf("CommandIn found %+v inside a quotation of %q", quoted, text)
 		}
 	})
 }

@@ -66,14 +66,14 @@ func TestDependencies(t *testing.T) {
 		{"ends at its own level", "## Dependencies\n#5\n## Notes\n#6", numbered(5)},
 		{"ends at a higher level", "### Dependencies\n#5\n## Notes\n#6", numbered(5)},
 		{"third ends at third", "### Dependencies\n#5\n### Notes\n#6", numbered(5)},
-		{"goes on below", "## Dependencies\n### Hard\n#5\n### Soft\n#6\n#### Fine\n#7", numbered(5, 6, 7)},
+		{"subsections belong to it", "## Dependencies\n### Hard\n#5\n### Soft\n#6\n#### Fine\n#7", numbered(5, 6, 7)},
 		{"first ends at second", "# Dependencies\n#5\n## Notes\n#6", numbered(5)},
-		{"a number is no heading", "## Dependencies\n#5\n#6 and text", numbered(5, 6)},
-		{"empty heading ends it", "## Dependencies\n#5\n##\n#6", numbered(5)},
+		{"#6 begins no heading", "## Dependencies\n#5\n#6 and text", numbered(5, 6)},
+		{"an empty heading ends it", "## Dependencies\n#5\n##\n#6", numbered(5)},
 		{"two sections", "## Depends on\n#6\n## Notes\n#9\n## Blocked by\n#5", numbered(5, 6)},
-		{"words between", "## Dependencies\n- the parser (#5)\n- see `#6`", numbered(5, 6)},
+		{"words between references", "## Dependencies\n- the parser (#5)\n- see `#6`", numbered(5, 6)},
 		{"checked in capitals", "## Dependencies\n  * [X] #5\n1. [x] #6\n- [ ] #7", numbered(7)},
-		{"a bracket is no box", "## Dependencies\n- [x](http://h/johba/harb/issues/5)", numbered(5)},
+		{"a link named x is no checked box", "## Dependencies\n- [x](http://h/johba/harb/issues/5)", numbered(5)},
 
 		// Phrases.
 		{"colon", "blocked by: #5", numbered(5)},
@@ -81,7 +81,7 @@ func TestDependencies(t *testing.T) {
 		{"kinds", "depends on issue #5, PR #6 and pull request #7", numbered(5, 6, 7)},
 		{"sentence ends the row", "Depends on #5. See #6.", numbered(5)},
 		{"words end the row", "depends on #5 because of #6", numbered(5)},
-		{"not followed", "depends on what #5 decides", nil},
+		{"a word before the reference", "depends on what #5 decides", nil},
 		{"remarks", "depends on #5 (the parser), #6 (see #9) & #7", numbered(5, 6, 7)},
 		{"in parentheses", "Mend it (depends on #5).", numbered(5)},
 		{"link", "depends on [the parser](https://git.example.org/johba/harb/issues/5)", numbered(5)},
@@ -92,30 +92,30 @@ func TestDependencies(t *testing.T) {
 		{"twice on a line", "depends on #6, and is blocked by #5", numbered(5, 6)},
 		{"once each, sorted", "depends on #9, #5, #5 and johba/other#5\nblocked by #9", append(numbered(5, 9), other)},
 		{"checked", "- [x] depends on #5\n- [ ] depends on #6", numbered(6)},
-		{"emphasised not", "**not** blocked by #5", nil},
+		{"not, emphasised", "**not** blocked by #5", nil},
 		{"isn't", "isn't blocked by #5, isn’t blocked by #6", nil},
 		{"no longer", "no longer blocked by #5", nil},
 		{"un-blocked", "un-blocked by #5", nil},
-		{"not about something else", "not now, depends on #5", numbered(5)},
+		{"not belongs to another phrase", "not now, depends on #5", numbered(5)},
 		{"list below", "**Depends on:**\n\n- #5\n- the lexer, #6\n\nSee #9", numbered(5, 6)},
 		{"list below, one checked", "Depends on:\n- [x] #5\n- [ ] #6", numbered(6)},
 		{"nothing below", "Depends on:\nnothing, but see #5\n- #6", nil},
-		{"list after an answer", "Depends on #5\n- #6", numbered(5)},
+		{"list after a complete phrase", "Depends on #5\n- #6", numbered(5)},
 		{"wrapped", "This depends on #5,\n#6 and #7.\n#8", numbered(5, 6, 7)},
 		{"wrapped after the phrase", "This is blocked by\n#5.", numbered(5)},
-		{"not over an empty line", "depends on #5,\n\n#6", numbered(5)},
-		{"not over a rule", "depends on #5\n---\n- #6", numbered(5)},
+		{"an empty line ends the row", "depends on #5,\n\n#6", numbered(5)},
+		{"a horizontal rule ends the row", "depends on #5\n---\n- #6", numbered(5)},
 
 		// Fences, comments.
 		{"fence in a list", "- ```sh\n  depends on #5\n  ```\n- depends on #6", numbered(6)},
 		{"fence in a quote", "> ```\n> depends on #5\n> ```\ndepends on #6", numbered(6)},
-		{"shorter run does not close", "````\n```\ndepends on #5\n````\ndepends on #6", numbered(6)},
-		{"other run does not close", "```\n~~~\ndepends on #5\n```\ndepends on #6", numbered(6)},
-		{"words do not close", "```\n``` sh\ndepends on #5\n```\ndepends on #6", numbered(6)},
+		{"a shorter run does not close the fence", "````\n```\ndepends on #5\n````\ndepends on #6", numbered(6)},
+		{"a run of the other character does not close the fence", "```\n~~~\ndepends on #5\n```\ndepends on #6", numbered(6)},
+		{"a run followed by words does not close the fence", "```\n``` sh\ndepends on #5\n```\ndepends on #6", numbered(6)},
 		{"never closed", "```\ndepends on #5", nil},
 		{"code span on one line", "``` depends on #5 ```", numbered(5)},
 		{"fence hides a heading", "```\n## Dependencies\n```\n#5", nil},
-		{"comment over lines", "## Dependencies\n<!-- such as\n- #5\n--> #6", numbered(6)},
+		{"comment over several lines", "## Dependencies\n<!-- such as\n- #5\n--> #6", numbered(6)},
 		{"comment in a line", "depends <!-- as it -->on <!-- #4 --> #5", numbered(5)},
 		{"two comments", "<!-- a --><!-- #4 -->depends on #5", numbered(5)},
 		{"comment never closed", "<!-- todo\ndepends on #5", numbered(5)},
@@ -167,16 +167,16 @@ func FuzzDependencies(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		refs := Dependencies(body, Ref{in, 42})
 		if !slices.IsSortedFunc(refs, Ref.Compare) || len(slices.Compact(slices.Clone(refs))) != len(refs) {
-			t.Errorf("Dependencies(%q) is not sorted and unique: %v", body, refs)
+			t.Errorf("Dependencies(%q) = %v, want them sorted and unique", body, refs)
 		}
 		for _, r := range refs {
 			if !ValidRepo(r.Repo) || r.Number <= 0 {
-				t.Errorf("Dependencies(%q) has %v, which names no issue", body, r)
+				t.Errorf("Dependencies(%q) contains %v, which cannot name an issue", body, r)
 			}
 		}
 		if again := Dependencies("\n"+strings.ReplaceAll(body, "\n", "\r\n")+"\r\n", Ref{in, 42}); !slices.Equal(refs,
 			again) {
-			t.Errorf("Dependencies(%q) is %v, but %v with other line ends", body, refs, again)
+			t.Errorf("Dependencies(%q) = %v, but %v with CRLF line ends", body, refs, again)
 		}
 	})
 }

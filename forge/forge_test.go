@@ -30,7 +30,7 @@ func TestParseRef(t *testing.T) {
 			ref = Ref{}
 		}
 		if got := ref.String(); got != want && !(want == "" && err != nil) {
-			t.Errorf("%q is %s, want %q", said, got, want)
+			t.Errorf("ParseRef(%q) = %s, want %q", said, got, want)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestStolenFrom(t *testing.T) {
 		strings.Repeat("x", 64): "fleet:" + strings.Repeat("x", 37) + ":stolen",
 	} {
 		if got := StolenFrom(host); got != want || len(got) > 50 {
-			t.Errorf("%q: %q, want %q", host, got, want)
+			t.Errorf("StolenFrom(%q) = %q, want %q", host, got, want)
 		}
 	}
 }

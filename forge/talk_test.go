@@ -34,7 +34,7 @@ func TestRelevant(t *testing.T) {
 			ids = append(ids, r.ID)
 		}
 		if got := fmt.Sprint(ids); got != want && len(ids) > 0 || len(ids) == 0 && want != "" {
-			t.Errorf("%q: %s, want %s", words, got, want)
+			t.Errorf("Relevant of %q returned %s, want %s", words, got, want)
 		}
 	}
 }
@@ -45,7 +45,8 @@ func TestRelevantIsBounded(t *testing.T) {
 	got := Relevant(remarksOf("plan-1" + flood + " question-1 ada" + flood))
 	if len(got) != 2*(MaxRemarks+1) || got[0].Key != "plan-1" || got[MaxRemarks+1].Key != "question-1" ||
 		got[MaxRemarks+2].Author != "ada" {
-		t.Errorf("%d remarks, the question's at %+v", len(got), got[MaxRemarks+1:MaxRemarks+3])
+		t.Errorf("Relevant returned %d remarks, want %d; those around the question are %+v", len(got), 2*(MaxRemarks+1),
+			got[MaxRemarks+1:MaxRemarks+3])
 	}
 }
 
@@ -55,7 +56,7 @@ func TestIsCommand(t *testing.T) {
 		"Take sqlite.\n/disinto retry": false, "": false,
 	} {
 		if IsCommand(body) != want {
-			t.Errorf("%q: %v", body, !want)
+			t.Errorf("IsCommand(%q) = %v, want %v", body, !want, want)
 		}
 	}
 }
@@ -67,7 +68,7 @@ func TestIsForPeople(t *testing.T) {
 		"x\n\n<!-- disinto:question-1 -->": false, "eta- receipts-": false, "": false,
 	} {
 		if got := IsForPeople(body); got != want {
-			t.Errorf("%q: %v", body, got)
+			t.Errorf("IsForPeople(%q) = %v, want %v", body, got, want)
 		}
 	}
 }
