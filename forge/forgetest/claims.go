@@ -22,7 +22,7 @@ func claimRules() []rule {
 	}
 }
 
-// state is a claim as people see it.
+// state describes a claim as people see it on the forge: the item's labels and assignees.
 func (w *world) state(ref forge.Ref) string {
 	w.Helper()
 	i := w.issue(ref)
@@ -129,7 +129,7 @@ func claimRefused(w *world) {
 	w.refused("Claim of nothing", w.here.Claim(w.ctx, w.missing(), w.dev, "here-2"), forge.ErrNotFound)
 }
 
-// claimOutdated: another supervisor did the work and gave it back since our scan, so that the issue looks free.
+// claimOutdated: since our scan another supervisor did the work and released the issue, so that it looks free.
 func claimOutdated(w *world) {
 	ref := w.file("one")
 	w.scan(w.here)
@@ -141,8 +141,7 @@ func claimOutdated(w *world) {
 	w.must("Claim after a scan", w.here.Claim(w.ctx, ref, w.dev, "here-2"))
 }
 
-// race runs tries at once and returns the number of the one that succeeded. The others have to be refused with
-// ErrTaken.
+// race runs all tries concurrently and returns the index of the one that succeeded. The others must fail with ErrTaken.
 func (w *world) race(tries ...func() error) int {
 	w.Helper()
 	errs := make([]error, len(tries))
@@ -221,7 +220,7 @@ func reassign(w *world) {
 	ref := w.file("one")
 	w.Assign(ref, w.dev)
 	w.scan(w.here)
-	labels := []string{forge.LabelStolen, forge.StolenFrom("here")} // the second is new to the repository
+	labels := []string{forge.LabelStolen, forge.StolenFrom("here")} // the repository does not have the second label yet
 	for range 2 {
 		w.must("Reassign", w.here.Reassign(w.ctx, ref, w.dev, w.review, labels, "here-1"))
 		same(w, "moved", w.state(ref), "[backlog fleet:here:stolen stolen] @review")
@@ -241,7 +240,7 @@ func reassign(w *world) {
 	w.refused("of nothing", w.here.Reassign(w.ctx, w.missing(), w.dev, w.review, nil, "here-7"), forge.ErrNotFound)
 }
 
-// reassignRace: a move against a claim by the account that the issue waits for, and against another move.
+// reassignRace: one supervisor moves an issue while another claims it for the account it was pinned to.
 func reassignRace(w *world) {
 	for race := range races() {
 		ref := w.file(fmt.Sprint("race ", race))

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Desk has the methods of session.Desk, which says what each of them promises. They are listed a second time for the
-// same reason as those of Forge, and a test holds the two interfaces to the same.
+// Desk has the methods of session.Desk, which documents what each of them promises. They are repeated for the same
+// reason as those of Forge, and a test checks that the two interfaces are identical.
 type Desk interface {
 	Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error)
 	Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error)
@@ -38,17 +38,17 @@ type DeskSite interface {
 	Desk(token string) Desk
 }
 
-// DeskHost makes a DeskSite and calls check with it, once, before it returns.
+// DeskHost creates a DeskSite and calls check with it exactly once, before it returns.
 type DeskHost func(t *testing.T, check func(testing.TB, DeskSite))
 
-// desks is a world with the desks of a developer and of its reviewer.
+// desks is a world with the desks of the developer's account and of the supervisors' account.
 type desks struct {
 	*world
 	dev, boss Desk
 	of        func(token string) Desk
 }
 
-// ExerciseDesk checks as subtests what the built-in agent program asks of a forge.
+// ExerciseDesk checks, in subtests, what the built-in agent program expects of a forge.
 func ExerciseDesk(t *testing.T, host DeskHost) {
 	for _, r := range []struct {
 		name  string
@@ -100,7 +100,7 @@ func deskItems(w *desks) {
 	w.must("Comments", err)
 	same(w.world, "comments before the first", len(none), 0)
 	var want []forge.Comment
-	for i := range 51 { // more than one page of Forgejo
+	for i := range 51 { // Forgejo returns at most 50 per page
 		want = append(want, forge.Comment{Author: w.world.dev, Body: fmt.Sprintf("comment %d", i)})
 		w.must("Comment", w.dev.Comment(w.ctx, ref, want[i].Body))
 	}
@@ -150,7 +150,7 @@ func deskPulls(w *desks) {
 
 func deskReviews(w *desks) {
 	pull, head := w.work("topic", "")
-	reader, token := w.Account("reader") // a second review of one account replaces its first
+	reader, token := w.Account("reader") // a second review by the same account would replace its first
 	for _, r := range []struct {
 		desk    Desk
 		verdict forge.Verdict

@@ -7,9 +7,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Forge has the methods of supervisor.Forge, which says what each of them promises. This package may not import the
-// supervisor, and package forge is pure and knows no context, so that the methods are listed a second time; a test
-// holds the two interfaces to the same.
+// Forge has the methods of supervisor.Forge, which documents what each of them promises. This package must not import
+// the supervisor, and package forge is pure and has no context.Context, so the methods are repeated here; a test checks
+// that the two interfaces are identical.
 type Forge interface {
 	Prepare(ctx context.Context) error
 	Scan(ctx context.Context) (forge.Facts, error)

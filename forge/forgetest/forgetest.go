@@ -1,16 +1,16 @@
-// Package forgetest states what disinto asks of a forge, as tests against the Go interface that the supervisor uses. A
-// package whose client passes Exercise is a forge that disinto can work on. The rules know nothing of how the forge is
-// reached: how Forgejo behaves over REST is forge/localforge/rules.
+// Package forgetest states what disinto expects of a forge, as tests of the Go interface that the supervisor uses.
+// disinto can work on any forge whose client passes Exercise. The rules do not depend on how the client reaches the
+// forge; forge/localforge/rules tests Forgejo's behaviour over REST.
 //
 // # Usage
 //
-// A forge's own test calls Exercise with a Host, which gives every rule a Site of its own:
+// A forge's own test calls Exercise with a Host, which makes a separate Site for every rule:
 //
 //	forgetest.Exercise(t, func(t *testing.T, check forgetest.Check) { check(t, newSite(t)) })
 //
-// Forges make claims by several means and keep times in several granularities, so the rules let seconds pass, and up to
-// two minutes where a forge may answer late. A Host that runs check in a bubble of testing/synctest waits for none of
-// it.
+// Forges implement claims in different ways, and their timestamps differ in granularity. The rules therefore sleep for
+// seconds, and poll for up to two minutes where a forge answers late. A Host that runs check in a testing/synctest
+// bubble spends no real time on it.
 package forgetest
 
 import (
@@ -21,72 +21,74 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Host makes a Site and calls check with it, once, before it returns.
+// Host creates a Site and calls check with it exactly once, before it returns.
 type Host func(t *testing.T, check Check)
 
-// Check is a rule at work: it reports to t, which it may end.
+// Check runs one rule. It reports failures to t, and can end t.
 type Check func(t testing.TB, s Site)
 
-// Site is a forge as the rules need it beside Forge. When the forge refuses one of its calls, the Site ends the test.
+// Site is the forge that a rule tests, with the actions that Forge has no method for. If the forge refuses an action,
+// the Site ends the test.
 type Site interface {
 	Ground
 	People
 	Coders
 }
 
-// Ground makes what a rule works on. Names are unlike those of other rules.
+// Ground creates what a rule works on. Every name is unique across rules.
 type Ground interface {
-	// Account makes an account whose login begins with name, and a token of it with all rights.
+	// Account creates an account whose login begins with name, and a token with all rights for it.
 	Account(name string) (login, token string)
-	// Repo makes a repository owner/name that everybody may read, with a commit on its default branch main. The writers
-	// may push to it and write to its issues.
+	// Repo creates a repository owner/name that everyone can read, with a commit on its default branch main. The
+	// writers can push to it and write to its issues.
 	Repo(writers ...string) string
-	// Supervisor returns a new client, which has read nothing yet.
+	// Supervisor returns a new client, which has not read anything yet.
 	Supervisor(Supervisor) Forge
 }
 
-// Supervisor says whose client a Forge is.
+// Supervisor describes the supervisor that a client belongs to.
 type Supervisor struct {
-	// Instance is the id of the state directory: two clients with one Instance are a supervisor before and after a
-	// restart.
+	// Instance is the id of the state directory. Two clients with the same Instance are one supervisor before and after
+	// a restart.
 	Instance string
-	Host     string   // for people
-	Token    string   // of its own account
+	Host     string   // name of the host, shown to people
+	Token    string   // token of the supervisor's own account
 	Repos    []string // owner/name
-	Agents   []string // logins of our agents
+	Agents   []string // logins of the supervisor's agents
 }
 
-// People do what the interface has no method for.
+// People are actions of people, for which Forge has no method.
 type People interface {
 	// Assign replaces the assignees of an item.
 	Assign(ref forge.Ref, logins ...string)
-	// Say writes a comment as an account.
+	// Say writes a comment as the account login.
 	Say(login string, ref forge.Ref, body string)
-	// Like gives a comment below an item a thumbs-up as an account.
+	// Like gives a comment on an item a thumbs-up as the account login.
 	Like(login string, ref forge.Ref, comment int64)
-	// Tag adds a label to an item as an account.
+	// Tag adds a label to an item as the account login.
 	Tag(login string, ref forge.Ref, label string)
-	// Comments are the texts of all comments, oldest first.
+	// Comments returns the texts of all comments on an item, oldest first.
 	Comments(ref forge.Ref) []string
 }
 
-// Coders work on branches.
+// Coders are actions on branches and pull requests.
 type Coders interface {
-	// Push commits a file to a branch as an account. A branch that is not there begins at main. head is the commit.
+	// Push commits a file to a branch as the account login, and returns the commit. A missing branch is created from
+	// main.
 	Push(login, repo, branch, file, text string) (head string)
-	// Open opens a pull request from a branch to main.
+	// Open opens a pull request from a branch to main as the account login.
 	Open(login, repo, branch, title, body string) forge.Ref
-	// Branch makes a branch that begins, and for now ends, at the head of another one.
+	// Branch creates a branch at the head of the branch from.
 	Branch(login, repo, branch, from string)
-	// Retarget has a pull request go to another branch.
+	// Retarget changes the base branch of a pull request.
 	Retarget(login string, ref forge.Ref, base string)
-	// Review gives a verdict on a head.
+	// Review posts a review with a verdict on the head commit.
 	Review(login string, ref forge.Ref, head string, verdict forge.Verdict)
-	// Report sets the status of a check, as forge.Status has it, on a commit.
+	// Report sets the status of a check on a commit; state is one of forge.Status.State.
 	Report(repo, head, check, state string)
 }
 
-// rule is one thing that the supervisor takes for granted of every forge.
+// rule is one behaviour that the supervisor relies on in every forge.
 type rule struct {
 	name  string
 	check func(*world)
@@ -96,7 +98,7 @@ func rules() []rule {
 	return slices.Concat(scanRules(), talkRules(), claimRules(), writeRules(), mergeRules(), saidRules())
 }
 
-// Exercise checks all rules as subtests.
+// Exercise checks every rule in a subtest.
 func Exercise(t *testing.T, host Host) {
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
@@ -105,7 +107,7 @@ func Exercise(t *testing.T, host Host) {
 	}
 }
 
-// races is how many races for one claim are run: ten times as many with DISINTO_STORMS, which make check sets.
+// races returns how many races for one claim a rule runs: 3, or 30 with DISINTO_STORMS, which make check sets.
 func races() int {
 	if os.Getenv("DISINTO_STORMS") != "" {
 		return 30

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 )
 
-// The interfaces have the same methods: a client that passes is one that the supervisor can use, and the other way
-// round; so is a desk, for the built-in agent program.
+// The interfaces are identical: the supervisor can use every client that passes Exercise, and every client of the
+// supervisor can be passed to it. The same holds for desks and the built-in agent program.
 var (
 	_ supervisor.Forge = Forge(nil)
 	_ Forge            = supervisor.Forge(nil)
@@ -20,14 +20,14 @@ var (
 	_ Desk         = session.Desk(nil)
 )
 
-// TestModel: the smallest forge keeps all rules.
+// TestModel: the smallest forge passes all rules.
 func TestModel(t *testing.T) {
 	Exercise(t, func(t *testing.T, check Check) {
 		synctest.Test(t, func(t *testing.T) { check(t, newModel(t, "")) })
 	})
 }
 
-// TestBites: each of these flaws breaks a rule.
+// TestBites: each of these flaws makes a rule fail.
 func TestBites(t *testing.T) {
 	for _, flaw := range []string{
 		"strangers command", "the supervisor commands", "agents command", "commands are believed", "all take a command",
@@ -61,7 +61,7 @@ func TestBites(t *testing.T) {
 	}
 }
 
-// try returns how a rule failed on a model with a flaw, "" when it held.
+// try runs a rule on a model with a flaw. It returns the rule's first failure, or "" when the rule passed.
 func try(t *testing.T, r rule, flaw string) (failure string) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &recorder{TB: t}
@@ -76,7 +76,7 @@ func try(t *testing.T, r rule, flaw string) (failure string) {
 	return failure
 }
 
-// recorder is a test that may fail: it keeps its first failure.
+// recorder is a testing.TB that can fail without failing the test: it records the first failure.
 type recorder struct {
 	testing.TB
 	failure string

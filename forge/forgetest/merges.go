@@ -36,7 +36,7 @@ func merge(w *world) {
 
 func mergeRefused(w *world) {
 	one, first := w.work("one", "")
-	two, second := w.work("two", "") // the same file with another text
+	two, second := w.work("two", "") // writes another text to the same file
 	draft := w.Open(w.dev, w.repo, w.branch("draft"), "WIP: draft", "")
 	w.refused("Merge of a draft", w.here.Merge(w.ctx, draft, w.pull(draft).HeadSHA, "main"), forge.ErrConflict)
 	closed, third := w.Open(w.dev, w.repo, w.branch("three"), "three", ""), ""

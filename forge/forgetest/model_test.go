@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// model is the smallest forge that keeps all rules: maps under a lock. flaw names one thing that it does wrong.
+// model is the smallest forge that passes all rules: maps under a lock. flaw names the one rule that it violates.
 type model struct {
 	t    testing.TB
 	flaw string
@@ -37,7 +37,7 @@ type modelRepo struct {
 type modelBranch struct {
 	head          string
 	coders        []string
-	base, changed map[string]string // main as it was, and the files of the branch
+	base, changed map[string]string // main when the branch began, and the branch's own files
 }
 
 type modelItem struct {
@@ -47,14 +47,14 @@ type modelItem struct {
 	comments []modelComment
 	claim    modelClaim
 
-	approvedBy string // who labelled it plan-approved
+	approvedBy string // login that set the label plan-approved
 }
 
 type modelComment struct {
 	login, body string
 	at          time.Time
 	id          int64
-	key         string // of a comment of ours
+	key         string // key of a comment that a supervisor wrote
 	likes       []string
 }
 
@@ -88,7 +88,7 @@ func (m *model) Supervisor(s Supervisor) Forge {
 	return &modelClient{m: m, s: s, seen: map[forge.Ref]time.Time{}, conflicts: map[string]time.Time{}}
 }
 
-// at is an item, which has to be there.
+// at returns an item, which must exist.
 func (m *model) at(ref forge.Ref) *modelItem {
 	it := m.repos[ref.Repo].items[ref.Number]
 	if it == nil {
@@ -166,7 +166,7 @@ func (m *model) Report(repo, head, check, state string) {
 	r.checks[head] = append(r.checks[head], forge.Status{ID: m.number(), Context: check, State: state})
 }
 
-// conflicts reports whether main has changed a file of the branch since it began.
+// conflicts reports whether main has changed a file of the branch since the branch began.
 func (r *modelRepo) conflicts(b *modelBranch) bool {
 	for file, text := range b.changed {
 		if r.main[file] != b.base[file] && r.main[file] != text {
@@ -181,12 +181,12 @@ type modelClient struct {
 	m         *model
 	s         Supervisor
 	requests  int64
-	seen      map[forge.Ref]time.Time // when an issue had changed last, as the last scan had it
-	shown     map[forge.Ref]bool      // as open, by the last scan
-	conflicts map[string]time.Time    // by head, since when
+	seen      map[forge.Ref]time.Time // issue's last change in the last scan
+	shown     map[forge.Ref]bool      // issues that the last scan showed
+	conflicts map[string]time.Time    // by head: time of the first scan that saw its conflict
 }
 
-// enter begins a call: it takes the lock and counts.
+// enter begins a call: it takes the lock and counts the request.
 func (c *modelClient) enter(ctx context.Context) (leave func(), err error) {
 	if err := ctx.Err(); err != nil && c.m.flaw != "contexts are ignored" {
 		return func() {}, fmt.Errorf("cannot ask the forge: %w", err)
@@ -196,7 +196,7 @@ func (c *modelClient) enter(ctx context.Context) (leave func(), err error) {
 	return c.m.mu.Unlock, nil
 }
 
-// item begins a call about one item.
+// item begins a call for one item.
 func (c *modelClient) item(ctx context.Context, ref forge.Ref) (it *modelItem, leave func(), err error) {
 	leave, err = c.enter(ctx)
 	if err != nil {
@@ -405,7 +405,7 @@ func (c *modelClient) mark(it *modelItem, login string) {
 	it.touch()
 }
 
-// taken says why an item cannot be claimed, "" when it can be.
+// taken says why an item cannot be claimed; "" means that it can be.
 func (c *modelClient) taken(it *modelItem, login, runID string) string {
 	flaw, i := c.m.flaw, &it.issue
 	others := slices.DeleteFunc(slices.Clone(i.Assignees), func(l string) bool { return l == login })

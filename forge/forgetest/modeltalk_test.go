@@ -59,5 +59,5 @@ func (c *modelClient) talk(r *modelRepo, it *modelItem) (t forge.Talk) {
 	return t
 }
 
-// keyIn is the key in the mark of a comment.
+// keyIn returns the key in a comment's hidden mark.
 func keyIn(mark string) string { return strings.TrimSuffix(strings.TrimPrefix(mark, "<!-- "), " -->") }

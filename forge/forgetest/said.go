@@ -15,7 +15,7 @@ func saidRules() []rule {
 	}
 }
 
-// hear has review as a person: the client knows it as no agent.
+// hear treats the account review as a person's: the client does not list it among its agents.
 func hear(w *world) {
 	here := w.Supervisor(Supervisor{
 		Instance: "here", Host: "host", Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{w.dev},
@@ -75,7 +75,7 @@ func take(w *world) {
 				w.must("Take again", clients[i].Take(w.ctx, s))
 				continue
 			}
-			if !errors.Is(err, forge.ErrUnavailable) { // others took theirs all the time
+			if !errors.Is(err, forge.ErrUnavailable) { // the client lost the race again and again, and gave up
 				w.refused("Take of a command that another has", err, forge.ErrTaken)
 			}
 			w.refused("Take later", clients[i].Take(w.ctx, s), forge.ErrTaken)

@@ -111,7 +111,7 @@ func scanBlockers(w *world) {
 	same(w, "known", i.BlockersKnown, true)
 	equal(w, "blockers", i.Blockers, want)
 
-	// Closing a blocker moves nothing of the issue that waits, with Forgejo.
+	// With Forgejo, closing a blocker does not change the update time of the issue that waits for it.
 	w.must("Close", w.here.Close(w.ctx, open))
 	want[2].State = forge.BlockerClosed
 	equal(w, "blockers after one was closed", w.issue(ref).Blockers, want)
@@ -155,7 +155,7 @@ func scanCoders(w *world) {
 	same(w, "both are there", slices.Contains(p.Coders, w.dev) && slices.Contains(p.Coders, w.review), true)
 }
 
-// looked is a pull request as a look shows it.
+// looked returns a pull request as Look shows it.
 func (w *world) looked(ref forge.Ref) *forge.Pull {
 	w.Helper()
 	look, err := w.here.Look(w.ctx, ref, time.Now())
@@ -180,7 +180,7 @@ func scanBase(w *world) {
 	same(w, "since some time", first.IsZero() || first.Before(p.Created), false)
 	w.refused("Merge into another base", w.here.Merge(w.ctx, ref, head, "main"), forge.ErrConflict)
 	w.tick()
-	w.Retarget(w.dev, ref, "main") // back, so that only the time shows that it was away
+	w.Retarget(w.dev, ref, "main") // back to the first base: only the time shows the change
 	back := w.looked(ref)
 	same(w, "base", back.Base, "main")
 	same(w, "the last change counts", back.Retargeted.After(first), true)
@@ -201,7 +201,7 @@ func scanContained(w *world) {
 	same(w, "closed, and not merged", p.Closed && !p.Merged, true)
 }
 
-// branch makes a branch of dev's with a commit.
+// branch makes a branch with one commit of the account dev.
 func (w *world) branch(name string) string {
 	w.Helper()
 	w.Push(w.dev, w.repo, name, name+".txt", name+"\n")
@@ -226,7 +226,7 @@ func scanVerdicts(w *world) {
 		same(w, "reviewer", r.Author, w.review)
 		same(w, "verdict", r.Verdict, want)
 		same(w, "head of the review", r.CommitSHA, head)
-		same(w, "official", r.Official || n == 0, true) // a later verdict may take the weight of an earlier one
+		same(w, "official", r.Official || n == 0, true) // the forge can make an earlier verdict unofficial
 	}
 	w.Report(w.repo, head, "ci/test", "failure")
 	w.eventually("the check failed", func() bool { return w.pull(ref).CI == forge.CIFailure })
@@ -273,7 +273,7 @@ func scanConflict(w *world) {
 	same(w, "merged", p.Closed && p.Merged && !p.Ended.IsZero(), true)
 }
 
-// merge merges as soon as the forge can.
+// merge waits until the forge can merge the pull request, and merges it.
 func (w *world) merge(ref forge.Ref, head string) {
 	w.Helper()
 	w.eventually("it can be merged", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
@@ -304,7 +304,7 @@ func scanMissing(w *world) {
 func look(w *world) {
 	issue := w.file("to do")
 	w.Say(w.human, issue, "early")
-	time.Sleep(3 * second) // whole seconds by two clocks: a comment may count that is two seconds too old
+	time.Sleep(3 * second) // both clocks count whole seconds: a comment up to two seconds too old can count
 	since := time.Now()
 	w.scan(w.here)
 	w.tick()

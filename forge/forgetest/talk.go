@@ -14,7 +14,7 @@ func talkRules() []rule {
 	}
 }
 
-// remarks lists the remarks below an item: authors, with their keys.
+// remarks lists the remarks on an item, each as its author and key.
 func remarks(t *forge.Talk) (words []string) {
 	for _, r := range t.Remarks {
 		words = append(words, r.Author+" "+r.Key)
@@ -56,7 +56,7 @@ func scanPlan(w *world) {
 	t := w.issue(ref).Talk
 	equal(w, "remarks", remarks(&t), []string{w.boss + " plan-1"})
 	equal(w, "likes", t.Remarks[0].Likes, nil)
-	w.Tag(w.dev, ref, forge.LabelPlanApproved) // which approves nothing
+	w.Tag(w.dev, ref, forge.LabelPlanApproved) // dev is an agent: its label names it as approver, but does not approve
 	w.tick()
 	same(w, "who approved it", w.issue(ref).Talk.ApprovedBy, w.dev)
 	for _, login := range []string{w.human, w.colleague} {

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// second is more than the granularity of any forge's times. Forgejo keeps whole seconds and rounds down.
+	// second is longer than the granularity of any forge's timestamps. Forgejo stores whole seconds and rounds down.
 	second = 1100 * time.Millisecond
-	// patience bounds the wait for what a forge does late: a conflict shows after 30 s, with Forgejo.
+	// patience bounds the wait for a late answer of the forge: with Forgejo a conflict shows only after 30 s.
 	patience = 2 * time.Minute
 )
 
-// world is the setting of one rule: two supervisors, here and there, that share one forge account and the accounts
-// of their agents; two people; and a repository in which all but one of them may write.
+// world is the setting of one rule. Two supervisors, here and there, share one forge account and the accounts of their
+// agents. There are two people, and a repository to which every account except human can write.
 type world struct {
 	testing.TB
 	Site
 
 	ctx           context.Context
-	boss, dev     string // the supervisors' account and an agent
-	review, human string // another agent, and a person who may only read
-	colleague     string // a person who may write
+	boss, dev     string // the supervisors' own account, and an agent
+	review, human string // another agent, and a person who can only read
+	colleague     string // a person who can write
 	repo          string
 	here, there   Forge
 
@@ -49,7 +49,7 @@ func newWorld(t testing.TB, s Site) *world {
 	return w
 }
 
-// supervisor is a new client of the supervisor of an instance.
+// supervisor returns a new client with the instance as its state directory's id.
 func (w *world) supervisor(instance string) Forge {
 	return w.Supervisor(Supervisor{
 		Instance: instance, Host: "host-" + instance, Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{
@@ -59,7 +59,7 @@ func (w *world) supervisor(instance string) Forge {
 	})
 }
 
-// file makes an issue of the backlog.
+// file files an issue with the label backlog and the given labels.
 func (w *world) file(title string, labels ...string) forge.Ref {
 	w.Helper()
 	ref, err := w.here.File(w.ctx, forge.Draft{Repo: w.repo, Title: title, Labels: append(labels, forge.LabelBacklog)})
@@ -67,10 +67,10 @@ func (w *world) file(title string, labels ...string) forge.Ref {
 	return ref
 }
 
-// missing is an item that does not exist.
+// missing returns a Ref of an item that does not exist.
 func (w *world) missing() forge.Ref { return forge.Ref{Repo: w.repo, Number: 9999} }
 
-// scan is a whole scan, of as many parts as the client makes of it.
+// scan calls Scan until the facts are complete.
 func (w *world) scan(f Forge) forge.Facts {
 	w.Helper()
 	for range 1000 {
@@ -84,7 +84,7 @@ func (w *world) scan(f Forge) forge.Facts {
 	return forge.Facts{}
 }
 
-// issue is an issue as a scan of ours shows it.
+// issue returns an issue as a scan by here shows it.
 func (w *world) issue(ref forge.Ref) *forge.Issue {
 	w.Helper()
 	facts := w.scan(w.here)
@@ -95,7 +95,7 @@ func (w *world) issue(ref forge.Ref) *forge.Issue {
 	return i
 }
 
-// pull is a pull request as a scan of ours shows it.
+// pull returns a pull request as a scan by here shows it.
 func (w *world) pull(ref forge.Ref) *forge.Pull {
 	w.Helper()
 	facts := w.scan(w.here)
@@ -106,17 +106,17 @@ func (w *world) pull(ref forge.Ref) *forge.Pull {
 	return p
 }
 
-// work is a branch of dev's with one commit, and a pull request for it.
+// work makes a branch with one commit of the account dev, and opens a pull request for it.
 func (w *world) work(branch, body string) (forge.Ref, string) {
 	w.Helper()
 	head := w.Push(w.dev, w.repo, branch, "work.txt", branch+"\n")
 	return w.Open(w.dev, w.repo, branch, "work on "+branch, body), head
 }
 
-// tick lets the forge's clock reach another second.
+// tick waits until the forge's clock shows another second.
 func (w *world) tick() { time.Sleep(second) }
 
-// eventually waits for what a forge does late.
+// eventually polls until holds returns true, for answers that a forge gives late.
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(second) {
@@ -133,7 +133,7 @@ func (w *world) must(what string, err error) {
 	}
 }
 
-// refused wants an error of a kind, with no token in it.
+// refused wants an error that wraps kind.
 func (w *world) refused(what string, err, kind error) {
 	w.Helper()
 	if !errors.Is(err, kind) {

@@ -70,7 +70,7 @@ func comment(w *world) {
 
 func keep(w *world) {
 	ref := w.file("one")
-	w.Say(w.human, ref, "two <!-- disinto:sum-1 -->") // a copy of the mark is none of ours
+	w.Say(w.human, ref, "two <!-- disinto:sum-1 -->") // a copy of our mark in another account's comment does not count
 	w.must("Keep", w.here.Keep(w.ctx, ref, "sum-1", "one"))
 	w.must("Keep the same", w.here.Keep(w.ctx, ref, "sum-1", "one"))
 	updated := w.issue(ref).Updated
@@ -115,7 +115,7 @@ func dependClose(w *world) {
 		w.must("Look", err)
 		return got.Issue.Closed
 	}
-	err = w.here.Close(w.ctx, ref) // a forge may close it or refuse, and has to say which
+	err = w.here.Close(w.ctx, ref) // a forge can close the issue or refuse, but its answer must be true
 	same(w, "closed, or refused", closed(), err == nil)
 	if err != nil {
 		w.refused("Close of what waits", err, forge.ErrConflict)

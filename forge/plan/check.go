@@ -9,15 +9,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// checker collects the mistakes of a plan.
+// checker collects the mistakes in a plan.
 type checker struct {
 	plan     *Plan
-	name     string // of the file
+	name     string // name of the plan's file
 	ids      map[string]int
 	problems []error
 }
 
-// wrong adds a mistake. Line 0 is the plan as a whole.
+// wrong adds a mistake at a line of the file. Line 0 stands for the plan as a whole.
 func (c *checker) wrong(line int, format string, args ...any) {
 	at := c.name
 	if line > 0 {
@@ -65,7 +65,7 @@ func (c *checker) task(i int) {
 	}
 }
 
-// label refuses labels that keep an issue from being worked on, and in-progress, which only a claim sets.
+// label reports labels that keep an issue from being worked on, and in-progress, which only a claim can set.
 func (c *checker) label(line int, label string) {
 	switch {
 	case label == forge.LabelInProgress || forge.SkipLabel([]string{label}) != "":
@@ -94,13 +94,13 @@ func (c *checker) need(i int, s string) {
 	}
 }
 
-// circle reports a dependency cycle among the tasks, of any length.
+// circle reports a dependency cycle of any length among the tasks.
 func (c *checker) circle() {
 	order := c.plan.Order()
 	if len(order) == len(c.plan.Tasks) {
 		return
 	}
-	// Every task that Order left out waits for another such task, so following them ends in a cycle.
+	// Every task that Order left out depends on another such task, so following these dependencies ends in a cycle.
 	var path []int
 	at := 0
 	for slices.Contains(order, at) {

@@ -17,13 +17,13 @@ var (
 // markdownReader reads the lines of a plan in order.
 type markdownReader struct {
 	plan   Plan
-	body   []string // of the task, or of the plan before the first
-	fields bool     // right below a heading, where fields may stand
-	fence  string   // of the code that we are in; no heading counts there
+	body   []string // text of the current task, or of the plan before its first task
+	fields bool     // true right below a heading, where fields can stand
+	fence  string   // marker of the fenced code around the current line; headings do not count in code
 }
 
-// parseMarkdown reads the Markdown form: # is the plan, each ## a task. It accepts any text; check reports what is
-// missing.
+// parseMarkdown reads the Markdown form: the # heading is the plan, each ## heading a task. It accepts any text; check
+// reports what is missing.
 func parseMarkdown(text string) Plan {
 	var r markdownReader
 	n := 0
@@ -102,7 +102,7 @@ func (r *markdownReader) field(line string) bool {
 	case "priority":
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			n = -1 // check refuses it
+			n = -1 // out of range, so that check reports it
 		}
 		t.Priority = n
 	}
@@ -118,7 +118,7 @@ func words(list string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// endBody makes the lines so far the text of the last task, or of the plan before the first.
+// endBody stores the lines read so far as the text of the last task, or of the plan before its first task.
 func (r *markdownReader) endBody() {
 	text := strings.Trim(strings.Join(r.body, "\n"), "\n")
 	r.body, r.fence = nil, ""

@@ -1,7 +1,8 @@
-// Package plan reads the plan of a convoy: a file by a person or a planner that lists issues to be filed and what each
-// waits for. It is pure: text in, a checked Plan or all mistakes out. It files nothing.
+// Package plan reads the plan of a convoy: a file in which a person or a planner lists issues to be filed, and the
+// dependencies of each. The package is pure: it turns text into a checked Plan or a list of all mistakes. It files
+// nothing.
 //
-// There are two equivalent forms. In TOML:
+// The file has one of two equivalent forms. In TOML:
 //
 //	title = "Take orders by mail"
 //
@@ -14,7 +15,7 @@
 //	title = "Answer with a price"
 //	depends_on = ["parse", "#12"]
 //
-// and in Markdown, where fields stand right below a task's heading and everything after them is the issue's text:
+// In Markdown, fields stand right below a task's heading, and everything after the fields is the issue's text:
 //
 //	# Take orders by mail
 //
@@ -26,7 +27,8 @@
 //
 //	The price is in the catalogue.
 //
-// A task is referred to by its id, or by its position in the file from 1; #12 and owner/name#12 are issues that exist.
+// A dependency is another task's id, another task's position in the file (from 1), or an existing issue such as #12 or
+// owner/name#12.
 package plan
 
 import (
@@ -40,30 +42,31 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Plan is a convoy that is to be made. One that Parse or Check accepted can be filed in Order.
+// Plan is a convoy that is yet to be made. The tasks of a plan that Parse or Check accepted can be filed in Order.
 type Plan struct {
 	Title string `json:"title"`
 	Body  string `json:"body,omitempty"`
-	// Repo is the owner/name of the convoy and of tasks without one; empty means the factory's only repository.
+	// Repo is the owner/name for the convoy, and for tasks without their own; empty means the factory's only
+	// repository.
 	Repo  string `json:"repo,omitempty"`
 	Tasks []Task `json:"tasks"`
 }
 
-// Task is an issue that is to be filed.
+// Task is an issue that is yet to be filed.
 type Task struct {
-	ID       string   `json:"id,omitempty"` // empty: its position among the tasks, from 1
+	ID       string   `json:"id,omitempty"` // empty: the task's position, from 1, is its id
 	Title    string   `json:"title"`
 	Body     string   `json:"body,omitempty"`
 	Repo     string   `json:"repo,omitempty"`
 	Labels   []string `json:"labels,omitempty"`
-	Skills   []string `json:"skills,omitempty"`     // labels skill/X
-	Priority int      `json:"priority,omitempty"`   // label priority/N; 0 is none
-	After    []string `json:"depends_on,omitempty"` // ids of tasks, and references of issues
+	Skills   []string `json:"skills,omitempty"`     // X for each label skill/X
+	Priority int      `json:"priority,omitempty"`   // N for the label priority/N; 0 for none
+	After    []string `json:"depends_on,omitempty"` // ids of tasks and references to issues
 
-	line int // in the file; 0 when unknown
+	line int // line in the file; 0 when unknown
 }
 
-// MostTasks bounds a plan. Each task is several requests to the forge.
+// MostTasks bounds the tasks of a plan. Each task costs several requests to the forge.
 const MostTasks = 200
 
 // maxTitle is the longest title that a forge accepts, in bytes.
@@ -74,8 +77,8 @@ const maxID = 64
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// Parse reads a plan, in the form that the file's name ends in: .toml, .md or .markdown. The error lists all mistakes,
-// one line each, with the line of the file.
+// Parse reads a plan. The suffix of name decides the form: .toml, .md or .markdown. The error lists all mistakes, one
+// per line, each with its line in the file where that is known.
 func Parse(name, text string) (Plan, error) {
 	var p Plan
 	var err error
@@ -96,7 +99,7 @@ func Parse(name, text string) (Plan, error) {
 	return p, nil
 }
 
-// Check returns all mistakes of a plan in one error, such as a dependency cycle of any length among its tasks.
+// Check returns all mistakes of a plan in one error, including a dependency cycle of any length among its tasks.
 func (p *Plan) Check() error { return p.check("the plan") }
 
 func (p *Plan) check(name string) error {
@@ -118,8 +121,8 @@ func (p *Plan) check(name string) error {
 	return errors.Join(c.problems...)
 }
 
-// Order returns the tasks, as positions from 0, so that each comes after those that it depends on; otherwise in the
-// order of the file. Tasks on a dependency cycle are left out.
+// Order returns the positions of the tasks, from 0, in an order in which each task comes after those it depends on, and
+// otherwise in the order of the file. Tasks that are on a dependency cycle, or depend on one, are left out.
 func (p *Plan) Order() []int {
 	ids := p.ids()
 	var order []int
@@ -137,7 +140,7 @@ func (p *Plan) Order() []int {
 	return order
 }
 
-// free reports whether all tasks that one depends on are done.
+// free reports whether all tasks that task i depends on are done.
 func (p *Plan) free(i int, ids map[string]int, done []bool) bool {
 	return !slices.ContainsFunc(p.Tasks[i].After, func(s string) bool {
 		at, isTask := ids[s]
@@ -145,8 +148,8 @@ func (p *Plan) free(i int, ids map[string]int, done []bool) bool {
 	})
 }
 
-// Needs returns what task i depends on: other tasks, as positions from 0, and issues, which are in the repository home
-// unless they name another.
+// Needs returns what task i depends on: other tasks, as positions from 0, and issues. A reference without a repository
+// is to an issue of home.
 func (p *Plan) Needs(i int, home string) (tasks []int, issues []forge.Ref) {
 	ids := p.ids()
 	for _, s := range p.Tasks[i].After {
@@ -159,7 +162,7 @@ func (p *Plan) Needs(i int, home string) (tasks []int, issues []forge.Ref) {
 	return tasks, issues
 }
 
-// AllLabels returns the labels of a task's issue except backlog: sorted, each once.
+// AllLabels returns the labels of a task's issue except backlog: sorted, without duplicates.
 func (t *Task) AllLabels() []string {
 	labels := slices.Clone(t.Labels)
 	for _, s := range t.Skills {
@@ -172,7 +175,7 @@ func (t *Task) AllLabels() []string {
 	return slices.Compact(labels)
 }
 
-// ids maps the names of the tasks to their positions. An explicit id wins over the position of another task.
+// ids maps the ids of the tasks to their positions. An explicit id wins over the position of another task.
 func (p *Plan) ids() map[string]int {
 	ids := make(map[string]int, len(p.Tasks))
 	for i := range p.Tasks {

@@ -49,7 +49,7 @@ Depends on: parse, #12
 Repo: johba/other
 `
 
-// Both forms say the same.
+// The TOML form and the Markdown form of a plan give the same Plan.
 func TestParse(t *testing.T) {
 	want := Plan{
 		Title: "Take orders by mail", Body: "By autumn.",
@@ -127,7 +127,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What Parse accepts can be filed: every task comes once, and after what it needs. Nothing makes it panic.
+// A plan that Parse accepts can be filed: Order has every task once, each after those it depends on. No text makes
+// Parse panic.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		inTOML, inMarkdown, "# T\n## a\nDepends on: 2\n## b\n",

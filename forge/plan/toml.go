@@ -8,7 +8,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// parseTOML reads the TOML form. An unknown key is a mistake: it may be a misspelt one.
+// parseTOML reads the TOML form. An unknown key is a mistake, because it can be a misspelt one.
 func parseTOML(name, text string) (Plan, error) {
 	var file struct {
 		Title, Body, Repo string
@@ -46,8 +46,8 @@ func parseTOML(name, text string) (Plan, error) {
 	return p, errors.Join(problems...)
 }
 
-// taskLines returns the line numbers of the [[task]] headers. A line of that form in a long string is counted too; the
-// caller compares the number of headers with that of tasks.
+// taskLines returns the line numbers of the [[task]] headers. It also counts a line of that form inside a multi-line
+// string; the caller ignores the line numbers if there are not as many of them as tasks.
 func taskLines(text string) []int {
 	var lines []int
 	n := 0

@@ -1,5 +1,6 @@
-// Package rest sends single requests to a forge's API. An agent's session, hiring and the demo need a few;
-// forgejo.Client, which watches whole repositories, has its own way, which keeps the forge's clock and its page counts.
+// Package rest sends single requests to a forge's API, for an agent's session, for hiring and for the demo.
+// forgejo.Client, which watches whole repositories, does not use it: that client also tracks the forge's clock and its
+// page counts.
 package rest
 
 import (
@@ -15,25 +16,26 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// API speaks to a forge as one account. Its methods may be called at the same time.
+// API is one account's access to a forge. Its methods can be called concurrently.
 type API struct {
-	URL   string // of the forge, without a slash at its end
+	URL   string // address of the forge, without a slash at its end
 	Token string
-	// User and Password sign in when Token is empty. The forge makes tokens for passwords only.
+	// User and Password authenticate when Token is empty. The forge creates tokens only for requests with a password.
 	User, Password string
 }
 
-// client has a timeout, so that a forge that accepts a connection and never answers is an error.
+// client has a timeout, so that a request ends in an error when the forge accepts the connection and never answers.
 var client = &http.Client{Timeout: 30 * time.Second}
 
-// maxAnswer bounds an answer in bytes; the largest ones are lists of 50 issues with long texts.
+// maxAnswer bounds an answer in bytes; the largest answers are lists of 50 issues with long texts.
 const maxAnswer = 32 << 20
 
-// maxWords bounds, in bytes, how much of the forge's answer an error repeats: a proxy may answer with a whole page.
+// maxWords bounds, in bytes, how much of the forge's answer an error repeats: a proxy can answer with a whole page.
 const maxWords = 300
 
-// Call sends one request below /api/v1, with in as JSON, and decodes the answer into out. Both may be nil; an out of
-// type *[]byte receives the answer as it is. Errors wrap those of package forge and contain no token.
+// Call sends one request to a path below /api/v1, with in as JSON, and decodes the JSON answer into out. Both can be
+// nil; an out of type *[]byte receives the raw answer. Errors wrap those of package forge where one fits, and contain
+// no token.
 func (a *API) Call(ctx context.Context, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {
@@ -48,7 +50,7 @@ func (a *API) Call(ctx context.Context, method, path string, in, out any) error 
 // root is the path of the API below the forge's address.
 const root = "/api/v1"
 
-// send sends a request below a folder of the forge, and returns the media type of the answer.
+// send sends a request to a path below a folder of the forge, and returns the media type of the answer.
 func (a *API) send(ctx context.Context, method, folder, path string, body io.Reader, out any) (kind string, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.URL+folder+path, body)
 	if err != nil {
@@ -80,7 +82,8 @@ func (a *API) Get(ctx context.Context, path string, out any) error {
 	return a.Call(ctx, http.MethodGet, path, nil, out)
 }
 
-// Text reads plain text below the forge's own address, where no API has it. A sign-in page is forge.ErrForbidden.
+// Text reads plain text outside the API, from a path below the forge's own address. An HTML answer, such as a sign-in
+// page, is forge.ErrForbidden.
 func (a *API) Text(ctx context.Context, path string) (string, error) {
 	var answer []byte
 	kind, err := a.send(ctx, http.MethodGet, "", path, nil, &answer)
@@ -112,16 +115,17 @@ func decode(answer []byte, out any) error {
 	return nil
 }
 
-// Refusal is an answer other than success. It wraps the error of package forge that fits its status, if one does.
+// Refusal is the error for an HTTP status other than success. It wraps the error of package forge that fits the status,
+// if there is one.
 type Refusal struct {
-	Status int // of HTTP
+	Status int // HTTP status code
 	Text   string
 	err    error
 }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// Unwrap is one of package forge's errors, or nil.
+// Unwrap returns an error of package forge, or nil.
 func (r *Refusal) Unwrap() error { return r.err }
 
 func refusal(method, path string, resp *http.Response, answer []byte) error {
@@ -137,7 +141,7 @@ func refusal(method, path string, resp *http.Response, answer []byte) error {
 	return &Refusal{Status: resp.StatusCode, Text: text, err: KindOf(resp.StatusCode)}
 }
 
-// KindOf is the error of package forge for a status; nil for a success and for our own mistakes (400, 422).
+// KindOf returns the error of package forge for a status, and nil for success and for bad requests of ours (400, 422).
 func KindOf(status int) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusLocked:
