@@ -10,15 +10,15 @@ import (
 
 func claimRules() []rule {
 	return []rule{
-		{"a claim is a label and an assignee, and is seen", claim},
-		{"what is held is not claimed, released or hidden", claimHeld},
-		{"what is not free is not claimed", claimRefused},
-		{"what changed since the last scan is not claimed", claimOutdated},
-		{"of several at once one claims", claimRace},
-		{"a restarted supervisor gives back what it held", claimRestart},
-		{"a person frees what a supervisor held that is gone", free},
-		{"an issue is moved while it waits", reassign},
-		{"of several moves and claims one succeeds", reassignRace},
+		{"a claim sets a label and an assignee, and shows in a scan", claim},
+		{"an item held by another supervisor is not claimed, released or hidden", claimHeld},
+		{"an item that is not free is not claimed", claimRefused},
+		{"an item that changed since the last scan is not claimed", claimOutdated},
+		{"one of several concurrent claims succeeds", claimRace},
+		{"a restarted supervisor can release its claims", claimRestart},
+		{"a person can free the claim of a supervisor that is gone", free},
+		{"a waiting issue can be moved to another agent", reassign},
+		{"one of several concurrent moves and claims succeeds", reassignRace},
 	}
 }
 
@@ -49,7 +49,7 @@ func claim(w *world) {
 			commit = w.here.ClaimCommit(ref)
 		}
 		same(w, "commit of the claim", w.here.ClaimCommit(ref), commit)
-		same(w, "commit for another", w.there.ClaimCommit(ref), "")
+		same(w, "commit as another supervisor sees it", w.there.ClaimCommit(ref), "")
 		same(w, "claimed", w.state(ref), held1)
 		same(w, "holder", w.issue(ref).HeldBy, "")
 	}
@@ -65,7 +65,7 @@ func claim(w *world) {
 	w.must("Claim by the other", w.there.Claim(w.ctx, ref, w.dev, "there-1"))
 	w.must("Release by the other", w.there.Release(w.ctx, ref, w.dev))
 	same(w, "released", w.state(ref), "[backlog priority]")
-	w.must("Release of nothing", w.here.Release(w.ctx, w.missing(), w.dev))
+	w.must("Release of a missing issue", w.here.Release(w.ctx, w.missing(), w.dev))
 
 	pull, _ := w.work("topic", "")
 	w.Assign(pull, w.human)
@@ -86,7 +86,7 @@ func claimHeld(w *world) {
 	w.tick()
 	facts := w.scan(w.there)
 	if i := facts.Issue(ref); i == nil || i.HeldBy == "" {
-		w.Errorf("the other supervisor sees %+v, want it held", i)
+		w.Errorf("the other supervisor sees %+v, want an issue with a holder", i)
 	}
 	w.refused("Claim by the other, after a scan", w.there.Claim(w.ctx, ref, w.dev, "there-3"), forge.ErrTaken)
 	w.refused("Release by the other", w.there.Release(w.ctx, ref, w.dev), forge.ErrTaken)
@@ -100,7 +100,7 @@ func claimRefused(w *world) {
 		closed             bool
 		want               string
 	}{
-		{name: "a person's", login: w.human, want: free1 + " @human"},
+		{name: "assigned to a person", login: w.human, want: free1 + " @human"},
 		{name: "pinned to another", login: w.review, want: free1 + " @review"},
 		{name: "skipped", label: forge.LabelNeedsHuman, want: "[backlog needs-human]"},
 		{name: "cancelled", label: forge.LabelCancelled, want: "[backlog cancelled]"},
@@ -125,8 +125,8 @@ func claimRefused(w *world) {
 	pinned := w.file("pinned to it")
 	w.Assign(pinned, w.dev)
 	w.scan(w.here)
-	w.must("Claim of what is pinned", w.here.Claim(w.ctx, pinned, w.dev, "here-pinned"))
-	w.refused("Claim of nothing", w.here.Claim(w.ctx, w.missing(), w.dev, "here-2"), forge.ErrNotFound)
+	w.must("Claim of an issue pinned to the agent", w.here.Claim(w.ctx, pinned, w.dev, "here-pinned"))
+	w.refused("Claim of a missing issue", w.here.Claim(w.ctx, w.missing(), w.dev, "here-2"), forge.ErrNotFound)
 }
 
 // claimOutdated: since our scan another supervisor did the work and released the issue, so that it looks free.
@@ -160,7 +160,7 @@ func (w *world) race(tries ...func() error) int {
 		}
 	}
 	if winners != 1 {
-		w.Fatalf("%d of %d succeed, want one: %v", winners, len(tries), errs)
+		w.Fatalf("%d of %d tries succeeded, want one; errors: %v", winners, len(tries), errs)
 	}
 	return winner
 }
@@ -188,7 +188,7 @@ func claimRestart(w *world) {
 	w.here = w.supervisor("here")
 	facts := w.scan(w.here)
 	if i := facts.Issue(ref); i == nil || i.HeldBy != "" {
-		w.Errorf("after a restart it sees %+v, want it not held by another", i)
+		w.Errorf("after a restart the supervisor sees %+v, want an issue that no other supervisor holds", i)
 	}
 	w.must("Release after a restart", w.here.Release(w.ctx, ref, w.dev))
 	same(w, "released", w.state(ref), free1)
@@ -201,13 +201,13 @@ func claimRestart(w *world) {
 func free(w *world) {
 	ref := w.file("one")
 	was, err := w.here.Free(w.ctx, ref)
-	w.must("Free of what is free", err)
-	same(w, "holder of what is free", was, "")
+	w.must("Free of an issue without a claim", err)
+	same(w, "holder of an issue without a claim", was, "")
 	w.must("Claim", w.there.Claim(w.ctx, ref, w.dev, "there-1"))
 	was, err = w.here.Free(w.ctx, ref)
 	w.must("Free", err)
-	same(w, "the holder has a name", was != "", true)
-	same(w, "label and assignee stay", w.state(ref), held1)
+	same(w, "Free names the holder", was != "", true)
+	same(w, "label and assignee after Free", w.state(ref), held1)
 	was, err = w.here.Free(w.ctx, ref)
 	w.must("Free again", err)
 	same(w, "holder afterwards", was, "")
@@ -226,18 +226,19 @@ func reassign(w *world) {
 		same(w, "moved", w.state(ref), "[backlog fleet:here:stolen stolen] @review")
 	}
 	err := w.here.Reassign(w.ctx, ref, w.dev, w.human, nil, "here-2")
-	w.refused("from an account that has it not", err, forge.ErrTaken)
+	w.refused("Reassign from an account that is not the assignee", err, forge.ErrTaken)
 	none := w.file("two")
-	w.must("Reassign from nobody", w.here.Reassign(w.ctx, none, "", w.dev, nil, "here-3"))
+	w.must("Reassign of an issue without an assignee", w.here.Reassign(w.ctx, none, "", w.dev, nil, "here-3"))
 	same(w, "pinned", w.state(none), free1+" @dev")
-	w.must("Claim of what was moved", w.here.Claim(w.ctx, none, w.dev, "here-4"))
-	w.refused("of a claimed one", w.here.Reassign(w.ctx, none, w.dev, w.review, nil, "here-5"), forge.ErrTaken)
+	w.must("Claim of a moved issue", w.here.Claim(w.ctx, none, w.dev, "here-4"))
+	w.refused("Reassign of a claimed issue", w.here.Reassign(w.ctx, none, w.dev, w.review, nil, "here-5"), forge.ErrTaken)
 	same(w, "still claimed", w.state(none), held1)
 	gone := w.file("three")
 	w.Assign(gone, w.dev)
 	w.must("Close", w.here.Close(w.ctx, gone))
-	w.refused("of a closed one", w.here.Reassign(w.ctx, gone, w.dev, w.review, nil, "here-6"), forge.ErrTaken)
-	w.refused("of nothing", w.here.Reassign(w.ctx, w.missing(), w.dev, w.review, nil, "here-7"), forge.ErrNotFound)
+	w.refused("Reassign of a closed issue", w.here.Reassign(w.ctx, gone, w.dev, w.review, nil, "here-6"), forge.ErrTaken)
+	err = w.here.Reassign(w.ctx, w.missing(), w.dev, w.review, nil, "here-7")
+	w.refused("Reassign of a missing issue", err, forge.ErrNotFound)
 }
 
 // reassignRace: one supervisor moves an issue while another claims it for the account it was pinned to.

@@ -57,11 +57,11 @@ func ExerciseDesk(t *testing.T, host DeskHost) {
 		{"an account and its repository are found", deskAccount},
 		{"issues and comments are read whole", deskItems},
 		{"a pull request is opened once", deskPulls},
-		{"reviews are read as they were posted", deskReviews},
+		{"reviews are read back unchanged", deskReviews},
 		{"only failed checks are read", deskChecks},
-		{"a log that the forge does not keep is empty", deskLog},
+		{"the log of a check outside the forge is empty", deskLog},
 		{"files are read and edited", deskFiles},
-		{"errors tell their kind and not the token", deskErrors},
+		{"errors have a kind and do not contain the token", deskErrors},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			host(t, func(t testing.TB, s DeskSite) {
@@ -107,7 +107,7 @@ func deskItems(w *desks) {
 	got, err := w.dev.Comments(w.ctx, ref)
 	w.must("Comments", err)
 	for i, c := range got {
-		same(w.world, "comments are told apart", c.ID > 0 && (i == 0 || c.ID > got[i-1].ID), true)
+		same(w.world, "comment IDs increase", c.ID > 0 && (i == 0 || c.ID > got[i-1].ID), true)
 		got[i].ID = 0
 	}
 	equal(w.world, "comments", got, want)
@@ -140,11 +140,11 @@ func deskPulls(w *desks) {
 	from, err := w.dev.PullsFrom(w.ctx, w.repo, branch)
 	w.must("PullsFrom", err)
 	if len(from) != 1 || from[0].Number != number {
-		w.Errorf("pull requests from the branch: %+v, want #%d alone", from, number)
+		w.Errorf("PullsFrom returned %+v, want only #%d", from, number)
 	}
 	draft.Head = "no-such-branch"
 	if _, err := w.dev.OpenPull(w.ctx, draft); err == nil {
-		w.Error("opened a pull request from a branch that is not there")
+		w.Error("OpenPull from a missing branch succeeded")
 	}
 }
 
@@ -230,7 +230,7 @@ func deskErrors(w *desks) {
 	} {
 		w.refused(name, call(w.dev), forge.ErrNotFound)
 		err := call(w.of(stranger))
-		w.refused(name+" of a stranger", err, forge.ErrForbidden)
-		same(w.world, name+" tells the token", strings.Contains(fmt.Sprint(err), stranger), false)
+		w.refused(name+" with an unknown token", err, forge.ErrForbidden)
+		same(w.world, "the error of "+name+" contains the token", strings.Contains(fmt.Sprint(err), stranger), false)
 	}
 }

@@ -56,7 +56,7 @@ func TestBites(t *testing.T) {
 					return
 				}
 			}
-			t.Error("all rules hold")
+			t.Error("every rule passes in spite of the flaw")
 		})
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 func mergeRules() []rule {
 	return []rule{
-		{"a merge is of exactly one head into one base, and closes its issue", merge},
-		{"what cannot be merged is refused", mergeRefused},
+		{"a merge takes exactly the given head and base, and closes the issue", merge},
+		{"a merge that cannot be done is refused", mergeRefused},
 	}
 }
 
@@ -31,7 +31,7 @@ func merge(w *world) {
 		same(w, "the issue is closed", w.issue(issue).Closed, true)
 		w.must("Merge again", w.here.Merge(w.ctx, ref, head, "main"))
 	}
-	w.refused("Merge of nothing", w.here.Merge(w.ctx, w.missing(), head, "main"), forge.ErrNotFound)
+	w.refused("Merge of a missing pull request", w.here.Merge(w.ctx, w.missing(), head, "main"), forge.ErrNotFound)
 }
 
 func mergeRefused(w *world) {
@@ -42,9 +42,9 @@ func mergeRefused(w *world) {
 	closed, third := w.Open(w.dev, w.repo, w.branch("three"), "three", ""), ""
 	third = w.pull(closed).HeadSHA
 	w.must("Close", w.here.Close(w.ctx, closed))
-	w.refused("Merge of a closed one", w.here.Merge(w.ctx, closed, third, "main"), forge.ErrConflict)
+	w.refused("Merge of a closed pull request", w.here.Merge(w.ctx, closed, third, "main"), forge.ErrConflict)
 	w.merge(one, first)
-	w.eventually("the other one has a conflict", func() bool { return w.pull(two).Mergeable == forge.MergeNotClean })
-	w.refused("Merge of a conflict", w.here.Merge(w.ctx, two, second, "main"), forge.ErrConflict)
+	w.eventually("the other pull request conflicts", func() bool { return w.pull(two).Mergeable == forge.MergeNotClean })
+	w.refused("Merge of a pull request with a conflict", w.here.Merge(w.ctx, two, second, "main"), forge.ErrConflict)
 	same(w, "merged", w.pull(two).Merged, false)
 }

@@ -92,7 +92,7 @@ func (m *model) Supervisor(s Supervisor) Forge {
 func (m *model) at(ref forge.Ref) *modelItem {
 	it := m.repos[ref.Repo].items[ref.Number]
 	if it == nil {
-		m.t.Fatalf("no item %s", ref)
+		m.t.Fatalf("the item %s does not exist", ref)
 	}
 	return it
 }

@@ -10,8 +10,8 @@ import (
 
 func saidRules() []rule {
 	return []rule{
-		{"commands of people with write access are heard", hear},
-		{"one supervisor takes a command", take},
+		{"a scan returns the commands of people with write access", hear},
+		{"exactly one supervisor takes a command", take},
 	}
 }
 
@@ -33,12 +33,12 @@ func hear(w *world) {
 	var got []string
 	for i, s := range facts.Said {
 		got = append(got, fmt.Sprint(s.Ref == ref, s.Author == w.review, s.Command))
-		same(w, "a number", s.ID > 0, true)
-		same(w, "in order", i == 0 || facts.Said[i-1].Compare(&facts.Said[i]) < 0, true)
+		same(w, "the command has an ID", s.ID > 0, true)
+		same(w, "commands in order", i == 0 || facts.Said[i-1].Compare(&facts.Said[i]) < 0, true)
 	}
 	equal(w, "commands", got, []string{"false true {why [] false}", "true true {assign [dev-kimi] false}"})
 	r, _ := facts.Repo(w.repo)
-	same(w, "read up to a time that is known", r.Heard.IsZero(), false)
+	same(w, "Heard is zero", r.Heard.IsZero(), false)
 	for login, want := range map[string]bool{w.review: true, w.dev: true, w.human: false, "no-such-account": false} {
 		may, err := here.MayWrite(w.ctx, w.repo, login)
 		w.must("MayWrite", err)
@@ -76,7 +76,7 @@ func take(w *world) {
 				continue
 			}
 			if !errors.Is(err, forge.ErrUnavailable) { // the client lost the race again and again, and gave up
-				w.refused("Take of a command that another has", err, forge.ErrTaken)
+				w.refused("Take of a command that another supervisor took", err, forge.ErrTaken)
 			}
 			w.refused("Take later", clients[i].Take(w.ctx, s), forge.ErrTaken)
 		}
@@ -84,8 +84,8 @@ func take(w *world) {
 	}
 	s := all[0]
 	s.Command.Verb = "cancel"
-	w.refused("Take of a command that the comment does not have", here.Take(w.ctx, s), forge.ErrNotFound)
+	w.refused("Take of a command that is not in the comment", here.Take(w.ctx, s), forge.ErrNotFound)
 	s = all[0]
 	s.Author = w.human
-	w.refused("Take of a command that another wrote", here.Take(w.ctx, s), forge.ErrNotFound)
+	w.refused("Take of another author's command", here.Take(w.ctx, s), forge.ErrNotFound)
 }

@@ -12,17 +12,17 @@ import (
 func scanRules() []rule {
 	return []rule{
 		{"a scan shows an issue as it was filed", scanIssue},
-		{"a scan shows what changed, and an issue that ended", scanChanges},
+		{"a scan shows changes, and an issue that was closed", scanChanges},
 		{"blockers are dependencies and references, with their states", scanBlockers},
 		{"a scan shows a pull request with its head and issues", scanPull},
 		{"a pull request shows who wrote it", scanCoders},
 		{"a pull request shows that its base changed, and when", scanBase},
-		{"a pull request shows that its base has all of it", scanContained},
-		{"reviews and checks are shown for the head that they are for", scanVerdicts},
-		{"a conflict is one only when the forge repeats it", scanConflict},
-		{"a scan of a repository that is not there fails and keeps the rest", scanMissing},
-		{"a pull request of an account that may not write is a stranger's", scanStranger},
-		{"a look is fresh", look},
+		{"a pull request shows that its base contains all its commits", scanContained},
+		{"reviews and checks belong to one head", scanVerdicts},
+		{"a conflict counts only when the forge reports it again", scanConflict},
+		{"a scan with a missing repository fails, but reads the others", scanMissing},
+		{"a pull request of an account without write access is a stranger's", scanStranger},
+		{"Look reads the present state", look},
 	}
 }
 
@@ -37,7 +37,7 @@ func scanIssue(w *world) {
 	answered := time.Now()
 	i := facts.Issue(ref)
 	if i == nil || facts.Issue(other) == nil {
-		w.Fatalf("the facts have %v, want %s and %s", facts.Issues, ref, other)
+		w.Fatalf("the scan returned the issues %v, want %s and %s among them", facts.Issues, ref, other)
 	}
 	same(w, "title", i.Title, "bake bread")
 	same(w, "body", i.Body, "with rye")
@@ -49,14 +49,14 @@ func scanIssue(w *world) {
 	same(w, "holder", i.HeldBy, "")
 	same(w, "sorted", slices.IsSortedFunc(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) }), true)
 	if i.Created.Before(before.Add(-time.Minute)) || i.Created.After(answered.Add(time.Minute)) {
-		w.Errorf("created at %v, want about %v", i.Created, before)
+		w.Errorf("the issue was created at %v, want about %v", i.Created, before)
 	}
 	repo, ok := facts.Repo(w.repo)
-	same(w, "the repository is there", ok, true)
+	same(w, "the facts have the repository", ok, true)
 	same(w, "default branch", repo.DefaultBranch, "main")
 	for _, at := range []time.Time{repo.AsOf, i.AsOf} {
 		if at.Before(asked) || at.After(answered) {
-			w.Errorf("as of %v, want between %v and %v", at, asked, answered)
+			w.Errorf("AsOf is %v, want a time between %v and %v", at, asked, answered)
 		}
 	}
 }
@@ -69,20 +69,20 @@ func scanChanges(w *world) {
 	w.Assign(ref, w.dev)
 	w.must("Close", w.here.Close(w.ctx, end))
 	facts := w.scan(w.there)
-	same(w, "a first scan shows what ended before", facts.Issue(end) == nil, true)
+	same(w, "a first scan leaves out a closed issue", facts.Issue(end) == nil, true)
 	facts = w.scan(w.here)
 	i, gone := facts.Issue(ref), facts.Issue(end)
 	if i == nil || gone == nil {
-		w.Fatal("the facts lack an issue that changed")
+		w.Fatal("the facts lack an issue that changed or was closed")
 	}
 	same(w, "label", i.Has("priority"), true)
 	equal(w, "assignees", i.Assignees, []string{w.dev})
 	same(w, "closed", gone.Closed, true)
-	same(w, "the end has a time", gone.Ended.IsZero(), false)
+	same(w, "Ended is zero", gone.Ended.IsZero(), false)
 	w.tick()
 	again := w.issue(ref)
-	same(w, "an unchanged issue is confirmed", again.AsOf.After(i.AsOf), true)
-	same(w, "and did not change", again.Updated.Equal(i.Updated), true)
+	same(w, "AsOf of an unchanged issue grows", again.AsOf.After(i.AsOf), true)
+	same(w, "Updated of an unchanged issue stays", again.Updated.Equal(i.Updated), true)
 }
 
 func scanBlockers(w *world) {
@@ -108,7 +108,7 @@ func scanBlockers(w *world) {
 		{Ref: w.missing(), State: forge.BlockerMissing, InBody: true},
 	}
 	i := w.issue(ref)
-	same(w, "known", i.BlockersKnown, true)
+	same(w, "blockers known", i.BlockersKnown, true)
 	equal(w, "blockers", i.Blockers, want)
 
 	// With Forgejo, closing a blocker does not change the update time of the issue that waits for it.
@@ -117,7 +117,7 @@ func scanBlockers(w *world) {
 	equal(w, "blockers after one was closed", w.issue(ref).Blockers, want)
 	fresh, err := w.here.Blockers(w.ctx, ref)
 	w.must("Blockers", err)
-	equal(w, "the same, read by itself", fresh, want)
+	equal(w, "blockers, read on their own", fresh, want)
 }
 
 func scanPull(w *world) {
@@ -130,12 +130,12 @@ func scanPull(w *world) {
 	same(w, "head", p.HeadSHA, head)
 	same(w, "base", p.Base, "main")
 	same(w, "repository of the head", p.HeadRepo, w.repo)
-	same(w, "open", p.Closed || p.Merged || p.Draft, false)
+	same(w, "closed, merged or draft", p.Closed || p.Merged || p.Draft, false)
 	equal(w, "closes, by its branch", p.Closes, []forge.Ref{issue})
 	d := w.pull(draft)
 	same(w, "draft", d.Draft, true)
 	equal(w, "closes, by its text", d.Closes, []forge.Ref{issue})
-	w.eventually("it merges cleanly", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
+	w.eventually("the pull request merges cleanly", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
 
 	w.tick()
 	next := w.Push(w.dev, w.repo, p.Head, "more.txt", "more\n")
@@ -144,15 +144,15 @@ func scanPull(w *world) {
 
 func scanCoders(w *world) {
 	ref, _ := w.work("topic", "")
-	same(w, "the author is one of them", slices.Contains(w.pull(ref).Coders, w.dev), true)
-	same(w, "another one is not", slices.Contains(w.looked(ref).Coders, w.review), false)
+	same(w, "the author is a coder", slices.Contains(w.pull(ref).Coders, w.dev), true)
+	same(w, "another agent is a coder", slices.Contains(w.looked(ref).Coders, w.review), false)
 	w.tick()
 	head := w.Push(w.review, w.repo, "topic", "more.txt", "more\n")
 	w.eventually("the head moves", func() bool { return w.pull(ref).HeadSHA == head })
-	w.eventually("who pushed is one of them", func() bool { return slices.Contains(w.looked(ref).Coders, w.review) })
+	w.eventually("the pusher is a coder", func() bool { return slices.Contains(w.looked(ref).Coders, w.review) })
 	p := w.pull(ref)
-	same(w, "sorted", slices.IsSorted(p.Coders), true)
-	same(w, "both are there", slices.Contains(p.Coders, w.dev) && slices.Contains(p.Coders, w.review), true)
+	same(w, "coders are sorted", slices.IsSorted(p.Coders), true)
+	same(w, "both accounts are coders", slices.Contains(p.Coders, w.dev) && slices.Contains(p.Coders, w.review), true)
 }
 
 // looked returns a pull request as Look shows it.
@@ -161,7 +161,7 @@ func (w *world) looked(ref forge.Ref) *forge.Pull {
 	look, err := w.here.Look(w.ctx, ref, time.Now())
 	w.must("Look", err)
 	if look.Pull == nil {
-		w.Fatalf("the look lacks the pull request %s", ref)
+		w.Fatalf("Look(%s) returned no pull request", ref)
 	}
 	return look.Pull
 }
@@ -172,33 +172,33 @@ func scanBase(w *world) {
 	p := w.looked(ref)
 	same(w, "base", p.Base, "main")
 	same(w, "the base never changed", p.Retargeted.IsZero(), true)
-	same(w, "the merge base is there, and not the head", p.MergeBase != "" && p.MergeBase != head, true)
+	same(w, "there is a merge base, and it is not the head", p.MergeBase != "" && p.MergeBase != head, true)
 	w.tick()
 	w.Retarget(w.dev, ref, "other")
-	w.eventually("the base is another one", func() bool { return w.pull(ref).Base == "other" })
+	w.eventually("the base changes", func() bool { return w.pull(ref).Base == "other" })
 	first := w.looked(ref).Retargeted
-	same(w, "since some time", first.IsZero() || first.Before(p.Created), false)
+	same(w, "Retargeted is zero or too early", first.IsZero() || first.Before(p.Created), false)
 	w.refused("Merge into another base", w.here.Merge(w.ctx, ref, head, "main"), forge.ErrConflict)
 	w.tick()
 	w.Retarget(w.dev, ref, "main") // back to the first base: only the time shows the change
 	back := w.looked(ref)
 	same(w, "base", back.Base, "main")
 	same(w, "the last change counts", back.Retargeted.After(first), true)
-	same(w, "and stays known", w.pull(ref).Retargeted.Equal(back.Retargeted), true)
+	same(w, "a scan still shows the time of the last change", w.pull(ref).Retargeted.Equal(back.Retargeted), true)
 }
 
 func scanContained(w *world) {
 	one, head := w.work("one", "")
 	w.Branch(w.dev, w.repo, "two", "one")
 	two := w.Open(w.dev, w.repo, "two", "the same again", "")
-	same(w, "contained before", w.pull(one).Contained || w.pull(two).Contained, false)
+	same(w, "contained before the merge", w.pull(one).Contained || w.pull(two).Contained, false)
 	w.merge(one, head)
-	w.eventually("the base has all of the other one", func() bool { return w.looked(two).Contained })
+	w.eventually("the base contains the other pull request's commits", func() bool { return w.looked(two).Contained })
 	p := w.pull(two)
-	same(w, "contained, and open", p.Contained && !p.Closed && !p.Merged, true)
+	same(w, "contained and still open", p.Contained && !p.Closed && !p.Merged, true)
 	w.must("Close", w.here.Close(w.ctx, two))
 	p = w.pull(two)
-	same(w, "closed, and not merged", p.Closed && !p.Merged, true)
+	same(w, "closed and not merged", p.Closed && !p.Merged, true)
 }
 
 // branch makes a branch with one commit of the account dev.
@@ -260,7 +260,7 @@ func scanConflict(w *world) {
 	two := w.Open(w.dev, w.repo, "two", "two", "")
 	w.merge(one, head)
 	first := time.Time{}
-	w.eventually("the forge says that it does not merge", func() bool {
+	w.eventually("the forge reports a conflict", func() bool {
 		p := w.pull(two)
 		if !p.ConflictSince.IsZero() && first.IsZero() {
 			first = p.ConflictSince
@@ -276,7 +276,7 @@ func scanConflict(w *world) {
 // merge waits until the forge can merge the pull request, and merges it.
 func (w *world) merge(ref forge.Ref, head string) {
 	w.Helper()
-	w.eventually("it can be merged", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
+	w.eventually("the pull request can be merged", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
 	w.must("Merge", w.here.Merge(w.ctx, ref, head, "main"))
 }
 
@@ -288,7 +288,7 @@ func scanMissing(w *world) {
 	})
 	facts, err := f.Scan(w.ctx)
 	w.refused("Scan", err, forge.ErrNotFound)
-	same(w, "the issue of the other repository is there", facts.Issue(ref) != nil, true)
+	same(w, "the facts have the issue of the other repository", facts.Issue(ref) != nil, true)
 	for _, r := range facts.Repos {
 		same(w, r.Name+" was read", !r.AsOf.IsZero(), r.Name == w.repo)
 	}
@@ -297,8 +297,8 @@ func scanMissing(w *world) {
 	ended, cancel := context.WithCancel(w.ctx)
 	cancel()
 	_, err = w.here.Scan(ended)
-	w.refused("Scan with an ended context", err, context.Canceled)
-	same(w, "the next scan is whole", w.issue(ref).Title, "one")
+	w.refused("Scan with a cancelled context", err, context.Canceled)
+	same(w, "the next scan reads the issue", w.issue(ref).Title, "one")
 }
 
 func look(w *world) {
@@ -315,22 +315,22 @@ func look(w *world) {
 	got, err := w.here.Look(w.ctx, issue, since)
 	w.must("Look", err)
 	if got.Issue == nil || len(got.Pulls) != 1 {
-		w.Fatalf("got %+v, want the issue and one pull request", got)
+		w.Fatalf("Look returned %+v, want the issue and one pull request", got)
 	}
 	same(w, "label", got.Issue.Has("needs-human"), true)
-	same(w, "comments of dev since", got.Comments[w.dev], 2)
-	same(w, "comments of the person since", got.Comments[w.human], 0)
+	same(w, "recent comments of dev", got.Comments[w.dev], 2)
+	same(w, "recent comments of the person", got.Comments[w.human], 0)
 	same(w, "pull request", got.Pulls[0].Ref, ref)
-	same(w, "its head", got.Pulls[0].HeadSHA, head)
+	same(w, "head of the pull request", got.Pulls[0].HeadSHA, head)
 
 	w.must("Close", w.here.Close(w.ctx, issue))
 	got, err = w.here.Look(w.ctx, issue, time.Time{})
 	w.must("Look", err)
 	same(w, "closed", got.Issue != nil && got.Issue.Closed, true)
-	same(w, "comments of the person since ever", got.Comments[w.human], 1)
+	same(w, "all comments of the person", got.Comments[w.human], 1)
 	got, err = w.here.Look(w.ctx, ref, since)
 	w.must("Look", err)
-	same(w, "the pull request itself", got.Pull != nil && got.Issue == nil && got.Pull.HeadSHA == head, true)
+	same(w, "only the pull request, with its head", got.Pull != nil && got.Issue == nil && got.Pull.HeadSHA == head, true)
 	_, err = w.here.Look(w.ctx, w.missing(), since)
-	w.refused("Look at nothing", err, forge.ErrNotFound)
+	w.refused("Look at a missing item", err, forge.ErrNotFound)
 }

@@ -8,8 +8,8 @@ import (
 
 func talkRules() []rule {
 	return []rule{
-		{"a scan shows a question, and what those said since who may answer", scanQuestion},
-		{"a scan shows who likes a plan, although that changes nothing of the issue", scanPlan},
+		{"a scan shows a question, and the later comments of accounts that can answer", scanQuestion},
+		{"a scan shows likes of a plan, although a like does not change the issue", scanPlan},
 		{"a scan shows who labelled an issue plan-approved", scanApproval},
 	}
 }
@@ -25,8 +25,8 @@ func remarks(t *forge.Talk) (words []string) {
 func scanQuestion(w *world) {
 	ref := w.file("asks")
 	w.must("Comment", w.here.Comment(w.ctx, ref, "question-0", "before"))
-	w.Say(w.colleague, ref, "an answer to that")
-	same(w, "read without the label", w.issue(ref).Talk.Known, false)
+	w.Say(w.colleague, ref, "an answer to it")
+	same(w, "comments known without the label", w.issue(ref).Talk.Known, false)
 	w.must("Comment", w.here.Comment(w.ctx, ref, "question-1", "which one?"))
 	w.must("Label", w.here.Label(w.ctx, ref, []string{forge.LabelNeedsAnswer}, nil))
 	w.must("Comment", w.here.Comment(w.ctx, ref, "told-1", "something else"))
@@ -36,9 +36,9 @@ func scanQuestion(w *world) {
 	w.Say(w.colleague, ref, "that one")
 	w.tick()
 	t := w.issue(ref).Talk
-	same(w, "known", t.Known, true)
+	same(w, "comments known", t.Known, true)
 	equal(w, "remarks", remarks(&t), []string{w.boss + " question-1", w.colleague + " "})
-	same(w, "may write", t.Remarks[1].Writer, true)
+	same(w, "the author of the answer can write", t.Remarks[1].Writer, true)
 
 	pull, _ := w.work("asks-too", "")
 	w.must("Label", w.here.Label(w.ctx, pull, []string{forge.LabelNeedsAnswer}, nil))
@@ -62,7 +62,7 @@ func scanPlan(w *world) {
 	for _, login := range []string{w.human, w.colleague} {
 		w.Like(login, ref, t.Remarks[0].ID)
 	}
-	w.eventually("it is liked", func() bool {
+	w.eventually("the plan shows the like of the writer only", func() bool {
 		t := w.issue(ref).Talk
 		return slices.Equal(t.Remarks[0].Likes, []string{w.colleague})
 	})
@@ -76,6 +76,6 @@ func scanApproval(w *world) {
 		same(w, "who approved it", w.issue(ref).Talk.ApprovedBy, login)
 		w.must("Label", w.here.Label(w.ctx, ref, nil, []string{forge.LabelPlanApproved}))
 		w.tick()
-		same(w, "who approved it, once the label is off", w.issue(ref).Talk.ApprovedBy, "")
+		same(w, "who approved it, once the label is removed", w.issue(ref).Talk.ApprovedBy, "")
 	}
 }

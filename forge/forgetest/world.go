@@ -80,7 +80,7 @@ func (w *world) scan(f Forge) forge.Facts {
 			return facts
 		}
 	}
-	w.Fatal("Scan asks for more a thousand times")
+	w.Fatal("Scan still sets More after a thousand calls")
 	return forge.Facts{}
 }
 
@@ -90,7 +90,7 @@ func (w *world) issue(ref forge.Ref) *forge.Issue {
 	facts := w.scan(w.here)
 	i := facts.Issue(ref)
 	if i == nil {
-		w.Fatalf("the facts lack the issue %s", ref)
+		w.Fatalf("the scan returned no issue %s", ref)
 	}
 	return i
 }
@@ -101,7 +101,7 @@ func (w *world) pull(ref forge.Ref) *forge.Pull {
 	facts := w.scan(w.here)
 	p := facts.Pull(ref)
 	if p == nil {
-		w.Fatalf("the facts lack the pull request %s", ref)
+		w.Fatalf("the scan returned no pull request %s", ref)
 	}
 	return p
 }
@@ -121,7 +121,7 @@ func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(second) {
 		if time.Now().After(end) {
-			w.Fatalf("after %v still not so: %s", patience, what)
+			w.Fatalf("after %v still not true: %s", patience, what)
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 
 func writeRules() []rule {
 	return []rule{
-		{"Prepare makes the labels", prepare},
-		{"labels come and go by name", label},
+		{"Prepare creates the required labels", prepare},
+		{"labels are added and removed by name", label},
 		{"a comment is written once for each key", comment},
-		{"a kept comment is one, with the last text", keep},
+		{"Keep has one comment per key, with the last text", keep},
 		{"an issue is filed with its labels", file},
 		{"an issue waits for what it depends on, and closes after it", dependClose},
-		{"tokens are known by their account", accounts},
-		{"a write with an ended context changes nothing", ended},
+		{"a token leads to its account", accounts},
+		{"a write with a cancelled context changes nothing", ended},
 	}
 }
 
@@ -30,7 +30,7 @@ func prepare(w *world) {
 	}
 	stranger := w.Supervisor(Supervisor{Instance: "s", Host: "s", Token: w.humanToken, Repos: []string{w.repo}})
 	if err := stranger.Prepare(w.ctx); err == nil {
-		w.Error("Prepare of an account that may only read succeeds")
+		w.Error("Prepare succeeds with an account that can only read")
 	}
 }
 
@@ -43,10 +43,10 @@ func label(w *world) {
 	w.must("Label", w.here.Label(w.ctx, ref, []string{"staged"}, []string{"brand-new"}))
 	equal(w, "labels", w.issue(ref).Labels, []string{"backlog", "priority", "staged"})
 	if err := w.here.Label(w.ctx, ref, nil, []string{forge.LabelBacklog}); err == nil {
-		w.Error("the label backlog is removed")
+		w.Error("Label removed the label backlog")
 	}
 	same(w, "backlog stays", w.issue(ref).Has(forge.LabelBacklog), true)
-	w.refused("Label of nothing", w.here.Label(w.ctx, w.missing(), []string{"staged"}, nil), forge.ErrNotFound)
+	w.refused("Label on a missing issue", w.here.Label(w.ctx, w.missing(), []string{"staged"}, nil), forge.ErrNotFound)
 }
 
 func comment(w *world) {
@@ -61,11 +61,11 @@ func comment(w *world) {
 	same(w, "comments", len(w.Comments(ref)), 1)
 	other := w.file("two")
 	w.Say(w.human, other, text[0])
-	w.must("Comment under a copy of it", w.here.Comment(w.ctx, other, "gave-up:1", "I give up."))
+	w.must("Comment below a copy of the comment", w.here.Comment(w.ctx, other, "gave-up:1", "I give up."))
 	same(w, "comments", len(w.Comments(other)), 2)
 	w.must("Comment with another key", w.here.Comment(w.ctx, ref, "gave-up:2", "I give up."))
 	same(w, "comments", len(w.Comments(ref)), 2)
-	w.refused("Comment on nothing", w.here.Comment(w.ctx, w.missing(), "gave-up:1", "x"), forge.ErrNotFound)
+	w.refused("Comment on a missing issue", w.here.Comment(w.ctx, w.missing(), "gave-up:1", "x"), forge.ErrNotFound)
 }
 
 func keep(w *world) {
@@ -80,10 +80,10 @@ func keep(w *world) {
 	if len(text) != 2 || !strings.Contains(text[1], "one, two, three") || strings.Count(text[1], "one") != 1 {
 		w.Fatalf("comments: %q", text)
 	}
-	same(w, "time of the issue", w.issue(ref).Updated.Equal(updated), true)
+	same(w, "Updated stays when a comment is edited", w.issue(ref).Updated.Equal(updated), true)
 	w.must("Keep for another key", w.here.Keep(w.ctx, ref, "sum-2", "x"))
 	same(w, "comments", len(w.Comments(ref)), 3)
-	w.refused("Keep on nothing", w.here.Keep(w.ctx, w.missing(), "sum-1", "x"), forge.ErrNotFound)
+	w.refused("Keep on a missing issue", w.here.Keep(w.ctx, w.missing(), "sum-1", "x"), forge.ErrNotFound)
 }
 
 func file(w *world) {
@@ -93,10 +93,10 @@ func file(w *world) {
 	equal(w, "labels", w.issue(ref).Labels, []string{"backlog", "never-seen"})
 	again, err := w.here.File(w.ctx, draft)
 	w.must("File", err)
-	same(w, "the same again is another one", again.Repo == w.repo && again.Number > ref.Number, true)
+	same(w, "filing the same draft again makes another issue", again.Repo == w.repo && again.Number > ref.Number, true)
 	draft.Repo += "-gone"
 	_, err = w.here.File(w.ctx, draft)
-	w.refused("File where there is nothing", err, forge.ErrNotFound)
+	w.refused("File in a missing repository", err, forge.ErrNotFound)
 }
 
 func dependClose(w *world) {
@@ -107,25 +107,25 @@ func dependClose(w *world) {
 		w.must("Blockers", err)
 		equal(w, "blockers", now, []forge.Blocker{{Ref: on, State: forge.BlockerOpen}})
 	}
-	w.refused("Depend on nothing", w.here.Depend(w.ctx, ref, w.missing()), forge.ErrNotFound)
+	w.refused("Depend on a missing issue", w.here.Depend(w.ctx, ref, w.missing()), forge.ErrNotFound)
 	_, err := w.here.Blockers(w.ctx, w.missing())
-	w.refused("Blockers of nothing", err, forge.ErrNotFound)
+	w.refused("Blockers of a missing issue", err, forge.ErrNotFound)
 	closed := func() bool {
 		got, err := w.here.Look(w.ctx, ref, time.Time{})
 		w.must("Look", err)
 		return got.Issue.Closed
 	}
 	err = w.here.Close(w.ctx, ref) // a forge can close the issue or refuse, but its answer must be true
-	same(w, "closed, or refused", closed(), err == nil)
+	same(w, "closed exactly when Close succeeded", closed(), err == nil)
 	if err != nil {
-		w.refused("Close of what waits", err, forge.ErrConflict)
+		w.refused("Close of an issue with an open blocker", err, forge.ErrConflict)
 	}
 	for range 2 {
 		w.must("Close", w.here.Close(w.ctx, on))
 	}
 	w.must("Close", w.here.Close(w.ctx, ref))
 	same(w, "closed", closed(), true)
-	w.refused("Close of nothing", w.here.Close(w.ctx, w.missing()), forge.ErrNotFound)
+	w.refused("Close of a missing issue", w.here.Close(w.ctx, w.missing()), forge.ErrNotFound)
 }
 
 func accounts(w *world) {
@@ -136,23 +136,23 @@ func accounts(w *world) {
 		same(w, "login", login, want)
 	}
 	if n := w.here.Requests() - before; n < 1 {
-		w.Errorf("%d requests counted", n)
+		w.Errorf("Requests counted %d requests, want at least 1", n)
 	}
 	const unknown = "0123456789012345678901234567890123456789"
 	_, err := w.here.WhoAmI(w.ctx, unknown)
-	w.refused("WhoAmI of a token that nobody has", err, forge.ErrForbidden)
+	w.refused("WhoAmI with an unknown token", err, forge.ErrForbidden)
 	if err != nil && strings.Contains(err.Error(), unknown) {
-		w.Error("an error has the token in it")
+		w.Error("the error of WhoAmI contains the token")
 	}
 	w.must("MayWork of an agent", w.here.MayWork(w.ctx, w.devToken, w.repo))
 	for what, err := range map[string]error{
-		"MayWork of a reader":                     w.here.MayWork(w.ctx, w.humanToken, w.repo),
-		"MayWork with a token that nobody has":    w.here.MayWork(w.ctx, unknown, w.repo),
-		"MayWork in a repository that is nowhere": w.here.MayWork(w.ctx, w.devToken, w.repo+"-gone"),
+		"MayWork of a reader":             w.here.MayWork(w.ctx, w.humanToken, w.repo),
+		"MayWork with an unknown token":   w.here.MayWork(w.ctx, unknown, w.repo),
+		"MayWork in a missing repository": w.here.MayWork(w.ctx, w.devToken, w.repo+"-gone"),
 	} {
 		w.refused(what, err, forge.ErrForbidden)
 		if err != nil && strings.Contains(err.Error(), "\n") {
-			w.Errorf("%s: more than a line: %q", what, err)
+			w.Errorf("%s: the error has several lines: %q", what, err)
 		}
 	}
 }

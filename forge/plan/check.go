@@ -33,7 +33,7 @@ func (c *checker) title(line int, what, title string) {
 	case len(title) > maxTitle:
 		c.wrong(line, "the title has %d bytes, more than %d", len(title), maxTitle)
 	case strings.ContainsFunc(title, unicode.IsControl):
-		c.wrong(line, "the title has a control character in it")
+		c.wrong(line, "the title contains a control character")
 	}
 }
 
@@ -52,7 +52,7 @@ func (c *checker) task(i int) {
 	case len(t.ID) > maxID, !idPattern.MatchString(t.ID):
 		c.wrong(t.line, "%q is no id: want letters and digits, with - _ . between them", t.ID)
 	case c.ids[t.ID] != i:
-		c.wrong(t.line, "the id %s is another task's too", t.ID)
+		c.wrong(t.line, "another task also has the id %s", t.ID)
 	}
 	if t.Priority < 0 || t.Priority > 10 {
 		c.wrong(t.line, "priority is %d, want 1 (first) to 10 (last)", t.Priority)

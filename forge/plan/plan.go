@@ -104,13 +104,13 @@ func (p *Plan) Check() error { return p.check("the plan") }
 
 func (p *Plan) check(name string) error {
 	c := checker{plan: p, name: name, ids: p.ids()}
-	c.title(0, "it", p.Title)
+	c.title(0, "the plan", p.Title)
 	c.repo(0, p.Repo)
 	switch n := len(p.Tasks); {
 	case n == 0:
-		c.wrong(0, "it has no tasks")
+		c.wrong(0, "the plan has no tasks")
 	case n > MostTasks:
-		c.wrong(0, "it has %d tasks, more than %d: make several convoys", n, MostTasks)
+		c.wrong(0, "the plan has %d tasks, more than %d: make several convoys", n, MostTasks)
 	}
 	for i := range p.Tasks {
 		c.task(i)

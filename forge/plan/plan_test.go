@@ -64,25 +64,25 @@ func TestParse(t *testing.T) {
 	for name, text := range map[string]string{"a.toml": inTOML, "a.md": inMarkdown, "A.Markdown": inMarkdown} {
 		got, err := Parse(name, text)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("Parse of %s: %v", name, err)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Task{})); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
+			t.Errorf("Parse of %s: -want +got\n%s", name, diff)
 		}
 	}
 	if got := strings.Join(want.Tasks[0].AllLabels(), " "); got != "area/mail skill/go" {
-		t.Errorf("labels %s", got)
+		t.Errorf("got labels %q, want area/mail and skill/go", got)
 	}
 	tasks, issues := want.Needs(1, "johba/other")
 	if got := fmt.Sprint(tasks, issues); got != "[0] [johba/other#12]" {
-		t.Errorf("needs %s", got)
+		t.Errorf("task 1 needs %s, want task 0 and johba/other#12", got)
 	}
 }
 
 func TestMistakes(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"a.txt", "", "cannot read a.txt as a plan: its name must end in .toml or .md"},
-		{"a.md", "", "a.md: it has no title\na.md: it has no tasks"},
+		{"a.md", "", "a.md: the plan has no title\na.md: the plan has no tasks"},
 		{"a.md", "# T\n## \n", "a.md:2: task 1 has no title"},
 		{"a.md", "# T\n## a {#x}\nDepends on: x\n", "a.md:2: task x depends on itself"},
 		{"a.md", "# T\n## a\nDepends on: 2\n## b\nDepends on: 1\n", "a.md:2: the tasks wait for each other: 1 -> 2 -> 1"},
@@ -96,7 +96,7 @@ func TestMistakes(t *testing.T) {
 			"a.md", "# T\n## a\nDepends on: #x\n",
 			`a.md:2: task 1: cannot read "#x" as an issue: write 12, #12 or owner/name#12`,
 		},
-		{"a.md", "# T\n## a {#x}\n## b {#x}\n", "a.md:2: the id x is another task's too"},
+		{"a.md", "# T\n## a {#x}\n## b {#x}\n", "a.md:2: another task also has the id x"},
 		{"a.md", "# T\n## a {#x y}\n", `a.md:2: "x y" is no id: want letters and digits, with - _ . between them`},
 		{
 			"a.md", "# T\n## a {#" + strings.Repeat("x", 64) + "}\n## b {#" + strings.Repeat("x", 65) + "}\n",
@@ -117,12 +117,12 @@ func TestMistakes(t *testing.T) {
 		{"a.toml", "title = 'T'\n\n[[task]]\nid = 'a'\n", "a.toml:3: task a has no title"},
 		{
 			"a.md", "# T\n" + strings.Repeat("## a\n", MostTasks+1),
-			"a.md: it has 201 tasks, more than 200: make several convoys",
+			"a.md: the plan has 201 tasks, more than 200: make several convoys",
 		},
 		{"a.md", "# T\n## " + strings.Repeat("a", 300), "a.md:2: the title has 300 bytes, more than 255"},
 	} {
 		if _, err := Parse(tt.name, tt.text); err == nil || err.Error() != tt.want {
-			t.Errorf("%s %q:\n%v\nwant:\n%s", tt.name, tt.text, err, tt.want)
+			t.Errorf("Parse of %s %q:\ngot error:\n%v\nwant:\n%s", tt.name, tt.text, err, tt.want)
 		}
 	}
 }
@@ -144,12 +144,12 @@ func FuzzParse(f *testing.F) {
 			}
 			order := p.Order()
 			if len(order) != len(p.Tasks) || len(order) == 0 {
-				t.Fatalf("order %v of %d tasks", order, len(p.Tasks))
+				t.Fatalf("Order returned %v, want each of %d tasks", order, len(p.Tasks))
 			}
 			for n, i := range order {
 				tasks, issues := p.Needs(i, "a/b")
 				if len(tasks)+len(issues) != len(p.Tasks[i].After) {
-					t.Errorf("%q: %v and %v", p.Tasks[i].After, tasks, issues)
+					t.Errorf("task %d depends on %q, but Needs returned tasks %v, issues %v", i, p.Tasks[i].After, tasks, issues)
 				}
 				for _, need := range tasks {
 					if !slices.Contains(order[:n], need) {
@@ -157,11 +157,11 @@ func FuzzParse(f *testing.F) {
 					}
 				}
 				if forge.SkipLabel(p.Tasks[i].AllLabels()) != "" {
-					t.Errorf("labels %q", p.Tasks[i].AllLabels())
+					t.Errorf("a label keeps task %d from being worked on: %q", i, p.Tasks[i].AllLabels())
 				}
 			}
 			if err := p.Check(); err != nil {
-				t.Errorf("accepted, and then not: %v", err)
+				t.Errorf("Check refuses a plan that Parse accepted: %v", err)
 			}
 		}
 	})

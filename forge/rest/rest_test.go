@@ -30,11 +30,11 @@ func TestCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Path != "/api/v1/repos/a/b" || got.Auth != "token t0ken" || got.Sent["k"] != "v" {
-		t.Errorf("the forge got %+v", got)
+		t.Errorf("the forge received %+v, want path /api/v1/repos/a/b, the token, and k=v", got)
 	}
 	var raw []byte
 	if err := a.Get(t.Context(), "/x", &raw); err != nil || !strings.Contains(string(raw), `"/api/v1/x"`) {
-		t.Errorf("raw answer %s, %v", raw, err)
+		t.Errorf("Get returned %s, %v; want the raw answer with the path", raw, err)
 	}
 }
 
@@ -53,10 +53,10 @@ func TestRefusals(t *testing.T) {
 		server.Close()
 		var r *Refusal
 		if !errors.As(err, &r) || r.Status != status || !errors.Is(r.Unwrap(), want) {
-			t.Errorf("status %d: %v", status, err)
+			t.Errorf("status %d: got %v, want a Refusal that wraps %v", status, err, want)
 		}
 		if len(err.Error()) > 400 || strings.Contains(err.Error(), "t0ken") {
-			t.Errorf("status %d: the error says %q", status, err)
+			t.Errorf("status %d: the error is long or contains the token: %q", status, err)
 		}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -66,11 +66,11 @@ func TestRefusals(t *testing.T) {
 	defer server.Close()
 	if err := (&API{URL: server.URL}).Post(t.Context(), "/x", nil, nil); err == nil ||
 		err.Error() != "POST /x: 422 Unprocessable Entity user already exists" {
-		t.Errorf("the forge's own words: %v", err)
+		t.Errorf("got %v, want the message of the forge's answer", err)
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	if err := (&API{URL: gone.URL}).Get(t.Context(), "/x", nil); !errors.Is(err, forge.ErrUnavailable) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("without a forge at the address: got %v, want %v", err, forge.ErrUnavailable)
 	}
 }
