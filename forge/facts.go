@@ -142,9 +142,9 @@ type Pull struct {
 	HeadSHA   string
 	Base      string // branch
 	MergeBase string // the newest common commit of base and head
-	// Retargeted is when the base became another branch; zero if it never did. Coders are the accounts behind its commits,
-	// sorted: author and committer of each, and who pushed, where the forge says so. A scan may show both as they were at
-	// the last Look, and the commits' accounts as they are.
+	// Retargeted is when the base branch last changed; zero if it never did. Coders are the accounts behind the commits,
+	// sorted: the author and committer of each, and the accounts that pushed, where the forge reports them. The commits'
+	// accounts are always current; a scan can show Retargeted and the accounts that pushed as of the last Look.
 	Retargeted time.Time
 	Coders     []string
 	// Contained means that the base already has every commit of an open pull request: the forge did not finish a merge,

@@ -16,18 +16,18 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// AdminOptions says which forge to administer, and as whom: with a token, or with a name and password.
+// AdminOptions names the forge to administer, and the credentials: a token, or a name and password.
 type AdminOptions struct {
 	URL            string
 	Token          string // scopes write:admin, write:repository, write:issue and read:user, or all
 	User, Password string
 }
 
-// Admin does what takes an administrator of the forge: accounts, their tokens, their repositories. Only the methods
-// about accounts and tokens are not safe for concurrent use.
+// Admin does what only an administrator of the forge can do: it manages accounts, their tokens and their access to
+// repositories. The methods that create accounts or manage tokens are not safe for concurrent use; all others are.
 type Admin struct {
 	api rest.API
-	// passwords are those that this Admin gave to accounts, by login. They are shown and stored nowhere.
+	// passwords are the passwords that this Admin gave to accounts, by login. They are neither logged nor stored.
 	passwords map[string]string
 	unlocked  map[string]bool // accounts that can sign in
 }
@@ -42,11 +42,11 @@ func NewAdmin(o AdminOptions) (*Admin, error) {
 	return a, nil
 }
 
-// noLogin is a login that no account can have. The forge checks the rights for a request that names it and then
-// refuses, so that the request changes nothing.
+// noLogin is a login that no account can have. The forge checks our rights before it refuses a request that names
+// noLogin, so that the request changes nothing.
 const noLogin = "no.such.user."
 
-// Check reports whether the forge answers, we are its administrator with all rights that are needed, and the
+// Check reports whether the forge answers, whether we are its administrator with all needed rights, and whether the
 // repositories exist. It returns all problems, each on one line that says what to do. It changes nothing.
 func (a *Admin) Check(ctx context.Context, repos []string) error {
 	if err := a.Answers(ctx); err != nil {
@@ -71,16 +71,16 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 	return errors.Join(problems...)
 }
 
-// Answers reports whether there is a forge at the address that is new enough. It asks without a token, so that a wrong
-// token is not mistaken for a wrong address.
+// Answers reports whether a forge answers at the address, and is new enough. It sends no token, so that a wrong token
+// is not mistaken for a wrong address.
 func (a *Admin) Answers(ctx context.Context) error {
 	var said struct{ Version string }
 	err := (&rest.API{URL: a.api.URL}).Get(ctx, "/version", &said)
 	switch {
-	case errors.Is(err, forge.ErrForbidden): // the forge requires a token for everything
+	case errors.Is(err, forge.ErrForbidden): // the forge requires a token for every request
 		err = a.api.Get(ctx, "/version", &said)
 		if errors.Is(err, forge.ErrForbidden) {
-			return nil // me explains it
+			return nil // me explains this refusal
 		}
 	case errors.Is(err, forge.ErrNotFound):
 		return fmt.Errorf("cannot find a forge at %s: %w; check [forge] url", a.api.URL, err)
@@ -108,7 +108,7 @@ func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
 	return nil
 }
 
-// me is the account of our token or password.
+// me returns the account of our token or password.
 func (a *Admin) me(ctx context.Context) (forge.Account, error) {
 	var u gitea.User
 	err := a.api.Get(ctx, "/user", &u)
@@ -127,7 +127,7 @@ func (a *Admin) me(ctx context.Context) (forge.Account, error) {
 	return accountOf(&u), nil
 }
 
-// refused reports whether the forge answered with a status.
+// refused reports whether err is a refusal with this HTTP status.
 func refused(err error, status int) bool {
 	r, ok := errors.AsType[*rest.Refusal](err)
 	return ok && r.Status == status
@@ -137,7 +137,7 @@ func accountOf(u *gitea.User) forge.Account {
 	return forge.Account{Login: u.UserName, Admin: u.IsAdmin, External: u.SourceID != 0}
 }
 
-// Account looks an account up by its login; forge.ErrNotFound when there is none.
+// Account looks up an account by its login; forge.ErrNotFound when it does not exist.
 func (a *Admin) Account(ctx context.Context, login string) (forge.Account, error) {
 	u, err := a.lookUp(ctx, login)
 	return accountOf(&u), err
@@ -150,7 +150,7 @@ func (a *Admin) lookUp(ctx context.Context, login string) (u gitea.User, err err
 	return u, nil
 }
 
-// CreateAccount makes an account that works with tokens: its password is shown nowhere.
+// CreateAccount creates an account that works with tokens only: its password is shown to no one.
 func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 	password := newPassword()
 	err := a.api.Post(ctx, "/admin/users", map[string]any{
@@ -163,15 +163,16 @@ func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 	return nil
 }
 
-// newPassword is 26 random letters and digits, and one character of each kind that a forge may require.
+// newPassword returns 26 random letters and digits, plus a character of each kind that a forge can require.
 func newPassword() string { return rand.Text() + "-a1A" }
 
-// WithPassword reports whether we sign in with a password, and so may manage the tokens of all accounts. With a token
-// the forge allows it only to the account itself, which has to get a new password from us.
+// WithPassword reports whether we sign in with a password, and therefore can manage the tokens of all accounts. If we
+// sign in with a token, the forge lets only the account itself manage its tokens, and the Admin gives the account a new
+// password to sign in with.
 func (a *Admin) WithPassword() bool { return a.api.Token == "" }
 
-// owner signs in as the account that may manage the tokens of login: ourselves, or login itself. It makes sure that
-// login may sign in.
+// owner returns an API signed in as the account that can manage the tokens of login: ours, or login itself. It first
+// makes sure that login can sign in.
 func (a *Admin) owner(ctx context.Context, login string) (*rest.API, error) {
 	if !a.unlocked[login] {
 		if err := a.unlock(ctx, login); err != nil {
@@ -185,7 +186,7 @@ func (a *Admin) owner(ctx context.Context, login string) (*rest.API, error) {
 	return &rest.API{URL: a.api.URL, User: login, Password: a.passwords[login]}, nil
 }
 
-// unlock removes the reasons that keep an account from signing in, such as a password that must be changed first.
+// unlock removes what keeps an account from signing in, such as a password that must be changed first.
 func (a *Admin) unlock(ctx context.Context, login string) error {
 	u, err := a.lookUp(ctx, login)
 	if err != nil {

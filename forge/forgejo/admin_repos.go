@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// CanWrite reports whether an account may push to a repository, as its owner, a collaborator or a member of a team.
+// CanWrite reports whether an account can push to a repository, as its owner, a collaborator or a member of a team.
 func (a *Admin) CanWrite(ctx context.Context, repo, login string) (_ bool, err error) {
 	defer wrap(&err, "tell whether %s may write to %s", login, repo)
 	var may struct{ Permission string }
@@ -29,7 +29,7 @@ func collaborator(repo, login string) string {
 	return "/repos/" + repo + "/collaborators/" + url.PathEscape(login)
 }
 
-// Allow makes an account a collaborator who may push.
+// Allow makes an account a collaborator with write access.
 func (a *Admin) Allow(ctx context.Context, repo, login string) (err error) {
 	defer wrap(&err, "let %s write to %s", login, repo)
 	return a.allow(ctx, repo, login)
@@ -39,13 +39,13 @@ func (a *Admin) allow(ctx context.Context, repo, login string) error {
 	return a.api.Call(ctx, http.MethodPut, collaborator(repo, login), map[string]string{"permission": "write"}, nil)
 }
 
-// Disallow ends the access that Allow gave. It may be repeated.
+// Disallow revokes the access that Allow gave. It can be repeated.
 func (a *Admin) Disallow(ctx context.Context, repo, login string) (err error) {
 	defer wrap(&err, "take %s's access to %s away", login, repo)
 	return unless(a.api.Call(ctx, http.MethodDelete, collaborator(repo, login), nil, nil), forge.ErrNotFound)
 }
 
-// unless is err, or nil for an error of a kind that is no failure.
+// unless returns nil if err is of the given kind, which is no failure here, and err otherwise.
 func unless(err, kind error) error {
 	if errors.Is(err, kind) {
 		return nil
@@ -63,13 +63,13 @@ func (a *Admin) Collaborates(ctx context.Context, repo, login string) (_ bool, e
 	return err == nil, err
 }
 
-// Repository looks a repository up; forge.ErrNotFound when there is none.
+// Repository looks up a repository; forge.ErrNotFound when it does not exist.
 func (a *Admin) Repository(ctx context.Context, name string) (r forge.Repository, err error) {
 	defer wrap(&err, "look up the repository %s", name)
 	return repository(ctx, &a.api, name)
 }
 
-// CreateRepository makes an empty private repository. name is owner/name.
+// CreateRepository creates an empty private repository. name is owner/name.
 func (a *Admin) CreateRepository(ctx context.Context, name, description string) (err error) {
 	defer wrap(&err, "create the repository %s", name)
 	login, short := owner(name)
@@ -78,14 +78,14 @@ func (a *Admin) CreateRepository(ctx context.Context, name, description string) 
 	}, nil)
 }
 
-// File reads a file of a repository's default branch; forge.ErrNotFound when there is none.
+// File reads a file of a repository's default branch; forge.ErrNotFound when it does not exist.
 func (a *Admin) File(ctx context.Context, repo, path string) (f forge.File, err error) {
 	defer wrap(&err, "read %s of %s", path, repo)
 	return file(ctx, &a.api, repo, path)
 }
 
-// Commit writes files to a branch in one commit with an account as its author. The repository may be empty. Files with
-// a SHA are replaced if they have not changed since; the others are new.
+// Commit writes files to a branch in one commit, with the account login as its author. The repository can be empty. A
+// file with a SHA is replaced unless it has changed since that version; a file without one is new.
 func (a *Admin) Commit(
 	ctx context.Context, repo, branch, message, login, email string, files []forge.File,
 ) (err error) {
@@ -100,7 +100,7 @@ func (a *Admin) Commit(
 	}, nil)
 }
 
-// Assigned lists the open issues and pull requests of a repository that an account is assigned to, oldest first.
+// Assigned lists a repository's open issues and pull requests that an account is assigned to, oldest first.
 func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.Ref, err error) {
 	defer wrap(&err, "list the issues of %s", repo)
 	all, err := listAll[*gitea.Issue](ctx, &a.api, at(repo, "/issues?state=open&assigned_by=%s", url.QueryEscape(login)))
@@ -116,7 +116,7 @@ func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.
 	return slices.Compact(refs), nil
 }
 
-// listAll reads all pages of a list of unknown length. path has a query.
+// listAll reads all pages of a list of unknown length. path must contain a query.
 func listAll[T any](ctx context.Context, api *rest.API, path string) (all []T, err error) {
 	for page := 1; page <= maxPages; page++ {
 		var some []T
@@ -131,8 +131,8 @@ func listAll[T any](ctx context.Context, api *rest.API, path string) (all []T, e
 	return nil, errEndless
 }
 
-// Unassign takes an account off an issue or pull request: the assignee first, then the label in-progress, which stays
-// while an account is assigned that isAgent reports as an agent.
+// Unassign removes an account from an issue or pull request: the assignee first, then the label in-progress. The label
+// stays while another account is assigned that isAgent reports as an agent.
 func (a *Admin) Unassign(ctx context.Context, ref forge.Ref, login string, isAgent func(login string) bool) error {
 	item := at(ref.Repo, "/issues/%d", ref.Number)
 	in := &gitea.Issue{}
@@ -141,7 +141,7 @@ func (a *Admin) Unassign(ctx context.Context, ref forge.Ref, login string, isAge
 	}
 	others := slices.DeleteFunc(logins(in.Assignees), func(other string) bool { return strings.EqualFold(other, login) })
 	if isAssigned(in, login) {
-		form := map[string]any{"assignees": append([]string{}, others...)} // null would leave them as they are
+		form := map[string]any{"assignees": append([]string{}, others...)} // null would not change them
 		if err := a.api.Call(ctx, http.MethodPatch, item, form, nil); err != nil {
 			return fmt.Errorf("cannot unassign %s from %s: %w", login, ref, err)
 		}

@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// AgentScopes are the fewest scopes that an agent's token needs, as tried by leaving each out: it pushes, opens pull
-// requests and reviews (write:repository), comments and labels (write:issue), and reads its own login (read:user).
+// AgentScopes are the minimal scopes of an agent's token, found by leaving out each in turn: an agent pushes, opens
+// pull requests and reviews (write:repository), comments and labels (write:issue), and reads its own login (read:user).
 func AgentScopes() []string { return []string{"write:repository", "write:issue", "read:user"} }
 
 // Tokens lists the tokens of an account, without their texts.
@@ -32,7 +32,7 @@ func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error)
 
 func tokensOf(login string) string { return "/users/" + url.PathEscape(login) + "/tokens" }
 
-// CreateToken makes a token for an account with AgentScopes and returns its text.
+// CreateToken creates a token with AgentScopes for an account and returns its text.
 func (a *Admin) CreateToken(ctx context.Context, login, name string) (text string, err error) {
 	as, err := a.owner(ctx, login)
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *Admin) CreateToken(ctx context.Context, login, name string) (text strin
 	return made.Text, nil
 }
 
-// RevokeToken deletes a token. It may be repeated.
+// RevokeToken deletes a token. It can be repeated.
 func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) error {
 	as, err := a.owner(ctx, login)
 	if err != nil {

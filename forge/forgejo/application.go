@@ -8,12 +8,13 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// applications are the OAuth2 applications of our own account.
+// applications is the path of the OAuth2 applications of our own account.
 const applications = "/user/applications/oauth2"
 
-// SetApplication registers an OAuth2 application of our account to which the forge sends people back at an address,
-// and returns its client id. It is a public client, without a secret. One that is there already is taken.
-// forge.ErrForbidden unless our token has the scope write:user.
+// SetApplication registers an OAuth2 application of our account and returns its client id. After signing in, the forge
+// sends people back to the address redirect. The application is a public client, without a secret. An existing
+// application with the same name and address is used again. forge.ErrForbidden unless our token has the scope
+// write:user.
 func (c *Client) SetApplication(ctx context.Context, name, redirect string) (clientID string, err error) {
 	defer wrap(&err, "register the application %s", name)
 	all, _, err := list[*gitea.Oauth2](ctx, c, applications)

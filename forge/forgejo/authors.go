@@ -11,22 +11,23 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// authors are the accounts behind a pull request's commits, and the changes of its base. Commits name whom they want,
-// so the forge's record of pushes counts too. It is in the timeline, which takes two requests at least, so only a look
-// reads it: what a look finds stays in the cache, and no merge happens without one.
+// authors records the accounts behind a pull request's commits, and when its base last changed. A commit can name any
+// author, so the accounts that pushed count too. The forge records pushes in the timeline, which costs at least two
+// requests. So only a look reads it, and a scan that sees a changed base. The cache stores what they read, and a merge
+// always needs a look.
 type authors struct {
-	of         string   // head and base that the commits were read for: see commitsKey
-	commits    []string // author and committer of each, where they have an account
-	none       bool     // the base has all of them
+	of         string   // commitsKey of the commits that were read
+	commits    []string // author and committer of each commit, where they have an account
+	none       bool     // the base contains all of the commits
 	pushers    []string
 	retargeted time.Time
 	pastFrom   time.Time // the forge's clock: the newest entry of the timeline that was read
-	moved      bool      // the base is another one than at the last reading, and the timeline says since when
+	moved      bool      // the base changed since the timeline was read, which says when
 }
 
-// commitsKey names the commits of a pull request: those between base and head. The base moves all the time, which
-// changes nothing unless it takes all of them in. That is looked for once no issue of the pull request is open any
-// more, and may be so by a merge that the forge did not finish.
+// commitsKey identifies the commits of a pull request: those between base and head. The base moves all the time, which
+// changes nothing unless the base comes to contain all of them. That matters only once all issues of the pull request
+// are closed, because the forge may have left a merge unfinished; only then is the base's commit part of the key.
 func (c *Client) commitsKey(r *repo, p *pull) string {
 	if p.HeadSHA == "" || p.Base == "" { // not read yet
 		return p.authors.of
@@ -38,7 +39,7 @@ func (c *Client) commitsKey(r *repo, p *pull) string {
 	return key
 }
 
-// readCommits reads the accounts of the commits, unless they are known.
+// readCommits reads the accounts of the commits, unless the cache has them.
 func (c *Client) readCommits(ctx context.Context, r *repo, number int64) error {
 	c.mu.Lock()
 	key := ""
@@ -51,7 +52,7 @@ func (c *Client) readCommits(ctx context.Context, r *repo, number int64) error {
 	if key == "" {
 		return nil
 	}
-	// Forgejo works out the list when it is asked for, and the merge base when it finds the time.
+	// Forgejo computes this list for each request, but the merge base only some time after a push.
 	path := at(r.name, "/pulls/%d/commits?stat=false&verification=false&files=false", number)
 	in, _, err := list[*gitea.Commit](ctx, c, path)
 	if err != nil {
@@ -71,8 +72,8 @@ func (c *Client) readCommits(ctx context.Context, r *repo, number int64) error {
 	return nil
 }
 
-// readPast reads the timeline since the last time: who pushed, and when the base changed. Without need it does so only
-// when the base has changed.
+// readPast reads the timeline since the last reading: which accounts pushed, and when the base changed. If need is
+// false, it reads only when the base has changed.
 func (c *Client) readPast(ctx context.Context, r *repo, number int64, need bool) error {
 	c.mu.Lock()
 	p := r.pulls[number]
@@ -104,7 +105,7 @@ func (c *Client) readPast(ctx context.Context, r *repo, number int64, need bool)
 	return nil
 }
 
-// fill completes the fact of an open pull request.
+// fill adds the authors to the fact of an open pull request.
 func (a *authors) fill(fact *forge.Pull) {
 	none := a.none && strings.HasPrefix(a.of, fact.HeadSHA)
 	fact.Contained = fact.HeadSHA != "" && (fact.MergeBase == fact.HeadSHA || none)

@@ -10,25 +10,26 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// An engine that runs sessions elsewhere cannot promise to start one once: it takes a machine that it does not hear of
-// for dead, starts the session on another, and the first one still works. So the session itself moves a ref before it
-// begins: that of its claim, from the commit that the claim wrote to one that also names the place. A session without a
-// claim creates a ref of its own. The forge grants either to one of them.
+// An engine that runs sessions on other machines cannot promise to start a session only once: when a machine does not
+// answer, the engine considers it dead and starts the session on another one, while the first still works. So the
+// session itself moves a ref before it begins. With a claim it moves the claim's ref, from the commit that the claim
+// wrote to a commit that also names the place. Without a claim it creates a ref of its own. The forge lets only one
+// place do either.
 
 const beginPrefix = "refs/disinto/begun/"
 
-// Beginning is the beginning of a session that an engine has started.
+// Beginning describes a session that an engine has started, and that is about to begin.
 type Beginning struct {
 	Repo   string
-	Number int64  // of the item; not used without a claim
+	Number int64  // number of the item; not used without a claim
 	Claim  string // the commit that the claim wrote; empty for a session without a claim
 	Run    string
-	Place  string // where it begins, unlike any other
+	Place  string // identifies where the session begins, unlike any other place
 }
 
-// Begin lets a session begin, as the account of the client's token. Of all that try it with the same claim or run, in
-// whatever places, one gets nil and the others forge.ErrTaken. It is forge.ErrTaken too when the claim is gone. Begin
-// may be repeated by the one that got nil, also after another error.
+// Begin lets a session begin, as the account of the client's token. Of all places that try to begin with the same claim
+// or run, one gets nil and all others get forge.ErrTaken. Begin also returns forge.ErrTaken when the claim is gone. The
+// place that got nil can repeat Begin, even after another error.
 func (c *Client) Begin(ctx context.Context, b Beginning) (err error) {
 	defer wrap(&err, "begin %s", b.Run)
 	m, message := move{beginPrefix + b.Run, noObject, ""}, fmt.Sprintf("begin\n\nrun: %s\n", oneLine(b.Run))
@@ -38,7 +39,7 @@ func (c *Client) Begin(ctx context.Context, b Beginning) (err error) {
 			return err
 		}
 	}
-	// Without a time of its own the commit is the same whenever this place tries, and unlike that of any other.
+	// The fixed time gives every try of this place the same commit, and the place makes it unlike any other place's.
 	begun := newCommit(time.Unix(0, 0), message+beginKey+": "+oneLine(b.Place)+"\n")
 	m.after = begun.id()
 	err = c.push(ctx, b.Repo, m, begun, emptyTree)
@@ -53,10 +54,10 @@ func (c *Client) Begin(ctx context.Context, b Beginning) (err error) {
 	return err
 }
 
-// beginKey is the line of a claim's commit that names the place where its session has begun.
+// beginKey is the key of the line in a claim's commit that names the place where its session has begun.
 const beginKey = "begun"
 
-// claimMessage is the message of a claim that is this run's and that no session has begun with.
+// claimMessage returns the message of the claim's commit. The claim must belong to this run and have no begun session.
 func (c *Client) claimMessage(ctx context.Context, b Beginning) (string, error) {
 	in, err := c.readCommit(ctx, b.Repo, b.Claim)
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *Client) claimMessage(ctx context.Context, b Beginning) (string, error) 
 	return strings.TrimRight(in.RepoCommit.Message, "\n") + "\n", nil
 }
 
-// refAt is the commit of a ref; empty when there is no such ref.
+// refAt returns the commit of a ref; empty when the ref does not exist.
 func (c *Client) refAt(ctx context.Context, repo, name string) (string, error) {
 	refs, err := c.listRefs(ctx, repo, name)
 	for _, one := range refs {
@@ -82,8 +83,8 @@ func (c *Client) refAt(ctx context.Context, repo, name string) (string, error) {
 	return "", err
 }
 
-// Forget removes what Begin left of a session without a claim. After that it may begin again: call it when no place can
-// try any more. It may be repeated, and succeeds for a session that has never begun.
+// Forget removes the ref that Begin created for a session without a claim, so that the session can begin again: call it
+// only when no place can still try. It can be repeated, and succeeds for a session that has never begun.
 func (c *Client) Forget(ctx context.Context, repo, run string) (err error) {
 	defer wrap(&err, "forget that %s began", run)
 	at, err := c.refAt(ctx, repo, beginPrefix+run)

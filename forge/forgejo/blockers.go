@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// batch is how many dependency lists, and how many single blockers, one scan reads: enough to find an issue to start,
-	// and few enough that the start does not wait for the rest of ten thousand.
+	// batch is how many dependency lists, and how many single blockers, one scan reads. That is enough to find an issue
+	// to start, and few enough that the start does not wait until ten thousand issues have been read.
 	batch = 32
-	// singleEvery is how often a blocker that no list shows is read again, closedEvery the same for a closed one, which
-	// matters again only when it is reopened.
+	// singleEvery is how often a blocker that is in no list is re-read. closedEvery is the same for a closed blocker,
+	// which matters again only when it is reopened.
 	singleEvery = time.Minute
 	closedEvery = time.Hour
-	// triedEvery is the least time between two tries to read what failed.
+	// triedEvery is the least time between two tries of a reading that failed.
 	triedEvery = 30 * time.Second
-	// mostAsked is how many blockers of one issue are read one by one. The others stay unknown: an account that may edit a
-	// text must not cause a request for each number in it.
+	// mostAsked is how many blockers of one issue are read one by one. The others stay unknown: an account that can
+	// edit a text must not cause a request for each number in it.
 	mostAsked = 100
 )
 
-// single is the state of an item that none of our lists shows.
+// single is the state of an item that none of our lists contains.
 type single struct {
 	state forge.BlockerState
 	at    time.Time
@@ -42,8 +42,8 @@ func (s single) due(now time.Time) bool {
 	return now.Sub(s.at) >= singleEvery
 }
 
-// readBlockers reads the next dependencies, blockers and histories in dispatch order. more reports whether others are
-// left.
+// readBlockers reads the next dependencies, blockers and histories in dispatch order. more reports whether some are
+// left unread.
 func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
 	now := time.Now()
 	c.mu.Lock()
@@ -75,8 +75,8 @@ func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
 	return more, errors.Join(err, unread)
 }
 
-// wantsBlockers reports whether the issue's blockers matter: it could be dispatched, or it is a convoy, which may stage
-// its members.
+// wantsBlockers reports whether the issue's blockers matter: the issue can be dispatched, or it is a convoy, which can
+// stage its members.
 func (c *Client) wantsBlockers(i *issue, underWay map[forge.Ref]bool) bool {
 	if i.Closed {
 		return false
@@ -84,7 +84,7 @@ func (c *Client) wantsBlockers(i *issue, underWay map[forge.Ref]bool) bool {
 	return i.Has(forge.LabelConvoy) || c.dispatchable(i) && !underWay[i.Ref]
 }
 
-// dispatchable reports whether labels and assignees let the issue be dispatched.
+// dispatchable reports whether the issue's labels and assignees allow its dispatch.
 func (c *Client) dispatchable(i *issue) bool {
 	reach := c.ours
 	if c.moves != nil && c.moves() {
@@ -94,7 +94,7 @@ func (c *Client) dispatchable(i *issue) bool {
 		!slices.ContainsFunc(i.Assignees, func(login string) bool { return !reach(login) })
 }
 
-// underWay returns the issues that an open pull request is for.
+// underWay returns the issues that some open pull request closes.
 func (c *Client) underWay() map[forge.Ref]bool {
 	refs := map[forge.Ref]bool{}
 	for _, r := range c.repos {
@@ -110,7 +110,8 @@ func (c *Client) underWay() map[forge.Ref]bool {
 	return refs
 }
 
-// wanted lists the issues whose blockers are read, in dispatch order: convoys first, because they hold others.
+// wanted lists the issues whose blockers have to be read, in dispatch order: convoys first, because they hold other
+// issues.
 func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	type candidate struct {
 		forge.Ref
@@ -144,8 +145,9 @@ func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	return refs
 }
 
-// unread lists the issues whose dependencies have to be read. Unknown ones hold their issue. Unsettled ones were read
-// in the same second as the issue's last change, in which another change may have followed.
+// unread lists the issues whose dependencies have to be read. Those of an unknown issue are not known, which holds the
+// issue. Those of an unsettled issue were read in the same second as its last change, and another change may have
+// followed in that second.
 func (c *Client) unread(now time.Time) (unknown, unsettled []forge.Ref) {
 	keep := func(r *repo, i *issue) bool {
 		return r.settings.dependencies && !i.settled() && !i.native.failed.recent(now, i.Updated)
@@ -184,7 +186,7 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	if i = r.issues[ref.Number]; i != nil {
 		i.native.failed = failure{time.Now(), updated}
 	}
-	if errors.Is(err, forge.ErrNotFound) { // the issue is gone, or its repository no longer has dependencies
+	if errors.Is(err, forge.ErrNotFound) { // the issue is gone, or dependencies were switched off in its repository
 		if time.Since(r.fullAt) >= fullAgain {
 			r.fullAt = time.Time{}
 		}
@@ -193,8 +195,8 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	return fmt.Errorf("dependencies of %s: %w", ref, err)
 }
 
-// applyDependencies stores an issue's list, which includes the state of the blockers. A hidden entry is empty, or where
-// we may write to the issue has a number and no date.
+// applyDependencies stores an issue's list of dependencies, which includes the blockers' states. In an entry that the
+// forge hides from us all fields are empty; if we can write to the issue, the entry has a number, but still no date.
 func (c *Client) applyDependencies(r *repo, number int64, in []*gitea.Issue, updated time.Time, x *exchange) {
 	native := dependencies{of: updated, readAt: x.forgeBegan()}
 	for _, dep := range in {
@@ -211,12 +213,12 @@ func (c *Client) applyDependencies(r *repo, number int64, in []*gitea.Issue, upd
 		c.applySingle(ref, dep, x.began)
 	}
 	slices.SortFunc(native.refs, forge.Ref.Compare)
-	if i := r.issues[number]; i != nil { // looked up after the loop, because an issue may depend on itself
+	if i := r.issues[number]; i != nil { // looked up after the loop, because an issue can depend on itself
 		i.native = native
 	}
 }
 
-// applySingle stores an item that was read by itself or in a list of dependencies.
+// applySingle stores an item that was read on its own or in a list of dependencies.
 func (c *Client) applySingle(ref forge.Ref, in *gitea.Issue, began time.Time) {
 	if r := c.repo(ref.Repo); r != nil && in.PullRequest == nil {
 		c.applyIssue(r, issueOf(r.name, in, began), true)
@@ -229,7 +231,7 @@ func (c *Client) applySingle(ref forge.Ref, in *gitea.Issue, began time.Time) {
 	c.singles[ref] = single{state, began}
 }
 
-// closedState is the state of a closed blocker. meta is nil unless the blocker is a pull request.
+// closedState returns the state of a closed blocker. meta is nil unless the blocker is a pull request.
 func (c *Client) closedState(ref forge.Ref, labels []string, meta *gitea.PullRequestMeta) forge.BlockerState {
 	switch {
 	case slices.Contains(labels, forge.LabelCancelled):
@@ -242,9 +244,9 @@ func (c *Client) closedState(ref forge.Ref, labels []string, meta *gitea.PullReq
 	return forge.BlockerClosed
 }
 
-// endedUnmerged reports whether there were pull requests for an issue and none was merged. It knows those in scanned
-// repositories that are open or ended after the oldest issue of the backlog was filed. An issue that was closed without
-// any counts as done: a person closed it.
+// endedUnmerged reports whether an issue had pull requests and none of them was merged. It knows the pull requests of
+// scanned repositories that are open, or that ended after the oldest issue of the backlog was filed. An issue that was
+// closed without a pull request counts as done: a person closed it.
 func (c *Client) endedUnmerged(ref forge.Ref) bool {
 	found := false
 	for _, r := range c.repos {
@@ -261,8 +263,8 @@ func (c *Client) endedUnmerged(ref forge.Ref) bool {
 	return found
 }
 
-// unresolved lists what has to be read by itself: the closed issues that open pull requests of ours are for, then the
-// blockers, in the dispatch order of the issues that wait for them.
+// unresolved lists the items that have to be read one by one: first the closed issues of our agents' open pull
+// requests, then blockers, in the dispatch order of the issues that wait for them.
 func (c *Client) unresolved(now time.Time) []forge.Ref {
 	open := func(ref forge.Ref) bool {
 		if c.isListed(ref) {
@@ -299,7 +301,7 @@ func (c *Client) unresolved(now time.Time) []forge.Ref {
 	return refs
 }
 
-// waitsFor returns all blockers of the issue, each once.
+// waitsFor returns all blockers of the issue, without duplicates.
 func (i *issue) waitsFor() []forge.Ref {
 	if len(i.native.refs) == 0 {
 		return i.mentioned
@@ -309,13 +311,13 @@ func (i *issue) waitsFor() []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// isListed reports whether the lists of a scanned repository have the item.
+// isListed reports whether the lists of a scanned repository contain the item.
 func (c *Client) isListed(ref forge.Ref) bool {
 	r := c.repo(ref.Repo)
 	return r != nil && (r.issues[ref.Number] != nil || r.pulls[ref.Number] != nil)
 }
 
-// readSingle reads the state of one item: missing and hidden are states too.
+// readSingle reads the state of one item. A missing or hidden item has a state too.
 func (c *Client) readSingle(ctx context.Context, ref forge.Ref) error {
 	done, err := c.turn(ctx)
 	if err != nil {

@@ -9,56 +9,58 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// This file and pullcache.go hold the cache and how answers of the forge change it. They make no request. Client.mu
-// guards all of it. Of two answers about one item the one whose request began later counts.
+// This file and pullcache.go hold the cache, and the functions that apply the forge's answers to it. They make no
+// request. Client.mu guards the whole cache. Of two answers about one item, the one whose request began later wins.
 
-// keepEnded is how long an item that ended is still shown, so that a session on it sees the end.
+// keepEnded is how long an ended item is still shown, so that a session on it sees the end.
 const keepEnded = time.Hour
 
-// granularity is that of the forge's times: an answer from the second of one change may lack another change in it.
+// granularity is the resolution of the forge's times. An answer from the same second as a change can lack another
+// change from that second.
 const granularity = time.Second
 
 // repo is the cache of one repository.
 type repo struct {
-	name    string    // never changes
-	pause   pause     // belongs to the scan
-	sweepAt time.Time // our clock: when abandoned claims are swept next; belongs to the scan
+	name    string    // immutable
+	pause   pause     // accessed only by the scan
+	sweepAt time.Time // our clock: when the next sweep of abandoned claims is due; accessed only by the scan
 
 	settings settings
 	writers  writers
 	said     said
-	asOf     time.Time // our clock: when the list of the last complete scan began; zero before the first
-	fullAt   time.Time // our clock: when the last complete listing began
+	asOf     time.Time // our clock: when the request for the last complete scan's list began; zero before the first
+	fullAt   time.Time // our clock: when the last listing of all open items began
 	since    time.Time // the forge's clock: where the next list of changes begins
 	issues   map[int64]*issue
 	pulls    map[int64]*pull
-	bases    map[string]*base // by branch
-	talks    map[int64]*talk  // of the items with labels that ask for it, by number
+	bases    map[string]*base // by branch name
+	talks    map[int64]*talk  // by number: the items whose labels require that their comments are read
 }
 
 func newRepo(name string) *repo {
 	return &repo{name: name, issues: map[int64]*issue{}, pulls: map[int64]*pull{}, bases: map[string]*base{}}
 }
 
-// issue is an issue with the answers about it.
+// issue is an issue with the readings of its parts.
 type issue struct {
-	forge.Issue             // without Blockers, which facts adds
-	mentioned   []forge.Ref // blockers named in its text
+	forge.Issue             // without Blockers, which the method facts adds
+	mentioned   []forge.Ref // blockers named in the issue's text
 	native      dependencies
 	history     history
-	ended       time.Time // our clock: when we saw it closed; zero when it is open or was closed before we looked
+	ended       time.Time // our clock: when we saw it closed; zero if it is open, or was closed in our first reading
 }
 
-// dependencies are the forge's own for an issue.
+// dependencies are the dependencies of an issue that are set on the forge.
 type dependencies struct {
 	refs   []forge.Ref
-	hidden int       // number of those that the forge hides from us
-	of     time.Time // the issue's Updated for which they were read
+	hidden int       // number of dependencies that the forge hides from us
+	of     time.Time // the issue's Updated when they were read
 	readAt time.Time // the forge's clock; zero before the first time
-	failed failure   // of the last try
+	failed failure   // the last failed try
 }
 
-// failure is a failed try: its time by our clock, and the item's Updated then. The same try waits for triedEvery.
+// failure is a failed try: its time by our clock, and the item's Updated at that time. The next try waits for
+// triedEvery, or until the item changes.
 type failure struct{ at, of time.Time }
 
 func (f failure) recent(now, of time.Time) bool { return f.of.Equal(of) && now.Sub(f.at) < triedEvery }
@@ -66,13 +68,13 @@ func (f failure) recent(now, of time.Time) bool { return f.of.Equal(of) && now.S
 // known reports whether the dependencies were read after the issue's last change.
 func (i *issue) known() bool { return !i.native.readAt.IsZero() && i.native.of.Equal(i.Updated) }
 
-// settled reports whether the dependencies stay as they were read until the issue changes again.
+// settled reports whether the dependencies cannot change again without a new Updated of the issue.
 func (i *issue) settled() bool {
 	return i.known() && !i.native.readAt.Before(i.Updated.Add(granularity))
 }
 
-// applyIssue stores an issue from any answer. A closed one that is not in the cache is dropped unless keep is set,
-// because something refers to it.
+// applyIssue stores an issue from any answer. A closed issue that is not in the cache is dropped, unless keep is set
+// because another item refers to it.
 func (c *Client) applyIssue(r *repo, in forge.Issue, keep bool) {
 	old := r.issues[in.Number]
 	if old != nil && old.AsOf.After(in.AsOf) {
@@ -109,7 +111,7 @@ func (c *Client) mentionedIn(in forge.Issue) []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// applyListed stores one entry of the list that issues and pull requests share.
+// applyListed stores one entry of a list, which can contain both issues and pull requests.
 func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
 	if in == nil || in.Index == 0 {
 		return // the forge sends an empty entry for an item that it cannot load
@@ -123,15 +125,15 @@ func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
 	c.applyListedPull(r, in, began)
 }
 
-// listing is a list of issues and pull requests with the time at which its request began.
+// listing is a list of issues and pull requests, with the time at which its request began.
 type listing struct {
 	items []*gitea.Issue
 	began time.Time
 }
 
-// applyFull replaces the open items with a complete listing and the changes that were read after it. Items in neither
-// were deleted or transferred, which no list of changes shows. An entry that the forge could not load may be any item,
-// so that none is removed then.
+// applyFull replaces the open items with a complete listing and the changes that were read after it. An item in neither
+// was deleted or transferred, which no list of changes shows. An entry that the forge could not load can be any item,
+// so if there is one, no item is removed.
 func (c *Client) applyFull(r *repo, open, changed listing) {
 	listed, newer := map[int64]bool{}, map[int64]bool{}
 	for _, in := range changed.items {
@@ -165,8 +167,8 @@ func (c *Client) applyFull(r *repo, open, changed listing) {
 	c.forgetLost(r)
 }
 
-// forgetLost drops dependencies that may have changed without a change of the issue: those on a deleted item, whose
-// deletion removed them, and those that were hidden from us.
+// forgetLost drops dependencies that can have changed without a change of the issue: those on a deleted item, because
+// the deletion removed them, and those that were hidden from us.
 func (c *Client) forgetLost(r *repo) {
 	for _, i := range r.issues {
 		lost := slices.ContainsFunc(i.native.refs, func(ref forge.Ref) bool {
@@ -199,8 +201,8 @@ func (c *Client) prune(r *repo, now time.Time) {
 	}
 }
 
-// referredTo returns all blockers of open issues, and the issues that open pull requests are for: that one is done
-// without its pull request is a reason to leave that alone, for as long as it is open.
+// referredTo returns all blockers of open issues, and the issues of open pull requests. A closed issue is stored as
+// long as a pull request for it is open, because the scheduler then leaves that pull request alone.
 func (c *Client) referredTo() map[forge.Ref]bool {
 	used := map[forge.Ref]bool{}
 	for _, r := range c.repos {

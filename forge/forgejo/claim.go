@@ -13,15 +13,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Claim takes an item for an agent: the label in-progress first, then the assignee, each after a fresh reading. The
-// answer is forge.ErrTaken for an item that is closed, has a label that keeps it from being worked on, or is assigned
-// to another account. A person assigned to a pull request is no obstacle and stays assigned.
+// Claim claims an item for an agent: it writes the label in-progress, then the assignee, each after re-reading the
+// item. It returns forge.ErrTaken for an item that is closed, has a label that keeps it from being worked on, or is
+// assigned to another account. A person assigned to a pull request is no obstacle and stays assigned.
 //
-// The ref comes before both and decides between supervisors, see [Options.Claims]. Labels and assignees cannot, because
-// the forge has no compare-and-set for them.
+// With [Options.Claims] the ref is written before both and decides between supervisors. Labels and assignees cannot,
+// because the forge has no compare-and-set for them.
 //
-// Claim may be repeated: with the same runID it continues where it failed, and a complete claim stays as it is. After
-// forge.ErrTaken nothing of the claim is left; after any other error Release clears up.
+// Claim can be repeated: with the same runID it continues where it failed, and a complete claim stays unchanged. After
+// forge.ErrTaken nothing of the claim is left; after any other error, call Release to remove it.
 func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "claim %s for %s", ref, login)
@@ -43,8 +43,8 @@ func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) 
 	return c.showClaim(ctx, ref, in, login)
 }
 
-// outdated reports whether an issue has changed since the last scan. Another supervisor may have done the work since
-// then and released the issue; a claim would succeed, and the work be done twice.
+// outdated reports whether an issue has changed since the last scan. Since then another supervisor may have done the
+// work and released the issue; a claim would succeed, and the work would be done twice.
 func (c *Client) outdated(ref forge.Ref, in *gitea.Issue) bool {
 	r := c.repo(ref.Repo)
 	if r == nil {
@@ -56,14 +56,14 @@ func (c *Client) outdated(ref forge.Ref, in *gitea.Issue) bool {
 	return known != nil && in.Updated.After(known.Updated)
 }
 
-// isRun reports whether our claim of an item, complete or not, is that of the run.
+// isRun reports whether our claim of an item, complete or not, belongs to the run.
 func (c *Client) isRun(ref forge.Ref, runID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return runID != "" && c.claims[ref].run == runID
 }
 
-// showClaim writes the visible part of a claim.
+// showClaim writes the part of a claim that people see: label and assignee.
 func (c *Client) showClaim(ctx context.Context, ref forge.Ref, in *gitea.Issue, login string) (err error) {
 	if !hasLabel(in, forge.LabelInProgress) {
 		if err := c.addLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
@@ -86,8 +86,8 @@ func (c *Client) showClaim(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 	return err
 }
 
-// taken returns why login cannot have the item, "" when it can. ours means that the label in-progress belongs to this
-// claim.
+// taken returns why login cannot claim the item, or "" when it can. ours means that the label in-progress belongs to
+// this claim.
 func (c *Client) taken(in *gitea.Issue, login string, ours bool) string {
 	claimed := hasLabel(in, forge.LabelInProgress)
 	pull := in.PullRequest != nil
@@ -113,9 +113,9 @@ func (c *Client) taken(in *gitea.Issue, login string, ours bool) string {
 
 func (c *Client) isAgent(login string) bool { return c.ours(login) || c.bots(login) }
 
-// withdraw takes our claim off an item that was assigned to another account while we wrote it. Where claims are refs we
-// hold the only one, and the account was given the issue to wait for it. Without refs an agent's may be a claim, which
-// needs the label.
+// withdraw removes our claim from an item that was assigned to another account while we wrote the claim. If claims are
+// refs, we hold the only claim, and the other account only waits for the issue. Without refs, an agent's assignment can
+// be a claim, which needs the label.
 func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
 	of := c.forgetClaim(ref)
 	if c.refs != nil || !slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
@@ -126,9 +126,9 @@ func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) e
 	return c.dropRef(ctx, ref, of)
 }
 
-// Release takes an agent off an item: the assignee first, then the label in-progress, which stays while another agent
-// is assigned, then the ref. Other assignees and labels stay. It may be repeated, and succeeds for an item that is
-// closed or gone. forge.ErrTaken when another supervisor holds the item, which then stays as it is.
+// Release releases an agent's claim of an item: it removes the assignee, then the label in-progress, which stays while
+// another agent is assigned, then the ref. Other assignees and labels stay. It can be repeated, and succeeds for an
+// item that is closed or gone. If another supervisor holds the item, it changes nothing and returns forge.ErrTaken.
 func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "release %s from %s", ref, login)
@@ -143,7 +143,7 @@ func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) (err 
 	return c.dropRef(ctx, ref, of)
 }
 
-// hideClaim removes the visible part of a claim.
+// hideClaim removes the part of a claim that people see.
 func (c *Client) hideClaim(ctx context.Context, ref forge.Ref, login string) error {
 	in, err := c.getIssue(ctx, ref)
 	if errors.Is(err, forge.ErrNotFound) {
@@ -154,7 +154,7 @@ func (c *Client) hideClaim(ctx context.Context, ref forge.Ref, login string) err
 	}
 	err = c.release(ctx, ref, in, login)
 	if in.State == gitea.StateClosed && !errors.Is(err, forge.ErrUnavailable) {
-		return nil // the label of a closed issue holds up nothing
+		return nil // the label of a closed issue holds nothing up
 	}
 	return err
 }
@@ -172,23 +172,23 @@ func (c *Client) release(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 	return c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress})
 }
 
-// assign replaces the assignees. The forge has no call to add or remove one.
+// assign replaces the assignees. The forge has no request that adds or removes a single one.
 func (c *Client) assign(ctx context.Context, ref forge.Ref, all []string) (*gitea.Issue, error) {
 	if all == nil {
-		all = []string{} // nil would leave them as they are
+		all = []string{} // null would not change them
 	}
 	form := map[string]any{"assignees": all}
 	in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form})
 	return in, err
 }
 
-// getIssue reads an issue or pull request afresh.
+// getIssue reads an issue or pull request from the forge.
 func (c *Client) getIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, error) {
 	in, _, err := c.askIssue(ctx, ref)
 	return in, err
 }
 
-// askIssue is getIssue with the exchange. An answer about another item is none.
+// askIssue is getIssue with the exchange. An answer about another item is an error.
 func (c *Client) askIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, *exchange, error) {
 	in, x, err := do[*gitea.Issue](ctx, c, ask{http.MethodGet, at(ref.Repo, "/issues/%d", ref.Number), nil})
 	if err == nil && in.Index != ref.Number {

@@ -18,50 +18,50 @@ import (
 )
 
 // A claim is a ref in the item's repository, refs/disinto/claims/N, to a commit that names the holder. Creating a ref
-// that must not exist is the only request that a forge grants to exactly one of several at once. Label and assignee
-// show the claim to people. The ref is written first and removed last.
+// that must not exist is the only request that a forge grants to exactly one of several concurrent clients. Label and
+// assignee show the claim to people. The ref is written first and removed last.
 //
-// A supervisor that died would hold its claims for ever. Its own next run takes them back, by the instance id. Others
-// may take a claim when one of these is true:
+// A supervisor that died would hold its claims for ever. When it starts again it takes them back, which it recognises
+// by the instance id. Another supervisor can take over a claim if one of these is true:
 //
-//   - it has expired: a claim says how long its session may last, see [Claims.Longest];
-//   - it was never completed, or released except for the ref: the item has no in-progress and no agent, and we have
-//     seen the same commit there for five minutes.
+//   - The claim has expired: it says how long its session can last, see [Claims.Longest].
+//   - The claim was never completed, or was released except for the ref: the item has neither in-progress nor an agent,
+//     and we have seen the same commit at the ref for five minutes.
 
 const (
 	claimPrefix = "refs/disinto/claims/"
-	// clockSlack is how much the clocks of two supervisors may differ.
+	// clockSlack is how far the clocks of two supervisors can differ.
 	clockSlack = 10 * time.Minute
-	// unfinishedFor is how long an incomplete claim is respected. All requests of a claim end within a minute.
+	// unfinishedFor is how long an incomplete claim is respected. A claim makes all its requests within a minute.
 	unfinishedFor = 5 * time.Minute
-	// claimTries is how often a claim is tried while others release or take over the same one.
+	// claimTries is how often a claim is tried while other supervisors release or take over the same claim.
 	claimTries = 3
 )
 
 // Claims describes this supervisor in its claims. All fields are required.
 type Claims struct {
-	// Instance returns the id of the state directory, which is the prefix of its run ids; "" until it is known.
+	// Instance returns the id of the state directory, which is also the prefix of its run ids; "" until it is known.
 	Instance func() string
-	// Host is the machine's name, for people.
+	// Host is the machine's name, shown to people.
 	Host string
-	// Longest returns how long a session may last. A claim expires after that and ten minutes.
+	// Longest returns how long a session can last. A claim expires after that time plus ten minutes.
 	Longest func() time.Duration
 }
 
-// claim is one of this process, complete or not.
+// claim is a claim made by this process, complete or not.
 type claim struct {
 	run    string
-	commit string // "" where claims are no refs
+	commit string // "" if claims have no refs
 }
 
-// holder is the supervisor that holds a claim, as the claim's commit names it.
+// holder is the supervisor that holds a claim, as named in the claim's commit.
 type holder struct {
 	commit, instance, run, agent, host string
-	begun                              string // where its session runs, if an engine started that; see Begin
+	begun                              string // where its session runs, if an engine started the session; see Begin
 	until                              time.Time
 }
 
-// sighting is a commit at a ref and when we first saw it there.
+// sighting is the commit of a ref, and when we first saw it there.
 type sighting struct {
 	commit string
 	at     time.Time
@@ -69,7 +69,7 @@ type sighting struct {
 
 func claimRef(number int64) string { return claimPrefix + strconv.FormatInt(number, 10) }
 
-// claimCommit makes the commit of a claim. The run id makes it unique.
+// claimCommit makes the commit of a claim. The run id makes the commit unique.
 func (c *Client) claimCommit(ref forge.Ref, login, run string) object {
 	now := time.Now()
 	until := now.Add(c.refs.Longest()).UTC().Format(time.RFC3339)
@@ -78,7 +78,7 @@ func (c *Client) claimCommit(ref forge.Ref, login, run string) object {
 		ref.Short(), login, c.refs.Instance(), run, oneLine(c.refs.Host), until))
 }
 
-// holderOf reads the commit of a claim. Without an until it expires after a day.
+// holderOf reads the holder from a claim's commit. A claim without an until line expires after a day.
 func holderOf(in *gitea.Commit) holder {
 	h := holder{commit: in.SHA, until: in.Created.Add(24 * time.Hour)}
 	if in.RepoCommit == nil {
@@ -107,7 +107,7 @@ func holderOf(in *gitea.Commit) holder {
 	return h
 }
 
-// String names the holder for people.
+// String describes the holder for people.
 func (h *holder) String() string {
 	if h.agent == "" || h.host == "" {
 		return "another supervisor"
@@ -115,21 +115,21 @@ func (h *holder) String() string {
 	return h.agent + " on " + h.host
 }
 
-// foreign reports whether another supervisor holds the claim and it has not expired.
+// foreign reports whether the claim belongs to another supervisor and has not expired.
 func (c *Client) foreign(h *holder) bool {
 	return h != nil && (h.instance == "" || h.instance != c.refs.Instance()) && time.Now().Before(h.until.Add(clockSlack))
 }
 
-// holder reads the holder of an item's claim; nil when there is none.
+// holder reads the holder of an item's claim; nil when the item has no claim.
 func (c *Client) holder(ctx context.Context, ref forge.Ref) (*holder, error) {
-	all, err := c.listClaims(ctx, ref.Repo, claimRef(ref.Number)) // includes items whose number has this one as its prefix
+	all, err := c.listClaims(ctx, ref.Repo, claimRef(ref.Number)) // also of items whose number begins with these digits
 	if err != nil || all[ref.Number] == "" {
 		return nil, err
 	}
 	return c.readHolder(ctx, ref.Repo, all[ref.Number])
 }
 
-// listClaims returns the commits of the claims whose ref has a prefix, by item number.
+// listClaims returns the commits of the claims whose ref begins with a prefix, by item number.
 func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64]string, error) {
 	refs, err := c.listRefs(ctx, repo, prefix)
 	if err != nil || refs == nil {
@@ -157,8 +157,8 @@ func (c *Client) listRefs(ctx context.Context, repo, prefix string) (references,
 	return refs, err
 }
 
-// references are refs as the forge lists them. Old versions answer with a single object when one ref has exactly the
-// name.
+// references are refs as the forge lists them. Old versions answer with a single object instead of a list when exactly
+// one ref has the name.
 type references []*gitea.Reference
 
 func (r *references) UnmarshalJSON(text []byte) error {
@@ -169,7 +169,7 @@ func (r *references) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]*gitea.Reference)(r))
 }
 
-// readCommit reads the commit of a claim; nil when it is gone.
+// readCommit reads the commit of a claim; nil when the forge does not have it.
 func (c *Client) readCommit(ctx context.Context, repo, commit string) (*gitea.Commit, error) {
 	in, _, err := do[*gitea.Commit](ctx, c, ask{http.MethodGet, at(repo, "/git/commits/%s", commit), nil})
 	switch {
@@ -183,7 +183,7 @@ func (c *Client) readCommit(ctx context.Context, repo, commit string) (*gitea.Co
 	return in, nil
 }
 
-// readHolder reads the holder whose claim is at a commit; nil when that is gone.
+// readHolder reads the holder from a claim's commit; nil when the forge does not have the commit.
 func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, error) {
 	in, err := c.readCommit(ctx, repo, commit)
 	if in == nil {
@@ -193,8 +193,8 @@ func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, 
 	return &h, nil
 }
 
-// takeRef creates the ref of a claim, or takes it over when it has expired or is incomplete. in is the item as just
-// read.
+// takeRef creates the ref of a claim, or takes the ref over when its claim has expired or is incomplete. in is the item
+// as read just before.
 func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, login, run string) error {
 	if c.refs == nil {
 		c.noteClaim(ref, claim{run: run})
@@ -222,11 +222,11 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 		switch {
 		case err != nil:
 			return err
-		case held == nil: // released meanwhile
+		case held == nil: // released in the meantime
 			before = noObject
 		case held.run == run && held.begun != "":
 			return fmt.Errorf("%w: its session has begun", forge.ErrTaken)
-		case held.run == run: // ours: the answer to the push was lost
+		case held.run == run: // ours: the answer to our push was lost
 			c.noteClaim(ref, claim{run, held.commit})
 			return nil
 		case c.foreign(held) && !c.unfinished(ref, in, held.commit):
@@ -239,7 +239,7 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 	return fmt.Errorf("%w: its claim changes hands all the time", forge.ErrUnavailable)
 }
 
-// unfinished reports whether a claim has long been only a ref, without label and agent.
+// unfinished reports whether a claim has long consisted of only a ref, without label and agent.
 func (c *Client) unfinished(ref forge.Ref, in *gitea.Issue, commit string) bool {
 	if hasLabel(in, forge.LabelInProgress) || slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
 		return false
@@ -247,7 +247,7 @@ func (c *Client) unfinished(ref forge.Ref, in *gitea.Issue, commit string) bool 
 	return c.seenLong(ref, commit)
 }
 
-// seenLong reports whether the ref of a claim has had the same commit for unfinishedFor, by our clock.
+// seenLong reports whether the ref of a claim has pointed to the same commit for unfinishedFor, by our clock.
 func (c *Client) seenLong(ref forge.Ref, commit string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +265,7 @@ func (c *Client) noteClaim(ref forge.Ref, of claim) {
 	c.claims[ref] = of
 }
 
-// ClaimCommit returns the commit at the ref of our claim of an item; "" where we made none, or claims are no refs.
+// ClaimCommit returns the commit at the ref of our claim of an item; "" if we did not claim it, or claims have no refs.
 func (c *Client) ClaimCommit(ref forge.Ref) (commit string) {
 	ref = c.canonical(ref)
 	c.mu.Lock()
@@ -273,7 +273,7 @@ func (c *Client) ClaimCommit(ref forge.Ref) (commit string) {
 	return c.claims[ref].commit
 }
 
-// forgetClaim removes and returns our record of a claim.
+// forgetClaim removes our record of a claim and returns it.
 func (c *Client) forgetClaim(ref forge.Ref) claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,8 +282,9 @@ func (c *Client) forgetClaim(ref forge.Ref) claim {
 	return was
 }
 
-// mayRelease returns the claim that is to be released, without a commit when there is none. forge.ErrTaken when another
-// supervisor holds it: its agents may use the same accounts as ours.
+// mayRelease returns the claim that Release has to remove, without a commit when there is none. It returns
+// forge.ErrTaken when another supervisor holds the item, because that supervisor's agents can use the same accounts as
+// ours.
 func (c *Client) mayRelease(ctx context.Context, ref forge.Ref) (of claim, err error) {
 	if was := c.forgetClaim(ref); c.refs == nil || was.commit != "" {
 		return was, nil
@@ -298,10 +299,11 @@ func (c *Client) mayRelease(ctx context.Context, ref forge.Ref) (of claim, err e
 	return held.claim(), nil
 }
 
-// claim is the claim that the holder has.
+// claim returns the holder's claim.
 func (h *holder) claim() claim { return claim{h.run, h.commit} }
 
-// dropRef deletes the ref of a claim if it is still at our commit, or at the one by which the claim's session began.
+// dropRef deletes the ref of a claim if it still points to our commit, or to the commit with which the claim's session
+// began.
 func (c *Client) dropRef(ctx context.Context, ref forge.Ref, of claim) error {
 	if of.commit == "" {
 		return nil
@@ -324,8 +326,8 @@ func (c *Client) dropRef(ctx context.Context, ref forge.Ref, of claim) error {
 	return c.push(ctx, ref.Repo, move{claimRef(ref.Number), held.commit, noObject})
 }
 
-// Free deletes the ref of a claim of any supervisor and names the holder, "" when there was none. It is for an operator
-// who knows that the holder is gone. Label and assignee stay.
+// Free deletes the ref of a claim, whichever supervisor made it, and returns the holder's description; "" when there
+// was no claim. An operator uses it when the holder is gone for good. Label and assignee stay.
 func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
 	ref = c.canonical(ref)
 	if c.refs == nil {
@@ -343,8 +345,8 @@ func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error
 	return was, nil
 }
 
-// probeClaims pushes the deletion of a claim that does not exist, which changes nothing and passes every check that a
-// claim has to pass.
+// probeClaims pushes the deletion of a claim that does not exist. The push changes nothing, and the forge applies the
+// same checks to it as to a claim.
 func (c *Client) probeClaims(ctx context.Context, repo string) error {
 	if c.refs == nil {
 		return nil

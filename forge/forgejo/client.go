@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// requestTime bounds one request, including its answer.
+	// requestTime bounds one request, including the reading of its answer.
 	requestTime = 15 * time.Second
 	// mergeTime bounds a merge, which runs git on the forge: 0.4 s for a small repository, far more for a large one.
 	mergeTime = time.Minute
-	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, and few enough for a small
-	// forge.
+	// atOnce is how many requests a scan makes concurrently: enough to hide latency, and few enough for a small forge.
 	atOnce = 4
-	// maxRefusal bounds, in bytes, what is read of a refusal and of the answer to a push, which is a few lines.
+	// maxRefusal bounds, in bytes, how much is read of a refusal, and of the answer to a push, which has a few lines.
 	maxRefusal = 1 << 20
 )
 
@@ -30,54 +29,55 @@ const (
 type Options struct {
 	// URL is the forge's address without /api/v1, such as http://forgejo:3000.
 	URL string
-	// Token is the supervisor's own, with the scopes write:repository, write:issue and read:user.
+	// Token is the token of the supervisor's own account, with the scopes write:repository, write:issue and read:user.
 	Token string
-	// Repos are the repositories to scan, owner/name.
+	// Repos are the repositories to scan, as owner/name.
 	Repos []string
-	// Ours reports whether a login is an agent of this factory, Bots whether it is one of another host. All other accounts
-	// are people. They are called at each use and may follow a changed configuration; they must be quick and not call the
-	// Client. nil reports false.
+	// Ours reports whether a login is an agent of this factory, Bots whether it is an agent of another host. All other
+	// accounts are people. The client calls them whenever it needs the answer, so they can follow a changed
+	// configuration; they must be quick and must not call the Client. nil means that no login is one.
 	Ours, Bots func(login string) bool
-	// Moves reports whether blockers of issues that are assigned to Bots are read too, because we may move those issues.
-	// It costs a request for each such issue, and is called at each use. nil reports false.
+	// Moves reports whether this factory moves issues that are assigned to Bots; if so, the blockers of those issues
+	// are read too, at a cost of one request for each. The client calls it whenever it needs the answer. nil means
+	// false.
 	Moves func() bool
-	// RequireMerged lets a closed blocker with known pull requests count only when one of them was merged.
+	// RequireMerged makes a closed blocker with known pull requests count as done only if one of them was merged.
 	RequireMerged bool
-	// Claims describes this supervisor in claims that hold between supervisors. With nil, claims are label and assignee
-	// alone, which is enough for a single supervisor.
+	// Claims identifies this supervisor in claims that exclude other supervisors. If nil, a claim is only a label and
+	// an assignee, which is enough for a single supervisor.
 	Claims *Claims
-	// Observe is called with each request: its route, which is one of a bounded number, the status of its answer, 0
-	// without one, and how long it took. It is called by several goroutines and must be quick. nil is not called.
+	// Observe is called after each request with its route, which is one of a bounded number; the HTTP status, or
+	// 0 without an answer; and the duration. It must be quick and safe for concurrent use. It can be nil.
 	Observe func(route string, status int, took time.Duration)
-	// HTTP supplies the transport and is not used otherwise; nil means one of our own.
+	// HTTP supplies only the transport. nil means a transport of the Client's own.
 	HTTP *http.Client
 }
 
-// Client works on one forge with one account. New makes it.
+// Client works on one forge with one account. Create it with New.
 type Client struct {
 	url, token    string
 	ours, bots    func(string) bool
 	moves         func() bool
 	requireMerged bool
-	refs          *Claims // nil: claims have no ref
+	refs          *Claims // nil: claims have no refs
 	http          *http.Client
 	observe       func(route string, status int, took time.Duration)
-	longest       int64 // maxRaw; less in a test
+	longest       int64 // maxRaw, or less in a test
 	requests      atomic.Int64
-	slots         chan struct{} // one token for each request of a scan that is under way
+	slots         chan struct{} // one token for each request of a scan that is in flight
 
 	scanning sync.Mutex // held for a whole scan; guards paused
-	paused   pause      // of the forge as a whole
+	paused   pause      // pause of the forge as a whole
 
-	mu      sync.Mutex                  // guards what follows; never held during I/O
-	repos   []*repo                     // sorted by name; the slice itself never changes
-	singles map[forge.Ref]single        // blockers that no list shows
+	mu      sync.Mutex                  // guards the fields below; never held during I/O
+	repos   []*repo                     // sorted by name; the slice itself is immutable
+	singles map[forge.Ref]single        // blockers that are in no list
 	labels  map[string]map[string]int64 // by repository: label ids by name
-	claims  map[forge.Ref]claim         // of this process, complete or not
+	claims  map[forge.Ref]claim         // claims of this process, complete or not
 	sighted map[forge.Ref]sighting      // refs of claims that may be abandoned
-	holders map[forge.Ref]heldClaim     // of items with in-progress that are not in claims
-	login   string                      // of our own account; "" until it is read
-	misread map[string]int              // entries of lists that could not be read, by request
+	holders map[forge.Ref]heldClaim     // holders of items with in-progress that are not in claims
+	login   string                      // login of our own account; "" until it is read
+	misread map[string]int              // by request: number of list entries that could not be read
 }
 
 // New returns a Client. It makes no request.
@@ -116,7 +116,7 @@ func orNobody(f func(string) bool) func(string) bool {
 	return f
 }
 
-// checkURL refuses an address that would fail later, and one with a password, which logs would show.
+// checkURL rejects an address that would fail later, and an address that contains a password, which logs would show.
 func checkURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -140,10 +140,10 @@ func transportOf(client *http.Client) http.RoundTripper {
 	return t
 }
 
-// Requests is the number of requests that this client has made.
+// Requests returns the number of requests that this client has made.
 func (c *Client) Requests() int64 { return c.requests.Load() }
 
-// repo returns a scanned repository; nil for others. The forge ignores case in names.
+// repo returns a scanned repository; nil for any other. The forge ignores case in names.
 func (c *Client) repo(name string) *repo {
 	for _, r := range c.repos {
 		if r.name == name || strings.EqualFold(r.name, name) {
@@ -161,7 +161,7 @@ func (c *Client) canonical(ref forge.Ref) forge.Ref {
 	return ref
 }
 
-// sameHost follows the redirect of a renamed repository, and sends our token to no other host.
+// sameHost follows the redirect of a renamed repository, but never sends our token to another host.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
 		return http.ErrUseLastResponse
@@ -169,7 +169,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// owner splits owner/name.
+// owner splits owner/name into its parts.
 func owner(repo string) (string, string) {
 	owner, name, _ := strings.Cut(repo, "/")
 	return owner, name

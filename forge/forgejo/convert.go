@@ -30,7 +30,7 @@ func issueOf(repo string, in *gitea.Issue, began time.Time) forge.Issue {
 	return is
 }
 
-// pullOf converts a pull request, without reviews, checks and ConflictSince.
+// pullOf converts a pull request. Reviews, checks and ConflictSince are not part of in.
 func pullOf(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
 	p := forge.Pull{
 		Ref:       forge.Ref{Repo: repo, Number: in.Index},
@@ -57,7 +57,7 @@ func pullOf(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
 	}
 	if in.Head != nil {
 		p.HeadSHA = in.Head.Sha
-		p.Head = in.Head.Name // Ref is refs/pull/N/head when the branch is gone
+		p.Head = in.Head.Name // Ref is refs/pull/N/head once the branch is deleted
 		if p.Head == "" {
 			p.Head = in.Head.Ref
 		}
@@ -106,12 +106,12 @@ func reviewsOf(in []*gitea.PullReview) []forge.Review {
 		if c := a.Submitted.Compare(b.Submitted); c != 0 {
 			return c
 		}
-		return int(a.ID - b.ID) // times are whole seconds
+		return int(a.ID - b.ID) // the forge's times are whole seconds
 	})
 	return reviews
 }
 
-// statusesOf converts reports, and returns the time of the newest.
+// statusesOf converts reports, and returns the time of the newest one.
 func statusesOf(in []*gitea.Status) (all []forge.Status, newest time.Time) {
 	for _, s := range in {
 		if s == nil {
@@ -133,7 +133,7 @@ func labelNames(in []*gitea.Label) []string {
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names) // a repository may have two labels of one name
+	return slices.Compact(names) // a repository can have two labels with the same name
 }
 
 func logins(in []*gitea.User) []string {
@@ -147,7 +147,7 @@ func logins(in []*gitea.User) []string {
 	return names
 }
 
-// loginOf is "" for an account that the forge hides.
+// loginOf returns the login, or "" for an account that the forge hides.
 func loginOf(u *gitea.User) string {
 	if u == nil {
 		return ""

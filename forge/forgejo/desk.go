@@ -20,35 +20,35 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// Desk reads and writes a Forgejo for one session of the built-in agent program, with the account of its agent. It
-// caches nothing. Its methods may be called from several goroutines. Package rest sends the requests, and the SDK's
-// types decode the answers.
+// Desk reads and writes a Forgejo for one session of the built-in agent program, with the agent's account. It caches
+// nothing. Its methods are safe for concurrent use. Package rest sends the requests; the SDK supplies the types that
+// decode the answers.
 type Desk struct{ api rest.API }
 
-// NewDesk returns a desk and makes no request. The address is that of the forge, without /api/v1.
+// NewDesk returns a Desk; it makes no request. address is that of the forge, without /api/v1.
 func NewDesk(address, token string) *Desk {
 	return &Desk{rest.API{URL: strings.TrimSuffix(address, "/"), Token: token}}
 }
 
-// APIAddress returns the address of a repository's part of the API, which agents' programs get as $FORGE_API.
+// APIAddress returns the address of a repository in the API, which agents' programs get as $FORGE_API.
 func APIAddress(address, repo string) string {
 	return strings.TrimSuffix(address, "/") + "/api/v1" + at(repo, "")
 }
 
-// at returns the path of a place below a repository.
+// at returns an API path below a repository.
 func at(repo, format string, args ...any) string {
 	return "/repos/" + repo + fmt.Sprintf(format, args...)
 }
 
-// pullPages and reviewPages bound the lists that a session reads, at 150 and 1,000. Of reviews it reads the newest
-// fullReviews with their comments on lines, which takes a request for each.
+// A session reads at most pullPages of pull requests (150) and reviewPages of reviews (1,000). It reads the line
+// comments of only the newest fullReviews reviews, because each takes a request.
 const (
 	pullPages   = 3
 	reviewPages = 20
 	fullReviews = 150
 )
 
-// deskList reads at most some pages of a list.
+// deskList reads at most the given number of pages of a list.
 func deskList[T any](ctx context.Context, d *Desk, path string, pages int) (all []T, err error) {
 	separator := "?"
 	if strings.Contains(path, "?") {
@@ -74,12 +74,12 @@ func (d *Desk) Login(ctx context.Context) (string, error) {
 	return me.UserName, err
 }
 
-// Repository looks a repository up.
+// Repository looks up a repository.
 func (d *Desk) Repository(ctx context.Context, name string) (forge.Repository, error) {
 	return repository(ctx, &d.api, name)
 }
 
-// Writers lists the accounts that may write to a repository.
+// Writers lists the accounts with write access to a repository.
 func (d *Desk) Writers(ctx context.Context, repo string) ([]string, error) {
 	return writersOf(ctx, d.api.Get, repo)
 }
@@ -97,8 +97,8 @@ func (d *Desk) Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error) {
 	return issueOf(ref.Repo, &in, time.Time{}), err
 }
 
-// Comments reads the comments of an issue or pull request, oldest first. Forgejo knows no pages of this list: it
-// answers with all of them, whatever page is asked for.
+// Comments reads the comments on an issue or pull request, oldest first. Forgejo does not page this list: it always
+// answers with all comments.
 func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error) {
 	var wire []gitea.Comment
 	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), &wire)
@@ -109,7 +109,7 @@ func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, er
 	return all, err
 }
 
-// Comment adds a comment below an issue or pull request. Repeated, it adds another one.
+// Comment adds a comment to an issue or pull request. A repeated call adds another comment.
 func (d *Desk) Comment(ctx context.Context, ref forge.Ref, body string) error {
 	form := map[string]string{"body": body}
 	return d.api.Post(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), form, nil)
@@ -122,8 +122,8 @@ func (d *Desk) Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error) {
 	return deskPull(ref.Repo, &in), err
 }
 
-// deskPull converts a pull request for a session. Its Head is refs/pull/N/head once its branch is gone, so that the
-// next pull request may use the branch's name again.
+// deskPull converts a pull request for a session. Its Head is refs/pull/N/head once its branch is deleted, so that a
+// later pull request with the same branch name is not mistaken for it.
 func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 	p := pullOf(repo, in, time.Time{})
 	if in.Head != nil {
@@ -136,7 +136,8 @@ func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 	return p
 }
 
-// PullsFrom lists the pull requests, open or ended, from a branch of the repository itself, of the 150 changed last.
+// PullsFrom lists the pull requests, open or ended, from a branch of the repository itself. It searches the 150 that
+// changed last.
 func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
 	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"), pullPages)
 	var all []forge.Pull
@@ -149,7 +150,7 @@ func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull
 	return all, err
 }
 
-// OpenPull opens a pull request, or finds the open one of this branch: the forge keeps one per head.
+// OpenPull opens a pull request, or returns the open one from the same branch: the forge allows one per head and base.
 func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error) {
 	var made struct{ Number int64 }
 	form := map[string]string{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
@@ -165,7 +166,7 @@ func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, e
 	return pulls[open].Number, nil
 }
 
-// Reviews reads the newest reviews of a pull request that are submitted and not dismissed, oldest first.
+// Reviews reads the newest submitted reviews of a pull request that are not dismissed, oldest first.
 func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error) {
 	path := at(pull.Repo, "/pulls/%d/reviews", pull.Number)
 	wire, err := deskList[gitea.PullReview](ctx, d, path, reviewPages)
@@ -192,7 +193,7 @@ func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview,
 	return all, nil
 }
 
-// lines reads the comments on lines of one review. The forge answers 404 if they were all deleted.
+// lines reads the line comments of one review. The forge answers 404 if they were all deleted.
 func (d *Desk) lines(ctx context.Context, path string) (all []forge.LineComment, err error) {
 	var wire []gitea.PullReviewComment
 	if err := d.api.Get(ctx, path, &wire); err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -206,7 +207,7 @@ func (d *Desk) lines(ctx context.Context, path string) (all []forge.LineComment,
 	return all, nil
 }
 
-// PostReview submits a review of exactly the commit that it names. Repeated, it submits another one.
+// PostReview submits a review of exactly the commit that it names. A repeated call submits another review.
 func (d *Desk) PostReview(ctx context.Context, pull forge.Ref, r *forge.FullReview) error {
 	comments := make([]map[string]any, len(r.Lines))
 	for i, c := range r.Lines {
@@ -220,7 +221,7 @@ func (d *Desk) PostReview(ctx context.Context, pull forge.Ref, r *forge.FullRevi
 	return d.api.Post(ctx, at(pull.Repo, "/pulls/%d/reviews", pull.Number), form, nil)
 }
 
-// Checks reads the failed checks of a commit, sorted by name, each as it was reported last.
+// Checks returns the failed checks of a commit, sorted by name, each with its latest report.
 func (d *Desk) Checks(ctx context.Context, repo, sha string) ([]forge.Check, error) {
 	var combined gitea.CombinedStatus
 	if err := d.api.Get(ctx, at(repo, "/commits/%s/status", sha), &combined); err != nil {
@@ -236,12 +237,13 @@ func (d *Desk) Checks(ctx context.Context, repo, sha string) ([]forge.Check, err
 	return all, nil
 }
 
-// jobPage ends the page of a job of Forgejo Actions, to which a commit status links. Everything before it is ignored:
-// any account that may push can set a status, and must not direct our token to another server.
+// jobPage matches the end of the address of a Forgejo Actions job, to which a commit status links. The rest of the
+// address is ignored: any account that can push can set a status, and must not be able to send our token to another
+// server.
 var jobPage = regexp.MustCompile(`/actions/runs/[0-9]+/jobs/[0-9]+(/attempt/[0-9]+)?$`)
 
 // CheckLog reads the log of a check that the forge's own CI ran, and returns "" for any other check. Forgejo has no API
-// for logs: it shows them below the job's page, and refuses the pages of a private repository to a token
+// for logs: it serves them below the job's page, and refuses a token for the pages of a private repository
 // (forge.ErrForbidden).
 func (d *Desk) CheckLog(ctx context.Context, repo string, c forge.Check) (string, error) {
 	page := jobPage.FindString(c.URL)
@@ -273,8 +275,8 @@ func (d *Desk) Folder(ctx context.Context, repo, path string) (names []string, e
 	return names, nil
 }
 
-// Edit changes files of a repository's default branch in one commit. When another account changed one of them between
-// our reading and writing, it tries once more. Repeated, it appends a second time.
+// Edit changes files of a repository's default branch in one commit. After a failure, such as another account's change
+// between our reading and writing, it tries once more. A repeated call appends a second time.
 func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edit) (err error) {
 	for range 2 {
 		files := make([]fileChange, len(edits))
@@ -291,7 +293,7 @@ func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edi
 	return err
 }
 
-// changeOf turns an edit into a change for the API, which wants the version of the file that it replaces.
+// changeOf turns an edit into a change for the API, which requires the SHA of the file version to be replaced.
 func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileChange, error) {
 	now, err := file(ctx, &d.api, repo, e.Path)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -303,7 +305,7 @@ func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileCha
 	return changeOf(forge.File{Path: e.Path, Text: e.Text, SHA: now.SHA}), nil
 }
 
-// file reads a file of a repository's default branch, with the SHA of its version.
+// file reads a file of a repository's default branch, with the SHA of its content.
 func file(ctx context.Context, api *rest.API, repo, path string) (forge.File, error) {
 	var f struct{ SHA, Content string }
 	if err := api.Get(ctx, at(repo, "/contents/%s", path), &f); err != nil {
@@ -316,7 +318,7 @@ func file(ctx context.Context, api *rest.API, repo, path string) (forge.File, er
 	return forge.File{Path: path, Text: string(text), SHA: f.SHA}, nil
 }
 
-// fileChange is a file in a commit that the forge makes.
+// fileChange is a changed file in a commit that the forge makes.
 type fileChange struct {
 	Operation string `json:"operation"`
 	Path      string `json:"path"`

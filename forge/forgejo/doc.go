@@ -3,38 +3,38 @@
 //
 // # Usage
 //
-// A Client has one cache. Scan brings it up to date and returns it as forge.Facts: a cold scan reads everything that is
-// open, later ones only the changes. Look reads one item afresh. The writes (Claim, Release, Label, Comment, Close,
-// Merge) read the item first, may be repeated, and do not change the cache: only readings do.
+// A Client has one cache. Scan updates it and returns it as forge.Facts: the first scan reads all open items, later
+// scans only the changes. Look re-reads one item. The writes (Claim, Release, Label, Comment, Close, Merge) read the
+// item first, can be repeated, and do not change the cache: only readings change it.
 //
 // # What a scan costs
 //
-// An unchanged repository of any size costs at most two requests per scan: the list of changes since the last one, and
-// one refresh of the base branch or settled pull request that was read longest ago. Each open pull request whose CI or
-// mergeability is not settled adds one request every 30 s, each blocker in a repository that is not scanned one every
-// 60 s. Once an hour everything is listed, because no list of changes shows a deleted or transferred issue.
+// An unchanged repository of any size costs at most two requests per scan: the list of changes since the last scan, and
+// one refresh of the base branch or settled pull request that was read longest ago. Each open pull request with
+// unsettled CI or mergeability adds one request every 30 s. Each blocker in a repository that is not scanned adds one
+// every 60 s. Once an hour all open items are listed, because no list of changes shows a deleted or transferred issue.
 //
 // # Claims
 //
-// With Options.Claims a claim begins with a ref, which the forge lets one of several supervisors create. That is one
-// request more for a claim and for a release. The facts show the claims of other supervisors in HeldBy; Claim and
-// Release answer forge.ErrTaken for them. That costs one or two requests each time an item with in-progress that is not
-// ours changes, and one an hour.
+// With Options.Claims a claim begins with a ref, which the forge lets only one of several supervisors create. The ref
+// costs one more request per claim and per release. The facts show the claims of other supervisors in HeldBy; Claim and
+// Release return forge.ErrTaken for those items. HeldBy costs one or two requests each time an item with in-progress
+// that is not ours changes, and one an hour.
 //
 // # Time
 //
-// Times of facts are by our clock: when the request for them began. "since" in requests is by the forge's clock, from
-// its Date header. Forgejo's times are whole seconds, so an item that was read in the second of its last change is read
-// once more.
+// AsOf times are by our clock: when the request for the fact began. The parameter since in requests is by the forge's
+// clock, taken from the Date header. Forgejo's times are whole seconds, so an item that was read in the second of its
+// last change is read once more.
 //
 // # Failure
 //
-// A scan that fails in part updates what it read completely, keeps the rest with its old time, and returns the facts
-// with an error. An item that cannot be read holds up only itself. While the forge is down Scan waits between tries,
-// and returns forge.ErrUnavailable at once in between; writes are always tried. No error contains a token.
+// A scan that fails in part updates what it read completely, leaves everything else with its old time, and returns the
+// facts with an error. An item that cannot be read delays only itself. While the forge is down, Scan pauses between
+// tries, and until the next try it returns forge.ErrUnavailable at once; writes are always tried. No error contains a
+// token.
 //
 // # Concurrency
 //
-// All methods may be called from several goroutines; scans run one at a time. A scan makes at most four requests at
-// once.
+// All methods are safe for concurrent use; scans run one at a time. A scan makes at most four concurrent requests.
 package forgejo

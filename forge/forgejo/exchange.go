@@ -18,27 +18,27 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// exchange is one request and what is kept of its answer. The SDK supplies the types of answers but makes no request:
-// it hides the Date, the reason of a refused merge, and that an answer broke off.
+// exchange is one request with the parts of its answer that we use. The SDK supplies only the types of answers. Its
+// client is not used, because it hides the Date header, the reason for a refused merge, and that an answer broke off.
 type exchange struct {
-	at         string    // method and path, for errors
+	at         string    // method and path of the request, for errors
 	began      time.Time // our clock
 	answered   time.Time
-	date       time.Time // the forge's clock; zero when it sent none
+	date       time.Time // the forge's clock; zero if the answer had no Date
 	status     int       // 0 without an answer
-	total      int       // X-Total-Count; -1 without one
-	dropped    int       // entries of a list that could not be read
+	total      int       // X-Total-Count; -1 without the header
+	dropped    int       // list entries that could not be read
 	retryAfter time.Duration
 }
 
-// ask is a request of the API: a path that needs no escaping, which forge.ValidRepo ensures for repositories, and what
-// is sent as JSON, nil for nothing.
+// ask is a request to the API. Its path needs no escaping, which forge.ValidRepo ensures for repository names. in is
+// sent as JSON; nil sends no body.
 type ask struct {
 	method, path string
 	in           any
 }
 
-// read makes a GET of a scan or look, when fewer than atOnce of it are under way.
+// read makes a GET request of a scan or look. It waits while atOnce such requests are in flight.
 func read[T any](ctx context.Context, c *Client, path string) (T, *exchange, error) {
 	done, err := c.turn(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func read[T any](ctx context.Context, c *Client, path string) (T, *exchange, err
 	return do[T](ctx, c, ask{http.MethodGet, path, nil})
 }
 
-// get is read into a variable.
+// get is read that decodes into a variable.
 func (c *Client) get(ctx context.Context, path string, out any) error {
 	raw, _, err := read[json.RawMessage](ctx, c, path)
 	if err == nil {
@@ -60,7 +60,7 @@ func (c *Client) get(ctx context.Context, path string, out any) error {
 	return err
 }
 
-// turn waits for one of the turns that requests take, and done returns it.
+// turn waits for one of the slots for concurrent requests; done gives the slot back.
 func (c *Client) turn(ctx context.Context) (done func(), err error) {
 	turns := c.slots
 	if own, ok := ctx.Value(ownTurns{}).(chan struct{}); ok {
@@ -74,8 +74,8 @@ func (c *Client) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// ownTurns is the context key of the turns of one look. They are its own: how a session ended must not wait for a scan
-// or for another session's look, which all take long where the forge is slow.
+// ownTurns is the context key of the slots of one look. A look has its own slots, because the result of a session must
+// not wait for a scan or for another session's look, which take long if the forge is slow.
 type ownTurns struct{}
 
 func withOwnTurns(ctx context.Context) context.Context {
@@ -87,18 +87,18 @@ func do[T any](ctx context.Context, c *Client, a ask) (T, *exchange, error) {
 	return doAs[T](ctx, c, c.token, requestTime, a)
 }
 
-// write is do for a request whose answer says nothing.
+// write is do for a request whose answer is not needed.
 func (c *Client) write(ctx context.Context, method, path string, in any) error {
 	_, _, err := do[nothing](ctx, c, ask{method, path, in})
 	return err
 }
 
-// nothing takes any answer.
+// nothing decodes any answer and discards it.
 type nothing struct{}
 
 func (*nothing) UnmarshalJSON([]byte) error { return nil }
 
-// doAs makes one request with a token, within limit, and decodes the answer.
+// doAs makes one request with the given token and time limit, and decodes the answer.
 func doAs[T any](ctx context.Context, c *Client, token string, limit time.Duration, a ask) (T, *exchange, error) {
 	var value, none T
 	var body bytes.Buffer
@@ -118,7 +118,7 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 		var bad int
 		bad, err = decode(answer, &value)
 		x.dropped += bad
-		if err != nil { // a login page, a proxy's greeting
+		if err != nil { // such as a login page, or a proxy's error page
 			err = x.failure(ctx, token, forge.ErrUnavailable, "the answer is not a forge's: "+err.Error())
 		}
 	}
@@ -128,8 +128,8 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 	return value, x, nil
 }
 
-// decode reads an answer into value. Where an object is wanted, null or nothing is an error; a list may be null. An
-// entry of a list that has another shape is left as the zero value, and counted.
+// decode decodes an answer into value. If value is a pointer to an object, null or an empty answer is an error; a list
+// can be null. A list entry of another shape is left as the zero value, and counted in bad.
 func decode[T any](answer []byte, value *T) (bad int, err error) {
 	v := reflect.ValueOf(value).Elem()
 	if len(answer) > 0 {
@@ -154,7 +154,7 @@ func isTimeError(err error) bool {
 	return ok
 }
 
-// decodeEach reads a list entry by entry.
+// decodeEach decodes a list entry by entry.
 func decodeEach(answer []byte, list reflect.Value) (bad int, err error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(answer, &entries); err != nil {
@@ -171,7 +171,8 @@ func decodeEach(answer []byte, list reflect.Value) (bad int, err error) {
 	return bad, nil
 }
 
-// send makes one request and returns what a success answers. A redirect counts as part of the request.
+// send makes one request and returns the body of a successful answer. A followed redirect counts as part of the
+// request.
 func (c *Client) send(
 	ctx context.Context, limit time.Duration, token string, req *http.Request,
 ) ([]byte, *exchange, error) {
@@ -212,7 +213,7 @@ func (c *Client) send(
 	return answer, x, nil
 }
 
-// note keeps what the headers say.
+// note records the values of the headers.
 func (x *exchange) note(resp *http.Response) {
 	x.status = resp.StatusCode
 	x.date, _ = http.ParseTime(resp.Header.Get("Date"))
@@ -222,8 +223,8 @@ func (x *exchange) note(resp *http.Response) {
 	x.retryAfter = retryAfter(resp.Header.Get("Retry-After"), x.date)
 }
 
-// refusal is the forge's answer to a request that it did not carry out. Forgejo's answer is {"message": ...},
-// sometimes with an empty message or no body; a proxy's is a page.
+// refusal returns the forge's reason for refusing a request. Forgejo answers {"message": ...}, sometimes with an empty
+// message or no body; a proxy answers with an HTML page.
 func refusal(resp *http.Response, answer []byte) string {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return "the forge does not know this token"
@@ -232,16 +233,16 @@ func refusal(resp *http.Response, answer []byte) string {
 		return "the forge sends us to " + to
 	}
 	var said struct{ Message string }
-	_ = json.Unmarshal(answer, &said) // a page has no message
+	_ = json.Unmarshal(answer, &said) // fails for an HTML page, which has no message
 	if said.Message == "" {
 		return strings.ToLower(http.StatusText(resp.StatusCode))
 	}
 	return said.Message
 }
 
-// forgeBegan is the earliest time at which the request can have begun by the forge's clock: Date has whole seconds and
-// is written when the answer is ready. A forge that sends none is taken to be a minute behind us, which only costs
-// requests.
+// forgeBegan returns the earliest time by the forge's clock at which the request can have begun. Date has whole seconds
+// and is written when the answer is ready. A forge that sends no Date is assumed to be a minute behind our clock, which
+// costs only some more requests.
 func (x *exchange) forgeBegan() time.Time {
 	if x.date.IsZero() {
 		return x.began.Add(-time.Minute)
@@ -249,16 +250,16 @@ func (x *exchange) forgeBegan() time.Time {
 	return x.date.Add(x.began.Sub(x.answered))
 }
 
-// wrap completes the error of a method: "cannot X: why".
+// wrap completes a method's error as "cannot X: why".
 func wrap(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("cannot %s: %w", fmt.Sprintf(format, args...), *err)
 	}
 }
 
-// requestError is a failed request.
+// requestError is the error of a failed request.
 type requestError struct {
-	kind       error // one of forge's, or the error of the caller's context; nil when neither fits
+	kind       error // an error of package forge, or the error of the caller's context; nil when neither fits
 	at         string
 	said       string
 	status     int
@@ -269,7 +270,7 @@ func (e *requestError) Error() string {
 	text := e.said
 	switch {
 	case e.kind == nil:
-	case text == "" || text == e.kind.Error(): // a status is often called what we call its kind
+	case text == "" || text == e.kind.Error(): // the text of a status is often the same as that of its kind
 		text = e.kind.Error()
 	default:
 		text = e.kind.Error() + ": " + text
@@ -282,7 +283,7 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.kind }
 
-// statusOf is the status of a refused request; 0 for other errors.
+// statusOf returns the HTTP status of a refused request; 0 for other errors.
 func statusOf(err error) int {
 	if e, ok := errors.AsType[*requestError](err); ok {
 		return e.status
@@ -290,7 +291,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// failure is the error of the exchange. When the caller's context has ended, that is the reason.
+// failure returns the error of the exchange. If the caller's context has ended, the context's error is the kind.
 func (x *exchange) failure(ctx context.Context, token string, kind error, said string) error {
 	e := &requestError{kind: kind, at: x.at, said: oneLine(said), status: x.status, retryAfter: x.retryAfter}
 	if ctx.Err() != nil {
@@ -300,7 +301,7 @@ func (x *exchange) failure(ctx context.Context, token string, kind error, said s
 	return e
 }
 
-// rootOf removes the address from a failed request, which the error names already.
+// rootOf removes the address from the error of a failed request, because requestError already names it.
 func rootOf(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("no answer in time")
@@ -311,7 +312,7 @@ func rootOf(err error) error {
 	return err
 }
 
-// retryAfter reads both forms of the header; 0 for neither.
+// retryAfter reads both forms of the header; 0 if it has neither.
 func retryAfter(s string, date time.Time) time.Duration {
 	if n, err := strconv.Atoi(s); err == nil && n > 0 {
 		return time.Duration(n) * time.Second
@@ -322,7 +323,7 @@ func retryAfter(s string, date time.Time) time.Duration {
 	return 0
 }
 
-// oneLine makes text of the forge fit for an error: one line, no control characters, at most 300 of the others.
+// oneLine makes text from the forge fit for an error: one line without control characters, of at most 300 characters.
 func oneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
 	if runes := []rune(s); len(runes) > 300 {

@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// facts returns the cache as forge.Facts. Values are copied; slices are shared, and the cache replaces them instead of
-// changing them.
+// facts returns the cache as forge.Facts. Structs are copied. Slices are shared: the cache replaces them and never
+// modifies them.
 func (c *Client) facts(more bool) forge.Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,8 @@ func (c *Client) facts(more bool) forge.Facts {
 	return f
 }
 
-// fact is the repository. Where nothing can be done it counts as not read, so that nothing is begun or written.
+// fact returns the repository as a fact. While no account can work in it, AsOf is zero, so that nothing starts or is
+// written.
 func (r *repo) fact() forge.Repo {
 	fact := forge.Repo{
 		Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, Heard: r.said.heard,
@@ -51,7 +52,7 @@ func (r *repo) fact() forge.Repo {
 	return fact
 }
 
-// issueFact is an issue with its blockers. firstEnd is the end of the first pull request for it that ended.
+// issueFact returns an issue with its blockers. firstEnd is when its first ended pull request ended.
 func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 	fact := i.Issue
 	fact.AsOf = later(fact.AsOf, r.asOf)
@@ -68,11 +69,11 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 	return fact
 }
 
-// pullFact is a pull request with mergeability and CI of its present head and base. One that could not be read is
-// shown, because it keeps its issue from being started, but in a state that lets no work begin.
+// pullFact returns a pull request with the mergeability and CI of its present head and base. A pull request that could
+// not be read is still shown, because it keeps its issue from being started, but in a state that lets no work begin.
 //
-// A list of changes confirms a pull request except for its mergeability. While that is unknown, AsOf is the time of the
-// last answer about it, so that a conflict needs a second, later answer.
+// A list of changes confirms everything about a pull request except its mergeability. While the mergeability is
+// unknown, AsOf is the time of the last answer about it, so that a conflict needs a second, later answer.
 func (c *Client) pullFact(r *repo, p *pull) forge.Pull {
 	fact := p.Pull
 	if p.Closed {
@@ -101,7 +102,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// blockers is the union of the forge's dependencies, including hidden ones, and the references in the text.
+// blockers returns the union of the forge's dependencies, including hidden ones, and the references in the text.
 func (c *Client) blockers(i *issue) []forge.Blocker {
 	if len(i.native.refs)+len(i.mentioned)+i.native.hidden == 0 {
 		return nil
@@ -130,7 +131,7 @@ func compareBlockers(a, b forge.Blocker) int {
 	return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.State, b.State))
 }
 
-// blockerState is the state of an item by the lists, or by the last single answer for an item that they do not show.
+// blockerState returns the state of an item from the lists, or from its last single reading if no list contains it.
 func (c *Client) blockerState(ref forge.Ref) forge.BlockerState {
 	r := c.repo(ref.Repo)
 	if r == nil {

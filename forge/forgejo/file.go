@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// File creates an issue with all its labels in one request, so that no scan sees it without them. Repeated, it creates
-// another one.
+// File creates an issue with all its labels in one request, so that no scan sees the issue without them. A repeated
+// call creates another issue.
 func (c *Client) File(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 	ref, err := c.file(ctx, d)
 	if err != nil {
@@ -33,18 +33,18 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 		form := gitea.CreateIssueOption{Title: d.Title, Body: d.Body, Labels: ids}
 		in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodPost, at(repo, "/issues"), form})
 		if errors.Is(err, forge.ErrNotFound) && len(ids) > 0 && attempt == 0 {
-			c.forgetLabels(repo) // a label of ours was deleted
+			c.forgetLabels(repo) // a label that we created was deleted
 			continue
 		}
 		if err != nil {
 			return forge.Ref{}, err
 		}
 		ref := forge.Ref{Repo: repo, Number: in.Index}
-		return ref, c.addLabels(ctx, ref, in, d.Labels) // those that the forge dropped silently
+		return ref, c.addLabels(ctx, ref, in, d.Labels) // adds the labels that the forge dropped silently
 	}
 }
 
-// Depend makes an issue wait for another one, which may be in another repository. It may be repeated.
+// Depend makes an issue wait for another one, which can be in another repository. It can be repeated.
 func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) (err error) {
 	ref, on = c.canonical(ref), c.canonical(on)
 	defer wrap(&err, "make %s depend on %s", ref, on)
@@ -54,7 +54,7 @@ func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) (err error) {
 	if err == nil || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || ctx.Err() != nil {
 		return err
 	}
-	// Forgejo answers 500 when the dependency exists.
+	// Forgejo answers 500 when the dependency already exists.
 	now, again := c.Blockers(ctx, ref)
 	there := func(b forge.Blocker) bool { return b.Ref == on && !b.InBody }
 	if again == nil && slices.ContainsFunc(now, there) {
@@ -63,8 +63,8 @@ func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) (err error) {
 	return err
 }
 
-// Blockers reads an issue's blockers afresh: the forge's dependencies with their states, and the references in its
-// text, with the states of the cache.
+// Blockers re-reads an issue's blockers: the forge's dependencies with their states, and the references in its text,
+// with their states from the cache.
 func (c *Client) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Blocker, err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "read the dependencies of %s", ref)
@@ -90,7 +90,7 @@ func (c *Client) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Block
 	return all, nil
 }
 
-// blockerOf converts an entry of a list of dependencies. applyDependencies says how hidden ones look.
+// blockerOf converts an entry of a list of dependencies. applyDependencies describes hidden entries.
 func (c *Client) blockerOf(dep *gitea.Issue) forge.Blocker {
 	if dep == nil || dep.Index == 0 || dep.Repository == nil {
 		return forge.Blocker{State: forge.BlockerUnreadable}

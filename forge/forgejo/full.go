@@ -10,13 +10,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// unlinkedLimit bounds how many pull requests that ended before a cold scan are read for their branch alone: their text
-// names no issue, but the branch may be fix/issue-N. The newest are read; each costs the forge 30 ms.
+// unlinkedLimit bounds how many pull requests a cold scan reads only for their branch name: they had ended before the
+// scan and their text names no issue, but their branch can be fix/issue-N. The newest are read; each costs the forge 30
+// ms.
 const unlinkedLimit = 50
 
-// readAll lists all open items. The pages are read in parallel, and items that are opened or closed meanwhile move
-// others between pages; so readAll lists the changes afterwards and, if an item was opened or closed, reads all pages
-// again. An item that changes page both times is missed until the next hour.
+// readAll lists all open items. It reads the pages in parallel, and items that are opened or closed meanwhile move
+// other items between pages. So readAll lists the changes afterwards, and if an item was opened or closed, it reads all
+// pages again. An item that changes its page both times is missed for an hour.
 func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	settings, err := c.readSettings(ctx, r)
 	if err != nil {
@@ -32,7 +33,7 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	c.mu.Unlock()
 	if cold {
 		since = first.forgeBegan()
-	} // else since the last scan: items closed since then have to be seen to end
+	} // else since the last scan: the cache must learn which items were closed since then
 	changed, x, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since))
 	if err != nil {
 		return nil, err
@@ -78,8 +79,8 @@ func moved(open, changed []*gitea.Issue) bool {
 	return false
 }
 
-// readColdPulls reads the rest for a first scan: the details of all open pull requests, a page at a time, and the ended
-// ones for issues that are still open.
+// readColdPulls reads what else a first scan needs: the details of all open pull requests, a page at a time, and the
+// ended pull requests of issues that are still open.
 func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	c.mu.Lock()
 	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
@@ -100,7 +101,7 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	if oldest.IsZero() {
 		return nil
 	}
-	// Not at once: an item that ends meanwhile moves others to later pages.
+	// The pages are read one by one: an item that ends meanwhile moves others to later pages.
 	ended, x, err := list[*gitea.Issue](ctx, c, at(r.name, "/issues?state=closed&type=pulls&since=%s", stamp(oldest)))
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	return nil
 }
 
-// oldestBacklog is when the oldest open issue of the backlog was filed. Pull requests for the backlog ended after that.
+// oldestBacklog returns when the oldest open issue of the backlog was filed. Pull requests for the backlog ended later.
 func (r *repo) oldestBacklog() time.Time {
 	var oldest time.Time
 	for _, i := range r.issues {
@@ -122,7 +123,7 @@ func (r *repo) oldestBacklog() time.Time {
 	return oldest
 }
 
-// applyEnded keeps the ended pull requests of a cold scan that may be for an open issue. A branch named after an issue
+// applyEnded stores the ended pull requests of a cold scan that can be for an open issue. A branch named after an issue
 // is younger than the issue.
 func (c *Client) applyEnded(r *repo, ended []*gitea.Issue, oldest, began time.Time) {
 	ended = slices.DeleteFunc(ended, func(in *gitea.Issue) bool { return in == nil || in.PullRequest == nil })

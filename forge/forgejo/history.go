@@ -11,18 +11,17 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Timelines are read only for a pull request that ended while its issue is open, which is rare: the issue was reopened,
-// a dependency kept it open, or a person closed the pull request.
+// The timeline of an issue is read only if the issue is open while a pull request for it has ended. That is rare: the
+// issue was reopened, a dependency kept it open, or a person closed the pull request.
 
-// history records the reading of an issue's timeline.
+// history records which part of an issue's timeline was read.
 type history struct {
-	of     time.Time // the issue's Updated for which it was read
-	since  time.Time // the start of what was read
+	of     time.Time // the issue's Updated when it was read
+	since  time.Time // where the part that was read begins
 	failed failure
 }
 
-// past is a timeline to be read: of an issue for its last reopening, or of a pull request for the account that closed
-// it.
+// past is a timeline to be read: an issue's for its last reopening, or a pull request's for the account that closed it.
 type past struct {
 	forge.Ref
 	pull  bool
@@ -35,7 +34,7 @@ func (i *issue) settledPast(first time.Time) bool {
 	return first.IsZero() || i.history.of.Equal(i.Updated) && !i.history.since.After(first)
 }
 
-// ends returns, for each issue with ended pull requests, the time at which the first of them ended.
+// ends returns, for each issue with ended pull requests, when the first of these ended.
 func (c *Client) ends() map[forge.Ref]time.Time {
 	first := map[forge.Ref]time.Time{}
 	for _, r := range c.repos {
@@ -53,8 +52,8 @@ func (c *Client) ends() map[forge.Ref]time.Time {
 	return first
 }
 
-// unreadHistories lists the timelines that have to be read: of open issues with ended pull requests, and of those pull
-// requests that were closed unmerged.
+// unreadHistories lists the timelines that have to be read: those of open issues with ended pull requests, and those of
+// the pull requests among these that were closed unmerged.
 func (c *Client) unreadHistories(now time.Time) []past {
 	var wanted []past
 	for ref, first := range c.ends() {
@@ -127,13 +126,13 @@ type event struct {
 	Type    string      `json:"type"`
 	User    *gitea.User `json:"user"`
 	Created time.Time   `json:"created_at"`
-	// Of a label, and 1 where it was added.
+	// Label is the label that was changed; Body is then "1" if the label was added, and empty if it was removed.
 	Label *gitea.Label `json:"label"`
 	Body  string       `json:"body"`
 }
 
-// timeline reads the entries from a time on. X-Total-Count is that of the page here, and Forgejo filters after paging,
-// so that any page may be short: only an empty one is the last.
+// timeline reads the entries from a time on. Its X-Total-Count is the number of entries on the page, and Forgejo
+// filters after paging, so that any page can be short: only an empty page is the last one.
 func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
 	var all []event
 	seen := known[event]{}
@@ -147,7 +146,7 @@ func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
 	return nil, errEndless
 }
 
-// lastEvent is the newest of a kind; nil without one.
+// lastEvent returns the newest event of a kind; nil when there is none.
 func lastEvent(events []event, kind string) *event {
 	var last *event
 	for n := range events {

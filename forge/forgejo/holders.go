@@ -14,24 +14,25 @@ import (
 
 // heldClaim is the holder of an item with in-progress. It is read again when the item changes.
 type heldClaim struct {
-	by            *holder // nil: none
+	by            *holder // nil: there is no claim
 	of            time.Time
-	first, readAt time.Time // our clock: start of the first and of the last request for this state of the item
+	first, readAt time.Time // our clock: when the first and the last request for this state of the item began
 }
 
-// unreadHolder is shown for a claim that has not been read. It may be another supervisor's, so that it is not released.
+// unreadHolder is shown for a claim that has not been read. It can be another supervisor's, so we do not release it.
 const unreadHolder = "somebody: its claim could not be read yet"
 
-// settled reports whether the holder was read after the second of the item's last change, in which it may have changed
-// again.
+// settled reports whether the holder was read after the second of the item's last change. In that second the item may
+// have changed again.
 func (h heldClaim) settled(of time.Time) bool {
 	return h.of.Equal(of) && h.readAt.Sub(h.first) > granularity
 }
 
-// readHolders reads the holders of a repository's claims other than ours. Another supervisor may use the same accounts
-// as our agents, and its claims would look like ones that we left behind. An unchanged forge costs no request. At the
-// first scan and once an hour it also sweeps abandoned claims, and five minutes after a sweep that left some or was
-// the first: a forge may still be doing what it was asked for before we started.
+// readHolders reads the holders of a repository's claims, except ours. Another supervisor can use the same accounts as
+// our agents, and without its holder its claim would look like one that we left behind. An unchanged forge costs no
+// request. At the first scan and once an hour readHolders also sweeps abandoned claims. It sweeps again five minutes
+// after the first sweep, because the forge may still have been executing requests from before our start, and five
+// minutes after any sweep that left some.
 func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if c.refs == nil {
 		return nil
@@ -78,7 +79,7 @@ func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	return err
 }
 
-// lookHolder reads the holder of one item afresh, unless we hold it.
+// lookHolder re-reads the holder of one item, unless we hold the item.
 func (c *Client) lookHolder(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
 	c.mu.Lock()
 	_, ours := c.claims[ref]
@@ -97,7 +98,7 @@ func (c *Client) lookHolder(ctx context.Context, ref forge.Ref, in *gitea.Issue)
 	return nil
 }
 
-// holderOnce is readHolder, or its earlier result for the same commit.
+// holderOnce is readHolder, but returns the stored holder if it was read from the same commit.
 func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (*holder, error) {
 	c.mu.Lock()
 	known := c.holders[ref].by
@@ -108,8 +109,8 @@ func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (
 	return c.readHolder(ctx, ref.Repo, commit)
 }
 
-// unheld returns the items with in-progress whose holder has to be read, with their last change. It forgets the holders
-// of all items without in-progress.
+// unheld returns the items with in-progress whose holder has to be read, each with the time of its last change. It
+// forgets the holders of all items without in-progress.
 func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	wanted, claimed := map[forge.Ref]time.Time{}, map[forge.Ref]bool{}
 	note := func(ref forge.Ref, updated time.Time) {
@@ -136,10 +137,11 @@ func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	return wanted
 }
 
-// sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim, and reports
-// whether it left one that is not held. Of our own instance it is every ref without in-progress that this process does
-// not know: whatever the journal says was released, nothing else would delete it. One of another instance may be a
-// claim under way.
+// sweepClaims deletes abandoned refs, which supervisors left that died between two requests of a claim. left reports
+// whether it kept a ref of an item that is not in-progress. A ref of our own instance is abandoned if the item lacks
+// in-progress and this process does not know the claim; even if the journal says that it was released, only the sweep
+// deletes it. A ref of another instance can be a claim in the making, so it counts as abandoned only after five
+// minutes.
 func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string) (left bool, err error) {
 	for _, number := range slices.Sorted(maps.Keys(all)) {
 		ref, commit := forge.Ref{Repo: r.name, Number: number}, all[number]
@@ -165,7 +167,7 @@ func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string)
 	return left, err
 }
 
-// shown returns the labels and assignees of an open item.
+// shown returns the labels and assignees of an open item in the cache.
 func (c *Client) shown(r *repo, number int64) (labels, assignees []string) {
 	if i := r.issues[number]; i != nil && !i.Closed {
 		return i.Labels, i.Assignees
@@ -176,7 +178,7 @@ func (c *Client) shown(r *repo, number int64) (labels, assignees []string) {
 	return nil, nil
 }
 
-// heldBy names, for people, another supervisor that holds an item; "" when there is none.
+// heldBy describes, for people, another supervisor that holds an item; "" when there is none.
 func (c *Client) heldBy(ref forge.Ref, labels []string, of time.Time) string {
 	if c.refs == nil || !slices.Contains(labels, forge.LabelInProgress) {
 		return ""

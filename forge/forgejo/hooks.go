@@ -12,12 +12,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// hookEvents are the events of our web hooks. For the forge, issues and pull_request include labels, assignments and
-// reviews, and issue_comment includes comments on pull requests, which may be commands.
+// hookEvents are the events of our web hooks. On the forge, issues and pull_request include labels, assignments and
+// reviews, and issue_comment includes comments on pull requests, which can be commands.
 var hookEvents = []string{"issues", "issue_comment", "pull_request", "push"}
 
-// HasHook reports whether a repository has an active web hook to an address with all hookEvents. The forge does not
-// show its secret. forge.ErrForbidden unless our account administers the repository.
+// HasHook reports whether a repository has an active web hook to url with all hookEvents. It cannot check the secret,
+// which the forge does not show. forge.ErrForbidden unless our account administers the repository.
 func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 	all, err := c.hooksTo(ctx, repo, url)
 	if err != nil {
@@ -28,15 +28,15 @@ func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 	}), nil
 }
 
-// SetHook registers a web hook to an address, signed with the secret, and then deletes older ones to the same address:
-// the forge never changes the secret of an existing hook.
+// SetHook registers a web hook to url, signed with the secret, and then deletes older hooks to the same url: the forge
+// never changes the secret of an existing hook.
 func (c *Client) SetHook(ctx context.Context, repo, url, secret string) (err error) {
 	defer wrap(&err, "register a web hook in %s", repo)
 	old, err := c.hooksTo(ctx, repo, url)
 	if err != nil {
 		return err
 	}
-	// Forgejo has a type of its own and takes Gitea's too: it sends the same to both.
+	// Forgejo has its own hook type and also accepts Gitea's. It sends the same payload to both.
 	err = c.write(ctx, http.MethodPost, at(repo, "/hooks"), gitea.CreateHookOption{
 		Type: "gitea", Events: hookEvents, Active: true,
 		Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
@@ -53,7 +53,7 @@ func (c *Client) SetHook(ctx context.Context, repo, url, secret string) (err err
 	return err
 }
 
-// hooksTo lists the repository's web hooks to an address.
+// hooksTo lists the repository's web hooks to url.
 func (c *Client) hooksTo(ctx context.Context, repo, url string) ([]*gitea.Hook, error) {
 	all, _, err := list[*gitea.Hook](ctx, c, at(repo, "/hooks"))
 	return slices.DeleteFunc(all, func(h *gitea.Hook) bool { return h == nil || h.Config["url"] != url }), err

@@ -16,8 +16,8 @@ import (
 // plainColor is the color of labels that are not in forge.RequiredLabels.
 const plainColor = "c5def5"
 
-// Label adds and removes labels by name and may be repeated. A label that the repository lacks is created: the forge
-// would silently drop its name. Removing backlog is refused, because only people withdraw work.
+// Label adds and removes labels by name and can be repeated. It creates a label that the repository lacks, because the
+// forge would silently ignore the name. It refuses to remove backlog, because only people withdraw work.
 func (c *Client) Label(ctx context.Context, ref forge.Ref, add, remove []string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "label %s", ref)
@@ -34,7 +34,7 @@ func (c *Client) Label(ctx context.Context, ref forge.Ref, add, remove []string)
 	return c.removeLabels(ctx, ref, in, remove)
 }
 
-// addLabels adds the names that the issue lacks.
+// addLabels adds those of the named labels that the issue lacks.
 func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, names []string) error {
 	has := labelNames(in.Labels)
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(has, name) })
@@ -59,11 +59,12 @@ func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 		if attempt > 0 {
 			return fmt.Errorf("the forge dropped the label %s", missing[lost])
 		}
-		c.forgetLabels(ref.Repo) // a label of ours was deleted
+		c.forgetLabels(ref.Repo) // a label that we created was deleted
 	}
 }
 
-// removeLabels removes the names that the issue has, by the ids in the issue: it may have two labels of one name.
+// removeLabels removes those of the named labels that the issue has. It uses the ids in the issue, which can have two
+// labels with the same name.
 func (c *Client) removeLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, names []string) error {
 	for _, label := range in.Labels {
 		if label == nil || !slices.Contains(names, label.Name) {
@@ -77,7 +78,7 @@ func (c *Client) removeLabels(ctx context.Context, ref forge.Ref, in *gitea.Issu
 	return nil
 }
 
-// labelIDs returns the ids of labels and creates those that are missing.
+// labelIDs returns the ids of the named labels, and creates the missing ones.
 func (c *Client) labelIDs(ctx context.Context, repo string, names []string) ([]int64, error) {
 	known, err := c.repoLabels(ctx, repo)
 	if err != nil {
@@ -105,7 +106,7 @@ func describe(name string) forge.Label {
 	return forge.Label{Name: name, Color: plainColor}
 }
 
-// repoLabels returns the ids of the labels of a repository and its organisation, by name. Callers must not change the
+// repoLabels returns the ids of the labels of a repository and its organisation, by name. Callers must not modify the
 // map.
 func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64, error) {
 	c.mu.Lock()
@@ -121,7 +122,7 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 	owner, _, _ := strings.Cut(repo, "/")
 	shared, _, err := list[*gitea.Label](ctx, c, "/orgs/"+owner+"/labels")
 	if isOutage(err) {
-		return nil, err // another refusal: the owner is no organisation, or hides its labels from us
+		return nil, err // after another refusal go on: the owner is no organisation, or hides its labels from us
 	}
 	ids = map[string]int64{}
 	for _, l := range slices.Concat(own, shared) {

@@ -13,9 +13,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Look reads one item afresh, into the cache too. since is the start of the session on it, by our clock: comments from
-// then on are counted, and pull requests that changed from then on are found although no scan has seen them. The zero
-// time means since the item was filed.
+// Look re-reads one item and updates the cache. since is the start of the session on the item, by our clock: comments
+// since then are counted, and pull requests that changed since then are found even if no scan has seen them. The zero
+// time means the time at which the item was filed.
 func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
 	ref = c.canonical(ref)
 	look, err := c.look(withOwnTurns(ctx), ref, since)
@@ -32,12 +32,12 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 	}
 	if since.IsZero() {
 		since = in.Created
-	} else { // by the forge's clock, like its times
+	} else { // convert to the forge's clock
 		since = since.Add(x.forgeBegan().Sub(x.began)).Truncate(granularity)
 	}
 	r := c.repo(ref.Repo)
 	if r == nil {
-		r = newRepo(ref.Repo) // not scanned: a cache for this call
+		r = newRepo(ref.Repo) // not scanned: this call uses a cache of its own
 	}
 	if in.PullRequest == nil {
 		c.mu.Lock()
@@ -57,8 +57,8 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 	return look, nil
 }
 
-// lookAround reads all that belongs to an item, at once: each answer of a slow forge takes seconds, and the slot of the
-// session waits.
+// lookAround reads everything about an item concurrently: each answer of a slow forge takes seconds, and the session's
+// slot waits.
 func (c *Client) lookAround(
 	ctx context.Context, r *repo, in *gitea.Issue, ref forge.Ref, since time.Time,
 ) (look forge.Look, err error) {
@@ -81,7 +81,7 @@ func (c *Client) lookAround(
 	return look, err
 }
 
-// countComments counts the comments since a time of the forge's clock, by account.
+// countComments counts the comments since a time by the forge's clock, by login.
 func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Time) (map[string]int, error) {
 	path := at(ref.Repo, "/issues/%d/comments?since=%s", ref.Number, stamp(since))
 	all, _, err := list[*gitea.Comment](ctx, c, path)
@@ -90,19 +90,19 @@ func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Ti
 	}
 	counts := map[string]int{}
 	for _, one := range all {
-		if one != nil && !one.Created.Before(since) { // the list includes older ones that were edited since
+		if one != nil && !one.Created.Before(since) { // the list also contains older comments that were edited since
 			counts[loginOf(one.Poster)]++
 		}
 	}
 	return counts, nil
 }
 
-// lookTries is how often a look repeats a reading that the list of a concurrent scan overtook: the list is newer, so
-// that the reading was dropped, but lacks the branches.
+// lookTries is how often a look re-reads a pull request because a concurrent scan overtook it: the scan's list was
+// newer, so the look's reading was dropped, but the list lacks the branches.
 const lookTries = 5
 
-// lookPull reads one pull request with reviews, statuses and commits; of one that is not for the issue only, unless
-// that is zero, it reads no more than the details. Without an issue it also reads who pushed and when the base changed.
+// lookPull reads one pull request with reviews, statuses and commits. If only is set and the pull request is not for
+// that issue, it reads nothing but the details. If only is zero, it also reads who pushed and when the base changed.
 func (c *Client) lookPull(ctx context.Context, r *repo, number int64, only forge.Ref) (*forge.Pull, error) {
 	asked := time.Now()
 	for try := 0; ; try++ {
@@ -129,7 +129,7 @@ func (c *Client) lookPull(ctx context.Context, r *repo, number int64, only forge
 	}
 }
 
-// lookBase returns p as a fact, with its base branch read.
+// lookBase returns p as a fact, and reads its base branch if it was never read.
 func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, error) {
 	c.mu.Lock()
 	branch, b := p.Base, r.bases[p.Base]
@@ -185,7 +185,8 @@ func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since ti
 	return pulls, nil
 }
 
-// mayClose reports whether a listed pull request can be for ref: its text names it, or its branch is unknown.
+// mayClose reports whether a listed pull request can be for ref: it is, by its branch and text, or its branch is
+// unknown.
 func (c *Client) mayClose(r *repo, in *gitea.Issue, ref forge.Ref) bool {
 	if p := r.pulls[in.Index]; p != nil && p.Head != "" {
 		return slices.Contains(forge.Closes(p.Head, in.Title, in.Body, r.name), ref)

@@ -12,28 +12,28 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// This file finds the accounts that may write to a repository. The forge tells the rights of another account to
-// administrators only. To every writer it lists the accounts that an issue may be assigned to: those are the ones that
-// may write, and in a repository of an organisation also the members of teams that may only read.
+// This file finds the accounts with write access to a repository. The forge reports the rights of other accounts only
+// to administrators. To every writer it lists the accounts that an issue can be assigned to. These are the accounts
+// with write access and, in a repository of an organisation, also the members of teams with read access.
 
-// getter reads a document of the forge.
+// getter reads a JSON document from the forge into out.
 type getter func(ctx context.Context, path string, out any) error
 
 const (
-	// memberPages bounds what is read of a team's members, at 500.
+	// memberPages bounds how many members of a team are read, at 500.
 	memberPages = 10
-	// maxAsked bounds the accounts whose place in an organisation is asked for. Others count as readers.
+	// maxAsked bounds the accounts whose role in an organisation is read. The others count as readers.
 	maxAsked = 100
 )
 
-// team is a team of an organisation that has a repository.
+// team is a team of an organisation with access to a repository.
 type team struct {
 	ID         int64
 	Permission string
-	Units      map[string]string `json:"units_map"` // by part of the repository
+	Units      map[string]string `json:"units_map"` // permission by part of the repository
 }
 
-// writes reports whether the members may push.
+// writes reports whether the team's members can push.
 func (t *team) writes() bool {
 	mode := t.Units["repo.code"]
 	if len(t.Units) == 0 {
@@ -42,9 +42,9 @@ func (t *team) writes() bool {
 	return slices.Contains([]string{"write", "admin", "owner"}, mode)
 }
 
-// writersOf lists the accounts that may write to a repository, sorted. Where a team may only read, of the members of
-// the organisation those count who own it, and those of the teams that may write, as far as our account may see them:
-// it sees the teams that it is in.
+// writersOf lists the accounts with write access to a repository, sorted. If a team has only read access, a member of
+// the organisation counts only if the account owns the organisation or is in a team with write access. Our account sees
+// only the teams that it is in.
 func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
 	var in []*gitea.User
 	if err := get(ctx, at(repo, "/assignees"), &in); err != nil {
@@ -54,7 +54,7 @@ func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
 	var teams []*team
 	err := get(ctx, at(repo, "/teams"), &teams)
 	switch {
-	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // it belongs to no organisation
+	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // the owner is no organisation
 		return listed, nil
 	case err != nil:
 		return nil, err
@@ -85,7 +85,7 @@ func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
 	return sure, nil
 }
 
-// membersOf returns the members of the teams that our account sees, in lower case.
+// membersOf returns the members of those teams that our account can see, in lower case.
 func membersOf(ctx context.Context, get getter, teams []*team) (map[string]bool, error) {
 	known := make(map[string]bool)
 	for _, t := range teams {
@@ -109,8 +109,8 @@ func membersOf(ctx context.Context, get getter, teams []*team) (map[string]bool,
 	return known, nil
 }
 
-// writesBeside reports whether an account that an issue may be assigned to may write although no team says so: it owns
-// the organisation, or it is no member of it, and then a collaborator.
+// writesBeside reports whether an account, to which issues can be assigned, has write access although no known team
+// gives it: the account owns the organisation, or is no member of it and therefore a collaborator.
 func writesBeside(ctx context.Context, get getter, login, org string) (bool, error) {
 	var place *struct {
 		Owner  bool `json:"is_owner"`
@@ -118,7 +118,7 @@ func writesBeside(ctx context.Context, get getter, login, org string) (bool, err
 	}
 	err := get(ctx, "/users/"+login+"/orgs/"+org+"/permissions", &place)
 	switch {
-	case errors.Is(err, forge.ErrNotFound): // it does not see the organisation
+	case errors.Is(err, forge.ErrNotFound): // the account cannot see the organisation
 		return true, nil
 	case err != nil || place == nil:
 		return false, err

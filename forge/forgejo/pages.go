@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// pageSize is Forgejo's cap for a page, whatever is asked for; an administrator may set less.
+	// pageSize is Forgejo's upper limit for a page; an administrator can set a lower one.
 	pageSize = 50
-	// smallestCap is below any cap that an administrator would set. In a list of unknown length a page that holds fewer is
-	// the last one.
+	// smallestCap is below any limit that an administrator would set. In a list of unknown length, a page with fewer
+	// entries is the last one.
 	smallestCap = 10
-	// maxPages ends a list that never does.
+	// maxPages ends the reading of a list that never ends.
 	maxPages = 1000
 )
 
 var errEndless = errors.New("the list does not end")
 
-// readPage reads a page of a list. One that is too long is read in smaller ones.
+// readPage reads a page of a list. If the answer is too long, it reads the same entries in smaller pages.
 func readPage[T any](ctx context.Context, c *Client, n int, path string) ([]T, *exchange, error) {
 	items, x, err := readSized[T](ctx, c, n, pageSize, path)
 	if errors.Is(err, errTooLong) {
@@ -48,8 +48,8 @@ func readSized[T any](ctx context.Context, c *Client, n, size int, path string) 
 	return items, x, err
 }
 
-// readSmaller reads size entries from an offset on in pages of a tenth or of one. An entry that is too long by itself
-// is none: it costs only itself.
+// readSmaller reads size entries from an offset on, in pages of ten entries or of one. A single entry that is too long
+// becomes an empty entry, so that the others are still read.
 func readSmaller[T any](ctx context.Context, c *Client, offset, size int, path string) ([]T, *exchange, error) {
 	var all []T
 	var first *exchange
@@ -80,13 +80,13 @@ func readSmaller[T any](ctx context.Context, c *Client, offset, size int, path s
 	return all, first, nil
 }
 
-// list reads all pages of a list one after the other and returns the first page's exchange with them. An item that is
-// added meanwhile moves others to later pages, so that they come twice; none is lost.
+// list reads all pages of a list one by one, and returns them with the first page's exchange. An item that is added
+// meanwhile moves others to later pages, so that some entries come twice; none is lost.
 func list[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
 	return listFrom[T](ctx, c, 1, nil, path)
 }
 
-// listFrom goes on with page n behind the items of the pages before.
+// listFrom continues a list with page n; all has the items of the pages before.
 func listFrom[T any](ctx context.Context, c *Client, n int, all []T, path string) ([]T, *exchange, error) {
 	var first *exchange
 	seen := known[T]{}
@@ -107,11 +107,11 @@ func listFrom[T any](ctx context.Context, c *Client, n int, all []T, path string
 	return nil, first, errEndless
 }
 
-// known are the entries that a list had so far. A page without a new one is behind the last: some lists have no pages
-// and come whole each time, and a forge that lies repeats a page for ever.
+// known holds the ids of the entries that a list had so far. A page without a new entry comes after the last page: some
+// lists ignore paging and always come whole, and a faulty forge can repeat a page for ever.
 type known[T any] map[int64]bool
 
-// add returns how many entries are new. One without a number counts as new.
+// add returns how many entries are new. An entry without an id counts as new.
 func (k known[T]) add(items []T) (fresh int) {
 	for i := range items {
 		if id := idOf(any(items[i])); id == 0 || !k[id] {
@@ -129,8 +129,8 @@ func lastPage(here, soFar, total int) bool {
 	return here < smallestCap
 }
 
-// listAtOnce reads a long list with several requests under way: the first page says how many there are. Items that are
-// added or removed meanwhile move others between pages, so the caller has to look for changes afterwards.
+// listAtOnce reads a long list with concurrent requests: the first page says how many entries there are. Items that are
+// added or removed meanwhile move others between pages, so the caller has to list the changes afterwards.
 func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
 	all, first, err := readPage[T](ctx, c, 1, path)
 	if err != nil || lastPage(len(all), len(all), first.total) {
@@ -150,16 +150,16 @@ func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *excha
 		}
 		all = append(all, some...)
 		if seen.add(some) == 0 {
-			break // the forge says that there is more, and repeats itself
+			break // the forge promises more entries, but repeats the old ones
 		}
 	}
 	return all, first, nil
 }
 
-// pagesAtOnce is how many pages are read before a look at whether they brought anything new.
+// pagesAtOnce is how many pages are read before a check whether they contained new entries.
 const pagesAtOnce = 8 * atOnce
 
-// readPages reads n pages of a list, from one on, at once.
+// readPages reads n pages of a list concurrently, beginning with page from.
 func readPages[T any](ctx context.Context, c *Client, from, n int, path string) ([]T, error) {
 	pages := make([][]T, n)
 	err := inParallel(ctx, n, func(ctx context.Context, i int) error {
@@ -173,9 +173,9 @@ func readPages[T any](ctx context.Context, c *Client, from, n int, path string) 
 	return slices.Concat(pages...), nil
 }
 
-// inParallel runs n tasks and returns their errors joined. A task that panics has failed. The error of a task ends the
-// others only when it says that the forge as a whole is down, and is then the only one returned. Few tasks run at a
-// time, because their requests take turns.
+// inParallel runs n tasks and returns their errors joined. A panic in a task becomes its error. An error that means
+// that the whole forge is down cancels the other tasks, and is then the only error returned. Only a few tasks run at a
+// time, because their requests share few slots.
 func inParallel(ctx context.Context, n int, task func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -202,7 +202,7 @@ func inParallel(ctx context.Context, n int, task func(context.Context, int) erro
 	return errors.Join(errs...)
 }
 
-// safely runs a task and ends a panic in it: a goroutine of ours that panics would end PID 1.
+// safely runs a task and turns a panic into an error: a panic in a goroutine would end PID 1.
 func safely(ctx context.Context, i int, task func(context.Context, int) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

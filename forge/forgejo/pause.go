@@ -14,18 +14,19 @@ import (
 const (
 	firstPause = time.Second
 	longPause  = time.Minute
-	// longestAsked bounds a Retry-After: a proxy that asks for an hour must not cost an hour of work.
+	// longestAsked bounds a Retry-After: a proxy that sends an hour must not cost an hour of work.
 	longestAsked = 10 * time.Minute
 )
 
-// pause spaces retries: each failure in a row doubles the time until the next try. The zero value means no failure.
+// pause spaces retries: each consecutive failure doubles the time until the next try. The zero value means no failure.
 type pause struct {
 	failures int
 	until    time.Time
 	why      error
 }
 
-// fail records a failed try. Half of the pause is random, so that the supervisors of a fleet do not retry together.
+// fail records a failed try. Half of the pause is random, so that the supervisors of a fleet do not retry at the same
+// time.
 func (p *pause) fail(now time.Time, err error) {
 	wait := min(firstPause<<min(p.failures, 10), longPause)
 	p.failures++
@@ -38,7 +39,7 @@ func (p *pause) fail(now time.Time, err error) {
 
 func (p *pause) succeed() { *p = pause{} }
 
-// check returns nil when the next try is due, else the last failure with the time of the next try.
+// check returns nil when the next try is due; before, it returns the last failure with the time of the next try.
 func (p *pause) check(now time.Time) error {
 	if !now.Before(p.until) {
 		return nil
@@ -47,7 +48,7 @@ func (p *pause) check(now time.Time) error {
 }
 
 // isOutage reports whether err makes other requests pointless for now: no answer, a gateway's answer, "too many
-// requests", or an ended context. A 500 is no outage: Forgejo sends it for single items too.
+// requests", or an ended context. A 500 is no outage, because Forgejo also sends it for single items.
 func isOutage(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true

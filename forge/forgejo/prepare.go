@@ -13,10 +13,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// scopes are those of every token that works in a repository.
+// scopes are the scopes that every token needs to work in a repository.
 const scopes = "write:repository, write:issue and read:user"
 
-// WhoAmI returns the login of a token's account. The empty token means our own.
+// WhoAmI returns the login of the account that a token belongs to. The empty token means our own.
 func (c *Client) WhoAmI(ctx context.Context, token string) (string, error) {
 	if token == "" {
 		token = c.token
@@ -28,7 +28,7 @@ func (c *Client) WhoAmI(ctx context.Context, token string) (string, error) {
 	return me.UserName, nil
 }
 
-// me is the login of our own account.
+// me returns the login of our own account.
 func (c *Client) me(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	login := c.login
@@ -46,8 +46,8 @@ func (c *Client) me(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// Prepare checks the forge's version, our token, and that we may read and write each repository. It creates the labels
-// that are missing. It returns all problems, each on one line that says what to do.
+// Prepare checks the forge's version, our token, and our access to each repository. It creates the missing labels. It
+// returns all problems, each on one line that says what to do.
 func (c *Client) Prepare(ctx context.Context) error {
 	_, err := c.prepare(ctx, true)
 	return err
@@ -58,7 +58,7 @@ type MissingLabel struct {
 	Repo, Name string
 }
 
-// Inspect is Prepare without a write: it returns the labels that Prepare would create.
+// Inspect is Prepare without any write: it returns the labels that Prepare would create.
 func (c *Client) Inspect(ctx context.Context) ([]MissingLabel, error) { return c.prepare(ctx, false) }
 
 func (c *Client) prepare(ctx context.Context, create bool) ([]MissingLabel, error) {
@@ -114,7 +114,7 @@ func (c *Client) prepareRepo(ctx context.Context, name, login string, create boo
 	return missing, errors.Join(err, denied)
 }
 
-// unusable returns why the repository's settings keep us from working in it; nil when they do not.
+// unusable returns why we cannot work in a repository with these settings; nil if we can.
 func unusable(in *gitea.Repository, name, login string) error {
 	switch {
 	case !strings.EqualFold(in.FullName, name):
@@ -138,8 +138,8 @@ func switchedOff(name, what string) error {
 		name, what)
 }
 
-// prepareLabels returns the required labels that are missing, and creates them if create is set. When it creates none,
-// it tries to change a label that cannot exist, so that a read-only token is reported now and not at the first claim.
+// prepareLabels returns the required labels that are missing, and creates them if create is set. If it creates none, it
+// tries to change a label that cannot exist, so that a read-only token is reported now and not at the first claim.
 func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (missing []MissingLabel, err error) {
 	c.forgetLabels(name)
 	known, err := c.repoLabels(ctx, name)
@@ -165,10 +165,10 @@ func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (m
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUnavailable) {
 		return missing, explainWrite(fmt.Errorf("cannot write to the issues of %s: %w", name, err), "write:issue")
 	}
-	return missing, nil // 404: the token may write
+	return missing, nil // 404: the token has write access
 }
 
-// probeWrite reports whether the token may merge.
+// probeWrite returns an error if the token lacks the right to merge.
 func (c *Client) probeWrite(ctx context.Context, in *gitea.Repository, name string) error {
 	err := c.probeBranch(ctx, c.token, name, in)
 	if errors.Is(err, forge.ErrForbidden) {
@@ -177,7 +177,7 @@ func (c *Client) probeWrite(ctx context.Context, in *gitea.Repository, name stri
 	return nil
 }
 
-// explainWrite names the scope that a token lacks.
+// explainWrite adds the scope that a token lacks.
 func explainWrite(err error, scope string) error {
 	if errors.Is(err, forge.ErrForbidden) {
 		return fmt.Errorf("%w; give the token the scope %s", err, scope)

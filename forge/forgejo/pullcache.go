@@ -10,46 +10,47 @@ import (
 )
 
 const (
-	// pollEvery is how often the commit statuses and the mergeability of an open pull request are read. Neither moves
-	// updated_at.
+	// pollEvery is how often the commit statuses and the mergeability of an open pull request are read. A change of
+	// them does not change updated_at.
 	pollEvery = 30 * time.Second
-	// conflictAfter is how long "not mergeable" has to last, for one head and base, to be a conflict.
+	// conflictAfter is how long the forge must report "not mergeable", for one head and base, until it counts as a
+	// conflict.
 	conflictAfter = 30 * time.Second
-	// youngHead is how long a head without statuses is polled: a CI takes a moment to report the first.
+	// youngHead is how long a head without statuses is polled: CI needs a moment until its first report.
 	youngHead = time.Minute
-	// settledEvery and baseEvery are how often a settled pull request and a base branch are read again.
+	// settledEvery and baseEvery are how often a settled pull request and a base branch are re-read.
 	settledEvery = 5 * time.Minute
 	baseEvery    = 2 * time.Minute
 )
 
 // pull is a pull request with the record of its readings.
 type pull struct {
-	forge.Pull   // without CI and Mergeable, which facts adds
+	forge.Pull   // without CI and Mergeable, which the method facts adds
 	baseSHA      string
 	clean        bool
 	statuses     []forge.Status
 	authors      authors
 	headSeen     time.Time // our clock: when this head was first seen
-	detailsAt    time.Time // our clock: when the details were last read
+	detailsAt    time.Time // our clock: when the request for the details began
 	statusAt     time.Time
-	tried        time.Time // the last try to read it, failed ones too
-	detailsFrom  time.Time // the forge's clock: when the reading of the details began
+	tried        time.Time // our clock: the last try to read it, successful or not
+	detailsFrom  time.Time // the forge's clock: when the request for the details began
 	readAt       time.Time // detailsFrom of the last complete reading, with reviews and statuses; zero before the first
 	failed       bool      // the last try failed
 	closer       bool      // ClosedBy was read
 	closerFailed failure
-	ended        time.Time // when we saw it end
+	ended        time.Time // our clock: when we saw it ended
 }
 
-// base is a branch that pull requests go to.
+// base is the base branch of pull requests.
 type base struct {
-	required []string  // contexts that must succeed
-	sha      string    // its commit; "" when it is known to have moved
-	moved    time.Time // our clock: when we saw a merge move it
-	readAt   time.Time // our clock; zero before the first time
+	required []string  // contexts that must succeed before a merge
+	sha      string    // commit of the branch; "" once we know that the branch has moved
+	moved    time.Time // our clock: when we saw a merge move the branch
+	readAt   time.Time // our clock; zero before the first reading
 }
 
-// applyListedPull stores a pull request from the list of issues, which lacks its branches.
+// applyListedPull stores a pull request from the list of issues, which contains no branches.
 func (c *Client) applyListedPull(r *repo, in *gitea.Issue, began time.Time) {
 	p := r.pulls[in.Index]
 	closed := in.State == gitea.StateClosed
@@ -79,7 +80,7 @@ func (c *Client) applyListedPull(r *repo, in *gitea.Issue, began time.Time) {
 // its text names an open issue.
 func (c *Client) wantEnded(r *repo, in *gitea.Issue) bool {
 	if r.asOf.IsZero() {
-		return false // readColdPulls reads these
+		return false // readColdPulls reads them
 	}
 	if end := timeOf(in.Closed); !end.Before(r.since) {
 		return true
@@ -87,7 +88,7 @@ func (c *Client) wantEnded(r *repo, in *gitea.Issue) bool {
 	return slices.ContainsFunc(forge.Closes("", in.Title, in.Body, r.name), c.isOpen)
 }
 
-// isOpen reports whether ref is an open issue of the cache.
+// isOpen reports whether ref is an open issue in the cache.
 func (c *Client) isOpen(ref forge.Ref) bool {
 	r := c.repo(ref.Repo)
 	if r == nil {
@@ -106,8 +107,8 @@ func (c *Client) closes(p *forge.Pull) []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// markEnd records whether the pull request is open. A merge moves the base, which makes the known mergeability of
-// others outdated.
+// markEnd records whether the pull request is open. A merge moves the base, so it makes the known mergeability of other
+// pull requests outdated.
 func (r *repo) markEnd(p *pull, closed, merged bool, end, began time.Time) {
 	switch {
 	case closed && !p.Closed:
@@ -121,7 +122,8 @@ func (r *repo) markEnd(p *pull, closed, merged bool, end, began time.Time) {
 	p.Closed, p.Merged, p.Ended = closed, merged, end
 }
 
-// applyDetails stores a pull request's own answer. A new head drops the checks of the old one.
+// applyDetails stores the answer to a request for the pull request itself. A new head drops the statuses of the old
+// one.
 func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) {
 	began := x.began
 	p := r.pulls[in.Index]
@@ -149,7 +151,7 @@ func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) {
 	}
 	p.clean = in.Mergeable
 	switch {
-	case p.clean || p.Draft || p.Closed: // Forgejo says "not mergeable" of every draft
+	case p.clean || p.Draft || p.Closed: // Forgejo reports every draft as "not mergeable"
 		p.ConflictSince = time.Time{}
 	case !old.ConflictSince.IsZero() && !newHead && p.baseSHA == old.baseSHA:
 		p.ConflictSince = old.ConflictSince
@@ -167,7 +169,7 @@ func (r *repo) baseStands(branch, sha string) {
 	b.sha = sha
 }
 
-// mergeable is the mergeability of the present head and base. "not mergeable" counts after conflictAfter.
+// mergeable returns the mergeability of the present head and base. "not mergeable" counts only after conflictAfter.
 func (r *repo) mergeable(p *pull) forge.Mergeability {
 	b := r.bases[p.Base]
 	switch {
@@ -181,7 +183,7 @@ func (r *repo) mergeable(p *pull) forge.Mergeability {
 	return forge.MergeUnknown
 }
 
-// ci is the state of the head's checks; pending until statuses and base have been read.
+// ci returns the state of the head's checks; pending until statuses and base have been read.
 func (r *repo) ci(p *pull) forge.CI {
 	b := r.bases[p.Base]
 	if b == nil || b.readAt.IsZero() || p.statusAt.IsZero() {

@@ -13,16 +13,16 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// reading says which parts of a pull request are to be read.
+// reading says which parts of a pull request have to be read.
 type reading struct {
 	number                     int64
 	details, reviews, statuses bool
 	commits, past              bool // see authors
 	head                       string
-	only                       forge.Ref // reviews and statuses only if the details show that it is for this issue
+	only                       forge.Ref // if set: reviews and statuses are read only of a pull request for this issue
 }
 
-// readPulls reads the pull requests that changed, those with a part that no list of changes shows, and one that was
+// readPulls reads the pull requests that changed, those with a part that no list of changes shows, and the one that was
 // read longest ago.
 func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	now := time.Now()
@@ -53,8 +53,8 @@ func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	return errors.Join(err, unread)
 }
 
-// pullWork lists what has to be read now, by number. An open pull request that changed is read whole; a failed reading
-// waits.
+// pullWork lists what has to be read now, sorted by number. An open pull request that changed is read completely. After
+// a failure a pull request waits for its retry.
 func (c *Client) pullWork(r *repo, now time.Time) []reading {
 	var work []reading
 	for n, p := range r.pulls {
@@ -64,7 +64,7 @@ func (c *Client) pullWork(r *repo, now time.Time) []reading {
 		case p.Closed:
 			w.details = p.Head == ""
 		case p.readAt.Before(p.Updated.Add(granularity)):
-			w.details = p.detailsFrom.Before(p.Updated.Add(granularity)) // else the list of a cold scan had them
+			w.details = p.detailsFrom.Before(p.Updated.Add(granularity)) // else the list of a cold scan contained the details
 			w.reviews, w.statuses, w.commits = true, true, true
 		default:
 			w.commits = c.commitsKey(r, p) != p.authors.of
@@ -79,7 +79,7 @@ func (c *Client) pullWork(r *repo, now time.Time) []reading {
 	return work
 }
 
-// resting reports whether a failed reading of p still waits for its retry. An ended pull request waits longer.
+// resting reports whether p still waits for its retry after a failed reading. An ended pull request waits longer.
 func (p *pull) resting(now time.Time) bool {
 	wait := pollEvery
 	if p.Closed {
@@ -89,7 +89,7 @@ func (p *pull) resting(now time.Time) bool {
 }
 
 // mergeabilityDue reports whether the mergeability of p has to be read again. It is read more often right after a
-// change: Forgejo takes a second or two, and a queue of merges waits for it.
+// change: Forgejo needs a second or two to compute it, and the merge queue waits for it.
 func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	if p.Draft {
 		return false
@@ -105,7 +105,7 @@ func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	return now.Sub(p.detailsAt) >= wait
 }
 
-// statusDue reports whether the head's checks have to be read again: some are pending, or a new head has none yet.
+// statusDue reports whether the head's checks have to be read again: some are pending, or a new head has no checks yet.
 func (r *repo) statusDue(p *pull, now time.Time) bool {
 	if p.Draft || now.Sub(p.statusAt) < pollEvery {
 		return false
@@ -126,14 +126,14 @@ func (r *repo) newBases() []string {
 	return slices.Compact(names)
 }
 
-// chore is a refresh of a settled pull request or base branch.
+// chore is a refresh of a settled pull request or of a base branch.
 type chore struct {
 	reading
 	base string
 	due  time.Time
 }
 
-// nextChore returns the chore that is overdue most; the zero chore when none is due. One per scan keeps the cost of an
+// nextChore returns the most overdue chore; the zero chore when none is due. One chore per scan keeps the cost of an
 // unchanged repository at two requests, however many pull requests are open.
 func (r *repo) nextChore(now time.Time) chore {
 	var best chore
@@ -159,8 +159,8 @@ func (r *repo) nextChore(now time.Time) chore {
 	return best
 }
 
-// readPull does one reading. A pull request that is gone is dropped. The statuses read are those of the head in the
-// details.
+// readPull does one reading. It drops a pull request that is gone. If it reads the details, it reads the statuses of
+// the head in them.
 func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 	ref := forge.Ref{Repo: r.name, Number: w.number}
 	whole := w.reviews && w.statuses
@@ -196,7 +196,7 @@ func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 	return c.readChecks(ctx, r, w)
 }
 
-// isFor reports whether a pull request in the cache is for the issue that a reading is about.
+// isFor reports whether the cached pull request is for the issue w.only.
 func (c *Client) isFor(r *repo, w reading) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +204,8 @@ func (c *Client) isFor(r *repo, w reading) bool {
 	return p != nil && slices.Contains(p.Closes, w.only)
 }
 
-// noteRead records a reading. One with reviews and statuses settles the pull request up to the time of the details,
-// which were read first.
+// noteRead records a reading. A whole reading, with reviews and statuses, settles the pull request up to the time of
+// the details, which were read first.
 func (c *Client) noteRead(r *repo, number int64, whole bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +226,7 @@ func headOf(in *gitea.PullRequest) string {
 	return in.Head.Sha
 }
 
-// readDetails reads the pull request itself. Forgejo answers null when it cannot open its repositories.
+// readDetails reads the pull request itself. Forgejo answers null when it cannot open one of its repositories.
 func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullRequest, *exchange, error) {
 	in, x, err := read[*gitea.PullRequest](ctx, c, at(ref.Repo, "/pulls/%d", ref.Number))
 	if err == nil && (in == nil || in.Index != ref.Number) {
@@ -235,8 +235,8 @@ func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullReq
 	return in, x, err
 }
 
-// readChecks reads reviews, statuses and who wrote the commits, at once, and keeps reviews and statuses only if it has
-// both.
+// readChecks reads reviews, statuses and the accounts behind the commits concurrently. It stores reviews and statuses
+// only if all of them were read.
 func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
 	var reviews []*gitea.PullReview
 	var statuses []*gitea.Status
@@ -254,7 +254,7 @@ func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
 	}
 	if w.statuses = w.statuses && w.head != ""; w.statuses {
 		parts = append(parts, func(ctx context.Context) (err error) {
-			// Not the combined status, which holds 30 contexts at most.
+			// The combined status is no alternative: it has at most 30 contexts.
 			statuses, x, err = list[*gitea.Status](ctx, c, at(r.name, "/commits/%s/statuses", w.head))
 			return err
 		})
@@ -283,8 +283,8 @@ func (c *Client) update(r *repo, number int64, change func(*pull)) {
 	}
 }
 
-// readBase reads a base branch: its commit and required checks. Any writer may read the branch; its protection is for
-// administrators. A branch that is gone requires nothing.
+// readBase reads a base branch: its commit and required checks. Every writer can read the branch; only administrators
+// can read its protection. A branch that is gone requires no checks.
 func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
 	in, x, err := read[*gitea.Branch](ctx, c, at(r.name, "/branches/%s", (&url.URL{Path: branch}).EscapedPath()))
 	if errors.Is(err, forge.ErrNotFound) {

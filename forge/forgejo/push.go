@@ -17,14 +17,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// This file moves one ref with git's push protocol, because the API has no call for it: one POST to receive-pack. A git
-// process would make two requests, and the first lists every ref of the repository, two for each pull request that it
-// ever had.
+// This file moves one ref with git's push protocol, because the API has no request for that: one POST to receive-pack.
+// A git process would make two requests, and the first one lists every ref of the repository, including two for each
+// pull request that it ever had.
 
 const (
-	// noObject is the place of a ref that does not exist.
+	// noObject stands for the commit of a ref that does not exist.
 	noObject = "0000000000000000000000000000000000000000"
-	// pushTime bounds a push, which runs git and its hooks on the forge: 0.2 s on an idle one.
+	// pushTime bounds a push, which runs git and its hooks on the forge: 0.2 s on an idle forge.
 	pushTime = 30 * time.Second
 )
 
@@ -43,7 +43,7 @@ const (
 
 var emptyTree = object{kind: treeObject}
 
-// id is git's name of the object.
+// id returns git's name of the object.
 func (o object) id() string {
 	name := "commit"
 	if o.kind == treeObject {
@@ -53,7 +53,7 @@ func (o object) id() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// newCommit is a commit without parents and files.
+// newCommit makes a commit without parents and files.
 func newCommit(at time.Time, message string) object {
 	const who = "disinto <disinto@localhost>"
 	return object{commitObject, fmt.Appendf(nil, "tree %s\nauthor %s %d +0000\ncommitter %[2]s %[3]d +0000\n\n%[4]s",
@@ -64,9 +64,9 @@ func newCommit(at time.Time, message string) object {
 func packOf(objects ...object) []byte {
 	var pack bytes.Buffer
 	pack.WriteString("PACK")
-	_ = binary.Write(&pack, binary.BigEndian, [2]uint32{2, uint32(len(objects))}) // a buffer never fails
+	_ = binary.Write(&pack, binary.BigEndian, [2]uint32{2, uint32(len(objects))}) // writing to a buffer never fails
 	for _, o := range objects {
-		// The first byte has the kind and four bits of the length, each later byte seven bits.
+		// The first byte has the kind and the lowest four bits of the length; each later byte has seven more bits.
 		head, size := byte(o.kind)<<4|byte(len(o.content)&0xf), len(o.content)>>4
 		for ; size > 0; size >>= 7 {
 			pack.WriteByte(head | 0x80)
@@ -82,9 +82,9 @@ func packOf(objects ...object) []byte {
 	return pack.Bytes()
 }
 
-// move is a change of one ref. The forge makes it only if the ref is at before; noObject means that it does not exist.
-// It compares and changes in one step, so that one of several concurrent moves succeeds. after is noObject to delete
-// the ref.
+// move is a change of one ref. The forge makes it only if the ref is at before; noObject there means that the ref must
+// not exist. The forge compares and changes in one step, so that only one of several concurrent moves succeeds.
+// noObject in after deletes the ref.
 type move struct {
 	ref, before, after string
 }
@@ -96,10 +96,11 @@ type refusedMove struct {
 
 func (e *refusedMove) Error() string { return fmt.Sprintf("the forge refuses %s: %s", e.ref, e.why) }
 
-// declined reports whether a rule of the forge refused the move, and not the state of the ref.
+// declined reports whether a rule of the forge refused the move, rather than the state of the ref.
 func (e *refusedMove) declined() bool { return strings.Contains(e.why, "hook declined") }
 
-// Unwrap is forge.ErrForbidden for a permanent refusal. Callers interpret one over the state of the ref.
+// Unwrap returns forge.ErrForbidden for a permanent refusal. What a refusal because of the ref's state means depends on
+// the caller.
 func (e *refusedMove) Unwrap() error {
 	if e.declined() {
 		return forge.ErrForbidden
@@ -107,8 +108,8 @@ func (e *refusedMove) Unwrap() error {
 	return nil
 }
 
-// push moves one ref of a repository and sends the objects that it needs. A *refusedMove means that the ref did not
-// move; after any other error it may have.
+// push moves one ref of a repository and sends the objects that the move needs. A *refusedMove means that the ref did
+// not move; after any other error the ref may have moved.
 func (c *Client) push(ctx context.Context, repo string, m move, objects ...object) error {
 	me, err := c.me(ctx)
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Reassign moves an issue from one account to another, or with from "" from none, if it still waits there: open,
-// assigned to from alone, and not in-progress. Otherwise the answer is forge.ErrTaken. labels are written before
-// the assignee, so that every moved issue has them.
+// Reassign moves an issue from one account to another; with from "" the issue must have no assignee. The issue must
+// still be waiting: open, assigned only to from, and not in-progress. Otherwise Reassign returns forge.ErrTaken. labels
+// are written before the assignee, so that every moved issue has them.
 //
-// The forge has no compare-and-set for assignees, so Reassign holds the ref of the issue's claim meanwhile: a session
-// needs it to begin the issue. It may be repeated with the same run id; a completed move is a success.
+// The forge has no compare-and-set for assignees. So Reassign holds the ref of the issue's claim while it writes: a
+// session needs that ref to begin work on the issue. It can be repeated with the same run id, and succeeds if the move
+// is already complete.
 func (c *Client) Reassign(
 	ctx context.Context, ref forge.Ref, from, to string, labels []string, runID string,
 ) (err error) {
@@ -26,7 +27,7 @@ func (c *Client) Reassign(
 	if err != nil {
 		return err
 	}
-	if handedOver(in, to, labels) { // by an earlier try whose answer was lost; the issue may have been begun since
+	if handedOver(in, to, labels) { // by an earlier try whose answer was lost; work on the issue may have begun since
 		return c.letGo(ctx, ref, runID)
 	}
 	if why := c.begun(in, from, to); why != "" {
@@ -37,18 +38,19 @@ func (c *Client) Reassign(
 	}
 	err = c.handOver(ctx, ref, from, to, labels)
 	if errors.Is(err, forge.ErrUnavailable) {
-		return err // the next try finds the ref
+		return err // the next try finds the ref and continues
 	}
 	return errors.Join(err, c.letGo(ctx, ref, runID))
 }
 
-// handedOver reports whether the move is complete. The labels are written first, and by moves alone.
+// handedOver reports whether the move is complete. Only moves write these labels, and they write them before the
+// assignee.
 func handedOver(in *gitea.Issue, to string, labels []string) bool {
 	lacks := func(label string) bool { return !hasLabel(in, label) }
 	return len(in.Assignees) == 1 && isAssigned(in, to) && !slices.ContainsFunc(labels, lacks)
 }
 
-// begun returns why an issue no longer waits for from; "" when it does, or has been moved to to.
+// begun returns why an issue no longer waits for from; "" if it still waits, or is already assigned to to.
 func (c *Client) begun(in *gitea.Issue, from, to string) string {
 	assigned := logins(in.Assignees)
 	switch {
@@ -66,8 +68,8 @@ func (c *Client) begun(in *gitea.Issue, from, to string) string {
 	return "it is assigned to " + assigned[0]
 }
 
-// handOver writes labels and assignee while the ref is held. It reads the issue first: a session that began before we
-// had the ref shows now.
+// handOver writes labels and assignee while we hold the ref. It re-reads the issue first, to see a session that began
+// before we had the ref.
 func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to string, labels []string) error {
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
@@ -89,7 +91,7 @@ func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to string, l
 	return err
 }
 
-// letGo deletes the ref that a move held, if it still does.
+// letGo deletes the ref that a move holds, if it still exists.
 func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
 	if c.isRun(ref, runID) {
 		return c.dropRef(ctx, ref, c.forgetClaim(ref))
@@ -97,7 +99,7 @@ func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
 	if c.refs == nil {
 		return nil
 	}
-	held, err := c.holder(ctx, ref) // of this supervisor before a restart
+	held, err := c.holder(ctx, ref) // the claim may be this supervisor's from before a restart
 	if err != nil || held == nil || held.run != runID {
 		return err
 	}

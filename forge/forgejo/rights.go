@@ -11,17 +11,17 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// denial says which right an account lacks and how to give it.
+// denial names the right that an account lacks, and how to give it.
 type denial string
 
 func (d denial) Error() string { return string(d) }
 
-// Unwrap makes it a forge.ErrForbidden.
+// Unwrap returns forge.ErrForbidden.
 func (d denial) Unwrap() error { return forge.ErrForbidden }
 
-// MayWork reports whether the account of an agent's token may push to a repository, open pull requests and write to
-// issues. A missing right is a forge.ErrForbidden of one line, and a repository in which no account may a forge.ErrOff.
-// It changes nothing.
+// MayWork reports whether the account of an agent's token can push to a repository, open pull requests and write to
+// issues. A missing right is a forge.ErrForbidden of one line; a repository in which no account can work is a
+// forge.ErrOff. MayWork changes nothing.
 func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	in, _, err := doAs[*gitea.Repository](ctx, c, token, requestTime, ask{http.MethodGet, at(repo, ""), nil})
 	const remedy = "; make a token with the scopes " + scopes
@@ -51,14 +51,15 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	return nil
 }
 
-// probeLabel tries to change a label that cannot exist: 404 with the right to.
+// probeLabel tries to change a label that cannot exist. The forge answers 404 if the token has write access to issues.
 func (c *Client) probeLabel(ctx context.Context, token, repo string, _ *gitea.Repository) error {
 	change := ask{http.MethodPatch, at(repo, "/labels/0"), gitea.EditLabelOption{}}
 	_, _, err := doAs[nothing](ctx, c, token, requestTime, change)
 	return err
 }
 
-// probeBranch tries to create a branch that exists: 409 with the right to push. An empty repository has no branch.
+// probeBranch tries to create a branch that already exists. The forge answers 409 if the token can push. An empty
+// repository has no branch to try.
 func (c *Client) probeBranch(ctx context.Context, token, repo string, in *gitea.Repository) error {
 	if in.Empty {
 		return nil

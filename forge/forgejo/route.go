@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// routes are the paths that the client asks for. A * stands for a name or a number, ** for one or more of them:
-// branches and files have slashes in their names, which anyone may choose.
+// routes are the paths that the client requests. A * stands for one name or number, a ** for one or more path elements:
+// anyone can choose branch and file names, and these contain slashes.
 var routes = [][]string{
 	parts("repos/*/*"), parts("repos/*/*/assignees"), parts("repos/*/*/branches/**"), parts("repos/*/*/branches"),
 	parts("repos/*/*/collaborators/*/permission"), parts("repos/*/*/collaborators/*"),
@@ -26,8 +26,8 @@ var routes = [][]string{
 
 func parts(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }
 
-// route names the kind of a request, without names and numbers: "GET /repos/*/*/issues/*". There is a bounded number
-// of them, whatever a forge has in it.
+// route returns the kind of a request, without names and numbers, such as "GET /repos/*/*/issues/*". The number of
+// routes is bounded, whatever the forge contains.
 func route(method, path string) string {
 	if _, below, api := strings.Cut(path, "/api/v1/"); api {
 		path = below

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// saidFor is how old a comment may be, by the forge's clock, to be a command: about as long as a supervisor may be
-	// down over night. What a person wanted before that may have been settled otherwise.
+	// saidFor is the maximum age of a comment, by the forge's clock, to be a command: about as long as a supervisor may
+	// be down over night. An older request may have been settled in another way since.
 	saidFor = 24 * time.Hour
-	// saidPages bounds the pages of comments that one scan reads, the newest.
+	// saidPages bounds how many pages of comments one scan reads; it reads the newest.
 	saidPages = 10
-	// maxSaid bounds the commands of one repository that the facts show, the newest.
+	// maxSaid bounds how many commands of one repository the facts contain; they contain the newest.
 	maxSaid = 200
 )
 
-// said are the commands in the comments of a repository.
+// said holds the commands in the comments of a repository.
 type said struct {
-	changedAt time.Time            // the forge's clock: the newest change of an item that a list showed
-	asked     time.Time            // the forge's clock: when the newest list of comments was asked for
-	heard     time.Time            // the forge's clock: when it was answered
-	byID      map[int64]forge.Said // by comment
+	changedAt time.Time            // the forge's clock: the newest change of an item in any list
+	asked     time.Time            // the forge's clock: when the request for the newest list of comments began
+	heard     time.Time            // the forge's clock: when that request was answered
+	byID      map[int64]forge.Said // by comment ID
 }
 
-// readSaid reads the comments that are new. An unchanged repository costs no request, because a comment is a change of
-// its item. The lists are by the forge's clock and overlap like those of changes.
+// readSaid reads the new comments. An unchanged repository costs no request, because a comment also changes its item.
+// The lists are by the forge's clock and overlap like lists of changes.
 func (c *Client) readSaid(ctx context.Context, r *repo) error {
 	c.mu.Lock()
 	since, changed := r.said.asked.Add(-overlap), r.said.changedAt
@@ -71,7 +71,7 @@ func (c *Client) readSaid(ctx context.Context, r *repo) error {
 	return nil
 }
 
-// newestComments reads the last pages of a list of comments, which has the oldest first.
+// newestComments reads the last pages of a list of comments; the list begins with the oldest.
 func newestComments(ctx context.Context, c *Client, path string) ([]*gitea.Comment, *exchange, error) {
 	all, first, err := readPage[*gitea.Comment](ctx, c, 1, path)
 	if err != nil || lastPage(len(all), len(all), first.total) {
@@ -87,8 +87,8 @@ func newestComments(ctx context.Context, c *Client, path string) ([]*gitea.Comme
 	return append(all, some...), first, err
 }
 
-// commandsIn picks the commands of people with write access from comments, those that are neither edited nor older than
-// a time of the forge's clock. Who may write is read only when there is a command.
+// commandsIn returns the commands in comments that people with write access wrote, that were never edited, and that are
+// not older than oldest, by the forge's clock. The list of writers is read only if there is a command.
 func (c *Client) commandsIn(
 	ctx context.Context, r *repo, comments []*gitea.Comment, oldest time.Time,
 ) (found []forge.Said, err error) {
@@ -112,8 +112,8 @@ func (c *Client) commandsIn(
 	return found, nil
 }
 
-// saidIn returns the command of a comment; ok is false for text, and for a comment that was edited: an agent may edit
-// those of people.
+// saidIn returns the command in a comment; ok is false if there is none, or if the comment was edited: an agent can
+// edit people's comments.
 func saidIn(repo string, in *gitea.Comment) (s forge.Said, ok bool) {
 	if in == nil || in.ID <= 0 || isEdited(in) || wasCut(in.Body) {
 		return s, false
@@ -129,7 +129,7 @@ func saidIn(repo string, in *gitea.Comment) (s forge.Said, ok bool) {
 	}, ok && number > 0 && author != ""
 }
 
-// numberIn is the number at the end of an item's address; 0 without one.
+// numberIn returns the number at the end of an item's address; 0 if there is none.
 func numberIn(address string) int64 {
 	n, err := strconv.ParseInt(address[strings.LastIndexByte(address, '/')+1:], 10, 64)
 	if err != nil || n <= 0 {
@@ -138,7 +138,8 @@ func numberIn(address string) int64 {
 	return n
 }
 
-// saidFacts are the commands of all repositories, as they were written. Agents may have changed since they were read.
+// saidFacts returns the commands of all repositories, in the order in which they were written. It leaves out authors
+// that have become agents since their comments were read.
 func (c *Client) saidFacts() []forge.Said {
 	var all []forge.Said
 	for _, r := range c.repos {
@@ -152,9 +153,9 @@ func (c *Client) saidFacts() []forge.Said {
 	return all
 }
 
-// Take takes a command for this supervisor, which may repeat it. Of all supervisors that try, one gets nil and the
-// others forge.ErrTaken. The comment is read once more: forge.ErrNotFound when it is gone or was edited, and
-// forge.ErrForbidden when its author may not write any more.
+// Take takes a command for this supervisor, and can be repeated. Of all supervisors that try, one gets nil and the
+// others get forge.ErrTaken. Take re-reads the comment: it returns forge.ErrNotFound when the comment was deleted or
+// edited, and forge.ErrForbidden when its author no longer has write access.
 func (c *Client) Take(ctx context.Context, s forge.Said) (err error) {
 	defer wrap(&err, "take the command of %s on %s", s.Author, s.Ref)
 	ctx = withOwnTurns(ctx)
@@ -179,21 +180,23 @@ func (c *Client) Take(ctx context.Context, s forge.Said) (err error) {
 	return c.takeComment(ctx, s)
 }
 
-// Supervisors that share a repository agree on who carries out a command by one ref, to a commit that lists the
-// comments which were taken. A push that adds one names the commit that was read before, so that one of several
-// succeeds.
+// Supervisors that share a repository use one ref to agree on which of them carries out a command. The ref points to a
+// commit that lists the taken comments. A push that adds a comment names the commit that was read before, so that only
+// one of several concurrent pushes succeeds.
 const (
 	takenRef = "refs/disinto/heard"
-	// maxTaken is how many comments the list has, the newest. One that is older than all of a full list counts as taken.
+	// maxTaken is how many comments the list holds; it holds the newest. A comment older than all in a full list counts
+	// as taken.
 	maxTaken = 500
-	// takeTries is how often it is tried while others add theirs.
+	// takeTries is how often a command is tried while other supervisors add comments to the list.
 	takeTries = 5
 )
 
-// takenBy are the comments that were taken, with the instance of the supervisor that took each.
+// takenBy maps the ID of each taken comment to the instance of the supervisor that took it.
 type takenBy map[int64]string
 
-// has reports whether a comment was taken, and by which instance; that is empty for one that fell out of the list.
+// has reports whether a comment was taken, and by which instance; by is empty if the comment has fallen out of the
+// list.
 func (t takenBy) has(id int64) (by string, taken bool) {
 	if by, taken = t[id]; taken {
 		return by, true
@@ -208,7 +211,7 @@ func (c *Client) takeComment(ctx context.Context, s forge.Said) error {
 			return err
 		}
 		switch by, taken := all.has(s.ID); {
-		case taken && by == c.refs.Instance(): // the answer to the push was lost, or we died before we did it
+		case taken && by == c.refs.Instance(): // the answer to our push was lost, or we died before we carried it out
 			return nil
 		case taken:
 			return fmt.Errorf("%w: another supervisor has it", forge.ErrTaken)
@@ -224,7 +227,7 @@ func (c *Client) takeComment(ctx context.Context, s forge.Said) error {
 	return fmt.Errorf("%w: others take commands all the time", forge.ErrUnavailable)
 }
 
-// takenCommit makes the commit of a list of comments, with the newest that it may have.
+// takenCommit makes the commit of a list of comments; it lists at most maxTaken, the newest.
 func takenCommit(all takenBy) object {
 	ids := slices.Sorted(maps.Keys(all))
 	var text strings.Builder
@@ -235,7 +238,7 @@ func takenCommit(all takenBy) object {
 	return newCommit(time.Now(), text.String())
 }
 
-// readTaken returns the commit at the ref, noObject when there is none, and the comments that it lists.
+// readTaken returns the commit at the ref, or noObject if there is none, and the comments that it lists.
 func (c *Client) readTaken(ctx context.Context, repo string) (commit string, all takenBy, err error) {
 	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", takenRef), nil})
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {

@@ -15,17 +15,17 @@ import (
 const (
 	// fullEvery is how often all open items are listed: no list of changes shows a deletion or a transfer.
 	fullEvery = time.Hour
-	// fullAgain is the time until a failed complete listing is tried again; lists of changes are read meanwhile.
+	// fullAgain is how long after a failed complete listing the next one is tried; lists of changes are read meanwhile.
 	fullAgain = 5 * time.Minute
-	// overlap is how far a list of changes reaches back before the last one. Forgejo stamps a change when its transaction
-	// begins and shows it when that commits, and behind a proxy Date is by the proxy's clock. Repeated entries cost no
-	// request.
+	// overlap is how far a list of changes reaches back before the last one. Forgejo stamps a change when its
+	// transaction begins, but shows it only after the commit, and behind a proxy Date is by the proxy's clock. Entries
+	// that come twice cost no further request.
 	overlap = 10 * time.Second
 )
 
-// Scan brings the cache up to date and returns all of it. After an error the facts are as far as they could be read,
-// each with its time; a repository whose AsOf did not move was not read completely. After forge.ErrUnavailable the next
-// scans return at once until a retry is due.
+// Scan updates the cache and returns all of it. After an error the facts are as recent as they could be read, each with
+// its own time; a repository whose AsOf did not change was not read completely. After forge.ErrUnavailable, scans
+// return at once until a retry is due.
 func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 	c.scanning.Lock()
 	defer c.scanning.Unlock()
@@ -57,8 +57,8 @@ func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 	return c.facts(more), fmt.Errorf("cannot scan: %w", err)
 }
 
-// scanRepo reads one repository, unless a failure still waits for its retry. Single items that could not be read are
-// shown as unread; the scan of the repository is complete without them.
+// scanRepo reads one repository, unless it still waits for a retry after a failure. Single items that could not be read
+// are shown as unread; the scan of the repository is complete without them.
 func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	if err := r.pause.check(time.Now()); err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
@@ -92,11 +92,11 @@ func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	return errors.Join(err, unread)
 }
 
-// completion records the end of a scan of a repository.
+// completion records that the scan of a repository is complete.
 type completion func(*repo)
 
-// readLists reads the open items or the changes. In a repository that was read before, a complete listing that fails is
-// postponed, and the changes are read instead.
+// readLists reads all open items or only the changes. If a complete listing fails in a repository that was read before,
+// it is postponed, and the changes are read instead.
 func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 	c.mu.Lock()
 	cold, due := r.asOf.IsZero(), time.Since(r.fullAt) >= fullEvery
@@ -122,18 +122,18 @@ func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 	}
 	return func(r *repo) {
 		if x.forgeBegan().Before(since) {
-			r.fullAt = time.Time{} // the forge's clock went back: its next changes are before since
+			r.fullAt = time.Time{} // the forge's clock went back: its next changes would be before since
 		}
 		r.asOf, r.since = x.began, x.forgeBegan().Add(-overlap)
 	}, nil
 }
 
-// changesOf lists everything that changed since a time, open or not, issues and pull requests.
+// changesOf returns the path that lists all issues and pull requests, open or closed, that changed since a time.
 func changesOf(repo string, since time.Time) string {
 	return at(repo, "/issues?state=all&since=%s", stamp(since))
 }
 
-// stamp is a time in a query. Forgejo takes an empty one for no bound.
+// stamp formats a time for a query. The empty string, which Forgejo reads as no bound, stands for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

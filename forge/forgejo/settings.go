@@ -12,13 +12,13 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// settings are those of the repository on the forge.
+// settings are the repository's settings on the forge.
 type settings struct {
-	branch       string // the default one
+	branch       string // the default branch
 	style        gitea.MergeStyle
-	deleteBranch bool   // after a merge
-	dependencies bool   // issues may have dependencies
-	off          string // why nothing can be done in it
+	deleteBranch bool   // delete the branch after a merge
+	dependencies bool   // issues can have dependencies
+	off          string // why no account can work in the repository; "" if one can
 	readAt       time.Time
 }
 
@@ -31,8 +31,8 @@ func (c *Client) readSettings(ctx context.Context, r *repo) (settings, error) {
 	return settingsOf(in, r.name, x.began), nil
 }
 
-// settingsOf are the settings of a repository that was asked for by a name. Another name in the answer is its new one:
-// the forge leads on from the old, for as long as no other repository has that.
+// settingsOf converts the settings of a repository that was requested as name. If the answer has another name, the
+// repository was renamed: the forge redirects from the old name until another repository takes it.
 func settingsOf(in *gitea.Repository, name string, began time.Time) settings {
 	return settings{
 		off:          offOf(in, name),
@@ -44,7 +44,7 @@ func settingsOf(in *gitea.Repository, name string, began time.Time) settings {
 	}
 }
 
-// mergeStyle is the repository's default, or the first style that it allows.
+// mergeStyle returns the repository's default merge style, or else the first style that it allows.
 func mergeStyle(in *gitea.Repository) gitea.MergeStyle {
 	if in.DefaultMergeStyle != "" {
 		return in.DefaultMergeStyle
@@ -64,7 +64,7 @@ func mergeStyle(in *gitea.Repository) gitea.MergeStyle {
 	return gitea.MergeStyleMerge
 }
 
-// settings returns those of the last scan, or reads them.
+// settings returns the settings from the last scan, or reads them.
 func (c *Client) settings(ctx context.Context, name string) (settings, error) {
 	r := c.repo(name)
 	if r == nil {
@@ -89,7 +89,7 @@ func offOf(in *gitea.Repository, name string) string {
 	return ""
 }
 
-// noteOff remembers why nothing can be done in a repository, until its settings say otherwise.
+// noteOff records why no account can work in a repository, until its settings say otherwise.
 func (c *Client) noteOff(name, why string) error {
 	if r := c.repo(name); r != nil {
 		c.mu.Lock()
@@ -99,15 +99,15 @@ func (c *Client) noteOff(name, why string) error {
 	return offError(why)
 }
 
-// offError is a forge.ErrOff with nothing but the reason, which people read.
+// offError is a forge.ErrOff whose text is only the reason, for people.
 type offError string
 
 func (e offError) Error() string { return string(e) }
 
-// Unwrap makes it a forge.ErrOff.
+// Unwrap returns forge.ErrOff.
 func (e offError) Unwrap() error { return forge.ErrOff }
 
-// explain looks for the reason of a refusal in the repository: one that is archived refuses every account.
+// explain checks whether the repository itself explains a refusal: an archived repository refuses every account.
 func (c *Client) explain(ctx context.Context, name string, err error) error {
 	r := c.repo(name)
 	if r == nil || !errors.Is(err, forge.ErrForbidden) && !errors.Is(err, forge.ErrNotFound) {
@@ -119,7 +119,8 @@ func (c *Client) explain(ctx context.Context, name string, err error) error {
 	return err
 }
 
-// isOff reads the settings of a repository in which nothing could be done. When that is over, all of it is read anew.
+// isOff re-reads the settings of a repository in which no account could work. Once one can, the next scan lists all of
+// it.
 func (c *Client) isOff(ctx context.Context, r *repo) (bool, error) {
 	c.mu.Lock()
 	off := r.settings.off != ""

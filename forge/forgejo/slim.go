@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// longBody is how long a text in a list may be, in bytes, before only its references are kept.
+	// longBody is the length in bytes above which a text in a list is reduced to its references.
 	longBody = 2 << 10
-	// mostNamed bounds the references that are kept of a long text.
+	// mostNamed bounds how many references of a long text are stored.
 	mostNamed = 1000
-	// mostUnread bounds the answers that an error of a scan names.
+	// mostUnread bounds how many answers a scan's error names.
 	mostUnread = 5
 )
 
-// slim drops of an entry of a list what nothing is decided on: a repository may have thousands, and their authors
-// decide how long they are.
+// slim drops the parts of a list's entry that no decision needs: a repository can have thousands of entries, and their
+// authors decide how long they are.
 func slim(entry any) {
 	switch in := entry.(type) {
 	case *gitea.Issue:
@@ -45,8 +45,8 @@ func slim(entry any) {
 	}
 }
 
-// gist is a text with the same references, which are all that scans read of it. A short one stays as it is, and one
-// with more than mostNamed counts as cut.
+// gist returns a text with the same references, because scans need nothing else of a text. A short text stays
+// unchanged. A text with more than mostNamed references counts as cut.
 func gist(body string, of forge.Ref) string {
 	if len(body) <= longBody || of.Repo == "" {
 		return body
@@ -67,7 +67,7 @@ func gist(body string, of forge.Ref) string {
 	return short.String()
 }
 
-// idOf is the number of an entry of a list; 0 without one.
+// idOf returns the id of a list's entry; 0 if it has none.
 func idOf(entry any) int64 {
 	switch in := entry.(type) {
 	case *gitea.Issue:
@@ -96,7 +96,7 @@ func idOf(entry any) int64 {
 	return 0
 }
 
-// noteUnread remembers, for the error of the scan, a list with entries that could not be read.
+// noteUnread records, for the error of the scan, a list with entries that could not be read.
 func (c *Client) noteUnread(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *Client) noteUnread(x *exchange) {
 	}
 }
 
-// takeUnread returns the notes as an error, and forgets them.
+// takeUnread returns the recorded lists as an error, and forgets them.
 func (c *Client) takeUnread() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

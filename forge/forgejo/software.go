@@ -14,21 +14,21 @@ import (
 // Software names the program behind a forge.
 type Software struct {
 	Name    string // Forgejo or Gitea
-	Version string // as the forge says it
-	// Without lists what does not work there, a sentence each.
+	Version string // as the forge reports it
+	// Without lists what does not work with this software, one sentence each.
 	Without []string
 }
 
-// software are the forges that pass our suites, each with the oldest version that does.
+// software lists the forges that pass our test suites, each with the oldest version that does.
 var software = []struct {
 	Software
 	major, minor int
 }{
-	{Software{Name: "Forgejo"}, 7, 0}, // it counts by itself since then: 10.0.0+gitea-1.22.0
+	{Software{Name: "Forgejo"}, 7, 0}, // since 7 its version differs from Gitea's: 10.0.0+gitea-1.22.0
 	{Software{Name: "Gitea"}, 1, 23},
 }
 
-// softwareOf tells a forge by its version, and refuses one that is too old.
+// softwareOf derives the software from its version, and rejects a version that is too old.
 func softwareOf(url, version string) (Software, error) {
 	major, minor := numbers(version)
 	for _, row := range software {
@@ -43,7 +43,7 @@ func softwareOf(url, version string) (Software, error) {
 		url, oneLine(version))
 }
 
-// numbers are 10 and 0 for 10.0.0+gitea-1.22.0, and 0 for what are none.
+// numbers returns 10 and 0 for 10.0.0+gitea-1.22.0, and 0 for a part that is no number.
 func numbers(version string) (major, minor int) {
 	parts := strings.SplitN(version, ".", 3)
 	major, _ = strconv.Atoi(parts[0])
@@ -53,7 +53,7 @@ func numbers(version string) (major, minor int) {
 	return major, minor
 }
 
-// Software asks which forge this is. An error says what to do, also when it is one that we do not work with.
+// Software returns which forge this is. Every error says what to do; an unsupported forge is an error too.
 func (c *Client) Software(ctx context.Context) (Software, error) {
 	said, _, err := do[struct{ Version string }](ctx, c, ask{http.MethodGet, "/version", nil})
 	switch {

@@ -19,35 +19,35 @@ import (
 const (
 	// talkBatch is how many talks one scan reads. Most factories have fewer.
 	talkBatch = 16
-	// likesEvery is how often the reactions to a plan are read: they move no time of the issue.
+	// likesEvery is how often the reactions to a plan are read: a reaction does not change the issue's update time.
 	likesEvery = 10 * time.Second
-	// likesBatch is how many plans one scan asks about.
+	// likesBatch is how many plans one scan reads the reactions of.
 	likesBatch = 8
 )
 
-// talk caches the comments below an item that people and agents speak about.
+// talk caches the comments on an item whose labels say that people and agents discuss it.
 type talk struct {
 	remarks    []forge.Remark
 	approvedBy string
-	of         time.Time // the item's Updated for which it was read
-	readAt     time.Time // the forge's clock; zero before the first time
+	of         time.Time // the item's Updated when it was read
+	readAt     time.Time // the forge's clock; zero before the first reading
 	triedAt    time.Time // our clock
 	likedAt    time.Time // our clock: when the reactions to the last plan were read
 	failed     failure
 }
 
-// listener is an open item whose talk is read.
+// listener is an open item whose comments are read.
 type listener struct {
 	number    int64
 	updated   time.Time
-	filers    []string // accounts that filed what it is about
+	filers    []string // authors of the issue, or of the pull request and its issues
 	approved  bool     // labelled plan-approved
-	unplanned bool     // labelled plan-first, and no person is known to have approved a plan
+	unplanned bool     // labelled plan-first, and not known to be approved by a person
 	*talk
 }
 
-// due reports whether the comments are to be read: after a change, also one in the same second as the last reading, and
-// from time to time, because an account may have got the right to write.
+// due reports whether the comments have to be read: after a change, including one in the same second as the last
+// reading, and every settledEvery, because an account may have been given write access.
 func (l *listener) due(now time.Time) bool {
 	if l.failed.recent(now, l.updated) {
 		return false
@@ -56,8 +56,8 @@ func (l *listener) due(now time.Time) bool {
 	return !settled || now.Sub(l.triedAt) >= settledEvery
 }
 
-// listeners are the items of a repository whose labels say that people and agents speak about them, by number. The
-// talks of others are forgotten.
+// listeners returns the items of a repository whose labels say that people and agents discuss them, sorted by number.
+// It forgets the talks of all other items.
 func (r *repo) listeners(c *Client) []listener {
 	var all []listener
 	talks := make(map[int64]*talk)
@@ -91,7 +91,7 @@ func (r *repo) listeners(c *Client) []listener {
 	return all
 }
 
-// readTalks reads the comments below the items that people and agents speak about, and the reactions to plans.
+// readTalks reads the comments on the items that people and agents discuss, and the reactions to plans.
 func (c *Client) readTalks(ctx context.Context, r *repo) error {
 	now := time.Now()
 	c.mu.Lock()
@@ -117,7 +117,7 @@ func (c *Client) readTalks(ctx context.Context, r *repo) error {
 	}))
 }
 
-// oldest are the listeners that fit, at most so many: those that were served longest ago.
+// oldest returns up to most of the listeners that fit: those that were served longest ago.
 func oldest(all []listener, most int, fits func(*listener) (served time.Time, fit bool)) []listener {
 	some := slices.DeleteFunc(slices.Clone(all), func(l listener) bool { _, fit := fits(&l); return !fit })
 	slices.SortStableFunc(some, func(a, b listener) int {
@@ -129,7 +129,7 @@ func oldest(all []listener, most int, fits func(*listener) (served time.Time, fi
 	return some[:min(len(some), most)]
 }
 
-// plan is the place of the last plan; -1 without one.
+// plan returns the index of the last plan in remarks; -1 if there is none.
 func (t *talk) plan() int {
 	for i := len(t.remarks) - 1; i >= 0; i-- {
 		if strings.HasPrefix(t.remarks[i].Key, forge.PlanKey) {
@@ -139,7 +139,7 @@ func (t *talk) plan() int {
 	return -1
 }
 
-// readTalk reads the comments below one item, and who approved its plan.
+// readTalk reads the comments on one item, and who approved its plan.
 func (c *Client) readTalk(ctx context.Context, r *repo, l *listener, me string) error {
 	ref := forge.Ref{Repo: r.name, Number: l.number}
 	in, x, err := list[*gitea.Comment](ctx, c, at(r.name, "/issues/%d/comments", l.number))
@@ -168,13 +168,13 @@ func (c *Client) readTalk(ctx context.Context, r *repo, l *listener, me string) 
 	return nil
 }
 
-// remarksOf keeps the comments that matter: our questions and plans, and those of accounts that may answer. What other
-// accounts write takes no memory, however much it is.
+// remarksOf returns the comments that matter: our questions and plans, and the comments of accounts that can answer.
+// Comments of other accounts use no memory, however many there are.
 func (c *Client) remarksOf(r *repo, in []*gitea.Comment, me string, filers []string) []forge.Remark {
 	var all []forge.Remark
 	for _, one := range in {
 		if one == nil || loginOf(one.Poster) == me && isEdited(one) {
-			continue // what an agent made of a comment of ours neither asks nor answers
+			continue // an agent may have edited our comment, so it neither asks nor answers
 		}
 		m := forge.Remark{ID: one.ID, Author: loginOf(one.Poster)}
 		m.Writer = r.mayWrite(m.Author)
@@ -192,11 +192,11 @@ func (c *Client) remarksOf(r *repo, in []*gitea.Comment, me string, filers []str
 
 var markPattern = regexp.MustCompile(`<!-- disinto:([A-Za-z0-9._:/-]+) -->\s*$`)
 
-// isEdited reports whether a comment is not as it was first written. Every account that may write to the repository may
-// edit the comments of others, an agent's too. The forge's times are whole seconds.
+// isEdited reports whether a comment was edited. Every account with write access to the repository can edit other
+// accounts' comments, and agents have write access. The forge's times are whole seconds.
 func isEdited(in *gitea.Comment) bool { return !in.Updated.Equal(in.Created) }
 
-// keyOf is the key of a comment of ours; empty for one that a person wrote with our account.
+// keyOf returns the key of a comment of ours; empty if a person wrote the comment with our account.
 func keyOf(body string) string {
 	if m := markPattern.FindStringSubmatch(body); m != nil {
 		return m[1]
@@ -204,7 +204,8 @@ func keyOf(body string) string {
 	return ""
 }
 
-// readApproval reads who labelled an issue plan-approved last. What came since the last reading is enough.
+// readApproval reads which account last labelled an issue plan-approved. It reads only the events since the last
+// reading.
 func (c *Client) readApproval(ctx context.Context, ref forge.Ref, t *talk) (string, error) {
 	c.mu.Lock()
 	by, since := t.approvedBy, time.Time{}
@@ -217,7 +218,7 @@ func (c *Client) readApproval(ctx context.Context, ref forge.Ref, t *talk) (stri
 		return "", err
 	}
 	labelled := slices.DeleteFunc(events, func(e event) bool {
-		return e.Label == nil || e.Label.Name != forge.LabelPlanApproved || e.Body == "" // one that was taken off has no body
+		return e.Label == nil || e.Label.Name != forge.LabelPlanApproved || e.Body == "" // without a body it was removed
 	})
 	if e := lastEvent(labelled, "label"); e != nil {
 		by = loginOf(e.User)
@@ -225,7 +226,7 @@ func (c *Client) readApproval(ctx context.Context, ref forge.Ref, t *talk) (stri
 	return by, nil
 }
 
-// readLikes reads which accounts that may write gave the last plan of an item a thumbs-up.
+// readLikes reads which accounts with write access gave the last plan of an item a thumbs-up.
 func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 	c.mu.Lock()
 	at0 := l.plan()
@@ -239,14 +240,14 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 	if err == nil && slices.ContainsFunc(in, func(one *gitea.Reaction) bool {
 		return one != nil && one.User != nil && !c.isAgent(one.User.UserName)
 	}) {
-		err = c.unedited(ctx, forge.Ref{Repo: r.name, Number: l.number}, id) // an edit moves no time of the issue either
+		err = c.unedited(ctx, forge.Ref{Repo: r.name, Number: l.number}, id) // an edit leaves the issue unchanged too
 	}
 	if isOutage(err) {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.likedAt = time.Now(); errors.Is(err, forge.ErrNotFound) { // it was deleted or edited
+	if l.likedAt = time.Now(); errors.Is(err, forge.ErrNotFound) { // the comment was deleted or edited
 		l.of = time.Time{}
 		return nil
 	}
@@ -261,13 +262,13 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 	}
 	slices.Sort(likes)
 	if i := l.plan(); i >= 0 && l.remarks[i].ID == id {
-		l.remarks = slices.Clone(l.remarks) // facts share it
+		l.remarks = slices.Clone(l.remarks) // the facts share the old slice
 		l.remarks[i].Likes = slices.Compact(likes)
 	}
 	return nil
 }
 
-// unedited returns forge.ErrNotFound for a comment below an item that is gone or was edited.
+// unedited returns forge.ErrNotFound if a comment on an item was deleted or edited.
 func (c *Client) unedited(ctx context.Context, ref forge.Ref, id int64) error {
 	all, _, err := list[*gitea.Comment](ctx, c, at(ref.Repo, "/issues/%d/comments", ref.Number))
 	if err == nil && !slices.ContainsFunc(all, func(in *gitea.Comment) bool {
@@ -278,7 +279,7 @@ func (c *Client) unedited(ctx context.Context, ref forge.Ref, id int64) error {
 	return err
 }
 
-// talkFact returns the talk of an item that changed last at updated.
+// talkFact returns the talk of an item whose last change was at updated.
 func (r *repo) talkFact(number int64, updated time.Time) forge.Talk {
 	t := r.talks[number]
 	if t == nil || t.readAt.IsZero() || !t.of.Equal(updated) {

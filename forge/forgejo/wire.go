@@ -11,21 +11,21 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// What strangers write has no length on a forge: an issue of 10 MB is one request. So an answer is cut while it is
-// read. A text longer than maxText is cut and says so at its end, an entry that is larger all the same becomes null,
-// which is how a forge shows an item that it cannot load, and an answer that is too long as a whole is asked for in
-// smaller pages.
+// A forge does not limit what strangers write: one request can create an issue of 10 MB. So an answer is cut while it
+// is read. A text longer than maxText is cut and says so at its end. An entry that is still larger than maxEntry
+// becomes null, which is also how a forge shows an item that it cannot load. An answer that is too long as a whole is
+// requested again in smaller pages.
 const (
 	maxRaw    = 64 << 20  // bytes of an answer as sent
-	maxKept   = 16 << 20  // bytes of an answer as kept
-	maxText   = 64 << 10  // bytes of one text, as JSON writes it
+	maxKept   = 16 << 20  // bytes of an answer after cutting
+	maxText   = 64 << 10  // bytes of one text, as JSON encodes it
 	maxEntry  = 160 << 10 // bytes of one entry of a list
-	maxValues = 2_000     // values in one entry: an empty label is three bytes, and two hundred in memory
+	maxValues = 2_000     // values in one entry: an empty label has three bytes in JSON, and two hundred in memory
 	maxAll    = 300_000   // values in one answer
 	maxList   = 20_000    // entries of one answer
 )
 
-// cutMark is the end of a text that was cut. A person who writes it holds only the own issue.
+// cutMark ends a text that was cut. A person who writes it in an issue only holds up that issue.
 const cutMark = "[cut: the rest of the text is not read]"
 
 // wasCut reports whether a text was cut.
@@ -33,24 +33,24 @@ func wasCut(text string) bool { return strings.HasSuffix(text, cutMark) }
 
 var errTooLong = fmt.Errorf("%w: too long an answer", forge.ErrUnavailable)
 
-// cutter copies a JSON value, cut. It does not check the syntax, which decoding does.
+// cutter copies a JSON value and cuts it. It does not check the syntax; the decoder does.
 type cutter struct {
 	kept    bytes.Buffer
-	depth   int  // of brackets, less that of a list as a whole
+	depth   int  // nesting of brackets, not counting those of the list itself
 	list    bool // the value is a list
-	start   int  // of the entry in kept
-	values  int  // of the entry
+	start   int  // offset of the current entry in kept
+	values  int  // values of the current entry
 	all     int  // values of the answer
 	entries int
 	dropped int  // entries that became null
-	over    bool // the entry is dropped
+	over    bool // the current entry is dropped
 
-	text    int  // bytes of the text so far; -1 outside of texts
-	escape  int  // bytes that are left of an escape
-	cutting bool // the rest of the text is dropped
+	text    int  // bytes of the current text so far; -1 outside a text
+	escape  int  // bytes that are left of the current escape sequence
+	cutting bool // the rest of the current text is dropped
 }
 
-// cutAnswer reads an answer of at most limit bytes and returns it cut, with the number of entries that were dropped.
+// cutAnswer reads an answer of at most limit bytes, and returns it cut, with the number of entries that were dropped.
 func cutAnswer(in io.Reader, limit int64) (kept []byte, dropped int, err error) {
 	raw := &io.LimitedReader{R: in, N: limit + 1}
 	r, c := bufio.NewReaderSize(raw, 64<<10), &cutter{text: -1}
@@ -72,11 +72,11 @@ func cutAnswer(in io.Reader, limit int64) (kept []byte, dropped int, err error) 
 	}
 }
 
-// inText takes a byte of a text. A text is cut between two characters, and not within an escape.
+// inText processes a byte inside a text. A text is cut between two characters, and never inside an escape sequence.
 func (c *cutter) inText(b byte) {
 	c.text++
 	switch {
-	case c.escape == 1 && b == 'u' && c.text > 0: // its first byte: four digits follow
+	case c.escape == 1 && b == 'u' && c.text > 0: // the first byte of \u: four digits follow
 		c.escape = 5
 	case c.escape > 0:
 	case b == '"':
@@ -102,7 +102,7 @@ func (c *cutter) inText(b byte) {
 	}
 }
 
-// outside takes a byte outside of texts.
+// outside processes a byte outside texts.
 func (c *cutter) outside(b byte) {
 	switch b {
 	case ' ', '\t', '\r', '\n':
@@ -134,7 +134,7 @@ func (c *cutter) outside(b byte) {
 	c.put(b)
 }
 
-// put keeps a byte of an entry, unless the entry is too large.
+// put stores a byte of an entry, unless the entry is too large.
 func (c *cutter) put(b byte) {
 	if c.over {
 		return
@@ -147,7 +147,7 @@ func (c *cutter) put(b byte) {
 	}
 }
 
-// end ends an entry of the list.
+// end ends an entry of the list, or the list.
 func (c *cutter) end(b byte) {
 	if c.over {
 		c.dropped++

@@ -15,8 +15,8 @@ import (
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
 
-// Comment writes a comment once for each key. It contains a hidden mark, which is first searched for in our own
-// comments; any account may write the same mark.
+// Comment writes a comment once for each key. The comment contains a hidden mark. Comment first searches for that mark,
+// but only in our own comments, because any account can write the same mark.
 func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "comment on %s", ref)
@@ -47,7 +47,8 @@ func (c *Client) postComment(ctx context.Context, ref forge.Ref, body, mark stri
 // marked returns the whole text of a comment.
 func marked(body, mark string) string { return body + "\n\n" + mark }
 
-// Keep writes a comment for a key, or changes it, also where another account that may write has edited it.
+// Keep writes a comment for a key, or updates the existing one, even if another account with write access has edited
+// it.
 func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "comment on %s", ref)
@@ -76,7 +77,8 @@ func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err
 	return c.postComment(ctx, ref, body, mark)
 }
 
-// missing is the error of the comments of an issue. Forgejo answers 500 for one that does not exist.
+// missing corrects the error of a request for the comments on an issue: Forgejo answers 500 for an issue that does not
+// exist.
 func (c *Client) missing(ctx context.Context, ref forge.Ref, err error) error {
 	if statusOf(err) == http.StatusInternalServerError {
 		if _, gone := c.getIssue(ctx, ref); errors.Is(gone, forge.ErrNotFound) {
@@ -103,7 +105,7 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 	return false, nil
 }
 
-// Close closes an issue and may be repeated. forge.ErrConflict means that the issue has open dependencies.
+// Close closes an issue and can be repeated. forge.ErrConflict means that the issue has open dependencies.
 func (c *Client) Close(ctx context.Context, ref forge.Ref) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "close %s", ref)
@@ -111,12 +113,12 @@ func (c *Client) Close(ctx context.Context, ref forge.Ref) (err error) {
 	return c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form)
 }
 
-// Merge merges a pull request whose head is headSHA into base, in the repository's own style. It may be repeated.
+// Merge merges a pull request whose head is headSHA into base, in the repository's own merge style. It can be repeated.
 // forge.ErrConflict means that the forge refuses for now: another head or base, a conflict, missing checks or
-// approvals, or, for a second or two after a push, no computed mergeability.
+// approvals, or, for a second or two after a push, mergeability that is not computed yet.
 //
-// The branch is deleted when it is an issue's, because it would block the next try, or when the repository's settings
-// say so.
+// Merge deletes the branch if it is named after an issue, because it would block the next try, or if the repository's
+// settings require it.
 func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "merge %s", ref)
@@ -133,7 +135,7 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
 	case headSHA == "" || p.HeadSHA != headSHA:
 		return fmt.Errorf("%w: its head is %.10s now, not %.10s", forge.ErrConflict, p.HeadSHA, headSHA)
-	case base == "" || p.Base != base: // Forgejo compares the head, and takes whatever base there is
+	case base == "" || p.Base != base: // Forgejo checks only the head, and merges into any base
 		return fmt.Errorf("%w: it goes to %.100q now, not to %q", forge.ErrConflict, p.Base, base)
 	}
 	s, err := c.settings(ctx, ref.Repo)
@@ -147,11 +149,12 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 	if err == nil {
 		return nil
 	}
-	// The forge answers 405 when it is merged already, and may fail after the merge, at the branch.
+	// The forge answers 405 if the pull request is already merged, and can fail after the merge, when it deletes the
+	// branch.
 	if in, _, again := c.readDetails(ctx, ref); again == nil && in.HasMerged {
 		return nil
 	}
-	if errors.Is(err, forge.ErrNotFound) { // its answer when the pull request was closed meanwhile
+	if errors.Is(err, forge.ErrNotFound) { // Forgejo's answer if the pull request was closed meanwhile
 		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
 	}
 	return err

@@ -9,18 +9,18 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// writersEvery is how often the accounts are read that may write to a repository, while that matters.
+// writersEvery is how often the accounts with write access are read, while they matter.
 const writersEvery = settledEvery
 
-// writers are the accounts that may write to a repository.
+// writers are the accounts with write access to a repository.
 type writers struct {
 	logins map[string]bool // in lower case
 	// Our clock: the last try and the last answer; zero before the first.
 	tried, read time.Time
 }
 
-// readWriters reads the accounts that may write while a pull request is open that neither our agents nor those of other
-// hosts opened, or people are to answer.
+// readWriters reads the accounts with write access while they matter: a person's pull request is open, or people can
+// answer a question or plan.
 func (c *Client) readWriters(ctx context.Context, r *repo) error {
 	c.mu.Lock()
 	wanted := r.hasPeoplesPulls(c) || len(r.listeners(c)) > 0
@@ -31,8 +31,8 @@ func (c *Client) readWriters(ctx context.Context, r *repo) error {
 	return c.freshWriters(ctx, r, writersEvery)
 }
 
-// freshWriters reads the accounts that may write, unless that was tried within an age. While the
-// forge does not answer, what was read before counts.
+// freshWriters reads the accounts with write access, unless it tried within the last age. While the forge does not
+// answer, the last answer counts.
 func (c *Client) freshWriters(ctx context.Context, r *repo, age time.Duration) error {
 	c.mu.Lock()
 	due := time.Since(r.writers.tried) >= age
@@ -60,10 +60,11 @@ func (c *Client) freshWriters(ctx context.Context, r *repo, age time.Duration) e
 	return nil
 }
 
-// commandersEvery is how old the list of writers may be when one of them commands.
+// commandersEvery is how old the list of writers can be when a command is checked against it.
 const commandersEvery = time.Minute
 
-// MayWrite reports whether an account may write to a scanned repository, by what the forge said within the last minute.
+// MayWrite reports whether an account has write access to a scanned repository, from an answer of the forge that is at
+// most a minute old.
 func (c *Client) MayWrite(ctx context.Context, repo, login string) (bool, error) {
 	r := c.repo(repo)
 	if r == nil {
@@ -89,7 +90,7 @@ func (r *repo) hasPeoplesPulls(c *Client) bool {
 	return false
 }
 
-// isStranger reports whether a pull request is a person's who is not known to write.
+// isStranger reports whether the author of a pull request is a person who is not known to have write access.
 func (r *repo) isStranger(c *Client, p *forge.Pull) bool {
 	return !c.isAgent(p.Author) && !r.mayWrite(p.Author)
 }
