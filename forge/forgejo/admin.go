@@ -57,7 +57,7 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 		return err
 	}
 	if !me.Admin {
-		return fmt.Errorf("cannot make accounts: %s is no administrator of the forge and lacks admin scope; "+
+		return fmt.Errorf("cannot make accounts: %s is not an administrator of the forge and lacks admin scope; "+
 			"use the token or password of one", me.Login)
 	}
 	var problems []error

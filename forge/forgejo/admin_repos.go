@@ -41,7 +41,7 @@ func (a *Admin) allow(ctx context.Context, repo, login string) error {
 
 // Disallow revokes the access that Allow gave. It can be repeated.
 func (a *Admin) Disallow(ctx context.Context, repo, login string) (err error) {
-	defer wrap(&err, "take %s's access to %s away", login, repo)
+	defer wrap(&err, "revoke %s's access to %s", login, repo)
 	return unless(a.api.Call(ctx, http.MethodDelete, collaborator(repo, login), nil, nil), forge.ErrNotFound)
 }
 

@@ -45,7 +45,7 @@ func (a *Admin) CreateToken(ctx context.Context, login, name string) (text strin
 		return "", fmt.Errorf("cannot make a token for %s: %w", login, err)
 	}
 	if made.Text == "" {
-		return "", fmt.Errorf("cannot make a token for %s: the forge's answer has none in it", login)
+		return "", fmt.Errorf("cannot make a token for %s: the forge's answer contains no token", login)
 	}
 	return made.Text, nil
 }

@@ -49,7 +49,7 @@ func (c *Client) Begin(ctx context.Context, b Beginning) (err error) {
 	}
 	at, err := c.refAt(ctx, b.Repo, m.ref)
 	if err == nil && at != m.after {
-		err = fmt.Errorf("%w: it has begun elsewhere, or its claim has ended", forge.ErrTaken)
+		err = fmt.Errorf("%w: the session has begun elsewhere, or its claim has ended", forge.ErrTaken)
 	}
 	return err
 }
@@ -67,7 +67,7 @@ func (c *Client) claimMessage(ctx context.Context, b Beginning) (string, error) 
 		return "", fmt.Errorf("%w: its claim is gone", forge.ErrTaken)
 	}
 	if h := holderOf(in); h.run != b.Run || h.begun != "" {
-		return "", fmt.Errorf("%w: the claim is that of %s, %s", forge.ErrTaken, h.run, h.begun)
+		return "", fmt.Errorf("%w: the claim belongs to the run %s, begun at %q", forge.ErrTaken, h.run, h.begun)
 	}
 	return strings.TrimRight(in.RepoCommit.Message, "\n") + "\n", nil
 }

@@ -35,7 +35,7 @@ func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) 
 		return fmt.Errorf("%w: %s", forge.ErrTaken, why)
 	}
 	if c.refs != nil && !ours && c.outdated(ref, in) {
-		return fmt.Errorf("%w: it changed since it was looked at last", forge.ErrTaken)
+		return fmt.Errorf("%w: it changed since the last scan", forge.ErrTaken)
 	}
 	if err := c.takeRef(ctx, ref, in, login, runID); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (c *Client) taken(in *gitea.Issue, login string, ours bool) string {
 		}
 	}
 	if claimed && !ours && !isAssigned(in, login) {
-		return "it is in-progress already"
+		return "it is already in-progress"
 	}
 	return ""
 }

@@ -236,7 +236,7 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 			before = held.commit
 		}
 	}
-	return fmt.Errorf("%w: its claim changes hands all the time", forge.ErrUnavailable)
+	return fmt.Errorf("%w: other supervisors keep claiming and releasing it", forge.ErrUnavailable)
 }
 
 // unfinished reports whether a claim has long consisted of only a ref, without label and agent.

@@ -87,7 +87,7 @@ func New(o Options) (*Client, error) {
 	}
 	if strings.TrimSpace(o.Token) == "" || strings.ContainsAny(o.Token, " \t\r\n") {
 		return nil, errors.New(
-			"cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN")
+			"cannot use the forge token: it is empty or contains a blank; set [forge] token or $FORGE_TOKEN")
 	}
 	c := &Client{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
@@ -123,7 +123,7 @@ func checkURL(s string) error {
 		return errors.New("cannot use the forge url: it is not an address; write it like http://forgejo:3000")
 	}
 	if u.User != nil {
-		return errors.New("cannot use the forge url: it has a name or password in it; put the token into [forge] token")
+		return errors.New("cannot use the forge url: it contains a name or password; put the token into [forge] token")
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return fmt.Errorf("cannot use the forge url %q: write it like http://forgejo:3000", s)

@@ -119,7 +119,7 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 		bad, err = decode(answer, &value)
 		x.dropped += bad
 		if err != nil { // such as a login page, or a proxy's error page
-			err = x.failure(ctx, token, forge.ErrUnavailable, "the answer is not a forge's: "+err.Error())
+			err = x.failure(ctx, token, forge.ErrUnavailable, "the answer is not from a forge: "+err.Error())
 		}
 	}
 	if err != nil {

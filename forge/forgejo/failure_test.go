@@ -399,8 +399,8 @@ func TestErrors(t *testing.T) {
 		},
 		{
 			"a page", say(200, "<html>login</html>"), forge.ErrUnavailable,
-			"forge unavailable: the answer is not a forge's: invalid character '<' looking for beginning of value (200 to GET " +
-				"/repos/o/r/issues/1)",
+			"forge unavailable: the answer is not from a forge: invalid character '<' looking for beginning of value (200 to " +
+				"GET /repos/o/r/issues/1)",
 		},
 		{
 			"moved", say(301, "", "Location", "https://forge.test/api/v1/repos/o/r/issues/1"), nil,
@@ -477,7 +477,7 @@ func TestNew(t *testing.T) {
 		},
 		{
 			func(o *Options) { o.URL = "http://johba:" + secret + "@forge.test" },
-			"cannot use the forge url: it has a name or password in it; put the token into [forge] token",
+			"cannot use the forge url: it contains a name or password; put the token into [forge] token",
 		},
 		{
 			func(o *Options) { o.URL = "ftp://forge.test" },
@@ -489,11 +489,11 @@ func TestNew(t *testing.T) {
 		},
 		{
 			func(o *Options) { o.Token = " " },
-			"cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN",
+			"cannot use the forge token: it is empty or contains a blank; set [forge] token or $FORGE_TOKEN",
 		},
 		{
 			func(o *Options) { o.Token = secret + "\n" },
-			"cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN",
+			"cannot use the forge token: it is empty or contains a blank; set [forge] token or $FORGE_TOKEN",
 		},
 		{func(o *Options) { o.Repos = []string{"../r"} }, `cannot scan repository "../r": write it as owner/name`},
 	} {

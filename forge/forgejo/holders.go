@@ -20,7 +20,7 @@ type heldClaim struct {
 }
 
 // unreadHolder is shown for a claim that has not been read. It can be another supervisor's, so we do not release it.
-const unreadHolder = "somebody: its claim could not be read yet"
+const unreadHolder = "an unknown supervisor: its claim could not be read yet"
 
 // settled reports whether the holder was read after the second of the item's last change. In that second the item may
 // have changed again.

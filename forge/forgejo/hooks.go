@@ -21,7 +21,7 @@ var hookEvents = []string{"issues", "issue_comment", "pull_request", "push"}
 func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 	all, err := c.hooksTo(ctx, repo, url)
 	if err != nil {
-		return false, fmt.Errorf("cannot see the web hooks of %s: %w", repo, err)
+		return false, fmt.Errorf("cannot list the web hooks of %s: %w", repo, err)
 	}
 	return slices.ContainsFunc(all, func(h *gitea.Hook) bool {
 		return h.Active && !slices.ContainsFunc(hookEvents, func(e string) bool { return !slices.Contains(h.Events, e) })

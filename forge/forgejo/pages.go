@@ -206,7 +206,7 @@ func inParallel(ctx context.Context, n int, task func(context.Context, int) erro
 func safely(ctx context.Context, i int, task func(context.Context, int) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &forge.Panic{What: "a reading of the forge", Value: v, Stack: debug.Stack()}
+			err = &forge.Panic{What: "a forge request", Value: v, Stack: debug.Stack()}
 		}
 	}()
 	return task(ctx, i)

@@ -147,7 +147,7 @@ func readReport(report []byte, ref string) error {
 	for len(report) >= 4 {
 		size, err := strconv.ParseUint(string(report[:4]), 16, 16)
 		if err != nil || size != 0 && size < 4 || int(size) > len(report) {
-			return fmt.Errorf("%q is no packet", oneLine(string(report[:min(len(report), 40)])))
+			return fmt.Errorf("%q is not a git packet", oneLine(string(report[:min(len(report), 40)])))
 		}
 		if size == 0 {
 			break
@@ -167,5 +167,5 @@ func readReport(report []byte, ref string) error {
 			return nil
 		}
 	}
-	return errors.New("it says nothing of " + ref)
+	return errors.New("it does not mention " + ref)
 }

@@ -122,12 +122,12 @@ func TestReadReport(t *testing.T) {
 			refused: "index-pack abnormal exit",
 		},
 		{name: "control characters", report: packet("unpack ok\n", "ng "+ref+" a\x1b[31m\rb\n"), refused: "a [31m b"},
-		{name: "another ref", report: packet("unpack ok\n", "ok refs/disinto/claims/70\n"), broken: "says nothing of"},
-		{name: "not unpacked", report: packet("ok " + ref + "\n"), broken: "says nothing of"},
-		{name: "nothing", report: "", broken: "says nothing of"},
-		{name: "cut off", report: packet("unpack ok\n", "ok "+ref+"\n")[:20], broken: "is no packet"},
-		{name: "a page", report: "<html>log in</html>", broken: "is no packet"},
-		{name: "a length of two", report: "0002", broken: "is no packet"},
+		{name: "another ref", report: packet("unpack ok\n", "ok refs/disinto/claims/70\n"), broken: "does not mention"},
+		{name: "not unpacked", report: packet("ok " + ref + "\n"), broken: "does not mention"},
+		{name: "nothing", report: "", broken: "does not mention"},
+		{name: "cut off", report: packet("unpack ok\n", "ok "+ref+"\n")[:20], broken: "is not a git packet"},
+		{name: "a page", report: "<html>log in</html>", broken: "is not a git packet"},
+		{name: "a length of two", report: "0002", broken: "is not a git packet"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := readReport([]byte(tc.report), ref)

@@ -22,7 +22,7 @@ func (c *Client) Reassign(
 	ctx context.Context, ref forge.Ref, from, to string, labels []string, runID string,
 ) (err error) {
 	ref = c.canonical(ref)
-	defer wrap(&err, "give %s to %s", ref, to)
+	defer wrap(&err, "move %s to %s", ref, to)
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (c *Client) begun(in *gitea.Issue, from, to string) string {
 	case len(assigned) == 0 && from == "", len(assigned) == 1 && isAssigned(in, from):
 		return ""
 	case len(assigned) == 0:
-		return "it is assigned to nobody"
+		return "it has no assignee"
 	}
 	return "it is assigned to " + assigned[0]
 }

@@ -224,7 +224,7 @@ func (c *Client) takeComment(ctx context.Context, s forge.Said) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: others take commands all the time", forge.ErrUnavailable)
+	return fmt.Errorf("%w: other supervisors keep taking commands at the same time", forge.ErrUnavailable)
 }
 
 // takenCommit makes the commit of a list of comments; it lists at most maxTaken, the newest.

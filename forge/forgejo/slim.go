@@ -114,7 +114,7 @@ func (c *Client) takeUnread() error {
 	defer c.mu.Unlock()
 	var errs []error
 	for at, n := range c.misread {
-		errs = append(errs, fmt.Errorf("%d entries of %s cannot be read and are left out", n, at))
+		errs = append(errs, fmt.Errorf("left out %d unreadable entries of %s", n, at))
 	}
 	c.misread = nil
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -136,7 +136,7 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 	case headSHA == "" || p.HeadSHA != headSHA:
 		return fmt.Errorf("%w: its head is %.10s now, not %.10s", forge.ErrConflict, p.HeadSHA, headSHA)
 	case base == "" || p.Base != base: // Forgejo checks only the head, and merges into any base
-		return fmt.Errorf("%w: it goes to %.100q now, not to %q", forge.ErrConflict, p.Base, base)
+		return fmt.Errorf("%w: its base is %.100q now, not %q", forge.ErrConflict, p.Base, base)
 	}
 	s, err := c.settings(ctx, ref.Repo)
 	if err != nil {

@@ -48,7 +48,7 @@ func (c *Client) freshWriters(ctx context.Context, r *repo, age time.Duration) e
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("%s: who may write: %w", r.name, err)
+		return fmt.Errorf("%s: accounts with write access: %w", r.name, err)
 	}
 	all := make(map[string]bool, len(logins))
 	for _, login := range logins {
