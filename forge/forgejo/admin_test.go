@@ -16,19 +16,21 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// adminWorld is a world on a server, for the Admin has a transport of its own, and the administrator's password.
+// adminWorld is a world behind a real server, because Admin has its own transport. byPassword signs in with the
+// administrator's password.
 type adminWorld struct {
 	*world
 	admin, byPassword *Admin
 }
 
-// onEachServer is onEach without a bubble.
+// onEachServer is onEach with a real server instead of a bubble.
 func onEachServer(t *testing.T, test func(*adminWorld)) {
 	t.Helper()
 	onEachEmptyServer(t, func(w *world, admin, password string) { test(w.settle().administer(admin, password)) })
 }
 
-// onEachEmptyServer is onEachEmpty without a bubble. It tells the administrator's name and password.
+// onEachEmptyServer is onEachEmpty with a real server instead of a bubble. It passes the administrator's name and
+// password to test.
 func onEachEmptyServer(t *testing.T, test func(w *world, admin, password string)) {
 	t.Helper()
 	t.Run("localforge", func(t *testing.T) {
@@ -64,8 +66,8 @@ func (w *world) administer(user, password string) *adminWorld {
 	return &adminWorld{w, admin, byPassword}
 }
 
-// TestAgentScopes does what an agent does with AgentScopes, and then with each of them left away: something must fail,
-// or the scope is too much.
+// TestAgentScopes does an agent's requests with AgentScopes, and again with each scope left out: then a request must
+// fail, or that scope is not needed.
 func TestAgentScopes(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		n := w.file("an issue", "", "backlog")
@@ -87,7 +89,8 @@ func TestAgentScopes(t *testing.T) {
 	})
 }
 
-// work is an agent's day: who am I, comment, label, a commit on a branch, a pull request, a review of it.
+// work makes the requests of an agent: read the login, comment, label, commit on a branch, open a pull request, review
+// it.
 func (w *adminWorld) work(api *rest.API, n int64, branch string) error {
 	at := "/repos/" + w.repo
 	var labels []struct {
@@ -120,8 +123,8 @@ func (w *adminWorld) work(api *rest.API, n int64, branch string) error {
 	return errors.Join(errs...)
 }
 
-// TestAdminTokens has tokens of an account that the administrator manages with a token, which sets a password, and with
-// a password, which leaves it alone.
+// TestAdminTokens manages the tokens of an account. An administrator who signs in with a token sets a new password for
+// the account; one who signs in with a password does not.
 func TestAdminTokens(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		ctx := w.Context()
@@ -153,7 +156,7 @@ func TestAdminTokens(t *testing.T) {
 		if i < 0 {
 			w.Fatalf("it is not among %v", all)
 		}
-		for range 2 { // the second time it is gone
+		for range 2 { // the second time the token is already gone
 			w.must(w.admin.RevokeToken(ctx, w.dev, all[i]))
 		}
 		if _, err := w.admin.WhoAmI(ctx, text); !errors.Is(err, forge.ErrForbidden) {
@@ -165,7 +168,7 @@ func TestAdminTokens(t *testing.T) {
 	})
 }
 
-// TestUnassign takes one agent off and leaves everybody else's things alone.
+// TestUnassign unassigns one agent and leaves the assignments of other accounts unchanged.
 func TestUnassign(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		isAgent := func(login string) bool { return login == w.review }
@@ -178,7 +181,7 @@ func TestUnassign(t *testing.T) {
 		if !slices.Equal(refs, []forge.Ref{w.ref(ours), w.ref(shared)}) {
 			w.Fatalf("assigned: %v", refs)
 		}
-		for _, ref := range append(refs, refs...) { // twice does no harm
+		for _, ref := range append(refs, refs...) { // the second time changes nothing
 			w.must(w.admin.Unassign(w.Context(), ref, w.dev, isAgent))
 		}
 		for n, want := range map[int64]string{
@@ -197,7 +200,8 @@ func TestUnassign(t *testing.T) {
 	})
 }
 
-// TestAllow has who may write, as owner or collaborator, who is let in and who is let go.
+// TestAllow checks which accounts have write access: the owner, a collaborator, one that was allowed and one that was
+// disallowed.
 func TestAllow(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		ctx := w.Context()

@@ -12,20 +12,20 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// session is the client of a session, which has its agent's token and no claims of its own.
+// session returns the client of a session: it has the agent's token, and makes no claims.
 func (w *world) session() *Client {
 	w.Helper()
 	return w.client(func(o *Options) { o.Token, o.Claims = w.tokens[w.dev], nil })
 }
 
-// beginning claims an issue and returns how a session of that claim begins.
+// beginning claims an issue and returns the Beginning of a session with that claim.
 func (w *world) beginning(c *Client, n int64, run string) Beginning {
 	w.Helper()
 	w.must(c.Claim(w.Context(), w.ref(n), w.dev, run))
 	return Beginning{Repo: w.repo, Number: n, Claim: c.claims[w.ref(n)].commit, Run: run}
 }
 
-// begins tries to begin in a place, and fails the test on an error that does not say that it is taken.
+// begins reports whether the session can begin in a place. It fails the test on any error but forge.ErrTaken.
 func (w *world) begins(b Beginning, place string) (began bool) {
 	w.Helper()
 	b.Place = place
@@ -36,7 +36,7 @@ func (w *world) begins(b Beginning, place string) (began bool) {
 	return err == nil
 }
 
-// TestBeginOnce: of several places one begins, with a claim and without, and may repeat it.
+// TestBeginOnce: only one of several places begins a session, with a claim or without. That place can repeat Begin.
 func TestBeginOnce(t *testing.T) {
 	onEach(t, func(w *world) {
 		c := w.instance("aaa")
@@ -67,7 +67,8 @@ func TestBeginOnce(t *testing.T) {
 	})
 }
 
-// TestBeginReleased: what has begun is released by its supervisor, also by the next one, and nothing begins after that.
+// TestBeginReleased: the supervisor can release the claim of a begun session, even after a restart. Then no session can
+// begin with that claim.
 func TestBeginReleased(t *testing.T) {
 	onEach(t, func(w *world) {
 		for run, after := range map[string]func(c *Client) *Client{
@@ -101,8 +102,8 @@ func TestBeginReleased(t *testing.T) {
 	})
 }
 
-// TestBeginClaimed: a claim that a session has begun with is not taken again by its own run, and nothing begins from
-// the commit of a beginning.
+// TestBeginClaimed: the run of a begun session cannot claim the item again, and no session begins from the commit that
+// Begin wrote.
 func TestBeginClaimed(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -125,13 +126,13 @@ func TestBeginClaimed(t *testing.T) {
 	})
 }
 
-// TestBeginForgotten: a session without a claim leaves nothing.
+// TestBeginForgotten: Forget removes the ref of a session without a claim, and no other ref.
 func TestBeginForgotten(t *testing.T) {
 	onEach(t, func(w *world) {
 		c, b := w.instance("aaa"), Beginning{Repo: w.repo, Run: "aaa-1"}
 		w.must(c.Forget(w.Context(), w.repo, b.Run))
 		w.begins(b, "here")
-		w.begins(Beginning{Repo: w.repo, Run: "aaa-10"}, "here") // has the first one as its prefix
+		w.begins(Beginning{Repo: w.repo, Run: "aaa-10"}, "here") // the first run's id is a prefix of this one
 		w.must(c.Forget(w.Context(), w.repo, b.Run))
 		w.must(c.Forget(w.Context(), w.repo, b.Run))
 		refs, err := c.listRefs(w.Context(), w.repo, beginPrefix)
@@ -142,7 +143,8 @@ func TestBeginForgotten(t *testing.T) {
 	})
 }
 
-// TestBeginLostAnswer: a beginning whose answer was lost is repeated by its place, and stays refused to others.
+// TestBeginLostAnswer: when the answer to Begin was lost, the same place can repeat Begin, and other places cannot
+// begin.
 func TestBeginLostAnswer(t *testing.T) {
 	onLocal(t, func(w *world) {
 		b := w.beginning(w.instance("aaa"), w.file("one", "", "backlog"), "aaa-1")

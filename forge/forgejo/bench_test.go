@@ -11,13 +11,14 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// benchIssues is a big repository: of every ten open issues one is in the backlog, and every tenth of these waits.
+// benchIssues is the number of issues in a big repository. Every tenth one is in the backlog, and every tenth of these
+// waits for another.
 const benchIssues = 10_000
 
 var benchText = strings.Repeat("An issue has some text, of which most is prose that nobody but its reader looks at.\n",
 	12)
 
-// newBenchForge is a localforge behind a real socket, with benchIssues issues in one repository.
+// newBenchForge starts a localforge behind a real socket, with benchIssues issues in one repository.
 func newBenchForge(b *testing.B) (url, token string) {
 	b.Helper()
 	must := func(err error) {
@@ -71,7 +72,7 @@ func BenchmarkScan(b *testing.B) {
 		}
 		return f.More
 	}
-	b.Run("first", func(b *testing.B) { // until something may start
+	b.Run("first", func(b *testing.B) { // until an issue can start
 		var c *Client
 		for b.Loop() {
 			c = newClient()
@@ -79,7 +80,7 @@ func BenchmarkScan(b *testing.B) {
 		}
 		b.ReportMetric(float64(c.Requests()), "requests/op")
 	})
-	b.Run("cold", func(b *testing.B) { // until everything is known
+	b.Run("cold", func(b *testing.B) { // until all issues have been read
 		var c *Client
 		for b.Loop() {
 			c = newClient()
@@ -99,7 +100,7 @@ func BenchmarkScan(b *testing.B) {
 		}
 		b.ReportMetric(float64(c.Requests()-before)/float64(b.N), "requests/op")
 	})
-	b.Run("facts", func(b *testing.B) { // of that, our own part
+	b.Run("facts", func(b *testing.B) { // the part of an idle scan that makes no request
 		c := newClient()
 		for scan(c) {
 		}

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// elsewhere makes a repository that is not scanned, with one issue, and returns the issue's name.
+// elsewhere creates a repository that is not scanned, with one issue, and returns that issue.
 func (w *world) elsewhere(name string, private bool) forge.Ref {
 	w.Helper()
 	_, _, err := w.as(w.owner).CreateRepo(gitea.CreateRepoOption{Name: name, Private: private})
@@ -92,14 +92,14 @@ func TestBlockerStates(t *testing.T) {
 			}
 			if w.local != nil {
 				time.Sleep(2 * time.Hour)
-				w.scan(c) // with a complete listing
+				w.scan(c) // includes a complete listing
 				w.scan(c)
 			}
 		}
 	})
 }
 
-// TestSelfDependency: Forgejo lets an issue depend on itself.
+// TestSelfDependency: Forgejo allows an issue to depend on itself.
 func TestSelfDependency(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("itself", "", "backlog")
@@ -110,7 +110,7 @@ func TestSelfDependency(t *testing.T) {
 	})
 }
 
-// TestTooManyBlockers: a text that names a thousand issues, or 250 in make test, does not make us ask for all of them.
+// TestTooManyBlockers: if a text names a thousand issues (250 in make test), the client does not request them all.
 func TestTooManyBlockers(t *testing.T) {
 	onLocal(t, func(w *world) {
 		var text strings.Builder
@@ -133,7 +133,7 @@ func TestTooManyBlockers(t *testing.T) {
 	})
 }
 
-// TestForeignBlocker: a blocker in a repository that is not scanned is asked for once a minute, and no more.
+// TestForeignBlocker: a blocker in a repository that is not scanned is read once a minute, and not more often.
 func TestForeignBlocker(t *testing.T) {
 	onLocal(t, func(w *world) {
 		other := w.elsewhere("other", false)
@@ -158,7 +158,8 @@ func TestForeignBlocker(t *testing.T) {
 	})
 }
 
-// TestMissingBlockerAppears: in a scanned repository a missing blocker need not be asked for again.
+// TestMissingBlockerAppears: when a missing blocker in a scanned repository appears, no extra request is needed to see
+// it.
 func TestMissingBlockerAppears(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("waits", "depends on #2", "backlog")
@@ -173,7 +174,7 @@ func TestMissingBlockerAppears(t *testing.T) {
 	})
 }
 
-// TestMissingBlockerComesAndGoes: it was closed before a scan could see it open.
+// TestMissingBlockerComesAndGoes: the blocker is created and closed between two scans.
 func TestMissingBlockerComesAndGoes(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("waits", "depends on #2", "backlog")
@@ -186,8 +187,8 @@ func TestMissingBlockerComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestMissingBlockerCost: one in a scanned repository costs nothing while nothing changes. The second sweep of
-// abandoned claims, after five minutes, is one more request.
+// TestMissingBlockerCost: a missing blocker in a scanned repository costs no request while nothing changes. The second
+// sweep of abandoned claims, after five minutes, costs one.
 func TestMissingBlockerCost(t *testing.T) {
 	onLocal(t, func(w *world) {
 		w.file("waits", "depends on #99", "backlog")
@@ -207,7 +208,7 @@ func TestMissingBlockerCost(t *testing.T) {
 	})
 }
 
-// TestBlockerBecomesPrivate: the forge still names it as a dependency, but does not show it any more.
+// TestBlockerBecomesPrivate: the forge still lists the dependency, but no longer shows its state.
 func TestBlockerBecomesPrivate(t *testing.T) {
 	onLocal(t, func(w *world) {
 		other := w.elsewhere("other", false)
@@ -252,7 +253,7 @@ func TestRequireMerged(t *testing.T) {
 	})
 }
 
-// TestB6_UnreadableDependencies fails closed, and only for the issue itself.
+// TestB6_UnreadableDependencies: an issue whose dependencies cannot be read is not started, and delays no other issue.
 func TestB6_UnreadableDependencies(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 2 * batch {
@@ -286,7 +287,7 @@ func TestB6_UnreadableDependencies(t *testing.T) {
 	})
 }
 
-// TestNoDependencies: a repository may have them switched off. The forge then answers 404.
+// TestNoDependencies: dependencies can be switched off in a repository. The forge then answers 404.
 func TestNoDependencies(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "depends on #2", "backlog")
@@ -304,7 +305,7 @@ func TestNoDependencies(t *testing.T) {
 	})
 }
 
-// trackerOff says of a repository that it keeps no dependencies, and answers as if; localforge cannot be told so.
+// trackerOff makes a repository look as if its dependencies were switched off, which localforge cannot do.
 type trackerOff struct{ next http.RoundTripper }
 
 func (o trackerOff) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// minute is a time by which these tests tell answers apart.
+// minute returns the n-th minute of a fixed hour: the times at which these tests' requests begin.
 func minute(n int) time.Time { return time.Date(2026, 1, 2, 3, n, 0, 0, time.UTC) }
 
 func cacheOf(t *testing.T) (*Client, *repo) {
@@ -29,7 +29,7 @@ func listed(n int64, title string, closed bool) *gitea.Issue {
 	return in
 }
 
-// TestOlderAnswer: of two answers about one item the one whose request began later counts, whenever it arrives.
+// TestOlderAnswer: of two answers about one item, the one whose request began later wins, whichever arrives first.
 func TestOlderAnswer(t *testing.T) {
 	c, r := cacheOf(t)
 	pull := func(title string) *gitea.Issue {
@@ -57,7 +57,7 @@ func TestOlderAnswer(t *testing.T) {
 	}
 }
 
-// TestPrune: closed items go an hour after they closed, except for those that an open issue waits for.
+// TestPrune: closed items are removed an hour after they were closed, unless an open issue waits for them.
 func TestPrune(t *testing.T) {
 	c, r := cacheOf(t)
 	waits := listed(1, "waits", false)
@@ -119,7 +119,7 @@ func TestWantsBlockers(t *testing.T) {
 		if got := c.wantsBlockers(i, c.underWay()); got != tc.want {
 			t.Errorf("#%d: %+v: %v", n+1, tc, got)
 		}
-		c.moves = func() bool { return true } // it may be taken from another host's agent, and from no person
+		c.moves = func() bool { return true } // a hub can move an issue from another host's agent, but not from a person
 		if got := c.wantsBlockers(i, c.underWay()); got != (tc.want || tc.assignees == "elsewhere") {
 			t.Errorf("#%d of a hub: %+v: %v", n+1, tc, got)
 		}
@@ -135,10 +135,10 @@ func TestLastPage(t *testing.T) {
 		{50, 50, 50, true},
 		{50, 50, 51, false},
 		{1, 51, 51, true},
-		{0, 40, 51, true},   // it says that there are more, and has none
-		{20, 20, 51, false}, // a cap below what we ask for
+		{0, 40, 51, true},   // the forge promises more entries, but sends none
+		{20, 20, 51, false}, // the forge's limit is lower than our page size
 		{50, 50, -1, false},
-		{9, 59, -1, true}, // it does not say
+		{9, 59, -1, true}, // the forge sends no total
 		{20, 20, -1, false},
 	} {
 		if got := lastPage(tc.here, tc.soFar, tc.total); got != tc.want {

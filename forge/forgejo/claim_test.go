@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// state is labels and assignees of an item as the forge has them now.
+// state returns the labels and assignees that an item has on the forge now.
 func (w *world) state(n int64) string {
 	w.Helper()
 	in := w.issue(n)
@@ -102,7 +102,7 @@ func TestClaim(t *testing.T) {
 	})
 }
 
-// TestClaimOrder: the label is written before the assignee, so that a claim that broke off is seen as one.
+// TestClaimOrder: the label is written before the assignee, so that a claim that broke off is still visible as a claim.
 func TestClaimOrder(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -130,7 +130,7 @@ func TestClaimOrder(t *testing.T) {
 	})
 }
 
-// TestClaimLostAnswer: a write that took place although its answer was lost can be repeated.
+// TestClaimLostAnswer: a write that succeeded although its answer was lost can be repeated.
 func TestClaimLostAnswer(t *testing.T) {
 	for _, lost := range []string{http.MethodPost, http.MethodPatch} {
 		t.Run(lost, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestClaimLostAnswer(t *testing.T) {
 	}
 }
 
-// TestClaimRace: the issue is assigned to another account between our first look and the assignee. What carries the
-// label then is a claim only where claims are no refs.
+// TestClaimRace: between our first reading and the writing of the assignee, the issue is assigned to another account.
+// The label that remains is part of a claim only if claims have no refs.
 func TestClaimRace(t *testing.T) {
 	for _, tc := range []struct {
 		name, want string
@@ -241,7 +241,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestReleaseOrder: the assignee goes first, so that a release that breaks off leaves no agent assigned.
+// TestReleaseOrder: the assignee is removed first, so that a release that breaks off leaves no agent assigned.
 func TestReleaseOrder(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog", "in-progress")

@@ -17,13 +17,13 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// instance is a client of another supervisor, with the same accounts.
+// instance returns a client of another supervisor that uses the same accounts.
 func (w *world) instance(name string) *Client {
 	w.Helper()
 	return w.client(func(o *Options) { o.Claims = claimsOf(name, "host-of-"+name) })
 }
 
-// claimed are the numbers of the claims that have a ref.
+// claimed returns the numbers of the items whose claims have a ref.
 func (w *world) claimed() string {
 	w.Helper()
 	all, err := w.client().listClaims(w.Context(), w.repo, claimPrefix)
@@ -44,15 +44,15 @@ func (w *world) same(what, got, want string) {
 	}
 }
 
-// heldBy is whose a client takes an issue to be.
+// heldBy returns the holder of an issue as a client sees it.
 func (w *world) heldBy(c *Client, n int64) string {
 	w.Helper()
 	f := w.scan(c)
 	return f.Issue(w.ref(n)).HeldBy
 }
 
-// TestClaimRef: the ref exists from the claim to the release, and with it no other supervisor gets the item, whatever
-// its agents' accounts are.
+// TestClaimRef: the ref exists from the claim to the release. Meanwhile no other supervisor can claim the item, even
+// with the same account.
 func TestClaimRef(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -80,7 +80,7 @@ func TestClaimRef(t *testing.T) {
 		w.same("claimed", w.claimed(), "")
 		w.scan(b)
 		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-2"))
-		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-2")) // again, as after a lost answer
+		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-2")) // repeated, as after a lost answer
 		w.same("claimed", w.claimed(), "1")
 		look, err := a.Look(w.Context(), w.ref(n), time.Time{})
 		w.must(err)
@@ -88,7 +88,7 @@ func TestClaimRef(t *testing.T) {
 	})
 }
 
-// TestClaimRefSingle: without claims by ref there are none, and those of others are not looked at.
+// TestClaimRefSingle: a client without Claims writes no refs, and does not check those of other supervisors.
 func TestClaimRefSingle(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -119,8 +119,8 @@ func TestClaimRefTakenBack(t *testing.T) {
 	})
 }
 
-// TestClaimRefUnfinished: what a supervisor left that died behind the ref is another's to take, after five minutes in
-// which it saw nothing else there. While it is finished, or pinned, it is not.
+// TestClaimRefUnfinished: if a dead supervisor left only the ref of a claim, another supervisor can take the claim over
+// once it has seen the same commit for five minutes. It cannot if the issue is pinned to an agent.
 func TestClaimRefUnfinished(t *testing.T) {
 	onLocal(t, func(w *world) {
 		bare, pinned := w.file("only the ref", "", "backlog"), w.file("pinned", "", "backlog")
@@ -145,14 +145,14 @@ func TestClaimRefUnfinished(t *testing.T) {
 			w.Errorf("pinned: %v", err)
 		}
 		w.same("state", w.state(bare), "backlog in-progress @dev")
-		if err := dead.Release(w.Context(), w.ref(bare), "nobody"); err != nil { // too late, and by its old commit
+		if err := dead.Release(w.Context(), w.ref(bare), "nobody"); err != nil { // too late: the ref no longer has its commit
 			w.Errorf("late release: %v", err)
 		}
 		w.same("claimed", w.claimed(), "1 2")
 	})
 }
 
-// TestClaimRefExpired: no session lasts longer than its claim says.
+// TestClaimRefExpired: a claim expires after the longest time that its session can last.
 func TestClaimRefExpired(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -168,8 +168,9 @@ func TestClaimRefExpired(t *testing.T) {
 	})
 }
 
-// TestClaimRefOwnSwept: a supervisor that died while it claimed leaves refs that nothing shows, also on an issue that
-// waits for an agent, and one that the forge makes only after the next start. The next run deletes them and no other.
+// TestClaimRefOwnSwept: a supervisor that died while it made claims leaves refs without labels: on a free issue, on an
+// issue pinned to an agent, and a ref that the forge writes only after the next start. The next run deletes these refs
+// and no others.
 func TestClaimRefOwnSwept(t *testing.T) {
 	onLocal(t, func(w *world) {
 		bare, pinned, late := w.file("only the ref", "", "backlog"), w.file("pinned", "", "backlog"),
@@ -186,7 +187,7 @@ func TestClaimRefOwnSwept(t *testing.T) {
 		c := w.instance("aaa")
 		w.scan(c)
 		w.same("claimed", w.claimed(), "4 5")
-		w.must(c.Release(w.Context(), w.ref(late), w.dev)) // the forge shows no claim yet
+		w.must(c.Release(w.Context(), w.ref(late), w.dev)) // the forge has not yet written the ref
 		w.must(dead.takeRef(w.Context(), w.ref(late), w.issue(late), w.dev, "aaa-3"))
 		w.must(c.Claim(w.Context(), w.ref(bare), w.dev, "aaa-4"))
 		w.scan(other)
@@ -196,7 +197,7 @@ func TestClaimRefOwnSwept(t *testing.T) {
 	})
 }
 
-// TestClaimRefSwept: five minutes after it was seen first no abandoned ref is left: an issue that was closed, or is
+// TestClaimRefSwept: five minutes after it was first seen, an abandoned ref is deleted, even if its issue is closed or
 // gone.
 func TestClaimRefSwept(t *testing.T) {
 	onLocal(t, func(w *world) {
@@ -217,7 +218,7 @@ func TestClaimRefSwept(t *testing.T) {
 	})
 }
 
-// TestClaimRefFree: a person takes a claim away, and is told whose it was.
+// TestClaimRefFree: Free deletes a claim for a person, and returns its holder.
 func TestClaimRefFree(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -233,7 +234,7 @@ func TestClaimRefFree(t *testing.T) {
 	})
 }
 
-// TestClaimRefWithdrawn: a claim that comes to nothing leaves no ref.
+// TestClaimRefWithdrawn: a claim that fails leaves no ref.
 func TestClaimRefWithdrawn(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -253,7 +254,8 @@ func TestClaimRefWithdrawn(t *testing.T) {
 	})
 }
 
-// TestClaimRefOutdated: work that was done and given back between a scan and the claim is not done again.
+// TestClaimRefOutdated: an issue that was claimed and released since the last scan is not claimed: its work may be
+// done.
 func TestClaimRefOutdated(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -271,7 +273,7 @@ func TestClaimRefOutdated(t *testing.T) {
 	})
 }
 
-// TestClaimRefLostAnswer: the forge makes the ref and its answer never comes.
+// TestClaimRefLostAnswer: the forge writes the ref, and its answer is lost.
 func TestClaimRefLostAnswer(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -300,14 +302,14 @@ func TestClaimRefLostAnswer(t *testing.T) {
 	})
 }
 
-// TestClaimRefCost: how many requests a claim and a release are, and that another's claim costs none while nothing
-// changes.
+// TestClaimRefCost counts the requests of a claim and of a release. Another supervisor's claim costs no request while
+// nothing changes.
 func TestClaimRefCost(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
 		a, b := w.instance("aaa"), w.instance("bbb")
 		w.must(a.Prepare(w.Context()))
-		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-0")) // reads the labels
+		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-0")) // the first claim reads the labels
 		w.must(a.Release(w.Context(), w.ref(n), w.dev))
 		if got := w.requests(a, func() { w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-1")) }); got != 5 {
 			w.Errorf("%d requests for a claim", got)
@@ -326,7 +328,7 @@ func TestClaimRefCost(t *testing.T) {
 	})
 }
 
-// TestClaimRefUnread: an item with in-progress is another supervisor's until its claim has been read.
+// TestClaimRefUnread: an item with in-progress counts as another supervisor's until its claim has been read.
 func TestClaimRefUnread(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -345,8 +347,8 @@ func TestClaimRefUnread(t *testing.T) {
 	})
 }
 
-// TestClaimRefRace: of several supervisors with the same accounts that claim one item at a time, one gets it.
-// DISINTO_TEST_RACES says how many races are run.
+// TestClaimRefRace: only one of several supervisors with the same accounts gets an item that all claim concurrently.
+// DISINTO_TEST_RACES sets the number of races.
 func TestClaimRefRace(t *testing.T) {
 	races := sized(100, 5)
 	if n, err := strconv.Atoi(os.Getenv("DISINTO_TEST_RACES")); err == nil {

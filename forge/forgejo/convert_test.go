@@ -8,10 +8,11 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// TestConvertsEveryField converts answers of the forge in which nothing is missing. A fact that no conversion sets
-// would be missing in every decision, and in no script or world, which make their facts themselves.
+// TestConvertsEveryField converts answers of the forge in which every field is set, and requires every field of the
+// facts to be set. A field that no conversion sets would be missing in every decision, and no script or simulated world
+// would show that, because they make their own facts.
 func TestConvertsEveryField(t *testing.T) {
-	elsewhere := map[string]string{ // fields that take more than the one answer
+	elsewhere := map[string]string{ // fields that need other answers too
 		"Issue.HeldBy": "claims", "Issue.Reopened": "events", "Issue.Blockers": "dependencies",
 		"Issue.BlockersKnown": "dependencies",
 
@@ -37,7 +38,7 @@ func TestConvertsEveryField(t *testing.T) {
 	}
 }
 
-// fill sets every field of an answer to something: texts, times and states of what is closed.
+// fill sets every field of an answer to a non-zero value. The state is closed, so that closing times are converted too.
 func fill(v reflect.Value, depth int) {
 	switch v.Interface().(type) {
 	case time.Time:

@@ -18,21 +18,21 @@ import (
 	"codeberg.org/johba/disinto/forge/forgetest"
 )
 
-// TestDesk: the desk serves the built-in agent program.
+// TestDesk: a Desk is a desk for the built-in agent program.
 func TestDesk(t *testing.T) {
 	forgetest.ExerciseDesk(t, func(t *testing.T, check func(testing.TB, forgetest.DeskSite)) {
 		onEachEmptyServer(t, func(w *world, _, _ string) { check(w.T, deskSite{site{w}}) })
 	})
 }
 
-// deskSite is a site on a server: a desk has a transport of its own.
+// deskSite is a site behind a real server, because a Desk has its own transport.
 type deskSite struct{ site }
 
 func (s deskSite) Desk(token string) forgetest.Desk { return NewDesk(s.w.url+"/", token) }
 
 func (w *world) desk(login string) *Desk { return NewDesk(w.url, w.tokens[login]) }
 
-// TestDeskEnds: a closed pull request is still listed, and a dismissed review is not.
+// TestDeskEnds: PullsFrom still lists a closed pull request; Reviews leaves out a dismissed review.
 func TestDeskEnds(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		ctx, d := w.Context(), w.desk(w.dev)
@@ -55,7 +55,7 @@ func TestDeskEnds(t *testing.T) {
 	})
 }
 
-// TestDeskDown: a forge that does not answer is forge.ErrUnavailable, and the error does not tell the token.
+// TestDeskDown: if the forge does not answer, the error is forge.ErrUnavailable and does not contain the token.
 func TestDeskDown(t *testing.T) {
 	down := httptest.NewServer(http.NotFoundHandler())
 	down.Close()
@@ -66,7 +66,7 @@ func TestDeskDown(t *testing.T) {
 	}
 }
 
-// TestDeskLines posts and reads comments on lines as Forgejo 10 answers, which localforge does not.
+// TestDeskLines posts and reads line comments in the form of Forgejo 10, which localforge does not support.
 func TestDeskLines(t *testing.T) {
 	var posted string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +80,7 @@ func TestDeskLines(t *testing.T) {
 		case "GET /api/v1/repos/a/b/pulls/3/reviews/7/comments":
 			fmt.Fprint(w, `[{"path":"x.go","position":12,"body":"new","user":{"login":"ada"}},
 				{"user":{"login":"mallory"},"path":"y.go","position":0,"original_position":4,"body":"old"}]`)
-		default: // the comments of review 8 are gone
+		default: // the comments of review 8 were deleted
 			http.NotFound(w, r)
 		}
 	}))
@@ -112,7 +112,8 @@ func TestDeskLines(t *testing.T) {
 	}
 }
 
-// TestDeskCheckLog asks only the forge for a log, whatever host the status names, and only if Forgejo Actions has it.
+// TestDeskCheckLog: a log is requested from the forge only, whatever host the status names, and only for a Forgejo
+// Actions job.
 func TestDeskCheckLog(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -139,8 +140,8 @@ func TestDeskCheckLog(t *testing.T) {
 	}{
 		{"/a/b/actions/runs/7/jobs/0", "compile\nFAIL: TestTea\n", nil},
 		{"/a/b/actions/runs/8/jobs/1/attempt/2", "compile\nFAIL: TestTea\n", nil},
-		{other.URL + "/a/b/actions/runs/7/jobs/0", "compile\nFAIL: TestTea\n", nil}, // the forge by its public name
-		{"/a/b/actions/runs/9/jobs/0", "", forge.ErrForbidden},                      // the page of a private repository
+		{other.URL + "/a/b/actions/runs/7/jobs/0", "compile\nFAIL: TestTea\n", nil}, // the forge's public name
+		{"/a/b/actions/runs/9/jobs/0", "", forge.ErrForbidden},                      // a page of a private repository
 		{"/x/y/actions/runs/7/jobs/0", "", nil},
 		{"/a/b/actions/runs/7/jobs/0?x=/a/b/actions/runs/7/jobs/", "", nil},
 		{"https://ci.example/build/5", "", nil},
@@ -153,7 +154,7 @@ func TestDeskCheckLog(t *testing.T) {
 	}
 }
 
-// The newest reviews of a pull request are read, however many there are before them, with a bound on requests.
+// The newest reviews of a pull request are read, however many older ones there are, with a bounded number of requests.
 func TestDeskManyReviews(t *testing.T) {
 	for _, tt := range []struct{ reviews, requests, newest int }{{240, 5, 240}, {1_000_000, 20, 1000}} {
 		requests := 0

@@ -10,14 +10,14 @@ import (
 	"codeberg.org/johba/disinto/forge/forgetest"
 )
 
-// TestExercise: the client is a forge for disinto.
+// TestExercise: a Client is a forge that disinto can work on.
 func TestExercise(t *testing.T) {
 	forgetest.Exercise(t, func(t *testing.T, check forgetest.Check) {
 		onEachEmpty(t, func(w *world) { check(w.T, site{w}) })
 	})
 }
 
-// site is the forge of a world, with its owner as the person.
+// site is the forge of a world; the world's owner does what people do.
 type site struct{ w *world }
 
 func (s site) Account(name string) (login, token string) {

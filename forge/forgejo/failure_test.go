@@ -18,7 +18,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// TestOutage: a forge that is down is asked less and less often, and found again.
+// TestOutage: while the forge is down, the client tries it at growing intervals, and it notices when the forge is back.
 func TestOutage(t *testing.T) {
 	for name, fault := range map[string]localforge.Fault{
 		"drop": localforge.Drop, "limit": localforge.Limit,
@@ -48,7 +48,7 @@ func TestOutage(t *testing.T) {
 					tries += int(made)
 					time.Sleep(time.Second)
 				}
-				if tries < 10 || tries > 26 { // 1+2+4+8+16+32 s and 60 s from then on, each between half of it and the whole
+				if tries < 10 || tries > 26 { // pauses of 1, 2, 4, 8, 16, 32, 60, 60... s, each at least half as long
 					w.Errorf("%d tries in ten minutes", tries)
 				}
 				w.fault = nil
@@ -58,13 +58,13 @@ func TestOutage(t *testing.T) {
 				_, _ = c.Scan(w.Context())
 				w.fault = nil
 				time.Sleep(2 * time.Second)
-				w.scan(c) // the pause began anew
+				w.scan(c) // the pauses begin with the shortest again
 			})
 		})
 	}
 }
 
-// TestWritesDuringOutage are always tried.
+// TestWritesDuringOutage: writes are tried even while scans pause.
 func TestWritesDuringOutage(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog", "in-progress")
@@ -82,7 +82,7 @@ func TestWritesDuringOutage(t *testing.T) {
 	})
 }
 
-// TestRetryAfter is honoured, in both of its forms, and bounded.
+// TestRetryAfter: both forms of the header are honoured, up to a bound.
 func TestRetryAfter(t *testing.T) {
 	date := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, tc := range []struct {
@@ -141,7 +141,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestHangingForge: no request takes longer than its deadline, and a scan gives up after the first.
+// TestHangingForge: no request takes longer than its deadline, and a scan gives up after the first request that times
+// out.
 func TestHangingForge(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()
@@ -158,7 +159,7 @@ func TestHangingForge(t *testing.T) {
 	})
 }
 
-// TestCancelledScan returns at once, says so, and is not taken for an outage.
+// TestCancelledScan: a cancelled scan returns at once with the context's error, and does not count as an outage.
 func TestCancelledScan(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()
@@ -177,7 +178,7 @@ func TestCancelledScan(t *testing.T) {
 	})
 }
 
-// TestAtOnce: four requests of a scan are under way at a time, no more, and where there are many no less.
+// TestAtOnce: a scan makes at most four concurrent requests, and as many as that when it has enough to read.
 func TestAtOnce(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 30 {
@@ -201,7 +202,7 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
-// TestTogether: scans, looks and writes at the same time do not disturb each other.
+// TestTogether: concurrent scans, looks and writes do not disturb each other.
 func TestTogether(t *testing.T) {
 	onEach(t, func(w *world) {
 		n, other := w.file("one", "depends on #2", "backlog"), w.file("other", "", "backlog")
@@ -242,7 +243,7 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// TestOneRepositoryFails: the others are scanned as ever, and the one is not asked at each scan.
+// TestOneRepositoryFails: the other repositories are still scanned, and the failing one is not tried at every scan.
 func TestOneRepositoryFails(t *testing.T) {
 	onLocal(t, func(w *world) {
 		missing := w.owner + "/nowhere"
@@ -274,7 +275,7 @@ func TestOneRepositoryFails(t *testing.T) {
 	})
 }
 
-// TestFullListingFails: when the hourly listing fails, changes are still seen, and it is tried again later.
+// TestFullListingFails: when the hourly listing fails, changes are still seen, and the listing is retried later.
 func TestFullListingFails(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -306,7 +307,7 @@ func TestFullListingFails(t *testing.T) {
 	})
 }
 
-// answers is a forge that says one thing.
+// answers is a transport that calls a function instead of a forge.
 type answers func(*http.Request) (*http.Response, error)
 
 func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -341,8 +342,8 @@ func clientOf(t *testing.T, answer answers) *Client {
 	return c
 }
 
-// TestErrors: what the forge says becomes one of five kinds and one line of text, with no token in it. make check plays
-// the true length of an endless answer, make test a sixteenth of it.
+// TestErrors: each failure becomes one of five kinds and one line of text without the token. make check uses the full
+// length of an endless answer, make test a sixteenth of it.
 func TestErrors(t *testing.T) {
 	scale := int64(sized(1, 16))
 	refused := func(*http.Request) (*http.Response, error) {
@@ -432,7 +433,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRedirect: a repository that was renamed is followed on the same host, with the token.
+// TestRedirect: the client follows the redirect of a renamed repository on the same host, and sends the token there.
 func TestRedirect(t *testing.T) {
 	c := clientOf(t, func(req *http.Request) (*http.Response, error) {
 		if req.Header.Get("Authorization") != "token "+secret {
@@ -449,7 +450,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestEndlessList: a list that repeats a page for ever ends with an error.
+// TestEndlessList: reading a list that repeats a page for ever ends with an error.
 func TestEndlessList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clientOf(t, say(200, `[`+strings.Repeat(`{"number":1},`, smallestCap-1)+`{"number":1}]`, "Date",

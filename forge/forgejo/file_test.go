@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// What is filed carries its labels from the first moment on, also one that the repository did not have.
+// A filed issue has its labels from the start, even a label that the repository did not have.
 func TestFile(t *testing.T) {
 	onEach(t, func(w *world) {
 		c := w.client()
@@ -29,7 +29,8 @@ func TestFile(t *testing.T) {
 	})
 }
 
-// Dependencies cross repositories, may be repeated, and are read back with what the text names.
+// Dependencies can cross repositories and can be set again. Blockers returns them together with the references in the
+// text.
 func TestDepend(t *testing.T) {
 	onEach(t, func(w *world) {
 		other := forge.Ref{Repo: w.newRepo("other", w.boss, w.dev, w.review)}

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Inspect finds what Prepare would create, and creates nothing.
+// Inspect returns the labels that Prepare would create, and creates none.
 func TestInspect(t *testing.T) {
 	onEach(t, func(w *world) {
 		c := w.client()
@@ -24,7 +24,7 @@ func TestInspect(t *testing.T) {
 		before := count()
 		missing, err := c.Inspect(w.Context())
 		w.must(err)
-		if !slices.Contains(missing, MissingLabel{w.repo, forge.LabelBlocked}) { // the others are made with the repository
+		if !slices.Contains(missing, MissingLabel{w.repo, forge.LabelBlocked}) { // newRepo creates the other labels
 			w.Errorf("missing: %v", missing)
 		}
 		if n := count(); n != before {
@@ -43,7 +43,7 @@ func TestInspect(t *testing.T) {
 	})
 }
 
-// A hook is set once, whatever was there for its address; hooks to other addresses stay.
+// SetHook leaves one working hook to its address, whatever hooks existed before; hooks to other addresses stay.
 func TestSetHook(t *testing.T) {
 	onEach(t, func(w *world) {
 		const url = "http://127.0.0.1:1/v1/hook"
@@ -88,7 +88,7 @@ func TestSetHook(t *testing.T) {
 			!slices.Contains(ours.Events, "pull_request_review_approved") {
 			w.Errorf("hook %+v", ours)
 		}
-		// An account that may only write does not get to see them.
+		// An account that has only write access cannot see the hooks.
 		plain := w.client()
 		_, err = plain.HasHook(w.Context(), w.repo, url)
 		if set := plain.SetHook(w.Context(), w.repo, url, "secret"); !errors.Is(err, forge.ErrForbidden) ||

@@ -18,11 +18,11 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// hostile is a forge whose list of issues is made while it is read.
+// hostile is a forge that generates its list of issues while the client reads it.
 type hostile struct {
-	total  int                    // X-Total-Count; -1 for none
-	number func(offset int) int64 // of the issue at an offset; 0 behind the last
-	body   func(number int64) int // length of its text
+	total  int                    // X-Total-Count; -1 to send none
+	number func(offset int) int64 // number of the issue at an offset; 0 after the last issue
+	body   func(number int64) int // length of the issue's text
 	mu     sync.Mutex
 	asked  int
 	most   uint64 // bytes of the heap while an answer was read
@@ -51,7 +51,7 @@ func (h *hostile) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// list writes a page.
+// list generates a page of the list.
 func (h *hostile) list(from, limit int) io.Reader {
 	parts := []io.Reader{strings.NewReader("[")}
 	for offset := from; offset < from+limit; offset++ {
@@ -72,7 +72,7 @@ func (h *hostile) list(from, limit int) io.Reader {
 
 var letters = strings.Repeat("x", 1<<12)
 
-// filler is so many letters, and looks at the heap now and then.
+// filler returns so many letters, and measures the heap now and then.
 type filler struct {
 	h    *hostile
 	left int
@@ -105,8 +105,9 @@ func (h *hostile) client(t *testing.T) *Client {
 	return c
 }
 
-// Issues of 10 MB cost no other issue anything, and one that is longer than an answer may be only itself. Eight of them
-// stopped the whole repository, and took 553 MB. make check plays the true sizes, make test a 128th of them.
+// Issues of 10 MB do not affect other issues, and an issue that is longer than any answer may be is only lost itself.
+// Eight such issues once stopped the whole repository, and took 553 MB. make check uses the full sizes, make test a
+// 128th of them.
 func TestHugeIssues(t *testing.T) {
 	scale := sized(1, 128)
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestHugeIssues(t *testing.T) {
 			body: func(n int64) int {
 				switch {
 				case n == 77:
-					return maxRaw/scale + 1 // no answer may be so long
+					return maxRaw/scale + 1 // longer than any answer may be
 				case n > 20 && n <= 28:
 					return 10 << 20 / scale
 				}
@@ -158,7 +159,7 @@ func TestHugeIssues(t *testing.T) {
 	})
 }
 
-// A page that comes again and again ends the list.
+// A page that is repeated for ever ends the list.
 func TestEndlessPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hostile{
@@ -178,7 +179,7 @@ func TestEndlessPages(t *testing.T) {
 	})
 }
 
-// An issue that names more issues than are kept of a long text counts as cut: the others may be blockers.
+// An issue that names more issues than gist stores counts as cut: those left out can be blockers too.
 func TestManyReferences(t *testing.T) {
 	self := forge.Ref{Repo: "o/r", Number: 1}
 	for _, tt := range []struct {

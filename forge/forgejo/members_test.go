@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Forgejo's answers are those of 10.0. Everyone is listed as a possible assignee, also reader, whose team may only
-// read.
+// The answers are in the form of Forgejo 10.0. Every account is listed as a possible assignee, even Reader, whose team
+// has only read access.
 func TestWritersOf(t *testing.T) {
 	const (
 		listed  = `[{"login":"boss"},{"login":"Reader"},{"login":"coder"},{"login":"guest"},{"login":"root"},{"login":"a b"}]`
@@ -22,7 +22,7 @@ func TestWritersOf(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name, teams string
-		hidden      bool // we are in no team, and the organisation is private
+		hidden      bool // our account is in no team, and the organisation is private
 		want        string
 	}{
 		{"a person's", "", false, "Reader a b boss coder guest root"},
@@ -42,7 +42,7 @@ func TestWritersOf(t *testing.T) {
 					"/repos/org/r/assignees": listed, "/repos/org/r/teams": "[" + tt.teams + "]",
 					"/teams/2/members?limit=50&page=1":   `[{"login":"boss"},{"login":"Coder"}]`,
 					"/users/boss/orgs/org/permissions":   `{"can_read":true,"can_write":true}`,
-					"/users/Reader/orgs/org/permissions": `{"can_read":true,"can_write":true}`, // of another repository
+					"/users/Reader/orgs/org/permissions": `{"can_read":true,"can_write":true}`, // writes elsewhere
 					"/users/coder/orgs/org/permissions":  `{"can_read":true,"can_write":true}`,
 					"/users/guest/orgs/org/permissions":  `{"can_read":false}`,
 					"/users/root/orgs/org/permissions":   `{"is_owner":true,"can_read":true}`,
@@ -65,7 +65,7 @@ func TestWritersOf(t *testing.T) {
 	}
 }
 
-// While one of the forge's lists cannot be read, the error is returned, and no account counts as a writer.
+// If one of the forge's lists cannot be read, writersOf returns the error and no account.
 func TestWritersOfFails(t *testing.T) {
 	for _, broken := range []string{"/assignees", "/teams", "/members", "/permissions"} {
 		get := func(_ context.Context, path string, out any) error {
@@ -83,7 +83,7 @@ func TestWritersOfFails(t *testing.T) {
 	}
 }
 
-// An organisation of thousands costs a bounded number of requests.
+// The accounts of an organisation with thousands of members are found with a bounded number of requests.
 func TestWritersOfBounded(t *testing.T) {
 	requests := 0
 	get := func(_ context.Context, path string, out any) error {
@@ -98,7 +98,7 @@ func TestWritersOfBounded(t *testing.T) {
 		for n := range 5000 {
 			list = append(list, fmt.Sprintf(`{"login":"u%d"}`, n))
 		}
-		if strings.HasPrefix(path, "/teams/") { // no page is the last
+		if strings.HasPrefix(path, "/teams/") { // the last page never comes
 			list = list[:pageSize]
 		}
 		return json.Unmarshal([]byte("["+strings.Join(list, ",")+"]"), out)

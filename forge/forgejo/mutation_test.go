@@ -20,10 +20,10 @@ import (
 
 var mutationsEvery = flag.Int("mutations", 1000, "play one of so many mutations")
 
-// TestMutations has the client meet answers of the wrong shape: each field of each answer null, missing, of another
-// type, huge and negative. No method may panic, loop, or take an answer for what it is not: PID 1 did end, again after
-// every restart, when the commit of a claim was null. make test plays one of 1,000 and null
-// for every third whole answer, make check one of 10 and null for each; -mutations 1 plays all.
+// TestMutations gives the client answers of the wrong shape: each field of each answer is null, missing, of another
+// type, huge, or negative. No method may panic, loop, or misread such an answer. Once PID 1 crashed at every restart
+// because the commit of a claim was null. make test plays one mutation of 1,000, and null for every third whole answer;
+// make check plays one of 10, and null for every answer; -mutations 1 plays all.
 func TestMutations(t *testing.T) {
 	onLocal(t, func(w *world) {
 		tape := record(w)
@@ -49,7 +49,7 @@ func TestMutations(t *testing.T) {
 	})
 }
 
-// record plays the client's methods on localforge and keeps every answer.
+// record calls the client's methods on localforge and records every answer.
 func record(w *world) *tape {
 	blocker := w.file("first", "")
 	w.file("second", "Depends on #1, other/place#3", "backlog", "priority")
@@ -71,7 +71,8 @@ func record(w *world) *tape {
 	return t
 }
 
-// play calls every method that reads, and every one that writes, on the forge behind a tape. It returns what is wrong.
+// play calls every method that reads or writes, with the tape as the forge. It returns a description of the failure, or
+// "".
 func play(w *world, t *tape) (failed string) {
 	t.asked = 0
 	defer func() {
@@ -123,11 +124,11 @@ func play(w *world, t *tape) (failed string) {
 	return ""
 }
 
-// tape is a forge that answers each request as it was answered once.
+// tape is a forge that repeats recorded answers.
 type tape struct {
-	next http.RoundTripper // asked, and recorded, when it is not nil
+	next http.RoundTripper // if set, requests go there and the answers are recorded
 
-	mu      sync.Mutex // guards what follows: the client asks for several things at once
+	mu      sync.Mutex // guards the fields below: the client makes concurrent requests
 	answers map[string]taped
 	asked   int
 }
@@ -138,7 +139,7 @@ type taped struct {
 	body   []byte
 }
 
-// with is the tape with another answer to one request.
+// with returns a copy of the tape that gives another answer to one request.
 func (t *tape) with(key string, body []byte) *tape {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,7 +176,7 @@ func (t *tape) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// played counts a request, and returns the answer to it.
+// played counts a request and returns the recorded answer to it.
 func (t *tape) played(key string) (a taped, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,11 +185,11 @@ func (t *tape) played(key string) (a taped, known bool) {
 	return a, known
 }
 
-// mutate calls play for an answer with each fault at each place; mutated encodes it while play runs.
+// mutate calls play for each fault at each place of an answer. play calls mutated to get the encoded answer.
 func mutate(text []byte, play func(what string, mutated func() []byte)) {
 	var root any
 	as := func(text string) func() []byte { return func() []byte { return []byte(text) } }
-	if json.Unmarshal(text, &root) != nil { // no JSON: the answer to a push
+	if json.Unmarshal(text, &root) != nil { // not JSON: the answer to a push
 		play("null", as("null"))
 		play("nothing", as(""))
 		return
@@ -197,7 +198,7 @@ func mutate(text []byte, play func(what string, mutated func() []byte)) {
 		play(what, func() []byte {
 			mutated, err := json.Marshal(root)
 			if err != nil {
-				panic(err) // it was read from JSON
+				panic(err) // cannot fail: root was decoded from JSON
 			}
 			return mutated
 		})
@@ -238,8 +239,8 @@ func faultsOf(value any) []fault {
 	return faults
 }
 
-// visit calls found for a value and all below it, of a list the first and last, where set replaces it, and
-// missing while a field is not there.
+// visit calls found for a value and all values in it; set replaces the value. Of a list it visits only the first and
+// last entries. It calls missing while a field is removed.
 func visit(value *any, at string, found func(at string, value any, set func(any)), missing func(at string)) {
 	found(at, *value, func(v any) { *value = v })
 	switch v := (*value).(type) {

@@ -13,12 +13,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// shut is the way to a forge whose repository is archived, or has another name.
+// shut is a transport to a forge that makes one repository look archived or renamed.
 type shut struct {
 	way      http.RoundTripper
 	repo     string
 	archived bool
-	name     string // another one; empty: its own
+	name     string // the new name; empty if the repository was not renamed
 }
 
 func (s *shut) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -46,8 +46,8 @@ func (s *shut) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// TestRepositoryOff: a repository that is archived or renamed in the middle refuses every account. That is no missing
-// right of one, says what to do, and is over when it is over.
+// TestRepositoryOff: a repository that is archived or renamed while we work refuses every account. The client reports
+// that with advice, and not as a missing right of one account. Work goes on once the repository is usable again.
 func TestRepositoryOff(t *testing.T) {
 	onLocal(t, func(w *world) {
 		way := &shut{way: w.transport, repo: w.repo}

@@ -46,7 +46,7 @@ func TestPrepareProblems(t *testing.T) {
 		for _, tc := range []struct {
 			name   string
 			change func(*Options)
-			want   []string // each begins a line
+			want   []string // each entry is the beginning of a line
 		}{
 			{"bad token", func(o *Options) { o.Token = secret }, []string{
 				"cannot use the forge token: forbidden: the forge does not know this token (401 to GET /version); make a new one " +
@@ -64,7 +64,7 @@ func TestPrepareProblems(t *testing.T) {
 			{"no write:repository", func(o *Options) { o.Token = boss("write:issue", "read:repository", "read:user") }, []string{
 				"cannot merge in " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
-			// The labels are complete by now, so only a write that changes nothing can tell.
+			// All labels exist by now, so only a write that changes nothing can show that the token cannot write.
 			{"no write:issue", func(o *Options) { o.Token = boss("read:issue", "write:repository", "read:user") }, []string{
 				"cannot write to the issues of " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
@@ -131,7 +131,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestUnreachable: no forge at all, or no Forgejo that we can work with.
+// TestUnreachable: the address has no forge, or one that we cannot work with.
 func TestUnreachable(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

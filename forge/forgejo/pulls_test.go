@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// eventually scans until the item shows as wanted, for what a real forge does late.
+// eventually scans until the item shows as wanted, because a real forge computes some facts late.
 func (w *world) eventually(c *Client, n int64, want string) {
 	w.Helper()
 	var got string
@@ -60,7 +60,8 @@ func TestPullChanges(t *testing.T) {
 	})
 }
 
-// TestEndedPulls: a pull request that ended counts only while its issue is open, and the issue's history decides.
+// TestEndedPulls: an ended pull request is shown only while its issue is open; the issue's history decides whether it
+// counts.
 func TestEndedPulls(t *testing.T) {
 	onEach(t, func(w *world) {
 		blocker := w.file("blocker", "")
@@ -98,7 +99,7 @@ func TestEndedPulls(t *testing.T) {
 		for _, round := range []string{"cold", "again"} {
 			f = w.scan(c)
 			for _, i := range wants {
-				if got := w.show(f, i.n); got != i.want && (round == "cold" || i.n != p4) { // which ended just now
+				if got := w.show(f, i.n); got != i.want && (round == "cold" || i.n != p4) { // p4 ended just now
 					w.Errorf("%s: #%d:\n got %s\nwant %s", round, i.n, got, i.want)
 				}
 			}
@@ -114,8 +115,8 @@ func TestEndedPulls(t *testing.T) {
 	})
 }
 
-// TestMergedBetweenScans: a pull request that came and went between two scans, known by its branch alone, counts for
-// its issue, which the forge could not close.
+// TestMergedBetweenScans: a pull request was opened and merged between two scans, and only its branch names its issue.
+// It counts for the issue, which the forge could not close.
 func TestMergedBetweenScans(t *testing.T) {
 	onEach(t, func(w *world) {
 		n, blocker := w.file("one", "", "backlog"), w.file("blocker", "")
@@ -130,8 +131,8 @@ func TestMergedBetweenScans(t *testing.T) {
 	})
 }
 
-// TestUnreadableHistory: while it is not known whether an issue was opened again after its pull request ended, it is
-// not started.
+// TestUnreadableHistory: an issue does not start while we do not know whether it was reopened after its pull request
+// ended.
 func TestUnreadableHistory(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -152,7 +153,7 @@ func TestUnreadableHistory(t *testing.T) {
 			w.Errorf("got %s", got)
 		}
 		time.Sleep(overlap + time.Second)
-		w.scan(c) // reads the comments a last time
+		w.scan(c) // reads the comments for the last time
 		if n := w.requests(c, func() { w.scan(c) }); n > 2 {
 			w.Errorf("the next scan made %d requests", n)
 		}
@@ -164,7 +165,7 @@ func TestUnreadableHistory(t *testing.T) {
 	})
 }
 
-// TestNewHeadOldChecks: the checks of the old head say nothing of the new one.
+// TestNewHeadOldChecks: the checks of the old head do not count for the new one.
 func TestNewHeadOldChecks(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p, head := w.pull("topic", "Work", "")
@@ -189,7 +190,7 @@ func TestNewHeadOldChecks(t *testing.T) {
 	})
 }
 
-// TestOneFailingRefresh does not keep the others from being looked at again.
+// TestOneFailingRefresh: a pull request that cannot be refreshed does not keep the others from being refreshed.
 func TestOneFailingRefresh(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p1, _ := w.pull("one", "Work", "")
@@ -198,7 +199,7 @@ func TestOneFailingRefresh(t *testing.T) {
 		c := w.client()
 		w.scan(c)
 		time.Sleep(time.Minute)
-		w.label(p2, "priority") // so that it was read later than the other, which is refreshed first
+		w.label(p2, "priority") // makes p2 the one that was read later, so that p1 is refreshed first
 		w.scan(c)
 		w.nextSecond()
 		w.nextSecond()
@@ -224,7 +225,7 @@ func TestOneFailingRefresh(t *testing.T) {
 	})
 }
 
-// TestMergeabilityOfAnOldBase says nothing after another pull request was merged.
+// TestMergeabilityOfAnOldBase: mergeability with an old base does not count once another pull request was merged.
 func TestMergeabilityOfAnOldBase(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p1, _ := w.pull("one", "Work", "")
@@ -245,7 +246,7 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 			w.Errorf("got %s, %v", got, err)
 		}
 		time.Sleep(overlap + time.Second)
-		w.scan(c) // reads the comments a last time
+		w.scan(c) // reads the comments for the last time
 		if n := w.requests(c, func() { w.scan(c) }); n > 2 {
 			w.Errorf("the next scan made %d requests", n)
 		}
@@ -255,7 +256,7 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 	})
 }
 
-// TestEndsAreSeen: a session on an item sees that the item ended.
+// TestEndsAreSeen: a session on an item can see that the item ended.
 func TestEndsAreSeen(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -287,7 +288,7 @@ func TestEndsAreSeen(t *testing.T) {
 	})
 }
 
-// TestConflict: "not mergeable" is a conflict only when it is still the answer half a minute later.
+// TestConflict: "not mergeable" counts as a conflict only if the forge still reports it half a minute later.
 func TestConflict(t *testing.T) {
 	onLocal(t, func(w *world) {
 		w.commit("main", "", "same.txt", "base\n")
@@ -332,7 +333,7 @@ func TestConflict(t *testing.T) {
 		if p := f.Pull(w.ref(p2)); !p.ConflictSince.Equal(since) || p.AsOf.Sub(since) < conflictAfter {
 			w.Errorf("not mergeable since %v as of %v, was since %v", p.ConflictSince, p.AsOf, since)
 		}
-		w.commit("two", "", "same.txt", "base\n") // as main was: nothing to merge, no conflict with one's side
+		w.commit("two", "", "same.txt", "base\n") // the same text as on main: the conflict is gone
 		w.commit("main", "", "same.txt", "base\n")
 		time.Sleep(time.Minute)
 		w.eventually(c, p2, `pull open dev two->main clean ci none`)
@@ -342,7 +343,7 @@ func TestConflict(t *testing.T) {
 	})
 }
 
-// TestBaseMovesUnseen: a push to the base shows in no list; the branch is looked at every few minutes.
+// TestBaseMovesUnseen: no list shows a push to the base branch, so the branch is read every few minutes.
 func TestBaseMovesUnseen(t *testing.T) {
 	onLocal(t, func(w *world) {
 		w.commit("main", "", "same.txt", "base\n")
@@ -365,7 +366,7 @@ func TestBaseMovesUnseen(t *testing.T) {
 	})
 }
 
-// TestChecks: statuses do not show in a list of changes, so they are polled.
+// TestChecks: commit statuses do not show in a list of changes, so they are polled.
 func TestChecks(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p, head := w.pull("topic", "Work", "")
@@ -384,7 +385,7 @@ func TestChecks(t *testing.T) {
 		w.status(head, "a", gitea.StatusPending)
 		want("none")
 		time.Sleep(11 * time.Second)
-		want("pending") // a new head is watched although nothing was reported for it
+		want("pending") // a new head is polled although it had no statuses
 		w.status(head, "a", gitea.StatusSuccess)
 		w.status(head, "b", gitea.StatusSuccess)
 		time.Sleep(31 * time.Second)
@@ -394,7 +395,7 @@ func TestChecks(t *testing.T) {
 		w.scan(c)
 		w.scan(c)
 		w.scan(c)
-		want("failure") // seen when it was looked at again, although it had settled
+		want("failure") // a settled pull request is still refreshed
 	})
 }
 
@@ -419,7 +420,7 @@ func TestRequiredChecks(t *testing.T) {
 	})
 }
 
-// TestUnreadablePull: one pull request that cannot be read holds up only itself and its issue.
+// TestUnreadablePull: a pull request that cannot be read delays only itself and its issue.
 func TestUnreadablePull(t *testing.T) {
 	onLocal(t, func(w *world) {
 		w.file("one", "", "backlog")
@@ -446,7 +447,7 @@ func TestUnreadablePull(t *testing.T) {
 			w.Error("the repository does not count as read")
 		}
 		time.Sleep(overlap + time.Second)
-		w.scan(c) // reads the comments a last time
+		w.scan(c) // reads the comments for the last time
 		if n := w.requests(c, func() { w.scan(c) }); n > 2 {
 			w.Errorf("the next scan made %d requests", n)
 		}
@@ -458,7 +459,7 @@ func TestUnreadablePull(t *testing.T) {
 	})
 }
 
-// TestBrokenStatuses: half an answer must not read as "no checks".
+// TestBrokenStatuses: half of an answer must not read as "no checks".
 func TestBrokenStatuses(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p, head := w.pull("topic", "Work", "")
@@ -479,8 +480,9 @@ func TestBrokenStatuses(t *testing.T) {
 	})
 }
 
-// TestDoneWithout: that an issue is closed is told for as long as a pull request for it is open, also by a client that
-// was not there when it was closed. An hour later the pull request would be reworked and merged over what was done.
+// TestDoneWithout: a scan shows that an issue is closed as long as a pull request for it is open, even from a client
+// that started after the issue was closed. Otherwise the pull request would be reworked and merged an hour later,
+// although the issue was done without it.
 func TestDoneWithout(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")

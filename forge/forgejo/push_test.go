@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// git reads from a repository that is not there for longer than the test.
+// git runs git in a directory that exists only for the test.
 func git(t *testing.T, dir string, stdin []byte, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
@@ -25,8 +25,8 @@ func git(t *testing.T, dir string, stdin []byte, args ...string) string {
 	return string(out)
 }
 
-// TestPack: git takes our packs, knows the objects by the names we give them, and finds nothing wrong with them.
-// Lengths are those where the header of an object grows by a byte.
+// TestPack: git unpacks our packs, names the objects as we do, and finds no fault in them. The sizes are those at which
+// an object's header grows by a byte.
 func TestPack(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, size := range []int{0, 1, 15, 16, 200, 2047, 2048, 40_000, 300_000} {
@@ -44,7 +44,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestPush makes, moves and deletes a ref, each only from where it has to be.
+// TestPush creates, moves and deletes a ref; each move succeeds only from the ref's actual commit.
 func TestPush(t *testing.T) {
 	onEach(t, func(w *world) {
 		c := w.client()
@@ -78,7 +78,8 @@ func TestPush(t *testing.T) {
 	})
 }
 
-// TestPushRights: who may not write is told so, and in words that tell it from a ref that is taken.
+// TestPushRights: an account without write access gets an error that differs from that of a taken ref, and that hides
+// the token.
 func TestPushRights(t *testing.T) {
 	onEach(t, func(w *world) {
 		o := newCommit(time.Now(), "one")

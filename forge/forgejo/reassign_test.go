@@ -88,9 +88,9 @@ func TestReassign(t *testing.T) {
 	})
 }
 
-// TestReassignSteps breaks each request of a move, and loses the answer to each: the same move tried again succeeds, by
-// the same supervisor or the next one of its state directory, and nothing of it is left that would keep the agent from
-// its issue. make test breaks the odd requests, and loses the answers to the even ones.
+// TestReassignSteps breaks each request of a move, and loses the answer to each. The repeated move then succeeds, from
+// the same supervisor or from its next run, and leaves nothing that would keep the agent from claiming the issue. make
+// test breaks only the odd requests, and loses only the answers to the even ones.
 func TestReassignSteps(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for i, fault := range []localforge.Fault{localforge.Drop, localforge.Lose} {
@@ -105,7 +105,7 @@ func TestReassignSteps(t *testing.T) {
 	})
 }
 
-// brokenMove breaks the n-th request of a move that writes or reads; it reports whether there was one.
+// brokenMove applies the fault to the n-th request of a move; it reports whether the move made so many requests.
 func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 	w.Helper()
 	issue := w.file("one", "", "backlog")
@@ -125,7 +125,7 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 		return false
 	}
 	if n%2 == 0 {
-		host = w.instance("aaa") // the next life
+		host = w.instance("aaa") // the supervisor was restarted
 	}
 	if err != nil {
 		w.must(host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move"))
@@ -137,9 +137,9 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 	return true
 }
 
-// TestReassignLate loses each answer of a move, and the last time none: the hub was killed before it could note that.
-// Before the move is tried again the agent begins the issue that it was given. The move then says that it moved, and
-// leaves the claim alone.
+// TestReassignLate loses each answer of a move in turn, and finally none, as if the hub was killed before it could
+// record the move. Before the hub repeats the move, the agent begins the issue. The repeated move then succeeds, and
+// leaves the agent's claim alone.
 func TestReassignLate(t *testing.T) {
 	begun, broken := 0, true
 	onLocal(t, func(w *world) {
@@ -167,9 +167,9 @@ func TestReassignLate(t *testing.T) {
 			}
 			if claimed == nil {
 				begun++
-				w.must(there.Release(w.Context(), w.ref(issue), w.dev)) // it still had the ref
+				w.must(there.Release(w.Context(), w.ref(issue), w.dev)) // the broken move still had the ref
 			} else {
-				w.must(there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")) // the move had held it, and let go
+				w.must(there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")) // the repeated move dropped the ref
 			}
 		}
 	})
@@ -178,7 +178,8 @@ func TestReassignLate(t *testing.T) {
 	}
 }
 
-// TestReassignRace: the agent of another host begins the issue while it is moved. One of the two gets it.
+// TestReassignRace: another host's agent begins the issue while it is being moved. Either the claim or the move
+// succeeds.
 func TestReassignRace(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for step := 1; step <= 8; step++ {
@@ -209,8 +210,8 @@ func TestReassignRace(t *testing.T) {
 	})
 }
 
-// TestReassignTwoHubs: two hubs that do not know of each other move one issue to two agents, the second at each step of
-// the first. One of them does, and the issue is one agent's.
+// TestReassignTwoHubs: two independent hubs move one issue to two agents; the second acts at each step of the first.
+// One move succeeds, and the issue belongs to one agent.
 func TestReassignTwoHubs(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for step := 1; step <= 12; step++ {

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// TestMayWork: what an agent's account or token lacks is said before it has to do without.
+// TestMayWork: MayWork names the right that an agent's account or token lacks.
 func TestMayWork(t *testing.T) {
 	onEach(t, func(w *world) {
 		reader, stranger := w.account("reader"), w.account("stranger")

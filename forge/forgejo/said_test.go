@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// say writes a comment and returns its number.
+// say writes a comment and returns its ID.
 func (w *world) say(login string, n int64, body string) int64 {
 	w.Helper()
 	owner, name := owner(w.repo)
@@ -37,7 +37,7 @@ func (w *world) like(login string, comment int64) {
 	w.must(err)
 }
 
-// said shows the commands of a scan.
+// said lists the commands of a scan.
 func (w *world) said(f forge.Facts) string {
 	var all []string
 	for _, s := range f.Said {
@@ -47,8 +47,8 @@ func (w *world) said(f forge.Facts) string {
 	return strings.Join(all, ", ")
 }
 
-// An edited comment is no command, because an agent may edit the comments of people. A comment that is edited or
-// deleted between the scan and the act is not taken.
+// An edited comment is no command, because an agent can edit people's comments. A command that is edited or deleted
+// after the scan cannot be taken.
 func TestEditedCommentsAreText(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "")
@@ -81,7 +81,7 @@ func TestEditedCommentsAreText(t *testing.T) {
 	})
 }
 
-// A person who lost the write access commands no longer, a minute later at most.
+// An account that loses its write access can give no more commands, after a minute at most.
 func TestCommandersMayStillWrite(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "")
@@ -102,7 +102,7 @@ func TestCommandersMayStillWrite(t *testing.T) {
 	})
 }
 
-// While the forge does not tell who may write, no command is taken, and none is lost.
+// While the forge does not report who has write access, no command is accepted, and none is lost.
 func TestWritersUnknown(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "")
@@ -127,8 +127,8 @@ func TestWritersUnknown(t *testing.T) {
 	})
 }
 
-// However much strangers write, a scan reads ten pages of comments at most, asks once who may write, and keeps nothing.
-// A repository that does not change costs no request about comments.
+// However much strangers write, a scan reads at most ten pages of comments, requests the list of writers once, and
+// stores nothing of it. An unchanged repository costs no request for comments.
 func TestCommentsAreBounded(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "")
@@ -159,7 +159,7 @@ func TestCommentsAreBounded(t *testing.T) {
 	})
 }
 
-// Answers that are strange in any way have no command.
+// A malformed or edited comment contains no command.
 func TestSaidIn(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	good := func() *gitea.Comment {
@@ -193,7 +193,7 @@ func TestSaidIn(t *testing.T) {
 	}
 }
 
-// The list of what was taken keeps the newest five hundred, and what is older than all of them counts as taken.
+// The list of taken comments holds the newest five hundred; older comments count as taken.
 func TestTakenIsBounded(t *testing.T) {
 	all := takenBy{}
 	for id := range int64(700) {

@@ -67,7 +67,7 @@ func TestColdScan(t *testing.T) {
 	})
 }
 
-// TestScanSeesChanges makes one change after the other to an issue and what it waits for.
+// TestScanSeesChanges makes a series of changes to an issue and to the issues it waits for.
 func TestScanSeesChanges(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "text", "backlog")
@@ -126,14 +126,14 @@ func TestScanSeesChanges(t *testing.T) {
 	})
 }
 
-// TestSecondChangeInOneSecond: the forge's times are whole seconds, so a second change in the second of the first shows
-// the same updated_at.
+// TestSecondChangeInOneSecond: the forge's times are whole seconds, so a second change within the same second leaves
+// updated_at as it is.
 func TestSecondChangeInOneSecond(t *testing.T) {
 	onEach(t, func(w *world) {
 		n, other := w.file("one", "", "backlog"), w.file("other", "", "backlog")
 		c := w.client()
 		w.scan(c)
-		w.depends(n, other) // in a bubble no time has passed
+		w.depends(n, other) // in the bubble no time has passed since the scan
 		w.nextSecond()
 		if got := w.show(w.scan(c), n); got != `issue open "one" [backlog] blockers: #2 open;` {
 			w.Errorf("got %s", got)
@@ -141,7 +141,7 @@ func TestSecondChangeInOneSecond(t *testing.T) {
 	})
 }
 
-// TestC7_UnchangedCost is the promise of the package comment.
+// TestC7_UnchangedCost checks the cost that the package comment promises.
 func TestC7_UnchangedCost(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 60 {
@@ -154,7 +154,7 @@ func TestC7_UnchangedCost(t *testing.T) {
 		}
 		c := w.client()
 		w.scan(c)
-		for range 3 { // what was read in the second it changed is read again
+		for range 3 { // items that were read in the second of their change are read again
 			time.Sleep(5 * time.Second)
 			w.scan(c)
 		}
@@ -173,7 +173,7 @@ func TestC7_UnchangedCost(t *testing.T) {
 	})
 }
 
-// TestPendingCost: a pull request with pending CI costs one request more, at most every 30 s.
+// TestPendingCost: a pull request with pending CI costs one more request every 30 s.
 func TestPendingCost(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 3 {
@@ -190,7 +190,7 @@ func TestPendingCost(t *testing.T) {
 				w.scan(c)
 			}
 		})
-		// 60 lists, 10 times three polls, and at most one refresh for each scan of 5 minutes.
+		// 60 lists, 10 times three polls, and at most one refresh per scan.
 		if total < 60+30-3 || total > 60+30+20 {
 			w.Errorf("60 scans in 5 minutes with 3 pending pull requests made %d requests", total)
 		}
@@ -215,7 +215,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// TestChangedPages: more changes between two scans than a page holds.
+// TestChangedPages: between two scans more items change than fit on a page.
 func TestChangedPages(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()
@@ -229,19 +229,19 @@ func TestChangedPages(t *testing.T) {
 	})
 }
 
-// TestListMovesWhileRead: between the first page and the others an issue of the first is closed, so that the first of
-// the second page moves to a page that was read already.
+// TestListMovesWhileRead: after the first page was read, an issue on it is closed, so that the first issue of the
+// second page moves to the first page.
 func TestListMovesWhileRead(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 101 {
 			w.file(fmt.Sprintf("issue %d", n+1), "")
 		}
-		time.Sleep(time.Minute) // or all of them are in the list of changes, too
+		time.Sleep(time.Minute) // otherwise all of them would be in the list of changes too
 		c := w.client()
 		var done atomic.Bool
 		w.fault = func(r *http.Request) localforge.Fault {
 			if r.URL.Query().Get("page") == "2" && strings.HasSuffix(r.URL.Path, "/issues") && !done.Swap(true) {
-				w.setState(101, gitea.StateClosed) // the newest is on the first page
+				w.setState(101, gitea.StateClosed) // the newest issue is on the first page
 			}
 			return localforge.NoFault
 		}
@@ -260,7 +260,7 @@ func TestListMovesWhileRead(t *testing.T) {
 	})
 }
 
-// TestDeletion shows in no list of changes, only in the hourly complete one.
+// TestDeletion: no list of changes shows a deletion, only the hourly complete listing.
 func TestDeletion(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n, waits := w.file("goes", "", "backlog"), w.file("waits", "", "backlog")
@@ -287,8 +287,8 @@ func TestDeletion(t *testing.T) {
 	})
 }
 
-// TestEndsBeforeTheFullListing: an item that ended after the last scan, just before everything is listed, is still seen
-// to have ended; it is not just gone.
+// TestEndsBeforeTheFullListing: an item that ended between the last scan and a complete listing is shown as ended, and
+// does not just disappear.
 func TestEndsBeforeTheFullListing(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -311,7 +311,8 @@ func TestEndsBeforeTheFullListing(t *testing.T) {
 	})
 }
 
-// TestUnloadedEntry: an entry of a list that the forge could not load says nothing, not even that another is gone.
+// TestUnloadedEntry: if the forge could not load an entry of a list, the scan does not conclude that another item is
+// gone.
 func TestUnloadedEntry(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -333,8 +334,8 @@ func TestUnloadedEntry(t *testing.T) {
 	})
 }
 
-// TestDispatchOrder: of many candidates the first to be dispatched are read first, and may start before the others are
-// read.
+// TestDispatchOrder: of many issues, those to be dispatched first are read first, and can start before the others have
+// been read.
 func TestDispatchOrder(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 100 {
@@ -366,7 +367,7 @@ func TestDispatchOrder(t *testing.T) {
 	})
 }
 
-// TestAsOf: a fact is as old as the request that brought or confirmed it.
+// TestAsOf: AsOf is when the request began that reported or confirmed the fact.
 func TestAsOf(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -401,7 +402,7 @@ func TestAsOf(t *testing.T) {
 	})
 }
 
-// TestHalfAPage: a list that breaks off on its second page changes nothing that was not read.
+// TestHalfAPage: if the second page of a list breaks off, no change is lost, and the repository does not count as read.
 func TestHalfAPage(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()
@@ -439,7 +440,7 @@ func TestHalfAPage(t *testing.T) {
 	})
 }
 
-// TestFactsDoNotChange: what a scan returned stays as it was.
+// TestFactsDoNotChange: later scans do not modify the facts that a scan returned.
 func TestFactsDoNotChange(t *testing.T) {
 	onEach(t, func(w *world) {
 		n, other := w.file("one", "depends on #2", "backlog"), w.file("other", "", "backlog")
@@ -465,7 +466,7 @@ func TestFactsDoNotChange(t *testing.T) {
 	})
 }
 
-// TestClockGoesBack: after the forge's clock was set back, changes carry times before the last scan.
+// TestClockGoesBack: after the forge's clock was set back, new changes have times before the last scan.
 func TestClockGoesBack(t *testing.T) {
 	onLocal(t, func(w *world) {
 		back := time.Duration(0)
@@ -491,7 +492,7 @@ func TestClockGoesBack(t *testing.T) {
 	})
 }
 
-// dated is a transport with a clock of its own.
+// dated is a transport whose Date headers come from its own clock.
 type dated struct {
 	next  http.RoundTripper
 	clock func() time.Time

@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// show is an item of the world's repository on one line, with the names of its accounts and repository shortened.
+// show describes an item of the world's repository on one line, with shortened names.
 func (w *world) show(f forge.Facts, n int64) string {
 	ref := w.ref(n)
 	if i := f.Issue(ref); i != nil {

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// slow answers each request after a time.
+// slow delays each answer.
 type slow struct {
 	next http.RoundTripper
 	by   time.Duration
@@ -22,8 +22,9 @@ func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// On a forge that takes 1.5 s for each answer, eight sessions that end at once are all judged within the ten seconds
-// that a slot waits, while a scan of many pull requests is under way. One behind another they took a minute and more.
+// On a forge that takes 1.5 s for each answer, eight sessions that end at the same time are all judged within the ten
+// seconds that a slot waits, while a scan of many pull requests is in progress. One after the other they took more than
+// a minute.
 func TestLooksAtOnce(t *testing.T) {
 	onLocal(t, func(w *world) {
 		const sessions = 8

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A forge is told by its version, and an old one is refused by name.
+// The version identifies the forge's software, and a version that is too old is an error that says what to update to.
 func TestSoftware(t *testing.T) {
 	tests := []struct{ version, name string }{
 		{"10.0.0-dev-1554-5e777a43a1+gitea-1.22.0", "Forgejo"},
@@ -15,7 +15,7 @@ func TestSoftware(t *testing.T) {
 		{"1.23.8", "Gitea"},
 		{"1.25.0+dev-17-g1234567", "Gitea"},
 		{"1.22.6", ""},
-		{"1.21.11+1", ""}, // a Forgejo that counted as Gitea did
+		{"1.21.11+1", ""}, // a Forgejo that still used Gitea's version numbers
 		{"0.9", ""},
 		{"", ""},
 		{"development", ""},

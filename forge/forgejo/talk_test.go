@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Agents may edit our comments. One that was edited is no plan or question, also where the thumbs-up is older than the
-// edit, and answers none; it is written again.
+// Agents can edit our comments. An edited comment of ours is no plan, question or answer, even if the plan got a
+// thumbs-up before the edit. Comment then writes it again.
 func TestEditedPlansCountForNothing(t *testing.T) {
 	onEach(t, func(w *world) {
 		c := w.client()
@@ -23,8 +23,8 @@ func TestEditedPlansCountForNothing(t *testing.T) {
 		w.like(w.owner, told[0].ID)
 		w.nextSecond()
 		w.editComment(w.dev, told[0].ID, "another plan\n\n<!-- disinto:plan-1 -->")
-		w.editComment(w.dev, told[0].ID-1, "go on without a plan") // no answer of ours either
-		// The edit moves no time of the issue, so that this client reads no more than who likes the plan.
+		w.editComment(w.dev, told[0].ID-1, "go on without a plan") // an edited comment is no answer either
+		// The edit does not change the issue's update time, so this client reads only who likes the plan.
 		c.mu.Lock()
 		c.repo(ref.Repo).talks[ref.Number].likedAt = c.repo(ref.Repo).talks[ref.Number].likedAt.Add(-likesEvery)
 		c.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Waiting for people costs few requests. While nothing changes, a question costs those for accounts and comments, every
-// five minutes, and a plan one more every ten seconds.
+// Waiting for people costs few requests. While nothing changes, a question costs one request for writers and one for
+// comments every five minutes, and a plan one more every ten seconds.
 func TestTalkCosts(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()
@@ -24,7 +24,7 @@ func TestTalkCosts(t *testing.T) {
 		w.nextSecond()
 		w.scan(c)
 		time.Sleep(time.Minute)
-		w.scan(c) // all that changed in the second of its reading is read once more
+		w.scan(c) // items that changed in the second of their reading are read once more
 
 		scans := func(n int, pause time.Duration) (requests int64) {
 			for range n {
@@ -50,7 +50,7 @@ func TestTalkCosts(t *testing.T) {
 	})
 }
 
-// A stranger's thousand comments, or the 150 of make test, neither hide the answer nor take memory.
+// A thousand comments of a stranger (150 in make test) neither hide the answer nor use memory.
 func TestTalkOfStrangers(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()

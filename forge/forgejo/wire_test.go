@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// An answer within the bounds says what it said; what is longer is cut between two characters, or dropped as an entry.
+// cutAnswer leaves an answer within the bounds unchanged. It cuts a longer text between two characters, and drops an
+// entry that is too large.
 func TestCutAnswer(t *testing.T) {
 	long, mark := strings.Repeat("x", maxText), `\n\n`+cutMark
 	tests := []struct {

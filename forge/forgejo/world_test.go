@@ -23,7 +23,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// sized is all in make check, which sets DISINTO_STORMS, and some in make test.
+// sized returns all in make check, which sets DISINTO_STORMS, and some in make test.
 func sized(all, some int) int {
 	if os.Getenv("DISINTO_STORMS") != "" {
 		return all
@@ -32,13 +32,13 @@ func sized(all, some int) int {
 }
 
 // onEach runs a test on localforge, in a bubble with virtual time, and on the Forgejo that FORGE_TEST_URL and
-// FORGE_TEST_ADMIN_TOKEN name, when they are set.
+// FORGE_TEST_ADMIN_TOKEN name, if they are set.
 func onEach(t *testing.T, test func(*world)) {
 	t.Helper()
 	onEachEmpty(t, func(w *world) { test(w.settle()) })
 }
 
-// onEachEmpty is onEach with a world that has no accounts yet but its owner's.
+// onEachEmpty is onEach with a world that has only its owner's account.
 func onEachEmpty(t *testing.T, test func(*world)) {
 	t.Helper()
 	t.Run("localforge", func(t *testing.T) { onLocalEmpty(t, test) })
@@ -53,7 +53,7 @@ func onEachEmpty(t *testing.T, test func(*world)) {
 	})
 }
 
-// onLocal runs a test on localforge alone: one that lets much time pass, or breaks requests.
+// onLocal runs a test on localforge only, because the test lets much time pass or breaks requests.
 func onLocal(t *testing.T, test func(*world)) {
 	t.Helper()
 	onLocalEmpty(t, func(w *world) { test(w.settle()) })
@@ -75,7 +75,7 @@ func onLocalEmpty(t *testing.T, test func(*world)) {
 	})
 }
 
-// inMemory answers requests without a socket, which a bubble cannot wait for.
+// inMemory answers requests without a socket, because a bubble cannot wait for one.
 type inMemory struct{ handler http.Handler }
 
 func (m inMemory) RoundTrip(req *http.Request) (resp *http.Response, err error) {
@@ -90,7 +90,7 @@ func (m inMemory) RoundTrip(req *http.Request) (resp *http.Response, err error) 
 		if err = req.Context().Err(); err != nil {
 			return
 		}
-		if err = errors.New("connection reset by peer"); rec.Flushed { // half of an answer
+		if err = errors.New("connection reset by peer"); rec.Flushed { // half of the answer was sent
 			resp, err = rec.Result(), nil
 			resp.Body = brokenBody{resp.Body}
 		}
@@ -131,8 +131,8 @@ func runGit(ctx context.Context, cmd localforge.Cmd) error {
 	return nil
 }
 
-// world is a forge with the accounts that a test needs: an owner and a person, the supervisor, two agents who write,
-// and a repository of the owner. All have names of their own, so that tests may run side by side on one server.
+// world is a forge with the accounts that a test needs: an owner and a person, the supervisor, two agents with write
+// access, and a repository of the owner. All names are unique, so that tests can run in parallel on one server.
 type world struct {
 	*testing.T
 	url       string
@@ -161,7 +161,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// begin makes the owner's account.
+// begin creates the owner's account.
 func (w *world) begin(adminToken string) *world {
 	w.Helper()
 	w.suffix = strings.ToLower(rand.Text()[:8])
@@ -178,7 +178,7 @@ func (w *world) settle() *world {
 	return w
 }
 
-// account makes an account with a token for everything.
+// account creates an account, and a token with all rights for it.
 func (w *world) account(purpose string) string {
 	w.Helper()
 	name, password := purpose+"-"+w.suffix, rand.Text()
@@ -208,7 +208,7 @@ func (w *world) http() gitea.ClientOption {
 	return gitea.SetHTTPClient(&http.Client{Transport: w.transport})
 }
 
-// as is the SDK as an account.
+// as returns an SDK client signed in as an account.
 func (w *world) as(login string) *gitea.Client {
 	w.Helper()
 	sdk, err := gitea.NewClient(w.url, gitea.SetToken(w.tokens[login]), gitea.SetGiteaVersion(""), w.http())
@@ -216,7 +216,7 @@ func (w *world) as(login string) *gitea.Client {
 	return sdk
 }
 
-// newRepo makes a public repository with a commit.
+// newRepo creates a public repository with a commit.
 func (w *world) newRepo(name string, writers ...string) string {
 	w.Helper()
 	_, _, err := w.as(w.owner).CreateRepo(gitea.CreateRepoOption{Name: name, AutoInit: true, DefaultBranch: "main"})
@@ -241,7 +241,7 @@ func (w *world) collaborator(repo, login string, mode gitea.AccessMode) {
 	w.must(err)
 }
 
-// client is the client under test, in boss's name.
+// client returns the client under test, signed in as boss.
 func (w *world) client(change ...func(*Options)) *Client {
 	w.Helper()
 	o := Options{
@@ -262,7 +262,7 @@ func oneOf(logins []string) func(string) bool {
 	return func(login string) bool { return slices.Contains(logins, login) }
 }
 
-// claimsOf makes claims of an instance, whose sessions last an hour.
+// claimsOf returns the Claims of an instance whose sessions last an hour.
 func claimsOf(instance, host string) *Claims {
 	return &Claims{
 		Instance: func() string { return instance }, Host: host,
@@ -273,7 +273,7 @@ func claimsOf(instance, host string) *Claims {
 // ref names an item of the repository.
 func (w *world) ref(n int64) forge.Ref { return forge.Ref{Repo: w.repo, Number: n} }
 
-// file opens an issue in the owner's name.
+// file opens an issue as the owner.
 func (w *world) file(title, body string, labels ...string) int64 {
 	w.Helper()
 	owner, name := owner(w.repo)
@@ -332,7 +332,7 @@ func (w *world) setState(n int64, state gitea.StateType) {
 	w.must(err)
 }
 
-// depends makes n wait for blocker. The SDK's own call sends too little for Forgejo, which wants the repository too.
+// depends makes n wait for blocker. The SDK's own method does not send the repository, which Forgejo requires.
 func (w *world) depends(n, blocker int64) { w.dependency(http.MethodPost, n, w.ref(blocker)) }
 
 func (w *world) dependency(method string, n int64, blocker forge.Ref) {
@@ -361,7 +361,7 @@ func (w *world) issue(n int64) *gitea.Issue {
 	return in
 }
 
-// commit writes a file on a branch as dev. The branch begins at from, unless that is empty.
+// commit writes a file on a branch as dev. If from is not empty, the branch is created from it.
 func (w *world) commit(branch, from, path, text string) string {
 	w.Helper()
 	return w.commitAs(w.dev, branch, from, path, text)
@@ -388,7 +388,7 @@ func (w *world) commitAs(login, branch, from, path, text string) string {
 	return resp.Commit.SHA
 }
 
-// pull opens a pull request in dev's name, from a new branch with one commit, and returns its number and head.
+// pull opens a pull request as dev, from a new branch with one commit, and returns its number and head.
 func (w *world) pull(branch, title, body string) (int64, string) {
 	w.Helper()
 	head := w.commit(branch, "main", strings.ReplaceAll(branch, "/", "-")+".txt", branch+"\n")
@@ -414,7 +414,7 @@ func (w *world) status(head, check string, state gitea.StatusState) {
 	w.must(err)
 }
 
-// merge merges in the owner's name. A real Forgejo may want a moment after a push.
+// merge merges as the owner. A real Forgejo can need a moment after a push.
 func (w *world) merge(n int64) {
 	w.Helper()
 	owner, name := owner(w.repo)
@@ -430,7 +430,7 @@ func (w *world) merge(n int64) {
 	w.Fatalf("cannot merge #%d", n)
 }
 
-// merges waits until the forge has found out that a pull request merges cleanly: it says no before.
+// merges waits until the forge has computed that a pull request merges cleanly; before, it reports that it does not.
 func (w *world) merges(n int64) {
 	w.Helper()
 	owner, name := owner(w.repo)
@@ -445,7 +445,7 @@ func (w *world) merges(n int64) {
 	w.Fatalf("#%d does not merge", n)
 }
 
-// scan scans until there is no more, and fails on an error.
+// scan calls Scan until the facts are complete, and fails the test on an error.
 func (w *world) scan(c *Client) forge.Facts {
 	w.Helper()
 	for range 1000 {
@@ -459,10 +459,10 @@ func (w *world) scan(c *Client) forge.Facts {
 	return forge.Facts{}
 }
 
-// nextSecond lets the forge's clock move on by at least a second.
+// nextSecond waits until the forge's clock shows another second.
 func (w *world) nextSecond() { time.Sleep(1100 * time.Millisecond) }
 
-// requests is how many requests a call makes.
+// requests returns how many requests a call makes.
 func (w *world) requests(c *Client, call func()) int64 {
 	before := c.Requests()
 	call()

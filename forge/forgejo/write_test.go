@@ -34,7 +34,7 @@ func TestLabel(t *testing.T) {
 		owner, name := owner(w.repo)
 		all, _, err := w.as(w.owner).ListRepoLabels(owner, name, gitea.ListLabelsOptions{})
 		w.must(err)
-		for _, l := range all { // a person makes the label anew, with another id
+		for _, l := range all { // a person creates the label again, with another id
 			if l.Name == "needs-human" {
 				w.must(c.Label(w.Context(), w.ref(n), []string{"needs-human"}, nil))
 				_, err := w.as(w.owner).DeleteLabel(owner, name, l.ID)
@@ -52,7 +52,7 @@ func TestComment(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "")
 		owner, name := owner(w.repo)
-		// A person's comment with the mark in it does not keep us from writing ours.
+		// Another account's comment with the same mark does not keep us from writing ours.
 		_, _, err := w.as(w.human).CreateIssueComment(owner, name, n,
 			gitea.CreateIssueCommentOption{Body: "<!-- disinto:blocked-1 -->"})
 		w.must(err)
@@ -126,7 +126,7 @@ func TestMerge(t *testing.T) {
 			w.Errorf("no head: %v", err)
 		}
 		w.mergeBy(c, n, head)
-		w.must(c.Merge(w.Context(), w.ref(n), head, "main")) // merged already
+		w.must(c.Merge(w.Context(), w.ref(n), head, "main")) // already merged
 		if got := w.state(1); got != "backlog closed" {
 			w.Errorf("the issue: %s", got)
 		}
@@ -150,7 +150,7 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// mergeBy merges with the client; the forge may want a moment after a push.
+// mergeBy merges with the client; the forge can need a moment after a push.
 func (w *world) mergeBy(c *Client, n int64, head string) {
 	w.Helper()
 	var err error
@@ -163,7 +163,7 @@ func (w *world) mergeBy(c *Client, n int64, head string) {
 	w.must(err)
 }
 
-// TestMergeLostAnswer: the merge took place, its answer was lost.
+// TestMergeLostAnswer: the merge succeeded, but its answer was lost.
 func TestMergeLostAnswer(t *testing.T) {
 	for name, fault := range map[string]localforge.Fault{"lost": localforge.Lose, "half": localforge.Half} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestMergeLostAnswer(t *testing.T) {
 	}
 }
 
-// TestMergeHeadMoves: the head moves between our look and the merge.
+// TestMergeHeadMoves: the head moves between our reading and the merge.
 func TestMergeHeadMoves(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n, head := w.pull("topic", "Work", "")
@@ -244,7 +244,7 @@ func TestLook(t *testing.T) {
 			`by review` {
 			w.Errorf("pull request: %s", got)
 		}
-		// What a look read is in the cache, although no scan has seen it.
+		// The cache contains what a look read, although no scan has seen it.
 		if got := w.show(c.facts(false),
 			p); got != `pull open dev fix/issue-1->main for #1 clean ci none approved by review` {
 			w.Errorf("facts: %s", got)
@@ -270,7 +270,7 @@ func TestLook(t *testing.T) {
 	})
 }
 
-// TestLookDoesNotGoBack: a scan that began before a look does not undo what the look brought.
+// TestLookDoesNotGoBack: a scan that began before a look does not undo what the look read.
 func TestLookDoesNotGoBack(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p, _ := w.pull("topic", "Work", "")
@@ -280,7 +280,7 @@ func TestLookDoesNotGoBack(t *testing.T) {
 		w.nextSecond()
 		w.label(n, "priority")
 		var listed chan struct{}
-		w.transport = holding{w.transport, func(r *http.Request) { // after the answer is made, before it arrives
+		w.transport = holding{w.transport, func(r *http.Request) { // called between the forge's answer and its arrival
 			if r.URL.Query().Has("since") && listed == nil {
 				listed = make(chan struct{})
 				w.nextSecond()
@@ -306,8 +306,8 @@ func TestLookDoesNotGoBack(t *testing.T) {
 	})
 }
 
-// TestLookOvertaken: while a look reads a new pull request, a scan lists it. The list is newer and does not have the
-// branches, so that the look's answer is not taken. In a young repository no base is known either.
+// TestLookOvertaken: while a look reads a new pull request, a scan lists it. The list is newer but lacks the branches,
+// so the look's answer is dropped and must be read again. In a young repository no base is known either.
 func TestLookOvertaken(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -343,7 +343,7 @@ func TestLookOvertaken(t *testing.T) {
 	})
 }
 
-// holding lets something happen between the forge's answer and its arrival.
+// holding calls a function between the forge's answer and its arrival.
 type holding struct {
 	next   http.RoundTripper
 	answer func(*http.Request)
