@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What an executor elsewhere may write where others read it has no secret in it, and nothing is left out of both.
+// An executor on another machine writes some variables where other accounts can read them. None of those holds a
+// secret, and the two parts together hold every variable.
 func TestApart(t *testing.T) {
 	e := session()
 	e.Backend = "anthropic"

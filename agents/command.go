@@ -19,8 +19,8 @@ type Cmd struct {
 	Stderr io.Writer
 }
 
-// Argv renders the role's command for one session. The program and each argument are templates of their own: text from
-// the forge can become part of an argument but never another argument. A role without a command returns nil.
+// Argv renders the role's command for one session. The program and each argument are separate templates: text from the
+// forge can become part of an argument, but never an additional argument. A role without a command returns nil.
 func (r *Role) Argv(d CommandData) ([]string, error) {
 	if len(r.Command) == 0 {
 		return nil, nil
@@ -40,7 +40,7 @@ func (r *Role) Argv(d CommandData) ([]string, error) {
 }
 
 // CheckArgument returns the error that Argv would return for this text of a program or argument. It renders the text
-// for items of every kind, with a number and without.
+// for every kind of item, once with a number and once without.
 func CheckArgument(text string) error {
 	for _, kind := range []Kind{KindIssue, KindReview, KindRework, KindSchedule} {
 		d := CommandData{Repo: "owner/name", Agent: "agent", Role: "role", Thread: "thread", Model: "model", Kind: kind}
@@ -67,7 +67,7 @@ func render(text string, d CommandData) (string, error) {
 
 var unknownField = regexp.MustCompile(`can't evaluate field (\w+) in type agents\.CommandData`)
 
-// plain removes the engine's name and position of the template from an error: an argument is one short line.
+// plain removes the template engine's prefix and position from an error: an argument is one short line.
 func plain(err error) error {
 	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf("unknown field .%s, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind", m[1])

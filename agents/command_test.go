@@ -67,7 +67,7 @@ func TestCheckArgument(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"{{.number}}": "unknown field .number, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
-		// Found although only one kind of item, or an item without a number, comes there.
+		// The error is found although only one kind of item, or an item without a number, reaches this branch.
 		`{{if eq .Kind "rework"}}{{.Nope}}{{end}}`: "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role " +
 			".Thread .Model .Kind",
 		`{{if .Number}}{{else}}{{.Nope}}{{end}}`: "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role " +

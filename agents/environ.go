@@ -10,56 +10,57 @@ import (
 	"strings"
 )
 
-// SecretVar is a secret of the configuration: the variable that it was read from, and the agent that may see it.
+// SecretVar is a secret of the configuration, with the variable that it was read from and the agent that may see it.
 type SecretVar struct {
 	Name  string // environment variable; empty for a literal
 	Value Secret
 	Agent string // its owner; empty means the supervisor
 }
 
-// Env holds the facts of one session that its environment is made from, beside the supervisor's own environment.
+// Env holds the facts about one session from which its environment is made, apart from the supervisor's own
+// environment.
 type Env struct {
 	RunID string
 	Agent Agent
 	Role  Role
 	Kind  Kind
-	Cause string // why the work is to be done, such as "plan" or "failed CI"; empty for an issue that is implemented
-	// Comments are the ids of the comments that the session is about: a question or plan, and what people answered.
+	Cause string // why the work is needed, such as "plan" or "failed CI"; empty for an issue to implement
+	// Comments are the ids of the comments to which the session responds: a question or plan, and the answers.
 	Comments []int64
 	Repo     string  // owner/name
 	Number   int64   // 0 for scheduled work
-	Attempt  int     // counted from 1
-	Tried    []Tried // by agents further down the ladder, oldest first; empty below the ladder
+	Attempt  int     // from 1
+	Tried    []Tried // attempts by agents before it in the escalation list, oldest first
 
-	// Of the thread.
+	// Properties of the thread.
 	Thread   string
 	Backend  string // anthropic or local
-	BaseURL  string // the agent's own wins
+	BaseURL  string // the agent's own has precedence
 	Slot     int
 	EnvAllow []string
 	EnvDeny  []string
 
-	ForgeURL   string // without a slash at its end
-	ForgeAPI   string // address of the repository's part of the forge's API, for scripts
+	ForgeURL   string // without a trailing slash
+	ForgeAPI   string // URL of the repository in the forge's API, for scripts
 	Home       string // the agent's own HOME
-	User       string // system account it runs as; empty leaves USER and LOGNAME as they are
+	User       string // system account of the session; empty leaves USER and LOGNAME unchanged
 	Workspace  string
 	ResultPath string
-	Left       Budget // what the session may still use; a zero field is no limit
-	Tmp        string // the session's own folder for temporary files; empty leaves TMPDIR as it is
+	Left       Budget // what is left of the budget; a zero field is no limit
+	Tmp        string // the session's own folder for temporary files; empty leaves TMPDIR unchanged
 
-	TraceParent string // W3C traceparent of the session; empty leaves the variable as it is
+	TraceParent string // W3C traceparent of the session; empty leaves the variable unchanged
 
-	// ReadAll lets the program read what accounts without write access wrote on the forge.
+	// ReadAll lets the program read text that accounts without write access wrote on the forge.
 	ReadAll bool
 
-	Secrets []SecretVar // all that the configuration names, of every owner
+	Secrets []SecretVar // every secret that the configuration names, of all owners
 }
 
-// names are patterns of a variable's name in upper case: all that match one of on, but none of off.
+// names selects variables by patterns of their upper-case names: those that match a pattern of on and none of off.
 type names struct{ on, off []string }
 
-// match ignores case: variables of npm and of proxies are in lower case.
+// match ignores case: npm and proxies use lower-case variables.
 func (n names) match(name string) bool {
 	name = strings.ToUpper(name)
 	return matches(n.on, name) && !matches(n.off, name)
@@ -70,8 +71,8 @@ var (
 	forgeNames = names{on: []string{
 		"FORGE_*TOKEN*", "FORGE_*PASS*", "FORGE_ADMIN_*", "*WEBHOOK_SECRET*", "DISINTO_TOKEN", "OTEL_*HEADERS",
 	}}
-	// secretNames match what looks like a credential for anything else. What they leave out only sounds like one: limits
-	// in tokens, programs that ask for a password, the public half of a key.
+	// secretNames match names that look like any other credential. The exceptions in off only resemble one: limits in
+	// tokens, programs that prompt for a password, the public half of a key.
 	secretNames = names{
 		on: []string{
 			"*TOKEN*", "*SECRET*", "*PASSW*", "*PASS", "*PASSPHRASE*", "*_PWD", "*CREDENTIAL*", "*APIKEY", "*_KEY", "*_KEY_ID",
@@ -79,34 +80,34 @@ var (
 		},
 		off: []string{"*MAX_*TOKENS", "TOKENIZERS_*", "*_ASKPASS", "*BYPASS", "*COMPASS", "*_PUBLIC_KEY"},
 	}
-	// modelNames are the settings of agents' CLIs and their keys of models' APIs, which they cannot work without.
+	// modelNames are the settings and API keys without which agent CLIs cannot work.
 	modelNames = names{on: []string{
 		"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "OPENROUTER_*", "GEMINI_*", "AWS_BEARER_TOKEN_BEDROCK",
 	}}
-	// proxyNames are addresses that may have a password in them. Without them a program reaches nothing.
+	// proxyNames are addresses that can contain a password. Without them a program has no network.
 	proxyNames = names{on: []string{"*_PROXY"}}
-	// apiNames are kept from agents on a local backend. A program that finds one of them uses the paid API instead of the
-	// local server, which is noticed only on the bill.
+	// apiNames are removed for agents on a local backend. A program that finds one of them uses the paid API instead of
+	// the local server, which is noticed only on the bill.
 	apiNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
 )
 
-// backendLocal is the value of threads.Local, which this package cannot import.
+// backendLocal equals threads.Local, which this package cannot import.
 const backendLocal = "local"
 
 // Environ returns the complete environment of a session, sorted (section 8 of the design): base, minus
 //
-//   - secrets of the configuration that are not this agent's own, known by the variable's name or by its value, of
-//     which the secret may be a part, as in an address with a token;
-//   - the forge's credentials and webhook secrets, known by their names;
-//   - what looks like any other credential, by its name or as an address with a password, unless it is the agent's own
-//     secret, a proxy's address or, on a paid backend, a key of a model's API;
+//   - secrets of the configuration that belong to others, recognised by the variable's name or by its value, which can
+//     contain the secret as a part, such as an address with a token;
+//   - the forge's credentials and webhook secrets, recognised by their names;
+//   - variables that look like any other credential, by name or because they hold an address with a password, except
+//     the agent's own secrets, proxy addresses and, on a paid backend, API keys of models;
 //   - on a local backend, the keys of paid APIs;
-//   - what the thread or the role denies;
+//   - variables that the thread or the role denies;
 //
-// plus the variables of the contract, which win over base and cannot be denied. A variable that the thread or the role
-// allows stays against all of these rules but one: no program ever gets the secret of another agent.
+// plus the variables of the contract, which override base and cannot be denied. A variable that the thread or the role
+// allows passes all of these rules except one: no program ever gets another agent's secret.
 //
-// If base has a variable twice, the last value counts, as it does for a process.
+// If base contains a variable twice, the last value counts, as it does for a process.
 func Environ(base []string, e *Env) []string {
 	vars := make(map[string]string, len(base)+32)
 	for _, entry := range base {
@@ -124,8 +125,9 @@ func Environ(base []string, e *Env) []string {
 	return environ
 }
 
-// Apart splits an environment that Environ returned into what everyone may read and the secrets: the agent's own, what
-// looks like one, the settings of models' APIs, and what is allowed although it would be kept back.
+// Apart splits an environment that Environ returned into variables that every account may read, and secrets: the
+// agent's own, variables that look like one, the settings of models' APIs, and variables that pass only because they
+// are allowed.
 func (e *Env) Apart(environ []string) (open, secrets []string) {
 	for _, entry := range environ {
 		if name, value, _ := strings.Cut(entry, "="); e.isSecret(name, value) {
@@ -137,7 +139,7 @@ func (e *Env) Apart(environ []string) (open, secrets []string) {
 	return open, secrets
 }
 
-// isSecret errs on the side of secrecy: a program gets both kinds of variables.
+// isSecret prefers a false positive: the program gets the variable either way.
 func (e *Env) isSecret(name, value string) bool {
 	held := func(s SecretVar) bool { return holds(value, s.Value.Reveal()) }
 	return value != "" && (slices.ContainsFunc(e.Secrets, held) || holds(value, e.Agent.Token.Reveal()) ||
@@ -145,7 +147,7 @@ func (e *Env) isSecret(name, value string) bool {
 		matches(e.EnvAllow, name) || matches(e.Role.EnvAllow, name))
 }
 
-// passes reports whether the agent's program gets a variable of the supervisor's.
+// passes reports whether the agent's program gets one of the supervisor's variables.
 func (e *Env) passes(name, value string) bool {
 	owner, secret := e.secretOf(name, value)
 	switch {
@@ -163,7 +165,7 @@ func (e *Env) passes(name, value string) bool {
 	return true
 }
 
-// looksSecret reports whether a variable seems to hold a credential that the agent has no use for.
+// looksSecret reports whether a variable seems to hold a credential that the agent does not need.
 func (e *Env) looksSecret(name, value string) bool {
 	own := func(s SecretVar) bool { return s.Agent == e.Agent.Name && holds(value, s.Value.Reveal()) }
 	switch {
@@ -173,8 +175,8 @@ func (e *Env) looksSecret(name, value string) bool {
 	return secretNames.match(name) || hasPassword(value) && !proxyNames.match(name)
 }
 
-// hasPassword reports whether there is an address with a password in a text, as in postgres://user:password@host/.
-// Passwords need not be escaped as a URL demands it: the programs that read such variables often forgive.
+// hasPassword reports whether a text contains an address with a password, such as postgres://user:password@host/. The
+// password need not be escaped as a URL requires, because programs that read these variables often accept it unescaped.
 func hasPassword(text string) bool {
 	for {
 		_, rest, found := strings.Cut(text, "://")
@@ -194,8 +196,8 @@ func hasPassword(text string) bool {
 	}
 }
 
-// secretOf reports whether a variable holds a secret that is not the agent's own, and its owner: empty for the
-// supervisor. Where several secrets match, that of an agent counts before the supervisor's.
+// secretOf reports whether a variable holds a secret that is not the agent's own, and the secret's owner, which is
+// empty for the supervisor. If several secrets match, an agent's counts before the supervisor's.
 func (e *Env) secretOf(name, value string) (owner string, secret bool) {
 	for _, s := range e.Secrets {
 		if (s.Name == name || holds(value, s.Value.Reveal())) && !e.owns(s) {
@@ -205,14 +207,15 @@ func (e *Env) secretOf(name, value string) (owner string, secret bool) {
 	return owner, secret
 }
 
-// owns reports whether a secret is the agent's own. The configuration may give the same one to another agent too.
+// owns reports whether a secret is the agent's own. The configuration may give several agents the same secret.
 func (e *Env) owns(s SecretVar) bool {
 	return slices.ContainsFunc(e.Secrets, func(o SecretVar) bool {
 		return o.Agent == e.Agent.Name && o.Value == s.Value
 	})
 }
 
-// holds reports whether value is the secret or, unless that is so short that it may be accident, contains it.
+// holds reports whether value equals the secret, or contains it. A short secret has to be equal: a match inside a
+// longer value may be coincidence.
 func holds(value, secret string) bool {
 	if len(secret) < minSecret {
 		return secret != "" && value == secret
@@ -220,7 +223,7 @@ func holds(value, secret string) bool {
 	return strings.Contains(value, secret)
 }
 
-// matches reports whether a name matches one of the patterns, which are names or globs, none of them malformed.
+// matches reports whether a name matches one of the patterns, which are names or valid globs.
 func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)
@@ -228,7 +231,7 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// contract sets the variables that every agent's program can rely on.
+// contract sets the variables on which every agent's program can rely.
 func (e *Env) contract(vars map[string]string) {
 	email := NoReply(e.Agent.Login, e.ForgeURL)
 	maps.Copy(vars, map[string]string{
@@ -285,7 +288,7 @@ func (e *Env) contract(vars map[string]string) {
 	}
 }
 
-// ReadersAll is $DISINTO_READERS where the program is to read what all accounts wrote.
+// ReadersAll is the value of $DISINTO_READERS that lets the program read what every account wrote.
 const ReadersAll = "all"
 
 func readersOf(all bool) string {
@@ -295,7 +298,7 @@ func readersOf(all bool) string {
 	return "collaborators"
 }
 
-// ids lists numbers with commas between them.
+// ids joins numbers with commas.
 func ids(list []int64) string {
 	words := make([]string, len(list))
 	for i, id := range list {
@@ -304,8 +307,8 @@ func ids(list []int64) string {
 	return strings.Join(words, ",")
 }
 
-// NoReply returns the mail address that hiring gives to an agent's account and the agent's commits carry, so that the
-// forge shows their author. It gets no mail: its host is that of Forgejo's own no-reply addresses.
+// NoReply returns the mail address that hiring sets on an agent's account and that the agent's commits carry, so that
+// the forge shows their author. The address receives no mail: its host is that of Forgejo's own no-reply addresses.
 func NoReply(login, forgeURL string) string {
 	host := "localhost"
 	if u, err := url.Parse(forgeURL); err == nil {
@@ -324,8 +327,8 @@ func Getenv(environ []string, name string) (value string) {
 	return value
 }
 
-// Setenv returns environ with the variables of more in the place of those with the same names: where an environment has
-// a variable twice, programs differ in which of them they read.
+// Setenv returns environ with the variables of more replacing those of the same name. It leaves no duplicates, because
+// programs differ in which of two values they read.
 func Setenv(environ, more []string) []string {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(old string) bool {
 		name, _, _ := strings.Cut(old, "=")
@@ -334,9 +337,9 @@ func Setenv(environ, more []string) []string {
 	return append(environ, more...)
 }
 
-// ServiceEnviron returns the complete environment of a command of a service, sorted: base, without the secrets of the
-// configuration and the forge's credentials. What else looks like a secret stays, because a service may need it and is
-// the operator's own program: a key to download a model with.
+// ServiceEnviron returns the complete environment of a service's command, sorted: base without the configuration's
+// secrets and the forge's credentials. Other variables that look like secrets stay, because a service is the operator's
+// own program and may need them, such as a key for downloading a model.
 func ServiceEnviron(base []string, j *Job, secrets []SecretVar) []string {
 	vars := make(map[string]string, len(base)+8)
 	for _, entry := range base {
@@ -362,7 +365,7 @@ func ServiceEnviron(base []string, j *Job, secrets []SecretVar) []string {
 	return environ
 }
 
-// Values returns the values of an environment, in its order.
+// Values returns the values of an environment, in order.
 func Values(environ []string) (values []string) {
 	for _, entry := range environ {
 		if _, value, ok := strings.Cut(entry, "="); ok {

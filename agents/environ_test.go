@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// session is a session of dev-qwen on a local thread, in a factory with one more agent and a web hook.
+// session returns a session of dev-qwen on a local thread, in a factory with other agents and a web hook.
 func session() *Env {
 	return &Env{
 		RunID:      "f00d-17",
@@ -108,7 +108,7 @@ func TestEnvironContract(t *testing.T) {
 		}
 	}
 
-	// Whatever base says of the same names, and whatever is denied, the contract stands.
+	// The contract's variables are set whatever base contains and whatever is denied.
 	var base []string
 	for _, entry := range want {
 		name, _, _ := strings.Cut(entry, "=")
@@ -126,7 +126,7 @@ func TestEnviron(t *testing.T) {
 		name   string
 		base   string // one variable, NAME=value
 		change func(*Env)
-		want   string // what becomes of it; empty when it must not be there
+		want   string // the entry to expect; empty if base must be removed
 	}{
 		{name: "everything else passes", base: "PATH=/bin", want: "PATH=/bin"},
 		{name: "an equals sign in a value", base: "OPTS=a=b", want: "OPTS=a=b"},
@@ -230,7 +230,7 @@ func TestEnviron(t *testing.T) {
 			want: "REMOTE=http://x:token-of-dev-qwen@forgejo/",
 		},
 
-		// What only looks like it.
+		// Names that only resemble a credential's.
 		{name: "an agent of ssh", base: "SSH_AUTH_SOCK=/s", want: "SSH_AUTH_SOCK=/s"},
 		{name: "tokenizers", base: "TOKENIZERS_PARALLELISM=false", want: "TOKENIZERS_PARALLELISM=false"},
 		{name: "a limit in tokens", base: "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9", want: "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9"},
@@ -328,8 +328,8 @@ func TestEnvironTwice(t *testing.T) {
 	}
 }
 
-// TestEnvironKeepsSecrets makes factories at random. In none of them, whatever is allowed, does a program see the
-// secret of another agent.
+// TestEnvironKeepsSecrets generates random factories. In none of them does a program see another agent's secret,
+// whatever is allowed.
 func TestEnvironKeepsSecrets(t *testing.T) {
 	pick := func(r *rand.Rand, from []string) string { return from[r.IntN(len(from))] }
 	names := []string{"A", "B", "FORGE_TOKEN_A", "WEBHOOK_SECRET", "OPENAI_API_KEY", "PATH", "DISINTO_AGENT"}

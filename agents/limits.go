@@ -2,14 +2,14 @@ package agents
 
 import "fmt"
 
-// Budget limits what may be used: by an agent or a thread in one day, by one session, or for one issue. A zero field is
-// no limit.
+// Budget limits usage: that of an agent or a thread in one day, of one session, or of one issue. A zero field is no
+// limit.
 type Budget struct {
-	Tokens int64   `json:",omitzero"` // read and written; tokens from a cache are not counted
+	Tokens int64   `json:",omitzero"` // read and written, without tokens from a cache
 	USD    float64 `json:",omitzero"`
 }
 
-// Reached tells which limit of a budget a use has reached, such as "5000 of 5000 tokens"; "" while there is room.
+// Reached describes the limit that a usage has reached, such as "5000 of 5000 tokens", or returns "" below all limits.
 func (b Budget) Reached(tokens int64, usd float64) string {
 	switch {
 	case b.Tokens > 0 && tokens >= b.Tokens:
@@ -20,16 +20,16 @@ func (b Budget) Reached(tokens int64, usd float64) string {
 	return ""
 }
 
-// Limits bound the use of all processes of one session together. A zero field is no limit.
+// Limits bound all processes of one session together. A zero field is no limit.
 type Limits struct {
-	Memory int64 `json:",omitzero"` // bytes, without swap; the kernel first drops the files that it caches for the session
-	PIDs   int64 `json:",omitzero"` // processes and threads, which the kernel counts as one thing
+	Memory int64 `json:",omitzero"` // bytes, without swap; the kernel first drops the session's cached files
+	PIDs   int64 `json:",omitzero"` // processes and threads together, as the kernel counts them
 }
 
-// SizeUnits are the letters that a size may end with, each 1024 times the one before.
+// SizeUnits are the suffixes of a size, each 1024 times the one before.
 const SizeUnits = "KMGT"
 
-// Size writes bytes as the configuration does, such as 8G, rounded down to the largest unit that fits.
+// Size formats bytes as the configuration does, such as 8G, rounded down to the largest unit that fits.
 func Size(n int64) string {
 	unit := ""
 	for i := 0; i < len(SizeUnits) && n >= 1024; i++ {

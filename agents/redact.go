@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// minSecret is the length in bytes from which a secret is looked for inside a text. Shorter ones are ordinary words:
-// hiding them would make the text unreadable and hide nothing.
+// minSecret is the minimum length of a secret, in bytes, that is searched for inside a text. Shorter secrets are
+// ordinary words: hiding them would make the text unreadable and protect nothing.
 const minSecret = 8
 
-// Redact replaces every occurrence of a secret in text by a placeholder. Where two secrets overlap, the placeholder
-// covers both to their last byte. Secrets of fewer than 8 bytes are ignored.
+// Redact replaces every occurrence of a secret in text with a placeholder. Where two secrets overlap, one placeholder
+// covers both. Secrets of fewer than 8 bytes are ignored.
 //
-// Redact a text before cutting it: a cut may leave half a token, which is no longer recognised.
+// Redact a text before cutting it: a cut can leave half a token, which is then not recognised.
 func Redact(text string, secrets []string) string {
 	hidden := cover(text, secrets)
 	var b strings.Builder
@@ -31,7 +31,7 @@ func Redact(text string, secrets []string) string {
 	return b.String()
 }
 
-// cover marks every byte of text that belongs to an occurrence of a secret.
+// cover marks every byte of text that is part of a secret.
 func cover(text string, secrets []string) []bool {
 	hidden := make([]bool, len(text))
 	for _, s := range secrets {
@@ -52,20 +52,20 @@ func cover(text string, secrets []string) []bool {
 	return hidden
 }
 
-// Redactor is Redact for a text that comes in pieces: a secret may begin in one piece and end in a later one. Make it
-// with NewRedactor. It is for one goroutine.
+// Redactor is Redact for a text that arrives in pieces: a secret can begin in one piece and end in a later one. Create
+// it with NewRedactor. Not safe for concurrent use.
 type Redactor struct {
 	secrets []string
-	held    string // the end of the text so far, which may be the beginning of a secret
+	held    string // the end of the text so far, which may begin a secret
 }
 
-// NewRedactor returns a Redactor that hides these secrets. Those of fewer than 8 bytes are ignored.
+// NewRedactor returns a Redactor that hides these secrets. Secrets of fewer than 8 bytes are ignored.
 func NewRedactor(secrets []string) *Redactor {
 	return &Redactor{secrets: slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < minSecret })}
 }
 
-// Next takes a piece and returns the text that is safe to show. It holds back only what may become a secret, so that a
-// reader who follows a log sees its last line.
+// Next accepts a piece and returns the text that is safe to show. It holds back only text that may begin a secret, so
+// that a reader who follows a log sees its last line.
 func (r *Redactor) Next(piece string) string {
 	text := r.held + piece
 	cut := r.safe(text)
@@ -73,14 +73,14 @@ func (r *Redactor) Next(piece string) string {
 	return Redact(text[:cut], r.secrets)
 }
 
-// End returns the text that is still held back. Call it after the last piece.
+// End returns the text that is still held back. Call it once, after the last piece.
 func (r *Redactor) End() string {
 	rest := r.held
 	r.held = ""
 	return Redact(rest, r.secrets)
 }
 
-// safe is the length of the part of text that no secret can reach into, however the text continues.
+// safe returns the length of the part of text that no secret can overlap, however the text continues.
 func (r *Redactor) safe(text string) int {
 	cut := len(text)
 	for _, s := range r.secrets {
@@ -92,7 +92,7 @@ func (r *Redactor) safe(text string) int {
 	}
 	if cut < len(text) {
 		hidden := cover(text, r.secrets)
-		for hidden[cut] && cut > 0 && hidden[cut-1] { // a whole secret lies across the cut
+		for hidden[cut] && cut > 0 && hidden[cut-1] { // a whole secret spans the cut
 			cut--
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// inPieces redacts a text that comes n bytes at a time.
+// inPieces redacts a text that arrives n bytes at a time.
 func inPieces(text string, n int, secrets []string) string {
 	r := NewRedactor(secrets)
 	var b strings.Builder
@@ -17,7 +17,7 @@ func inPieces(text string, n int, secrets []string) string {
 	return b.String() + r.End()
 }
 
-// together makes one placeholder of several side by side, which is how Redact shows secrets that touch.
+// together merges adjacent placeholders, because Redact shows one for secrets that touch.
 func together(text string) string {
 	for strings.Contains(text, "[secret][secret]") {
 		text = strings.ReplaceAll(text, "[secret][secret]", "[secret]")
@@ -41,7 +41,7 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// What is no beginning of a secret is shown at once.
+// Text that cannot begin a secret is shown at once.
 func TestRedactorHoldsLittle(t *testing.T) {
 	r := NewRedactor([]string{"secretsecret"})
 	for _, tt := range []struct{ piece, want string }{

@@ -16,10 +16,10 @@ import (
 // MaxResult is the largest size of a result in bytes. A program that writes more has mistaken it for a log.
 const MaxResult = 64 << 10
 
-// MaxWords bounds a question or a plan, in bytes: it becomes a comment, and is journalled.
+// MaxWords bounds a question or a plan, in bytes, because it is posted as a comment and journalled.
 const MaxWords = 16 << 10
 
-// maxReason bounds the reason in runes: it goes into comments, tables and the journal.
+// maxReason bounds the reason, in runes, because it appears in comments, tables and the journal.
 const maxReason = 500
 
 // resultDocument is the document that a program may write to $DISINTO_RESULT (section 8 of the design).
@@ -30,11 +30,11 @@ type resultDocument struct {
 	RetryAt   string `json:"retry_at,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	Usage     *Usage `json:"usage"`
-	// Resumed is left out by programs that do not go on with conversations.
+	// Resumed is missing if the program does not continue conversations.
 	Resumed *Resumption `json:"resumed,omitempty"`
 }
 
-// FormatResult returns the text of a result with the parts of o that a program can know.
+// FormatResult returns the text of a result with the fields of o that a program can know.
 func FormatResult(o *Outcome) ([]byte, error) {
 	d := resultDocument{
 		Outcome: o.Result, Reason: o.Reason, Words: o.Words, SessionID: o.SessionID, Usage: &o.Usage, Resumed: o.Resumed,
@@ -44,23 +44,23 @@ func FormatResult(o *Outcome) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // words full of < would take six times their length
+	e.SetEscapeHTML(false) // escaping would make words full of < six times as long
 	err := e.Encode(d)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// FormatUsage returns the text of a result that is not one yet: it tells what a session has used so far.
+// FormatUsage returns the text of an unfinished result, which holds the usage of a session so far.
 func FormatUsage(u Usage) ([]byte, error) {
 	return json.Marshal(struct {
 		Usage Usage `json:"usage"`
 	}{u})
 }
 
-// ErrUnfinished is the error of a result without an outcome that tells a usage: its program runs, or ended before it
-// knew more.
+// ErrUnfinished is the error of a result with a usage and no outcome: its program still runs, or ended before it knew
+// the outcome.
 var ErrUnfinished = errors.New("result has a usage and no outcome")
 
-// ParseUsage reads the usage of a result, finished or not.
+// ParseUsage decodes the usage of a result, finished or not.
 func ParseUsage(text []byte) (Usage, error) {
 	var d resultDocument
 	if err := d.read(text); err != nil {
@@ -72,7 +72,7 @@ func ParseUsage(text []byte) (Usage, error) {
 	return *d.Usage, d.Usage.check()
 }
 
-// read decodes a text of a bounded size.
+// read decodes a text of at most MaxResult bytes.
 func (d *resultDocument) read(text []byte) error {
 	if len(text) > MaxResult {
 		return fmt.Errorf("result is longer than %d bytes", MaxResult)
@@ -91,14 +91,14 @@ func (d *resultDocument) read(text []byte) error {
 	return nil
 }
 
-// ParseResult reads the result that an agent's program left. It ignores fields that it does not know, so that a program
-// may be newer than the supervisor. The outcome must be one that a program can know: only the supervisor knows that it
-// ended or lost one. The returned Outcome has Claimed set and no facts of the process. With ErrUnfinished it has only a
-// usage.
+// ParseResult decodes the result that an agent's program left. It ignores unknown fields, because the program may be
+// newer than the supervisor. The outcome must be one that a program can know: only the supervisor knows that it ended
+// or lost a session. The returned Outcome has Claimed set and no facts about the process. With ErrUnfinished it has
+// only a usage.
 //
-// The text comes from an agent and is not trusted: the reason is made one line, words are bounded, the session id,
-// which becomes an argument of a command line, must look like one, and usage, which counts against a budget, cannot be
-// negative or more than a session can use.
+// The text comes from an agent and is not trusted. The reason becomes one line, and words are bounded. The session id,
+// which becomes a command-line argument, must look like an id. Usage, which counts against a budget, cannot be negative
+// or exceed what a session can use.
 func ParseResult(text []byte) (Outcome, error) {
 	var d resultDocument
 	if err := d.read(text); err != nil {
@@ -153,7 +153,7 @@ func (d *resultDocument) check() error {
 	return nil
 }
 
-// check refuses what no session can have used. It counts against budgets, and in sums.
+// check rejects a usage that no session can have, because usage is budgeted and summed.
 func (u Usage) check() error {
 	if u.InputTokens < 0 || u.CachedTokens < 0 || u.OutputTokens < 0 || u.CostUSD < 0 {
 		return errors.New("result has negative usage")
@@ -164,15 +164,15 @@ func (u Usage) check() error {
 	return nil
 }
 
-// sessionID matches ids that no program takes for an option or a path, of at most maxSessionID bytes.
+// sessionID matches ids that no program mistakes for an option or a path.
 var sessionID = regexp.MustCompile(`^[A-Za-z0-9_:][A-Za-z0-9._:-]*$`)
 
 const maxSessionID = 200
 
-// ValidSessionID reports whether id may be the SessionID of an outcome.
+// ValidSessionID reports whether id can be the SessionID of an outcome.
 func ValidSessionID(id string) bool { return len(id) <= maxSessionID && sessionID.MatchString(id) }
 
-// ManyLines makes a text printable, with its lines, and bounds it.
+// ManyLines makes a text printable, preserves its lines, and limits it to MaxWords bytes.
 func ManyLines(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -192,7 +192,7 @@ func ManyLines(s string) string {
 	return s
 }
 
-// oneLine makes a text printable and short. Control characters could rewrite the terminal that shows a reason.
+// oneLine makes a text printable, short and a single line. Control characters could rewrite the terminal that shows it.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

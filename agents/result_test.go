@@ -134,7 +134,7 @@ func TestParseResultRefuses(t *testing.T) {
 	}
 }
 
-// A program may tell its usage before it knows its outcome.
+// A program can report its usage before it knows its outcome.
 func TestUnfinishedResult(t *testing.T) {
 	used := Usage{InputTokens: 7, CachedTokens: 1, OutputTokens: 2, CostUSD: 0.5}
 	text, err := FormatUsage(used)
@@ -220,7 +220,7 @@ func FuzzParseResult(f *testing.F) {
 	})
 }
 
-// Whatever a program says it used, the sums stay finite and positive.
+// Whatever usage a program reports, it is bounded to finite numbers of at least 0.
 func TestUsageBounded(t *testing.T) {
 	inf := math.Inf(1)
 	tests := []struct{ said, want Usage }{
@@ -241,7 +241,8 @@ func TestUsageBounded(t *testing.T) {
 	}
 }
 
-// What a cache had is unknown where a part did not tell, and two accounts of the same session complete each other.
+// Hit is unknown if any summed usage does not report its cached tokens. Of two reports on the same session, one that
+// has them is enough.
 func TestUsageHit(t *testing.T) {
 	told, none, untold := Usage{InputTokens: 60, CachedTokens: 40}, Usage{}, Usage{InputTokens: 60, CacheUntold: true}
 	written := Usage{OutputTokens: 5}

@@ -5,39 +5,39 @@ import (
 	"strconv"
 )
 
-// SandboxMode says what a session does without a sandbox.
+// SandboxMode says how a session starts where the kernel cannot provide a complete sandbox.
 type SandboxMode string
 
 // The modes.
 const (
-	SandboxAuto   SandboxMode = "auto"   // as much of a sandbox as the kernel has
-	SandboxStrict SandboxMode = "strict" // all of it, or no session
+	SandboxAuto   SandboxMode = "auto"   // as much of a sandbox as the kernel supports
+	SandboxStrict SandboxMode = "strict" // a complete sandbox, or the session does not start
 	SandboxOff    SandboxMode = "off"
 )
 
-// Sandbox says what the processes of a session may reach, beside the system's own programs and settings. In a role it
-// holds what the configuration adds; in a job also what belongs to the session. Without a mode there is none.
+// Sandbox lists what the processes of a session may reach, in addition to the system's own programs and settings. In a
+// role it holds what the configuration adds; in a job also what belongs to the session. An empty Mode means no sandbox.
 type Sandbox struct {
 	Mode SandboxMode `json:",omitempty"`
-	// Read and Write are absolute paths of folders or files. What may be written may be read.
+	// Read and Write are absolute paths of folders or files. Write includes reading.
 	Read  []string `json:",omitempty"`
 	Write []string `json:",omitempty"`
-	// Connect are the TCP ports of any host to which its processes may connect; AnyPort are all, and Ephemeral those that
-	// the kernel gives to a server that asks for any, as tests do.
+	// Connect lists the TCP ports, of any host, to which the processes may connect. AnyPort allows all ports; Ephemeral
+	// allows those that the kernel assigns to a server that requests any port, as tests do.
 	Connect   []int `json:",omitempty"`
 	AnyPort   bool  `json:",omitempty"`
 	Ephemeral bool  `json:",omitempty"`
-	// Programs are names of programs that the session runs besides its own; their folders may be read.
+	// Programs are names of further programs that the session runs; their folders may be read.
 	Programs []string `json:",omitempty"`
-	// Hide are absolute paths that stay out of reach although they are below others. Only paths of Read and Write that
-	// lead further into a hidden one are in reach.
+	// Hide lists absolute paths that cannot be reached although a parent folder can. Only paths of Read and Write below
+	// a hidden path can be reached.
 	Hide []string `json:",omitempty"`
 }
 
-// On reports whether there is to be a sandbox.
+// On reports whether the mode requests a sandbox.
 func (s *Sandbox) On() bool { return s.Mode == SandboxAuto || s.Mode == SandboxStrict }
 
-// Port is the TCP port of a server's address; 0 where that does not say.
+// Port is the TCP port of a server's address, or 0 if the address does not determine one.
 func Port(address string) int {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

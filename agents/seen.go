@@ -6,37 +6,38 @@ import (
 	"unicode/utf8"
 )
 
-// Seen tells what an executor saw of a session's processes, for the receipt.
+// Seen holds what an executor observed of a session's processes, for the receipt.
 type Seen struct {
-	// Programs counts the processes that ran at one of the looks at least, and names their programs, without arguments,
-	// which may be secrets.
+	// Programs counts the processes that ran during at least one observation, and names their programs, without
+	// arguments, which can be secrets.
 	Programs Sighting `json:"programs"`
-	// Hosts names the addresses that a process was connected to at a look, as 192.0.2.1:443.
+	// Hosts names the addresses to which a process was connected during an observation, such as 192.0.2.1:443.
 	Hosts Sighting `json:"hosts"`
-	// Files counts the files outside of the workspace that changed while the session ran, where its sandbox let it write.
+	// Files counts the files outside the workspace, in folders that the sandbox makes writable, that changed while the
+	// session ran.
 	Files Sighting `json:"files"`
 }
 
-// Sighting is a number of things that were seen, with some of their names.
+// Sighting is a count of observed things, with some of their names.
 type Sighting struct {
-	Count   *int64 `json:"count"`              // nil where nothing can be told, which is not 0
-	Unknown string `json:"unknown,omitempty"`  // why nothing can be told
-	AtLeast bool   `json:"at_least,omitempty"` // there may have been more
-	// Names are different, and sorted. Cut says that some are left out.
+	Count   *int64 `json:"count"`              // nil if unknown, which is not 0
+	Unknown string `json:"unknown,omitempty"`  // why the count is unknown
+	AtLeast bool   `json:"at_least,omitempty"` // the real number may be larger
+	// Names are distinct and sorted. Cut says that some are missing.
 	Names []string `json:"names,omitempty"`
 	Cut   bool     `json:"cut,omitempty"`
 }
 
-// Bounds of the names in a Sighting. With all of them in a document of a session it still is a tenth of its bound.
+// Bounds on the names in a Sighting. A session's document with the maximum of names uses a tenth of its own bound.
 const (
 	MaxNames = 64
 	maxName  = 160 // bytes
 )
 
-// NotSeen is the sighting of what cannot be told.
+// NotSeen is a sighting with an unknown count.
 func NotSeen(why string) Sighting { return Sighting{Unknown: oneLine(why)} }
 
-// Sight is the sighting of so many things, of which some have these names.
+// Sight is a sighting of count things, some of which have these names.
 func Sight(count int64, names []string) Sighting {
 	s := Sighting{Count: &count}
 	for _, name := range names {
@@ -52,7 +53,7 @@ func Sight(count int64, names []string) Sighting {
 	return s
 }
 
-// nameOf makes a name that an agent chose printable and short. Its end says more than its beginning.
+// nameOf makes a name that an agent chose printable and short. It keeps the end, which says more than the beginning.
 func nameOf(name string) string {
 	if len(name) > 4*maxName {
 		name = name[len(name)-4*maxName:]
@@ -68,7 +69,7 @@ func nameOf(name string) string {
 	return "…" + name[from:]
 }
 
-// Bounded returns the words of another machine with numbers and names that can be. It is nil for nil.
+// Bounded returns another machine's observation with valid numbers and names. It returns nil for nil.
 func (s *Seen) Bounded() *Seen {
 	if s == nil {
 		return nil
@@ -85,7 +86,7 @@ func (s Sighting) bounded() Sighting {
 	return b
 }
 
-// Redact returns what was seen without secrets in the names. It is nil for nil.
+// Redact returns the observation without secrets in the names. It returns nil for nil.
 func (s *Seen) Redact(secrets []string) *Seen {
 	if s == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// TestSight sends more, longer and stranger names than a receipt takes.
+// TestSight passes more, longer and stranger names than a receipt accepts.
 func TestSight(t *testing.T) {
 	long := strings.Repeat("ä", 5<<20) // 10 MB
 	names := []string{"git", "git", "", " ", long, "a\nb\x1b[31mc\x00d", "\xff\xfe", "\u202eevil"}
@@ -32,7 +32,7 @@ func TestSight(t *testing.T) {
 	}
 }
 
-// TestSeenElsewhere reads what another machine says.
+// TestSeenElsewhere bounds what another machine reports.
 func TestSeenElsewhere(t *testing.T) {
 	if (*Seen)(nil).Bounded() != nil || (*Seen)(nil).Redact(nil) != nil {
 		t.Error("nothing seen became something")

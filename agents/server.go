@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// Server is an inference server of the operator, such as a llama-server, as it describes itself. Zero values are facts
-// that it does not tell.
+// Server is what an operator's inference server, such as a llama-server, reports about itself. A zero value is a fact
+// that the server does not report.
 type Server struct {
-	Model   string // its name for the model
+	Model   string // the server's name for the model
 	Path    string // of the model's file, on the server's machine
 	Build   string // its version
-	Slots   int    // requests that it computes at the same time
+	Slots   int    // how many requests it computes at the same time
 	Context int    // of one slot, in tokens
 	Asleep  bool   // it has unloaded its model, and loads it for the next request
-	// PerToken is the size of a token of a conversation in its memory, in bytes, with the default types.
+	// PerToken is how many bytes of the server's memory a token of a conversation occupies, with the default types.
 	PerToken int64
-	// Forgets says that its model has state that is not kept token by token: of a file nothing can be gone on with, and of
-	// its memory only from the points that it saved.
+	// Forgets says that the model has state that the server does not store per token. A conversation can then not be
+	// resumed from a file, and from memory only at the points that the server saved.
 	Forgets bool
-	// At are its slots now; nil where it does not tell them.
+	// At holds the slots at this moment; nil if the server does not report them.
 	At []ServerSlot
-	// Work counts since its start; nil where it does not count.
+	// Work holds the counters since the server's start; nil if the server does not count.
 	Work *ServerWork
 }
 
@@ -36,20 +36,20 @@ type ServerSlot struct {
 	Busy    bool
 	Context int   // in tokens
 	Held    int64 // tokens in its cache
-	Read    int64 // tokens of the prompt that the request had computed so far
-	Cached  int64 // tokens of the prompt that the request found computed; reads 0 after its end
-	Written int64 // tokens that the request wrote so far
+	Read    int64 // tokens of the prompt that are computed so far
+	Cached  int64 // tokens of the prompt that the request found in the cache; 0 after the request's end
+	Written int64 // tokens that the request has written so far
 }
 
-// ServerWork are a server's counters. They begin anew with the server.
+// ServerWork holds a server's counters, which restart at 0 with the server.
 type ServerWork struct {
-	Read, Written               int64   // tokens; Read is without those that a cache had
-	ReadSeconds, WrittenSeconds float64 // what that took, summed over slots
-	Busy, Deferred              int     // requests: being computed, waiting for a slot
+	Read, Written               int64   // tokens; Read excludes those that a cache held
+	ReadSeconds, WrittenSeconds float64 // time spent, summed over slots
+	Busy, Deferred              int     // requests: being computed, and waiting for a slot
 }
 
-// Bounds of what a server says of itself. The largest numbers stand far above those of any real server: they keep
-// products and sums of them in range.
+// Bounds on what a server reports about itself. They are far above the numbers of any real server, and keep products
+// and sums in range.
 const (
 	MaxServerSlots  = 1024
 	MaxServerTokens = 1 << 40
@@ -57,8 +57,8 @@ const (
 	maxServerName   = 200 // in bytes
 )
 
-// Emptied reports whether all of its idle slots but the one with the newest request hold nothing any more, and that
-// one does: the slots share one cache, and idle ones are emptied for the next request.
+// Emptied reports whether the server empties idle slots for the next request, because all slots share one cache: the
+// slot with the newest request holds tokens, and every other idle slot is empty.
 func (s *Server) Emptied() bool {
 	newest := slices.MaxFunc(append(s.At[:len(s.At):len(s.At)], ServerSlot{Task: -1}), func(a, b ServerSlot) int {
 		return cmp.Compare(a.Task, b.Task)
@@ -68,7 +68,7 @@ func (s *Server) Emptied() bool {
 	return newest.Held > 0 && slices.ContainsFunc(s.At, served) && !slices.ContainsFunc(s.At, held)
 }
 
-// Bounded is the server with each number between 0 and its bound, and with names that fit a line.
+// Bounded returns the server with each number between 0 and its bound, and with names that fit on a line.
 func (s Server) Bounded() Server {
 	s.Model, s.Path, s.Build = serverName(s.Model), serverName(s.Path), serverName(s.Build)
 	s.Slots = min(max(s.Slots, 0), MaxServerSlots)
@@ -96,13 +96,13 @@ func (s Server) Bounded() Server {
 func bounded(n int64) int64 { return min(max(n, 0), MaxServerTokens) }
 
 func boundedSeconds(s float64) float64 {
-	if !(s >= 0) { // not a number either
+	if !(s >= 0) { // also true of NaN
 		return 0
 	}
 	return min(s, MaxServerTokens)
 }
 
-// serverName is a name of a server's without control characters, and at most maxServerName bytes of it.
+// serverName removes control characters from a server's name and cuts it to maxServerName bytes.
 func serverName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -116,7 +116,7 @@ func serverName(name string) string {
 	return strings.TrimSpace(name)
 }
 
-// Moved is a slot's cache that went to a file, or came from it.
+// Moved reports a slot's cache that was saved to a file or restored from it.
 type Moved struct {
 	Tokens int64
 	Bytes  int64

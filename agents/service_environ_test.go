@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A service is given none of the configuration's secrets and of the forge's credentials, under whatever name, and all
-// else that the operator set.
+// A service gets all variables of the operator except the configuration's secrets, under any name, and the forge's
+// credentials.
 func TestServiceEnviron(t *testing.T) {
 	base := []string{
 		"PATH=/bin", "HF_TOKEN=hf_of-the-model", "CUDA_VISIBLE_DEVICES=0", "FORGE_TOKEN=x", "FORGE_ADMIN_PASSWORD=x",

@@ -2,7 +2,7 @@ package plainfile
 
 import "golang.org/x/sys/unix"
 
-// The kernel refuses a link, and does not wait for the other end of a pipe.
+// With these flags the kernel refuses a link, and does not wait for the other end of a pipe.
 const (
 	unlinked  = unix.O_NOFOLLOW
 	unwaiting = unix.O_NONBLOCK | unix.O_NOCTTY

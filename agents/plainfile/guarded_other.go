@@ -2,7 +2,7 @@
 
 package plainfile
 
-// Neither has a meaning where no supervisor runs: no agent writes there.
+// No supervisor runs on other systems, so agents write nothing there and the flags are not needed.
 const (
 	unlinked  = 0
 	unwaiting = 0

@@ -1,6 +1,6 @@
-// Package plainfile opens files in places where an agent can put something else: a link to a file that it cannot read
-// itself, a pipe that never answers, a device that never ends. Files that the operator names may be links, as mounted
-// secrets are, but nothing else. It also replaces files so that nothing ever reads half of one.
+// Package plainfile opens files where an agent can put something else: a link to a file that it cannot read itself, a
+// pipe that never answers, a device that never ends. A file that the operator names can be a link, as mounted secrets
+// are, but nothing else. The package also replaces files in such a way that no reader sees half of one.
 package plainfile
 
 import (
@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// ErrNotPlain is the error of a link, a pipe, a socket, a device or a folder.
+// ErrNotPlain is the error for a link, a pipe, a socket, a device or a folder.
 var ErrNotPlain = errors.New("not a plain file")
 
-// Open opens a file, with a flag of package os for how, if it is a regular file and no link. It never waits. A file
-// that is missing is created if the flag says so, for this account alone.
+// Open opens a file with a flag of package os. The file must be regular and not a link. Open never blocks. If the flag
+// creates a missing file, only this account can access it.
 func Open(path string, flag int) (*os.File, error) { return open(path, flag|unlinked|unwaiting) }
 
-// OpenNamed opens a file for reading that the operator names. It follows links, and never waits.
+// OpenNamed opens a file that the operator names, for reading. It follows links, and never blocks.
 func OpenNamed(path string) (*os.File, error) { return open(path, os.O_RDONLY|unwaiting) }
 
 func open(path string, flag int) (*os.File, error) {
@@ -40,7 +40,7 @@ func open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// Read returns what is in a regular file of at most limit bytes.
+// Read returns the content of a regular file of at most limit bytes.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path, os.O_RDONLY)
 	if err != nil {
@@ -50,7 +50,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return Text(f, limit)
 }
 
-// ReadNamed returns what is in a file that the operator names, of at most limit bytes. It follows links.
+// ReadNamed returns the content of a file that the operator names, of at most limit bytes. It follows links.
 func ReadNamed(path string, limit int64) ([]byte, error) {
 	f, err := OpenNamed(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func ReadNamed(path string, limit int64) ([]byte, error) {
 	return Text(f, limit)
 }
 
-// Text returns what is in an open file of at most limit bytes.
+// Text returns the content of an open file of at most limit bytes.
 func Text(f *os.File, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(text)) > limit {

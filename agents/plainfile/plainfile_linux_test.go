@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Only a regular file of a sane size is read and written, and nothing else is waited for.
+// Only a regular file within the size limit is read or written, and nothing blocks.
 func TestPlain(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -6,14 +6,14 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a file that only its owner may read, in the place of the one with that name: a reader sees the old
-// text or the new, never half of one. A power cut may take the file away; see Keep. Only one goroutine at a time may
-// write a path, beside which it makes PATH.new.
+// Replace writes a file that only its owner can read, and renames it over path: a reader sees the old text or the new,
+// never half of one. A power cut can lose the file; see Keep. The temporary file is PATH.new, so only one goroutine at
+// a time may write to a path.
 func Replace(path string, text []byte) error {
 	return replace(path, text, (*os.File).Close)
 }
 
-// Keep replaces a file as Replace does, and returns when it would outlive a power cut.
+// Keep replaces a file as Replace does, and returns when the new text would survive a power cut.
 func Keep(path string, text []byte) error {
 	err := replace(path, text, func(f *os.File) error { return errors.Join(f.Sync(), f.Close()) })
 	if err != nil {
@@ -33,12 +33,12 @@ func replace(path string, text []byte, end func(*os.File) error) error {
 		err = os.Rename(next, path)
 	}
 	if err != nil {
-		_ = os.Remove(next) // on a full disk half of a text would keep what little room there is
+		_ = os.Remove(next) // on a full disk, half a text would occupy the little space left
 	}
 	return err
 }
 
-// SyncFolder returns when what was renamed in a folder would outlive a power cut.
+// SyncFolder returns when the renames in a folder would survive a power cut.
 func SyncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A file that cannot be replaced stays as it was, and nothing is left beside it.
+// A file that cannot be replaced stays unchanged, and no temporary file remains.
 func TestReplaceFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "taken")
