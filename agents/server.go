@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Server is what an operator's inference server, such as a llama-server, reports about itself. A zero value is a fact
-// that the server does not report.
+// Server describes an inference server of the operator, such as a llama-server, by the server's own reports. A zero
+// value is a fact that the server does not report.
 type Server struct {
 	Model   string // the server's name for the model
 	Path    string // of the model's file, on the server's machine

@@ -1,6 +1,5 @@
-// Package executortest is one suite for everything that runs sessions: Exercise holds an executor to what
-// supervisor.Executor promises, with programs that are shell scripts. It wants the sessions on this machine, where it
-// can look for processes that are left.
+// Package executortest tests any implementation of supervisor.Executor. Exercise checks the interface's promises with
+// shell scripts as programs. The sessions must run on this machine, where Exercise can find leftover processes.
 package executortest
 
 import (
@@ -18,8 +17,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Executor has the methods of supervisor.Executor, which says what each of them promises. This package may not import
-// the supervisor; a test there holds the two interfaces to the same.
+// Executor has the methods of supervisor.Executor, which documents them. This package cannot import the supervisor; a
+// test in that package checks that the two interfaces are the same.
 type Executor interface {
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
 	Activity(runID string) (a agents.Activity, ok bool)
@@ -28,17 +27,16 @@ type Executor interface {
 
 // Subject is a kind of executor.
 type Subject struct {
-	// New returns an executor that hides secrets in what sessions leave. Each further one is that of the next supervisor
-	// on the same engine.
+	// New returns an executor that removes secrets from its outcomes. Each further executor stands for the next
+	// supervisor's, on the same engine.
 	New func(t *testing.T, secrets ...string) Executor
-	// Prepare completes a job, which has everything but folders and files: Dir, Home, LogPath and ResultPath, with
-	// DISINTO_RESULT in Env.
+	// Prepare adds folders and files to a job: Dir, Home, LogPath and ResultPath, with DISINTO_RESULT in Env.
 	Prepare func(t *testing.T, job agents.Job) agents.Job
-	// Keeps says that its sessions outlive the supervisor.
+	// Keeps says that sessions outlive the supervisor.
 	Keeps bool
 }
 
-// Exercise runs every rule as a test of its own.
+// Exercise runs every rule as a subtest.
 func Exercise(t *testing.T, s Subject) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
@@ -58,7 +56,7 @@ type rule struct {
 	holds func(*bench)
 }
 
-// rules are all promises, from the simple ones on.
+// rules lists all promises, the simple ones first.
 var rules = []rule{
 	{"the exit says how a session ended", false, exits},
 	{"a result counts more than the exit", false, results},
@@ -80,7 +78,7 @@ var rules = []rule{
 	{"a session that ends without a supervisor says how", true, keptOver},
 }
 
-// bench has an executor, and a folder for programs to write to.
+// bench holds an executor, and a folder to which programs write.
 type bench struct {
 	*testing.T
 	subject Subject
@@ -88,7 +86,7 @@ type bench struct {
 	exec    Executor
 }
 
-// shared is a folder that programs of any account can use.
+// shared returns a folder that programs of any account can use.
 func shared(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +101,7 @@ func shared(t *testing.T) string {
 	return dir
 }
 
-// job is a session of a shell script, in which $T is a folder of the test.
+// job returns a session of a shell script, in which $T is a folder of the test.
 func (b *bench) job(script string) agents.Job {
 	b.Helper()
 	instance := fmt.Sprintf("i%d%d", os.Getpid(), time.Now().UnixNano())
@@ -123,14 +121,14 @@ func (b *bench) run(job agents.Job) agents.Outcome {
 	return b.exec.Run(b.Context(), job, nil)
 }
 
-// session is a run under way.
+// session is a run in progress.
 type session struct {
 	begun chan agents.Started
 	out   chan agents.Outcome
 	end   context.CancelCauseFunc
 }
 
-// begin starts a job, and waits until its program runs.
+// begin starts a job and waits until its program runs.
 func (b *bench) begin(job agents.Job) (*session, agents.Started) {
 	b.Helper()
 	x := b.goOn(b.exec, job)
@@ -143,7 +141,7 @@ func (b *bench) begin(job agents.Job) (*session, agents.Started) {
 	return nil, agents.Started{}
 }
 
-// goOn runs a job on an executor.
+// goOn runs a job on an executor, in a goroutine.
 func (b *bench) goOn(e Executor, job agents.Job) *session {
 	b.Helper()
 	ctx, end := context.WithCancelCause(b.Context())
@@ -152,16 +150,16 @@ func (b *bench) goOn(e Executor, job agents.Job) *session {
 	return x
 }
 
-// path is a file of the test.
+// path returns the path of a file in the test's folder.
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
-// read is the text of such a file; empty while it is not there.
+// read returns the text of a file in the test's folder; empty if it does not exist.
 func (b *bench) read(name string) string {
 	text, _ := os.ReadFile(b.path(name))
 	return strings.TrimSpace(string(text))
 }
 
-// touch makes such a file.
+// touch creates an empty file in the test's folder.
 func (b *bench) touch(name string) {
 	b.Helper()
 	if err := os.WriteFile(b.path(name), nil, 0o644); err != nil {
@@ -169,8 +167,8 @@ func (b *bench) touch(name string) {
 	}
 }
 
-// eventually polls: programs and engines have no channel to wait on. The deadline is for a machine that does ten other
-// things.
+// eventually polls, because programs and engines have no channel to wait on. The deadline suits a machine that runs ten
+// other jobs.
 func (b *bench) eventually(what string, ok func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -180,7 +178,7 @@ func (b *bench) eventually(what string, ok func() bool) {
 	}
 }
 
-// gone checks that the processes whose numbers stand in a file have ended.
+// gone checks that the processes listed in a file have ended.
 func (b *bench) gone(name string) {
 	b.Helper()
 	pids := strings.Fields(b.read(name))
@@ -211,7 +209,7 @@ func (b *bench) log(job agents.Job) string {
 	return text.String()
 }
 
-// exists reports whether a file of the test is there.
+// exists reports whether the test's folder contains a file.
 func (b *bench) exists(name string) bool {
 	_, err := os.Lstat(b.path(name))
 	return err == nil

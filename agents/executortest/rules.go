@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// want compares the result of an outcome, and a part of its reason.
+// want compares an outcome's result, and checks that its reason contains a text.
 func (b *bench) want(o agents.Outcome, result agents.Result, reason string) {
 	b.Helper()
 	if o.Result != result || !strings.Contains(o.Reason, reason) {
@@ -205,7 +205,7 @@ func noneKept(b *bench) {
 	}
 }
 
-// leave begins a job and leaves it without a supervisor.
+// leave starts a job and detaches the supervisor from it.
 func (b *bench) leave(job agents.Job) agents.Started {
 	b.Helper()
 	x, s := b.begin(job)
@@ -215,7 +215,7 @@ func (b *bench) leave(job agents.Job) agents.Started {
 	return s
 }
 
-// wantKept compares the sessions that are kept for a job's instance.
+// wantKept compares the sessions that the executor keeps for a job's instance.
 func (b *bench) wantKept(job agents.Job, want ...string) {
 	b.Helper()
 	if runs, err := b.exec.Kept(b.Context(), job.Instance); err != nil || !slices.Equal(runs, want) {

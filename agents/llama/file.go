@@ -12,27 +12,27 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Save writes the cache of a slot to a file in the server's folder. A slot that computes is waited for, so that ctx
-// should have a deadline. The error is ErrNotOffered where the server has no folder.
+// Save writes the cache of a slot to a file in the server's folder. It waits while the slot computes, so ctx should
+// have a deadline. The error is ErrNotOffered if the server has no folder.
 func (c *Client) Save(ctx context.Context, slot int, file string) (agents.Moved, error) {
 	a, err := c.act(ctx, slot, "save", file)
 	return agents.Moved{Tokens: a.Saved, Bytes: a.Wrote, Took: milliseconds(a.Timings.Save)}, err
 }
 
-// Restore fills the cache of a slot from a file, with the same wait. The error is ErrRefused where the file is missing,
-// belongs to another model or does not fit: the next request computes its prompt from the beginning.
+// Restore fills the cache of a slot from a file. Like Save, it waits for the slot. The error is ErrRefused if the file
+// is missing, belongs to another model or does not fit; the next request then computes its whole prompt.
 func (c *Client) Restore(ctx context.Context, slot int, file string) (agents.Moved, error) {
 	a, err := c.act(ctx, slot, "restore", file)
 	return agents.Moved{Tokens: a.Restored, Bytes: a.Took, Took: milliseconds(a.Timings.Restore)}, err
 }
 
-// Erase empties the cache of a slot, with the same wait.
+// Erase empties the cache of a slot. Like Save, it waits for the slot.
 func (c *Client) Erase(ctx context.Context, slot int) error {
 	_, err := c.act(ctx, slot, "erase", "")
 	return err
 }
 
-// Saves returns nil where the server was started with a folder for files, else ErrNotOffered. It changes nothing.
+// Saves returns nil if the server was started with a folder for files, else ErrNotOffered. It changes nothing.
 func (c *Client) Saves(ctx context.Context) error {
 	_, err := c.act(ctx, 0, "none", "")
 	if errors.Is(err, ErrRefused) {
@@ -41,7 +41,7 @@ func (c *Client) Saves(ctx context.Context) error {
 	return err
 }
 
-// action is the answer to one of the three.
+// action is the server's answer to a save, restore or erase.
 type action struct {
 	Saved    int64 `json:"n_saved"`
 	Wrote    int64 `json:"n_written"`
@@ -72,7 +72,7 @@ func (c *Client) act(ctx context.Context, slot int, what, file string) (action, 
 	return a, nil
 }
 
-// milliseconds is a time that a server measured, of at most a day.
+// milliseconds converts a time that a server measured, of at most a day.
 func milliseconds(ms float64) time.Duration {
 	const most = 24 * time.Hour
 	if !(ms >= 0) {

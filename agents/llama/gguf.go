@@ -11,18 +11,18 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// Bounds of a model's metadata. The facts that are read stand before the vocabulary, which takes megabytes.
+// Bounds on a model's metadata. The keys that matter precede the vocabulary, which takes megabytes.
 const (
 	maxHead  = 1 << 20
 	maxKeys  = 1000
 	maxItems = 10_000
 )
 
-// kept returns what a token of a conversation takes of the server's memory, in bytes, and whether the model has state
-// that is not kept token by token. It reads the metadata of the model's file, where the server names one on this
-// machine. 0 means unknown.
+// kept returns how many bytes of the server's memory a token of a conversation occupies, and whether the model has
+// state that is not stored per token. It reads the metadata of the model's file, if path names a file on this machine.
+// 0 means unknown.
 func kept(path string) (perToken int64, forgets bool) {
-	if !strings.HasSuffix(path, ".gguf") { // the server names it: nothing else is opened
+	if !strings.HasSuffix(path, ".gguf") { // the server chose the path, so only models are opened
 		return 0, false
 	}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
@@ -40,11 +40,11 @@ func kept(path string) (perToken int64, forgets bool) {
 	return m.perToken(), m.forgets()
 }
 
-// metadata has the numbers of a model's file by their names without the architecture. An array is the sum of its
-// numbers under its name, and its length under the name with "#".
+// metadata holds the numbers of a model's file, by their names without the architecture. For an array it holds the sum
+// under the name, and the length under the name with "#".
 type metadata map[string]int64
 
-// perToken is the size of the keys and values of a token, with two bytes for each number.
+// perToken is the size in bytes of a token's keys and values, at two bytes per number.
 func (m metadata) perToken() int64 {
 	layers, heads := m["block_count"], m["attention.head_count_kv"]
 	if heads == 0 {
@@ -57,7 +57,7 @@ func (m metadata) perToken() int64 {
 	if value == 0 {
 		value = key
 	}
-	if m["attention.head_count_kv#"] > 0 { // a number for each layer, already summed
+	if m["attention.head_count_kv#"] > 0 { // one number per layer, already summed
 		layers = 1
 	}
 	for _, n := range []int64{layers, heads, key, value} {
@@ -68,7 +68,7 @@ func (m metadata) perToken() int64 {
 	return layers * heads * min(key+value, 1<<12) * 2
 }
 
-// forgets reports whether some layers have a window or a state instead of keys and values of every token.
+// forgets reports whether some layers have a sliding window or a recurrent state instead of keys and values per token.
 func (m metadata) forgets() bool {
 	for _, name := range []string{"attention.sliding_window", "ssm.state_size", "ssm.inner_size", "wkv.head_size"} {
 		if m[name] > 0 {
@@ -96,7 +96,7 @@ func readMetadata(file io.Reader) (metadata, error) {
 		}
 		sum, length := r.value(r.number(4))
 		if r.err != nil {
-			break // cut off: what was read before counts
+			break // the file ends early; the keys before it count
 		}
 		if _, name, ok := strings.Cut(key, "."); ok && !strings.HasPrefix(key, "general.") {
 			m[name] = sum
@@ -111,7 +111,7 @@ func readMetadata(file io.Reader) (metadata, error) {
 	return m, nil
 }
 
-// ggufReader reads the parts of a GGUF file. After an error it returns nothing more.
+// ggufReader reads the parts of a GGUF file. After an error it returns zero values.
 type ggufReader struct {
 	r   *bufio.Reader
 	err error
@@ -129,7 +129,7 @@ func (g *ggufReader) number(size int) int64 {
 	return int64(binary.LittleEndian.Uint64(b[:]))
 }
 
-// text reads a string. Of a long one it returns nothing.
+// text reads a string. A long string is skipped and returned as "".
 func (g *ggufReader) text() string {
 	n := g.number(8)
 	if n < 0 || n > maxHead {
@@ -153,10 +153,10 @@ const (
 	ggufArray = 9
 )
 
-// ggufSizes are the bytes of the types that are no text and no array.
+// ggufSizes holds the sizes in bytes of all types except text and array.
 var ggufSizes = map[int64]int{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
-// value reads a value of a type: its number, or the sum and the length of an array of numbers. Other values are 0.
+// value reads a value of a type: a number, or the sum and length of an array of numbers. Other values are 0.
 func (g *ggufReader) value(kind int64) (sum, length int64) {
 	if kind == ggufArray {
 		kind, length = g.number(4), g.number(8)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// gguf is a model's file with metadata: an int, a []int of one for each layer, or a string.
+// gguf returns a model's file with metadata: an int, a []int with one number per layer, or a string.
 func gguf(version uint32, pairs ...any) []byte {
 	var b bytes.Buffer
 	put := func(v any) { _ = binary.Write(&b, binary.LittleEndian, v) }

@@ -1,6 +1,6 @@
-// Package llama is the client of a llama-server: what the server says of its model, its slots and its work, and the
-// files that keep a slot's cache. Every answer is bounded, no redirect is followed, and no request is repeated: the
-// next look comes in a minute.
+// Package llama is a client of llama-server. It reads the server's model, slots and counters, and saves and restores
+// the caches of slots. Every answer is bounded, no redirect is followed, and no request is retried: the supervisor
+// queries the server again within a minute.
 package llama
 
 import (
@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Bounds of answers, in bytes. Older servers repeat every prompt in /slots.
+// Bounds on answers, in bytes. Older servers repeat every prompt in /slots.
 const (
 	maxAnswer = 1 << 20
 	maxSlots  = 32 << 20
@@ -25,19 +25,19 @@ const (
 var (
 	// ErrNotOffered is the error of a page that the server was started without: --metrics, --slots, --slot-save-path.
 	ErrNotOffered = errors.New("the server was started without it")
-	// ErrRefused is the error of a request that the server cannot serve as it is, such as a file of another model.
+	// ErrRefused is the error of a request that the server rejects, such as restoring a file of another model.
 	ErrRefused = errors.New("the server refuses")
 )
 
-// Client asks one server. Its methods may be called at the same time.
+// Client sends requests to one server. It is safe for concurrent use.
 type Client struct{ root string }
 
-// New returns the client of the server at a thread's base_url, with or without /v1 at its end. It asks nothing.
+// New returns a client of the server at a thread's base_url, with or without a trailing /v1. It sends no request.
 func New(baseURL string) *Client {
 	return &Client{strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), "/v1"), "/")}
 }
 
-// get asks for a page of JSON or text.
+// get requests a page of JSON or text.
 func (c *Client) get(ctx context.Context, path string, limit int64) ([]byte, error) {
 	return c.do(ctx, http.MethodGet, path, nil, limit)
 }
@@ -75,7 +75,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any, limit in
 	return nil, c.failure(path, resp.StatusCode, text)
 }
 
-// failure is the error of an answer that is not 200, with the server's own words.
+// failure returns the error of an answer whose status is not 200, with the server's message.
 func (c *Client) failure(path string, status int, text []byte) error {
 	var answer struct{ Error struct{ Message string } }
 	_ = json.Unmarshal(text, &answer)
@@ -95,7 +95,7 @@ func (c *Client) failure(path string, status int, text []byte) error {
 	return fmt.Errorf("cannot use %s%s: %w: %s", c.root, path, kind, words)
 }
 
-// Ready reports whether the server answers and has loaded its model.
+// Ready returns nil if the server answers and has loaded its model.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.get(ctx, "/health", maxAnswer)
 	return err

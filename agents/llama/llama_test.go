@@ -20,7 +20,7 @@ import (
 	"codeberg.org/johba/disinto/agents/llama/fakellama"
 )
 
-// serve starts a server for the test.
+// serve starts a server and returns its URL.
 func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -28,13 +28,13 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// used are the tokens of one request, as the server tells them.
+// used holds the tokens of one request, as the server reports them.
 type used struct {
 	Cached   int `json:"cache_n"`
 	Computed int `json:"prompt_n"`
 }
 
-// complete has the server go on with a prompt. pin is -1 for any slot.
+// complete has the server complete a prompt. pin is -1 for any slot.
 func complete(t *testing.T, url, prompt string, pin int) used {
 	t.Helper()
 	body := map[string]any{"prompt": prompt, "n_predict": 1, "cache_prompt": true}
@@ -54,7 +54,7 @@ func complete(t *testing.T, url, prompt string, pin int) used {
 	return a.Timings
 }
 
-// talk is a conversation that shares no beginning with others.
+// talk returns a conversation that shares no prefix with others.
 func talk(name string, words int) string {
 	return name + strings.Repeat(" a word of "+name, words)
 }
@@ -96,7 +96,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// A server that was given no name for its model has the path of the file.
+// A server without a configured model name reports the path of the file.
 func TestNameOfModel(t *testing.T) {
 	for alias, want := range map[string]string{
 		"/models/Qwen3-30B-Q4_K_M.gguf": "Qwen3-30B-Q4_K_M", "qwen3": "qwen3", "tiny.gguf": "tiny",
@@ -108,7 +108,7 @@ func TestNameOfModel(t *testing.T) {
 	}
 }
 
-// TestLookLetsSleep counts the questions that a server takes for work.
+// TestLookLetsSleep checks that Look without work sends only /props, which lets a server sleep.
 func TestLookLetsSleep(t *testing.T) {
 	var asked []string
 	fake := &fakellama.Server{Metrics: true}
@@ -143,14 +143,14 @@ func TestLookAtLittle(t *testing.T) {
 		t.Errorf("no folder for files: %v", err)
 	}
 	fake.Sleep()
-	for range 2 { // a look does not wake it
+	for range 2 { // Look does not wake it
 		if got, err = c.Look(t.Context(), true); err != nil || !got.Asleep {
 			t.Errorf("a server that sleeps: %+v, %v", got, err)
 		}
 	}
 }
 
-// TestLies has servers that say anything: no answer may be large, long or out of range, or enter a line of a log.
+// TestLies plays servers that send wrong answers. No result may be large, out of range, or break a log line.
 func TestLies(t *testing.T) {
 	deep := strings.Repeat("[", 100_000)
 	tests := []struct {
@@ -215,7 +215,7 @@ func slotsWithout(n int) []agents.ServerSlot {
 	return at
 }
 
-// TestElsewhere has a server that sends the client to another one: that is asked nothing.
+// TestElsewhere plays a server that redirects the client. The target gets no request.
 func TestElsewhere(t *testing.T) {
 	asked := 0
 	other := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -273,7 +273,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestCaches asks the fake and, at $LLAMA_TEST_URL, a real server that was started with --slot-save-path.
+// TestCaches tests the fake and, at $LLAMA_TEST_URL, a real server that was started with --slot-save-path.
 func TestCaches(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		caches(t, serve(t, &fakellama.Server{Slots: 2, RAM: 1 << 30, Folder: t.TempDir(), Model: "tiny"}))
@@ -290,10 +290,10 @@ func TestCaches(t *testing.T) {
 	})
 }
 
-// caches are traits of any server with a cache in memory and a folder for files.
+// caches checks what any server with a cache in memory and a folder for files does.
 func caches(t *testing.T, url string) {
 	const words = 60
-	mark := fmt.Sprint(time.Now().UnixNano()) // no other run of this test began like this
+	mark := fmt.Sprint(time.Now().UnixNano()) // no earlier run of this test used this prefix
 	a, b, c := talk("A"+mark, words), talk("B"+mark, words), talk("C"+mark, words)
 	mostly := func(name string, u used) {
 		t.Helper()
@@ -306,7 +306,7 @@ func caches(t *testing.T, url string) {
 			t.Errorf("a new conversation has %d cached tokens", u.Cached)
 		}
 	}
-	for _, prompt := range []string{a, b, c} { // from memory, wherever it ran
+	for _, prompt := range []string{a, b, c} { // from memory, whichever slot it ran on
 		mostly("memory", complete(t, url, prompt+" and on", -1))
 	}
 	client := llama.New(url)
@@ -344,7 +344,7 @@ func caches(t *testing.T, url string) {
 	}
 }
 
-// TestMeasured are the real server's figures: three conversations A B C A B C, by the flags of the server.
+// TestMeasured repeats what was measured on the real server: the conversations A B C A B C, for several sets of flags.
 func TestMeasured(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -369,7 +369,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// TestPin is why requests are not pinned to slots.
+// TestPin shows why requests are not pinned to slots.
 func TestPin(t *testing.T) {
 	fake := &fakellama.Server{Slots: 2, RAM: 1 << 30, Unified: true}
 	url := serve(t, fake)
@@ -384,7 +384,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// TestBusySlot has a slot that computes: a save waits for it until the deadline, and /slots shows it.
+// TestBusySlot checks a computing slot: a save waits for it until the deadline, and /slots shows it as busy.
 func TestBusySlot(t *testing.T) {
 	computes, goOn := make(chan bool), make(chan bool)
 	fake := &fakellama.Server{

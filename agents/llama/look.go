@@ -11,16 +11,16 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Look asks the server what it says of itself and, with work, of its slots and counters, which are left out where it
-// does not tell them. That counts as a request: a server that unloads its model after a time without one never would.
-// An error means that it is none of llama.cpp's, or does not answer.
+// Look returns the server's description of itself and, with work, its slots and counters, except those that the server
+// does not report. With work, Look counts as a request: a server that unloads its model when idle would never do so. An
+// error means that the server is not llama.cpp's, or does not answer.
 func (c *Client) Look(ctx context.Context, work bool) (agents.Server, error) {
 	s, err := c.props(ctx)
 	if err != nil {
 		return agents.Server{}, err
 	}
 	s.PerToken, s.Forgets = kept(s.Path)
-	if s.Asleep || !work { // asleep any other question would have it load its model
+	if s.Asleep || !work { // any other request would make a sleeping server load its model
 		return s.Bounded(), nil
 	}
 	if at, err := c.Slots(ctx); err == nil {
@@ -32,7 +32,7 @@ func (c *Client) Look(ctx context.Context, work bool) (agents.Server, error) {
 	return s.Bounded(), nil
 }
 
-// Describe returns what the server says of itself without its slots and counters, and nothing where it does not say.
+// Describe returns the server's description of itself without slots and counters, or zero values if it has none.
 func (c *Client) Describe(ctx context.Context) agents.Server {
 	s, _ := c.props(ctx)
 	return s.Bounded()
@@ -64,7 +64,7 @@ func (c *Client) props(ctx context.Context) (agents.Server, error) {
 	}, nil
 }
 
-// nameOf is a model's name. A server that was given none uses the path of the file, and takes any name.
+// nameOf returns a model's name. A server without a configured name reports the path of the file, and accepts any name.
 func nameOf(alias string) string {
 	if name, ok := strings.CutSuffix(path.Base(alias), ".gguf"); ok {
 		return name
@@ -72,22 +72,22 @@ func nameOf(alias string) string {
 	return alias
 }
 
-// slot is one of /slots. Each version has some of the fields.
+// slot is an element of /slots. No version of the server sends all fields.
 type slot struct {
 	ID         int             `json:"id"`
 	Task       *int64          `json:"id_task"`
 	Context    int             `json:"n_ctx"`
 	Processing bool            `json:"is_processing"`
-	State      int             `json:"state"` // 1 is processing, before there was is_processing
+	State      int             `json:"state"` // 1 is processing, in versions without is_processing
 	Past       int64           `json:"n_past"`
 	Held       int64           `json:"n_prompt_tokens"`
 	Read       int64           `json:"n_prompt_tokens_processed"`
 	Cached     int64           `json:"n_prompt_tokens_cache"`
 	Decoded    int64           `json:"n_decoded"`
-	Next       json.RawMessage `json:"next_token"` // counts what it wrote: an object in a list, or alone
+	Next       json.RawMessage `json:"next_token"` // has the count of written tokens: an object, or a list with one object
 }
 
-// task is the number of the slot's request, and -1 before the first one.
+// task returns the number of the slot's request, or -1 before the first one.
 func (s *slot) task() int64 {
 	if s.Task == nil {
 		return -1
@@ -95,7 +95,7 @@ func (s *slot) task() int64 {
 	return *s.Task
 }
 
-// written is how many tokens the slot's request wrote.
+// written returns how many tokens the slot's request has written.
 func (s *slot) written() int64 {
 	type counts struct {
 		Decoded int64 `json:"n_decoded"`
@@ -123,7 +123,7 @@ func (c *Client) slots(ctx context.Context) ([]slot, error) {
 	return slots, nil
 }
 
-// Slots are the server's slots now. The error is ErrNotOffered where the server does not tell them.
+// Slots returns the current state of the server's slots. The error is ErrNotOffered if the server does not report it.
 func (c *Client) Slots(ctx context.Context) ([]agents.ServerSlot, error) {
 	slots, err := c.slots(ctx)
 	if err != nil {
@@ -140,8 +140,8 @@ func (c *Client) Slots(ctx context.Context) ([]agents.ServerSlot, error) {
 	return agents.Server{At: at}.Bounded().At, nil
 }
 
-// Progress says how far the server's requests are: the text changes when one gets further, and is empty when none is
-// under way, the server is none of llama.cpp's, or /slots is switched off.
+// Progress describes how far the server's requests have got: the text changes when a request advances. It is empty when
+// no request is running, the server is not llama.cpp's, or /slots is switched off.
 func (c *Client) Progress(ctx context.Context) string {
 	slots, err := c.slots(ctx)
 	if err != nil {
@@ -180,9 +180,9 @@ func (c *Client) work(ctx context.Context) (*agents.ServerWork, error) {
 	}, nil
 }
 
-// whole is a counter as a number that an int64 holds.
+// whole converts a counter to an integer in the range of int64.
 func whole(f float64) int64 {
-	if !(f >= 0) { // not a number either
+	if !(f >= 0) { // also true of NaN
 		return 0
 	}
 	return int64(min(f, agents.MaxServerTokens))

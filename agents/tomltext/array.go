@@ -2,7 +2,7 @@ package tomltext
 
 import "strings"
 
-// Add adds a string to the array at a path, unless it is in there. A missing array is made.
+// Add adds a string to the array at a path unless the array contains it. It creates a missing array.
 func Add(text string, path []string, element string) string {
 	e := scan(text).find(path)
 	if e == nil {
@@ -28,14 +28,14 @@ func Drop(text string, path []string, element string) string {
 	return text
 }
 
-// array is an array of strings in a text, with the places of its elements.
+// array is an array of strings in a text, with the positions of its elements.
 type array struct {
 	text     string
 	whole    span // with its brackets
 	elements []span
 }
 
-// arrayAt finds the elements of the array that stands at a place.
+// arrayAt finds the elements of the array at a position.
 func arrayAt(text string, whole span) array {
 	a := array{text: text, whole: whole}
 	s := &scanner{document: document{text: text}, at: whole.from}
@@ -47,7 +47,7 @@ func arrayAt(text string, whole span) array {
 	return a
 }
 
-// index is the place of a string among the elements, -1 when it is not there.
+// index returns the index of a string among the elements, or -1.
 func (a array) index(element string) int {
 	for i, e := range a.elements {
 		if unquote(a.text[e.from:e.to]) == element {
@@ -57,8 +57,8 @@ func (a array) index(element string) int {
 	return -1
 }
 
-// add returns the text with one more string in the array, laid out as the last element is: on a line of its own, or
-// behind it.
+// add returns the text with a string appended to the array. The string is laid out like the last element: on a line of
+// its own, or on that element's line.
 func (a array) add(element string) string {
 	element = Quote(element)
 	if len(a.elements) == 0 {
@@ -75,7 +75,7 @@ func (a array) add(element string) string {
 	case comma > 0:
 		return insertLine(a.text, endOfLine(a.text, comma), indent+element+",")
 	}
-	// The closing bracket may stand behind the last element.
+	// The closing bracket can be on the line of the last element.
 	line := breakOf(a.text) + indent + element
 	if endOfLine(a.text, last.to) >= a.whole.to {
 		return a.text[:last.to] + "," + line + a.text[last.to:]
@@ -84,7 +84,7 @@ func (a array) add(element string) string {
 	return a.text[:last.to] + "," + insertLine(a.text[last.to:], end-last.to, indent+element)
 }
 
-// addFirst fills an empty array. One with comments in it keeps them.
+// addFirst adds the first element to an empty array, whose comments stay.
 func (a array) addFirst(element string) string {
 	inside := a.text[a.whole.from+1 : a.whole.to-1]
 	if !strings.Contains(inside, "\n") {
@@ -95,14 +95,14 @@ func (a array) addFirst(element string) string {
 	return insertLine(a.text, closing, indent+"    "+element+",")
 }
 
-// alone reports whether an element is the first thing on its line, and the white space in front of it.
+// alone reports whether an element is the first on its line, and returns the white space before it.
 func (a array) alone(e span) (indent string, alone bool) {
 	before := a.text[startOfLine(a.text, e.from):e.from]
 	return before, strings.Trim(before, " \t") == ""
 }
 
-// commaBehind is the place behind the comma that follows an element, 0 when there is none. Comments may stand before
-// it.
+// commaBehind returns the position after the comma that follows an element, or 0 without one. Comments can precede the
+// comma.
 func (a array) commaBehind(e span) int {
 	s := &scanner{document: document{text: a.text}, at: e.to}
 	if s.skip(" \t\r\n"); s.starts(",") {
@@ -120,13 +120,13 @@ func (a array) drop(i int) string {
 	rest := strings.TrimLeft(text[end:endOfLine(text, end)], " \t\r\n")
 	sameLine := i+1 < len(a.elements) && !strings.Contains(text[e.to:a.elements[i+1].from], "\n")
 	switch {
-	case alone && (rest == "" || strings.HasPrefix(rest, "#")): // its comment goes with it
+	case alone && (rest == "" || strings.HasPrefix(rest, "#")): // remove its comment too
 		from, to = startOfLine(text, e.from), endOfLine(text, end)
 	case sameLine:
 		to = a.elements[i+1].from
 	case i > 0 && !strings.Contains(text[a.elements[i-1].to:e.from], "#") && (!alone || end+1 >= a.whole.to):
 		from, to = a.elements[i-1].to, e.to
-		comma = 1 // the one before went, the one behind stays
+		comma = 1 // the comma before the element is removed, the one after it stays
 	}
 	text = text[:from] + text[to:]
 	if i == len(a.elements)-1 && i > 0 && comma == 0 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Set gives a key of a table a value, which is TOML text. Everything else stays where it is. A missing table is added
-// at the end of the text, where it cannot get between a key and its comment. An empty table is the root.
+// Set sets a key of a table to a value, which is TOML text. The rest of the text stays unchanged. A missing table is
+// added at the end of the text, where it cannot separate a key from its comment. An empty table means the root.
 func Set(text string, table []string, key, value string) string {
 	d := scan(text)
 	if e := d.find(slices.Concat(table, []string{key})); e != nil {
@@ -39,7 +39,8 @@ func Set(text string, table []string, key, value string) string {
 	return text + "[" + relative(nil, table) + "]" + breakOf(text) + quoteKey(key) + " = " + value + breakOf(text)
 }
 
-// lastBelow is the last entry that says a key of a table without the table's header, as in agents.dev-qwen.model = "x".
+// lastBelow returns the last entry that sets a key of a table without the table's header, as in agents.dev-qwen.model =
+// "x".
 func (d *document) lastBelow(table []string) *entry {
 	for i := len(d.entries) - 1; i >= 0; i-- {
 		if e := &d.entries[i]; isBelow(e.path, table) && len(e.base) < len(table) {
@@ -49,7 +50,7 @@ func (d *document) lastBelow(table []string) *entry {
 	return nil
 }
 
-// insertBehind adds a pair behind an entry, in the way in which the entry itself stands.
+// insertBehind adds a pair after an entry, inline or on its own line as the entry is.
 func insertBehind(text string, e *entry, pair string) string {
 	if e.inline {
 		return text[:e.value.to] + ", " + pair + text[e.value.to:]
@@ -58,7 +59,7 @@ func insertBehind(text string, e *entry, pair string) string {
 	return insertLine(text, end, indentBefore(text, end)+pair)
 }
 
-// insertPair adds a pair to the inline table at a place.
+// insertPair adds a pair to the inline table at a position.
 func insertPair(text string, table span, pair string) string {
 	inside := strings.TrimRight(text[table.from+1:table.to-1], " \t\r\n")
 	at := table.from + 1 + len(inside)
@@ -71,7 +72,7 @@ func insertPair(text string, table span, pair string) string {
 	return text[:at] + ", " + pair + text[at:]
 }
 
-// insertLine adds a line at the beginning of another one, or at the end of the text.
+// insertLine inserts a line before the line at a position, or at the end of the text.
 func insertLine(text string, at int, line string) string {
 	if at == len(text) {
 		return AppendLine(text, line)
@@ -79,7 +80,7 @@ func insertLine(text string, at int, line string) string {
 	return text[:at] + line + breakOf(text) + text[at:]
 }
 
-// AppendLine adds a line at the end of a text.
+// AppendLine adds a line to the end of a text.
 func AppendLine(text, line string) string { return endLine(text) + line + breakOf(text) }
 
 // endLine gives the last line a line break if it has none.
@@ -90,7 +91,7 @@ func endLine(text string) string {
 	return text + breakOf(text)
 }
 
-// breakOf is the line break that a text uses.
+// breakOf returns the line break that a text uses.
 func breakOf(text string) string {
 	if strings.Contains(text, "\r\n") {
 		return "\r\n"
@@ -98,14 +99,14 @@ func breakOf(text string) string {
 	return "\n"
 }
 
-// indentBefore is the white space in front of the line that ends before a place.
+// indentBefore returns the indentation of the line that ends at a position.
 func indentBefore(text string, at int) string {
 	line := strings.TrimSuffix(text[:at], "\n")
 	line = strings.TrimPrefix(line[strings.LastIndexByte(line, '\n')+1:], byteOrderMarks[0])
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// relative writes the path of a table, and keys in it, as seen from a table above it.
+// relative formats the path of a table, and keys in it, relative to the table base.
 func relative(base, table []string, keys ...string) string {
 	parts := slices.Concat(table[len(base):], keys)
 	for i := range parts {
@@ -123,7 +124,7 @@ func quoteKey(key string) string {
 	return Quote(key)
 }
 
-// Quote writes a string as TOML does.
+// Quote formats a string as TOML.
 func Quote(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -140,7 +141,7 @@ func Quote(s string) string {
 	return `"` + b.String() + `"`
 }
 
-// QuoteList writes an array of strings on one line.
+// QuoteList formats an array of strings on one line.
 func QuoteList(list []string) string {
 	quoted := make([]string, len(list))
 	for i := range list {
@@ -149,8 +150,8 @@ func QuoteList(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// Cut removes a table from a text: its sections and those below it, or the pairs that set its keys without a header.
-// Comments between its keys go with it, all others stay.
+// Cut removes a table from a text: its sections and their subtables, or the pairs that set its keys without a header.
+// Comments between its keys are removed too; all others stay.
 func Cut(text string, table []string) string {
 	for {
 		shorter, ok := cutOne(text, table)
@@ -180,7 +181,7 @@ func cutOne(text string, table []string) (string, bool) {
 	return text, false
 }
 
-// cutLines takes lines out, and the empty line in front of them if one follows too or the text ends.
+// cutLines removes lines. Between two empty lines, and at the end of the text, it also removes the one before.
 func cutLines(text string, from, to int) string {
 	before, after := text[:from], text[to:]
 	gap := strings.HasSuffix(before, "\n\n") || strings.HasSuffix(before, "\n\r\n")
@@ -190,7 +191,7 @@ func cutLines(text string, from, to int) string {
 	return before + after
 }
 
-// cutPair takes a pair out of an inline table, with the comma that parts it from its neighbours.
+// cutPair removes a pair from an inline table, together with one adjacent comma.
 func cutPair(text string, pair span) string {
 	after := strings.TrimLeft(text[pair.to:], " \t\r\n")
 	if rest, ok := strings.CutPrefix(after, ","); ok {
@@ -200,7 +201,7 @@ func cutPair(text string, pair span) string {
 	return strings.TrimSuffix(before, ",") + text[pair.to:]
 }
 
-// CommentOut turns the lines of a table that has a header, and of the tables below it, into comments.
+// CommentOut turns the lines of a table with a header, and of its subtables, into comments.
 func CommentOut(text string, table []string) string {
 	for _, s := range slices.Backward(scan(text).sections) {
 		if s.path == nil || !within(s.path, table) {

@@ -8,14 +8,14 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Lines returns the line of each key and table of a valid TOML text, counted from 1, by toml.Key.String of its path.
-// The decoder itself tells only the line of a syntax error.
+// Lines returns the line of each key and table of a valid TOML text, from 1. The map's keys are toml.Key.String of the
+// paths. The decoder itself reports only the line of a syntax error.
 //
-// A table without a header, such as a in a.b = 1, stands where it is first used. Of an array of tables the first
-// element has the array's name; the others have Element in place of it.
+// A table without a header, such as a in a.b = 1, has the line of its first use. In an array of tables the first
+// element has the array's name, and the others are named by Element.
 func Lines(text string) map[string]int {
 	lines := make(map[string]int)
-	times := make(map[string]int) // how often a key has a heading of its own; only elements of arrays have several
+	times := make(map[string]int) // how often a key has a heading; more than once only for elements of arrays
 	line, at := 1, 0
 	for _, h := range scan(text).headings {
 		line += strings.Count(text[at:h.at], "\n")
@@ -42,6 +42,6 @@ func Lines(text string) map[string]int {
 	return lines
 }
 
-// Element is the name among Lines of the nth table of an array, from 2. No key has that name: one with brackets is
-// quoted.
+// Element is the name in Lines of the nth table of an array, from 2. No key has this name: a key that contains brackets
+// is quoted.
 func Element(array string, n int) string { return fmt.Sprintf("%s[%d]", array, n) }

@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLines numbers the keys of a text with all that can confuse a scanner: the number in a value or comment is its
-// line.
+// TestLines checks a text with everything that can confuse a scanner. The number in each value or comment is its line.
 func TestLines(t *testing.T) {
 	text := `# 1
 top = 2 # "not a key = 1"
@@ -81,7 +80,7 @@ type refuser struct{}
 
 func (refuser) UnmarshalTOML(any) error { return errors.New("refused") }
 
-// checkLines compares the lines of all keys whose values stand on one line with what the TOML package says.
+// checkLines compares the lines of all keys with single-line values with the TOML package's.
 func checkLines(t *testing.T, text string) {
 	var top map[string]toml.Primitive
 	md, err := toml.Decode(text, &top)
@@ -108,7 +107,7 @@ func checkLines(t *testing.T, text string) {
 			}
 			switch v := value.(type) {
 			case []map[string]any, []any:
-				continue // the package tells where the last of them is
+				continue // the package reports the position of the last element
 			case string:
 				if strings.Contains(v, "\n") || strings.Contains(text, `"""`) || strings.Contains(text, "'''") {
 					continue

@@ -7,15 +7,16 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// elements begin most elements of a list: in front of one a comma is missing, and not the end of the list.
+// elements are the characters that begin most elements of a list. Before one of them a comma is missing, not the end of
+// the list.
 const elements = `"'{0123456789+-`
 
-// closing is the end of a table's header, by whether it is one of an array.
+// closing is the end of a table's header; true means an array of tables.
 var closing = map[bool]string{false: "]", true: "]]"}
 
-// Mistake says what is wrong in a text that is not TOML: the line where a person has to look, 0 where that is unknown,
-// the key, "" outside any, and the problem. The parser's own place is where it could not go on, which of a bracket
-// that is not closed is a later line.
+// Mistake describes why a text is not TOML: the line that a person has to change, 0 if unknown; the key, "" outside any
+// key; and the problem. The parser reports the position at which it could not continue, which for an unclosed bracket
+// is a later line.
 func Mistake(text string, err error) (line int, key, problem string) {
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {

@@ -6,7 +6,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// A mistake is told where a person has to write something, and without the words of Go.
+// Mistake returns the line that a person has to change, and a problem without Go's type names.
 func TestMistake(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -57,7 +57,7 @@ func TestMistake(t *testing.T) {
 	}
 }
 
-// Whatever a text holds, its mistake has a line of it.
+// The line of a mistake lies in the text, whatever the text is.
 func FuzzMistake(f *testing.F) {
 	for _, text := range []string{"[a\n", "a = [1\n[b]", "a = \"\"\"", "\xff", "[[a\r\n", "a=1e999"} {
 		f.Add(text)

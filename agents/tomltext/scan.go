@@ -1,8 +1,8 @@
-// Package tomltext edits TOML as text, so that comments, order and layout of all that is not touched stay, and tells
-// on which line each key stands. The TOML decoder knows values only; the one scanner in this package knows where they
-// are written.
+// Package tomltext edits TOML as text: comments, order and layout of everything that an edit does not touch stay. It
+// also finds the line of each key. The TOML decoder returns only values; this package's scanner finds their positions.
 //
-// Texts must be valid TOML. An edit finds its place by reading keys and never checks values: callers decode the result.
+// Texts must be valid TOML. An edit finds its position by reading keys and never checks values: callers decode the
+// result.
 package tomltext
 
 import (
@@ -12,42 +12,42 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// span is a part of a text, in bytes.
+// span is a range of bytes in a text.
 type span struct{ from, to int }
 
-// entry is a key with its value, on a line of its own or in an inline table.
+// entry is a key with its value, on its own line or in an inline table.
 type entry struct {
 	path       []string // from the root
-	base       []string // path of the table that key is written relative to
+	base       []string // path of the table to which key is relative
 	key, value span
-	inline     bool // it stands in an inline table
+	inline     bool // is in an inline table
 }
 
-// section has the lines below one header, or above the first one.
+// section holds the lines below one header, or above the first header.
 type section struct {
 	path []string // nil above the first header and for an element of an array of tables
 	head span     // the header's line; empty above the first header
-	end  int      // behind the last line that has one of its keys, or behind the header
+	end  int      // after the last line with one of its keys, or after the header
 }
 
-// heading is a table header or the key of a pair, and where it begins.
+// heading is the position of a table header or of the key of a pair.
 type heading struct {
 	path []string // from the root
 	at   int
 }
 
-// document is a TOML text and where things stand in it, all in the order of the text.
+// document is a TOML text with the positions of its parts, in text order.
 type document struct {
 	text     string
-	sections []section // the first one has the lines above all headers
-	entries  []entry   // those with a path of their own: none from within arrays
-	headings []heading // all, also from within arrays
+	sections []section // the first one holds the lines above all headers
+	entries  []entry   // entries with a unique path: none inside arrays
+	headings []heading // all of them, also those inside arrays
 }
 
-// byteOrderMarks may stand in front of a text. The TOML decoder skips them.
+// byteOrderMarks can precede a text. The TOML decoder skips them.
 var byteOrderMarks = []string{"\ufeff", "\xff\xfe", "\xfe\xff"}
 
-// scan finds where things stand in a TOML text. Of an invalid text the answer is arbitrary, but there is one.
+// scan finds the positions in a TOML text. For an invalid text the positions are arbitrary.
 func scan(text string) *document {
 	s := &scanner{document: document{text: text}}
 	for _, mark := range byteOrderMarks {
@@ -90,19 +90,19 @@ func (s *scanner) rest() string { return s.text[s.at:] }
 
 func (s *scanner) starts(with string) bool { return strings.HasPrefix(s.rest(), with) }
 
-// take moves over characters.
+// take moves past the given characters.
 func (s *scanner) take(chars string) {
 	s.at = len(s.text) - len(strings.TrimLeft(s.rest(), chars))
 }
 
-// skip moves over comments and the given white space.
+// skip moves past comments and the given white space.
 func (s *scanner) skip(space string) {
 	for s.take(space); s.starts("#"); s.take(space) {
 		s.until("\n")
 	}
 }
 
-// until moves to the next of the characters.
+// until moves to the next of the given characters.
 func (s *scanner) until(chars string) {
 	if i := strings.IndexAny(s.rest(), chars); i >= 0 {
 		s.at += i
@@ -111,7 +111,7 @@ func (s *scanner) until(chars string) {
 	}
 }
 
-// endOfLine is behind the line break that follows, or the end of the text.
+// endOfLine returns the position after the next line break, or the end of the text.
 func endOfLine(text string, at int) int {
 	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i + 1
@@ -123,8 +123,7 @@ func startOfLine(text string, at int) int {
 	return strings.LastIndexByte(text[:at], '\n') + 1
 }
 
-// pair moves over a key and its value. known is false within arrays, whose elements cannot be told apart by their
-// paths.
+// pair moves past a key and its value. known is false inside arrays, where elements share their paths.
 func (s *scanner) pair(base []string, inline, known bool) {
 	e := entry{base: base, inline: inline}
 	e.key.from = s.at
@@ -146,7 +145,7 @@ func (s *scanner) pair(base []string, inline, known bool) {
 	}
 }
 
-// key moves over a key and returns its parts.
+// key moves past a key and returns its parts.
 func (s *scanner) key() []string {
 	var parts []string
 	for {
@@ -184,7 +183,7 @@ func (s *scanner) value(path []string, known bool) {
 	}
 }
 
-// list moves over an array or inline table.
+// list moves past an array or inline table.
 func (s *scanner) list(end string, element func()) {
 	s.at++
 	for s.skip(" \t\r\n,"); s.at < len(s.text) && !s.starts(end); s.skip(" \t\r\n,") {
@@ -197,7 +196,7 @@ func (s *scanner) list(end string, element func()) {
 	s.at = min(s.at+1, len(s.text))
 }
 
-// quoted moves over a string of any of the four kinds.
+// quoted moves past a string of any of the four kinds.
 func (s *scanner) quoted() {
 	quote, escapes := s.text[s.at:s.at+1], s.text[s.at] == '"'
 	if long := strings.Repeat(quote, 3); s.starts(long) {
@@ -211,13 +210,13 @@ func (s *scanner) quoted() {
 		s.at++
 	}
 	s.at = min(s.at+len(quote), len(s.text))
-	// A long string may end in one or two quotes of its own.
+	// A long string can end in one or two quotes that belong to it.
 	for n := 0; len(quote) == 3 && n < 2 && s.starts(quote[:1]); n++ {
 		s.at++
 	}
 }
 
-// unquote decodes a quoted string; "" when it is none.
+// unquote decodes a quoted string. It returns "" for anything else.
 func unquote(quoted string) string {
 	var v struct{ V any }
 	if _, err := toml.Decode("V = "+quoted, &v); err != nil {
@@ -227,7 +226,7 @@ func unquote(quoted string) string {
 	return text
 }
 
-// find is the entry of a path; nil when there is none.
+// find returns the entry of a path, or nil.
 func (d *document) find(path []string) *entry {
 	i := slices.IndexFunc(d.entries, func(e entry) bool { return slices.Equal(e.path, path) })
 	if i < 0 {
@@ -236,7 +235,7 @@ func (d *document) find(path []string) *entry {
 	return &d.entries[i]
 }
 
-// section is the one whose header names a path; nil when there is none.
+// section returns the section whose header is a path, or nil.
 func (d *document) section(path []string) *section {
 	i := slices.IndexFunc(d.sections, func(s section) bool { return s.path != nil && slices.Equal(s.path, path) })
 	if i < 0 {
@@ -250,5 +249,5 @@ func isBelow(path, table []string) bool {
 	return len(path) > len(table) && slices.Equal(path[:len(table)], table)
 }
 
-// within reports whether a path is a table or leads into it.
+// within reports whether a path is a table's or leads into it.
 func within(path, table []string) bool { return slices.Equal(path, table) || isBelow(path, table) }

@@ -2,8 +2,8 @@ package fakellama
 
 import "slices"
 
-// choose returns the slot for a prompt, with its cache made ready, and -1 where the request has to wait. A number
-// beyond the last wraps around, and a pinned request never looks into memory where its slot is empty. s.mu is held.
+// choose returns the slot for a prompt, with its cache prepared, or -1 if the request has to wait. A pin beyond the
+// last slot wraps around. A pinned request is never served from memory if its slot is empty. s.mu is held.
 func (s *Server) choose(prompt string, pin int) int {
 	best, like := -1, 0.1 // --slot-prompt-similarity
 	for i, slot := range s.slots {
@@ -16,7 +16,7 @@ func (s *Server) choose(prompt string, pin int) int {
 	}
 	switch {
 	case best >= 0 && like*float64(len(prompt))/float64(len(s.slots[best].conversation)) >= 0.5:
-		return best // most of what the slot keeps is used
+		return best // the prompt uses most of the slot's conversation
 	case best >= 0:
 		s.swap(s.slots[best], prompt)
 		return best
@@ -30,7 +30,7 @@ func (s *Server) choose(prompt string, pin int) int {
 		}
 		return i
 	}
-	for i, slot := range s.slots { // the one used least recently; of equals the last
+	for i, slot := range s.slots { // the least recently used; the last one of equals
 		if !slot.busy && (best < 0 || slot.used <= s.slots[best].used) {
 			best = i
 		}
@@ -41,7 +41,7 @@ func (s *Server) choose(prompt string, pin int) int {
 	return best
 }
 
-// swap puts a slot's conversation into memory, and takes the one from there that suits the prompt better. s.mu is held.
+// swap copies a slot's conversation into memory, and loads the one that matches the prompt better. s.mu is held.
 func (s *Server) swap(at *slot, prompt string) {
 	if s.RAM == 0 {
 		return
@@ -65,8 +65,8 @@ func (s *Server) swap(at *slot, prompt string) {
 	}
 }
 
-// remember puts a conversation into memory, unless another one there contains it or it is larger than the memory. The
-// oldest go. s.mu is held.
+// remember puts a conversation into memory, unless memory has one that contains it, or the conversation is larger than
+// memory. It evicts the oldest conversations. s.mu is held.
 func (s *Server) remember(conversation string) {
 	size := int64(len(conversation)) * s.perToken()
 	if conversation == "" || size > s.RAM {
@@ -82,7 +82,7 @@ func (s *Server) remember(conversation string) {
 	s.memory = append(s.memory, conversation)
 }
 
-// remembered is the size of the memory in use. s.mu is held.
+// remembered is the used size of the memory, in bytes. s.mu is held.
 func (s *Server) remembered() int64 {
 	var n int64
 	for _, c := range s.memory {
@@ -91,8 +91,8 @@ func (s *Server) remembered() int64 {
 	return n
 }
 
-// keepIdle copies all idle slots into memory, as --cache-idle-slots does, and empties them where their cache is shared.
-// s.mu is held.
+// keepIdle copies all idle slots into memory, as --cache-idle-slots does, and empties them if the slots share one
+// cache. s.mu is held.
 func (s *Server) keepIdle() {
 	if s.RAM == 0 {
 		return

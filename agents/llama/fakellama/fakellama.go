@@ -1,6 +1,6 @@
-// Package fakellama is a llama-server for tests, with the caches of the real one as they were measured and as its
-// source has them (August 2026): slots that keep their last conversation, a cache in memory that finds a conversation
-// by its prefix in any slot, files, and the refusals of each. Its model writes "ok", and a token is a byte.
+// Package fakellama is a llama-server for tests. Its caches behave as measured on the real server and as in its source
+// (August 2026): slots that hold their last conversation, a cache in memory that finds a conversation by its prefix in
+// any slot, files, and the errors of each. Its model writes "ok", and a token is a byte.
 package fakellama
 
 import (
@@ -12,29 +12,30 @@ import (
 	"sync"
 )
 
-// Server is an http.Handler. Its exported fields must not change once it serves; the zero value is a server with one
-// slot and nothing else.
+// Server is an http.Handler. Its exported fields must not change once it serves. The zero value is a server with one
+// slot and no optional feature.
 type Server struct {
 	Model   string
 	Path    string // of the model's file
 	Slots   int    // 0 means 1
 	Context int    // of a slot, in tokens; 0 means 32768
-	Unified bool   // idle slots are emptied when another one begins, once memory has them
-	RAM     int64  // of the cache in memory, in bytes; 0 is none
-	// PerToken is the size of a token's state in bytes; 0 means 1024.
+	Unified bool   // idle slots are copied to memory and emptied when another slot starts
+	RAM     int64  // size of the cache in memory, in bytes; 0 means none
+	// PerToken is the size of a token's state, in bytes; 0 means 1024.
 	PerToken int64
-	Folder   string // of saved slots; empty: the server was started without --slot-save-path
+	Folder   string // where slots are saved; empty: started without --slot-save-path
 	Metrics  bool   // --metrics
 	NoSlots  bool   // --no-slots
-	// Recurrent is a model whose state a file does not keep: restore says success, and the next request computes all.
+	// Recurrent says that files do not store the model's state: restore succeeds, but the next request computes
+	// everything.
 	Recurrent bool
-	// Work is called while a request computes, with its prompt, and may block; nil: it takes no time. It is called from
-	// several goroutines at a time.
+	// Work is called while a request computes, with its prompt, and can block; nil means that requests take no time. It
+	// is called from several goroutines at the same time.
 	Work func(slot int, prompt string)
 
 	mu     sync.Mutex // guards the fields below
 	slots  []*slot
-	memory []string // conversations, the oldest first
+	memory []string // conversations, oldest first
 	wait   []chan struct{}
 	task   int64
 	used   int64 // counts uses of slots
@@ -42,11 +43,11 @@ type Server struct {
 	asleep bool
 }
 
-// slot is one slot, with the conversation that its cache holds.
+// slot is a slot, with the conversation that its cache holds.
 type slot struct {
 	conversation string
 	busy         bool
-	lost         bool // its state came from a file that did not keep it
+	lost         bool // restored from a file that did not store the state
 	used, task   int64
 	cached, read int
 	written      int
@@ -54,10 +55,10 @@ type slot struct {
 
 type counts struct{ read, written, deferred int64 }
 
-// Used says what one request found and computed.
+// Used reports how many tokens of one request were cached and computed.
 type Used struct{ Slot, Cached, Computed int }
 
-// start makes the slots of a server that has served nothing yet. s.mu is held.
+// start creates the slots before the first request. s.mu is held.
 func (s *Server) start() {
 	if s.slots != nil {
 		return
@@ -67,7 +68,7 @@ func (s *Server) start() {
 	}
 }
 
-// Restart is the end of the server's process, and the start of the next one: only files are left.
+// Restart ends the server's process and starts the next one: only files survive.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,13 +177,13 @@ func (s *Server) metrics(w http.ResponseWriter) {
 	}
 }
 
-// The speeds that /metrics and timings tell, in tokens per second.
+// The speeds that /metrics and timings report, in tokens per second.
 const (
 	ReadSpeed  = 100
 	WriteSpeed = 10
 )
 
-// list is /slots: a cache count reads 0 after its request ended.
+// list serves /slots. The count of cached tokens is 0 after the request has ended.
 func (s *Server) list(w http.ResponseWriter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +201,7 @@ func (s *Server) list(w http.ResponseWriter) {
 	answer(w, list)
 }
 
-// wake loads the model of a server that sleeps. s.mu is held.
+// wake loads the model of a sleeping server. s.mu is held.
 func (s *Server) wake() {
 	s.asleep = false
 	s.start()

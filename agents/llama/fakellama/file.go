@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// act saves, restores and erases a slot. It waits while the slot is busy.
+// act saves, restores or erases a slot. It waits while the slot is busy.
 func (s *Server) act(w http.ResponseWriter, r *http.Request, body []byte) {
 	if s.Folder == "" {
 		refuse(w, 501, "This server does not support slots action. Start it with `--slot-save-path`")
@@ -48,7 +48,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// idle waits until a slot is idle. It returns with s.mu held, unless the caller went away first.
+// idle waits until a slot is idle. It returns with s.mu held, unless the caller disconnects first.
 func (s *Server) idle(r *http.Request, n int) (*slot, bool) {
 	s.mu.Lock()
 	s.wake()
@@ -67,7 +67,7 @@ func (s *Server) idle(r *http.Request, n int) (*slot, bool) {
 	return at, true
 }
 
-// A file begins with the model's name and has the size of the state.
+// save writes a file that begins with the model's name and is as large as the real state.
 func (s *Server) save(w http.ResponseWriter, at *slot, n int, name, path string) {
 	text := s.Model + "\x00" + at.conversation + "\x00"
 	size := max(int64(len(at.conversation))*s.perToken(), int64(len(text)))
@@ -75,7 +75,7 @@ func (s *Server) save(w http.ResponseWriter, at *slot, n int, name, path string)
 	if err == nil {
 		err = os.Truncate(path, size)
 	}
-	if err != nil { // the real one says 200 with no byte written
+	if err != nil { // the real server answers 200 with no byte written
 		size = 0
 	}
 	answer(w, map[string]any{

@@ -19,7 +19,7 @@ type request struct {
 	Slot *int `json:"id_slot"`
 }
 
-// api reads a request's prompt and writes its answer. /v1/messages drops the number of a slot.
+// api decodes a request's prompt and formats the answer. pins is false for /v1/messages, which ignores id_slot.
 type api struct {
 	pins   bool
 	prompt func(*request) string
@@ -59,7 +59,7 @@ func timings(u Used, written int) map[string]any {
 	}
 }
 
-// chat is the chat template: what the model wrote stands in the next prompt as it stands in the cache.
+// chat is the chat template: the model's answer appears in the next prompt exactly as in the cache.
 func chat(r *request) string {
 	var b strings.Builder
 	if len(r.System) > 0 {
@@ -71,7 +71,7 @@ func chat(r *request) string {
 	return b.String() + "<assistant>"
 }
 
-// text is a string, or the texts of a list of parts.
+// text returns a string, or the concatenated texts of a list of parts.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -85,7 +85,7 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// complete serves a request for an answer. It waits for a slot.
+// complete serves a completion request. It waits for a slot.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, body []byte, api *api) {
 	var req request
 	if json.Unmarshal(body, &req) != nil {
@@ -110,7 +110,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, body []byte, a
 	}
 	content := "ok"
 	if r.Context().Err() != nil {
-		content = "" // the slot keeps the prompt
+		content = "" // the slot still holds the prompt
 	}
 	s.end(at, content)
 	answer(w, api.answer(u, content))
@@ -139,7 +139,7 @@ func (s *Server) begin(ctx context.Context, prompt string, pin int) (*slot, Used
 		i = s.choose(prompt, pin)
 	}
 	at := s.slots[i]
-	cached := min(common(at.conversation, prompt), len(prompt)-1) // one token at least is computed
+	cached := min(common(at.conversation, prompt), len(prompt)-1) // at least one token is computed
 	if at.lost {
 		cached = 0
 	}
@@ -151,7 +151,7 @@ func (s *Server) begin(ctx context.Context, prompt string, pin int) (*slot, Used
 	return at, Used{Slot: i, Cached: at.cached, Computed: at.read}, true
 }
 
-// end frees the slot of a request. Its cache keeps the answer.
+// end frees the slot of a request, whose cache holds the answer too.
 func (s *Server) end(at *slot, content string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *Server) end(at *slot, content string) {
 	s.wait = nil
 }
 
-// common is the length of the common prefix.
+// common returns the length of the common prefix.
 func common(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
