@@ -1,10 +1,11 @@
 // Package hire gives a factory a new agent: an account on the forge with a token and write access, a profile repository
-// for its memory, and its lines in factory.toml. Retiring removes them and keeps the work of the agent.
+// for its memory, and its entry in factory.toml. Retiring an agent removes all of these but the account, the profile
+// and the agent's work.
 //
-// Both are a list of steps. Each step first looks whether there is anything left to do, so that a run that broke off
-// is completed by running it again. Nothing is removed before its replacement is written and proven: an old token is
-// revoked last.
+// Hiring and retiring are lists of steps. Each step first checks whether anything is left to do, so that repeating an
+// interrupted run completes it. Nothing is removed before its replacement is written and tested: old tokens are revoked
+// last.
 //
-// Editing factory.toml and the secrets file is pure: text in, text out, and everything that a person wrote stays in
-// place. The package knows factory.toml as TOML; Factory.Validate decides whether an edited one is valid.
+// Edits of factory.toml and of the secrets file are pure: text in, text out, and everything that a person wrote stays.
+// The package treats factory.toml as plain TOML; Factory.Validate decides whether the edited text is valid.
 package hire

@@ -14,26 +14,26 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Factory is the place where agents are hired: its files, its forge, and the supervisor that may be running.
+// Factory is where agents are hired: its files, its forge, and the supervisor that may be running.
 type Factory struct {
-	Forge    Forge                   // nil: Check looks at the files only, and Run must not be called
+	Forge    Forge                   // nil: Check checks only the files, and Run must not be called
 	Repos    []string                // where agents work
 	Config   File                    // factory.toml
-	Secrets  File                    // tokens by the names of their variables; private
-	IsAgent  func(login string) bool // knows the accounts of all agents; only retiring asks
-	Validate func(text string) error // of an edited factory.toml
-	DryRun   bool                    // Run says what it would do and changes nothing
+	Secrets  File                    // tokens by variable name; readable by the owner alone
+	IsAgent  func(login string) bool // reports whether an account is an agent's; only used for retiring
+	Validate func(text string) error // checks an edited factory.toml
+	DryRun   bool                    // Run reports its steps and changes nothing
 	Say      Say
-	// LetGo makes a running supervisor read the files again and end the work of a retired agent. why is "" when it did.
+	// LetGo makes a running supervisor reload the files and end the work of a retired agent. why is "" if it did.
 	LetGo func(context.Context) (why string, err error)
-	// StillInUse makes a running supervisor read the files again. why then names the session that still works with an old
-	// token, "" when none does.
+	// StillInUse makes a running supervisor reload the files. why names the session that still uses an old token, "" if
+	// none does.
 	StillInUse func(context.Context) (why string, err error)
-	// Kept is set by Run when old tokens were not revoked because one of them is still in use.
+	// Kept is set by Run if it did not revoke the old tokens because one of them is still in use.
 	Kept bool
 }
 
-// tokenPrefix begins the name of every token that hiring makes, here and upstream. Tokens with other names belong to
+// tokenPrefix begins the name of every token that hiring creates, here and upstream. Tokens with other names belong to
 // people.
 const tokenPrefix = "disinto-"
 
@@ -50,7 +50,7 @@ func (f *Factory) survey() (text string, s Survey, err error) {
 	return text, s, nil
 }
 
-// check joins the problems of the name, the files and the forge.
+// check joins the errors of the name, the files and the forge.
 func (f *Factory) check(
 	ctx context.Context, name string, file func() error, account func(context.Context) error,
 ) error {
@@ -65,7 +65,7 @@ func (f *Factory) check(
 	return errors.Join(problems...)
 }
 
-// accountOf is the account of a login; nil when there is none.
+// accountOf returns the account of a login, or nil without one.
 func (f *Factory) accountOf(ctx context.Context, login string) (*forge.Account, error) {
 	account, err := f.Forge.Account(ctx, login)
 	switch {
@@ -77,7 +77,7 @@ func (f *Factory) accountOf(ctx context.Context, login string) (*forge.Account, 
 	return &account, nil
 }
 
-// reposWhere returns the repositories for which ask says yes.
+// reposWhere returns the repositories for which ask returns true.
 func (f *Factory) reposWhere(ask func(repo string) (bool, error)) (repos []string, err error) {
 	for _, repo := range f.Repos {
 		yes, err := ask(repo)
@@ -91,7 +91,7 @@ func (f *Factory) reposWhere(ask func(repo string) (bool, error)) (repos []strin
 	return repos, nil
 }
 
-// checkWritable finds out before anything is done whether the files can be written at the end.
+// checkWritable checks before the first step whether the last one can write the files.
 func (f *Factory) checkWritable() error {
 	var problems []error
 	for _, file := range []File{f.Config, f.Secrets} {
@@ -137,7 +137,7 @@ func (f *Factory) edit(name, todo, done string, change func(text string) (string
 	}
 }
 
-// changeSecrets edits the secrets file and returns where it is, with the backup if there is one.
+// changeSecrets edits the secrets file and returns its path, with the path of a backup if one was made.
 func (f *Factory) changeSecrets(change func(text string) string) (where string, err error) {
 	text, err := f.Secrets.Read()
 	if err != nil {
@@ -147,7 +147,7 @@ func (f *Factory) changeSecrets(change func(text string) string) (where string, 
 	return f.Secrets.Path + inPlace(backup), err
 }
 
-// inPlace names the backup of a file that could not be replaced; "" when there was no need for one.
+// inPlace names the backup of a file that could not be replaced; "" without a backup.
 func inPlace(backup string) string {
 	if backup == "" {
 		return ""
@@ -155,7 +155,7 @@ func inPlace(backup string) string {
 	return ", written in place; what it was is in " + backup
 }
 
-// revoke is a step that revokes the tokens that were made for an account before, except the one called *keep.
+// revoke returns the step that revokes an account's tokens from earlier runs, all except the one named *keep.
 func (f *Factory) revoke(login, todo string, keep *string) step {
 	return step{
 		name: "old tokens", look: always(todo),

@@ -17,16 +17,16 @@ import (
 // File is a small text file that is replaced as a whole.
 type File struct {
 	Path string
-	Mode fs.FileMode // set by each write; 0 keeps the mode, and gives a new file 0644
-	// Backup is the folder for the copy of a file that has to be written in place, when the file's own folder is
-	// read-only. Empty: there is no other folder.
+	Mode fs.FileMode // set by each write; 0 keeps the file's mode, and creates a new file with 0644
+	// Backup is the folder for the copy of a file that must be written in place when its own folder is read-only. Empty
+	// means that there is no other folder.
 	Backup string
 }
 
-// longest is how much is read of a file.
+// longest is the maximum size of a file, in bytes.
 const longest = 1 << 20
 
-// Read returns the text of the file; "" when there is no file.
+// Read returns the text of the file, or "" if the file does not exist.
 func (f *File) Read() (string, error) {
 	raw, err := plainfile.ReadNamed(f.Path, longest)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,12 +38,12 @@ func (f *File) Read() (string, error) {
 	return string(raw), nil
 }
 
-// Write replaces the file, so that a reader gets the old text or the new one at any moment, also after a crash. The
-// file keeps its owner, and a link stays a link.
+// Write replaces the file, so that a reader always gets the old text or the new one, even after a crash. The file keeps
+// its owner, and a link stays a link.
 //
 // A single file that is mounted into a container cannot be replaced (EBUSY), and its folder may be read-only. Such a
-// file is copied to a backup and then written in place: the new text over the old one, cut to its length afterwards,
-// so that it is never empty. backup is the path of the copy; "" when there was no need.
+// file is copied to a backup and then overwritten in place, and cut to the new length afterwards, so that it is never
+// empty. backup is the path of the copy; "" if none was needed.
 func (f *File) Write(text string) (backup string, err error) {
 	path, err := filepath.EvalSymlinks(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,14 +66,14 @@ func (f *File) Write(text string) (backup string, err error) {
 	return backup, nil
 }
 
-// replace writes a new file beside the old one and gives it its name.
+// replace writes a new file beside the old one and renames it over the old one.
 func (f *File) replace(path, text string) error {
 	mode := f.modeFor(path)
 	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that broke off
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by an interrupted run
 		return err
 	}
-	// O_EXCL: a file that appears here now belongs to another program, and may be a link.
+	// O_EXCL: a file that appears at this point belongs to another program, and can be a link.
 	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -100,8 +100,8 @@ func (f *File) modeFor(path string) fs.FileMode {
 	return 0o644
 }
 
-// keepOwner gives a new file the old one's owner. A user who owns both may have left the old file's group, which is
-// not worth a failure.
+// keepOwner gives a new file the old one's owner. A user who owns both may no longer be in the old file's group, which
+// is not worth a failure.
 func keepOwner(file *os.File, path string) error {
 	var old unix.Stat_t
 	if unix.Stat(path, &old) != nil {
@@ -121,7 +121,7 @@ func writeAll(file *os.File, text string) error {
 	return file.Sync()
 }
 
-// syncFolder makes a rename durable. Some file systems cannot, and there is no remedy.
+// syncFolder makes a rename durable. Some file systems do not support it, and there is no remedy.
 func syncFolder(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()
@@ -159,7 +159,7 @@ func (f *File) writeInPlace(path, text string) (backup string, err error) {
 	return backup, nil
 }
 
-// copyOld writes the backup beside the file, or else into the folder Backup. It is as private as the file.
+// copyOld writes the backup beside the file, or else into the folder Backup, with the mode of the file.
 func (f *File) copyOld(path string, old []byte) (string, error) {
 	folders := []string{filepath.Dir(path)}
 	if f.Backup != "" {
@@ -177,7 +177,7 @@ func (f *File) copyOld(path string, old []byte) (string, error) {
 	return "", errs[len(errs)-1]
 }
 
-// reason drops the path from an error that will be wrapped with it.
+// reason removes the path from an error that will be wrapped with it.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -191,7 +191,7 @@ func reason(err error) error {
 // ErrBusy is returned by Lock while another process holds the lock.
 var ErrBusy = errors.New("another command is hiring or retiring here right now; try again when it is done")
 
-// Lock keeps two runs from overwriting each other's lines in the files of a folder. The kernel releases it when the
+// Lock prevents two runs from overwriting each other's lines in the files of a folder. The kernel releases it when the
 // process ends. It does not wait: the error is ErrBusy.
 func Lock(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
@@ -206,7 +206,8 @@ func Lock(dir string) (unlock func(), err error) {
 		return nil, fmt.Errorf("cannot lock %s: %w", dir, err)
 	}
 	return func() {
-		// A child that is being forked may have the descriptor until its execve: closing ours alone would leave it locked.
+		// A child that is being forked can hold the descriptor until its execve: closing ours alone would leave it
+		// locked.
 		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN)
 		d.Close()
 	}, nil

@@ -39,7 +39,7 @@ func TestFileWrite(t *testing.T) {
 	if text, err := secret.Read(); text != "" || err != nil {
 		t.Errorf("a file that is not there: %q, %v", text, err)
 	}
-	mustWrite(t, filepath.Join(dir, ".f.new"), "torn", 0o644) // a run that broke off
+	mustWrite(t, filepath.Join(dir, ".f.new"), "torn", 0o644) // left by an interrupted run
 	if backup, err := secret.Write("one"); err != nil || backup != "" {
 		t.Fatalf("backup %q, %v", backup, err)
 	}
@@ -69,7 +69,7 @@ func TestFileWrite(t *testing.T) {
 	}
 }
 
-// TestFileInPlace mounts a single file, as compose does: it can be written to and not be replaced.
+// TestFileInPlace mounts a single file, as compose does: it can be written to, but not replaced.
 func TestFileInPlace(t *testing.T) {
 	dir := t.TempDir()
 	outside, path := filepath.Join(dir, "outside"), filepath.Join(dir, "factory.toml")
@@ -97,7 +97,7 @@ func TestFileInPlace(t *testing.T) {
 	expect(t, backup, "short", 0o600)
 }
 
-// TestFileReadOnlyFolder writes where no file can be made beside the old one.
+// TestFileReadOnlyFolder writes a file in a folder in which no file can be created.
 func TestFileReadOnlyFolder(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	path := filepath.Join(dir, "f")

@@ -6,10 +6,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Forge is the client of an administrator, such as forgejo.Admin. Its methods are called one after the other, except
-// that those of Access, those of Repositories and Files, and those of Tokens and Prover may be called at the same time.
-// Account, Repository and File return forge.ErrNotFound for what does not exist. RevokeToken, Allow, Disallow and
-// Unassign can be repeated; what creates fails the second time.
+// Forge is an administrator's client, such as forgejo.Admin. Its methods are called one at a time, with one exception:
+// a method of Access, one of Repositories or Files, and one of Tokens or Prover can be called at the same time.
+// Account, Repository and File return forge.ErrNotFound if the object does not exist. RevokeToken, Allow, Disallow and
+// Unassign can be repeated; a repeated creation fails.
 type Forge interface {
 	Accounts
 	Tokens
@@ -40,7 +40,7 @@ type Tokens interface {
 	RevokeToken(ctx context.Context, login string, t forge.Token) error
 }
 
-// Prover proves tokens.
+// Prover tests tokens.
 type Prover interface {
 	// WhoAmI signs in with a token and returns the account it belongs to.
 	WhoAmI(ctx context.Context, token string) (login string, err error)
@@ -49,13 +49,13 @@ type Prover interface {
 	WithPassword() bool
 }
 
-// Access grants and ends write access to repositories.
+// Access grants and revokes write access to repositories.
 type Access interface {
-	// CanWrite reports whether an account may push, by whatever way.
+	// CanWrite reports whether an account can push, for whatever reason.
 	CanWrite(ctx context.Context, repo, login string) (bool, error)
 	// Allow makes an account a collaborator with write access.
 	Allow(ctx context.Context, repo, login string) error
-	// Disallow makes an account no collaborator.
+	// Disallow removes an account from the collaborators.
 	Disallow(ctx context.Context, repo, login string) error
 }
 
@@ -81,6 +81,6 @@ type Files interface {
 type Queue interface {
 	// Assigned lists the open issues and pull requests of a repository that are assigned to an account.
 	Assigned(ctx context.Context, repo, login string) ([]forge.Ref, error)
-	// Unassign ends the assignment, and removes in-progress unless another agent is assigned too.
+	// Unassign ends the assignment, and removes the label in-progress unless another agent is assigned too.
 	Unassign(ctx context.Context, ref forge.Ref, login string, isAgent func(login string) bool) error
 }

@@ -9,23 +9,23 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Hire is an agent to be hired or brought up to date, with a new token in either case.
+// Hire is an agent to be hired or updated. Both create a new token.
 type Hire struct {
 	Factory
 	Entry   Entry
 	Login   string // of its account
 	Email   string
-	Formula string // text of upstream's formula.toml for its profile; may be empty
-	// Supervisor says that it is no agent but the supervisor's own account: it gets a token and the right to write, and
-	// neither a profile nor a place in factory.toml. Of Entry only Name and TokenVar count.
+	Formula string // text of upstream's formula.toml for the profile; may be empty
+	// Supervisor says that the account is the supervisor's own, not an agent's: it gets a token and write access, but
+	// no profile and no entry in factory.toml. Of Entry only Name and TokenVar are used.
 	Supervisor bool
 
-	adopted   bool          // the account existed before
-	tokenName string        // of the token that this run makes
-	token     agents.Secret // likewise
+	adopted   bool          // the account existed before this run
+	tokenName string        // name of the token that this run creates
+	token     agents.Secret // text of that token
 }
 
-// agentName fits a login, a folder and an environment variable alike. Forgejo takes logins of up to 40 characters.
+// agentName matches names that are valid logins, folders and environment variables. Forgejo accepts 40 characters.
 var agentName = regexp.MustCompile(`^[a-z]([a-z0-9]|-[a-z0-9])*$`)
 
 // CheckName returns an error for a text that cannot be an agent's name.
@@ -37,8 +37,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Check returns an error with a line for each thing that would go wrong. It changes nothing. Without a Forge it
-// checks the files only, for a user who cannot sign in.
+// Check returns an error with a line for each thing that would go wrong. It changes nothing. Without a Forge it checks
+// only the files, for a user who cannot sign in.
 func (h *Hire) Check(ctx context.Context) error {
 	return h.check(ctx, h.Entry.Name, h.checkFile, h.checkAccount)
 }
@@ -63,7 +63,7 @@ func (h *Hire) checkFile() error {
 			return errors.Join(problems...)
 		}
 	}
-	if CheckName(h.Entry.Name) == nil { // else Validate reports the name a second time
+	if CheckName(h.Entry.Name) == nil { // otherwise Validate would report the name a second time
 		problems = append(problems, h.Validate(edited))
 	}
 	return errors.Join(problems...)
@@ -77,8 +77,8 @@ func (h *Hire) checkSupervisor(s Survey) error {
 	return nil
 }
 
-// registerAnywhere puts the agent on any thread, so that the rest of its entry can be validated when its own is
-// missing.
+// registerAnywhere puts the agent on any thread, so that the rest of its entry can be validated although its own thread
+// is missing.
 func (h *Hire) registerAnywhere(text string, s Survey) (string, error) {
 	if len(s.Threads) == 0 {
 		return "", errors.New("there are no threads")
@@ -88,7 +88,7 @@ func (h *Hire) registerAnywhere(text string, s Survey) (string, error) {
 	return Register(text, e)
 }
 
-// checkAccount refuses to adopt an account with which more is at stake than an agent's work.
+// checkAccount refuses to adopt an account that has more rights than an agent.
 func (h *Hire) checkAccount(ctx context.Context) error {
 	account, err := h.accountOf(ctx, h.Login)
 	switch {
@@ -104,7 +104,7 @@ func (h *Hire) checkAccount(ctx context.Context) error {
 	return nil
 }
 
-// Run hires the agent and skips the steps that were done before, so it can be repeated after a failure.
+// Run hires the agent. It skips steps that are already done, so it can be repeated after a failure.
 func (h *Hire) Run(ctx context.Context) error { return perform(ctx, h.steps(), h.DryRun, h.Say) }
 
 func (h *Hire) steps() []step {
@@ -193,7 +193,7 @@ func (h *Hire) writeToken() step {
 	}
 }
 
-// verify signs in with the token that the files name now, as a supervisor will.
+// verify signs in with the token that the files now name, as a supervisor will.
 func (h *Hire) verify() step {
 	return step{
 		name: "proof", look: always("sign in with the token in " + h.Secrets.Path),

@@ -32,7 +32,7 @@ func TestHire(t *testing.T) {
 		w.must(err)
 		own, err := admin.CreateToken(w.Context(), w.name, "mine")
 		w.must(err)
-		w.do(w.hire(w.withPassword)) // again, and as who needs no password of the agent's
+		w.do(w.hire(w.withPassword)) // again, as an administrator who needs no password of the agent
 		w.hired()
 		if w.secret() == first || w.lives(first) {
 			w.Error("the token was not made anew, or the old one lives")
@@ -46,14 +46,14 @@ func TestHire(t *testing.T) {
 	})
 }
 
-// TestBreaksOff ends hiring after each step and hires again, once with a token from an earlier hiring.
+// TestBreaksOff stops hiring after each step and hires again, also for an agent that has a token already.
 func TestBreaksOff(t *testing.T) {
 	onEach(t, func(w *world) {
 		for n := range len(w.hire(w.withToken).steps()) + 1 {
 			w.name = fmt.Sprintf("dev-%d-%s", n, w.suffix)
 			mustWrite(w.T, w.config, before, 0o644)
 			w.must(os.RemoveAll(w.where))
-			for range 2 { // from nothing, and from one who is hired
+			for range 2 { // from nothing, and for a hired agent
 				last := ""
 				if _, err := os.Stat(w.where); err == nil {
 					last = w.secret()
@@ -70,8 +70,8 @@ func TestBreaksOff(t *testing.T) {
 	})
 }
 
-// TestLostAnswers breaks the connection at each request in turn, once before the forge carried it out and once after.
-// Hiring again completes it. make test plays every fourth request before, and every fourth after.
+// TestLostAnswers breaks the connection at each request in turn, once before the forge executes it and once after.
+// Hiring again completes it. make test plays every fourth request of each.
 func TestLostAnswers(t *testing.T) {
 	for name, fault := range map[string]localforge.Fault{"before": localforge.Drop, "after": localforge.Lose} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); breakEach(onLocal(t), fault) })
@@ -95,7 +95,7 @@ func breakEach(w *world, fault localforge.Fault) {
 		asked := 0
 		broken = false
 		w.breakWith(func(r *http.Request) localforge.Fault {
-			// The transport itself tries again what reads, and that is fine.
+			// The transport itself retries requests that only read.
 			if asked++; asked == n || broken && r.Method == http.MethodGet && asked == n+1 {
 				broken = true
 				return fault
@@ -115,7 +115,7 @@ func breakEach(w *world, fault localforge.Fault) {
 	}
 }
 
-// TestAdopt hires an agent that upstream hired, whose account must change its password and has a .profile and a token.
+// TestAdopt hires an agent of upstream's, whose account must change its password and has a .profile and a token.
 func TestAdopt(t *testing.T) {
 	onEach(t, func(w *world) {
 		w.account(w.name)
@@ -159,7 +159,7 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestCheck wants all problems at once and no change.
+// TestCheck checks that all problems are reported at once and nothing changes.
 func TestCheck(t *testing.T) {
 	onEach(t, func(w *world) {
 		h := w.hire(w.withToken)
@@ -197,7 +197,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// TestCheckRights wants missing rights reported before anything is done.
+// TestCheckRights checks that missing rights are reported before the first step.
 func TestCheckRights(t *testing.T) {
 	onEach(t, func(w *world) {
 		person := "person-" + w.suffix
@@ -268,7 +268,7 @@ func TestCheckRights(t *testing.T) {
 	})
 }
 
-// TestDryRun wants every step named and nothing written: the only writes are the two that probe our rights.
+// TestDryRun checks that every step is reported and nothing is written, except the two requests that probe our rights.
 func TestDryRun(t *testing.T) {
 	w := onLocal(t)
 	var writes []string
@@ -303,7 +303,7 @@ func TestDryRun(t *testing.T) {
 	w.hired()
 }
 
-// TestStillInUse keeps an old token that a session works with, and revokes it the next time.
+// TestStillInUse checks that an old token in use by a session is kept, and revoked by the next run.
 func TestStillInUse(t *testing.T) {
 	w := onLocal(t)
 	w.do(w.hire(w.withToken))

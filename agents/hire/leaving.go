@@ -10,25 +10,25 @@ import (
 	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
-// leaving is the part of an agent's table that retiring still needs once the table is gone from factory.toml: a run
-// that broke off has to find the account again.
+// leaving is the part of an agent's table that retiring needs after the table is removed from factory.toml: a repeated
+// run has to find the account again.
 type leaving struct {
 	Name  string `toml:"name"`
 	Login string `toml:"forge_user"`
-	Token string `toml:"variable"` // of its token, without the $ that would mark the variable as used
+	Token string `toml:"variable"` // variable of its token, without the $ that would mark the variable as used
 }
 
-// leavingMark begins the line of factory.toml that remembers an agent. To TOML it is a comment.
+// leavingMark begins the line of factory.toml that records an agent being retired. To TOML it is a comment.
 const leavingMark = "# being retired, to go on run retire-an-agent again: "
 
-// noteLeaving adds the line of an agent at the end of the text.
+// noteLeaving adds an agent's line at the end of the text.
 func noteLeaving(text string, l leaving) string {
 	line := fmt.Sprintf("%s{ name = %s, forge_user = %s, variable = %s }",
 		leavingMark, tomltext.Quote(l.Name), tomltext.Quote(l.Login), tomltext.Quote(l.Token))
 	return tomltext.AppendLine(dropLeaving(text, l.Name), line)
 }
 
-// dropLeaving removes the line of an agent.
+// dropLeaving removes an agent's line.
 func dropLeaving(text, name string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -49,7 +49,8 @@ func parseLeaving(line string) (l leaving, ok bool) {
 	return doc.Agent, err == nil && doc.Agent.Name != ""
 }
 
-// Leaving returns the account and the token's variable of an agent that is to be retired and may be gone from the file.
+// Leaving returns the account and the token's variable of an agent to be retired, which may already be gone from the
+// file.
 func (s Survey) Leaving(agent string) (login, tokenVar string) {
 	if l, ok := s.leaving[agent]; ok && !s.isIn(agent) {
 		return l.Login, l.Token
@@ -57,9 +58,9 @@ func (s Survey) Leaving(agent string) (login, tokenVar string) {
 	return s.Login(agent), s.TokenVar(agent)
 }
 
-// takeOut removes the agent from factory.toml. A forge_user or token that does not follow from its name is noted. The
-// table of a role without agents becomes a comment where it would be a mistake; hiring for it again begins with
-// removing the #.
+// takeOut removes the agent from factory.toml. A forge_user or token that does not follow from its name is recorded.
+// The table of a role that loses its last agent becomes a comment if it would be a mistake; to hire for that role
+// again, a person first removes the #.
 func (r *Retire) takeOut(text string) (string, error) {
 	edited, err := Unregister(text, r.Name)
 	if err != nil || edited == text {
@@ -86,7 +87,7 @@ func (r *Retire) mistakes(text string) int {
 	return 1 + strings.Count(err.Error(), "\n")
 }
 
-// idleRoles are the roles whose last agent an edit removed, sorted.
+// idleRoles returns the roles whose last agent an edit removed, sorted.
 func idleRoles(before, after string) (idle []string) {
 	old, err1 := Look(before)
 	now, err2 := Look(after)

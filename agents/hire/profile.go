@@ -12,19 +12,19 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// The files of a profile repository that hiring maintains. The rest of the repository is the agent's own.
+// The files of a profile repository that hiring maintains. All other files are the agent's own.
 const (
 	profileFile = "profile.toml"
 	lessonsFile = "lessons.md"
 	journalFile = "journal/.gitkeep"
 	readmeFile  = "README.md"
 	formulaFile = "formula.toml"
-	// upstreamLessons is the file in which upstream's agents keep their lessons.
+	// upstreamLessons is the file in which upstream's agents store their lessons.
 	upstreamLessons = "knowledge/lessons-learned.md"
 )
 
-// profile creates the agent's private repository and brings its profile.toml up to date. An existing repository of
-// upstream's, which is called .profile, is used instead.
+// profile creates the agent's private repository and updates its profile.toml. If upstream created a repository, which
+// it names .profile, that one is used instead.
 func (h *Hire) profile() step {
 	var repo forge.Repository
 	var missing bool
@@ -68,7 +68,7 @@ func names(files []forge.File) string {
 	return strings.Join(all, ", ")
 }
 
-// findProfile looks for the agent's repository. missing: there is none, and repo is the one to create.
+// findProfile looks for the agent's repository. If it is missing, repo is the one to create.
 func (h *Hire) findProfile(ctx context.Context) (repo forge.Repository, missing bool, err error) {
 	ours := h.Login + "/" + h.Entry.Name + "-profile"
 	for _, name := range []string{ours, h.Login + "/.profile"} {
@@ -80,7 +80,7 @@ func (h *Hire) findProfile(ctx context.Context) (repo forge.Repository, missing 
 	return forge.Repository{Name: ours, Branch: "main", Empty: true}, true, nil
 }
 
-// profileChanges are the files that are missing or out of date.
+// profileChanges returns the files that are missing or out of date.
 func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]forge.File, error) {
 	read := func(path string) (forge.File, error) {
 		if repo.Empty {
@@ -123,11 +123,11 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 	return changes, nil
 }
 
-// once is the text of a file that is written when it is missing, and never again: it belongs to the agent.
+// once returns a function for a file that is written only if it is missing, because it belongs to the agent.
 func once(text string) func(string) string { return func(string) string { return text } }
 
-// profileText is profile.toml with the agent's facts. Everything else in it stays; a text that is not TOML is left as
-// it is.
+// profileText returns profile.toml with the agent's facts. The rest of it stays; a text that is not TOML stays
+// unchanged.
 func (h *Hire) profileText(now string) string {
 	if now == "" {
 		now = fmt.Sprintf("# What %s is, for people and for itself. "+
@@ -161,8 +161,8 @@ func (h *Hire) profileText(now string) string {
 	return now
 }
 
-// seededCapabilities are those of an agent without skills: it can do its role, and has its model. They are seeded
-// again when these change, unless the agent or a person has changed them.
+// seededCapabilities are the capabilities of an agent without skills: its role and its model. They change with the role
+// and model, unless the agent or a person has edited them.
 func seededCapabilities(role, model string) []string {
 	return slices.DeleteFunc([]string{role, model}, func(s string) bool { return s == "" })
 }

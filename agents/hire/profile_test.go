@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Capabilities are the skills that are said, else the role and the model, until someone changes them.
+// Capabilities are the configured skills, else the role and the model, until the agent or a person edits them.
 func TestCapabilities(t *testing.T) {
 	const head = "# mine\nname = \"dev-qwen\"\n"
 	for _, tt := range []struct {

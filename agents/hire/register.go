@@ -11,15 +11,15 @@ import (
 	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
-// Entry is an agent in factory.toml. An empty field leaves the file's value as it is; Name and Thread must be set.
+// Entry is an agent in factory.toml. An empty field leaves the file's value unchanged; Name and Thread must be set.
 type Entry struct {
 	Name, Thread string
 	Role         string
 	Model        string
-	BaseURL      string // of the agent's own inference server
+	BaseURL      string // the agent's own inference server
 	TokenVar     string // the variable that holds the token
 	Skills       []string
-	PollInterval int // seconds; a key of upstream's that we ignore
+	PollInterval int // seconds; a key of upstream's that this program ignores
 }
 
 // pair is a key with its value as the decoder returns it and as TOML text.
@@ -29,7 +29,7 @@ type pair struct {
 	text  string
 }
 
-// pairs are the keys that the agent's table is to have.
+// pairs returns the keys that the agent's table must have.
 func (e *Entry) pairs() []pair {
 	var all []pair
 	add := func(key, value string) {
@@ -56,11 +56,11 @@ func (e *Entry) pairs() []pair {
 	return all
 }
 
-// Register adds an agent to the text of a factory.toml, or brings its entry up to date. Comments, order and layout of
-// everything else stay. It can be repeated.
+// Register adds an agent to the text of a factory.toml, or updates its entry. Comments, order and layout of the rest
+// stay. It can be repeated.
 //
-// The edit is made on the text and checked on the decoded values. Where the two differ, the layout is beyond this
-// function, and the error says what to write by hand.
+// The edit is made on the text and checked on the decoded values. If the two differ, this function does not support the
+// layout, and the error says what to write by hand.
 func Register(text string, e Entry) (string, error) {
 	want, err := valuesOf(text)
 	if err != nil {
@@ -94,8 +94,8 @@ func Register(text string, e Entry) (string, error) {
 	return edited, nil
 }
 
-// Unregister removes an agent from the text of a factory.toml: its table, and its name from every thread's list. It
-// can be repeated.
+// Unregister removes an agent from the text of a factory.toml: its table, and its name in every thread's list. It can
+// be repeated.
 func Unregister(text, name string) (string, error) {
 	want, err := valuesOf(text)
 	if err != nil {
@@ -139,7 +139,7 @@ func means(text string, want map[string]any) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// tableIn returns the table of a name and makes it if need be.
+// tableIn returns the table with a name, and creates it if it is missing.
 func tableIn(values map[string]any, name string) map[string]any {
 	if table, ok := values[name].(map[string]any); ok {
 		return table

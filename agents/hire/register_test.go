@@ -11,13 +11,13 @@ import (
 
 var newcomer = Entry{Name: "dev-kimi", Thread: "llama", Role: "dev", Model: "kimi", TokenVar: "FORGE_TOKEN_DEV_KIMI"}
 
-// table is the table that Register writes for newcomer.
+// table is the text that Register writes for newcomer.
 const table = "[agents.dev-kimi]\nrole = \"dev\"\nmodel = \"kimi\"\ntoken = \"$FORGE_TOKEN_DEV_KIMI\"\n"
 
 func TestRegister(t *testing.T) {
 	tests := []struct {
 		name, before, after string
-		// once is that the text does not come back to what it was when the agent is taken out again.
+		// once says that removing the agent does not restore the original text.
 		once bool
 	}{
 		{
@@ -350,7 +350,7 @@ func TestUnregister(t *testing.T) {
 	}
 }
 
-// TestRegisterExample hires into the documented example: all of its lines stay, in their order.
+// TestRegisterExample adds an agent to the documented example, whose lines all stay in order.
 func TestRegisterExample(t *testing.T) {
 	raw, err := os.ReadFile("../../factory.toml.example")
 	if err != nil {
@@ -371,8 +371,8 @@ func TestRegisterExample(t *testing.T) {
 	}
 }
 
-// FuzzRegister edits any TOML. Register itself checks the values afterwards; here no comment may be lost, a second edit
-// must change nothing, and Unregister must undo it.
+// FuzzRegister edits any TOML. Register itself checks the values. This test checks that no comment is lost, that a
+// second edit changes nothing, and that Unregister undoes the edit.
 func FuzzRegister(f *testing.F) {
 	for _, text := range []string{
 		"[threads.llama]\nagents = [\"a\", \"b\"] # c\n", "[threads.llama]\nagents = [\n  # c\n  'a' # d\n  ,\n]\n",
@@ -409,7 +409,7 @@ func FuzzRegister(f *testing.F) {
 	})
 }
 
-// comments are the comment lines of a text; nil for a text with long strings, in which a line alone does not tell.
+// comments returns the comment lines of a text; nil for a text with long strings, in which # may not begin a comment.
 func comments(text string) []string {
 	var all []string
 	if strings.Contains(text, `"""`) || strings.Contains(text, `'''`) {

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Retire is an agent to be retired. Its account, its profile repository and everything it wrote stay.
+// Retire is an agent to be retired. Its account, its profile repository and everything that it wrote stay.
 type Retire struct {
 	Factory
 	Name     string
@@ -59,11 +59,11 @@ func (r *Retire) checkKnown(ctx context.Context) error {
 	return nil
 }
 
-// Run retires the agent and skips the steps that were done before, so it can be repeated after a failure.
+// Run retires the agent. It skips steps that are already done, so it can be repeated after a failure.
 func (r *Retire) Run(ctx context.Context) error { return perform(ctx, r.steps(), r.DryRun, r.Say) }
 
-// steps begin with the file, so that a supervisor starts nothing new for the agent while its work returns to the
-// queue. They end with the access and the token, which its last session needs to save its work.
+// steps begins with the file, so that a supervisor starts nothing new for the agent while its work returns to the
+// queue. It ends with the token and the access, which the agent's last session needs to save its work.
 func (r *Retire) steps() []step {
 	none := ""
 	note := func(text string) (string, error) { return dropLeaving(text, r.Name), nil }
@@ -78,7 +78,7 @@ func (r *Retire) steps() []step {
 	}
 }
 
-// onAccount skips a step where there is no account.
+// onAccount skips a step if the account does not exist.
 func (r *Retire) onAccount(s step) step {
 	look := s.look
 	s.look = func(ctx context.Context) (string, error) {
@@ -90,8 +90,8 @@ func (r *Retire) onAccount(s step) step {
 	return s
 }
 
-// letGo tells the supervisor. One that still knew the agent would start it on its next issue as soon as the first is
-// taken from it.
+// letGo informs the supervisor. A supervisor that still knew the agent would start it on its next issue as soon as the
+// first one is unassigned.
 func (r *Retire) letGo() step {
 	return step{
 		name: "supervisor", look: always("have one that runs end its session"),
@@ -125,7 +125,7 @@ func (r *Retire) access() step {
 		func(ctx context.Context, repo string) error { return r.Forge.Disallow(ctx, repo, r.Login) }))
 }
 
-// forget takes the token out of the secrets file.
+// forget removes the token from the secrets file.
 func (r *Retire) forget() step {
 	return step{
 		name: "secrets",

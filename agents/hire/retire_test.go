@@ -65,12 +65,12 @@ func TestRetire(t *testing.T) {
 		w.must(r.Check(w.Context()))
 		w.must(r.Run(w.Context()))
 
-		w.do(w.hire(w.withToken)) // and back
+		w.do(w.hire(w.withToken)) // and hire it again
 		w.hired()
 	})
 }
 
-// TestRetireBreaksOff ends retiring after each step and retires again.
+// TestRetireBreaksOff stops retiring after each step and retires again.
 func TestRetireBreaksOff(t *testing.T) {
 	w := onLocal(t)
 	for n := range len(w.retire(w.withToken).steps()) {
@@ -102,7 +102,7 @@ func TestRetireRefuses(t *testing.T) {
 	}
 }
 
-// TestRetireWhileAtWork keeps the token of a session that has not ended, but ends its access.
+// TestRetireWhileAtWork keeps the token of a running session, but ends the session's write access.
 func TestRetireWhileAtWork(t *testing.T) {
 	w := onLocal(t)
 	w.do(w.hire(w.withToken))
@@ -119,7 +119,7 @@ func TestRetireWhileAtWork(t *testing.T) {
 	w.gone(token)
 }
 
-// TestRetireSharedToken leaves a variable in the secrets file that another agent uses too.
+// TestRetireSharedToken keeps a variable in the secrets file that another agent uses too.
 func TestRetireSharedToken(t *testing.T) {
 	w := onLocal(t)
 	w.do(w.hire(w.withToken))
@@ -132,7 +132,7 @@ func TestRetireSharedToken(t *testing.T) {
 	}
 }
 
-// TestRetireTheLast turns the table of a role without agents into a comment, because the file would be invalid with it.
+// TestRetireTheLast turns the table of a role without agents into a comment, because it would make the file invalid.
 func TestRetireTheLast(t *testing.T) {
 	w := onLocal(t)
 	mustWrite(t, w.config, before+"\n# what they write\n[roles.docs] # no program yet\non = \"issue\"\n", 0o644)
@@ -145,8 +145,8 @@ func TestRetireTheLast(t *testing.T) {
 	expect(t, w.config, before+"\n# what they write\n# [roles.docs] # no program yet\n# on = \"issue\"\n", 0o644)
 }
 
-// TestRetireOtherAccount ends retiring after each step, for an agent whose account and variable do not follow from its
-// name: its table, which has them, goes first.
+// TestRetireOtherAccount stops retiring after each step, for an agent whose account and variable do not follow from its
+// name: the table that names them is removed first.
 func TestRetireOtherAccount(t *testing.T) {
 	w := onLocal(t)
 	account := w.name

@@ -2,8 +2,8 @@ package hire
 
 import "strings"
 
-// Secrets decodes a secrets file in the form of docker compose: NAME=value on a line, comments behind #, values in
-// quotes or not. Of two lines with one name the last counts.
+// Secrets decodes a secrets file in the format of docker compose: one NAME=value per line, comments after #, values
+// with or without quotes. If a name occurs twice, the last line counts.
 func Secrets(text string) map[string]string {
 	values := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -14,7 +14,7 @@ func Secrets(text string) map[string]string {
 	return values
 }
 
-// assignment reads a line of a secrets file; not ok for a comment and an empty line.
+// assignment parses a line of a secrets file. ok is false for a comment or an empty line.
 func assignment(line string) (name, value string, ok bool) {
 	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff"))
 	name, value, ok = strings.Cut(strings.TrimPrefix(line, "export "), "=")
@@ -28,7 +28,7 @@ func assignment(line string) (name, value string, ok bool) {
 	return name, value, true
 }
 
-// SetSecret sets a variable in the text of a secrets file and leaves everything else as it is.
+// SetSecret sets a variable in the text of a secrets file and leaves the rest unchanged.
 func SetSecret(text, name, value string) string {
 	line := name + "=" + value
 	var b strings.Builder

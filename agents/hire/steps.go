@@ -8,21 +8,21 @@ import (
 	"sync"
 )
 
-// step is one thing that hiring or retiring does. It can be repeated: one that has nothing left to do is skipped.
+// step is a part of hiring or retiring. It can be repeated: a step with nothing left to do is skipped.
 type step struct {
 	name   string
-	beside bool // it does not depend on the step before, and runs at the same time
-	// look returns what is left to do, "" when nothing is. It changes nothing.
+	beside bool // does not depend on the step before, and runs at the same time
+	// look returns what is left to do, or "". It changes nothing.
 	look func(context.Context) (todo string, err error)
-	// do does it and returns what it did.
+	// do performs the step and returns what it did.
 	do func(context.Context) (done string, err error)
 }
 
-// Say shows a person what a step does, or what became of it.
+// Say shows a person what a step does, or its result.
 type Say func(step, text string)
 
-// perform runs the steps in order, those of a batch at once, or with dryRun only says what they would do. What a step
-// does is said when it begins, since a forge may take seconds for each.
+// perform runs the steps in order, the steps of a batch at the same time. With dryRun it only reports what they would
+// do. A step is reported when it begins, because the forge may need seconds for it.
 func perform(ctx context.Context, steps []step, dryRun bool, say Say) error {
 	for len(steps) > 0 {
 		n := 1
@@ -37,7 +37,7 @@ func perform(ctx context.Context, steps []step, dryRun bool, say Say) error {
 	return nil
 }
 
-// performAtOnce runs the steps of a batch. When one of them fails, the others are finished all the same.
+// performAtOnce runs the steps of a batch. If one of them fails, the others still finish.
 func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Say) error {
 	words, errs := make([]string, len(steps)), make([]error, len(steps))
 	each := func(f func(i int)) error {
@@ -82,7 +82,7 @@ func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Say) erro
 	return err
 }
 
-// stepError adds to the error of a step that running the command again continues there.
+// stepError adds to a step's error that repeating the command continues at this step.
 func stepError(name string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("interrupted at %s: run it again to go on from there", name)
@@ -90,12 +90,12 @@ func stepError(name string, err error) error {
 	return fmt.Errorf("%w (at %s: run it again to go on from there)", err, name)
 }
 
-// always is the look of a step that has something to do every time.
+// always returns the look of a step that always has something to do.
 func always(todo string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return todo, nil }
 }
 
-// eachOf is a step that acts on everything that find returns. The items are named behind todo and done.
+// eachOf returns a step that acts on everything that find returns. Its reports name the items after todo and done.
 func eachOf[T any](
 	name, todo, done string, find func(context.Context) ([]T, error), act func(context.Context, T) error,
 ) step {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What a step does is said when it begins; steps of a batch run at once, and each waits for the batch before.
+// A step is reported when it begins. The steps of a batch run at the same time, and each batch waits for the previous
+// one.
 func TestPerform(t *testing.T) {
 	var said []string
 	say := func(step, text string) { said = append(said, step+": "+text) }
@@ -17,7 +18,7 @@ func TestPerform(t *testing.T) {
 			if second {
 				<-met
 			} else {
-				met <- true // only while the other one runs
+				met <- true // only while the other step runs
 			}
 			return "did " + name, nil
 		}}

@@ -13,24 +13,24 @@ import (
 	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
-// Survey is which agents a factory.toml has on which threads. It is read leniently: a file that is invalid because an
-// agent is missing, such as one with a role that no agent has, is mended by hiring.
+// Survey holds which agents a factory.toml assigns to which threads. It is decoded leniently, because hiring repairs a
+// file that is invalid for lack of an agent, such as one with a role that no agent has.
 type Survey struct {
-	ForgeURL string   // empty when the file leaves it to the environment
-	Repos    []string // likewise
+	ForgeURL string   // empty if the file leaves it to the environment
+	Repos    []string // empty if the file leaves it to the environment
 	Threads  []Thread // sorted by name
 	agents   map[string]map[string]any
 	leaving  map[string]leaving // agents that are being retired
 	shared   string             // the variable of the supervisor's own token
 }
 
-// Thread has the facts that hiring needs of a [threads.NAME] table.
+// Thread holds what hiring needs from a [threads.NAME] table.
 type Thread struct {
 	Name, BaseURL string
 	Agents        []string // in the order of the file
 }
 
-// Look surveys the text of a factory.toml. It fails only on a text that is not TOML.
+// Look surveys the text of a factory.toml. It fails only if the text is not TOML.
 func Look(text string) (Survey, error) {
 	var file struct {
 		Forge   map[string]any
@@ -68,7 +68,7 @@ func Look(text string) (Survey, error) {
 	return s, nil
 }
 
-// stringsOf are the strings of a TOML array.
+// stringsOf returns the strings of a TOML array.
 func stringsOf(value any) []string {
 	list, _ := value.([]any)
 	var all []string
@@ -80,7 +80,7 @@ func stringsOf(value any) []string {
 	return all
 }
 
-// ThreadOf is the thread that an agent is on, "" when it is on none.
+// ThreadOf returns the thread of an agent, or "".
 func (s Survey) ThreadOf(agent string) string {
 	for _, t := range s.Threads {
 		if slices.Contains(t.Agents, agent) {
@@ -90,8 +90,8 @@ func (s Survey) ThreadOf(agent string) string {
 	return ""
 }
 
-// ChooseThread picks the thread of a new agent when the user names none: the one with the model server's address,
-// else the only one. The error lists the threads to choose from.
+// ChooseThread picks the thread of a new agent if the user names none: the thread with the model server's address, else
+// the only one. The error lists the threads to choose from.
 func (s Survey) ChooseThread(baseURL string) (string, error) {
 	names := make([]string, len(s.Threads))
 	for i, t := range s.Threads {
@@ -119,7 +119,7 @@ type nameSet map[string]bool
 
 func (n nameSet) sorted() []string { return slices.Sorted(maps.Keys(n)) }
 
-// roles are the roles of the agents on threads.
+// roles returns the roles of the agents on threads.
 func (s Survey) roles() nameSet {
 	all := nameSet{}
 	for _, t := range s.Threads {
@@ -133,16 +133,16 @@ func (s Survey) roles() nameSet {
 	return all
 }
 
-// text is a string in an agent's table; "" when there is none.
+// text returns a string of an agent's table, or "".
 func (s Survey) text(agent, key string) string {
 	text, _ := s.agents[agent][key].(string)
 	return text
 }
 
-// SupervisorVar is the variable of the supervisor's own token.
+// SupervisorVar returns the variable of the supervisor's own token.
 func (s Survey) SupervisorVar() string { return s.shared }
 
-// Role is the first role in an agent's table, else the one its name begins with; "" when there is neither.
+// Role returns the first role in an agent's table, else the role that its name begins with, else "".
 func (s Survey) Role(agent string) string {
 	for _, role := range append([]string{s.text(agent, "role")}, stringsOf(s.agents[agent]["roles"])...) {
 		if role != "" {
@@ -152,10 +152,10 @@ func (s Survey) Role(agent string) string {
 	return agents.RoleFromName(agent)
 }
 
-// Login is the account of an agent: its name, unless its table has a forge_user.
+// Login returns the account of an agent: its name, unless its table has a forge_user.
 func (s Survey) Login(agent string) string { return cmp.Or(s.text(agent, "forge_user"), agent) }
 
-// Logins are the accounts of all agents that are on a thread.
+// Logins returns the accounts of all agents that are on a thread.
 func (s Survey) Logins() []string {
 	var logins []string
 	for _, t := range s.Threads {
@@ -166,13 +166,13 @@ func (s Survey) Logins() []string {
 	return logins
 }
 
-// Model is the model in an agent's table; may be empty.
+// Model returns the model in an agent's table; may be empty.
 func (s Survey) Model(agent string) string { return s.text(agent, "model") }
 
-// Skills are the skills in an agent's table.
+// Skills returns the skills in an agent's table.
 func (s Survey) Skills(agent string) []string { return stringsOf(s.agents[agent]["skills"]) }
 
-// TokenVar is the variable of an agent's token: the one that its table names, else the one that follows from its
+// TokenVar returns the variable of an agent's token: the one that its table names, else the one that follows from its
 // name. The latter also replaces a token in plain text and the supervisor's own variable.
 func (s Survey) TokenVar(agent string) string {
 	name, ok := strings.CutPrefix(s.text(agent, "token"), "$")

@@ -25,7 +25,7 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-// world is a forge with an administrator, a repository of a person, and a factory's files.
+// world is a forge with an administrator, a person's repository, and a factory's files.
 type world struct {
 	*testing.T
 	url           string
@@ -34,18 +34,18 @@ type world struct {
 	admin         *rest.API
 	withPassword  forgejo.AdminOptions
 	withToken     forgejo.AdminOptions
-	suffix        string // of names, so that tests share a real Forgejo
+	suffix        string // part of names, so that tests can share a real Forgejo
 	repo, name    string
 	dir           string
-	config, where string // factory.toml and the secrets file
+	config, where string // paths of factory.toml and the secrets file
 
-	mu    sync.Mutex // guards fault, which requests ask for
+	mu    sync.Mutex // guards fault, which requests read
 	fault func(*http.Request) localforge.Fault
 	said  bytes.Buffer
 }
 
-// onEach runs a test on localforge, and on the forge that FORGE_TEST_URL names, with the token and the password of its
-// administrator: a forge makes tokens for passwords only.
+// onEach runs a test on localforge, and on the forge at FORGE_TEST_URL, with its administrator's token and password.
+// Forgejo creates tokens only for requests with a password.
 func onEach(t *testing.T, test func(*world)) {
 	t.Helper()
 	t.Run("localforge", func(t *testing.T) { test(onLocal(t)) })
@@ -136,7 +136,7 @@ func (w *world) settle(token, user, password string) *world {
 	return w
 }
 
-// account makes an account and returns its password.
+// account creates an account and returns its password.
 func (w *world) account(login string) string {
 	w.Helper()
 	password := rand.Text() + "-a1A"
@@ -146,7 +146,7 @@ func (w *world) account(login string) string {
 	return password
 }
 
-// factory is the Factory of the world.
+// factory returns the world's Factory.
 func (w *world) factory(as forgejo.AdminOptions) Factory {
 	w.Helper()
 	admin, err := forgejo.NewAdmin(as)
@@ -164,7 +164,7 @@ func (w *world) factory(as forgejo.AdminOptions) Factory {
 	}
 }
 
-// withoutRepos drops the one mistake that the stand-in for the environment causes.
+// withoutRepos drops the one mistake that the fake environment causes.
 func withoutRepos(err error) error {
 	var all file.Mistakes
 	var rest []error
@@ -208,10 +208,10 @@ func (w *world) read(path string) string {
 	return string(raw)
 }
 
-// secret is the agent's token as the secrets file has it.
+// secret returns the agent's token from the secrets file.
 func (w *world) secret() string { return Secrets(w.read(w.where))[agents.TokenVar(w.name)] }
 
-// tokens are the names of the agent's tokens that hiring made.
+// tokens returns the names of the agent's tokens that hiring created.
 func (w *world) tokens() (names []string) {
 	w.Helper()
 	admin, err := forgejo.NewAdmin(w.withPassword)
@@ -233,7 +233,7 @@ func (w *world) lives(token string) bool {
 	return err == nil && me.Login == w.name
 }
 
-// after is factory.toml with the agent in it.
+// after returns factory.toml with the agent.
 func (w *world) after() string {
 	return strings.Replace(before, "    \"dev-glm\", # 32B\n", "    \"dev-glm\", # 32B\n    \""+w.name+"\",\n", 1) +
 		"\n[agents." + w.name + "]\nrole = \"dev\"\nmodel = \"qwen3.5\"\ntoken = \"$" + agents.TokenVar(w.name) +
@@ -289,7 +289,7 @@ func (w *world) profiled(agent *rest.API, repo string) {
 // commits counts the commits of a repository.
 func (w *world) commits(repo string) int {
 	w.Helper()
-	if w.local != nil { // it has no such route
+	if w.local != nil { // localforge has no route for commits
 		dirs, err := filepath.Glob(filepath.Join(w.repos, strings.ReplaceAll(repo, "/", "-")+"-*.git"))
 		if err != nil || len(dirs) != 1 {
 			w.Fatalf("repositories of %s: %v, %v", repo, dirs, err)
@@ -305,7 +305,7 @@ func (w *world) commits(repo string) int {
 	return len(all)
 }
 
-// work files an issue, assigned to some, with labels.
+// work creates an issue with labels and assignees.
 func (w *world) work(labels []string, assigned ...string) forge.Ref {
 	w.Helper()
 	var ids []int64
@@ -322,7 +322,7 @@ func (w *world) work(labels []string, assigned ...string) forge.Ref {
 	return forge.Ref{Repo: w.repo, Number: issue.Number}
 }
 
-// state is an issue's assignees and labels, in a line.
+// state formats an issue's assignees and labels on one line.
 func (w *world) state(ref forge.Ref) string {
 	w.Helper()
 	var work struct {

@@ -68,8 +68,8 @@ q = 38`
 	}
 }
 
-// decoderLine asks the TOML package for the line of a key by refusing its value. That fails for tables without a
-// header, and gives the last line of a value with several.
+// decoderLine makes the TOML package report the line of a key by refusing its value. That fails for tables without a
+// header, and returns the last line of a value with several.
 func decoderLine(md *toml.MetaData, p toml.Primitive) int {
 	var pe toml.ParseError
 	errors.As(md.PrimitiveDecode(p, refuser{}), &pe)

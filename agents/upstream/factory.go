@@ -16,28 +16,28 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Factory is upstream's configuration: its files and its environment.
+// Factory holds upstream's configuration: its files and its environment.
 type Factory struct {
 	Root     string // of the checkout with dev/, review/ and projects/
-	Self     string // the program that runs the scripts: this one
+	Self     string // path of this program, which runs the scripts
 	Projects []*Project
-	// Poll runs upstream's pollers at an interval instead of a script for each item: its scheduler inside of ours.
+	// Poll runs upstream's pollers at an interval instead of one script per item: its scheduler inside ours.
 	Poll      bool
 	LookupEnv func(string) (string, bool)
 }
 
-// job is how a role works: with script on an item, or with poll at an interval.
+// job describes how a role works: script on an item, or poll at an interval.
 type job struct {
 	on             agents.On
 	script, poll   string
 	args           []string
-	every          string // the variable with the interval, in seconds
-	seconds        int    // the interval without it
+	every          string // the variable that holds the interval, in seconds
+	seconds        int    // the default interval
 	timeout, stall string
 }
 
-// jobs are upstream's roles. Its scripts bound themselves (CLAUDE_TIMEOUT is 2 h, they wait 3 h for a review, in up to
-// nine rounds) and print into files, so our own bounds are only for scripts that hang.
+// jobs are upstream's roles. Its scripts limit themselves (CLAUDE_TIMEOUT is 2 h, and they wait 3 h for a review, in up
+// to nine rounds) and print into files, so our own limits only end scripts that hang.
 var jobs = map[string]job{
 	"dev": {
 		on: agents.OnIssue, script: "dev/dev-agent.sh", poll: "dev/dev-poll.sh", args: []string{"{{.Issue}}"},
@@ -58,19 +58,19 @@ func errand(script, every string, seconds int) job {
 	return job{script: script, every: every, seconds: seconds, timeout: "4h", stall: "3h"}
 }
 
-// defaultRoles are those of upstream's entrypoint.
+// defaultRoles are the roles of upstream's entrypoint.
 const defaultRoles = "review,dev,gardener,architect,planner,predictor,supervisor"
 
-// The tables of the factory.toml, in the order of its text.
+// The tables of factory.toml, in the order of its text.
 type (
 	document struct {
 		Forge   forgeTable            `toml:"forge"`
-		Threads map[string]any        `toml:"threads"` // a table of each thread, as it is written
+		Threads map[string]any        `toml:"threads"` // one table per thread, as it is encoded
 		Agents  map[string]agentTable `toml:"agents"`
 		Roles   map[string]roleTable  `toml:"roles"`
 
 		threads map[string]*threadTable
-		placed  map[string]string // the thread of an agent that a project puts on one
+		placed  map[string]string // thread by agent, for agents that a project assigns
 	}
 	forgeTable struct {
 		URL   string   `toml:"url"`
@@ -84,7 +84,7 @@ type (
 		Slots   int      `toml:"max_concurrent,omitzero"`
 		Agents  []string `toml:"agents"`
 
-		written map[string]any // the table as a project has it; nil for a thread that we make up
+		written map[string]any // the table as a project has it; nil for a generated thread
 	}
 	agentTable struct {
 		Roles []string `toml:"roles"`
@@ -99,13 +99,13 @@ type (
 		Waits   bool      `toml:"waits_for_review,omitempty"`
 		Timeout string    `toml:"timeout"`
 		Stall   string    `toml:"stall"`
-		// Write has what the scripts write to by name: locks in /tmp, and files in their checkout.
+		// Write names what the scripts write to: locks in /tmp, and files in their checkout.
 		Write []string `toml:"sandbox_write"`
 	}
 )
 
-// TOML returns the factory.toml that is equivalent to upstream's files and environment: the same text every time, so
-// that it can be compared. The error has a line for each value without an equivalent.
+// TOML returns the factory.toml that is equivalent to upstream's files and environment. The same input always returns
+// the same text, so that it can be compared. The error has a line for each value without an equivalent.
 func (f *Factory) TOML() (string, error) {
 	d := document{
 		Threads: map[string]any{}, Agents: map[string]agentTable{}, Roles: map[string]roleTable{},
@@ -129,7 +129,7 @@ func (f *Factory) TOML() (string, error) {
 	if err := encoder.Encode(d); err != nil {
 		return "", fmt.Errorf("cannot write the configuration: %w", err)
 	}
-	// The encoder also writes the headers of tables that have only tables in them.
+	// The encoder also writes headers for tables that contain only tables.
 	text := strings.NewReplacer("[threads]\n", "", "[agents]\n", "", "[roles]\n", "").Replace(b.String())
 	return strings.NewReplacer("\n\n[", "\n\n[", "\n[", "\n\n[").Replace(text), nil
 }
@@ -139,7 +139,7 @@ func (f *Factory) getenv(name string) string {
 	return value
 }
 
-// mistakes collects errors, of which the operator sees all at once.
+// mistakes collects errors, so that the operator sees all at once.
 type mistakes []error
 
 func (m *mistakes) add(format string, args ...any) { *m = append(*m, fmt.Errorf(format, args...)) }
@@ -165,8 +165,8 @@ func (f *Factory) readForge(d *document, wrong *mistakes) {
 	}
 }
 
-// readBots adds upstream's own accounts, one for each role in AGENT_ROLES. dev-bot does the roles without a token of
-// their own, as upstream falls back to its token, but not review: no account can review its own work.
+// readBots adds upstream's own accounts, one for each role in AGENT_ROLES. dev-bot takes the roles without a token of
+// their own, because upstream falls back to its token. It does not take review: no account can review its own work.
 func (f *Factory) readBots(d *document, wrong *mistakes) {
 	list := f.getenv("AGENT_ROLES")
 	var bots []string
@@ -196,7 +196,7 @@ func (f *Factory) readBots(d *document, wrong *mistakes) {
 	}
 }
 
-// readThreads adds the threads of the projects, as they are written.
+// readThreads adds the threads of the projects, unchanged.
 func (f *Factory) readThreads(d *document, wrong *mistakes) {
 	seen := map[string]Thread{}
 	for _, p := range f.Projects {
@@ -219,7 +219,7 @@ func (f *Factory) readThreads(d *document, wrong *mistakes) {
 	}
 }
 
-// place puts an agent on the thread of its server, which gets a slot for it, unless a project put it on one.
+// place adds an agent to the thread of its server, with a slot for it, unless a project assigns the agent to a thread.
 func (d *document) place(agent, baseURL string) {
 	if d.placed[agent] != "" {
 		return
@@ -236,7 +236,7 @@ func (d *document) place(agent, baseURL string) {
 	}
 }
 
-// table returns the thread as it stands in factory.toml.
+// table returns the thread's table in factory.toml.
 func (t *threadTable) table() any {
 	if t.written == nil {
 		return *t
@@ -245,8 +245,8 @@ func (t *threadTable) table() any {
 	return t.written
 }
 
-// addNamed adds the agents that only a thread of a project names. The beginning of the name is the role, as in
-// factory.toml.
+// addNamed adds the agents that only the agents list of a project's thread names. The beginning of the name is the
+// role, as in factory.toml.
 func (f *Factory) addNamed(d *document, wrong *mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(d.placed)) {
 		if _, known := d.Agents[name]; known {
@@ -263,7 +263,7 @@ func (f *Factory) addNamed(d *document, wrong *mistakes) {
 }
 
 // readAgents adds the agents of the projects. Each server without a [threads] table becomes a thread with a slot for
-// each of its agents: upstream ran each agent in a container of its own.
+// each of its agents, because upstream ran each agent in its own container.
 func (f *Factory) readAgents(d *document, wrong *mistakes) {
 	seen := map[string]Agent{}
 	for _, p := range f.Projects {
@@ -291,7 +291,7 @@ func (f *Factory) readAgents(d *document, wrong *mistakes) {
 	}
 }
 
-// threadName returns the host and port of a server, and anthropic without one.
+// threadName returns the host and port of a server, and "anthropic" without one.
 func threadName(baseURL string) string {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" {
@@ -300,8 +300,8 @@ func threadName(baseURL string) string {
 	return strings.Trim(strings.NewReplacer(":", "-", "[", "", "]", "").Replace(u.Host), "-")
 }
 
-// readRoles adds the roles that agents have. A poller works for the agent whose account it has, but a role with an
-// interval runs once at a time: so each agent that polls gets a role of its own.
+// readRoles adds the roles that agents have. A poller works with its agent's account, but a role with an interval runs
+// once at a time, so each agent that polls gets its own role.
 func (f *Factory) readRoles(d *document, wrong *mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
 		roles := d.Agents[name].Roles
@@ -324,7 +324,7 @@ func (f *Factory) role(j *job, wrong *mistakes) roleTable {
 	script, args := j.script, j.args
 	if f.Poll && j.poll != "" {
 		script, args = j.poll, nil
-		r.On, r.Timeout = "", "24h" // it waits for the agents that it starts
+		r.On, r.Timeout = "", "24h" // the poller waits for the agents that it starts
 	}
 	if r.On == "" {
 		text := cmp.Or(f.getenv(j.every), strconv.Itoa(j.seconds))

@@ -39,7 +39,7 @@ base_url = "http://10.10.10.1:8081"
 roles = ["dev gardener"]
 `
 
-// tables is a project with threads of its own, as the document that asked for them has them.
+// tables is a project with its own threads, as in the document that requested them.
 const tables = `
 name = "harb"
 repo = "johba/harb"
@@ -114,7 +114,7 @@ bad.toml: agents.llama.roles is not set`
 	}
 }
 
-// env is an environment of NAME=value words.
+// env returns the lookup function of an environment of NAME=value words.
 func env(words ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, w := range words {
@@ -137,7 +137,7 @@ func TestFactory(t *testing.T) {
 		// With threads of a project.
 		"tables": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "AGENT_ROLES=review,dev,gardener",
 			"FORGE_GARDENER_TOKEN=c")},
-		// The container that upstream generates for an agent with a model of its own.
+		// The container that upstream generates for an agent with its own model.
 		"container": {LookupEnv: env("AGENT_ROLES=dev gardener", "ANTHROPIC_BASE_URL=http://[::1]:8081",
 			"CLAUDE_MODEL=qwen")},
 	} {
@@ -147,7 +147,7 @@ func TestFactory(t *testing.T) {
 			switch name {
 			case "container":
 				f.Projects[0].Agents = nil
-			case "tables": // the second project may repeat a thread
+			case "tables": // a second project can repeat a thread
 				_, anthropic, _ := strings.Cut(tables, "[threads.anthropic]")
 				anthropic, _, _ = strings.Cut(anthropic, "[threads.llama]")
 				f.Projects = []*Project{
@@ -176,7 +176,7 @@ func TestFactory(t *testing.T) {
 	}
 }
 
-// Everything that has no meaning is said, each on a line.
+// The error has a line for everything that has no equivalent.
 func TestFactoryMistakes(t *testing.T) {
 	other := parse(t, "b.toml", "name = \"b\"\nrepo = \"johba/harb\"\nforge_url = \"http://other\"\n"+
 		"[agents.llama]\nbase_url = \"http://x\"\nroles = [\"dev\"]\n[agents.dev-bot]\nbase_url = \"http://x\"\n"+

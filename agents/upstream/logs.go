@@ -6,21 +6,21 @@ import (
 	"path/filepath"
 )
 
-// Logs are the log files of upstream's scripts in an agent's home. The scripts print nearly nothing to stdout, so the
-// session's log would be empty without them. A Logs is for one goroutine.
+// Logs copies the log files of upstream's scripts from an agent's home. The scripts print nearly nothing to stdout, so
+// the session's log would otherwise be empty. A Logs is for one goroutine.
 type Logs struct {
 	dir  string
-	read map[string]int64 // bytes of each file that are copied
+	read map[string]int64 // copied bytes of each file
 }
 
-// NewLogs returns the logs of a home, with what is in them by now taken as copied.
+// NewLogs returns the logs of a home. Their current content counts as copied.
 func NewLogs(home string) *Logs {
 	l := &Logs{dir: filepath.Join(home, "data", "logs"), read: map[string]int64{}}
 	_ = l.Copy(io.Discard)
 	return l
 }
 
-// Copy writes the text that was added since the last call, file by file. A file that has gone is skipped.
+// Copy writes the text added since the last call, file by file. It skips a file that no longer exists.
 func (l *Logs) Copy(w io.Writer) error {
 	paths, err := filepath.Glob(filepath.Join(l.dir, "*", "*.log"))
 	if err != nil {

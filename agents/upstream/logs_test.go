@@ -24,14 +24,14 @@ func TestLogs(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", b.String(), err, text)
 		}
 	}
-	want(NewLogs(home), "") // no folder yet
+	want(NewLogs(home), "") // the folder does not exist yet
 	write("old\n")
 	l := NewLogs(home)
 	want(l, "")
 	write("old\nnew\n")
 	want(l, "new\n")
 	want(l, "")
-	write("turned\n") // over
+	write("turned\n") // rotated
 	want(l, "turned\n")
 	path = filepath.Join(home, "data/logs/review/review.log")
 	write("seen\n")

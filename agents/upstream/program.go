@@ -20,10 +20,10 @@ type Program struct {
 	Root    string // upstream's checkout
 	Script  string // below Root, such as dev/dev-agent.sh
 	Args    []string
-	Environ []string // of this process: the contract
-	// Private says that the script gets a /tmp of its own. Without one, its lock files get names of their own.
+	Environ []string // of this process: the environment contract
+	// Private says that the script gets its own /tmp. Otherwise its lock files get unique names.
 	Private bool
-	Run     func(ctx context.Context, cmd agents.Cmd) error // git
+	Run     func(ctx context.Context, cmd agents.Cmd) error // runs git
 	Out     io.Writer
 }
 
@@ -33,11 +33,11 @@ type Script struct {
 	Dir  string
 	Env  []string
 	Tmp  string // the agent's folder for the files that upstream puts into /tmp
-	// Waits says that the session lasts until the script's processes have ended: upstream's pollers exit before them.
+	// Waits says that the session lasts until all processes of the script have ended: upstream's pollers exit earlier.
 	Waits bool
 }
 
-// Prepare provides a script with what upstream's entrypoint provided, and returns how to start it. It may be repeated.
+// Prepare provides what upstream's entrypoint provided to a script, and returns how to start it. It can be repeated.
 func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 	for _, name := range []string{"HOME", "FORGE_URL", "FORGE_TOKEN", "DISINTO_REPO", "DISINTO_AGENT"} {
 		if p.getenv(name) == "" {
@@ -57,7 +57,7 @@ func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 		Argv: append([]string{"bash", path}, p.Args...), Dir: p.Root, Tmp: filepath.Join(p.getenv("HOME"), "tmp"),
 		Waits: strings.HasSuffix(p.Script, "-poll.sh"),
 	}
-	if len(p.Args) == 0 { // a script without an item takes the project
+	if len(p.Args) == 0 { // scripts without an item expect the project
 		s.Argv = append(s.Argv, project.Path)
 	}
 	if err := os.MkdirAll(s.Tmp, 0o700); err != nil {
@@ -83,7 +83,7 @@ func (p *Program) find() (string, error) {
 	return path, nil
 }
 
-// project reads the file of the session's repository.
+// project returns the project of the session's repository.
 func (p *Program) project() (*Project, error) {
 	dir, repo := filepath.Join(p.Root, "projects"), p.getenv("DISINTO_REPO")
 	all, err := ReadProjects(dir)
@@ -95,7 +95,7 @@ func (p *Program) project() (*Project, error) {
 	return nil, errors.Join(fmt.Errorf("no file in %s is for %s", dir, repo), err)
 }
 
-// ReadProjects reads the projects of a folder, sorted by file. It returns the readable ones beside the error.
+// ReadProjects reads the projects of a folder, sorted by file. With the error it returns the readable ones.
 func ReadProjects(dir string) ([]*Project, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.toml"))
 	if err != nil {
@@ -117,7 +117,7 @@ func ReadProjects(dir string) ([]*Project, error) {
 	return all, errors.Join(wrong...)
 }
 
-// longestProject is how much is read of one file.
+// longestProject is the maximum size of a project's file, in bytes.
 const longestProject = 1 << 20
 
 func readProject(path string) (*Project, error) {
@@ -129,7 +129,7 @@ func readProject(path string) (*Project, error) {
 }
 
 // environ adds the variables that upstream's scripts expect to the contract. DISINTO_CONTAINER makes the scripts prefer
-// them to their files, so that two projects do not get mixed up.
+// these variables to their files, so that two projects do not get mixed up.
 func (p *Program) environ(project *Project, tmp string) []string {
 	home, token := p.getenv("HOME"), p.getenv("FORGE_TOKEN")
 	name := project.Name
@@ -155,12 +155,13 @@ func (p *Program) environ(project *Project, tmp string) []string {
 		vars = append(vars, "FORGE_OPS_REPO="+project.OpsRepo)
 	}
 	if p.Script == "review/review-pr.sh" && p.getenv("CLAUDE_TIMEOUT") == "" {
-		vars = append(vars, "CLAUDE_TIMEOUT=900") // its own default, which env.sh sets to 7200 before
+		vars = append(vars, "CLAUDE_TIMEOUT=900") // the script's own default, which env.sh overrides with 7200
 	}
 	return agents.Setenv(p.Environ, slices.Concat(vars, p.model(project), p.git()))
 }
 
-// model tells Claude Code its model. The scripts of some roles ask for sonnet or opus by name, on a local server too.
+// model sets the model of Claude Code. The scripts of some roles request sonnet or opus by name, even on a local
+// server.
 func (p *Program) model(project *Project) []string {
 	model := p.getenv("DISINTO_MODEL")
 	var vars []string
@@ -189,8 +190,9 @@ func (p *Program) model(project *Project) []string {
 		"ANTHROPIC_API_KEY="+key, "CLAUDE_CODE_ATTRIBUTION_HEADER=0", "CLAUDE_CODE_ENABLE_TELEMETRY=0")
 }
 
-// git passes the agent's token to every git below us in the environment, for the forge's address only, so that it is in
-// no address, argument or file. The clones may belong to another uid, that of an earlier run of the factory.
+// git passes the agent's token to every git process below us in the environment, for the forge's address only. The
+// token is then in no address, argument or file. The clones can belong to another uid, from an earlier run of the
+// factory.
 func (p *Program) git() []string {
 	return []string{
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_COUNT=2",
@@ -200,8 +202,8 @@ func (p *Program) git() []string {
 	}
 }
 
-// activate creates the file without which upstream's pollers and scheduled scripts exit at once, as upstream's
-// entrypoint does for every role. Whether an agent works is the supervisor's decision: `disinto pause` is the switch.
+// activate creates the file without which upstream's pollers and scheduled scripts exit at once. Upstream's entrypoint
+// creates it for every role. Here the supervisor decides which agents work, and `disinto pause` is the switch.
 func (p *Program) activate() {
 	role, _, _ := strings.Cut(p.Script, "/")
 	if role == "review" {
@@ -218,8 +220,9 @@ func (p *Program) activate() {
 	file.Close()
 }
 
-// unlock removes the agent's lock files. They are stale: an agent runs one session at a time, and no process of the one
-// before is left. But the pid in such a file may be another program's by now, and the script would exit with 0.
+// unlock removes the agent's lock files. They are stale, because an agent runs one session at a time and no process of
+// the previous session is left. But the pid in such a file may now be another program's, and the script would exit with
+// 0.
 func (p *Program) unlock(s *Script) {
 	dir, pattern := s.Tmp, "*.lock"
 	if !p.Private {
@@ -231,8 +234,8 @@ func (p *Program) unlock(s *Script) {
 	}
 }
 
-// clone makes the agent's own clones, of which upstream's scripts make their worktrees: in a clone that agents share,
-// one would check out the branch that another works on. Not every project has an operations repository.
+// clone makes the agent's own clones, in which upstream's scripts create their worktrees. In a clone shared by agents,
+// one would check out the branch on which another works. Not every project has an operations repository.
 func (p *Program) clone(ctx context.Context, s *Script, project *Project) error {
 	dir := filepath.Join(p.getenv("HOME"), "repos", project.Name)
 	if err := p.cloneOne(ctx, s, project.Repo, dir); err != nil {
@@ -250,7 +253,7 @@ func (p *Program) cloneOne(ctx context.Context, s *Script, repo, dir string) err
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
 		return nil
 	}
-	half := dir + ".cloning" // a clone that breaks off must not pass for a whole one
+	half := dir + ".cloning" // an interrupted clone must not pass for a complete one
 	if err := errors.Join(os.RemoveAll(half), os.MkdirAll(filepath.Dir(dir), 0o700)); err != nil {
 		return err
 	}

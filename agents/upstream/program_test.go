@@ -15,12 +15,12 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// office is a checkout of upstream's with one project and two scripts, and an agent's home.
+// office is a checkout of upstream's repository with one project and a few scripts, and an agent's home.
 type office struct {
 	root, home string
 	environ    []string
-	cloned     []string // what git was asked for
-	fail       string   // the repository that cannot be cloned
+	cloned     []string // the addresses that git was told to clone
+	fail       string   // the address that cannot be cloned
 }
 
 func newOffice(t *testing.T, more ...string) *office {
@@ -62,7 +62,7 @@ func (o *office) prepare(t *testing.T, private bool, script string, args ...stri
 	return p.Prepare(t.Context())
 }
 
-// value is that of a variable, which must be there once.
+// value returns the value of a variable, which must be set exactly once.
 func value(t *testing.T, env []string, name string) string {
 	t.Helper()
 	var all []string
@@ -115,7 +115,7 @@ func TestPrepare(t *testing.T) {
 		s.Argv[2] != filepath.Join(o.root, "projects/harb.toml") {
 		t.Errorf("without arguments: %+v, %v", s, err)
 	}
-	if diff := cmp.Diff(want, o.cloned); diff != "" { // and not again
+	if diff := cmp.Diff(want, o.cloned); diff != "" { // each clone is made only once
 		t.Error(diff)
 	}
 	if s, err = o.prepare(t, true, "dev/dev-poll.sh"); err != nil || !s.Waits {
@@ -131,7 +131,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// Without a /tmp of its own an agent's lock has a name of its own.
+// Without a private /tmp, an agent's lock has a unique name.
 func TestPrepareShared(t *testing.T) {
 	o := newOffice(t, "USER=ada", "CLAUDE_CONFIG_DIR=/claude")
 	t.Setenv("TMPDIR", t.TempDir())

@@ -1,10 +1,10 @@
 // Package upstream runs the agents of upstream's disinto, a set of bash scripts, unmodified: dev/dev-agent.sh,
 // review/review-pr.sh and their siblings, one item at a time.
 //
-// ParseProject and Factory are pure: the one reads upstream's projects/*.toml, the other turns them into the equivalent
-// factory.toml. Program prepares one session, for `disinto upstream`: it knows only the environment contract, provides
-// the surroundings that upstream's entrypoint provided (a clone, credentials for git, a /tmp of the agent's own), and
-// returns the command to start.
+// ParseProject and Factory are pure: ParseProject reads upstream's projects/*.toml, and Factory converts them into the
+// equivalent factory.toml. Program prepares one session, for `disinto upstream`. It depends only on the environment
+// contract, provides the surroundings that upstream's entrypoint provided (a clone, credentials for git, a private
+// /tmp), and returns the command to start.
 package upstream
 
 import (
@@ -21,17 +21,17 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Project is one of upstream's projects/*.toml: a repository, and the agents with a model of their own.
+// Project is one of upstream's projects/*.toml: a repository, and the agents that have their own model.
 type Project struct {
 	Path     string
-	Name     string // of clones, worktrees and lock files
+	Name     string // used for clones, worktrees and lock files
 	Repo     string // owner/name
 	ForgeURL string // may be empty
-	Branch   string // the default branch; main unless the file names one
+	Branch   string // the default branch; "main" if the file names none
 	OpsRepo  string // owner/name; may be empty
-	CI       string // the number of the repository in Woodpecker; "0" is none
+	CI       string // the number of the repository in Woodpecker; "0" means none
 	Agents   []Agent
-	Threads  []Thread // by name
+	Threads  []Thread // sorted by name
 }
 
 // Thread is a [threads.NAME] table of a project, with the keys of factory.toml.
@@ -41,16 +41,16 @@ type Thread struct {
 	Table  map[string]any // the other keys
 }
 
-// names reports whether an agent is one of the thread's.
+// names reports whether an agent is on the thread.
 func (t *Thread) names(agent string) bool { return slices.Contains(t.Agents, agent) }
 
-// baseURL is the address of the thread's server; empty where its table has none.
+// baseURL returns the address of the thread's server; empty if its table has none.
 func (t *Thread) baseURL() string {
 	address, _ := t.Table["base_url"].(string)
 	return strings.TrimRight(address, "/")
 }
 
-// Agent is an [agents.NAME] table of a project: an agent with an inference server of its own.
+// Agent is an [agents.NAME] table of a project: an agent with its own inference server.
 type Agent struct {
 	Name    string
 	Login   string // forge_user, its account
@@ -61,11 +61,11 @@ type Agent struct {
 	Compact int // percent of the context at which Claude Code compacts; 0 means its default
 }
 
-// projectName matches names that can be a folder and a part of a file name.
+// projectName matches names that are valid folder names and parts of file names.
 var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// ParseProject reads a project's file. It ignores keys that it does not know, as upstream does. The error has a line
-// for each mistake.
+// ParseProject decodes a project's file. It ignores unknown keys, as upstream does. The error has a line for each
+// mistake.
 func ParseProject(path, text string) (*Project, error) {
 	var file struct {
 		Name     string         `toml:"name"`

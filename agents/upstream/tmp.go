@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Upstream's scripts keep locks in /tmp: of two developers on one project, the second finds the first one's lock and
-// exits with 0. So each agent gets a /tmp of its own, in a mount namespace.
+// Upstream's scripts hold locks in /tmp: of two developers on one project, the second finds the first one's lock and
+// exits with 0. So each agent gets its own /tmp, in a mount namespace.
 
 // capSysAdmin is the capability to mount.
 const capSysAdmin = 21
 
-// Namespaces returns the ways to start a program in a mount namespace of its own, the better ones first: that of root,
-// which containers seldom allow, and that of a user namespace, which not all kernels allow. The latter maps our uid to
-// itself: Claude Code refuses to work unattended as root.
+// Namespaces returns the ways to start a program in its own mount namespace, the preferred one first: as root, which
+// containers seldom allow, and in a user namespace, which not all kernels allow. The user namespace maps our uid to
+// itself, because Claude Code refuses to work unattended as root.
 func Namespaces() []*syscall.SysProcAttr {
 	uid, gid := os.Geteuid(), os.Getegid()
 	own := &syscall.SysProcAttr{
@@ -32,7 +32,7 @@ func Namespaces() []*syscall.SysProcAttr {
 	return []*syscall.SysProcAttr{own}
 }
 
-// Fits reports whether a private /tmp hides none of the paths: a factory may itself be in /tmp.
+// Fits reports whether a private /tmp hides none of the paths. The factory itself can be in /tmp.
 func Fits(paths ...string) bool {
 	for _, path := range paths {
 		if path == "/tmp" || strings.HasPrefix(path, "/tmp/") {
@@ -42,9 +42,9 @@ func Fits(paths ...string) bool {
 	return true
 }
 
-// Exec mounts dir on /tmp, for this process alone, drops the capability to mount, and becomes the program; with an
-// empty path it returns after the mount, as a trial. Call it in one of the Namespaces, on a locked thread. It returns
-// only to fail.
+// Exec mounts dir on /tmp, for this process alone, drops the capability to mount, and executes the program. With an
+// empty path it returns after the mount, as a test. Call it in one of the Namespaces, on a locked thread. With a path
+// it returns only on an error.
 func Exec(dir, path string, argv, env []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("cannot keep mounts private: %w", err)
