@@ -83,7 +83,7 @@ func TestAgentScopes(t *testing.T) {
 		w.must(works(AgentScopes()))
 		for i, scope := range AgentScopes() {
 			if err := works(slices.Delete(AgentScopes(), i, i+1)); !errors.Is(err, forge.ErrForbidden) {
-				w.Errorf("without %s: %v, want that it is forbidden", scope, err)
+				w.Errorf("without the scope %s: got %v, want a forbidden request", scope, err)
 			}
 		}
 	})
@@ -140,30 +140,30 @@ func TestAdminTokens(t *testing.T) {
 		}
 		all, err := w.byPassword.Tokens(ctx, w.dev)
 		if err != nil || len(all) < 60 {
-			w.Errorf("%d tokens, %v", len(all), err)
+			w.Errorf("Tokens returned %d tokens, %v; want at least 60", len(all), err)
 		}
 		text, err := w.admin.CreateToken(ctx, w.dev, "one")
 		w.must(err)
 		if err := own(); !errors.Is(err, forge.ErrForbidden) {
-			w.Errorf("the account kept its password, so whose was used? %v", err)
+			w.Errorf("the account's old password still works: %v", err)
 		}
 		if login, err := w.admin.WhoAmI(ctx, text); err != nil || login != w.dev {
-			w.Errorf("the token is %s's: %v", login, err)
+			w.Errorf("WhoAmI returned %s, %v; want the account's login", login, err)
 		}
 		all, err = w.admin.Tokens(ctx, w.dev)
 		w.must(err)
 		i := slices.IndexFunc(all, func(t forge.Token) bool { return t.Name == "one" })
 		if i < 0 {
-			w.Fatalf("it is not among %v", all)
+			w.Fatalf("the new token is not in %v", all)
 		}
 		for range 2 { // the second time the token is already gone
 			w.must(w.admin.RevokeToken(ctx, w.dev, all[i]))
 		}
 		if _, err := w.admin.WhoAmI(ctx, text); !errors.Is(err, forge.ErrForbidden) {
-			w.Errorf("the token lives: %v", err)
+			w.Errorf("a revoked token: got %v, want a forbidden request", err)
 		}
 		if _, err := w.admin.CreateToken(ctx, "nobody-"+w.suffix, "x"); !errors.Is(err, forge.ErrNotFound) {
-			w.Errorf("a token for nobody: %v", err)
+			w.Errorf("a token for a missing account: got %v, want not found", err)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestUnassign(t *testing.T) {
 		refs, err := w.admin.Assigned(w.Context(), w.repo, w.dev)
 		w.must(err)
 		if !slices.Equal(refs, []forge.Ref{w.ref(ours), w.ref(shared)}) {
-			w.Fatalf("assigned: %v", refs)
+			w.Fatalf("Assigned returned %v", refs)
 		}
 		for _, ref := range append(refs, refs...) { // the second time changes nothing
 			w.must(w.admin.Unassign(w.Context(), ref, w.dev, isAgent))
@@ -216,23 +216,23 @@ func TestAllow(t *testing.T) {
 			}
 		}
 		if may, err := w.admin.CanWrite(ctx, w.repo, "nobody-"+w.suffix); may || err != nil {
-			w.Errorf("nobody: %v, %v", may, err)
+			w.Errorf("a missing account can write: %v, %v", may, err)
 		}
 		w.must(w.admin.Allow(ctx, w.repo, w.human))
 		for range 2 {
 			w.must(w.admin.Disallow(ctx, w.repo, w.dev))
 		}
 		if may, err := w.admin.CanWrite(ctx, w.repo, w.human); !may || err != nil {
-			w.Errorf("who was let in: %v, %v", may, err)
+			w.Errorf("the allowed account can write: %v, %v; want true", may, err)
 		}
 		if may, err := w.admin.CanWrite(ctx, w.repo, w.dev); may || err != nil {
-			w.Errorf("who was let go: %v, %v", may, err)
+			w.Errorf("the disallowed account can write: %v, %v; want false", may, err)
 		}
 	})
 }
 
 func TestNewAdmin(t *testing.T) {
 	if _, err := NewAdmin(AdminOptions{URL: "forgejo:3000", Token: "t"}); err == nil {
-		t.Error("an address without a scheme")
+		t.Error("NewAdmin accepted an address without a scheme")
 	}
 }

@@ -56,11 +56,11 @@ func TestBeginOnce(t *testing.T) {
 			var places []string
 			began.Range(func(place, _ any) bool { places = append(places, place.(string)); return true })
 			if len(places) != 1 {
-				w.Fatalf("%s began in %q", b.Run, places)
+				w.Fatalf("%s began in %q, want one place", b.Run, places)
 			}
 			for i := range 4 {
 				if place := fmt.Sprint("place", i); w.begins(b, place) != (place == places[0]) {
-					w.Errorf("%s: %s again", b.Run, place)
+					w.Errorf("%s: Begin in %s, repeated, has another result", b.Run, place)
 				}
 			}
 		}
@@ -79,9 +79,9 @@ func TestBeginReleased(t *testing.T) {
 			n := w.file("one", "", "backlog")
 			b := w.beginning(c, n, run)
 			if !w.begins(b, "here") {
-				w.Fatal("it does not begin")
+				w.Fatal("the session cannot begin")
 			}
-			w.same("held by, to another", w.short(w.heldBy(w.instance("bbb"), n)), "dev on host-of-aaa")
+			w.same("holder as another supervisor sees it", w.short(w.heldBy(w.instance("bbb"), n)), "dev on host-of-aaa")
 			if err := w.instance("bbb").Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrTaken) {
 				w.Errorf("another's release: %v", err)
 			}
@@ -89,13 +89,13 @@ func TestBeginReleased(t *testing.T) {
 			w.same("claimed", w.claimed(), "")
 			w.same("state", w.state(n), "backlog")
 			if w.begins(b, "here") || w.begins(b, "there") {
-				w.Error("it begins after its release")
+				w.Error("a session begins after the release of its claim")
 			}
 			c = w.instance("aaa")
 			w.scan(c)
 			next := w.beginning(c, n, run+"-next")
 			if w.begins(b, "there") || !w.begins(next, "there") {
-				w.Error("the next claim is not the one to begin with")
+				w.Error("a session begins with the old claim, or not with the new one")
 			}
 			w.must(c.Release(w.Context(), w.ref(n), w.dev))
 		}
@@ -111,13 +111,13 @@ func TestBeginClaimed(t *testing.T) {
 		b := w.beginning(c, n, "aaa-1")
 		w.begins(b, "here")
 		if err := c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"); !errors.Is(err, forge.ErrTaken) {
-			w.Errorf("the claim again: %v", err)
+			w.Errorf("the same run claims again: got %v, want %v", err, forge.ErrTaken)
 		}
 		held, err := c.holder(w.Context(), w.ref(n))
 		w.must(err)
 		b.Claim = held.commit
 		if w.begins(b, "there") {
-			w.Error("it begins from a beginning")
+			w.Error("a session begins from the commit that Begin wrote")
 		}
 		b.Run = "aaa-7"
 		if w.begins(b, "there") {
@@ -138,7 +138,7 @@ func TestBeginForgotten(t *testing.T) {
 		refs, err := c.listRefs(w.Context(), w.repo, beginPrefix)
 		w.must(err)
 		if len(refs) != 1 || refs[0].Ref != beginPrefix+"aaa-10" {
-			w.Errorf("left: %v", refs)
+			w.Errorf("Forget left %v, want only the ref of aaa-10", refs)
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestBeginLostAnswer(t *testing.T) {
 		}
 		w.fault = nil
 		if w.begins(b, "there") || !w.begins(b, "here") {
-			w.Error("not the place that was first")
+			w.Error("another place begins, or the first place cannot repeat Begin")
 		}
 	})
 }

@@ -123,12 +123,12 @@ func TestTooManyBlockers(t *testing.T) {
 		c := w.client()
 		f := w.scan(c)
 		if got := w.local.Requests()["GET /repos/{owner}/{repo}/issues/{number}"]; got != mostAsked {
-			w.Errorf("asked for %d issues", got)
+			w.Errorf("the client requested %d issues, want %d", got, mostAsked)
 		}
 		blockers := f.Issue(w.ref(n)).Blockers
 		if len(blockers) != many || blockers[0].State != forge.BlockerMissing ||
 			blockers[many-1].State != forge.BlockerUnknown {
-			w.Errorf("%d blockers, the first %+v", len(blockers), blockers[0])
+			w.Errorf("the issue has %d blockers, the first %+v; want %d", len(blockers), blockers[0], many)
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestForeignBlocker(t *testing.T) {
 			w.scan(c)
 		}
 		if got := asked() - before; got != 10 {
-			w.Errorf("asked %d times in ten minutes, want 10", got)
+			w.Errorf("the client read the blocker %d times in ten minutes, want 10", got)
 		}
 		w.closeRef(other)
 		time.Sleep(singleEvery)
@@ -202,7 +202,7 @@ func TestMissingBlockerCost(t *testing.T) {
 				want = 2
 			}
 			if n := int(w.requests(c, func() { w.scan(c) })); n != want {
-				w.Errorf("after %d minutes a scan made %d requests", minute+1, n)
+				w.Errorf("after %d minutes a scan made %d requests, want %d", minute+1, n, want)
 			}
 		}
 	})
@@ -277,12 +277,12 @@ func TestB6_UnreadableDependencies(t *testing.T) {
 			w.Errorf("unread dependencies: %s", got)
 		}
 		if got := w.show(f, good); got != `issue open "good" [backlog] blockers:` {
-			w.Errorf("behind %d that cannot be read: %s", 2*batch, got)
+			w.Errorf("an issue after %d unreadable ones: %s", 2*batch, got)
 		}
 		w.fault = nil
 		time.Sleep(triedEvery)
 		if got := w.show(w.scan(c), 1); got != `issue open "bad 1" [backlog priority] blockers:` {
-			w.Errorf("when they can be read again: %s", got)
+			w.Errorf("once the dependencies can be read again: %s", got)
 		}
 	})
 }

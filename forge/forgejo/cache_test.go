@@ -15,7 +15,7 @@ func minute(n int) time.Time { return time.Date(2026, 1, 2, 3, n, 0, 0, time.UTC
 
 func cacheOf(t *testing.T) (*Client, *repo) {
 	t.Helper()
-	c := clientOf(t, say(500, "nothing is asked for"))
+	c := clientOf(t, say(500, "these tests make no requests"))
 	c.ours = func(login string) bool { return login == "dev" }
 	c.repos[0].asOf = minute(0)
 	return c, c.repos[0]
@@ -117,11 +117,11 @@ func TestWantsBlockers(t *testing.T) {
 		}}
 		c.moves, c.bots = nil, func(login string) bool { return login == "elsewhere" }
 		if got := c.wantsBlockers(i, c.underWay()); got != tc.want {
-			t.Errorf("#%d: %+v: %v", n+1, tc, got)
+			t.Errorf("#%d: %+v: got %v", n+1, tc, got)
 		}
 		c.moves = func() bool { return true } // a hub can move an issue from another host's agent, but not from a person
 		if got := c.wantsBlockers(i, c.underWay()); got != (tc.want || tc.assignees == "elsewhere") {
-			t.Errorf("#%d of a hub: %+v: %v", n+1, tc, got)
+			t.Errorf("#%d, as a hub: %+v: got %v", n+1, tc, got)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestLastPage(t *testing.T) {
 		{20, 20, -1, false},
 	} {
 		if got := lastPage(tc.here, tc.soFar, tc.total); got != tc.want {
-			t.Errorf("%+v: %v", tc, got)
+			t.Errorf("%+v: got %v", tc, got)
 		}
 	}
 }

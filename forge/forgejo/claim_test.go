@@ -46,7 +46,7 @@ func TestClaim(t *testing.T) {
 				name: "claimed by it", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev},
 				want: "backlog in-progress @dev",
 			},
-			{name: "a person's", labels: []string{"backlog"}, assign: []string{w.human}, taken: true, want: "backlog @human"},
+			{name: "with a person", labels: []string{"backlog"}, assign: []string{w.human}, taken: true, want: "backlog @human"},
 			{
 				name: "pinned to another", labels: []string{"backlog"}, assign: []string{w.review}, taken: true,
 				want: "backlog @review",
@@ -114,7 +114,7 @@ func TestClaimOrder(t *testing.T) {
 			return localforge.NoFault
 		}
 		if err := c.Claim(w.Context(), w.ref(n), w.dev, "run-1"); !errors.Is(err, forge.ErrUnavailable) {
-			w.Errorf("the connection broke at the assignee: %v", err)
+			w.Errorf("the connection broke while the assignee was written: %v", err)
 		}
 		w.fault = nil
 		if got := w.state(n); got != "backlog in-progress" {
@@ -208,7 +208,7 @@ func TestRelease(t *testing.T) {
 			{name: "half-written", labels: []string{"backlog", "in-progress"}, want: "backlog"},
 			{name: "not claimed", labels: []string{"backlog"}, want: "backlog"},
 			{
-				name: "claimed by another meanwhile", labels: []string{"in-progress"}, assign: []string{w.review},
+				name: "claimed by another agent meanwhile", labels: []string{"in-progress"}, assign: []string{w.review},
 				want: "in-progress @review",
 			},
 			{name: "closed", labels: []string{"in-progress"}, assign: []string{w.dev}, closed: true, want: "closed"},
@@ -234,7 +234,7 @@ func TestRelease(t *testing.T) {
 			w.nextSecond()
 			w.must(c.Release(w.Context(), w.ref(n), w.dev))
 			if after := w.issue(n).Updated; !after.Equal(before) {
-				w.Errorf("%s: releasing again changed the issue", tc.name)
+				w.Errorf("%s: a repeated release changed the issue", tc.name)
 			}
 		}
 		w.must(c.Release(w.Context(), w.ref(9999), w.dev))

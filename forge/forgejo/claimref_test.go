@@ -66,8 +66,8 @@ func TestClaimRef(t *testing.T) {
 			w.Errorf("a second claim: %v", err)
 		}
 		w.same("held by", w.short(w.heldBy(b, n)), "dev on host-of-aaa")
-		w.same("held by, to the holder", w.heldBy(a, n), "")
-		w.same("held by, of another", w.heldBy(b, other), "")
+		w.same("holder as the holder sees it", w.heldBy(a, n), "")
+		w.same("holder of another issue", w.heldBy(b, other), "")
 		if err := b.Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrTaken) ||
 			!strings.Contains(err.Error(), "host-of-aaa") {
 			w.Errorf("another's release: %v", err)
@@ -84,7 +84,7 @@ func TestClaimRef(t *testing.T) {
 		w.same("claimed", w.claimed(), "1")
 		look, err := a.Look(w.Context(), w.ref(n), time.Time{})
 		w.must(err)
-		w.same("looked at", w.short(look.Issue.HeldBy), "dev on host-of-bbb")
+		w.same("holder in a look", w.short(look.Issue.HeldBy), "dev on host-of-bbb")
 	})
 }
 
@@ -227,7 +227,7 @@ func TestClaimRefFree(t *testing.T) {
 		for _, want := range []string{"dev on host-of-aaa", ""} {
 			was, err := c.Free(w.Context(), w.ref(n))
 			w.must(err)
-			w.same("was", w.short(was), want)
+			w.same("freed holder", w.short(was), want)
 		}
 		w.must(c.Release(w.Context(), w.ref(n), w.dev))
 		w.same("state", w.state(n), "backlog")
@@ -312,7 +312,7 @@ func TestClaimRefCost(t *testing.T) {
 		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-0")) // the first claim reads the labels
 		w.must(a.Release(w.Context(), w.ref(n), w.dev))
 		if got := w.requests(a, func() { w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-1")) }); got != 5 {
-			w.Errorf("%d requests for a claim", got)
+			w.Errorf("a claim made %d requests, want 5", got)
 		}
 		for range 5 {
 			w.scan(b)
@@ -320,10 +320,10 @@ func TestClaimRefCost(t *testing.T) {
 		}
 		idle := w.requests(b, func() { w.scan(b) })
 		if idle != 1 {
-			w.Errorf("%d requests for a scan beside another's claim", idle)
+			w.Errorf("a scan with another supervisor's claim made %d requests, want 1", idle)
 		}
 		if got := w.requests(a, func() { w.must(a.Release(w.Context(), w.ref(n), w.dev)) }); got != 4 {
-			w.Errorf("%d requests for a release", got)
+			w.Errorf("a release made %d requests, want 4", got)
 		}
 	})
 }
@@ -342,7 +342,7 @@ func TestClaimRefUnread(t *testing.T) {
 		}
 		f, err := b.Scan(w.Context())
 		if err == nil || f.Issue(w.ref(n)) == nil || f.Issue(w.ref(n)).HeldBy == "" {
-			w.Errorf("%v: %+v", err, f)
+			w.Errorf("Scan returned %v, %+v; want an error and an issue with a holder", err, f)
 		}
 	})
 }
@@ -385,7 +385,7 @@ func TestClaimRefRace(t *testing.T) {
 				}
 			}
 			if winner < 0 {
-				w.Fatalf("race %d: nobody got it: %v", race, answers)
+				w.Fatalf("race %d: no racer got the claim: %v", race, answers)
 			}
 			held, err := racers[0].holder(w.Context(), w.ref(n))
 			if err != nil || held == nil || held.instance != fmt.Sprintf("racer%d", winner) {

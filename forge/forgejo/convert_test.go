@@ -32,7 +32,7 @@ func TestConvertsEveryField(t *testing.T) {
 		for i := range v.NumField() {
 			name := v.Type().Name() + "." + v.Type().Field(i).Name
 			if v.Field(i).IsZero() == (elsewhere[name] == "") {
-				t.Errorf("%s is %v; listed as from the %q", name, v.Field(i), elsewhere[name])
+				t.Errorf("%s is %v; the table says that it comes from %q", name, v.Field(i), elsewhere[name])
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func TestDeskEnds(t *testing.T) {
 		}
 		w.setState(number, gitea.StateClosed)
 		if from, err := d.PullsFrom(ctx, w.repo, "tea"); err != nil || len(from) != 1 || !from[0].Closed {
-			w.Errorf("once it is closed: %+v, %v", from, err)
+			w.Errorf("PullsFrom, once the pull request is closed: %+v, %v", from, err)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestDeskLines(t *testing.T) {
 		},
 		{Review: forge.Review{ID: 8, Verdict: forge.Commented}},
 	}, got); diff != "" || err != nil {
-		t.Errorf("%v, (-want +got):\n%s", err, diff)
+		t.Errorf("Reviews returned error %v, (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -125,13 +125,13 @@ func TestDeskCheckLog(t *testing.T) {
 		case "/user/login":
 			fmt.Fprint(w, "<html>sign in</html>")
 		default:
-			t.Errorf("asked for %s", r.URL.Path)
+			t.Errorf("the desk requested %s", r.URL.Path)
 			http.NotFound(w, r)
 		}
 	}))
 	defer server.Close()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("another host was asked for %s", r.URL.Path)
+		t.Errorf("the desk requested %s from another host", r.URL.Path)
 	}))
 	defer other.Close()
 	for _, tt := range []struct {
@@ -170,7 +170,7 @@ func TestDeskManyReviews(t *testing.T) {
 		got, err := NewDesk(server.URL, "t").Reviews(t.Context(), forge.Ref{Repo: "a/b", Number: 3})
 		server.Close()
 		if err != nil || len(got) != 150 || got[149].ID != int64(tt.newest) || requests != tt.requests {
-			t.Errorf("of %d: %d reviews with %d requests, %v", tt.reviews, len(got), requests, err)
+			t.Errorf("Reviews returned %d of %d reviews with %d requests, %v", len(got), tt.reviews, requests, err)
 		}
 	}
 }

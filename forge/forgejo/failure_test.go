@@ -43,13 +43,13 @@ func TestOutage(t *testing.T) {
 						}
 					})
 					if made > 1 {
-						w.Errorf("%d requests in one scan", made)
+						w.Errorf("a scan made %d requests, want at most 1", made)
 					}
 					tries += int(made)
 					time.Sleep(time.Second)
 				}
 				if tries < 10 || tries > 26 { // pauses of 1, 2, 4, 8, 16, 32, 60, 60... s, each at least half as long
-					w.Errorf("%d tries in ten minutes", tries)
+					w.Errorf("the client tried %d times in ten minutes, want 10 to 26", tries)
 				}
 				w.fault = nil
 				time.Sleep(longPause)
@@ -108,7 +108,7 @@ func TestRetryAfter(t *testing.T) {
 		now := time.Now()
 		p.fail(now, &requestError{kind: forge.ErrUnavailable, retryAfter: tc.asked})
 		if got := p.until.Sub(now); got != tc.want {
-			t.Errorf("asked for %v: waits %v, want %v", tc.asked, got, tc.want)
+			t.Errorf("Retry-After %v: waits %v, want %v", tc.asked, got, tc.want)
 		}
 	}
 }
@@ -117,12 +117,12 @@ func TestPause(t *testing.T) {
 	var p pause
 	now := time.Now()
 	if err := p.check(now); err != nil {
-		t.Errorf("no failure: %v", err)
+		t.Errorf("check without a failure: %v", err)
 	}
 	for n, longest := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 		p.fail(now, forge.ErrNotFound)
 		if wait := p.until.Sub(now); wait < longest*time.Second/2 || wait > longest*time.Second {
-			t.Errorf("failure %d: waits %v, want %d s at most and half of it at least", n+1, wait, longest)
+			t.Errorf("failure %d: waits %v, want between half of %d s and all of it", n+1, wait, longest)
 		}
 	}
 	for range 100 {
@@ -130,10 +130,10 @@ func TestPause(t *testing.T) {
 	}
 	if err := p.check(p.until.Add(-1)); !errors.Is(err, forge.ErrNotFound) ||
 		!strings.Contains(err.Error(), "next try at") {
-		t.Errorf("before the time: %v", err)
+		t.Errorf("check before the next try is due: %v", err)
 	}
 	if err := p.check(p.until); err != nil {
-		t.Errorf("at the time: %v", err)
+		t.Errorf("check when the next try is due: %v", err)
 	}
 	p.succeed()
 	if p != (pause{}) {
@@ -197,7 +197,7 @@ func TestAtOnce(t *testing.T) {
 		})
 		w.scan(w.client(func(o *Options) { o.Repos = append(o.Repos, second) }))
 		if most.Load() != atOnce {
-			w.Errorf("%d requests at a time", most.Load())
+			w.Errorf("the scan made %d concurrent requests, want %d", most.Load(), atOnce)
 		}
 	})
 }
@@ -270,7 +270,7 @@ func TestOneRepositoryFails(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		if asked < 10 || asked > 20 {
-			w.Errorf("asked %d times for the missing repository in ten minutes", asked)
+			w.Errorf("the client tried the missing repository %d times in ten minutes, want 10 to 20", asked)
 		}
 	})
 }
@@ -424,11 +424,11 @@ func TestErrors(t *testing.T) {
 		}
 		for _, kind := range []error{forge.ErrForbidden, forge.ErrNotFound, forge.ErrConflict, forge.ErrUnavailable} {
 			if errors.Is(err, kind) != (kind == tc.kind) {
-				t.Errorf("%s: is %v: %v", tc.name, kind, errors.Is(err, kind))
+				t.Errorf("%s: errors.Is(err, %v) = %v", tc.name, kind, errors.Is(err, kind))
 			}
 		}
 		if n := c.Requests(); n != 1 {
-			t.Errorf("%s: %d requests", tc.name, n)
+			t.Errorf("%s: the client made %d requests, want 1", tc.name, n)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestFile(t *testing.T) {
 		}
 		if _, err := c.File(w.Context(), forge.Draft{Repo: w.owner + "/nothing", Title: "x"}); !errors.Is(err,
 			forge.ErrNotFound) {
-			w.Errorf("in a repository that is not there: %v", err)
+			w.Errorf("in a missing repository: got %v, want not found", err)
 		}
 	})
 }
@@ -58,7 +58,7 @@ func TestDepend(t *testing.T) {
 			w.Errorf("blockers %v, want %v", got, want)
 		}
 		if err := c.Depend(w.Context(), w.ref(second), w.ref(99)); !errors.Is(err, forge.ErrNotFound) {
-			w.Errorf("on an issue that is not there: %v", err)
+			w.Errorf("on a missing issue: got %v, want not found", err)
 		}
 	})
 }

@@ -25,10 +25,10 @@ func TestInspect(t *testing.T) {
 		missing, err := c.Inspect(w.Context())
 		w.must(err)
 		if !slices.Contains(missing, MissingLabel{w.repo, forge.LabelBlocked}) { // newRepo creates the other labels
-			w.Errorf("missing: %v", missing)
+			w.Errorf("Inspect returned %v, want %s among them", missing, forge.LabelBlocked)
 		}
 		if n := count(); n != before {
-			w.Errorf("%d labels after a look, %d before", n, before)
+			w.Errorf("the repository has %d labels after Inspect, %d before", n, before)
 		}
 		w.must(c.Prepare(w.Context()))
 		if missing, err := c.Inspect(w.Context()); err != nil || len(missing) > 0 {
@@ -38,7 +38,7 @@ func TestInspect(t *testing.T) {
 			o.Token = w.token(w.boss, w.tokens[w.boss+" password"], "read:issue", "write:repository", "read:user")
 		})
 		if _, err := reads.Inspect(w.Context()); !errors.Is(err, forge.ErrForbidden) {
-			w.Errorf("with a token that may only read: %v", err)
+			w.Errorf("with a read-only token: got %v, want forbidden", err)
 		}
 	})
 }
@@ -53,7 +53,7 @@ func TestSetHook(t *testing.T) {
 		has := func(want bool) {
 			w.Helper()
 			if got, err := c.HasHook(w.Context(), w.repo, url); err != nil || got != want {
-				w.Errorf("has a hook: %v, %v; want %v", got, err, want)
+				w.Errorf("HasHook returned %v, %v; want %v", got, err, want)
 			}
 		}
 		add := func(to string, active bool, events ...string) {
@@ -82,7 +82,7 @@ func TestSetHook(t *testing.T) {
 			}
 		}
 		if len(all) != 2 || ours == nil {
-			w.Fatalf("%d hooks: %v", len(all), all)
+			w.Fatalf("the repository has %d hooks, want ours and one other: %v", len(all), all)
 		}
 		if ours.Config["content_type"] != "json" || !slices.Contains(ours.Events, "issue_label") ||
 			!slices.Contains(ours.Events, "pull_request_review_approved") {
@@ -93,7 +93,7 @@ func TestSetHook(t *testing.T) {
 		_, err = plain.HasHook(w.Context(), w.repo, url)
 		if set := plain.SetHook(w.Context(), w.repo, url, "secret"); !errors.Is(err, forge.ErrForbidden) ||
 			!errors.Is(set, forge.ErrForbidden) {
-			w.Errorf("without the right: %v, %v", err, set)
+			w.Errorf("without admin rights: HasHook %v, SetHook %v; want forbidden", err, set)
 		}
 	})
 }

@@ -132,10 +132,10 @@ func TestHugeIssues(t *testing.T) {
 		c.longest = int64(maxRaw / scale)
 		facts, err := c.Scan(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "left out 1 unreadable entries of GET /repos/o/r/issues") {
-			t.Errorf("the error: %v", err)
+			t.Errorf("got %v, want an error about one unreadable entry", err)
 		}
 		if len(facts.Issues) != 119 {
-			t.Errorf("%d issues, want all but one of 120", len(facts.Issues))
+			t.Errorf("got %d issues, want all but one of 120", len(facts.Issues))
 		}
 		for _, is := range facts.Issues {
 			if !slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.Number == is.Number+1000 }) &&
@@ -146,14 +146,14 @@ func TestHugeIssues(t *testing.T) {
 				t.Errorf("#%d: cut %v, its blockers known %v", is.Number, is.Cut, is.BlockersKnown)
 			}
 			if len(is.Body) > longBody {
-				t.Errorf("#%d has %d bytes of text", is.Number, len(is.Body))
+				t.Errorf("the facts hold %[2]d bytes of the text of #%[1]d", is.Number, len(is.Body))
 			}
 		}
 		if r, _ := facts.Repo("o/r"); r.AsOf.IsZero() {
 			t.Error("the repository does not count as read")
 		}
 		if h.most > 128<<20 {
-			t.Errorf("%d MB of heap", h.most>>20)
+			t.Errorf("the heap had %d MB, want at most 128", h.most>>20)
 		}
 		t.Logf("%d requests, at most %d MB of heap", h.asked, h.most>>20)
 	})
@@ -169,12 +169,12 @@ func TestEndlessPages(t *testing.T) {
 		c := h.client(t)
 		all, _, err := list[*gitea.Issue](t.Context(), c, at("o/r", "/issues?state=open"))
 		if err != nil || len(all) != 100 || h.asked != 2 {
-			t.Errorf("%d entries with %d requests, %v", len(all), h.asked, err)
+			t.Errorf("list returned %d entries with %d requests, %v", len(all), h.asked, err)
 		}
 		h.asked = 0
 		all, _, err = listAtOnce[*gitea.Issue](t.Context(), c, at("o/r", "/issues?state=open"))
 		if err != nil || h.asked != 1+pagesAtOnce {
-			t.Errorf("at once: %d entries with %d requests, %v", len(all), h.asked, err)
+			t.Errorf("listAtOnce returned %d entries with %d requests, %v", len(all), h.asked, err)
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestManyReferences(t *testing.T) {
 		}
 		short := gist(body.String(), self)
 		if got := len(forge.Dependencies(short, self)); wasCut(short) != tt.cut || got != mostNamed {
-			t.Errorf("%d references: cut %v, %d kept", tt.refs, wasCut(short), got)
+			t.Errorf("of %d references: cut %v, %d kept", tt.refs, wasCut(short), got)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestWritersOf(t *testing.T) {
 		hidden      bool // our account is in no team, and the organisation is private
 		want        string
 	}{
-		{"a person's", "", false, "Reader a b boss coder guest root"},
+		{"owned by a person", "", false, "Reader a b boss coder guest root"},
 		{"teams that all write", owners + "," + coders, false, "Reader a b boss coder guest root"},
 		{"a team reads", owners + "," + coders + "," + readers, false, "boss coder guest root"},
 		{"a team reads, we are in none", owners + "," + coders + "," + readers, true, "guest root"},
@@ -59,7 +59,7 @@ func TestWritersOf(t *testing.T) {
 			}
 			got, err := writersOf(t.Context(), get, "org/r")
 			if strings.Join(got, " ") != tt.want || err != nil {
-				t.Errorf("%v, %v; want %s", got, err, tt.want)
+				t.Errorf("writersOf returned %v, %v; want %s", got, err, tt.want)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestWritersOfFails(t *testing.T) {
 			return json.Unmarshal([]byte(`[{"login":"eve","id":1},{"login":"mal","id":2,"permission":"write"}]`), out)
 		}
 		if got, err := writersOf(t.Context(), get, "org/r"); len(got) > 0 || !errors.Is(err, forge.ErrUnavailable) {
-			t.Errorf("%s: %v, %v", broken, got, err)
+			t.Errorf("without %s: got %v, %v; want %v", broken, got, err, forge.ErrUnavailable)
 		}
 	}
 }
@@ -105,6 +105,6 @@ func TestWritersOfBounded(t *testing.T) {
 	}
 	got, err := writersOf(t.Context(), get, "org/r")
 	if len(got) != pageSize || requests > 2+memberPages+maxAsked || err != nil {
-		t.Errorf("%d writers by %d requests, %v", len(got), requests, err)
+		t.Errorf("writersOf returned %d writers with %d requests, %v", len(got), requests, err)
 	}
 }

@@ -38,13 +38,13 @@ func TestMutations(t *testing.T) {
 					w.Errorf("%s, %s: %s", key, what, failed)
 				}
 				if asked := replay.asked; asked > 20*tape.asked+100 {
-					w.Errorf("%s, %s: %d requests, %d without the mutation", key, what, asked, tape.asked)
+					w.Errorf("%s, %s: the client made %d requests; without the mutation %d", key, what, asked, tape.asked)
 				}
 			})
 		}
 		w.Logf("%d mutations of %d answers, %d requests each", n, len(tape.answers), tape.asked)
 		if n < 1000 || len(tape.answers) < 20 {
-			w.Errorf("only %d mutations of %d answers", n, len(tape.answers))
+			w.Errorf("the test made only %d mutations of %d answers", n, len(tape.answers))
 		}
 	})
 }

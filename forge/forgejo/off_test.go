@@ -63,18 +63,18 @@ func TestRepositoryOff(t *testing.T) {
 		} {
 			way.archived, way.name = tt.archived, tt.name
 			if err := c.MayWork(w.Context(), w.tokens[w.dev], w.repo); !errors.Is(err, forge.ErrOff) || err.Error() != tt.want {
-				w.Errorf("the rights of an agent: %v", err)
+				w.Errorf("MayWork of an agent: got %v, want %s", err, tt.want)
 			}
 			if tt.archived {
 				err := c.Claim(w.Context(), w.ref(n), w.dev, "run-1")
 				if !errors.Is(err, forge.ErrOff) || errors.Is(err, forge.ErrForbidden) || !strings.Contains(err.Error(), tt.want) {
-					w.Errorf("a claim: %v", err)
+					w.Errorf("Claim: got %v, want %s", err, tt.want)
 				}
 			}
 			for range 2 {
 				f := w.scan(c)
 				if r, _ := f.Repo(w.repo); r.Off != tt.want || !r.AsOf.IsZero() {
-					w.Errorf("%q, as of %s, want %q", r.Off, r.AsOf, tt.want)
+					w.Errorf("Off is %q, AsOf %s; want %q and zero", r.Off, r.AsOf, tt.want)
 				}
 			}
 			way.archived, way.name = false, ""

@@ -25,12 +25,12 @@ func TestPrepare(t *testing.T) {
 		}
 		for _, l := range forge.RequiredLabels() {
 			if count[l.Name] != 1 {
-				w.Errorf("%d labels %s", count[l.Name], l.Name)
+				w.Errorf("the repository has %d labels named %s, want 1", count[l.Name], l.Name)
 			}
 		}
 		login, err := c.WhoAmI(w.Context(), w.tokens[w.dev])
 		if err != nil || login != w.dev {
-			w.Errorf("who am I: %s, %v", login, err)
+			w.Errorf("WhoAmI returned %s, %v; want %s", login, err, w.dev)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestUnusable(t *testing.T) {
 		Permissions: &gitea.Permission{Push: true},
 	}
 	if err := unusable(&good, "o/r", "boss"); err != nil {
-		t.Errorf("a good repository: %v", err)
+		t.Errorf("unusable reports a usable repository: %v", err)
 	}
 	for _, tc := range []struct {
 		change func(*gitea.Repository)

@@ -55,7 +55,7 @@ func TestPullChanges(t *testing.T) {
 		w.eventually(c, p, `pull merged dev fix/issue-1->main for #1 for #2 changes by review of an old head dismissed `+
 			`approved by review commented by human`)
 		if f := w.scan(c); !f.Issue(w.ref(n)).Closed && f.Pull(w.ref(p)).Ended.IsZero() {
-			w.Error("it is not said when the pull request was merged")
+			w.Error("the merged pull request has no end time")
 		}
 	})
 }
@@ -105,12 +105,12 @@ func TestEndedPulls(t *testing.T) {
 			}
 		}
 		if i, p := f.Issue(w.ref(again)), f.Pull(w.ref(p3)); i != nil && p != nil && !i.Reopened.After(p.Ended) {
-			w.Errorf("merged at %v, opened again at %v", p.Ended, i.Reopened)
+			w.Errorf("the pull request was merged at %v, but the issue was reopened at %v", p.Ended, i.Reopened)
 		}
 		w.setState(done, gitea.StateOpen)
 		if got := strings.Replace(w.show(w.scan(c), done), " reopened", "",
 			1); got != `issue open "done" [backlog] blockers:` {
-			w.Errorf("opened again long after its pull request: %s", got)
+			w.Errorf("reopened long after its pull request ended: %s", got)
 		}
 	})
 }
@@ -155,12 +155,12 @@ func TestUnreadableHistory(t *testing.T) {
 		time.Sleep(overlap + time.Second)
 		w.scan(c) // reads the comments for the last time
 		if n := w.requests(c, func() { w.scan(c) }); n > 2 {
-			w.Errorf("the next scan made %d requests", n)
+			w.Errorf("the next scan made %d requests, want at most 2", n)
 		}
 		w.fault = nil
 		time.Sleep(triedEvery)
 		if got := w.show(w.scan(c), n); got != `issue open "one" [backlog] blockers:` {
-			w.Errorf("when it can be read again: %s", got)
+			w.Errorf("once it can be read again: %s", got)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestOneFailingRefresh(t *testing.T) {
 			w.Errorf("got %s", got)
 		}
 		if p, r := f.Pull(w.ref(p1)), f.Repos[0]; !p.AsOf.Before(r.AsOf) {
-			w.Errorf("the one that cannot be read is as of %v", p.AsOf)
+			w.Errorf("AsOf of the unreadable pull request is %v, want it older than the repository's", p.AsOf)
 		}
 	})
 }
@@ -248,7 +248,7 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 		time.Sleep(overlap + time.Second)
 		w.scan(c) // reads the comments for the last time
 		if n := w.requests(c, func() { w.scan(c) }); n > 2 {
-			w.Errorf("the next scan made %d requests", n)
+			w.Errorf("the next scan made %d requests, want at most 2", n)
 		}
 		w.fault = nil
 		time.Sleep(pollEvery)
@@ -338,7 +338,7 @@ func TestConflict(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.eventually(c, p2, `pull open dev two->main clean ci none`)
 		if got := w.scan(c); !got.Pull(w.ref(p2)).ConflictSince.IsZero() {
-			w.Error("it merges, and still says since when it does not")
+			w.Error("a pull request without a conflict still has ConflictSince")
 		}
 	})
 }
@@ -412,10 +412,10 @@ func TestRequiredChecks(t *testing.T) {
 		w.status(head2, "ci/test", gitea.StatusSuccess)
 		f := w.scan(w.client())
 		if got := f.Pull(w.ref(p)).CI; got != forge.CIPending {
-			w.Errorf("a required check is missing, ci %s", cis[got])
+			w.Errorf("a required check is missing, but ci is %s", cis[got])
 		}
 		if got := f.Pull(w.ref(p2)).CI; got != forge.CISuccess {
-			w.Errorf("all required checks succeeded, ci %s", cis[got])
+			w.Errorf("all required checks succeeded, but ci is %s", cis[got])
 		}
 	})
 }
@@ -449,12 +449,12 @@ func TestUnreadablePull(t *testing.T) {
 		time.Sleep(overlap + time.Second)
 		w.scan(c) // reads the comments for the last time
 		if n := w.requests(c, func() { w.scan(c) }); n > 2 {
-			w.Errorf("the next scan made %d requests", n)
+			w.Errorf("the next scan made %d requests, want at most 2", n)
 		}
 		w.fault = nil
 		time.Sleep(pollEvery)
 		if got := w.show(w.scan(c), p); got != `pull open dev fix/issue-1->main for #1 clean ci none` {
-			w.Errorf("when it can be read again: %s", got)
+			w.Errorf("once it can be read again: %s", got)
 		}
 	})
 }
@@ -515,7 +515,7 @@ func TestDoneWithout(t *testing.T) {
 		shown(c)
 		time.Sleep(2 * time.Hour)
 		if is := shown(c); is != nil {
-			t.Errorf("without a pull request it is still shown: %+v", is)
+			t.Errorf("a closed issue without an open pull request is still shown: %+v", is)
 		}
 	})
 }

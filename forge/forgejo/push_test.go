@@ -56,15 +56,15 @@ func TestPush(t *testing.T) {
 			object        object
 			refused       bool
 		}{
-			{"make", noObject, one.id(), one, false},
-			{"make what is there", noObject, one.id(), one, true},
-			{"make another", noObject, two.id(), two, true},
-			{"move from elsewhere", two.id(), two.id(), two, true},
+			{"create", noObject, one.id(), one, false},
+			{"create an existing ref", noObject, one.id(), one, true},
+			{"create an existing ref with another commit", noObject, two.id(), two, true},
+			{"move from a wrong commit", two.id(), two.id(), two, true},
 			{"move", one.id(), two.id(), two, false},
-			{"delete what is elsewhere", one.id(), noObject, object{}, true},
+			{"delete from a wrong commit", one.id(), noObject, object{}, true},
 			{"delete", two.id(), noObject, object{}, false},
-			{"delete what is gone", two.id(), noObject, object{}, true},
-			{"make again", noObject, one.id(), one, false},
+			{"delete a missing ref", two.id(), noObject, object{}, true},
+			{"create again", noObject, one.id(), one, false},
 		} {
 			err := c.push(w.Context(), w.repo, move{ref, tc.before, tc.after}, tc.object, emptyTree)
 			_, refused := errors.AsType[*refusedMove](err)
@@ -72,7 +72,7 @@ func TestPush(t *testing.T) {
 				w.Errorf("%s: got %v, want refused=%v", tc.name, err, tc.refused)
 			}
 			if errors.Is(err, forge.ErrForbidden) {
-				w.Errorf("%s: %v is for good", tc.name, err)
+				w.Errorf("%s: %v counts as permanent", tc.name, err)
 			}
 		}
 	})

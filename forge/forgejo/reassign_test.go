@@ -29,9 +29,9 @@ func TestReassign(t *testing.T) {
 				name: "pinned", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review,
 				want: "backlog stolen @dev",
 			},
-			{name: "to nobody", labels: []string{"backlog"}, want: "backlog stolen @dev"},
+			{name: "without an assignee", labels: []string{"backlog"}, want: "backlog stolen @dev"},
 			{
-				name: "moved already", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review,
+				name: "already moved", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review,
 				want: "backlog stolen @dev",
 			},
 			{
@@ -43,7 +43,7 @@ func TestReassign(t *testing.T) {
 				closed: true, want: "backlog stolen @dev closed",
 			},
 			{
-				name: "given by a person, and begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev},
+				name: "assigned by a person, and begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev},
 				from: w.review, taken: true, want: "backlog in-progress @dev",
 			},
 			{
@@ -55,12 +55,12 @@ func TestReassign(t *testing.T) {
 				want: "backlog in-progress @review",
 			},
 			{
-				name: "a person's by now", labels: []string{"backlog"}, assign: []string{w.human}, from: w.review, taken: true,
+				name: "now a person's", labels: []string{"backlog"}, assign: []string{w.human}, from: w.review, taken: true,
 				want: "backlog @human",
 			},
-			{name: "unassigned by now", labels: []string{"backlog"}, from: w.review, taken: true, want: "backlog"},
+			{name: "now unassigned", labels: []string{"backlog"}, from: w.review, taken: true, want: "backlog"},
 			{
-				name: "assigned by now", labels: []string{"backlog"}, assign: []string{w.human}, taken: true,
+				name: "now assigned", labels: []string{"backlog"}, assign: []string{w.human}, taken: true,
 				want: "backlog @human",
 			},
 			{
@@ -99,7 +99,7 @@ func TestReassignSteps(t *testing.T) {
 				n += sized(1, 2)
 			}
 			if n < 5 {
-				t.Errorf("a move is only %d requests", n-1)
+				t.Errorf("a move made only %d requests", n-1)
 			}
 		}
 	})
@@ -163,7 +163,7 @@ func TestReassignLate(t *testing.T) {
 			claimed := there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")
 			if err := w.instance("aaa").Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"},
 				"aaa-move"); err != nil {
-				w.Errorf("request %d lost: the second try says %v", n, err)
+				w.Errorf("answer %d was lost: the repeated move returned %v", n, err)
 			}
 			if claimed == nil {
 				begun++
@@ -174,7 +174,7 @@ func TestReassignLate(t *testing.T) {
 		}
 	})
 	if begun == 0 {
-		t.Error("the agent never had time to begin")
+		t.Error("the agent's claim never succeeded before the repeated move")
 	}
 }
 
@@ -236,7 +236,7 @@ func TestReassignTwoHubs(t *testing.T) {
 			case first == nil && errors.Is(other, forge.ErrTaken) && got == "backlog stolen @dev":
 			case errors.Is(first, forge.ErrTaken) && other == nil && got == "backlog stolen @human":
 			default:
-				w.Errorf("step %d: the first says %v, the second %v, afterwards %s", step, first, other, got)
+				w.Errorf("step %d: the first hub got %v, the second %v, afterwards %s", step, first, other, got)
 			}
 		}
 	})

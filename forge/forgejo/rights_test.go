@@ -44,7 +44,7 @@ func TestMayWork(t *testing.T) {
 		}
 		if err := w.client().MayWork(w.Context(), w.tokens[w.dev], w.owner+"/nowhere"); err == nil ||
 			!strings.Contains(err.Error(), "cannot see") {
-			w.Errorf("nowhere: %v", err)
+			w.Errorf("in a missing repository: %v", err)
 		}
 	})
 }

@@ -93,7 +93,7 @@ func TestCommandersMayStillWrite(t *testing.T) {
 		w.collaborator(w.repo, w.human, gitea.AccessModeRead)
 		time.Sleep(commandersEvery)
 		if err := c.Take(w.Context(), f.Said[0]); !errors.Is(err, forge.ErrForbidden) {
-			w.Errorf("taken: %v", err)
+			w.Errorf("Take: got %v, want %v", err, forge.ErrForbidden)
 		}
 		w.say(w.human, n, "/disinto cancel")
 		if got := w.said(w.scan(w.client())); got != "" {
@@ -117,7 +117,7 @@ func TestWritersUnknown(t *testing.T) {
 		}
 		f, err := c.Scan(w.Context())
 		if err == nil || len(f.Said) > 0 || !f.Repos[0].AsOf.After(time.Time{}) {
-			w.Errorf("%v, commands: %s", err, w.said(f))
+			w.Errorf("Scan returned %v, commands %s; want an error and no command", err, w.said(f))
 		}
 		w.fault = nil
 		time.Sleep(commandersEvery)
@@ -140,7 +140,7 @@ func TestCommentsAreBounded(t *testing.T) {
 		w.say(w.owner, n, "/disinto why")
 		var f forge.Facts
 		if got := w.requests(c, func() { f = w.scan(c) }); got > 15 {
-			w.Errorf("%d requests", got)
+			w.Errorf("the scan made %d requests, want at most 15", got)
 		}
 		if got := w.said(f); got != "owner: why" {
 			w.Errorf("commands: %s", got)
@@ -149,7 +149,7 @@ func TestCommentsAreBounded(t *testing.T) {
 		w.scan(c)
 		time.Sleep(time.Second)
 		if got := w.requests(c, func() { w.scan(c) }); got > 1 {
-			w.Errorf("%d requests of an unchanged repository", got)
+			w.Errorf("a scan of an unchanged repository made %d requests, want at most 1", got)
 		}
 		time.Sleep(saidFor)
 		w.say(w.owner, n, "Text.")
@@ -178,12 +178,12 @@ func TestSaidIn(t *testing.T) {
 		"item zero":       func(c *gitea.Comment) *gitea.Comment { c.IssueURL = "0"; return c },
 		"huge item":       func(c *gitea.Comment) *gitea.Comment { c.IssueURL = "/99999999999999999999"; return c },
 		"edited":          func(c *gitea.Comment) *gitea.Comment { c.Updated = at.Add(time.Second); return c },
-		"from before":     func(c *gitea.Comment) *gitea.Comment { c.Updated = at.Add(-time.Second); return c },
+		"updated early":   func(c *gitea.Comment) *gitea.Comment { c.Updated = at.Add(-time.Second); return c },
 		"cut":             func(c *gitea.Comment) *gitea.Comment { c.Body += "\n" + cutMark; return c },
 		"text":            func(c *gitea.Comment) *gitea.Comment { c.Body = "why"; return c },
 	} {
 		if s, ok := saidIn("a/b", change(good())); ok {
-			t.Errorf("%s: %+v", name, s)
+			t.Errorf("%s: saidIn returned %+v, want no command", name, s)
 		}
 	}
 	pull := good()
@@ -202,7 +202,7 @@ func TestTakenIsBounded(t *testing.T) {
 	text := string(takenCommit(all).content)
 	if n := strings.Count(text, "comment: "); n != maxTaken || strings.Contains(text, "comment: 200 ") ||
 		!strings.Contains(text, "comment: 201 here\n") {
-		t.Errorf("%d comments in it", n)
+		t.Errorf("the commit lists %d comments, want %d, from 201 on", n, maxTaken)
 	}
 	full := takenBy{}
 	for id := range int64(maxTaken) {
@@ -210,7 +210,7 @@ func TestTakenIsBounded(t *testing.T) {
 	}
 	for id, want := range map[int64]bool{1: true, 201: true, 700: true, 701: false} {
 		if _, got := full.has(id); got != want {
-			t.Errorf("%d: taken %v", id, got)
+			t.Errorf("comment %d: taken is %v, want %v", id, got, want)
 		}
 	}
 }

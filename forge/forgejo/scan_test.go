@@ -22,7 +22,7 @@ func TestColdScan(t *testing.T) {
 		w.depends(blocked, ready)
 		second := w.file("two blockers", fmt.Sprintf("## Dependencies\n- #%d", ready), "backlog")
 		w.depends(second, blocked)
-		human := w.file("a person's", "depends on #1", "backlog")
+		human := w.file("assigned to a person", "depends on #1", "backlog")
 		w.assign(human, w.human)
 		plain := w.file("no backlog", "depends on #1")
 		pinned := w.file("pinned", "", "backlog", "priority")
@@ -45,7 +45,7 @@ func TestColdScan(t *testing.T) {
 			{ready, `issue open "ready" [backlog] blockers:`},
 			{blocked, `issue open "blocked" [backlog] blockers: #1 open;`},
 			{second, `issue open "two blockers" [backlog] blockers: #1 open (text); #2 open;`},
-			{human, `issue open "a person's" [backlog] @human`},
+			{human, `issue open "assigned to a person" [backlog] @human`},
 			{plain, `issue open "no backlog"`},
 			{pinned, `issue open "pinned" [backlog priority] @dev blockers:`},
 			{convoy, `issue open "convoy" [convoy] blockers: #1 open;`},
@@ -168,7 +168,7 @@ func TestC7_UnchangedCost(t *testing.T) {
 			w.Errorf("a scan of an unchanged repository made %d requests, want 2 at most", most)
 		}
 		if total < 150 {
-			w.Errorf("120 scans made %d requests: nothing settled was looked at again", total)
+			w.Errorf("120 scans made only %d requests: settled items are not refreshed", total)
 		}
 	})
 }
@@ -192,7 +192,7 @@ func TestPendingCost(t *testing.T) {
 		})
 		// 60 lists, 10 times three polls, and at most one refresh per scan.
 		if total < 60+30-3 || total > 60+30+20 {
-			w.Errorf("60 scans in 5 minutes with 3 pending pull requests made %d requests", total)
+			w.Errorf("60 scans in 5 minutes with 3 pending pull requests made %d requests, want about 100", total)
 		}
 	})
 }
@@ -209,7 +209,7 @@ func TestPages(t *testing.T) {
 		}
 		for n, i := range f.Issues {
 			if !want[i.Number] || n > 0 && f.Issues[n-1].Compare(i.Ref) >= 0 {
-				w.Errorf("issue %d of the facts is %s", n, i.Ref)
+				w.Errorf("issue %d of the facts is %s: unknown, twice, or not sorted", n, i.Ref)
 			}
 		}
 	})
@@ -247,7 +247,7 @@ func TestListMovesWhileRead(t *testing.T) {
 		}
 		f := w.scan(c)
 		if !done.Load() {
-			w.Fatal("the second page was not asked for")
+			w.Fatal("the second page was not requested")
 		}
 		for n := int64(1); n <= 100; n++ {
 			if f.Issue(w.ref(n)) == nil {
@@ -274,7 +274,7 @@ func TestDeletion(t *testing.T) {
 		w.must(err)
 		time.Sleep(30 * time.Minute)
 		if got := w.show(w.scan(c), n); got == "not there" {
-			w.Error("the deletion was seen in a list of changes; then the hourly listing is for nothing")
+			w.Error("a list of changes showed the deletion; the hourly listing is not needed")
 		}
 		time.Sleep(31 * time.Minute)
 		f := w.scan(c)
@@ -282,7 +282,7 @@ func TestDeletion(t *testing.T) {
 			w.Errorf("an hour later: %s", got)
 		}
 		if got := w.show(f, waits); got != `issue open "waits" [backlog] blockers:` {
-			w.Errorf("what waited for it: %s", got)
+			w.Errorf("the issue that waited for it: %s", got)
 		}
 	})
 }
@@ -348,12 +348,12 @@ func TestDispatchOrder(t *testing.T) {
 		f, err := c.Scan(w.Context())
 		w.must(err)
 		if !f.More {
-			w.Error("the scan says that there is no more to read")
+			w.Error("the first scan does not set More")
 		}
 		for _, i := range f.Issues {
 			want := i.Number == 101 || i.Number == 90 || i.Number <= batch-2
 			if i.BlockersKnown != want {
-				w.Errorf("%s: blockers known is %v after the first scan", i.Ref, i.BlockersKnown)
+				w.Errorf("%s: BlockersKnown is %v after the first scan", i.Ref, i.BlockersKnown)
 			}
 		}
 		for _, i := range w.scan(c).Issues {
@@ -380,7 +380,7 @@ func TestAsOf(t *testing.T) {
 		at := time.Now()
 		f := w.scan(c)
 		if got := f.Issue(w.ref(n)).AsOf; !got.Equal(at) {
-			w.Errorf("confirmed at %v, says %v", at, got)
+			w.Errorf("the issue was confirmed at %v, but AsOf is %v", at, got)
 		}
 		time.Sleep(time.Minute)
 		w.fault = func(r *http.Request) localforge.Fault {
@@ -394,10 +394,10 @@ func TestAsOf(t *testing.T) {
 			w.Errorf("one repository failing: %v", err)
 		}
 		if got := f.Issue(w.ref(n)).AsOf; !got.Equal(at) {
-			w.Errorf("after a failed scan: confirmed at %v, says %v", at, got)
+			w.Errorf("after a failed scan: the issue was confirmed at %v, but AsOf is %v", at, got)
 		}
 		if r, _ := f.Repo(second); !r.AsOf.Equal(at.Add(time.Minute)) {
-			w.Errorf("the other repository is as of %v", r.AsOf)
+			w.Errorf("AsOf of the other repository is %v", r.AsOf)
 		}
 	})
 }
@@ -455,7 +455,7 @@ func TestFactsDoNotChange(t *testing.T) {
 		w.verdict(w.review, p, head, gitea.ReviewStateApproved)
 		now := w.scan(c)
 		if w.show(now, n) == issue || w.show(now, p) == pull {
-			w.Error("the changes were not seen")
+			w.Error("the later scan does not show the changes")
 		}
 		if got := w.show(old, n); got != issue {
 			w.Errorf("the old facts now say %s", got)

@@ -23,7 +23,7 @@ func TestSoftware(t *testing.T) {
 	for _, tt := range tests {
 		got, err := softwareOf("http://forge.test", tt.version)
 		if got.Name != tt.name || (err == nil) != (tt.name != "") {
-			t.Errorf("%q: got %q, %v", tt.version, got.Name, err)
+			t.Errorf("%q: got %q, %v; want %q", tt.version, got.Name, err, tt.name)
 		}
 		if err != nil && !strings.HasSuffix(err.Error(), "update it to Forgejo 7 or Gitea 1.23, or later") {
 			t.Errorf("%q: %v", tt.version, err)

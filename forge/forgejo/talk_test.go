@@ -18,7 +18,7 @@ func TestEditedPlansCountForNothing(t *testing.T) {
 		remarks := func(c *Client) []forge.Remark { f := w.scan(c); return f.Issue(ref).Talk.Remarks }
 		told := remarks(c)
 		if len(told) != 1 || told[0].Key != "plan-1" {
-			w.Fatalf("before: %+v", told)
+			w.Fatalf("before the edit: %+v", told)
 		}
 		w.like(w.owner, told[0].ID)
 		w.nextSecond()
@@ -30,12 +30,12 @@ func TestEditedPlansCountForNothing(t *testing.T) {
 		c.mu.Unlock()
 		for _, m := range remarks(c) {
 			if len(m.Likes) > 0 {
-				w.Errorf("liked: %+v", m)
+				w.Errorf("an edited plan has likes: %+v", m)
 			}
 		}
 		for _, after := range [][]forge.Remark{remarks(c), remarks(w.client())} {
 			if len(after) > 0 {
-				w.Errorf("edited: %+v", after)
+				w.Errorf("an edited comment is still a remark: %+v", after)
 			}
 		}
 		w.must(c.Comment(w.Context(), ref, "plan-1", "a harmless plan"))

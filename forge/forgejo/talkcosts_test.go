@@ -37,7 +37,7 @@ func TestTalkCosts(t *testing.T) {
 		before := w.local.Requests()[reactions]
 		scans(20, time.Second)
 		if n := w.local.Requests()[reactions] - before; n < 1 || n > 3 {
-			t.Errorf("%d requests for reactions in 20 s", n)
+			t.Errorf("the scans made %d requests for reactions in 20 s, want 1 to 3", n)
 		}
 		comments := "GET /repos/{owner}/{repo}/issues/{number}/comments"
 		before = w.local.Requests()[comments]
@@ -45,7 +45,7 @@ func TestTalkCosts(t *testing.T) {
 			t.Errorf("20 scans of an unchanged forge made %d requests", n)
 		}
 		if n := w.local.Requests()[comments] - before; n > 2 {
-			t.Errorf("%d requests for comments in 20 s", n)
+			t.Errorf("the scans made %d requests for comments in 20 s, want at most 2", n)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestTalkOfStrangers(t *testing.T) {
 		facts := w.scan(c)
 		got := facts.Issue(ref).Talk
 		if !got.Known || len(got.Remarks) != 2 || got.Remarks[0].Key != "question-1" || got.Remarks[1].Author != w.owner {
-			t.Errorf("known %v, %d remarks", got.Known, len(got.Remarks))
+			t.Errorf("the talk has Known %v and %d remarks, want true, the question and the answer", got.Known, len(got.Remarks))
 		}
 	})
 }

@@ -31,10 +31,10 @@ func TestCutAnswer(t *testing.T) {
 	for _, tt := range tests {
 		got, dropped, err := cutAnswer(strings.NewReader(tt.text), maxRaw)
 		if err != nil || string(got) != tt.want || dropped != tt.dropped {
-			t.Errorf("%s: %.80s... (%d bytes), %d dropped, %v", tt.name, got, len(got), dropped, err)
+			t.Errorf("%s: got %.80s... (%d bytes), %d dropped, %v", tt.name, got, len(got), dropped, err)
 		}
 		if len(got) > 0 && !json.Valid(got) {
-			t.Errorf("%s: no JSON: %.80s", tt.name, got)
+			t.Errorf("%s: got invalid JSON: %.80s", tt.name, got)
 		}
 	}
 	for name, text := range map[string]string{

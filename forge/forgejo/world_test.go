@@ -298,7 +298,7 @@ func (w *world) label(n int64, names ...string) {
 		}
 	}
 	if len(ids) != len(names) {
-		w.Fatalf("labels %v: the repository has only %d of them", names, len(ids))
+		w.Fatalf("the repository has only %[2]d of the labels %[1]v", names, len(ids))
 	}
 	_, _, err = w.as(w.owner).AddIssueLabels(owner, name, n, gitea.IssueLabelsOption{Labels: ids})
 	w.must(err)
@@ -455,7 +455,7 @@ func (w *world) scan(c *Client) forge.Facts {
 			return f
 		}
 	}
-	w.Fatal("the scan does not end")
+	w.Fatal("Scan still sets More after a thousand calls")
 	return forge.Facts{}
 }
 

@@ -75,7 +75,7 @@ func TestComment(t *testing.T) {
 		}
 		for _, key := range []string{"", "a b", "a-->b", "a--b"} {
 			if err := c.Comment(w.Context(), w.ref(n), key, "text"); err == nil {
-				w.Errorf("key %q was taken", key)
+				w.Errorf("Comment accepted the key %q", key)
 			}
 		}
 	})
@@ -295,7 +295,7 @@ func TestLookDoesNotGoBack(t *testing.T) {
 		c.http.Transport = w.transport
 		f := w.scan(c)
 		if listed == nil {
-			w.Fatal("nothing was listed")
+			w.Fatal("the scan requested no list")
 		}
 		if got := w.show(f, n); got != `issue open "one" [backlog] blockers:` && got != `issue open "one" [backlog]` {
 			w.Errorf("issue: %s", got)
