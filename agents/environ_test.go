@@ -73,17 +73,17 @@ func TestEnvironContract(t *testing.T) {
 		"PWD=/var/lib/disinto/work/harb-12",
 	}
 	if diff := cmp.Diff(want, Environ(nil, session())); diff != "" {
-		t.Errorf("of nothing (-want +got):\n%s", diff)
+		t.Errorf("Environ without a base (-want +got):\n%s", diff)
 	}
 
 	limited := session()
 	limited.Left = Budget{Tokens: 900, USD: 0.25}
 	got := Environ([]string{"DISINTO_MAX_TOKENS=1", "DISINTO_MAX_USD=1"}, limited)
 	if Getenv(got, "DISINTO_MAX_TOKENS") != "900" || Getenv(got, "DISINTO_MAX_USD") != "0.25" {
-		t.Errorf("a session with limits: %q", got)
+		t.Errorf("Environ with limits = %q, want them to replace those of base", got)
 	}
 	if got := Environ([]string{"DISINTO_MAX_TOKENS=1", "DISINTO_MAX_USD=1"}, session()); len(got) != len(want) {
-		t.Errorf("a session without limits: %q", got)
+		t.Errorf("Environ without limits = %q, want those of base removed", got)
 	}
 
 	climbed := session()
@@ -97,14 +97,14 @@ func TestEnvironContract(t *testing.T) {
 	tried := ParseTried(text)
 	if len(tried) != 8 || len(text) > 8<<10 || !strings.HasPrefix(tried[0].Reason, "12 [2J ä") ||
 		tried[7].Agent != "dev-kimi" {
-		t.Errorf("what was tried: %d bytes, %+v", len(text), tried)
+		t.Errorf("DISINTO_TRIED has %d bytes and holds %+v, want the newest 8 sessions in at most 8 KiB", len(text), tried)
 	}
 	if got := Environ([]string{"DISINTO_TRIED=[]"}, session()); len(got) != len(want) {
-		t.Errorf("a session below the ladder: %q", got)
+		t.Errorf("Environ without earlier attempts = %q, want no DISINTO_TRIED", got)
 	}
 	for _, text := range []string{"", "x", `{"agent":1}`, strings.Repeat("[", MaxResult+1)} {
 		if got := ParseTried(text); len(got) != 0 {
-			t.Errorf("%.20q was read as %+v", text, got)
+			t.Errorf("ParseTried(%.20q) = %+v, want an empty list", text, got)
 		}
 	}
 
@@ -117,7 +117,7 @@ func TestEnvironContract(t *testing.T) {
 	e := session()
 	e.EnvDeny = []string{"*"}
 	if diff := cmp.Diff(want, Environ(base, e)); diff != "" {
-		t.Errorf("of a base that contradicts (-want +got):\n%s", diff)
+		t.Errorf("Environ with a contradicting base (-want +got):\n%s", diff)
 	}
 }
 
@@ -156,8 +156,8 @@ func TestEnviron(t *testing.T) {
 		{name: "another agent's literal", base: "COPY=literal-of-planner"},
 		{name: "the supervisor's by name", base: "HOOK=changed-since"},
 		{name: "the supervisor's by value", base: "COPY=hook-secret"},
-		{name: "a short one is the whole value", base: "COPY=1234"},
-		{name: "or an accident", base: "PORT=12345", want: "PORT=12345"},
+		{name: "a short secret as the whole value", base: "COPY=1234"},
+		{name: "a short secret inside a value", base: "PORT=12345", want: "PORT=12345"},
 		{name: "its own by name", base: "QWEN=token-of-dev-qwen", want: "QWEN=token-of-dev-qwen"},
 		{name: "its own by value", base: "COPY=token-of-dev-qwen", want: "COPY=token-of-dev-qwen"},
 		{
@@ -189,9 +189,9 @@ func TestEnviron(t *testing.T) {
 			name: "address of a collector", base: "OTEL_EXPORTER_OTLP_ENDPOINT=http://c",
 			want: "OTEL_EXPORTER_OTLP_ENDPOINT=http://c",
 		},
-		{name: "trace of whoever started us", base: "TRACEPARENT=00-a", want: "TRACEPARENT=00-a"},
+		{name: "the supervisor's own trace", base: "TRACEPARENT=00-a", want: "TRACEPARENT=00-a"},
 		{
-			name: "trace of its own", base: "TRACEPARENT=00-a", change: func(e *Env) { e.TraceParent = "00-b" },
+			name: "the session's trace", base: "TRACEPARENT=00-a", change: func(e *Env) { e.TraceParent = "00-b" },
 			want: "TRACEPARENT=00-b",
 		},
 		{name: "a web hook", base: "WEBHOOK_SECRET=s"},
@@ -235,7 +235,7 @@ func TestEnviron(t *testing.T) {
 		{name: "tokenizers", base: "TOKENIZERS_PARALLELISM=false", want: "TOKENIZERS_PARALLELISM=false"},
 		{name: "a limit in tokens", base: "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9", want: "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9"},
 		{name: "another limit", base: "MAX_THINKING_TOKENS=9", want: "MAX_THINKING_TOKENS=9"},
-		{name: "who asks for a password", base: "GIT_ASKPASS=/bin/ask", want: "GIT_ASKPASS=/bin/ask"},
+		{name: "a program that prompts for a password", base: "GIT_ASKPASS=/bin/ask", want: "GIT_ASKPASS=/bin/ask"},
 		{name: "a path", base: "PYTHONPATH=/p", want: "PYTHONPATH=/p"},
 		{name: "a path after a word", base: "LD_LIBRARY_PATH=/p", want: "LD_LIBRARY_PATH=/p"},
 		{name: "a public key", base: "SIGNING_PUBLIC_KEY=k", want: "SIGNING_PUBLIC_KEY=k"},
@@ -312,10 +312,10 @@ func TestEnviron(t *testing.T) {
 			}
 			got := Environ([]string{tt.base}, e)
 			if tt.want != "" && !slices.Contains(got, tt.want) {
-				t.Errorf("no %q in %q", tt.want, got)
+				t.Errorf("got %q, want %q in it", got, tt.want)
 			}
 			if tt.want != tt.base && slices.Contains(got, tt.base) {
-				t.Errorf("%q in %q", tt.base, got)
+				t.Errorf("got %q, want no %q in it", got, tt.base)
 			}
 		})
 	}
@@ -324,7 +324,7 @@ func TestEnviron(t *testing.T) {
 func TestEnvironTwice(t *testing.T) {
 	got := Environ([]string{"EDITOR=ed", "EDITOR=vi"}, session())
 	if !slices.Contains(got, "EDITOR=vi") || slices.Contains(got, "EDITOR=ed") {
-		t.Errorf("want the last of two, got %q", got)
+		t.Errorf("got %q, want only the last of two values", got)
 	}
 }
 
@@ -360,7 +360,7 @@ func TestEnvironKeepsSecrets(t *testing.T) {
 		got := strings.Join(Environ(base, e), "\n")
 		for _, s := range e.Secrets {
 			if s.Agent != "" && s.Agent != e.Agent.Name && !e.owns(s) && strings.Contains(got, s.Value.Reveal()) {
-				t.Fatalf("seed %d: %s of %s in the environment of %s:\n%s", seed, s.Name, s.Agent, e.Agent.Name, got)
+				t.Fatalf("seed %d: secret %s of %s is in the environment of %s:\n%s", seed, s.Name, s.Agent, e.Agent.Name, got)
 			}
 		}
 	}

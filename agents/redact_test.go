@@ -44,7 +44,7 @@ func FuzzRedact(f *testing.F) {
 			// The placeholder itself may contain a secret such as "[secret]"; nothing else may.
 			if len(s) >= minSecret && strings.Contains(strings.ReplaceAll(got, "[secret]", "\x00"), s) &&
 				!strings.Contains(s, "\x00") {
-				t.Errorf("Redact(%q) = %q still has %q", text, got, s)
+				t.Errorf("Redact(%q) = %q, which contains the secret %q", text, got, s)
 			}
 		}
 	})

@@ -35,7 +35,7 @@ func TestRedactor(t *testing.T) {
 		want := together(Redact(text, secrets))
 		for n := 1; n <= len(text); n++ {
 			if got := together(inPieces(text, n, secrets)); got != want {
-				t.Errorf("%q in pieces of %d: %q, want %q", text, n, got, want)
+				t.Errorf("%q in pieces of %d bytes: got %q, want %q", text, n, got, want)
 			}
 		}
 	}
@@ -52,7 +52,7 @@ func TestRedactorHoldsLittle(t *testing.T) {
 		{"secret!", "[secret]!"},
 	} {
 		if got := r.Next(tt.piece); got != tt.want {
-			t.Errorf("after %q: %q, want %q", tt.piece, got, tt.want)
+			t.Errorf("Next(%q) = %q, want %q", tt.piece, got, tt.want)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func FuzzRedactor(f *testing.F) {
 		}
 		secrets := []string{a, b}
 		if got, want := together(inPieces(text, n, secrets)), together(Redact(text, secrets)); got != want {
-			t.Errorf("%q in pieces of %d without %q: %q, want %q", text, n, secrets, got, want)
+			t.Errorf("%q in pieces of %d bytes with the secrets %q: got %q, want %q", text, n, secrets, got, want)
 		}
 	})
 }

@@ -29,20 +29,21 @@ func TestParseResult(t *testing.T) {
 			},
 		},
 		{
-			"newer than we are", `{"outcome":"done","mood":"good","usage":{"thinking_tokens":9}}`,
+			"fields of a newer version", `{"outcome":"done","mood":"good","usage":{"thinking_tokens":9}}`,
 			Outcome{Result: Done, Claimed: true},
 		},
 		{
-			"cached tokens that are not told", `{"outcome":"done","usage":{"input_tokens":9,"cached_tokens":null}}`,
+			"cached tokens not reported", `{"outcome":"done","usage":{"input_tokens":9,"cached_tokens":null}}`,
 			Outcome{Result: Done, Claimed: true, Usage: Usage{InputTokens: 9, CacheUntold: true}},
 		},
 		{
-			"a conversation that was gone on with",
+			"a resumed conversation",
 			`{"outcome":"done","resumed":{"cached_tokens":90,"computed_tokens":10,"changed":"line 3: x\u001b[31m\n"}}`,
 			Outcome{Result: Done, Claimed: true, Resumed: &Resumption{Cached: 90, Computed: 10, Changed: "line 3: x [31m"}},
 		},
 		{
-			"one that cannot be", `{"outcome":"done","resumed":{"cached_tokens":-1,"computed_tokens":9000000000000000000}}`,
+			"an impossible resumption",
+			`{"outcome":"done","resumed":{"cached_tokens":-1,"computed_tokens":9000000000000000000}}`,
 			Outcome{Result: Done, Claimed: true, Resumed: &Resumption{Computed: MaxTokens}},
 		},
 		{"a reason is never missing", `{"outcome":"failed"}`, Outcome{
@@ -96,7 +97,7 @@ func TestParseResultRefuses(t *testing.T) {
 		{"nothing", "", "not the JSON"},
 		{"a fortune", `{"outcome":"done","usage":{"cost_usd":1.7e308}}`, "more than 1000000000 tokens or $10000"},
 		{"more tokens than there are", `{"outcome":"done","usage":{"input_tokens":9223372036854775807}}`, "more than"},
-		{"a question of nothing", `{"outcome":"question","reason":"x","words":" \n "}`, "no words"},
+		{"a question without words", `{"outcome":"question","reason":"x","words":" \n "}`, "no words"},
 		{"a plan without words", `{"outcome":"plan"}`, "no words"},
 		{"a log", "all done!\n", "not the JSON"},
 		{"half a document", `{"outcome":"do`, "not the JSON"},
@@ -105,8 +106,8 @@ func TestParseResultRefuses(t *testing.T) {
 		{"no outcome", `{"reason":"x"}`, "no outcome"},
 		{"an unknown outcome", `{"outcome":"success"}`, `unknown outcome "success"`},
 		{"capitals", `{"outcome":"Done"}`, `unknown outcome "Done"`},
-		{"what only we can say", `{"outcome":"cancelled"}`, `unknown outcome "cancelled"`},
-		{"a time that is none", `{"outcome":"limited","retry_at":"tomorrow"}`, `retry_at "tomorrow"`},
+		{"an outcome that only the supervisor sets", `{"outcome":"cancelled"}`, `unknown outcome "cancelled"`},
+		{"an invalid time", `{"outcome":"limited","retry_at":"tomorrow"}`, `retry_at "tomorrow"`},
 		{"seconds since 1970", `{"outcome":"limited","retry_at":1770000000}`, "not the JSON"},
 		{"an id that is an option", `{"outcome":"done","session_id":"--dangerous"}`, "session_id"},
 		{"an id that is a path", `{"outcome":"done","session_id":"../../etc/passwd"}`, "session_id"},
@@ -125,10 +126,10 @@ func TestParseResultRefuses(t *testing.T) {
 				t.Fatalf("ParseResult = %+v, want an error about %q", got, tt.want)
 			}
 			if !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("ParseResult: %v, want it to say %q", err, tt.want)
+				t.Errorf("ParseResult: error %v, want %q in it", err, tt.want)
 			}
 			if diff := cmp.Diff(Outcome{}, got); diff != "" {
-				t.Errorf("ParseResult answers something beside its error:\n%s", diff)
+				t.Errorf("ParseResult returned an outcome with its error:\n%s", diff)
 			}
 		})
 	}
@@ -142,7 +143,7 @@ func TestUnfinishedResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o, err := ParseResult(text); !errors.Is(err, ErrUnfinished) || o != (Outcome{Usage: used}) {
-		t.Errorf("%s: %+v, %v", text, o, err)
+		t.Errorf("ParseResult(%s) = %+v, %v, want only the usage and ErrUnfinished", text, o, err)
 	}
 	finished, err := FormatResult(&Outcome{Result: Done, Usage: used})
 	if err != nil {
@@ -150,7 +151,7 @@ func TestUnfinishedResult(t *testing.T) {
 	}
 	for text, want := range map[string]Usage{string(text): used, string(finished): used, `{"outcome":"done"}`: {}} {
 		if u, err := ParseUsage([]byte(text)); err != nil || u != want {
-			t.Errorf("%s: %+v, %v", text, u, err)
+			t.Errorf("ParseUsage(%s) = %+v, %v, want %+v", text, u, err, want)
 		}
 	}
 	for _, text := range []string{
@@ -159,7 +160,7 @@ func TestUnfinishedResult(t *testing.T) {
 		`{"usage":`, "",
 	} {
 		if u, err := ParseUsage([]byte(text)); err == nil {
-			t.Errorf("%s is the usage %+v", text, u)
+			t.Errorf("ParseUsage(%s) = %+v, want an error", text, u)
 		}
 	}
 }
@@ -174,11 +175,11 @@ func TestBudgetReached(t *testing.T) {
 		{99, 1.99, ""}, {100, 0, "100 of 100 tokens"}, {101, 3, "101 of 100 tokens"}, {0, 2, "$2.00 of $2.00"},
 	} {
 		if got := b.Reached(tt.tokens, tt.usd); got != tt.want {
-			t.Errorf("%d tokens and $%.2f: %q, want %q", tt.tokens, tt.usd, got, tt.want)
+			t.Errorf("Reached(%d, $%.2f) = %q, want %q", tt.tokens, tt.usd, got, tt.want)
 		}
 	}
 	if got := (Budget{}).Reached(MaxTokens, MaxUSD); got != "" {
-		t.Errorf("without a limit: %q", got)
+		t.Errorf("Reached without a limit = %q, want \"\"", got)
 	}
 }
 
@@ -188,7 +189,7 @@ func FuzzParseUsage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		u, err := ParseUsage(text)
 		if err == nil && u != u.Bounded() {
-			t.Errorf("%q: usage %+v", text, u)
+			t.Errorf("ParseUsage(%q) = %+v, which is out of bounds", text, u)
 		}
 	})
 }
@@ -202,20 +203,20 @@ func FuzzParseResult(f *testing.F) {
 			return
 		}
 		if !o.Claimed || o.Result == "" || o.Reason == "" && o.Result != Done {
-			t.Errorf("%q: %+v is not a whole outcome", text, o)
+			t.Errorf("ParseResult(%q) = %+v, an incomplete outcome", text, o)
 		}
 		if strings.ContainsAny(o.Reason, "\n\r\x1b\x00") || utf8.RuneCountInString(o.Reason) > maxReason ||
 			!utf8.ValidString(o.Reason) {
-			t.Errorf("%q: reason %q", text, o.Reason)
+			t.Errorf("ParseResult(%q) returned the invalid reason %q", text, o.Reason)
 		}
 		if strings.ContainsAny(o.SessionID, "/ \n\x00") || strings.HasPrefix(o.SessionID, "-") {
-			t.Errorf("%q: session id %q", text, o.SessionID)
+			t.Errorf("ParseResult(%q) returned the invalid session id %q", text, o.SessionID)
 		}
 		if u := o.Usage; u.InputTokens < 0 || u.CachedTokens < 0 || u.OutputTokens < 0 || u.CostUSD < 0 {
-			t.Errorf("%q: usage %+v", text, u)
+			t.Errorf("ParseResult(%q) returned the usage %+v, which is out of bounds", text, u)
 		}
 		if _, err := json.Marshal(o.Usage); err != nil {
-			t.Errorf("%q: usage cannot be written: %v", text, err)
+			t.Errorf("ParseResult(%q) returned a usage that cannot be encoded: %v", text, err)
 		}
 	})
 }
@@ -257,20 +258,20 @@ func TestUsageHit(t *testing.T) {
 		{"nothing read", written, -1},
 		{"nothing cached", Usage{InputTokens: 9}, 0},
 		{"all", Usage{CachedTokens: 9}, 1},
-		{"two told", told.Add(told), 0.4},
+		{"both told", told.Add(told), 0.4},
 		{"none and told", none.Add(told), 0.4},
 		{"one untold", told.Add(untold), -1},
-		{"the events and the end", untold.Max(told), 0.4},
+		{"untold in the events, told at the end", untold.Max(told), 0.4},
 		{"nothing and untold", none.Max(untold), -1},
 		{"both untold", untold.Max(untold), -1},
 		{"a part less", told.Add(told).Less(told), 0.4},
 	} {
 		share, known := tt.usage.Hit()
 		if known != (tt.want >= 0) || known && share != tt.want {
-			t.Errorf("%s: %v, %t, want %v", tt.name, share, known, tt.want)
+			t.Errorf("%s: Hit() = %v, %t, want %v", tt.name, share, known, tt.want)
 		}
 	}
 	if left := untold.Less(untold); left != (Usage{}) {
-		t.Errorf("nothing is left of %+v, but %+v", untold, left)
+		t.Errorf("%+v less itself = %+v, want zero", untold, left)
 	}
 }

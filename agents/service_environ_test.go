@@ -26,6 +26,6 @@ func TestServiceEnviron(t *testing.T) {
 		"LOGNAME=llama", "PATH=/bin", "PWD=/s/home", "USER=llama",
 	}
 	if got := ServiceEnviron(base, j, secrets); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -42,7 +42,7 @@ func Exercise(t *testing.T, s Subject) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			if r.keeps && !s.Keeps {
-				t.Skip("its sessions end with the supervisor")
+				t.Skip("sessions of this executor end with the supervisor")
 			}
 			r.holds(&bench{T: t, subject: s, dir: shared(t), exec: s.New(t)})
 		})
@@ -58,24 +58,24 @@ type rule struct {
 
 // rules lists all promises, the simple ones first.
 var rules = []rule{
-	{"the exit says how a session ended", false, exits},
-	{"a result counts more than the exit", false, results},
-	{"a program that is not there was not started", false, missing},
-	{"a program has its environment and its secrets", false, environment},
-	{"it says when a program runs, and what is known of it", false, activity},
-	{"what a program prints is its log, and its end without secrets the tail", false, logs},
-	{"a session that is cancelled hears TERM", false, cancelled},
-	{"one that ignores TERM is killed after the grace", false, ignorer},
-	{"what a program leaves behind is ended", false, daemons},
-	{"a session ends after its time, and when it is silent", false, limits},
-	{"what a session has used is told while it runs", false, usage},
-	{"a run runs once", false, once},
-	{"nothing runs that was cancelled before", false, early},
-	{"a run that is not known is lost", false, unknown},
-	{"sessions without a supervisor: none is kept", false, noneKept},
-	{"a session is left, kept and gone on with", true, kept},
+	{"the exit status says how a session ended", false, exits},
+	{"a result overrides the exit status", false, results},
+	{"a missing program is not started", false, missing},
+	{"a program gets its environment and its secrets", false, environment},
+	{"the start is reported, and the activity while it runs", false, activity},
+	{"the log holds the output, the tail its end without secrets", false, logs},
+	{"a cancelled session gets TERM", false, cancelled},
+	{"a session that ignores TERM is killed after the grace period", false, ignorer},
+	{"processes that a program leaves behind are ended", false, daemons},
+	{"a session ends after its timeout, and when it stalls", false, limits},
+	{"usage is reported while a session runs", false, usage},
+	{"a run starts once", false, once},
+	{"a session cancelled before its start does not run", false, early},
+	{"an unknown run is lost", false, unknown},
+	{"no session is kept if none was left", false, noneKept},
+	{"a session is left running, kept and resumed", true, kept},
 	{"a kept session can be ended", true, keptEnded},
-	{"a session that ends without a supervisor says how", true, keptOver},
+	{"the outcome of a session that ends without a supervisor", true, keptOver},
 }
 
 // bench holds an executor, and a folder to which programs write.
@@ -136,7 +136,7 @@ func (b *bench) begin(job agents.Job) (*session, agents.Started) {
 	case s := <-x.begun:
 		return x, s
 	case o := <-x.out:
-		b.Fatalf("it did not start: %+v", o)
+		b.Fatalf("the program did not start: %+v", o)
 	}
 	return nil, agents.Started{}
 }
@@ -173,7 +173,7 @@ func (b *bench) eventually(what string, ok func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.Fatalf("still not so after two minutes: %s", what)
+			b.Fatalf("not true after two minutes: %s", what)
 		}
 	}
 }
@@ -183,11 +183,11 @@ func (b *bench) gone(name string) {
 	b.Helper()
 	pids := strings.Fields(b.read(name))
 	if len(pids) == 0 {
-		b.Errorf("no process wrote its number to %s", name)
+		b.Errorf("no process wrote its pid to %s", name)
 	}
 	for _, word := range pids {
 		if pid, err := strconv.Atoi(word); err != nil || syscall.Kill(pid, 0) == nil {
-			b.Errorf("process %s is left (%v)", word, err)
+			b.Errorf("process %s still runs (%v)", word, err)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func exits(b *bench) {
 		o := b.run(b.job(tt.script))
 		b.want(o, tt.result, tt.reason)
 		if o.ExitCode != tt.code || o.Signal != tt.signal || o.Claimed {
-			b.Errorf("%s: %+v", tt.script, o)
+			b.Errorf("%s: got %+v, want code %d, signal %q, not claimed", tt.script, o, tt.code, tt.signal)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func missing(b *bench) {
 	o := b.exec.Run(b.Context(), job, func(agents.Started) { began = true })
 	b.want(o, agents.Failed, "/no/such/program")
 	if began || o.ExitCode != 127 {
-		b.Errorf("it began %v, %+v", began, o)
+		b.Errorf("got started %v, %+v; want no start, exit code 127", began, o)
 	}
 }
 
@@ -71,31 +71,31 @@ func environment(b *bench) {
 	job.Secrets = []string{"HIDDEN=x'y{{z}}"}
 	b.want(b.run(job), agents.Done, "")
 	if got := b.read("env"); got != `a "b" ${c} x'y{{z}}` {
-		b.Errorf("the program has %q", got)
+		b.Errorf("the program got the variables %q", got)
 	}
 }
 
 func activity(b *bench) {
 	job := b.job(`echo word; while ! test -e $T/end; do sleep 0.05; done`)
 	if _, ok := b.exec.Activity(job.RunID); ok {
-		b.Error("activity before the start")
+		b.Error("the executor reports activity before the start")
 	}
 	began := time.Now()
 	x, s := b.begin(job)
 	if (s.PID == 0) == (s.Place == "") || s.At.Before(began.Add(-time.Minute)) || s.At.After(time.Now().Add(time.Minute)) {
-		b.Errorf("it says at the start: %+v", s)
+		b.Errorf("the executor reported the start %+v, want either a pid or a place, and the time", s)
 	}
-	b.eventually("its activity is known", func() bool {
+	b.eventually("the executor reports the activity", func() bool {
 		a, ok := b.exec.Activity(job.RunID)
 		return ok && a.PID == s.PID && a.Place == s.Place && !a.LastOutput.IsZero()
 	})
 	b.touch("end")
 	b.want(<-x.out, agents.Done, "")
 	if _, ok := b.exec.Activity(job.RunID); ok {
-		b.Error("activity after the end")
+		b.Error("the executor reports activity after the end")
 	}
 	if len(x.begun) > 0 {
-		b.Error("it began twice")
+		b.Error("the executor reported the start twice")
 	}
 }
 
@@ -104,21 +104,21 @@ func logs(b *bench) {
 	job := b.job(`echo one; echo two >&2; echo the word is hunter2hunter2; exit 1`)
 	o := b.run(job)
 	if o.Tail != "one\ntwo\nthe word is [secret]" {
-		b.Errorf("the tail is %q", o.Tail)
+		b.Errorf("got the tail %q, want both streams without the secret", o.Tail)
 	}
 	if got := b.log(job); !strings.Contains(got, "one\ntwo\n") {
-		b.Errorf("the log is %q", got)
+		b.Errorf("got the log %q, want both streams", got)
 	}
 }
 
 func cancelled(b *bench) {
 	job := b.job(`trap 'touch $T/heard; exit 0' TERM; touch $T/runs; while :; do sleep 0.05; done`)
 	x, _ := b.begin(job)
-	b.eventually("it waits for TERM", func() bool { return b.exists("runs") })
+	b.eventually("the program waits for TERM", func() bool { return b.exists("runs") })
 	x.end(errors.New("a person said so"))
 	b.want(<-x.out, agents.Cancelled, "a person said so")
 	if !b.exists("heard") {
-		b.Error("it did not hear TERM")
+		b.Error("the program did not get TERM")
 	}
 }
 
@@ -127,7 +127,7 @@ func ignorer(b *bench) {
 		echo $$ >>$T/pids; while :; do sleep 0.05; done`)
 	job.Grace = 300 * time.Millisecond
 	x, _ := b.begin(job)
-	b.eventually("both run", func() bool { return len(strings.Fields(b.read("pids"))) == 2 })
+	b.eventually("both processes run", func() bool { return len(strings.Fields(b.read("pids"))) == 2 })
 	x.end(errors.New("a person said so"))
 	b.want(<-x.out, agents.Cancelled, "a person said so")
 	b.gone("pids")
@@ -155,24 +155,24 @@ func usage(b *bench) {
 	var told atomic.Int64
 	job.Spent = func(u agents.Usage) { told.Store(u.OutputTokens) }
 	x, _ := b.begin(job)
-	b.eventually("it tells what is used", func() bool { return told.Load() == 5 })
+	b.eventually("the executor reports the usage", func() bool { return told.Load() == 5 })
 	b.touch("end")
 	o := <-x.out
 	b.want(o, agents.Done, "")
 	if o.Usage.OutputTokens != 9 {
-		b.Errorf("in the end: %+v", o.Usage)
+		b.Errorf("got the final usage %+v, want 9 output tokens", o.Usage)
 	}
 }
 
 func once(b *bench) {
 	job := b.job(`echo x >>$T/starts; while ! test -e $T/end; do sleep 0.05; done`)
 	x, _ := b.begin(job)
-	o := b.exec.Run(b.Context(), job, func(agents.Started) { b.Error("it began again") })
+	o := b.exec.Run(b.Context(), job, func(agents.Started) { b.Error("the run started a second time") })
 	b.want(o, agents.Failed, job.RunID)
 	b.touch("end")
 	b.want(<-x.out, agents.Done, "")
 	if got := b.read("starts"); got != "x" {
-		b.Errorf("it began %d times", len(strings.Fields(got)))
+		b.Errorf("the program started %d times, want once", len(strings.Fields(got)))
 	}
 }
 
@@ -183,7 +183,7 @@ func early(b *bench) {
 		o := b.exec.Run(ctx, b.job(`touch $T/ran`), func(agents.Started) { b.Error("it began") })
 		b.want(o, agents.Cancelled, cause.Error())
 		if b.exists("ran") {
-			b.Error("it ran")
+			b.Error("the program ran")
 		}
 	}
 }
@@ -201,7 +201,7 @@ func unknown(b *bench) {
 
 func noneKept(b *bench) {
 	if runs, err := b.exec.Kept(b.Context(), b.job("").Instance); err != nil || len(runs) > 0 {
-		b.Errorf("kept %q, %v", runs, err)
+		b.Errorf("Kept = %q, %v, want none", runs, err)
 	}
 }
 
@@ -219,7 +219,7 @@ func (b *bench) leave(job agents.Job) agents.Started {
 func (b *bench) wantKept(job agents.Job, want ...string) {
 	b.Helper()
 	if runs, err := b.exec.Kept(b.Context(), job.Instance); err != nil || !slices.Equal(runs, want) {
-		b.Errorf("kept are %q, %v, want %q", runs, err, want)
+		b.Errorf("Kept = %q, %v, want %q", runs, err, want)
 	}
 }
 
@@ -229,7 +229,7 @@ func kept(b *bench) {
 	b.wantKept(job, job.RunID)
 	b.wantKept(agents.Job{Instance: job.Instance + "x"})
 	x := b.goOn(b.exec, agents.Job{RunID: job.RunID})
-	b.eventually("its activity is known", func() bool {
+	b.eventually("the executor reports the activity", func() bool {
 		a, ok := b.exec.Activity(job.RunID)
 		return ok && a.Place == s.Place
 	})
@@ -237,7 +237,7 @@ func kept(b *bench) {
 	o := <-x.out
 	b.want(o, agents.Failed, "exit status 6")
 	if o.ExitCode != 6 || b.read("starts") != "x" {
-		b.Errorf("%+v after the starts %q", o, b.read("starts"))
+		b.Errorf("got %+v and the starts %q, want exit code 6 and one start", o, b.read("starts"))
 	}
 	b.wantKept(job)
 }
@@ -245,7 +245,7 @@ func kept(b *bench) {
 func keptEnded(b *bench) {
 	job := b.job(`echo $$ >$T/pids; while :; do sleep 0.05; done`)
 	b.leave(job)
-	b.eventually("it runs", func() bool { return b.read("pids") != "" })
+	b.eventually("the program runs", func() bool { return b.read("pids") != "" })
 	ctx, cancel := context.WithCancelCause(b.Context())
 	cancel(errors.New("its journal is gone"))
 	b.want(b.exec.Run(ctx, agents.Job{RunID: job.RunID}, nil), agents.Cancelled, "its journal is gone")
@@ -258,7 +258,7 @@ func keptOver(b *bench) {
 		echo '{"outcome":"refused","reason":"it says nothing"}' >$DISINTO_RESULT`)
 	b.leave(job)
 	b.touch("end")
-	b.eventually("it ended", func() bool { return b.read("pids") != "" })
+	b.eventually("the program ended", func() bool { return b.read("pids") != "" })
 	b.wantKept(job, job.RunID)
 	b.want(b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil), agents.Refused, "it says nothing")
 	b.wantKept(job)

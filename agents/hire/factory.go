@@ -152,7 +152,7 @@ func inPlace(backup string) string {
 	if backup == "" {
 		return ""
 	}
-	return ", written in place; what it was is in " + backup
+	return ", written in place; the old text is in " + backup
 }
 
 // revoke returns the step that revokes an account's tokens from earlier runs, all except the one named *keep.

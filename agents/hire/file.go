@@ -154,7 +154,7 @@ func (f *File) writeInPlace(path, text string) (backup string, err error) {
 		return "", err
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, []byte(text)) {
-		return "", fmt.Errorf("it does not hold what was written; what was there before is in %s", backup)
+		return "", fmt.Errorf("the file differs from what was written; the old text is in %s", backup)
 	}
 	return backup, nil
 }

@@ -37,11 +37,11 @@ func TestFileWrite(t *testing.T) {
 	path := filepath.Join(dir, "f")
 	secret := File{Path: path, Mode: 0o600}
 	if text, err := secret.Read(); text != "" || err != nil {
-		t.Errorf("a file that is not there: %q, %v", text, err)
+		t.Errorf("Read of a missing file = %q, %v, want \"\"", text, err)
 	}
 	mustWrite(t, filepath.Join(dir, ".f.new"), "torn", 0o644) // left by an interrupted run
 	if backup, err := secret.Write("one"); err != nil || backup != "" {
-		t.Fatalf("backup %q, %v", backup, err)
+		t.Fatalf("Write = backup %q, %v, want no backup", backup, err)
 	}
 	expect(t, path, "one", 0o600)
 
@@ -58,14 +58,14 @@ func TestFileWrite(t *testing.T) {
 	}
 	expect(t, path, "two", 0o640)
 	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		t.Errorf("the link is no link any more: %v", err)
+		t.Errorf("Write replaced the link: %v", err)
 	}
 	if _, err := secret.Write("three"); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, path, "three", 0o600)
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-		t.Errorf("there is more than the file and the link: %v", entries)
+		t.Errorf("the folder holds %v, want only the file and the link", entries)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestFileInPlace(t *testing.T) {
 	mustWrite(t, outside, "a long text from before", 0o644)
 	mustWrite(t, path, "", 0o644)
 	if err := unix.Mount(outside, path, "", unix.MS_BIND, ""); err != nil {
-		t.Skipf("a file cannot be mounted here: %v", err)
+		t.Skipf("cannot mount a file on this system: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
 	f := File{Path: path}
@@ -87,7 +87,7 @@ func TestFileInPlace(t *testing.T) {
 	expect(t, outside, "short", 0o644)
 	expect(t, backup, "a long text from before", 0o644)
 	if backup != path+".bak" {
-		t.Errorf("the backup is %s", backup)
+		t.Errorf("the backup is %s, want it beside the file", backup)
 	}
 	private := File{Path: path, Mode: 0o600}
 	if _, err := private.Write("a secret, and longer"); err != nil {
@@ -112,23 +112,23 @@ func TestFileReadOnlyFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if os.Geteuid() == 0 || os.Chmod(dir, 0o500) != nil {
-		t.Skip("no folder here is read-only")
+		t.Skip("cannot make a folder read-only on this system")
 	} else {
 		t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // so that the test can remove its files
 	}
 	f := File{Path: path}
 	if _, err := f.Write("new"); err == nil {
-		t.Error("written in place without a backup")
+		t.Error("Write succeeded without a folder for the backup")
 	}
 	expect(t, path, "old", 0o644)
 	f.Backup = state
 	if backup, err := f.Write("new"); err != nil || backup != filepath.Join(state, "f.bak") {
-		t.Errorf("backup %q, %v", backup, err)
+		t.Errorf("Write = backup %q, %v, want one in the folder Backup", backup, err)
 	}
 	expect(t, path, "new", 0o644)
 	expect(t, filepath.Join(state, "f.bak"), "old", 0o644)
 	if _, err := (&File{Path: filepath.Join(dir, "none")}).Write("x"); err == nil {
-		t.Error("a new file in a folder that is read-only")
+		t.Error("Write created a file in a read-only folder")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Lock(dir); err != ErrBusy {
-		t.Errorf("twice: %v", err)
+		t.Errorf("second Lock: %v, want ErrBusy", err)
 	}
 	unlock()
 	unlock, err = Lock(dir)

@@ -98,7 +98,7 @@ func (h *Hire) checkAccount(ctx context.Context) error {
 		return fmt.Errorf("cannot hire %s: the account is an administrator's, and agents must not be; "+
 			"choose another name", h.Login)
 	case account.External && !h.Forge.WithPassword():
-		return fmt.Errorf("cannot make a token for %s: its password is not kept by the forge; "+
+		return fmt.Errorf("cannot create a token for %s: the forge does not store its password; "+
 			"use --admin-user and --admin-password", h.Login)
 	}
 	return nil
@@ -175,7 +175,7 @@ func (h *Hire) makeToken() step {
 			h.token = agents.Secret(text)
 			done := "made " + h.tokenName
 			if h.adopted && !h.Forge.WithPassword() {
-				done += "; the account has a new password, which nobody knows"
+				done += "; the account has a new, unknown password"
 			}
 			return done, h.prove(ctx, h.token, h.Login)
 		},

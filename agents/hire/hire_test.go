@@ -35,13 +35,13 @@ func TestHire(t *testing.T) {
 		w.do(w.hire(w.withPassword)) // again, as an administrator who needs no password of the agent
 		w.hired()
 		if w.secret() == first || w.lives(first) {
-			w.Error("the token was not made anew, or the old one lives")
+			w.Error("the token is not new, or the old one is still valid")
 		}
 		if !w.lives(own) {
-			w.Error("a token that somebody made by hand was revoked")
+			w.Error("a token that a person created was revoked")
 		}
 		if n := w.commits(profile); n != 1 {
-			w.Errorf("the profile has %d commits after the second time, want one", n)
+			w.Errorf("the profile has %d commits after the second run, want one", n)
 		}
 	})
 }
@@ -61,7 +61,7 @@ func TestBreaksOff(t *testing.T) {
 				h := w.hire(w.withToken)
 				w.must(perform(w.Context(), h.steps()[:n], false, h.Say))
 				if now, err := os.ReadFile(w.where); err == nil && last != "" && !w.lives(Secrets(string(now))[h.Entry.TokenVar]) {
-					w.Errorf("after step %d the token in the file is dead", n)
+					w.Errorf("after step %d the token in the file is invalid", n)
 				}
 				w.do(w.hire(w.withToken))
 				w.hired()
@@ -105,12 +105,12 @@ func breakEach(w *world, fault localforge.Fault) {
 		err := h.Run(w.Context())
 		w.breakWith(nil)
 		if err != nil && !strings.Contains(err.Error(), "run it again") {
-			w.Errorf("request %d: the error does not say what to do: %v", n, err)
+			w.Errorf("request %d broken: the error does not say what to do: %v", n, err)
 		}
 		w.do(w.hire(w.withToken))
 		w.hired()
 		if n > 100 {
-			w.Fatal("it does not end")
+			w.Fatal("hiring still fails after 100 requests")
 		}
 	}
 }
@@ -151,10 +151,10 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 		if err := agent.Get(w.Context(), "/repos/"+w.name+"/"+w.name+"-profile", nil); err == nil {
-			w.Error("there is a second profile")
+			w.Error("hiring created a second profile")
 		}
 		if n := w.commits(repo); n != 2 {
-			w.Errorf("%d commits, want upstream's and ours", n)
+			w.Errorf("the profile has %d commits, want upstream's and ours", n)
 		}
 	})
 }
@@ -168,31 +168,31 @@ func TestCheck(t *testing.T) {
 		err := h.Check(w.Context())
 		for _, want := range []string{`cannot call an agent "Dev_Qwen"`, "no thread lama", w.repo + "-gone: "} {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				w.Errorf("%v\nwant %q in it", err, want)
+				w.Errorf("Check: %v\nwant %q in it", err, want)
 			}
 		}
 		if err != nil && strings.Count(err.Error(), "\n") != 2 {
-			w.Errorf("something is said twice: %v", err)
+			w.Errorf("Check returned %v, want three lines", err)
 		}
 		h = w.hire(w.withToken)
 		h.Entry.Role, h.Entry.Thread = "deb", "lama"
 		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "did you mean dev?") ||
 			!strings.Contains(err.Error(), "no thread lama") {
-			w.Errorf("a wrong role and thread: %v", err)
+			w.Errorf("Check of an unknown role and thread: %v", err)
 		}
 		h = w.hire(w.withToken)
 		h.Entry.Name, h.Entry.Thread = "dev-glm", "opus"
 		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "it is on llama") {
-			w.Errorf("another thread: %v", err)
+			w.Errorf("Check of an agent on another thread: %v", err)
 		}
 		h = w.hire(w.withToken)
 		h.Login = w.withPassword.User
 		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "is an administrator's") {
-			w.Errorf("an administrator: %v", err)
+			w.Errorf("Check of an administrator's account: %v", err)
 		}
 		expect(w.T, w.config, before, 0o644)
 		if err := w.admin.Get(w.Context(), "/users/"+w.name, nil); err == nil {
-			w.Error("checking made an account")
+			w.Error("Check created an account")
 		}
 	})
 }
@@ -217,7 +217,7 @@ func TestCheckRights(t *testing.T) {
 			want string
 		}{
 			{
-				"nobody there",
+				"no forge",
 				forgejo.AdminOptions{URL: "http://127.0.0.1:1", Token: "t"},
 				"cannot reach the forge at http://127.0.0.1:1",
 			},
@@ -234,7 +234,7 @@ func TestCheckRights(t *testing.T) {
 			{
 				"no administrator",
 				forgejo.AdminOptions{URL: w.url, User: person, Password: password},
-				person + " is no administrator",
+				person + " is not an administrator",
 			},
 			{"no scope for accounts", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "read:admin",
 				"write:repository")}, "lacks admin scope"},
@@ -244,7 +244,7 @@ func TestCheckRights(t *testing.T) {
 				"lacks the scope write:repository",
 			},
 			{
-				"no scope to look",
+				"no scope to read",
 				forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "write:admin")},
 				"make one with all scopes",
 			},
@@ -253,11 +253,11 @@ func TestCheckRights(t *testing.T) {
 		} {
 			err := w.hire(tt.as).Check(w.Context())
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-				w.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+				w.Errorf("%s: Check = %v, want %q", tt.name, err, tt.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), password) ||
 				strings.Contains(err.Error(), strings.Repeat("0", 40))) {
-				w.Errorf("%s: the error has a secret in it: %v", tt.name, err)
+				w.Errorf("%s: the error contains a secret: %v", tt.name, err)
 			}
 		}
 		w.do(w.hire(forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin",
@@ -282,11 +282,11 @@ func TestDryRun(t *testing.T) {
 	h.DryRun = true
 	w.do(h)
 	if got := strings.Join(writes, ", "); got != "POST /admin/users, PUT /repos/"+w.repo+"/collaborators/no.such.user." {
-		t.Errorf("it wrote: %s", got)
+		t.Errorf("the dry run sent %s, want only the two probes", got)
 	}
 	expect(t, w.config, before, 0o644)
 	if _, err := os.Stat(w.where); err == nil {
-		t.Error("there is a secrets file")
+		t.Error("the dry run created a secrets file")
 	}
 	if n := strings.Count(w.said.String(), ": would "); n != len(h.steps()) {
 		t.Errorf("%d of %d steps say what they would do:\n%s", n, len(h.steps()), w.said.String())
@@ -298,7 +298,7 @@ func TestDryRun(t *testing.T) {
 	w.must(r.Check(t.Context()))
 	w.must(r.Run(t.Context()))
 	if len(writes) != 2 {
-		t.Errorf("retiring wrote: %s", writes)
+		t.Errorf("the dry run of retiring sent %s, want only the two probes", writes)
 	}
 	w.hired()
 }
@@ -312,12 +312,12 @@ func TestStillInUse(t *testing.T) {
 	h.StillInUse = func(context.Context) (string, error) { return "dev works on #11 with it", nil }
 	w.do(h)
 	if !h.Kept || !w.lives(old) || !w.lives(w.secret()) || !strings.Contains(w.said.String(), "kept: dev works on #11") {
-		t.Errorf("kept %v, the old one lives %v\n%s", h.Kept, w.lives(old), w.said.String())
+		t.Errorf("Kept is %v, the old token valid %v; want both\n%s", h.Kept, w.lives(old), w.said.String())
 	}
 	w.do(w.hire(w.withToken))
 	w.hired()
 	if w.lives(old) {
-		t.Error("the old token lives for ever")
+		t.Error("the next run did not revoke the old token")
 	}
 }
 
@@ -335,7 +335,7 @@ func TestProofFails(t *testing.T) {
 		}
 	}
 	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "changed while this command ran") {
-		t.Errorf("%v", err)
+		t.Errorf("Run: %v, want an error about the changed file", err)
 	}
 	if !w.lives(old) {
 		t.Error("the old token was revoked although the new one is not in the file")

@@ -28,10 +28,10 @@ func TestCapabilities(t *testing.T) {
 		h := &Hire{Entry: Entry{Name: "dev-qwen", Thread: "llama", Role: tt.role, Model: tt.model, Skills: tt.skills}}
 		got := h.profileText(tt.now)
 		if !strings.Contains(got, "\ncapabilities = "+tt.want+"\n") || strings.Count(got, "capabilities") != 1 {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+			t.Errorf("%s: got the profile %s, want the capabilities %s", tt.name, got, tt.want)
 		}
 		if again := h.profileText(got); again != got {
-			t.Errorf("%s: the second time it becomes\n%s", tt.name, again)
+			t.Errorf("%s: a second call changes the profile to\n%s", tt.name, again)
 		}
 	}
 }

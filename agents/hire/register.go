@@ -69,7 +69,7 @@ func Register(text string, e Entry) (string, error) {
 	threads, _ := want["threads"].(map[string]any)
 	thread, ok := threads[e.Thread].(map[string]any)
 	if !ok {
-		return "", fmt.Errorf("there is no thread %s: say one of those in the file, or add [threads.%s]", e.Thread, e.Thread)
+		return "", fmt.Errorf("there is no thread %s: name one of the file's, or add [threads.%s]", e.Thread, e.Thread)
 	}
 	table := tableIn(tableIn(want, "agents"), e.Name)
 	edited := text
@@ -88,7 +88,7 @@ func Register(text string, e Entry) (string, error) {
 	edited = tomltext.Add(edited, []string{"threads", e.Thread, "agents"}, e.Name)
 	thread["agents"] = with(thread["agents"], e.Name)
 	if !means(edited, want) {
-		return "", fmt.Errorf("its layout is beyond this command: write [agents.%s] and its keys, "+
+		return "", fmt.Errorf("this command does not support its layout: write [agents.%s] and its keys, "+
 			"and add %q to agents of [threads.%s], by hand", e.Name, e.Name, e.Thread)
 	}
 	return edited, nil
@@ -113,8 +113,8 @@ func Unregister(text, name string) (string, error) {
 		}
 	}
 	if !means(edited, want) {
-		return "", fmt.Errorf("its layout is beyond this command: "+
-			"take [agents.%s] and %q in the agents of its thread out by hand", name, name)
+		return "", fmt.Errorf("this command does not support its layout: "+
+			"remove [agents.%s], and %q from the agents of its thread, by hand", name, name)
 	}
 	return edited, nil
 }

@@ -143,7 +143,7 @@ func TestRegister(t *testing.T) {
 			once: true,
 		},
 		{
-			name: "a table of its own already",
+			name: "an existing table",
 			before: "[threads.llama]\nagents = [\"dev-kimi\"]\n\n[agents.dev-kimi]\n# what it does\n" +
 				"role = \"planner\"   # for now\n  budget = { tokens = 5 }\n\n" +
 				"# not yet\n#user = \"\"\n\n[roles.dev]\ntimeout = \"1h\"\n",
@@ -171,7 +171,7 @@ func TestRegister(t *testing.T) {
 			once: true,
 		},
 		{
-			name: "what looks like it and is not",
+			name: "lookalikes in comments and strings",
 			before: "# [threads.llama]\n# agents = [\"x\"]\n[roles.dev]\ncommand = [\"\"\"\n[threads.llama]\nagents = []\n" +
 				"\\\"\"\"\"\"\", '[agents.dev-kimi]', '''\n[agents.dev-kimi]\n''']\n[threads.llama]\nagents = [\"dev-qwen\"]\n",
 			after: "# [threads.llama]\n# agents = [\"x\"]\n[roles.dev]\ncommand = [\"\"\"\n[threads.llama]\nagents = []\n" +
@@ -198,17 +198,17 @@ func TestRegister(t *testing.T) {
 			}
 			again, err := Register(got, newcomer)
 			if err != nil || again != got {
-				t.Errorf("again: %v\n%s", err, cmp.Diff(got, again))
+				t.Errorf("second Register: %v (-want +got):\n%s", err, cmp.Diff(got, again))
 			}
 			back, err := Unregister(got, newcomer.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want := strings.TrimRight(tt.before, "\r\n"); !tt.once && strings.TrimRight(back, "\r\n") != want {
-				t.Errorf("taken out again (-want +got):\n%s", cmp.Diff(want, back))
+				t.Errorf("Unregister (-want +got):\n%s", cmp.Diff(want, back))
 			}
 			if strings.Contains(back, `"dev-kimi"`) || strings.Contains(back, "$FORGE_TOKEN") {
-				t.Errorf("there is something left in\n%s", back)
+				t.Errorf("Unregister left something of the agent:\n%s", back)
 			}
 		})
 	}
@@ -223,12 +223,12 @@ func TestRegisterValues(t *testing.T) {
 	want := "[threads.a]\nagents = [\"dev-x\"]\n\n[agents.dev-x]\nbase_url = \"http://x/v1\"\n" +
 		"skills = [\"go\", \"a\\\"b\\\\\"]\npoll_interval = 60\n"
 	if got != want {
-		t.Errorf("%s", cmp.Diff(want, got))
+		t.Errorf("Register (-want +got):\n%s", cmp.Diff(want, got))
 	}
 	s, err := Look(got)
 	if err != nil || !reflect.DeepEqual(s.Skills("dev-x"), e.Skills) || s.ThreadOf("dev-x") != "a" || !s.Has("dev-x") ||
 		s.Has("dev-y") {
-		t.Errorf("survey: %v, %+v", err, s)
+		t.Errorf("Look = %v, %+v", err, s)
 	}
 }
 
@@ -265,7 +265,7 @@ role = "planner"
 		{"new", "new", "", "FORGE_TOKEN_NEW"},
 	} {
 		if s.Login(tt.name) != tt.login || s.Role(tt.name) != tt.role || s.TokenVar(tt.name) != tt.variable {
-			t.Errorf("%s is %s, %s, %s", tt.name, s.Login(tt.name), s.Role(tt.name), s.TokenVar(tt.name))
+			t.Errorf("%s: login %s, role %s, variable %s", tt.name, s.Login(tt.name), s.Role(tt.name), s.TokenVar(tt.name))
 		}
 	}
 	if got := strings.Join(s.Logins(), " "); got != "xaver y dev-z dev-v dev-w" || s.ForgeURL != "http://f" ||
@@ -273,16 +273,16 @@ role = "planner"
 		t.Errorf("logins %s, url %s, model %s", got, s.ForgeURL, s.Model("dev-x"))
 	}
 	if on, err := s.ChooseThread("http://a/v1/"); on != "a" || err != nil {
-		t.Errorf("by address: %s, %v", on, err)
+		t.Errorf("ChooseThread by address = %s, %v, want a", on, err)
 	}
 	if _, err := s.ChooseThread("http://else"); err == nil || !strings.Contains(err.Error(), "--thread a or --thread b") {
-		t.Errorf("of two: %v", err)
+		t.Errorf("ChooseThread of two: %v, want both names", err)
 	}
 	if on, err := (Survey{Threads: s.Threads[1:]}).ChooseThread(""); on != "b" || err != nil {
-		t.Errorf("the only one: %s, %v", on, err)
+		t.Errorf("ChooseThread of one = %s, %v, want b", on, err)
 	}
 	if _, err := (Survey{}).ChooseThread(""); err == nil {
-		t.Error("of none")
+		t.Error("ChooseThread without threads returned no error")
 	}
 }
 
@@ -297,19 +297,19 @@ func TestRegisterRefuses(t *testing.T) {
 		"[threads.llama]\nagents = \"\"": "by hand",
 	} {
 		if got, err := Register(text, newcomer); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q\n%s", text, err, want, got)
+			t.Errorf("Register(%q): %v, want %q\n%s", text, err, want, got)
 		}
 	}
 }
 
 func TestUnregister(t *testing.T) {
 	tests := []struct{ name, before, after string }{
-		{"nobody", "[threads.a]\nagents = [\"y\"]\n", "[threads.a]\nagents = [\"y\"]\n"},
+		{"unknown agent", "[threads.a]\nagents = [\"y\"]\n", "[threads.a]\nagents = [\"y\"]\n"},
 		{"first of a line", "[threads.a]\nagents = [\"x\", \"y\"]\n", "[threads.a]\nagents = [\"y\"]\n"},
 		{"the only one", "[threads.a]\nagents = [\"x\"] # one\n", "[threads.a]\nagents = [] # one\n"},
 		{"the only one with a comma", "[threads.a]\nagents = [ \"x\", ]\n", "[threads.a]\nagents = [  ]\n"},
 		{
-			"its comment goes too", "[threads.a]\nagents = [\n  \"x\", # fast\n  # about y\n  \"y\",\n]\n",
+			"its comment is removed too", "[threads.a]\nagents = [\n  \"x\", # fast\n  # about y\n  \"y\",\n]\n",
 			"[threads.a]\nagents = [\n  # about y\n  \"y\",\n]\n",
 		},
 		{"first, closing bracket behind", "[threads.a]\nagents = [\"x\",\n  \"y\"]\n", "[threads.a]\nagents = [\n  \"y\"]\n"},
@@ -333,7 +333,7 @@ func TestUnregister(t *testing.T) {
 		{"inline last", "agents = { y = { a = 1 }, x = { a = 1 } }\n", "agents = { y = { a = 1 } }\n"},
 		{"inline only", "agents = { x.a = 1 }\n", "agents = { }\n"},
 		{
-			"names that only begin with it", "[agents.xy]\nk = 1\n[threads.a]\nagents = [\"xy\"]\n",
+			"names that begin with the agent's", "[agents.xy]\nk = 1\n[threads.a]\nagents = [\"xy\"]\n",
 			"[agents.xy]\nk = 1\n[threads.a]\nagents = [\"xy\"]\n",
 		},
 	}
@@ -367,7 +367,7 @@ func TestRegisterExample(t *testing.T) {
 	}
 	back, err := Unregister(got, newcomer.Name)
 	if err != nil || back != string(raw) {
-		t.Errorf("and out again: %v\n%s", err, cmp.Diff(string(raw), back))
+		t.Errorf("Unregister: %v (-want +got):\n%s", err, cmp.Diff(string(raw), back))
 	}
 }
 
@@ -392,19 +392,19 @@ func FuzzRegister(f *testing.F) {
 			return
 		}
 		if again, err := Register(got, newcomer); err != nil || again != got {
-			t.Fatalf("not stable: %v\n%q\n%q", err, got, again)
+			t.Fatalf("a second Register changed the text: %v\n%q\n%q", err, got, again)
 		}
 		rest := got
 		for _, comment := range comments(text) {
 			_, after, ok := strings.Cut(rest, comment)
 			if !ok {
-				t.Fatalf("lost %q, or its place:\n%q\n%q", comment, text, got)
+				t.Fatalf("the comment %q was lost or moved:\n%q\n%q", comment, text, got)
 			}
 			rest = after
 		}
 		if back, err := Unregister(got, newcomer.Name); err != nil || strings.Contains(back, "FORGE_TOKEN_DEV_KIMI") &&
 			!strings.Contains(text, "FORGE_TOKEN_DEV_KIMI") {
-			t.Fatalf("cannot be undone: %v\n%q\n%q", err, got, back)
+			t.Fatalf("Unregister does not undo Register: %v\n%q\n%q", err, got, back)
 		}
 	})
 }

@@ -53,7 +53,7 @@ func (r *Retire) checkKnown(ctx context.Context) error {
 	case account != nil && account.Admin:
 		return fmt.Errorf("cannot retire %s: the account is an administrator's", r.Login)
 	case account != nil && account.External && !r.Forge.WithPassword():
-		return fmt.Errorf("cannot revoke the tokens of %s: its password is not kept by the forge; "+
+		return fmt.Errorf("cannot revoke the tokens of %s: the forge does not store its password; "+
 			"use --admin-user and --admin-password", r.Login)
 	}
 	return nil

@@ -25,18 +25,18 @@ func (w *world) gone(token string) {
 	w.Helper()
 	expect(w.T, w.config, before, 0o644)
 	if w.lives(token) || len(w.tokens()) > 0 {
-		w.Errorf("its token lives, or others: %v", w.tokens())
+		w.Errorf("the agent's token is still valid, or tokens are left: %v", w.tokens())
 	}
 	if w.secret() != "" {
-		w.Error("its token is still in the secrets file")
+		w.Error("the agent's token is still in the secrets file")
 	}
 	err := w.admin.Get(w.Context(), "/repos/"+w.repo+"/collaborators/"+w.name, nil)
 	if !errors.Is(err, forge.ErrNotFound) {
-		w.Errorf("it is still a collaborator: %v", err)
+		w.Errorf("the agent is still a collaborator: %v", err)
 	}
 	for _, path := range []string{"/users/" + w.name, "/repos/" + w.name + "/" + w.name + "-profile"} {
 		if err := w.admin.Get(w.Context(), path, nil); err != nil {
-			w.Errorf("%s did not stay: %v", path, err)
+			w.Errorf("retiring removed %s: %v", path, err)
 		}
 	}
 }
@@ -55,11 +55,11 @@ func TestRetire(t *testing.T) {
 			claimed: "[] [backlog}]", shared: "[" + theirs + "}] [priority}]", foreign: "[" + theirs + "}] [skill/go}]",
 		} {
 			if got := w.state(ref); got != want {
-				w.Errorf("%s is %s, want %s", ref, got, want)
+				w.Errorf("%s has %s, want %s", ref, got, want)
 			}
 		}
 		if w.read(w.where) != "OTHER=stays\n" {
-			w.Errorf("the secrets file is %q", w.read(w.where))
+			w.Errorf("the secrets file holds %q, want only the other secret", w.read(w.where))
 		}
 		r := w.retire(w.withPassword) // again: nothing to do, and no error
 		w.must(r.Check(w.Context()))
@@ -93,12 +93,12 @@ func TestRetireRefuses(t *testing.T) {
 	w := onLocal(t)
 	if err := w.retire(w.withToken).Check(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "there is no agent "+w.name) {
-		t.Errorf("somebody unknown: %v", err)
+		t.Errorf("Check of an unknown agent: %v", err)
 	}
 	r := w.retire(w.withToken)
 	r.Login = "root"
 	if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is an administrator's") {
-		t.Errorf("an administrator: %v", err)
+		t.Errorf("Check of an administrator's account: %v", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestRetireWhileAtWork(t *testing.T) {
 	r.StillInUse = func(context.Context) (string, error) { return "it works on #11", nil }
 	w.must(r.Run(t.Context()))
 	if !r.Kept || !w.lives(token) {
-		t.Errorf("kept %v, lives %v", r.Kept, w.lives(token))
+		t.Errorf("Kept is %v, the token valid %v; want both", r.Kept, w.lives(token))
 	}
 	r = w.retire(w.withToken)
 	w.must(r.Check(t.Context()))
@@ -128,7 +128,7 @@ func TestRetireSharedToken(t *testing.T) {
 	w.must(r.Check(t.Context()))
 	w.must(r.Run(t.Context()))
 	if w.secret() == "" {
-		t.Error("it took away the token of dev-glm")
+		t.Error("retiring removed the token of dev-glm")
 	}
 }
 
@@ -175,7 +175,7 @@ func TestRetireOtherAccount(t *testing.T) {
 		expect(t, w.config, before, 0o644)
 		var me struct{ Login string }
 		if err := (&rest.API{URL: w.url, Token: token}).Get(t.Context(), "/user", &me); err == nil {
-			t.Errorf("after step %d the token lives", n)
+			t.Errorf("after step %d the token is still valid", n)
 		}
 		if secrets := w.read(w.where); strings.Contains(secrets, "OTHER") {
 			t.Errorf("after step %d the token is in the secrets file", n)

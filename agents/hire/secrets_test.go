@@ -22,13 +22,13 @@ func TestSetSecret(t *testing.T) {
 	} {
 		got := SetSecret(tt.before, "A", "new")
 		if got != tt.after {
-			t.Errorf("%q: %q, want %q", tt.before, got, tt.after)
+			t.Errorf("SetSecret(%q) = %q, want %q", tt.before, got, tt.after)
 		}
 		if again := SetSecret(got, "A", "new"); again != got {
-			t.Errorf("%q again: %q", got, again)
+			t.Errorf("second SetSecret(%q) = %q, want no change", got, again)
 		}
 		if dropped := DropSecret(got, "A"); dropped != tt.dropped {
-			t.Errorf("%q without: %q, want %q", got, dropped, tt.dropped)
+			t.Errorf("DropSecret(%q) = %q, want %q", got, dropped, tt.dropped)
 		}
 	}
 }

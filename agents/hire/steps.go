@@ -85,9 +85,9 @@ func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Say) erro
 // stepError adds to a step's error that repeating the command continues at this step.
 func stepError(name string, err error) error {
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("interrupted at %s: run it again to go on from there", name)
+		return fmt.Errorf("interrupted at %s: run it again to continue from there", name)
 	}
-	return fmt.Errorf("%w (at %s: run it again to go on from there)", err, name)
+	return fmt.Errorf("%w (at %s: run it again to continue from there)", err, name)
 }
 
 // always returns the look of a step that always has something to do.

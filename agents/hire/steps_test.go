@@ -30,13 +30,13 @@ func TestPerform(t *testing.T) {
 	err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle, broken, after}, false, say)
 	const want = "a: do a ...; b: do b ...; c: as it should be; a: did a; b: did b; d: do d ..."
 	if got := strings.Join(said, "; "); got != want || err == nil || !strings.HasPrefix(err.Error(), "no (at d") {
-		t.Errorf("%v, and it says %s\nwant %s", err, got, want)
+		t.Errorf("perform: %v, and it reported %s\nwant %s", err, got, want)
 	}
 	said = nil
 	if err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle}, true, say); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(said, "; "); got != "a: would do a; b: would do b; c: as it should be" {
-		t.Errorf("a dry run says %s", got)
+		t.Errorf("the dry run reported %s", got)
 	}
 }

@@ -106,7 +106,7 @@ func (s Survey) ChooseThread(baseURL string) (string, error) {
 	case 1:
 		return names[0], nil
 	}
-	return "", fmt.Errorf("say which thread it works on: --thread %s", strings.Join(names, " or --thread "))
+	return "", fmt.Errorf("choose the agent's thread: --thread %s", strings.Join(names, " or --thread "))
 }
 
 // Has reports whether an agent is on a thread, has a table, or is being retired.

@@ -249,10 +249,10 @@ func (w *world) hired() {
 		w.Errorf("the token in the secrets file does not sign in as %s", w.name)
 	}
 	if info, err := os.Stat(w.where); err != nil || info.Mode().Perm() != 0o600 {
-		w.Errorf("the secrets file: %v, %v", info.Mode(), err)
+		w.Errorf("the secrets file has the mode %v, %v; want 0600", info.Mode(), err)
 	}
 	if names := w.tokens(); len(names) != 1 {
-		w.Errorf("it has the tokens %v, want one", names)
+		w.Errorf("the agent has the tokens %v, want one", names)
 	}
 	if strings.Contains(w.said.String(), token) || strings.Contains(w.read(w.config), token) {
 		w.Error("the token was printed, or is in factory.toml")
@@ -261,7 +261,7 @@ func (w *world) hired() {
 	var harb struct{ Permissions struct{ Push, Admin bool } }
 	if err := agent.Get(w.Context(), "/repos/"+w.repo, &harb); err != nil || !harb.Permissions.Push ||
 		harb.Permissions.Admin {
-		w.Errorf("access to %s: %+v, %v", w.repo, harb, err)
+		w.Errorf("the agent's access to %s is %+v, %v; want push without admin", w.repo, harb, err)
 	}
 	w.profiled(agent, w.name+"/"+w.name+"-profile")
 }
@@ -271,18 +271,18 @@ func (w *world) profiled(agent *rest.API, repo string) {
 	w.Helper()
 	var profile struct{ Private bool }
 	if err := agent.Get(w.Context(), "/repos/"+repo, &profile); err != nil || !profile.Private {
-		w.Errorf("the profile: %+v, %v", profile, err)
+		w.Errorf("the profile repository is %+v, %v; want a private one", profile, err)
 	}
 	for _, path := range []string{lessonsFile, journalFile, readmeFile} {
 		if err := agent.Get(w.Context(), "/repos/"+repo+"/contents/"+path, nil); err != nil {
-			w.Errorf("%s of the profile: %v", path, err)
+			w.Errorf("%s is missing in the profile: %v", path, err)
 		}
 	}
 	var raw []byte
 	w.must(agent.Get(w.Context(), "/repos/"+repo+"/raw/"+profileFile, &raw))
 	want := "name = \"" + w.name + "\"\nrole = \"dev\"\nmodel = \"qwen3.5\"\nthread = \"llama\"\ncapabilities = [\"go\"]\n"
 	if !strings.HasSuffix(string(raw), want) {
-		w.Errorf("profile.toml is\n%s", raw)
+		w.Errorf("profile.toml is\n%s\nwant it to end with\n%s", raw, want)
 	}
 }
 

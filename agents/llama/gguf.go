@@ -78,7 +78,7 @@ func (m metadata) forgets() bool {
 	return false
 }
 
-var errMetadata = errors.New("no metadata of a model")
+var errMetadata = errors.New("not the metadata of a model")
 
 // readMetadata reads the numbers at the beginning of a GGUF file, up to its vocabulary.
 func readMetadata(file io.Reader) (metadata, error) {

@@ -46,7 +46,7 @@ func TestKept(t *testing.T) {
 		want    int64
 		forgets bool
 	}{
-		{"the measured one", gguf(3, "general.architecture", "llama", "llama.block_count", 8, "llama.attention.head_count", 8,
+		{"measured model", gguf(3, "general.architecture", "llama", "llama.block_count", 8, "llama.attention.head_count", 8,
 			"llama.attention.head_count_kv", 4, "llama.attention.key_length", 64, "llama.attention.value_length", 64,
 			"tokenizer.ggml.model", "llama"), 8 << 10, false},
 		{
@@ -57,7 +57,7 @@ func TestKept(t *testing.T) {
 			"by the embedding", gguf(2, "llama.block_count", 2, "llama.embedding_length", 512, "llama.attention.head_count", 8),
 			2 * 8 * 128 * 2, false,
 		},
-		{"a number for each layer", gguf(3, "x.block_count", 3, "x.attention.head_count_kv", []int{0, 4, 4},
+		{"one number per layer", gguf(3, "x.block_count", 3, "x.attention.head_count_kv", []int{0, 4, 4},
 			"x.attention.key_length", 64), 8 * 128 * 2, false},
 		{"a window", gguf(3, "gemma.block_count", 2, "gemma.attention.head_count_kv", 1, "gemma.attention.key_length", 64,
 			"gemma.attention.sliding_window", 512), 512, true},
@@ -66,7 +66,7 @@ func TestKept(t *testing.T) {
 			64), 0, false},
 		{"another version", gguf(9, "x.block_count", 3), 0, false},
 		{"nothing", nil, 0, false},
-		{"no model", []byte("root:x:0:0:root:/root:/bin/bash\n"), 0, false},
+		{"not a model", []byte("root:x:0:0:root:/root:/bin/bash\n"), 0, false},
 		{"cut off", gguf(3, "x.block_count", 8, "x.attention.head_count_kv", 4, "x.attention.key_length", 64, "x.y",
 			"long")[:100], 0, false},
 	}
@@ -77,7 +77,7 @@ func TestKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, forgets := kept(path); got != tt.want || forgets != tt.forgets {
-				t.Errorf("%d bytes, forgets %v; want %d, %v", got, forgets, tt.want, tt.forgets)
+				t.Errorf("got %d bytes, forgets %v; want %d, %v", got, forgets, tt.want, tt.forgets)
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func TestKept(t *testing.T) {
 	}
 	for _, path := range []string{pipe, t.TempDir(), "/dev/zero", "/no/such.gguf", ""} {
 		if n, _ := kept(path); n != 0 {
-			t.Errorf("%s: %d bytes", path, n)
+			t.Errorf("kept(%q) = %d bytes, want 0", path, n)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func FuzzReadMetadata(f *testing.F) {
 	f.Add([]byte("GGUF"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if m, err := readMetadata(bytes.NewReader(file)); err == nil && m.perToken() < 0 {
-			t.Errorf("%d bytes", m.perToken())
+			t.Errorf("perToken() = %d, want at least 0", m.perToken())
 		}
 	})
 }

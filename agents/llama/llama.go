@@ -53,14 +53,14 @@ func (c *Client) do(ctx context.Context, method, path string, body any, limit in
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.root+path, sent)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask %s: %w", c.root, err)
+		return nil, fmt.Errorf("cannot query %s: %w", c.root, err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := http.DefaultTransport.RoundTrip(req) // follows no redirect
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask %s%s: %w", c.root, path, err)
+		return nil, fmt.Errorf("cannot query %s%s: %w", c.root, path, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))

@@ -64,7 +64,7 @@ func TestLook(t *testing.T) {
 	url := serve(t, fake)
 	for _, base := range []string{url, url + "/", url + "/v1", url + "/v1/"} {
 		if s := llama.New(base).Describe(t.Context()); s.Context != 4096 || s.Model != "tiny" {
-			t.Errorf("%s: %+v", base, s)
+			t.Errorf("Describe at %s = %+v, want the context 4096 and the model tiny", base, s)
 		}
 	}
 	complete(t, url, talk("A", 20), -1)
@@ -92,7 +92,7 @@ func TestLook(t *testing.T) {
 	want.At, want.Work = nil, nil
 	got, err = llama.New(url).Look(t.Context(), false)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("without its work: %v %s", err, diff)
+		t.Errorf("Look without work: %v (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestNameOfModel(t *testing.T) {
 		"org/model:Q4": "org/model:Q4", "": "",
 	} {
 		if s := llama.New(serve(t, &fakellama.Server{Model: alias})).Describe(t.Context()); s.Model != want {
-			t.Errorf("%q is called %q, want %q", alias, s.Model, want)
+			t.Errorf("the model with the alias %q is called %q, want %q", alias, s.Model, want)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestLookLetsSleep(t *testing.T) {
 		}
 	}
 	if got := strings.Join(asked, " "); got != "/props /props /slots /metrics" {
-		t.Errorf("asked %s", got)
+		t.Errorf("Look requested %s, want only /props without work", got)
 	}
 }
 
@@ -131,10 +131,10 @@ func TestLookAtLittle(t *testing.T) {
 	c := llama.New(serve(t, fake))
 	got, err := c.Look(t.Context(), true)
 	if want := (agents.Server{Build: "b1-fake", Slots: 1, Context: 32768}); err != nil || !cmp.Equal(want, got) {
-		t.Errorf("%v, %s", err, cmp.Diff(want, got))
+		t.Errorf("Look: %v (-want +got):\n%s", err, cmp.Diff(want, got))
 	}
 	if _, err := c.Slots(t.Context()); !errors.Is(err, llama.ErrNotOffered) {
-		t.Errorf("slots that are switched off: %v", err)
+		t.Errorf("Slots of a server without /slots: %v, want ErrNotOffered", err)
 	}
 	if err := c.Saves(t.Context()); !errors.Is(err, llama.ErrNotOffered) {
 		t.Errorf("no folder for files: %v", err)
@@ -145,7 +145,7 @@ func TestLookAtLittle(t *testing.T) {
 	fake.Sleep()
 	for range 2 { // Look does not wake it
 		if got, err = c.Look(t.Context(), true); err != nil || !got.Asleep {
-			t.Errorf("a server that sleeps: %+v, %v", got, err)
+			t.Errorf("Look at a sleeping server = %+v, %v, want asleep", got, err)
 		}
 	}
 }
@@ -158,14 +158,14 @@ func TestLies(t *testing.T) {
 		want                        agents.Server
 		err                         string
 	}{
-		{name: "no JSON", props: "<html>", err: "cannot read what"},
-		{name: "another server", props: "{}", err: "says nothing of its slots"},
+		{name: "no JSON", props: "<html>", err: "cannot read the properties"},
+		{name: "another server", props: "{}", err: "does not report its slots"},
 		{
 			name: "an endless answer", props: `{"model_alias":"` + strings.Repeat("x", 2<<20) + `"}`,
 			err: "more than 1048576 bytes",
 		},
-		{name: "another type", props: `{"total_slots":"four"}`, err: "cannot read what"},
-		{name: "deep", props: deep, err: "cannot read what"},
+		{name: "another type", props: `{"total_slots":"four"}`, err: "cannot read the properties"},
+		{name: "deep", props: deep, err: "cannot read the properties"},
 		{
 			name: "out of range",
 			props: `{"total_slots":2000000000,"model_alias":"a\u001b[31m\nb\u202e","model_path":"` + strings.Repeat("p", 999) +
@@ -196,7 +196,7 @@ func TestLies(t *testing.T) {
 			got, err := llama.New(url).Look(t.Context(), true)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) || len(err.Error()) > 1000 {
-					t.Errorf("%v, want an error with %q", err, tt.err)
+					t.Errorf("Look: error %v, want %q in it", err, tt.err)
 				}
 				return
 			}
@@ -221,15 +221,15 @@ func TestElsewhere(t *testing.T) {
 	other := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	c := llama.New(serve(t, http.RedirectHandler(other, http.StatusFound)))
 	if _, err := c.Look(t.Context(), true); err == nil {
-		t.Error("it follows")
+		t.Error("Look followed a redirect")
 	}
 	if _, err := c.Save(t.Context(), 0, "x"); err == nil || asked != 0 {
-		t.Errorf("%v, asked %d times", err, asked)
+		t.Errorf("Save: %v, and the target of the redirect got %d requests; want an error and none", err, asked)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }))
 	if _, err := llama.New(silent).Look(ctx, true); !errors.Is(err, context.Canceled) {
-		t.Errorf("a server that never answers: %v", err)
+		t.Errorf("Look at a server that never answers: %v, want Canceled", err)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestProgress(t *testing.T) {
 	)
 	for _, pair := range [][2]string{{reading, further}, {further, writing}, {old, oldLater}} {
 		if a, b := ask(pair[0]), ask(pair[1]); a == "" || b == "" || a == b || a != ask(pair[0]) {
-			t.Errorf("%q and %q, want two marks", a, b)
+			t.Errorf("Progress returned %q and %q, want two different texts", a, b)
 		}
 	}
 	for _, none := range []string{
@@ -261,15 +261,15 @@ func TestProgress(t *testing.T) {
 		`[{"id":0,"is_processing":false,"n_past":100}]`, `[{"id":0,"state":0}]`, "<html>",
 	} {
 		if mark := ask(none); mark != "" {
-			t.Errorf("%s has the mark %q", none, mark)
+			t.Errorf("Progress for %s = %q, want none", none, mark)
 		}
 	}
 	_ = ask(old)
 	if slots, err := llama.New(url).Slots(t.Context()); err != nil || slots[0].Written != 3 || slots[0].Held != 100 {
-		t.Errorf("an old server's slots: %+v, %v", slots, err)
+		t.Errorf("Slots of an old server = %+v, %v, want 3 tokens written and 100 held", slots, err)
 	}
 	if status = http.StatusInternalServerError; llama.New(url).Progress(t.Context()) != "" {
-		t.Error("an error has a mark")
+		t.Error("Progress is not empty after an error")
 	}
 }
 
@@ -303,7 +303,7 @@ func caches(t *testing.T, url string) {
 	}
 	for _, prompt := range []string{a, b, c} {
 		if u := complete(t, url, prompt, -1); u.Cached > 9*u.Computed {
-			t.Errorf("a new conversation has %d cached tokens", u.Cached)
+			t.Errorf("a new conversation has %d cached tokens, want few", u.Cached)
 		}
 	}
 	for _, prompt := range []string{a, b, c} { // from memory, whichever slot it ran on
@@ -326,7 +326,7 @@ func caches(t *testing.T, url string) {
 	file := "disinto-test-" + mark
 	saved, err := client.Save(t.Context(), at[last].ID, file)
 	if err != nil || saved.Tokens == 0 || saved.Bytes == 0 {
-		t.Fatalf("saved %+v, %v", saved, err)
+		t.Fatalf("Save = %+v, %v, want tokens and bytes", saved, err)
 	}
 	if err := client.Erase(t.Context(), at[last].ID); err != nil {
 		t.Error(err)
@@ -334,12 +334,12 @@ func caches(t *testing.T, url string) {
 	other := (at[last].ID + 1) % len(at)
 	moved, err := client.Restore(t.Context(), other, file)
 	if err != nil || moved.Tokens != saved.Tokens || moved.Took <= 0 {
-		t.Errorf("restored %+v, %v, saved %+v", moved, err, saved)
+		t.Errorf("Restore = %+v, %v, want the tokens of %+v", moved, err, saved)
 	}
 	mostly("the other slot after restore", complete(t, url, c+" and on and on", -1))
 	for _, name := range []string{"none-" + mark, "../" + file} {
 		if _, err := client.Restore(t.Context(), 0, name); !errors.Is(err, llama.ErrRefused) {
-			t.Errorf("restore of %s: %v", name, err)
+			t.Errorf("Restore of %s: %v, want ErrRefused", name, err)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func TestMeasured(t *testing.T) {
 			for i, name := range []string{"A", "B", "C", "A", "B", "C"} {
 				u := complete(t, url, talk(name, 60), -1)
 				if warm := u.Cached > 9*u.Computed; warm != (tt.warm && i > 2) {
-					t.Errorf("%s, number %d: %+v", name, i, u)
+					t.Errorf("request %d of %s: %+v, want cached %v", i, name, u, tt.warm && i > 2)
 				}
 			}
 		})
@@ -376,11 +376,11 @@ func TestPin(t *testing.T) {
 	complete(t, url, talk("A", 60), 0)
 	complete(t, url, talk("B", 60), 1) // empties the other slot
 	if u := complete(t, url, talk("A", 60), 0); u.Cached != 0 {
-		t.Errorf("pinned to an empty slot: %+v", u)
+		t.Errorf("request pinned to an empty slot: %+v, want nothing cached", u)
 	}
 	complete(t, url, talk("B", 60), 1)
 	if u := complete(t, url, talk("A", 60), -1); u.Cached == 0 {
-		t.Errorf("without a pin: %+v", u)
+		t.Errorf("request without a pin: %+v, want most cached", u)
 	}
 }
 
@@ -399,11 +399,11 @@ func TestBusySlot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := c.Save(ctx, 0, "x"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("save of a busy slot: %v", err)
+		t.Errorf("Save of a busy slot: %v, want DeadlineExceeded", err)
 	}
 	look, err := c.Look(t.Context(), true)
 	if err != nil || !look.At[0].Busy || look.Work.Busy != 1 || look.At[0].Read == 0 {
-		t.Errorf("%+v, %v", look, err)
+		t.Errorf("Look = %+v, %v, want slot 0 busy", look, err)
 	}
 	goOn <- true
 	<-done
@@ -421,13 +421,13 @@ func TestOtherModel(t *testing.T) {
 	}
 	two := llama.New(serve(t, &fakellama.Server{Model: "two", Folder: folder}))
 	if _, err := two.Restore(t.Context(), 0, "x"); !errors.Is(err, llama.ErrRefused) {
-		t.Errorf("another model's file: %v", err)
+		t.Errorf("Restore of another model's file: %v, want ErrRefused", err)
 	}
 	hybrid := serve(t, &fakellama.Server{Model: "one", Folder: folder, Recurrent: true})
 	if m, err := llama.New(hybrid).Restore(t.Context(), 0, "x"); err != nil || m.Tokens == 0 {
-		t.Errorf("%+v, %v", m, err)
+		t.Errorf("Restore = %+v, %v, want tokens", m, err)
 	}
 	if u := complete(t, hybrid, talk("A", 9), -1); u.Cached != 0 {
-		t.Errorf("a model whose state a file does not keep: %+v", u)
+		t.Errorf("after Restore for a recurrent model: %+v, want nothing cached", u)
 	}
 }

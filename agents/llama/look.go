@@ -54,10 +54,10 @@ func (c *Client) props(ctx context.Context) (agents.Server, error) {
 		Asleep bool   `json:"is_sleeping"`
 	}
 	if err := json.Unmarshal(text, &p); err != nil {
-		return agents.Server{}, fmt.Errorf("cannot read what %s says of itself: %w", c.root, err)
+		return agents.Server{}, fmt.Errorf("cannot read the properties of %s: %w", c.root, err)
 	}
 	if p.Slots == 0 && p.Settings.Context == 0 {
-		return agents.Server{}, fmt.Errorf("%s says nothing of its slots: it is no llama-server, or an old one", c.root)
+		return agents.Server{}, fmt.Errorf("%s does not report its slots: it is no llama-server, or an old one", c.root)
 	}
 	return agents.Server{
 		Model: nameOf(p.Alias), Path: p.Path, Build: p.Build, Slots: p.Slots, Context: p.Settings.Context, Asleep: p.Asleep,

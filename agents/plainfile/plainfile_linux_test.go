@@ -31,21 +31,21 @@ func TestPlain(t *testing.T) {
 		}
 	}
 	if text, err := Read(at("file"), 4); err != nil || string(text) != "text" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("Read = %q, %v, want the text", text, err)
 	}
 	if text, err := Read(at("file"), 3); err == nil || text != nil {
-		t.Errorf("4 bytes where 3 are the limit: %q, %v", text, err)
+		t.Errorf("Read of 4 bytes with a limit of 3 = %q, %v, want an error", text, err)
 	}
 	if _, err := Read(at("none"), 4); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("Read of a missing file: %v, want ErrNotExist", err)
 	}
 	for _, path := range []string{at("link"), at("dangling"), at("pipe"), at("socket"), "/dev/zero", dir} {
 		if _, err := Read(path, 4); !errors.Is(err, ErrNotPlain) {
-			t.Errorf("read %s: %v", path, err)
+			t.Errorf("Read(%s): %v, want ErrNotPlain", path, err)
 		}
 		f, err := Open(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 		if err == nil || f != nil {
-			t.Errorf("write to %s: %v", path, err)
+			t.Errorf("Open(%s) for writing: %v, want an error", path, err)
 		}
 	}
 	for path, want := range map[string]error{
@@ -53,11 +53,11 @@ func TestPlain(t *testing.T) {
 		at("pipe"): ErrNotPlain, at("socket"): ErrNotPlain, "/dev/zero": ErrNotPlain, dir: ErrNotPlain,
 	} {
 		if text, err := ReadNamed(path, 4); !errors.Is(err, want) || want == nil && string(text) != "text" {
-			t.Errorf("read %s, which the operator named: %q, %v", path, text, err)
+			t.Errorf("ReadNamed(%s) = %q, %v, want the error %v", path, text, err, want)
 		}
 	}
 	if text, err := ReadNamed(at("link"), 3); err == nil || text != nil {
-		t.Errorf("4 bytes where 3 are the limit, by a link: %q, %v", text, err)
+		t.Errorf("ReadNamed of a link to 4 bytes with a limit of 3 = %q, %v, want an error", text, err)
 	}
 	f, err := Open(at("new"), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
@@ -65,6 +65,6 @@ func TestPlain(t *testing.T) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Mode() != 0o600 {
-		t.Errorf("created %v, %v", info, err)
+		t.Errorf("Open created %v, %v, want the mode 0600", info, err)
 	}
 }

@@ -16,12 +16,12 @@ func TestReplace(t *testing.T) {
 				}
 				got, err := os.ReadFile(path)
 				if err != nil || string(got) != text {
-					t.Errorf("the file has %q, %v; want %q", got, err, text)
+					t.Errorf("the file contains %q, %v; want %q", got, err, text)
 				}
 			}
 			info, err := os.Stat(path)
 			if err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("its mode is %v, %v", info, err)
+				t.Errorf("the file is %v, %v; want the mode 0600", info, err)
 			}
 		})
 	}
@@ -35,13 +35,13 @@ func TestReplaceFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if Replace(path, nil) == nil || Keep(path, nil) == nil {
-		t.Error("a file took the place of a folder")
+		t.Error("a file replaced a folder")
 	}
 	if Replace(filepath.Join(dir, "none", "file"), nil) == nil {
-		t.Error("a file was written into a folder that there is not")
+		t.Error("a file was written into a missing folder")
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 1 {
-		t.Errorf("there are %v, %v; want the folder alone", left, err)
+		t.Errorf("the folder holds %v, %v; want only the original folder", left, err)
 	}
 }

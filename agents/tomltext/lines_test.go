@@ -89,7 +89,7 @@ func checkLines(t *testing.T, text string) {
 	}
 	if found, keys := scan(text).headings, md.Keys(); !slices.EqualFunc(found, keys,
 		func(h heading, k toml.Key) bool { return slices.Equal(h.path, k) }) {
-		t.Fatalf("found %v, the decoder %v, in %q", found, keys, text)
+		t.Fatalf("scan found %v, the decoder found %v, in %q", found, keys, text)
 	}
 	lines := Lines(text)
 	var walk func(path toml.Key, m map[string]toml.Primitive)

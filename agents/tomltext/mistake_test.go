@@ -47,11 +47,11 @@ func TestMistake(t *testing.T) {
 			var values map[string]any
 			_, err := toml.Decode(tt.text, &values)
 			if err == nil {
-				t.Fatal("the text is TOML")
+				t.Fatal("the text is valid TOML")
 			}
 			line, key, problem := Mistake(tt.text, err)
 			if line != tt.line || key != tt.key || problem != tt.want {
-				t.Errorf("line %d, key %q: %s\nwant line %d, key %q: %s", line, key, problem, tt.line, tt.key, tt.want)
+				t.Errorf("got line %d, key %q: %s\nwant line %d, key %q: %s", line, key, problem, tt.line, tt.key, tt.want)
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func FuzzMistake(f *testing.F) {
 			return
 		}
 		if line, _, problem := Mistake(text, err); line < 0 || line > 1+len(text) || problem == "" {
-			t.Errorf("%q: line %d, %q", text, line, problem)
+			t.Errorf("Mistake(%q) = line %d, %q, want a line of the text and a problem", text, line, problem)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write what comes out to testdata")
+var update = flag.Bool("update", false, "write the results to testdata")
 
 // harb is a project as upstream's own example describes it, with both kinds of agents.
 const harb = `
@@ -92,7 +92,7 @@ func TestParseProject(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if p := parse(t, "versi.toml", versi); p.Branch != "master" || p.CI != "0" {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want the branch master and CI 0", p)
 	}
 	_, err := ParseProject("bad.toml", "name = \"../x\"\nrepo = \"harb\"\nops_repo = \"y\"\n[agents.llama]\nmodel = \"m\"")
 	wantErr := `bad.toml: name is "../x", want letters and digits, with - _ . between them
@@ -105,8 +105,8 @@ bad.toml: agents.llama.roles is not set`
 	}
 	for _, list := range []string{``, `agents = "dev-qwen"`, `agents = ["dev-qwen", 7]`, `agents = []`} {
 		_, err := ParseProject("bad.toml", versi+"[threads.x]\n"+list)
-		if err == nil || err.Error() != "bad.toml: threads.x.agents is no list of names" {
-			t.Errorf("%s: got %v", list, err)
+		if err == nil || err.Error() != "bad.toml: threads.x.agents is not a list of names" {
+			t.Errorf("ParseProject with %q: got error %v", list, err)
 		}
 	}
 	if _, err := ParseProject("bad.toml", "name ="); err == nil || !strings.HasPrefix(err.Error(), "bad.toml: ") {

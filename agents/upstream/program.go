@@ -42,7 +42,7 @@ func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 	for _, name := range []string{"HOME", "FORGE_URL", "FORGE_TOKEN", "DISINTO_REPO", "DISINTO_AGENT"} {
 		if p.getenv(name) == "" {
 			const hint = "a supervisor starts this program, see disinto help upstream"
-			return nil, fmt.Errorf("cannot work: $%s is not set (%s)", name, hint)
+			return nil, fmt.Errorf("cannot start: $%s is not set (%s)", name, hint)
 		}
 	}
 	path, err := p.find()
@@ -213,7 +213,7 @@ func (p *Program) activate() {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		if _, err := os.Stat(path); err != nil {
-			fmt.Fprintf(p.Out, "disinto: upstream's %s may think that it is switched off: %v\n", role, err)
+			fmt.Fprintf(p.Out, "disinto: upstream's %s may consider itself switched off: %v\n", role, err)
 		}
 		return
 	}
@@ -243,7 +243,7 @@ func (p *Program) clone(ctx context.Context, s *Script, project *Project) error 
 	}
 	if project.OpsRepo != "" {
 		if err := p.cloneOne(ctx, s, project.OpsRepo, dir+"-ops"); err != nil {
-			fmt.Fprintf(p.Out, "disinto: no clone of %s: %v\n", project.OpsRepo, err)
+			fmt.Fprintf(p.Out, "disinto: cannot clone %s, working without it: %v\n", project.OpsRepo, err)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (o *office) prepare(t *testing.T, private bool, script string, args ...stri
 			o.cloned = append(o.cloned, url)
 			if strings.Contains(strings.Join(cmd.Argv, " "), "secret") ||
 				!slices.Contains(cmd.Env, "GIT_CONFIG_VALUE_0=Authorization: token secret") {
-				t.Errorf("git %q does not get its token by the environment", cmd.Argv)
+				t.Errorf("git %q did not get its token from the environment", cmd.Argv)
 			}
 			if url == o.fail {
 				return errors.New("no such repository")
@@ -72,7 +72,7 @@ func value(t *testing.T, env []string, name string) string {
 		}
 	}
 	if len(all) != 1 {
-		t.Errorf("%s is %q, want it once", name, all)
+		t.Errorf("%s has the values %q, want one", name, all)
 		return ""
 	}
 	return all[0]
@@ -108,18 +108,18 @@ func TestPrepare(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(lock); err == nil || s.Waits || s.Dir != o.root || s.Tmp != filepath.Join(o.home, "tmp") {
-		t.Errorf("the lock of a session that is over is there (%v), or %+v", err, s)
+		t.Errorf("the lock of an ended session exists (%v), or the script is wrong: %+v", err, s)
 	}
 	want := []string{"http://forge/johba/harb.git", "http://forge/johba/harb-ops.git"}
 	if s, err = o.prepare(t, true, "gardener/gardener-step.sh"); err != nil ||
 		s.Argv[2] != filepath.Join(o.root, "projects/harb.toml") {
-		t.Errorf("without arguments: %+v, %v", s, err)
+		t.Errorf("Prepare without arguments = %+v, %v, want the project's path as an argument", s, err)
 	}
 	if diff := cmp.Diff(want, o.cloned); diff != "" { // each clone is made only once
 		t.Error(diff)
 	}
 	if s, err = o.prepare(t, true, "dev/dev-poll.sh"); err != nil || !s.Waits {
-		t.Errorf("a poller: %+v, %v", s, err)
+		t.Errorf("Prepare of a poller = %+v, %v, want Waits", s, err)
 	}
 	if _, err = o.prepare(t, true, "review/review-pr.sh", "3"); err != nil {
 		t.Fatal(err)
@@ -155,10 +155,10 @@ func TestPrepareShared(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(ours); err == nil {
-		t.Error("its own lock is left")
+		t.Error("the agent's own lock still exists")
 	}
 	if _, err := os.Stat(theirs); err != nil {
-		t.Error("the lock of another agent is gone")
+		t.Error("another agent's lock was removed")
 	}
 }
 
@@ -181,7 +181,7 @@ func TestPrepareModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if value(t, s.Env, "CLAUDE_TIMEOUT") != "60" || value(t, s.Env, "ANTHROPIC_API_KEY") != "mine" {
-		t.Error("what a person set was changed")
+		t.Error("Prepare changed variables that a person set")
 	}
 }
 
@@ -228,15 +228,15 @@ func TestReadProjects(t *testing.T) {
 	all, err := ReadProjects(dir)
 	if len(all) != 1 || err == nil || !strings.Contains(err.Error(), "bad.toml") ||
 		strings.Contains(err.Error(), "example") {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("ReadProjects = %+v, %v, want one project and an error about bad.toml", all, err)
 	}
 	if _, err := ReadProjects(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no *.toml") {
-		t.Errorf("an empty folder: %v", err)
+		t.Errorf("ReadProjects of an empty folder: %v, want an error", err)
 	}
 }
 
 func TestFits(t *testing.T) {
 	if !Fits("/home/x", "", "/tmpfs/x") || Fits("/home/x", "/tmp/state") || Fits("/tmp") {
-		t.Error("what is in /tmp would be hidden")
+		t.Error("Fits is wrong about paths that a private /tmp hides")
 	}
 }

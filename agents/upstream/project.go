@@ -113,7 +113,7 @@ func (p *Project) readThreads(tables map[string]map[string]any, wrong func(forma
 			}
 		}
 		if len(t.Agents) == 0 || len(t.Agents) < len(list) {
-			wrong("threads.%s.agents is no list of names", name)
+			wrong("threads.%s.agents is not a list of names", name)
 		}
 		delete(t.Table, "agents")
 		p.Threads = append(p.Threads, t)

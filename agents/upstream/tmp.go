@@ -47,7 +47,7 @@ func Fits(paths ...string) bool {
 // it returns only on an error.
 func Exec(dir, path string, argv, env []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("cannot keep mounts private: %w", err)
+		return fmt.Errorf("cannot make mounts private: %w", err)
 	}
 	if err := unix.Mount(dir, "/tmp", "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("cannot mount %s on /tmp: %w", dir, err)
@@ -56,7 +56,7 @@ func Exec(dir, path string, argv, env []string) error {
 		return nil
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("cannot give up privileges: %w", err)
+		return fmt.Errorf("cannot drop privileges: %w", err)
 	}
 	return syscall.Exec(path, argv, env)
 }
