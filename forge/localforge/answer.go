@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	defaultPage = 30 // entries a list holds when "limit" is not given
-	maxPage     = 50 // entries a list holds whatever "limit" says
+	defaultPage = 30 // entries in a page if the request has no "limit"
+	maxPage     = 50 // most entries in a page, whatever "limit" is
 	maxBody     = 32 << 20
 )
 
@@ -21,7 +21,7 @@ const (
 type refusal struct {
 	status  int
 	message string
-	empty   bool // no body at all, as Forgejo does for some 403
+	empty   bool // answer without a body, as Forgejo does for some 403
 }
 
 func (e *refusal) Error() string { return e.message }
@@ -32,7 +32,7 @@ func fail(status int, format string, args ...any) error {
 
 func notFound() error { return fail(http.StatusNotFound, "The target couldn't be found.") }
 
-// forbidden is the 403 without a body of handlers that check rights themselves.
+// forbidden returns the 403 without a body that handlers answer which check rights themselves.
 func forbidden() error { return &refusal{status: http.StatusForbidden, empty: true} }
 
 // raw is an answer that is not JSON.
@@ -60,7 +60,7 @@ func (c *call) paging() (page, limit int) {
 	return max(page, 1), min(limit, maxPage)
 }
 
-// paged returns the requested page of all, with their number.
+// paged returns the requested page of all.
 func paged[T, W any](c *call, all []T, wire func(T) W) listing {
 	page, limit := c.paging()
 	start := min((page-1)*limit, len(all))
@@ -83,18 +83,18 @@ func (c *call) bind(form any) error {
 	return nil
 }
 
-// missing is Forgejo's complaint about an empty field.
+// missing returns Forgejo's error for an empty field.
 func missing(field string) error {
 	return fail(http.StatusUnprocessableEntity, "[%s]: Required", field)
 }
 
-// number reads a numeric parameter; 0, which no item has, for any other text.
+// number reads a numeric path parameter; 0, which no item has, if it is not a number.
 func (c *call) number(name string) int64 {
 	n, _ := strconv.ParseInt(c.r.PathValue(name), 10, 64)
 	return n
 }
 
-// span reads since and before; zero when missing.
+// span reads the parameters since and before; a missing one is zero.
 func (c *call) span() (since, before time.Time, err error) {
 	query := c.r.URL.Query()
 	for _, end := range []struct {
@@ -113,12 +113,12 @@ func (c *call) span() (since, before time.Time, err error) {
 	return since, before, nil
 }
 
-// within reports whether t is in a span, ends included.
+// within reports whether t is in a span, including its ends.
 func within(t, since, before time.Time) bool {
 	return (since.IsZero() || !t.Before(since)) && (before.IsZero() || !t.After(before))
 }
 
-// write sends the result of a handler. It runs without the lock, so body must not share memory with state that is
+// write sends the result of a handler. It does not hold the lock, so body must not share memory with state that is
 // changed in place.
 func (c *call) write(status int, body any, err error) {
 	header := c.w.Header()
@@ -133,7 +133,7 @@ func (c *call) write(status int, body any, err error) {
 			return
 		}
 		if no.status == http.StatusInternalServerError && (c.doer == nil || !c.doer.admin) {
-			no = &refusal{status: no.status} // internal errors are shown to admins only
+			no = &refusal{status: no.status} // only admins see internal errors
 		}
 		refused := map[string]any{"message": no.message, "url": c.base + "/api/swagger"}
 		if no.status == http.StatusNotFound {
@@ -166,13 +166,13 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// links is the Link header: the other pages of a list.
+// links returns the Link header, which names the other pages of a list.
 func (c *call) links(l listing) string {
 	if l.limit == 0 {
 		return ""
 	}
 	last := max((l.total+l.limit-1)/l.limit, 1)
-	page := min(l.page, last) // a page behind the end counts as the last
+	page := min(l.page, last) // a page after the last counts as the last
 	var links []string
 	add := func(rel string, to int) {
 		u := *c.r.URL

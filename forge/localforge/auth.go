@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// access is a user's right in one repository. Each level includes those below it.
+// access is a user's access level in one repository. Each level includes those above it in this list.
 type access int
 
 const (
@@ -22,7 +22,7 @@ func (a access) String() string {
 	return [...]string{"none", "read", "write", "admin", "owner"}[a]
 }
 
-// parseAccess reads a collaborator's permission. To Forgejo an unknown word means no access.
+// parseAccess reads a collaborator's permission. As in Forgejo, an unknown word means no access.
 func parseAccess(word string) access {
 	switch word {
 	case "read":
@@ -35,8 +35,8 @@ func parseAccess(word string) access {
 	return accessNone
 }
 
-// scope is a category of token scopes, or two with a comma where a token needs both. Levels come from the request's
-// method.
+// scope is a category of token scopes, or two categories separated by a comma if a route needs both. The request's
+// method decides between read and write.
 type scope string
 
 const (
@@ -48,12 +48,12 @@ const (
 	scopeUserRepos  scope = "user,repository"
 )
 
-// scopeCategories are those that a token may name, including ones without a route here.
+// scopeCategories are the categories that a token can name, including those without a route here.
 var scopeCategories = []string{
 	"activitypub", "admin", "issue", "misc", "notification", "organization", "package", "repository", "user",
 }
 
-// lacking is the first scope that a request needs and the token lacks; "" if there is none.
+// lacking returns the first scope that a request needs and the token lacks; "" if it lacks none.
 func lacking(have []string, s scope, method string) string {
 	if s == "" || slices.Contains(have, "all") {
 		return ""
@@ -70,7 +70,7 @@ func lacking(have []string, s scope, method string) string {
 	return ""
 }
 
-// checkScopes refuses unknown scopes.
+// checkScopes rejects unknown scopes.
 func checkScopes(scopes []string) error {
 	for _, s := range scopes {
 		if s == "all" || s == "public-only" {
@@ -87,7 +87,7 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-// authenticateLocked sets the account of a request. doer stays nil without credentials; bad ones are refused.
+// authenticateLocked sets the account of a request. Without credentials doer stays nil; wrong credentials are an error.
 func (f *Forge) authenticateLocked(c *call) error {
 	who, err := f.identifyLocked(c.r)
 	if err != nil {
@@ -107,15 +107,15 @@ func (f *Forge) authenticateLocked(c *call) error {
 	return nil
 }
 
-// identity is the account of a request whose secret was checked.
+// identity is the account of a request, after its secret was checked.
 type identity struct {
 	user    *user
 	byBasic bool
-	scopes  []string // nil: with a password, or anonymous
+	scopes  []string // nil: signed in with a password, or anonymous
 }
 
-// identifyLocked reads the Authorization header. Basic takes a token in the password's place (any user name), or in the
-// name's place without a password.
+// identifyLocked reads the Authorization header. Basic authentication accepts a token instead of the password, with any
+// user name, or instead of the user name, without a password.
 func (f *Forge) identifyLocked(r *http.Request) (identity, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" {

@@ -29,7 +29,7 @@ type wireBranch struct {
 	ProtectionName      string      `json:"effective_branch_protection_name"`
 }
 
-// branch shows a branch's required checks to all its readers; the rule itself is for admins.
+// branch returns a branch for an answer. All readers see its required checks; only admins see the rule itself.
 func (v view) branch(r *repo, name string, co commit) *wireBranch {
 	rule, level := r.protectionOf(name), r.accessOf(v.doer)
 	w := &wireBranch{Name: name, Commit: v.commit(r, co), Protected: rule != nil, StatusCheckContexts: []string{}}
@@ -103,7 +103,7 @@ func (c *call) showBranch(name string) (any, error) {
 	return c.view.branch(c.repo, name, commits[0]), nil
 }
 
-// getCommit shows a commit by its hash, reachable from any ref.
+// getCommit shows a commit by its hash; the commit need not be on a branch.
 func getCommit(c *call) (any, error) {
 	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", c.r.PathValue("sha"), "--")
 	if err != nil || len(commits) == 0 {
@@ -114,7 +114,8 @@ func getCommit(c *call) (any, error) {
 	return c.view.fullCommit(c.repo, commits[0]), nil
 }
 
-// createBranch is the only write of this API that one of many concurrent callers wins: the others get 409.
+// createBranch is the only write of this API of which exactly one of several concurrent callers succeeds: the others
+// get 409.
 func createBranch(c *call) (any, error) {
 	var form struct {
 		New       string `json:"new_branch_name"`
@@ -150,10 +151,10 @@ func createBranch(c *call) (any, error) {
 	return c.showBranch(form.New)
 }
 
-// plainName matches names that git surely accepts for a branch, so that checking takes no process.
+// plainName matches names that are certainly valid branch names, so that no git process is needed to check them.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$`)
 
-// checkBranchName refuses names that git does not accept for a branch, such as one with a space or a line end.
+// checkBranchName rejects names that git does not accept for a branch, such as one with a space or a line end.
 func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error {
 	if plainName.MatchString(name) {
 		return nil
@@ -164,7 +165,7 @@ func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error
 	return nil
 }
 
-// branchStart is the first commit of a new branch.
+// branchStart returns the commit at which a new branch begins.
 func (c *call) branchStart(oldBranch, oldRef string) (string, error) {
 	if oldRef != "" {
 		sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options",
@@ -209,7 +210,7 @@ func removeBranch(c *call) (any, error) {
 	return nil, c.f.deleteBranch(c.r.Context(), c.view, c.repo, name, nil)
 }
 
-// deleteBranch removes a branch; inside is as in move.
+// deleteBranch removes a branch; inside is called as in move.
 func (f *Forge) deleteBranch(ctx context.Context, v view, r *repo, name string, inside func()) error {
 	return f.move(ctx, v, r, func() error {
 		_, err := f.git(ctx, r.dir, "update-ref", "-d", "refs/heads/"+name)
@@ -223,7 +224,7 @@ type wireRef struct {
 	Object map[string]string `json:"object"`
 }
 
-// listRefs shows the refs with the prefix in the path.
+// listRefs lists the refs that begin with the path.
 func listRefs(c *call) (any, error) {
 	prefix := "refs/" + c.r.PathValue("ref")
 	refs := []wireRef{}

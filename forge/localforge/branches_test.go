@@ -41,7 +41,7 @@ func TestBranches(t *testing.T) {
 	w.want(403, "dev", "DELETE", harb+"/branches/main", nil)
 }
 
-// Creating a branch is the one write of the API that only one of many wins.
+// Of several concurrent requests that create one branch, exactly one succeeds.
 func TestBranchRace(t *testing.T) {
 	w := newWorld(t)
 	var won, lost atomic.Int32

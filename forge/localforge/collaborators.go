@@ -17,7 +17,7 @@ var collaboratorRoutes = []route{
 	},
 }
 
-// collaborator is the user in the path; unlike elsewhere an unknown name is 422.
+// collaborator returns the user in the path. Unlike elsewhere, an unknown name is answered with 422.
 func (c *call) collaborator() (*user, error) {
 	if u := c.f.userLocked(c.r.PathValue("user")); u != nil {
 		return u, nil
@@ -25,7 +25,7 @@ func (c *call) collaborator() (*user, error) {
 	return nil, fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", c.r.PathValue("user"))
 }
 
-// listAssignees lists the accounts that may write, although others may be assigned as well.
+// listAssignees lists only the accounts with write access, although accounts with read access can be assigned too.
 func listAssignees(c *call) (any, error) {
 	users := []*user{c.repo.owner}
 	for u, given := range c.repo.collaborators {
@@ -52,7 +52,7 @@ func isCollaborator(c *call) (any, error) {
 	return nil, nil
 }
 
-// addCollaborator gives write access unless the request names another.
+// addCollaborator gives write access unless the request names another permission.
 func addCollaborator(c *call) (any, error) {
 	u, err := c.collaborator()
 	if err != nil {
@@ -75,7 +75,7 @@ func addCollaborator(c *call) (any, error) {
 	return nil, nil
 }
 
-// deleteCollaborator also unassigns, as Forgejo does.
+// deleteCollaborator also unassigns the account from the issues of a private repository, as Forgejo does.
 func deleteCollaborator(c *call) (any, error) {
 	u, err := c.collaborator()
 	if err != nil {
@@ -91,7 +91,7 @@ func deleteCollaborator(c *call) (any, error) {
 }
 
 func getPermission(c *call) (any, error) {
-	// Forgejo intends to let users ask about themselves, but compares with a name that is always empty.
+	// Forgejo intends to let users query their own permission, but compares with a name that is always empty.
 	u := c.f.userLocked(c.r.PathValue("user"))
 	if !c.doer.admin && c.access < accessAdmin {
 		return nil, fail(http.StatusForbidden,

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// comment is an entry of an issue's timeline: a comment or an event. The kinds are Forgejo's.
+// comment is an entry in an issue's timeline: a comment or an event. The kinds are Forgejo's.
 type comment struct {
 	id       int64
 	kind     string
@@ -18,9 +18,9 @@ type comment struct {
 	updated  time.Time
 	label    *label
 	assignee *user
-	removed  bool   // the assignee was
+	removed  bool   // the assignee was removed
 	other    *issue // the dependency, or the issue that mentions this one
-	action   string // of a mention: none, closes, reopens
+	action   string // effect of a mention: none, closes or reopens
 	review   int64
 	oldTitle string
 	newTitle string
@@ -107,7 +107,7 @@ func (v view) timeline(i *issue, m *comment) *wireTimeline {
 	return w
 }
 
-// record adds an entry to an issue's timeline, which moves updated_at.
+// record adds an entry to an issue's timeline, which changes the issue's updated_at.
 func (v view) record(i *issue, m *comment) *comment {
 	m.id, m.created, m.updated = v.f.nextIDLocked(), v.f.now(), v.f.now()
 	if m.poster == nil {
@@ -118,7 +118,7 @@ func (v view) record(i *issue, m *comment) *comment {
 	return m
 }
 
-// count is the number of entries of one kind in an issue's timeline.
+// count returns the number of entries of one kind in an issue's timeline.
 func (i *issue) count(kind string) int {
 	n := 0
 	for _, m := range i.timeline {
@@ -129,7 +129,7 @@ func (i *issue) count(kind string) int {
 	return n
 }
 
-// comments are the entries of kind "comment", oldest first.
+// comments returns the entries of kind "comment" in a span, oldest first.
 func (i *issue) comments(since, before time.Time) []*comment {
 	var written []*comment
 	for _, m := range i.timeline {
@@ -140,7 +140,7 @@ func (i *issue) comments(since, before time.Time) []*comment {
 	return written
 }
 
-// listComments does not page: Forgejo sends all comments of an issue at once.
+// listComments does not page: Forgejo always sends all comments of an issue.
 func listComments(c *call) (any, error) {
 	i, err := c.issueOrBroken()
 	if err != nil {
@@ -158,7 +158,7 @@ func listComments(c *call) (any, error) {
 	return listing{items: list, total: len(list)}, nil
 }
 
-// listAllComments lists those of all issues and pull requests, in pages, the oldest first.
+// listAllComments lists the comments of all issues and pull requests, in pages, oldest first.
 func listAllComments(c *call) (any, error) {
 	since, before, err := c.span()
 	if err != nil {
@@ -174,7 +174,7 @@ func listAllComments(c *call) (any, error) {
 	return paged(c, all, func(p placed) *wireComment { return c.view.comment(p.on, p.comment) }), nil
 }
 
-// issueOrBroken is pathIssue for handlers in which Forgejo answers 500, not 404, for an unknown number.
+// issueOrBroken is pathIssue for handlers in which Forgejo answers an unknown number with 500 instead of 404.
 func (c *call) issueOrBroken() (*issue, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -206,7 +206,7 @@ func listTimeline(c *call) (any, error) {
 		}
 	}
 	page := paged(c, lines, func(m *comment) *wireTimeline { return c.view.timeline(i, m) })
-	// Forgejo's total is that of the page, and a page after the end is null.
+	// Forgejo's total is the number of entries on the page, and a page after the last is null.
 	items := page.items.([]*wireTimeline)
 	if len(items) == 0 {
 		items = nil

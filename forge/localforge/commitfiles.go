@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// contentChange is a commit that is made without a work tree.
+// contentChange is a commit to be made without a work tree.
 type contentChange struct {
 	branch  string // "" for the default branch
-	onto    string // a new branch to put the commit on; "" for the same
+	onto    string // new branch for the commit; "" to commit to branch
 	message string
 	by      *user
 	files   []fileChange
 }
 
 type fileChange struct {
-	operation string // create, update, delete; "" for create or update
+	operation string // create, update or delete; "" for create or update
 	path      string
-	sha       string // of the blob that is replaced; "" checks nothing
+	sha       string // SHA of the blob to be replaced; "" for no check
 	body      []byte
 }
 
-// contentForm is the body of all requests that write files. The single-file ones have content and sha, the batch has
-// files.
+// contentForm is the body of every request that writes files. Requests for a single file use Content and SHA; a batch
+// uses Files.
 type contentForm struct {
 	Message   string `json:"message"`
 	Branch    string `json:"branch"`
@@ -107,7 +107,7 @@ type changedContents struct {
 	commit *wireFileCommit
 }
 
-// changeContents checks permission, commits and describes the result.
+// changeContents checks the caller's permission, commits, and describes the result.
 func (c *call) changeContents(form contentForm, files []fileChange) (changedContents, error) {
 	var done changedContents
 	change := contentChange{branch: form.Branch, onto: form.NewBranch, message: form.Message, by: c.doer, files: files}
@@ -137,7 +137,7 @@ func (c *call) changeContents(form contentForm, files []fileChange) (changedCont
 	return done, nil
 }
 
-// mayCommit sets the branch and checks that the caller may push to it.
+// mayCommit sets the branch and checks that the caller can push to it.
 func (c *call) mayCommit(change *contentChange) error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -160,7 +160,7 @@ func (c *call) mayCommit(change *contentChange) error {
 	return nil
 }
 
-// commitFiles makes a commit and returns it.
+// commitFiles makes a commit and returns its hash.
 func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) (string, error) {
 	for _, file := range change.files {
 		if clean := path.Clean("/" + file.path)[1:]; clean != file.path || file.path == "" ||
@@ -196,8 +196,8 @@ func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) 
 	return sha, err
 }
 
-// checkBlobs refuses to create a file that exists, and to change one that does not exist or has another sha than the
-// client says.
+// checkBlobs rejects creating a file that exists, and changing a file that does not exist or whose SHA is not the one
+// in the request.
 func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fileChange) error {
 	for _, file := range files {
 		if file.operation == "" {
@@ -219,8 +219,8 @@ func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fi
 	return nil
 }
 
-// importStream is the commit in the language of git fast-import, which makes blobs, tree, commit and branch in one
-// process and prints the commit.
+// importStream returns the commit as input for git fast-import, which creates blobs, tree, commit and branch in one
+// process, and prints the commit.
 func importStream(change contentChange, target, from string, now int64) *bytes.Buffer {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "commit refs/heads/%s\nmark :1\n", target)

@@ -17,10 +17,10 @@ type commit struct {
 }
 
 // logFormat separates fields with NUL, which no message can contain, and ends each commit with a record separator,
-// which none in a test does.
+// which no message in a test contains.
 const logFormat = "--format=%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B%x1e"
 
-// log lists commits, newest first; args go to git log.
+// log lists commits, newest first. args are arguments of git log.
 func (f *Forge) log(ctx context.Context, dir string, args ...string) ([]commit, error) {
 	out, err := f.git(ctx, dir, append([]string{"log", logFormat}, args...)...)
 	if err != nil {
@@ -49,7 +49,7 @@ type wireSigner struct {
 	UserName string `json:"username"`
 }
 
-// wireCommit is a commit in the short form of branches and pushes.
+// wireCommit is a commit in the short form that branches and pushes use.
 type wireCommit struct {
 	ID           string      `json:"id"`
 	Message      string      `json:"message"`
@@ -63,7 +63,7 @@ type wireCommit struct {
 	Modified     []string    `json:"modified"`
 }
 
-// loginOf is the login of the user with a mail address.
+// loginOf returns the login of the user with a mail address; "" if there is none.
 func (f *Forge) loginOf(mail string) string {
 	for _, u := range f.users {
 		if strings.EqualFold(u.email, mail) {
@@ -101,7 +101,7 @@ type wireRepoCommit struct {
 	Tree      *wireCommitMeta `json:"tree"`
 }
 
-// wireFullCommit is a commit in the long form of lists of commits.
+// wireFullCommit is a commit in the long form that lists of commits use.
 type wireFullCommit struct {
 	wireCommitMeta
 	HTMLURL   string            `json:"html_url"`
@@ -126,7 +126,7 @@ func (v view) fullCommit(r *repo, co commit) *wireFullCommit {
 	}
 }
 
-// wireFileCommit is a commit in the form of the answers about changed files.
+// wireFileCommit is a commit in the form that answers about changed files use.
 type wireFileCommit struct {
 	wireCommitMeta
 	HTMLURL   string            `json:"html_url"`

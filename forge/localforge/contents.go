@@ -34,7 +34,7 @@ type wireContent struct {
 	DownloadURL string  `json:"download_url"`
 }
 
-// resolveRef is the commit of the parameter "ref"; the default branch without one.
+// resolveRef returns the commit of the parameter "ref", by default that of the default branch.
 func (c *call) resolveRef() (string, error) {
 	c.f.mu.Lock()
 	name := c.r.URL.Query().Get("ref")
@@ -54,7 +54,7 @@ func (c *call) resolveRef() (string, error) {
 	return sha, nil
 }
 
-// getContents shows a file with its content, or the list of a folder.
+// getContents shows a file with its content, or lists a folder.
 func getContents(c *call) (any, error) {
 	at, err := c.resolveRef()
 	if err != nil {
@@ -74,7 +74,7 @@ func getContents(c *call) (any, error) {
 	return c.listFolder(at, name)
 }
 
-// listFolder lists a folder, whose name ends in a slash or is empty.
+// listFolder lists a folder; its name ends in a slash or is empty.
 func (c *call) listFolder(at, folder string) (any, error) {
 	args := []string{"ls-tree", "-z", "--long", at}
 	if folder != "" {
@@ -110,7 +110,7 @@ func (c *call) describe(at, name, sha string) *wireContent {
 	}
 }
 
-// content is a file with its content.
+// content returns a file with its content.
 func (c *call) content(at, name string) (*wireContent, error) {
 	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", at+":"+name)
 	if err != nil {

@@ -49,8 +49,8 @@ func TestManyFilesOnANewBranch(t *testing.T) {
 		t.Errorf("%d: %s", got.status, got.text)
 	}
 	w.want(200, "", "GET", harb+"/contents/d/c%20d.txt?ref=b", nil)
-	w.want(404, "", "GET", harb+"/contents/a", nil) // main is as it was
-	// What would be more than a path to git fast-import, or leave the tree.
+	w.want(404, "", "GET", harb+"/contents/a", nil) // main is unchanged
+	// These paths leave the tree, or would be more than a path to git fast-import.
 	for _, path := range []string{"", "/a", "../a", "a/../b", ".git/config", "d/.git/x", "a\nD README.md", `"a"`} {
 		if got := batch("c", path); got.status != 422 {
 			t.Errorf("%q: got %d", path, got.status)
@@ -63,7 +63,7 @@ func TestManyFilesOnANewBranch(t *testing.T) {
 	}
 }
 
-// A repository without a commit gets its first over the API.
+// The API can write the first commit of a repository.
 func TestFirstCommit(t *testing.T) {
 	w := newWorld(t)
 	w.want(201, "dev", "POST", "/user/repos", object{"name": "new"})

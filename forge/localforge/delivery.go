@@ -15,22 +15,22 @@ import (
 	"time"
 )
 
-// deliveryTimeout bounds a receiver's answer. It is Forgejo's default.
+// deliveryTimeout bounds the time for a receiver's answer. It is Forgejo's default.
 const deliveryTimeout = 5 * time.Second
 
-// delivery is a web hook call that is to be sent. Its content is that of the moment of the event.
+// delivery is a web hook call that is yet to be sent. Its content is from the moment of the event.
 type delivery struct {
 	id        int64
 	url       string
 	form      bool
 	auth      string
-	event     string // the broad name: X-Forgejo-Event
-	eventType string // the exact one: X-Forgejo-Event-Type
+	event     string // broad name: X-Forgejo-Event
+	eventType string // exact name: X-Forgejo-Event-Type
 	signature string
 	body      []byte
 }
 
-// The events of notifyIssue. Issues and pull requests have a name of their own for each.
+// The kinds of events of notifyIssue. Each has one name for issues and another for pull requests.
 const (
 	eventIssue  = ""
 	eventLabel  = "_label"
@@ -115,7 +115,7 @@ type wirePush struct {
 	Sender       *wireUser     `json:"sender"`
 }
 
-// notifyPush calls the hooks for a branch that moved; commits are the new ones, newest first.
+// notifyPush calls the hooks for a branch that moved. commits are the new commits, newest first.
 func (v view) notifyPush(r *repo, branch, before, after string, commits []commit) {
 	if len(r.hooks) == 0 {
 		return
@@ -135,8 +135,7 @@ func (v view) notifyPush(r *repo, branch, before, after string, commits []commit
 	v.send(r, "push", "push", body)
 }
 
-// send queues a payload for each hook that has the event. Deliveries are made one after the other, in the order of the
-// events.
+// send queues a payload for each hook with the event. Deliveries are made one by one, in the order of the events.
 func (v view) send(r *repo, event, eventType string, payload any) {
 	var body []byte
 	for _, h := range r.hooks {
@@ -144,7 +143,7 @@ func (v view) send(r *repo, event, eventType string, payload any) {
 			continue
 		}
 		if body == nil {
-			body, _ = json.MarshalIndent(payload, "", "  ") // plain structs: cannot fail
+			body, _ = json.MarshalIndent(payload, "", "  ") // cannot fail: these are plain structs
 		}
 		d := delivery{
 			id: v.f.nextIDLocked(), url: h.url, form: h.content == "form", auth: h.auth, event: event,
@@ -164,7 +163,8 @@ func (v view) send(r *repo, event, eventType string, payload any) {
 	}
 }
 
-// deliver empties the outbox. A receiver that does not answer costs its timeout; like Forgejo, it does not retry.
+// deliver empties the outbox. A receiver that does not answer delays the next delivery until its timeout. As in
+// Forgejo, there is no retry.
 func (f *Forge) deliver() {
 	defer f.end()
 	for {
@@ -210,7 +210,7 @@ func (d delivery) post(ctx context.Context) {
 	}
 }
 
-// branchName is the branch of a full ref, "" if it is not one.
+// branchName returns the branch of a full ref, or "" if the ref is not a branch.
 func branchName(ref string) string {
 	name, ok := strings.CutPrefix(ref, "refs/heads/")
 	if !ok {

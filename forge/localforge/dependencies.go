@@ -8,7 +8,8 @@ import (
 var dependencyRoutes = []route{
 	{"GET /repos/{owner}/{repo}/issues/{number}/dependencies", scopeIssue, anyone, 200, listDependencies, underLock},
 	{"POST /repos/{owner}/{repo}/issues/{number}/dependencies", scopeIssue, signedIn, 201, addDependency, underLock},
-	// A last segment "dependencies" would clash with issues/comments/{id}, so that the handler looks at it.
+	// A pattern that ends in "dependencies" would conflict with issues/comments/{id}, so the handler checks the last
+	// element.
 	{"DELETE /repos/{owner}/{repo}/issues/{number}/{list}", scopeIssue, signedIn, 201, removeDependency, underLock},
 	{"GET /repos/{owner}/{repo}/issues/{number}/blocks", scopeIssue, anyone, 200, listBlocks, underLock},
 }
@@ -29,8 +30,8 @@ func (i *issue) forgetDependencies() {
 	i.dependsOn, i.blocks = nil, nil
 }
 
-// listDependencies shows a blocker that the caller may not read as one named HIDDEN without a number. Forgejo intends
-// to show more of it to writers of this issue, and shows nothing.
+// listDependencies shows a blocker that the caller cannot read as an issue named HIDDEN without a number. To a caller
+// with write access Forgejo intends to show more, but shows an empty issue.
 func listDependencies(c *call) (any, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -62,7 +63,7 @@ func listBlocks(c *call) (any, error) {
 	return paged(c, readable, c.view.issue).items, nil
 }
 
-// dependencyPair reads the two issues of a request: the path's and the body's.
+// dependencyPair reads the two issues of a request: one from the path and one from the body.
 func (c *call) dependencyPair() (path, form *issue, err error) {
 	if path, err = c.pathIssue(); err != nil {
 		return nil, nil, err
@@ -85,7 +86,7 @@ func (c *call) dependencyPair() (path, form *issue, err error) {
 	return path, form, nil
 }
 
-// mayTie refuses with 404 a caller who may not write to the blocked issue or not read the blocking one.
+// mayTie answers 404 to a caller who cannot write to the blocked issue or cannot read the blocker.
 func (c *call) mayTie(blocked, blocker *issue) error {
 	if blocked.repo.accessOf(c.doer) < accessWrite || blocker.repo.accessOf(c.doer) < accessRead {
 		return notFound()
@@ -104,8 +105,8 @@ func addDependency(c *call) (any, error) {
 	return c.view.issue(blocked), nil
 }
 
-// tie refuses a dependency that exists, and its direct opposite, with 500. Longer cycles are accepted; clients have to
-// find them.
+// tie adds a dependency. It answers 500 if the dependency or its direct opposite already exists. It accepts longer
+// cycles, as Forgejo does; clients have to find them.
 func (c *call) tie(blocked, blocker *issue) error {
 	if err := c.mayTie(blocked, blocker); err != nil {
 		return err
@@ -153,7 +154,8 @@ func (c *call) untie(blocked, blocker *issue) error {
 	return nil
 }
 
-// recordTie writes both timelines, so that both issues are updated. Forgejo has no web hook for dependencies.
+// recordTie adds an entry to both timelines, so that updated_at of both issues changes. Forgejo has no web hook for
+// dependencies.
 func (c *call) recordTie(blocked, blocker *issue, kind string) {
 	c.record(blocked, &comment{kind: kind, other: blocker})
 	c.record(blocker, &comment{kind: kind, other: blocked})

@@ -16,11 +16,11 @@ func TestDependencies(t *testing.T) {
 	w := newWorld(t)
 	w.file("one", "two", "three")
 	w.depends(201, "dev", 2, "johba", "harb", 1)
-	w.depends(500, "dev", 2, "johba", "harb", 1) // it is there already
+	w.depends(500, "dev", 2, "johba", "harb", 1) // the dependency already exists
 	w.depends(500, "dev", 1, "johba", "harb", 2) // the direct opposite
 	w.depends(201, "dev", 1, "johba", "harb", 3)
-	w.depends(201, "dev", 3, "johba", "harb", 2) // a cycle of three: accepted
-	w.depends(201, "dev", 3, "johba", "harb", 3) // of one: accepted too
+	w.depends(201, "dev", 3, "johba", "harb", 2) // a cycle of three is accepted
+	w.depends(201, "dev", 3, "johba", "harb", 3) // a cycle of one is accepted too
 	w.depends(404, "dev", 2, "johba", "harb", 9)
 	w.depends(404, "dev", 2, "johba", "none", 1)
 	w.depends(404, "reader", 2, "johba", "harb", 3) // not 403
@@ -41,8 +41,8 @@ func TestDependencies(t *testing.T) {
 	w.want(500, "dev", "DELETE", harb+"/issues/3/dependencies", pair)
 }
 
-// TestDependencyTrap: a merge closes the issues that its pull request fixes, except those with an open dependency,
-// silently.
+// TestDependencyTrap: a merge closes the issues that its pull request fixes, but silently leaves those open that have
+// an open dependency.
 func TestDependencyTrap(t *testing.T) {
 	w := newWorld(t)
 	w.file("free", "blocked", "blocker")
@@ -64,7 +64,7 @@ func TestDependencyTrap(t *testing.T) {
 	w.want(201, "dev", "PATCH", harb+"/issues/2", object{"state": "closed"})
 }
 
-// A blocker in a repository one cannot read is there and tells nothing.
+// A blocker in a repository that the caller cannot read is listed without its title and number.
 func TestHiddenDependency(t *testing.T) {
 	w := newWorld(t)
 	w.file("one")

@@ -41,7 +41,7 @@ func setDismissed(c *call, dismissed bool) (any, error) {
 	return c.view.review(i, r), nil
 }
 
-// reviewers reads the accounts that a review is requested from.
+// reviewers reads the accounts from which a request asks a review.
 func (c *call) reviewers() (*issue, []*user, error) {
 	i, err := c.pathPull()
 	if err != nil {

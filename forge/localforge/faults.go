@@ -6,24 +6,24 @@ import (
 	"net/http"
 )
 
-// Fault is a way in which a forge fails a request, for tests.
+// Fault is a way in which the forge fails a request in a test.
 type Fault int
 
 const (
 	// NoFault serves the request.
 	NoFault Fault = iota
-	// Drop breaks the connection before anything is done.
+	// Drop breaks the connection before the request is executed.
 	Drop
-	// Fail answers 500 without doing anything.
+	// Fail answers 500 without executing the request.
 	Fail
 	// Limit answers 429 with a Retry-After of one second.
 	Limit
-	// Hang does not answer until the client gives up or the forge is closed.
+	// Hang gives no answer until the client gives up or the forge is closed.
 	Hang
-	// Half executes the request and sends half of the answer.
+	// Half executes the request and sends only half of the answer.
 	Half
-	// Lose executes the request and breaks the connection without an answer: the client cannot know whether its write took
-	// place.
+	// Lose executes the request and breaks the connection without an answer: the client cannot know whether its write
+	// succeeded.
 	Lose
 )
 
@@ -60,7 +60,7 @@ func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) 
 	}
 }
 
-// kept is a ResponseWriter that keeps the answer.
+// kept is a ResponseWriter that records the answer.
 type kept struct {
 	header http.Header
 	status int

@@ -39,8 +39,8 @@ func TestFaults(t *testing.T) {
 		name   string
 		fault  Fault
 		status int
-		broken bool // the connection
-		filed  int  // what the request did after all
+		broken bool // the connection broke
+		filed  int  // issues that the request filed all the same
 	}{
 		{"none", NoFault, 201, false, 1},
 		{"drop", Drop, 0, true, 0},
@@ -68,12 +68,12 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A client that sends slowly holds up no other.
+// A client that sends slowly delays no other request.
 func TestSlowClient(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	w := newWorld(t, func(o *Options) {
 		o.Fault = func(r *http.Request) Fault {
-			if r.ContentLength < 0 { // only the slow one does not know its length
+			if r.ContentLength < 0 { // only the slow request has no known length
 				arrived <- struct{}{}
 			}
 			return NoFault

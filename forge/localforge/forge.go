@@ -12,42 +12,42 @@ import (
 	"time"
 )
 
-// version is the answer of GET /version. Clients switch features on it, so it names the release that this package
+// version is the answer to GET /version. Clients enable features by it, so it names the release that this package
 // imitates.
 const version = "10.0.0+gitea-1.22.0"
 
 // Options configures a Forge. Dir and Run are required.
 type Options struct {
-	// Dir is the folder of the bare repositories, one DIR/OWNER-NAME-ID.git each.
+	// Dir is the folder of the bare repositories; each is DIR/OWNER-NAME-ID.git.
 	Dir string
-	// Run runs one git command to its end. A command that ran and failed gives an error with a method ExitCode() int
-	// somewhere in its chain.
+	// Run runs one git command until it exits. If the command exits with a non-zero status, an error in the returned
+	// chain must have a method ExitCode() int.
 	Run func(ctx context.Context, cmd Cmd) error
-	// URL is the address in answers, without a slash at its end. Empty means the address that the last request was sent
-	// to.
+	// URL is the forge's address in answers, without a slash at its end. Empty means the address that the last request
+	// was sent to.
 	URL string
-	// Lag is how long Forgejo's late effects take. After a push the pull requests from and to the branch stay as they were
-	// for one Lag, are not mergeable for another, and then have their conflict check, stale reviews and a new updated_at.
-	// A real Forgejo takes about a second for each. With zero all is done before the push is answered, so that a test need
-	// not wait.
+	// Lag is the delay of Forgejo's late effects. After a push, the pull requests from and to the branch stay unchanged
+	// for one Lag and are not mergeable for another. Then they have their conflict check, stale reviews and a new
+	// updated_at. A real Forgejo takes about a second for each step. With zero, all steps are done before the push is
+	// answered, so that a test need not wait.
 	Lag time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Fault, unless nil, is called for every request before it is served, from many goroutines.
+	// Fault is called for every request before it is executed, from many goroutines. nil means no faults.
 	Fault func(*http.Request) Fault
 }
 
 // Forge is a forge in memory. It is an http.Handler, safe for concurrent use.
 type Forge struct {
 	opt  Options
-	rest http.Handler // of /api/v1
+	rest http.Handler // handler of /api/v1
 
 	ctx  context.Context // ends with Close; for late work
 	stop context.CancelFunc
 
-	mu       sync.Mutex // guards what follows and all it points to; never held during I/O
-	idle     *sync.Cond // on mu: pending became 0
-	pending  int        // late work and deliveries that are not done yet
+	mu       sync.Mutex // guards the fields below and everything they point to; never held during I/O
+	idle     *sync.Cond // on mu: signals that pending became 0
+	pending  int        // late work and deliveries that are not finished
 	lastID   int64
 	lastURL  string
 	users    []*user
@@ -60,7 +60,7 @@ type Forge struct {
 	grants   map[string]grant // by code
 }
 
-// New returns an empty forge. Dir is created with the first repository.
+// New returns an empty forge. It creates no folder: Dir is created with the first repository.
 func New(opt Options) (*Forge, error) {
 	if opt.Dir == "" || opt.Run == nil {
 		return nil, errors.New("cannot set up local forge: Options.Dir and Options.Run are required")
@@ -86,14 +86,14 @@ func New(opt Options) (*Forge, error) {
 	return f, nil
 }
 
-// Close ends late work and deliveries and waits for them. The repositories stay on disk. It does not wait for requests:
-// shut the server down first.
+// Close ends late work and deliveries, and waits until they have ended. The repositories stay on disk. It does not wait
+// for requests: shut down the server first.
 func (f *Forge) Close() {
 	f.stop()
 	f.Settle()
 }
 
-// Settle returns when no late effect of a push and no web hook delivery is outstanding. A test calls it instead of
+// Settle waits until no late effect of a push and no web hook delivery is outstanding. Tests call it instead of
 // sleeping.
 func (f *Forge) Settle() {
 	f.mu.Lock()
@@ -103,8 +103,9 @@ func (f *Forge) Settle() {
 	}
 }
 
-// Requests returns how often each route was asked, by "METHOD /pattern" as in "GET /repos/{owner}/{repo}/issues". Git
-// requests count as "GIT upload-pack" and "GIT receive-pack". The map is the caller's.
+// Requests returns how many requests each route served, by "METHOD /pattern", such as "GET
+// /repos/{owner}/{repo}/issues". Git requests count as "GIT upload-pack" and "GIT receive-pack". The map belongs to the
+// caller.
 func (f *Forge) Requests() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,16 +137,17 @@ func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
 	f.serveGit(w, r)
 }
 
-// now is the time as Forgejo keeps it: whole seconds.
+// now returns the time as Forgejo stores it: in whole seconds.
 func (f *Forge) now() time.Time { return f.opt.Now().UTC().Truncate(time.Second) }
 
-// nextIDLocked returns the next id of any kind. Forgejo counts per table, which no client may rely on.
+// nextIDLocked returns the next id; ids of all kinds share one counter. Forgejo has a counter per table, on which no
+// client can rely.
 func (f *Forge) nextIDLocked() int64 {
 	f.lastID++
 	return f.lastID
 }
 
-// late runs each step one lag after the one before it, or all at once and in this goroutine when there is no lag.
+// late runs each step one lag after the step before it. Without a lag, it runs all steps at once, in this goroutine.
 // Callers must not hold mu.
 func (f *Forge) late(ctx context.Context, steps ...func(context.Context)) {
 	if f.opt.Lag <= 0 {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Cmd is one command for Options.Run. Argv holds the program and its arguments, Env what is added to the environment
-// the runner starts programs with. A nil Stdin is empty, a nil Stdout is thrown away.
+// Cmd is one command for Options.Run. Argv is the program and its arguments. Env is added to the environment that the
+// runner gives to programs. A nil Stdin is empty; with a nil Stdout the output is discarded.
 type Cmd struct {
 	Dir    string
 	Env    []string
@@ -22,23 +22,23 @@ type Cmd struct {
 	Stdout io.Writer
 }
 
-// gitEnv excludes the git settings of the machine and the user: a rebase or a hook configured there would change the
-// tests.
+// gitEnv excludes the git settings of the machine and the user: a rebase or a hook configured there would change test
+// results.
 var gitEnv = []string{
 	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
 }
 
-// noCommit is git's name for the value of a ref that does not exist.
+// noCommit is git's notation for the value of a ref that does not exist.
 const noCommit = "0000000000000000000000000000000000000000"
 
-// git runs one git command and returns what it printed, without the last line end.
+// git runs one git command and returns its output without trailing line ends.
 func (f *Forge) git(ctx context.Context, dir string, args ...string) (string, error) {
 	var out bytes.Buffer
 	err := f.gitIO(ctx, Cmd{Dir: dir, Stdout: &out}, args...)
 	return strings.TrimRight(out.String(), "\n"), err
 }
 
-// gitIO runs one git command with the streams and environment of cmd.
+// gitIO runs one git command with the directory, streams and environment of cmd.
 func (f *Forge) gitIO(ctx context.Context, cmd Cmd, args ...string) error {
 	cmd.Argv = append([]string{"git"}, args...)
 	cmd.Env = append(append([]string{}, gitEnv...), cmd.Env...)
@@ -48,7 +48,7 @@ func (f *Forge) gitIO(ctx context.Context, cmd Cmd, args ...string) error {
 	return nil
 }
 
-// exitCode is the exit status of a command, -1 if it did not run or was killed.
+// exitCode returns the exit status of a command; -1 if it succeeded, did not run, or was killed.
 func exitCode(err error) int {
 	var ended interface{ ExitCode() int }
 	if errors.As(err, &ended) {
@@ -57,7 +57,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// signed is the environment with u as author and committer.
+// signed returns the environment that makes u author and committer.
 func signed(u *user) []string {
 	name, mail := u.signature()
 	return []string{
@@ -66,16 +66,16 @@ func signed(u *user) []string {
 	}
 }
 
-// preReceive declines a push for the reason that the forge has put into the environment. Only a hook can refuse a push
-// so that git shows the reason to the client.
+// preReceive rejects a push if the forge put a reason into the environment. Only a hook can reject a push so that git
+// shows the reason to the client.
 const preReceive = `#!/bin/sh
 [ -z "$LOCALFORGE_DECLINE" ] && exit 0
 echo "Forgejo: $LOCALFORGE_DECLINE" >&2
 exit 1
 `
 
-// initRepo makes the bare repository with the files that git init writes, which takes no process. An old one in its
-// place is removed: its state ended with the process that made it.
+// initRepo creates a bare repository with the files that git init would write, without a process. It first removes an
+// older folder at the same path, because the state of that repository ended with its process.
 func initRepo(r *repo) error {
 	if err := os.RemoveAll(r.dir); err != nil {
 		return err
@@ -93,8 +93,8 @@ func initRepo(r *repo) error {
 	)
 }
 
-// readRefs reads all refs of a repository, by full name, from git's files: a process for each push was a fifth of all
-// processes. Callers hold the lock of the repository, so that no git changes them.
+// readRefs reads all refs of a repository, by full name, from git's files. A git process for each push would be a fifth
+// of all processes. Callers hold the repository's lock, so that no git process changes the refs.
 func readRefs(dir string) (map[string]string, error) {
 	refs := map[string]string{}
 	packed, err := os.ReadFile(filepath.Join(dir, "packed-refs"))
@@ -108,7 +108,7 @@ func readRefs(dir string) (map[string]string, error) {
 		}
 	}
 	err = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".lock") { // left by a git that was killed
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".lock") { // a lock file is left when git is killed
 			return err
 		}
 		sha, err := os.ReadFile(path)

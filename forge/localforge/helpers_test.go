@@ -19,7 +19,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// runGit is Options.Run for tests.
+// runGit is Options.Run for the tests.
 func runGit(ctx context.Context, cmd Cmd) error {
 	program := exec.CommandContext(ctx, cmd.Argv[0], cmd.Argv[1:]...)
 	program.Dir, program.Stdin, program.Stdout = cmd.Dir, cmd.Stdin, cmd.Stdout
@@ -32,7 +32,7 @@ func runGit(ctx context.Context, cmd Cmd) error {
 	return nil
 }
 
-// world is a forge that serves, with the accounts and the repository all tests use: owner "johba" of johba/harb,
+// world is a running forge with the accounts and the repository that all tests use: owner "johba" of johba/harb,
 // writers "dev" and "review", a reader "reader", a stranger "stranger" and the site admin "root".
 type world struct {
 	t      testing.TB
@@ -42,7 +42,7 @@ type world struct {
 	tokens map[string]string
 }
 
-// newWorld is a world with a server on loopback.
+// newWorld returns a world with a server on loopback.
 func newWorld(t testing.TB, change ...func(*Options)) *world {
 	t.Helper()
 	w := newQuietWorld(t, change...)
@@ -52,7 +52,7 @@ func newWorld(t testing.TB, change ...func(*Options)) *world {
 	return w
 }
 
-// handled answers requests without a network, as testing/synctest needs it.
+// handled answers requests without a network, as testing/synctest requires.
 type handled struct{ http.Handler }
 
 func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -64,7 +64,7 @@ func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// newQuietWorld is a world without a server: API requests are function calls, and git cannot reach it.
+// newQuietWorld returns a world without a server: API requests are function calls, and git cannot reach it.
 func newQuietWorld(t testing.TB, change ...func(*Options)) *world {
 	t.Helper()
 	opt := Options{Dir: t.TempDir(), Run: runGit}
@@ -100,7 +100,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// sdk is a client of the Gitea SDK as an account.
+// sdk returns a client of the Gitea SDK, signed in as an account.
 func (w *world) sdk(name string) *gitea.Client {
 	w.t.Helper()
 	client, err := gitea.NewClient(w.url, gitea.SetToken(w.tokens[name]), gitea.SetGiteaVersion(""))
@@ -108,7 +108,7 @@ func (w *world) sdk(name string) *gitea.Client {
 	return client
 }
 
-// git runs a git program of the client's side and returns its output.
+// git runs git as a client would, and returns its output.
 func (w *world) git(dir string, args ...string) string {
 	w.t.Helper()
 	out, err := w.tryGit(dir, args...)
@@ -128,12 +128,12 @@ func (w *world) tryGit(dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// remote is the repository's address with an account's token in it.
+// remote returns the repository's address with an account's token in it.
 func (w *world) remote(name string) string {
 	return strings.Replace(w.url, "http://", "http://"+name+":"+w.tokens[name]+"@", 1) + "/johba/harb.git"
 }
 
-// clone is a work tree of the repository for an account.
+// clone clones the repository as an account and returns the work tree.
 func (w *world) clone(name string) string {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -141,7 +141,7 @@ func (w *world) clone(name string) string {
 	return dir
 }
 
-// push commits one file on a branch, which begins at main if it is new, and pushes it. It returns the commit.
+// push commits one file on a branch and pushes it. A new branch begins at main. It returns the commit.
 func (w *world) push(dir, branch, path, body string) string {
 	w.t.Helper()
 	if _, err := w.tryGit(dir, "checkout", "--quiet", branch); err != nil {
@@ -155,7 +155,7 @@ func (w *world) push(dir, branch, path, body string) string {
 	return w.git(dir, "rev-parse", "HEAD")
 }
 
-// clock is Options.Now for tests: it stands still until it is moved.
+// clock is Options.Now for tests: it stands still unless a test moves it.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -176,7 +176,7 @@ func (c *clock) pass(d time.Duration) time.Time {
 	return c.at
 }
 
-// object is a JSON object that came back.
+// object is a decoded JSON object.
 type object = map[string]any
 
 // answered is the answer to a request.
@@ -188,7 +188,8 @@ type answered struct {
 	list   []object
 }
 
-// ask sends a request as an account ("" for none, "user:password" for basic authentication) to a path below /api/v1.
+// ask sends a request to a path below /api/v1 as an account; who is "" for none, "user:password" for basic
+// authentication, or a token.
 func (w *world) ask(who, method, path string, body any) answered {
 	w.t.Helper()
 	var content io.Reader
@@ -220,7 +221,7 @@ func (w *world) ask(who, method, path string, body any) answered {
 	return got
 }
 
-// want is ask for a request whose status is the point, or is taken for granted.
+// want is ask for a request that must have the given status.
 func (w *world) want(status int, who, method, path string, body any) answered {
 	w.t.Helper()
 	got := w.ask(who, method, path, body)
@@ -230,10 +231,10 @@ func (w *world) want(status int, who, method, path string, body any) answered {
 	return got
 }
 
-// harb is where the repository of a world is.
+// harb is the API path of a world's repository.
 const harb = "/repos/johba/harb"
 
-// file files issues with the given titles, numbered on from the last.
+// file files issues with the given titles; their numbers continue from the last issue.
 func (w *world) file(titles ...string) {
 	w.t.Helper()
 	for _, title := range titles {
@@ -241,7 +242,7 @@ func (w *world) file(titles ...string) {
 	}
 }
 
-// numbers are the numbers of a list of issues, in its order.
+// numbers returns the numbers of a list of issues, in the order of the list.
 func numbers(list []object) []int {
 	var n []int
 	for _, item := range list {
@@ -260,7 +261,7 @@ func (w *world) pull(number int) object {
 	return w.want(200, "johba", "GET", fmt.Sprintf("%s/pulls/%d", harb, number), nil).object
 }
 
-// open opens a pull request of dev's and returns its number.
+// open opens a pull request as dev and returns its number.
 func (w *world) open(head, title, body string) int {
 	w.t.Helper()
 	form := object{"head": head, "base": "main", "title": title, "body": body}

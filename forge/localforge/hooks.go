@@ -27,8 +27,8 @@ var hookRoutes = []route{
 	{"DELETE /repos/{owner}/{repo}/hooks/{id}", scopeRepository, repoAdmin, 204, deleteHook, underLock},
 }
 
-// hookEvents are the events of hooks, in the order in which they are shown. A hook for a broad one gets those listed
-// with it.
+// hookEvents are the events of hooks, in the order in which they are shown. A hook for a broad event also gets the
+// events that name it as broad.
 var hookEvents = []struct{ name, broad string }{
 	{"push", ""},
 	{"issues", ""},
@@ -48,7 +48,8 @@ var hookEvents = []struct{ name, broad string }{
 	{"pull_request_review_request", "pull_request"},
 }
 
-// wantedEvents expands the requested events. None means pushes; Forgejo silently drops unknown ones.
+// wantedEvents expands the requested events. An empty list means push. As in Forgejo, unknown events are silently
+// ignored.
 func wantedEvents(asked []string) []string {
 	if len(asked) == 0 {
 		return []string{"push"}
@@ -79,7 +80,7 @@ type wireHook struct {
 	Created             time.Time         `json:"created_at"`
 }
 
-// wire never shows the secret.
+// wire returns the hook for an answer, never with its secret.
 func (h *hook) wire() wireHook {
 	return wireHook{
 		ID: h.id, Type: h.kind, URL: h.url, ContentType: h.content, Events: h.events, Active: h.active,
@@ -138,7 +139,7 @@ func createHook(c *call) (any, error) {
 
 func (h *hook) configure(config map[string]string) error {
 	if to, ok := config["url"]; ok {
-		h.url = to // any text; a delivery finds out that it is no address
+		h.url = to // any text is accepted; only a delivery notices that it is no address
 	}
 	if content, ok := config["content_type"]; ok {
 		if content != "json" && content != "form" {
@@ -165,7 +166,7 @@ func editHook(c *call) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
-	delete(form.Config, "secret") // Forgejo silently keeps that of the creation
+	delete(form.Config, "secret") // Forgejo silently keeps the secret that was set at creation
 	if err := h.configure(form.Config); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// receiver keeps what web hooks bring it.
+// receiver records the web hook calls that it receives.
 type receiver struct {
 	mu    sync.Mutex
 	calls []*http.Request
@@ -28,7 +28,7 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	r.calls, r.body = append(r.calls, req), append(r.body, body)
 }
 
-// take says what has come since, as "event type action number", and forgets it.
+// take waits for deliveries, and returns and forgets the calls so far, each as "event type action number".
 func (r *receiver) take(w *world) []string {
 	w.f.Settle()
 	r.mu.Lock()
@@ -144,7 +144,7 @@ func TestHookSignature(t *testing.T) {
 	}
 }
 
-// A receiver that is down holds up neither requests nor other deliveries.
+// A receiver that is down delays neither requests nor other deliveries.
 func TestHookReceiverIsDown(t *testing.T) {
 	w := newWorld(t)
 	got := &receiver{}

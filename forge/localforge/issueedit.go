@@ -39,8 +39,8 @@ func editIssue(c *call) (any, error) {
 	return c.view.issue(i), nil
 }
 
-// apply makes an edit in Forgejo's order: the parts before one that fails stay changed. wrongAssignee is the status for
-// a login that cannot be assigned, which differs between issues and pull requests.
+// apply makes an edit in Forgejo's order: if a part fails, the parts before it stay changed. wrongAssignee is the
+// status for a login that cannot be assigned, which differs between issues and pull requests.
 func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
 	if c.doer != i.poster && c.access < accessWrite {
 		return forbidden()
@@ -101,7 +101,7 @@ func (c *call) assign(i *issue, u *user) {
 	c.notifyIssue(i, eventAssign, "assigned")
 }
 
-// setClosed closes or reopens. kind is the timeline's word for a closing.
+// setClosed closes or reopens an issue. kind is the timeline's entry for a closing.
 func (v view) setClosed(i *issue, closed bool, kind string) error {
 	if closed && i.blocked() {
 		what := "issue"

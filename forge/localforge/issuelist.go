@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// filter selects the issues of a list.
+// filter selects the entries of a list of issues.
 type filter struct {
 	all, closed   bool
-	kind          string // issues, pulls, or anything else for both
+	kind          string // "issues", "pulls", or anything else for both
 	text          string
-	labels        []*label // all of them
+	labels        []*label // an issue must have all of them
 	since, before time.Time
 	poster        *user
 	assignee      *user
@@ -53,7 +53,7 @@ func (c *call) issueFilter() (want filter, err error) {
 	return want, err
 }
 
-// queryUser is the user of a filter; nil without one.
+// queryUser returns the user that a filter names; nil if it names none.
 func (c *call) queryUser(key string) (*user, error) {
 	name := c.r.URL.Query().Get(key)
 	if name == "" {
@@ -65,7 +65,7 @@ func (c *call) queryUser(key string) (*user, error) {
 	return nil, notFound()
 }
 
-// listIssues sorts newest first and, like Forgejo, ignores "sort": clients have to sort.
+// listIssues sorts newest first and, like Forgejo, ignores "sort": clients must sort themselves.
 func listIssues(c *call) (any, error) {
 	want, err := c.issueFilter()
 	if err != nil {

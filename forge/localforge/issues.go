@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// issue is an issue or, with pull set, the conversation of a pull request.
+// issue is an issue or, if pull is set, the conversation of a pull request.
 type issue struct {
 	id        int64
 	number    int64
@@ -16,8 +16,8 @@ type issue struct {
 	title     string
 	body      string
 	ref       string
-	labels    []*label // by name
-	assignees []*user  // in the order they were assigned; replaced, never changed
+	labels    []*label // sorted by name
+	assignees []*user  // in the order in which they were assigned; the slice is replaced, never modified
 	closed    bool
 	created   time.Time
 	updated   time.Time
@@ -93,7 +93,7 @@ func (i *issue) htmlPath() string {
 	return fmt.Sprintf("/%s/%s/%d", i.repo.fullName(), kind, i.number)
 }
 
-// when is t for JSON: null when zero.
+// when returns t for JSON: null if it is zero.
 func when(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -122,7 +122,7 @@ func (v view) issue(i *issue) *wireIssue {
 	return w
 }
 
-// pathIssue is the issue or pull request in the path.
+// pathIssue returns the issue or pull request in the path.
 func (c *call) pathIssue() (*issue, error) {
 	if i := c.repo.issue(c.number("number")); i != nil {
 		return i, nil
@@ -148,7 +148,7 @@ type issueForm struct {
 	Closed    bool     `json:"closed"`
 }
 
-// createIssue lets every reader file an issue, but ignores labels and assignees unless the caller may write.
+// createIssue lets every reader file an issue, but ignores labels and assignees unless the caller has write access.
 func createIssue(c *call) (any, error) {
 	var form issueForm
 	if err := c.bind(&form); err != nil {
@@ -176,7 +176,7 @@ func createIssue(c *call) (any, error) {
 	return c.view.issue(i), nil
 }
 
-// newIssue files an issue, or a pull request when p is given.
+// newIssue files an issue, or a pull request if p is not nil.
 func (c *call) newIssue(title, body string, labels []*label, assignees []*user, p *pull) *issue {
 	r := c.repo
 	r.lastNumber++
@@ -190,7 +190,7 @@ func (c *call) newIssue(title, body string, labels []*label, assignees []*user, 
 		c.record(i, &comment{kind: "label", label: l, body: "1"})
 	}
 	c.mention(i, nil)
-	if p == nil { // the hook for a pull request follows its check
+	if p == nil { // the hook for a pull request is called after its conflict check
 		c.notifyIssue(i, eventIssue, "opened")
 	}
 	if len(labels) > 0 {
@@ -202,7 +202,8 @@ func (c *call) newIssue(title, body string, labels []*label, assignees []*user, 
 	return i
 }
 
-// assignable looks up the new assignees. It refuses with 422, as for creation; PATCH has another status.
+// assignable looks up the new assignees. For an account that cannot be assigned it returns 422, the status of a
+// creation; callers that edit replace the status.
 func (c *call) assignable(one string, many []string) ([]*user, error) {
 	names := slices.Clone(many)
 	if one != "" && !slices.Contains(names, one) {

@@ -21,10 +21,10 @@ func TestListIsPagedAndNewestFirst(t *testing.T) {
 		links       string
 	}{
 		{"", 60, 31, 30, "next last"},
-		{"limit=100", 60, 11, 50, "next last"}, // the cap
+		{"limit=100", 60, 11, 50, "next last"}, // the upper limit
 		{"limit=100&page=2", 10, 1, 10, "first prev"},
 		{"limit=20&page=2", 40, 21, 20, "next last first prev"},
-		{"limit=100&sort=oldest", 60, 11, 50, "next last"}, // sort is not read
+		{"limit=100&sort=oldest", 60, 11, 50, "next last"}, // sort is ignored
 	} {
 		got := w.want(200, "dev", "GET", harb+"/issues?"+row.query, nil)
 		n := numbers(got.list)
@@ -80,9 +80,9 @@ func TestListFilters(t *testing.T) {
 		{"state=all&type=issues", []int{3, 2, 1}},
 		{"state=all&type=pulls", []int{4}},
 		{"labels=backlog", []int{3, 2}},
-		{"labels=backlog,priority", []int{2}},       // all of them
-		{"labels=in-progress", []int{4, 3, 2}},      // no such label: no filter at all
-		{"labels=backlog,in-progress", []int{3, 2}}, // and here half of one
+		{"labels=backlog,priority", []int{2}},       // both labels are required
+		{"labels=in-progress", []int{4, 3, 2}},      // an unknown label: no filter at all
+		{"labels=backlog,in-progress", []int{3, 2}}, // the unknown label is ignored
 		{"assigned_by=dev", []int{3}},
 		{"created_by=dev", []int{4}},
 		{"q=TWO", []int{2}},
@@ -90,7 +90,7 @@ func TestListFilters(t *testing.T) {
 		{
 			"state=all&since=" + url.QueryEscape(clock.now().Format(time.RFC3339)),
 			[]int{4, 3, 2, 1},
-		}, // a time is part of its span
+		}, // a span includes its ends
 		{"state=all&since=" + url.QueryEscape(clock.now().Add(time.Second).Format(time.RFC3339)), nil},
 		{"state=all&before=" + url.QueryEscape(all), nil},
 	} {
@@ -103,15 +103,15 @@ func TestListFilters(t *testing.T) {
 	w.want(404, "dev", "GET", harb+"/issues?created_by=nobody", nil)
 }
 
-// The rule that incremental scans live on: what moves updated_at and what does not.
+// Incremental scans rely on which changes move updated_at.
 func TestWhatMovesUpdatedAt(t *testing.T) {
 	clock := newClock()
 	w := newWorld(t, func(o *Options) { o.Now = clock.now })
 	w.want(201, "johba", "POST", harb+"/labels", object{"name": "backlog", "color": "#fff"})
-	w.file("one", "two", "three") // 1 2 3
+	w.file("one", "two", "three") // numbers 1, 2 and 3
 	dir := w.clone("dev")
 	head := w.push(dir, "fix/issue-1", "a.txt", "a\n")
-	w.open("fix/issue-1", "a pull request", "") // 4
+	w.open("fix/issue-1", "a pull request", "") // number 4
 	meta := func(n int) object { return object{"owner": "johba", "repo": "harb", "index": n} }
 
 	for _, row := range []struct {
@@ -191,7 +191,7 @@ func TestLastAssigneeWins(t *testing.T) {
 			t.Errorf("set %v, first is %v", names, first)
 		}
 	}
-	// A reader may file and edit issues, but assign no account.
+	// An account without write access can file and edit its own issues, but cannot assign.
 	w.want(201, "stranger", "POST", harb+"/issues", object{"title": "mine", "assignees": []string{"dev"}})
 	w.want(201, "stranger", "PATCH", harb+"/issues/2", object{"assignees": []string{"dev"}, "title": "still mine"})
 	if got := w.issue(2); got["assignees"] != nil || got["title"] != "still mine" {
@@ -215,7 +215,7 @@ func TestExclusiveLabels(t *testing.T) {
 		t.Errorf("labels are %v", names)
 	}
 	w.want(400, "dev", "POST", harb+"/issues/1/labels", object{"labels": []any{"free", 1}})
-	w.want(422, "dev", "DELETE", harb+"/issues/1/labels/free", nil) // by id only
+	w.want(422, "dev", "DELETE", harb+"/issues/1/labels/free", nil) // a label is removed by id only
 }
 
 func TestTimelineTellsWhoDidWhat(t *testing.T) {

@@ -13,7 +13,7 @@ var labelColor = regexp.MustCompile(`^#?(?:[0-9a-fA-F]{3}){1,2}$`)
 
 type label struct {
 	id          int64
-	name        string // not unique: Forgejo allows two of one name
+	name        string // not unique: Forgejo allows two labels with the same name
 	color       string // without #
 	description string
 	exclusive   bool
@@ -63,8 +63,8 @@ func byName(a, b *label) int {
 	return int(a.id - b.id)
 }
 
-// scopeName is the prefix of an exclusive label, of which an issue may have one: "state" of "state/ready". Empty for
-// other labels.
+// scopeName returns the prefix of an exclusive label, such as "state" of "state/ready"; an issue can have only one
+// label with that prefix. It returns "" for other labels.
 func (l *label) scopeName() string {
 	at := strings.LastIndex(l.name, "/")
 	if !l.exclusive || at < 1 {
@@ -153,7 +153,7 @@ func editLabel(c *call) (any, error) {
 func deleteLabel(c *call) (any, error) {
 	l, err := c.pathLabel()
 	if err != nil {
-		return nil, nil // 204 for an unknown label too
+		return nil, nil // an unknown label is 204 too
 	}
 	c.repo.labels = remove(c.repo.labels, l)
 	for _, i := range c.repo.issues {
@@ -162,7 +162,8 @@ func deleteLabel(c *call) (any, error) {
 	return nil, nil
 }
 
-// labelsNamed looks names up. Unknown names are silently dropped, so that a filter by one of them passes all issues.
+// labelsNamed looks up labels by name. It silently ignores unknown names, so a filter by only an unknown label matches
+// all issues.
 func (r *repo) labelsNamed(names []string) []*label {
 	var found []*label
 	for _, l := range r.labels {
@@ -191,7 +192,7 @@ func listIssueLabels(c *call) (any, error) {
 	return c.labels(c.repo, i.labels), nil
 }
 
-// askedLabels reads the issue and the labels, by name or by id, of a request that sets labels.
+// askedLabels reads the issue and the labels, given by name or by id, of a request that sets labels.
 func (c *call) askedLabels() (*issue, []*label, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -246,7 +247,7 @@ func replaceIssueLabels(c *call) (any, error) {
 	return c.labels(c.repo, i.labels), nil
 }
 
-// removeIssueLabel answers 204 also for a label that the issue lacks.
+// removeIssueLabel answers 204 even if the issue does not have the label.
 func removeIssueLabel(c *call) (any, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -263,8 +264,8 @@ func removeIssueLabel(c *call) (any, error) {
 	return nil, nil
 }
 
-// addLabels adds labels to an issue, each with an entry in the timeline. A label that the issue has changes nothing,
-// not even updated_at.
+// addLabels adds labels to an issue, each with an entry in the timeline. A label that the issue already has changes
+// nothing, not even updated_at.
 func (c *call) addLabels(i *issue, labels []*label) {
 	changed := false
 	for _, l := range labels {

@@ -17,7 +17,7 @@ var mergeRoutes = []route{
 
 var mergeStyles = []string{"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}
 
-// errConflict is a merge with a conflict.
+// errConflict means that the two sides conflict.
 var errConflict = errors.New("merge conflict")
 
 type mergeForm struct {
@@ -30,7 +30,7 @@ type mergeForm struct {
 	WhenChecksPass bool   `json:"merge_when_checks_succeed"`
 }
 
-// mayMerge checks the reasons against a merge, in Forgejo's order.
+// mayMerge checks what prevents a merge, in Forgejo's order.
 func (c *call) mayMerge(i *issue, form mergeForm) error {
 	p, rule := i.pull, c.repo.protectionOf(i.pull.base)
 	refuse := func(why string) error { return fail(http.StatusMethodNotAllowed, "%s", why) }
@@ -59,7 +59,7 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 	return nil
 }
 
-// merging is a merge as decided under the lock.
+// merging is a merge as it was planned under the lock.
 type merging struct {
 	on         *issue
 	base, head string // commits
@@ -79,11 +79,11 @@ func mergePull(c *call) (any, error) {
 	if !slices.Contains(mergeStyles, form.Do) {
 		return nil, fail(http.StatusUnprocessableEntity, "[Do]: In")
 	}
-	ctx := context.WithoutCancel(c.r.Context()) // a client that left must not leave half a merge
+	ctx := context.WithoutCancel(c.r.Context()) // a client that disconnects must not leave half a merge
 	var m merging
 	var commit string
 	err := c.f.move(ctx, c.view, c.repo, func() (err error) {
-		// Planned under the lock of the repository, so that of two concurrent merges the second sees the first.
+		// The merge is planned under the repository's lock, so that the second of two concurrent merges sees the first.
 		if m, err = c.planMerge(form); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (c *call) planMerge(form mergeForm) (merging, error) {
 	return merging{on: i, base: c.repo.branch(p.base), head: p.headSHA, style: form.Do, message: message, by: c.doer}, nil
 }
 
-// merge moves the base branch and returns its new commit.
+// merge moves the base branch to a new commit, and returns the commit.
 func (f *Forge) merge(ctx context.Context, r *repo, m merging) (string, error) {
 	var commit string
 	var err error
@@ -169,7 +169,7 @@ func (f *Forge) mergeCommit(ctx context.Context, dir string, m merging, parents 
 	return strings.TrimSpace(out.String()), err
 }
 
-// rebase puts head's commits on base in a work tree of its own.
+// rebase rebases head's commits onto base in a temporary work tree.
 func (f *Forge) rebase(ctx context.Context, dir string, m merging) (string, error) {
 	tree, err := os.MkdirTemp(f.opt.Dir, "rebase-")
 	if err != nil {
@@ -186,7 +186,7 @@ func (f *Forge) rebase(ctx context.Context, dir string, m merging) (string, erro
 	return f.git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// merged closes a merged pull request and the issues that it closes. Callers hold Forge.mu.
+// merged marks a pull request as merged and closes the issues that it fixes. Callers hold Forge.mu.
 func (c *call) merged(i *issue, commit string) {
 	p := i.pull
 	p.merged, p.mergedAt, p.mergedBy, p.mergeCommit = true, c.f.now(), c.doer, commit
@@ -196,7 +196,8 @@ func (c *call) merged(i *issue, commit string) {
 	c.closedByMerge(i)
 }
 
-// deleteMergedBranch keeps a branch that is another pull request's head, and retargets pull requests to it.
+// deleteMergedBranch retargets pull requests that go to the merged branch and deletes it, unless it is the head of
+// another open pull request.
 func (c *call) deleteMergedBranch(ctx context.Context, i *issue) error {
 	var retargeted []*issue
 	err := func() error {
@@ -233,5 +234,5 @@ func (c *call) deleteMergedBranch(ctx context.Context, i *issue) error {
 	return c.f.deleteBranch(ctx, c.view, c.repo, i.pull.head, func() { c.record(i, &comment{kind: "delete_branch"}) })
 }
 
-// errBranchInUse keeps a merged branch.
+// errBranchInUse means that a merged branch must stay.
 var errBranchInUse = errors.New("another pull request comes from the branch")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMergeStyles looks at what each style leaves on main, whose own commit makes a fast-forward impossible.
+// TestMergeStyles checks the result of each style on main. A commit of its own on main makes a fast-forward impossible.
 func TestMergeStyles(t *testing.T) {
 	for _, row := range []struct {
 		style   string
@@ -86,7 +86,7 @@ func TestMergeIsRefused(t *testing.T) {
 	w.want(404, "dev", "POST", harb+"/pulls/2/merge", object{"Do": "merge"})
 }
 
-// Of many concurrent merges one succeeds, and main moves once.
+// Only one of many concurrent merges of a pull request succeeds, and main moves once.
 func TestMergeRace(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("dev")
@@ -108,7 +108,7 @@ func TestMergeRace(t *testing.T) {
 	}
 }
 
-// A pull request that goes to a merged branch goes to that branch's base then.
+// After a merge, a pull request that went to the merged branch goes to that branch's base.
 func TestDeleteBranchAfterMerge(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("dev")
@@ -146,7 +146,7 @@ func TestProtection(t *testing.T) {
 		"rule_name": "main", "enable_push": false, "enable_status_check": true, "status_check_contexts": []string{"ci/*"},
 		"required_approvals": 1, "block_on_rejected_reviews": true,
 	})
-	// A writer sees what is required of a branch, not the rule itself.
+	// A writer sees what a branch requires, but not the rule itself.
 	branch := w.want(200, "dev", "GET", harb+"/branches/main", nil).object
 	if branch["enable_status_check"] != true || fmt.Sprint(branch["status_check_contexts"]) != "[ci/*]" ||
 		branch["user_can_push"] != false {

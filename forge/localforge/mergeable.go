@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// check is the result of a pull request's conflict check.
+// check is the state of a pull request's conflict check.
 type check int
 
 const (
@@ -14,12 +14,12 @@ const (
 	mergeable              // merges without a conflict
 	conflict
 	nothing  // the merge would change no file
-	ancestor // the head is in the base already
-	broken   // git could not say
+	ancestor // the base already contains the head
+	broken   // git failed
 )
 
-// fine is the field mergeable. It includes pull requests with nothing to merge, of which the merge refuses one kind
-// (ancestor).
+// fine returns the value of the field mergeable. It is also true for the two kinds of pull request with nothing to
+// merge, although a merge of one kind (ancestor) is refused.
 func (ch check) fine() bool { return ch == mergeable || ch == nothing || ch == ancestor }
 
 type diffStat struct{ files, additions, deletions int }
@@ -35,8 +35,8 @@ func (f *Forge) unchecked(issues []*issue) {
 	}
 }
 
-// checkPull checks whether a pull request merges and what it changes. If a branch moves meanwhile, the result is
-// dropped: the move has a check of its own.
+// checkPull checks whether a pull request merges, and what it changes. If a branch moves meanwhile, the result is
+// dropped, because the move leads to its own check.
 func (f *Forge) checkPull(ctx context.Context, i *issue) {
 	f.mu.Lock()
 	r := i.repo
@@ -57,10 +57,10 @@ func (f *Forge) checkPull(ctx context.Context, i *issue) {
 	}
 }
 
-// tryMerge merges head into base without touching either.
+// tryMerge merges head into base without moving either branch.
 func (f *Forge) tryMerge(ctx context.Context, dir, base, head string) (check, string, diffStat, error) {
 	mergeBase, err := f.git(ctx, dir, "merge-base", base, head)
-	if exitCode(err) == 1 { // no common history: Forgejo takes the base itself
+	if exitCode(err) == 1 { // no common history: Forgejo uses the base itself
 		mergeBase, err = base, nil
 	}
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *Forge) mergeTree(ctx context.Context, dir, base, head string) (tree str
 	return tree, err == nil, err
 }
 
-// parseStat reads " 1 file changed, 2 insertions(+), 3 deletions(-)".
+// parseStat parses a line such as " 1 file changed, 2 insertions(+), 3 deletions(-)".
 func parseStat(line string) (s diffStat) {
 	for part := range strings.SplitSeq(line, ",") {
 		var n int

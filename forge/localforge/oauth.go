@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// application is an OAuth2 application of a user. All here are public clients, which prove themselves with PKCE.
+// application is a user's OAuth2 application. All applications are public clients, which authenticate with PKCE.
 type application struct {
 	id       int64
 	user     *user
@@ -22,7 +22,7 @@ type application struct {
 	created  time.Time
 }
 
-// grant is a code that a user gave to an application. It is good for one exchange.
+// grant is the code that a user gave to an application. It is valid for one exchange.
 type grant struct {
 	user      *user
 	app       *application
@@ -72,12 +72,12 @@ func createApplication(c *call) (any, error) {
 	}
 	c.f.apps = append(c.f.apps, a)
 	answer := a.wire()
-	answer.ClientSecret = rand.Text() // Forgejo makes one for public clients too
+	answer.ClientSecret = rand.Text() // Forgejo creates a secret for public clients too
 	return answer, nil
 }
 
-// oauth returns the handler of the pages of OAuth2. A person signs in with HTTP Basic in place of a form, and agrees by
-// doing so.
+// oauth returns the handler of the OAuth2 endpoints. A person signs in with HTTP Basic instead of a form, and thereby
+// consents.
 func (f *Forge) oauth() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,7 @@ func (f *Forge) oauth() http.Handler {
 	return mux
 }
 
-// authorize sends a person who signed in back to the application, with a code.
+// authorize redirects a person who signed in back to the application, with a code.
 func (f *Forge) authorize(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +121,7 @@ func (f *Forge) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, ask.Get("redirect_uri")+"?"+answer.Encode(), http.StatusSeeOther)
 }
 
-// exchange gives a token for a code, once, to the one who knows what the challenge was made from.
+// exchange returns a token for a code, once, to a client that knows the verifier of the code's challenge.
 func (f *Forge) exchange(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	_ = r.ParseForm()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// protection is a rule for the branches that its name matches. Its exported fields are those of the API.
+// protection is a rule for the branches that match its name. Its exported fields are those of the API.
 type protection struct {
 	BranchName                  string    `json:"branch_name"`
 	RuleName                    string    `json:"rule_name"`
@@ -36,7 +36,7 @@ var protectionRoutes = []route{
 	{"POST /repos/{owner}/{repo}/branch_protections", scopeRepository, repoAdmin, 201, createProtection, underLock},
 }
 
-// protectionOf is the rule for a branch; nil without one. A plain name wins over a pattern.
+// protectionOf returns the rule for a branch; nil if there is none. A plain name wins over a pattern.
 func (r *repo) protectionOf(branch string) *protection {
 	for _, p := range r.protections {
 		if p.RuleName == branch {
@@ -55,7 +55,7 @@ func named(names []string, u *user) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, u.name) })
 }
 
-// The methods of a nil rule allow everything to accounts that may write.
+// The methods of a nil rule allow everything to accounts with write access.
 
 func (p *protection) mayPush(u *user, level access) bool {
 	if p == nil {
@@ -77,7 +77,7 @@ func (p *protection) mayMerge(u *user, level access) bool {
 	return level >= accessWrite
 }
 
-// official reports whether u's verdict counts.
+// official reports whether u's verdict counts for the branch.
 func (p *protection) official(u *user, level access) bool {
 	if p != nil && p.EnableApprovalsWhitelist {
 		return named(p.ApprovalsWhitelistUsernames, u)
@@ -85,7 +85,7 @@ func (p *protection) official(u *user, level access) bool {
 	return level >= accessWrite
 }
 
-// unmet is the first requirement of a rule that a pull request does not meet; "" without one.
+// unmet returns the first requirement of a rule that a pull request does not meet; "" if it meets all.
 func (r *repo) unmet(p *protection, i *issue) string {
 	if p == nil {
 		return ""
@@ -113,8 +113,8 @@ func (r *repo) unmet(p *protection, i *issue) string {
 	return ""
 }
 
-// statusOf is the worst state among the required contexts, which may be patterns; one without a report is pending.
-// Without required contexts all reports count.
+// statusOf returns the worst state among the required contexts, which can be patterns; a context without a report is
+// pending. Without required contexts all reports count.
 func (p *protection) statusOf(last []*status) string {
 	if len(p.StatusCheckContexts) == 0 {
 		return worst(last)
@@ -140,7 +140,7 @@ func (p *protection) lists() []*[]string {
 	}
 }
 
-// wire copies the rule for an answer.
+// wire returns a copy of the rule for an answer.
 func (p *protection) wire() protection { return *p }
 
 func listProtections(c *call) (any, error) {
@@ -168,7 +168,7 @@ func createProtection(c *call) (any, error) {
 	}
 	for _, list := range p.lists() {
 		if *list == nil {
-			*list = []string{} // not null in JSON
+			*list = []string{} // becomes [] in JSON, not null
 		}
 	}
 	p.BranchName = ""
@@ -180,7 +180,7 @@ func createProtection(c *call) (any, error) {
 	return p.wire(), nil
 }
 
-// knownUsers refuses a rule with an unknown user.
+// knownUsers rejects a rule that names an unknown user.
 func (c *call) knownUsers(p *protection) error {
 	for _, name := range slices.Concat(p.PushWhitelistUsernames, p.MergeWhitelistUsernames,
 		p.ApprovalsWhitelistUsernames) {

@@ -17,7 +17,7 @@ type wireChangedFile struct {
 	RawURL      string `json:"raw_url,omitempty"`
 }
 
-// pullSpan is the range from a pull request's merge base to its head.
+// pullSpan returns the commits between which a pull request changes files: its merge base and its head.
 func (c *call) pullSpan() (from, to string, err error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -60,14 +60,14 @@ func listPullFiles(c *call) (any, error) {
 	}), nil
 }
 
-// statusWords are Forgejo's names for the letters of git diff --raw.
+// statusWords maps the letters of git diff --raw to Forgejo's words.
 var statusWords = map[byte]string{
 	'A': "added", 'D': "deleted", 'M': "changed", 'R': "renamed", 'C': "copied",
 	'T': "changed",
 }
 
-// changedFiles reads the output of git diff --raw --numstat -M -z: first one entry per file that begins with a colon,
-// then the numbers in the same order. A renamed file has both its paths in either.
+// changedFiles parses the output of git diff --raw --numstat -M -z: first one entry per file, which begins with a
+// colon, then the line counts in the same order. A renamed file has both of its paths in each part.
 func changedFiles(out string) []wireChangedFile {
 	fields := strings.Split(strings.TrimRight(out, "\x00"), "\x00")
 	var files []wireChangedFile
@@ -90,12 +90,12 @@ func changedFiles(out string) []wireChangedFile {
 	}
 	for n := range files {
 		number := strings.SplitN(next(), "\t", 3)
-		if len(number) == 3 && number[2] == "" { // renamed: the paths are fields of their own
+		if len(number) == 3 && number[2] == "" { // renamed: two more fields hold the paths
 			next()
 			next()
 		}
 		if len(number) == 3 {
-			files[n].Additions, _ = strconv.Atoi(number[0]) // "-" for a binary: 0
+			files[n].Additions, _ = strconv.Atoi(number[0]) // "-" for a binary file becomes 0
 			files[n].Deletions, _ = strconv.Atoi(number[1])
 			files[n].Changes = files[n].Additions + files[n].Deletions
 		}

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// pull has the fields of a pull request that an issue lacks. Head and base are branches of one repository: there are no
-// forks.
+// pull holds the fields of a pull request that an issue lacks. Head and base are branches of the same repository: there
+// are no forks.
 type pull struct {
 	base, head  string
-	headSHA     string // of refs/pull/N/head
+	headSHA     string // commit of refs/pull/N/head
 	mergeBase   string
 	check       check
 	stat        diffStat
@@ -81,7 +81,7 @@ type wireBranchRef struct {
 	Repo   *wireRepo `json:"repo"`
 }
 
-// draft reads the title; Forgejo has no other mark of a draft.
+// draft checks the title; Forgejo has no other mark of a draft.
 func (i *issue) draft() bool {
 	title := strings.ToUpper(i.title)
 	return strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")
@@ -102,7 +102,7 @@ func (v view) pull(i *issue) *wirePull {
 		Head:      &wireBranchRef{Label: p.head, Ref: p.head, SHA: i.repo.branch(p.head), RepoID: i.repo.id, Repo: repo},
 		MergeBase: p.mergeBase, Created: i.created, Updated: i.updated, Closed: plain.Closed,
 	}
-	if w.Head.SHA == "" { // the branch is gone; the pull request's ref keeps its last commit
+	if w.Head.SHA == "" { // the branch is deleted; the pull request's ref keeps its last commit
 		w.Head.Ref, w.Head.SHA = pullRef(i.number), p.headSHA
 	}
 	if p.merged {
@@ -111,7 +111,7 @@ func (v view) pull(i *issue) *wirePull {
 	return w
 }
 
-// pathPull is the pull request in the path.
+// pathPull returns the pull request in the path.
 func (c *call) pathPull() (*issue, error) {
 	if i := c.repo.issue(c.number("number")); i != nil && i.pull != nil {
 		return i, nil
@@ -119,7 +119,8 @@ func (c *call) pathPull() (*issue, error) {
 	return nil, notFound()
 }
 
-// listPulls shows closed ones too unless a state is asked for, and unlike the list of issues it knows some orders.
+// listPulls also shows closed pull requests unless the request names a state and, unlike listIssues, supports some sort
+// orders.
 func listPulls(c *call) (any, error) {
 	query := c.r.URL.Query()
 	state := query.Get("state")
@@ -146,7 +147,7 @@ func listPulls(c *call) (any, error) {
 	return paged(c, found, c.view.pull), nil
 }
 
-// getPull also serves /pulls/N.diff and /pulls/N.patch, which share its shape.
+// getPull also serves /pulls/N.diff and /pulls/N.patch, which match the same pattern.
 func getPull(c *call) (any, error) {
 	number, suffix, _ := strings.Cut(c.r.PathValue("number"), ".")
 	c.r.SetPathValue("number", number)
@@ -198,7 +199,7 @@ func createPull(c *call) (any, error) {
 		return nil, fail(http.StatusUnprocessableEntity,
 			"Invalid PullRequest: There are no changes between the head and the base")
 	}
-	// The ref of the pull request must not race with a push to its branch.
+	// A push to the branch must not race with the creation of the pull request's ref.
 	c.repo.moving.Lock()
 	defer c.repo.moving.Unlock()
 	i, err := c.openPull(form)
@@ -223,7 +224,7 @@ func (c *call) openPull(form pullForm) (*issue, error) {
 	head := form.Head
 	if owner, branch, ok := strings.Cut(head, ":"); ok {
 		if !strings.EqualFold(owner, c.repo.owner.name) {
-			return nil, notFound() // a fork, of which there are none
+			return nil, notFound() // a fork, and there are no forks
 		}
 		head = branch
 	}
@@ -248,7 +249,7 @@ func (c *call) openPull(form pullForm) (*issue, error) {
 	return i, nil
 }
 
-// openPulls are the pull requests that are neither closed nor merged.
+// openPulls returns the pull requests that are neither closed nor merged.
 func (r *repo) openPulls() []*issue {
 	var open []*issue
 	for _, i := range r.issues {
@@ -293,7 +294,7 @@ func editPull(c *call) (any, error) {
 	return c.view.pull(i), nil
 }
 
-// retarget gives a pull request another base; the caller checks it anew.
+// retarget changes the base of a pull request; the caller then checks it for conflicts.
 func (c *call) retarget(i *issue, base string) error {
 	switch {
 	case base == "" || base == i.pull.base || i.pull.merged:
@@ -314,8 +315,8 @@ func (c *call) retarget(i *issue, base string) error {
 	return nil
 }
 
-// refreshPull updates a pull request that was reopened or got another base to its branch: pushes to a closed one are
-// not followed.
+// refreshPull updates a pull request to its branch after it was reopened or retargeted: a closed pull request does not
+// follow pushes.
 func (f *Forge) refreshPull(ctx context.Context, i *issue) error {
 	ctx = context.WithoutCancel(ctx)
 	i.repo.moving.Lock()

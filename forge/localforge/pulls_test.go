@@ -98,7 +98,7 @@ func TestConflict(t *testing.T) {
 	w.want(200, "dev", "POST", harb+"/pulls/2/merge", object{"Do": "merge"})
 }
 
-// change commits a file over the API, on a branch that begins at main if it is new, and returns the commit.
+// change commits a file over the API and returns the commit. A new branch begins at main.
 func (w *world) change(branch, path, body string) string {
 	w.t.Helper()
 	form := object{
@@ -111,7 +111,7 @@ func (w *world) change(branch, path, body string) string {
 	return w.want(201, "dev", "POST", harb+"/contents", form).object["commit"].(object)["sha"].(string)
 }
 
-// TestLag: what a moved branch entails comes late, in Forgejo's order.
+// TestLag: the effects of a moved branch come late, in Forgejo's order.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lag = time.Second
@@ -175,8 +175,8 @@ func TestDraft(t *testing.T) {
 	}
 }
 
-// Deleting the branch closes its pull request; opening that again needs the branch, and finds what was pushed to it
-// meanwhile.
+// Deleting the branch closes its pull request. Reopening the pull request requires the branch, and includes what was
+// pushed to it meanwhile.
 func TestBranchGoesAndComes(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("dev")

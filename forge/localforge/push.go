@@ -8,17 +8,17 @@ import (
 	"sort"
 )
 
-// moved is a change of a ref. noCommit stands for a missing ref.
+// moved is a change of a ref. noCommit stands for a ref that does not exist.
 type moved struct{ ref, before, after string }
 
-// move runs change, which moves refs of r with git, and then brings the state in line with the refs, also when change
-// failed half-way. It holds the lock of r throughout. inside, unless nil, is called under Forge.mu before anything is
-// derived from the new refs.
+// move runs change, which moves refs of r with git, and then updates the state to match the refs, even if change failed
+// half-way. It holds the lock of r throughout. inside, unless nil, is called under Forge.mu before any effect of the
+// new refs.
 func (f *Forge) move(ctx context.Context, v view, r *repo, change func() error, inside func()) error {
 	r.moving.Lock()
 	defer r.moving.Unlock()
 	changeErr := change()
-	ctx = context.WithoutCancel(ctx) // a client that left must not leave the state behind
+	ctx = context.WithoutCancel(ctx) // a client that disconnects must not leave the state outdated
 	refs, err := readRefs(r.dir)
 	if err != nil {
 		return errors.Join(changeErr, err)
@@ -60,15 +60,15 @@ func diffRefs(before, after map[string]string) []moved {
 	return moves
 }
 
-// branchMoved handles the effects of a moved branch: closing keywords of commits on the default branch, hooks, and the
-// pull requests from and to it.
+// branchMoved handles the effects of a moved branch: closing keywords in commits on the default branch, hooks, and the
+// pull requests from and to the branch.
 func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string, m moved) error {
 	if m.after == noCommit {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		for _, i := range r.openPulls() {
 			if i.pull.head == branch || i.pull.base == branch {
-				_ = v.setClosed(i, true, "close") // with open dependencies it stays open, as in Forgejo
+				_ = v.setClosed(i, true, "close") // as in Forgejo, a pull request with open dependencies stays open
 			}
 		}
 		return nil
@@ -94,7 +94,7 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 		err = errors.Join(err, f.setPullRef(ctx, r, i.number, m.after))
 	}
 	if len(from)+len(to) > 0 {
-		// As in Forgejo, mergeability stays as it was for a while, then is unknown, then known again.
+		// As in Forgejo, the mergeability stays unchanged for a while, then is unknown, then is computed.
 		f.late(ctx, func(context.Context) { f.unchecked(append(from, to...)) }, func(ctx context.Context) {
 			for _, i := range from {
 				f.pullPushed(ctx, v, i, m)
@@ -107,7 +107,8 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 	return err
 }
 
-// newCommits are those of a push, newest first; for a new branch those that the default branch lacks.
+// newCommits returns the new commits of a push, newest first. For a new branch these are the commits that the default
+// branch lacks.
 func (f *Forge) newCommits(ctx context.Context, r *repo, branch string, m moved) ([]commit, error) {
 	span := []string{m.before + ".." + m.after}
 	if m.before == noCommit {
@@ -123,7 +124,7 @@ func (f *Forge) newCommits(ctx context.Context, r *repo, branch string, m moved)
 	return f.log(ctx, r.dir, append(span, "--")...)
 }
 
-// pullPushed is the late part of a push to the branch of a pull request.
+// pullPushed handles the late effects of a push to a pull request's branch.
 func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 	f.checkPull(ctx, i)
 	f.mu.Lock()
@@ -151,8 +152,8 @@ func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 }
 
 // contentChanged reports whether the content of a branch differs between before and after, which makes reviews stale.
-// An amended message or a rebase alone does not: the combined diff lists only files that differ from both before and
-// the merge base.
+// An amended message or a pure rebase does not count: the combined diff lists only files that differ from both before
+// and the merge base.
 func (f *Forge) contentChanged(ctx context.Context, dir, before, after, mergeBase string) (bool, error) {
 	out, err := f.git(ctx, dir, "diff", "--name-only", "-z", after, before, mergeBase)
 	return out != "", err

@@ -18,7 +18,7 @@ var reactionRoutes = []route{
 	{"POST /repos/{owner}/{repo}/issues/comments/{id}/reactions", scopeIssue, signedIn, 201, react, underLock},
 }
 
-// allowedReactions are Forgejo's own.
+// allowedReactions are Forgejo's default reactions.
 var allowedReactions = []string{"+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes"}
 
 type wireReaction struct {
@@ -41,7 +41,8 @@ func listReactions(c *call) (any, error) {
 	return list, nil
 }
 
-// react moves no time of the issue. An account gives each reaction once; Forgejo answers 200 from the second time on.
+// react does not change the issue's updated_at. An account can give each reaction once; a repeated request changes
+// nothing.
 func react(c *call) (any, error) {
 	p, content, err := c.reacts()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reference is a mention of an issue in a text with its effect at a merge or push: "closes", "reopens" or "none".
+// reference is a mention of an issue in a text, with its effect at a merge or push: "closes", "reopens" or "none".
 type reference struct {
 	owner, repo string // empty: the repository of the text
 	number      int64
@@ -17,8 +17,8 @@ type reference struct {
 
 var (
 	mentioned = regexp.MustCompile(`(?:([0-9A-Za-z_.-]+)/([0-9A-Za-z_.-]+))?[#!]([0-9]+)`)
-	// A keyword counts when exactly one space, after an optional colon, is between it and the reference; "fixes #1, #2"
-	// closes only #1.
+	// A keyword counts if, apart from an optional colon, exactly one space separates it from the reference; "fixes #1,
+	// #2" closes only #1.
 	closing   = regexp.MustCompile(`(?i)(?:^|[\s(\[])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? $`)
 	reopening = regexp.MustCompile(`(?i)(?:^|[\s(\[])reopen(?:s|ed)?:? $`)
 
@@ -26,17 +26,17 @@ var (
 	inCode = regexp.MustCompile("`[^`\n]*`")
 )
 
-// longestWord is more than the longest keyword. Matching all of the text before a reference made one of 1,000
-// references take 13 s with the race detector.
+// longestWord is longer than the longest keyword. Matching the whole text before each reference took 13 s for a text
+// with 1,000 references, with the race detector.
 const longestWord = 16
 
-// plain removes code from Markdown, which contains no references.
+// plain removes code from Markdown, because references in code do not count.
 func plain(markdown string) string {
 	markdown = strings.ReplaceAll(markdown, "\r\n", "\n")
 	return inCode.ReplaceAllString(fenced.ReplaceAllString(markdown, ""), "")
 }
 
-// references finds the mentions in a text.
+// references finds the references in a text.
 func references(text string) []reference {
 	var found []reference
 	for _, at := range mentioned.FindAllStringSubmatchIndex(text, -1) {
@@ -64,7 +64,8 @@ func opensReference(before string) bool {
 	return before == "" || strings.ContainsAny(before[len(before)-1:], " \t\r\n([\"'")
 }
 
-// endsReference reports whether a space, a bracket, a quote or a mark that ends a word follows a reference.
+// endsReference reports whether the text after a reference begins with a space, a bracket, a quote, or punctuation that
+// ends a word.
 func endsReference(after string) bool {
 	if after == "" || strings.ContainsAny(after[:1], " \t\r\n)]\"'") {
 		return true
@@ -72,7 +73,8 @@ func endsReference(after string) bool {
 	return strings.ContainsAny(after[:1], ":;,.?!") && (len(after) == 1 || strings.ContainsAny(after[1:2], " \t\r\n"))
 }
 
-// resolve looks up the issues mentioned in a text of r, each once, with an action other than none if it has one.
+// resolve looks up the issues that a text of r mentions, without duplicates. If one mention of an issue has an action,
+// that action is returned.
 func (f *Forge) resolve(r *repo, refs []reference) (issues []*issue, actions []string) {
 	for _, ref := range refs {
 		in := r
@@ -96,8 +98,8 @@ func (f *Forge) resolve(r *repo, refs []reference) (issues []*issue, actions []s
 	return issues, actions
 }
 
-// mention writes into the timelines of the issues that i, or the comment m on it, mentions, which moves their
-// updated_at. A mention that the timeline has is not repeated.
+// mention adds an entry to the timeline of each issue that i, or the comment m on it, mentions. The entry changes the
+// issue's updated_at. An entry that already exists is not repeated.
 func (v view) mention(i *issue, m *comment) {
 	text, kind := i.title+"\n\n"+plain(i.body), "issue_ref"
 	if i.pull != nil {
@@ -124,9 +126,9 @@ func (v view) mention(i *issue, m *comment) {
 	}
 }
 
-// closedByMerge closes and reopens the issues that a merged pull request names with a keyword, in title, body and
-// comments. An issue with open dependencies silently stays open. In another repository the author of the text needs the
-// right to.
+// closedByMerge closes and reopens the issues that a merged pull request names with a keyword in its title, body or
+// comments. An issue with open dependencies silently stays open. To close an issue in another repository, the author of
+// the text needs the right to do so.
 func (v view) closedByMerge(i *issue) {
 	refs := references(i.title + "\n\n" + plain(i.body))
 	v.act(i.repo, refs, func(other *issue) bool { return other.repo == i.repo || mayClose(i.poster, other) })
@@ -135,8 +137,8 @@ func (v view) closedByMerge(i *issue) {
 	}
 }
 
-// namedByCommit writes a pushed commit into the timelines of the issues in its message, once, and on the default branch
-// obeys its keywords.
+// namedByCommit adds a pushed commit to the timelines of the issues in its message, once. On the default branch it also
+// obeys the message's keywords.
 func (v view) namedByCommit(r *repo, co commit, onDefault bool) {
 	refs := references(co.message)
 	issues, _ := v.f.resolve(r, refs)
@@ -165,7 +167,7 @@ func (v view) act(r *repo, refs []reference, allowed func(*issue) bool) {
 			continue
 		}
 		if closed := actions[at] == "closes"; closed != other.closed {
-			_ = v.setClosed(other, closed, "close") // Forgejo is silent too
+			_ = v.setClosed(other, closed, "close") // Forgejo ignores the error too
 		}
 	}
 }

@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// maxRepoName is the longest name that Forgejo takes.
+// maxRepoName is the length of the longest name that Forgejo accepts.
 const maxRepoName = 100
 
 var repoName = regexp.MustCompile(`^[-._\da-zA-Z]+$`)
 
 type repo struct {
-	// Set once, read without the lock.
+	// Set once, and read without the lock.
 	id    int64
 	owner *user
 	name  string
 	dir   string
 
-	// moving serialises moves of refs. It is taken before Forge.mu, never after, and is held while git runs.
+	// moving serialises moves of refs. It is locked before Forge.mu, never after it, and is held while git runs.
 	moving sync.Mutex
 
-	// The rest is guarded by Forge.mu.
+	// Forge.mu guards the fields below.
 	description   string
 	private       bool
 	defaultBranch string
 	created       time.Time
 	updated       time.Time
-	refs          map[string]string // by full name; replaced as a whole, never changed
+	refs          map[string]string // by full name; the map is replaced, never modified
 	collaborators map[*user]access
-	labels        []*label // by name
-	issues        []*issue // and pull requests, by number
+	labels        []*label // sorted by name
+	issues        []*issue // issues and pull requests, sorted by number
 	lastNumber    int64
 	statuses      map[string][]*status // by commit, oldest first
 	protections   []*protection
@@ -136,10 +136,10 @@ func (r *repo) empty() bool {
 	return true
 }
 
-// branch is the commit of a branch, "" without one.
+// branch returns the commit of a branch; "" if the branch does not exist.
 func (r *repo) branch(name string) string { return r.refs["refs/heads/"+name] }
 
-// accessOf is the access of u; nil is an anonymous visitor.
+// accessOf returns the access of u; nil stands for an anonymous visitor.
 func (r *repo) accessOf(u *user) access {
 	switch {
 	case u != nil && (u == r.owner || u.admin):
@@ -154,7 +154,7 @@ func (r *repo) accessOf(u *user) access {
 	return accessNone
 }
 
-// issue finds an issue or pull request by number; nil without one.
+// issue finds an issue or pull request by number; nil if it does not exist.
 func (r *repo) issue(number int64) *issue {
 	at := sort.Search(len(r.issues), func(i int) bool { return r.issues[i].number >= number })
 	if at < len(r.issues) && r.issues[at].number == number {
@@ -220,7 +220,7 @@ func createRepo(c *call, owner *user) (any, error) {
 	return c.view.repo(r), nil
 }
 
-// newRepo makes an empty repository. Its name is taken before git runs, and given back when git fails.
+// newRepo creates an empty repository. It reserves the name before it writes files, and frees it if that fails.
 func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo, error) {
 	branch := form.DefaultBranch
 	if branch == "" {
@@ -239,7 +239,7 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 		return nil, fail(http.StatusConflict, "The repository with the same name already exists.")
 	}
 	r.id = f.nextIDLocked()
-	// The id keeps a repository apart from one of the same name that is being deleted.
+	// The id distinguishes the folder from that of a repository with the same name that is being deleted.
 	r.dir = filepath.Join(f.opt.Dir, fmt.Sprintf("%s-%s-%d.git", owner.name, form.Name, r.id))
 	f.repos = append(f.repos, r)
 	f.mu.Unlock()
@@ -274,7 +274,7 @@ func editRepo(c *call) (any, error) {
 }
 
 func deleteRepo(c *call) (any, error) {
-	c.repo.moving.Lock() // after a push that is under way
+	c.repo.moving.Lock() // waits for a push in progress
 	defer c.repo.moving.Unlock()
 	c.f.mu.Lock()
 	c.f.repos = remove(c.f.repos, c.repo)

@@ -23,7 +23,7 @@ type review struct {
 	state     string
 	body      string
 	commit    string
-	stale     bool // its content has changed since
+	stale     bool // the reviewed content has changed since
 	official  bool // the verdict counts for the branch
 	dismissed bool
 	comments  int
@@ -72,7 +72,7 @@ func (v view) review(i *issue, r *review) *wireReview {
 
 func (r *review) verdict() bool { return r.state == reviewApproved || r.state == reviewRejected }
 
-// stale marks every review of a pull request whose content changed.
+// stale marks every review of a pull request after its content changed.
 func (i *issue) stale(v view) {
 	dismiss := false
 	if p := i.repo.protectionOf(i.pull.base); p != nil {
@@ -87,12 +87,13 @@ func (i *issue) stale(v view) {
 	}
 }
 
-// requested reports whether a review was requested from u that u has not given.
+// requested reports whether a review was requested from u and is still missing.
 func (p *pull) requested(u *user) bool {
 	return slices.ContainsFunc(p.reviews, func(r *review) bool { return r.state == reviewRequested && r.reviewer == u })
 }
 
-// reviewers are those that Forgejo lists as requested, which includes those with a standing verdict.
+// reviewers returns the accounts that Forgejo lists as requested reviewers, which includes those with a standing
+// verdict.
 func (p *pull) reviewers() []*user {
 	var users []*user
 	for _, r := range p.reviews {
@@ -103,7 +104,7 @@ func (p *pull) reviewers() []*user {
 	return users
 }
 
-// mayRead reports whether the caller sees a review: a pending one is its author's.
+// mayRead reports whether the caller can see a review: only its author and admins see a pending one.
 func (c *call) mayRead(r *review) bool {
 	return r.state != reviewPending || (c.doer != nil && (c.doer == r.reviewer || c.doer.admin))
 }
@@ -144,7 +145,7 @@ type reviewForm struct {
 	Comments []struct{} `json:"comments"`
 }
 
-// reviewState checks a new verdict. The author of the pull request may not give one.
+// reviewState checks a new review and returns its state. The author of the pull request cannot give a verdict.
 func (c *call) reviewState(i *issue, form reviewForm) (string, error) {
 	hasBody := strings.TrimSpace(form.Body) != ""
 	switch form.Event {
@@ -197,8 +198,8 @@ func createReview(c *call) (any, error) {
 	return c.view.review(i, c.submit(i, c.pendingReview(i), state, stale, form)), nil
 }
 
-// reviewsOldContent reports whether a verdict is for a commit whose content has changed since. An unknown commit is an
-// internal error, as in Forgejo.
+// reviewsOldContent reports whether a verdict is for a commit whose content has changed since. As in Forgejo, an
+// unknown commit is an internal error.
 func (c *call) reviewsOldContent(form reviewForm) (bool, error) {
 	if form.CommitID == "" || (form.Event != reviewApproved && form.Event != reviewRejected) {
 		return false, nil
@@ -217,7 +218,7 @@ func (c *call) reviewsOldContent(form reviewForm) (bool, error) {
 	return c.f.contentChanged(c.r.Context(), c.repo.dir, form.CommitID, head, mergeBase)
 }
 
-// pendingReview is the caller's pending review of a pull request; nil without one.
+// pendingReview returns the caller's pending review of a pull request; nil if there is none.
 func (c *call) pendingReview(i *issue) *review {
 	for _, r := range i.pull.reviews {
 		if r.state == reviewPending && r.reviewer == c.doer {
@@ -250,8 +251,8 @@ func submitReview(c *call) (any, error) {
 	return c.view.review(i, c.submit(i, r, state, false, form)), nil
 }
 
-// submit adds a review, or completes a pending one. A verdict replaces the caller's earlier ones: they are dismissed
-// and no longer official.
+// submit adds a review, or completes a pending one. A verdict replaces the caller's earlier verdicts: they are
+// dismissed and no longer official.
 func (c *call) submit(i *issue, r *review, state string, stale bool, form reviewForm) *review {
 	verdict := state == reviewApproved || state == reviewRejected
 	kept := i.pull.reviews[:0:0]

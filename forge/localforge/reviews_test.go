@@ -88,7 +88,7 @@ func TestDismissal(t *testing.T) {
 	}
 }
 
-// A review that is begun is its author's own until it is submitted.
+// Only its author can see a review until it is submitted.
 func TestPendingReview(t *testing.T) {
 	w := newWorld(t)
 	w.push(w.clone("dev"), "b", "b.txt", "b\n")
@@ -115,7 +115,7 @@ func TestStatuses(t *testing.T) {
 		{"b", "success", "pending"},
 		{"a", "success", "success"},
 		{"c", "warning", "warning"},
-		{"a", "error", "failure"}, // the whole has no "error"
+		{"a", "error", "failure"}, // the combined state is never "error"
 		{"a", "success", "warning"},
 	} {
 		w.want(201, "dev", "POST", harb+"/statuses/"+head, object{"context": row.context, "state": row.state})

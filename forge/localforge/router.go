@@ -7,28 +7,29 @@ import (
 	"strings"
 )
 
-// route is one line of the API: a pattern of http.ServeMux below /api/v1, the rights that a request needs, and the
+// route is one operation of the API: a pattern of http.ServeMux below /api/v1, the rights that a request needs, and the
 // handler.
 type route struct {
 	pattern string // "GET /repos/{owner}/{repo}"
-	scope   scope  // of a token
+	scope   scope  // scope that a token needs
 	need    need
-	status  int // of a success
+	status  int // status of a success
 	do      func(*call) (any, error)
 	locking locking
 }
 
-// locking says whether a handler runs under the lock.
+// locking says whether a handler runs with Forge.mu held.
 type locking bool
 
 const (
-	// underLock is from authentication to the last byte of the answer's value, so that no request sees half of another.
+	// underLock holds the lock from authentication until the answer's value is made, so that no request sees another
+	// one half done.
 	underLock locking = true
-	// runsGit means that the handler locks by itself.
+	// runsGit means that the handler locks on its own.
 	runsGit locking = false
 )
 
-// need is the role that a caller must have, beyond being able to see the repository.
+// need is the role that a caller must have, in addition to seeing the repository.
 type need int
 
 const (
@@ -40,19 +41,19 @@ const (
 	siteAdmin
 )
 
-// call is one API request on its way through a handler.
+// call is one API request that is being handled.
 type call struct {
 	view
 	r       *http.Request
 	w       http.ResponseWriter
 	body    []byte
 	byBasic bool
-	scopes  []string // of the token that was used; nil without one
+	scopes  []string // scopes of the request's token; nil without a token
 	repo    *repo
 	access  access
 }
 
-// api returns the handler of everything below /api/v1.
+// api returns the handler of all routes below /api/v1.
 func (f *Forge) api() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range slices.Concat(
@@ -66,14 +67,14 @@ func (f *Forge) api() http.Handler {
 	return mux
 }
 
-// serveRoute answers one request. ServeMux takes HEAD for GET; Forgejo's router has no HEAD routes.
+// serveRoute answers one request. ServeMux routes HEAD like GET, but Forgejo's router has no HEAD routes.
 func (f *Forge) serveRoute(w http.ResponseWriter, r *http.Request, rt route) {
 	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
 	c := &call{r: r, w: w}
-	// The body is read before the lock is taken, so that a slow client holds up no other request.
+	// The body is read before the lock is taken, so that a slow client delays no other request.
 	var err error
 	if c.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -83,7 +84,7 @@ func (f *Forge) serveRoute(w http.ResponseWriter, r *http.Request, rt route) {
 	c.write(rt.status, body, err)
 }
 
-// answer authenticates, checks what the route needs and runs its handler.
+// answer authenticates, checks the rights that the route needs, and runs its handler.
 func (f *Forge) answer(c *call, rt route) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,8 +107,8 @@ func (f *Forge) answer(c *call, rt route) (any, error) {
 	return rt.do(c)
 }
 
-// allowedLocked checks in Forgejo's order, which decides the status of a request with several faults: scope,
-// repository, sign-in, permission.
+// allowedLocked checks in Forgejo's order: scope, repository, sign-in, permission. The order decides the status of a
+// request with several faults.
 func (c *call) allowedLocked(rt route) error {
 	if c.scopes != nil {
 		if need := lacking(c.scopes, rt.scope, c.r.Method); need != "" {

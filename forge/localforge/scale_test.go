@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bigWorld has a repository with many open issues, the last of them labelled.
+// bigWorld returns a world with many open issues; the last of them is labelled.
 func bigWorld(b *testing.B, issues int) *world {
 	w := newQuietWorld(b)
 	w.want(201, "johba", "POST", harb+"/labels", object{"name": "backlog", "color": "#fff"})

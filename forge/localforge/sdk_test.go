@@ -6,8 +6,8 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// TestSDK walks the whole way of an issue with the client the supervisor uses: filed, claimed, worked on, reviewed,
-// merged, closed.
+// TestSDK takes an issue through its whole life with the Gitea SDK: it is filed, claimed, worked on, reviewed, merged
+// and closed.
 func TestSDK(t *testing.T) {
 	w := newWorld(t)
 	johba, dev, review := w.sdk("johba"), w.sdk("dev"), w.sdk("review")

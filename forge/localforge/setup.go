@@ -6,11 +6,11 @@ import (
 	"sort"
 )
 
-// The methods in this file set a forge up from Go, before or while it serves. The API offers the same, except for the
+// The methods in this file set up a forge from Go, before or while it serves. The API can do the same, except for the
 // first admin.
 
-// AddUser adds an account with the address NAME@localhost. The password may be short; with an empty one the account
-// signs in with tokens only.
+// AddUser adds an account with the mail address NAME@localhost. The password can be short; if it is empty, the account
+// can sign in with tokens only.
 func (f *Forge) AddUser(name, password string, admin bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -22,7 +22,7 @@ func (f *Forge) AddUser(name, password string, admin bool) error {
 	return nil
 }
 
-// AddToken adds a token of a user and returns it. Without scopes it has all rights.
+// AddToken adds a token of a user and returns its text. Without scopes the token has all rights.
 func (f *Forge) AddToken(user string, scopes ...string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,8 +39,8 @@ func (f *Forge) AddToken(user string, scopes ...string) (string, error) {
 	return f.addTokenLocked(u, fmt.Sprintf("token-%d", f.lastID+1), scopes).secret, nil
 }
 
-// AddRepo makes a public repository whose branch main holds files, by path, in one commit of the owner. Without files
-// it is empty.
+// AddRepo creates a public repository whose branch main holds files, by path, in one commit of the owner. Without files
+// the repository is empty.
 func (f *Forge) AddRepo(ctx context.Context, owner, name string, files map[string]string) error {
 	f.mu.Lock()
 	u := f.userLocked(owner)

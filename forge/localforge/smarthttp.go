@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// maxPush is the largest push in bytes. It is read whole before the lock of the repository is taken, so that a slow
-// client holds up no other.
+// maxPush bounds a push in bytes. A push is read completely before the repository is locked, so that a slow client
+// delays no other.
 const maxPush = 512 << 20
 
 // gitRequest is a request of git's smart HTTP protocol.
@@ -27,7 +27,7 @@ type gitRequest struct {
 	access  access
 }
 
-// serveGit answers OWNER/NAME(.git)/info/refs and the two services.
+// serveGit answers OWNER/NAME(.git)/info/refs and requests to the two services.
 func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
 	g := &gitRequest{f: f, w: w, r: r}
@@ -64,8 +64,8 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit finds the repository and checks the caller's access. A push by a reader is admitted and declined by the hook,
-// where git shows the reason.
+// admit finds the repository and checks the caller's access. It admits a reader's push, which the hook then rejects,
+// because only then git shows the reason.
 func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()
@@ -103,7 +103,7 @@ func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	return http.StatusOK
 }
 
-// command is the git service of this request, in the protocol version of the client.
+// command returns the git command of this request, in the client's protocol version.
 func (g *gitRequest) command(stdin io.Reader, stdout io.Writer) Cmd {
 	cmd := Cmd{Dir: g.repo.dir, Stdin: stdin, Stdout: stdout}
 	if protocol := g.r.Header.Get("Git-Protocol"); protocol != "" && !strings.ContainsAny(protocol, "\x00\n") {
@@ -117,7 +117,7 @@ func (g *gitRequest) noCache(kind string) {
 	g.w.Header().Set("Cache-Control", "no-cache, max-age=0, must-revalidate")
 }
 
-// hidden refuses pushes to the refs of pull requests.
+// hidden makes git reject pushes to the refs of pull requests.
 const hidden = "receive.hideRefs=refs/pull/"
 
 func (g *gitRequest) advertise() {
@@ -129,13 +129,13 @@ func (g *gitRequest) advertise() {
 		return
 	}
 	g.noCache("advertisement")
-	// A packet with the service, a flush, and git's own output.
+	// The advertisement: a packet with the service, a flush packet, and git's own output.
 	line := "# service=git-" + g.service + "\n"
 	fmt.Fprintf(g.w, "%04x%s0000", len(line)+4, line)
 	_, _ = g.w.Write(refs.Bytes())
 }
 
-// body is the request's body, unpacked: git compresses bodies of more than a kilobyte.
+// body returns the decompressed request body: git compresses bodies of more than a kilobyte.
 func (g *gitRequest) body() (io.Reader, error) {
 	body := http.MaxBytesReader(g.w, g.r.Body, maxPush)
 	if g.r.Header.Get("Content-Encoding") != "gzip" {
@@ -151,7 +151,7 @@ func (g *gitRequest) uploadPack() {
 		return
 	}
 	g.noCache("result")
-	// The answer has begun when git fails, and contains git's reason.
+	// When git fails, the answer has already begun, and contains git's reason.
 	_ = g.f.gitIO(g.r.Context(), g.command(body, g.w), "upload-pack", "--stateless-rpc", ".")
 }
 
@@ -173,9 +173,9 @@ func (g *gitRequest) receivePack() {
 		cmd.Env = append(cmd.Env, "LOCALFORGE_DECLINE="+why)
 		hooks := "hooks"
 		if why == "" {
-			hooks = os.DevNull // the hook would be two processes that decline nothing
+			hooks = os.DevNull // the hook would cost two processes and reject nothing
 		}
-		// -c: a protected branch is never rewritten.
+		// A protected branch must not be rewritten.
 		return g.f.gitIO(g.f.ctx, cmd, "-c", hidden, "-c", "receive.denyNonFastForwards="+strconv.FormatBool(protected),
 			"-c", "core.hooksPath="+hooks, "receive-pack", "--stateless-rpc", ".")
 	}, nil)
@@ -187,14 +187,14 @@ func (g *gitRequest) receivePack() {
 	_, _ = g.w.Write(answer.Bytes())
 }
 
-// pushCommands reads the moves of a push: the packets before the first flush, "OLD NEW REF" each, the first with
-// capabilities at its end.
+// pushCommands reads the moves of a push from the packets before the first flush, "OLD NEW REF" each. The first packet
+// ends with the capabilities.
 func pushCommands(push []byte) []moved {
 	var commands []moved
 	for len(push) >= 4 {
 		size, err := strconv.ParseUint(string(push[:4]), 16, 16)
 		if err != nil || size < 4 || int(size) > len(push) {
-			break // the flush, or no push, which git refuses
+			break // the flush, or not a push, which git rejects
 		}
 		line, _, _ := strings.Cut(string(push[4:size]), "\x00")
 		if field := strings.Fields(line); len(field) == 3 {
@@ -205,7 +205,7 @@ func pushCommands(push []byte) []moved {
 	return commands
 }
 
-// decline returns why a push is refused as a whole, "" if it is not, and whether a protected branch is among its refs.
+// decline returns why the whole push is rejected ("" if it is not), and whether one of its refs is a protected branch.
 func (g *gitRequest) decline(commands []moved) (why string, protected bool) {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()

@@ -18,7 +18,7 @@ func TestCloneAndPush(t *testing.T) {
 	open := w.url + "/johba/harb.git"
 	as := func(user string) string { return strings.Replace(open, "http://", "http://"+user+"@", 1) }
 	dir := t.TempDir()
-	w.git(dir, "clone", "-q", open, "anonymous") // a public repository
+	w.git(dir, "clone", "-q", open, "anonymous") // the repository is public
 	w.git(dir, "clone", "-q", as("dev:dev-password"), "by-password")
 	w.git(dir, "clone", "-q", as("whoever:"+w.tokens["dev"]), "by-token")
 	if body, err := os.ReadFile(filepath.Join(dir, "by-token", "src", "main.txt")); err != nil ||
@@ -58,7 +58,7 @@ func TestPrivateRepository(t *testing.T) {
 			t.Errorf("%s shows %s", remote, out)
 		}
 	}
-	w.git(dir, "ls-remote", at("johba")) // also without .git
+	w.git(dir, "ls-remote", at("johba")) // the address works without .git too
 	readOnly, err := w.f.AddToken("johba", "read:repository")
 	w.must(err)
 	w.tokens["johba"] = readOnly
@@ -69,7 +69,8 @@ func TestPrivateRepository(t *testing.T) {
 	}
 }
 
-// TestClaimRace: of many concurrent pushes of different commits to one new ref exactly one wins. Claims rely on it.
+// TestClaimRace: of several concurrent pushes of different commits to one new ref, exactly one succeeds. Claims rely on
+// this.
 func TestClaimRace(t *testing.T) {
 	w := newWorld(t)
 	const claimers = 6

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// status is a report of a CI system on a commit.
+// status is a CI system's report on a commit.
 type status struct {
 	id          int64
 	state       string
@@ -26,7 +26,7 @@ var statusRoutes = []route{
 	{"GET /repos/{owner}/{repo}/commits/{sha}/status", scopeRepository, anyone, 200, combinedStatus, underLock},
 }
 
-// statusOrder ranks states; the combined state is the worst of all contexts.
+// statusOrder ranks the states, worst first; the combined state is the worst of all contexts.
 var statusOrder = []string{"error", "failure", "warning", "pending", "success"}
 
 type wireStatus struct {
@@ -59,7 +59,7 @@ func (v view) status(r *repo, sha string, s *status) wireStatus {
 	}
 }
 
-// createStatus does not change updated_at of the pull request.
+// createStatus does not change updated_at of a pull request.
 func createStatus(c *call) (any, error) {
 	var form struct {
 		State       string `json:"state"`
@@ -85,8 +85,8 @@ func createStatus(c *call) (any, error) {
 	return c.status(c.repo, sha, s), nil
 }
 
-// pathCommit resolves the branch or tag in the path. Any other name is taken for a commit, which has no reports if it
-// does not exist.
+// pathCommit resolves the branch or tag in the path. Any other name is assumed to be a commit; a commit that does not
+// exist has no reports.
 func (c *call) pathCommit() string {
 	name := c.r.PathValue("sha")
 	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name} {
@@ -97,7 +97,7 @@ func (c *call) pathCommit() string {
 	return name
 }
 
-// listStatuses shows the newest first, but those of one second oldest first: clients have to compare ids.
+// listStatuses lists the newest first, but reports of the same second oldest first: clients must compare the ids.
 func listStatuses(c *call) (any, error) {
 	sha := c.pathCommit()
 	all := slices.Clone(c.repo.statuses[sha])
@@ -105,7 +105,7 @@ func listStatuses(c *call) (any, error) {
 	return paged(c, all, func(s *status) wireStatus { return c.status(c.repo, sha, s) }), nil
 }
 
-// latest are the last statuses of each context, oldest first.
+// latest returns the last status of each context, oldest first.
 func (r *repo) latest(sha string) []*status {
 	var last []*status
 	for _, s := range slices.Backward(r.statuses[sha]) {
@@ -117,8 +117,8 @@ func (r *repo) latest(sha string) []*status {
 	return last
 }
 
-// worst is the worst of several states. As in Forgejo, a word that is no state counts only when it comes first and no
-// real state follows.
+// worst returns the worst of several states. As in Forgejo, an unknown state counts only if it comes first and no known
+// state follows.
 func worst(statuses []*status) string {
 	state := ""
 	for _, s := range statuses {

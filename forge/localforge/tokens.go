@@ -16,8 +16,8 @@ type token struct {
 	scopes []string
 }
 
-// Tokens are managed with a password only, so that a stolen token cannot make others. As in Forgejo, a token in the
-// place of the password works too.
+// Tokens can be managed only with a password, so that a stolen token cannot create others. As in Forgejo, basic
+// authentication with a token instead of the password works too.
 var tokenRoutes = []route{
 	{"GET /users/{user}/tokens", scopeUser, anyone, 200, listTokens, underLock},
 	{"POST /users/{user}/tokens", scopeUser, signedIn, 201, createToken, underLock},
@@ -27,7 +27,7 @@ var tokenRoutes = []route{
 type wireToken struct {
 	ID             int64    `json:"id"`
 	Name           string   `json:"name"`
-	Secret         string   `json:"sha1"` // only in the answer to its creation
+	Secret         string   `json:"sha1"` // only in the answer to the token's creation
 	TokenLastEight string   `json:"token_last_eight"`
 	Scopes         []string `json:"scopes"`
 }
@@ -36,7 +36,7 @@ func (t *token) wire() wireToken {
 	return wireToken{ID: t.id, Name: t.name, TokenLastEight: t.secret[len(t.secret)-8:], Scopes: t.scopes}
 }
 
-// tokenOwner is the user in the path, if the caller may manage its tokens.
+// tokenOwner returns the user in the path, if the caller can manage that user's tokens.
 func (c *call) tokenOwner() (*user, error) {
 	u, err := c.pathUser()
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *Forge) addTokenLocked(u *user, name string, scopes []string) *token {
 	return t
 }
 
-// deleteToken takes a token's id or its name.
+// deleteToken accepts a token's id or its name.
 func deleteToken(c *call) (any, error) {
 	u, err := c.tokenOwner()
 	if err != nil {

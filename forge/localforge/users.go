@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// minPassword is Forgejo's default for the shortest password.
+// minPassword is Forgejo's default minimum length of a password.
 const minPassword = 8
 
-// userName matches valid names: each of -_. stands alone.
+// userName matches valid names: letters and digits, with a single - _ or . between them.
 var userName = regexp.MustCompile(`^[\da-zA-Z]+(?:[-._][\da-zA-Z]+)*$`)
 
 type user struct {
@@ -19,16 +19,16 @@ type user struct {
 	name               string
 	fullName           string
 	email              string
-	password           string // in plain text: it stays in memory and protects test data
+	password           string // plain text: it exists only in memory and protects only test data
 	admin              bool
 	active             bool
 	prohibitLogin      bool
 	mustChangePassword bool
-	deleted            bool // its texts are a ghost's now
+	deleted            bool // its issues and comments are shown as the account Ghost's
 	created            time.Time
 }
 
-// signature is a user's name and address for git, without characters that end one in a commit object.
+// signature returns a user's name and mail address for git, without characters that would end them in a commit object.
 func (u *user) signature() (name, mail string) {
 	clean := func(r rune) rune {
 		if r < ' ' || r == '<' || r == '>' {
@@ -54,7 +54,7 @@ var userRoutes = []route{
 	{"DELETE /admin/users/{user}", scopeAdmin, siteAdmin, 204, deleteUser, underLock},
 }
 
-// view makes answers for one caller: doer, nil when anonymous, with base as the forge's address.
+// view makes answers for one caller: doer is nil for an anonymous one, base is the forge's address.
 type view struct {
 	f    *Forge
 	base string
@@ -88,7 +88,7 @@ type wireUser struct {
 	UserName      string    `json:"username"`
 }
 
-// user is u for the caller, without the fields that only u and admins may see.
+// user returns u for an answer to the caller, without the fields that only u and admins can see.
 func (v view) user(u *user) *wireUser {
 	if u == nil {
 		return nil
@@ -118,7 +118,7 @@ func (v view) userList(users []*user) []*wireUser {
 	return list
 }
 
-// userLocked finds a user by name, in upper or lower case; nil without one.
+// userLocked finds a user by name, ignoring case; nil if there is none.
 func (f *Forge) userLocked(name string) *user {
 	for _, u := range f.users {
 		if strings.EqualFold(u.name, name) {
@@ -128,7 +128,7 @@ func (f *Forge) userLocked(name string) *user {
 	return nil
 }
 
-// pathUser is the user in the path.
+// pathUser returns the user in the path.
 func (c *call) pathUser() (*user, error) {
 	if u := c.f.userLocked(c.r.PathValue("user")); u != nil {
 		return u, nil
@@ -246,7 +246,7 @@ func editUser(c *call) (any, error) {
 	return c.user(u), nil
 }
 
-// assign sets a field if the form has a value for it.
+// assign sets a field if the form contains a value for it.
 func assign[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value
@@ -282,7 +282,7 @@ func deleteUser(c *call) (any, error) {
 	return nil, nil
 }
 
-// remove returns list without item, in new memory: old lists are read without the lock.
+// remove returns a copy of list without item. It must be a copy, because old lists are read without the lock.
 func remove[T comparable](list []T, item T) []T {
 	kept := make([]T, 0, len(list))
 	for _, other := range list {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWhoMayAsk has the status of each request for each account.
+// TestWhoMayAsk checks the status of each request for each account.
 func TestWhoMayAsk(t *testing.T) {
 	w := newWorld(t)
 	w.file("one")
@@ -64,7 +64,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// What broke inside is told to admins only.
+// Only admins see the reason for an internal error.
 func TestInternalErrorsAreForAdmins(t *testing.T) {
 	w := newWorld(t)
 	w.file("one")
@@ -91,10 +91,10 @@ func TestTokens(t *testing.T) {
 
 	secret := made["sha1"].(string)
 	w.want(200, secret, "GET", harb+"/issues", nil)
-	w.want(403, secret, "POST", harb+"/issues", object{"title": "x"}) // has read:issue only
+	w.want(403, secret, "POST", harb+"/issues", object{"title": "x"}) // the token has only read:issue
 	w.want(201, secret, "POST", harb+"/branches", object{"new_branch_name": "b"})
 	w.want(403, secret, "GET", "/user", nil)
-	w.want(403, secret, "POST", "/user/repos", object{"name": "mine"}) // needs user and repository
+	w.want(403, secret, "POST", "/user/repos", object{"name": "mine"}) // needs the scopes user and repository
 	w.want(200, "anything:"+secret, "GET", harb, nil)
 	w.want(200, secret+":", "GET", harb, nil)
 
@@ -119,7 +119,8 @@ func TestAdminUsers(t *testing.T) {
 	})
 	w.want(400, "root", "POST", "/admin/users", object{"username": "short", "email": "s@x.invalid", "password": "x"})
 
-	// An account made without saying otherwise cannot be used before its password is changed. hire-an-agent has to know.
+	// A new account cannot be used before its password is changed, unless the request says otherwise. hire-an-agent
+	// relies on this.
 	w.want(403, "qwen:qwen-password", "GET", "/user", nil)
 	w.want(200, "root", "PATCH", "/admin/users/qwen", object{"password": "other-password", "must_change_password": false})
 	w.want(401, "qwen:qwen-password", "GET", "/user", nil)

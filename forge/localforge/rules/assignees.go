@@ -39,14 +39,14 @@ var assigneeRules = []rule{
 	},
 }
 
-// assign sets the assignees as an account.
+// assign sets the assignees as the account a.
 func (r *repo) assign(a *account, n int64, names ...string) issue {
 	r.w.Helper()
 	return decode[issue](a.patch(r.at("/issues/%d", n), fields{"assignees": append([]string{}, names...)}).
 		want(http.StatusCreated))
 }
 
-// lastWriteWins lets both claim at the same time, as two hosts would.
+// lastWriteWins lets two accounts assign themselves concurrently, as two hosts would.
 func lastWriteWins(w *world) {
 	r := w.repo()
 	one, two := r.writer("one"), r.writer("two")

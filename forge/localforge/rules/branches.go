@@ -49,7 +49,7 @@ func (r *repo) branch(name string) branch {
 	return read[branch](r.owner, r.at("/branches/%s", name))
 }
 
-// branches are the names of all, sorted.
+// branches returns the names of all branches, sorted.
 func (r *repo) branches() string {
 	r.w.Helper()
 	var names []string
@@ -100,8 +100,7 @@ func existingBranch(w *world) {
 	same(w, "branches", r.branches(), "main")
 }
 
-// branchRace leaves open how the losers are refused: Forgejo 10 answers 409 to one that comes later and 500 to one that
-// comes at the same moment.
+// branchRace accepts any refusal of the losers: Forgejo 10 answers 409 to a later request and 500 to a concurrent one.
 func branchRace(w *world) {
 	r := w.code()
 	dev := r.writer("dev")

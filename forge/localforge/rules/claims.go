@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// claimsUse is the same for all rules about claims.
+// claimsUse names the code that relies on all rules about claims.
 const claimsUse = `forge/forgejo's claim by ref (claim = "ref"), the only lock between two hosts`
 
 var claimRules = []rule{
@@ -43,10 +43,10 @@ var claimRules = []rule{
 	{"a claim's commit says whose it is", claimsUse + ", which reads its message", claimRead},
 }
 
-// defaultRaces is how many races are run unless the caller asks for more: each takes half a second of a real server.
+// defaultRaces is how many races are run unless the caller sets Races: each takes half a second on a real server.
 const defaultRaces = 4
 
-// claimant can push claims. It needs no clone: its commits have no parent and an empty tree.
+// claimant can push claims. It needs no clone, because its commits have no parent and an empty tree.
 type claimant struct {
 	r   *repo
 	by  *account
@@ -60,7 +60,7 @@ func (r *repo) claimant(a *account) *claimant {
 	return c
 }
 
-// commit makes a commit that no other is like.
+// commit makes a commit that is unlike any other.
 func (c *claimant) commit(parents ...string) string {
 	c.r.w.Helper()
 	args := []string{"commit-tree", "-m", "run " + rand.Text()}
@@ -72,8 +72,8 @@ func (c *claimant) commit(parents ...string) string {
 
 func claimRef(n int64) string { return fmt.Sprintf("refs/disinto/claims/%d", n) }
 
-// take pushes a commit to a claim that must not exist and reports whether this very push made it. A push of what is
-// there already is no error to git, so the exit status alone does not tell.
+// take pushes a commit to a claim that must not exist, and reports whether this push created the claim. To git, a push
+// of a commit that the ref already has is no error, so take also checks git's output.
 func (c *claimant) take(n int64, commit string) bool {
 	c.r.w.Helper()
 	ref := claimRef(n)
@@ -81,7 +81,7 @@ func (c *claimant) take(n int64, commit string) bool {
 	return code == 0 && strings.Contains(out, "*\t"+commit+":"+ref)
 }
 
-// release deletes a claim that has to be at a commit, and reports success.
+// release deletes a claim that must be at a commit, and reports success.
 func (c *claimant) release(n int64, commit string) bool {
 	c.r.w.Helper()
 	ref := claimRef(n)
@@ -89,7 +89,7 @@ func (c *claimant) release(n int64, commit string) bool {
 	return code == 0
 }
 
-// holder is the commit of a claim, "" without one.
+// holder returns the commit of a claim; "" if the claim does not exist.
 func (r *repo) holder(n int64) string {
 	r.w.Helper()
 	commit, _, _ := strings.Cut(r.refs(claimRef(n)), " ")
@@ -173,7 +173,7 @@ func claimVisibility(w *world) {
 	if refs := clone.git("for-each-ref"); strings.Contains(refs, "disinto") {
 		w.Errorf("a clone brings claims: %s", refs)
 	}
-	r.owner.post(r.at("/git/refs"), fields{"ref": claimRef(9), "sha": commits[7]}).refused() // only git makes them
+	r.owner.post(r.at("/git/refs"), fields{"ref": claimRef(9), "sha": commits[7]}).refused() // only git can create them
 }
 
 func claimRights(w *world) {

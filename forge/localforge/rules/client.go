@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// requestTime is far more than any answer takes; a merge on a busy machine took two seconds. It only keeps a dead
+// requestTime is much longer than any answer takes: a merge on a busy machine took two seconds. It only keeps a dead
 // server from hanging the suite.
 const requestTime = time.Minute
 
 // fields is the JSON object of a request.
 type fields map[string]any
 
-// account is an account that makes requests: with its token or, when that is empty, anonymously.
+// account makes requests with its token, or anonymously if the token is empty.
 type account struct {
 	w        *world
 	name     string
@@ -34,7 +34,7 @@ func (a *account) put(path string, body any) answer { return a.ask(http.MethodPu
 
 func (a *account) patch(path string, body any) answer { return a.ask(http.MethodPatch, path, body) }
 
-// remove is DELETE; dependencies and file contents need a body in it.
+// remove sends DELETE; requests for dependencies and file contents need a body.
 func (a *account) remove(path string, body ...any) answer {
 	if len(body) > 0 {
 		return a.ask(http.MethodDelete, path, body[0])
@@ -42,7 +42,7 @@ func (a *account) remove(path string, body ...any) answer {
 	return a.ask(http.MethodDelete, path, nil)
 }
 
-// ask sends a request to a path below /api/v1 and returns the answer, whatever it is. A nil body sends none.
+// ask sends a request to a path below /api/v1 and returns any answer. A nil body sends none.
 func (a *account) ask(method, path string, body any) answer {
 	a.w.Helper()
 	return a.w.send(a.w.request(method, path, body, func(r *http.Request) {
@@ -52,7 +52,7 @@ func (a *account) ask(method, path string, body any) answer {
 	}))
 }
 
-// withPassword is ask with name and password instead of the token.
+// withPassword is ask with login and password instead of the token.
 func (a *account) withPassword(method, path string, body any) answer {
 	a.w.Helper()
 	return a.w.send(a.w.request(method, path, body, func(r *http.Request) { r.SetBasicAuth(a.name, a.password) }))
@@ -96,7 +96,7 @@ func (w *world) send(r *http.Request) answer {
 	}
 }
 
-// client is shared, and its connections with it. It follows no redirects: the first answer counts.
+// client is shared, so that connections are reused. It follows no redirects: the first answer counts.
 var client = &http.Client{
 	Timeout:       requestTime,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -111,7 +111,7 @@ type answer struct {
 	body    []byte
 }
 
-// want ends the test unless the status is one of those given.
+// want ends the test unless the status is one of the given ones.
 func (a answer) want(status ...int) answer {
 	a.w.Helper()
 	if !slices.Contains(status, a.status) {
@@ -120,8 +120,8 @@ func (a answer) want(status ...int) answer {
 	return a
 }
 
-// refused ends the test unless the forge said no, in whatever way: the statuses of some refusals differ between
-// versions, and 500 is among them.
+// refused ends the test unless the forge refused the request with any status: the statuses of some refusals, including
+// 500, differ between versions.
 func (a answer) refused() answer {
 	a.w.Helper()
 	if a.status < 400 {
@@ -130,7 +130,7 @@ func (a answer) refused() answer {
 	return a
 }
 
-// into decodes the answer, which ends the test if it is not JSON of that kind.
+// into decodes the answer, and ends the test if it is not JSON of that type.
 func (a answer) into(value any) {
 	a.w.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
@@ -138,25 +138,25 @@ func (a answer) into(value any) {
 	}
 }
 
-// total is X-Total-Count, -1 without one.
+// total returns X-Total-Count; -1 if the answer has none.
 func (a answer) total() int {
 	n := -1
 	_, _ = fmt.Sscan(a.header.Get("X-Total-Count"), &n)
 	return n
 }
 
-// String is the status and the beginning of the body.
+// String returns the status and the beginning of the body.
 func (a answer) String() string {
 	return fmt.Sprintf("%d %.300s", a.status, bytes.TrimSpace(a.body))
 }
 
-// read decodes the answer to GET path, which has to be 200.
+// read decodes the answer to GET path, which must be 200.
 func read[T any](a *account, path string) T {
 	a.w.Helper()
 	return decode[T](a.get(path).want(http.StatusOK))
 }
 
-// decode is into with the value returned.
+// decode is into, but returns the value.
 func decode[T any](a answer) T {
 	a.w.Helper()
 	var value T

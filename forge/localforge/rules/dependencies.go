@@ -55,7 +55,7 @@ var dependencyRules = []rule{
 	},
 }
 
-// on is how a request names the other issue.
+// on returns how a request names the other issue.
 func (r *repo) on(n int64) fields {
 	return fields{"owner": r.owner.name, "repo": r.name, "index": n}
 }
@@ -66,7 +66,7 @@ func (r *repo) dependsOn(n, blocker int64) {
 	r.owner.post(r.at("/issues/%d/dependencies", n), r.on(blocker)).want(http.StatusCreated)
 }
 
-// independent takes a dependency away.
+// independent removes a dependency.
 func (r *repo) independent(n, blocker int64) {
 	r.w.Helper()
 	r.owner.remove(r.at("/issues/%d/dependencies", n), r.on(blocker)).want(http.StatusOK, http.StatusCreated)
@@ -98,7 +98,7 @@ func repeatedDependency(w *world) {
 	r := w.repo()
 	blocker, blocked := r.open("blocker"), r.open("blocked")
 	r.dependsOn(blocked, blocker)
-	r.owner.post(r.at("/issues/%d/dependencies", blocked), r.on(blocker)).refused() // 500 in Forgejo 10, as below
+	r.owner.post(r.at("/issues/%d/dependencies", blocked), r.on(blocker)).refused() // 500 in Forgejo 10; so below
 	same(w, "dependencies", len(r.blockers(blocked)), 1)
 	r.independent(blocked, blocker)
 	r.owner.remove(r.at("/issues/%d/dependencies", blocked), r.on(blocker)).refused()
@@ -173,8 +173,8 @@ func crossRepository(w *world) {
 	r.owner.patch(r.at("/issues/%d", blocked), fields{"state": "closed"}).want(http.StatusPreconditionFailed)
 }
 
-// hiddenBlocker: neither who may write to the issue that waits nor who may only read it is told more than that there is
-// a blocker.
+// hiddenBlocker: accounts that can write to the waiting issue and accounts that can only read it learn no more than
+// that there is a blocker.
 func hiddenBlocker(w *world) {
 	r := w.repo()
 	writer, reader := r.writer("dev"), w.account("reader")

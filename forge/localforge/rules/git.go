@@ -50,18 +50,18 @@ var gitRules = []rule{
 	},
 }
 
-// checkout is a work tree of an account.
+// checkout is a work tree of a repository for an account.
 type checkout struct {
 	r   *repo
 	by  *account
 	dir string
 }
 
-// url is the repository's address for git, without credentials.
+// url returns the repository's address for git, without credentials.
 func (r *repo) url() string { return r.w.server.URL + "/" + r.fullName() + ".git" }
 
-// gitEnv is how git signs in and what it signs with. The token is in the environment, where no list of processes shows
-// it.
+// gitEnv returns git's environment with the account as author and committer, and its credentials. The token is passed
+// in the environment, where no list of processes shows it.
 func (a *account) gitEnv() []string {
 	env := []string{
 		"GIT_AUTHOR_NAME=" + a.name, "GIT_AUTHOR_EMAIL=" + a.name + "@example.invalid",
@@ -91,7 +91,7 @@ func (a *account) tryGit(dir string, args ...string) (string, int) {
 	return out, ended.ExitCode()
 }
 
-// git is tryGit for what has to work.
+// git is tryGit for a command that must succeed.
 func (a *account) git(dir string, args ...string) string {
 	a.w.Helper()
 	out, code := a.tryGit(dir, args...)
@@ -101,7 +101,7 @@ func (a *account) git(dir string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// clone makes a work tree.
+// clone clones the repository as an account.
 func (r *repo) clone(a *account) *checkout {
 	r.w.Helper()
 	c := &checkout{r: r, by: a, dir: r.w.TempDir()}
@@ -114,23 +114,22 @@ func (c *checkout) git(args ...string) string {
 	return c.by.git(c.dir, args...)
 }
 
-// push commits nothing but a message, on top of where HEAD is, pushes it to a branch and returns the commit and git's
-// exit status.
+// push makes an empty commit on HEAD, pushes it to a branch, and returns the commit and git's exit status.
 func (c *checkout) push(branch string, options ...string) (string, int) {
 	c.r.w.Helper()
-	c.git("commit", "--quiet", "--allow-empty", "-m", "only "+rand.Text()) // two of one second would be one commit
+	c.git("commit", "--quiet", "--allow-empty", "-m", "only "+rand.Text()) // makes commits of one second differ
 	_, code := c.by.tryGit(c.dir, append(append([]string{"push", "--quiet"}, options...), "origin",
 		"HEAD:refs/heads/"+branch)...)
 	return c.git("rev-parse", "HEAD"), code
 }
 
-// commits is how many commits lead to main.
+// commits returns the number of commits on main.
 func (r *repo) commits() string {
 	r.w.Helper()
 	return r.clone(r.owner).git("rev-list", "--count", "origin/main")
 }
 
-// refs are the refs of the repository that match, "COMMIT REF" each.
+// refs returns the repository's refs that match, as "COMMIT REF" each.
 func (r *repo) refs(pattern string) string {
 	r.w.Helper()
 	return strings.ReplaceAll(r.owner.git(r.w.TempDir(), "ls-remote", r.url(), pattern), "\t", " ")
@@ -147,7 +146,7 @@ func tokenAsPassword(w *world) {
 	_, code = r.clone(other).push("theirs")
 	same(w, "exit status of the push with another name", code, 0)
 	wrong := dev.as(strings.Repeat("0", 40))
-	c := r.clone(wrong) // a public repository is never asked for credentials
+	c := r.clone(wrong) // a public repository is cloned without credentials
 	if _, code = c.push("wrong"); code == 0 {
 		w.Error("a wrong token may push")
 	}
@@ -233,8 +232,8 @@ func pushMovesPull(w *world) {
 	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == head })
 }
 
-// emptyCommit waits for the line that the forge writes into the timeline before it looks at reviews, and then for the
-// conflict check, which comes after.
+// emptyCommit waits for the timeline entry that the forge writes before it checks the reviews, and then for the
+// conflict check, which comes later.
 func emptyCommit(w *world) {
 	r := w.code("one")
 	reviewer := r.writer("review")
@@ -253,7 +252,7 @@ func emptyCommit(w *world) {
 	same(w, "stale", got.Stale, false)
 }
 
-// pushes are the lines of a timeline that tell of pushes.
+// pushes returns the timeline entries of pushes.
 func (r *repo) pushes(n int64) []event {
 	r.w.Helper()
 	var found []event

@@ -49,15 +49,15 @@ type delivery struct {
 	signed bool
 }
 
-// receiver is where hooks of a test go.
+// receiver receives the web hook calls of a test.
 type receiver struct {
 	url, secret string
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	got []delivery
 }
 
-// receive starts a server on loopback and makes a hook to it.
+// receive starts a server on loopback and registers a hook to it.
 func (r *repo) receive(events ...string) *receiver {
 	r.w.Helper()
 	if !r.w.server.Hooks {
@@ -83,7 +83,7 @@ func (in *receiver) form(events ...string) fields {
 	}
 }
 
-// ServeHTTP writes a delivery down. Both headers with a signature that every forge sends have to be right.
+// ServeHTTP records a delivery. d.signed requires both signature headers that every forge sends to be correct.
 func (in *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -123,7 +123,7 @@ func (in *receiver) all() []delivery {
 	return slices.Clone(in.got)
 }
 
-// await waits for an event about a number; 0 is any.
+// await waits for an event about a number; 0 stands for any number.
 func (in *receiver) await(r *repo, event string, number int64) {
 	r.w.Helper()
 	var all []delivery
@@ -161,7 +161,8 @@ func signedHooks(w *world) {
 	in.await(r, "issues reopened", n)
 }
 
-// silentChanges ends with a change that is announced. What was to come before it would have come.
+// silentChanges ends with a change that is announced: any delivery for the changes before it would have arrived by
+// then.
 func silentChanges(w *world) {
 	r := w.repo()
 	blocker, blocked := r.open("blocker"), r.open("blocked")
@@ -192,7 +193,7 @@ func pullHooks(w *world) {
 	in.await(r, "pull_request closed", p)
 }
 
-// hookSecret asks for another secret and looks whom the next delivery is signed for.
+// hookSecret changes the secret, and checks which secret the next delivery is signed with.
 func hookSecret(w *world) {
 	r := w.repo()
 	in := r.receive("issues")

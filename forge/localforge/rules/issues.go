@@ -93,20 +93,20 @@ func reopening(w *world) {
 	}
 }
 
-// event is a line of a timeline.
+// event is an entry of a timeline.
 type event struct {
 	Type      string `json:"type"`
 	User      *user  `json:"user"`
 	Dependent *issue `json:"dependent_issue"`
 }
 
-// timeline is the timeline of an issue or pull request, oldest first.
+// timeline returns the timeline of an issue or pull request, oldest first.
 func (r *repo) timeline(n int64) []event {
 	r.w.Helper()
 	return read[[]event](r.owner, r.at("/issues/%d/timeline?limit=50&page=1", n))
 }
 
-// story lists the kinds of the events with their accounts, oldest first.
+// story lists the events of the given kinds with their accounts, oldest first.
 func story(events []event, kinds ...string) string {
 	var lines []string
 	for _, e := range events {

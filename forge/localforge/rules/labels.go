@@ -117,7 +117,7 @@ func savedLabel(w *world) {
 	a := r.writer("dev").patch(r.at("/labels/%d", id), fields{}).want(http.StatusOK)
 	same(w, "name", decode[label](a).Name, "backlog")
 	r.collaborator("reader", "read").patch(r.at("/labels/%d", id), fields{}).want(http.StatusForbidden)
-	// A label that cannot be there tells the same, and changes nothing.
+	// A label that cannot exist is refused in the same way, and the request changes nothing.
 	dev := r.writer("prober")
 	dev.patch(r.at("/labels/0"), fields{}).want(http.StatusNotFound)
 	dev.as(dev.newToken("read", "read:issue", "write:repository")).patch(r.at("/labels/0"), fields{}).

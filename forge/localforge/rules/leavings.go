@@ -8,13 +8,13 @@ import (
 
 // leavings lists the repositories and accounts of all rules, which are removed at the end.
 //
-// Nothing is removed while rules are running: Forgejo 10 handles pushes one after the other and late, and can wait for
-// ever when the repository of the current one is deleted. It then answers requests as before, but until a restart no
-// push moves a pull request.
+// Nothing is removed while rules are running: Forgejo 10 handles pushes one by one and late, and can hang for ever when
+// the repository of the current push is deleted. It then still answers requests, but until a restart no push updates a
+// pull request.
 type leavings struct {
 	server Server
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the fields below
 	repos, users []string
 }
 
@@ -30,7 +30,7 @@ func (l *leavings) user(name string) {
 	l.users = append(l.users, name)
 }
 
-// settle pushes once more and waits until the server has handled that push, and so all before it.
+// settle makes one more push and waits until the server has handled it, and therefore all pushes before it.
 func (l *leavings) settle(t *testing.T) {
 	w := newWorld(t, l.server, l)
 	r := w.code("last")
@@ -41,7 +41,7 @@ func (l *leavings) settle(t *testing.T) {
 	w.nextSecond()
 }
 
-// remove deletes repositories first: an account that owns one cannot go.
+// remove deletes repositories first, because an account that owns one cannot be deleted.
 func (l *leavings) remove(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

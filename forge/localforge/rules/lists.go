@@ -66,7 +66,7 @@ var listRules = []rule{
 	},
 }
 
-// pageCap leaves servers alone whose administrator set another limit.
+// pageCap skips servers whose administrator set another limit.
 func pageCap(w *world) {
 	settings := read[struct {
 		Most int `json:"max_response_items"`
@@ -97,8 +97,8 @@ func pageCap(w *world) {
 	same(w, "different items on all pages", len(seen), all)
 }
 
-// listOrder allows both answers to sort=oldest: Forgejo 10 ignores it, and a later one may not. Both answer newest
-// first to any other value.
+// listOrder accepts both answers to sort=oldest: Forgejo 10 ignores it, and a later version may support it. Both answer
+// newest first to any other value.
 func listOrder(w *world) {
 	r := w.repo()
 	for range 3 {
@@ -155,7 +155,7 @@ func sharedLists(w *world) {
 	same(w, "state=closed", list(numbers(r.list("state=closed"))), "[1]")
 }
 
-// totals: each list has three entries.
+// totals: each list has at least three entries.
 func totals(w *world) {
 	r := w.repo()
 	for _, name := range []string{"a", "b", "c"} {
@@ -169,12 +169,12 @@ func totals(w *world) {
 	for _, want := range []struct {
 		path  string
 		total int
-		end   string // what is behind the last page
+		end   string // answer to a request for a page after the last
 	}{
 		{"/labels", 3, "[]"},
 		{"/issues", 4, "[]"},
 		{"/issues/4/dependencies", -1, "[]"},
-		{"/issues/4/timeline", 2, "null"}, // the length of the page
+		{"/issues/4/timeline", 2, "null"}, // the number of entries on the page
 	} {
 		a := r.owner.get(r.at("%s?limit=2&page=1", want.path)).want(http.StatusOK)
 		same(w, "entries of "+want.path, len(decode[[]any](a)), 2)

@@ -69,7 +69,7 @@ var mergeRules = []rule{
 	},
 }
 
-// tryMerge asks for a merge, once.
+// tryMerge requests a merge once.
 func (r *repo) tryMerge(n int64, more fields) answer {
 	r.w.Helper()
 	return r.tryMergeAs(r.owner, n, more)
@@ -82,8 +82,8 @@ func (r *repo) tryMergeAs(a *account, n int64, more fields) answer {
 	return a.post(r.at("/pulls/%d/merge", n), form)
 }
 
-// merge merges. Forgejo says 405 "Please try again later" for a second or so after a push, while it checks anew, and
-// even when it has just said that the pull request is mergeable; that is no answer, so it is asked again.
+// merge merges. For a second or so after a push Forgejo answers 405 "Please try again later", while it checks for
+// conflicts, even if it has just reported the pull request as mergeable. So merge repeats the request.
 func (r *repo) merge(n int64, more ...fields) {
 	r.w.Helper()
 	var form fields
@@ -205,8 +205,8 @@ func branchAfterMerge(w *world) {
 	same(w, "label of the head", r.pull(p).Head.Label, "fix/issue-1")
 }
 
-// closingKeywords merges into a branch that is not the default one: that is no obstacle. Its text mentions ten issues
-// and closes five.
+// closingKeywords merges into a branch that is not the default branch, and issues are closed all the same. The text
+// mentions ten issues and closes five.
 func closingKeywords(w *world) {
 	r := w.code("release", "one")
 	for n := range 10 {
@@ -223,7 +223,7 @@ func closingKeywords(w *world) {
 	same(w, "timeline", story(r.timeline(1), "close"), list([]string{"close by " + r.owner.name}))
 }
 
-// otherKeywords: what a commit message says counts once the commit is on the default branch, which Forgejo notices
+// otherKeywords: keywords in a commit message count once the commit is on the default branch, which Forgejo notices
 // late.
 func otherKeywords(w *world) {
 	r := w.code("one")

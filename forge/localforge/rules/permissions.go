@@ -33,7 +33,7 @@ var permissionRules = []rule{
 	},
 }
 
-// publicRights: the columns are owner, writer, reader, stranger, anonymous.
+// publicRights: the columns are owner, writer, reader, stranger and anonymous.
 func publicRights(w *world) {
 	const (
 		ok, made, done   = http.StatusOK, http.StatusCreated, http.StatusNoContent

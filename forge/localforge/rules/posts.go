@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// noObject stands for "there is no such ref" in a push.
+// noObject stands for a ref that does not exist in a push.
 const noObject = "0000000000000000000000000000000000000000"
 
-// move asks receive-pack to move a ref, in one request and without git, and reports whether it did. The objects have to
-// be there already.
+// move has receive-pack move a ref, in one request and without git, and reports success. The forge must already have
+// the objects.
 func (r *repo) move(by *account, ref, before, after string) bool {
 	r.w.Helper()
 	var body bytes.Buffer

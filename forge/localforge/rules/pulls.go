@@ -75,7 +75,7 @@ type pull struct {
 	MergedAt *time.Time `json:"merged_at"`
 }
 
-// openPull opens a pull request to main in the owner's name.
+// openPull opens a pull request to main as the owner.
 func (r *repo) openPull(head, title, body string) pull {
 	r.w.Helper()
 	return r.openPullAs(r.owner, head, title, body)
@@ -92,13 +92,13 @@ func (r *repo) pull(n int64) pull {
 	return read[pull](r.owner, r.at("/pulls/%d", n))
 }
 
-// ready is openPull for those whose text does not matter.
+// ready is openPull with any text.
 func (r *repo) ready(branch string) int64 {
 	r.w.Helper()
 	return r.openPull(branch, branch, "").Number
 }
 
-// eventuallyMergeable waits for the late answer.
+// eventuallyMergeable waits for the field mergeable to have a value, because the forge computes it late.
 func (r *repo) eventuallyMergeable(n int64, want bool) {
 	r.w.Helper()
 	r.w.eventually(fmt.Sprintf("mergeable is %v", want), func() bool { return r.pull(n).Mergeable == want })
@@ -153,7 +153,7 @@ func drafts(w *world) {
 	r.eventuallyMergeable(p.Number, true)
 }
 
-// lateMergeability has a conflict come and go, by commits to the base and to the head.
+// lateMergeability makes a conflict appear and disappear, by commits to the base and to the head.
 func lateMergeability(w *world) {
 	r := w.code("fix/issue-1")
 	p := r.ready("fix/issue-1")

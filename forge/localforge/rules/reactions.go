@@ -33,7 +33,7 @@ type reaction struct {
 	Content string `json:"content"`
 }
 
-// said writes a comment and returns its id.
+// said writes a comment as the owner and returns its id.
 func (r *repo) said(n int64, text string) int64 {
 	r.w.Helper()
 	return decode[issueComment](r.owner.post(r.at("/issues/%d/comments", n), fields{"body": text}).

@@ -10,28 +10,29 @@ import (
 	"path/filepath"
 )
 
-// repo is a repository and its owner, who makes the requests that are not under test.
+// repo is a repository with its owner, who makes the requests that are not under test.
 type repo struct {
 	w     *world
 	owner *account
 	name  string
 }
 
-// at is the API path of something in the repository.
+// at returns an API path below the repository.
 func (r *repo) at(format string, args ...any) string {
 	return "/repos/" + r.fullName() + fmt.Sprintf(format, args...)
 }
 
 func (r *repo) fullName() string { return r.owner.name + "/" + r.name }
 
-// repo makes a public repository without any commit, which is enough for issues, and its owner.
+// repo makes a public repository without a commit, which is enough for issues, and its owner.
 func (w *world) repo() *repo {
 	w.Helper()
 	return w.account("owner").repo("harb", nil)
 }
 
-// code makes a public repository with a commit on main, and its owner. Each branch that is named has a commit more,
-// which adds a file of its own. All are in one push: whatever moves refs costs a real server 0.4 s of CPU.
+// code makes a public repository with a commit on main, and its owner. Each named branch has one more commit, which
+// adds a file of its own. All are in one push, because each request that moves refs costs a real server 0.4 s of CPU
+// time.
 func (w *world) code(branches ...string) *repo {
 	w.Helper()
 	r := w.account("owner").repo("harb", fields{"default_branch": "main"})
@@ -54,12 +55,12 @@ func (w *world) code(branches ...string) *repo {
 		write(fileOf(branch))
 	}
 	git("push", "--quiet", r.url(), "--all")
-	// A first push is noticed late, and there are no pull requests before that.
+	// The forge notices a first push late, and refuses pull requests before that.
 	w.eventually("the repository is not empty any more", func() bool { return !r.empty() })
 	return r
 }
 
-// empty says whether the forge takes the repository for one without commits.
+// empty reports whether the forge shows the repository as one without commits.
 func (r *repo) empty() bool {
 	r.w.Helper()
 	return read[struct {
@@ -67,10 +68,10 @@ func (r *repo) empty() bool {
 	}](r.owner, r.at("")).Empty
 }
 
-// fileOf is the file that a branch of code adds.
+// fileOf returns the path of the file that a branch of code adds.
 func fileOf(branch string) string { return "of-" + branch + ".txt" }
 
-// repo makes a repository of this account.
+// repo makes a repository owned by this account.
 func (a *account) repo(name string, more fields) *repo {
 	a.w.Helper()
 	form := fields{"name": name}
@@ -81,7 +82,7 @@ func (a *account) repo(name string, more fields) *repo {
 	return r
 }
 
-// writer makes an account that may write to the repository, as agents may.
+// writer makes an account with write access to the repository, as agents have.
 func (r *repo) writer(purpose string) *account {
 	r.w.Helper()
 	return r.collaborator(purpose, "write")
@@ -101,7 +102,7 @@ func (r *repo) label(name string) int64 {
 		ID
 }
 
-// open files an issue in the owner's name and returns its number.
+// open files an issue as the owner and returns its number.
 func (r *repo) open(title string, more ...fields) int64 {
 	r.w.Helper()
 	form := fields{"title": title}
@@ -111,7 +112,7 @@ func (r *repo) open(title string, more ...fields) int64 {
 	return decode[issue](r.owner.post(r.at("/issues"), form).want(http.StatusCreated)).Number
 }
 
-// issue reads an issue, or a pull request as the issue that it is too.
+// issue reads an issue, or a pull request as an issue.
 func (r *repo) issue(n int64) issue {
 	r.w.Helper()
 	return read[issue](r.owner, r.at("/issues/%d", n))
@@ -123,13 +124,13 @@ func (r *repo) list(query string) []issue {
 	return read[[]issue](r.owner, r.at("/issues?limit=50&%s", query))
 }
 
-// edit changes an issue. Forgejo answers 201, where everybody else says 200.
+// edit changes an issue. Forgejo answers 201, although other APIs answer an edit with 200.
 func (r *repo) edit(n int64, change fields) issue {
 	r.w.Helper()
 	return decode[issue](r.owner.patch(r.at("/issues/%d", n), change).want(http.StatusCreated))
 }
 
-// comment writes a comment in the owner's name.
+// comment writes a comment as the owner.
 func (r *repo) comment(n int64, text string) {
 	r.w.Helper()
 	r.owner.post(r.at("/issues/%d/comments", n), fields{"body": text}).want(http.StatusCreated)
@@ -155,10 +156,10 @@ type written struct {
 	} `json:"commit"`
 }
 
-// encode is how the API wants the content of files.
+// encode encodes the content of a file as the API requires.
 func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// overwrite writes a file that is there and returns the commit.
+// overwrite changes an existing file and returns the commit.
 func (r *repo) overwrite(branch, path, text string) string {
 	r.w.Helper()
 	old := read[struct {

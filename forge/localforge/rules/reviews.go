@@ -60,7 +60,7 @@ type review struct {
 	Submitted time.Time `json:"submitted_at"`
 }
 
-// review gives a verdict on a commit; "" is the head.
+// review submits a review of a commit; "" stands for the head.
 func (r *repo) review(a *account, n int64, event, commit string) review {
 	r.w.Helper()
 	return decode[review](r.tryReview(a, n, event, commit).want(http.StatusOK))
@@ -71,7 +71,7 @@ func (r *repo) tryReview(a *account, n int64, event, commit string) answer {
 	return a.post(r.at("/pulls/%d/reviews", n), fields{"event": event, "body": "what I think", "commit_id": commit})
 }
 
-// reviewsFor are those that an account sees, in the forge's order.
+// reviewsFor returns the reviews that an account can see, in the forge's order.
 func (r *repo) reviewsFor(a *account, n int64) []review {
 	r.w.Helper()
 	return read[[]review](a, r.at("/pulls/%d/reviews?limit=50&page=1", n))
@@ -82,7 +82,7 @@ func (r *repo) reviews(n int64) []review {
 	return r.reviewsFor(r.owner, n)
 }
 
-// verdicts is the states of reviews, with a mark for those that are dismissed.
+// verdicts lists the states of reviews, with a mark for dismissed ones.
 func verdicts(reviews []review) string {
 	var states []string
 	for _, v := range reviews {
@@ -105,7 +105,7 @@ func reviewedCommit(w *world) {
 	same(w, "commit of an approval", r.review(reviewer, p, "APPROVED", head).CommitID, head)
 	got := r.review(reviewer, p, "REQUEST_CHANGES", old)
 	same(w, "commit of a review of an old one", got.CommitID, old)
-	// One that names none is for the old head for a moment after a push.
+	// A review that names no commit is for the old head until a moment after a push.
 	if none := r.review(reviewer, p, "APPROVED", "").CommitID; none != head && none != old {
 		w.Errorf("commit of a review that names none: got %s, want %s or %s", none, head, old)
 	}

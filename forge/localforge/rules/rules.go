@@ -1,31 +1,31 @@
-// Package rules states what disinto relies on in Forgejo's REST API and git server, as tests. localforge passes them,
-// and a real Forgejo has to pass them before disinto relies on it. The Go client above the API has a suite of its own,
+// Package rules states, as tests, what disinto relies on in Forgejo's REST API and git server. localforge passes them,
+// and a real Forgejo must pass them before disinto can rely on it. The Go client above the API has its own suite,
 // forge/forgetest.
 //
 // # Usage
 //
-// Exercise runs all rules against one server. The package's test runs them against localforge, and against the server
+// Exercise runs all rules against one server. The package's tests run them against localforge, and against the server
 // that FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN name:
 //
 //	FORGE_TEST_URL=http://forgejo:3000 FORGE_TEST_ADMIN_TOKEN=... go test ./forge/localforge/rules/
 //
 // # Rules
 //
-// A rule is a sentence about the server, the code that would be wrong if the sentence were not true, and a check. The
-// suite exists for the surprising ones: Forgejo keeps the behaviour that it documents. A check asserts only what that
-// code needs and leaves open what differs between versions of Forgejo, such as whether a refusal is a 404 or a 500. A
-// surprise that no code relies on has no rule.
+// A rule consists of a sentence about the server, the code that would be wrong if the sentence were false, and a check.
+// The suite covers only surprising behaviour, because Forgejo reliably behaves as documented. A check asserts only what
+// the code needs, and leaves open what differs between versions of Forgejo, such as whether a refusal is a 404 or a
+// 500. Surprising behaviour that no code relies on has no rule.
 //
 // # What it leaves behind
 //
-// Each rule has accounts and repositories of its own with random names, all removed after the last rule. So the suite
-// may run on a server that is in use, and twice at the same time. It creates accounts, which takes an administrator's
-// token.
+// Each rule has its own accounts and repositories with random names, and all are removed after the last rule. So the
+// suite can run on a server that is in use, and twice at the same time. It creates accounts, which requires an
+// administrator's token.
 //
 // # Time
 //
-// Forgejo's times are whole seconds, and some of its work is done after the answer. So some rules wait for the next
-// second and some poll. No rule asserts how long something takes.
+// Forgejo's times are whole seconds, and it does some work after its answer. So some rules wait for the next second and
+// some poll. No rule asserts how long something takes.
 package rules
 
 import (
@@ -40,14 +40,16 @@ type Server struct {
 	URL string
 	// AdminToken belongs to an administrator and has the scope "all".
 	AdminToken string
-	// Git runs git with the arguments in dir, with env added to an environment without the user's configuration, and
-	// returns what it printed on both streams. When git ran and failed, the error's chain has a method ExitCode() int. It
-	// is called from many goroutines. The caller supplies it because only agents/process may start programs.
+	// Git runs git with args in dir, and returns its output on both streams. Its environment is env plus one without
+	// the user's configuration. When git exits with a non-zero status, an error in the returned chain must have a
+	// method ExitCode() int. Git is called from many goroutines. The caller supplies it because only agents/process can
+	// start programs.
 	Git func(ctx context.Context, dir string, env []string, args ...string) (string, error)
-	// Pass lets time pass on the server's clock; nil sleeps. A test that controls the server's clock moves it instead.
+	// Pass lets time pass on the server's clock; nil sleeps. A test that controls the server's clock moves that clock
+	// instead.
 	Pass func(time.Duration)
-	// Hooks is false for a server that cannot send web hooks to this process's loopback address. Their rules are skipped
-	// then.
+	// Hooks is false for a server that cannot send web hooks to this process's loopback address. The rules about hooks
+	// are then skipped.
 	Hooks bool
 	// Races is the number of races for one claim; 0 means defaultRaces.
 	Races int
@@ -56,12 +58,12 @@ type Server struct {
 // rule is one property of the server that our code relies on.
 type rule struct {
 	name string
-	// used names that code and how it relies on the rule; it is logged when the check fails.
+	// used names that code, and how the code relies on the rule. It is logged when the check fails.
 	used  string
 	check func(*world)
 }
 
-// groups are all rules, by subject.
+// groups lists all rules, by subject.
 var groups = []struct {
 	noun  string
 	rules []rule

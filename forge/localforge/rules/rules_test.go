@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge/rules"
 )
 
-// races is how many races for one claim are run. The storm is for make check.
+// races returns how many races for one claim are run: 25 with DISINTO_STORMS, which make check sets, else the default.
 func races() int {
 	if os.Getenv("DISINTO_STORMS") != "" {
 		return 25
@@ -25,7 +25,7 @@ func races() int {
 	return 0
 }
 
-// git is Server.Git: what the machine and the user have configured stays out of it.
+// git is Server.Git. It ignores the git configuration of the machine and the user.
 func git(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
@@ -36,7 +36,7 @@ func git(ctx context.Context, dir string, env []string, args ...string) (string,
 	return strings.TrimSpace(string(out)), err
 }
 
-// serverGit is localforge's runner.
+// serverGit is localforge's Options.Run.
 func serverGit(ctx context.Context, c localforge.Cmd) error {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
@@ -49,8 +49,8 @@ func serverGit(ctx context.Context, c localforge.Cmd) error {
 	return nil
 }
 
-// TestLocalforge holds localforge's clock, so that no rule has to wait for the next second, and lets the late effects
-// of a push be late.
+// TestLocalforge controls localforge's clock, so that no rule has to wait for the next second, and gives the effects of
+// a push a lag.
 func TestLocalforge(t *testing.T) {
 	var ahead atomic.Int64
 	f, err := localforge.New(localforge.Options{

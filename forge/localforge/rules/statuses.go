@@ -44,7 +44,7 @@ type status struct {
 	State   string `json:"status"`
 }
 
-// status reports a check of a commit.
+// status reports a check of a commit as the owner.
 func (r *repo) status(commit, context, state string) {
 	r.w.Helper()
 	r.owner.post(r.at("/statuses/%s", commit), fields{"context": context, "state": state}).want(http.StatusCreated)
@@ -106,7 +106,7 @@ func oddStatus(w *world) {
 	commit := r.branch("main").Commit.ID
 	a := r.owner.post(r.at("/statuses/%s", commit), fields{"context": "a", "state": "bogus"})
 	if a.status >= 400 {
-		return // a version that is stricter is as good
+		return // a stricter version is as good
 	}
 	same(w, "state", decode[status](a).State, "bogus")
 }

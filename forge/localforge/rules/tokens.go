@@ -117,7 +117,7 @@ func revokedToken(w *world) {
 	old.get(r.at("/issues")).want(http.StatusOK)
 	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNoContent)
 	old.get("/user").want(http.StatusUnauthorized)
-	old.get(r.at("/issues")).want(http.StatusUnauthorized) // although they are public
+	old.get(r.at("/issues")).want(http.StatusUnauthorized) // although the issues are public
 	same(w, "it pushes once it is revoked", c.take(8, c.commit()), false)
 	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNotFound)
 	dev.get("/user").want(http.StatusOK)

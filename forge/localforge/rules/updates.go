@@ -35,7 +35,7 @@ var updateRules = []rule{
 	},
 }
 
-// changedAfter lists what changed in a later second.
+// changedAfter lists the items that changed in a later second.
 func (r *repo) changedAfter(t time.Time) []issue {
 	r.w.Helper()
 	return r.changedSince(t.Add(time.Second))
@@ -46,8 +46,8 @@ func (r *repo) changedSince(t time.Time) []issue {
 	return r.list("state=all&since=" + url.QueryEscape(t.UTC().Format(time.RFC3339)))
 }
 
-// movesUpdated gives each change an issue of its own, so that one second is enough for all. Dependencies are tied to
-// the issue that was opened before.
+// movesUpdated makes each change to a separate issue, so that one second is enough for all. A dependency is on the
+// issue that was opened just before.
 func movesUpdated(w *world) {
 	r := w.repo()
 	dev := r.writer("dev")
@@ -63,7 +63,7 @@ func movesUpdated(w *world) {
 	changes := []struct {
 		what       string
 		before, do func(n int64)
-		both       bool // the issue before moves too
+		both       bool // the issue opened before moves too
 	}{
 		{"a comment", none, func(n int64) { r.comment(n, "hello") }, false},
 		{"a comment less", hello, func(n int64) {

@@ -57,7 +57,7 @@ func makeUser(w *world) {
 	w.admin.get("/users/other-" + w.suffix).want(http.StatusNotFound)
 }
 
-// edit changes an account. Forgejo leaves the first two fields as they are without them, Gitea wants them.
+// edit changes an account. Gitea requires the fields source_id and login_name; Forgejo does not.
 func (a *account) edit(name string, change fields) answer {
 	a.w.Helper()
 	change["source_id"], change["login_name"] = 0, name
@@ -143,5 +143,5 @@ func ghosts(w *world) {
 	i := r.issue(1)
 	same(w, "author", i.User.Login, "Ghost")
 	same(w, "assignees", i.assignees(), "")
-	w.admin.remove("/admin/users/" + r.owner.name).refused() // an account with a repository is kept
+	w.admin.remove("/admin/users/" + r.owner.name).refused() // an account that owns a repository cannot be deleted
 }

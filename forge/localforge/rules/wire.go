@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The types here are the parts of Forgejo's JSON that rules look at.
+// These types hold the parts of Forgejo's JSON that the rules check.
 
 type user struct {
 	Login string `json:"login"`
@@ -39,7 +39,7 @@ type issue struct {
 
 func (i issue) labels() string { return labelNames(i.Labels) }
 
-// assignees are the logins in the forge's order.
+// assignees returns the logins in the forge's order.
 func (i issue) assignees() string { return logins(i.Assignees) }
 
 func labelNames(labels []label) string {
@@ -59,7 +59,7 @@ func logins(users []user) string {
 	return strings.Join(names, " ")
 }
 
-// numbers are those of a list, in its order.
+// numbers returns the numbers of a list of issues, in the order of the list.
 func numbers(issues []issue) []int64 {
 	list := make([]int64, 0, len(issues))
 	for _, i := range issues {

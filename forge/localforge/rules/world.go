@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// patience is how long a late effect may take. The slowest seen on Forgejo 10 (reviews that go stale after a push)
-	// took two seconds.
+	// patience bounds the wait for a late effect. The slowest effect seen on Forgejo 10, reviews that become stale
+	// after a push, took two seconds.
 	patience = 30 * time.Second
-	// firstPoll and lastPoll are how often a late effect is looked for, at first and then: a look at a pull request costs
-	// a real server 40 ms of CPU, of which it is short just then.
+	// firstPoll and lastPoll are the first and the longest interval between two polls for a late effect. Reading a pull
+	// request costs a real server 40 ms of CPU time, which is scarce just then.
 	firstPoll, lastPoll = 20 * time.Millisecond, 320 * time.Millisecond
 )
 
-// world is the setting of one rule: a test, a server, and accounts and repositories of its own.
+// world is the setting of one rule: a test, a server, and the rule's own accounts and repositories.
 type world struct {
 	*testing.T
 	server Server
@@ -40,7 +40,7 @@ func newWorld(t *testing.T, server Server, made *leavings) *world {
 	return w
 }
 
-// account makes an account whose name begins with what it is here for, with a token that may do everything.
+// account makes an account with a token that has all rights. Its login begins with its purpose.
 func (w *world) account(purpose string) *account {
 	w.Helper()
 	a := w.newcomer(purpose)
@@ -48,7 +48,7 @@ func (w *world) account(purpose string) *account {
 	return a
 }
 
-// newcomer makes an account that has a password and no token.
+// newcomer makes an account that has a password but no token.
 func (w *world) newcomer(purpose string) *account {
 	w.Helper()
 	a := &account{w: w, name: purpose + "-" + w.suffix, password: rand.Text()}
@@ -59,7 +59,7 @@ func (w *world) newcomer(purpose string) *account {
 	return a
 }
 
-// newToken makes a token, for which Forgejo wants the password.
+// newToken makes a token, for which Forgejo requires the password.
 func (a *account) newToken(name string, scopes ...string) string {
 	a.w.Helper()
 	return decode[struct {
@@ -68,17 +68,17 @@ func (a *account) newToken(name string, scopes ...string) string {
 		want(http.StatusCreated)).Secret
 }
 
-// as is the same account with another token.
+// as returns the same account with another token.
 func (a *account) as(token string) *account {
 	return &account{w: a.w, name: a.name, password: a.password, token: token}
 }
 
-// anonymous makes requests without a token.
+// anonymous returns an account that makes requests without a token.
 func (w *world) anonymous() *account { return &account{w: w} }
 
-// nextSecond returns when the forge's clock shows another second than now.
+// nextSecond waits until the forge's clock shows another second.
 func (w *world) nextSecond() {
-	const second = time.Second + 50*time.Millisecond // a margin, since the forge rounds down and we do not know when
+	const second = time.Second + 50*time.Millisecond // 50 ms of margin: the forge rounds down
 	if w.server.Pass != nil {
 		w.server.Pass(second)
 		return
@@ -98,7 +98,7 @@ func (w *world) eventually(what string, holds func() bool) {
 	}
 }
 
-// same reports a difference and goes on.
+// same reports a difference, and lets the test continue.
 func same[T comparable](w *world, what string, got, want T) {
 	w.Helper()
 	if got != want {
@@ -106,5 +106,5 @@ func same[T comparable](w *world, what string, got, want T) {
 	}
 }
 
-// list is a slice in a form that can be compared and shown.
+// list formats a slice so that it can be compared and printed.
 func list[T any](items []T) string { return fmt.Sprint(items) }
