@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// TestAnswers: no answer of a server takes more memory than its bound, and no error repeats more of one than a line.
+// TestAnswers: no answer of a server takes more memory than its bound, and no error quotes more than a line of it.
 func TestAnswers(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -57,7 +57,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestLongDocument: a document that is longer than any can be is not read.
+// TestLongDocument: a document that exceeds the bound is not read.
 func TestLongDocument(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"Outcome":{"Result":"done","Tail":"` + strings.Repeat("x", maxDocument) + `"}}`))
@@ -69,7 +69,7 @@ func TestLongDocument(t *testing.T) {
 	}
 }
 
-// TestLongLog: a log is read up to its bound.
+// TestLongLog: a log is read up to its limit.
 func TestLongLog(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for range 64 {
@@ -84,7 +84,7 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// TestNoServer: without a server nothing is known, and nothing is lost.
+// TestNoServer: without a server the executor reports an error, but declares no session lost.
 func TestNoServer(t *testing.T) {
 	e := &Executor{Config: func() Config { return Config{} }}
 	if runs, err := e.Kept(t.Context(), "i1"); runs != nil || err == nil {
@@ -104,7 +104,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// hostile are documents that no session-run writes.
+// hostile are documents that session-run never writes.
 var hostile = []string{
 	`{"Outcome":{"Result":"done","Usage":{"input_tokens":-5,"cost_usd":1e300}}}`,
 	`{"Outcome":{"Result":"failed","Reason":"\u001b[2J\nx","SessionID":"-rf"}}`,
@@ -113,7 +113,7 @@ var hostile = []string{
 	`{"Outcome":{"Result":"done","Digest":"../x","Seen":{"programs":{"count":-1,"names":["\u001b"]}}}}`,
 }
 
-// FuzzDocument: what a document says is printable, bounded and known, or it is refused.
+// FuzzDocument: a decoded document is printable, bounded and has a known result; any other is refused.
 func FuzzDocument(f *testing.F) {
 	for _, text := range hostile {
 		f.Add([]byte(text))
@@ -146,7 +146,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// FuzzOrder: an order is read as it was written, or refused.
+// FuzzOrder: an order is decoded as it was encoded, or refused.
 func FuzzOrder(f *testing.F) {
 	f.Add([]byte(`{"Format":1,"Job":{"RunID":"i-1","Command":["a"]},"Secrets":["A=b"]}`))
 	f.Add([]byte(`{"Format":2}`))
@@ -165,7 +165,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// TestCodes: each result has an exit code of its own, and none that something else ends with.
+// TestCodes: each result has its own exit code, and none that anything else uses.
 func TestCodes(t *testing.T) {
 	for i, row := range codes {
 		if resultOf(codeOf(row.result)) != row.result {
@@ -182,7 +182,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestJob: what Nomad is told, so that a session starts once and its node is left alone.
+// TestJob: the job's description makes Nomad start a session once and leave its node alone.
 func TestJob(t *testing.T) {
 	o := newOrder(agents.Job{
 		RunID: "i-1", Instance: "i", Agent: "dev", Repo: "o/r", Number: 7, Claim: "c0ffee", Place: "box2/1234",
@@ -205,7 +205,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestCheckVersion: a version is compared by its numbers.
+// TestCheckVersion: versions are compared by their numbers.
 func TestCheckVersion(t *testing.T) {
 	for version, want := range map[string]bool{
 		"1.7.9": true, "1.8.0": false, "1.10.2": false, "2.0.6-dev": false, "0.12.1": true, "x": false, "": false,
@@ -216,7 +216,7 @@ func TestCheckVersion(t *testing.T) {
 	}
 }
 
-// TestCheck: all that is wrong with a cluster is said at once.
+// TestCheck: all problems of a cluster are reported at once.
 func TestCheck(t *testing.T) {
 	f := newFake(t)
 	needs := []Need{{Thread: "far"}, {Thread: "box", Nodes: []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}}}

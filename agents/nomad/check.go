@@ -13,16 +13,16 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Need lists the rules of a thread for its nodes.
+// Need lists what a thread requires of its nodes.
 type Need struct {
 	Thread string
 	Nodes  []agents.NodeRule
 }
 
-// leastMajor and leastMinor are the first version that leaves a session alone whose node is out of reach.
+// leastMajor and leastMinor are the first version that leaves a session alone while its node is unreachable.
 const leastMajor, leastMinor = 1, 8
 
-// Check asks a cluster for all that sessions need of it, and changes nothing there. It returns a line about the cluster
+// Check queries a cluster for everything that sessions need, and changes nothing. It returns a line about the cluster,
 // and every problem.
 func Check(ctx context.Context, cfg Config, needs []Need) (about string, problems []error) {
 	c := newClient(func() Config { return cfg })
@@ -46,7 +46,7 @@ func Check(ctx context.Context, cfg Config, needs []Need) (about string, problem
 	return fmt.Sprintf("%s: %d of %d nodes take sessions", cfg.Address, len(ready), len(nodes)), problems
 }
 
-// lacks adds to a refusal which right is missing.
+// lacks adds the missing right to a refusal.
 func lacks(err error, right string) error {
 	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusForbidden {
 		return fmt.Errorf("the token of [nomad] lacks the right %s: %w", right, err)
@@ -54,7 +54,7 @@ func lacks(err error, right string) error {
 	return err
 }
 
-// checkNodes looks for what nodes have to have for every session.
+// checkNodes checks what a node needs for any session.
 func checkNodes(cfg Config, nodes, ready []node) (problems []error) {
 	if len(ready) == 0 {
 		problems = append(problems, fmt.Errorf("none of its %d nodes takes sessions: one has to be ready and eligible, "+
@@ -73,7 +73,7 @@ func checkNodes(cfg Config, nodes, ready []node) (problems []error) {
 	return problems
 }
 
-// old reports whether a version is too old. One that cannot be read is not.
+// old reports whether a version is too old. An unreadable version counts as new enough.
 func old(version string) bool {
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")
@@ -82,7 +82,7 @@ func old(version string) bool {
 	return errors.Join(err1, err2) == nil && (major < leastMajor || major == leastMajor && minor < leastMinor)
 }
 
-// checkRights tries what a token has to be allowed. A variable is written under a condition that never holds.
+// checkRights tries what the token must be allowed to do. It writes a variable under a condition that never holds.
 func (c *client) checkRights(ctx context.Context) (problems []error) {
 	if _, _, err := c.listJobs(ctx, jobPrefix, 0); err != nil {
 		problems = append(problems, lacks(err, "read-job"))
@@ -99,7 +99,7 @@ func (c *client) checkRights(ctx context.Context) (problems []error) {
 	var some []struct{ ID string }
 	query := url.Values{"per_page": {"1"}, "filter": {`ClientStatus == "running"`}, "task_states": {"false"}}
 	if _, err := c.call(ctx, http.MethodGet, "/allocations", query, nil, &some); err != nil || len(some) == 0 {
-		return problems // the rights on files can be tried only where there is one
+		return problems // the rights on files can only be tried on an allocation
 	}
 	_, err = c.call(ctx, http.MethodGet, "/client/fs/ls/"+escape(some[0].ID), url.Values{"path": {"/"}}, nil, nil)
 	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusForbidden {
@@ -108,7 +108,7 @@ func (c *client) checkRights(ctx context.Context) (problems []error) {
 	return problems
 }
 
-// checkPlace asks Nomad where it would place a session of a thread, which takes the right submit-job.
+// checkPlace asks Nomad where it would place a session of a thread, which requires the right submit-job.
 func (c *client) checkPlace(ctx context.Context, cfg Config, n Need) error {
 	why, err := c.plan(ctx, cfg, "check-"+n.Thread, n.Nodes)
 	if err != nil {

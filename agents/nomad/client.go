@@ -17,35 +17,36 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Config says which cluster runs the sessions, and how.
+// Config names the cluster that runs the sessions, and configures its use.
 type Config struct {
-	Address     string        // of a server or of the agent on this machine, such as http://127.0.0.1:4646
-	Token       agents.Secret // of its access control; empty where that is off
+	Address     string        // URL of a server, or of the agent on this machine, such as http://127.0.0.1:4646
+	Token       agents.Secret // ACL token; empty if ACLs are off
 	Namespace   string        // empty means default
-	Region      string        // empty means the server's own
+	Region      string        // empty means the server's region
 	Datacenters []string      // empty means all
-	// Volume names a host volume that keeps workspaces and homes between sessions. Without one each session clones.
+	// Volume names a host volume that stores workspaces and homes between sessions. Without one, each session clones.
 	Volume  string
-	Program string // the path of disinto on the nodes
-	// CACert, ClientCert and ClientKey are paths of PEM files for https; empty for what the system trusts, and for none.
+	Program string // path of disinto on the nodes
+	// CACert, ClientCert and ClientKey are paths of PEM files for https. Empty means the system's CAs, and no client
+	// certificate.
 	CACert, ClientCert, ClientKey string
 }
 
-// Bounds of answers and times.
+// Bounds on answers and times.
 const (
-	maxAnswer = 8 << 20 // of a list or a job; a session takes 1 to 4 KiB of either
-	maxWords  = 300     // of an error that is repeated
+	maxAnswer = 8 << 20 // bytes of a list or a job; a session takes 1 to 4 KiB of either
+	maxWords  = 300     // runes of an error that is quoted
 	callTime  = 10 * time.Second
-	waitTime  = time.Minute // of a blocking query
+	waitTime  = time.Minute // maximum of a blocking query
 )
 
-// client speaks to the cluster of a configuration. A configuration may change between two calls.
+// client sends requests to the cluster of a configuration. The configuration can change between two calls.
 type client struct {
 	config func() Config
 	http   *http.Client
 }
 
-// newClient returns a client that follows no redirect: the token would follow too.
+// newClient returns a client that follows no redirect, because it would send the token there too.
 func newClient(config func() Config) *client {
 	return &client{config: config, http: &http.Client{
 		Transport:     newTransport(config),
@@ -53,7 +54,7 @@ func newClient(config func() Config) *client {
 	}}
 }
 
-// refusal is an answer that is not the one asked for.
+// refusal is an answer whose status is not a success.
 type refusal struct {
 	status int
 	words  string
@@ -61,25 +62,25 @@ type refusal struct {
 
 func (e *refusal) Error() string { return fmt.Sprintf("Nomad answers %d: %s", e.status, e.words) }
 
-// isMissing reports whether Nomad does not have what was asked for.
+// isMissing reports whether Nomad answered that the object does not exist.
 func isMissing(err error) bool {
 	no, ok := errors.AsType[*refusal](err)
 	return ok && no.status == http.StatusNotFound
 }
 
-// isRefused reports whether the answer will be the same the next time.
+// isRefused reports whether a repeated request would get the same answer.
 func isRefused(err error) bool {
 	no, ok := errors.AsType[*refusal](err)
 	return ok && no.status/100 == 4 && no.status != http.StatusTooManyRequests && no.status != http.StatusRequestTimeout
 }
 
-// call is one request with JSON both ways; in and out may be nil. It returns the index for a blocking query.
+// call sends a request with JSON in both directions; in and out may be nil. It returns the index for a blocking query.
 func (c *client) call(
 	ctx context.Context, method, path string, query url.Values, in, out any,
 ) (index uint64, err error) {
 	limit := callTime
 	if query.Has("wait") {
-		limit += waitTime + waitTime/16 // by which servers spread their answers
+		limit += waitTime + waitTime/16 // servers spread their answers by this much
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -101,7 +102,7 @@ func (c *client) call(
 	return index, nil
 }
 
-// send sends a request and returns an answer with a status of success, whose body the caller closes.
+// send sends a request and returns a successful answer, whose body the caller closes.
 func (c *client) send(ctx context.Context, method, path string, query url.Values, in any) (*http.Response, error) {
 	cfg := c.config()
 	var body io.Reader
@@ -139,7 +140,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	return resp, nil
 }
 
-// unwrapURL takes the address off an error, which has a query that tells people nothing.
+// unwrapURL removes the URL from an error. The URL contains a query that means nothing to people.
 func unwrapURL(err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		return of.Err
@@ -147,7 +148,7 @@ func unwrapURL(err error) error {
 	return err
 }
 
-// readBounded reads all of r, and refuses more than most.
+// readBounded reads all of r. It returns an error if r has more than most bytes.
 func readBounded(r io.Reader, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(text)) > most {
@@ -156,7 +157,7 @@ func readBounded(r io.Reader, most int64) ([]byte, error) {
 	return text, err
 }
 
-// oneLine makes a text of a server or a session printable and short.
+// oneLine makes a text from a server or a session printable, short and a single line.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(agents.ManyLines(s)), " ")
 	if r := []rune(s); len(r) > maxWords {
@@ -166,7 +167,7 @@ func oneLine(s string) string {
 }
 
 // persist repeats f until it succeeds, is refused or ctx is done, and returns its last error. The pause between two
-// tries grows to 5 s.
+// attempts grows to 5 s.
 func persist(ctx context.Context, f func() error) error {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := f()
@@ -181,5 +182,5 @@ func persist(ctx context.Context, f func() error) error {
 	}
 }
 
-// escape is a name as a part of a path.
+// escape encodes a name as a part of a path.
 func escape(name string) string { return url.PathEscape(name) }

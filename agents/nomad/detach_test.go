@@ -9,8 +9,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// TestDetachLeavesJob: a supervisor that leaves its sessions alone does not stop one whose allocations it has just
-// read.
+// TestDetachLeavesJob: a supervisor that detaches does not stop a session whose allocations it has just read.
 func TestDetachLeavesJob(t *testing.T) {
 	now := time.Now()
 	s := &session{exec: &Executor{}, order: &Order{Deadline: now.Add(time.Hour)}, since: now}

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents/executortest"
 )
 
-// TestExercise: this is an executor, on the fake, and on the real Nomad at $NOMAD_ADDR, whose clients run on this
+// TestExercise runs the executor suite on the fake, and on the real Nomad at $NOMAD_ADDR, whose clients run on this
 // machine as root.
 func TestExercise(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestExercise(t *testing.T) {
 	})
 }
 
-// real is the address of a real Nomad.
+// real returns the address of a real Nomad.
 func real(t *testing.T) string {
 	t.Helper()
 	address := os.Getenv("NOMAD_ADDR")
@@ -47,7 +47,7 @@ func subject(address string) executortest.Subject {
 	}
 }
 
-// newExecutor is an executor that runs this test binary on the nodes.
+// newExecutor returns an executor that runs this test binary on the nodes.
 func newExecutor(address string, secrets ...string) *Executor {
 	self, err := os.Executable()
 	if err != nil {
@@ -64,7 +64,7 @@ func newExecutor(address string, secrets ...string) *Executor {
 	}
 }
 
-// environConfig is a cluster as the variables of Nomad's own command line describe it.
+// environConfig returns the cluster that the variables of Nomad's command line describe.
 func environConfig(address string) Config {
 	return Config{
 		Address: address, Token: agents.Secret(os.Getenv("NOMAD_TOKEN")), Namespace: os.Getenv("NOMAD_NAMESPACE"),

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents/nomad/fakenomad"
 )
 
-// fake is a Nomad whose tasks run on this machine, and the address that it has.
+// fake is a Nomad whose tasks run on this machine, with its HTTP server.
 type fake struct {
 	*fakenomad.Server
 	server *httptest.Server
@@ -26,7 +26,7 @@ func newFake(t *testing.T) *fake {
 	f := &fake{Server: fakenomad.New(dir, startTask)}
 	f.server = httptest.NewServer(f.Server)
 	t.Cleanup(func() {
-		f.Close() // or a session that a failed test left would keep the server from closing
+		f.Close() // or a session left by a failed test would prevent the server from closing
 		f.server.CloseClientConnections()
 		f.server.Close()
 		_ = os.RemoveAll(dir)
@@ -34,7 +34,7 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// nodeTask is a process of a node.
+// nodeTask is a process on a node.
 type nodeTask struct{ *exec.Cmd }
 
 func startTask(c fakenomad.Command) (fakenomad.Process, error) {

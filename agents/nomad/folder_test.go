@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// TestFolder: files that a command names are on the node, wherever that is.
+// TestFolder: the node has the files that a command names.
 func TestFolder(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job(`cat "$0/dev.md" >$T/got`)
@@ -24,7 +24,7 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// TestFolderBad: files that cannot be read or carried keep a session from starting, and a name is no path.
+// TestFolderBad: unreadable or too large files prevent a session from starting, and file names cannot be paths.
 func TestFolderBad(t *testing.T) {
 	b := newBench(t)
 	for reason, f := range map[string]func([]string) (*Folder, error){
@@ -44,7 +44,7 @@ func TestFolderBad(t *testing.T) {
 	}
 }
 
-// TestOrderFormats: an order has the lowest format that it can, so that nodes of the last version run it too.
+// TestOrderFormats: an order has the lowest possible format, so that nodes with the previous version run it too.
 func TestOrderFormats(t *testing.T) {
 	o := &Order{Format: plainFormat}
 	if o.carry(nil); o.Format != 1 {

@@ -18,52 +18,52 @@ import (
 
 const (
 	jobPrefix = "disinto-"
-	taskName  = "session" // of the only task, and of its group
-	// orderFormat counts up with what an older session-run would get wrong: 2 is for a folder of files. An order has the
-	// lowest format that it can.
+	taskName  = "session" // name of the only task, and of its group
+	// orderFormat is incremented for anything that an older session-run would get wrong: 2 adds a folder of files. Each
+	// order has the lowest possible format.
 	orderFormat    = 2
 	plainFormat    = 1
 	documentFormat = 1
-	// maxOrder is the size of a variable that Nomad takes, less its key.
+	// maxOrder is the maximum size of a Nomad variable, less its key.
 	maxOrder = 64<<10 - 64
 )
 
-// jobID is the name of the job of a run. Nomad accepts it once.
+// jobID returns the job name of a run. Nomad accepts each name once.
 func jobID(run string) string { return jobPrefix + run }
 
-// Order is a session as session-run needs it. It is stored encrypted, because it has the session's secrets.
+// Order is everything that session-run needs of a session. It is stored encrypted, because it contains secrets.
 type Order struct {
 	Format   int
 	Job      agents.Job
-	Secrets  []string          // of the job's environment, as NAME=value
-	Own      bool              // the first word of the job's command is disinto
-	Deadline time.Time         // after which nothing of the session runs any more
-	Paths    map[string]string // of the host volume, by the id of the node; empty without one
-	Folder   *Folder           `json:",omitempty"` // that the command names; nil for none
+	Secrets  []string          // secrets of the job's environment, as NAME=value
+	Own      bool              // the first word of the job's command is disinto itself
+	Deadline time.Time         // after which no process of the session runs
+	Paths    map[string]string // of the host volume, by node id; empty without a volume
+	Folder   *Folder           `json:",omitempty"` // folder that the command names; nil if none
 }
 
-// Folder is a folder of small files on the supervisor's machine. On the node each word of the command that is its path
-// becomes that of a copy.
+// Folder is a folder of small files on the supervisor's machine. The node copies it, and replaces each word of the
+// command that equals Path by the path of the copy.
 type Folder struct {
 	Path  string
 	Files map[string]string // text by name
 }
 
 const (
-	// placeTime is how long a job may wait for a node that takes it.
+	// placeTime is how long a job waits for a node.
 	placeTime = 30 * time.Second
-	// startTime is how long a node may take to start session-run, and that to begin.
+	// startTime is how long a node has to start session-run, and session-run to start the program.
 	startTime = 2 * time.Minute
-	// killSlack is added to the grace for session-run, which then writes down how its session ended.
+	// killSlack is added to the grace period, so that session-run can record how its session ended.
 	killSlack = 10 * time.Second
 )
 
-// longest is the most time that a session takes from its submission to the end of its last process.
+// longest is the maximum time from a session's submission to the end of its last process.
 func longest(j *agents.Job) time.Duration {
 	return placeTime + startTime + j.Timeout + j.Grace + killSlack
 }
 
-// newOrder is the order of a job.
+// newOrder returns the order of a job.
 func newOrder(j agents.Job, self string, now time.Time) *Order {
 	j.Spent = nil
 	return &Order{
@@ -79,7 +79,7 @@ func (o *Order) carry(f *Folder) {
 	}
 }
 
-// variable is where Nomad keeps an order: a job reads the variables below its own name without a policy.
+// variable is where Nomad stores an order. A job can read the variables below its own name without a policy.
 type variable struct {
 	Path  string
 	Items map[string]string
@@ -103,10 +103,10 @@ func (c *client) putOrder(ctx context.Context, id string, o *Order) error {
 	return err
 }
 
-// errTooLong is about a session that no variable can hold.
+// errTooLong is the error for an order that exceeds a variable.
 var errTooLong = errors.New("the session's command, environment and prompts are too long")
 
-// getOrder reads an order back; nil when there is none.
+// getOrder returns a stored order, or nil if there is none.
 func (c *client) getOrder(ctx context.Context, id string) (*Order, error) {
 	var v variable
 	if _, err := c.call(ctx, http.MethodGet, "/var/"+variablePath(id), nil, nil, &v); err != nil {
@@ -118,7 +118,7 @@ func (c *client) getOrder(ctx context.Context, id string) (*Order, error) {
 	return parseOrder([]byte(v.Items[orderKey]))
 }
 
-// parseOrder reads an order.
+// parseOrder decodes an order.
 func parseOrder(text []byte) (*Order, error) {
 	o := new(Order)
 	if err := json.Unmarshal(text, o); err != nil {
@@ -132,13 +132,13 @@ func parseOrder(text []byte) (*Order, error) {
 	return o, nil
 }
 
-// table is an object of Nomad's API.
+// table is a JSON object of Nomad's API.
 type table = map[string]any
 
-// deadlineKey is the name of the deadline in the metadata.
+// deadlineKey is the name of the deadline in the job's metadata.
 const deadlineKey = "disinto_deadline"
 
-// describe is the job of an order. It has no secret in it.
+// describe returns the Nomad job of an order. It contains no secrets.
 func describe(id string, o *Order, cfg Config) table {
 	j := &o.Job
 	meta := table{
@@ -166,7 +166,7 @@ func describe(id string, o *Order, cfg Config) table {
 	return job
 }
 
-// constraints are rules for nodes, in Nomad's words, and that the node is a Linux one.
+// constraints converts rules for nodes to Nomad's format, and adds that the node runs Linux.
 func constraints(rules []agents.NodeRule) []table {
 	all := []table{{"LTarget": "${attr.kernel.name}", "RTarget": "linux", "Operand": "="}}
 	for _, r := range rules {
@@ -175,10 +175,10 @@ func constraints(rules []agents.NodeRule) []table {
 	return all
 }
 
-// group is the only group of a job. Nomad is to start it once, and to leave it alone when its node is out of reach.
+// group returns the only group of a job. Nomad must start it once, and leave it alone while its node is unreachable.
 func group(id string, o *Order, cfg Config) table {
 	logMB := 64
-	if o.Job.MaxLog > 0 { // no log grows beyond that, so none is rotated
+	if o.Job.MaxLog > 0 { // no log grows larger, so none is rotated
 		logMB = int(o.Job.MaxLog>>20) + 2
 	}
 	g := table{
@@ -191,21 +191,21 @@ func group(id string, o *Order, cfg Config) table {
 		"EphemeralDisk": table{"SizeMB": 2*logMB + 200},
 		"Tasks":         []table{task(id, o, cfg, logMB)},
 	}
-	if cfg.Volume != "" { // raw_exec mounts none: session-run finds it by its path, and Nomad the nodes that have it
+	if cfg.Volume != "" { // raw_exec mounts nothing: Nomad picks nodes with the volume, and session-run finds it by path
 		g["Volumes"] = table{cfg.Volume: table{"Name": cfg.Volume, "Type": "host", "Source": cfg.Volume}}
 	}
 	return g
 }
 
-// Resources of a session. Slots are scarce, and they are counted elsewhere: so every session asks for little of a
-// processor, and gets more wherever there is more.
+// Resources of a session. Slots are the scarce resource, and the supervisor counts them. So every session requests
+// little CPU, and gets more when the node has more.
 const (
 	sessionMHz  = 100
-	sessionMB   = 2048 // of an agent without a limit of memory
+	sessionMB   = 2048 // for an agent without a memory limit
 	sessionRunB = 48 << 20
 )
 
-// task is the only task of a job.
+// task returns the only task of a job.
 func task(id string, o *Order, cfg Config, logMB int) table {
 	memory := int64(sessionMB)
 	if o.Job.Limits.Memory > 0 {
@@ -226,7 +226,7 @@ func task(id string, o *Order, cfg Config, logMB int) table {
 	}
 }
 
-// memoryLimit is the memory that a session gets, for people.
+// memoryLimit formats the memory of a session, for people.
 func memoryLimit(j *agents.Job) string {
 	if j.Limits.Memory == 0 {
 		return agents.Size(sessionMB<<20) + ", as it has none of its own"
@@ -236,8 +236,8 @@ func memoryLimit(j *agents.Job) string {
 
 const orderFile = "order.json"
 
-// register submits a job. A second one of the same name is refused, so that the first one counts: register may be
-// repeated.
+// register submits a job. Nomad refuses a second job with the same name, so register can be repeated, and the first
+// submission counts.
 func (c *client) register(ctx context.Context, job table) error {
 	_, err := c.call(ctx, http.MethodPut, "/jobs", nil, table{"Job": job, "EnforceIndex": true, "JobModifyIndex": 0}, nil)
 	if no, ok := errors.AsType[*refusal](err); ok && strings.Contains(no.words, "job already exists") {
@@ -246,7 +246,7 @@ func (c *client) register(ctx context.Context, job table) error {
 	return err
 }
 
-// stop asks Nomad to end a job. A job that is not there is a success.
+// stop makes Nomad end a job. A missing job is a success.
 func (c *client) stop(ctx context.Context, id string) error {
 	_, err := c.call(ctx, http.MethodDelete, "/job/"+escape(id), nil, nil, nil)
 	if isMissing(err) {
@@ -264,7 +264,7 @@ func (c *client) dropOrder(ctx context.Context, id string) error {
 	return err
 }
 
-// stub is a job in a list.
+// stub is a job in Nomad's list.
 type stub struct {
 	ID          string
 	ModifyIndex uint64
@@ -274,8 +274,8 @@ type stub struct {
 // unstopped selects the jobs that were not stopped.
 const unstopped = "Stop == false"
 
-// listJobs returns the jobs whose name begins with a prefix and that were not stopped. With an index it waits until
-// that has been passed.
+// listJobs returns the unstopped jobs whose name begins with a prefix. With an index it waits until the cluster has
+// passed that index.
 func (c *client) listJobs(ctx context.Context, prefix string, after uint64) (list []stub, index uint64, err error) {
 	query := url.Values{"prefix": {prefix}, "filter": {unstopped}}
 	if after > 0 {
@@ -286,8 +286,8 @@ func (c *client) listJobs(ctx context.Context, prefix string, after uint64) (lis
 	return list, index, err
 }
 
-// kept returns the runs of an instance that have an order or a job that was not stopped, sorted. A session whose end
-// was told has neither.
+// kept returns the runs of an instance that have an order or an unstopped job, sorted. A session whose end was reported
+// has neither.
 func (c *client) kept(ctx context.Context, instance string) (runs []string, err error) {
 	prefix := jobPrefix + instance + "-"
 	jobs, _, err := c.listJobs(ctx, prefix, 0)

@@ -20,19 +20,19 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// killedSteps is how many requests a supervisor makes until a short session has ended, and some more.
+// killedSteps is the number of requests of a short session, rounded up.
 const killedSteps = 14
 
-// TestSupervisorKilled: a supervisor is killed before and after each of its requests. The next one, whose journal has
-// the run, goes on with it: each program begins once at most, and no session is lost while its program runs.
+// TestSupervisorKilled kills a supervisor before and after each of its requests. The next supervisor, whose journal has
+// the run, resumes it: each program starts at most once, and no session is lost while its program runs.
 func TestSupervisorKilled(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		b.eachStep(func(step int, arrives bool) { b.killedAt(step, arrives) })
 	})
 }
 
-// eachStep has a test break each request of a session, which arrives or does not: four times over with DISINTO_STORMS,
-// which is more than 100 sessions. On a fake that is not stormed one is broken, at about the registration.
+// eachStep has a test break each request of a session, before or after it arrives. With DISINTO_STORMS it does so four
+// times, in more than 100 sessions; otherwise, on the fake, it breaks only one request, near the registration.
 func (b *bench) eachStep(test func(step int, arrives bool)) {
 	b.Helper()
 	slots := make(chan bool, 4)
@@ -55,13 +55,13 @@ func (b *bench) eachStep(test func(step int, arrives bool)) {
 	all.Wait()
 }
 
-// killedAt runs a session of a supervisor that is killed at its request number step, which arrives or does not.
+// killedAt runs a session whose supervisor is killed at request number step, before or after it arrives.
 func (b *bench) killedAt(step int, arrives bool) {
 	b.Helper()
 	net := b.anotherNetwork()
-	var mu sync.Mutex // guards the number, and that no change begins once the supervisor is dead
+	var mu sync.Mutex // guards number, and the start of changes: none starts once the supervisor is dead
 	var number int
-	var changes sync.WaitGroup // under way: a request that has left a dead supervisor is soon at its end
+	var changes sync.WaitGroup // in progress: requests that a dead supervisor sent still complete
 	killed := make(chan bool)
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -112,7 +112,7 @@ func (b *bench) killedAt(step int, arrives bool) {
 	b.wantNothingLeft(job)
 }
 
-// marked is a short session whose program writes to a file of its own when it begins and ends.
+// marked returns a short session whose program writes to its own file when it begins and ends.
 func (b *bench) marked() (job agents.Job, name string) {
 	b.Helper()
 	job = b.job("")
@@ -122,7 +122,7 @@ func (b *bench) marked() (job agents.Job, name string) {
 	return job, name
 }
 
-// wantKilled compares what became of a session, whose program has written to a file.
+// wantKilled checks the outcome of a session, and what its program wrote to a file.
 func (b *bench) wantKilled(step int, arrives bool, o agents.Outcome, name string) {
 	b.Helper()
 	text, _ := os.ReadFile(name)
@@ -136,7 +136,7 @@ func (b *bench) wantKilled(step int, arrives bool, o agents.Outcome, name string
 	}
 }
 
-// address is that of the bench's Nomad, without a network that breaks.
+// address returns the address of the bench's Nomad, bypassing the breakable network.
 func (b *bench) address() string {
 	if b.fake != nil {
 		return b.fake.server.URL
@@ -144,7 +144,7 @@ func (b *bench) address() string {
 	return os.Getenv("NOMAD_ADDR")
 }
 
-// TestCollectedReally: a real Nomad collects the folder of an allocation before it is read.
+// TestCollectedReally: a real Nomad collects an allocation's folder before it is read.
 func TestCollectedReally(t *testing.T) {
 	t.Parallel()
 	b := benchAt(t, real(t))
@@ -162,7 +162,8 @@ func TestCollectedReally(t *testing.T) {
 	b.want(b.wait(out, func() { b.net.setDown(false) }), agents.Refused, "cannot be read", 1)
 }
 
-// agentsOf runs a program that kills and starts agents of the real Nomad: $NOMAD_TEST_AGENTS kill|start server|NODE.
+// agentsOf returns a function that kills and starts agents of the real Nomad: $NOMAD_TEST_AGENTS kill|start
+// server|NODE.
 func agentsOf(t *testing.T) func(what, name string) {
 	t.Helper()
 	program := os.Getenv("NOMAD_TEST_AGENTS")
@@ -177,7 +178,7 @@ func agentsOf(t *testing.T) func(what, name string) {
 	}
 }
 
-// hurry has Nomad lose patience with a node that is out of reach: registrations on their way say so.
+// hurry rewrites registrations so that Nomad gives up an unreachable node after lostAfter.
 func (b *bench) hurry(lostAfter time.Duration) {
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" {
@@ -195,7 +196,7 @@ func (b *bench) hurry(lostAfter time.Duration) {
 	b.net.inside.Store(&serve)
 }
 
-// TestServerKilled: sessions end while the process of the server is gone for half a minute. No exit code is lost.
+// TestServerKilled: sessions end while the server process is gone for half a minute. No exit code is lost.
 func TestServerKilled(t *testing.T) {
 	b := benchAt(t, real(t))
 	control := agentsOf(t)
@@ -223,8 +224,8 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// TestAgentKilled: the agent of a node is gone for a minute, and Nomad was told to lose patience after 8 s. The second
-// start is refused, the slot stays taken while the first program runs, and its end is known when the agent is back.
+// TestAgentKilled: a node's agent is gone for a minute, and Nomad gives up the node after 8 s. The second start is
+// refused, the slot stays taken while the first program runs, and its end is reported when the agent is back.
 func TestAgentKilled(t *testing.T) {
 	b := benchAt(t, real(t))
 	control := agentsOf(t)
@@ -257,8 +258,8 @@ func TestAgentKilled(t *testing.T) {
 	}
 }
 
-// TestNodeGoneReally: the agent of a node does not come back. The session is lost when its deadline has passed, and not
-// before.
+// TestNodeGoneReally: a node's agent never comes back. The session counts as lost when its deadline has passed, but not
+// earlier.
 func TestNodeGoneReally(t *testing.T) {
 	b := benchAt(t, real(t))
 	control := agentsOf(t)
@@ -269,13 +270,13 @@ func TestNodeGoneReally(t *testing.T) {
 	control("kill", node)
 	defer control("start", node)
 	b.eventually("it is not heard of", func() bool { return b.list(job)[0].ClientStatus == "unknown" })
-	o := b.wait(out, func() { // another supervisor finds the deadline passed
+	o := b.wait(out, func() { // another supervisor finds that the deadline has passed
 		b.expire(job)
 		next := newExecutor(b.address())
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
 	})
 	b.want(o, agents.Lost, "is not heard of", 1)
-	b.touch("end") // or its program would stay
+	b.touch("end") // or the program would keep running
 	if _, err := os.Stat(filepath.Join(b.dir, "heard")); err == nil {
 		t.Error("it heard TERM")
 	}

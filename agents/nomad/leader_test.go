@@ -15,11 +15,11 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// leaderless is how many requests in a row find no leader.
+// leaderless is how many consecutive requests find no leader.
 const leaderless = 3
 
-// TestLeaderless: from each of a session's requests on, which is obeyed or not, the servers answer for a while that
-// none of them leads. The session begins once, and its end is told as it was.
+// TestLeaderless: beginning with each of a session's requests, which is executed or not, the servers answer for a while
+// that they have no leader. The session starts once, and its outcome is reported correctly.
 func TestLeaderless(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		b.eachStep(func(step int, obeyed bool) { b.leaderlessAt(step, obeyed) })
@@ -51,7 +51,7 @@ func (b *bench) leaderlessAt(step int, obeyed bool) {
 	b.wantNothingLeft(job)
 }
 
-// TestLeaderLost: the servers have no leader while sessions are sent, run and end. Each starts once, and none is lost.
+// TestLeaderLost: the servers have no leader while sessions are submitted, run and end. Each starts once, none is lost.
 func TestLeaderLost(t *testing.T) {
 	b := newBench(t)
 	job := b.job(untilEnd + "exit 4")
@@ -75,8 +75,8 @@ func TestLeaderLost(t *testing.T) {
 	b.wantNothingLeft(late)
 }
 
-// TestLeaderKilled: the process of the leader of three servers is killed while sessions begin and end, twice.
-// NOMAD_ADDR is the agent of a node, which finds another one.
+// TestLeaderKilled: the leader of three servers is killed twice while sessions begin and end. NOMAD_ADDR is the agent
+// of a node, which finds another server.
 func TestLeaderKilled(t *testing.T) {
 	b := benchAt(t, real(t))
 	control := agentsOf(t)
@@ -86,7 +86,7 @@ func TestLeaderKilled(t *testing.T) {
 	began := time.Now()
 	for i := range sessions {
 		all.Go(func() {
-			time.Sleep(time.Duration(i) * time.Second) // they begin and end before, during and after
+			time.Sleep(time.Duration(i) * time.Second) // sessions begin and end before, during and after
 			job := b.job(fmt.Sprintf("sleep %d; exit %d", 2+i%7, i%3))
 			job.Limits.Memory = 64 << 20
 			sent := time.Now()
@@ -119,7 +119,7 @@ func TestLeaderKilled(t *testing.T) {
 	b.Logf("%d sessions in %s, %d of them with another end", sessions, time.Since(began).Round(time.Second), lost.Load())
 }
 
-// leader names the server that leads the others; empty while none does.
+// leader returns the name of the leading server; empty while none leads.
 func (b *bench) leader() string {
 	b.Helper()
 	var address string

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// defaultLog bounds what is read of a log without a bound of its own, and logSlack what a bounded one may have more:
-// notes about itself.
+// defaultLog bounds a log without a limit. logSlack allows a limited log to exceed its limit by notes about the log
+// itself.
 const (
 	defaultLog = 1 << 30
 	logSlack   = 1 << 20
 )
 
-// Log writes what a run has printed, which has no secrets of the session, and with follow what it prints until it has
-// ended.
+// Log writes what a run has printed, without the session's secrets. With follow it also writes what the run prints
+// until it ends.
 func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writer) error {
 	s := e.find(runID)
 	c := e.api()
@@ -44,14 +44,14 @@ func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writ
 	return l.follow(ctx, follow)
 }
 
-// find returns the session of a run; nil when it is not under way.
+// find returns the session of a run, or nil if it is not running.
 func (e *Executor) find(runID string) *session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.sessions[jobID(runID)]
 }
 
-// maxLog is the bound of the session's log; 0 for none, or while it is not known.
+// maxLog is the limit of the session's log; 0 means none, or not yet known.
 func (s *session) maxLog() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,14 +61,14 @@ func (s *session) maxLog() int64 {
 // logReader reads a log from the node of an allocation.
 type logReader struct {
 	client  *client
-	session *session // nil for one that is not under way
+	session *session // nil if the session is not running
 	alloc   string
 	out     io.Writer
-	at      int64 // how much has been read
+	at      int64 // bytes read so far
 	most    int64
 }
 
-// follow reads until the session has ended, and then the rest. A connection that breaks is made again.
+// follow reads until the session has ended, and then the remainder. It reconnects when a connection breaks.
 func (l *logReader) follow(ctx context.Context, follow bool) error {
 	s := l.session
 	ctx, cancel := context.WithCancel(ctx)
@@ -96,7 +96,7 @@ func (l *logReader) follow(ctx context.Context, follow bool) error {
 	}
 }
 
-// untilQuiet reads what there is, and follows it until the session has ended.
+// untilQuiet reads the log so far and, with follow, continues until the session has ended.
 func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -112,24 +112,24 @@ func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
 	return l.read(ctx, follow)
 }
 
-// errNoPath is about a node that is there, and that no server has a connection to at this moment.
+// errNoPath means that the node exists, but no server has a connection to it at the moment.
 var errNoPath = errors.New("no server of Nomad has a connection to the node")
 
-// noPath is how Nomad says that, and unknownAlloc how it says that it does not find an allocation.
+// noPath and unknownAlloc are Nomad's messages for a node without a connection, and for an unknown allocation.
 const (
 	noPath       = "No path to node"
 	unknownAlloc = "Unknown allocation"
 )
 
-// isLate reports whether a server may answer with the file in some seconds: it has no connection to the node yet, or it
+// isLate reports whether the server may have the file some seconds later: it has no connection to the node yet, or it
 // was just started and does not know the allocation yet.
 func isLate(err error) bool {
 	no, ok := errors.AsType[*refusal](err)
 	return errors.Is(err, errNoPath) || ok && isMissing(err) && strings.HasPrefix(no.words, unknownAlloc)
 }
 
-// sendToNode asks for a file of an allocation, whose node answers. A server refuses what it does not find with 404. The
-// agent of a node says the same words with 200: they are not the file's.
+// sendToNode requests a file of an allocation from its node. For a missing allocation or connection, a server answers
+// 404. The agent of a node answers 200 with the same message as the body, which must not pass for the file.
 func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.Values) (*http.Response, error) {
 	resp, err := c.send(ctx, http.MethodGet, "/client/fs/"+what+"/"+escape(alloc), query, nil)
 	if no, ok := errors.AsType[*refusal](err); ok && strings.HasSuffix(no.words, noPath) {
@@ -153,7 +153,7 @@ func (c *client) sendToNode(ctx context.Context, what, alloc string, query url.V
 	return resp, nil
 }
 
-// read reads on where the last one ended.
+// read continues where the last read ended.
 func (l *logReader) read(ctx context.Context, follow bool) error {
 	query := url.Values{
 		"task": {taskName}, "type": {"stdout"}, "plain": {"true"}, "origin": {"start"}, "offset": {fmt.Sprint(l.at)},
@@ -170,7 +170,7 @@ func (l *logReader) read(ctx context.Context, follow bool) error {
 	return err
 }
 
-// Write passes a piece on, and notes that something was printed.
+// Write passes a piece on, and records the time of the output.
 func (l *logReader) Write(text []byte) (int, error) {
 	if s := l.session; s != nil {
 		s.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// TestMain also lets the test binary play session-run, on a node of the fake or of a real Nomad.
+// TestMain also lets the test binary act as session-run, on a node of the fake or of a real Nomad.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "session-run" {
 		syscall.Exit(sessionRun())
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sessionRun is disinto session-run with a forge that is a folder.
+// sessionRun is disinto session-run with a folder as the forge.
 func sessionRun() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -43,10 +43,10 @@ func sessionRun() int {
 	return p.Do(ctx)
 }
 
-// begin is a fence: of all places one makes a file, which the test removes as a release removes a ref.
+// begin is a fence: only one place can create the file, which the test removes as a release removes a ref.
 func begin(_ context.Context, job agents.Job, place string) error {
 	path := filepath.Join(agents.Getenv(job.Env, "T"), "fence-"+job.RunID)
-	if job.Claim != "" { // the claim is the file, and is as the job says
+	if job.Claim != "" { // the claim is the file, whose text must match the job's
 		text, err := os.ReadFile(path)
 		if err != nil || string(text) != job.Claim && string(text) != place {
 			return fmt.Errorf("%w: its claim is %q", forge.ErrTaken, text)

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// node is a machine of the cluster as a list shows it.
+// node is a machine of the cluster in Nomad's list.
 type node struct {
 	ID, Name, NodeClass, Datacenter, Version string
 	Status, SchedulingEligibility            string
@@ -29,12 +29,12 @@ func (c *client) listNodes(ctx context.Context) (nodes []node, err error) {
 	return nodes, err
 }
 
-// ready reports whether a node takes sessions.
+// ready reports whether a node accepts sessions.
 func (n *node) ready() bool {
 	return n.Status == "ready" && n.SchedulingEligibility == "eligible" && !n.Drain && n.Drivers["raw_exec"].Healthy
 }
 
-// volumePaths returns the folder of a host volume on each node that has it, by the node's id.
+// volumePaths returns the folder of a host volume on each node with that volume, by node id.
 func (c *client) volumePaths(ctx context.Context, volume string) (map[string]string, error) {
 	nodes, err := c.listNodes(ctx)
 	if err != nil {
@@ -49,19 +49,19 @@ func (c *client) volumePaths(ctx context.Context, volume string) (map[string]str
 	return paths, nil
 }
 
-// evaluation is a decision of Nomad's scheduler about a job, or what it would decide.
+// evaluation is a scheduling decision of Nomad's about a job, real or planned.
 type evaluation struct {
 	CreateIndex    uint64
 	FailedTGAllocs map[string]failure
 }
 
-// failure says why a job fits nowhere.
+// failure explains why a job fits on no node.
 type failure struct {
-	NodesEvaluated, NodesExhausted         int // those that lack room now are exhausted
+	NodesEvaluated, NodesExhausted         int // exhausted nodes lack room at the moment
 	ConstraintFiltered, DimensionExhausted map[string]int
 }
 
-// ineligible are Nomad's words for a node that is like one before, which lacks something.
+// ineligible is Nomad's message for a node of the same class as one that was rejected before.
 const ineligible = "computed class ineligible"
 
 // forever reports whether every node lacks more than room.
@@ -71,7 +71,7 @@ func (m failure) String() string {
 	return oneLine("no node takes it: " + cmp.Or(m.lacks(), "none is ready"))
 }
 
-// lacks says what nodes are without; "" where none is ready.
+// lacks lists what the nodes lack; "" if none is ready.
 func (m failure) lacks() string {
 	var why []string
 	for _, words := range slices.Sorted(maps.Keys(m.ConstraintFiltered)) {
@@ -87,7 +87,7 @@ func (m failure) lacks() string {
 	return strings.Join(why, ", ")
 }
 
-// unplaced says why no node takes a job, in the words of Nomad's last decision about it.
+// unplaced explains why no node takes a job, from Nomad's last decision about it.
 func (c *client) unplaced(ctx context.Context, id string) string {
 	var list []evaluation
 	if _, err := c.call(ctx, http.MethodGet, "/job/"+escape(id)+"/evaluations", nil, nil, &list); err != nil {
@@ -102,7 +102,8 @@ func (c *client) unplaced(ctx context.Context, id string) string {
 	return "no node takes it, and Nomad does not say why"
 }
 
-// plan asks where Nomad would place a session with some rules, under a name that no session has; nil where it would.
+// plan asks Nomad where it would place a session with these rules, under a name that no session has. It returns nil if
+// the session fits.
 func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agents.NodeRule) (*failure, error) {
 	id := jobID(name)
 	o := newOrder(agents.Job{RunID: name, Timeout: time.Hour, Nodes: rules}, "", time.Now())
@@ -114,8 +115,8 @@ func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agen
 	return nil, err
 }
 
-// Unfit says why no node can run a session with some rules, whatever else runs there; "" where one can. Whether there
-// is room now Nomad finds out when it has the job: a session that has just ended may have left some.
+// Unfit explains why no node can run a session with these rules, regardless of what else is running; "" if one can.
+// Only a submitted job shows whether there is room now: a session that has just ended may have left some.
 func (e *Executor) Unfit(ctx context.Context, rules []agents.NodeRule) (string, error) {
 	why, err := e.api().plan(ctx, e.Config(), "place", rules)
 	if err != nil || why == nil || !why.forever() {

@@ -6,7 +6,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Nomad says of some constraints what a node has to have, and of others what it misses.
+// For some constraints Nomad reports what a node must have, for others what it lacks.
 func TestFailureReadsAsASentence(t *testing.T) {
 	f := failure{
 		ConstraintFiltered: map[string]int{"${meta.llama} = box1": 1, "missing compatible host volumes": 2},
@@ -17,7 +17,7 @@ func TestFailureReadsAsASentence(t *testing.T) {
 	if got := f.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	// Of nodes that are alike Nomad looks at one.
+	// Of several nodes of the same class, Nomad checks one.
 	f = failure{ConstraintFiltered: map[string]int{"${meta.llama} = box1": 1, "computed class ineligible": 4}}
 	if got := f.String(); got != "no node takes it: 1 without ${meta.llama} = box1" {
 		t.Error(got)
@@ -27,8 +27,8 @@ func TestFailureReadsAsASentence(t *testing.T) {
 	}
 }
 
-// TestUnfit: only what no node has keeps a session from being sent. Room comes and goes, and a node that is not ready
-// may be the next moment.
+// TestUnfit: only what no node has prevents a session from being submitted. Room comes and goes, and a node that is not
+// ready can be ready a moment later.
 func TestUnfit(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		why := func(rules ...agents.NodeRule) string {

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// codes are the exit codes of session-run: the class of the outcome, which is known also where the document is not.
-// Shells, Go and this program use those that are left out for something else.
+// codes are the exit codes of session-run. They give the class of the outcome even without the document. The missing
+// codes have another meaning for shells, Go or this program.
 var codes = []struct {
 	code   int
 	result agents.Result
@@ -34,7 +34,7 @@ var codes = []struct {
 	{exitTaken, agents.Lost},
 }
 
-// exitTaken is the exit code of a session that the fence did not let begin.
+// exitTaken is the exit code of a session that the fence refused.
 const exitTaken = 75
 
 func codeOf(result agents.Result) int {
@@ -46,7 +46,7 @@ func codeOf(result agents.Result) int {
 	return 1
 }
 
-// resultOf is the result of an exit code; empty for one that session-run does not have.
+// resultOf returns the result of an exit code; empty for a code that session-run does not use.
 func resultOf(code int) agents.Result {
 	for _, row := range codes {
 		if row.code == code {
@@ -56,16 +56,16 @@ func resultOf(code int) agents.Result {
 	return ""
 }
 
-// document is written by session-run while it runs, into the folder of the allocation.
+// document is the file that session-run updates in the folder of the allocation while it runs.
 type document struct {
 	Format     int
-	Started    *begun          `json:",omitempty"` // nil until the program runs
+	Started    *begun          `json:",omitempty"` // nil until the program has started
 	LastOutput time.Time       `json:",omitzero"`
 	Usage      agents.Usage    // so far
-	Outcome    *agents.Outcome `json:",omitempty"` // nil until nothing of the session is left
+	Outcome    *agents.Outcome `json:",omitempty"` // nil until all processes of the session have ended
 }
 
-// begun is the start of a session's program.
+// begun describes the start of a session's program.
 type begun struct {
 	At      time.Time
 	Sandbox string `json:",omitempty"`
@@ -73,11 +73,12 @@ type begun struct {
 
 const (
 	documentFile = "session.json"
-	// maxDocument bounds a document: words of 16 KiB and a tail of 4 KiB, six times longer with escapes, and the rest.
+	// maxDocument bounds a document: words of 16 KiB and a tail of 4 KiB, six times as long with escapes, and the other
+	// fields.
 	maxDocument = 256 << 10
 )
 
-// parseDocument reads a document of another machine: each text and number is held to its bound.
+// parseDocument decodes another machine's document, and bounds each text and number.
 func parseDocument(text []byte) (*document, error) {
 	d := new(document)
 	if err := json.Unmarshal(text, d); err != nil {
@@ -110,7 +111,7 @@ func parseDocument(text []byte) (*document, error) {
 	return d, nil
 }
 
-// allocation is a try of Nomad to run a job on a node. Nomad makes a second one when it loses sight of the first.
+// allocation is Nomad's attempt to run a job on a node. Nomad makes a second one if it loses contact with the first.
 type allocation struct {
 	ID, NodeID, NodeName        string
 	ClientStatus, DesiredStatus string
@@ -125,29 +126,29 @@ type taskEvent struct {
 	Details              map[string]string
 }
 
-// statusGone is our own word for an allocation whose job was removed: its node is about to end it.
+// statusGone is our own status for an allocation whose job was removed: its node is about to end it.
 const statusGone = "gone"
 
-// live reports whether a process of the allocation may run as far as Nomad knows.
+// live reports whether, as far as Nomad knows, a process of the allocation may be running.
 func (a *allocation) live() bool {
 	return !slices.Contains([]string{"complete", "failed", "lost", statusGone}, a.ClientStatus)
 }
 
-// place names the allocation for people, and its node for an affinity.
+// place names the node and the allocation. People read it, and the next session's affinity uses the node.
 func (a *allocation) place() string { return oneLine(a.NodeName) + "/" + a.ID[:min(8, len(a.ID))] }
 
-// exit is how the task of an allocation ended, as its node says it.
+// exit is how the task of an allocation ended, as its node reports it.
 type exit struct {
 	started bool          // session-run was started
-	ended   bool          // and ended, in the node's words
-	code    int           // of session-run
-	signal  int           // that killed it; 0 for none
-	starved bool          // it was out of memory, by the driver's account, which raw_exec never says
-	result  agents.Result // by the code; empty where session-run said none
-	words   string        // of the last event
+	ended   bool          // session-run ended, as the node reports
+	code    int           // exit code of session-run
+	signal  int           // signal that killed session-run; 0 for none
+	starved bool          // the driver reports out of memory, which raw_exec never does
+	result  agents.Result // result of the code; empty if session-run gave none
+	words   string        // message of the last event
 }
 
-// exit reads the events of an allocation.
+// exit evaluates the events of an allocation.
 func (a *allocation) exit() (x exit) {
 	state := a.TaskStates[taskName]
 	if state == nil {
@@ -173,12 +174,12 @@ func (a *allocation) exit() (x exit) {
 	return x
 }
 
-// silence is how long a session may be without its word although its node says that session-run is gone. What it ran
-// ends within milliseconds, because each shim loses its supervisor.
+// silence is how long a session may still run after its node reports that session-run ended without a result. What
+// session-run started ends within milliseconds, because each shim loses its supervisor.
 const silence = 20 * time.Second
 
-// over reports whether nothing of a session runs any more, or can: every allocation has ended, and session-run has said
-// so itself or been silent for long enough. quiet is how long the allocations have been as they are.
+// over reports whether no process of a session runs or can still start: every allocation has ended, and session-run has
+// reported its result, or nothing has changed for long enough. quiet is the time since the last change.
 func over(allocs []allocation, quiet, silence time.Duration) bool {
 	for i := range allocs {
 		a := &allocs[i]
@@ -193,7 +194,7 @@ func over(allocs []allocation, quiet, silence time.Duration) bool {
 	return len(allocs) > 0
 }
 
-// chief is the allocation that the session runs in: the first that the fence did not refuse. Nil when there is none.
+// chief returns the allocation in which the session runs, the first that the fence did not refuse, or nil.
 func chief(allocs []allocation) (first *allocation) {
 	for i := range allocs {
 		a := &allocs[i]
@@ -207,8 +208,8 @@ func chief(allocs []allocation) (first *allocation) {
 	return first
 }
 
-// judge says how a session ended that ran in an allocation. d is its document, nil where it cannot be read; asked says
-// that we had Nomad end it.
+// judge returns the outcome of a session that ran in an allocation. d is its document, nil if it cannot be read. asked
+// says that we made Nomad end the job.
 func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome {
 	x := a.exit()
 	switch {
@@ -239,8 +240,8 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 	return agents.Outcome{Result: agents.Lost, Reason: "session-run ended without a word on " + a.place() + ": " + x.words}
 }
 
-// foreseen makes an outcome that session-run has told one of the session: an end that we did not ask for is not the
-// session's.
+// foreseen corrects an outcome reported by session-run: if we did not request the end, it does not count against the
+// session.
 func foreseen(o agents.Outcome, a *allocation, asked bool) agents.Outcome {
 	if o.Result == agents.Cancelled && !asked {
 		o.Result, o.Reason = agents.Lost, "it was stopped in Nomad, on "+a.place()

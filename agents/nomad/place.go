@@ -18,26 +18,26 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Place is the machine and the allocation in which a session runs. All fields are required but Starved.
+// Place is the machine and the allocation in which a session runs. All fields except Starved are required.
 type Place struct {
-	Environ []string // as Nomad made it
+	Environ []string // as set by Nomad
 	Out     io.Writer
 	Self    string // the path of disinto on this machine
-	// Run runs a job on this machine, as agents/process does.
+	// Run runs a job on this machine, like agents/process.
 	Run func(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
-	// Begin is the fence: forge.ErrTaken for a session that has begun elsewhere, or may not begin any more.
+	// Begin is the fence. It returns forge.ErrTaken if the session has begun elsewhere, or may no longer begin.
 	Begin func(ctx context.Context, job agents.Job, place string) error
-	// Starved counts the processes of this allocation that the kernel has killed for want of memory; nil counts none.
+	// Starved returns how many processes of this allocation the kernel has killed for lack of memory; nil means none.
 	Starved func() int64
 }
 
-// runMark stands before the run id on the node. A supervisor on the same machine ends what carries a run id of its
-// instance when it starts; this session is to survive that.
+// runMark precedes the run id on the node. A supervisor that starts on the same machine ends processes with run ids of
+// its instance, and must not end this session.
 const runMark = "node."
 
 func (p *Place) getenv(name string) string { return agents.Getenv(p.Environ, name) }
 
-// Do runs the session of this allocation until nothing of it is left, and returns the exit code of session-run.
+// Do runs the session of this allocation until all its processes have ended, and returns the exit code of session-run.
 func (p *Place) Do(ctx context.Context) int {
 	began := time.Now()
 	book := &book{path: filepath.Join(p.getenv("NOMAD_TASK_DIR"), documentFile), d: document{Format: documentFormat}}
@@ -51,7 +51,7 @@ func (p *Place) Do(ctx context.Context) int {
 	return book.close(p.session(ctx, o, book, began))
 }
 
-// order reads what is to be done here.
+// order reads the session's order.
 func (p *Place) order() (*Order, error) {
 	text, err := plainfile.Read(filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile), maxOrder)
 	if err != nil {
@@ -60,10 +60,10 @@ func (p *Place) order() (*Order, error) {
 	return parseOrder(text)
 }
 
-// fenceTime is how long the forge is asked whether the session may begin.
+// fenceTime is how long the forge is queried whether the session may begin.
 const fenceTime = time.Minute
 
-// fence asks the forge until it answers.
+// fence queries the forge until it answers.
 func (p *Place) fence(ctx context.Context, o *Order) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTime)
 	defer cancel()
@@ -81,7 +81,7 @@ func (p *Place) fence(ctx context.Context, o *Order) error {
 	}
 }
 
-// notBegun is the outcome of a session that the fence has kept from beginning.
+// notBegun returns the outcome of a session that the fence prevented from starting.
 func notBegun(ctx context.Context, err error) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, Reason: oneLine(err.Error()), ExitCode: 1}
 	switch {
@@ -104,8 +104,8 @@ func (p *Place) session(ctx context.Context, o *Order, book *book, began time.Ti
 	if p.Starved != nil {
 		starved = p.Starved()
 	}
-	// Nothing runs after the deadline, by which the supervisor gives the slot to another. Clocks differ: so no session
-	// lasts longer than it may either.
+	// No process may run after the deadline, when the supervisor reuses the slot. Clocks differ, so the maximum
+	// duration applies too.
 	ctx, cancel := context.WithDeadline(ctx, began.Add(longest(&job)))
 	defer cancel()
 	job.Spent = func(u agents.Usage) { book.write(func(d *document) { d.Usage = u }) }
@@ -123,8 +123,8 @@ func (p *Place) session(ctx context.Context, o *Order, book *book, began time.Ti
 	return out
 }
 
-// starve adds to an outcome that the kernel has killed processes of the session for want of memory. One that has
-// reached its aim all the same is left alone, and so is one that was cancelled.
+// starve adds to an outcome that the kernel killed processes of the session for lack of memory. It leaves a cancelled
+// session alone, and one that succeeded nevertheless.
 func starve(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
 	if killed <= 0 || out.Result == agents.Cancelled || out.Result == agents.Done && out.Claimed {
 		return out
@@ -136,7 +136,7 @@ func starve(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
 	return out
 }
 
-// job is the job of an order with the paths of this machine, and what removes those that do not outlast it.
+// job returns an order's job with the paths of this machine, and a function that removes its temporary paths.
 func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
 	job = o.Job
 	if o.Folder != nil {
@@ -148,16 +148,16 @@ func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
 	if base == "" {
 		base = filepath.Join(p.getenv("NOMAD_TASK_DIR"), "state")
 	}
-	logs, err := os.MkdirTemp("", "disinto-log-") // not in the allocation, where Nomad would show it with its secrets
+	logs, err := os.MkdirTemp("", "disinto-log-") // not in the allocation, where Nomad would show its secrets
 	if err != nil {
 		return job, nil, err
 	}
 	job.RunID = runMark + job.RunID
-	job.Limits.Memory = 0 // Nomad holds the allocation to it
+	job.Limits.Memory = 0 // Nomad enforces the allocation's limit
 	job.LogPath = filepath.Join(logs, "log")
 	job.ResultPath = filepath.Join(base, "results", job.HomeKey, job.RunID+".json")
 	work := filepath.Join(base, "work", filepath.Dir(job.Workspace))
-	if job.Dir == "" || strings.HasSuffix(job.Dir, "/"+job.Workspace) { // else it is the cwd of a role
+	if job.Dir == "" || strings.HasSuffix(job.Dir, "/"+job.Workspace) { // otherwise it is the cwd of a role
 		job.Dir = filepath.Join(base, "work", job.Workspace)
 	}
 	job.Home = filepath.Join(base, "home", job.HomeKey)
@@ -178,7 +178,7 @@ func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
 	}, nil
 }
 
-// unfold copies a folder into the allocation, and returns a command with the path of the copy.
+// unfold copies a folder into the allocation, and returns the command with the path of the copy.
 func (p *Place) unfold(f *Folder, command []string) ([]string, error) {
 	dir := filepath.Join(p.getenv("NOMAD_TASK_DIR"), "folder")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -201,7 +201,7 @@ func (p *Place) unfold(f *Folder, command []string) ([]string, error) {
 	return command, nil
 }
 
-// environ is the environment of a job with what belongs to this machine in the place of the supervisor's.
+// environ returns a job's environment with the values of this machine instead of the supervisor's.
 func (p *Place) environ(job *agents.Job) []string {
 	own := []string{
 		"DISINTO_RUN_ID=" + job.RunID, "DISINTO_WORKSPACE=" + job.Dir, "DISINTO_RESULT=" + job.ResultPath,
@@ -217,15 +217,15 @@ func (p *Place) environ(job *agents.Job) []string {
 	return slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "TMPDIR=") })
 }
 
-// book is the document of a session, which the supervisor reads.
+// book writes the document of a session, which the supervisor reads.
 type book struct {
 	path string
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	d  document
 }
 
-// write changes the document, and stores it whole: a reader never sees half of one.
+// write changes the document and replaces its file as a whole, so that no reader sees half of it.
 func (b *book) write(change func(*document)) {
 	b.mu.Lock()
 	change(&b.d)
@@ -236,7 +236,7 @@ func (b *book) write(change func(*document)) {
 	}
 }
 
-// close writes how the session ended, and returns its exit code.
+// close records how the session ended, and returns its exit code.
 func (b *book) close(out agents.Outcome) int {
 	b.write(func(d *document) { d.Outcome = &out })
 	return codeOf(out.Result)

@@ -11,14 +11,14 @@ import (
 
 const (
 	relayTick = 100 * time.Millisecond
-	// relayEnd is how long the rest of a log may take, when the session is over: Nomad may have stopped reading.
+	// relayEnd is the time limit for printing the end of a log after the session: Nomad may have stopped reading.
 	relayEnd = 5 * time.Second
-	// noteTick is between two notes of the last output in the document.
+	// noteTick is the interval at which the document records the time of the last output.
 	noteTick = 5 * time.Second
 )
 
-// relay prints the log of a job while it grows, without the session's secrets. The function that it returns waits until
-// all has been printed.
+// relay prints the log of a job while it grows, without the session's secrets. The returned function waits until
+// everything has been printed.
 func (p *Place) relay(job agents.Job, secrets []string, book *book) (end func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -46,7 +46,7 @@ func (p *Place) relay(job agents.Job, secrets []string, book *book) (end func())
 	}
 }
 
-// relay is a log under way from its file to Nomad.
+// relay copies a log from its file to Nomad.
 type relay struct {
 	path  string
 	at    int64
@@ -56,7 +56,7 @@ type relay struct {
 	noted time.Time
 }
 
-// copy prints what the file has more than before.
+// copy prints what was added to the file since the last call.
 func (r *relay) copy() {
 	f, err := plainfile.Open(r.path, os.O_RDONLY)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *relay) copy() {
 	}
 }
 
-// print writes to Nomad. While Nomad's agent restarts there is no reader: then it is tried again, for a while.
+// print writes to Nomad. While Nomad's agent restarts, nothing reads, so print retries for 5 s.
 func (r *relay) print(text string) {
 	for try := 0; text != "" && try < 50; try++ {
 		n, err := io.WriteString(r.out, text)

@@ -15,31 +15,31 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Executor runs sessions as jobs of a Nomad cluster. Set the exported fields before the first call and leave them alone
-// after it. Its methods may be called from several goroutines at once.
+// Executor runs sessions as jobs of a Nomad cluster. Set the exported fields before the first call, and do not change
+// them afterwards. It is safe for concurrent use.
 type Executor struct {
-	// Config returns the cluster; it is called for each request, so that a reloaded configuration counts.
+	// Config returns the cluster. It is called for each request, so that a reloaded configuration takes effect.
 	Config func() Config
-	// Self is the path by which jobs name this program, whose place on a node may be another.
+	// Self is the path by which jobs name this program. The program's path on a node may differ.
 	Self string
-	// Secrets returns the texts to hide in what a session leaves; it is called at the end of each. nil hides nothing.
+	// Secrets returns the texts to remove from outcomes. It is called at the end of each session. nil means none.
 	Secrets func() []string
-	// Forget removes what the fence of a session without a claim has left on the forge. nil: there is nothing to remove.
+	// Forget removes the fence ref that a session without a claim has left on the forge. nil means that there is none.
 	Forget func(ctx context.Context, repo, run string) error
-	// Folder reads the folder of files that a command names, which its node does not have. nil, and an answer of nil: it
-	// names none.
+	// Folder reads the folder of files that a command names and its node does not have. nil, or a nil result, means
+	// that the command names none.
 	Folder func(command []string) (*Folder, error)
-	// Report is told of what went wrong inside. nil: no matter.
+	// Report receives internal errors; nil discards them.
 	Report func(err error)
 
-	patience time.Duration // for a node that takes a job; 0 means placeTime
-	detour   time.Duration // until a server has a connection to a node; 0 means documentTime
-	silence  time.Duration // of a session-run that is gone; 0 means silence, and the time that Nomad takes to kill
+	patience time.Duration // waiting time for a node that takes a job; 0 means placeTime
+	detour   time.Duration // waiting time until a server has a connection to a node; 0 means documentTime
+	silence  time.Duration // see silence; 0 means silence plus the time that Nomad needs to kill
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	client    *client
-	sessions  map[string]*session // by the id of the job
-	stopWatch func()              // ends the watch; nil while there is none
+	sessions  map[string]*session // by job id
+	stopWatch func()              // ends the watch; nil while none runs
 }
 
 func (e *Executor) report(err error) {
@@ -48,38 +48,38 @@ func (e *Executor) report(err error) {
 	}
 }
 
-// session is a run as the supervisor's side sees it.
+// session is the supervisor's side of a run.
 type session struct {
 	exec   *Executor
 	client *client
-	id     string // of the job
+	id     string // job id
 	order  *Order
 	spent  func(agents.Usage)
-	news   chan struct{} // its job has changed
-	// unlisted says that the watch has lost the job, because it was stopped.
+	news   chan struct{} // receives when the job has changed
+	// unlisted says that the job disappeared from the list of unstopped jobs.
 	unlisted atomic.Bool
 
-	// The goroutine of Run owns these.
-	since    time.Time // the submission, or when a kept session was found
-	changed  time.Time // when the allocations were last seen to be as they are
-	print    string    // of the allocations
+	// Owned by the goroutine of Run.
+	since    time.Time // time of the submission, or when a kept session was found
+	changed  time.Time // when the allocations last changed
+	print    string    // fingerprint of the allocations
 	asked    bool      // Nomad was told to stop the job
-	unplaced string    // why no node takes the job, which is stopped for that
+	unplaced string    // why no node takes the job; it is then stopped
 	told     bool      // started was called
-	document *document // as read last
+	document *document // last version read
 	readAt   time.Time
-	unread   time.Time // since then the document of the allocation, which has ended, could not be read
+	unread   time.Time // since when the document of the ended allocation could not be read
 	listedAt time.Time
 
-	quiet chan struct{} // closed when nothing prints any more
+	quiet chan struct{} // closed when the session prints nothing more
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	activity agents.Activity
-	alloc    string // that the session runs in; empty while there is none
+	alloc    string // id of the session's allocation; empty while there is none
 	logBound int64
 }
 
-// Run is that of supervisor.Executor: it submits a job and returns when nothing of the session is left, on any node.
+// Run implements supervisor.Executor: it submits a job and returns when no process of the session is left on any node.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	if job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00 ") {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a usable run id"}
@@ -92,7 +92,7 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
 	}
 	defer e.leave(s)
-	// Requests outlast ctx: a session that is cancelled has to be ended, and its end awaited.
+	// Requests outlive ctx: a cancelled session must be ended, and its end awaited.
 	calls, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	defer context.AfterFunc(ctx, func() {
@@ -114,12 +114,12 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	return s.follow(ctx, calls, started)
 }
 
-// detached reports whether the session is to go on without us.
+// detached reports whether the session continues without the supervisor.
 func detached(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), agents.ErrDetached)
 }
 
-// cancelled is the outcome of a session that ctx ended.
+// cancelled returns the outcome of a session that ctx ended.
 func cancelled(ctx context.Context) agents.Outcome {
 	return agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}
 }
@@ -128,7 +128,7 @@ func cancelled(ctx context.Context) agents.Outcome {
 func (s *session) recall(calls context.Context, job agents.Job) *agents.Outcome {
 	err := persist(calls, func() (err error) {
 		s.order, err = s.client.getOrder(calls, s.id)
-		if err == nil && s.order == nil { // its end was told before
+		if err == nil && s.order == nil { // its end was already reported
 			s.order, err = s.client.remains(calls, s.id)
 		}
 		return err
@@ -142,7 +142,7 @@ func (s *session) recall(calls context.Context, job agents.Job) *agents.Outcome 
 	return nil
 }
 
-// remains is the order of a job without one, as far as the job tells; nil when there is no such job.
+// remains reconstructs the order of a job that has none, as far as the job allows; nil if the job does not exist.
 func (c *client) remains(ctx context.Context, id string) (*Order, error) {
 	var job struct{ Meta map[string]string }
 	_, err := c.call(ctx, http.MethodGet, "/job/"+escape(id), nil, nil, &job)
@@ -153,7 +153,7 @@ func (c *client) remains(ctx context.Context, id string) (*Order, error) {
 	return &Order{Job: agents.Job{RunID: strings.TrimPrefix(id, jobPrefix)}, Deadline: deadline}, err
 }
 
-// submit stores the order and registers the job. An outcome means that nothing was started, and nothing will be.
+// submit stores the order and registers the job. A non-nil outcome means that nothing was started, or ever will be.
 func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Outcome {
 	s.order = newOrder(job, s.exec.Self, s.since)
 	if s.exec.Folder != nil {
@@ -179,7 +179,7 @@ func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Out
 		return err
 	})
 	if err == nil && ctx.Err() == nil {
-		// From here on the job may exist, whatever the answer is: only an answer settles it.
+		// From this point the job may exist. Only an answer from Nomad decides.
 		err = persist(calls, func() error { return s.client.register(calls, describe(s.id, s.order, cfg)) })
 		if err == nil || detached(ctx) {
 			return nil
@@ -193,11 +193,11 @@ func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Out
 	return &agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())}
 }
 
-// How often a session is looked at without news of it.
+// How often a session checks its job without a change being reported.
 const (
-	startTick = 200 * time.Millisecond // between the start of session-run and that of the program
-	quietTick = time.Second            // while a job waits, or is being ended
-	usageTick = 5 * time.Second        // for what has been used
+	startTick = 200 * time.Millisecond // between the start of session-run and the program's
+	quietTick = time.Second            // while a job is pending or ending
+	usageTick = 5 * time.Second        // for the usage
 	listTick  = 30 * time.Second       // for changes that the watch missed
 )
 
@@ -239,13 +239,13 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 	}
 }
 
-// ending reports whether a session is about to end, or to begin: the watch does not tell of stopped jobs.
+// ending reports whether a session is about to start or end. The watch does not report changes of stopped jobs.
 func (s *session) ending(allocs []allocation) bool {
 	a := chief(allocs)
 	return s.asked || a == nil || s.unlisted.Load() || a.ClientStatus == statusGone
 }
 
-// tick is when to look again.
+// tick is the time until the next check.
 func (s *session) tick(allocs []allocation) time.Duration {
 	a := chief(allocs)
 	switch {
@@ -257,15 +257,15 @@ func (s *session) tick(allocs []allocation) time.Duration {
 	return usageTick
 }
 
-// allocations reads those of a job.
+// allocations returns the allocations of a job.
 func (c *client) allocations(ctx context.Context, id string) (list []allocation, err error) {
 	query := url.Values{"all": {"true"}}
 	_, err = c.call(ctx, http.MethodGet, "/job/"+escape(id)+"/allocations", query, nil, &list)
 	return list, err
 }
 
-// purged are the allocations of a job that was removed: Nomad knows nothing of them from then on, while their nodes
-// still end them. A node that was out of reach does not.
+// purged returns the last known allocations of a removed job. Nomad forgets them, while their nodes are still ending
+// them. An unreachable node does not end them.
 func purged(before []allocation) (list []allocation) {
 	for _, a := range before {
 		if a.live() && a.ClientStatus != "unknown" {
@@ -276,7 +276,7 @@ func purged(before []allocation) (list []allocation) {
 	return list
 }
 
-// step does what the state of a session asks for. It is over when nothing of it runs any more, or can.
+// step acts on the state of a session. ended is true when no process of it runs or can still start.
 func (s *session) step(
 	ctx, calls context.Context, allocs []allocation, started func(agents.Started),
 ) (out agents.Outcome, ended bool) {
@@ -292,7 +292,7 @@ func (s *session) step(
 		s.changed = now
 	}
 	switch {
-	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // no evaluation is under way any more
+	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // no evaluation is pending any more
 		return agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}, true
 	case a == nil && s.vanished(calls):
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}, true
@@ -309,12 +309,12 @@ func (s *session) step(
 	return out, true
 }
 
-// over reports whether nothing of the session runs any more, or can.
+// over reports whether no process of the session runs or can still start.
 func (s *session) over(allocs []allocation, now time.Time) bool {
 	return over(allocs, now.Sub(s.changed), cmp.Or(s.exec.silence, s.order.Job.Grace+killSlack+silence))
 }
 
-// notice remembers since when the allocations are as they are.
+// notice records when the allocations last changed.
 func (s *session) notice(allocs []allocation, now time.Time) {
 	var b strings.Builder
 	for i := range allocs {
@@ -325,14 +325,14 @@ func (s *session) notice(allocs []allocation, now time.Time) {
 	}
 }
 
-// vanished reports whether a job that no node has taken is gone.
+// vanished reports whether a job that no node took has disappeared.
 func (s *session) vanished(calls context.Context) bool {
 	left, err := s.client.remains(calls, s.id)
 	return err == nil && left == nil
 }
 
-// mustStop reports whether the job is to be stopped: because ctx is done, but not where it only tells us to leave, the
-// deadline has passed, or no node takes it, for which it says why. ctx can be done since the last look at it.
+// mustStop reports whether the job must be stopped: because ctx was cancelled, but not detached; because the deadline
+// has passed; or because no node takes the job, for the reason why. ctx may have ended since the last check.
 func (s *session) mustStop(
 	ctx, calls context.Context, allocs []allocation, now time.Time,
 ) (why string, stop bool) {
@@ -348,7 +348,7 @@ func (s *session) mustStop(
 	return "", false
 }
 
-// observe reads what session-run tells, and passes it on.
+// observe reads what session-run reports, and passes it on.
 func (s *session) observe(calls context.Context, a *allocation, started func(agents.Started)) {
 	x := a.exit()
 	if !x.started {
@@ -370,7 +370,7 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 	if !known && (d != nil || x.result == "" || slices.Contains([]agents.Result{agents.Lost, agents.NoPlace}, x.result)) {
 		return
 	}
-	// By our own clock, and never too late: it is the time of the submission.
+	// Measured by our own clock, and never too late: At is the time of the submission.
 	begin := agents.Started{Place: a.place(), At: s.order.Deadline.Add(-longest(&s.order.Job))}
 	if known {
 		begin.Sandbox = d.Started.Sandbox
@@ -389,12 +389,12 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 	}
 }
 
-// documentTime is how long the document of an allocation that has ended is asked for while nothing leads to its node. A
-// server does not know its allocations for the first 4 s after its start.
+// documentTime is how long an ended allocation's document is requested while no server can reach its node. A server
+// does not know its allocations for the first 4 s after its start.
 const documentTime = 15 * time.Second
 
-// readDocument reads the document of session-run, and tells a usage that has grown. Of an allocation that has ended it
-// is read until it says how.
+// readDocument reads the document of session-run, and reports a usage that has grown. For an ended allocation it
+// retries until the document contains the outcome.
 func (s *session) readDocument(calls context.Context, a *allocation) {
 	for try := 0; ; try++ {
 		d, err := s.client.getDocument(calls, a.ID)
@@ -418,7 +418,7 @@ func (s *session) readDocument(calls context.Context, a *allocation) {
 	}
 }
 
-// getDocument reads a document from the node of an allocation.
+// getDocument reads a document from an allocation's node.
 func (c *client) getDocument(ctx context.Context, alloc string) (*document, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -435,12 +435,12 @@ func (c *client) getDocument(ctx context.Context, alloc string) (*document, erro
 	return parseDocument(text)
 }
 
-// cleanTime bounds what is left to do for a session that has ended. Kept finds what was not done.
+// cleanTime bounds the cleanup after a session. Kept finds what it leaves undone.
 const cleanTime = 20 * time.Second
 
-// conclude tidies up behind a session: it marks the job as stopped, so that nothing starts any more and Kept names it
-// no more, then it removes the fence, and last the order, by which Kept would find the rest again. Job and allocation
-// stay until Nomad collects them: how the session ended may be asked again.
+// conclude cleans up after a session. It marks the job as stopped, so that Nomad starts it no more and Kept does not
+// list it; removes the fence; and finally removes the order, which is how Kept finds an incomplete cleanup. Job and
+// allocation stay until Nomad collects them, because the end of the session may be requested again.
 func (s *session) conclude(ctx, calls context.Context, out agents.Outcome) agents.Outcome {
 	if out.Result == agents.Cancelled && ctx.Err() != nil {
 		out.Reason = context.Cause(ctx).Error()
@@ -469,7 +469,7 @@ func (s *session) conclude(ctx, calls context.Context, out agents.Outcome) agent
 	}
 	for _, step := range steps {
 		if err := persist(calls, step); err != nil {
-			if !detached(ctx) { // else the next supervisor does it
+			if !detached(ctx) { // otherwise the next supervisor cleans up
 				s.exec.report(err)
 			}
 			break
@@ -478,7 +478,7 @@ func (s *session) conclude(ctx, calls context.Context, out agents.Outcome) agent
 	return out
 }
 
-// Activity tells what is known of a run whose program runs.
+// Activity returns the activity of a run whose program is running.
 func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	s := e.find(runID)
 	if s == nil {
@@ -489,7 +489,7 @@ func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	return s.activity, s.activity.Place != ""
 }
 
-// Kept returns the runs of an instance that have not been told the end of.
+// Kept returns the runs of an instance whose end has not been reported.
 func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) {
 	return e.api().kept(ctx, instance)
 }

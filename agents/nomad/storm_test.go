@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// storm runs sessions on a real Nomad, at most so many at once, and returns how long each took to start: from Run to
-// the first line of its program.
+// storm runs sessions on a real Nomad, at most atOnce at the same time, and returns how long each took to start: from
+// Run to the first line of its program.
 func storm(b *bench, sessions, atOnce int) (starts []time.Duration) {
 	b.Helper()
 	var mu sync.Mutex
@@ -53,8 +53,8 @@ func heap() uint64 {
 	return m.HeapAlloc >> 10
 }
 
-// TestStorm: no start is refused and no outcome lost, one after another, of fifty at once, and of a thousand; and the
-// supervisor's memory stays. It is long, and for a real Nomad only.
+// TestStorm: no start is refused and no outcome lost, for 20 sessions one after the other, for 50 at once, and for
+// 1000; and the supervisor's memory does not grow. It is long, and only for a real Nomad.
 func TestStorm(t *testing.T) {
 	address := real(t)
 	if os.Getenv("DISINTO_STORMS") == "" {

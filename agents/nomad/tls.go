@@ -12,16 +12,16 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// maxPEM bounds a file of certificates.
+// maxPEM bounds a file of certificates, in bytes.
 const maxPEM = 1 << 20
 
-// newTransport connects to a cluster with the certificates that its configuration names.
+// newTransport returns a transport that uses the certificates of the configuration.
 func newTransport(config func() Config) *http.Transport {
 	t := &http.Transport{}
 	if base, ok := http.DefaultTransport.(*http.Transport); ok {
 		t = base.Clone()
 	}
-	// A server compresses even its refusals, whose length tells them from a file: see sendToNode.
+	// Servers compress even their error messages, whose length distinguishes them from files: see sendToNode.
 	t.DisableCompression = true
 	t.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, callTime)
@@ -35,7 +35,7 @@ func newTransport(config func() Config) *http.Transport {
 	return t
 }
 
-// tls reads the files of a configuration for one connection: they are renewed while the supervisor runs.
+// tls reads the configured files anew for each connection, because they are renewed while the supervisor runs.
 func (c Config) tls() (*tls.Config, error) {
 	cfg := new(tls.Config)
 	if c.CACert != "" {
@@ -67,7 +67,7 @@ func (c Config) tls() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// readKey reads a key that only its owner may read: agents could, too.
+// readKey reads a private key. It refuses one that other accounts, such as the agents', can read.
 func readKey(path string) ([]byte, error) {
 	f, err := plainfile.OpenNamed(path)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestTLS: a cluster with an authority of its own, which wants certificates of its clients, is asked with the files
-// that the configuration names, as they are at that time.
+// TestTLS: for a cluster with its own CA that requires client certificates, the client uses the files of the
+// configuration, as they are at the time of the request.
 func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `"10.0.0.1:4647"`)
@@ -69,7 +69,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// newCertificate makes a certificate of its own authority.
+// newCertificate returns a self-signed certificate and its key.
 func newCertificate(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)

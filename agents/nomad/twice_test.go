@@ -23,7 +23,7 @@ import (
 	"codeberg.org/johba/disinto/agents/nomad/fakenomad"
 )
 
-// bench has an executor on a Nomad, by way of a network that can break, and a folder for programs to write to.
+// bench is an executor on a Nomad, connected by a network that can break, and a folder to which programs write.
 type bench struct {
 	*testing.T
 	fake *fake // nil with a real Nomad
@@ -34,7 +34,7 @@ type bench struct {
 	direct func() *client
 }
 
-// newBench has a fake.
+// newBench returns a bench on a fake.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
@@ -68,13 +68,13 @@ func onBoth(t *testing.T, test func(*bench)) {
 	})
 }
 
-// network stands between an executor and its Nomad.
+// network is a proxy between an executor and its Nomad.
 type network struct {
 	server *httptest.Server
 	down   atomic.Bool
-	lose   func(*http.Request) bool         // whether the answer to a request gets lost
-	proxy  http.Handler                     // the way to its Nomad
-	inside atomic.Pointer[http.HandlerFunc] // in the place of all that; nil for nothing
+	lose   func(*http.Request) bool         // whether to lose the answer to a request
+	proxy  http.Handler                     // forwards to Nomad
+	inside atomic.Pointer[http.HandlerFunc] // replaces all of the above; nil for none
 }
 
 func newNetwork(t *testing.T, address string) *network {
@@ -90,7 +90,7 @@ func newNetwork(t *testing.T, address string) *network {
 	return networkBy(t, proxy)
 }
 
-// anotherNetwork has the way of the first one: a real Nomad takes 100 connections of an address.
+// anotherNetwork shares the first network's proxy: a real Nomad accepts 100 connections per address.
 func (b *bench) anotherNetwork() *network { return networkBy(b.T, b.net.proxy) }
 
 func networkBy(t *testing.T, proxy http.Handler) *network {
@@ -117,7 +117,7 @@ func networkBy(t *testing.T, proxy http.Handler) *network {
 	return n
 }
 
-// setDown breaks every connection, or lets new ones pass.
+// setDown breaks all connections, or allows new ones.
 func (n *network) setDown(down bool) {
 	n.down.Store(down)
 	if down {
@@ -125,7 +125,7 @@ func (n *network) setDown(down bool) {
 	}
 }
 
-// list are the allocations of a job, as its Nomad shows them.
+// list returns the allocations of a job, as Nomad shows them.
 func (b *bench) list(job agents.Job) []allocation {
 	b.Helper()
 	list, err := b.client().allocations(b.Context(), jobID(job.RunID))
@@ -135,7 +135,7 @@ func (b *bench) list(job agents.Job) []allocation {
 	return list
 }
 
-// nodes is how many there are.
+// nodes returns the number of nodes.
 func (b *bench) nodes() string {
 	b.Helper()
 	list, err := b.client().listNodes(b.Context())
@@ -145,13 +145,13 @@ func (b *bench) nodes() string {
 	return fmt.Sprint(len(list))
 }
 
-// client speaks to the bench's Nomad past its network, with few connections: a real one takes 100 of an address.
+// client returns a client that bypasses the network, with few connections: a real Nomad accepts 100 per address.
 func (b *bench) client() *client {
 	return b.direct()
 }
 
-// job is a session of a shell script, in which $T is the folder of the test. Each program that begins writes a line to
-// the file starts.
+// job returns a session of a shell script, in which $T is the folder of the test. Each program that starts adds a line
+// to the file starts.
 func (b *bench) job(script string) agents.Job {
 	b.Helper()
 	instance := fmt.Sprintf("i%d%d", time.Now().UnixNano(), serial.Add(1))
@@ -167,7 +167,7 @@ var serial atomic.Int64
 
 const untilEnd = "while ! test -e $T/end; do sleep 0.05; done; "
 
-// run begins a job and waits until its program runs.
+// run starts a job and waits until its program runs.
 func (b *bench) run(job agents.Job) (out chan agents.Outcome, end context.CancelCauseFunc) {
 	b.Helper()
 	ctx, end := context.WithCancelCause(b.Context())
@@ -210,7 +210,7 @@ func (b *bench) eventually(what string, ok func() bool) {
 	}
 }
 
-// want compares an outcome, and how often the program began.
+// want compares an outcome, and how often the program started.
 func (b *bench) want(o agents.Outcome, result agents.Result, reason string, starts int) {
 	b.Helper()
 	if o.Result != result || !strings.Contains(o.Reason, reason) {
@@ -221,7 +221,7 @@ func (b *bench) want(o agents.Outcome, result agents.Result, reason string, star
 	}
 }
 
-// wait returns an outcome, which must not be there yet.
+// wait calls over and returns the outcome, which must not exist before.
 func (b *bench) wait(out chan agents.Outcome, over func()) agents.Outcome {
 	b.Helper()
 	select {
@@ -234,10 +234,10 @@ func (b *bench) wait(out chan agents.Outcome, over func()) agents.Outcome {
 	return <-out
 }
 
-// allocs are those of the fake.
+// allocs returns the fake's allocations.
 func (b *bench) allocs() []fakenomad.Alloc { return b.fake.Allocs() }
 
-// TestRegisterAnswerLost: a job whose registration was not answered is registered again under its name, and starts
+// TestRegisterAnswerLost: a job whose registration got no answer is registered again under the same name, and starts
 // once.
 func TestRegisterAnswerLost(t *testing.T) {
 	onBoth(t, func(b *bench) {
@@ -254,7 +254,7 @@ func TestRegisterAnswerLost(t *testing.T) {
 	})
 }
 
-// TestServerDown: a session that ends while no server answers has its exit code later.
+// TestServerDown: the exit code of a session that ends while no server answers is reported later.
 func TestServerDown(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job(untilEnd + "exit 4")
@@ -266,7 +266,7 @@ func TestServerDown(t *testing.T) {
 	})
 }
 
-// TestNodeUnheard: a node that is not heard of, and comes back, has run its session all the while, once.
+// TestNodeUnheard: a node that loses contact and comes back has run its session all the time, once.
 func TestNodeUnheard(t *testing.T) {
 	b := newBench(t)
 	out, _ := b.run(b.job(untilEnd))
@@ -276,12 +276,12 @@ func TestNodeUnheard(t *testing.T) {
 	b.want(b.wait(out, func() { b.fake.FindAgain(b.allocs()[0].Node) }), agents.Done, "", 1)
 }
 
-// TestSecondStart: Nomad starts a session again on another node while the first one still runs. The fence refuses it,
-// and the slot is taken until the first one has ended too.
+// TestSecondStart: Nomad starts a session a second time on another node while the first still runs. The fence refuses
+// the second, and the slot stays taken until the first has ended too.
 func TestSecondStart(t *testing.T) {
 	b := newBench(t)
 	job := b.job(`trap 'touch $T/heard; exit 0' TERM; ` + untilEnd)
-	job.Grace = 10 * time.Second // until it is killed: on a busy machine 300 ms have been too short for a touch
+	job.Grace = 10 * time.Second // until KILL: on a busy machine 300 ms were too short for a touch
 	out, _ := b.run(job)
 	first := b.allocs()[0]
 	b.fake.LoseSight(first.Node, true)
@@ -298,7 +298,7 @@ func TestSecondStart(t *testing.T) {
 	b.eventually("the first one hears TERM", b.heard)
 }
 
-// TestNodeGone: a node that never comes back keeps the slot until the deadline of its session, which is lost then.
+// TestNodeGone: a node that never comes back holds the slot until its session's deadline. The session is then lost.
 func TestNodeGone(t *testing.T) {
 	b := newBench(t)
 	job := b.job("sleep 1000")
@@ -308,7 +308,7 @@ func TestNodeGone(t *testing.T) {
 		list := b.allocs()
 		return len(list) == 2 && list[1].Client == "failed"
 	})
-	o := b.wait(out, func() { // the deadline is two minutes and more away: another supervisor finds it passed
+	o := b.wait(out, func() { // the deadline is minutes away: another supervisor finds that it has passed
 		b.expire(job)
 		next := newExecutor(b.fake.server.URL)
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
@@ -317,7 +317,7 @@ func TestNodeGone(t *testing.T) {
 	b.wantNothingLeft(job)
 }
 
-// expire has the deadline of a session be long past.
+// expire moves the deadline of a session into the past.
 func (b *bench) expire(job agents.Job) {
 	b.Helper()
 	id := jobID(job.RunID)
@@ -331,7 +331,7 @@ func (b *bench) expire(job agents.Job) {
 	}
 }
 
-// wantNothingLeft checks that an order is gone, and that Kept does not name the run.
+// wantNothingLeft checks that the order is deleted, and that Kept does not list the run.
 func (b *bench) wantNothingLeft(job agents.Job) {
 	b.Helper()
 	order, err := b.client().getOrder(b.Context(), jobID(job.RunID))
@@ -341,7 +341,7 @@ func (b *bench) wantNothingLeft(job agents.Job) {
 	}
 }
 
-// TestStoppedByPerson: a job that a person stops is lost, and no fault of the session.
+// TestStoppedByPerson: a job that a person stops counts as lost, not as the session's failure.
 func TestStoppedByPerson(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job(`trap 'exit 3' TERM; ` + untilEnd)
@@ -351,8 +351,8 @@ func TestStoppedByPerson(t *testing.T) {
 	})
 }
 
-// TestPurged: Nomad knows nothing any more of what a person purges, and its node still runs it for a while. The slot is
-// free when the node must have killed it.
+// TestPurged: Nomad forgets a job that a person purges, while its node still runs it for a moment. The slot is free
+// when the node must have killed the job.
 func TestPurged(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job(`trap 'sleep 0.2; touch $T/heard; exit 3' TERM; ` + untilEnd)
@@ -367,7 +367,7 @@ func TestPurged(t *testing.T) {
 	})
 }
 
-// remove deletes a job as a person does.
+// remove deletes a job as a person would.
 func (b *bench) remove(job agents.Job, query string) {
 	b.Helper()
 	values, _ := url.ParseQuery(query)
@@ -376,7 +376,7 @@ func (b *bench) remove(job agents.Job, query string) {
 	}
 }
 
-// TestPurgedUnplaced: a job that is purged before a node takes it is lost.
+// TestPurgedUnplaced: a job that is purged before it has a node is lost.
 func TestPurgedUnplaced(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job("true")
@@ -391,8 +391,8 @@ func TestPurgedUnplaced(t *testing.T) {
 	})
 }
 
-// TestCollected: where Nomad has collected the allocation's folder, the exit code says how the session ended, and what
-// it achieved is the forge's to say.
+// TestCollected: if Nomad has collected the allocation's folder, the exit code says how the session ended, and the
+// forge says what it achieved.
 func TestCollected(t *testing.T) {
 	b := newBench(t)
 	job := b.job(untilEnd + `echo '{"outcome":"refused","reason":"too large"}' >$DISINTO_RESULT`)
@@ -410,8 +410,8 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// TestDocumentLate: what a session says of itself is waited for while no server has a connection to its node, and while
-// one that was just started does not know its allocation.
+// TestDocumentLate: the executor waits for the document while no server has a connection to the node, and while a
+// server that was just started does not know the allocation.
 func TestDocumentLate(t *testing.T) {
 	for _, tt := range []struct {
 		words string
@@ -432,15 +432,15 @@ func TestDocumentLate(t *testing.T) {
 			b.fake.SetSilent(tt.words)
 			b.touch("end")
 			b.eventually("it ends", func() bool { return b.allocs()[0].Client == "failed" })
-			before := reads.Load() // a document that says too little is read four times
+			before := reads.Load() // an incomplete document is read four times
 			b.eventually("it is read again and again", func() bool { return reads.Load() > before+10 || len(out) > 0 })
 			b.want(b.wait(out, func() { b.fake.SetSilent("") }), agents.Failed, "exit status 4", 1)
 		})
 	}
 }
 
-// TestLogUnknown: what a server, or the agent of a node, says of an allocation that it does not find is no log. A log
-// of the same length is one.
+// TestLogUnknown: the message of a server or an agent about an unknown allocation is not a log, but a log of the same
+// length is.
 func TestLogUnknown(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		id := "22bc5ce4-1111-1111-1111-111111111111"
@@ -467,7 +467,7 @@ func TestLogUnknown(t *testing.T) {
 	})
 }
 
-// TestNoPlace: a job that fits nowhere is taken back after half a minute, with the constraint in the reason.
+// TestNoPlace: a job that fits on no node is withdrawn after half a minute, with the constraint in the reason.
 func TestNoPlace(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job("true")
@@ -479,7 +479,7 @@ func TestNoPlace(t *testing.T) {
 	})
 }
 
-// TestNoProgram: a node without disinto is no place for sessions.
+// TestNoProgram: a node without disinto cannot run sessions.
 func TestNoProgram(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		cfg := b.exec.Config()
@@ -489,7 +489,7 @@ func TestNoProgram(t *testing.T) {
 	})
 }
 
-// TestMemory: a session that takes more memory than its limit fails with that in its reason. Only a real Nomad limits.
+// TestMemory: a session that exceeds its memory limit fails with that reason. Only a real Nomad enforces limits.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	address := real(t)
@@ -500,7 +500,8 @@ func TestMemory(t *testing.T) {
 	b.want(o, agents.Failed, "out of memory", 1)
 }
 
-// TestWrapperKilled: when session-run is killed, as for want of memory, its session has ended, and the reason says so.
+// TestWrapperKilled: if session-run is killed, for example for lack of memory, its session ends, and the reason says
+// so.
 func TestWrapperKilled(t *testing.T) {
 	b := newBench(t)
 	b.exec.silence = 100 * time.Millisecond
@@ -514,7 +515,7 @@ func TestWrapperKilled(t *testing.T) {
 	b.eventually("its program is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
-// TestSecrets: no request but those of the variable has a secret in it, and the log and the document have none either.
+// TestSecrets: only the requests for the variable contain secrets; log and document contain none.
 func TestSecrets(t *testing.T) {
 	b := newBench(t)
 	job := b.job(untilEnd + `echo the word is $FORGE_TOKEN`)
@@ -538,7 +539,7 @@ func TestSecrets(t *testing.T) {
 	b.wantNothingLeft(job)
 }
 
-// TestTooLong: a session that no variable can hold is refused before anything starts.
+// TestTooLong: a session whose order exceeds a variable is refused before anything starts.
 func TestTooLong(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job("true")

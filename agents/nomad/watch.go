@@ -9,11 +9,11 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// watchPause is between two queries: a burst of changes is read at once.
+// watchPause separates two queries, so that a burst of changes is read at once.
 const watchPause = 50 * time.Millisecond
 
-// safely runs f and reports a panic in it: one that leaves a goroutine ends PID 1. What f does is then left undone, and
-// the session notices that by itself.
+// safely runs f and reports a panic, which would otherwise end PID 1. What f was doing is left undone, and the session
+// notices that without help.
 func (e *Executor) safely(what string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -23,7 +23,7 @@ func (e *Executor) safely(what string, f func()) {
 	f()
 }
 
-// api is the executor's client, which keeps connections.
+// api returns the executor's client, which reuses connections.
 func (e *Executor) api() *client {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -33,7 +33,7 @@ func (e *Executor) api() *client {
 	return e.client
 }
 
-// enter adds a session; false when its run is there already. The first one begins the watch.
+// enter adds a session. It returns false if the run has one already. The first session starts the watch.
 func (e *Executor) enter(s *session) bool {
 	s.client = e.api()
 	e.mu.Lock()
@@ -53,7 +53,7 @@ func (e *Executor) enter(s *session) bool {
 	return true
 }
 
-// leave removes a session. The last one ends the watch.
+// leave removes a session. The last one stops the watch.
 func (e *Executor) leave(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,8 +64,8 @@ func (e *Executor) leave(s *session) {
 	}
 }
 
-// watch wakes sessions whose job has changed, with one blocking query for all of them. A change that it misses, because
-// the cluster does not answer, is found by the session itself.
+// watch wakes sessions whose job has changed, with one blocking query for all of them. If it misses a change because
+// the cluster does not answer, the session's own polling finds it.
 func (e *Executor) watch(ctx context.Context) {
 	seen, index, pause := map[string]string{}, uint64(0), watchPause
 	for ctx.Err() == nil {
@@ -73,7 +73,7 @@ func (e *Executor) watch(ctx context.Context) {
 		if err != nil {
 			pause = min(2*pause, 2*time.Second)
 		} else {
-			if pause = watchPause; next < index { // another history: the servers were set up anew
+			if pause = watchPause; next < index { // the index went back: the servers were set up anew
 				next = 0
 			}
 			index, seen = next, e.wakeChanged(seen, jobs)
@@ -85,7 +85,7 @@ func (e *Executor) watch(ctx context.Context) {
 	}
 }
 
-// wakeChanged wakes the sessions whose job is not as it was, or has gone, and returns how all are now.
+// wakeChanged wakes the sessions whose job changed or disappeared, and returns the current state of all jobs.
 func (e *Executor) wakeChanged(seen map[string]string, jobs []stub) (now map[string]string) {
 	now = make(map[string]string, len(jobs))
 	for _, j := range jobs {
@@ -102,7 +102,7 @@ func (e *Executor) wakeChanged(seen map[string]string, jobs []stub) (now map[str
 	return now
 }
 
-// wake has a session look at its allocations.
+// wake makes a session check its allocations.
 func (s *session) wake() {
 	select {
 	case s.news <- struct{}{}:

@@ -1,10 +1,16 @@
-// Package fakenomad is a Nomad of two nodes for tests, whose tasks are real processes of this machine. It has the traps
-// that were measured on a real one: a stopped job is dead at once while its process goes on; an allocation that was
-// stopped is complete; one whose node is not heard of is lost, and runs a second time; folders of ended allocations are
-// collected; no flag tells that memory ran out; a job that fits nowhere waits for ever; a purged job lists no
-// allocation, although they run on; registering answers with an error for a job that is there; servers without a leader
-// answer 500 to all but what the nodes themselves say; and the agent of a node answers 200 for a file of an allocation
-// that it does not find.
+// Package fakenomad is a Nomad with two nodes for tests, whose tasks are real processes on this machine. It has the
+// traps that were measured on a real Nomad:
+//
+//   - a stopped job is dead at once, while its process still runs;
+//   - a stopped allocation is complete;
+//   - an allocation on a node that is not heard from is lost, and a second one starts;
+//   - folders of ended allocations are collected;
+//   - no flag reports that memory ran out;
+//   - a job that fits on no node waits for ever;
+//   - a purged job lists no allocations, although they still run;
+//   - registering an existing job returns an error;
+//   - servers without a leader answer 500 to everything that the nodes do not answer themselves;
+//   - the agent of a node answers 200 for a file of an unknown allocation.
 package fakenomad
 
 import (
@@ -22,7 +28,7 @@ import (
 	"time"
 )
 
-// Command is a task as the driver of a node starts it, in a session of processes of its own.
+// Command is a task as the driver of a node starts it, in its own session (setsid).
 type Command struct {
 	Path string
 	Args []string // without the path
@@ -30,20 +36,20 @@ type Command struct {
 	Out  *os.File
 }
 
-// Process is a task that was started.
+// Process is a started task.
 type Process interface {
 	Signal(os.Signal) error
 	Kill() error
-	// Wait returns when the process has ended: its exit code, and the signal that killed it; 0 for none.
+	// Wait returns when the process has ended, with its exit code and the signal that killed it; 0 for none.
 	Wait() (code, signal int)
 }
 
 // Server is an http.Handler. Its exported fields must not change once it serves.
 type Server struct {
-	Dir   string                         // of nodes and allocations; it must be passable for the accounts of tasks
+	Dir   string                         // for nodes and allocations; the accounts of tasks need search permission on it
 	Start func(Command) (Process, error) // starts a task
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	index    uint64
 	changed  chan struct{} // closed at each change
 	jobs     map[string]*job
@@ -51,13 +57,13 @@ type Server struct {
 	nodes    []*node
 	allocs   []*alloc
 	serial   int
-	down     bool     // no answer to anything
-	headless bool     // no server leads the others
+	down     bool     // the server answers no request
+	headless bool     // the servers have no leader
 	denied   bool     // writing is forbidden
-	full     bool     // no node has room for one more
-	agent    bool     // the agent of a node answers, not a server
-	silent   string   // what is said of each allocation in place of its files; empty: its files
-	requests []string // bodies of all requests but those of variables
+	full     bool     // no node has room for another session
+	agent    bool     // a node's agent answers instead of a server
+	silent   string   // message that replaces every file of an allocation; empty: the files are served
+	requests []string // bodies of all requests except those for variables
 }
 
 type job struct {
@@ -80,13 +86,13 @@ type alloc struct {
 	index           uint64
 	client, desired string // as the server shows them
 	events          []Event
-	really          string // as the node would say it
+	really          string // as the node would report it
 	truly           []Event
 	dir             string
 	process         Process
 }
 
-// Event is one of a task's.
+// Event is an event of a task.
 type Event struct {
 	Type, DisplayMessage string
 	Details              map[string]string
@@ -96,12 +102,12 @@ type Event struct {
 type Alloc struct {
 	ID, Job, Node  string
 	Client, Really string
-	Events         []Event // in the node's words
+	Events         []Event // as the node reports them
 	Dir            string
 	Process        Process // nil before it is started
 }
 
-// New returns a server of the nodes box1 and box2, of which each has the meta llama with its name.
+// New returns a server with the nodes box1 and box2. The meta value llama of each is its name.
 func New(dir string, start func(Command) (Process, error)) *Server {
 	f := &Server{
 		Dir: dir, Start: start, index: 10, changed: make(chan struct{}),
@@ -116,7 +122,7 @@ func New(dir string, start func(Command) (Process, error)) *Server {
 	return f
 }
 
-// Close kills all tasks, and answers no more: its users end.
+// Close kills all tasks and answers no more requests.
 func (f *Server) Close() {
 	f.SetDown(true)
 	f.mu.Lock()
@@ -128,7 +134,7 @@ func (f *Server) Close() {
 	}
 }
 
-// set changes one of the server's conditions, which all requests that wait notice.
+// set changes one of the server's conditions, and wakes all waiting requests.
 func (f *Server) set(condition *bool, value bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,27 +145,27 @@ func (f *Server) set(condition *bool, value bool) {
 // SetDown stops or starts the server.
 func (f *Server) SetDown(down bool) { f.set(&f.down, down) }
 
-// SetLeader says whether one of the servers leads the others, without whom they answer no question.
+// SetLeader sets whether the servers have a leader. Without one they refuse every request.
 func (f *Server) SetLeader(leads bool) { f.set(&f.headless, !leads) }
 
-// SetFull has all nodes lack room for one more session, or not.
+// SetFull sets whether all nodes lack room for another session.
 func (f *Server) SetFull(full bool) { f.set(&f.full, full) }
 
-// SetDenied forbids writing, or allows it.
+// SetDenied sets whether writing is forbidden.
 func (f *Server) SetDenied(denied bool) { f.set(&f.denied, denied) }
 
-// SetAgent has the agent of a node answer, or a server.
+// SetAgent makes a node's agent answer instead of a server, or the server again.
 func (f *Server) SetAgent(agent bool) { f.set(&f.agent, agent) }
 
-// SetSilent has words said of each allocation in place of its files, such as NoPath or Unknown; empty: its files are
-// answered with.
+// SetSilent sets the message that replaces every file of an allocation, such as NoPath or Unknown. With "" the files
+// are served.
 func (f *Server) SetSilent(words string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silent = words
 }
 
-// DropVolume takes the host volume off a node.
+// DropVolume removes the host volume from a node.
 func (f *Server) DropVolume(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +176,7 @@ func (f *Server) DropVolume(name string) {
 	}
 }
 
-// Written names the jobs and variables that there are, sorted.
+// Written returns the names of the existing jobs and variables, sorted.
 func (f *Server) Written() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,17 +185,17 @@ func (f *Server) Written() []string {
 	return names
 }
 
-// Requests are the addresses and bodies of all requests but those of variables.
+// Requests returns the URLs and bodies of all requests except those for variables.
 func (f *Server) Requests() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
 
-// object is an answer, or a part of one.
+// object is an answer or a part of one.
 type object = map[string]any
 
-// bump says that something changed. The mutex is held.
+// bump signals a change. The mutex is held.
 func (f *Server) bump() uint64 {
 	f.index++
 	close(f.changed)
@@ -197,7 +203,7 @@ func (f *Server) bump() uint64 {
 	return f.index
 }
 
-// ServeHTTP answers as a server of Nomad does, below /v1.
+// ServeHTTP answers like a Nomad server, below /v1.
 func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	down := f.down
@@ -231,7 +237,7 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// await waits until the index has been passed.
+// await waits until the index has passed.
 func (f *Server) await(r *http.Request, index uint64) {
 	for {
 		f.mu.Lock()
@@ -250,7 +256,7 @@ func (f *Server) await(r *http.Request, index uint64) {
 	}
 }
 
-// answer does what a request asks for.
+// answer executes a request.
 func (f *Server) answer(r *http.Request, path string, body []byte) (status int, answer any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -291,7 +297,7 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 	return 404, "no such page: " + path
 }
 
-// about answers for what belongs to a job.
+// about answers requests for a part of a job.
 func (f *Server) about(id, what string, body []byte) (status int, answer any) {
 	switch {
 	case what == "plan":

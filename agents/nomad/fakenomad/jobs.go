@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// listJobs are jobs of a prefix, all of them or those that were not stopped.
+// listJobs returns the jobs with a prefix: all of them, or only those that were not stopped.
 func (f *Server) listJobs(prefix string, unstopped bool) []any {
 	list := []any{}
 	for id, j := range f.jobs {
@@ -33,7 +33,7 @@ func (f *Server) listVariables(prefix string) []any {
 	return list
 }
 
-// summary changes with the allocations of a job.
+// summary returns a number that changes with the allocations of a job.
 func (f *Server) summary(id string) (index uint64) {
 	for _, a := range f.allocs {
 		if a.job == id {
@@ -110,7 +110,7 @@ func (f *Server) register(body []byte) (status int, answer any) {
 	return 200, object{"EvalID": "e"}
 }
 
-// schedule places a job on a node that it may run on, and that has the fewest allocations.
+// schedule places a job on the fitting node with the fewest allocations.
 func (f *Server) schedule(j *job) {
 	fits := f.fitting(j)
 	if len(fits) == 0 {
@@ -135,7 +135,7 @@ func (f *Server) schedule(j *job) {
 	go f.start(a, j)
 }
 
-// plan says where a job would be placed.
+// plan answers where a job would be placed.
 func (f *Server) plan(body []byte) (status int, answer any) {
 	var in struct{ Job object }
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -153,7 +153,7 @@ func (f *Server) plan(body []byte) (status int, answer any) {
 	return 200, object{"FailedTGAllocs": object{"session": why}}
 }
 
-// fitting are the nodes that a job may run on.
+// fitting returns the nodes that a job can run on.
 func (f *Server) fitting(j *job) (fits []*node) {
 	constraints, _ := j.text["Constraints"].([]any)
 	j.blocked = map[string]int{}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// says has a node report, and the server hear it when it hears of the node.
+// says records a node's report. The server sees it only while it hears from the node.
 func (f *Server) says(a *alloc, status string, events ...Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +45,7 @@ func (f *Server) start(a *alloc, j *job) {
 	f.says(a, "failed", Event{Type: "Driver Failure", DisplayMessage: err.Error()})
 }
 
-// prepare makes the folders and the environment of a task.
+// prepare creates the folders and the environment of a task.
 func (f *Server) prepare(a *alloc, id string, task object) (c Command, err error) {
 	local, secrets := filepath.Join(a.dir, "local"), filepath.Join(a.dir, "secrets")
 	for _, dir := range []string{a.dir, local, secrets} {
@@ -75,7 +75,7 @@ func (f *Server) prepare(a *alloc, id string, task object) (c Command, err error
 	return c, err
 }
 
-// run waits for a task and reports its exit: one that was stopped is complete, whatever its exit code is.
+// run waits for a task and reports its exit. A stopped task is complete, whatever its exit code.
 func (f *Server) run(a *alloc, process Process) {
 	f.mu.Lock()
 	if a.process = process; a.desired == "stop" {
@@ -95,7 +95,7 @@ func (f *Server) run(a *alloc, process Process) {
 	}})
 }
 
-// stop ends a job: it is dead at once, and its task when it has ended.
+// stop ends a job. The job is dead at once, its task only when it has ended.
 func (f *Server) stop(j *job) {
 	j.stopped = true
 	j.index = f.bump()
@@ -107,7 +107,7 @@ func (f *Server) stop(j *job) {
 	}
 }
 
-// terminate sends TERM, and KILL when the kill timeout has passed.
+// terminate sends TERM, and KILL after the kill timeout.
 func (f *Server) terminate(a *alloc) {
 	process := a.process
 	if process == nil || !a.node.heard {
@@ -117,7 +117,7 @@ func (f *Server) terminate(a *alloc) {
 	time.AfterFunc(30*time.Second, func() { _ = process.Kill() })
 }
 
-// LoseSight has the server hear no more of a node. With replace its jobs run a second time, elsewhere.
+// LoseSight cuts the server off from a node. With replace, the node's jobs are started a second time elsewhere.
 func (f *Server) LoseSight(name string, replace bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *Server) LoseSight(name string, replace bool) {
 	f.bump()
 }
 
-// FindAgain has the server hear of a node again: it ends what runs there and was replaced.
+// FindAgain reconnects the server to a node, and ends the allocations that were replaced.
 func (f *Server) FindAgain(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +155,7 @@ func (f *Server) FindAgain(name string) {
 	}
 }
 
-// Allocs are all allocations, in the order in which they were made.
+// Allocs returns all allocations, oldest first.
 func (f *Server) Allocs() (list []Alloc) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,15 +167,15 @@ func (f *Server) Allocs() (list []Alloc) {
 	return list
 }
 
-// What Nomad says of an allocation whose files cannot be read: no server has a connection to its node, or it is not
-// known, to a server that was started some seconds ago either.
+// Nomad's messages when it cannot read an allocation's files: no server has a connection to its node, or the allocation
+// is unknown, which is also true for a server that was just started.
 const (
 	NoPath  = "No path to node"
 	Unknown = "Unknown allocation"
 )
 
-// fileless answers with words in place of a file: a server with 404, the agent of a node with 200, and compressed for
-// those who say that they can read that.
+// fileless answers a message instead of a file: a server with 404, a node's agent with 200. The agent compresses it for
+// clients that accept that.
 func fileless(w http.ResponseWriter, r *http.Request, words string, agent bool) {
 	text, status := []byte(words), http.StatusNotFound
 	if agent {
@@ -194,7 +194,7 @@ func fileless(w http.ResponseWriter, r *http.Request, words string, agent bool) 
 	_, _ = w.Write(text)
 }
 
-// files answers for files of allocations.
+// files serves the files of allocations.
 func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 	parts := strings.Split(path, "/") // client fs cat ALLOC
 	f.mu.Lock()
