@@ -30,11 +30,11 @@ func TestBranches(t *testing.T) {
 	for _, name := range []string{"c", "d", "fix/issue-1", "fix%2Fissue-1"} {
 		got := w.want(200, "", "GET", harb+"/branches/"+name, nil).object
 		if got["commit"].(object)["id"] != head {
-			t.Errorf("%s is at %v", name, got["commit"].(object)["id"])
+			t.Errorf("the branch %s is at %v, want %s", name, got["commit"].(object)["id"], head)
 		}
 	}
 	if list := w.want(200, "", "GET", harb+"/branches", nil).list; len(list) != 5 || list[0]["name"] != "main" {
-		t.Errorf("%d branches, first %v", len(list), list[0]["name"])
+		t.Errorf("got %d branches, first %v; want 5, first main", len(list), list[0]["name"])
 	}
 	w.want(204, "dev", "DELETE", harb+"/branches/fix/issue-1", nil)
 	w.want(404, "dev", "GET", harb+"/branches/fix/issue-1", nil)
@@ -58,6 +58,6 @@ func TestBranchRace(t *testing.T) {
 	}
 	all.Wait()
 	if won.Load() != 1 || lost.Load() != 7 {
-		t.Errorf("%d won, %d lost", won.Load(), lost.Load())
+		t.Errorf("%d requests got 201 and %d got 409, want 1 and 7", won.Load(), lost.Load())
 	}
 }

@@ -27,16 +27,16 @@ func TestDependencies(t *testing.T) {
 
 	if got := numbers(w.want(200, "dev", "GET", harb+"/issues/3/dependencies", nil).list); !slices.Equal(got,
 		[]int{2, 3}) {
-		t.Errorf("3 depends on %v", got)
+		t.Errorf("issue 3 depends on %v, want 2 and 3", got)
 	}
 	if got := numbers(w.want(200, "dev", "GET", harb+"/issues/2/blocks", nil).list); !slices.Equal(got, []int{3}) {
-		t.Errorf("2 blocks %v", got)
+		t.Errorf("issue 2 blocks %v, want 3", got)
 	}
 	pair := object{"owner": "johba", "repo": "harb", "index": 2}
 	w.want(404, "dev", "DELETE", harb+"/issues/3/blocked", pair)
 	w.want(201, "dev", "DELETE", harb+"/issues/3/dependencies", pair)
 	if got := w.want(200, "dev", "GET", harb+"/issues/2/blocks", nil).text; got != "[]\n" {
-		t.Errorf("2 still blocks %s", got)
+		t.Errorf("issue 2 still blocks %s", got)
 	}
 	w.want(500, "dev", "DELETE", harb+"/issues/3/dependencies", pair)
 }
@@ -59,7 +59,7 @@ func TestDependencyTrap(t *testing.T) {
 	}
 	w.want(201, "dev", "PATCH", harb+"/issues/3", object{"state": "closed"})
 	if got := w.issue(2)["state"]; got != "open" {
-		t.Error("closing the blocker closed what it blocked")
+		t.Error("closing the blocker also closed the issue that it blocked")
 	}
 	w.want(201, "dev", "PATCH", harb+"/issues/2", object{"state": "closed"})
 }

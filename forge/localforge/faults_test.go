@@ -53,10 +53,10 @@ func TestFaults(t *testing.T) {
 		fault.Store(int32(row.fault))
 		status, body, err := file(time.Minute)
 		if status != row.status || (err != nil) != row.broken {
-			t.Errorf("%s: status %d, error %v", row.name, status, err)
+			t.Errorf("%s: got status %d, error %v; want %d, broken %v", row.name, status, err, row.status, row.broken)
 		}
 		if row.fault == Half && (body == "" || strings.HasSuffix(body, "}\n")) {
-			t.Errorf("half an answer is %q", body)
+			t.Errorf("the client received %q, want half of the answer", body)
 		}
 		if n := filed() - before; n != row.filed {
 			t.Errorf("%s: %d issues filed, want %d", row.name, n, row.filed)
@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 	}
 	fault.Store(int32(Hang))
 	if _, _, err := file(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("hang: %v", err)
+		t.Errorf("hang: got %v, want a timeout", err)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestRequestsAreCounted(t *testing.T) {
 		"POST /repos/{owner}/{repo}/issues": 0,
 	} {
 		if n := after[route] - before[route]; n != want {
-			t.Errorf("%s: %d, want %d", route, n, want)
+			t.Errorf("%s: counted %d requests, want %d", route, n, want)
 		}
 	}
 }

@@ -134,13 +134,13 @@ func TestHookSignature(t *testing.T) {
 		"Content-Type": "application/json",
 	} {
 		if sent := got.calls[0].Header.Get(header); sent != want {
-			t.Errorf("%s is %q, want %q", header, sent, want)
+			t.Errorf("the header %s is %q, want %q", header, sent, want)
 		}
 	}
 	w.want(204, "johba", "DELETE", fmt.Sprint(harb, "/hooks/", hook["id"]), nil)
 	w.file("two")
 	if said := got.take(w); len(said) != 1 {
-		t.Errorf("a deleted hook was told %q", said[1:])
+		t.Errorf("a deleted hook was called: %q", said[1:])
 	}
 }
 

@@ -32,7 +32,7 @@ func TestListIsPagedAndNewestFirst(t *testing.T) {
 			t.Errorf("%q: got %v, want %d from %d down to %d", row.query, n, row.size, row.first, row.last)
 		}
 		if total := got.header.Get("X-Total-Count"); total != "60" {
-			t.Errorf("%q: total is %s", row.query, total)
+			t.Errorf("%q: the total is %s, want 60", row.query, total)
 		}
 		var rels []string
 		for link := range strings.SplitSeq(got.header.Get("Link"), ",") {
@@ -45,7 +45,7 @@ func TestListIsPagedAndNewestFirst(t *testing.T) {
 	}
 	past := w.want(200, "dev", "GET", harb+"/issues?page=9", nil)
 	if past.text != "[]\n" {
-		t.Errorf("a page past the end is %q", past.text)
+		t.Errorf("a page after the last is %q, want an empty list", past.text)
 	}
 }
 
@@ -123,11 +123,11 @@ func TestWhatMovesUpdatedAt(t *testing.T) {
 			"label", func() { w.want(200, "dev", "POST", harb+"/issues/1/labels", object{"labels": []string{"backlog"}}) },
 			[]int{1},
 		},
-		{"label it has", func() {
+		{"label that the issue has", func() {
 			w.want(200, "dev", "POST", harb+"/issues/1/labels",
 				object{"labels": []string{"backlog"}})
 		}, nil},
-		{"label nobody knows", func() {
+		{"unknown label", func() {
 			w.want(200, "dev", "POST", harb+"/issues/1/labels",
 				object{"labels": []string{"none"}})
 		}, nil},
@@ -180,15 +180,15 @@ func TestLastAssigneeWins(t *testing.T) {
 		got := w.want(201, "johba", "PATCH", harb+"/issues/1", object{"assignees": names}).object
 		if len(names) == 0 {
 			if got["assignees"] != nil || got["assignee"] != nil {
-				t.Errorf("nobody is %v and %v, want null twice", got["assignees"], got["assignee"])
+				t.Errorf("without assignees: got %v and %v, want null twice", got["assignees"], got["assignee"])
 			}
 			continue
 		}
 		if list := got["assignees"].([]any); len(list) != len(names) {
-			t.Errorf("set %v, got %v", names, list)
+			t.Errorf("set the assignees %v, got %v", names, list)
 		}
 		if first := got["assignee"].(object)["login"]; first != names[0] {
-			t.Errorf("set %v, first is %v", names, first)
+			t.Errorf("set the assignees %v, but the first is %v", names, first)
 		}
 	}
 	// An account without write access can file and edit its own issues, but cannot assign.
@@ -229,7 +229,7 @@ func TestTimelineTellsWhoDidWhat(t *testing.T) {
 	for _, line := range w.want(200, "dev", "GET", harb+"/issues/1/timeline", nil).list {
 		kinds = append(kinds, line["type"].(string))
 		if line["user"].(object)["login"] != "dev" {
-			t.Errorf("%s is by %v", line["type"], line["user"])
+			t.Errorf("the entry %s is by %v, want dev", line["type"], line["user"])
 		}
 	}
 	if want := []string{"label", "assignees", "close"}; !slices.Equal(kinds, want) {

@@ -37,20 +37,20 @@ func TestMergeStyles(t *testing.T) {
 			subject, rest, _ := strings.Cut(about, "|")
 			parents, by, _ := strings.Cut(rest, "|")
 			if subject != row.subject || len(strings.Fields(parents)) != row.parents {
-				t.Errorf("main is %q", about)
+				t.Errorf("the last commit on main is %q", about)
 			}
 			if row.status != 200 {
 				return
 			}
 			if by != "dev" {
-				t.Errorf("merged by %q", by)
+				t.Errorf("the merge commit is by %q, want dev", by)
 			}
 			for _, file := range []string{"b.txt", "c.txt", "main.txt"} {
 				w.want(200, "", "GET", harb+"/raw/"+file, nil)
 			}
 			if p := w.pull(1); p["merged"] != true || p["state"] != "closed" ||
 				p["merge_commit_sha"] != w.git(dir, "rev-parse", "origin/main") {
-				t.Errorf("merged %v, %v, as %v", p["merged"], p["state"], p["merge_commit_sha"])
+				t.Errorf("the pull request has merged %v, state %v, commit %v", p["merged"], p["state"], p["merge_commit_sha"])
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestMergeRace(t *testing.T) {
 	all.Wait()
 	w.git(dir, "fetch", "-q")
 	if n := w.git(dir, "rev-list", "--count", "--merges", "origin/main"); won.Load() != 1 || n != "1" {
-		t.Errorf("%d were told that they merged, main has %s merges", won.Load(), n)
+		t.Errorf("%d merges got status 200, main has %s merge commits; want 1 and 1", won.Load(), n)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestDeleteBranchAfterMerge(t *testing.T) {
 	w.want(200, "dev", "POST", harb+"/pulls/1/merge", object{"Do": "merge", "delete_branch_after_merge": true})
 	w.want(404, "dev", "GET", harb+"/branches/b", nil)
 	if p := w.pull(2); p["base"].(object)["ref"] != "main" || p["state"] != "open" || p["mergeable"] != true {
-		t.Errorf("the stacked one goes to %v and is %v", p["base"].(object)["ref"], p["state"])
+		t.Errorf("the stacked pull request goes to %v and is %v", p["base"].(object)["ref"], p["state"])
 	}
 }
 
@@ -136,7 +136,8 @@ func TestCommitMessageClosesOnDefaultBranchOnly(t *testing.T) {
 	commit("main", 1)
 	commit("other", 2)
 	if w.issue(1)["state"] != "closed" || w.issue(2)["state"] != "open" {
-		t.Errorf("on main %v, on another branch %v", w.issue(1)["state"], w.issue(2)["state"])
+		t.Errorf("commits on main and on another branch left their issues %v and %v; want closed, open",
+			w.issue(1)["state"], w.issue(2)["state"])
 	}
 }
 
@@ -150,7 +151,7 @@ func TestProtection(t *testing.T) {
 	branch := w.want(200, "dev", "GET", harb+"/branches/main", nil).object
 	if branch["enable_status_check"] != true || fmt.Sprint(branch["status_check_contexts"]) != "[ci/*]" ||
 		branch["user_can_push"] != false {
-		t.Errorf("branch as a writer sees it: %v", branch)
+		t.Errorf("a writer sees the branch as %v", branch)
 	}
 	dir := w.clone("dev")
 	head := w.push(dir, "b", "b.txt", "b\n")
@@ -181,7 +182,7 @@ func TestProtection(t *testing.T) {
 		}
 		got := w.want(405, "dev", "POST", harb+"/pulls/1/merge", object{"Do": "merge"}).object["message"].(string)
 		if !strings.Contains(got, step.reason) {
-			t.Errorf("refused with %q, want %q", got, step.reason)
+			t.Errorf("the merge was refused with %q, want %q", got, step.reason)
 		}
 	}
 	w.want(200, "johba", "POST", harb+"/pulls/1/merge", object{"Do": "merge", "force_merge": true})

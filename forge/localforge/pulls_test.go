@@ -25,27 +25,28 @@ func TestOpenPull(t *testing.T) {
 	p := w.pull(2)
 	base := w.git(dir, "rev-parse", "origin/main")
 	if at := p["head"].(object); at["sha"] != head || at["ref"] != "fix/issue-1" {
-		t.Errorf("head is %v", at["sha"])
+		t.Errorf("the head is %v, want %s", at["sha"], head)
 	}
 	if p["base"].(object)["sha"] != base || p["merge_base"] != base {
-		t.Errorf("base is %v, merge base %v, want %s", p["base"].(object)["sha"], p["merge_base"], base)
+		t.Errorf("the base is %v and the merge base %v, want %s", p["base"].(object)["sha"], p["merge_base"], base)
 	}
 	if p["additions"] != 1.0 || p["deletions"] != 1.0 || p["changed_files"] != 1.0 || p["mergeable"] != true {
-		t.Errorf("stat +%v -%v in %v, mergeable %v", p["additions"], p["deletions"], p["changed_files"], p["mergeable"])
+		t.Errorf("got +%v -%v in %v files, mergeable %v; want 1, 1, 1, true", p["additions"], p["deletions"],
+			p["changed_files"], p["mergeable"])
 	}
 	if diff := w.want(200, "", "GET", harb+"/pulls/2.diff", nil).text; !strings.Contains(diff, "-two\n+2\n") {
-		t.Errorf("diff:\n%s", diff)
+		t.Errorf("the diff does not replace two by 2:\n%s", diff)
 	}
 	if commits := w.want(200, "", "GET", harb+"/pulls/2/commits", nil).list; len(commits) != 1 ||
 		commits[0]["sha"] != head {
-		t.Errorf("commits: %v", commits)
+		t.Errorf("the pull request has the commits %v, want %s", commits, head)
 	}
 	if got := w.git(dir, "ls-remote", "origin", "refs/pull/2/head"); !strings.HasPrefix(got, head) {
-		t.Errorf("refs/pull/2/head: %q", got)
+		t.Errorf("refs/pull/2/head is at %q, want %s", got, head)
 	}
 	w.want(404, "dev", "GET", harb+"/pulls/1", nil) // an issue is no pull request
 	if w.issue(2)["pull_request"] == nil {
-		t.Error("a pull request is also an issue")
+		t.Error("the pull request, read as an issue, has no pull_request")
 	}
 }
 
@@ -80,11 +81,11 @@ func TestConflict(t *testing.T) {
 	w.open("a", "a", "")
 	w.open("b", "b", "")
 	if w.pull(2)["mergeable"] != true {
-		t.Fatal("the second is not mergeable before the first is in")
+		t.Fatal("the second pull request is not mergeable before the first is merged")
 	}
 	w.want(200, "dev", "POST", harb+"/pulls/1/merge", object{"Do": "merge"})
 	if w.pull(2)["mergeable"] != false {
-		t.Error("the second is mergeable after the first is in")
+		t.Error("the second pull request is mergeable after the first is merged")
 	}
 	w.want(405, "dev", "POST", harb+"/pulls/2/merge", object{"Do": "merge"})
 
@@ -93,7 +94,7 @@ func TestConflict(t *testing.T) {
 	w.git(dir, "merge", "-q", "-X", "ours", "origin/main", "-m", "mine is better")
 	w.git(dir, "push", "-q", "origin", "b")
 	if w.pull(2)["mergeable"] != true {
-		t.Error("not mergeable after the conflict was resolved")
+		t.Error("the pull request is not mergeable after its conflict was resolved")
 	}
 	w.want(200, "dev", "POST", harb+"/pulls/2/merge", object{"Do": "merge"})
 }
@@ -122,16 +123,16 @@ func TestLag(t *testing.T) {
 		w.open("b", "b", "")
 		w.want(200, "dev", "POST", harb+"/pulls/1/merge", object{"Do": "merge"})
 		if w.pull(2)["mergeable"] != true {
-			t.Error("the old answer did not stay")
+			t.Error("mergeability changed without a lag")
 		}
 		time.Sleep(lag + 1)
 		synctest.Wait()
 		if w.pull(2)["mergeable"] != false {
-			t.Error("mergeable while the check is due")
+			t.Error("the pull request is mergeable while its check is due")
 		}
 		w.f.Settle()
 		if w.pull(2)["mergeable"] != false {
-			t.Error("mergeable, with a conflict, after the check")
+			t.Error("a pull request with a conflict is mergeable after its check")
 		}
 
 		w.change("c", "c.txt", "C\n")
@@ -141,22 +142,23 @@ func TestLag(t *testing.T) {
 		time.Sleep(time.Minute)
 		head := w.change("c", "c2.txt", "C\n")
 		if p := w.pull(3); p["head"].(object)["sha"] != head || p["updated_at"] != opened || p["mergeable"] != true {
-			t.Errorf("at once: head %v, updated %v, mergeable %v", p["head"].(object)["sha"], p["updated_at"], p["mergeable"])
+			t.Errorf("right after the push: head %v, updated %v, mergeable %v", p["head"].(object)["sha"],
+				p["updated_at"], p["mergeable"])
 		}
 		if stale := w.want(200, "dev", "GET", harb+"/pulls/3/reviews", nil).list[0]["stale"]; stale != false {
-			t.Error("the review is stale at once")
+			t.Error("the review is stale without a lag")
 		}
 		time.Sleep(lag + 1)
 		synctest.Wait()
 		if w.pull(3)["mergeable"] != false {
-			t.Error("mergeable while the check is due")
+			t.Error("the pull request is mergeable while its check is due")
 		}
 		w.f.Settle()
 		if p := w.pull(3); p["updated_at"] == opened || p["mergeable"] != true {
-			t.Errorf("settled: updated %v, mergeable %v", p["updated_at"], p["mergeable"])
+			t.Errorf("after all effects: updated %v, mergeable %v", p["updated_at"], p["mergeable"])
 		}
 		if stale := w.want(200, "dev", "GET", harb+"/pulls/3/reviews", nil).list[0]["stale"]; stale != true {
-			t.Error("the review is not stale after all")
+			t.Error("the review of changed content is not stale")
 		}
 	})
 }
@@ -166,12 +168,12 @@ func TestDraft(t *testing.T) {
 	w.push(w.clone("dev"), "b", "b.txt", "b\n")
 	w.open("b", "wip: not yet", "")
 	if p := w.pull(1); p["draft"] != true || p["mergeable"] != false {
-		t.Errorf("draft %v, mergeable %v", p["draft"], p["mergeable"])
+		t.Errorf("got draft %v, mergeable %v", p["draft"], p["mergeable"])
 	}
 	w.want(405, "dev", "POST", harb+"/pulls/1/merge", object{"Do": "merge"})
 	w.want(201, "dev", "PATCH", harb+"/pulls/1", object{"title": "now"})
 	if p := w.pull(1); p["draft"] != false || p["mergeable"] != true {
-		t.Errorf("draft %v, mergeable %v", p["draft"], p["mergeable"])
+		t.Errorf("got draft %v, mergeable %v", p["draft"], p["mergeable"])
 	}
 }
 
@@ -189,10 +191,10 @@ func TestBranchGoesAndComes(t *testing.T) {
 	head = w.push(dir, "b", "b.txt", "again\n")
 	w.want(201, "dev", "PATCH", harb+"/pulls/1", object{"state": "open"})
 	if p := w.pull(1); p["state"] != "open" || p["head"].(object)["sha"] != head || p["mergeable"] != true {
-		t.Errorf("opened again: %v, head %v", p["state"], p["head"].(object)["sha"])
+		t.Errorf("reopened: state %v, head %v", p["state"], p["head"].(object)["sha"])
 	}
 	if got := w.git(dir, "ls-remote", "origin", "refs/pull/1/head"); !strings.HasPrefix(got, head) {
-		t.Errorf("refs/pull/1/head: %q, want %s", got, head)
+		t.Errorf("refs/pull/1/head is at %q, want %s", got, head)
 	}
 	w.want(200, "dev", "POST", harb+"/pulls/1/merge", object{"Do": "merge", "head_commit_id": head})
 }

@@ -51,7 +51,7 @@ func TestReviews(t *testing.T) {
 			t.Errorf("%s:\ngot  %q\nwant %q", when, got, want)
 		}
 	}
-	check("a newer verdict takes the older one's place",
+	check("after a newer verdict, the older one is dismissed",
 		"dev COMMENT", "review REQUEST_CHANGES dismissed", "reader APPROVED", "review APPROVED official")
 
 	w.git(dir, "commit", "-q", "--amend", "-m", "said better")
@@ -60,17 +60,17 @@ func TestReviews(t *testing.T) {
 		"dev COMMENT", "review REQUEST_CHANGES dismissed", "reader APPROVED", "review APPROVED official")
 
 	w.push(dir, "b", "b.txt", "c\n")
-	check("after a push that does",
+	check("after a push that changes a file",
 		"dev COMMENT stale", "review REQUEST_CHANGES stale dismissed", "reader APPROVED stale",
 		"review APPROVED stale official")
 
 	if got := w.want(200, "review", "POST", path, object{"event": "APPROVED", "commit_id": head}).
 		object; got["stale"] != true {
-		t.Error("a verdict on what was before the push is not stale")
+		t.Error("a verdict on the commit before the push is not stale")
 	}
 	if got := w.want(200, "review", "POST", path, object{"event": "APPROVED"}).object; got["stale"] != false ||
 		got["commit_id"] == head {
-		t.Errorf("a verdict on what is: stale %v, on %v", got["stale"], got["commit_id"])
+		t.Errorf("a verdict on the present commit: stale %v, on %v", got["stale"], got["commit_id"])
 	}
 }
 
@@ -84,7 +84,7 @@ func TestDismissal(t *testing.T) {
 	w.want(403, "dev", "POST", path+"/dismissals", object{"message": "m"})
 	w.want(200, "johba", "POST", path+"/dismissals", object{"message": "m"})
 	if got := w.reviews(); fmt.Sprint(got) != "[review REQUEST_CHANGES official dismissed]" {
-		t.Errorf("dismissed: %q", got)
+		t.Errorf("after the dismissal: %q", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestPendingReview(t *testing.T) {
 	}
 	w.want(200, "review", "POST", fmt.Sprintf("%s/pulls/1/reviews/%v", harb, id), object{"event": "APPROVED"})
 	if got := w.reviews(); fmt.Sprint(got) != "[review APPROVED official]" {
-		t.Errorf("submitted: %q", got)
+		t.Errorf("after the submission: %q", got)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestStatuses(t *testing.T) {
 	head := w.push(w.clone("dev"), "b", "b.txt", "b\n")
 	combined := func() object { return w.want(200, "dev", "GET", harb+"/commits/"+head+"/status", nil).object }
 	if got := combined(); got["state"] != "" || got["statuses"] != nil {
-		t.Errorf("nobody said anything, and yet: %v", got)
+		t.Errorf("a commit without reports has the status %v", got)
 	}
 	for _, row := range []struct{ context, state, want string }{
 		{"a", "pending", "pending"},
@@ -120,12 +120,12 @@ func TestStatuses(t *testing.T) {
 	} {
 		w.want(201, "dev", "POST", harb+"/statuses/"+head, object{"context": row.context, "state": row.state})
 		if got := combined(); got["state"] != row.want || got["sha"] != head {
-			t.Errorf("after %s of %s: %v, want %s", row.state, row.context, got["state"], row.want)
+			t.Errorf("after %s of the check %s: got %v, want %s", row.state, row.context, got["state"], row.want)
 		}
 	}
 	w.want(403, "reader", "POST", harb+"/statuses/"+head, object{"state": "success"})
 	w.want(500, "dev", "POST", harb+"/statuses/1111111111111111111111111111111111111111", object{"state": "success"})
 	if got := w.want(200, "dev", "GET", harb+"/commits/b/status", nil).object["sha"]; got != head {
-		t.Errorf("by branch: %v", got)
+		t.Errorf("the status of the branch is for %v, want %s", got, head)
 	}
 }

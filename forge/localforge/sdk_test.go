@@ -18,7 +18,7 @@ func TestSDK(t *testing.T) {
 		gitea.CreateIssueOption{Title: "say four", Body: "please", Labels: []int64{label.ID}})
 	w.must(err)
 	if issue.Index != 1 || issue.State != gitea.StateOpen || len(issue.Labels) != 1 || issue.Poster.UserName != "johba" {
-		t.Fatalf("issue as created: %+v", issue)
+		t.Fatalf("the created issue is %+v", issue)
 	}
 	claimed, _, err := dev.EditIssue("johba", "harb", 1, gitea.EditIssueOption{Assignees: []string{"dev"}})
 	w.must(err)
@@ -38,14 +38,14 @@ func TestSDK(t *testing.T) {
 	files, _, err := review.ListPullRequestFiles("johba", "harb", pull.Index, gitea.ListPullRequestFilesOptions{})
 	w.must(err)
 	if len(files) != 1 || files[0].Filename != "src/main.txt" || files[0].Status != "changed" || files[0].Additions != 1 {
-		t.Fatalf("files: %+v", files)
+		t.Fatalf("the pull request changes %+v", files)
 	}
 	verdict, _, err := review.CreatePullReview("johba", "harb", pull.Index, gitea.CreatePullReviewOptions{
 		State: gitea.ReviewStateApproved, Body: "good", CommitID: head,
 	})
 	w.must(err)
 	if !verdict.Official || verdict.Stale || verdict.CommitID != head {
-		t.Fatalf("review: %+v", verdict)
+		t.Fatalf("the submitted review is %+v", verdict)
 	}
 	_, _, err = review.CreateStatus("johba", "harb", head,
 		gitea.CreateStatusOption{State: gitea.StatusSuccess, Context: "ci"})
@@ -53,7 +53,7 @@ func TestSDK(t *testing.T) {
 	combined, _, err := dev.GetCombinedStatus("johba", "harb", head)
 	w.must(err)
 	if combined.State != gitea.StatusSuccess || combined.TotalCount != 1 {
-		t.Fatalf("combined status: %+v", combined)
+		t.Fatalf("the combined status is %+v", combined)
 	}
 
 	merged, _, err := dev.MergePullRequest("johba", "harb", pull.Index, gitea.MergePullRequestOption{
@@ -61,7 +61,7 @@ func TestSDK(t *testing.T) {
 	})
 	w.must(err)
 	if !merged {
-		t.Fatal("not merged")
+		t.Fatal("the SDK reports that the merge failed")
 	}
 	pull, _, err = dev.GetPullRequest("johba", "harb", pull.Index)
 	w.must(err)
@@ -76,7 +76,7 @@ func TestSDK(t *testing.T) {
 	main, _, err := dev.GetRepoBranch("johba", "harb", "main")
 	w.must(err)
 	if main.Commit.ID != *pull.MergedCommitID {
-		t.Fatalf("main is at %s, merged was %s", main.Commit.ID, *pull.MergedCommitID)
+		t.Fatalf("main is at %s, but the merge made %s", main.Commit.ID, *pull.MergedCommitID)
 	}
 	if _, resp, err := dev.GetRepoBranch("johba", "harb", "fix/issue-1"); err == nil || resp.StatusCode != 404 {
 		t.Fatalf("the merged branch is still there: %v", err)

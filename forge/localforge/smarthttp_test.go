@@ -23,12 +23,12 @@ func TestCloneAndPush(t *testing.T) {
 	w.git(dir, "clone", "-q", as("whoever:"+w.tokens["dev"]), "by-token")
 	if body, err := os.ReadFile(filepath.Join(dir, "by-token", "src", "main.txt")); err != nil ||
 		string(body) != "one\ntwo\nthree\n" {
-		t.Errorf("cloned %q, %v", body, err)
+		t.Errorf("the cloned file has %q, %v", body, err)
 	}
 	clone := filepath.Join(dir, "anonymous")
 	w.git(clone, "commit", "-q", "--allow-empty", "-m", "c")
 	for _, row := range []struct{ who, remote, want string }{
-		{"nobody", open, "Authentication failed"},
+		{"without credentials", open, "Authentication failed"},
 		{"a wrong password", as("dev:wrong"), "Authentication failed"},
 		{"a reader", w.remote("reader"), "pre-receive hook declined"},
 		{"a writer", w.remote("dev"), ""},
@@ -42,7 +42,7 @@ func TestCloneAndPush(t *testing.T) {
 	}
 	w.want(200, "", "GET", harb+"/branches/b", nil)
 	if out, err := w.tryGit(dir, "clone", w.url+"/johba/none.git"); err == nil {
-		t.Errorf("cloned what is not there: %s", out)
+		t.Errorf("git cloned a missing repository: %s", out)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestPrivateRepository(t *testing.T) {
 	w.git(dir, "clone", "-q", at("johba"), "c")
 	w.git(filepath.Join(dir, "c"), "commit", "-q", "--allow-empty", "-m", "c")
 	if out, err := w.tryGit(filepath.Join(dir, "c"), "push", "origin", "HEAD"); err == nil {
-		t.Errorf("a token that may only read has pushed: %s", out)
+		t.Errorf("a push with a read-only token succeeded: %s", out)
 	}
 }
 
@@ -94,12 +94,12 @@ func TestClaimRace(t *testing.T) {
 	all.Wait()
 	held := w.want(200, "dev", "GET", harb+"/git/refs/disinto/claims/7", nil).list
 	if won.Load() != 1 || len(held) != 1 || held[0]["object"].(object)["sha"] != winner.Load() {
-		t.Fatalf("%d have won, the ref is %v, the winner's is %v", won.Load(), held, winner.Load())
+		t.Fatalf("%d pushes succeeded, the ref is %v, the winner's commit %v", won.Load(), held, winner.Load())
 	}
 	w.want(200, "dev", "GET", harb+"/branches", nil)
 	if out, err := w.tryGit(dirs[0], "push", "--force-with-lease=refs/disinto/claims/7:"+noCommit[:39]+"1",
 		w.remote("dev"), ":refs/disinto/claims/7"); err == nil {
-		t.Errorf("released with a wrong lease: %s", out)
+		t.Errorf("a push with a wrong lease deleted the ref: %s", out)
 	}
 	w.git(dirs[0], "push", "-q", "--force-with-lease=refs/disinto/claims/7:"+winner.Load().(string), w.remote("dev"),
 		":refs/disinto/claims/7")
@@ -120,21 +120,21 @@ func TestPushToProtectedBranch(t *testing.T) {
 		return err
 	}
 	if push("dev", "HEAD:main") == nil || push("johba", "HEAD:main") == nil {
-		t.Error("pushed to a branch nobody may push to")
+		t.Error("a push to a branch with push disabled succeeded")
 	}
 	if push("review", "HEAD:release/1") == nil {
-		t.Error("pushed without being on the list")
+		t.Error("a push by an account that is not on the whitelist succeeded")
 	}
 	w.must(push("dev", "HEAD:release/1"))
 	w.git(dir, "commit", "-q", "--amend", "--allow-empty", "-m", "d")
 	if push("dev", "--force", "HEAD:release/1") == nil {
-		t.Error("rewrote a protected branch")
+		t.Error("a forced push rewrote a protected branch")
 	}
 	if push("dev", ":release/1") == nil {
-		t.Error("deleted a protected branch")
+		t.Error("a push deleted a protected branch")
 	}
 	if push("dev", "HEAD:refs/pull/1/head") == nil {
-		t.Error("pushed to the ref of a pull request")
+		t.Error("a push to the ref of a pull request succeeded")
 	}
 	w.must(push("dev", "HEAD:free"))
 }
@@ -159,7 +159,7 @@ func TestCompressedRequest(t *testing.T) {
 	_, err = answer.ReadFrom(resp.Body)
 	w.must(err)
 	if !strings.HasPrefix(answer.String(), "0008NAK\n") || !bytes.Contains(answer.Bytes(), []byte("PACK")) {
-		t.Errorf("no pack: %.60q", answer.String())
+		t.Errorf("got %.60q, want a pack", answer.String())
 	}
 }
 

@@ -70,10 +70,10 @@ func TestInternalErrorsAreForAdmins(t *testing.T) {
 	w.file("one")
 	body := object{"assignees": []string{"nobody"}}
 	if got := w.want(500, "dev", "PATCH", harb+"/issues/1", body).object["message"]; got != "" {
-		t.Errorf("a writer is told %q", got)
+		t.Errorf("a writer sees the reason %q, want none", got)
 	}
 	if got := w.want(500, "root", "PATCH", harb+"/issues/1", body).object["message"]; got == "" {
-		t.Error("an admin is told nothing")
+		t.Error("an admin sees no reason")
 	}
 }
 

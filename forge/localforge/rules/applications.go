@@ -5,12 +5,12 @@ import "net/http"
 var applicationRules = []rule{
 	{
 		"an account registers a public application",
-		"forge/forgejo SetApplication: the control room is one, and takes the client id of an earlier run",
+		"forge/forgejo SetApplication: the control room is such an application, and uses the client id of an earlier run",
 		registerApplication,
 	},
 	{
-		"registering takes write:user",
-		"disinto check --fix, which says what to do by hand: the supervisor's token has read:user only",
+		"registering requires write:user",
+		"disinto check --fix, which says what to do by hand, because the supervisor's token has only read:user",
 		applicationScope,
 	},
 }
@@ -37,7 +37,7 @@ func registerApplication(w *world) {
 	all := read[[]application](dev, applicationsPath)
 	if len(all) != 1 || all[0].Name != "room" || all[0].ClientID == "" || all[0].Confidential ||
 		len(all[0].RedirectURIs) != 1 || all[0].RedirectURIs[0] != "http://127.0.0.1:7080/signin/callback" {
-		w.Errorf("applications: %+v", all)
+		w.Errorf("the account has the applications %+v, want the registered one", all)
 	}
 	same(w, "applications of another account", len(read[[]application](other, applicationsPath)), 0)
 }

@@ -9,32 +9,32 @@ import (
 var assigneeRules = []rule{
 	{
 		"the last write wins",
-		"forge/forgejo Claim, which cannot use assignees as a lock and takes refs/disinto/claims first",
+		"forge/forgejo Claim, which cannot use assignees as a lock and therefore pushes refs/disinto/claims first",
 		lastWriteWins,
 	},
 	{
-		"several are kept in the order of assigning",
-		"forge/forgejo, which adds an agent beside a person on a pull request",
+		"several assignees stay in the order of assignment",
+		"forge/forgejo, which adds an agent to a pull request that is assigned to a person",
 		severalAssignees,
 	},
 	{
-		"an empty list assigns nobody",
+		"an empty list removes all assignees",
 		"forge/forgejo Release",
 		clearAssignees,
 	},
 	{
-		"an unknown name is refused, and nothing changes",
-		"forge/forgejo Claim, whose error says so: an agent whose account was removed",
+		"an unknown login is refused, and nothing changes",
+		"forge/forgejo Claim, whose error reports an agent whose account was removed",
 		unknownAssignee,
 	},
 	{
-		"somebody without a role may be assigned where he can read",
-		"threads, which takes an assignee that is no agent for a human",
+		"an account with only read access can be assigned",
+		"threads, to which an assignee that is no agent is a person",
 		strangerAssigned,
 	},
 	{
-		"the accounts that may write, and no others, are listed as those to assign",
-		"forge/forgejo readWriters: the rights of other accounts are told to administrators only",
+		"the list of possible assignees has exactly the accounts with write access",
+		"forge/forgejo readWriters: only administrators can read the rights of other accounts",
 		writersListed,
 	},
 }
@@ -52,12 +52,12 @@ func lastWriteWins(w *world) {
 	one, two := r.writer("one"), r.writer("two")
 	n := r.open("first")
 	r.assign(one, n, one.name)
-	same(w, "after the second", r.assign(two, n, two.name).assignees(), two.name)
+	same(w, "after the second write", r.assign(two, n, two.name).assignees(), two.name)
 	var both sync.WaitGroup
 	for _, dev := range []*account{one, two} {
 		both.Go(func() {
 			if a := dev.patch(r.at("/issues/%d", n), fields{"assignees": []string{dev.name}}); a.status != http.StatusCreated {
-				w.Errorf("%s was told %s: the forge does not say who was first", dev.name, a)
+				w.Errorf("%s got %s, want success: the forge does not report that another write came first", dev.name, a)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func writersListed(w *world) {
 		want := []string{dev.name, r.owner.name}
 		slices.Sort(want)
 		if !slices.Equal(names, want) {
-			w.Errorf("%s is shown %v, want %v and not %s", who.name, names, want, reader.name)
+			w.Errorf("%s sees the possible assignees %v, want %v without %s", who.name, names, want, reader.name)
 		}
 	}
 }

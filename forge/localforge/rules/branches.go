@@ -10,23 +10,23 @@ import (
 
 var branchRules = []rule{
 	{
-		"what a branch requires can be read by who may write",
+		"writers can read what a branch requires",
 		"forge/forgejo, which learns required checks from the branch",
 		branchRequirements,
 	},
 	{
-		"its protection is for administrators",
-		"forge/forgejo, which therefore never asks for it, and agents/hire, which may find no right to set one",
+		"only administrators can read and set branch protection",
+		"forge/forgejo, which therefore never reads it, and agents/hire, which can lack the right to set one",
 		protectionRights,
 	},
 	{
-		"a branch that is there is refused with 409",
-		"forge/forgejo Prepare, which asks for one that exists to learn whether it may write",
+		"creating an existing branch is refused with 409",
+		"forge/forgejo Prepare, which tries to create an existing branch to learn whether it has write access",
 		existingBranch,
 	},
 	{
-		"of several that make a branch at once one succeeds",
-		"nothing yet: the other way of claiming, for a forge that refuses refs/disinto",
+		"one of several concurrent creations of a branch succeeds",
+		"nothing yet: it would allow claims on a forge that refuses refs/disinto",
 		branchRace,
 	},
 }
@@ -65,7 +65,7 @@ func branchRequirements(w *world) {
 	dev := r.writer("dev")
 	before := read[branch](dev, r.at("/branches/main"))
 	if before.Protected || before.StatusCheck || len(before.Contexts) != 0 || !before.MayPush || !before.MayMerge {
-		w.Errorf("unprotected: got %+v", before)
+		w.Errorf("an unprotected branch: got %+v", before)
 	}
 	r.owner.post(r.at("/branch_protections"), fields{
 		"rule_name": "main", "enable_push": false, "required_approvals": 1,
@@ -73,7 +73,7 @@ func branchRequirements(w *world) {
 	}).want(http.StatusCreated)
 	got := read[branch](dev, r.at("/branches/main"))
 	if !got.Protected || !got.StatusCheck || got.Approvals != 1 || got.MayPush || !got.MayMerge {
-		w.Errorf("protected: got %+v", got)
+		w.Errorf("a protected branch: got %+v", got)
 	}
 	same(w, "required contexts", list(got.Contexts), "[ci/* lint]")
 	r.owner.post(r.at("/contents/direct.txt"), fields{"content": "eA==", "message": "past the rule", "branch": "main"}).
@@ -123,6 +123,6 @@ func branchRace(w *world) {
 			})
 		}
 		all.Wait()
-		same(w, fmt.Sprintf("round %d: how many were told that they made it", round), won, 1)
+		same(w, fmt.Sprintf("round %d: requests that got 201", round), won, 1)
 	}
 }

@@ -13,34 +13,34 @@ const claimsUse = `forge/forgejo's claim by ref (claim = "ref"), the only lock b
 
 var claimRules = []rule{
 	{
-		"the first push of a claim is taken, the second refused",
+		"the first push of a claim succeeds, the second is refused",
 		claimsUse + ", which needs neither a clone nor a commit in the repository", claimTwice,
 	},
 	{
-		"a claim's commit must be its own", claimsUse + ", which puts the run id into a commit without parents",
+		"a claim's commit must be unique", claimsUse + ", which puts the run id into a commit without parents",
 		claimSameCommit,
 	},
 	{
-		"without a lease a descendant or a forced push takes over",
-		claimsUse + ", which always pushes with a lease on absence", claimWithoutLease,
+		"without a lease, a descendant or a forced push takes a claim over",
+		claimsUse + ", which always pushes with the lease that the ref must not exist", claimWithoutLease,
 	},
 	{
-		"who holds a claim gives it up, and nobody else by mistake", claimsUse + ", whose release names the commit it holds",
+		"only a push that names a claim's commit can release it", claimsUse + ", whose release names the commit it holds",
 		claimRelease,
 	},
 	{
-		"a claim is seen where claims are looked for and nowhere else",
-		claimsUse + ", which must not show as a branch or start a CI", claimVisibility,
+		"a claim shows only in the list of its refs",
+		claimsUse + ", which must not show as a branch or start CI", claimVisibility,
 	},
-	{"a claim takes a writer", claimsUse + ", made with the agent's or the supervisor's token", claimRights},
-	{"of many at once exactly one wins", claimsUse, claimRace},
+	{"a claim requires write access", claimsUse + ", made with the agent's or the supervisor's token", claimRights},
+	{"exactly one of many concurrent claims succeeds", claimsUse, claimRace},
 	{"claims of different items do not disturb each other", claimsUse, claimsApart},
-	{"a claim is made by one request, and compared by the forge", claimsUse + ", which pushes without git", claimPosted},
+	{"a claim takes one request of compare and set", claimsUse + ", which pushes without git", claimPosted},
 	{
-		"deleting what is not there is a question", "forge/forgejo Prepare, which learns that way whether it may claim",
+		"deleting a missing ref only checks the rights", "forge/forgejo Prepare, which so learns whether it can claim",
 		claimAsked,
 	},
-	{"a claim's commit says whose it is", claimsUse + ", which reads its message", claimRead},
+	{"a claim's commit names the holder", claimsUse + ", which reads its message", claimRead},
 }
 
 // defaultRaces is how many races are run unless the caller sets Races: each takes half a second on a real server.
@@ -116,9 +116,9 @@ func claimSameCommit(w *world) {
 	same(w, "the first takes it", c.take(7, commit), true)
 	out, code := c.by.tryGit(c.dir, "push", "--porcelain", "--force-with-lease="+claimRef(7)+":", r.url(),
 		commit+":"+claimRef(7))
-	same(w, "exit status of the same again", code, 0)
+	same(w, "exit status of a repeated push", code, 0)
 	if !strings.Contains(out, "=\t"+commit) || strings.Contains(out, "*\t") {
-		w.Errorf("the same again says %q, want a line with = and none with *", out)
+		w.Errorf("a repeated push printed %q, want a line with = and none with *", out)
 	}
 	same(w, "the second takes it", c.take(7, commit), false)
 }
@@ -171,7 +171,7 @@ func claimVisibility(w *world) {
 	}
 	clone := r.clone(r.owner)
 	if refs := clone.git("for-each-ref"); strings.Contains(refs, "disinto") {
-		w.Errorf("a clone brings claims: %s", refs)
+		w.Errorf("a clone contains claims: %s", refs)
 	}
 	r.owner.post(r.at("/git/refs"), fields{"ref": claimRef(9), "sha": commits[7]}).refused() // only git can create them
 }
@@ -220,7 +220,7 @@ func claimRace(w *world) {
 		for i := range all {
 			if won[i] {
 				winners++
-				same(w, fmt.Sprintf("race %d: what is held", race), holder, commits[i])
+				same(w, fmt.Sprintf("race %d: commit of the claim", race), holder, commits[i])
 			}
 		}
 		same(w, fmt.Sprintf("race %d: winners", race), winners, 1)

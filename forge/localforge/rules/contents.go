@@ -8,22 +8,22 @@ import (
 
 var contentRules = []rule{
 	{
-		"a file is made once",
-		"agents/hire, which fills a profile and may be run again",
+		"a file can be created once",
+		"agents/hire, which fills a profile and can be run again",
 		makeFile,
 	},
 	{
-		"a file is changed by who knows what it was",
-		"agents/hire, which never overwrites what an agent learned meanwhile",
+		"changing a file requires the SHA of its content",
+		"agents/hire, which never overwrites what an agent wrote meanwhile",
 		changeFile,
 	},
 	{
 		"the first commit can be a file",
-		"agents/hire, when a profile repository was made empty",
+		"agents/hire, when a profile repository is empty",
 		firstFile,
 	},
 	{
-		"several files go into one commit",
+		"one commit can contain several files",
 		"agents/hire, which writes a whole profile at once",
 		manyFiles,
 	},

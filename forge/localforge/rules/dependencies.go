@@ -9,13 +9,13 @@ var dependencyRules = []rule{
 		bothEnds,
 	},
 	{
-		"a dependency that is there, or not there, is refused",
-		"supervisor convoy, which reads the list after a refusal to learn whether it is already so",
+		"adding an existing dependency and removing a missing one are refused",
+		"supervisor convoy, which reads the list after a refusal to learn whether the dependency exists",
 		repeatedDependency,
 	},
 	{
-		"only a cycle of two is refused",
-		"threads, which finds longer cycles, and issues that wait for themselves, by itself",
+		"only a direct cycle of two issues is refused",
+		"threads, which itself finds longer cycles and issues that wait for themselves",
 		cycles,
 	},
 	{
@@ -24,33 +24,33 @@ var dependencyRules = []rule{
 		closeBlocked,
 	},
 	{
-		"an issue may wait for a pull request",
-		"forge/forgejo, which takes a blocker for whatever its number is",
+		"an issue can wait for a pull request",
+		"forge/forgejo, to which a blocker can be an issue or a pull request",
 		dependsOnPull,
 	},
 	{
-		"a pull request may wait for an issue",
-		"forge/forgejo Merge, which must not take the refusal, a 500, for a forge that is down",
+		"a pull request can wait for an issue",
+		"forge/forgejo Merge, which must not mistake the refusal, a 500, for an outage",
 		pullDependsOn,
 	},
 	{
-		"dependencies cross repositories",
-		"forge/forgejo, which asks for blockers of other repositories one by one",
+		"dependencies can cross repositories",
+		"forge/forgejo, which reads blockers in other repositories one by one",
 		crossRepository,
 	},
 	{
-		"a blocker that one may not read is shown hidden",
-		"forge/forgejo, which makes it forge.BlockerUnreadable, so that the issue waits",
+		"a blocker that the caller cannot read is shown without its content",
+		"forge/forgejo, which reports forge.BlockerUnreadable, so that the issue waits",
 		hiddenBlocker,
 	},
 	{
-		"who may not write may not tie",
-		"supervisor convoy, whose error says so",
+		"adding a dependency requires write access",
+		"supervisor convoy, whose error names the missing right",
 		dependencyRights,
 	},
 	{
-		"both timelines tell of a dependency",
-		"forge/forgejo: this is what moves updated_at on both ends",
+		"both timelines show a dependency",
+		"forge/forgejo: the entries move updated_at at both ends",
 		dependencyTimeline,
 	},
 }
@@ -127,9 +127,9 @@ func closeBlocked(w *world) {
 	same(w, "state", r.issue(blocked).State, "open")
 	r.edit(blocker, fields{"state": "closed"})
 	same(w, "state once the blocker is closed", r.edit(blocked, fields{"state": "closed"}).State, "closed")
-	same(w, "state of the blocker, opened again under a closed issue", r.edit(blocker, fields{"state": "open"}).State,
+	same(w, "state of the blocker, reopened below a closed issue", r.edit(blocker, fields{"state": "open"}).State,
 		"open")
-	same(w, "state of what waits for it", r.issue(blocked).State, "closed")
+	same(w, "state of the issue that waited for it", r.issue(blocked).State, "closed")
 }
 
 func dependsOnPull(w *world) {
@@ -213,7 +213,7 @@ func dependencyTimeline(w *world) {
 		want := list([]string{"add_dependency by " + r.owner.name, "remove_dependency by " + r.owner.name})
 		same(w, "timeline", story(events, "add_dependency", "remove_dependency"), want)
 		if d := events[0].Dependent; d == nil || d.Number != other {
-			w.Errorf("timeline of #%d names %+v as the other end, want #%d", n, d, other)
+			w.Errorf("the timeline of #%d names %+v as the other issue, want #%d", n, d, other)
 		}
 	}
 }

@@ -9,38 +9,38 @@ import (
 
 var gitRules = []rule{
 	{
-		"a token is the password, whatever the name",
+		"git accepts a token as the password of any user name",
 		"agents/session, whose git credentials are the agent's login and token",
 		tokenAsPassword,
 	},
 	{
-		"a private repository is closed without one",
-		"agents/session, which always brings credentials",
+		"a private repository requires credentials",
+		"agents/session, which always sends credentials",
 		privateClone,
 	},
 	{
-		"who may only read cannot push",
-		"agents/hire, which makes agents writers",
+		"an account with read access cannot push",
+		"agents/hire, which gives agents write access",
 		pushRights,
 	},
 	{
-		"scopes of a token hold for git",
-		"agents/hire, which asks for write:repository",
+		"a token's scopes also apply to git",
+		"agents/hire, which requests write:repository",
 		gitScopes,
 	},
 	{
-		"a protected branch takes no push",
-		"agents/session, which pushes to branches of its own",
+		"a protected branch refuses pushes",
+		"agents/session, which pushes only to its own branches",
 		protectedPush,
 	},
 	{
-		"a branch that moved refuses a push, unless it is forced",
+		"a branch that has moved refuses a push, unless the push is forced",
 		"agents/session, which pushes rework with --force-with-lease",
 		forcedPush,
 	},
 	{
 		"a push to the branch moves the pull request",
-		"forge/forgejo, which sees the new head at the next scan, and updated_at later",
+		"forge/forgejo, which sees the new head in the next scan, and a new updated_at later",
 		pushMovesPull,
 	},
 	{
@@ -148,7 +148,7 @@ func tokenAsPassword(w *world) {
 	wrong := dev.as(strings.Repeat("0", 40))
 	c := r.clone(wrong) // a public repository is cloned without credentials
 	if _, code = c.push("wrong"); code == 0 {
-		w.Error("a wrong token may push")
+		w.Error("a push with a wrong token succeeded")
 	}
 	same(w, "branches", r.branches(), "main mine theirs")
 }
@@ -159,7 +159,7 @@ func privateClone(w *world) {
 	stranger := w.account("stranger")
 	for _, a := range []*account{w.anonymous(), stranger} {
 		if out, code := a.tryGit(w.TempDir(), "ls-remote", r.url()); code == 0 {
-			w.Errorf("%q may read: %s", a.name, out)
+			w.Errorf("%q can read a private repository: %s", a.name, out)
 		}
 	}
 	stranger.get(r.at("")).want(http.StatusNotFound)
@@ -169,7 +169,7 @@ func pushRights(w *world) {
 	r := w.code()
 	for _, a := range []*account{r.collaborator("reader", "read"), w.account("stranger")} {
 		if _, code := r.clone(a).push("mine"); code == 0 {
-			w.Errorf("%s may push", a.name)
+			w.Errorf("a push by %s succeeded", a.name)
 		}
 	}
 	same(w, "branches", r.branches(), "main")
@@ -179,11 +179,11 @@ func gitScopes(w *world) {
 	r := w.account("owner").repo("secret", fields{"private": true, "auto_init": true, "default_branch": "main"})
 	reading := r.owner.as(r.owner.newToken("reading", "read:repository"))
 	if _, code := r.clone(reading).push("mine"); code == 0 {
-		w.Error("read:repository may push")
+		w.Error("a push with a token of scope read:repository succeeded")
 	}
 	if _, code := r.owner.as(r.owner.newToken("issues", "write:issue")).
 		tryGit(w.TempDir(), "ls-remote", r.url()); code == 0 {
-		w.Error("write:issue may read the code")
+		w.Error("a token of scope write:issue can read the code")
 	}
 	writing := r.owner.as(r.owner.newToken("writing", "write:repository"))
 	_, code := r.clone(writing).push("mine")
@@ -197,7 +197,7 @@ func protectedPush(w *world) {
 	c := r.clone(dev)
 	before := r.branch("main").Commit.ID
 	if _, code := c.push("main"); code == 0 {
-		w.Error("the protected branch took a push")
+		w.Error("a push to the protected branch succeeded")
 	}
 	_, code := c.push("mine")
 	same(w, "exit status of a push to another branch", code, 0)
@@ -210,10 +210,10 @@ func forcedPush(w *world) {
 	one, two := r.clone(dev), r.clone(dev)
 	held, _ := one.push("shared")
 	if _, code := two.push("shared"); code == 0 { // a sibling, not a descendant
-		w.Error("a branch that moved took a push that does not contain it")
+		w.Error("a push without the branch's new commits succeeded")
 	}
 	if _, code := two.push("shared", "--force-with-lease=refs/heads/shared:"+strings.Repeat("1", 40)); code == 0 {
-		w.Error("a lease on another commit held")
+		w.Error("a push with a lease on another commit succeeded")
 	}
 	same(w, "the branch", r.branch("shared").Commit.ID, held)
 	commit, code := two.push("shared", "--force-with-lease=refs/heads/shared:"+held)
@@ -244,7 +244,7 @@ func emptyCommit(w *world) {
 	c.git("checkout", "--quiet", "one")
 	pushes := len(r.pushes(p))
 	head, _ := c.push("one")
-	w.eventually("the timeline tells of the push", func() bool { return len(r.pushes(p)) > pushes })
+	w.eventually("the timeline shows the push", func() bool { return len(r.pushes(p)) > pushes })
 	r.eventuallyMergeable(p, true)
 	same(w, "head", r.pull(p).Head.SHA, head)
 	got := r.reviews(p)[0]

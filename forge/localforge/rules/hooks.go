@@ -15,13 +15,13 @@ import (
 
 var hookRules = []rule{
 	{
-		"changes are announced, and signed",
+		"changes are announced, with a signature",
 		"supervisor's hook listener, which checks the HMAC of the body before it reads it, and then scans",
 		signedHooks,
 	},
 	{
-		"dependencies and claims are announced to nobody",
-		"supervisor, which polls although there are hooks",
+		"dependencies and claims are not announced",
+		"supervisor, which polls in spite of hooks",
 		silentChanges,
 	},
 	{
@@ -30,13 +30,13 @@ var hookRules = []rule{
 		pullHooks,
 	},
 	{
-		"hooks are for administrators, and a second one is no error",
-		"supervisor check --fix, which looks for its own before it makes one",
+		"hooks require an administrator, and a second hook to one address is no error",
+		"disinto check --fix, which looks for an existing hook before it creates one",
 		hookRights,
 	},
 	{
-		"the secret of a hook stays what it was made with",
-		"supervisor check --fix, which makes a new hook and removes the old one",
+		"the secret of a hook cannot be changed",
+		"disinto check --fix, which creates a new hook and removes the old one",
 		hookSecret,
 	},
 }
@@ -61,7 +61,7 @@ type receiver struct {
 func (r *repo) receive(events ...string) *receiver {
 	r.w.Helper()
 	if !r.w.server.Hooks {
-		r.w.Skip("this server cannot reach us on loopback")
+		r.w.Skip("this server cannot reach the test on loopback")
 	}
 	in := &receiver{secret: "of " + r.w.suffix}
 	server := httptest.NewServer(in)

@@ -5,12 +5,12 @@ import "net/http"
 var issueRules = []rule{
 	{
 		"an edit answers 201",
-		"forge/forgejo, which takes any 2xx for success",
+		"forge/forgejo, to which any 2xx is a success",
 		editAnswer,
 	},
 	{
 		"a closed issue can be changed",
-		"forge/forgejo Claim, which reads the issue again before it writes: the forge would let it claim a closed one",
+		"forge/forgejo Claim, which re-reads the issue before it writes: the forge would let it claim a closed one",
 		changeClosed,
 	},
 	{
@@ -20,22 +20,22 @@ var issueRules = []rule{
 	},
 	{
 		"times are whole seconds in UTC",
-		"forge/forgejo, which reads once more what changed in the second it was read in",
+		"forge/forgejo, which re-reads an item that changed in the second of its reading",
 		wholeSeconds,
 	},
 	{
-		"closing may be repeated, and reopening clears the time of closing",
+		"closing can be repeated, and reopening clears the time of closing",
 		"forge/forgejo Close, and Scan, which finds the time of reopening in the timeline",
 		reopening,
 	},
 	{
-		"the timeline says who closed and who reopened",
+		"the timeline names the accounts that closed and reopened",
 		"forge/forgejo, for forge.Issue.Reopened and forge.Pull.ClosedBy",
 		closingTimeline,
 	},
 	{
-		"deletion is the owner's, and no list of changes shows it",
-		"forge/forgejo, which lists everything anew once an hour",
+		"only an administrator can delete an issue, and no list of changes shows it",
+		"forge/forgejo, which lists all open items once an hour",
 		deletion,
 	},
 }

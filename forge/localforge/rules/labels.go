@@ -5,37 +5,37 @@ import "net/http"
 var labelRules = []rule{
 	{
 		"an unknown label is ignored when it is added",
-		"forge/forgejo Label and Claim, which make the labels that are missing and read in the answer whether they took",
+		"forge/forgejo Label and Claim, which create missing labels and check in the answer that they were added",
 		unknownLabels,
 	},
 	{
-		"adding takes names and ids, and says which labels there are now",
+		"adding accepts names and ids, and answers with the issue's labels",
 		"forge/forgejo Claim and Label, which add by id",
 		addLabels,
 	},
 	{
-		"removing wants an id and may be repeated",
-		"forge/forgejo Release, which is safe to repeat",
+		"removing requires an id and can be repeated",
+		"forge/forgejo Release, which can be repeated",
 		removeLabels,
 	},
 	{
-		"two labels may have one name",
-		"forge/forgejo, which lists before it makes a label, and shows a name once",
+		"two labels can have the same name",
+		"forge/forgejo, which lists labels before it creates one, and shows each name once",
 		doubleLabels,
 	},
 	{
-		"replacing takes names",
-		"forge/forgejo, which never does it: labels that a human adds in between would be lost",
+		"replacing accepts names",
+		"forge/forgejo, which never replaces labels: those that a person adds meanwhile would be lost",
 		replaceLabels,
 	},
 	{
-		"a label that is deleted leaves the issues without a change",
-		"forge/forgejo, which sees it with the next complete listing, and Release, to which 422 means that it is gone",
+		"deleting a label does not change updated_at of its issues",
+		"forge/forgejo, which sees it in the next complete listing, and Release, to which 422 means a deleted label",
 		deletedLabel,
 	},
 	{
-		"a label can be saved as it is, and people have none of their own",
-		"forge/forgejo Prepare, which learns so whether it may write, and which reads an organisation's labels too",
+		"an unchanged label can be saved, and a person's account has no labels of its own",
+		"forge/forgejo Prepare, which learns whether it can write, and which also reads an organisation's labels",
 		savedLabel,
 	},
 }
@@ -50,7 +50,7 @@ func unknownLabels(w *world) {
 	same(w, "labels", r.issue(n).labels(), "backlog")
 	a = r.owner.post(r.at("/issues/%d/labels", n), fields{"labels": []int64{1 << 40}}).want(http.StatusOK)
 	same(w, "labels after an unknown id", labelNames(decode[[]label](a)), "backlog")
-	same(w, "labels of one that is opened with an unknown id",
+	same(w, "labels of an issue that is opened with an unknown id",
 		r.issue(r.open("second", fields{"labels": []int64{1 << 40}})).labels(), "")
 }
 

@@ -10,58 +10,58 @@ import (
 
 var listRules = []rule{
 	{
-		"a page holds fifty at most",
-		"forge/forgejo, which asks for 50 and counts pages by X-Total-Count",
+		"a page has at most fifty entries",
+		"forge/forgejo, which requests 50 entries and computes the number of pages from X-Total-Count",
 		pageCap,
 	},
 	{
-		"the order is not to be trusted",
-		"threads, which orders by priority and age itself, and forge/forgejo, which never stops at the first item it knows",
+		"the order of a list cannot be relied on",
+		"threads, which sorts by priority and age, and forge/forgejo, which never stops at the first known item",
 		listOrder,
 	},
 	{
-		"filters by labels take all of them",
-		"forge/forgejo, which filters again by itself",
+		"a filter by several labels requires all of them",
+		"forge/forgejo, which filters the result again",
 		labelFilter,
 	},
 	{
 		"an unknown label widens the list",
-		"forge/forgejo, which lists all open items and filters them itself: upstream once blocked a human's issue over this",
+		"forge/forgejo, which lists all open items and filters them itself: upstream once blocked a person's issue",
 		unknownLabelFilter,
 	},
 	{
 		"issues and pull requests share numbers and lists",
-		"forge.Ref, which names either, and forge/forgejo, which reads one list of changes and claims both alike",
+		"forge.Ref, which names either kind, and forge/forgejo, which reads one list and claims both kinds alike",
 		sharedLists,
 	},
 	{
-		"only some lists say how long they are",
-		"forge/forgejo, which pages by X-Total-Count where there is one, and else reads on until a page is empty",
+		"only some lists report their length",
+		"forge/forgejo, which uses X-Total-Count if there is one, and otherwise reads on until a page is empty",
 		totals,
 	},
 	{
-		"comments come all at once",
+		"the comments of an issue are not paged",
 		"forge/forgejo Comment, which looks for its marker among them",
 		unpagedComments,
 	},
 	{
-		"the comments of a repository are listed in pages, the oldest first",
-		"forge/forgejo, which finds commands in the last pages, since the last time; an edited comment must show that it is",
+		"the comments of a repository are paged, oldest first",
+		"forge/forgejo, which finds commands in the last pages, and must recognise an edited comment",
 		allComments,
 	},
 	{
 		"HEAD is answered with 405",
-		"forge/forgejo and supervisor, which use GET for everything: upstream's status was wrong because of this",
+		"forge/forgejo and supervisor, which never use HEAD: upstream's status was wrong because it did",
 		headRefused,
 	},
 	{
-		"no answer can be asked for conditionally",
-		"forge/forgejo, whose cheap question is since=, not If-None-Match",
+		"conditional requests are not supported",
+		"forge/forgejo, whose cheap request uses since=, not If-None-Match",
 		noETags,
 	},
 	{
-		"what is not there is 404",
-		"forge/forgejo, which turns it into forge.ErrNotFound: a blocker that is missing, an item to release that is gone",
+		"a missing item is 404",
+		"forge/forgejo, which reports forge.ErrNotFound: for a missing blocker, or an item that is gone at its release",
 		missingThings,
 	},
 }
@@ -72,7 +72,7 @@ func pageCap(w *world) {
 		Most int `json:"max_response_items"`
 	}](w.anonymous(), "/settings/api")
 	if settings.Most != 50 {
-		w.Skipf("this server's limit was set to %d", settings.Most)
+		w.Skipf("this server's limit is %d, not 50", settings.Most)
 	}
 	r := w.repo()
 	const all = 53
@@ -94,7 +94,7 @@ func pageCap(w *world) {
 			seen[n] = true
 		}
 	}
-	same(w, "different items on all pages", len(seen), all)
+	same(w, "distinct items on all pages", len(seen), all)
 }
 
 // listOrder accepts both answers to sort=oldest: Forgejo 10 ignores it, and a later version may support it. Both answer
@@ -141,7 +141,7 @@ func sharedLists(w *world) {
 	both := r.list("state=all")
 	same(w, "all", list(numbers(both)), "[2 1]")
 	if both[0].PullRequest == nil || both[1].PullRequest != nil {
-		w.Error("pull_request does not tell the pull request from the issue")
+		w.Error("the field pull_request does not distinguish the pull request from the issue")
 	}
 	same(w, "type=issues", list(numbers(r.list("type=issues"))), "[1]")
 	same(w, "type=pulls", list(numbers(r.list("type=pulls"))), "[2]")
@@ -220,13 +220,13 @@ func allComments(w *world) {
 	page, all := shown("limit=2&page=2")
 	same(w, "page 2", page, "comment 2 on 2, of 3")
 	last := all[0]
-	same(w, "a new one was edited", last.Updated.Equal(last.Created), true)
+	same(w, "updated_at of a new comment equals created_at", last.Updated.Equal(last.Created), true)
 	w.nextSecond()
 	r.owner.patch(r.at("/issues/comments/%d", last.ID), fields{"body": "edited"}).want(http.StatusOK)
 	page, all = shown("since=" + last.Created.Add(time.Second).UTC().Format(time.RFC3339))
 	same(w, "since the second after it", page, "edited on 2, of 1")
 	same(w, "created", all[0].Created.Equal(last.Created), true)
-	same(w, "an edited one was edited later", all[0].Updated.After(last.Created), true)
+	same(w, "updated_at of an edited comment is later", all[0].Updated.After(last.Created), true)
 }
 
 func headRefused(w *world) {
@@ -244,7 +244,7 @@ func noETags(w *world) {
 		same(w, key, a.header.Get(key), "")
 	}
 	if a.header.Get("Date") == "" {
-		w.Error("no Date: the forge's own clock is where the next since= comes from")
+		w.Error("the answer has no Date, from which the next since= is computed")
 	}
 }
 

@@ -9,62 +9,62 @@ import (
 var mergeRules = []rule{
 	{
 		"a merge ends the pull request",
-		"forge/forgejo, which reads merged, who did it and when",
+		"forge/forgejo, which reads whether, when and by which account it was merged",
 		mergeEnds,
 	},
 	{
-		"a merge names the head it is for",
-		"forge/forgejo Merge, which merges what was reviewed and nothing else",
+		"a merge can name the head that it expects",
+		"forge/forgejo Merge, which merges only the reviewed head",
 		staleHead,
 	},
 	{
-		"what cannot be merged is refused with 405",
-		"forge/forgejo Merge, which answers forge.ErrConflict: what is wrong and what is only late cannot be told apart",
+		"a merge that cannot be done is refused with 405",
+		"forge/forgejo Merge, which returns forge.ErrConflict: a permanent refusal looks like a temporary one",
 		refusedMerges,
 	},
 	{
-		"who may only read may not merge",
-		"forge/forgejo Prepare, which finds out before: the answer is the same as for a conflict",
+		"an account with read access cannot merge",
+		"forge/forgejo Prepare, which checks the right before: the refusal looks like that of a conflict",
 		mergeRights,
 	},
 	{
-		"required checks and approvals hold a merge back",
+		"required checks and approvals prevent a merge",
 		"threads, which waits for what the base branch requires",
 		requiredToMerge,
 	},
 	{
-		"squash and rebase merge too",
+		"squash and rebase are merges too",
 		"forge/forgejo Merge, which uses the repository's own style",
 		mergeStyles,
 	},
 	{
-		"the merged branch goes when asked",
+		"the merged branch is deleted on request",
 		"forge/forgejo Merge, so that the next try of an issue finds its branch name free",
 		branchAfterMerge,
 	},
 	{
-		"closing keywords close at the merge",
-		"forge.Closes, which has to agree with the forge about which issue a pull request is for",
+		"closing keywords close issues at the merge",
+		"forge.Closes, which must agree with the forge on the issues of a pull request",
 		closingKeywords,
 	},
 	{
-		"keywords of comments and commits close too",
-		"threads, which takes an issue that is closed for closed, whoever did it",
+		"keywords in comments and commits close issues too",
+		"threads, to which a closed issue is closed, whichever account closed it",
 		otherKeywords,
 	},
 	{
-		"a keyword closes in another repository only where the author may write",
-		"forge.Closes, whose references may cross repositories",
+		"a keyword closes an issue in another repository only if the author can write there",
+		"forge.Closes, whose references can cross repositories",
 		crossRepositoryKeyword,
 	},
 	{
-		"an issue with open blockers stays open in silence",
-		"threads, which closes what was merged by itself, and tries again when a blocker changes",
+		"an issue with open blockers silently stays open at a merge",
+		"threads, which closes the issues of a merged pull request itself, and retries when a blocker changes",
 		blockedKeyword,
 	},
 	{
-		"what was merged is not merged again, and stays closed",
-		"forge/forgejo Merge, to which it is a success, and threads: a merged pull request is the end of it",
+		"a merged pull request cannot be merged again or reopened",
+		"forge/forgejo Merge, to which a repeated merge is a success, and threads, to which a merge is final",
 		mergedForGood,
 	},
 }
@@ -113,7 +113,7 @@ func mergeEnds(w *world) {
 	same(w, "main", r.branch("main").Commit.ID, got.Commit)
 	same(w, "branches", r.branches(), "main one")
 	if i := r.issue(p); i.State != "closed" || i.PullRequest == nil || !i.PullRequest.Merged {
-		w.Errorf("the list of issues does not say that it was merged: %+v", i)
+		w.Errorf("the pull request, read as an issue, is not shown as merged: %+v", i)
 	}
 	same(w, "timeline", story(r.timeline(p), "merge_pull", "close"), list([]string{"merge_pull by " + reviewer.name}))
 }
@@ -125,7 +125,7 @@ func staleHead(w *world) {
 	second := r.commit("one", "b.txt", "two")
 	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == second })
 	r.eventuallyMergeable(p, true)
-	w.eventually("it says that the head is another", func() bool {
+	w.eventually("the forge reports that the head is outdated", func() bool {
 		return r.tryMerge(p, fields{"head_commit_id": first}).want(http.StatusConflict, http.StatusMethodNotAllowed).
 			status == http.StatusConflict
 	})
@@ -193,7 +193,7 @@ func mergeStyles(w *world) {
 	got := r.pull(rebase)
 	same(w, "main", r.branch("main").Commit.ID, got.Commit)
 	if got.Commit == got.Head.SHA {
-		w.Error("the head was not put on the new base")
+		w.Error("the merge did not rebase the head onto the new base")
 	}
 }
 
@@ -250,7 +250,7 @@ func crossRepositoryKeyword(w *world) {
 	p := r.openPullAs(dev, "one", "one", fmt.Sprintf("fixes %s#1, fixes %s#1", ours.fullName(), theirs.fullName())).Number
 	r.merge(p)
 	same(w, "where the author may write", ours.issue(1).State, "closed")
-	same(w, "where he may not", theirs.issue(1).State, "open")
+	same(w, "where the author may not write", theirs.issue(1).State, "open")
 }
 
 func blockedKeyword(w *world) {

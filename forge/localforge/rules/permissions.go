@@ -7,28 +7,28 @@ import (
 
 var permissionRules = []rule{
 	{
-		"who may do what on a public repository",
+		"each role has its rights on a public repository",
 		"threads, which trusts labels because only writers set them, and forge/forgejo, for which 403 is forge.ErrForbidden",
 		publicRights,
 	},
 	{
 		"a stranger's issue has no labels and no assignees",
-		"threads: backlog on an issue means that somebody with a say wants it done",
+		"threads, to which the label backlog means that an account with write access wants the work done",
 		strangersIssue,
 	},
 	{
-		"an author may edit and close his own, and no more",
-		"threads, to which the text of an issue is data of whoever wrote it",
+		"authors can edit and close only their own issues",
+		"threads, to which the text of an issue is untrusted data of its author",
 		authorsRights,
 	},
 	{
-		"writers may change what others wrote",
-		"forge/forgejo Comment: a mark in a comment of ours can be taken out by any agent",
+		"writers can edit other accounts' comments",
+		"forge/forgejo Comment: any agent can remove the mark from a comment of ours",
 		changedComments,
 	},
 	{
-		"a private repository is not there for strangers",
-		"forge/forgejo, to which 404 is also `may not see`",
+		"strangers get 404 for a private repository",
+		"forge/forgejo, to which 404 also means a hidden repository",
 		privateRepository,
 	},
 }
@@ -92,7 +92,7 @@ func strangersIssue(w *world) {
 		same(w, "assignees", i.assignees(), "")
 	}
 	stranger.patch(r.at("/issues/1"), fields{"assignees": []string{stranger.name}})
-	same(w, "assignees after his edit", r.issue(1).assignees(), "")
+	same(w, "assignees after the stranger's edit", r.issue(1).assignees(), "")
 }
 
 func authorsRights(w *world) {

@@ -46,14 +46,14 @@ func claimPosted(w *world) {
 		done          bool
 		holder        string
 	}{
-		{"made", noObject, one, true, one},
-		{"made again", noObject, one, false, one},
-		{"made by another", noObject, two, false, one},
-		{"moved from elsewhere", two, two, false, one},
+		{"created", noObject, one, true, one},
+		{"created again", noObject, one, false, one},
+		{"created with another commit", noObject, two, false, one},
+		{"moved from a wrong commit", two, two, false, one},
 		{"taken over", one, two, true, two},
-		{"given back by who had it", one, noObject, false, two},
-		{"given back", two, noObject, true, ""},
-		{"given back again", two, noObject, false, ""},
+		{"released by the former holder", one, noObject, false, two},
+		{"released", two, noObject, true, ""},
+		{"released again", two, noObject, false, ""},
 	} {
 		same(w, step.what, r.move(c.by, claimRef(7), step.before, step.after), step.done)
 		same(w, step.what+": holder", r.holder(7), step.holder)
@@ -74,7 +74,7 @@ func claimAsked(w *world) {
 		{w.account("stranger"), false},
 		{dev.as(dev.newToken("read", "read:repository", "write:issue")), false},
 	} {
-		same(w, tc.by.name+" may", r.move(tc.by, claimRef(0), unknown, noObject), tc.may)
+		same(w, tc.by.name+" can delete a claim", r.move(tc.by, claimRef(0), unknown, noObject), tc.may)
 	}
 	same(w, "holder", r.holder(0), "")
 }

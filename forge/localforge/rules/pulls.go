@@ -8,43 +8,43 @@ import (
 
 var pullRules = []rule{
 	{
-		"opening one answers with everything",
+		"opening a pull request answers with all its fields",
 		"agents/session, which reads the number, and forge/forgejo, which reads branches and heads",
 		openedPull,
 	},
 	{
-		"a second one for a head and a base is refused, unless the first was closed",
-		"agents/session, which pushes first, and updates the one that is there when it is told 409; " +
-			"and threads, which expects two for one issue all the same, since a closed one can be opened again",
+		"a second open pull request with the same head and base is refused, unless the first was closed",
+		"agents/session, which pushes first, and on a 409 uses the existing pull request; " +
+			"and threads, which still expects two for one issue, since a closed one can be reopened",
 		samePull,
 	},
 	{
 		"a title that begins with WIP makes a draft",
-		"forge.IsDraft, and forge/forgejo: a draft is said not to be mergeable, which is no conflict",
+		"forge.IsDraft, and forge/forgejo: a draft is reported as not mergeable, which is no conflict",
 		drafts,
 	},
 	{
-		"whether it can be merged is said late",
-		"forge/forgejo, which takes `not mergeable` for a conflict only in two scans 30 s apart",
+		"the field mergeable is computed late",
+		"forge/forgejo, which reports a conflict only after `not mergeable` in two scans 30 s apart",
 		lateMergeability,
 	},
 	{
 		"a push moves the head",
-		"forge/forgejo, for which verdicts and checks of another head are void",
+		"forge/forgejo, to which verdicts and checks of another head do not count",
 		movedHead,
 	},
 	{
-		"closing and reopening say who did it",
-		"forge/forgejo for forge.Pull.ClosedBy, and threads: a human who closes one of ours means pr-rejected",
+		"the timeline names the accounts that closed and reopened",
+		"forge/forgejo for forge.Pull.ClosedBy, and threads: a pull request of ours that a person closes is pr-rejected",
 		closedBy,
 	},
 	{
 		"a deleted branch closes its pull request",
-		"forge/forgejo, which still reads the branch's name from head.label, and threads, to which it is closed unmerged",
+		"forge/forgejo, which then reads the branch name from head.label, and threads, to which it is closed unmerged",
 		deletedBranch,
 	},
 	{
-		"the list of pull requests has all that one of them has",
+		"the list of pull requests has the fields of a single one",
 		"forge/forgejo, whose first scan reads them fifty at a time",
 		pullList,
 	},
@@ -116,7 +116,7 @@ func openedPull(w *world) {
 		same(w, "head", p.Head.Ref+" "+p.Head.Label+" "+p.Head.SHA, "fix/issue-1 fix/issue-1 "+head)
 		same(w, "base", p.Base.Ref+" "+p.Base.SHA, "main "+base)
 		if p.Head.Repo == nil || p.Head.Repo.FullName != r.fullName() {
-			w.Errorf("repository of the head: got %v, want %s", p.Head.Repo, r.fullName())
+			w.Errorf("head.repo: got %v, want %s", p.Head.Repo, r.fullName())
 		}
 		if p.Draft || p.Merged || p.Closed != nil || p.MergedAt != nil {
 			w.Errorf("got %+v, want neither draft nor merged nor closed", p)
@@ -174,7 +174,7 @@ func movedHead(w *world) {
 	w.eventually("the head has moved", func() bool {
 		head := r.pull(p).Head.SHA
 		if head != first && head != second {
-			w.Fatalf("head is %s, want %s and then %s", head, first, second)
+			w.Fatalf("the head is %s, want %s and then %s", head, first, second)
 		}
 		return head == second
 	})

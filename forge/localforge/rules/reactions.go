@@ -7,22 +7,22 @@ import (
 
 var reactionRules = []rule{
 	{
-		"a reaction is shown with its account, once, also to writers",
-		"forge/forgejo, which asks who gave a plan a thumbs-up",
+		"a reaction is listed once, with its account",
+		"forge/forgejo, which reads which accounts gave a plan a thumbs-up",
 		showsReactions,
 	},
 	{
-		"a reaction moves no time of the issue",
-		"forge/forgejo Scan, which asks for the reactions to plans every ten seconds",
+		"a reaction does not move updated_at of the issue",
+		"forge/forgejo Scan, which reads the reactions to plans every ten seconds",
 		reactionIsSilent,
 	},
 	{
-		"a deleted comment has no reactions",
-		"forge/forgejo Scan, which reads the comments again then",
+		"reactions to a deleted comment are 404",
+		"forge/forgejo Scan, which then re-reads the comments",
 		reactionsOfNothing,
 	},
 	{
-		"the timeline says who labelled",
+		"the timeline names the account that set a label",
 		"forge/forgejo, for forge.Talk.ApprovedBy",
 		labellingTimeline,
 	},
@@ -54,13 +54,13 @@ func showsReactions(w *world) {
 	dev := r.writer("dev")
 	id := r.said(r.open("first"), "a plan")
 	path := r.at("/issues/comments/%d/reactions", id)
-	same(w, "before", r.reactionsTo(id), "[]")
+	same(w, "reactions before the first", r.reactionsTo(id), "[]")
 	for range 2 {
 		dev.post(path, fields{"content": "+1"}).want(http.StatusCreated, http.StatusOK)
 	}
-	same(w, "after", r.reactionsTo(id), list([]string{"+1 by " + dev.name}))
+	same(w, "reactions after the first", r.reactionsTo(id), list([]string{"+1 by " + dev.name}))
 	r.owner.post(path, fields{"content": "eyes"}).want(http.StatusCreated)
-	same(w, "another one", r.reactionsTo(id), list([]string{"+1 by " + dev.name, "eyes by " + r.owner.name}))
+	same(w, "reactions after another", r.reactionsTo(id), list([]string{"+1 by " + dev.name, "eyes by " + r.owner.name}))
 	r.owner.post(path, fields{"content": "nonsense"}).want(http.StatusForbidden)
 }
 
@@ -71,7 +71,7 @@ func reactionIsSilent(w *world) {
 	since := r.issue(n).Updated
 	w.nextSecond()
 	r.owner.post(r.at("/issues/comments/%d/reactions", id), fields{"content": "+1"}).want(http.StatusCreated)
-	same(w, "moved", r.issue(n).Updated.Sub(since), time.Duration(0))
+	same(w, "updated_at moved by", r.issue(n).Updated.Sub(since), time.Duration(0))
 }
 
 func reactionsOfNothing(w *world) {

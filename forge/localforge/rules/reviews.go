@@ -7,43 +7,43 @@ import (
 
 var reviewRules = []rule{
 	{
-		"a review is for the commit it names",
-		"agents/session, which always names one, and forge/forgejo, which takes a verdict for that head and no other",
+		"a review is for the commit that it names",
+		"agents/session, which always names one, and forge/forgejo, which counts a verdict only for that head",
 		reviewedCommit,
 	},
 	{
-		"nobody approves or rejects his own work",
-		"threads' pairing rule, which the forge backs up",
+		"authors cannot approve or reject their own pull request",
+		"threads' pairing rule, which the forge enforces too",
 		ownReview,
 	},
 	{
-		"a verdict of who may write is official",
-		"forge.Review.Official: anybody may approve on a public repository",
+		"a verdict is official if its author has write access",
+		"forge.Review.Official: every account can approve on a public repository",
 		officialReviews,
 	},
 	{
-		"a verdict replaces the one before, a comment does not",
-		"threads, which counts each reviewer's newest verdict that was not dismissed, and forge/forgejo, which reads pages",
+		"a verdict replaces the account's earlier one, a comment does not",
+		"threads, which counts each reviewer's newest verdict unless dismissed, and forge/forgejo, which reads all pages",
 		newestVerdict,
 	},
 	{
-		"a misspelt event makes a draft that nobody else sees, and a rejection needs words",
-		"agents/session, which says APPROVED, never posts an empty one, and looks at what came of it",
+		"a misspelt event makes a draft that only its author sees, and a rejection needs a text",
+		"agents/session, which sends APPROVED, never posts an empty review, and checks the result",
 		misspeltEvent,
 	},
 	{
-		"a review goes stale late",
+		"a review becomes stale late",
 		"forge/forgejo, which compares commit_id with the head instead",
 		staleReviews,
 	},
 	{
-		"dismissing takes an administrator",
-		"threads, which cannot count on it: a rejection of ours ends with our own next verdict",
+		"dismissing requires an administrator",
+		"threads, which cannot rely on dismissal: our rejection ends with our own next verdict",
 		dismissals,
 	},
 	{
-		"a request for a review is an entry without a verdict",
-		"forge/forgejo, which leaves it out",
+		"a requested review is an entry without a verdict",
+		"forge/forgejo, which leaves the entry out",
 		requestedReview,
 	},
 }
@@ -104,10 +104,10 @@ func reviewedCommit(w *world) {
 	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == head })
 	same(w, "commit of an approval", r.review(reviewer, p, "APPROVED", head).CommitID, head)
 	got := r.review(reviewer, p, "REQUEST_CHANGES", old)
-	same(w, "commit of a review of an old one", got.CommitID, old)
+	same(w, "commit of a review of the old head", got.CommitID, old)
 	// A review that names no commit is for the old head until a moment after a push.
 	if none := r.review(reviewer, p, "APPROVED", "").CommitID; none != head && none != old {
-		w.Errorf("commit of a review that names none: got %s, want %s or %s", none, head, old)
+		w.Errorf("commit of a review that names no commit: got %s, want %s or %s", none, head, old)
 	}
 	same(w, "its author", got.User.Login, reviewer.name)
 	same(w, "its text", got.Body, "what I think")
@@ -130,9 +130,9 @@ func ownReview(w *world) {
 func officialReviews(w *world) {
 	r := w.code("one")
 	p := r.ready("one")
-	same(w, "of a writer", r.review(r.writer("review"), p, "APPROVED", "").Official, true)
-	same(w, "of a reader", r.review(r.collaborator("reader", "read"), p, "APPROVED", "").Official, false)
-	same(w, "of a stranger", r.review(w.account("stranger"), p, "REQUEST_CHANGES", "").Official, false)
+	same(w, "official review of a writer", r.review(r.writer("review"), p, "APPROVED", "").Official, true)
+	same(w, "official review of a reader", r.review(r.collaborator("reader", "read"), p, "APPROVED", "").Official, false)
+	same(w, "official review of a stranger", r.review(w.account("stranger"), p, "REQUEST_CHANGES", "").Official, false)
 	same(w, "reviews", verdicts(r.reviews(p)), "[APPROVED APPROVED REQUEST_CHANGES]")
 }
 
@@ -202,7 +202,7 @@ func requestedReview(w *world) {
 	p := r.ready("one")
 	r.owner.post(r.at("/pulls/%d/requested_reviewers", p), fields{"reviewers": []string{reviewer.name}}).
 		want(http.StatusCreated)
-	same(w, "asked", verdicts(r.reviews(p)), "[REQUEST_REVIEW]")
+	same(w, "requested", verdicts(r.reviews(p)), "[REQUEST_REVIEW]")
 	r.review(reviewer, p, "APPROVED", "")
 	same(w, "answered", verdicts(r.reviews(p)), "[APPROVED]")
 }

@@ -4,13 +4,13 @@ import "fmt"
 
 var settingRules = []rule{
 	{
-		"the version tells Forgejo from Gitea",
-		"forge/forgejo Software, which wants Forgejo 7 or later, or Gitea 1.23 or later",
+		"the version distinguishes Forgejo from Gitea",
+		"forge/forgejo Software, which requires Forgejo 7 or later, or Gitea 1.23 or later",
 		serverVersion,
 	},
 	{
-		"a repository says what its caller may do, and how it merges",
-		"forge/forgejo Prepare, which says what is missing, and Merge, which merges in the repository's style",
+		"a repository shows the caller's rights and the merge style",
+		"forge/forgejo Prepare, which reports missing rights, and Merge, which uses the repository's style",
 		repositorySettings,
 	},
 }
@@ -22,7 +22,7 @@ func serverVersion(w *world) {
 	var major, minor int
 	_, err := fmt.Sscanf(version, "%d.%d.", &major, &minor)
 	if err != nil || major < 7 && (major != 1 || minor < 23) {
-		w.Errorf("version is %q, want 7.0 or more, or 1.23 or more, and a dot", version)
+		w.Errorf("the version is %q, want at least 7.0. or 1.23.", version)
 	}
 }
 
@@ -48,7 +48,7 @@ func repositorySettings(w *world) {
 		same(w, "default_merge_style", got.Style, "merge")
 		same(w, "push for "+a.name, got.Permissions["push"], push)
 		if got.Empty || got.Archived || !got.Issues || !got.Pulls || got.Tracker == nil || !got.Tracker.Dependencies {
-			w.Errorf("a fresh repository: got %+v", got)
+			w.Errorf("a new repository: got %+v", got)
 		}
 	}
 }

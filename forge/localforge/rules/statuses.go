@@ -7,33 +7,33 @@ import (
 
 var statusRules = []rule{
 	{
-		"no report is an empty state",
-		"forge.CombineCI, to which that is not the same as pending",
+		"a commit without reports has an empty state",
+		"forge.CombineCI, to which no report differs from pending",
 		noStatus,
 	},
 	{
-		"of each context the newest counts, and it has the highest id",
-		"forge.CombineCI, which never trusts the order: three reports of one second came oldest first",
+		"the newest report of each context counts, and has the highest id",
+		"forge.CombineCI, which never relies on the order: three reports of one second came oldest first",
 		newestStatus,
 	},
 	{
-		"the combined state is that of the worst",
-		"forge.CombineCI, which comes to the same result",
+		"the combined state is the worst state",
+		"forge.CombineCI, which computes the same state",
 		combinedStatus,
 	},
 	{
-		"any word is taken for a state",
-		"forge.CombineCI, to which an unknown one is pending",
+		"any word is accepted as a state",
+		"forge.CombineCI, to which an unknown state is pending",
 		oddStatus,
 	},
 	{
-		"who may write reports",
-		"nothing of ours writes one: CI does, with an account of its own",
+		"reporting requires write access",
+		"no code of ours: CI reports, with its own account",
 		statusRights,
 	},
 	{
-		"all reports can be read page by page",
-		"forge/forgejo, which reads them all: of the combined status a page is cut",
+		"all reports can be read in pages",
+		"forge/forgejo, which reads all reports, because the combined status is cut to one page",
 		statusList,
 	},
 }
@@ -81,7 +81,7 @@ func newestStatus(w *world) {
 	got := r.combined(commit)
 	same(w, "combined", got.State, "success")
 	if len(got.Statuses) != 1 || got.Statuses[0].ID != newest.ID {
-		w.Errorf("combined of %+v, want the newest only", got.Statuses)
+		w.Errorf("the combined status has %+v, want only the newest report", got.Statuses)
 	}
 }
 

@@ -7,29 +7,29 @@ import (
 
 var tokenRules = []rule{
 	{
-		"a token says whose it is",
-		"forge/forgejo WhoAmI: an agent's token has to be the agent's",
+		"a token leads to its account",
+		"forge/forgejo WhoAmI, which checks that an agent's token belongs to the agent",
 		whoseToken,
 	},
 	{
-		"making a token takes a password",
-		"agents/hire, which therefore sets one for the account it makes",
+		"creating a token requires a password",
+		"agents/hire, which therefore sets a password for the account that it creates",
 		tokenNeedsPassword,
 	},
 	{
-		"another token can stand in the password's place",
-		"agents/hire, which makes an agent's token with the administrator's own; " +
-			"and why agents' tokens must not have write:user: one that has can make tokens that may do more than itself",
+		"a token is accepted instead of the password",
+		"agents/hire, which creates an agent's token with the administrator's own; " +
+			"agents' tokens must not have write:user, with which they could create tokens with more rights",
 		tokenForPassword,
 	},
 	{
-		"an administrator's password makes tokens for others",
+		"an administrator's password can create tokens for other accounts",
 		"agents/hire, where only the administrator's password is known",
 		adminMakesTokens,
 	},
 	{
-		"names of tokens are unique",
-		"agents/hire, which names each by its time when an agent is hired again",
+		"token names are unique per account",
+		"agents/hire, which puts the time into the name when an agent is hired again",
 		tokenNames,
 	},
 	{
@@ -38,13 +38,13 @@ var tokenRules = []rule{
 		revokedToken,
 	},
 	{
-		"a wrong token is worse than none",
-		"forge/forgejo, to which 401 means that the token has to be replaced",
+		"a wrong token is refused even where none is needed",
+		"forge/forgejo, to which 401 means that the token must be replaced",
 		wrongToken,
 	},
 	{
-		"scopes are kept",
-		"agents/hire and forge/forgejo Prepare: write:repository, write:issue and read:user are all that is needed",
+		"scopes limit a token",
+		"agents/hire and forge/forgejo Prepare, which need only write:repository, write:issue and read:user",
 		scopesKept,
 	},
 	{
@@ -79,7 +79,7 @@ func tokenForPassword(w *world) {
 		return a.withPassword(http.MethodPost, path, fields{"name": name, "scopes": []string{"all"}})
 	}
 	with(w.server.AdminToken, "by the administrator").want(http.StatusCreated)
-	with(dev.newToken("users", "write:user"), "by one that may do less").want(http.StatusCreated)
+	with(dev.newToken("users", "write:user"), "by a narrower token").want(http.StatusCreated)
 	with(dev.newToken("agent", "write:repository", "write:issue", "read:user"), "by an agent").want(http.StatusForbidden)
 }
 
@@ -104,7 +104,7 @@ func tokenNames(w *world) {
 		Secret string `json:"sha1"`
 	}](a)
 	if len(tokens) != 1 || tokens[0].Name != "test" || tokens[0].Secret != "" {
-		w.Errorf("got %+v, want the one that is there, without its secret", tokens)
+		w.Errorf("got %+v, want the existing token, without its secret", tokens)
 	}
 }
 
@@ -113,12 +113,12 @@ func revokedToken(w *world) {
 	dev := r.writer("dev")
 	old := dev.as(dev.newToken("old", "all"))
 	c := r.claimant(old)
-	same(w, "it pushes", c.take(7, c.commit()), true)
+	same(w, "a push with the token succeeds", c.take(7, c.commit()), true)
 	old.get(r.at("/issues")).want(http.StatusOK)
 	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNoContent)
 	old.get("/user").want(http.StatusUnauthorized)
 	old.get(r.at("/issues")).want(http.StatusUnauthorized) // although the issues are public
-	same(w, "it pushes once it is revoked", c.take(8, c.commit()), false)
+	same(w, "a push with the revoked token succeeds", c.take(8, c.commit()), false)
 	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNotFound)
 	dev.get("/user").want(http.StatusOK)
 }

@@ -9,28 +9,28 @@ import (
 
 var updateRules = []rule{
 	{
-		"what moves updated_at",
+		"changes of an issue move updated_at",
 		"forge/forgejo Scan, which reads only what changed since the last scan",
 		movesUpdated,
 	},
 	{
-		"what does not move updated_at",
-		"forge/forgejo Scan, which asks for statuses and mergeability every 30 s, and for blockers by their own state",
+		"statuses, mergeability, blockers and edited comments do not move updated_at",
+		"forge/forgejo Scan, which reads statuses and mergeability every 30 s, and blockers on their own",
 		leavesUpdated,
 	},
 	{
 		"a pull request's updated_at moves with reviews, pushes and its merge",
-		"forge/forgejo Scan, which reads the details of what moved, and asks once more for what moves late",
+		"forge/forgejo Scan, which reads the details of changed pull requests, and later effects once more",
 		movesPull,
 	},
 	{
-		"since is inclusive and in seconds",
-		"forge/forgejo Scan, which may ask from the very second of the last change",
+		"since is inclusive, in whole seconds",
+		"forge/forgejo Scan, which can pass the very second of the last change",
 		sinceInclusive,
 	},
 	{
-		"comments and timelines can be asked for since a time",
-		"forge/forgejo Look, which leaves out comments that were only edited since, and its reading of timelines",
+		"comments and timelines can be listed since a time",
+		"forge/forgejo Look, which leaves out comments that were only edited since, and readHistory",
 		talkSince,
 	},
 }
@@ -66,19 +66,19 @@ func movesUpdated(w *world) {
 		both       bool // the issue opened before moves too
 	}{
 		{"a comment", none, func(n int64) { r.comment(n, "hello") }, false},
-		{"a comment less", hello, func(n int64) {
+		{"a deleted comment", hello, func(n int64) {
 			r.owner.remove(r.at("/issues/comments/%d", comments[n])).want(http.StatusNoContent)
 		}, false},
 		{"a label", none, label, false},
-		{"a label less", label, unlabel, false},
+		{"a removed label", label, unlabel, false},
 		{"an assignee", none, assign, false},
-		{"an assignee less", assign, func(n int64) { r.assign(dev, n) }, false},
+		{"a removed assignee", assign, func(n int64) { r.assign(dev, n) }, false},
 		{"another title", none, edit("title", "other"), false},
 		{"another text", none, edit("body", "other"), false},
 		{"closing", none, edit("state", "closed"), false},
 		{"reopening", edit("state", "closed"), edit("state", "open"), false},
 		{"a dependency", none, tie, true},
-		{"a dependency less", tie, func(n int64) { r.independent(n, n-1) }, true},
+		{"a removed dependency", tie, func(n int64) { r.independent(n, n-1) }, true},
 	}
 	number := map[string]int64{}
 	var last time.Time
@@ -89,7 +89,7 @@ func movesUpdated(w *world) {
 		number[c.what], last = n, r.issue(n).Updated
 	}
 	w.nextSecond()
-	same(w, "changed before anything was done", list(numbers(r.changedAfter(last))), "[]")
+	same(w, "changed before the first change", list(numbers(r.changedAfter(last))), "[]")
 	for _, c := range changes {
 		c.do(number[c.what])
 	}
@@ -99,8 +99,8 @@ func movesUpdated(w *world) {
 	}
 	for _, c := range changes {
 		n := number[c.what]
-		same(w, c.what+" moves it", moved[n], true)
-		same(w, c.what+" moves the one before", moved[n-1], c.both)
+		same(w, c.what+" moves its issue", moved[n], true)
+		same(w, c.what+" moves the issue before", moved[n-1], c.both)
 	}
 }
 
@@ -128,7 +128,7 @@ func movesPull(w *world) {
 	w.nextSecond()
 	since := r.issue(n).Updated
 	p := r.openPull("one", "one", "Fixes #1").Number
-	same(w, "moved by a pull request that names the issue", r.issue(n).Updated.After(since), true)
+	same(w, "a pull request that names the issue moves the issue", r.issue(n).Updated.After(since), true)
 	moves := func(what string, do func()) {
 		since := r.issue(p).Updated
 		w.nextSecond()
@@ -141,7 +141,7 @@ func movesPull(w *world) {
 	moves("a push", func() { r.commit("one", "b.txt", "two") })
 	since = r.issue(n).Updated
 	moves("its merge", func() { r.merge(p) })
-	same(w, "moved by the merge that closes the issue", r.issue(n).Updated.After(since), true)
+	same(w, "the merge that closes the issue moves it", r.issue(n).Updated.After(since), true)
 }
 
 func sinceInclusive(w *world) {

@@ -8,38 +8,38 @@ import (
 
 var userRules = []rule{
 	{
-		"an administrator makes accounts, and names are taken once",
-		"agents/hire, which goes on with the account that is there when it is told 422",
+		"an administrator can create accounts, and names are unique",
+		"agents/hire, which continues with the existing account after a 422",
 		makeUser,
 	},
 	{
-		"who has to change his password can do nothing",
-		"agents/hire, which says must_change_password: false, because the default is true",
+		"an account whose password must be changed can do nothing",
+		"agents/hire, which sets must_change_password to false, because the default is true",
 		mustChange,
 	},
 	{
-		"an administrator sets a password",
-		"agents/hire, when an agent is hired again and its password is lost; its tokens stay good",
+		"an administrator can set a password",
+		"agents/hire, when an agent is hired again and its password is lost; its tokens stay valid",
 		setPassword,
 	},
 	{
-		"others may not",
+		"only administrators can manage accounts",
 		"agents/hire, whose error says that an administrator's token is needed",
 		onlyAdmins,
 	},
 	{
-		"an administrator makes repositories for others",
+		"an administrator can create repositories for other accounts",
 		"agents/hire, for the agent's profile",
 		adminMakesRepository,
 	},
 	{
-		"making somebody a collaborator may be repeated",
-		"agents/hire, which may be run again",
+		"adding a collaborator can be repeated",
+		"agents/hire, which can be run again",
 		collaborators,
 	},
 	{
-		"an account that is gone leaves its words to a ghost",
-		"threads, to which an author who is no agent of ours is a human",
+		"the issues of a deleted account show the author Ghost",
+		"threads, to which an author who is no agent of ours is a person",
 		ghosts,
 	},
 }

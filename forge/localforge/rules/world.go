@@ -92,7 +92,7 @@ func (w *world) eventually(what string, holds func() bool) {
 	wait := firstPoll
 	for end := time.Now().Add(patience); !holds(); wait = min(2*wait, lastPoll) {
 		if time.Now().After(end) {
-			w.Fatalf("after %v still not so: %s", patience, what)
+			w.Fatalf("after %v still not true: %s", patience, what)
 		}
 		time.Sleep(wait)
 	}
