@@ -22,7 +22,7 @@ func (c Command) Equal(other Command) bool {
 // Said is a comment with a command. Edited comments are never among them: every account with write access can edit
 // another account's comment, and the forge still shows the author of the first version.
 type Said struct {
-	Ref            // the issue or pull request below which the comment stands
+	Ref            // the issue or pull request that has the comment
 	ID      int64  // ID of the comment; the forge numbers comments across all repositories
 	Author  string // login; never the supervisor's or an agent's
 	At      time.Time

@@ -1,7 +1,7 @@
 package forge
 
-// This file holds the types that only an agent's program uses to read and write a forge. It also uses those that it
-// shares with the scheduler.
+// This file holds the types with which an agent's program reads and writes a forge, except those that the scheduler
+// uses too.
 
 // Comment is a comment on an issue or pull request.
 type Comment struct {

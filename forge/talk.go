@@ -13,7 +13,7 @@ type Talk struct {
 	ApprovedBy string
 }
 
-// Remark is a comment as the scheduler sees it. It has no text: only those who work on the item read that.
+// Remark is a comment as the scheduler sees it. It has no text, because the scheduler does not need one.
 type Remark struct {
 	ID     int64
 	Author string

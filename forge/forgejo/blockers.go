@@ -145,9 +145,9 @@ func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	return refs
 }
 
-// unread lists the issues whose dependencies have to be read. Those of an unknown issue are not known, which holds the
-// issue. Those of an unsettled issue were read in the same second as its last change, and another change may have
-// followed in that second.
+// unread lists the issues whose dependencies have to be read. An issue in unknown is held until its dependencies have
+// been read. The dependencies of an issue in unsettled were read in the same second as its last change, and another
+// change may have followed in that second.
 func (c *Client) unread(now time.Time) (unknown, unsettled []forge.Ref) {
 	keep := func(r *repo, i *issue) bool {
 		return r.settings.dependencies && !i.settled() && !i.native.failed.recent(now, i.Updated)

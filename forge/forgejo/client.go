@@ -35,7 +35,7 @@ type Options struct {
 	Repos []string
 	// Ours reports whether a login is an agent of this factory, Bots whether it is an agent of another host. All other
 	// accounts are people. The client calls them whenever it needs the answer, so they can follow a changed
-	// configuration; they must be quick and must not call the Client. nil means that no login is one.
+	// configuration; they must be quick and must not call the Client. nil reports false for every login.
 	Ours, Bots func(login string) bool
 	// Moves reports whether this factory moves issues that are assigned to Bots; if so, the blockers of those issues
 	// are read too, at a cost of one request for each. The client calls it whenever it needs the answer. nil means

@@ -53,7 +53,7 @@ func (c *Client) ends() map[forge.Ref]time.Time {
 }
 
 // unreadHistories lists the timelines that have to be read: those of open issues with ended pull requests, and those of
-// the pull requests among these that were closed unmerged.
+// such pull requests if they were closed unmerged.
 func (c *Client) unreadHistories(now time.Time) []past {
 	var wanted []past
 	for ref, first := range c.ends() {

@@ -137,7 +137,7 @@ func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	return wanted
 }
 
-// sweepClaims deletes abandoned refs, which supervisors left that died between two requests of a claim. left reports
+// sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim. left reports
 // whether it kept a ref of an item that is not in-progress. A ref of our own instance is abandoned if the item lacks
 // in-progress and this process does not know the claim; even if the journal says that it was released, only the sweep
 // deletes it. A ref of another instance can be a claim in the making, so it counts as abandoned only after five

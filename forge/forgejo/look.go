@@ -185,7 +185,7 @@ func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since ti
 	return pulls, nil
 }
 
-// mayClose reports whether a listed pull request can be for ref: it is, by its branch and text, or its branch is
+// mayClose reports whether a listed pull request can be for ref: its branch or text names ref, or its branch is
 // unknown.
 func (c *Client) mayClose(r *repo, in *gitea.Issue, ref forge.Ref) bool {
 	if p := r.pulls[in.Index]; p != nil && p.Head != "" {

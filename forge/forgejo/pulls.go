@@ -19,7 +19,7 @@ type reading struct {
 	details, reviews, statuses bool
 	commits, past              bool // see authors
 	head                       string
-	only                       forge.Ref // if set: reviews and statuses are read only of a pull request for this issue
+	only                       forge.Ref // if set: reviews and statuses are read only if the details name this issue
 }
 
 // readPulls reads the pull requests that changed, those with a part that no list of changes shows, and the one that was

@@ -21,7 +21,7 @@ const (
 	talkBatch = 16
 	// likesEvery is how often the reactions to a plan are read: a reaction does not change the issue's update time.
 	likesEvery = 10 * time.Second
-	// likesBatch is how many plans one scan reads the reactions of.
+	// likesBatch is for how many plans one scan reads the reactions.
 	likesBatch = 8
 )
 
@@ -117,7 +117,7 @@ func (c *Client) readTalks(ctx context.Context, r *repo) error {
 	}))
 }
 
-// oldest returns up to most of the listeners that fit: those that were served longest ago.
+// oldest returns the listeners that fit and were served longest ago; most bounds their number.
 func oldest(all []listener, most int, fits func(*listener) (served time.Time, fit bool)) []listener {
 	some := slices.DeleteFunc(slices.Clone(all), func(l listener) bool { _, fit := fits(&l); return !fit })
 	slices.SortStableFunc(some, func(a, b listener) int {
@@ -218,7 +218,7 @@ func (c *Client) readApproval(ctx context.Context, ref forge.Ref, t *talk) (stri
 		return "", err
 	}
 	labelled := slices.DeleteFunc(events, func(e event) bool {
-		return e.Label == nil || e.Label.Name != forge.LabelPlanApproved || e.Body == "" // without a body it was removed
+		return e.Label == nil || e.Label.Name != forge.LabelPlanApproved || e.Body == "" // an empty body: removed
 	})
 	if e := lastEvent(labelled, "label"); e != nil {
 		by = loginOf(e.User)
@@ -240,7 +240,7 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 	if err == nil && slices.ContainsFunc(in, func(one *gitea.Reaction) bool {
 		return one != nil && one.User != nil && !c.isAgent(one.User.UserName)
 	}) {
-		err = c.unedited(ctx, forge.Ref{Repo: r.name, Number: l.number}, id) // an edit leaves the issue unchanged too
+		err = c.unedited(ctx, forge.Ref{Repo: r.name, Number: l.number}, id) // an edit does not change the issue
 	}
 	if isOutage(err) {
 		return err

@@ -25,7 +25,7 @@ const (
 	maxList   = 20_000    // entries of one answer
 )
 
-// cutMark ends a text that was cut. A person who writes it in an issue only holds up that issue.
+// cutMark ends a text that was cut. A person who writes it in an issue holds up only that issue.
 const cutMark = "[cut: the rest of the text is not read]"
 
 // wasCut reports whether a text was cut.

@@ -148,8 +148,8 @@ func (p *Plan) free(i int, ids map[string]int, done []bool) bool {
 	})
 }
 
-// Needs returns what task i depends on: other tasks, as positions from 0, and issues. A reference without a repository
-// is to an issue of home.
+// Needs returns what task i depends on: other tasks, as positions from 0, and issues. An issue reference without a
+// repository refers to home.
 func (p *Plan) Needs(i int, home string) (tasks []int, issues []forge.Ref) {
 	ids := p.ids()
 	for _, s := range p.Tasks[i].After {
