@@ -35,7 +35,7 @@ func TestAnswers(t *testing.T) {
 		}, "Nomad answers 403:  [2Jno x"},
 		{"another address", func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/elsewhere" {
-				t.Error("the token went elsewhere")
+				t.Error("the client followed a redirect, with the token")
 			}
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, "Nomad answers 307"},
@@ -48,10 +48,10 @@ func TestAnswers(t *testing.T) {
 			_, _, err := c.listJobs(t.Context(), jobPrefix, 0)
 			words := fmt.Sprint(err)
 			if !strings.Contains(strings.ReplaceAll(words, "  ", " "), strings.ReplaceAll(tt.want, "  ", " ")) {
-				t.Errorf("it says %.400q, want %q", words, tt.want)
+				t.Errorf("the error is %.400q, want %q in it", words, tt.want)
 			}
 			if len(words) > 2*maxWords || strings.Contains(words, "hunter2") || strings.Contains(words, "\x1b") {
-				t.Errorf("it says %.1000q", words)
+				t.Errorf("the error %.1000q is too long, or contains a secret or an escape", words)
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestLongDocument(t *testing.T) {
 	defer server.Close()
 	c := newClient(func() Config { return Config{Address: server.URL} })
 	if d, err := c.getDocument(t.Context(), "alloc"); d != nil || err == nil {
-		t.Errorf("it reads %d bytes, %v", len(d.Outcome.Tail), err)
+		t.Errorf("getDocument = %+v, %v, want an error", d, err)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestLongLog(t *testing.T) {
 	var text strings.Builder
 	l := &logReader{client: newClient(func() Config { return Config{Address: server.URL} }), out: &text, most: 10_000}
 	if err := l.read(t.Context(), false); err != nil || text.Len() != 10_000 {
-		t.Errorf("%d bytes, %v", text.Len(), err)
+		t.Errorf("read %d bytes, %v, want 10000", text.Len(), err)
 	}
 }
 
@@ -88,19 +88,19 @@ func TestLongLog(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	e := &Executor{Config: func() Config { return Config{} }}
 	if runs, err := e.Kept(t.Context(), "i1"); runs != nil || err == nil {
-		t.Errorf("kept are %q, %v", runs, err)
+		t.Errorf("Kept = %q, %v, want an error", runs, err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out := make(chan agents.Outcome, 1)
 	go func() { out <- e.Run(ctx, agents.Job{RunID: "i1-1"}, nil) }()
 	select {
 	case o := <-out:
-		t.Errorf("it is over: %+v", o)
+		t.Errorf("Run returned %+v without an answer", o)
 	case <-time.After(300 * time.Millisecond):
 	}
 	cancel(agents.ErrDetached)
 	if o := <-out; o.Result != agents.Lost {
-		t.Errorf("detached: %+v", o)
+		t.Errorf("Run after a detach returned %+v, want lost", o)
 	}
 }
 
@@ -124,14 +124,14 @@ func FuzzDocument(f *testing.F) {
 			return
 		}
 		if d.Usage != d.Usage.Bounded() {
-			t.Errorf("the usage is %+v", d.Usage)
+			t.Errorf("the usage %+v is out of bounds", d.Usage)
 		}
 		o := d.Outcome
 		if o == nil {
 			return
 		}
 		if resultOf(codeOf(o.Result)) != o.Result || o.Result != agents.Done && o.Reason == "" {
-			t.Errorf("%+v", o)
+			t.Errorf("the outcome %+v has an unknown result or no reason", o)
 		}
 		if o.Reason != oneLine(o.Reason) || o.Words != agents.ManyLines(o.Words) || o.Tail != agents.ManyLines(o.Tail) {
 			t.Errorf("not printable: %+v", o)
@@ -160,7 +160,7 @@ func FuzzOrder(f *testing.F) {
 			t.Fatal(err)
 		}
 		if again, err := parseOrder(written); err != nil || !cmp.Equal(o.Job.RunID, again.Job.RunID) {
-			t.Errorf("%v, %+v and %+v", err, o, again)
+			t.Errorf("decoded again: %v, %+v, want %+v", err, again, o)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func FuzzOrder(f *testing.F) {
 func TestCodes(t *testing.T) {
 	for i, row := range codes {
 		if resultOf(codeOf(row.result)) != row.result {
-			t.Errorf("%s has no code of its own", row.result)
+			t.Errorf("%s does not have its own code", row.result)
 		}
 		for _, other := range codes[:i] {
 			if other.code == row.code {
@@ -177,7 +177,7 @@ func TestCodes(t *testing.T) {
 			}
 		}
 		if row.code == 2 || row.code >= 124 {
-			t.Errorf("%s has %d, with which Go or a shell ends", row.result, row.code)
+			t.Errorf("%s has the code %d, which Go or a shell uses", row.result, row.code)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestJob(t *testing.T) {
 		`"disinto_claim":"c0ffee"`, `"disinto_item":"o/r#7"`, `"Source":"disinto","Type":"host"`, `"Namespace":"n"`,
 	} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("there is no %s in %s", want, text)
+			t.Errorf("missing %s in %s", want, text)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestCheckVersion(t *testing.T) {
 		"1.7.9": true, "1.8.0": false, "1.10.2": false, "2.0.6-dev": false, "0.12.1": true, "x": false, "": false,
 	} {
 		if old(version) != want {
-			t.Errorf("%q is old: %v", version, !want)
+			t.Errorf("old(%q) = %v", version, !want)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestCheck(t *testing.T) {
 	needs := []Need{{Thread: "far"}, {Thread: "box", Nodes: []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}}}
 	about, problems := Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, needs)
 	if want := f.server.URL + ": 2 of 2 nodes take sessions"; about != want {
-		t.Errorf("it is %q, want %q", about, want)
+		t.Errorf("Check describes the cluster as %q, want %q", about, want)
 	}
 	want := []string{"thread box: no node takes it: 2 without ${meta.llama} = box9"}
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
@@ -241,7 +241,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	if written := f.Written(); len(written) > 0 {
-		t.Errorf("it has written %q", written)
+		t.Errorf("Check wrote %q", written)
 	}
 }
 

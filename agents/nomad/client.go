@@ -122,7 +122,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	}
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(cfg.Address, "/")+"/v1"+path, body)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask Nomad at %q: %w", cfg.Address, err)
+		return nil, fmt.Errorf("cannot query Nomad at %q: %w", cfg.Address, err)
 	}
 	req.URL.RawQuery = all.Encode()
 	if cfg.Token != "" {

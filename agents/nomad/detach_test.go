@@ -21,7 +21,7 @@ func TestDetachLeavesJob(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(tt.cause)
 		if _, stop := s.mustStop(ctx, t.Context(), allocs, now); stop != tt.stop {
-			t.Errorf("%v: it stops the job: %t, want %t", tt.cause, stop, tt.stop)
+			t.Errorf("%v: mustStop = %t, want %t", tt.cause, stop, tt.stop)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestFolder(t *testing.T) {
 		}
 		b.want(b.exec.Run(b.Context(), job, nil), agents.Done, "", 1)
 		if text, err := os.ReadFile(filepath.Join(b.dir, "got")); string(text) != "be brief" {
-			b.Errorf("it read %q, %v", text, err)
+			b.Errorf("the program read %q, %v", text, err)
 		}
 	})
 }
@@ -39,7 +39,7 @@ func TestFolderBad(t *testing.T) {
 	p := Place{Environ: []string{"NOMAD_TASK_DIR=" + t.TempDir()}}
 	for _, name := range []string{"../x", "a/b", "", "..", "/x"} {
 		if command, err := p.unfold(&Folder{Files: map[string]string{name: ""}}, nil); err == nil {
-			t.Errorf("%q became %q", name, command)
+			t.Errorf("unfold of the file name %q = %q, want an error", name, command)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestOrderFormats(t *testing.T) {
 	}
 	for _, text := range []string{`{}`, `{"Format":3}`, `{"Format":-1}`} {
 		if _, err := parseOrder([]byte(text)); err == nil {
-			t.Errorf("%s is read", text)
+			t.Errorf("parseOrder(%s) returned no error", text)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (b *bench) wantKilled(step int, arrives bool, o agents.Outcome, name string
 	case o.Result == agents.Failed && o.ExitCode == 4 && began == 1 && over:
 	case o.Result == agents.Lost && began == 0:
 	default:
-		b.Errorf("killed at request %d, which arrives: %t: %s (%s), its program began %d times, and ended: %t",
+		b.Errorf("supervisor killed at request %d, arrived %t: %s (%s), its program started %d times, ended %t",
 			step, arrives, o.Result, o.Reason, began, over)
 	}
 }
@@ -220,7 +220,7 @@ func TestServerKilled(t *testing.T) {
 	control("start", "server")
 	all.Wait()
 	if got := b.starts(); got != sessions {
-		t.Errorf("%d programs began", got)
+		t.Errorf("%d programs started, want %d", got, sessions)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestAgentKilled(t *testing.T) {
 	control("kill", node)
 	defer control("start", node)
 	began := time.Now()
-	b.eventually("the second one is refused", func() bool {
+	b.eventually("the second start is refused", func() bool {
 		list := b.list(job)
 		for i := range list {
 			if x := list[i].exit(); x.ended && x.code == exitTaken {
@@ -249,12 +249,12 @@ func TestAgentKilled(t *testing.T) {
 	b.Logf("the second start was refused after %s", time.Since(began).Round(time.Second))
 	time.Sleep(max(0, time.Minute-time.Since(began)))
 	if b.heard() {
-		t.Error("the first one was ended while its agent was away")
+		t.Error("the first program was ended while its agent was away")
 	}
 	o := b.wait(out, func() { control("start", node) })
 	b.want(o, agents.Lost, "", 1)
 	if !b.heard() {
-		t.Error("its slot was free before its program had ended")
+		t.Error("the slot was free before the program had ended")
 	}
 }
 
@@ -269,15 +269,15 @@ func TestNodeGoneReally(t *testing.T) {
 	node := b.list(job)[0].NodeName
 	control("kill", node)
 	defer control("start", node)
-	b.eventually("it is not heard of", func() bool { return b.list(job)[0].ClientStatus == "unknown" })
+	b.eventually("Nomad loses contact with the node", func() bool { return b.list(job)[0].ClientStatus == "unknown" })
 	o := b.wait(out, func() { // another supervisor finds that the deadline has passed
 		b.expire(job)
 		next := newExecutor(b.address())
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
 	})
-	b.want(o, agents.Lost, "is not heard of", 1)
+	b.want(o, agents.Lost, "no longer heard from", 1)
 	b.touch("end") // or the program would keep running
 	if _, err := os.Stat(filepath.Join(b.dir, "heard")); err == nil {
-		t.Error("it heard TERM")
+		t.Error("the program got TERM")
 	}
 }

@@ -46,7 +46,7 @@ func (b *bench) leaderlessAt(step int, obeyed bool) {
 	o := newExecutor(net.server.URL).Run(b.Context(), job, nil)
 	text, _ := os.ReadFile(name)
 	if o.Result != agents.Failed || o.ExitCode != 4 || string(text) != "x\nend\n" {
-		b.Errorf("no leader from request %d, which is obeyed: %t: %+v; its program wrote %q", step, obeyed, o, text)
+		b.Errorf("no leader from request %d, executed %t: %+v; its program wrote %q", step, obeyed, o, text)
 	}
 	b.wantNothingLeft(job)
 }
@@ -61,15 +61,15 @@ func TestLeaderLost(t *testing.T) {
 	late, name := b.marked()
 	go func() { second <- b.exec.Run(b.Context(), late, nil) }()
 	b.touch("end")
-	b.eventually("the first one ends", func() bool { return b.allocs()[0].Really == "failed" })
-	b.eventually("the second one is sent in vain", func() bool { return b.exec.find(late.RunID) != nil })
+	b.eventually("the first session ends", func() bool { return b.allocs()[0].Really == "failed" })
+	b.eventually("the second session is being submitted", func() bool { return b.exec.find(late.RunID) != nil })
 	if n := len(b.allocs()); n != 1 {
-		t.Errorf("%d allocations without a leader", n)
+		t.Errorf("%d allocations without a leader, want 1", n)
 	}
 	b.want(b.wait(out, func() { b.fake.SetLeader(true) }), agents.Failed, "exit status 4", 1)
 	o := <-second
 	if text, _ := os.ReadFile(name); o.Result != agents.Failed || string(text) != "x\nend\n" {
-		t.Errorf("the second one: %+v; its program wrote %q", o, text)
+		t.Errorf("the second session: %+v; its program wrote %q", o, text)
 	}
 	b.wantNothingLeft(job)
 	b.wantNothingLeft(late)
@@ -105,7 +105,7 @@ func TestLeaderKilled(t *testing.T) {
 	for range 2 {
 		time.Sleep(10 * time.Second)
 		leader := b.leader()
-		b.Logf("%s: %s, the leader, is killed", time.Since(began).Round(time.Second), leader)
+		b.Logf("%s: killing %s, the leader", time.Since(began).Round(time.Second), leader)
 		control("kill", leader)
 		next := ""
 		b.eventually("another server leads", func() bool { next = b.leader(); return next != "" && next != leader })
@@ -114,9 +114,9 @@ func TestLeaderKilled(t *testing.T) {
 	}
 	all.Wait()
 	if got := b.starts(); got != sessions {
-		t.Errorf("%d programs began, want %d", got, sessions)
+		t.Errorf("%d programs started, want %d", got, sessions)
 	}
-	b.Logf("%d sessions in %s, %d of them with another end", sessions, time.Since(began).Round(time.Second), lost.Load())
+	b.Logf("%d sessions in %s, %d with a wrong outcome", sessions, time.Since(began).Round(time.Second), lost.Load())
 }
 
 // leader returns the name of the leading server; empty while none leads.

@@ -39,27 +39,27 @@ func TestUnfit(t *testing.T) {
 			return why
 		}
 		if got := why(); got != "" {
-			b.Errorf("without a rule: %s", got)
+			b.Errorf("Unfit without a rule = %q, want \"\"", got)
 		}
 		got := why(agents.NodeRule{Attribute: "meta.llama", Value: "box9"})
 		if got != b.nodes()+" without ${meta.llama} = box9" {
-			b.Errorf("with a rule that no node keeps: %q", got)
+			b.Errorf("Unfit with a rule that no node satisfies = %q", got)
 		}
 		if b.fake == nil {
 			return
 		}
 		b.fake.SetFull(true)
 		if got := why(); got != "" {
-			b.Errorf("without room: %s", got)
+			b.Errorf("Unfit without room = %q, want \"\"", got)
 		}
 		b.fake.LoseSight("box1", false)
 		b.fake.LoseSight("box2", false)
 		if got := why(); got != "" {
-			b.Errorf("without a node: %s", got)
+			b.Errorf("Unfit without a node = %q, want \"\"", got)
 		}
 		b.net.setDown(true)
 		if got, err := b.exec.Unfit(b.Context(), nil); got != "" || err == nil {
-			b.Errorf("without a server: %q, %v", got, err)
+			b.Errorf("Unfit without a server = %q, %v, want an error", got, err)
 		}
 	})
 }

@@ -218,13 +218,13 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 	case x.result != "":
 		o := agents.Outcome{Result: x.result, ExitCode: x.code}
 		if o.Result != agents.Done {
-			o.Reason = "what it said of itself cannot be read from " + a.place()
+			o.Reason = "its own report cannot be read from " + a.place()
 		}
 		return foreseen(o, a, asked)
 	case a.ClientStatus == statusGone:
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}
 	case a.ClientStatus == "lost" || a.live():
-		return agents.Outcome{Result: agents.Lost, Reason: "node " + oneLine(a.NodeName) + " is not heard of any more"}
+		return agents.Outcome{Result: agents.Lost, Reason: "node " + oneLine(a.NodeName) + " is no longer heard from"}
 	case !x.started:
 		return agents.Outcome{
 			Result: agents.NoPlace, Reason: fmt.Sprintf("node %s cannot start it: %s", oneLine(a.NodeName), x.words),
@@ -237,7 +237,7 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 			Reason: "killed by SIGKILL on " + a.place() + ": out of memory? Its limit is " + memoryLimit(j),
 		}
 	}
-	return agents.Outcome{Result: agents.Lost, Reason: "session-run ended without a word on " + a.place() + ": " + x.words}
+	return agents.Outcome{Result: agents.Lost, Reason: "session-run ended without report on " + a.place() + ": " + x.words}
 }
 
 // foreseen corrects an outcome reported by session-run: if we did not request the end, it does not count against the

@@ -186,7 +186,7 @@ func (p *Place) unfold(f *Folder, command []string) ([]string, error) {
 	}
 	for name, text := range f.Files {
 		if name != filepath.Base(name) {
-			return nil, fmt.Errorf("cannot copy %q: it is no name of a file", name)
+			return nil, fmt.Errorf("cannot copy %q: it is not a file name", name)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, err

@@ -69,7 +69,7 @@ func TestStorm(t *testing.T) {
 				tt.sessions, tt.atOnce, time.Since(began).Round(time.Second), starts[len(starts)/2],
 				starts[len(starts)*95/100], starts[len(starts)-1], before, heap())
 			if got := b.starts(); got != tt.sessions {
-				t.Errorf("%d programs began", got)
+				t.Errorf("%d programs started, want %d", got, tt.sessions)
 			}
 			if after := heap(); after > before+8<<10 {
 				t.Errorf("the heap grew from %d to %d KiB", before, after)

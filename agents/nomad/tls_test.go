@@ -49,15 +49,15 @@ func TestTLS(t *testing.T) {
 		name, want string
 		config     Config
 	}{
-		{"all", "", good},
-		{"no authority", "certificate", edit(func(c *Config) { c.CACert = "" })},
-		{"no client", "certificate", edit(func(c *Config) { c.ClientCert, c.ClientKey = "", "" })},
-		{"an authority that is not there", "no such file", edit(func(c *Config) { c.CACert = "/no/such" })},
+		{"all files", "", good},
+		{"no CA", "certificate", edit(func(c *Config) { c.CACert = "" })},
+		{"no client certificate", "certificate", edit(func(c *Config) { c.ClientCert, c.ClientKey = "", "" })},
+		{"a missing CA file", "no such file", edit(func(c *Config) { c.CACert = "/no/such" })},
 		{"a pipe", "not a plain file", edit(func(c *Config) { c.CACert = "/dev/null" })},
-		{"no certificate in it", "no certificate in it", edit(func(c *Config) { c.CACert = c.ClientKey })},
+		{"a file without a certificate", "no certificate in it", edit(func(c *Config) { c.CACert = c.ClientKey })},
 		{"too long", "longer than", edit(func(c *Config) { c.CACert = write("long", "X", make([]byte, maxPEM), 0o600) })},
-		{"a key for all", "chmod 600", edit(func(c *Config) { c.ClientKey = write("open", "PRIVATE KEY", key, 0o640) })},
-		{"a key of another", "with its key", edit(func(c *Config) { c.ClientKey = write("x", "PRIVATE KEY", other, 0o600) })},
+		{"a readable key", "chmod 600", edit(func(c *Config) { c.ClientKey = write("open", "PRIVATE KEY", key, 0o640) })},
+		{"another key", "with its key", edit(func(c *Config) { c.ClientKey = write("x", "PRIVATE KEY", other, 0o600) })},
 	} {
 		c := newClient(func() Config { return tt.config })
 		var leader string

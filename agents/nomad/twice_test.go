@@ -177,7 +177,7 @@ func (b *bench) run(job agents.Job) (out chan agents.Outcome, end context.Cancel
 	select {
 	case <-began:
 	case o := <-out:
-		b.Fatalf("it did not begin: %+v", o)
+		b.Fatalf("the program did not start: %+v", o)
 	}
 	b.eventually("its program writes", func() bool { return b.starts() > 0 })
 	return out, end
@@ -205,7 +205,7 @@ func (b *bench) eventually(what string, ok func() bool) {
 	b.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.Fatalf("still not so after two minutes: %s", what)
+			b.Fatalf("not true after two minutes: %s", what)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (b *bench) want(o agents.Outcome, result agents.Result, reason string, star
 		b.Errorf("the outcome is %s (%s), want %s (%s)", o.Result, o.Reason, result, reason)
 	}
 	if got := b.starts(); got != starts {
-		b.Errorf("its program began %d times, want %d", got, starts)
+		b.Errorf("the program started %d times, want %d", got, starts)
 	}
 }
 
@@ -226,7 +226,7 @@ func (b *bench) wait(out chan agents.Outcome, over func()) agents.Outcome {
 	b.Helper()
 	select {
 	case o := <-out:
-		b.Errorf("it was over too early: %+v", o)
+		b.Errorf("Run returned too early: %+v", o)
 		return o
 	default:
 	}
@@ -249,7 +249,7 @@ func TestRegisterAnswerLost(t *testing.T) {
 		out, _ := b.run(job)
 		b.want(b.wait(out, func() { b.touch("end") }), agents.Failed, "exit status 4", 1)
 		if list := b.list(job); lost.Load() != 3 || len(list) != 1 {
-			b.Errorf("it was registered %d times, and there are %d allocations", lost.Load(), len(list))
+			b.Errorf("the job was registered %d times and has %d allocations, want 3 and 1", lost.Load(), len(list))
 		}
 	})
 }
@@ -291,11 +291,11 @@ func TestSecondStart(t *testing.T) {
 	})
 	second := b.allocs()[1]
 	if code := second.Events[1].Details["exit_code"]; code != "75" {
-		t.Errorf("the second one ended with %s", code)
+		t.Errorf("the second start ended with %s, want 75", code)
 	}
 	o := b.wait(out, func() { b.fake.FindAgain(first.Node) })
 	b.want(o, agents.Lost, "stopped in Nomad", 1)
-	b.eventually("the first one hears TERM", b.heard)
+	b.eventually("the first program gets TERM", b.heard)
 }
 
 // TestNodeGone: a node that never comes back holds the slot until its session's deadline. The session is then lost.
@@ -313,7 +313,7 @@ func TestNodeGone(t *testing.T) {
 		next := newExecutor(b.fake.server.URL)
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
 	})
-	b.want(o, agents.Lost, "is not heard of", 1)
+	b.want(o, agents.Lost, "no longer heard from", 1)
 	b.wantNothingLeft(job)
 }
 
@@ -323,7 +323,7 @@ func (b *bench) expire(job agents.Job) {
 	id := jobID(job.RunID)
 	order, err := b.client().getOrder(b.Context(), id)
 	if err != nil || order == nil {
-		b.Fatalf("the order is %v, %v", order, err)
+		b.Fatalf("getOrder = %v, %v, want an order", order, err)
 	}
 	order.Deadline = time.Now().Add(-2 * time.Minute)
 	if err := b.client().putOrder(b.Context(), id, order); err != nil {
@@ -337,7 +337,7 @@ func (b *bench) wantNothingLeft(job agents.Job) {
 	order, err := b.client().getOrder(b.Context(), jobID(job.RunID))
 	runs, keptErr := b.exec.Kept(b.Context(), job.Instance)
 	if order != nil || len(runs) > 0 || err != nil || keptErr != nil {
-		b.Errorf("the order is %v (%v), and kept are %q, %v", order, err, runs, keptErr)
+		b.Errorf("the order is %v (%v), and Kept = %q, %v, want neither", order, err, runs, keptErr)
 	}
 }
 
@@ -406,7 +406,7 @@ func TestCollected(t *testing.T) {
 	})
 	b.want(o, agents.Refused, "cannot be read", 1)
 	if o.Claimed {
-		t.Error("it is taken for the session's own word")
+		t.Error("the outcome counts as reported by the session")
 	}
 }
 
@@ -433,7 +433,7 @@ func TestDocumentLate(t *testing.T) {
 			b.touch("end")
 			b.eventually("it ends", func() bool { return b.allocs()[0].Client == "failed" })
 			before := reads.Load() // an incomplete document is read four times
-			b.eventually("it is read again and again", func() bool { return reads.Load() > before+10 || len(out) > 0 })
+			b.eventually("the document is read repeatedly", func() bool { return reads.Load() > before+10 || len(out) > 0 })
 			b.want(b.wait(out, func() { b.fake.SetSilent("") }), agents.Failed, "exit status 4", 1)
 		})
 	}
@@ -456,12 +456,12 @@ func TestLogUnknown(t *testing.T) {
 			}
 			var log strings.Builder
 			if err := b.exec.Log(b.Context(), job.RunID, false, &log); err != nil || log.String() != line {
-				b.Errorf("the log is %q, %v", &log, err)
+				b.Errorf("the log is %q, %v, want %q", &log, err, line)
 			}
 			log.Reset()
 			none := &logReader{client: b.client(), alloc: id, out: &log, most: defaultLog}
 			if err := none.read(b.Context(), false); !isMissing(err) || log.Len() > 0 {
-				b.Errorf("the log of none is %q, %v", &log, err)
+				b.Errorf("the log of an unknown allocation is %q, %v, want a missing one", &log, err)
 			}
 		}
 	})
@@ -523,7 +523,7 @@ func TestSecrets(t *testing.T) {
 	b.want(b.wait(out, func() { b.touch("end") }), agents.Done, "", 1)
 	for _, text := range b.fake.Requests() {
 		if strings.Contains(text, "hunter2") {
-			t.Errorf("a secret: %s", text)
+			t.Errorf("a request contains a secret: %s", text)
 		}
 	}
 	var log strings.Builder
@@ -533,7 +533,7 @@ func TestSecrets(t *testing.T) {
 	for _, name := range []string{"stdout", filepath.Join("local", documentFile)} {
 		text, err := os.ReadFile(filepath.Join(b.allocs()[0].Dir, name))
 		if err != nil || strings.Contains(string(text), "hunter2") {
-			t.Errorf("%s: %q, %v", name, text, err)
+			t.Errorf("%s contains %q, %v, want no secret", name, text, err)
 		}
 	}
 	b.wantNothingLeft(job)
