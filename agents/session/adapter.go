@@ -8,44 +8,44 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// adapter is all that the session knows of one agent CLI. Its methods are pure.
+// adapter is all that the session knows about one agent CLI. Its methods are pure.
 type adapter interface {
-	// command returns the program with its arguments, and variables to set for it; NAME= with nothing behind it removes
-	// one. The prompt comes by stdin.
+	// command returns the program with its arguments, and variables to set for it. NAME= without a value removes a
+	// variable. The prompt is passed on stdin.
 	command(c *call) (argv, vars []string)
-	// read adds one line of stdout to the report, and reports whether it is an event at all. It sets Note only where the
-	// event says something to people.
+	// read adds one line of stdout to the report, and reports whether the line is an event. It sets Note only if the
+	// event is of interest to people.
 	read(line []byte, r *report) bool
-	// credentials are the variables, in the order in which the CLI looks at them, and the files below the agent's home
-	// that it authenticates with at a paid backend. One of them is enough.
+	// credentials returns what the CLI can authenticate with at a paid backend: variables, in the order in which the
+	// CLI checks them, and files relative to the agent's home. One of them is enough.
 	credentials() (vars, files []string)
 }
 
 // call is one run of a CLI.
 type call struct {
-	Session string // the conversation: a new id, or the one to resume
+	Session string // id of the conversation: a new one, or the one to resume
 	Resume  bool
 	Model   string  // empty means the CLI's own default
-	BaseURL string  // of the backend, without a slash at its end; empty means the CLI's own
-	Local   bool    // the backend is a server of the operator's
-	Context int     // of the model, in tokens; 0 means unknown
-	MaxUSD  float64 // what the run may cost; 0 is no limit
-	// Tree is the checkout to review. The CLI starts elsewhere, reads the checkout as it reads any other folder, and
-	// takes no setting from it. Empty means that the CLI starts in its checkout.
+	BaseURL string  // of the backend, without a trailing slash; empty means the CLI's own
+	Local   bool    // the backend is a server of the operator
+	Context int     // context length of the model, in tokens; 0 means unknown
+	MaxUSD  float64 // maximum cost of the run; 0 means no limit
+	// Tree is the checkout to review. The CLI starts in another folder, reads the checkout like any other, and takes no
+	// settings from it. Empty means that the CLI starts in its checkout.
 	Tree    string
 	environ []string
 }
 
-// diarist is an adapter of a CLI that tells its use in a file, and in its events only at the end of a run. Its methods
-// are pure.
+// diarist is an adapter for a CLI that reports its usage in a file while it runs, and in its events only at the end.
+// Its methods are pure.
 type diarist interface {
-	// diary returns a pattern that the file of a conversation matches.
+	// diary returns a glob pattern for the file of a conversation.
 	diary(environ []string, session string) string
-	// entry reads a line of it: the use of the whole conversation. ok is false for other lines.
+	// entry decodes a line of that file with the usage of the whole conversation. ok is false for other lines.
 	entry(line []byte) (u agents.Usage, ok bool)
 }
 
-// adapters has one for each of agents.CLIs; the file of each adds it.
+// adapters has an entry for each of agents.CLIs, added by that adapter's file.
 var adapters = map[string]adapter{}
 
 func findAdapter(name string) (adapter, error) {
@@ -56,10 +56,10 @@ func findAdapter(name string) (adapter, error) {
 	return a, nil
 }
 
-// host is the backend's address without the version of its API: some CLIs add it, others expect it.
+// host is the backend's address without the API version, which some CLIs add and others expect.
 func (c *call) host() string { return strings.TrimSuffix(c.BaseURL, "/v1") }
 
-// v1 is the backend's address with the version, and empty without a backend.
+// v1 is the backend's address with the API version; empty without a backend.
 func (c *call) v1() string {
 	if c.BaseURL == "" {
 		return ""
@@ -67,7 +67,7 @@ func (c *call) v1() string {
 	return c.host() + "/v1"
 }
 
-// unlessSet returns NAME=value for variables that the operator has not set. Values "" and "0" mean unknown.
+// unlessSet returns NAME=value for the names that the operator has not set. The values "" and "0" mean unknown.
 func (c *call) unlessSet(value string, names ...string) (vars []string) {
 	for _, name := range names {
 		if cmp.Or(value, "0") != "0" && agents.Getenv(c.environ, name) == "" {
@@ -77,5 +77,5 @@ func (c *call) unlessSet(value string, names ...string) (vars []string) {
 	return vars
 }
 
-// dummyKey stands for the key of a backend that wants none: CLIs do not start without one.
+// dummyKey is the key for a backend that needs none, because CLIs do not start without a key.
 const dummyKey = "local"

@@ -12,7 +12,7 @@ import (
 
 func init() { adapters["claude"] = claude{} }
 
-// claude is Claude Code (2.1.329). testdata/claude has the recordings that this file was written from.
+// claude is Claude Code (2.1.329), as recorded in testdata/claude.
 type claude struct{}
 
 func (claude) command(c *call) (argv, env []string) {
@@ -24,19 +24,19 @@ func (claude) command(c *call) (argv, env []string) {
 	} else {
 		argv = append(argv, "--session-id", c.Session)
 	}
-	if c.Tree != "" { // it looks for skills also where it reads
+	if c.Tree != "" { // claude also looks for skills in folders that it reads
 		argv = append(argv, "--setting-sources", "user")
 	}
 	env = []string{
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
 		"DISABLE_ERROR_REPORTING=1",
 	}
-	// Its own 10 retries hold the slot for minutes; it is the scheduler that waits for a backend.
+	// claude's own 10 retries would hold the slot for minutes. Waiting for a backend is the scheduler's job.
 	env = append(env, c.unlessSet("2", "CLAUDE_CODE_MAX_RETRIES")...)
 	if c.BaseURL != "" {
 		env = append(env, "ANTHROPIC_BASE_URL="+c.host())
 	}
-	if c.MaxUSD > 0 && !c.Local { // of this run, without what the conversation cost before
+	if c.MaxUSD > 0 && !c.Local { // for this run, without the earlier cost of the conversation
 		argv = append(argv, "--max-budget-usd", strconv.FormatFloat(c.MaxUSD, 'f', -1, 64))
 	}
 	if c.Model != "" {
@@ -56,9 +56,9 @@ func (claude) credentials() (vars, files []string) {
 	}, []string{"$CLAUDE_CONFIG_DIR/.credentials.json", ".claude/.credentials.json"}
 }
 
-// claudeLocal returns the variables that claude needs on a local server. For a model that it does not know it assumes a
-// context of a million tokens, so it is told the length; and it puts a system message into the middle of the
-// conversation, which the chat templates of Qwen refuse with a 500. Beside 40 kB of prompt, --bare saves that message.
+// claudeLocal returns the variables that claude needs on a local server. claude assumes a context of a million tokens
+// for unknown models, so the real length is set. It also inserts a system message into the middle of the conversation,
+// which Qwen's chat templates reject with a 500; --bare avoids that message and 40 kB of prompt.
 func claudeLocal(c *call) []string {
 	env := []string{
 		"ANTHROPIC_AUTH_TOKEN=" + dummyKey, "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=",
@@ -73,12 +73,12 @@ func claudeLocal(c *call) []string {
 	return append(env, c.unlessSet(length, "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_AUTO_COMPACT_WINDOW")...)
 }
 
-// claudeEvent is the union of the events that matter here.
+// claudeEvent is the union of the relevant events.
 type claudeEvent struct {
 	Type, Subtype string
 	SessionID     string `json:"session_id"`
 
-	// Of a retry.
+	// Fields of a retry.
 	Attempt     int
 	MaxRetries  int `json:"max_retries"`
 	ErrorStatus int `json:"error_status"`
@@ -95,7 +95,7 @@ type claudeEvent struct {
 		Type     string `json:"rateLimitType"`
 	} `json:"rate_limit_info"`
 
-	// Of the result.
+	// Fields of the result.
 	Result         string
 	Errors         []string
 	IsError        bool    `json:"is_error"`
@@ -145,19 +145,19 @@ func (claude) read(line []byte, r *report) bool {
 	return true
 }
 
-// claudeResult reads a result event. A run has one per turn of a live conversation; the last one counts.
+// claudeResult evaluates a result event. A run has one per turn of a live conversation; the last one counts.
 func (r *report) claudeResult(e *claudeEvent) {
 	r.Ended = true
 	if u := e.Usage; u != nil {
 		r.Usage = u.usage()
 	}
-	r.Usage.CostUSD, r.TotalCost = e.Cost, true // of the whole conversation; the tokens are this run's
+	r.Usage.CostUSD, r.TotalCost = e.Cost, true // CostUSD covers the whole conversation, the tokens only this run
 	if e.StopReason == "refusal" {
 		r.fail(trouble{What: refused, Words: "the model refused: " + e.Result})
 		return
 	}
 	if !e.IsError {
-		if r.What != refused && !r.settled() { // it waited for the end of a limit itself
+		if r.What != refused && !r.settled() { // claude itself waited for the end of a limit
 			r.trouble = trouble{}
 		}
 		return
@@ -175,7 +175,7 @@ func (r *report) claudeResult(e *claudeEvent) {
 	r.fail(trouble{What: what, Words: words})
 }
 
-// answer reads the content of a model's message in Anthropic's form, which qwen writes too. It returns how many bytes
+// answer decodes the content of a model's message in Anthropic's format, which qwen uses too. It returns how many bytes
 // the model wrote.
 func (r *report) answer(content json.RawMessage) (written int64) {
 	var parts []struct {
@@ -198,7 +198,7 @@ func (r *report) answer(content json.RawMessage) (written int64) {
 	return written
 }
 
-// results reads the results of tools in the same form.
+// results decodes the results of tools in the same format.
 func (r *report) results(content json.RawMessage) {
 	var parts []struct {
 		Type    string
@@ -215,7 +215,7 @@ func (r *report) results(content json.RawMessage) {
 	}
 }
 
-// toolNote is one line about a tool's use, with its most telling argument.
+// toolNote describes a tool call in one line, with its most informative argument.
 func toolNote(name string, input json.RawMessage) string {
 	name = firstWords(name)
 	var args map[string]json.RawMessage

@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/agents/llama"
 )
 
-// ask runs the CLI with a prompt, in the chain's last conversation where call says so. If the CLI has lost that
-// conversation, or it has grown too long, ask begins a new one, once. An incomplete run is an *ended error.
+// ask runs the CLI with a prompt, in the chain's last conversation if call resumes it. If the CLI has lost that
+// conversation, or it has grown too long, ask starts a new one, once. An incomplete run returns an *ended error.
 func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
 	c := r.call(ctx)
 	r.goesOn = r.expects(c, prompt)
@@ -38,7 +38,7 @@ func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
 	return said, unlessDone(out)
 }
 
-// nudge says one more thing in the conversation of this session.
+// nudge sends one more message in this session's conversation.
 func (r *run) nudge(ctx context.Context, words string) (*report, error) {
 	if r.conversation == "" {
 		return &report{}, nil
@@ -57,9 +57,9 @@ func unlessDone(out agents.Outcome) error {
 	return &ended{out}
 }
 
-// call is the next run of the CLI. It resumes a conversation where a cache may still hold it: with the same CLI on the
-// same slot of a local backend. On an API a new conversation costs less than sending an old one again; but the one in
-// which the CLI asked or planned is resumed anywhere, because it has what the answer is about.
+// call prepares the next run of the CLI. It resumes a conversation that a cache may still hold: with the same CLI on
+// the same slot of a local backend. On an API, a new conversation costs less than sending an old one again. A
+// conversation with an answered question or plan is resumed on any backend, because the answer refers to it.
 func (r *run) call(ctx context.Context) *call {
 	c := &call{Model: r.Model, BaseURL: r.BaseURL, Local: r.Local, environ: r.Environ, Session: newID()}
 	if r.Left.USD > 0 {
@@ -83,18 +83,19 @@ func (r *run) call(ctx context.Context) *call {
 }
 
 const (
-	// firstAnswer is how long the model of a paid API may take to its first answer. codex, qwen and opencode wait in
-	// silence for as long as a refused request tells them to, up to hours; the supervisor would call that stalled and burn
-	// an attempt. A local backend has no usage limits and may read a long prompt for minutes: there the time is unlimited.
+	// firstAnswer is the time limit for the first answer of a paid API's model. codex, qwen and opencode wait silently
+	// for as long as a refused request tells them, up to hours, which the supervisor would treat as a stall and count
+	// as an attempt. A local backend has no usage limits and may read a long prompt for minutes, so it has no time
+	// limit.
 	firstAnswer = 5 * time.Minute
-	// lastWord is how long a CLI may stay silent after its last event. Some wait for a tool that they left in the
-	// background, or for a connection that is never closed; their work is done, and the slot is wanted.
+	// lastWord is how long a CLI may be silent after its last event. Some CLIs wait for a background tool, or for a
+	// connection that is never closed. Their work is done, and the slot is needed.
 	lastWord = 30 * time.Second
 )
 
 var errSilent = errors.New("the CLI was silent for too long")
 
-// runCLI runs the CLI once and reads its events as they come.
+// runCLI runs the CLI once and processes its events as they arrive.
 func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
 	said, complaint := &report{}, &tail{limit: 4 << 10}
 	if words := r.Left.Reached(r.usage.Tokens(), r.usage.CostUSD); words != "" {
@@ -110,7 +111,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	defer cancel(nil)
 	out := r.listen(said, before, cancel)
 	argv, vars := r.cli.command(c)
-	// A worktree that the CLI breaks must not lead its git to a repository around the workspace.
+	// If the CLI breaks its worktree, its git must not find a repository that contains the workspace.
 	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
 	vars = append(vars, withoutMonitor(r.Environ)...)
 	err := r.Run(ctx, agents.Cmd{
@@ -133,7 +134,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	return said, outcome(r.CLI, said, err, string(complaint.text), r.Now())
 }
 
-// folder is the CLI's working directory.
+// folder returns the CLI's working directory.
 func (r *run) folder() string {
 	if r.Kind == agents.KindReview {
 		return r.asidePath()
@@ -141,8 +142,8 @@ func (r *run) folder() string {
 	return r.treePath()
 }
 
-// withoutMonitor keeps git from the program that a repository within the checkout may name to watch its files. Other
-// settings of git in the environment stay.
+// withoutMonitor disables the file monitor program that a repository within the checkout may configure for git. Other
+// git settings in the environment stay.
 func withoutMonitor(environ []string) []string {
 	n, _ := strconv.Atoi(agents.Getenv(environ, "GIT_CONFIG_COUNT"))
 	return []string{
@@ -151,8 +152,8 @@ func withoutMonitor(environ []string) []string {
 	}
 }
 
-// listen returns a writer for the CLI's events. It cancels the run when the CLI is silent too long or cannot succeed,
-// repeats itself, or has used what it may.
+// listen returns a writer for the CLI's events. It cancels the run if the CLI is silent for too long, cannot succeed,
+// repeats itself, or has reached its limits.
 func (r *run) listen(said *report, before agents.Usage, cancel context.CancelCauseFunc) *lines {
 	m := &runMeter{run: r, said: said, before: before}
 	timer := time.AfterFunc(firstAnswer, func() { cancel(errSilent) })
@@ -177,7 +178,7 @@ func (r *run) listen(said *report, before agents.Usage, cancel context.CancelCau
 	}}
 }
 
-// account keeps what a run used, and its conversation.
+// account records the usage of a run, and its conversation.
 func (r *run) account(said *report, c *call, before agents.Usage) {
 	r.usage = r.usage.Add(r.cost(said, before))
 	id := said.Session
@@ -189,22 +190,22 @@ func (r *run) account(said *report, c *call, before agents.Usage) {
 	}
 	r.conversation = id
 	r.keep.CLI, r.keep.Session, r.keep.Thread, r.keep.Slot = r.CLI, id, r.Thread, r.Slot
-	if (said.TotalTokens || said.TotalCost) && said.Usage != (agents.Usage{}) { // no totals: the run failed at once
+	if (said.TotalTokens || said.TotalCost) && said.Usage != (agents.Usage{}) { // without totals the run failed at once
 		r.keep.Totals = said.Usage
 	}
 	r.keep.save(r.keepPath())
 }
 
-// cost returns the use of a run so far.
+// cost returns the usage of a run so far.
 func (r *run) cost(said *report, before agents.Usage) agents.Usage {
 	u := used(said, before)
 	if r.Local {
-		u.CostUSD = 0 // the CLI's guess at the price of a paid API
+		u.CostUSD = 0 // the CLI's estimate of a paid API's price
 	}
 	return u
 }
 
-// newID returns a random UUID, the form in which CLIs want the id of a conversation.
+// newID returns a random UUID, the format that CLIs require for the id of a conversation.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
@@ -212,17 +213,17 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// withVars sets variables in an environment. NAME= removes one.
+// withVars sets variables in an environment. NAME= removes a variable.
 func withVars(environ, more []string) []string {
 	return slices.DeleteFunc(agents.Setenv(environ, more), func(entry string) bool {
 		return strings.HasSuffix(entry, "=") && slices.Contains(more, entry)
 	})
 }
 
-// propsTime is how long a local server may take to tell its model's name and the length of its context.
+// propsTime is the time limit for a local server to report its model's name and context length.
 const propsTime = 3 * time.Second
 
-// tail keeps the last bytes that are written to it.
+// tail holds the last bytes written to it.
 type tail struct {
 	text  []byte
 	limit int

@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A CLI that said how it ended and then stays is ended, and its work counts; one that goes on to speak is left alone,
-// and so is one that said nothing of an end. On an API one that never begins to speak is ended: the backend is down.
+// A CLI that reported its end and keeps running is ended, and its work counts. A CLI that reports more events after its
+// end, or has reported no end, keeps running. On an API, a CLI that never answers is ended with backend-down.
 func TestCLIThatStays(t *testing.T) {
 	end, err := os.ReadFile("testdata/qwen/text.jsonl")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestCLIThatStays(t *testing.T) {
 	tests := []struct {
 		name   string
 		api    bool
-		says   []string // each ten seconds after the one before
+		says   []string // each line ten seconds after the previous one
 		leaves time.Duration
 		took   time.Duration
 		want   agents.Result

@@ -13,7 +13,7 @@ import (
 
 func init() { adapters["codex"] = codex{} }
 
-// codex is Codex CLI (0.169.0). It chooses the id of a conversation itself.
+// codex is Codex CLI (0.169.0). It chooses the id of a conversation.
 type codex struct{}
 
 func (codex) command(c *call) (argv, env []string) {
@@ -65,7 +65,7 @@ type codexEvent struct {
 		ID, Type, Text, Command string
 		Output                  string          `json:"aggregated_output"`
 		Exit                    json.RawMessage `json:"exit_code"`
-		// Of a call of an MCP server's tool.
+		// Fields of a call of an MCP server's tool.
 		Server, Tool      string
 		Arguments, Result json.RawMessage
 
@@ -74,7 +74,7 @@ type codexEvent struct {
 	Usage *codexUsage
 }
 
-// codexUsage has the cached tokens in its input, and the reasoning in its output.
+// codexUsage counts the cached tokens in Input, and the reasoning in Output.
 type codexUsage struct {
 	Input  int64  `json:"input_tokens"`
 	Cached *int64 `json:"cached_input_tokens"`
@@ -85,7 +85,7 @@ func (u *codexUsage) usage() agents.Usage {
 	return usageOf(without(u.Input, u.Cached), u.Cached, u.Output)
 }
 
-// diary is its own record of a conversation, which grows with each answer of the model.
+// diary matches codex's own record of a conversation, which grows with each answer of the model.
 func (codex) diary(environ []string, session string) string {
 	home := cmp.Or(agents.Getenv(environ, "CODEX_HOME"), filepath.Join(agents.Getenv(environ, "HOME"), ".codex"))
 	return filepath.Join(home, "sessions", "*", "*", "*", "rollout-*-"+session+".jsonl")
@@ -122,20 +122,20 @@ func (codex) read(line []byte, r *report) bool {
 	case "item.completed":
 		r.codexItem(&e)
 	case "error":
-		r.Note = firstWords(e.Message) // of a retry; the end says whether it mattered
+		r.Note = firstWords(e.Message) // reports a retry; the last event says whether it mattered
 	case "turn.failed":
 		r.Ended = true
 		r.fail(trouble{What: classify(0, e.Error.Message), Words: e.Error.Message})
 	case "turn.completed":
 		r.Ended = true
 		if u := e.Usage; u != nil {
-			r.Usage, r.TotalTokens = u.usage(), true // of the whole conversation
+			r.Usage, r.TotalTokens = u.usage(), true // covers the whole conversation
 		}
 	}
 	return true
 }
 
-// codexCall is the call of a tool; its result follows.
+// codexCall records the call of a tool; its result follows.
 func (r *report) codexCall(e *codexEvent) {
 	switch it := &e.Item; it.Type {
 	case "command_execution":
@@ -145,7 +145,7 @@ func (r *report) codexCall(e *codexEvent) {
 	}
 }
 
-// commandInput is a command as other CLIs write it.
+// commandInput formats a command as other CLIs do.
 func commandInput(command string) []byte {
 	text, _ := json.Marshal(map[string]string{"command": command})
 	return text

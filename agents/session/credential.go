@@ -9,8 +9,8 @@ import (
 )
 
 // Credential finds what a CLI would authenticate with at a paid backend, in the environment of a session: the name of a
-// variable, or the path of a file. Without one it returns the variables that the CLI looks at. The name of a CLI that
-// there is no adapter for is an error.
+// variable, or the path of a file. If there is none, it returns the variables that the CLI checks. A CLI without an
+// adapter is an error.
 func Credential(cli string, environ []string) (found string, wanted []string, err error) {
 	a, err := findAdapter(cli)
 	if err != nil {

@@ -12,13 +12,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Desk is the forge as one session uses it, with the account of the session's agent.
+// Desk is one session's access to the forge, with the account of the session's agent.
 //
-// Every method asks the forge anew and returns when ctx is done. A session calls the methods from one goroutine, one
-// after the other. Errors wrap forge.ErrNotFound and forge.ErrForbidden where they apply, and forge.ErrUnavailable
-// where a later try may succeed: the session then ends as backend-down, which burns no attempt. No error contains the
-// token. Reads may be repeated. Strangers wrote much of what they return: the session checks the names in it and quotes
-// the texts.
+// Every method queries the forge anew and returns when ctx is done. A session calls the methods from one goroutine, one
+// at a time. Errors wrap forge.ErrNotFound and forge.ErrForbidden where they apply, and forge.ErrUnavailable if a retry
+// may succeed: the session then ends as backend-down, which does not count as an attempt. No error contains the token.
+// Reads can be repeated. Much of what they return was written by strangers: the session checks names and quotes texts.
 type Desk interface {
 	Items
 	Pulls
@@ -28,70 +27,70 @@ type Desk interface {
 	Profiles
 }
 
-// Items are issues and pull requests with the comments below them.
+// Items gives access to issues and pull requests with their comments.
 type Items interface {
 	// Issue returns an issue with its number, title, body, author and labels; the other fields may be zero.
 	Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error)
-	// Comments returns all comments below an item, each once, oldest first.
+	// Comments returns all comments on an item, each once, oldest first.
 	Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error)
-	// Comment adds a comment below an item. It must not be repeated: that would add another one.
+	// Comment adds a comment to an item. Do not repeat it: that would add another comment.
 	Comment(ctx context.Context, ref forge.Ref, body string) error
 }
 
-// Pulls are pull requests with the branches that they are from.
+// Pulls gives access to pull requests with their source branches.
 type Pulls interface {
 	// Pull returns a pull request with its number, title, body, author, Base, Head, HeadRepo, HeadSHA, Closed, Mergeable
 	// and Closes; the other fields may be zero.
 	Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error)
-	// PullsFrom returns the pull requests, open or ended, whose head is this branch of repo, not of a fork. It may leave
-	// out those that did not change for weeks. A branch without one is no error.
+	// PullsFrom returns the pull requests, open or closed, whose head is this branch of repo, not of a fork. It may
+	// omit those that have not changed for weeks. A branch without pull requests is not an error.
 	PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error)
-	// OpenPull opens a pull request and returns its number. If the branch has an open one already, it changes nothing and
-	// returns the number of that one, so it may be repeated.
+	// OpenPull opens a pull request and returns its number. If the branch already has an open one, it changes nothing
+	// and returns that number, so it can be repeated.
 	OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error)
 }
 
-// Reviews are the formal reviews of a pull request.
+// Reviews gives access to the formal reviews of a pull request.
 type Reviews interface {
-	// Reviews returns the submitted reviews without dismissed ones, oldest first, each with its comments on lines, which
-	// may be of other accounts than the review.
+	// Reviews returns the submitted reviews without dismissed ones, oldest first, each with its comments on lines,
+	// whose authors may differ from the review's.
 	Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error)
 	// PostReview submits a review with the Verdict, CommitSHA, Body and Lines of r. The forge refuses comments on lines
-	// that the pull request does not show. It must not be repeated: that would submit another one.
+	// that the pull request does not show. Do not repeat it: that would submit another review.
 	PostReview(ctx context.Context, pull forge.Ref, r *forge.FullReview) error
 }
 
-// Checks are the reports of CI on a commit.
+// Checks gives access to CI's reports on a commit.
 type Checks interface {
-	// Checks returns the failed checks of a commit, sorted by name, each as it was reported last.
+	// Checks returns the failed checks of a commit, sorted by name, each in its latest state.
 	Checks(ctx context.Context, repo, sha string) ([]forge.Check, error)
-	// CheckLog returns the whole log of a check, and "" without an error where the forge does not keep it. It asks only
-	// the forge, whatever host the check's URL names.
+	// CheckLog returns the whole log of a check, and "" without an error if the forge does not store it. It queries
+	// only the forge, whatever host the check's URL names.
 	CheckLog(ctx context.Context, repo string, c forge.Check) (string, error)
 }
 
-// Repositories are read without a clone, at their default branch.
+// Repositories reads repositories without a clone, on their default branch.
 type Repositories interface {
-	// Writers returns the logins of the accounts that may write to a repository, in any order.
+	// Writers returns the logins of the accounts with write access to a repository, in any order.
 	Writers(ctx context.Context, repo string) ([]string, error)
-	// Repository returns a repository with its name and default branch, and forge.ErrNotFound where the account sees none.
+	// Repository returns a repository with its name and default branch, and forge.ErrNotFound if the account cannot see
+	// it.
 	Repository(ctx context.Context, name string) (forge.Repository, error)
-	// File returns the text of a file, and forge.ErrNotFound if it is not there.
+	// File returns the text of a file, and forge.ErrNotFound if it does not exist.
 	File(ctx context.Context, repo, path string) (string, error)
-	// Folder returns the names of the files in a folder, sorted, and forge.ErrNotFound if it is not there.
+	// Folder returns the names of the files in a folder, sorted, and forge.ErrNotFound if it does not exist.
 	Folder(ctx context.Context, repo, path string) ([]string, error)
 }
 
-// Profiles are the agents' own repositories.
+// Profiles gives access to the agents' own repositories.
 type Profiles interface {
 	// Login returns the name of the agent's account.
 	Login(ctx context.Context) (string, error)
-	// Edit changes files of the default branch in one commit, all or none. It must not be repeated with an Edit that
-	// appends.
+	// Edit changes files of the default branch in one commit, all or none. Do not repeat an Edit that appends.
 	Edit(ctx context.Context, repo, message string, edits []forge.Edit) error
 }
 
-// base is the repository's default branch.
+// base returns the repository's default branch.
 func (r *run) base(ctx context.Context) (string, error) {
 	repo, err := r.Desk.Repository(ctx, r.Repo)
 	if err != nil {
@@ -114,15 +113,15 @@ func (r *run) pull(ctx context.Context) (forge.Pull, error) {
 	return p, nil
 }
 
-// branchLike keeps what the forge calls a branch from being an option of git, or another kind of ref.
+// branchLike reports whether a branch name from the forge is safe for git: not an option, nor another kind of ref.
 func branchLike(name string) bool {
 	odd := func(r rune) bool { return r <= ' ' || strings.ContainsRune(`~^:?*[\`, r) || r == 0x7f }
 	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, odd) &&
 		!strings.Contains(name, "..") && !strings.Contains(name, "@{")
 }
 
-// wordLike reports whether a branch may stand in a prompt outside of fences, and in a command that the prompt proposes:
-// it has no character that ends a code span or means something to a shell.
+// wordLike reports whether a branch name is safe in a prompt outside fences, and in a command that the prompt proposes:
+// it has no character that ends a code span or is special in a shell.
 func wordLike(branch string) bool {
 	odd := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./+#@=,%", r)
@@ -140,7 +139,7 @@ func (r *run) commentsOn(ctx context.Context, ref forge.Ref) ([]remark, error) {
 	var all []remark
 	for _, c := range comments {
 		if slices.Contains(r.About, c.ID) || forge.IsForPeople(c.Body) {
-			continue // see dialogue
+			continue // dialogue returns these
 		}
 		if strings.TrimSpace(c.Body) != "" && r.readers.hears(c.Author, "comment") && len(all) < maxRemarks {
 			all = append(all, remark{account(c.Author), quoted(cut(c.Body, maxRemark))})
@@ -149,7 +148,7 @@ func (r *run) commentsOn(ctx context.Context, ref forge.Ref) ([]remark, error) {
 	return all, err
 }
 
-// dialogue are the comments that the session is about.
+// dialogue returns the comments to which the session responds.
 func (r *run) dialogue(ctx context.Context) (all []remark, err error) {
 	if len(r.About) == 0 {
 		return nil, nil
@@ -163,7 +162,7 @@ func (r *run) dialogue(ctx context.Context) (all []remark, err error) {
 	return all, err
 }
 
-// account is a login as it stands outside of fences: a forge's are of letters, digits, and a few signs.
+// account returns a login as it may appear outside fences: a forge's logins have letters, digits, and a few signs.
 func account(login string) string {
 	odd := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
@@ -175,10 +174,10 @@ func account(login string) string {
 	return login
 }
 
-// maxRemarks is how many comments a prompt repeats, the oldest: a model reads no more either.
+// maxRemarks is the number of comments in a prompt, beginning with the oldest: a model reads no more.
 const maxRemarks = 150
 
-// Bytes of one text in a prompt. A longer one is a log that was pasted.
+// Maximum bytes of one text in a prompt. A longer text is a pasted log.
 const (
 	maxBody   = 40 << 10
 	maxRemark = 8 << 10
@@ -186,7 +185,7 @@ const (
 	maxLog    = 8 << 10 // the end of a log: about 100 lines
 )
 
-// issuesOf are the issues of this repository that a pull request is for. One that cannot be read is left out: the
+// issuesOf returns the issues of this repository that a pull request closes. It omits an issue that cannot be read: the
 // session works without it.
 func (r *run) issuesOf(ctx context.Context, p *forge.Pull) (all []issueText) {
 	for _, ref := range p.Closes {
@@ -206,7 +205,7 @@ func issueTextOf(is *forge.Issue) issueText {
 	}
 }
 
-// verdictWords are the verdicts as prompts name them: as Forgejo does.
+// verdictWords are the verdicts in prompts, which use Forgejo's terms.
 var verdictWords = map[forge.Verdict]string{
 	forge.Approved: "APPROVED", forge.ChangesRequested: "REQUEST_CHANGES", forge.Commented: "COMMENT",
 }
@@ -232,7 +231,8 @@ func (r *run) reviews(ctx context.Context, pull forge.Ref) ([]reviewText, error)
 	return all, err
 }
 
-// checks are the failed checks of a commit, each with the end of its log. Without its log the agent still has the link.
+// checks returns the failed checks of a commit, each with the end of its log. If the log cannot be read, the agent
+// still has the link.
 func (r *run) checks(ctx context.Context, sha string) ([]check, error) {
 	failed, err := r.Desk.Checks(ctx, r.Repo, sha)
 	var all []check
@@ -249,7 +249,7 @@ func (r *run) checks(ctx context.Context, sha string) ([]check, error) {
 	return all, err
 }
 
-// file reads a file of a repository's default branch. One that is not there is empty.
+// file returns a file of a repository's default branch, and "" if it does not exist.
 func (r *run) file(ctx context.Context, repo, path string) (string, error) {
 	text, err := r.Desk.File(ctx, repo, path)
 	if errors.Is(err, forge.ErrNotFound) {

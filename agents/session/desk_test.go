@@ -10,15 +10,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// fakeDesk answers from its fields. A method without one must not be called.
+// fakeDesk answers from its fields. Methods without a field must not be called.
 type fakeDesk struct {
 	Desk
 	comments []forge.Comment
 	failed   []forge.Check
-	logs     map[string]string // by the check's name; a check without one has a log that cannot be read
+	logs     map[string]string // by the check's name; a missing log cannot be read
 	pull     forge.Pull
 	files    map[string]string
-	issues   []int64 // that can be read
+	issues   []int64 // numbers of the readable issues
 }
 
 func (d *fakeDesk) Comments(context.Context, forge.Ref) ([]forge.Comment, error) {
@@ -59,7 +59,7 @@ func (d *fakeDesk) run(t *testing.T) *run {
 	return &run{Program: &Program{Desk: d, Out: t.Output()}, work: item}
 }
 
-// A prompt has the oldest comments, without the empty ones, and cuts a long one.
+// A prompt has the oldest comments, skips empty ones, and cuts a long one.
 func TestComments(t *testing.T) {
 	long := strings.Repeat("line\n", maxRemark)
 	d := &fakeDesk{comments: []forge.Comment{{Author: "ada", Body: long}, {Author: "bot", Body: " \n"}}}
@@ -72,7 +72,7 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// A failed check comes with the end of its log, and without it where the log cannot be read.
+// A failed check has the end of its log, or no log if it cannot be read.
 func TestChecks(t *testing.T) {
 	long := strings.Repeat("a line of the build\n", 1000) + "FAIL: the last line\n"
 	failed := []forge.Check{{Name: "ci", State: "failure", Text: "broke"}, {Name: "hidden"}}
@@ -88,7 +88,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// Names that the forge gives are never options of git, nor other refs; an issue that cannot be read is left out.
+// Names from the forge are never accepted as git options or other refs. An unreadable issue is left out.
 func TestPull(t *testing.T) {
 	sha := strings.Repeat("a", 40)
 	for want, p := range map[string]forge.Pull{
@@ -108,7 +108,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// A template of the profile takes precedence, and an empty file is there.
+// A template of the profile takes precedence, even an empty one.
 func TestPromptOfProfile(t *testing.T) {
 	d := &fakeDesk{files: map[string]string{"prompts/dev.md": "Mine: {{.Title}}"}}
 	r := d.run(t)

@@ -14,10 +14,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// remotes is where the mirror has the forge's branches.
+// remotes is the ref prefix of the forge's branches in the mirror.
 const remotes = "refs/remotes/origin/"
 
-// implement answers an issue with a pull request.
+// implement implements an issue in a pull request.
 func (r *run) implement(ctx context.Context) (reason string, err error) {
 	d, at, err := r.issuePrompt(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	return r.open(ctx, d, said.Title, joined(said.Summary, fmt.Sprintf("Fixes #%d", r.Number)))
 }
 
-// issuePrompt is the part of a prompt about an issue, and the commit at which its branch is to begin.
+// issuePrompt returns the prompt data of an issue, and the commit at which its branch begins.
 func (r *run) issuePrompt(ctx context.Context) (d *promptData, at string, err error) {
 	if d, err = r.issueTexts(ctx); err != nil {
 		return nil, "", err
@@ -45,7 +45,7 @@ func (r *run) issuePrompt(ctx context.Context) (d *promptData, at string, err er
 	return d, at, err
 }
 
-// issueTexts is an issue as people wrote it.
+// issueTexts returns the texts of an issue and its comments.
 func (r *run) issueTexts(ctx context.Context) (*promptData, error) {
 	is, err := r.Desk.Issue(ctx, r.ref())
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *run) issueTexts(ctx context.Context) (*promptData, error) {
 	return d, nil
 }
 
-// fetchBase brings the mirror up to date, and returns the repository's default branch.
+// fetchBase updates the mirror, and returns the repository's default branch.
 func (r *run) fetchBase(ctx context.Context) (string, error) {
 	base, err := r.base(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func (r *run) fetchBase(ctx context.Context) (string, error) {
 	return base, r.tree.fetch(ctx)
 }
 
-// open opens the pull request of the branch that was pushed, and says so. Its title and its first line name the agent:
-// lists and mails show no more.
+// open opens a pull request for the pushed branch. The title and the first line of its body name the agent, because
+// lists and mails show nothing else.
 func (r *run) open(ctx context.Context, d *promptData, title, body string) (reason string, err error) {
 	by := "created by " + r.Agent
 	number, err := r.Desk.OpenPull(ctx, forge.PullDraft{
@@ -83,10 +83,10 @@ func (r *run) open(ctx context.Context, d *promptData, title, body string) (reas
 	return fmt.Sprintf("opened #%d", number), err
 }
 
-// maxTitle is the longest title that the database of a forge takes, in characters.
+// maxTitle is the longest title that a forge's database accepts, in characters.
 const maxTitle = 255
 
-// titled appends an end to a title and cuts the title where both would be too long.
+// titled appends an end to a title, and shortens the title if both would be too long.
 func titled(title, end string) string {
 	room := max(maxTitle-utf8.RuneCountInString(end), 1)
 	if runes := []rune(title); len(runes) > room {
@@ -95,8 +95,9 @@ func titled(title, end string) string {
 	return title + end
 }
 
-// issueBranch returns the branch for the issue and the commit to begin at. It is fix/issue-N from the default branch,
-// or from the commits pushed there before. Once a pull request of that branch has ended, fix/issue-N-2 follows.
+// issueBranch returns the branch for the issue and the commit at which work begins. The branch is fix/issue-N, created
+// from the default branch, or continued if it was pushed before. Once a pull request of that branch has ended,
+// fix/issue-N-2 follows.
 func (r *run) issueBranch(ctx context.Context, base string) (branch, at string, err error) {
 	for k := 1; ; k++ {
 		branch = r.branchNamed(k)
@@ -113,7 +114,7 @@ func (r *run) issueBranch(ctx context.Context, base string) (branch, at string, 
 	}
 }
 
-// branchNamed is the name of the kth branch for the issue.
+// branchNamed returns the name of the kth branch for the issue.
 func (r *run) branchNamed(k int) string {
 	if k == 1 {
 		return fmt.Sprintf("fix/issue-%d", r.Number)
@@ -121,14 +122,14 @@ func (r *run) branchNamed(k int) string {
 	return fmt.Sprintf("fix/issue-%d-%d", r.Number, k)
 }
 
-// rejected returns the reviews of the last pull request for the issue that was closed unmerged, where the issue has
-// gone up a ladder.
+// rejected returns the reviews of the last pull request for the issue that was closed unmerged, if the issue was passed
+// on to the next agent of the escalation list.
 func (r *run) rejected(ctx context.Context) ([]reviewText, error) {
 	var last int64
 	for k := 1; len(r.Tried) > 0; k++ {
 		pulls, err := r.Desk.PullsFrom(ctx, r.Repo, r.branchNamed(k))
 		if err != nil || len(pulls) == 0 {
-			break // it is a help, and no more
+			break // the reviews help, but are not required
 		}
 		for _, p := range pulls {
 			if p.Closed && !p.Merged {
@@ -142,7 +143,7 @@ func (r *run) rejected(ctx context.Context) ([]reviewText, error) {
 	return r.reviews(ctx, forge.Ref{Repo: r.Repo, Number: last})
 }
 
-// rework answers a review, failing checks or a conflict with further commits.
+// rework responds to a review, failing checks or a conflict with further commits.
 func (r *run) rework(ctx context.Context) (reason string, err error) {
 	p, err := r.pull(ctx)
 	if err != nil {
@@ -168,7 +169,7 @@ func (r *run) rework(ctx context.Context) (reason string, err error) {
 	return "", err
 }
 
-// reworkPrompt is the prompt's part about a pull request and its issues, which begins like that of the issue.
+// reworkPrompt returns the prompt data of a pull request and its issues. The prompt begins like the issue's.
 func (r *run) reworkPrompt(ctx context.Context, p *forge.Pull) (*promptData, error) {
 	d, err := r.pullPrompt(ctx, p)
 	if err != nil {
@@ -185,8 +186,8 @@ func (r *run) reworkPrompt(ctx context.Context, p *forge.Pull) (*promptData, err
 	return d, err
 }
 
-// change lets the CLI work on the branch of d, which begins at a commit, and publishes the commits that since does not
-// have. title is for work to which the CLI gives none.
+// change lets the CLI work on the branch of d, which begins at the commit at, and publishes the commits that since does
+// not contain. title is used if the CLI provides none.
 func (r *run) change(ctx context.Context, d *promptData, at, since, title string) (said answer, err error) {
 	if d.Continues, err = r.enter(ctx, d.Branch, at); err != nil {
 		return said, err
@@ -198,7 +199,7 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 	return said, r.publish(ctx, d.Branch, since, said.Title)
 }
 
-// pullPrompt is the part of a prompt about a pull request that rework and review share.
+// pullPrompt returns the prompt data of a pull request that rework and review share.
 func (r *run) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error) {
 	if err := r.findReaders(ctx); err != nil {
 		return nil, err
@@ -244,8 +245,8 @@ func (r *run) errand(ctx context.Context) (reason string, err error) {
 	return r.open(ctx, d, title, said.Summary)
 }
 
-// enter puts the worktree on a branch. It first saves the work that an earlier session left there. The work of an
-// interrupted session it also continues, unless the branch has moved on.
+// enter checks a branch out into the worktree. It first saves the work that an earlier session left in the worktree. If
+// that session was interrupted and the branch has not moved on, enter continues its work instead.
 func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err error) {
 	saved, err := r.tree.save(ctx, "left by an earlier session")
 	if err != nil {
@@ -261,7 +262,7 @@ func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err
 	return false, r.tree.checkout(ctx, branch, at)
 }
 
-// develop lets the CLI work, and reminds it once if there is nothing to publish that since does not have.
+// develop lets the CLI work, and reminds it once if it has produced nothing to publish that since does not contain.
 func (r *run) develop(ctx context.Context, d *promptData, since string) (answer, error) {
 	said, err := r.converse(ctx, d)
 	if err != nil {
@@ -284,7 +285,7 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 	return said, end(agents.NoProgress, "no commits"+prefixed("; it said last: ", firstWords(last.Words)))
 }
 
-// stops is the end of a session whose CLI asks, or refuses; nil when it does not.
+// stops returns the end of a session whose CLI asks a question or refuses, and nil otherwise.
 func (a *answer) stops() error {
 	switch {
 	case a.Question != "":
@@ -295,7 +296,7 @@ func (a *answer) stops() error {
 	return nil
 }
 
-// plan answers an issue with a plan, and publishes nothing of the tree.
+// plan writes a plan for an issue, and publishes nothing of the worktree.
 func (r *run) plan(ctx context.Context) (reason string, err error) {
 	d, at, err := r.issuePrompt(ctx)
 	if err != nil {
@@ -334,7 +335,8 @@ func (r *run) idle(ctx context.Context, since string) (bool, error) {
 	return n == 0, err
 }
 
-// converse runs the CLI with the prompt of the role and reads its answer. It removes answers of an earlier session.
+// converse runs the CLI with the role's prompt and reads its answer. It first removes the answers of an earlier
+// session.
 func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 	_, _ = os.Remove(r.answerPath()), os.Remove(r.verdictPath())
 	var err error
@@ -354,13 +356,14 @@ func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 	return r.answer(), err
 }
 
-// answer reads the answer file. It is a courtesy of the CLI: a missing one is empty.
+// answer reads the answer file. The file is optional: a missing one is empty.
 func (r *run) answer() answer {
 	text, _ := plainfile.Read(r.answerPath(), maxLeft)
 	return parseAnswer(text)
 }
 
-// publish commits what the CLI left uncommitted and pushes the branch, unless another account moved it since the fetch.
+// publish commits what the CLI left uncommitted and pushes the branch, unless another account has moved it since the
+// fetch.
 func (r *run) publish(ctx context.Context, branch, since, message string) error {
 	if err := r.tree.commitAll(ctx, message); err != nil {
 		return err

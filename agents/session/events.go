@@ -10,42 +10,42 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// report sums up the event stream of a run. Adapters fill it event by event. The zero value is a run without an event.
+// report sums up the events of a run. Adapters fill it event by event. The zero value is a run without events.
 type report struct {
 	Session string // the CLI's id of the conversation
 	Words   string // the model's last text
 	Turns   int    // answers of the model
 	Usage   agents.Usage
-	Running agents.Usage // of this run so far, by the answers of the model: the events of a run that goes on tell no more
-	// TotalTokens and TotalCost say that these parts of Usage count the whole conversation and not this run alone.
+	Running agents.Usage // of this run so far, summed over answers, because a live run reports no total
+	// TotalTokens and TotalCost say that these parts of Usage cover the whole conversation, not only this run.
 	TotalTokens, TotalCost bool
 	Ended                  bool // the last event of a complete run was read
 	trouble
-	Hopeless  bool   // the CLI keeps trying what cannot succeed and has to be ended
-	Unread    int    // lines that are no event
+	Hopeless  bool   // the CLI retries without a chance of success and must be ended
+	Unread    int    // lines that are not events
 	Note      string // one line for the log about the last event; may be empty
 	overflows int    // how often the conversation was too long
 	repeats   repeats
 	answers   []answered // the last answers of the model
-	calling   bool       // the last event was about a tool: another answer of the model follows
-	now       time.Time  // of the event
-	changed   []string   // files that the event says are written, without what into them
+	calling   bool       // the last event was about a tool, so the model will answer again
+	now       time.Time  // time of the event
+	changed   []string   // files that the event reports as written, without their content
 }
 
-// answered is an answer of the model with its use. Some CLIs tell an answer in parts, each with the use of all.
+// answered is an answer of the model with its usage. Some CLIs report an answer in parts, each with the whole usage.
 type answered struct {
 	id      string
 	used    agents.Usage
 	written int64 // bytes of the parts
 }
 
-// answersMost bounds the answers that are told in parts at the same time.
+// answersMost bounds the answers that can be reported in parts at the same time.
 const answersMost = 32
 
-// bytesPerToken is that of code and prose at most. claude tells how much its model wrote only at the end of a run.
+// bytesPerToken is the maximum for code and prose. claude reports how much its model wrote only at the end of a run.
 const bytesPerToken = 4
 
-// count adds an answer of the model, or a further part of it, to the use of the run.
+// count adds an answer of the model, or a further part of it, to the usage of the run.
 func (r *report) count(id string, u agents.Usage, written int64) {
 	i := slices.IndexFunc(r.answers, func(a answered) bool { return a.id == id && id != "" })
 	if i < 0 {
@@ -59,13 +59,13 @@ func (r *report) count(id string, u agents.Usage, written int64) {
 	r.Running, a.used = r.Running.Add(total.Less(a.used)), total
 }
 
-// call is the call of a tool.
+// call records the call of a tool.
 func (r *report) call(id, tool string, input []byte) {
 	r.calling, r.Note = true, toolNote(tool, input)
 	r.repeats.begin(id, tool, input, r.now)
 }
 
-// result is the result of a tool.
+// result records the result of a tool.
 func (r *report) result(id string, result []byte) {
 	r.calling = true
 	r.repeats.end(id, result, r.now)
@@ -75,30 +75,30 @@ func (r *report) result(id string, result []byte) {
 type trouble struct {
 	What  class
 	Words string
-	Until time.Time     // when a usage limit is lifted; zero where the CLI does not tell
-	After time.Duration // the same, counted from the event
+	Until time.Time     // when a usage limit is lifted; zero if the CLI does not report it
+	After time.Duration // the same as a duration after the event
 }
 
-// class is the kind of a trouble.
+// class is the kind of trouble.
 type class string
 
 const (
 	noTrouble class = ""
 	limited   class = "limited"   // a usage limit, or too many requests
-	signedOut class = "auth"      // the backend does not accept the credentials
+	signedOut class = "auth"      // the backend rejects the credentials
 	overflown class = "overflow"  // the conversation does not fit the context window
 	refused   class = "refused"   // the model refuses
-	down      class = "down"      // the backend does not answer, or only with errors
-	forgotten class = "forgotten" // the conversation to resume is not there
-	looped    class = "loop"      // it repeats itself
-	spent     class = "budget"    // it has used what it may
+	down      class = "down"      // the backend does not answer, or answers only with errors
+	forgotten class = "forgotten" // the conversation to resume does not exist
+	looped    class = "loop"      // the CLI repeats itself
+	spent     class = "budget"    // the CLI has reached its budget
 	broken    class = "broken"    // anything else
 )
 
-// settled reports whether a trouble stays, whatever the CLI says while we end it.
+// settled reports whether the trouble is final, whatever the CLI reports while it is being ended.
 func (t *trouble) settled() bool { return t.What == looped || t.What == spent }
 
-// fail notes a failure. A usage limit stays: CLIs report it again as another error.
+// fail records a failure. A usage limit is not overwritten, because CLIs report it again as another error.
 func (r *report) fail(t trouble) {
 	if r.settled() || r.What == limited && t.What != limited {
 		return
@@ -110,7 +110,7 @@ func (r *report) fail(t trouble) {
 	r.trouble = t
 }
 
-// add reads one line of a CLI's stdout.
+// add processes one line of a CLI's stdout.
 func (r *report) add(a adapter, line []byte, now time.Time) {
 	r.Note, r.calling, r.now, r.changed = "", false, now, nil
 	if !a.read(line, r) {
@@ -118,12 +118,12 @@ func (r *report) add(a adapter, line []byte, now time.Time) {
 	}
 }
 
-// classes tell what an error means by its words, for errors without a status. The first match counts.
+// classes classify errors without a status by their text. The first match counts.
 var classes = []struct {
 	what class
 	text *regexp.Regexp
 }{
-	{looped, regexp.MustCompile(`(?i)loop detect`)}, // qwen finds some itself
+	{looped, regexp.MustCompile(`(?i)loop detect`)}, // qwen also detects loops
 	{forgotten, regexp.MustCompile(`(?i)no (conversation|(saved )?session|rollout) found|(session|thread.*) not found`)},
 	{overflown, overflowWords},
 	{limited, regexp.MustCompile(`(?i)usage.?limit|rate.?limit|hit your .{0,20}limit|quota|too many requests|\b429\b`)},
@@ -137,7 +137,7 @@ var classes = []struct {
 var overflowWords = regexp.MustCompile(`(?i)prompt is too long|context.{0,20}(length|window|size|overflow|limit)|` +
 	`exceeds? .{0,40}context|maximum context|too many tokens|input is too long|ran out of room`)
 
-// classify tells what an error means. status is that of HTTP, 0 without one.
+// classify classifies an error. status is the HTTP status, or 0.
 func classify(status int, words string) class {
 	if overflowWords.MatchString(words) && slices.Contains([]int{0, 400, 413, 500}, status) {
 		return overflown
@@ -160,11 +160,11 @@ func classify(status int, words string) class {
 	return broken
 }
 
-// maxLine is the largest event in bytes: one event has the whole output of a tool.
+// maxLine is the maximum size of an event in bytes: an event can contain the whole output of a tool.
 const maxLine = 10 << 20
 
-// lines is a writer that hands each line to a function. It drops and counts lines longer than maxLine, which are no
-// reason to lose the rest of a session.
+// lines is a writer that passes each line to a function. It drops and counts lines longer than maxLine, which must not
+// cost the rest of a session.
 type lines struct {
 	each    func(line []byte)
 	stop    func() bool // called at the end
@@ -173,7 +173,7 @@ type lines struct {
 	dropped int
 }
 
-// end hands over the last line.
+// end passes on the last line.
 func (l *lines) end() {
 	l.flush()
 	l.stop()
@@ -195,7 +195,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush hands over the line that is complete now.
+// flush passes on the completed line.
 func (l *lines) flush() {
 	if line := bytes.TrimSpace(l.buf); !l.skip && len(line) > 0 {
 		l.each(line)
@@ -203,7 +203,7 @@ func (l *lines) flush() {
 	l.buf, l.skip = l.buf[:0], false
 }
 
-// firstWords returns the beginning of a text as one line that fits a table and a comment.
+// firstWords returns the beginning of a text as one line that fits a table or a comment.
 func firstWords(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	const most = 400

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// git runs git as the agent. It passes the token in the environment, for the forge's address only: every account of the
+// git runs git as the agent. It passes the token in the environment, for the forge's address only: any account on the
 // machine can read arguments, and a configuration file outlives the session.
 type git struct {
 	run     func(context.Context, agents.Cmd) error
@@ -21,10 +21,10 @@ type git struct {
 func newGit(run func(context.Context, agents.Cmd) error, w work, environ []string) git {
 	settings := [][2]string{
 		{"http." + w.ForgeURL + "/.extraHeader", "Authorization: token " + w.Token},
-		// A repository's hooks are for the CLI's own commits. Ours must not wait for a test suite.
+		// A repository's hooks are meant for the CLI's own commits. Our commits must not wait for a test suite.
 		{"core.hooksPath", os.DevNull},
 		{"core.fsmonitor", "false"},
-		{"gc.auto", "0"}, // it would run in the background and be killed with the session
+		{"gc.auto", "0"}, // git would run it in the background and be killed with the session
 		{"maintenance.auto", "false"},
 		{"advice.detachedHead", "false"},
 	}
@@ -51,7 +51,7 @@ func (g *git) do(ctx context.Context, dir string, args ...string) (string, error
 	return strings.TrimRight(out.String(), "\n"), nil
 }
 
-// gitError returns git's own words, which tell more than its exit code.
+// gitError returns git's own message, which says more than its exit code.
 func gitError(command string, err error, words string) error {
 	lines := strings.Split(strings.TrimSpace(words), "\n")
 	for _, line := range lines { // git prints hints after the cause

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// save pushes the work in the worktree that is not on the forge to a branch of its own, and returns the branch; "" when
-// there is none. The worktree stays as it is. If the forge refuses the push, the commit stays in the mirror, at
-// refs/disinto/kept.
+// save pushes the work in the worktree that is not on the forge to a separate branch, and returns the branch; "" if
+// there is no such work. The worktree stays unchanged. If the forge refuses the push, the commit stays in the mirror,
+// at refs/disinto/kept.
 func (t *tree) save(ctx context.Context, why string) (branch string, err error) {
 	if !t.there(ctx) {
 		return "", nil
@@ -31,8 +31,7 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 	return branch, t.pushed(ctx, commit)
 }
 
-// unpushed commits what is in the worktree, and returns the commit with the branch that it is to be pushed to; "" when
-// all of it is on the forge.
+// unpushed commits the worktree, and returns the commit with the branch to push it to; "" if all of it is on the forge.
 func (t *tree) unpushed(ctx context.Context, why string) (commit, branch string, err error) {
 	if commit, err = t.snapshot(ctx, why); err != nil {
 		return "", "", fmt.Errorf("cannot save what is in the workspace: %w", err)
@@ -54,8 +53,8 @@ func (t *tree) notOnForge(ctx context.Context, dir, commit string) (bool, error)
 	return on != "", err
 }
 
-// snapshot commits the worktree as it is with an index of its own, so that neither the branch nor the index changes. It
-// is HEAD when there is nothing to commit.
+// snapshot commits the worktree with a separate index, so that neither the branch nor the index changes. It returns
+// HEAD if there is nothing to commit.
 func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	gitDir, err := t.in(ctx, "rev-parse", "--absolute-git-dir")
 	if err != nil {
@@ -64,7 +63,7 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	index := filepath.Join(gitDir, "disinto-index")
 	defer os.Remove(index)
 	indexed := git{t.run, append(slices.Clone(t.environ), "GIT_INDEX_FILE="+index)}
-	written := "" // by the last of these
+	written := "" // output of the last command
 	for _, args := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}, {"write-tree"}} {
 		if written, err = indexed.do(ctx, t.dir, args...); err != nil {
 			return "", err
@@ -85,15 +84,15 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	return t.in(ctx, "commit-tree", written, "-p", head, "-m", message)
 }
 
-// keepTrees is how many worktrees of a repository an agent keeps, the youngest, beside the one in use. Each takes as
+// keepTrees is how many worktrees of a repository an agent keeps, the newest, besides the one in use. Each occupies as
 // much space as the repository's files.
 const keepTrees = 8
 
-// leftFiles lie beside the worktree of a chain; the last is the folder itself, if it is empty by then.
+// leftFiles are the files beside a chain's worktree. The last entry is the folder itself, which is removed if empty.
 var leftFiles = []string{"session.json", "prompt.md", "verdict.json", "answer.json", "lessons.md", ""}
 
-// tidy removes the worktrees of chains that are done, and the oldest beyond keepTrees, but none with work that is not
-// on the forge. git itself refuses to remove one with untracked files.
+// tidy removes the worktrees of finished chains, and the oldest beyond keepTrees, but none with work that is not on the
+// forge. git itself refuses to remove a worktree with untracked files.
 func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 	out, err := t.do(ctx, t.mirror, "worktree", "list", "--porcelain")
 	if err != nil {
@@ -126,13 +125,13 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 	}
 }
 
-// merged reports whether the branch of a worktree is gone from the forge, as it is after a merge.
+// merged reports whether the branch of a worktree has disappeared from the forge, as after a merge.
 func (t *tree) merged(ctx context.Context, dir string) bool {
 	branch, err := t.do(ctx, dir, "symbolic-ref", "--quiet", "--short", "HEAD")
 	return err == nil && !t.has(ctx, remotes+branch)
 }
 
-// unsaved reports whether a worktree may have work that is not on the forge.
+// unsaved reports whether a worktree may contain work that is not on the forge.
 func (t *tree) unsaved(ctx context.Context, dir string) bool {
 	dirty, err := t.do(ctx, dir, "status", "--porcelain")
 	if err != nil || dirty != "" {

@@ -10,17 +10,17 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// runMeter follows what a run of the CLI uses while it goes on, and whether it repeats itself.
+// runMeter tracks the usage of a run of the CLI, and whether the CLI repeats itself.
 type runMeter struct {
 	*run
 	said   *report
-	before agents.Usage // of the conversation, before the run
-	diary  string       // the file in which the CLI tells its use; empty until it is found
-	told   agents.Usage // what the result file says
+	before agents.Usage // usage of the conversation before the run
+	diary  string       // the file in which the CLI reports its usage; empty until found
+	told   agents.Usage // the usage in the result file
 }
 
-// measure looks at the run after an event. A run that is at its limit ends when the model is to answer once more: the
-// last answer may be the end of the work.
+// measure checks the run after an event. A run that has reached its limit ends only when the model would answer once
+// more: the last answer may complete the work.
 func (m *runMeter) measure() {
 	m.readDiary()
 	m.readChanges()
@@ -40,10 +40,10 @@ func (m *runMeter) measure() {
 	}
 }
 
-// diaryMost is how much of the end of a diary is read, in bytes: the use stands in every few lines.
+// diaryMost is how many bytes of the end of a diary are read. Every few lines contain the usage.
 const diaryMost = 256 << 10
 
-// readDiary reads the use of a CLI that tells it in a file.
+// readDiary reads the usage from the file of a CLI that has one.
 func (m *runMeter) readDiary() {
 	d, ok := m.cli.(diarist)
 	if !ok || !agents.ValidSessionID(m.said.Session) {
@@ -75,7 +75,7 @@ func (m *runMeter) readDiary() {
 	}
 }
 
-// readChanges reads what stands in the files that an event says are written.
+// readChanges reads the files that an event reports as written.
 func (m *runMeter) readChanges() {
 	for _, path := range m.said.changed {
 		if !filepath.IsAbs(path) {

@@ -9,11 +9,11 @@ import (
 
 func init() { adapters["opencode"] = opencode{} }
 
-// opencode is opencode (1.18.33). It chooses the id of a conversation itself, and counts per step.
+// opencode is opencode (1.18.33). It chooses the id of a conversation, and reports usage per step.
 type opencode struct{}
 
 func (opencode) command(c *call) (argv, env []string) {
-	// Without a title it asks the model for one, through the same slot.
+	// Without a title, opencode would request one from the model, on the same slot.
 	argv = []string{"opencode", "run", "--format", "json", "--auto", "--title", "disinto"}
 	if c.Resume {
 		argv = append(argv, "--session", c.Session)
@@ -39,15 +39,16 @@ func (opencode) credentials() (vars, files []string) {
 }
 
 const (
-	// opencodeContext is the assumed context in tokens of a server that does not tell its own. Without a limit opencode
-	// never shortens a conversation.
+	// opencodeContext is the assumed context length, in tokens, of a server that does not report its own. Without a
+	// limit opencode never shortens a conversation.
 	opencodeContext = 32768
-	// opencodeOverflows is how often a conversation may be too long. opencode shortens it each time and tries again,
+	// opencodeOverflows is how often a conversation may be too long. opencode shortens it each time and retries,
 	// forever if the prompt alone does not fit.
 	opencodeOverflows = 3
 )
 
-// opencodeConfig is its configuration for a backend with an address. The key of a paid one stays in the environment.
+// opencodeConfig returns opencode's configuration for a backend with an address. A paid API's key stays in the
+// environment.
 func opencodeConfig(c *call, model string) string {
 	key := "{env:OPENAI_API_KEY}"
 	if c.Local {
@@ -64,7 +65,7 @@ func opencodeConfig(c *call, model string) string {
 			"models":  map[string]any{model: map[string]any{"limit": limit}},
 		}},
 	}
-	if c.Tree != "" { // which it takes from the checkout's node_modules
+	if c.Tree != "" { // opencode would load them from the checkout's node_modules
 		config["lsp"], config["formatter"] = false, false
 	}
 	text, _ := json.Marshal(config)
@@ -121,7 +122,7 @@ func (opencode) read(line []byte, r *report) bool {
 		r.calling = e.Part.Reason == "tool-calls"
 		r.Ended = !r.calling
 		if r.What == overflown && !r.Hopeless {
-			r.trouble = trouble{} // it has shortened the conversation, and goes on
+			r.trouble = trouble{} // opencode has shortened the conversation and continues
 		}
 	case "error":
 		r.opencodeError(&e)
@@ -129,7 +130,7 @@ func (opencode) read(line []byte, r *report) bool {
 	return true
 }
 
-// opencodeTool reads a call of a tool that has its result already.
+// opencodeTool processes a tool call that includes its result.
 func (r *report) opencodeTool(e *opencodeEvent) {
 	state := &e.Part.State
 	end := r.now

@@ -6,9 +6,9 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// outcome tells how a CLI's run ended, from its events first. Its exit code alone decides nothing: claude exits with 0
-// when it is interrupted, and calls a usage limit a success. exit is the error of the run, complaint the end of its
-// stderr. Done means that the run is complete, not that it achieved anything.
+// outcome returns how a CLI's run ended. The events decide, not the exit code: claude exits with 0 when it is
+// interrupted, and calls a usage limit a success. exit is the error of the run, complaint the end of its stderr. Done
+// means that the run is complete, not that it achieved anything.
 func outcome(cli string, r *report, exit error, complaint string, now time.Time) agents.Outcome {
 	t := r.trouble
 	if t.What == noTrouble && !r.Ended {
@@ -24,7 +24,7 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 			out.RetryAt = now.Add(t.After)
 		}
 	case signedOut:
-		// It is the thread that cannot work: that burns no attempt of the item, and status shows why.
+		// The thread cannot work, not the item. BackendDown does not count as an attempt, and status shows the reason.
 		out.Result, out.Reason = agents.BackendDown, cli+" is not signed in: "+t.Words
 	case down:
 		out.Result = agents.BackendDown
@@ -40,7 +40,7 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 	return out
 }
 
-// unended explains a run without a last event. Its stderr tells more than its exit code.
+// unended explains a run without a last event. Its stderr says more than its exit code.
 func unended(exit error, complaint string) trouble {
 	words := firstWords(lastLine(complaint))
 	what := classify(0, complaint)
@@ -53,8 +53,8 @@ func unended(exit error, complaint string) trouble {
 	return trouble{What: what, Words: words}
 }
 
-// used is the usage of one run: for CLIs that count the whole conversation, without its usage before this run. A run
-// that was ended has only told the use of its answers.
+// used returns the usage of one run. For CLIs that count the whole conversation, it subtracts the usage before the run.
+// A run that was ended has reported only the usage of its answers.
 func used(r *report, before agents.Usage) agents.Usage {
 	if !r.TotalTokens {
 		before = agents.Usage{CostUSD: before.CostUSD}

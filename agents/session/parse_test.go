@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Every adapter has a name that the configuration knows, and the other way round.
+// Every adapter has a name in agents.CLIs, and every name has an adapter.
 func TestAdapters(t *testing.T) {
 	for _, name := range agents.CLIs {
 		if _, err := findAdapter(name); err != nil {
@@ -28,7 +28,7 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// TestRecordings reads what the real CLIs printed in each situation.
+// TestRecordings parses what the real CLIs printed in each situation.
 func TestRecordings(t *testing.T) {
 	for _, cli := range agents.CLIs {
 		for i := range recordings {
@@ -83,7 +83,7 @@ func dump(cli string, r *report, exit error, complaint string) string {
 	return b.String()
 }
 
-// What CLIs print in situations that cannot be recorded on a loopback.
+// Output of CLIs in situations that cannot be recorded on loopback.
 func TestEvents(t *testing.T) {
 	tests := []struct {
 		name, cli, stream string
@@ -150,7 +150,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// What a CLI without its last event complains about decides what it means.
+// The stderr of a CLI without a last event decides the outcome.
 func TestUnended(t *testing.T) {
 	tests := []struct {
 		exit      error
@@ -174,7 +174,7 @@ func TestUnended(t *testing.T) {
 	}
 }
 
-// Some CLIs count the whole conversation, and some count tokens and money differently.
+// Some CLIs count the whole conversation, some only its tokens or only its cost.
 func TestUsed(t *testing.T) {
 	before := agents.Usage{InputTokens: 100, CachedTokens: 50, OutputTokens: 10, CostUSD: 1}
 	now := agents.Usage{InputTokens: 150, CachedTokens: 40, OutputTokens: 30, CostUSD: 1.5}
@@ -206,7 +206,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Whatever a CLI prints, its parser survives and never calls half a stream complete by accident of cutting.
+// No output breaks a parser, and its results are always bounded.
 func FuzzRead(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.jsonl")
 	if err != nil {

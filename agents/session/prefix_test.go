@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// chainDesk has an issue, its pull request, and what is said below both so far.
+// chainDesk has an issue, its pull request, and the comments on both so far.
 type chainDesk struct {
 	Desk
 	reviews  []forge.FullReview
@@ -32,7 +32,7 @@ func (d *chainDesk) Issue(context.Context, forge.Ref) (forge.Issue, error) {
 	}, nil
 }
 
-// chainBody is an issue of a usual length.
+// chainBody is an issue of typical length.
 var chainBody = strings.Join([]string{
 	"When the kettle restarts while an order is being brewed, the order is gone: the customer sees `404`, and the till",
 	"keeps the money. It happened three times last week, each time after the update at four in the morning.",
@@ -73,7 +73,7 @@ func (d *chainDesk) CheckLog(context.Context, string, forge.Check) (string, erro
 	return "--- FAIL: TestRestart (0.01s)\n    queue_test.go:41: order 3 is there twice\n", nil
 }
 
-// prompt is that of a session on the chain.
+// prompt returns the prompt of a session on the chain.
 func (d *chainDesk) prompt(t *testing.T, kind agents.Kind, number int64, id string) string {
 	t.Helper()
 	r := &run{Program: &Program{Desk: d, Out: new(tail)}}
@@ -100,9 +100,8 @@ func (d *chainDesk) prompt(t *testing.T, kind agents.Kind, number int64, id stri
 	return text
 }
 
-// The prompt of each session on a chain begins with the bytes of the one before, at least nine tenths of the shorter
-// one: what changes stands last. Before the issue's text there is no date, path or id, and nothing else that another
-// chain of the agent has not.
+// Each prompt on a chain begins with the previous prompt's bytes, at least nine tenths of the shorter one. The text
+// before the issue contains no date, path or id, or anything else that differs between the agent's chains.
 func TestCommonPrefix(t *testing.T) {
 	d := &chainDesk{comments: map[int64][]forge.Comment{12: {{
 		ID: 1, Author: "bob",

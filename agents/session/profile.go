@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// profile is the agent's own repository: its lessons, a journal and a record of its sessions, and prompts of its own.
+// profile is the agent's own repository: lessons, a journal, a record of its sessions, and its own prompts.
 type profile struct {
 	repo    string // owner/name
 	lessons string
@@ -26,20 +26,20 @@ const (
 	lessonsFile = "lessons.md"
 	journalDir  = "journal"
 	recordFile  = "record.jsonl"
-	// digestedFile names the last journal entry that the lessons include.
+	// digestedFile names the last journal entry that the lessons cover.
 	digestedFile = "journal/.digested"
-	maxLessons   = 2 << 10 // bytes: they stand in every prompt
-	digestAfter  = 10      // journal entries that may wait to be condensed
+	maxLessons   = 2 << 10 // bytes; they are part of every prompt
+	digestAfter  = 10      // number of journal entries that may accumulate before they are condensed
 )
 
-// openProfile finds the agent's profile repository. A session can do without one, and logs that.
+// openProfile finds the agent's profile repository. Without one the session logs that and continues.
 func (r *run) openProfile(ctx context.Context) *profile {
 	login, err := r.Desk.Login(ctx)
 	if err != nil {
 		r.logf("no profile: %v", err)
 		return nil
 	}
-	for _, name := range []string{r.Agent + "-profile", ".profile"} { // hiring keeps a .profile that upstream made
+	for _, name := range []string{r.Agent + "-profile", ".profile"} { // hiring keeps a .profile that upstream created
 		p := &profile{repo: login + "/" + name}
 		if !forge.ValidRepo(p.repo) {
 			continue
@@ -58,8 +58,8 @@ func (r *run) openProfile(ctx context.Context) *profile {
 	return nil
 }
 
-// prompt renders the prompt of the session: from the profile's template, else the factory's, else the embedded one. It
-// ends with what is left out.
+// prompt renders the session's prompt from the profile's template, else the factory's, else the embedded one. At the
+// end it notes which texts were left out.
 func (r *run) prompt(ctx context.Context, d *promptData) (string, error) {
 	if d.Kind = string(r.Kind); r.Plan && r.Kind == agents.KindIssue {
 		d.Kind = "plan"
@@ -90,7 +90,7 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 		return "", err
 	}
 	d.Tried = triedTexts(r.Tried)
-	if !strings.Contains(text, ".Dialogue") { // a template of the operator's
+	if !strings.Contains(text, ".Dialogue") { // an operator's template that does not use it
 		d.Comments = append(d.Comments, d.Dialogue...)
 	}
 	d.Agent, d.Role, d.Repo, d.Number = r.Agent, r.Role, r.Repo, r.Number
@@ -102,7 +102,7 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 	return prompt, err
 }
 
-// entry is a line of the record.
+// entry is a line of the record file.
 type entry struct {
 	At      string        `json:"at"`
 	Run     string        `json:"run"`
@@ -117,8 +117,8 @@ type entry struct {
 	Usage   agents.Usage  `json:"usage"`
 }
 
-// remember writes the session into the profile: a journal entry and a line of the record, in one commit. It leaves out
-// sessions that ended because the backend was not available. A failure is logged only: the session's work is done.
+// remember writes the session into the profile: a journal entry and a line of the record, in one commit. It skips
+// sessions that ended because the backend was unavailable. A failure is only logged: the session's work is done.
 func (r *run) remember(ctx context.Context, out *agents.Outcome, began time.Time) {
 	if r.profile == nil || out.Result == agents.Limited || out.Result == agents.BackendDown {
 		return
@@ -148,7 +148,7 @@ func (r *run) remember(ctx context.Context, out *agents.Outcome, began time.Time
 	}
 }
 
-// journalEntry describes a session: its outcome, and the agent's own words.
+// journalEntry describes a session: its outcome, and the agent's own summary.
 func (r *run) journalEntry(e *entry) string {
 	words := r.answer().Summary
 	if v, err := r.verdict(); err == nil && r.Kind == agents.KindReview {
@@ -161,7 +161,7 @@ func (r *run) journalEntry(e *entry) string {
 	return text + "\n" + prefixed("\n", cut(words, maxRemark)) + "\n"
 }
 
-// digest condenses the journal into the lessons when more than digestAfter entries wait for it.
+// digest condenses the journal into the lessons when more than digestAfter entries have accumulated.
 func (r *run) digest(ctx context.Context) error {
 	waiting, err := r.undigested(ctx)
 	if err != nil || len(waiting) <= digestAfter {
@@ -180,7 +180,7 @@ func (r *run) digest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.keep.Session = "" // a conversation of its own
+	r.keep.Session = "" // in a new conversation
 	if _, err := r.ask(ctx, prompt); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (r *run) digest(ctx context.Context) error {
 	})
 }
 
-// undigested returns the journal entries that the lessons do not include yet, oldest first.
+// undigested returns the journal entries that the lessons do not cover yet, oldest first.
 func (r *run) undigested(ctx context.Context) ([]string, error) {
 	last, err := r.file(ctx, r.profile.repo, digestedFile)
 	if err != nil {

@@ -13,25 +13,25 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// prompts are the embedded templates: one per kind of work, and one for each role that has its own.
+// prompts are the embedded templates: one per kind of work, and one for each role with its own.
 //
 //go:embed prompts/*.md
 var prompts embed.FS
 
-// begin is the text that the prompts for an issue and for its rework have in common, with the issue: a server that
-// has read one of them has read most of the other. So what changes from session to session stands behind it, and in it
-// there is no time, path or id. Any template may have it, as {{template "begin.md" .}}.
+// begin is the common beginning of the prompts for an issue and for its rework, including the issue: a server that has
+// read one of them has read most of the other. So everything that changes between sessions follows it, and it contains
+// no time, path or id. Any template can include it as {{template "begin.md" .}}.
 //
 //go:embed prompts/begin.md
 var begin string
 
 const beginning = "begin.md"
 
-// quoted is text from the forge or from a program. In a prompt it stands between fences that it cannot close, which
+// quoted is text from the forge or from a program. A prompt shows it between fences that the text cannot close, which
 // mark it as data.
 type quoted string
 
-// String returns the text between fences longer than any in it, and "(empty)" for none.
+// String returns the text between fences longer than any fence in it, and "(empty)" for an empty text.
 func (q quoted) String() string {
 	text := strings.TrimSpace(string(q))
 	if text == "" {
@@ -44,27 +44,27 @@ func (q quoted) String() string {
 	return fence + "text\n" + text + "\n" + fence
 }
 
-// promptData holds the variables of the templates. Any other one is an error, not an empty place.
+// promptData holds the variables of the templates. An unknown variable is an error, not an empty string.
 type promptData struct {
 	Agent, Role, Repo string
 	Number            int64  // of the issue or pull request; 0 for scheduled work
-	Base              string // the branch that work is based on and merged into
+	Base              string // the branch on which work begins and into which it is merged
 	Branch            string // the branch to commit on; empty for a review
 	Title, Body       quoted // of the issue or pull request
 	Author            string // login of its author
 	Comments          []remark
-	Dialogue          []remark     // the last question or plan, and what people answered; not among Comments
-	Kind              string       // of work: issue, plan, rework, review, schedule
-	Issues            []issueText  // the issue, or those that the pull request is for
-	Reviews           []reviewText // formal ones of the pull request, without dismissed ones, oldest first
-	Checks            []check      // failed ones of the pull request's head
+	Dialogue          []remark     // the last question or plan, and people's answers; not in Comments
+	Kind              string       // kind of work: issue, plan, rework, review, schedule
+	Issues            []issueText  // the issue, or those that the pull request closes
+	Reviews           []reviewText // of the pull request, without dismissed ones, oldest first
+	Checks            []check      // failed checks of the pull request's head
 	Conflict          bool         // the pull request does not merge cleanly
-	Diff              quoted       // of the pull request; cut where it is long
-	Lessons           quoted       // of the agent's profile
-	Tried             []triedText  // what earlier sessions came to, where the work has gone up a ladder
-	Continues         bool         // an earlier session was interrupted, and its work is in the tree
+	Diff              quoted       // of the pull request; cut if long
+	Lessons           quoted       // from the agent's profile
+	Tried             []triedText  // outcomes of earlier agents on the escalation list
+	Continues         bool         // an earlier session was interrupted, and its work is in the worktree
 	Tree              string       // path of the checkout
-	Answer, Verdict   string       // paths of the files that the CLI writes its answer to
+	Answer, Verdict   string       // paths of the files to which the CLI writes its answer
 }
 
 type remark struct {
@@ -96,7 +96,7 @@ type triedText struct {
 	Reason               quoted
 }
 
-// triedTexts are earlier sessions. Their reasons are words of programs.
+// triedTexts converts earlier sessions. Their reasons were written by programs, so they are quoted.
 func triedTexts(list []agents.Tried) (all []triedText) {
 	for _, t := range list {
 		all = append(all, triedText{
@@ -112,10 +112,10 @@ type check struct {
 	State string
 	URL   quoted
 	Words quoted
-	Log   quoted // its end; empty where it cannot be read
+	Log   quoted // end of the log; empty if it cannot be read
 }
 
-// source reads a template by its name. Without one the error is fs.ErrNotExist or forge.ErrNotFound.
+// source returns a template by its name. If it has none, the error is fs.ErrNotExist or forge.ErrNotFound.
 type source func(name string) (string, error)
 
 func embedded(name string) (string, error) {
@@ -124,7 +124,7 @@ func embedded(name string) (string, error) {
 }
 
 // findPrompt returns the template for a role's kind of work, and its name. A template for the role takes precedence
-// over one for the kind; for one name, the first source that has it counts.
+// over one for the kind. For each name, the first source that has it counts.
 func findPrompt(role, kind string, sources []source) (name, text string, err error) {
 	names := []string{role + ".md", kind + ".md"}
 	if kind == "rework" || kind == "plan" {
@@ -147,7 +147,7 @@ func findPrompt(role, kind string, sources []source) (name, text string, err err
 
 var unknownVariable = regexp.MustCompile(`can't evaluate field (\w+)`)
 
-// renderPrompt fills a template.
+// renderPrompt renders a template.
 func renderPrompt(name, text string, d *promptData) (string, error) {
 	t, err := template.New(name).Option("missingkey=error").Parse(text)
 	if err == nil {

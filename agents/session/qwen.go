@@ -29,7 +29,7 @@ func (qwen) command(c *call) (argv, env []string) {
 	if c.Model != "" {
 		argv = append(argv, "--model", c.Model)
 	}
-	if c.Tree != "" { // or its tools read nothing there
+	if c.Tree != "" { // otherwise its tools cannot read the checkout
 		argv = append(argv, "--include-directories", c.Tree)
 	}
 	switch {
@@ -39,7 +39,7 @@ func (qwen) command(c *call) (argv, env []string) {
 		env = append(env, "OPENAI_BASE_URL="+c.v1())
 	}
 	if c.Local {
-		// Without --bare qwen asks the model after every run what to remember, with another prompt: the slot's cache is lost.
+		// Without --bare, qwen asks the model after every run what to remember. That prompt evicts the slot's cache.
 		argv = append(argv, "--bare")
 		env = append(env, "OPENAI_API_KEY="+dummyKey)
 	}
@@ -69,7 +69,7 @@ type qwenEvent struct {
 	Usage   *qwenUsage
 }
 
-// qwenUsage has the cached tokens in its input.
+// qwenUsage counts the cached tokens in Input.
 type qwenUsage struct {
 	Input  int64  `json:"input_tokens"`
 	Read   *int64 `json:"cache_read_input_tokens"`
@@ -80,8 +80,8 @@ func (u *qwenUsage) usage() agents.Usage {
 	return usageOf(without(u.Input, u.Read), u.Read, u.Output)
 }
 
-// qwenPatience is the shortest pause before a retry that counts as a limit: after a 429 qwen waits 60 s, up to ten
-// times, and holds the slot meanwhile.
+// qwenPatience is the shortest pause before a retry that counts as a usage limit: after a 429 qwen waits 60 s, up to
+// ten times, and holds the slot meanwhile.
 const qwenPatience = 30 * time.Second
 
 func (qwen) read(line []byte, r *report) bool {
@@ -105,7 +105,7 @@ func (qwen) read(line []byte, r *report) bool {
 	case e.Type == "result":
 		r.Ended = true
 		if u := e.Usage; u != nil {
-			r.Usage, r.TotalTokens = u.usage(), true // of the whole conversation
+			r.Usage, r.TotalTokens = u.usage(), true // covers the whole conversation
 		}
 		if e.IsError {
 			words := cmp.Or(e.Error.Message, e.Result)

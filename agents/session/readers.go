@@ -9,15 +9,16 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// readers are the accounts whose words enter the prompt, and the count of what others wrote. Unless the configuration
-// says "all", these are the accounts with write access, agents among them.
+// readers holds the accounts whose texts enter the prompt, and counts the texts of others. Unless the configuration
+// says "all", these accounts are the ones with write access, including agents.
 type readers struct {
-	writers map[string]bool // in lower case; nil when all count
-	left    map[string]int  // what is left out, by kind
-	people  map[string]bool // who wrote it, in lower case
+	writers map[string]bool // lower-case logins; nil means all accounts
+	left    map[string]int  // number of texts left out, by kind
+	people  map[string]bool // lower-case logins of their authors
 }
 
-// findReaders asks the forge who may write. Where our account may not know, no other account counts.
+// findReaders queries the forge for accounts with write access. If the agent's account may not query them, no account
+// counts.
 func (r *run) findReaders(ctx context.Context) error {
 	r.readers = readers{left: map[string]int{}, people: map[string]bool{}}
 	if r.ReadAll {
@@ -37,7 +38,7 @@ func (r *run) findReaders(ctx context.Context) error {
 	return nil
 }
 
-// hears reports whether the words of an account enter the prompt. It counts the words that are left out, by their kind.
+// hears reports whether a text of an account enters the prompt. It counts the texts that are left out, by kind.
 func (rs *readers) hears(login, kind string) bool {
 	login = strings.ToLower(login)
 	if rs.writers == nil || rs.writers[login] {
@@ -48,10 +49,10 @@ func (rs *readers) hears(login, kind string) bool {
 	return false
 }
 
-// note tells the model what is left out; empty when nothing is.
+// note tells the model what was left out; "" if nothing was.
 func (rs *readers) note() string {
 	list, total := "", 0
-	for _, kind := range []string{"issue", "review", "comment"} { // from the last to the first
+	for _, kind := range []string{"issue", "review", "comment"} { // in reverse order of the sentence
 		n := rs.left[kind]
 		switch {
 		case n == 0:
@@ -84,8 +85,8 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// vouched reports whether the text of an issue enters the prompt: its author counts, or an account with write access
-// has put it up for work.
+// vouched reports whether the text of an issue enters the prompt: its author has write access, or an account with write
+// access has released it for work.
 func (rs *readers) vouched(is *forge.Issue) bool {
 	return is.Has(forge.LabelBacklog) || is.Has(forge.LabelInProgress) || rs.hears(is.Author, "issue")
 }

@@ -21,21 +21,21 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files; with $DISINTO_CLIS, the recordings of the CLIs too")
 
-// clisVar names the folder with the real CLIs. Without it the recordings in testdata stand in for them.
+// clisVar names the folder with the real CLIs. Without it, tests use the recordings in testdata.
 const clisVar = "DISINTO_CLIS"
 
-// resetAt is when the fake usage limit is lifted. It has to be in the future for a CLI to believe it.
+// resetAt is when the fake usage limit is lifted. CLIs accept only a time in the future.
 var resetAt = time.Unix(1893456000, 0).UTC()
 
-// recording is a situation that every CLI is put in.
+// recording is a situation in which every CLI is tested.
 type recording struct {
 	name      string
-	turn      fakemodel.Turn // what the model says to every question
-	then      fakemodel.Turn // what it says after a tool
-	resume    bool           // the conversation of the recording before goes on
-	interrupt bool           // TERM, once the tool runs
+	turn      fakemodel.Turn // the model's answer to every request
+	then      fakemodel.Turn // its answer after a tool call
+	resume    bool           // resumes the conversation of the previous recording
+	interrupt bool           // sends TERM once the tool runs
 	api       bool           // as on a paid API
-	what      class          // what has to come of it
+	what      class          // the expected trouble
 }
 
 var recordings = []recording{
@@ -64,7 +64,7 @@ var recordings = []recording{
 	{name: "interrupted", interrupt: true, what: broken, turn: fakemodel.Turn{Shell: "touch begun; sleep 30"}},
 }
 
-// TestRealCLIs puts the real CLIs into every situation. With -update it records what they print.
+// TestRealCLIs tests the real CLIs in every situation. With -update it records their output.
 func TestRealCLIs(t *testing.T) {
 	bin := os.Getenv(clisVar)
 	if bin == "" {
@@ -72,7 +72,7 @@ func TestRealCLIs(t *testing.T) {
 	}
 	for _, cli := range agents.CLIs {
 		t.Run(cli, func(t *testing.T) {
-			t.Parallel() // most of the time they wait, to try again what fails
+			t.Parallel() // most of the time they wait to retry
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
 				t.Skipf("no %s in %s", cli, bin)
 			}
@@ -86,11 +86,11 @@ func TestRealCLIs(t *testing.T) {
 	}
 }
 
-// check runs a CLI in the situation, looks at what its adapter makes of it, and returns the conversation.
+// check runs a CLI in the situation, checks its adapter's report, and returns the conversation.
 func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string {
 	turn := rec.turn
 	if turn.Headers != nil && cli != "claude" {
-		// The others would wait all this time, without a word.
+		// The other CLIs would wait silently all that time.
 		turn.Headers = map[string]string{"retry-after": "2"}
 	}
 	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
@@ -148,7 +148,7 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 	return r.Session
 }
 
-// run runs the CLI as a session does: the prompt by stdin, ended when there is no hope.
+// run runs the CLI as a session does: the prompt on stdin, ended when success is impossible.
 func (rec *recording) run(t *testing.T, a adapter, c *call, tree string) (stdout, stderr []byte, err error) {
 	argv, more := a.command(c)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -195,7 +195,7 @@ func (t tee) Write(p []byte) (int, error) {
 	return t.Buffer.Write(p)
 }
 
-// parse reads a whole stream.
+// parse parses a whole stream.
 func parse(a adapter, stream []byte) *report {
 	r := &report{}
 	l := &lines{each: func(line []byte) { r.add(a, line, noon) }}
@@ -215,9 +215,9 @@ func writeGolden(t *testing.T, path string, text []byte) {
 	}
 }
 
-// TestRealCLIsStop has a model that repeats a call for ever, and one that does something new each time for more than
-// the session may use. Each real CLI is ended at the eighth call, unless it ends before by itself, and by the answer
-// that reaches the limit.
+// TestRealCLIsStop plays a model that repeats a call for ever, and one that does something new each time until the
+// session exceeds its budget. Each real CLI is ended at the eighth call, unless it ends earlier by itself, and by the
+// answer that reaches the limit.
 func TestRealCLIsStop(t *testing.T) {
 	bin := os.Getenv(clisVar)
 	if bin == "" {

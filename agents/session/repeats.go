@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// repeatsMost is how often a CLI may do the same with the same result while it does nothing new. A model that has got
-	// that far goes on until its context is full.
+	// repeatsMost is how often a CLI may repeat a call with the same result and nothing new in between. A model that
+	// has repeated itself so often continues until its context is full.
 	repeatsMost = 8
-	// waiting is how long a call takes that waits for something, such as a check: it may be repeated, because the next
-	// answer may be another one.
+	// waiting is the minimum duration of a call that waits for something, such as a check. Such a call may be repeated,
+	// because its next result may differ.
 	waiting = 10 * time.Second
-	// knownMost, openMost and filesMost bound what is remembered: results, calls without one yet, and files.
+	// knownMost, openMost and filesMost bound the memory: results, calls without a result, and files.
 	knownMost, openMost, filesMost = 16, 32, 64
 )
 
-// repeats finds out whether a CLI repeats itself: the same call with the same result, or a file written back and forth.
-// It remembers hashes only. The zero value has seen nothing.
+// repeats detects whether a CLI repeats itself: the same call with the same result, or a file that is written back and
+// forth. It stores only hashes. The zero value is ready to use.
 type repeats struct {
 	open  []openCall
 	known []known // results of calls
 	files []fileHistory
-	words string // how it repeats itself; empty while it does not
+	words string // describes the repetition; empty if there is none
 }
 
-// openCall is a call of a tool that has no result yet.
+// openCall is a tool call without a result so far.
 type openCall struct {
 	id    string
 	call  uint64
@@ -37,17 +37,17 @@ type openCall struct {
 	began time.Time
 }
 
-// known is something that happened before, and how often since something new happened.
+// known is an earlier result, and how often it occurred since anything new happened.
 type known struct {
 	hash  uint64
 	count int
 }
 
-// fileHistory is a file with what was last written into it.
+// fileHistory is a file with the hashes of what was last written to it.
 type fileHistory struct {
 	path    uint64
 	written []uint64
-	back    int // writes in a row of what had been written before
+	back    int // consecutive writes of earlier content
 }
 
 var seed = maphash.MakeSeed()
@@ -62,7 +62,7 @@ func hashOf(parts ...[]byte) uint64 {
 	return h.Sum64()
 }
 
-// begin is the call of a tool with its input.
+// begin records the call of a tool with its input.
 func (s *repeats) begin(id, tool string, input []byte, now time.Time) {
 	s.open = append(last(s.open, openMost-1), openCall{id, hashOf([]byte(tool), input), toolNote(tool, input), now})
 	if path, ok := writtenFile(input); ok {
@@ -70,7 +70,7 @@ func (s *repeats) begin(id, tool string, input []byte, now time.Time) {
 	}
 }
 
-// end is the result of a call. An answer without a call means nothing.
+// end records the result of a call. It ignores a result without a call.
 func (s *repeats) end(id string, result []byte, now time.Time) {
 	i := slices.IndexFunc(s.open, func(c openCall) bool { return c.id == id })
 	if i < 0 {
@@ -84,7 +84,7 @@ func (s *repeats) end(id string, result []byte, now time.Time) {
 	}
 	pair := hashOf(binary.LittleEndian.AppendUint64(nil, c.call), result)
 	at := slices.IndexFunc(s.known, func(k known) bool { return k.hash == pair })
-	if at < 0 { // something new: what was counted before led somewhere
+	if at < 0 { // a new result: the earlier calls led somewhere
 		for i := range s.known {
 			s.known[i].count = 0
 		}
@@ -97,7 +97,7 @@ func (s *repeats) end(id string, result []byte, now time.Time) {
 	}
 }
 
-// wrote is a write to a file: its new content, or the change to it.
+// wrote records a write to a file: its new content, or the change to it.
 func (s *repeats) wrote(path string, content uint64) {
 	name := hashOf([]byte(path))
 	i := slices.IndexFunc(s.files, func(f fileHistory) bool { return f.path == name })
@@ -110,14 +110,14 @@ func (s *repeats) wrote(path string, content uint64) {
 		f.written, f.back = append(last(f.written, knownMost-1), content), 0
 		return
 	}
-	// The first of each was new: so A, B, A, B, A, B, A, B is reached at the eighth write.
+	// The first write of each content was new, so A, B, A, B, A, B, A, B is reached at the eighth write.
 	if f.back++; f.back >= repeatsMost-2 && s.words == "" {
 		s.words = fmt.Sprintf("it repeats itself: %s is written back and forth, %d times with what stood there before",
 			firstWords(path), f.back)
 	}
 }
 
-// writtenFile returns the file that a tool writes with this input.
+// writtenFile returns the file that a tool call with this input writes.
 func writtenFile(input []byte) (path string, ok bool) {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(input, &args) != nil {
@@ -134,7 +134,7 @@ func writtenFile(input []byte) (path string, ok bool) {
 	return "", false
 }
 
-// last are the last elements of a list, at most n of them.
+// last returns the last elements of a list, at most n.
 func last[T any](list []T, n int) []T {
 	if len(list) > n {
 		return slices.Delete(list, 0, len(list)-n)

@@ -14,14 +14,14 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// step is one call of a tool: its result comes after a time. A path makes it a write.
+// step is one call of a tool, whose result comes after takes. A path makes it a write.
 type step struct {
 	command, result string
 	path, content   string
 	takes           time.Duration
 }
 
-// play feeds steps to the detector, and returns after which of them it speaks; 0 for none.
+// play feeds steps to the detector, and returns the step at which it reports a repetition; 0 for none.
 func play(steps []step) (at int, words string) {
 	var s repeats
 	now := noon
@@ -53,7 +53,7 @@ func times(n int, steps ...step) (all []step) {
 	return all
 }
 
-// changing is a step n times, each with another result.
+// changing returns a step n times, each with a different result.
 func changing(n int, s step) (all []step) {
 	for i := range n {
 		s.result = fmt.Sprint("pending since ", i)
@@ -68,16 +68,16 @@ func TestRepeats(t *testing.T) {
 	edit := func(i int) step {
 		return step{path: "app.js", content: fmt.Sprint("version ", i), result: "ok"}
 	}
-	var honest []step // it edits, builds without a word, and edits again
+	var honest []step // edits, builds without output, and edits again
 	for i := range 100 {
 		honest = append(honest, edit(i), step{command: "go build", result: ""})
 	}
-	var long []step // a circle of more than the detector remembers
+	var long []step // a cycle longer than the detector's memory
 	for i := range 20 {
 		long = append(long, step{command: fmt.Sprint("cat ", i), result: "text"})
 	}
 	a, b := step{path: "app.js", content: "A"}, step{path: "app.js", content: "B"}
-	var between []step // each write is tested, with another result
+	var between []step // each write is followed by a test with a new result
 	for i := range 20 {
 		between = append(between, []step{a, b}[i%2], step{command: "make test", result: fmt.Sprint("took ", i)})
 	}
@@ -121,7 +121,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// The detector remembers a bounded number of hashes, whatever a CLI sends.
+// The detector stores a bounded number of hashes, whatever a CLI sends.
 func TestRepeatsAreBounded(t *testing.T) {
 	var s repeats
 	for i := range 10_000 {
@@ -138,7 +138,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 	s.end("never called", nil, noon)
 }
 
-// ending is the outcome of a run that must not have come to its end.
+// ending returns the outcome of a run that must not have completed.
 func ending(t *testing.T, err error) agents.Outcome {
 	t.Helper()
 	if err == nil {
@@ -147,8 +147,8 @@ func ending(t *testing.T, err error) agents.Outcome {
 	return failure(err)
 }
 
-// events are the events of each CLI for a call with its result, and for the use of the n-th answer of the model, which
-// is 100 tokens without those from a cache.
+// events return each CLI's events for a call with its result and for the usage of the model's n-th answer, which is 100
+// tokens without cached ones.
 var events = map[string]func(n int, command, result string) string{
 	"claude": func(n int, command, result string) string {
 		return fmt.Sprintf(`{"type":"assistant","message":{"id":"m%d","content":[{"type":"text","text":"I try."}],"usage":{"input_tokens":80,"cache_creation_input_tokens":10,"cache_read_input_tokens":900,"output_tokens":10}}}
@@ -173,7 +173,7 @@ var events = map[string]func(n int, command, result string) string{
 	},
 }
 
-// fakeRun is a session whose CLI plays a script: it says something, and reports whether it may go on.
+// fakeRun returns a session whose CLI plays a script. say prints a text and reports whether the CLI may continue.
 func fakeRun(t *testing.T, cli string, play func(say func(string) (goOn bool), home string)) (*run, *int) {
 	asked := new(int)
 	r := &run{
@@ -192,7 +192,7 @@ func fakeRun(t *testing.T, cli string, play func(say func(string) (goOn bool), h
 	return r, asked
 }
 
-// Each of the CLIs is ended when it repeats itself, and the reason names what it repeats.
+// Each CLI is ended when it repeats itself, and the reason names the repeated call.
 func TestLoops(t *testing.T) {
 	for _, cli := range agents.CLIs {
 		t.Run(cli, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestLoops(t *testing.T) {
 					said++
 					goOn = say(events[cli](said, "make test", "FAIL"))
 				}
-				say(`{"type":"result","subtype":"success","is_error":false,"result":"all done"}` + "\n") // as it is ended
+				say(`{"type":"result","subtype":"success","is_error":false,"result":"all done"}` + "\n") // too late
 			})
 			_, err := r.ask(t.Context(), "do it")
 			out := ending(t, err)
@@ -213,7 +213,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// codex does not say what it writes: the files are looked at.
+// codex does not report what it writes, so the files are read.
 func TestCodexBackAndForth(t *testing.T) {
 	said := 0
 	var r *run
@@ -238,8 +238,8 @@ func TestCodexBackAndForth(t *testing.T) {
 	}
 }
 
-// Each of the CLIs is ended by the answer that reaches the limit. The result file tells the use while it runs, and
-// nothing more is asked afterwards.
+// Each CLI is ended by the answer that reaches the limit. The result file reports the usage while the CLI runs, and the
+// CLI is not started again.
 func TestOwnLimit(t *testing.T) {
 	for _, cli := range agents.CLIs {
 		t.Run(cli, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestOwnLimit(t *testing.T) {
 	}
 }
 
-// codexDiary writes what codex notes beside its events: all that the conversation used.
+// codexDiary writes codex's own record: the usage of the whole conversation.
 func codexDiary(t *testing.T, home string, answers int) {
 	t.Helper()
 	path := filepath.Join(home, ".codex/sessions/2026/11/21/rollout-2026-11-21T12-00-00-one.jsonl")
@@ -296,7 +296,7 @@ func codexDiary(t *testing.T, home string, answers int) {
 	}
 }
 
-// The answer that reaches the limit may be the last one: then the work is done.
+// The answer that reaches the limit may be the last one. Then the work is done.
 func TestLastAnswerMayReachLimit(t *testing.T) {
 	r, _ := fakeRun(t, "claude", func(say func(string) bool, _ string) {
 		if !say(`{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"Done."}],"usage":{"input_tokens":500}}}` + "\n") {
@@ -310,7 +310,7 @@ func TestLastAnswerMayReachLimit(t *testing.T) {
 	}
 }
 
-// claude is told what it may cost, and says so when that is used.
+// claude gets a cost limit, and reports when it is reached.
 func TestClaudeBudget(t *testing.T) {
 	argv, _ := claude{}.command(&call{Session: "one", MaxUSD: 0.25})
 	if got := strings.Join(argv, " "); !strings.HasSuffix(got, "--max-budget-usd 0.25") {

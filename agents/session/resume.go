@@ -8,15 +8,15 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// goesOn says that the local server has read the beginning of a session's first request before: in the last session of
-// this agent on the chain.
+// goesOn says that the local server may have cached the beginning of this session's first request, from the last
+// session of this agent on the chain.
 type goesOn struct{ changed string } // see agents.Resumption
 
-// maxPrompt bounds how much of a prompt is kept to compare the next one with, in bytes.
+// maxPrompt is how many bytes of a prompt are stored for comparison with the next one.
 const maxPrompt = 1 << 20
 
-// expects compares a session with the last one on the chain, and keeps its prompt for the next. It is called before the
-// first run of the CLI.
+// expects compares a session's prompt with the last one on the chain, and stores it for the next session. It is called
+// before the first run of the CLI.
 func (r *run) expects(c *call, prompt string) *goesOn {
 	last, err := plainfile.Read(r.promptPath(), maxPrompt)
 	_ = writeFile(r.promptPath(), []byte(prompt)[:min(len(prompt), maxPrompt)])
@@ -32,8 +32,8 @@ func (r *run) expects(c *call, prompt string) *goesOn {
 	return &goesOn{changed: firstChange(string(last), prompt)}
 }
 
-// firstChange is the first line of a prompt that was another one before, with its number. It is empty where that
-// stands in the second half: what changes stands last, and costs little.
+// firstChange returns the first line of a prompt that differs from the previous prompt, with its number. It returns ""
+// if that line is in the second half, where changing text belongs and costs little.
 func firstChange(was, is string) string {
 	same := 0
 	for same < min(len(was), len(is)) && was[same] == is[same] {
@@ -47,7 +47,7 @@ func firstChange(was, is string) string {
 	return fmt.Sprintf("line %d: %s", 1+strings.Count(is[:begin], "\n"), firstWords(line))
 }
 
-// resumption notes what a cache had of the first answer, and tells it. u is the use of the first run so far.
+// resumption records and logs how much of the first request was cached. u is the usage of the first run so far.
 func (r *run) resumption(u agents.Usage) {
 	share, known := u.Hit()
 	if r.goesOn == nil || !known {

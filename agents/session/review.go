@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// review gives a verdict on a pull request, for exactly the head that was read.
+// review reviews a pull request, at exactly the head that was read.
 func (r *run) review(ctx context.Context) (reason string, err error) {
 	p, err := r.pull(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *run) review(ctx context.Context) (reason string, err error) {
 	return reason, r.Desk.PostReview(ctx, r.ref(), &given)
 }
 
-// readHead puts the worktree on the pull request's head. That of a fork is only on the forge's own ref.
+// readHead checks out the pull request's head. A fork's head is only available at the forge's pull ref.
 func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 	if err := r.tree.fetch(ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 			return err
 		}
 	}
-	r.keep.Interrupted = false // a review begins anew
+	r.keep.Interrupted = false // a review never continues an earlier one
 	if _, err := r.enter(ctx, "", p.HeadSHA); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 	return os.Mkdir(r.asidePath(), 0o700)
 }
 
-// judge lets the CLI review, and reads the verdict file that it has to write. For one that is missing or unreadable it
-// asks once more; then the review has failed, whatever the CLI said.
+// judge lets the CLI review, and reads the verdict file that it must write. If the file is missing or unreadable, judge
+// asks the CLI once more; then the review has failed, whatever the CLI printed.
 func (r *run) judge(ctx context.Context, d *promptData) (*verdict, error) {
 	said, err := r.converse(ctx, d)
 	if err != nil {

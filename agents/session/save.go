@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Save pushes the work in a workspace that is not on the forge to branches of their own, because the workspace is about
-// to be deleted. Its result names them. The workspace is that of any program: a clone of the repository, a folder with
-// clones in it, or neither.
+// Save pushes the work in a workspace that is not on the forge to separate branches, because the workspace is about to
+// be deleted. The result names the branches. The workspace can be any program's: a clone of the repository, a folder
+// that contains clones, or neither.
 func (p *Program) Save(ctx context.Context) error {
 	w, err := readWork(p.Environ)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Program) saveAll(ctx context.Context, w work) (branches []string, err e
 	}
 	for _, dir := range dirs {
 		t := newTree(p.Run, w, p.Environ)
-		t.dir, t.session = dir, "" // it is not the work of this run
+		t.dir, t.session = dir, "" // the work is not of this run
 		if !t.ours(ctx, w.Repo) {
 			continue
 		}
@@ -59,8 +59,8 @@ func (p *Program) saveAll(ctx context.Context, w work) (branches []string, err e
 	return branches, nil
 }
 
-// saveForGood pushes what save would, and fails where the forge refuses. Tried again, it makes the same commit, which
-// is then on the forge.
+// saveForGood pushes the same work as save, and fails if the forge refuses. A retry creates the same commit, which is
+// then on the forge.
 func (t *tree) saveForGood(ctx context.Context) (branch string, err error) {
 	date, err := t.in(ctx, "show", "--no-patch", "--format=%cI", "HEAD")
 	if err != nil {
@@ -77,7 +77,7 @@ func (t *tree) saveForGood(ctx context.Context) (branch string, err error) {
 	return branch, t.pushed(ctx, commit)
 }
 
-// worktrees lists the workspace itself and the folders in it, those that git made.
+// worktrees returns the workspace and the folders in it that git created.
 func worktrees(workspace string) (dirs []string, err error) {
 	entries, err := os.ReadDir(workspace)
 	for _, name := range append([]string{"."}, names(entries)...) {
@@ -99,14 +99,14 @@ func names(entries []os.DirEntry) (list []string) {
 	return list
 }
 
-// ours reports whether a worktree may have work for the repository: a clone of another one has not, such as that of a
-// library. A worktree that has no commit has none either.
+// ours reports whether a worktree may contain work for the repository. A clone of another repository, such as a
+// library, does not, nor does a worktree without a commit.
 func (t *tree) ours(ctx context.Context, repo string) bool {
 	if _, err := t.in(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
 		return false
 	}
 	urls, err := t.in(ctx, "config", "--get-regexp", `^remote\..*\.url$`)
-	if err != nil { // none: a worktree of a mirror, or a repository of the agent's own
+	if err != nil { // no remote: a worktree of a mirror, or a repository that the agent created
 		return true
 	}
 	for url := range strings.Lines(urls) {

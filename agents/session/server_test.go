@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/agents/llama/fakellama"
 )
 
-// The name of the model and the length of the context are the server's where the configuration has none.
+// The model's name and the context length are the server's if the configuration has none.
 func TestModelOfServer(t *testing.T) {
 	server := httptest.NewServer(&fakellama.Server{Model: "qwen3", Context: 40_960})
 	defer server.Close()
@@ -18,7 +18,7 @@ func TestModelOfServer(t *testing.T) {
 	}{
 		{work{Local: true, BaseURL: server.URL + "/v1"}, "qwen3", 40_960},
 		{work{Local: true, BaseURL: server.URL + "/v1", Model: "mine"}, "mine", 40_960},
-		{work{BaseURL: server.URL + "/v1"}, "", 0}, // a paid API is asked nothing
+		{work{BaseURL: server.URL + "/v1"}, "", 0}, // a paid API is not queried
 		{work{Local: true}, "", 0},
 	} {
 		c := (&run{Program: &Program{}, work: tt.work}).call(t.Context())

@@ -1,13 +1,13 @@
-// Package session is the built-in agent program, which `disinto agent` runs on one item. It knows only the environment
-// contract, as any program in its place would, and runs as the agent's subprocess.
+// Package session is the built-in agent program, which `disinto agent` runs on one item. It depends only on the
+// environment contract, like any other agent program, and runs as the agent's subprocess.
 //
-// A session checks the item's branch out into a worktree of its workspace, renders a prompt, runs an agent CLI (claude,
+// A session checks out the item's branch in a worktree of its workspace, renders a prompt, runs an agent CLI (claude,
 // codex, opencode, qwen) headless, and publishes the work: a pushed branch with its pull request, or a formal review.
-// It reads and writes the forge through a Desk, and leaves its outcome in the result file.
+// It accesses the forge through a Desk, and writes its outcome to the result file.
 //
-// Decisions are pure functions without a file or process: the adapters (claude.go and its siblings), outcome.go,
-// prompt.go, verdict.go. To add a CLI, write one file with an adapter, which its init adds to adapters, add its name to
-// agents.CLIs and record transcripts into testdata.
+// Decisions are pure functions without files or processes: the adapters (claude.go and its siblings), outcome.go,
+// prompt.go, verdict.go. To add a CLI, write one file with an adapter whose init adds it to adapters, add its name to
+// agents.CLIs, and record transcripts into testdata.
 package session
 
 import (
@@ -23,24 +23,24 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Program is the agent program with its surroundings. All fields but Prompts have to be set.
+// Program is the agent program with its environment. All fields except Prompts are required.
 type Program struct {
 	CLI     string   // one of agents.CLIs
 	Prompts string   // a folder with templates that take precedence over the embedded ones; empty means none
-	Environ []string // of this process: the contract
+	Environ []string // of this process: the environment contract
 	Desk    Desk     // the forge of $FORGE_URL, for the account of $FORGE_TOKEN
-	// Run runs git or the CLI to its end. When ctx is done it ends the program and returns an error.
+	// Run runs git or the CLI until it ends. When ctx is done it ends the program and returns an error.
 	Run func(ctx context.Context, cmd agents.Cmd) error
 	Out io.Writer // the session's log
 	Now func() time.Time
 }
 
-// wipTime is how long a session that was told to end may take to save its work in progress. The supervisor's grace is 7
-// s by default, and the CLI needs up to 2 of them to end.
+// wipTime is how long an interrupted session may take to save its work in progress. The supervisor's grace period is 7
+// s by default, of which the CLI needs up to 2 s to end.
 const wipTime = 4 * time.Second
 
-// Do does one session and writes its result to the place that the contract names. The error says why there is no
-// result; a session that failed has one. Call it once at a time for an agent: sessions share the mirrors in its HOME.
+// Do runs one session and writes its result to the file that the contract names. The error says why there is no result;
+// a failed session has one. Do not call it concurrently for an agent: sessions share the mirrors in its HOME.
 func (p *Program) Do(ctx context.Context) error {
 	w, err := readWork(p.Environ)
 	if err != nil {
@@ -69,15 +69,15 @@ type run struct {
 	work
 	cli          adapter
 	tree         *tree
-	keep         keep         // of the earlier sessions on this chain
+	keep         keep         // state from earlier sessions on this chain
 	profile      *profile     // nil without a profile repository
-	readers      readers      // whose words enter the prompt
-	usage        agents.Usage // of all runs of the CLI
-	goesOn       *goesOn      // nil where nothing of this session can be in a cache yet, and once it is known what was
+	readers      readers      // the accounts whose texts enter the prompt
+	usage        agents.Usage // summed over all runs of the CLI
+	goesOn       *goesOn      // nil if no cache can hold this session's beginning, or its use is known
 	resumed      *agents.Resumption
-	conversation string // the CLI's id of this session's conversation; empty before there is one
-	answered     bool   // the last session asked, and this one goes on
-	reply        string // the prompt in its conversation, which has the rest
+	conversation string // the CLI's id of this session's conversation; empty before the first
+	answered     bool   // the last session asked people, and this one continues it
+	reply        string // the prompt that continues the conversation, which contains the rest
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {
@@ -99,7 +99,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	case err != nil && ctx.Err() != nil:
 		out = agents.Outcome{Result: agents.Failed, Reason: r.interrupted(ctx, "ended by a signal")}
 	case err != nil:
-		if out = failure(err); out.Result == agents.OverBudget { // the next session goes on from here
+		if out = failure(err); out.Result == agents.OverBudget { // the next session continues from here
 			out.Reason = r.interrupted(ctx, out.Reason)
 			break
 		}
@@ -120,8 +120,8 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	return out
 }
 
-// interrupted saves the work of a session that ends before its work is done, and says where it is. It stays in the
-// worktree too, where the next session on the chain goes on from it.
+// interrupted saves the work of a session that ends before its work is done, and says where it is. The work also stays
+// in the worktree, from which the next session on the chain continues.
 func (r *run) interrupted(ctx context.Context, why string) (reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wipTime)
 	defer cancel()
@@ -135,7 +135,7 @@ func (r *run) interrupted(ctx context.Context, why string) (reason string) {
 	return why + ", nothing was unsaved"
 }
 
-// failure is the outcome of an error around the CLI. A forge that does not answer burns no attempt.
+// failure converts an error outside the CLI. A forge that does not answer does not count as an attempt.
 func failure(err error) agents.Outcome {
 	if e, ok := errors.AsType[*ended](err); ok {
 		return e.Outcome
@@ -147,7 +147,7 @@ func failure(err error) agents.Outcome {
 	return out
 }
 
-// ended is an outcome as an error: it stops the session at any place.
+// ended is an outcome as an error, which ends the session from anywhere.
 type ended struct{ agents.Outcome }
 
 func (e *ended) Error() string { return string(e.Result) + ": " + e.Reason }
@@ -156,7 +156,7 @@ func end(result agents.Result, reason string) error {
 	return &ended{agents.Outcome{Result: result, Reason: reason}}
 }
 
-// speak ends the session with words for people: a question or a plan.
+// speak ends the session with a text for people: a question or a plan.
 func speak(result agents.Result, words string) error {
 	words = agents.ManyLines(words)
 	return &ended{agents.Outcome{Result: result, Reason: firstWords(words), Words: words}}
@@ -164,7 +164,7 @@ func speak(result agents.Result, words string) error {
 
 func (p *Program) logf(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
 
-// prefixed returns text behind a prefix, and nothing for nothing.
+// prefixed returns the text with a prefix, and "" for an empty text.
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Every prompt of ours can be rendered, with everything and with nothing in it, and shows what it is given.
+// Every embedded prompt renders with all data and with none, and shows its data.
 func TestPrompts(t *testing.T) {
 	full := promptData{
 		Agent: "dev-qwen", Role: "dev", Repo: "a/b", Number: 17, Base: "main", Branch: "fix/issue-17", Title: "T", Body: "B",
@@ -36,7 +36,7 @@ func TestPrompts(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", f, err)
 			}
-			said := strings.HasSuffix(f, "answer.md") // it goes on in a conversation
+			said := strings.HasSuffix(f, "answer.md") // continues a conversation
 			if d == &full && !said && (!strings.Contains(got, "dev-qwen") || !strings.Contains(got, "~~~~text\nL\n~~~~")) {
 				t.Errorf("%s does not say who one is and what one learnt:\n%s", f, got)
 			}
@@ -73,7 +73,7 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// Text of the forge cannot leave its fences, whatever it has in it.
+// Text from the forge cannot leave its fences.
 func TestQuoted(t *testing.T) {
 	tests := map[quoted]string{
 		"":                       "(empty)",
@@ -103,9 +103,9 @@ func TestFindPrompt(t *testing.T) {
 	factory := from(map[string]string{"issue.md": "factory", "docs.md": "docs"})
 	tests := []struct{ role, kind, want string }{
 		{"dev", "issue", "profile"},   // the first source
-		{"docs", "issue", "docs"},     // the role stands before the kind
-		{"docs", "rework", "mine"},    // a role's rework is another prompt
-		{"dev", "review", "built in"}, // ours at last
+		{"docs", "issue", "docs"},     // a role's template before the kind's
+		{"docs", "rework", "mine"},    // a role's rework has a separate template
+		{"dev", "review", "built in"}, // the embedded templates last
 		{"gardener", "schedule", "gardener, ours"},
 	}
 	ours := from(map[string]string{"review.md": "built in", "gardener.md": "gardener, ours", "schedule.md": "no"})
@@ -228,7 +228,7 @@ func FuzzVerdict(f *testing.F) {
 	})
 }
 
-// What the forge calls a branch is never an option of git, nor another ref.
+// A branch name from the forge is never a git option or another ref.
 func TestBranchLike(t *testing.T) {
 	for name, want := range map[string]bool{
 		"main": true, "fix/issue-1": true, "ünïcode": true, "": false, "-f": false, "--upload-pack=x": false,
@@ -241,7 +241,7 @@ func TestBranchLike(t *testing.T) {
 	}
 }
 
-// A branch that a prompt names, or has in a command, is a word and nothing else.
+// A branch name in a prompt or in its commands is a single harmless word.
 func TestWordLike(t *testing.T) {
 	for name, want := range map[string]bool{
 		"main": true, "fix/issue-1": true, "ünïcode": true, "release/1.2+rc": true, "a`b": false, "$(id)": false,
@@ -280,7 +280,7 @@ func TestReadWork(t *testing.T) {
 	}
 }
 
-// A title names the agent, also one that is as long as a forge takes.
+// Every title names the agent, even one of maximum length.
 func TestTitled(t *testing.T) {
 	const end = " (created by dev-qwen)"
 	for _, tt := range []struct{ title, want string }{

@@ -13,10 +13,10 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// tree is the worktree of one chain, on a mirror of the repository that all its worktrees of this agent share.
+// tree is the worktree of one chain. All worktrees of an agent share a mirror of the repository.
 //
 // Every commit in a mirror that is not on the forge is reachable from a local branch or from refs/disinto/kept. Every
-// commit that was pushed has a ref in refs/disinto/pushed: after a squash merge nothing else proves that it was.
+// pushed commit has a ref in refs/disinto/pushed, which alone proves the push after a squash merge.
 type tree struct {
 	git
 	mirror, dir    string
@@ -36,7 +36,7 @@ func (t *tree) in(ctx context.Context, args ...string) (string, error) {
 	return t.do(ctx, t.dir, args...)
 }
 
-// fetch brings the mirror up to date, and creates it first if it is not there.
+// fetch updates the mirror, and creates it first if it is missing.
 func (t *tree) fetch(ctx context.Context, more ...string) error {
 	if _, err := os.Stat(filepath.Join(t.mirror, "config")); err != nil {
 		if err := os.MkdirAll(t.mirror, 0o700); err != nil {
@@ -52,8 +52,8 @@ func (t *tree) fetch(ctx context.Context, more ...string) error {
 	return err
 }
 
-// unlock removes the locks of a git that was killed. No other git uses the mirror: an agent runs one session at a time,
-// and the supervisor has ended every process of the one before.
+// unlock removes the locks that a killed git left. No other git uses the mirror: an agent runs one session at a time,
+// and the supervisor has ended every process of the previous session.
 func (t *tree) unlock() {
 	_ = filepath.WalkDir(t.mirror, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -68,17 +68,17 @@ func (t *tree) unlock() {
 	})
 }
 
-// commit returns the commit of a revision in the mirror, and "" if there is none.
+// commit returns the commit of a revision in the mirror, and "" if it does not exist.
 func (t *tree) commit(ctx context.Context, rev string) string {
 	sha, _ := t.do(ctx, t.mirror, "rev-parse", "--quiet", "--verify", rev+"^{commit}")
 	return sha
 }
 
-// has reports whether the mirror has a ref or a commit.
+// has reports whether the mirror contains a ref or a commit.
 func (t *tree) has(ctx context.Context, rev string) bool { return t.commit(ctx, rev) != "" }
 
-// checkout puts the worktree on a branch at a commit, or without a branch on the commit alone. Save the worktree
-// before: checkout overwrites it.
+// checkout checks out a branch at a commit, or without a branch the commit alone. It overwrites the worktree, so save
+// the worktree first.
 func (t *tree) checkout(ctx context.Context, branch, at string) error {
 	if _, err := t.do(ctx, t.mirror, "worktree", "prune"); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 		_, err := t.do(ctx, t.mirror, append(args, t.dir, at)...)
 		return err
 	}
-	_, _ = t.in(ctx, "rebase", "--quit") // it fails where no rebase is under way
+	_, _ = t.in(ctx, "rebase", "--quit") // fails if no rebase is in progress
 	for _, args := range [][]string{
 		{"reset", "--quiet", "--hard"},
 		append([]string{"checkout", "--quiet", "--force", "--ignore-other-worktrees"}, place...),
@@ -121,9 +121,9 @@ func (t *tree) there(ctx context.Context) bool {
 	return err == nil && (common == mirror || common == t.mirror)
 }
 
-// setAside renames a folder that stands in the worktree's place and is none: it may hold work.
+// setAside renames a folder that is in the worktree's place but is no worktree, because it may contain work.
 func (t *tree) setAside() error {
-	err := os.Remove(t.dir) // fails unless it is empty
+	err := os.Remove(t.dir) // fails unless the folder is empty
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (t *tree) setAside() error {
 	}
 }
 
-// commits counts the commits of HEAD that a revision does not have.
+// commits counts the commits of HEAD that a revision does not contain.
 func (t *tree) commits(ctx context.Context, since string) (int, error) {
 	out, err := t.in(ctx, "rev-list", "--count", since+"..HEAD")
 	if err != nil {
@@ -144,13 +144,13 @@ func (t *tree) commits(ctx context.Context, since string) (int, error) {
 	return strconv.Atoi(out)
 }
 
-// dirty reports whether a file is uncommitted and not ignored.
+// dirty reports whether any file is uncommitted and not ignored.
 func (t *tree) dirty(ctx context.Context) (bool, error) {
 	out, err := t.in(ctx, "status", "--porcelain")
 	return out != "", err
 }
 
-// commitAll commits all that the CLI left uncommitted. Small models forget to commit.
+// commitAll commits everything that the CLI left uncommitted. Small models forget to commit.
 func (t *tree) commitAll(ctx context.Context, message string) error {
 	dirty, err := t.dirty(ctx)
 	if err != nil || !dirty {
@@ -163,8 +163,8 @@ func (t *tree) commitAll(ctx context.Context, message string) error {
 	return err
 }
 
-// push pushes HEAD to a branch, which has to be at expected, or new where that is empty. A CLI may rewrite its own
-// commits, but the push never removes those of others.
+// push pushes HEAD to a branch, which must be at the commit expected, or must not exist if expected is empty. A CLI may
+// rewrite its own commits, but the push never removes those of others.
 func (t *tree) push(ctx context.Context, branch, expected string) error {
 	ref := "refs/heads/" + branch
 	if _, err := t.in(ctx, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, "HEAD:"+ref); err != nil {
@@ -173,7 +173,7 @@ func (t *tree) push(ctx context.Context, branch, expected string) error {
 	return t.pushed(ctx, "HEAD")
 }
 
-// pushed notes that a commit is on the forge.
+// pushed records that a commit is on the forge.
 func (t *tree) pushed(ctx context.Context, rev string) error {
 	sha, err := t.in(ctx, "rev-parse", rev)
 	if err == nil {
@@ -182,7 +182,7 @@ func (t *tree) pushed(ctx context.Context, rev string) error {
 	return err
 }
 
-// stands reports whether the worktree is on a branch and contains a commit.
+// stands reports whether the worktree is on a branch and its HEAD contains a commit.
 func (t *tree) stands(ctx context.Context, branch, at string) bool {
 	if branch == "" || !t.there(ctx) {
 		return false

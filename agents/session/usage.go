@@ -2,14 +2,13 @@ package session
 
 import "codeberg.org/johba/disinto/agents"
 
-// usageOf is a use as a CLI tells it: the tokens that were computed, those that a cache had, those that were written.
-// Without a number of cached ones it is not known which of the first a cache had: a server that does not tell is no
-// server without a cache. The CLIs count in four ways:
+// usageOf converts the usage that a CLI reports: tokens computed, cached and written. If the number of cached tokens is
+// missing, it is unknown, not 0: a server may have a cache without reporting it. The CLIs count in four ways:
 //
-//	claude    input is without cached ones, and has those that went into the cache apart; the last event is this run's
-//	codex     input has the cached ones; the last event is the whole conversation's, and so is the diary's
-//	opencode  input is without cached ones; each step tells its own
-//	qwen      input has the cached ones; an answer tells its own, and the last event is the whole conversation's
+//	claude    input excludes cached tokens, and lists those written to the cache apart; the last event covers this run
+//	codex     input includes cached tokens; the last event and the diary cover the whole conversation
+//	opencode  input excludes cached tokens; each step reports its own usage
+//	qwen      input includes cached tokens; each answer reports its own usage, the last event the whole conversation's
 func usageOf(computed int64, cached *int64, written int64) agents.Usage {
 	u := agents.Usage{InputTokens: computed, OutputTokens: written, CacheUntold: cached == nil && computed > 0}
 	if cached != nil {
@@ -18,7 +17,7 @@ func usageOf(computed int64, cached *int64, written int64) agents.Usage {
 	return u
 }
 
-// without is an input without its cached tokens.
+// without returns an input without its cached tokens.
 func without(input int64, cached *int64) int64 {
 	if cached != nil {
 		input -= *cached

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// untold are the parts of each CLI's events that tell what a cache had.
+// untold matches the parts of each CLI's events that report cached tokens.
 var untold = map[string]*regexp.Regexp{
 	"claude":   regexp.MustCompile(`"cache_read_input_tokens":\d+,?`),
 	"codex":    regexp.MustCompile(`"cached_input_tokens":\d+,?`),
@@ -18,8 +18,8 @@ var untold = map[string]*regexp.Regexp{
 	"qwen":     regexp.MustCompile(`"cache_read_input_tokens":\d+,?`),
 }
 
-// The recorded conversations have three answers of 100 tokens, of which a cache had 40: whatever a CLI counts, the part
-// that hit is the same, for one run and for one that goes on. A stream without it leaves it unknown, which 0 is not.
+// Each answer in the recordings has 100 input tokens, 40 of them cached. The cached share is the same however a CLI
+// counts, for one run and for a resumed conversation. Without the number of cached tokens the share is unknown, not 0.
 func TestHits(t *testing.T) {
 	for _, cli := range agents.CLIs {
 		for _, name := range []string{"text", "tool", "resume"} {
@@ -54,7 +54,7 @@ func TestHits(t *testing.T) {
 	}
 }
 
-// A CLI's diary tells the answers of a run that goes on.
+// A CLI's diary reports the usage of a running conversation.
 func TestDiaryHits(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":0,"output_tokens":7}}}}`: true,
@@ -72,7 +72,7 @@ func TestFirstChange(t *testing.T) {
 		{"same", "same", ""},
 		{"one\ntwo\nthree", "one\ntwo\nfour", ""},
 		{"one\ntwo", "one\ntwo\nmuch more than there was", ""},
-		{"2026-11-22\nrest", "2026-11-23\nrest", ""}, // the half of it
+		{"2026-11-22\nrest", "2026-11-23\nrest", ""}, // in the second half
 		{"2026-11-22\nthe longer rest", "2026-11-23\nthe longer rest", "line 1: 2026-11-23"},
 		{"one\ntwo and much more\n", "one\nzwei and much more\n", "line 2: zwei and much more"},
 		{"one\ntwo and much more\n", "one\n\x00\xffzwei\n", "line 2: \x00\xffzwei"},
@@ -85,7 +85,7 @@ func TestFirstChange(t *testing.T) {
 	}
 }
 
-// What a cache had of the first answer is told once, of a session that a local server can have read before.
+// The cached share of the first request is reported once, if a local server may have read the prompt before.
 func TestResumption(t *testing.T) {
 	dir := t.TempDir()
 	earlier := keep{CLI: "claude", Session: "s", Thread: "llama", Slot: "0"}

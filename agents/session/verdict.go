@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// verdict is a review as the CLI writes it.
+// verdict is the review that the CLI wrote.
 type verdict struct {
 	Approve  bool
 	Summary  string
@@ -20,12 +20,12 @@ type verdict struct {
 }
 
 const (
-	maxAnswerFile = 256 << 10 // bytes; more is a log and no answer
-	maxInline     = 40        // comments of a review on lines
+	maxAnswerFile = 256 << 10 // bytes; a longer file is a log, not an answer
+	maxInline     = 40        // maximum number of line comments in a review
 )
 
-// parseVerdict reads the verdict file. Only a clear approval is one: an unreadable file is an error, and so is a
-// verdict without a word of reason.
+// parseVerdict decodes the verdict file. Only a clear approval counts: an unreadable file is an error, and so is a
+// verdict without a reason.
 func parseVerdict(text []byte) (*verdict, error) {
 	var d struct {
 		Verdict, Summary string
@@ -56,8 +56,8 @@ func parseVerdict(text []byte) (*verdict, error) {
 	return v, nil
 }
 
-// place separates the comments on lines that the difference shows from all others, which the forge refuses: they become
-// part of the summary.
+// place separates the comments on lines that the diff shows from all others. The forge refuses the others, so they
+// become part of the summary.
 func (v *verdict) place(lines map[string][]span) (on []forge.LineComment, summary string) {
 	var b strings.Builder
 	b.WriteString(v.Summary)
@@ -79,15 +79,15 @@ func (v *verdict) place(lines map[string][]span) (on []forge.LineComment, summar
 	return on, strings.TrimSpace(b.String())
 }
 
-// span is a run of lines of the new version of a file, both ends included.
+// span is a range of lines in the new version of a file, inclusive.
 type span struct{ from, to int64 }
 
 var hunk = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
-// diffLines reads which lines of each file's new version a difference of git shows.
+// diffLines returns the lines of each file's new version that a git diff shows.
 func diffLines(diff string) map[string][]span {
 	shown := make(map[string][]span)
-	path, left := "", int64(0) // left counts the lines of the new version that the hunk still has
+	path, left := "", int64(0) // left counts the remaining lines of the new version in the hunk
 	for line := range strings.Lines(diff) {
 		line = strings.TrimRight(line, "\r\n")
 		switch m := hunk.FindStringSubmatch(line); {
@@ -120,7 +120,7 @@ type answer struct {
 	Question, Plan          string // for people
 }
 
-// parseAnswer reads an answer. An unreadable one is empty.
+// parseAnswer decodes an answer. An unreadable answer is empty.
 func parseAnswer(text []byte) (a answer) {
 	if len(text) > maxAnswerFile || json.Unmarshal(text, &a) != nil {
 		return answer{}

@@ -14,24 +14,24 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// work is the session's part of the environment: the contract, section 8 of the design.
+// work is the session's part of the environment contract (section 8 of the design).
 type work struct {
 	RunID, Agent, Role, Thread, Slot string
-	Local                            bool // the thread's backend is a server of the operator's
+	Local                            bool // the thread's backend is a server of the operator
 	Kind                             agents.Kind
 	Tried                            []agents.Tried
 	Repo                             string  // owner/name
 	Number                           int64   // 0 for scheduled work
-	Plan                             bool    // the issue is to be planned, not implemented
-	About                            []int64 // comments: a question or plan of ours, and what people answered
+	Plan                             bool    // the issue must be planned, not implemented
+	About                            []int64 // ids of comments: our question or plan, and people's answers
 	Model, BaseURL                   string  // may be empty
-	ReadAll                          bool    // what accounts without write access wrote, too
+	ReadAll                          bool    // include texts of accounts without write access
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
-	Left                             agents.Budget // what the session may use; a zero field is no limit
+	Left                             agents.Budget // what the session may still use; a zero field is no limit
 }
 
-// readWork reads the contract. A variable is missing where a person started the program by hand.
+// readWork decodes the contract. Variables are missing if a person started the program by hand.
 func readWork(environ []string) (work, error) {
 	get := func(name string) string { return agents.Getenv(environ, name) }
 	w := work{
@@ -88,17 +88,17 @@ func readWork(environ []string) (work, error) {
 	return w, nil
 }
 
-// ref names the item.
+// ref returns the item's reference.
 func (w *work) ref() forge.Ref { return forge.Ref{Repo: w.Repo, Number: w.Number} }
 
-// maxLeft bounds each file of a workspace that is read, in bytes: a session can have put anything in its place.
+// maxLeft is the maximum size of each file read from a workspace, in bytes: a session can replace it with anything.
 const maxLeft = 1 << 20
 
-// The files of a workspace stand beside the worktree, so that no commit takes them along.
+// The files of a workspace are beside the worktree, so that no commit includes them.
 func (w *work) treePath() string { return filepath.Join(w.Workspace, "repo") }
 
-// asidePath is the folder that a review's CLI starts in. The branch's author decides what is in the worktree, and every
-// CLI runs programs that its own folder, or one above, names: hooks, servers, plugins.
+// asidePath is the folder in which a review's CLI starts. The branch's author controls the worktree, and every CLI runs
+// programs that its working directory, or a parent of it, configures: hooks, servers, plugins.
 func (w *work) asidePath() string { return filepath.Join(w.Workspace, "aside") }
 
 func (w *work) keepPath() string    { return filepath.Join(w.Workspace, "session.json") }
@@ -107,28 +107,28 @@ func (w *work) verdictPath() string { return filepath.Join(w.Workspace, "verdict
 func (w *work) answerPath() string  { return filepath.Join(w.Workspace, "answer.json") }
 func (w *work) lessonsPath() string { return filepath.Join(w.Workspace, "lessons.md") }
 
-// mirrorPath is the agent's clone of the repository, which all its worktrees share. Only its first _ separates: those
-// of an owner become ~, which no name has, or a_b/c and a/b_c would share a mirror.
+// mirrorPath is the agent's clone of the repository, which all its worktrees share. The first _ separates owner and
+// repository. An owner's _ becomes ~, which names cannot contain; otherwise a_b/c and a/b_c would share a mirror.
 func (w *work) mirrorPath() string {
 	owner, repo, _ := strings.Cut(w.Repo, "/")
 	return filepath.Join(w.Home, "mirrors", strings.ReplaceAll(owner, "_", "~")+"_"+repo+".git")
 }
 
-// keep is the memory of a workspace from one session on a chain to the next.
+// keep is the state that a workspace stores for the next session on the chain.
 type keep struct {
 	CLI     string       `json:"cli"`
-	Session string       `json:"session"` // the CLI's conversation
+	Session string       `json:"session"` // id of the CLI's conversation
 	Thread  string       `json:"thread"`
-	Slot    string       `json:"slot"`    // its cache may still hold the conversation
-	Totals  agents.Usage `json:"totals"`  // of the whole conversation, for CLIs that count so
-	Running bool         `json:"running"` // a session began and did not end by itself: it was killed, or told to end
+	Slot    string       `json:"slot"`    // the slot whose cache may still hold the conversation
+	Totals  agents.Usage `json:"totals"`  // usage of the whole conversation, for CLIs that report it
+	Running bool         `json:"running"` // the session did not end by itself: it was killed, or told to end
 	// Interrupted is Running of the session before this one.
 	Interrupted bool `json:"-"`
-	// Asked says that the last session ended with a question or a plan: the next one goes on with its conversation.
+	// Asked says that the last session ended with a question or a plan; the next session resumes its conversation.
 	Asked bool `json:"asked,omitempty"`
 }
 
-// loadKeep reads the memory. An unreadable file costs a conversation, not work.
+// loadKeep reads the stored state. An unreadable file costs a conversation, not work.
 func loadKeep(path string) (k keep) {
 	text, err := plainfile.Read(path, maxLeft)
 	if err != nil || json.Unmarshal(text, &k) != nil {
@@ -143,7 +143,7 @@ func (k *keep) save(path string) {
 	}
 }
 
-// writeFile writes a file whole or not at all.
+// writeFile replaces a file atomically.
 func writeFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package fakemodel is a model whose answers a test decides, behind the three APIs that agent CLIs use: Anthropic's
-// messages, OpenAI's chat completions and OpenAI's responses. Real CLIs run against it, on loopback.
+// Package fakemodel is a model whose answers a test chooses, behind the three APIs that agent CLIs use: Anthropic's
+// messages, OpenAI's chat completions and OpenAI's responses. Real CLIs run against it on loopback.
 package fakemodel
 
 import (
@@ -17,28 +17,28 @@ type Ask struct {
 	API    string // messages, completions or responses
 	Model  string
 	Text   string // the whole conversation: prompts and results of tools
-	Answer bool   // the conversation ends with the result of a tool
-	Tools  bool   // the CLI offers a shell; without one this is a side question, such as for a title
+	Answer bool   // the conversation ends with a tool's result
+	Tools  bool   // the CLI offers a shell; without one this is a side request, such as for a title
 }
 
-// Turn is one answer of the model. With a Status other than 0 it is an error of the server.
+// Turn is one answer of the model. With a nonzero Status it is a server error.
 type Turn struct {
 	Text  string
 	Shell string // a command to run with the shell tool that the CLI offers
-	// Tool is a tool of an MCP server that the CLI offers, such as status, with the arguments of Input.
+	// Tool is a tool of an MCP server that the CLI offers, such as status. Input holds its arguments.
 	Tool  string
 	Input map[string]any
 
 	Status  int
-	Type    string // of the error, as Anthropic names it
+	Type    string // type of the error in Anthropic's terms
 	Headers map[string]string
 }
 
-// Model is an http.Handler. Its fields must not change once it serves.
+// Model is an http.Handler. Its exported fields must not change once it serves.
 type Model struct {
-	// Says decides the answer. It is called from several goroutines at a time.
+	// Says chooses the answer. It is called from several goroutines at the same time.
 	Says func(Ask) Turn
-	// Context is the context length that /props tells, in tokens; 0 means that there is no /props.
+	// Context is the context length that /props reports, in tokens; 0 disables /props.
 	Context int
 
 	mu   sync.Mutex // guards the fields below
@@ -46,21 +46,21 @@ type Model struct {
 	auth []string
 }
 
-// Asks returns all requests for an answer so far. It may be called from any goroutine.
+// Asks returns all requests for an answer so far. It is safe for concurrent use.
 func (m *Model) Asks() []Ask {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]Ask(nil), m.asks...)
 }
 
-// Keys returns the credentials of those requests, in their order. It may be called from any goroutine.
+// Keys returns the credentials of those requests, in order. It is safe for concurrent use.
 func (m *Model) Keys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]string(nil), m.auth...)
 }
 
-// ServeHTTP answers a request in the form of its API.
+// ServeHTTP answers a request in its API's format.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case path == "/props" && m.Context > 0:
@@ -88,7 +88,7 @@ type request struct {
 	Tools    []offer         `json:"tools"`
 }
 
-// offer is a tool that a CLI offers, or a namespace of several.
+// offer is a tool that a CLI offers, or a namespace of tools.
 type offer struct {
 	Name     string `json:"name"`
 	Function struct {
@@ -104,7 +104,7 @@ type message struct {
 	Output  json.RawMessage `json:"output"`
 }
 
-// shells are the shell tools of the CLIs with their arguments.
+// shells are the CLIs' shell tools, with functions that build their arguments.
 var shells = map[string]func(command string) map[string]any{
 	"Bash": func(c string) map[string]any { return map[string]any{"command": c, "description": "work"} },
 	"bash": func(c string) map[string]any { return map[string]any{"command": c, "description": "work"} },
@@ -116,13 +116,13 @@ var shells = map[string]func(command string) map[string]any{
 	"shell":         func(c string) map[string]any { return map[string]any{"command": []string{"sh", "-c", c}} },
 }
 
-// stream writes one turn in the form of an API. use is nil for a turn with a text.
+// stream writes one turn in an API's format. use is nil for a text turn.
 type stream func(out *events, model string, t Turn, use *use)
 
-// use is the use of a tool.
+// use is a tool call.
 type use struct{ namespace, name, arguments string }
 
-// uses returns the use of a tool that the turn wants; nil if it wants none, or one that is not offered.
+// uses returns the tool call of a turn; nil if the turn has none, or the CLI does not offer the tool.
 func (q *request) uses(t Turn, shell string) *use {
 	switch {
 	case t.Shell != "":
@@ -208,7 +208,7 @@ func (q *request) ask(api string) (a Ask, tool string) {
 	return a, tool
 }
 
-// unescaped decodes the escapes of a JSON text that matter to tests.
+// unescaped decodes the JSON escapes that matter to tests.
 func unescaped(s string) string {
 	return strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`).Replace(s)
 }
@@ -235,7 +235,7 @@ func (e *events) send(name string, data any) {
 	}
 }
 
-// typed sends an event whose type is its name.
+// typed sends an event with its name as its type.
 func (e *events) typed(name string, more map[string]any) {
 	data := map[string]any{"type": name}
 	maps.Copy(data, more)
@@ -244,7 +244,7 @@ func (e *events) typed(name string, more map[string]any) {
 
 type object = map[string]any
 
-// The usage of every answer, in tokens.
+// Usage of every answer, in tokens.
 const (
 	inputTokens  = 100
 	cachedTokens = 40 // of the input

@@ -9,7 +9,7 @@ var ids atomic.Int64
 
 func newID(prefix string) string { return fmt.Sprintf("%s_%08d", prefix, ids.Add(1)) }
 
-// writeMessages answers in the form of Anthropic's messages.
+// writeMessages answers in the format of Anthropic's messages.
 func writeMessages(e *events, model string, t Turn, use *use) {
 	e.typed("message_start", object{"message": object{
 		"id": newID("msg"), "type": "message", "role": "assistant", "model": model, "content": []any{},
@@ -33,7 +33,7 @@ func writeMessages(e *events, model string, t Turn, use *use) {
 	e.typed("message_stop", nil)
 }
 
-// writeCompletions answers in the form of OpenAI's chat completions.
+// writeCompletions answers in the format of OpenAI's chat completions.
 func writeCompletions(e *events, model string, t Turn, use *use) {
 	id := newID("chatcmpl")
 	send := func(choices []any, usage any) {
@@ -63,7 +63,7 @@ func writeCompletions(e *events, model string, t Turn, use *use) {
 	fmt.Fprint(e.w, "data: [DONE]\n\n")
 }
 
-// writeResponses answers in the form of OpenAI's responses.
+// writeResponses answers in the format of OpenAI's responses.
 func writeResponses(e *events, model string, t Turn, use *use) {
 	id := newID("resp")
 	e.typed("response.created", object{"response": object{
