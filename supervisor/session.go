@@ -88,7 +88,7 @@ func startOf(x *session) ledger.Record {
 		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
 		Attempt: x.Attempt, Rung: x.Rung,
 		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
-		Model: x.agent.Model, Executor: x.thread.Executor,
+		Pinned: x.pinned, Model: x.agent.Model, Executor: x.thread.Executor,
 	}}
 }
 

@@ -27,6 +27,7 @@ type session struct {
 	over     threads.Key // the item that was passed over
 	ready    time.Time   // since when the item could be worked on
 	skills   []string
+	pinned   bool     // the issue is assigned to the agent already
 	secrets  []string // redacted from what it prints
 	tag      string   // of its log lines
 	reserved time.Time
@@ -86,6 +87,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 	}
 	x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 	x.ready, x.skills = ledger.ReadySince(&b.facts, &x.Item)
+	x.pinned = ledger.Pinned(&b.facts, &x.Item, x.Login)
 	x.ctx, x.cancel = context.WithCancelCause(b.base)
 	b.sessions[x.RunID] = x
 	return x

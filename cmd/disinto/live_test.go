@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -68,36 +67,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("%s: %s, simulated %s", c.what, c.got, c.want)
 		}
 	}
-	l.journalled()
-}
-
-// journalled compares what simulate makes of the factory's journal with what happened.
-func (l *live) journalled() {
-	file, err := os.Open(filepath.Join(l.state, "journal.jsonl"))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer file.Close()
-	var j sim.Journal
-	if j.Past, j.Timeline, err = ledger.ReadHistory(file); err != nil {
-		l.t.Fatal(err)
-	}
-	config, err := pretended(l.config, &cli{})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	const week = 7 * 24 * time.Hour
-	was := sim.Happened(j.Past, j.Timeline, config, week)
-	trial := sim.Replay(j, config, week)
-	trial.Policy, trial.Seed, trial.Drain = sim.Ours, 1, 10*time.Minute // no person answers to what was refused
-	is := trial.Run()
-	l.t.Logf("waits %s, simulated %s; 95 %% %s, simulated %s", was.First.P50, is.First.P50, was.First.P95, is.First.P95)
-	for _, w := range [][2]time.Duration{{was.First.P50, is.First.P50}, {was.First.P95, is.First.P95}} {
-		// The forge tells in whole seconds when an issue was filed, which here are twenty of the factory that is played.
-		if off := (w[1] - w[0]).Abs(); off > max(w[0]*15/100, time.Second/2) {
-			l.t.Errorf("%s lived, simulated %s", w[0], w[1])
-		}
-	}
+	foretold(l.soak)
 }
 
 // live is a load that a real factory is given.

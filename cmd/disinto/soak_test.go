@@ -86,6 +86,7 @@ func TestSoak(t *testing.T) {
 		t.Errorf("exit code %d, want 0", code)
 	}
 	s.checkBooks(n, r.read(filepath.Join(s.state, "journal.jsonl")))
+	foretold(s)
 	if left := mentions(t, s.state); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}

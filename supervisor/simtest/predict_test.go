@@ -57,16 +57,21 @@ func lived(
 	w.Until(24*time.Hour, "all is merged", w.Forge.Done)
 	l.Stop()
 	w.Check()
+	return w.history(), w.Config
+}
+
+// history reads the world's journal.
+func (w *World) history() (j sim.Journal) {
+	w.T.Helper()
 	file, err := os.Open(filepath.Join(w.Dir, "journal.jsonl"))
 	if err != nil {
-		t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	defer file.Close()
-	j.Past, j.Timeline, err = ledger.ReadHistory(file)
-	if err != nil {
-		t.Fatal(err)
+	if j.Past, j.Timeline, err = ledger.ReadHistory(file); err != nil {
+		w.T.Fatal(err)
 	}
-	return j, w.Config
+	return j
 }
 
 // prophet makes a forecast now and then, by the code of why --until, where a supervisor asks for one each minute.

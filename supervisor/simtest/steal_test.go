@@ -88,6 +88,11 @@ func TestSteal(t *testing.T) {
 		if fmt.Sprint(who[7], who[8]) != "[dev-qwen] [dev-qwen]" {
 			t.Errorf("implemented by %v", who)
 		}
+		for _, p := range w.history().Past { // each issue waited for the agent that it was assigned to at last
+			if p.Pinned != (p.Kind == agents.KindIssue) {
+				t.Errorf("%s of %s by %s: pinned %t", p.Kind, forge.Ref(p.Ref).Short(), p.Agent, p.Pinned)
+			}
+		}
 		if !strings.Contains(w.Log.String(), "moved from dev-coder to dev-qwen, who was idle") {
 			t.Errorf("the log does not say so:\n%s", w.Log.String())
 		}

@@ -27,11 +27,12 @@ type Start struct {
 	PassedOver Key `json:"passed_over,omitzero"`
 	// Author is the person whose pull request is reviewed.
 	Author string `json:"author,omitempty"`
-	// Ready, Priority and Skills are for simulations of the past.
+	// Ready, Priority, Skills and Pinned are for simulations of the past.
 	Ready    time.Time `json:"ready,omitzero"`
 	Priority int       `json:"priority,omitempty"`
 	Skills   []string  `json:"skills,omitempty"`
-	Model    string    `json:"model,omitempty"` // of the agent; empty where its program chooses
+	Pinned   bool      `json:"pinned,omitempty"` // the issue was assigned to this agent: no other could have begun it
+	Model    string    `json:"model,omitempty"`  // of the agent; empty where its program chooses
 	// NewWriter is set in the open record of an agent that had not written on the chain before.
 	NewWriter bool `json:"new_writer,omitempty"`
 	// Used is set in the open record of a session that has told what it uses.

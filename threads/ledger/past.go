@@ -71,6 +71,7 @@ type Past struct {
 	Ready    time.Time   `json:"ready,omitzero"`     // could be worked on since then; zero if unknown
 	Priority int         `json:"priority,omitempty"` // 0 where the journal does not say
 	Skills   []string    `json:"skills,omitempty"`   // of its labels
+	Pinned   bool        `json:"pinned,omitempty"`   // it was assigned to the agent before, and waited for that one
 	Start    time.Time   `json:"start"`
 	End      time.Time   `json:"end"`
 
@@ -113,7 +114,7 @@ func (s *State) keep(e *ended) {
 	if !e.NeverRan {
 		s.bury(Past{
 			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
-			Skills: e.Skills, Start: e.At, End: e.at,
+			Skills: e.Skills, Pinned: e.Pinned, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Receipt: hash,
@@ -195,6 +196,14 @@ func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills [
 		}
 	}
 	return since, forge.Skills(is.Labels)
+}
+
+// Pinned reports whether an issue is assigned to the account that is about to start it, so that no other agent could
+// have started it. With the label in-progress an earlier session assigned it, which pins nothing.
+func Pinned(facts *forge.Facts, it *threads.Item, login string) bool {
+	is := facts.Issue(it.Ref)
+	return it.Kind == agents.KindIssue && is != nil && !is.Has(forge.LabelInProgress) &&
+		slices.ContainsFunc(is.Assignees, func(a string) bool { return strings.EqualFold(a, login) })
 }
 
 func later(a, b time.Time) time.Time {

@@ -22,6 +22,7 @@ func TestPast(t *testing.T) {
 	end := endRec("r", 0, End{Result: agents.Done})
 	end.At = noon.Add(2 * time.Hour)
 	review.Start.Ready, review.Start.Priority, review.Start.Skills = noon.Add(-time.Minute), 2, []string{"go"}
+	review.Start.Pinned = true
 	old := Past{
 		Agent: "dev-old", Kind: agents.KindRework, Ref: Ref{"o/r", 12}, Chain: Ref{"o/r", 11},
 		Start: noon.Add(-2 * time.Hour), End: noon.Add(-time.Hour),
@@ -36,12 +37,13 @@ func TestPast(t *testing.T) {
 		startRec("c", 3, 1), // runs still
 		review, end,
 	}
-	const rest = "rework #12 of #11, 1h0m0s, p0 []; issue #1 of #1, 1m0s, p0 []; review #12 of #11, 1h0m0s, p2 [go]"
+	const rest = "rework #12 of #11, 1h0m0s, p0 [] false; issue #1 of #1, 1m0s, p0 [] false; " +
+		"review #12 of #11, 1h0m0s, p2 [go] true"
 	for _, tt := range []struct {
 		name, want string
 		records    []Record
 	}{
-		{"as it was written", "rework #12 of #11, 1h0m0s, p0 []; " + rest, list},
+		{"as it was written", "rework #12 of #11, 1h0m0s, p0 [] false; " + rest, list},
 		{"compacted", rest, fold(list...).Compact(noon)}, // what is older than a month is forgotten
 	} {
 		var got []string
@@ -50,8 +52,8 @@ func TestPast(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range past {
-			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v", s.Kind, forge.Ref(s.Ref).Short(),
-				forge.Ref(s.Chain).Short(), s.End.Sub(s.Start), s.Priority, s.Skills))
+			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v %t", s.Kind, forge.Ref(s.Ref).Short(),
+				forge.Ref(s.Chain).Short(), s.End.Sub(s.Start), s.Priority, s.Skills, s.Pinned))
 		}
 		if strings.Join(got, "; ") != tt.want {
 			t.Errorf("%s: got  %s\nwant %s", tt.name, strings.Join(got, "; "), tt.want)
@@ -132,6 +134,32 @@ func TestReadySince(t *testing.T) {
 	it.Kind, it.Since = agents.KindRework, noon.Add(2*time.Minute)
 	if since, _ := ReadySince(&facts, &it); !since.Equal(it.Since) {
 		t.Errorf("rework: %s", since)
+	}
+}
+
+func TestPinned(t *testing.T) {
+	ref := forge.Ref{Repo: "o/r", Number: 1}
+	assigned := forge.Issue{Ref: ref, Assignees: []string{"Dev-Qwen"}}
+	begun := assigned
+	begun.Labels = []string{forge.LabelInProgress}
+	for _, tt := range []struct {
+		name string
+		kind agents.Kind
+		is   forge.Issue
+		want bool
+	}{
+		{"assigned to the agent", agents.KindIssue, assigned, true},
+		{"assigned to another agent", agents.KindIssue, forge.Issue{Ref: ref, Assignees: []string{"dev-kimi"}}, false},
+		{"not assigned", agents.KindIssue, forge.Issue{Ref: ref}, false},
+		{"assigned by an earlier session", agents.KindIssue, begun, false},
+		{"rework", agents.KindRework, assigned, false},
+		{"not on the forge", agents.KindIssue, forge.Issue{Ref: forge.Ref{Repo: "o/r", Number: 2}}, false},
+	} {
+		facts := forge.Facts{Issues: []forge.Issue{tt.is}}
+		it := threads.Item{Kind: tt.kind, Ref: ref, Chain: ref}
+		if got := Pinned(&facts, &it, "dev-qwen"); got != tt.want {
+			t.Errorf("an issue %s: pinned %t, want %t", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -30,11 +30,18 @@ func (c Cache) filled() Cache {
 	return c
 }
 
-// load reads the context of a session into a slot that held another one, and returns how long that takes.
+// load reads the context of a session into a slot that held another one, and returns how long that takes: no time where
+// the session's own time has it already.
 func (tr *trial) load(x *trialRun) time.Duration {
 	tokens := tr.contextOf(x)
 	tr.seen.Reloaded += tokens
+	if x.how.Whole {
+		return 0
+	}
 	takes := time.Duration(float64(tokens) / float64(tr.Cache.Prefill) * float64(time.Second))
+	if tr.Model != nil {
+		takes = min(takes, x.how.Took) // half of the session at most, as much as withoutReading takes off
+	}
 	tr.seen.Spans[x.span].Reload += takes
 	return takes
 }
@@ -88,7 +95,7 @@ func (tr *trial) hold(x *trialRun) (had bool) {
 		tr.held[x.Thread] = slots
 	}
 	for i := range slots {
-		if o := slots[i].by; o != nil && !slices.Contains(tr.runs, o) {
+		if o := slots[i].by; o != nil && o.over {
 			slots[i].by, slots[i].until = nil, tr.origin.Add(tr.seen.Spans[o.span].To)
 		}
 	}

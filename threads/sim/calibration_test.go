@@ -125,7 +125,8 @@ func (n *nature) live(seed uint64, before, days int, rest time.Duration) (starts
 	asked := tr.now.Add(time.Duration(before) * 24 * time.Hour)
 	var said []foreseen
 	for !tr.finished() && tr.next() {
-		if tr.now.Before(asked) || tr.left == 0 {
+		released := func(x *trialRun) bool { return x.over } // of which a forecast would play another session
+		if tr.now.Before(asked) || tr.left == 0 || slices.ContainsFunc(tr.runs, released) {
 			continue
 		}
 		asked = tr.now.Add(time.Duration(rng.ExpFloat64() * float64(rest)))

@@ -36,7 +36,8 @@ func Foretell(j Journal, config *threads.Config, begin, end time.Time) (t Trial,
 		if s.Kind != agents.KindIssue || at.Before(begin) || !at.Before(end) {
 			continue
 		}
-		w := Work{At: at.Sub(t.From), Priority: s.Priority, Skills: s.Skills, Repo: s.Chain.Repo, drawn: true}
+		w := workOf(s)
+		w.At, w.drawn = at.Sub(t.From), true
 		w.fit(config)
 		t.Load, waits = append(t.Load, w), append(waits, s.Start.Sub(at))
 	}

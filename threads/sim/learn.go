@@ -239,7 +239,7 @@ func (m *Model) countFiled(past []ledger.Past) {
 		s := &past[i]
 		if s.Kind.Writes() && !known[s.Chain] {
 			known[s.Chain] = true
-			m.filed = append(m.filed, Work{Priority: s.Priority, Skills: s.Skills, Repo: s.Chain.Repo})
+			m.filed = append(m.filed, workOf(s))
 		}
 	}
 	if hours := last.Sub(first).Hours(); hours > 1 {

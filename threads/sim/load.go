@@ -42,6 +42,7 @@ type Step struct {
 	Verdict ledger.Verdict // of a review
 	Usage   *agents.Usage  // nil: that of its thread and kind
 	Red     bool           // the checks of what it pushed fail
+	Whole   bool           // Took includes the time in which the server read the context again
 }
 
 // Load is a list of issues in the order in which they are filed.

@@ -40,6 +40,8 @@ type Sample struct {
 	Result  agents.Result
 	Verdict ledger.Verdict // of a review
 	Usage   *agents.Usage  // nil: unknown
+
+	usual bool // not of a journal: without the time in which it reads its context
 }
 
 // share counts how often something is so.
@@ -136,7 +138,7 @@ func usualSample(rng *rand.Rand, kind agents.Kind, sofar time.Duration) Sample {
 	if took <= sofar {
 		took = sofar + sofar/4
 	}
-	return Sample{Took: took, Result: agents.Done, Verdict: usualVerdict(rng, kind)}
+	return Sample{Took: took, Result: agents.Done, Verdict: usualVerdict(rng, kind), usual: true}
 }
 
 func usualVerdict(rng *rand.Rand, kind agents.Kind) ledger.Verdict {

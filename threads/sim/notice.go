@@ -34,6 +34,20 @@ func (tr *trial) changeOf(thread string) {
 	tr.noticed()
 }
 
+// freed is changeOf for a slot that the thread's loop finds free at once.
+func (tr *trial) freed(thread string) {
+	for i := range tr.lookers {
+		if tr.real.Threads[i].Name == thread {
+			tr.lookers[i].kicked = true
+		}
+	}
+	tr.moved = true
+	tr.changes++
+	if tr.Policy.Poll == 0 {
+		tr.tickIn(0)
+	}
+}
+
 func (tr *trial) noticed() {
 	tr.moved = true
 	tr.changes++

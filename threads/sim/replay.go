@@ -161,8 +161,18 @@ func (r *replay) add(s *ledger.Past, took time.Duration) {
 
 // work is an issue without its sessions.
 func (r *replay) work(s *ledger.Past) Work {
-	w := Work{At: max(0, filed(s).Sub(r.from)), Priority: s.Priority, Skills: s.Skills, Repo: s.Chain.Repo}
+	w := workOf(s)
+	w.At = max(0, filed(s).Sub(r.from))
 	w.fit(r.config)
+	return w
+}
+
+// workOf is the issue of a first session, without its time and its sessions.
+func workOf(s *ledger.Past) Work {
+	w := Work{Priority: s.Priority, Skills: s.Skills, Repo: s.Chain.Repo}
+	if s.Pinned {
+		w.Pin = s.Agent
+	}
 	return w
 }
 

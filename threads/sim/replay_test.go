@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -52,6 +53,9 @@ func TestReplayIsTheSame(t *testing.T) {
 			Scheduled: map[string]time.Duration{"schedule": 20 * time.Minute},
 		}.Run()
 		past := journalOf(&was, load)
+		for i := range past {
+			past[i].Usage = &agents.Usage{InputTokens: 10_000} // without, no session reads a context
+		}
 		happened := Happened(past, ledger.Timeline{}, config, 7*24*time.Hour)
 		again := Replay(Journal{Past: past}, config, 7*24*time.Hour)
 		again.Policy, again.Seed = Ours, seed
@@ -70,6 +74,71 @@ func TestReplayIsTheSame(t *testing.T) {
 		near("scheduled work", again.Scheduled["schedule"].Hours(), 1./3, 0.05)
 		near("busy", is.Used, was.Used, 0.05)
 		near("busy that happened", happened.Used, was.Used, 0.01)
+	}
+}
+
+// TestReplayOfBusySlots replays a batch of 400 sessions of a second on twenty local servers of one slot each, whose
+// agents start their next session 0.1 to 0.5 s after the last one. The replay takes as long: no thread starts its next
+// session after the shortest handover of twenty, and as much time for reading contexts comes as Replay took off.
+func TestReplayOfBusySlots(t *testing.T) {
+	config := Fleet(20, 1, 0)
+	config.Threads = nil
+	var past []ledger.Past
+	for i := range config.Agents {
+		agent := config.Agents[i].Name
+		config.Agents[i].Thread = agent
+		config.Threads = append(config.Threads, threads.Thread{
+			Name: agent, Backend: threads.Local, Slots: 1, MaxSessions: 1, Interval: time.Minute, IdleInterval: time.Minute,
+			Agents: []string{agent},
+		})
+		at := epoch
+		for n := range 20 {
+			ref := ledger.Ref{Repo: "o/r", Number: int64(1 + i + 20*n)}
+			past = append(past, ledger.Past{
+				Agent: agent, Thread: agent, Role: "dev", Kind: agents.KindIssue, Ref: ref, Chain: ref, Ready: epoch,
+				Start: at, End: at.Add(time.Second), Outcome: agents.Refused,
+			})
+			at = at.Add(time.Second + time.Duration(1+(i+n)%5)*100*time.Millisecond)
+		}
+	}
+	const week = 7 * 24 * time.Hour
+	was := Happened(past, ledger.Timeline{}, config, week)
+	trial := Replay(Journal{Past: past}, config, week)
+	trial.Policy, trial.Seed, trial.Drain = Ours, 1, time.Minute
+	is := trial.Run()
+	for _, c := range [][2]time.Duration{{is.First.P50, was.First.P50}, {is.First.P95, was.First.P95}} {
+		if off := c[0].Seconds()/c[1].Seconds() - 1; math.Abs(off) > 0.05 {
+			t.Errorf("waits of %s, replayed %s (%+.1f %%)", c[1], c[0], 100*off)
+		}
+	}
+}
+
+// TestReplayOfPins replays a batch of which every second issue waited for one of four agents: the replay keeps these
+// issues for that agent, so they wait as long, and are not done in half of the time by all four.
+func TestReplayOfPins(t *testing.T) {
+	config := Fleet(4, 0, 0)
+	var load Load
+	for i := range 40 {
+		w := Work{Priority: 5, Sessions: []time.Duration{10 * time.Minute}}
+		if i%2 == 0 {
+			w.Pin = "dev-0"
+		}
+		load = append(load, w)
+	}
+	was := newTrial(Trial{Config: config, Load: load, Policy: Ours, Seed: 1})
+	was.open()
+	for !was.finished() && was.next() {
+		was.settle()
+	}
+	lived := was.report()
+	past := slices.Clone(was.books.Past)
+	for i := range past {
+		past[i].Ready = epoch
+	}
+	again := Replay(Journal{Past: past}, config, 24*time.Hour)
+	again.Policy, again.Seed = Ours, 1
+	if is := again.Run(); is.First.P95 < lived.First.P95*9/10 || is.First.P95 > lived.First.P95*11/10 {
+		t.Errorf("95 %% wait: %s, replayed %s", lived.First.P95, is.First.P95)
 	}
 }
 

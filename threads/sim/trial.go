@@ -480,7 +480,7 @@ func (tr *trial) settle() {
 		could[plan.Starts[i].Agent] = true
 	}
 	for _, x := range tr.runs {
-		if x.State == threads.Reserved {
+		if x.State == threads.Reserved && !x.over {
 			could[x.Agent] = true
 		}
 	}

@@ -123,7 +123,7 @@ func (tr *trial) parked() map[string]*threads.ThreadHistory {
 // probe is the first session that a thread started after it was parked; nil when there is none.
 func (tr *trial) probe(thread string) *trialRun {
 	for _, x := range tr.runs {
-		if x.Thread == thread && !x.reserved.Before(tr.books.Thread(thread).ParkedUntil) {
+		if x.Thread == thread && !x.over && !x.reserved.Before(tr.books.Thread(thread).ParkedUntil) {
 			return x
 		}
 	}

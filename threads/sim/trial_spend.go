@@ -13,11 +13,11 @@ func (tr *trial) bounded(x *trialRun) time.Duration {
 	takes := x.how.Took
 	if x.cut = tr.fails(x); x.cut != nil {
 		takes = min(takes, max(x.cut.After, time.Second))
-		x.how = Step{Took: takes, Result: x.cut.Result}
+		x.how = Step{Took: takes, Result: x.cut.Result, Whole: true}
 	}
 	if role := tr.Config.Role(x.Role); role != nil && role.Timeout > 0 && takes > role.Timeout {
 		takes = role.Timeout
-		x.how = Step{Took: takes, Result: agents.TimedOut, Usage: x.how.Usage}
+		x.how = Step{Took: takes, Result: agents.TimedOut, Usage: x.how.Usage, Whole: true}
 	}
 	return takes
 }
@@ -81,7 +81,9 @@ func (tr *trial) tells(x *trialRun, takes time.Duration) {
 			x.Used = tr.books.Open[x.RunID].Used
 			s := make([]threads.Session, 0, len(tr.runs))
 			for _, o := range tr.runs {
-				s = append(s, o.Session)
+				if !o.over {
+					s = append(s, o.Session)
+				}
 			}
 			for _, st := range threads.Overspent(tr.Config, &tr.books.History, s, tr.now) {
 				tr.stop(&st)

@@ -81,7 +81,11 @@ func (tr *trial) start(s threads.Start) {
 	if tr.books.Item(s.Item.Key()).PassedOver >= threads.PassedOverLimit {
 		tr.seen.Starved++
 	}
-	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, s.PassedOver)})
+	record := startOf(&x.Session, tr.Config, s.PassedOver)
+	if t := tr.issue(s.Item.Ref); t != nil && s.Item.Kind == agents.KindIssue {
+		record.Pinned = slices.Contains(t.Assignees, x.Login) && !t.Has(forge.LabelInProgress)
+	}
+	tr.note(ledger.Record{Start: record})
 	x.reserved = tr.now
 	tr.runs = append(tr.runs, x)
 	late := tr.Policy.Claim + tr.late(x, engineStartMin, engineStartMax)
@@ -143,7 +147,7 @@ func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 // draw is a step of which only the model knows.
 func (tr *trial) draw(x *trialRun, l lot, sofar time.Duration) Step {
 	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role, sofar)
-	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage}
+	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage, Whole: !s.usual}
 	if x.Item.Kind.Writes() {
 		l.part += lotReview << 4
 		step.Red = tr.Model.turnsRed(l)
@@ -222,8 +226,10 @@ func (tr *trial) ended(x *trialRun) {
 		return
 	}
 	x.over = true
-	tr.runs = slices.DeleteFunc(tr.runs, func(o *trialRun) bool { return o == x })
 	tr.seen.Spans[x.span].To = tr.now.Sub(tr.origin)
+	if tr.Model == nil {
+		tr.leave(x)
+	}
 	tr.unclaim(x)
 	tr.remember(x)
 	switch t := x.issue; {
@@ -233,7 +239,22 @@ func (tr *trial) ended(x *trialRun) {
 	default:
 		tr.judged(x, t)
 	}
-	tr.changeOf(x.Thread)
+	if tr.Model == nil {
+		tr.changeOf(x.Thread)
+		return
+	}
+	// A supervisor frees agent and slot when the claim is off the forge, which is most of a handover. If only the next
+	// decision were late, one of twenty threads would decide for all of them after the shortest of twenty handovers.
+	x.State, x.Used = threads.Reserved, agents.Usage{}
+	tr.after(tr.handover(), func() {
+		tr.leave(x)
+		tr.freed(x.Thread)
+	})
+}
+
+// leave frees the agent and the slot of a session.
+func (tr *trial) leave(x *trialRun) {
+	tr.runs = slices.DeleteFunc(tr.runs, func(o *trialRun) bool { return o == x })
 }
 
 // unclaim takes the claim of a session off the forge.

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/threads/ledger"
+	"codeberg.org/johba/disinto/threads/sim"
+)
+
+// grain is how far a predicted wait may always be off: the forge reports in whole seconds when an issue was filed, so
+// the median of forty waits is uncertain by 0.08 s.
+const grain = 200 * time.Millisecond
+
+// foretold replays the last seven days of a factory's journal as `disinto simulate --replay` does, and fails when the
+// simulated median or 95 % wait is more than 15 % off the real one.
+func foretold(s *soak) {
+	s.t.Helper()
+	const week = 7 * 24 * time.Hour
+	j := readJournal(s.t, s.state)
+	config, err := pretended(s.config, &cli{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	was := sim.Happened(j.Past, j.Timeline, config, week)
+	trial := sim.Replay(j, config, week)
+	trial.Policy, trial.Seed, trial.Drain = sim.Ours, 1, 10*time.Minute // no person answers to what was refused
+	is := trial.Run()
+	for _, c := range []struct {
+		name           string
+		real, foretold time.Duration
+	}{{"median", was.First.P50, is.First.P50}, {"95 %", was.First.P95, is.First.P95}} {
+		off := c.foretold - c.real
+		s.t.Logf("%s wait of %d issues: %s, simulated %s (%+.1f %%)", c.name, was.Issues, c.real, c.foretold,
+			100*off.Seconds()/max(c.real, time.Millisecond).Seconds())
+		if off.Abs() > max(c.real*15/100, grain) {
+			s.t.Errorf("%s wait: %s, simulated %s: want within 15 %%", c.name, c.real, c.foretold)
+		}
+	}
+}
+
+func readJournal(t *testing.T, state string) (j sim.Journal) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(state, "journal.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if j.Past, j.Timeline, err = ledger.ReadHistory(file); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
