@@ -362,7 +362,7 @@ func TestHireBeforeFactory(t *testing.T) {
 			"a token that is no administrator's",
 			[]string{"FORGE_URL=" + f.URL},
 			[]string{"dev-x", "dev", "--admin-token", f.Tokens["FORGE_TOKEN_DEV_QWEN"]},
-			[]string{"Auth: PAT from --admin-token", "is no administrator", "admin scope"},
+			[]string{"Auth: PAT from --admin-token", "is not an administrator", "admin scope"},
 		},
 		{
 			"no administrator",

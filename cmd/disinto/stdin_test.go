@@ -13,7 +13,7 @@ func TestPlanFromStdin(t *testing.T) {
 			`{"plan":{"title":"Sell by mail",`,
 		"title = \"Sell by mail\"\n[[task]]\ntitle = \"Read an order\"": `POST /v1/convoy application/json ` +
 			`{"plan":{"title":"Sell by mail",`,
-		"": "stdin.md: it has no",
+		"": "stdin.md: the plan has no",
 		"# T\n## a\nDepends on: 2\n## b\nDepends on: 1\n":        "stdin.md:2: the tasks wait for each other",
 		"[[task]]\ntitle = 1\n":                                  "stdin.toml",
 		"# T\n\n## a\n" + strings.Repeat("word ", longestPlan/5): "cannot read the plan from stdin: it is longer than 8 MiB",
