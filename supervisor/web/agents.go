@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// agents shows each agent: what it does now, what it did in the last 30 days, and what it may still use today.
+// agents shows each agent: what it does now, its record of the last 30 days, and what is left of today's budgets.
 func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 	var d control.Document
 	if err := s.API.Get(ctx, "/v1/state?rows=0", &d); err != nil {
@@ -49,7 +49,7 @@ type card struct {
 // tile is a number with its name.
 type tile struct{ Name, Value string }
 
-// About says where the agent works, and with what.
+// About returns the agent's role, thread, model and skills.
 func (c *card) About() string {
 	parts := []string{c.Role, "on " + c.Thread}
 	if c.Model != "" {
@@ -61,10 +61,10 @@ func (c *card) About() string {
 	return strings.Join(parts, " · ")
 }
 
-// Budgets says what is used and left of the day's budgets.
+// Budgets returns how much of the day's budgets is used and left.
 func (c *card) Budgets() []meter { return meters("budget", "today", &c.Spent) }
 
-// tiles are the numbers of an agent's record.
+// tiles returns the numbers of an agent's record.
 func tiles(t *ledger.Tally) []tile {
 	list := []tile{
 		{"merged issues", strconv.Itoa(t.Merged.Issues)},
@@ -88,7 +88,7 @@ func tiles(t *ledger.Tally) []tile {
 	return list
 }
 
-// usdKnown writes a sum of dollars to which some sessions did not tell their part; "-" where none did.
+// usdKnown writes a sum of dollars: with "≥" if missing sessions did not report their cost, "-" if none did.
 func usdKnown(sum *float64, missing int) string {
 	if sum == nil {
 		return "-"

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// board is the content of a page: sections of rows. Two boards of a page are compared row by row, so nothing in a row
-// may change with the time alone; the browser counts seconds.
+// board is the content of a page: sections of rows. Two boards of a page are compared row by row. So nothing in a row
+// may change only because time passes: the browser counts the seconds.
 type board struct {
 	Title    string
 	Sections []section
-	// Item is the issue, agent or thread that the page is about, for the commands beside it; nil for other pages.
+	// Item is the issue that the page is about, for the commands beside it; nil for other pages.
 	Item *subject
-	// Live says that the page follows what happens.
+	// Live reports whether an open page is kept up to date.
 	Live bool
 }
 
@@ -23,11 +23,11 @@ type section struct {
 	ID    string // unique in its page; letters and hyphens
 	Title string
 	Note  string // beside the title
-	// Head are the headings of a table's columns; nil for a section whose rows are not those of a table.
+	// Head has the headings of a table's columns; nil for a section that is a list.
 	Head  []string
 	Rows  []row
-	Empty string // shown in place of no rows; with neither, the section is left out
-	// Urgent marks a section that a person is to look at first.
+	Empty string // shown if there are no rows; a section with neither is left out
+	// Urgent marks a section that a person should look at first.
 	Urgent bool
 }
 
@@ -37,7 +37,7 @@ type row struct {
 	HTML template.HTML
 }
 
-// version names a state of a board.
+// version returns a hash of the board's content.
 func (b *board) version() string {
 	h := sha256.New()
 	for i := range b.Sections {
@@ -52,16 +52,16 @@ func (b *board) version() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// change says how a section of a page that is open becomes that of another version. It is sent as JSON.
+// change turns a section of an open page into the section of the next version. It is sent as JSON.
 type change struct {
 	Section string            `json:"section"`
 	Note    *string           `json:"note,omitempty"`  // the new note
 	Rows    map[string]string `json:"rows,omitempty"`  // HTML of rows that are new or changed
-	Order   []string          `json:"order,omitempty"` // of all rows, where rows came, went or moved
+	Order   []string          `json:"order,omitempty"` // of all rows; nil if none was added, removed or moved
 }
 
-// changes returns how one board becomes another. ok is false where sections came, went or got another heading, or rows
-// appeared in an empty section or vanished from one: the page is then loaded again.
+// changes returns the changes from one board to the next. ok is false if a section was added, removed or renamed, or
+// if a section got its first row or lost its last: the browser then reloads the page.
 func changes(was, is *board) (list []change, ok bool) {
 	if len(was.Sections) != len(is.Sections) {
 		return nil, false

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// applied makes a change as the browser does: see apply in page.js.
+// applied applies a change as apply in page.js does.
 func applied(was section, c change) section {
 	by, order := make(map[string]template.HTML), []string{}
 	for _, r := range was.Rows {
@@ -34,7 +34,8 @@ func applied(was section, c change) section {
 	return is
 }
 
-// What is sent makes the old page the new one, whatever rows came, went, moved or changed; or the page is loaded again.
+// The changes turn the old page into the new one, whatever rows were added, removed, moved or changed; or the page
+// must be reloaded.
 func TestChanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	board := func(sections int) *board {
@@ -63,21 +64,21 @@ func TestChanges(t *testing.T) {
 			got.Sections[i] = applied(got.Sections[i], c)
 		}
 		if got.version() != is.version() {
-			t.Fatalf("%+v\nbecame %+v\nwant   %+v\nby %+v", was.Sections, got.Sections, is.Sections, list)
+			t.Fatalf("%+v\ngot  %+v\nwant %+v\nby %+v", was.Sections, got.Sections, is.Sections, list)
 		}
 		if was.version() == is.version() && len(list) > 0 {
-			t.Fatalf("nothing changed, and %+v is sent", list)
+			t.Fatalf("the boards are equal, got the changes %+v, want none", list)
 		}
 	}
 	if sent < 500 {
-		t.Errorf("only %d of 2000 pairs were sent", sent)
+		t.Errorf("changes were sent for %d of 2000 pairs, want at least 500", sent)
 	}
 	if _, ok := changes(board(1), board(2)); ok {
-		t.Error("a page with another section is not loaded again")
+		t.Error("a page with another section is not reloaded")
 	}
 }
 
-// An update of one row sends that row, and no other.
+// A change of one row sends only that row.
 func TestOneRow(t *testing.T) {
 	was, is := &board{Sections: []section{{ID: "queue"}}}, &board{Sections: []section{{ID: "queue"}}}
 	for i := range 100 {
@@ -87,6 +88,6 @@ func TestOneRow(t *testing.T) {
 	is.Sections[0].Rows[17].HTML = "after"
 	list, ok := changes(was, is)
 	if !ok || len(list) != 1 || len(list[0].Rows) != 1 || list[0].Rows["17"] != "after" || list[0].Order != nil {
-		t.Errorf("sent %+v", list)
+		t.Errorf("got %+v, want row 17 only", list)
 	}
 }

@@ -29,14 +29,14 @@ func (s *Site) convoys(ctx context.Context, _ url.Values) (*board, error) {
 	return &board{Title: "Convoys", Live: true, Sections: []section{sec}}, nil
 }
 
-// convoy is a convoy as a page shows it.
+// convoy is a convoy as shown on a page.
 type convoy struct {
 	*threads.Convoy
 	Ref    string
-	Link   link // to its own page
-	Issue  link // to that of the tracking issue
+	Link   link // to the convoy's page
+	Issue  link // to the tracking issue's page
 	Shares []portion
-	Next   []link // members that wait only for an agent and a slot
+	Next   []link // the members that are ready
 	Staged bool
 	Over   bool
 }
@@ -57,12 +57,12 @@ func convoyOf(d *threads.Convoy) *convoy {
 	return c
 }
 
-// Done counts the members that are done, of all.
+// Done returns "3 of 5 done".
 func (c *convoy) Done() string {
 	return fmt.Sprintf("%d of %d done", c.Counts[threads.MemberDone], len(c.Members))
 }
 
-// Words says how many members are in which state.
+// Words returns how many members are in each state.
 func (c *convoy) Words() string {
 	var parts []string
 	for _, sh := range c.Shares {
@@ -71,7 +71,7 @@ func (c *convoy) Words() string {
 	return strings.Join(parts, ", ")
 }
 
-// convoy shows one convoy: its progress, the graph of its members, and each member with its reason.
+// convoy shows one convoy: its progress, the graph of its members, and a row for each member.
 func (s *Site) convoy(ctx context.Context, query url.Values) (*board, error) {
 	ref := query.Get("ref")
 	var d control.Convoys
@@ -96,7 +96,7 @@ func (s *Site) convoy(ctx context.Context, query url.Values) (*board, error) {
 	return &board{Title: title, Live: true, Sections: []section{progress, waves(c), members}}, nil
 }
 
-// waves draws the members: what is over first, then a column for each wave.
+// waves draws the members: finished ones first, then a column for each wave.
 func waves(c *convoy) section {
 	sec := section{ID: "graph", Title: "Waves"}
 	if len(c.Members) == 0 {

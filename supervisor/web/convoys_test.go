@@ -18,7 +18,7 @@ func member(n int64, state threads.MemberState, wave int, dependsOn ...string) t
 	}
 }
 
-// A convoy in which one member is done, one runs, one is next, and two wait.
+// tea is a convoy in which one member is done, one runs, one is ready, and two are blocked.
 func tea() threads.Convoy {
 	members := []threads.Member{
 		member(1, threads.MemberDone, 0), member(2, threads.MemberRunning, 1, "o/r#1"), member(3, threads.MemberReady, 1),
@@ -34,7 +34,7 @@ func tea() threads.Convoy {
 	}
 }
 
-// Members stand in the column of their wave, and a line leads from each to those on its right that depend on it.
+// Members are in the column of their wave. A line leads from each to those on its right that depend on it.
 func TestWaves(t *testing.T) {
 	c := tea()
 	sec := waves(convoyOf(&c))
@@ -44,7 +44,7 @@ func TestWaves(t *testing.T) {
 		`x="460" y="78"`: 3,
 	} {
 		if n := strings.Count(text, what); n != want {
-			t.Errorf("%s stands there %d times, want %d:\n%s", what, n, want, text)
+			t.Errorf("%s: found %d times, want %d:\n%s", what, n, want, text)
 		}
 	}
 	if !strings.Contains(text, ">over<") || !strings.Contains(text, ">wave 2<") || sec.Note != "2 waves left" {
@@ -56,7 +56,7 @@ func TestWaves(t *testing.T) {
 	}
 }
 
-// Two hundred members of one wave fill columns beside each other, and no two of them overlap.
+// Two hundred members of one wave fill several columns, and no two overlap.
 func TestManyMembers(t *testing.T) {
 	st := stage{Title: "wave 1"}
 	for n := range int64(200) {
@@ -79,7 +79,7 @@ func TestManyMembers(t *testing.T) {
 	}
 }
 
-// The pages show text of the forge as text, who is next, and what can be done.
+// The pages show text of the forge as text, the members that are next, and the commands.
 func TestConvoyPages(t *testing.T) {
 	v := newVisit(t)
 	v.api.answers["/v1/convoys"] = control.Convoys{Convoys: []threads.Convoy{tea()}}
@@ -106,22 +106,22 @@ func TestConvoyPages(t *testing.T) {
 	v.post("/do/convoy-start", v.server.URL, form)
 	v.post("/do/convoy-cancel", v.server.URL, form)
 	if got := v.api.commands(); got != `/v1/convoy/start {"ref":"o/r#10"}; /v1/convoy/cancel {"ref":"o/r#10"}` {
-		t.Errorf("done: %s", got)
+		t.Errorf("commands: %s", got)
 	}
 	v.api.set("/v1/convoys", control.Convoys{})
 	if _, page := v.get("/convoys"); !strings.Contains(page, "No convoy is open") {
 		t.Errorf("without convoys:\n%s", page)
 	}
 	if status, _ := v.get("/convoy"); status != http.StatusNotFound {
-		t.Errorf("a convoy without a name: %d", status)
+		t.Errorf("/convoy without a ref: status %d, want 404", status)
 	}
 }
 
-// An issue is drawn between what it depends on and what waits for it; one that stands alone is not drawn.
+// An issue is drawn between its dependencies and the issues that depend on it; without either it is not drawn.
 func TestNeighbours(t *testing.T) {
 	d := &control.LifeDocument{Repo: "o/r", Number: 7, Title: hostile, State: control.StateOpen}
 	if sec := place(d); sec.Rows != nil {
-		t.Errorf("alone: %v", sec.Rows)
+		t.Errorf("an issue without dependencies: got rows %v, want none", sec.Rows)
 	}
 	d.DependsOn = []threads.Member{member(1, threads.MemberDone, 0), member(2, threads.MemberRunning, 0)}
 	d.Blocks = []threads.Member{member(8, threads.MemberBlocked, 0)}
@@ -131,21 +131,21 @@ func TestNeighbours(t *testing.T) {
 		t.Errorf("drawn as\n%s", text)
 	}
 	if sec.Note != "2 before it, 1 after it" {
-		t.Errorf("the note is %q", sec.Note)
+		t.Errorf("got the note %q", sec.Note)
 	}
 }
 
-// The plan of an issue can be approved on its page, until it is.
+// A plan can be approved on the issue's page until it is approved.
 func TestApproveButton(t *testing.T) {
 	s := &Site{Config: func() *threads.Config { return nil }}
 	d := &control.LifeDocument{Repo: "o/r", Number: 7, Kind: "issue", State: control.StateOpen}
 	for labels, want := range map[string]bool{"": false, "plan-first": true, "plan-first plan-approved": false} {
 		d.Labels = strings.Fields(labels)
 		if got := slices.Contains(s.subjectOf(d).Commands, "approve"); got != want {
-			t.Errorf("labelled %q it can be approved: %v", labels, got)
+			t.Errorf("labels %q: approve is offered: %v, want %v", labels, got, want)
 		}
 	}
 	if commands["approve"] == nil {
-		t.Error("the button does nothing")
+		t.Error("no command belongs to the button approve")
 	}
 }

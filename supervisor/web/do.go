@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// commands are open to a visitor who steers, by the name in the address. Each is the command of that name, and returns
-// what that said. A button in a row belongs to the form "do" of its page: a row is the same for all visitors, and the
-// secret in a form is not.
+// commands maps the name in the address to the command, for visitors who may steer. Each runs the command of the
+// control API with that name and returns its answer. A button in a row belongs to the form "do" of its page, because
+// a row is the same for all visitors and the secret in the form is not.
 var commands = map[string]func(*Site, context.Context, url.Values) (string, error){
 	"approve": onItem,
 	"retry":   onItem,
@@ -41,7 +41,7 @@ func onName(s *Site, ctx context.Context, form url.Values) (string, error) {
 	return s.report(ctx, form.Get("command"), control.PauseRequest{Name: form.Get("name")})
 }
 
-// report does a command and returns what it did, in a line.
+// report runs a command and returns a line that says what it did.
 func (s *Site) report(ctx context.Context, command string, request any) (string, error) {
 	var r control.Report
 	if err := s.API.Post(ctx, "/v1/"+command, request, &r); err != nil {
@@ -57,10 +57,10 @@ func (s *Site) report(ctx context.Context, command string, request any) (string,
 	return r.Subject + ": " + said, nil
 }
 
-// mayOnlyLook refuses a command of a visitor who does not steer.
-const mayOnlyLook = "your account may look, and not steer: that takes write access to the repository"
+// mayOnlyLook is the answer to a command of a visitor who may not steer.
+const mayOnlyLook = "your account may only look: commands need write access to every repository of the factory"
 
-// do carries out a command and goes back to the page it came from, which shows what was said.
+// do runs a command and redirects to the page that sent it, which shows the command's answer.
 func (s *Site) do(w http.ResponseWriter, r *http.Request, v *visitor) {
 	name := r.PathValue("command")
 	command := commands[name]
@@ -85,7 +85,7 @@ func (s *Site) do(w http.ResponseWriter, r *http.Request, v *visitor) {
 	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// who names a visitor in the log.
+// who returns a visitor's name for the log.
 func who(v *visitor) string {
 	if v.Name == "" {
 		return "the holder of the token"
@@ -93,7 +93,7 @@ func who(v *visitor) string {
 	return v.Name
 }
 
-// log sends the output of the sessions on an issue, or of an agent, as text, and goes on while one runs.
+// log sends the output of an issue's or an agent's sessions as text. With "follow" it continues while one runs.
 func (s *Site) log(w http.ResponseWriter, r *http.Request, _ *visitor) {
 	query := r.URL.Query()
 	ask := control.LogQuery{Of: query.Get("ref"), Lines: 2000, Follow: query.Has("follow")}
@@ -104,7 +104,7 @@ func (s *Site) log(w http.ResponseWriter, r *http.Request, _ *visitor) {
 	}
 }
 
-// flusher sends each part of a log as it comes.
+// flusher flushes after each write, so that the browser gets a log as it is written.
 type flusher struct {
 	io.Writer
 	out *http.ResponseController

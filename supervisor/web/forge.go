@@ -21,21 +21,22 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// People sign in with their accounts on the forge by OAuth2's code flow with PKCE. The control room is a public client:
-// it has no secret that could leak. The token that the forge gives for the code says who came and what they may do, and
-// is forgotten after these questions.
+// People sign in with their accounts on the forge by OAuth2's code flow with PKCE. The control room is a public
+// client: it has no secret that could leak. The token that the forge gives for the code answers who the person is and
+// what the account may do. It is not kept.
 
 const (
-	// tripTime is how long a person may take at the forge, and maxTrips bounds those who are there; the first goes first.
+	// tripTime is how long a person may take at the forge. maxTrips bounds the sign-ins under way; the oldest is
+	// dropped.
 	tripTime = 10 * time.Minute
 	maxTrips = 1000
-	// tripCookie names the cookie by which the browser that comes back is the one that left. The session's own cookie
-	// could not: it is SameSite=Strict, and a browser that comes from the forge does not send it.
+	// tripCookie is the cookie that identifies the browser when it returns from the forge. The session's own cookie
+	// cannot: it is SameSite=Strict, and a browser that comes from the forge does not send it.
 	tripCookie = "disinto-signin"
-	// maxNext bounds the address to which a person goes afterwards, in bytes.
+	// maxNext bounds the address to redirect to after a sign-in, in bytes.
 	maxNext = 1 << 10
-	// atForge is how many sign-ins may ask the forge at a time, forgeTime how long each may take in all, and
-	// maxForgeAnswer how much of an answer is read, in bytes.
+	// atForge bounds the sign-ins that call the forge at the same time, forgeTime the time of each, and
+	// maxForgeAnswer the bytes read of an answer.
 	atForge        = 4
 	forgeTime      = 20 * time.Second
 	maxForgeAnswer = 1 << 20
@@ -45,20 +46,20 @@ const (
 // control room's address.
 const Callback = "/signin/callback"
 
-// trip is one way to the forge and back.
+// trip is one sign-in with the forge, from the redirect there until the return.
 type trip struct {
 	state, verifier, next string
 	begun                 time.Time
 }
 
-// trips are the ways that are not over. The zero value has none.
+// trips are the sign-ins under way. The zero value has none.
 type trips struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	list []trip     // oldest first
-	busy int        // how many ask the forge now
+	busy int        // sign-ins that call the forge now
 }
 
-// begin remembers a trip that begins now.
+// begin records a trip that starts now.
 func (ts *trips) begin(next string, now time.Time) trip {
 	if len(next) > maxNext {
 		next = "/"
@@ -74,7 +75,7 @@ func (ts *trips) begin(next string, now time.Time) trip {
 	return t
 }
 
-// end forgets a trip, and returns it if it was not over.
+// end removes a trip. ok reports whether it existed and had not timed out.
 func (ts *trips) end(state string, now time.Time) (t trip, ok bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -87,7 +88,7 @@ func (ts *trips) end(state string, now time.Time) (t trip, ok bool) {
 	return t, now.Sub(t.begun) <= tripTime
 }
 
-// ask reserves the forge for one sign-in; false means that enough others ask it.
+// ask reserves the forge for one sign-in. It returns false if atForge sign-ins already call the forge.
 func (ts *trips) ask() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -104,13 +105,13 @@ func (ts *trips) answered() {
 	ts.busy--
 }
 
-// forgeClient asks the forge. It follows no redirect: one could lead the code or the token to another host.
+// forgeClient calls the forge. It follows no redirect: one could take the code or the token to another host.
 var forgeClient = &http.Client{
 	Timeout:       forgeTime,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// application is the control room as the forge knows it; nil where it is none.
+// application returns the control room as an OAuth2 application of the forge; nil if none is configured.
 func (s *Site) application() *oauth2.Config {
 	c := s.Config()
 	if c == nil || c.Factory.WebClientID == "" || c.Factory.WebAddress() == "" {
@@ -126,7 +127,7 @@ func (s *Site) application() *oauth2.Config {
 	}
 }
 
-// refusal is why a sign-in at the forge came to nothing, in words for the person.
+// refusal is the reason why the forge sign-in failed, in words for the person.
 type refusal struct {
 	status int
 	words  string
@@ -138,10 +139,12 @@ func refused(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// errNoTrip refuses another browser than the one that left, a second time, and a link that an attacker made.
-var errNoTrip = refused(http.StatusBadRequest, "This sign-in did not begin here, or took too long: try again.")
+// errNoTrip refuses a callback from a browser that did not start the sign-in, a second use of one, and an attacker's
+// link.
+var errNoTrip = refused(http.StatusBadRequest,
+	"This sign-in did not start in this browser, or took too long: try again.")
 
-// toForge sends a person to the forge.
+// toForge redirects a person to the forge.
 func (s *Site) toForge(w http.ResponseWriter, r *http.Request) {
 	app := s.application()
 	if app == nil {
@@ -149,7 +152,7 @@ func (s *Site) toForge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.trips.ask() {
-		s.showSignIn(w, http.StatusServiceUnavailable, r.FormValue("next"), "Too many sign in at once: try again.")
+		s.showSignIn(w, http.StatusServiceUnavailable, r.FormValue("next"), "Too many sign-ins at once: try again.")
 		return
 	}
 	app.Endpoint.AuthURL = authorizeAt(r.Context(), s.Config().Forge.URL, app.Endpoint.AuthURL)
@@ -159,8 +162,8 @@ func (s *Site) toForge(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, app.AuthCodeURL(t.state, oauth2.S256ChallengeOption(t.verifier)), http.StatusSeeOther)
 }
 
-// setTrip gives the browser the cookie of a trip, or takes it. A browser that comes back from the forge sends cookies
-// that are Lax, and none that are Strict.
+// setTrip sets the cookie of a trip, or deletes it if age is negative. The cookie is Lax because a browser that comes
+// back from the forge sends no Strict cookies.
 func (s *Site) setTrip(w http.ResponseWriter, r *http.Request, state string, age int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: tripCookie, Value: state, Path: Callback, MaxAge: age, HttpOnly: true, Secure: secure(r),
@@ -168,8 +171,8 @@ func (s *Site) setTrip(w http.ResponseWriter, r *http.Request, state string, age
 	})
 }
 
-// authorizeAt is the page of the forge on which a person agrees, as browsers call it. [forge] url is the forge as we
-// call it, which in a container is another name. No token goes there, only the person.
+// authorizeAt returns the address of the forge's consent page as browsers reach it. [forge] url is the forge's
+// address for the supervisor, which in a container may have another name. The browser is sent there without a token.
 func authorizeAt(ctx context.Context, forgeURL, otherwise string) string {
 	var known struct {
 		Authorize string `json:"authorization_endpoint"`
@@ -184,7 +187,7 @@ func authorizeAt(ctx context.Context, forgeURL, otherwise string) string {
 	return known.Authorize
 }
 
-// fromForge lets a person in who comes back from the forge.
+// fromForge signs in a person who comes back from the forge.
 func (s *Site) fromForge(w http.ResponseWriter, r *http.Request) {
 	app := s.application()
 	if app == nil {
@@ -210,7 +213,7 @@ func (s *Site) fromForge(w http.ResponseWriter, r *http.Request) {
 	}
 	s.enter(w, r, s.visitors.welcome(who, time.Now()))
 	s.Log.Info("the control room: " + who.Name + " signed in with the forge")
-	// Not a redirect: the browser would follow it as a part of its way from the forge, and not send the Strict cookie.
+	// Not a redirect: the browser would count it as part of its way from the forge and not send the Strict cookie.
 	send(w, http.StatusOK, "signedin", t.next)
 }
 
@@ -224,18 +227,18 @@ func (s *Site) sayRefused(w http.ResponseWriter, next string, err error) {
 	s.showSignIn(w, status, next, words)
 }
 
-// recognise asks the forge who came with a code. After ten failures within a minute, from all together, it asks no more
-// until the minute is over.
+// recognise exchanges the code for a token and returns the visitor. After ten failures within a minute, counted over
+// all visitors, it does not call the forge until the minute is over.
 func (s *Site) recognise(ctx context.Context, app *oauth2.Config, t trip, query url.Values) (visitor, error) {
 	code := query.Get("code")
 	switch {
 	case query.Get("error") == "access_denied":
-		return visitor{}, refused(http.StatusForbidden, "You did not allow it on the forge.")
+		return visitor{}, refused(http.StatusForbidden, "You did not authorize disinto on the forge.")
 	case code == "":
 		return visitor{}, refused(http.StatusBadGateway,
 			"The forge refused: is web_client_id right, and %s a redirect URI of the application?", app.RedirectURL)
 	case !s.trips.ask():
-		return visitor{}, refused(http.StatusServiceUnavailable, "Too many sign in at once: try again.")
+		return visitor{}, refused(http.StatusServiceUnavailable, "Too many sign-ins at once: try again.")
 	}
 	defer s.trips.answered()
 	if !s.failures.begin(time.Now()) {
@@ -254,7 +257,7 @@ func (s *Site) recognise(ctx context.Context, app *oauth2.Config, t trip, query 
 	return who, err
 }
 
-// brief is an error of an exchange without the forge's answer, which may be long and say the code.
+// brief returns an exchange error without the forge's answer, which may be long and contain the code.
 func brief(err error) error {
 	if r := (*oauth2.RetrieveError)(nil); errors.As(err, &r) {
 		return fmt.Errorf("the forge answered %s", r.Response.Status)
@@ -262,8 +265,8 @@ func brief(err error) error {
 	return fmt.Errorf("%w: no answer that could be read", forge.ErrUnavailable)
 }
 
-// entitled asks the forge whose a token is, and what that account may do. It looks when it may read every repository of
-// the factory, because the pages show all of them, and steers when it may write to every one.
+// entitled returns the visitor whose token it is. The account must be able to read every repository of the factory,
+// because the pages show all of them. It may steer if it can write to every one.
 func (s *Site) entitled(ctx context.Context, token string) (visitor, error) {
 	c := s.Config()
 	var account struct{ Login string }
@@ -275,7 +278,7 @@ func (s *Site) entitled(ctx context.Context, token string) (visitor, error) {
 		return visitor{}, errors.New("cannot read the forge's answer: it names no account")
 	case worksFor(c, account.Login):
 		return visitor{}, refused(http.StatusForbidden,
-			"%s is the account of an agent: people steer, and agents are steered.", account.Login)
+			"%s is an agent's account: only people may sign in.", account.Login)
 	}
 	v := visitor{Name: account.Login, Steers: true, stay: forgeStay, proof: s.proof(byForge)}
 	for _, repo := range c.Forge.Repos {
@@ -293,7 +296,7 @@ func (s *Site) entitled(ctx context.Context, token string) (visitor, error) {
 	return v, nil
 }
 
-// worksFor reports whether an account is an agent's, of this host or of another one.
+// worksFor reports whether an account is an agent's, on this host or another.
 func worksFor(c *threads.Config, login string) bool {
 	same := func(other string) bool { return strings.EqualFold(other, login) }
 	for i := range c.Agents {
@@ -304,7 +307,7 @@ func worksFor(c *threads.Config, login string) bool {
 	return slices.ContainsFunc(c.Forge.Bots, same)
 }
 
-// askForge reads JSON of the forge, with a token or without one.
+// askForge gets JSON from the forge. An empty token sends none.
 func askForge(ctx context.Context, address, token string, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// people is a site whose forge knows people: ada owns two repositories, bob writes to the first, carl reads both, and
-// dev-qwen and dev-far are agents who may write to both.
+// people is a site whose forge has these accounts: ada owns two repositories, bob may write to the first, carl may
+// read both, and the agents dev-qwen and dev-far may write to both.
 type people struct {
 	*visit
 	config *threads.Config
@@ -67,7 +67,7 @@ func git(ctx context.Context, cmd localforge.Cmd) error {
 	return program.Run()
 }
 
-// register makes an application of ada's, and returns its client id.
+// register creates an application of ada's on the forge and returns its client id.
 func (p *people) register(redirect string) string {
 	p.Helper()
 	token, err := p.forge.AddToken("ada")
@@ -84,7 +84,7 @@ func (p *people) register(redirect string) string {
 	return id
 }
 
-// hop asks for an address as an account of the forge, and returns the answer without following it.
+// hop requests an address with an account of the forge and returns the answer without following redirects.
 func (p *people) hop(address, account string) *http.Response {
 	p.Helper()
 	req, err := http.NewRequest(http.MethodGet, address, nil)
@@ -104,26 +104,27 @@ func (p *people) hop(address, account string) *http.Response {
 	return resp
 }
 
-// depart goes to the forge, agrees there, and returns the address to which the forge sends the browser back.
+// depart starts a sign-in, agrees on the forge, and returns the address to which the forge redirects the browser.
 func (p *people) depart(account string) string {
 	p.Helper()
 	there := p.hop(p.server.URL+"/signin/forge?next=%2Fissue%3Fref%3D7", "").Header.Get("Location")
 	back := p.hop(there, account).Header.Get("Location")
 	if back == "" {
-		p.Fatalf("the forge did not answer %s", there)
+		p.Fatalf("%s: got no redirect", there)
 	}
 	return back
 }
 
-// arrive comes back.
+// arrive requests that address.
 func (p *people) arrive(back string) (int, string) {
 	return p.get(strings.TrimPrefix(back, p.server.URL))
 }
 
-// newBrowser forgets all cookies.
+// newBrowser drops all cookies.
 func (p *people) newBrowser() { p.client.Jar, _ = cookiejar.New(nil) }
 
-// Who can read every repository looks, and who can write to every one steers; agents do neither.
+// An account that can read every repository may look, and one that can write to every one may steer. Agents may do
+// neither.
 func TestForgeSignIn(t *testing.T) {
 	for _, tt := range []struct {
 		account string
@@ -134,91 +135,91 @@ func TestForgeSignIn(t *testing.T) {
 		{"ada", http.StatusOK, "You are signed in", true},
 		{"bob", http.StatusOK, "You are signed in", false},
 		{"carl", http.StatusOK, "You are signed in", false},
-		{"dev-qwen", http.StatusForbidden, "the account of an agent", false},
-		{"dev-far", http.StatusForbidden, "the account of an agent", false},
+		{"dev-qwen", http.StatusForbidden, "only people may sign in", false},
+		{"dev-far", http.StatusForbidden, "only people may sign in", false},
 	} {
 		t.Run(tt.account, func(t *testing.T) {
 			p := newPeople(t)
 			if _, page := p.get("/"); !strings.Contains(page, "Sign in with Forgejo") {
-				t.Errorf("there is no button:\n%s", page)
+				t.Errorf("the page has no sign-in button:\n%s", page)
 			}
 			status, page := p.arrive(p.depart(tt.account))
 			if status != tt.status || !strings.Contains(page, tt.says) {
-				t.Fatalf("%d\n%s", status, page)
+				t.Fatalf("got %d, want %d with %q:\n%s", status, tt.status, tt.says, page)
 			}
 			if status != http.StatusOK {
 				if _, page := p.get("/"); !strings.Contains(page, "Sign in") {
-					t.Error("an agent got in")
+					t.Error("an agent is signed in")
 				}
 				return
 			}
 			if !strings.Contains(page, `content="0; url=/issue?ref=7"`) {
-				t.Errorf("it does not go on:\n%s", page)
+				t.Errorf("the page does not redirect to the issue:\n%s", page)
 			}
 			_, page = p.get("/")
 			if !strings.Contains(page, ">"+tt.account) || strings.Contains(page, "reads only") == tt.steers {
-				t.Errorf("who is it?\n%s", page)
+				t.Errorf("the page does not show the visitor's name and rights:\n%s", page)
 			}
 			status, _ = p.post("/do/retry", p.server.URL, url.Values{"ref": {"ada/one#1"}, "secret": {p.secret(page)}})
 			if steered := p.api.commands() != ""; steered != tt.steers || !steered && status != http.StatusForbidden {
-				t.Errorf("steered: %v, %d", steered, status)
+				t.Errorf("steered: %v (status %d), want %v", steered, status, tt.steers)
 			}
 		})
 	}
 }
 
-// An account that may not read one of the repositories sees nothing.
+// An account that cannot read one of the repositories cannot sign in.
 func TestForgeStranger(t *testing.T) {
 	p := newPeople(t)
 	p.config.Forge.Repos = append(p.config.Forge.Repos, "ada/secret")
 	if status, page := p.arrive(p.depart("ada")); status != http.StatusForbidden ||
 		!strings.Contains(page, "may not read ada/secret") {
-		t.Errorf("%d\n%s", status, page)
+		t.Errorf("got %d, want 403:\n%s", status, page)
 	}
 }
 
-// A way back is good once, in the browser that left, within ten minutes.
+// A callback works once, in the browser that started the sign-in, within ten minutes.
 func TestForgeTrips(t *testing.T) {
 	p := newPeople(t)
 	back := p.depart("ada")
 	if status, _ := p.arrive(back); status != http.StatusOK {
-		t.Fatalf("the first time: %d", status)
+		t.Fatalf("first callback: status %d", status)
 	}
 	u, _ := url.Parse(back)
 	p.client.Jar.SetCookies(u, []*http.Cookie{{Name: tripCookie, Value: u.Query().Get("state"), Path: Callback}})
 	if status, _ := p.arrive(back); status != http.StatusBadRequest {
-		t.Errorf("the second time: %d", status)
+		t.Errorf("second callback: status %d", status)
 	}
 	back = p.depart("ada")
 	p.newBrowser()
 	if status, _ := p.arrive(back); status != http.StatusBadRequest {
-		t.Errorf("in another browser: %d", status)
+		t.Errorf("callback in another browser: status %d", status)
 	}
 	stolen := p.depart("ada")
-	p.depart("carl") // the browser's own way, with a code of another
+	p.depart("carl") // the browser has a sign-in under way, but gets the code of another one
 	u, _ = url.Parse(stolen)
 	if status, _ := p.get(Callback + "?code=" + u.Query().Get("code")); status != http.StatusBadRequest {
-		t.Errorf("a code without a state: %d", status)
+		t.Errorf("callback with a code but no state: status %d", status)
 	}
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var ts trips
 	late := ts.begin("/", now)
 	if _, ok := ts.end(late.state, now.Add(tripTime+time.Second)); ok {
-		t.Error("a way back after ten minutes is let in")
+		t.Error("a callback after ten minutes is accepted")
 	}
 	first := ts.begin(strings.Repeat("/x", maxNext), now)
 	if first.next != "/" {
-		t.Errorf("an address of %d bytes is kept", len(first.next))
+		t.Errorf("next has %d bytes, want /", len(first.next))
 	}
 	for range maxTrips {
 		ts.begin("/", now)
 	}
 	if _, ok := ts.end(first.state, now); ok || len(ts.list) != maxTrips {
-		t.Errorf("%d ways are remembered, the oldest: %v", len(ts.list), ok)
+		t.Errorf("got %d sign-ins under way, want %d; the oldest is kept: %v", len(ts.list), maxTrips, ok)
 	}
 }
 
-// After ten failures in a minute the forge is not asked again.
+// After ten failures in a minute the forge is not called again.
 func TestForgeFailures(t *testing.T) {
 	p := newPeople(t)
 	for i := range wrongTokens + 1 {
@@ -233,11 +234,11 @@ func TestForgeFailures(t *testing.T) {
 		}
 	}
 	if status, _ := p.post("/signin", p.server.URL, url.Values{"token": {token}}); status != http.StatusOK {
-		t.Errorf("and the token does not help: %d", status)
+		t.Errorf("sign-in with the token: status %d", status)
 	}
 }
 
-// A forge that leads elsewhere, never stops or says nonsense lets no one in, and gets no token to another host.
+// A forge that redirects, answers without end or sends nonsense causes no sign-in, and no token goes to another host.
 func TestForgeHostile(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -291,16 +292,16 @@ func TestForgeHostile(t *testing.T) {
 			defer hostile.Close()
 			p.config.Forge.URL = hostile.URL
 			if status, page := p.arrive(back); status < 400 || strings.Contains(page, "You are signed in") {
-				t.Errorf("%d\n%s", status, page)
+				t.Errorf("got %d, want an error:\n%s", status, page)
 			}
 			if elsewhere.Load() > 0 {
-				t.Error("something was sent to another host")
+				t.Error("a request went to another host")
 			}
 		})
 	}
 }
 
-// The browser goes to the address that the forge says people call it by, and to no other kind of address.
+// The browser is sent to the address that the forge publishes, unless that is not an http address.
 func TestForgeAddress(t *testing.T) {
 	for said, want := range map[string]string{
 		"https://forge.example/login/oauth/authorize": "https://forge.example/login/oauth/authorize",
@@ -319,7 +320,8 @@ func TestForgeAddress(t *testing.T) {
 	}
 }
 
-// A sign-in ends with what let it in: another token, another application or none, an account that an agent got.
+// A sign-in ends when the configuration no longer admits it: another token or application, none, or an agent's
+// account.
 func TestProofs(t *testing.T) {
 	for name, change := range map[string]func(*threads.Config){
 		"another client id": func(c *threads.Config) { c.Factory.WebClientID = "another" },

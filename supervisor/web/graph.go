@@ -8,17 +8,17 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The measures of a graph, in pixels. A wave with more than tallest members takes several columns: 200 without a
-// dependency are then a picture of some three screens and no tower.
+// The measures of a graph, in pixels. A wave with more than tallest members takes several columns: 200 members
+// without dependencies then fill about three screens in place of one tall column.
 const (
 	boxWidth, boxHeight = 190, 44
 	gapX, gapY          = 40, 10
-	graphTop            = 24 // of the first boxes, below the headings
+	graphTop            = 24 // where the first boxes start, below the headings
 	tallest             = 16
-	boxText             = 26 // characters that fit into a box
+	boxText             = 26 // the characters that fit into a box
 )
 
-// graph is issues as boxes in columns, with a line from each to those that wait for it.
+// graph shows issues as boxes in columns, with a line from each issue to those that depend on it.
 type graph struct {
 	Label         string
 	Width, Height int
@@ -27,26 +27,26 @@ type graph struct {
 	Boxes         []box
 }
 
-// label is a text at a place.
+// label is a text at a horizontal position.
 type label struct {
 	X    int
 	Text string
 }
 
-// box is an issue in a graph. X and Y are its upper left corner.
+// box is an issue in a graph. X and Y are its top left corner.
 type box struct {
 	X, Y        int
 	Href        string
 	Name, Title string // cut to the width of the box
-	Words       string // all of it, for a pointer and for a reader
+	Words       string // the full text, for tooltips and screen readers
 	State       threads.MemberState
-	Here        bool // the page is about it
+	Here        bool // the page is about this issue
 	ref         forge.Ref
 	dependsOn   []string
 	wave        int
 }
 
-// stage is a column of a graph, or several, with a heading.
+// stage is a group of issues with a heading, drawn as one or more columns.
 type stage struct {
 	Title   string
 	Members []threads.Member
@@ -115,13 +115,13 @@ func (g *graph) connect() {
 	}
 }
 
-// curve leaves and arrives horizontally.
+// curve returns an SVG path that leaves and arrives horizontally.
 func curve(x, y, toX, toY int) string {
 	half := (x + toX) / 2
 	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, y, half, y, half, toY, toX, toY)
 }
 
-// cut is the beginning of a text in at most limit characters.
+// cut shortens a text to at most limit characters.
 func cut(text string, limit int) string {
 	if r := []rune(text); len(r) > limit {
 		return string(r[:limit-1]) + "…"
@@ -129,20 +129,20 @@ func cut(text string, limit int) string {
 	return text
 }
 
-// portion is a part of a progress bar, in percent of its width.
+// portion is a part of a progress bar, in percent of the bar's width.
 type portion struct {
 	State       threads.MemberState
 	Count       int
 	From, Width float64
 }
 
-// states are those of members, in the order of a progress bar.
+// states are the states of members, in the order of a progress bar.
 var states = []threads.MemberState{
 	threads.MemberDone, threads.MemberRunning, threads.MemberReady, threads.MemberBlocked, threads.MemberFailed,
 	threads.MemberCancelled,
 }
 
-// portions are the parts of a progress bar that are not empty.
+// portions returns the parts of a progress bar that are not empty.
 func portions(counts map[threads.MemberState]int) (list []portion) {
 	total := 0
 	for _, n := range counts {
@@ -159,7 +159,7 @@ func portions(counts map[threads.MemberState]int) (list []portion) {
 	return list
 }
 
-// neighbours draws an issue between what it depends on and what waits for it; nil for one that stands alone.
+// neighbours draws an issue between its dependencies and the issues that depend on it; nil if it has neither.
 func neighbours(is threads.Member, dependsOn, blocks []threads.Member) *graph {
 	if len(dependsOn)+len(blocks) == 0 {
 		return nil

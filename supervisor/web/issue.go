@@ -13,15 +13,15 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// subject is the thing that a page is about, for the commands beside it.
+// subject is the issue or pull request that a page is about, for the commands beside it.
 type subject struct {
 	Ref      string
-	Commands []string // of commands, in the order of their buttons
-	Log      string   // the address of its log; empty without one
-	Forge    string   // the address of its page on the forge; empty without one
+	Commands []string // the names of its commands, in the order of their buttons
+	Log      string   // the address of its log; empty if it has none
+	Forge    string   // the address of its page on the forge; empty if unknown
 }
 
-// issue shows the life of one issue or pull request, and why it stands where it does.
+// issue shows the life of one issue or pull request, and the reason for its state.
 func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 	var d control.LifeDocument
 	if err := s.API.Get(ctx, "/v1/show?"+url.Values{"ref": {query.Get("ref")}}.Encode(), &d); err != nil {
@@ -57,14 +57,14 @@ func (s *Site) subjectOf(d *control.LifeDocument) *subject {
 	return sub
 }
 
-// stands says in a sentence how the item stands, and what would change that.
+// stands shows the item's state in a sentence, and what would change it.
 func stands(d *control.LifeDocument) section {
 	sec := section{ID: "stands", Title: "Stands"}
 	sec.Rows = append(sec.Rows, render("stands", "verdict", d))
 	return sec
 }
 
-// place shows the issue among those that it depends on and those that wait for it.
+// place draws the issue between its dependencies and the issues that depend on it.
 func place(d *control.LifeDocument) section {
 	sec := section{ID: "place", Title: "Depends on, and is waited for"}
 	is := threads.Member{Repo: d.Repo, Number: d.Number, Title: d.Title, State: threads.MemberState(d.State)}
@@ -75,17 +75,17 @@ func place(d *control.LifeDocument) section {
 	return sec
 }
 
-// answers are the rules of one agent, or of the item itself, in one row.
+// answers are the scheduler's rules for one agent, or for the item itself, in one row.
 type answers struct {
-	Who   string // empty for the item
+	Who   string // the agent; empty for the item
 	About string
 	Steps []threads.Step
 	OK    bool
 }
 
-// rules shows every rule that was asked, the agents that the rules let through first.
+// rules shows every rule that was checked, agents that passed the most rules first.
 func rules(ex *threads.Explanation) section {
-	sec := section{ID: "rules", Title: "Why", Note: "every rule that was asked", Empty: "No rule was asked."}
+	sec := section{ID: "rules", Title: "Why", Note: "every rule that was checked", Empty: "No rule was checked."}
 	allowed := func(steps []threads.Step) bool { return passed(steps) == len(steps) }
 	if len(ex.Steps) > 0 {
 		sec.Rows = append(sec.Rows, render("answers", "item", answers{"", "the item", ex.Steps, allowed(ex.Steps)}))
@@ -101,7 +101,7 @@ func rules(ex *threads.Explanation) section {
 	return sec
 }
 
-// passed is how many rules said yes before the first that said no.
+// passed counts the rules before the first that refused.
 func passed(steps []threads.Step) int {
 	if i := slices.IndexFunc(steps, func(st threads.Step) bool { return !st.OK }); i >= 0 {
 		return i
@@ -109,7 +109,7 @@ func passed(steps []threads.Step) int {
 	return len(steps)
 }
 
-// event is a moment of a life.
+// event is one entry of an item's life.
 type event struct {
 	At    time.Time
 	Who   string
@@ -117,7 +117,7 @@ type event struct {
 	Words string
 }
 
-// life tells what happened to an item besides its sessions, oldest first.
+// life lists the events of an item other than its sessions, oldest first.
 func life(d *control.LifeDocument) section {
 	sec := section{ID: "life", Title: "Life", Head: []string{"When", "Who", "What"}}
 	var all []event
@@ -134,7 +134,7 @@ func life(d *control.LifeDocument) section {
 			all = append(all, event{At: p.EndedAt, What: name + " " + p.State})
 		}
 	}
-	if d.Kind == "issue" && d.State == control.StateClosed { // one that is merged ends with its pull request
+	if d.Kind == "issue" && d.State == control.StateClosed { // a merged issue ends with its pull request's row
 		all = append(all, event{At: d.EndedAt, What: "closed"})
 	}
 	all = slices.DeleteFunc(all, func(e event) bool { return e.At.IsZero() })
@@ -149,7 +149,7 @@ var verdicts = map[string]string{
 	"approved": "approved ", "changes": "asked for changes of ", "comment": "commented on ",
 }
 
-// sessions are those on an item, with what they used.
+// sessions lists the item's sessions with their usage.
 func sessions(d *control.LifeDocument) section {
 	sec := section{
 		ID: "sessions", Title: "Sessions", Empty: "No session has worked on it.",

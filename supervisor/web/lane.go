@@ -10,13 +10,13 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// laneWidth is the width of a lane in the units of its drawing, which is stretched to the page.
+// laneWidth is the width of a lane in units of its drawing, which the browser stretches to the page.
 const laneWidth = 1000
 
-// maxBars bounds the bars of a section: each takes some 250 bytes of a page of at most 200 kB.
+// maxBars bounds the bars of a section. Each takes about 250 bytes, and a page may have 200 kB.
 const maxBars = 350
 
-// frame is the time that a timeline shows.
+// frame is the range of time that a timeline shows.
 type frame struct {
 	within        reach
 	from, now, to time.Time
@@ -30,16 +30,16 @@ type shape struct {
 	Title string
 }
 
-// drawing is a lane as its template draws it.
+// drawing is a lane's data for its template.
 type drawing struct {
 	Name   string
-	Words  string // for those who do not see it
+	Words  string // for screen readers
 	Grid   []float64
 	Now    float64
 	Shapes []shape
 }
 
-// x is where a time stands on a lane, within its bounds.
+// x returns the position of a time on a lane, limited to the lane.
 func (f *frame) x(t time.Time) float64 {
 	share := float64(t.Sub(f.from)) / float64(f.to.Sub(f.from))
 	return laneWidth * max(0, min(1, share))
@@ -55,7 +55,7 @@ func (f *frame) key() section {
 	return section{ID: "key", Title: title, Note: "UTC", Rows: []row{render("key", "key", links)}}
 }
 
-// section draws lanes, with merges as marks in a lane of their own.
+// section draws lanes, with merges as marks on a separate lane.
 func (f *frame) section(id, title, note string, lanes []lane, merges []ledger.Merged) section {
 	sec := section{ID: id, Title: title, Note: note, Empty: "There is none."}
 	if len(lanes) == 0 {
@@ -76,7 +76,7 @@ func (f *frame) section(id, title, note string, lanes []lane, merges []ledger.Me
 	return sec
 }
 
-// coarse joins bars that are too narrow, ever wider ones until what is left fits into a page.
+// coarse joins narrow bars. It doubles the width of those it joins until a page can hold all bars.
 func (f *frame) coarse(lanes []lane) []lane {
 	for narrow := 1.0; ; narrow *= 2 {
 		n, joined := 0, slices.Clone(lanes)
@@ -92,7 +92,7 @@ func (f *frame) coarse(lanes []lane) []lane {
 	}
 }
 
-// join makes one bar of neighbours that are narrower than narrow, and as near to each other.
+// join merges neighbouring bars that are narrower than narrow and closer to each other than that.
 func (f *frame) join(bars []bar, narrow float64) (list []bar) {
 	for _, b := range bars {
 		if !b.Until.After(f.from) || !b.From.Before(f.to) {
@@ -141,7 +141,7 @@ func sessionsIn(bars []bar) (n int) {
 	return n
 }
 
-// shape is a bar, at least as wide as can be seen.
+// shape returns a bar, wide enough to be seen.
 func (f *frame) shape(b *bar, class, words string) shape {
 	from := f.x(b.From)
 	format := "15:04"
@@ -152,7 +152,7 @@ func (f *frame) shape(b *bar, class, words string) shape {
 	return shape{X: from, W: max(f.x(b.Until)-from, 1.5), Class: class, Href: b.Href, Title: words + ", " + times}
 }
 
-// marks are the merges.
+// marks draws the merges.
 func (f *frame) marks(merges []ledger.Merged) drawing {
 	l := lane{Name: "merged"}
 	for _, m := range merges {
@@ -167,12 +167,12 @@ func (f *frame) marks(merges []ledger.Merged) drawing {
 	return d
 }
 
-// share is a line of the table of shares.
+// share is a row of the table of shares.
 type share struct {
 	Name, Busy, Parked, Beside, Why, Idle string
 }
 
-// shares say in numbers how every lane spent the time that is shown.
+// shares shows how every lane spent the time shown, in percent.
 func (f *frame) shares(slots, workers []lane) section {
 	sec := section{
 		ID: "shares", Title: "Shares", Note: "of the time shown",
@@ -207,7 +207,7 @@ func (f *frame) share(l *lane) share {
 	}
 }
 
-// covered is how much of the time that is shown some bars cover together.
+// covered returns how much of the time shown the bars cover together.
 func (f *frame) covered(bars []bar) (sum time.Duration) {
 	bars = slices.Clone(bars)
 	slices.SortFunc(bars, func(a, b bar) int { return a.From.Compare(b.From) })
@@ -225,7 +225,7 @@ func (f *frame) covered(bars []bar) (sum time.Duration) {
 	return sum
 }
 
-// leading are the reasons for most of the time beside work, at most three.
+// leading returns the reasons for most of the time beside work, at most three.
 func (f *frame) leading(free []bar) string {
 	by := make(map[string]time.Duration)
 	for _, b := range free {

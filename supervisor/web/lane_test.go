@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// hour is the frame from noon to one, at ten to one.
+// hour is the frame from 12:00 to 13:00, with now at 12:50.
 func hour() frame {
 	return frame{within: reaches[0], from: noon, now: noon.Add(50 * time.Minute), to: noon.Add(time.Hour)}
 }
@@ -24,7 +24,7 @@ func minutes(from, until int, kind string) bar {
 	return bar{span: span{at(from), at(until)}, Kind: kind, n: 1}
 }
 
-// A time outside the frame stands at its edge.
+// A time outside the frame is at its edge.
 func TestX(t *testing.T) {
 	f := hour()
 	for m, want := range map[int]float64{-10: 0, 0: 0, 15: 250, 60: 1000, 90: 1000} {
@@ -34,7 +34,7 @@ func TestX(t *testing.T) {
 	}
 }
 
-// Shares add up, sessions beside each other count once, and what is over a session is not counted again.
+// Shares add up: simultaneous sessions count once, and so does time that is both in a session and parked or free.
 func TestShares(t *testing.T) {
 	f := hour()
 	for _, tt := range []struct {
@@ -60,7 +60,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Sessions too short to be told apart are one bar that says how many they are; long ones stay.
+// Sessions too short to be shown apart become one bar with their number. Long ones keep their own.
 func TestJoin(t *testing.T) {
 	f := hour()
 	var bars []bar
@@ -75,14 +75,14 @@ func TestJoin(t *testing.T) {
 		t.Errorf("%d bars with %d sessions, want 11 sessions in a few: %+v", len(joined), total, joined)
 	}
 	if joined[0].n < 2 || joined[0].Href != "" || !strings.Contains(joined[0].Words, "sessions") {
-		t.Errorf("the first bar is %+v", joined[0])
+		t.Errorf("got the first bar %+v", joined[0])
 	}
 	if last := joined[len(joined)-1]; last.n != 1 || last.Kind != "issue" {
-		t.Errorf("the long session is %+v", last)
+		t.Errorf("got the last bar %+v", last)
 	}
 }
 
-// The timeline of a month with 4,000 sessions, or the 1,000 of make test, stays below 200 kB, and its names are text.
+// The timeline of a month with 4,000 sessions (1,000 in make test) stays below 200 kB, and its names are text.
 func TestTimeline(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -118,11 +118,11 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	if _, page := v.get("/timeline?range=1h"); !strings.Contains(page, "/issue?ref=o%2Fr%231") {
-		t.Error("a bar does not open its session")
+		t.Error("a bar has no link to its issue")
 	}
 }
 
-// Without any history there are empty lanes.
+// Without a history the lanes are empty.
 func TestTimelineEmpty(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -132,7 +132,7 @@ func TestTimelineEmpty(t *testing.T) {
 	}
 }
 
-// Without a range a young factory shows the hour that it has lived in, and an old one a day.
+// Without a range, a young factory shows an hour or six, and an older one a day.
 func TestReachOf(t *testing.T) {
 	for _, tt := range []struct {
 		name string

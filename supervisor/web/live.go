@@ -13,42 +13,42 @@ import (
 )
 
 const (
-	// livePulse is how often an open page is rendered without an event: not everything that a status says is one.
+	// livePulse is how often an open page is rendered without an event: not every change of a status sends one.
 	livePulse = 10 * time.Second
-	// maxViews bounds the pages that are kept up to date. Each is rendered once for all who look at it.
+	// maxViews bounds the pages that are kept up to date. Each is rendered once for all its readers.
 	maxViews = 64
-	// maxReaders bounds the open streams; each takes some 30 kB.
+	// maxReaders bounds the open streams. Each takes about 30 kB.
 	maxReaders = 2000
-	// behind is how many changes a reader may be behind. One that falls further back is told to load the page again.
+	// behind bounds the changes that wait for a reader. A reader that falls further behind must reload the page.
 	behind = 16
 )
 
-// live keeps the pages that are open up to date.
+// live keeps open pages up to date.
 type live struct {
-	events func(ctx context.Context, heard io.Writer) error // copies something to heard for every event
+	events func(ctx context.Context, heard io.Writer) error // writes to heard at every event
 	failed func(what string, panicked any)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	views   map[string]*view
 	readers int
-	deaf    context.CancelFunc // ends the listening to events; nil while no page is open
+	deaf    context.CancelFunc // stops listening to events; nil while no page is open
 }
 
-// view is one page with one query, as all who look at it see it.
+// view is one page with one query, shared by all its readers.
 type view struct {
 	end  context.CancelFunc
-	wake chan struct{} // with room for one
+	wake chan struct{} // buffered: 1
 
-	mu      sync.Mutex             // guards what follows
-	board   *board                 // the newest; nil before the first
-	version string                 // of it
-	readers map[chan []byte]string // the version that each has
+	mu      sync.Mutex             // guards the fields below
+	board   *board                 // the newest; nil before the first rendering
+	version string                 // of board
+	readers map[chan []byte]string // the version that each reader shows
 }
 
-// stale tells a page to load itself again.
+// stale is the message on which a page reloads itself.
 const stale = `{"stale":true}`
 
-// stream keeps a page up to date: one line of JSON for each change (SSE). v is the version that the page has.
+// stream keeps a page up to date: one line of JSON for each change (SSE). The query's v is the version shown.
 func (s *Site) stream(w http.ResponseWriter, r *http.Request, p page) {
 	query := r.URL.Query()
 	has := query.Get("v")
@@ -67,8 +67,8 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request, p page) {
 	}
 }
 
-// join adds a reader to a view, who has a version of the page. lines is nil when too many pages are open. It is closed
-// when the reader has to load the page again.
+// join adds a reader that shows a version of the page to its view. lines is nil if too many pages are open. It is
+// closed when the reader must reload the page.
 func (l *live) join(
 	key, version string, rest time.Duration, show func(context.Context) (*board, error),
 ) (lines <-chan []byte, leave func()) {
@@ -87,7 +87,7 @@ func (l *live) join(
 	return c, func() { l.leave(key, v, c) }
 }
 
-// openLocked begins to keep a view up to date, and to listen to events for the first one.
+// openLocked starts to keep a view up to date. The first view also starts the listening to events.
 func (l *live) openLocked(key string, rest time.Duration, show func(context.Context) (*board, error)) *view {
 	if l.views == nil {
 		l.views = make(map[string]*view)
@@ -104,7 +104,7 @@ func (l *live) openLocked(key string, rest time.Duration, show func(context.Cont
 	return v
 }
 
-// leave takes a reader away, and ends what is kept up for none.
+// leave removes a reader. The last reader of a view ends it, and the last view ends the listening to events.
 func (l *live) leave(key string, v *view, c chan []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *live) leave(key string, v *view, c chan []byte) {
 	}
 }
 
-// safely ends a panic in a goroutine's function.
+// safely runs f and reports a panic in it to l.failed.
 func (l *live) safely(what string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -132,7 +132,7 @@ func (l *live) safely(what string, f func()) {
 	f()
 }
 
-// hear wakes every view at each event, until ctx is done.
+// hear wakes every view at each event until ctx is done.
 func (l *live) hear(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = l.events(ctx, waker{l})
@@ -143,7 +143,7 @@ func (l *live) hear(ctx context.Context) {
 	}
 }
 
-// waker is where events are copied to.
+// waker wakes every view at each write.
 type waker struct{ l *live }
 
 func (w waker) Write(p []byte) (int, error) {
@@ -158,7 +158,8 @@ func (w waker) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keep renders a view until ctx is done, at most once in each rest. One that cannot be rendered stays as it is.
+// keep renders a view until ctx is done, waiting at least rest between two renderings. After an error the view stays
+// as it was.
 func (v *view) keep(ctx context.Context, rest time.Duration, show func(context.Context) (*board, error)) {
 	for {
 		if b, err := show(ctx); err == nil {
@@ -187,7 +188,7 @@ func (v *view) add(c chan []byte, version string) {
 	}
 }
 
-// remove takes a reader away and returns how many are left.
+// remove removes a reader and returns how many remain.
 func (v *view) remove(c chan []byte) (left int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -195,19 +196,19 @@ func (v *view) remove(c chan []byte) (left int) {
 	return len(v.readers)
 }
 
-// dropLocked tells a reader to load the page again.
+// dropLocked ends a reader's stream, so that the page reloads.
 func (v *view) dropLocked(c chan []byte) {
 	delete(v.readers, c)
 	close(c)
 }
 
-// update is sent for a new version of a page.
+// update is the message about a new version of a page.
 type update struct {
 	Version string   `json:"v"`
 	Changes []change `json:"changes"`
 }
 
-// publish makes a board the newest one. Readers that have the one before get the changes, others load the page again.
+// publish makes a board the newest one. Readers of the version before get the changes; all others reload the page.
 func (v *view) publish(b *board) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

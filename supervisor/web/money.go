@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// money shows what sessions used: by day with the budgets, and by agent, thread, model and issue.
+// money shows usage: by day with the budgets, and by agent, thread, model and issue.
 func (s *Site) money(ctx context.Context, _ url.Values) (*board, error) {
 	var d control.Document
 	if err := s.API.Get(ctx, "/v1/state?rows=0", &d); err != nil {
@@ -32,7 +32,7 @@ func (s *Site) money(ctx context.Context, _ url.Values) (*board, error) {
 	return b, nil
 }
 
-// budgets shows what of each budget is used today.
+// budgets shows how much of each budget is used today.
 func budgets(d *control.Document) section {
 	sec := section{
 		ID: "budgets", Title: "Budgets of today", Note: "a day ends at midnight UTC",
@@ -57,14 +57,14 @@ func budgets(d *control.Document) section {
 	return sec
 }
 
-// meter is a budget of the day, or a window, and how much of it is used.
+// meter is a daily budget or a window, and how much of it is used.
 type meter struct {
 	Of, Text string
 	Percent  float64 // at most 100
-	Over     bool    // all of it is used
+	Over     bool    // the budget is used up
 }
 
-// meters are the budgets of an agent or a thread for a time; empty where it has none.
+// meters returns the budgets of an agent or a thread; empty if it has none.
 func meters(of, when string, d *control.SpentDocument) (list []meter) {
 	if limit := d.TokensPerDay; limit > 0 {
 		left := max(0, limit-d.Tokens)
@@ -80,7 +80,7 @@ func meters(of, when string, d *control.SpentDocument) (list []meter) {
 	return list
 }
 
-// charts are the days: all dollars and tokens, and those of each thread with a budget, which is a line.
+// charts shows the days: all dollars and tokens, then those of each thread with a budget, which is drawn as a line.
 func (s *Site) charts(ctx context.Context, record *control.RecordDocument, d *control.Document) section {
 	sec := section{ID: "days", Title: "By day", Note: "the last 30, in UTC"}
 	if record.Total.Sessions == 0 {
@@ -110,7 +110,7 @@ func (s *Site) charts(ctx context.Context, record *control.RecordDocument, d *co
 	return sec
 }
 
-// unit is how a chart reads a number of a day, and writes it.
+// unit reads a chart's number from a day's tally and formats it.
 type unit struct {
 	of    func(*ledger.Tally) (sum float64, known bool)
 	write func(float64) string
@@ -136,26 +136,26 @@ const (
 	chartDays           = 30
 	barWidth, barGap    = 15, 5
 	chartLeft, chartTop = 62, 16
-	chartBase           = 116 // where bars stand
+	chartBase           = 116 // the y of the zero line
 )
 
-// chart is a bar for each day.
+// chart has a bar for each day.
 type chart struct {
 	Title, Label string
-	Highest      string // the number at the top; empty where no day has one
+	Highest      string // the number at the top; empty if no day has a number
 	Bars         []dayBar
 	Ticks        []label
-	LimitY       int // of the line of the budget; 0 without one
+	LimitY       int // the y of the budget's line; 0 without a budget
 }
 
-// dayBar is a day. One on which sessions ran and none told its number is a question mark.
+// dayBar is one day. A day whose sessions all reported no number is a question mark.
 type dayBar struct {
 	X, Y, Height int
 	Words        string
 	Unknown      bool
 }
 
-// barsOf draws the days of a record. limit is the budget of a day; 0 is none.
+// barsOf draws the days of a record. limit is the daily budget; 0 means none.
 func barsOf(title string, d *control.RecordDocument, u unit, limit float64) *chart {
 	c := &chart{Title: title}
 	if limit > 0 {
@@ -206,10 +206,10 @@ func said(u unit, sum float64, known bool) string {
 	return u.write(sum)
 }
 
-// mostSpending bounds the rows of a table.
+// mostSpending bounds the rows of a spending table.
 const mostSpending = 50
 
-// spending is a table of what each group used, the dearest first, and of days, the newest.
+// spending is a table of each group's usage: the most expensive group first, or the newest day first.
 func spending(d *control.RecordDocument, by ledger.By) section {
 	name := strings.ToUpper(string(by[:1])) + string(by[1:])
 	sec := section{
@@ -233,7 +233,7 @@ func spending(d *control.RecordDocument, by ledger.By) section {
 	return sec
 }
 
-// order puts what is unknown behind all that is known.
+// order sorts unknown sums after all known ones.
 func order(sum float64, known bool) float64 {
 	if !known {
 		return -1
@@ -241,7 +241,7 @@ func order(sum float64, known bool) float64 {
 	return sum
 }
 
-// group is a row of such a table.
+// group is a row of a spending table.
 type group struct {
 	*ledger.Tally
 	Name               link

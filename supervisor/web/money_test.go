@@ -13,10 +13,11 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// today is the day on which the records of the tests are asked for.
+// today is the day of the records in the tests.
 var today = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// month is a record of two agents: one has told what it used on the first day and not on the last, the other always.
+// month is the record of two agents: dev-qwen reported its usage on the first day but not on the last, the other
+// always.
 func month() *control.RecordDocument {
 	run := func(agent, thread string, daysAgo int, used *agents.Usage) ledger.Past {
 		at := today.Add(-time.Duration(daysAgo) * 24 * time.Hour)
@@ -38,8 +39,8 @@ func month() *control.RecordDocument {
 	return control.RecordOf(past, merges, control.RecordQuery{Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys})
 }
 
-// A day is a bar as high as its part of the highest, or of the budget; one of which nothing is known is a question
-// mark.
+// A bar's height is the day's share of the highest day or of the budget. A day without a reported number is a
+// question mark.
 func TestBars(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -62,7 +63,7 @@ func TestBars(t *testing.T) {
 				text = fmt.Sprintf("%d:?", (b.X-chartLeft)/(barWidth+barGap))
 			}
 			if got = append(got, text); b.Y+b.Height != chartBase || b.Y < chartTop {
-				t.Errorf("%s: a bar from %d to %d", tt.name, b.Y, b.Y+b.Height)
+				t.Errorf("%s: got a bar from %d to %d", tt.name, b.Y, b.Y+b.Height)
 			}
 		}
 		if strings.Join(got, " ") != tt.want || c.Highest != tt.top || c.LimitY != tt.limitY {
@@ -71,7 +72,7 @@ func TestBars(t *testing.T) {
 		}
 	}
 	if c := barsOf("none", &control.RecordDocument{}, dollarsOf, 3); len(c.Bars) != 0 || len(c.Ticks) != 6 {
-		t.Errorf("without a history: %+v", c)
+		t.Errorf("without a history: got %+v, want no bars and 6 ticks", c)
 	}
 	untold := month()
 	for i := range untold.Rows(ledger.ByDay) {
@@ -79,11 +80,11 @@ func TestBars(t *testing.T) {
 	}
 	text := string(render("chart", "usd", barsOf("none", untold, dollarsOf, 0)).HTML)
 	if !strings.Contains(text, "Unknown") || strings.Contains(text, "$0") {
-		t.Errorf("no program told what it cost:\n%s", text)
+		t.Errorf("got a number, though no program reported its cost:\n%s", text)
 	}
 }
 
-// What no program told is "-", and a sum to which some did not tell their part is a least one; the dearest come first.
+// A sum that no program reported is "-", and one that some did not report has "≥". The most expensive come first.
 func TestSpending(t *testing.T) {
 	d := month()
 	var got []string
@@ -93,13 +94,13 @@ func TestSpending(t *testing.T) {
 		}
 	}
 	if strings.Join(got, " ") != "key-review-opus key-dev-qwen key-o/r#7" {
-		t.Errorf("rows %s", got)
+		t.Errorf("got rows %s", got)
 	}
 	for key, want := range map[string]string{"dev-qwen": "- ≥ 5000 -", "review-opus": "$10.00 2000 $10.00"} {
 		for _, row := range d.Rows(ledger.ByAgent) {
 			g := groupOf(ledger.ByAgent, &row)
 			if row.Key == key && g.Cost+" "+g.Read+" "+g.CostOf != want {
-				t.Errorf("%s: %s %s %s, want %s", key, g.Cost, g.Read, g.CostOf, want)
+				t.Errorf("%s: got %s %s %s, want %s", key, g.Cost, g.Read, g.CostOf, want)
 			}
 		}
 	}
@@ -114,7 +115,7 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// Agents and Money show text of strangers as text, budgets, and what may be done; also before anything has happened.
+// Agents and Money show text of strangers as text, and show budgets and commands, also in an empty factory.
 func TestAgentsAndMoney(t *testing.T) {
 	v := newVisit(t)
 	d := status()
@@ -133,7 +134,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/agents": {
 			"3000 of 2000 tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume",
-			"No session of it has ended",
+			"None of its sessions ended",
 		},
 		"/money": {
 			"thread llama: $3.00 of $4.00 today, $1.00 left", "thread llama: $5.00 of $7.00 in 5h, $2.00 left",
@@ -153,7 +154,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	_, page := v.get("/agents")
 	v.post("/do/pause", v.server.URL, url.Values{"name": {"dev-qwen"}, "secret": {v.secret(page)}, "back": {"/agents"}})
 	if got := v.api.commands(); got != `/v1/pause {"name":"dev-qwen"}` {
-		t.Errorf("done: %s", got)
+		t.Errorf("commands: %s", got)
 	}
 	v.api.set("/v1/report", control.RecordOf(nil, nil, control.RecordQuery{By: ledger.Bys}))
 	v.api.set("/v1/state", &control.Document{})

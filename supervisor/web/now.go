@@ -13,16 +13,16 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// Of a queue, a page shows shownRows, or up to maxRows where the query asks for more with ?rows=.
+// A page shows shownRows rows of a queue, or the number in ?rows=, up to maxRows.
 const (
 	shownRows = 100
 	maxRows   = 1000
 )
 
-// shownDiffers is how many differences to another build's decisions a page shows.
+// shownDiffers bounds the differences to another build's decisions on a page.
 const shownDiffers = 10
 
-// now shows what needs a person, what runs, what waits and what ended.
+// now shows what needs a person, what runs, the queue and the sessions that ended.
 func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
 	rows := shownRows
 	if n, err := strconv.Atoi(query.Get("rows")); err == nil {
@@ -44,12 +44,13 @@ type need struct {
 	Mend  string
 }
 
-// needsYou are a pause of everything, the faults of the factory, the agents that can start nothing, and the items that
-// wait for a person, oldest first.
+// needsYou shows a pause of the whole factory, its problems, the agents that cannot start anything, and the items
+// that wait for a person, oldest first.
 func needsYou(d *control.Document) section {
 	sec := section{ID: "needs", Title: "Needs you", Urgent: true}
 	add := func(id string, n need) { sec.Rows = append(sec.Rows, render("need", id, n)) }
-	says := func(problem string) bool { return strings.Contains(problem, "disinto resume") } // as that of a first start
+	// The problem of a first start says how to resume.
+	says := func(problem string) bool { return strings.Contains(problem, "disinto resume") }
 	if d.Paused && !slices.ContainsFunc(d.Problems, says) {
 		add("paused", need{Text: "everything is paused", Mend: "resume it"})
 	}
@@ -75,12 +76,12 @@ func itemID(q *control.QueueDocument) string {
 	return fmt.Sprintf("%s-%s-%d", q.Kind, q.Repo, q.Number)
 }
 
-// slot is one slot of a thread, with a session or without.
+// slot is one slot of a thread.
 type slot struct {
 	Thread  *control.ThreadDocument
 	Index   int
 	Warm    string
-	Session *control.SessionDocument // nil: free
+	Session *control.SessionDocument // nil if the slot is free
 }
 
 // running shows every slot of every thread.
@@ -123,14 +124,14 @@ func services(d *control.Document) section {
 	return sec
 }
 
-// waits is an item that waits, and when it is likely to start: from the moment of the forecast on, so that the page
-// stays the same until there is another one.
+// waits is an item in the queue with its forecast start. The start counts from the time of the forecast, so that the
+// row changes only with the next forecast.
 type waits struct {
 	*control.QueueDocument
 	Starts string
 }
 
-// queue shows the items that wait, in the order in which they would be started, each with its reason.
+// queue shows the queue in the order of starts, each item with its reason.
 func queue(d *control.Document, rows int) section {
 	sec := section{
 		ID: "queue", Title: "Waits", Head: []string{"Work", "Kind", "Priority", "Starts", "Why", "Title"},
@@ -153,7 +154,7 @@ func queue(d *control.Document, rows int) section {
 	return sec
 }
 
-// merged shows what was merged within a day, the newest first.
+// merged shows the merges of the last 24 hours, newest first.
 func merged(d *control.Document) section {
 	sec := section{ID: "merged", Title: "Merged", Note: control.Count(len(d.Merges), "merge") + " in 24 hours"}
 	for _, m := range d.Merges {
@@ -162,7 +163,7 @@ func merged(d *control.Document) section {
 	return sec
 }
 
-// ended shows the sessions that ended last.
+// ended shows the most recent sessions that ended.
 func ended(d *control.Document) section {
 	sec := section{
 		ID: "ended", Title: "Ended", Head: []string{"When", "Agent", "Work", "Kind", "Outcome", "Took", "Words"},
@@ -180,7 +181,7 @@ type fact struct {
 	Bad        bool
 }
 
-// health says how the forge, the configuration and the sandbox are.
+// health shows the state of the forge, the configuration, the sandbox, the threads and the shadow.
 func health(d *control.Document) section {
 	sec := section{ID: "health", Title: "Factory", Head: []string{"What", "How"}}
 	forge := fact{"forge", d.Forge.URL, !d.Forge.OK}

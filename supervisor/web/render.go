@@ -28,8 +28,8 @@ var templateFiles embed.FS
 //go:embed static
 var staticFiles embed.FS
 
-// templates are all pages and rows, parsed when the first is shown: most commands show none. A mistake in one is found
-// by any test of a page.
+// templates has all pages and rows. It is parsed when the first page is shown, because most commands show none. Any
+// test of a page finds a syntax error in a template.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"at": at, "took": control.Age, "words": words, "heading": heading, "amount": control.Tokens,
@@ -37,7 +37,7 @@ var templates = sync.OnceValue(func() *template.Template {
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 
-// hitOf writes the part of a use that a cache had. Templates have the use as a value or as a pointer.
+// hitOf writes the cached share of a usage. Templates hold the usage as a value or as a pointer.
 func hitOf(u any) string {
 	switch u := u.(type) {
 	case agents.Usage:
@@ -48,8 +48,8 @@ func hitOf(u any) string {
 	return control.Hit(nil)
 }
 
-// render is a row: a template with its data. A template that cannot be executed is a mistake in this package, and the
-// request ends with 500.
+// render returns a row: a template executed with data. A template that cannot be executed is a bug in this package,
+// and the request ends with 500.
 func render(name, id string, data any) row {
 	return row{id, template.HTML(execute(name, data))}
 }
@@ -62,8 +62,8 @@ func execute(name string, data any) []byte {
 	return bytes.Map(visible, text.Bytes())
 }
 
-// visible leaves out what no text of a page needs: control characters, and those that turn the writing around or hide
-// in it, which no markup can keep inside of a title or a tooltip. Emoji and some scripts need the two joiners.
+// visible removes control characters, and format characters that hide in a text or reverse its direction: no markup
+// can confine those within a title or a tooltip. The two joiners stay, because emoji and some scripts need them.
 func visible(r rune) rune {
 	if r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d' || !unicode.In(r, unicode.Cc, unicode.Cf) {
 		return r
@@ -71,7 +71,7 @@ func visible(r rune) rune {
 	return -1
 }
 
-// sheet is a board with all that the layout shows around it.
+// sheet is a board with the data of the layout around it.
 type sheet struct {
 	*board
 	Pages   []page
@@ -79,12 +79,12 @@ type sheet struct {
 	Query   string
 	Version string
 	Visitor *visitor
-	Said    string // what a command said
-	Failed  bool   // it failed
-	Single  bool   // there is one repository, which needs no name
+	Said    string // the answer of the last command
+	Failed  bool   // the command failed
+	Single  bool   // the factory has one repository, so its name is hidden
 }
 
-// Nav returns the pages in the navigation.
+// Nav returns the navigation's links.
 func (s *sheet) Nav() (list []navigation) {
 	for _, p := range s.Pages {
 		if p.title != "" {
@@ -123,7 +123,7 @@ func (s *Site) single() bool {
 	return c != nil && len(c.Forge.Repos) == 1
 }
 
-// statusOf is the status of an answer that says why not.
+// statusOf returns the HTTP status for an error.
 func statusOf(err error) int {
 	if no := (*control.Refusal)(nil); errors.As(err, &no) {
 		return no.Status
@@ -140,7 +140,7 @@ func (s *Site) showSignIn(w http.ResponseWriter, status int, next, why string) {
 	send(w, status, "signin", map[string]any{"Next": local(next), "Why": why, "Forge": forge})
 }
 
-// send executes a template before it sends anything, so that no page ends in the middle.
+// send executes a template before it sends anything, so that no page is cut off in the middle.
 func send(w http.ResponseWriter, status int, name string, data any) {
 	text := execute(name, data)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -148,22 +148,23 @@ func send(w http.ResponseWriter, status int, name string, data any) {
 	_, _ = w.Write(text)
 }
 
-// static serves the script and the style. Their address has the hash of their text, so browsers may keep them.
+// static serves the scripts and the style. Their addresses contain the hash of their content, so browsers may cache
+// them.
 func static(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=31536000, immutable")
 	http.ServeFileFS(w, r, staticFiles, "static/"+r.PathValue("name"))
 }
 
-// asset is the address of a file of static.
+// asset returns the address of a file of static.
 func asset(name string) (string, error) {
 	text, err := staticFiles.ReadFile("static/" + name)
 	sum := sha256.Sum256(text)
 	return "/static/" + name + "?" + hex.EncodeToString(sum[:6]), err
 }
 
-// moment is a time as a page shows it.
+// moment is a time as shown on a page.
 type moment struct {
-	Machine string // for the browser, which shows how long ago it is
+	Machine string // for the browser, which shows the age
 	Human   string
 }
 
@@ -171,14 +172,14 @@ func at(t time.Time) moment {
 	return moment{t.UTC().Format(time.RFC3339), t.UTC().Format("2 Jan 15:04 MST")}
 }
 
-// marked are the times and the references in a sentence.
+// marked matches the times and references in a sentence.
 var marked = regexp.MustCompile(
 	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)|[\w.-]+/[\w.-]+#\d{1,15}\b`)
 
-// words is a sentence for people in which times and references are marked up.
+// words returns a sentence as HTML, with times and references marked up.
 func words(s string) template.HTML { return markUp(s, true) }
 
-// heading is words without links, for what is itself one to a keyboard: the summary of a part that opens.
+// heading is words without links, for a summary of a part that opens: a keyboard treats the summary itself as a link.
 func heading(s string) template.HTML { return markUp(s, false) }
 
 func markUp(s string, links bool) template.HTML {
@@ -205,10 +206,10 @@ func markUp(s string, links bool) template.HTML {
 
 func usd(v float64) string { return "$" + strconv.FormatFloat(v, 'f', 2, 64) }
 
-// link is a reference with the address of its page. The repository is hidden where there is only one.
+// link is a reference with the address of its page. The page hides the repository if the factory has only one.
 type link struct{ Repo, Text, Href string }
 
-// refOf is an issue or pull request; scheduled work has its repository only.
+// refOf returns the link to an issue or pull request; for scheduled work (number 0), the repository only.
 func refOf(repo string, number int64) link {
 	ref := forge.Ref{Repo: repo, Number: number}
 	if number == 0 {
@@ -217,7 +218,7 @@ func refOf(repo string, number int64) link {
 	return link{repo, ref.Short(), "/issue?" + url.Values{"ref": {ref.String()}}.Encode()}
 }
 
-// dict makes data for a template that is used in another one.
+// dict returns a map as data for a nested template.
 func dict(pairs ...any) map[string]any {
 	m := make(map[string]any)
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// mostPage bounds a page, and mostChange what is sent for a changed row, in bytes.
+	// mostPage bounds a page, and mostChange the message for a changed row, in bytes.
 	mostPage   = 200_000
 	mostChange = 4_000
 )
 
-// manyIssues are ten thousand in make check, and in make test fifteen times what a page shows.
+// manyIssues is 10,000 in make check. In make test it is fifteen times the rows of a page.
 func manyIssues() int { return simtest.Size(10_000, 1_500) }
 
-// crowd is the control room of a real supervisor with very many issues, which begins none of them.
+// crowd is the control room of a real supervisor with many issues, none of which it starts.
 type crowd struct {
 	testing.TB
 	world  *simtest.World
@@ -77,7 +77,7 @@ func newCrowd(t testing.TB) *crowd {
 	return c
 }
 
-// page returns a page as a browser gets it, and the version of it.
+// page returns a page's HTML and its version.
 func (c *crowd) page(path string) (text, version string) {
 	c.Helper()
 	resp, err := c.client.Get(c.server.URL + path)
@@ -95,7 +95,7 @@ func (c *crowd) page(path string) (text, version string) {
 	return string(body), version
 }
 
-// With ten thousand issues every page is short, and a row that changes is sent without the others.
+// With ten thousand issues every page is short, and a change sends only the row that changed.
 func TestTenThousand(t *testing.T) {
 	c := newCrowd(t)
 	for _, p := range pages {
@@ -103,7 +103,7 @@ func TestTenThousand(t *testing.T) {
 		if p.title == "" {
 			path += "?ref=%2317"
 			if strings.HasPrefix(path, "/convoy") {
-				continue // issue 17 is none
+				continue // issue 17 is not a convoy
 			}
 		}
 		if text, _ := c.page(path); len(text) > mostPage {
@@ -114,7 +114,7 @@ func TestTenThousand(t *testing.T) {
 	}
 	text, version := c.page("/")
 	if !strings.Contains(text, fmt.Sprintf("the first %d of %d items", shownRows, manyIssues())) {
-		t.Error("the page does not say that it shows a part")
+		t.Error("the page does not say how many items it leaves out")
 	}
 	resp, err := c.client.Get(c.server.URL + "/live/?v=" + version)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestTenThousand(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.HasPrefix(line, "data: ") && len(line) > mostChange || strings.Contains(line, stale) {
-			t.Fatalf("%d bytes are sent for one row: %.300s", len(line), line)
+			t.Fatalf("got %d bytes for one row: %.300s", len(line), line)
 		}
 		if strings.Contains(line, "another title") {
 			t.Logf("%d bytes for one row", len(line))
@@ -138,7 +138,7 @@ func TestTenThousand(t *testing.T) {
 	}
 }
 
-// BenchmarkPages is the time from a request to the first byte of each page, with ten thousand issues.
+// BenchmarkPages measures each page, from the request to the whole answer, with ten thousand issues.
 func BenchmarkPages(b *testing.B) {
 	c := newCrowd(b)
 	for _, p := range pages {

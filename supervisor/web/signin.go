@@ -14,52 +14,52 @@ import (
 )
 
 const (
-	// visitTime is how long a sign-in lasts without a request, and stayTime how long at most.
+	// visitTime is how long a sign-in lasts without a request, and stayTime how long in all.
 	visitTime = 12 * time.Hour
 	stayTime  = 7 * 24 * time.Hour
-	// forgeStay is how long a sign-in with the forge lasts at most: then it is asked for the person's rights again.
+	// forgeStay is how long a sign-in with the forge lasts in all. The next sign-in reads the person's rights again.
 	forgeStay = 12 * time.Hour
-	// maxVisitors bounds the sign-ins that are remembered; the one that was used least lately goes first.
+	// maxVisitors bounds the sign-ins that are kept. The least recently used one is dropped first.
 	maxVisitors = 1000
-	// wrongTokens is how many wrong tokens a minute may have, from anywhere. After them no token is looked at until the
-	// minute is over.
+	// wrongTokens bounds the wrong tokens within a minute, counted over all clients. After them no token is checked
+	// until the minute is over.
 	wrongTokens = 10
-	// cookie is the name of the cookie that has a visitor's secret.
+	// cookie is the name of the cookie with a visitor's secret.
 	cookie = "disinto"
 	// maxForm bounds a form, in bytes.
 	maxForm = 64 << 10
 )
 
-// visitor is a person, or the holder of the token, who signed in.
+// visitor is a person who signed in with the forge or with the token.
 type visitor struct {
 	Name   string // the login on the forge; empty for the token
-	Steers bool   // may use commands; others look
-	Secret string // what forms carry, so that no other site can send one
+	Steers bool   // may use commands; other visitors may only look
+	Secret string // sent with every form, so that no other site can forge one
 
 	key         [sha256.Size]byte // of the cookie
-	proof       [sha256.Size]byte // of what let the visitor in: see Site.proof
-	stay        time.Duration     // how long this sign-in lasts at most
+	proof       [sha256.Size]byte // of the configuration that admitted the visitor: see Site.proof
+	stay        time.Duration     // how long this sign-in lasts in all
 	since, seen time.Time
-	said        string // what the last command said, for the next page
+	said        string // the last command's answer, for the next page
 	failed      bool
 }
 
-// visitors are those who signed in. The zero value has none. They are forgotten when the program ends.
+// visitors are the people signed in. The zero value has none. They are lost when the program ends.
 type visitors struct {
 	wrong tries // of tokens
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	by map[[sha256.Size]byte]*visitor
 }
 
 // tries counts the failures of the last minute. The zero value has none.
 type tries struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	failed []time.Time
 }
 
-// begin reports whether one more may be tried now. It counts as failed until forgive takes it back, so that many at
-// once are not more than one after the other.
+// begin reports whether another attempt is allowed now. An attempt counts as failed until forgive takes it back, so
+// that simultaneous attempts have the same bound as successive ones.
 func (t *tries) begin(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *tries) forgive() {
 	}
 }
 
-// welcome remembers a visitor and returns what the cookie has to say.
+// welcome adds a visitor and returns the secret for the cookie.
 func (vs *visitors) welcome(v visitor, now time.Time) (secret string) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -96,7 +96,7 @@ func (vs *visitors) welcome(v visitor, now time.Time) (secret string) {
 	return secret
 }
 
-// tidyLocked forgets who is gone, and makes room for one more.
+// tidyLocked removes the visitors whose time is over, and makes room for one more.
 func (vs *visitors) tidyLocked(now time.Time) {
 	var oldest [sha256.Size]byte
 	for key, v := range vs.by {
@@ -115,7 +115,7 @@ func (v *visitor) gone(now time.Time) bool {
 	return now.Sub(v.seen) > visitTime || now.Sub(v.since) > v.stay
 }
 
-// find returns the visitor with a cookie's secret; nil when there is none.
+// find returns the visitor with a cookie's secret; nil if there is none.
 func (vs *visitors) find(secret string, now time.Time) *visitor {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -128,7 +128,7 @@ func (vs *visitors) find(secret string, now time.Time) *visitor {
 	return &seen
 }
 
-// tell keeps what a command said for the next page that a visitor loads, and told returns it once.
+// tell keeps a command's answer for the next page that the visitor loads. told returns it once.
 func (vs *visitors) tell(v *visitor, said string, failed bool) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -153,7 +153,7 @@ func (vs *visitors) forget(secret string) {
 	delete(vs.by, sha256.Sum256([]byte(secret)))
 }
 
-// mayTry reports whether a token may be looked at now, and counts it if it is wrong.
+// mayTry reports whether a token may be checked now, and counts a wrong one.
 func (vs *visitors) mayTry(right func() bool, now time.Time) (may, ok bool) {
 	if !vs.wrong.begin(now) {
 		return false, false
@@ -164,14 +164,14 @@ func (vs *visitors) mayTry(right func() bool, now time.Time) (may, ok bool) {
 	return true, ok
 }
 
-// What lets a visitor in.
+// The ways to sign in.
 const (
 	byToken = "token"
 	byForge = "forge"
 )
 
-// proof names what the configuration has now to let visitors in by. One who came by another token, or with the forge
-// before it was turned off, has to sign in again.
+// proof returns a hash of the configuration that admits visitors. A visitor who signed in with another token, or with
+// the forge before it was turned off, has to sign in again.
 func (s *Site) proof(way string) [sha256.Size]byte {
 	f := s.factory()
 	if way == byForge {
@@ -180,7 +180,7 @@ func (s *Site) proof(way string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(byToken + "\x00" + f.ListenToken.Reveal()))
 }
 
-// holds reports whether what let a visitor in still does. An account that became an agent's is not let in any more.
+// holds reports whether the configuration still admits a visitor. The account of a new agent is no longer admitted.
 func (s *Site) holds(v *visitor) bool {
 	if v.Name == "" {
 		return v.proof == s.proof(byToken)
@@ -189,7 +189,8 @@ func (s *Site) holds(v *visitor) bool {
 	return s.application() != nil && v.proof == s.proof(byForge) && !worksFor(c, v.Name)
 }
 
-// seen lets only those who signed in reach a handler. The others are sent to sign in; a program is told 401.
+// seen calls next only for visitors who signed in. It redirects other browsers to the sign-in, and answers programs
+// with 401.
 func (s *Site) seen(next func(http.ResponseWriter, *http.Request, *visitor)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var v *visitor
@@ -215,7 +216,7 @@ func (s *Site) signInPage(w http.ResponseWriter, r *http.Request) {
 	s.showSignIn(w, http.StatusOK, r.URL.Query().Get("next"), "")
 }
 
-// signIn looks at a token.
+// signIn checks a token.
 func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := local(r.PostFormValue("next"))
@@ -232,13 +233,13 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isToken reports whether a token is the one of the API.
+// isToken reports whether a text is the token of the API.
 func (s *Site) isToken(said string) bool {
 	token := s.factory().ListenToken.Reveal()
 	return token != "" && control.SameSecret(strings.TrimSpace(said), token)
 }
 
-// factory is [factory] of the configuration in force; the zero value without one.
+// factory returns [factory] of the current configuration; the zero value without one.
 func (s *Site) factory() threads.Factory {
 	if c := s.Config(); c != nil {
 		return c.Factory
@@ -246,7 +247,7 @@ func (s *Site) factory() threads.Factory {
 	return threads.Factory{}
 }
 
-// enter gives the browser its cookie.
+// enter sets the visitor's cookie.
 func (s *Site) enter(w http.ResponseWriter, r *http.Request, secret string) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookie, Value: secret, Path: "/", MaxAge: int(stayTime / time.Second), HttpOnly: true,
@@ -254,7 +255,7 @@ func (s *Site) enter(w http.ResponseWriter, r *http.Request, secret string) {
 	})
 }
 
-// secure reports whether the browser came by TLS, which a proxy in front of us says.
+// secure reports whether the browser uses TLS, according to the connection or to a proxy.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
@@ -270,7 +271,7 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request, v *visitor) {
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 
-// meant reports whether a form is from a page that we gave this visitor, and answers it if not.
+// meant reports whether a form carries the visitor's secret, and answers with 403 if not.
 func meant(w http.ResponseWriter, r *http.Request, v *visitor) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if control.SameSecret(r.PostFormValue("secret"), v.Secret) {
@@ -280,7 +281,7 @@ func meant(w http.ResponseWriter, r *http.Request, v *visitor) bool {
 	return false
 }
 
-// local is where to go after the sign-in: a path of this site, and nothing else.
+// local returns next if it is a path of this site, else "/".
 func local(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// reach is how far back a timeline goes, divided into steps with a label each.
+// reach is how far back a timeline shows, divided into labelled steps.
 type reach struct {
 	Name        string
 	whole, step time.Duration
@@ -32,24 +32,24 @@ var reaches = []reach{
 // span is a time on a lane.
 type span struct{ From, Until time.Time }
 
-// bar is a session on a lane, or several that are too short to be told apart.
+// bar is a session on a lane, or several that are too short to be shown apart.
 type bar struct {
 	span
-	Kind, Outcome string // of several sessions, of the last
+	Kind, Outcome string // of the last session, if several
 	Href          string // empty for scheduled work and for several sessions
 	Words         string
 	n             int
 }
 
-// lane tells what a slot or an agent did.
+// lane shows what a slot or an agent did.
 type lane struct {
 	Name   string
 	Bars   []bar
-	Parked []bar // of a slot: the thread starts nothing
-	Free   []bar // of a slot: it stands free beside work
+	Parked []bar // of a slot: the times its thread was parked
+	Free   []bar // of a slot: the times it was free beside work
 }
 
-// timeline shows what every slot and every agent did, and why slots stood free beside work.
+// timeline shows what every slot and every agent did, and why slots were free beside work.
 func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 	var d control.Document
 	if err := s.API.Get(ctx, "/v1/state?rows=0", &d); err != nil {
@@ -74,7 +74,8 @@ func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 	}}, nil
 }
 
-// reachOf is the reach of a name or, without one, a day; the shortest that has the whole life of a younger supervisor.
+// reachOf returns the reach with a name. For an unknown name it is a day, or less if that covers the supervisor's
+// life.
 func reachOf(name string, life time.Duration) reach {
 	for _, r := range reaches {
 		if r.Name == name {
@@ -89,7 +90,7 @@ func reachOf(name string, life time.Duration) reach {
 	return reaches[2]
 }
 
-// lanes are the slots, by thread and number, and the agents, by name. A session that still runs ends now.
+// lanes returns the slots, by thread and number, and the agents, by name. The bar of a running session ends now.
 func lanes(d *control.Document, h *control.HistoryDocument, now time.Time) (slots, workers []lane) {
 	at, who := make(map[string]*lane), make(map[string]*lane)
 	for i := range d.Threads {

@@ -1,12 +1,12 @@
-// Package web is the control room: pages that a supervisor serves on [factory] listen_web. They show what `disinto
-// status`, `why`, `show` and `history` say, and steer with the same commands.
+// Package web is the control room: the pages that a supervisor serves on [factory] listen_web. They show the output
+// of `disinto status`, `why`, `show` and `history`, and steer with the same commands.
 //
-// The pages are a client of the control API like any command: what a page shows, a command prints, and there is no
-// second way to do anything. Each page is a file with a function that returns sections of rows (board.go). The server
-// renders them to HTML. While a page is open it is rendered again when something happens, once for all who look at it,
-// and the rows that changed are sent (live.go). Without JavaScript the browser loads the page again.
+// The pages are a client of the control API like any command: they show nothing and do nothing that a command cannot.
+// Each page is a file with a function that returns sections of rows (board.go). The server renders them to HTML. It
+// renders an open page again when something happens, once for all its readers, and sends the rows that changed
+// (live.go). Without JavaScript the browser reloads the page.
 //
-// To add a page, write its file and its row in pages.
+// To add a page, write its file and add its row to pages.
 package web
 
 import (
@@ -24,20 +24,22 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// API is the control API of the supervisor. Its methods may be called from any goroutine. *control.Client is one.
+// API is the control API of the supervisor. Its methods may be called from any goroutine. *control.Client implements
+// it.
 type API interface {
-	// Get asks for a path such as /v1/state and decodes the answer. An error may be a *control.Refusal.
+	// Get requests a path such as /v1/state and decodes the answer. An error may be a *control.Refusal.
 	Get(ctx context.Context, path string, answer any) error
 	// Post sends a command and decodes the answer. An error may be a *control.Refusal.
 	Post(ctx context.Context, path string, request, answer any) error
-	// Copy asks for a path and copies the answer as it comes, until it ends or ctx is done.
+	// Copy requests a path and copies the answer as it arrives, until it ends or ctx is done.
 	Copy(ctx context.Context, path string, w io.Writer) error
 }
 
-// Site is the control room of one factory. Set the exported fields before Handler and leave them alone after it.
+// Site is the control room of one factory. Set the exported fields before the call of Handler, and do not change them
+// after it.
 type Site struct {
 	API    API
-	Config func() *threads.Config // in force now; nil without a valid one
+	Config func() *threads.Config // the current one; nil if none is valid
 	Log    hclog.Logger
 
 	once     sync.Once
@@ -50,14 +52,13 @@ type Site struct {
 // page is one page of the site.
 type page struct {
 	path  string // /agents
-	title string // in the navigation; empty: the page is not there
-	key   string // of the keyboard, after g
-	// show returns what the page shows for a query. An error may be a *control.Refusal, whose words are shown.
+	title string // in the navigation; empty if the page is not listed there
+	key   string // the key that opens it, after g
+	// show returns the page's content for a query. An error may be a *control.Refusal, whose words are shown.
 	show func(*Site, context.Context, url.Values) (*board, error)
-	rest time.Duration // the least time between two versions while it is open; 0: it does not change by itself
+	rest time.Duration // the least time between two renderings while it is open; 0: it is not updated
 }
 
-// pages are all pages.
 var pages = []page{
 	{"/", "Now", "n", (*Site).now, 300 * time.Millisecond},
 	{"/timeline", "Timeline", "t", (*Site).timeline, 5 * time.Second},
@@ -69,7 +70,7 @@ var pages = []page{
 	{"/issue", "", "", (*Site).issue, 3 * time.Second}, // it asks the forge
 }
 
-// Handler serves the site. It may be called once.
+// Handler returns the site's handler. It may be called once.
 func (s *Site) Handler() http.Handler {
 	s.init()
 	mux := http.NewServeMux()
@@ -109,12 +110,12 @@ func (s *Site) init() {
 	})
 }
 
-// policy lets a page load what this server sends, and nothing else: a title of an issue that became markup could
-// neither run nor send anything.
+// policy lets a page load only what this server sends: a title of an issue that became markup could neither run a
+// script nor send data elsewhere.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guard sets what holds for every answer.
+// guard sets the headers of every answer.
 func (s *Site) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -23,11 +23,11 @@ import (
 
 const token = "0123456789abcdef"
 
-// fake is an API with fixed answers, by path, and a list of the commands that were sent.
+// fake is an API with fixed answers by path. It records the commands sent to it.
 type fake struct {
 	events chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	answers map[string]any
 	posted  []string
 }
@@ -91,7 +91,7 @@ func (f *fake) commands() string {
 	return strings.Join(f.posted, "; ")
 }
 
-// hostile is a title that is markup, in every way that has broken pages elsewhere.
+// hostile is a title that is markup, in every form that has broken pages elsewhere.
 const hostile = `</td></script><img src=x onerror="alert(1)">'"` + "`" + `{{.}}` + "\u202e"
 
 func status() *control.Document {
@@ -188,7 +188,7 @@ func (v *visit) signIn() {
 
 var secretField = regexp.MustCompile(`name="secret" value="([^"]+)"`)
 
-// secret returns the value that the forms of a page carry.
+// secret returns the secret in a page's forms.
 func (v *visit) secret(page string) string {
 	v.Helper()
 	m := secretField.FindStringSubmatch(page)
@@ -198,7 +198,7 @@ func (v *visit) secret(page string) string {
 	return m[1]
 }
 
-// Text of the forge is text on the page, and nothing on it is loaded from elsewhere.
+// Text of the forge is shown as text, and the page loads nothing from elsewhere.
 func TestHostileText(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -210,36 +210,36 @@ func TestHostileText(t *testing.T) {
 		t.Errorf("the title became markup:\n%s", page)
 	}
 	if n := strings.Count(page, "&lt;img src=x"); n != 4 || !strings.Contains(page, "(on box2/1f0c&lt;") {
-		t.Errorf("titles and the place stand there %d times, want 4:\n%s", n, page)
+		t.Errorf("found the escaped markup %d times, want 4:\n%s", n, page)
 	}
 	for _, m := range regexp.MustCompile(`(?:src|href|action)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if !strings.HasPrefix(m[1], "/") && !strings.HasPrefix(m[1], "#") {
-			t.Errorf("the page names %s", m[1])
+			t.Errorf("the page links to %s", m[1])
 		}
 	}
 }
 
-// Nothing is shown or done without a sign-in.
+// Without a sign-in no page is shown and no command runs.
 func TestSignInFirst(t *testing.T) {
 	v := newVisit(t)
 	if status, page := v.get("/"); status != http.StatusOK || !strings.Contains(page, "Sign in") {
-		t.Errorf("/: %d %s", status, page)
+		t.Errorf("/: got %d %s, want the sign-in form", status, page)
 	}
 	for _, path := range []string{"/live/", "/log?ref=1"} {
 		req, _ := http.NewRequest(http.MethodGet, v.server.URL+path, nil)
 		if status, _ := v.do(req); status != http.StatusUnauthorized {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("%s: got status %d, want 401", path, status)
 		}
 	}
 	if status, _ := v.post("/do/cancel", v.server.URL, url.Values{"ref": {"1"}}); status != http.StatusUnauthorized {
-		t.Errorf("/do/cancel: %d", status)
+		t.Errorf("/do/cancel: got status %d, want 401", status)
 	}
 	if v.api.commands() != "" {
-		t.Errorf("done: %s", v.api.commands())
+		t.Errorf("got commands %s, want none", v.api.commands())
 	}
 }
 
-// A command needs the origin of the site and the secret of its forms.
+// A command needs the site's origin and the secret of its forms.
 func TestForgedForms(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -256,32 +256,32 @@ func TestForgedForms(t *testing.T) {
 	} {
 		status, _ := v.post("/do/cancel", tt.origin, url.Values{"ref": {"o/r#1"}, "secret": {tt.secret}})
 		if status != tt.status || v.api.commands() != "" {
-			t.Errorf("%s: %d, done: %s", tt.name, status, v.api.commands())
+			t.Errorf("%s: got status %d, commands %q", tt.name, status, v.api.commands())
 		}
 	}
 	status, page := v.post("/do/cancel", v.server.URL, url.Values{"ref": {"o/r#1"}, "secret": {right}, "back": {"/"}})
 	if status != http.StatusOK || v.api.commands() != `/v1/cancel {"ref":"o/r#1"}` || !strings.Contains(page, ": cancel") {
-		t.Errorf("the real form: %d, done: %s", status, v.api.commands())
+		t.Errorf("the real form: got status %d, commands %q", status, v.api.commands())
 	}
 	if _, page := v.get("/"); strings.Contains(page, ": cancel") {
-		t.Error("what a command said is shown twice")
+		t.Error("the answer of a command is shown twice")
 	}
 	if status, _ := v.post("/do/upgrade", v.server.URL, url.Values{"secret": {right}}); status != http.StatusNotFound {
-		t.Errorf("a command that is not on the page: %d", status)
+		t.Errorf("a command that no page has: got status %d, want 404", status)
 	}
 }
 
-// After ten wrong tokens in a minute none is looked at, not even the right one.
+// After ten wrong tokens in a minute no token is checked, not even the right one.
 func TestWrongTokens(t *testing.T) {
 	v := newVisit(t)
 	for i := range wrongTokens {
 		if status, _ := v.post("/signin", v.server.URL,
 			url.Values{"token": {fmt.Sprint(i)}}); status != http.StatusForbidden {
-			t.Fatalf("wrong token %d: %d", i, status)
+			t.Fatalf("wrong token %d: got status %d, want 403", i, status)
 		}
 	}
 	if status, _ := v.post("/signin", v.server.URL, url.Values{"token": {token}}); status != http.StatusTooManyRequests {
-		t.Errorf("the right token after ten wrong ones: %d", status)
+		t.Errorf("the right token after ten wrong ones: got status %d, want 429", status)
 	}
 	var vs visitors
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -289,23 +289,24 @@ func TestWrongTokens(t *testing.T) {
 		vs.mayTry(func() bool { return false }, now)
 	}
 	if may, _ := vs.mayTry(func() bool { return true }, now.Add(59*time.Second)); may {
-		t.Error("a token is looked at within the minute")
+		t.Error("a token is checked within the minute")
 	}
 	if may, ok := vs.mayTry(func() bool { return true }, now.Add(time.Minute)); !may || !ok {
-		t.Error("no token is looked at after the minute")
+		t.Error("no token is checked after the minute")
 	}
 }
 
-// A sign-in ends when it is signed out, when it is not used, and after a week; the number of them is bounded.
+// A sign-in ends by a sign-out, after 12 hours without a request, and after a week. The number of sign-ins is
+// bounded.
 func TestVisitorsEnd(t *testing.T) {
 	var vs visitors
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	first := vs.welcome(visitor{Name: "ada", Steers: true, stay: stayTime}, now)
 	if v := vs.find(first, now); v == nil || v.Name != "ada" || !v.Steers {
-		t.Fatalf("found %+v", v)
+		t.Fatalf("got %+v", v)
 	}
 	if vs.find(first, now.Add(visitTime+time.Second)) != nil {
-		t.Error("a visitor who was away for long is still signed in")
+		t.Error("still signed in after 12 hours without a request")
 	}
 	for at := now; at.Before(now.Add(stayTime)); at = at.Add(visitTime / 2) {
 		if vs.find(first, at) == nil {
@@ -320,15 +321,15 @@ func TestVisitorsEnd(t *testing.T) {
 		vs.welcome(visitor{Name: fmt.Sprint(i), stay: stayTime}, now.Add(time.Duration(i+1)*time.Second))
 	}
 	if len(vs.by) != maxVisitors || vs.find(second, now.Add(time.Hour)) != nil {
-		t.Errorf("%d sign-ins are remembered, with the oldest: %v", len(vs.by), vs.find(second, now.Add(time.Hour)) != nil)
+		t.Errorf("got %d sign-ins; the oldest is kept: %v", len(vs.by), vs.find(second, now.Add(time.Hour)) != nil)
 	}
 	vs.forget(first)
 	if vs.find(first, now) != nil {
-		t.Error("signed out, and still known")
+		t.Error("still signed in after a sign-out")
 	}
 }
 
-// After the sign-in a visitor goes to a page of this site, whatever the address said.
+// The sign-in redirects only to a page of this site, whatever the address says.
 func TestLocal(t *testing.T) {
 	for in, want := range map[string]string{
 		"/issue?ref=1": "/issue?ref=1", "": "/", "http://evil": "/", "//evil": "/", "/\\evil": "/", "evil": "/",
@@ -340,7 +341,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// An open page gets the rows that changed, and no page is kept up to date for no reader.
+// An open page gets the rows that changed, and a page without readers is not rendered.
 func TestLive(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -367,7 +368,7 @@ func TestLive(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text, "asks again") || strings.Contains(text, "blocked by") {
-		t.Errorf("sent %s", text)
+		t.Errorf("got %s", text)
 	}
 	resp.Body.Close()
 	for {
@@ -382,7 +383,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// rendered reports whether every page that is open has been rendered.
+// rendered reports whether every open page has been rendered.
 func (l *live) rendered() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -397,7 +398,7 @@ func (l *live) rendered() bool {
 	return len(l.views) > 0
 }
 
-// The page names what was merged within a day, and how much that is.
+// The page lists the merges of the last 24 hours and their number.
 func TestMergedToday(t *testing.T) {
 	v := newVisit(t)
 	d := status()
@@ -405,6 +406,6 @@ func TestMergedToday(t *testing.T) {
 	v.api.set("/v1/state", d)
 	v.signIn()
 	if _, page := v.get("/"); !strings.Contains(page, "1 merge in 24 hours") || !strings.Contains(page, "o%2Fr%2342") {
-		t.Errorf("the page does not say what was merged:\n%s", page)
+		t.Errorf("the page does not list the merge:\n%s", page)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// usualDays are simulated where the query does not say.
+// usualDays is the number of days that are simulated if the query has none.
 const usualDays = 7
 
-// whatIf asks what the factory would have done with the work of the last days if it were another one. It plays nothing
-// before a person has asked.
+// whatIf simulates the work of the last days with a changed factory. It simulates nothing until a person submits the
+// form.
 func (s *Site) whatIf(ctx context.Context, query url.Values) (*board, error) {
 	c := s.Config()
 	if c == nil {
@@ -48,7 +48,7 @@ func (s *Site) whatIf(ctx context.Context, query url.Values) (*board, error) {
 	return b, nil
 }
 
-// wish is a thread in the form, with what was asked for.
+// wish is a thread in the form, with the values that the person entered.
 type wish struct {
 	Name, Noun, Slots, Hold string
 	Overlap                 bool
@@ -61,7 +61,7 @@ type wishedAgent struct {
 	With        bool
 }
 
-// wishes is the form. It has what the query says, or else what is configured.
+// wishes is the form. It has the values of the query, or else those of the configuration.
 func wishes(c *threads.Config, query url.Values) section {
 	or := func(key, otherwise string) string {
 		if query.Has(key) {
@@ -77,7 +77,7 @@ func wishes(c *threads.Config, query url.Values) section {
 			w.Noun = "sessions at once"
 		}
 		w.Slots = or("slots."+t.Name, strconv.Itoa(t.MaxSessions))
-		w.Hold = or("hold."+t.Name, t.Hold.String()) // it is read again
+		w.Hold = or("hold."+t.Name, t.Hold.String()) // a form that the person submits returns it
 		for _, name := range t.Agents {
 			with := !query.Has("asked") || slices.Contains(query["with"], name)
 			w.Agents = append(w.Agents, wishedAgent{name, strings.Join(c.Agent(name).Roles, ", "), with})
@@ -117,28 +117,28 @@ func asked(c *threads.Config, query url.Values) (ask control.SimulateRequest, er
 	return ask, nil
 }
 
-// says tells the result in a sentence or two.
+// says describes the result in a few sentences.
 func says(d *control.Simulation) section {
 	sec := section{ID: "says", Title: "In short"}
 	add := func(format string, args ...any) {
 		sec.Rows = append(sec.Rows, render("says", strconv.Itoa(len(sec.Rows)), fmt.Sprintf(format, args...)))
 	}
 	if is := d.Changed; is != nil {
-		add("With these changes (%s) an issue would be done after %s on average in place of %s, and wait %s for its "+
-			"first session in place of %s.", strings.Join(d.Changes, ", "), spell(is.MeanTurn), spell(d.Now.MeanTurn),
+		add("With these changes (%s) an issue would take %s on average instead of %s, and wait %s for its "+
+			"first session instead of %s.", strings.Join(d.Changes, ", "), spell(is.MeanTurn), spell(d.Now.MeanTurn),
 			spell(is.MeanWait), spell(d.Now.MeanWait))
 		if left := is.Issues - is.Done; left > 0 {
-			add("%s would not be done %s later.", control.Count(left, "issue"), control.Count(d.Days, "day"))
+			add("%s would still be open after %s.", control.Count(left, "issue"), control.Count(d.Days, "day"))
 		}
 	}
 	switch off := math.Abs(d.Now.MeanTurn - d.Happened.MeanTurn); {
 	case d.Happened.Done == 0 || d.Now.Done == 0:
-		add("Nothing is known to have been done in these days, so the simulation cannot be compared with what happened.")
+		add("No issue was done in these days, so the simulation cannot be compared with what happened.")
 	case off <= d.Happened.MeanTurn/4:
 		add("The simulation of the factory as it is comes close to what happened.")
 	default:
-		add("The simulation of the factory as it is, %s for an issue, is not close to what happened, %s: it knows no "+
-			"stops, no failures and no people who take their time. Take the difference between the simulations as a direction.",
+		add("The simulation of the factory as it is, %s for an issue, is far from what happened, %s: it knows no "+
+			"stops, no failures and no people who take their time. Their difference shows only a direction.",
 			spell(d.Now.MeanTurn), spell(d.Happened.MeanTurn))
 	}
 	return sec
@@ -149,7 +149,7 @@ type measure struct {
 	name, says string
 	of         func(*control.Played) float64
 	text       func(float64) string
-	better     int // 1: more is better, -1: less is, 0: neither
+	better     int // 1 if more is better, -1 if less is, else 0
 }
 
 var measures = []measure{
@@ -192,7 +192,7 @@ var measures = []measure{
 // figure is a cell of the comparison.
 type figure struct{ Of, Text, Differs, Class string }
 
-// compared puts what happened beside the simulations.
+// compared shows what happened beside the simulations.
 func compared(d *control.Simulation) section {
 	sec := section{
 		ID: "compared", Title: "The last " + control.Count(d.Days, "day"),
@@ -216,7 +216,7 @@ func compared(d *control.Simulation) section {
 	return sec
 }
 
-// changed is the cell of the changed factory, with the difference. One of less than a percent is none.
+// changed returns the cell of the changed factory, with the difference unless it is below one percent.
 func (m *measure) changed(now, is *control.Played) figure {
 	was, v := m.of(now), m.of(is)
 	f := figure{Of: "with the changes", Text: m.text(v)}
@@ -232,7 +232,7 @@ func (m *measure) changed(now, is *control.Played) figure {
 	return f
 }
 
-// spell writes seconds, 31 years of them at most.
+// spell writes seconds as a duration of at most 31 years.
 func spell(seconds float64) string {
 	return control.Age(time.Duration(max(0, min(seconds, 1e9)) * float64(time.Second)))
 }

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// pretend gives the site a factory with a local thread and an API, and an answer to simulations.
+// pretend configures a local and an API thread, and sets the answer to simulations.
 func (v *visit) pretend(d *control.Simulation) {
 	cfg := &threads.Config{
 		Factory: threads.Factory{ListenToken: token},
@@ -34,7 +34,7 @@ func simulated() *control.Simulation {
 	}
 }
 
-// The form has the factory as it is, plays nothing before a person asks, and keeps what was asked for.
+// The form shows the current factory, simulates nothing until it is submitted, and keeps the values submitted.
 func TestWhatIf(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -45,7 +45,7 @@ func TestWhatIf(t *testing.T) {
 		`value="dev-a" checked`, `name="days" type="number" min="1" max="30" value="7"`,
 	} {
 		if status != http.StatusOK || !strings.Contains(page, want) {
-			t.Errorf("%d without %s:\n%s", status, want, page)
+			t.Errorf("got %d, want 200 with %s:\n%s", status, want, page)
 		}
 	}
 	if strings.Contains(page, "hold.api") || v.api.commands() != "" || strings.Contains(page, "<img") {
@@ -64,24 +64,24 @@ func TestWhatIf(t *testing.T) {
 	for _, want := range []string{
 		`name="slots.llama" type="number" min="1" max="64" value="2"`, `value="dev-b">`, `value="dev-a" checked`,
 		"With these changes (llama: 2 slots in place of 1, &lt;/td",
-		"after 2h00m on average in place of 4h36m, and wait 1h00m",
-		"1 issue would not be done 7 days later", "comes close to what happened",
+		"take 2h00m on average instead of 4h36m, and wait 1h00m",
+		"1 issue would still be open after 7 days", "comes close to what happened",
 		`2h00m <small class="yes">2h36m less</small>`, `4d0h <small class="no">3d23h more</small>`,
 		`40 %</td>`, `7 <small class="no">1 less</small>`,
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("without %s:\n%s", want, page)
+			t.Errorf("the page lacks %s:\n%s", want, page)
 		}
 	}
 	if strings.Contains(page, "<img") {
 		t.Errorf("a name became markup:\n%s", page)
 	}
 	if status, _ := v.get("/live/whatif?asked=1"); status != http.StatusNotFound {
-		t.Errorf("a page that does not change by itself is kept up to date: %d", status)
+		t.Errorf("/live/whatif: got status %d, want 404", status)
 	}
 }
 
-// What cannot be simulated is said beside the form, in which it stays.
+// A refusal is shown beside the form, which stays.
 func TestWhatIfRefused(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -96,12 +96,12 @@ func TestWhatIfRefused(t *testing.T) {
 		status, page := v.get("/whatif?" + query)
 		if status != http.StatusOK || !strings.Contains(page, want) || !strings.Contains(page, "<fieldset>") ||
 			strings.Contains(page, "<img") {
-			t.Errorf("%s: %d, want %s:\n%s", query, status, want, page)
+			t.Errorf("%s: got %d, want %s:\n%s", query, status, want, page)
 		}
 	}
 	v.site.Config = func() *threads.Config { return nil }
 	if b, err := v.site.whatIf(t.Context(), nil); err == nil {
-		t.Errorf("without a configuration: %+v", b)
+		t.Errorf("without a configuration: got %+v, want an error", b)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestSays(t *testing.T) {
 	}{
 		{"the same", 3600, 3600, "comes close", "would"},
 		{"nearly", 3600, 3000, "comes close", "direction"},
-		{"far", 3600, 600, "10m00s for an issue, is not close to what happened, 1h00m", "comes close"},
+		{"far", 3600, 600, "10m00s for an issue, is far from what happened, 1h00m", "comes close"},
 		{"nothing done", 0, 600, "cannot be compared", "close"},
 	} {
 		d := &control.Simulation{
@@ -129,18 +129,18 @@ func TestSays(t *testing.T) {
 			text += string(r.HTML)
 		}
 		if !strings.Contains(text, tt.want) || strings.Contains(text, tt.unwanted) {
-			t.Errorf("%s: %s", tt.name, text)
+			t.Errorf("%s: got %s", tt.name, text)
 		}
 	}
 }
 
-// Times are said in the unit that a person would use, whatever a document has.
+// spell writes a duration in the units that a person would use, also for impossible values.
 func TestSpell(t *testing.T) {
 	for in, want := range map[float64]string{
 		0: "0s", -5: "0s", 41.7: "41s", 3600: "1h00m", 47 * 3600: "1d23h", 3.44 * 24 * 3600: "3d10h", 1e300: "11574d1h",
 	} {
 		if got := spell(in); got != want {
-			t.Errorf("%g: %s, want %s", in, got, want)
+			t.Errorf("spell(%g) = %s, want %s", in, got, want)
 		}
 	}
 }

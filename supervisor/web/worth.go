@@ -12,10 +12,11 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// worthDays are played where the query does not say.
+// worthDays is the number of days that are simulated if the query has none.
 const worthDays = 30
 
-// worths asks what one more slot, agent or dollar would have been worth. It plays nothing before a person has asked.
+// worths shows what one more slot, agent or dollar would have been worth. It simulates nothing until a person submits
+// the form.
 func (s *Site) worths(ctx context.Context, query url.Values) ([]section, error) {
 	said := strconv.Itoa(worthDays)
 	if query.Has("worth") {
@@ -47,7 +48,7 @@ func (s *Site) worths(ctx context.Context, query url.Values) ([]section, error) 
 	return []section{form, counsel(&d), worthOf("more", "More", d.More, &d), worthOf("less", "Less", d.Less, &d)}, nil
 }
 
-// counsel says in a sentence what would have been worth most.
+// counsel says in a sentence which addition would have been worth most.
 func counsel(d *control.Advice) section {
 	sec := section{ID: "counsel", Title: "In short"}
 	add := func(format string, args ...any) {
@@ -56,7 +57,7 @@ func counsel(d *control.Advice) section {
 	days := control.Count(d.Days, "day")
 	switch best := first(d.More); {
 	case best == nil:
-		add("Nothing more that was tried would have made a difference that can be told from chance.")
+		add("No addition would have made a difference that can be told from chance.")
 	case best.Done.Low > 0:
 		add("Worth most is %s: %.1f more issues done in %s (%.1f to %.1f).", best.What, best.Done.Mean, days,
 			best.Done.Low, best.Done.High)
@@ -64,17 +65,17 @@ func counsel(d *control.Advice) section {
 		add("No more issues would have been done. With %s an issue would have been open for %s less.", best.What,
 			spell(-best.Open.Mean))
 	default:
-		add("No more issues would have been done, nor sooner.")
+		add("No addition would have completed more issues, or any issue sooner.")
 	}
 	for i := range d.Less {
 		if l := &d.Less[i]; !l.Done.Sure() && !l.Open.Sure() {
-			add("Not to be told from chance: %s.", l.What)
+			add("No difference that can be told from chance: %s.", l.What)
 		}
 	}
 	return sec
 }
 
-// first is the first line if it makes a difference that can be told from chance, else nil.
+// first returns the first line if it makes a difference that can be told from chance, else nil.
 func first(lines []control.AdvisedLine) *control.AdvisedLine {
 	if len(lines) == 0 || !lines[0].Done.Sure() && !lines[0].Open.Sure() {
 		return nil
@@ -82,20 +83,20 @@ func first(lines []control.AdvisedLine) *control.AdvisedLine {
 	return &lines[0]
 }
 
-// The picture of a line, in pixels.
+// The measures of the picture of a line, in pixels.
 const (
 	rangeWidth  = 240
 	rangeMargin = 4
 )
 
-// ranged is the picture of a difference: a bar from zero to the mean, and a line over the range of the true one.
+// ranged is the picture of a difference: a bar from zero to the mean, and a line over the range of the true value.
 type ranged struct {
 	Zero, Low, High, Bar, Width float64
 	Words, Class                string
 }
 
-// worthOf shows what changes bring, in a table with a picture of the issues done more or, where none makes a difference
-// to that, of the time that issues are open.
+// worthOf shows the effects of changes in a table. Its picture shows the difference in issues done or, if no change
+// has one, in the time that issues stay open.
 func worthOf(id, title string, lines []control.AdvisedLine, d *control.Advice) section {
 	sec := section{
 		ID: id, Title: title, Note: fmt.Sprintf("beside %.1f of %.1f issues done; each played %d times", d.Now.Done.Mean,
@@ -124,7 +125,7 @@ func worthOf(id, title string, lines []control.AdvisedLine, d *control.Advice) s
 	return sec
 }
 
-// picture places a figure on a scale from low to high, which has zero on it.
+// picture places a figure on a scale from low to high that contains zero.
 func picture(f control.AdviceFigure, low, high, better float64) ranged {
 	scale := (rangeWidth - 2*rangeMargin) / max(high-low, math.SmallestNonzeroFloat32)
 	at := func(v float64) float64 { return rangeMargin + (v-low)*scale }
@@ -138,7 +139,7 @@ func picture(f control.AdviceFigure, low, high, better float64) ranged {
 	return r
 }
 
-// signed writes a difference, and how far the true one may be off. One that would be written as zero is none.
+// signed writes a difference with its possible error, or "-" if it would be written as zero.
 func signed(f control.AdviceFigure, text func(float64) string) string {
 	if !f.Sure() || text(math.Abs(f.Mean)) == text(0) {
 		return "-"

@@ -12,8 +12,7 @@ func off(mean, by float64) control.AdviceFigure {
 	return control.AdviceFigure{Mean: mean, Low: mean - by, High: mean + by}
 }
 
-// advice has a slot that is worth 12 issues, a hostile name that is worth nothing, and an agent whose loss would not
-// be felt.
+// advice has a slot worth 12 issues, a hostile name that makes no difference, and an agent whose removal makes none.
 func advice() *control.Advice {
 	line := func(what string, done, open control.AdviceFigure) control.AdvisedLine {
 		o := control.AdviceOutcome{Done: done, Open: open, USD: off(3, 1)}
@@ -30,8 +29,8 @@ func advice() *control.Advice {
 	}
 }
 
-// The page asks for nothing before a person does, and draws what one more of each would have been worth, each with the
-// range of the true difference, on one scale.
+// The page requests nothing until the form is submitted. Then it draws the worth of each addition and the range of
+// its true value, all on one scale.
 func TestWorth(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
@@ -39,7 +38,7 @@ func TestWorth(t *testing.T) {
 	v.api.set("/v1/advise", advice())
 	if _, page := v.get("/whatif"); !strings.Contains(page, `name="worth" type="number" min="1" max="30" value="30"`) ||
 		v.api.commands() != "" {
-		t.Errorf("sent %q before anything was asked:\n%s", v.api.commands(), page)
+		t.Errorf("sent %q before the form was submitted:\n%s", v.api.commands(), page)
 	}
 	_, page := v.get("/whatif?worth=3")
 	if sent := `/v1/advise {"days":3}`; v.api.commands() != sent {
@@ -47,31 +46,31 @@ func TestWorth(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Worth most is one more slot on llama: 12.0 more issues done in 3 days (10.0 to 14.0).",
-		"Not to be told from chance: without dev-b.", "12.0 ±2.0", "-2h00m ±1m00s", "$3.00 ±$1.00",
+		"No difference that can be told from chance: without dev-b.", "12.0 ±2.0", "-2h00m ±1m00s", "$3.00 ±$1.00",
 		`<rect class="yes" x="33.0" y="4" width="174.0"`, // 12 on a scale from -2 to 14
 		`<rect class="no"`, `aria-label="no difference that can be told from chance"`, "26.5 of 40.0 issues done",
 	} {
 		if !strings.Contains(page, want) {
-			t.Errorf("without %s:\n%s", want, page)
+			t.Errorf("the page lacks %s:\n%s", want, page)
 		}
 	}
 	if strings.Contains(page, "<img") || signed(off(0.4, 0.1), spell) != "-" {
-		t.Errorf("a name became markup, or nothing a difference:\n%s", page)
+		t.Errorf("a name became markup, or a difference that rounds to zero is shown:\n%s", page)
 	}
 	v.api.set("/v1/advise", &control.Advice{Days: 3, More: advice().More[1:]})
-	if _, page = v.get("/whatif?worth=3"); !strings.Contains(page, "Nothing more that was tried would have made") {
-		t.Errorf("without difference:\n%s", page)
+	if _, page = v.get("/whatif?worth=3"); !strings.Contains(page, "No addition would have made") {
+		t.Errorf("without a difference:\n%s", page)
 	}
 	v.api.set("/v1/advise", control.Conflict("nothing to play again"))
 	for query, want := range map[string]string{"worth=x": "cannot read &#34;x&#34;", "worth=9": "nothing to play again"} {
 		status, page := v.get("/whatif?" + query)
 		if status != http.StatusOK || !strings.Contains(page, want) || !strings.Contains(page, "<fieldset>") {
-			t.Errorf("%s: %d, want %s:\n%s", query, status, want, page)
+			t.Errorf("%s: got %d, want %s:\n%s", query, status, want, page)
 		}
 	}
 }
 
-// Figures that no factory can have break no picture.
+// Impossible figures stay within the picture.
 func TestPicture(t *testing.T) {
 	for _, f := range []control.AdviceFigure{{}, off(1e300, 1e299), off(-1e300, 0)} {
 		r := picture(f, min(0, f.Low), max(0, f.High), 1)

@@ -29,7 +29,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// patience bounds one thing that a page or the demo is waited for. It says nothing about how long that takes.
+// patience bounds each wait for a page or the demo. It is no measure of how long they take.
 const patience = 3 * time.Minute
 
 // room is a demo with its control room, and a browser.
@@ -37,15 +37,15 @@ type room struct {
 	*testing.T
 	base, token string // of the control room
 	issues      string // the forge's address of the demo's issues
-	person      string // token of a person there
+	person      string // the token of a person on the forge
 	browser     context.Context
 	shots       string // folder of the screenshots
 
-	mu    sync.Mutex // guards what follows
-	wrong []string   // what the browser complained of
+	mu    sync.Mutex // guards the fields below
+	wrong []string   // the browser's complaints
 }
 
-// said collects the output of a program.
+// said collects a program's output.
 type said struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -57,7 +57,7 @@ func (s *said) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// find waits until the text matches, and returns its groups.
+// find waits until the output matches, and returns the match and its groups.
 func (s *said) find(t *testing.T, pattern string) []string {
 	t.Helper()
 	want := regexp.MustCompile(pattern)
@@ -69,7 +69,7 @@ func (s *said) find(t *testing.T, pattern string) []string {
 			return found
 		}
 	}
-	t.Fatalf("the demo does not say %q:\n%s", pattern, s.text.String())
+	t.Fatalf("the demo did not print %q:\n%s", pattern, s.text.String())
 	return nil
 }
 
@@ -86,7 +86,7 @@ func newRoom(t *testing.T) *room {
 	t.Cleanup(end)
 	r.browser, end = chromedp.NewContext(allocator)
 	t.Cleanup(end)
-	r.do(r.browser, chromedp.Navigate("about:blank")) // starts it
+	r.do(r.browser, chromedp.Navigate("about:blank")) // starts the browser
 	m := out.find(t, `in a browser[^\n]*: (http://[^/\s]+)/signin#(\S+)`)
 	r.base, r.token = m[1], m[2]
 	tab := r.tab()
@@ -109,13 +109,13 @@ func (r *room) startDemo(binary string) *said {
 		_ = demo.Process.Signal(syscall.SIGTERM)
 		_ = demo.Wait()
 		if r.Failed() {
-			r.Logf("the demo said:\n%s", out.text.String())
+			r.Logf("the demo printed:\n%s", out.text.String())
 		}
 	})
 	return out
 }
 
-// tab opens one more page of the browser, whose complaints count.
+// tab opens another page of the browser and collects its complaints.
 func (r *room) tab() context.Context {
 	ctx, end := chromedp.NewContext(r.browser)
 	r.Cleanup(end)
@@ -143,10 +143,10 @@ func (r *room) complain(what string) {
 	r.wrong = append(r.wrong, what)
 }
 
-// do does things in a tab.
+// do runs actions in a tab.
 func (r *room) do(tab context.Context, actions ...chromedp.Action) {
 	r.Helper()
-	// Not a context with a timeout: the first one of a browser or a tab ends it when it is cancelled.
+	// Not a context with a timeout: cancelling the first context of a browser or a tab would close that.
 	done := make(chan error, 1)
 	go func() { done <- chromedp.Run(tab, actions...) }()
 	select {
@@ -157,11 +157,11 @@ func (r *room) do(tab context.Context, actions ...chromedp.Action) {
 	case <-time.After(patience):
 		var at string
 		_ = chromedp.Run(tab, chromedp.Location(&at))
-		r.Fatalf("the browser waits in vain at %s", at)
+		r.Fatalf("timeout at %s", at)
 	}
 }
 
-// ask evaluates an expression.
+// ask evaluates an expression and returns its value.
 func ask[T any](r *room, tab context.Context, expression string) (answer T) {
 	r.Helper()
 	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
@@ -169,20 +169,21 @@ func ask[T any](r *room, tab context.Context, expression string) (answer T) {
 	return answer
 }
 
-// until waits for an expression to be true.
+// until waits until an expression is true.
 func (r *room) until(tab context.Context, expression string) {
 	r.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var ok bool
-		// While a page is exchanged for another one there is nothing to ask.
+		// While one page replaces another, an expression cannot be evaluated.
 		if chromedp.Run(tab, chromedp.Evaluate(expression, &ok)) == nil && ok {
 			return
 		}
 	}
-	r.Fatalf("in vain: %s\n%s", expression, ask[string](r, tab, `location.href + "\n" + document.body.innerText`))
+	r.Fatalf("timeout waiting for %s:\n%s", expression,
+		ask[string](r, tab, `location.href + "\n" + document.body.innerText`))
 }
 
-// file files an issue, without a label, and returns the path of its page.
+// file creates an issue without labels and returns the path of its page.
 func (r *room) file(title, body string) string {
 	r.Helper()
 	form, _ := json.Marshal(map[string]string{"title": title, "body": body})
@@ -205,7 +206,7 @@ func (r *room) file(title, body string) string {
 	return fmt.Sprintf("/issue?ref=%%23%d", made.Number)
 }
 
-// hostile is a title that tries to become markup, to run and to turn the text around.
+// hostile is a title that tries to become markup, run a script and reverse the text.
 const hostile = "</bdi></h1><img src=x onerror=\"alert(1)\"><script>alert(2)</script>&lt;b&gt; \u202eesrever\u2066 " +
 	"{{.}}"
 
@@ -225,51 +226,52 @@ func TestRoom(t *testing.T) {
 	r.Run("without scripts", func(t *testing.T) { r.with(t).scriptless(r.tab()) })
 	r.Run("sign out", func(t *testing.T) { r.with(t).signOut(tab) })
 	if len(r.wrong) > 0 {
-		t.Errorf("the browser complained:\n%s", strings.Join(r.wrong, "\n"))
+		t.Errorf("the browser reported:\n%s", strings.Join(r.wrong, "\n"))
 	}
 }
 
-// with is the room for a part of the test.
+// with returns the room for a subtest.
 func (r *room) with(t *testing.T) *room {
 	return &room{
 		T: t, base: r.base, token: r.token, issues: r.issues, person: r.person, browser: r.browser, shots: r.shots,
 	}
 }
 
-// watch slings an issue and looks on until it is merged. The page is not loaded again meanwhile.
+// watch slings an issue and waits until it is merged, without a reload of the page.
 func (r *room) watch(tab context.Context, issue string) {
 	r.do(tab, chromedp.Navigate(r.base+issue), chromedp.WaitReady("main[data-live]"))
 	title := ask[string](r, tab, `document.querySelector("h1").textContent`)
-	want := strings.NewReplacer("\u202e", "", "\u2066", "").Replace(hostile) // pages show no characters that turn text
+	// Pages drop the characters that reverse text.
+	want := strings.NewReplacer("\u202e", "", "\u2066", "").Replace(hostile)
 	if !strings.HasSuffix(title, want) {
-		r.Errorf("the title is %q, want %q at its end", title, want)
+		r.Errorf("got the title %q, want %q at its end", title, want)
 	}
 	if n := ask[int](r, tab, `document.querySelectorAll("main img, main script").length`); n > 0 {
 		r.Errorf("the title became %d elements", n)
 	}
 	if ask[bool](r, tab, `!!document.querySelector(".verdict.merged")`) {
-		r.Error("it is merged before it began")
+		r.Error("the issue is merged before its first session")
 	}
 	r.do(tab, chromedp.Click("button.sling"))
 	r.until(tab, `document.querySelector("#said").textContent !== "" && document.readyState === "complete"`)
 	ask[bool](r, tab, `window.sameDocument = true`)
 	r.until(tab, `!!document.querySelector(".verdict.merged")`)
 	if !ask[bool](r, tab, `window.sameDocument === true`) {
-		r.Error("the page was loaded again")
+		r.Error("the page was reloaded")
 	}
 	if n := ask[int](r, tab, `document.querySelectorAll("#sessions tbody tr").length`); n < 2 {
-		r.Errorf("%d sessions are shown, want the author's and the reviewer's", n)
+		r.Errorf("got %d sessions, want the author's and the reviewer's", n)
 	}
 }
 
-// cancel steers by a button that asks first.
+// cancel cancels an issue with the button that asks for confirmation.
 func (r *room) cancel(tab context.Context) {
 	r.do(tab, chromedp.Navigate(r.base+r.file("To be cancelled", "Add `never.md`.")), chromedp.Click("button.cancel"))
 	r.until(tab, `/cancel/.test(document.querySelector("#said").textContent)`)
 	r.until(tab, `[...document.querySelectorAll(".label")].some(l => l.textContent === "cancelled")`)
 }
 
-// pages looks at every page of the navigation and at the issue's: on a screen and on a phone, light and dark.
+// pages checks every page of the navigation and the issue's, on a screen and a phone, light and dark.
 func (r *room) pages(tab context.Context, issue string) {
 	r.do(tab, chromedp.Navigate(r.base+"/"))
 	links := `[...document.querySelectorAll("nav a[data-key]")].map(a => a.getAttribute("href"))`
@@ -291,12 +293,12 @@ func (r *room) look(tab context.Context, path string, width int64, scheme string
 		chromedp.Navigate(r.base+path), chromedp.WaitReady("main h1"))
 	name := fmt.Sprintf("%s-%d-%s", cmp.Or(strings.Trim(strings.Split(path, "?")[0], "/"), "now"), width, scheme)
 	if wide := ask[int64](r, tab, `document.documentElement.scrollWidth`); wide > width {
-		r.Errorf("%s is %d pixels wide", name, wide)
+		r.Errorf("%s: got a width of %d pixels, want at most the window's", name, wide)
 	}
 	light := ask[bool](r, tab,
 		`getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every(c => c > 200)`)
 	if light != (scheme == "light") {
-		r.Errorf("%s: the background is light: %v", name, light)
+		r.Errorf("%s: got a light background: %v", name, light)
 	}
 	r.axe(tab, name)
 	var picture []byte
@@ -306,7 +308,7 @@ func (r *room) look(tab context.Context, path string, width int64, scheme string
 	}
 }
 
-// axe asks axe-core for what keeps people from using a page.
+// axe reports the serious accessibility problems that axe-core finds on a page.
 func (r *room) axe(tab context.Context, name string) {
 	r.Helper()
 	path := os.Getenv("DISINTO_AXE")
@@ -325,11 +327,11 @@ func (r *room) axe(tab context.Context, name string) {
 	}
 }
 
-// keyboard goes everywhere without a mouse.
+// keyboard goes to every page without a mouse.
 func (r *room) keyboard(tab context.Context) {
 	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.KeyEvent(kb.Tab))
 	if !ask[bool](r, tab, `document.activeElement.matches(".skip")`) {
-		r.Error("the first stop is not the way to the content")
+		r.Error("the first Tab does not reach the link to the content")
 	}
 	type link struct{ Key, Path string }
 	links := `[...document.querySelectorAll("nav a[data-key]")].map(a => ({Key: a.dataset.key, Path: a.pathname}))`
@@ -349,11 +351,11 @@ func (r *room) keyboard(tab context.Context) {
 	r.until(tab, `location.pathname === "/issue" && document.readyState === "complete"`)
 	r.do(tab, chromedp.KeyEvent("/"))
 	if !ask[bool](r, tab, `document.activeElement.id === "ref"`) {
-		r.Error("/ does not lead to the search field")
+		r.Error("the key / does not focus the search field")
 	}
 }
 
-// motion turns the animation of changed rows off where people asked for that.
+// motion checks that the animation of changed rows is off for people who prefer reduced motion.
 func (r *room) motion(tab context.Context) {
 	moves := `(() => { const e = document.createElement("p"); e.className = "fresh"; document.body.append(e);
 		const name = getComputedStyle(e).animationName; e.remove(); return name; })()`
@@ -367,7 +369,7 @@ func (r *room) motion(tab context.Context) {
 	r.do(tab, emulation.SetEmulatedMedia())
 }
 
-// scriptless signs in with the form and reads the page, in a tab that runs no scripts.
+// scriptless signs in with the form and reads the page in a tab that runs no scripts.
 func (r *room) scriptless(tab context.Context) {
 	r.do(tab, emulation.SetScriptExecutionDisabled(true), chromedp.Navigate("about:blank"))
 	r.do(tab, chromedp.Navigate(r.base+"/signin"), chromedp.SendKeys("#token", r.token+kb.Enter),
@@ -376,12 +378,12 @@ func (r *room) scriptless(tab context.Context) {
 	r.do(tab, chromedp.Nodes(`noscript meta[http-equiv="refresh"]`, &refresh, chromedp.AtLeast(1)))
 }
 
-// signOut leaves, and what was there before is not shown any more.
+// signOut signs out. Afterwards the page is no longer shown.
 func (r *room) signOut(tab context.Context) {
 	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.Click(".out button"), chromedp.WaitReady("#token"))
 	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.WaitReady("#token"))
 	if ask[bool](r, tab, `!!document.querySelector("#slots")`) {
-		r.Error("signed out, and the page is still shown")
+		r.Error("the page is still shown after the sign-out")
 	}
 	r.look(tab, "/signin", 390, "light")
 	r.look(tab, "/signin", 1200, "dark")
