@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// BenchmarkScrape is one scrape of a supervisor with 10,000 open issues, after sessions of 100 agents on 20 threads and
-// requests on 40 routes.
+// BenchmarkScrape measures a scrape of a supervisor with 10,000 open issues, after sessions of 100 agents on 20
+// threads and requests on 40 routes.
 func BenchmarkScrape(b *testing.B) {
 	w := simtest.New(b)
 	w.Forge.Latency = 0
@@ -51,7 +51,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.ReportMetric(float64(bytes), "bytes")
 }
 
-// crowd counts what a large factory would have.
+// crowd reports the work of a large factory.
 func crowd(m *Metrics) {
 	meters := m.Meters()
 	var slots []threads.FreeSlot

@@ -9,25 +9,25 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// free adds up the time that slots stand free beside work. What a plan says holds until the next one.
+// free adds up the time that slots are free beside work. Each plan's free slots count until the next plan.
 type free struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	at      time.Time  // of the newest plan
 	now     []threads.FreeSlot
 	seconds map[idleKey]float64
 }
 
-// idleKey names times that are added up together.
+// idleKey is a thread and the reason for its free slots.
 type idleKey struct {
 	thread string
 	code   threads.Code
 }
 
 var freeDesc = prometheus.NewDesc("disinto_slot_free_beside_work_seconds_total",
-	"Time that slots stood free while an item waited that an agent of their thread could do, by what kept it.",
+	"Time that slots were free while an item waited that an agent of their thread could do, by the reason.",
 	[]string{"thread", "code"}, nil)
 
-// note is called with each plan.
+// note records the free slots of a new plan.
 func (f *free) note(at time.Time, slots []threads.FreeSlot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,7 +35,7 @@ func (f *free) note(at time.Time, slots []threads.FreeSlot) {
 	f.now = slots
 }
 
-// addLocked adds the time since it was called last.
+// addLocked adds the time since the last call.
 func (f *free) addLocked(at time.Time) {
 	if f.seconds == nil {
 		f.seconds = make(map[idleKey]float64)
@@ -56,7 +56,7 @@ func (f *free) Collect(to chan<- prometheus.Metric) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.addLocked(time.Now())
-	for k, s := range f.seconds { // the registry sorts
+	for k, s := range f.seconds { // in any order: the registry sorts
 		to <- prometheus.MustNewConstMetric(freeDesc, prometheus.CounterValue, s, k.thread, string(k.code))
 	}
 }

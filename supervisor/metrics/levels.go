@@ -10,20 +10,20 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// level is a number that is read at each scrape.
+// level is a number read at each scrape.
 type level struct {
 	name, help string
 	labels     []string
 	read       func(*scrape, func(value float64, labels ...string))
 }
 
-// scrape has the numbers of one scrape.
+// scrape has the data of one scrape.
 type scrape struct {
 	*Sources
 	supervisor.Levels
 }
 
-// levels are all of them. Where a name ends in _total the number only grows. To add a metric, write its row.
+// levels are all levels. A number whose name ends in _total only grows. To add a metric, add its row.
 var levels = []level{
 	{
 		"disinto_build_info", "The program that runs; always 1.",
@@ -31,15 +31,15 @@ var levels = []level{
 		func(s *scrape, say func(float64, ...string)) { say(1, s.Version, runtime.Version()) },
 	},
 	{
-		"disinto_start_timestamp_seconds", "When the supervisor began, over all upgrades in place.", nil,
+		"disinto_start_timestamp_seconds", "When the supervisor started; an upgrade in place keeps it.", nil,
 		func(s *scrape, say func(float64, ...string)) { say(float64(s.Document.StartedAt.Unix())) },
 	},
 	{
-		"disinto_config_valid", "1 when the configuration file is valid as it is now; 0 while an older one is in force.", nil,
+		"disinto_config_valid", "1 when the configuration file is valid; 0 while an older version is in force.", nil,
 		func(s *scrape, say func(float64, ...string)) { say(yes(s.Document.Config.Error == "")) },
 	},
 	{
-		"disinto_problems", "Problems that the status names.", nil,
+		"disinto_problems", "Problems that the status lists.", nil,
 		func(s *scrape, say func(float64, ...string)) { say(float64(len(s.Document.Problems))) },
 	},
 	{
@@ -47,7 +47,7 @@ var levels = []level{
 		func(s *scrape, say func(float64, ...string)) { say(yes(s.Document.Forge.OK)) },
 	},
 	{
-		"disinto_forge_last_scan_timestamp_seconds", "When the last scan of the forge without an error began.", nil,
+		"disinto_forge_last_scan_timestamp_seconds", "When the last scan of the forge without an error started.", nil,
 		func(s *scrape, say func(float64, ...string)) {
 			if at := s.Document.Forge.LastScan; !at.IsZero() {
 				say(float64(at.Unix()))
@@ -64,7 +64,7 @@ var levels = []level{
 		},
 	},
 	{
-		"disinto_queue_needs_person_items", "Items that wait for what only a person does.", nil,
+		"disinto_queue_needs_person_items", "Items that wait for a person.", nil,
 		func(s *scrape, say func(float64, ...string)) { say(float64(s.NeedPerson)) },
 	},
 	{
@@ -73,7 +73,7 @@ var levels = []level{
 		eachThread(func(t *control.ThreadDocument) float64 { return float64(len(t.Slots)) }),
 	},
 	{
-		"disinto_slots_busy", "Slots of a thread that have a session.", []string{"thread"}, eachThread(busy),
+		"disinto_slots_busy", "Slots of a thread with a session.", []string{"thread"}, eachThread(busy),
 	},
 	{
 		"disinto_thread_parked", "1 while the thread starts nothing because of a usage limit or a backend that is down.",
@@ -81,7 +81,7 @@ var levels = []level{
 		eachThread(func(t *control.ThreadDocument) float64 { return yes(!t.ParkedUntil.IsZero()) }),
 	},
 	{
-		"disinto_thread_paused", "1 while a person has the thread, or everything, paused.",
+		"disinto_thread_paused", "1 while a person has paused the thread, or everything.",
 		[]string{"thread"},
 		eachThread(func(t *control.ThreadDocument) float64 { return yes(t.Paused) }),
 	},
@@ -97,20 +97,20 @@ var levels = []level{
 	},
 	{
 		"disinto_shadow_decisions_total",
-		"Decisions that were compared with those of the build that [factory] decide names.", nil,
+		"Decisions compared with those of the build named in [factory] decide.", nil,
 		ofShadow(func(x *control.Shadow) int { return x.Decisions }),
 	},
 	{
 		"disinto_shadow_differences_total",
-		"Items about which that build decides otherwise, each pair of reasons counted once on a day.", nil,
+		"Items that the build decides otherwise; each pair of reasons counts once a day.", nil,
 		ofShadow(func(x *control.Shadow) int { return x.Differences }),
 	},
 	{
-		"disinto_shadow_failures_total", "Questions that that build did not answer.", nil,
+		"disinto_shadow_failures_total", "Decisions that the build did not answer.", nil,
 		ofShadow(func(x *control.Shadow) int { return x.Failed }),
 	},
 	{
-		"disinto_model_fits", "1 while the newest days went as the days before them let expect.", nil,
+		"disinto_model_fits", "1 while the newest days match what the days before them predict.", nil,
 		func(s *scrape, say func(float64, ...string)) {
 			if d := s.Document.Drift; d != nil {
 				say(yes(d.Fits))
@@ -119,25 +119,25 @@ var levels = []level{
 	},
 	{
 		"disinto_day_wait_seconds",
-		"Wait for a first session that a part of the issues of the newest whole day did not exceed, real and as predicted.",
+		"Quantiles of the wait for a first session, over the issues of the newest whole day: real and predicted.",
 		[]string{"quantile", "of"},
 		driftWaits,
 	},
 	{
-		"disinto_agent_state", "1 for the state that the agent is in.", []string{"agent", "thread", "state"}, agentStates,
+		"disinto_agent_state", "1 for the agent's current state.", []string{"agent", "thread", "state"}, agentStates,
 	},
 	{
-		"disinto_budget_used_ratio", "Share of the day's budget that is used, where there is one.",
+		"disinto_budget_used_ratio", "Used share of the day's budget, if there is one.",
 		[]string{"thread", "agent"},
 		budgets,
 	},
 	{
-		"disinto_cache_hit_ratio", "Share of the tokens read today (UTC) that a cache had, where programs told it.",
+		"disinto_cache_hit_ratio", "Share of the tokens read today (UTC) that came from a cache, if it is known.",
 		[]string{"thread", "agent"},
 		hits,
 	},
 	{
-		"disinto_window_used_ratio", "Share of a window of the thread's subscription that is used.",
+		"disinto_window_used_ratio", "Used share of a window of the thread's subscription.",
 		[]string{"thread", "window"},
 		windows,
 	},
@@ -159,7 +159,7 @@ var levels = []level{
 		},
 	},
 	{
-		"disinto_processes_reaped_total", "Processes that this one has waited for, by who started them.",
+		"disinto_processes_reaped_total", "Processes that this one reaped: those it started, and orphans.",
 		[]string{"origin"},
 		func(s *scrape, say func(float64, ...string)) {
 			started, orphans := s.Reaped()
@@ -176,7 +176,7 @@ func yes(is bool) float64 {
 	return 0
 }
 
-// driftWaits says the waits of the newest day that was judged.
+// driftWaits reads the waits of the newest day that was judged.
 func driftWaits(s *scrape, say func(float64, ...string)) {
 	if s.Document.Drift == nil || len(s.Document.Drift.Days) == 0 {
 		return
@@ -190,7 +190,7 @@ func driftWaits(s *scrape, say func(float64, ...string)) {
 	}
 }
 
-// eachService says a number of each service.
+// eachService returns a reader of one number per service.
 func eachService(of func(*control.ServiceDocument) float64) func(*scrape, func(float64, ...string)) {
 	return func(s *scrape, say func(float64, ...string)) {
 		for i := range s.Document.Services {
@@ -199,7 +199,7 @@ func eachService(of func(*control.ServiceDocument) float64) func(*scrape, func(f
 	}
 }
 
-// ofShadow says one number of the shadow, where there is one.
+// ofShadow returns a reader of one number of the shadow, if there is one.
 func ofShadow(of func(*control.Shadow) int) func(*scrape, func(float64, ...string)) {
 	return func(s *scrape, say func(float64, ...string)) {
 		if x := s.Document.Shadow; x != nil {
@@ -208,7 +208,7 @@ func ofShadow(of func(*control.Shadow) int) func(*scrape, func(float64, ...strin
 	}
 }
 
-// eachThread says one number for each thread.
+// eachThread returns a reader of one number per thread.
 func eachThread(read func(*control.ThreadDocument) float64) func(*scrape, func(float64, ...string)) {
 	return func(s *scrape, say func(float64, ...string)) {
 		for i := range s.Document.Threads {
@@ -233,7 +233,7 @@ func agentStates(s *scrape, say func(float64, ...string)) {
 	}
 }
 
-// budgets has no agent for the budget of a thread.
+// budgets reads the budgets. The agent label is empty for a thread's budget.
 func budgets(s *scrape, say func(float64, ...string)) {
 	for i := range s.Document.Threads {
 		if t := &s.Document.Threads[i]; budgeted(&t.Spent) {
@@ -247,7 +247,7 @@ func budgets(s *scrape, say func(float64, ...string)) {
 	}
 }
 
-// hits has no agent for a thread.
+// hits reads the cache hits. The agent label is empty for a thread's.
 func hits(s *scrape, say func(float64, ...string)) {
 	for i := range s.Document.Threads {
 		if t := &s.Document.Threads[i]; t.Spent.CacheHit != nil {
@@ -270,7 +270,7 @@ func windows(s *scrape, say func(float64, ...string)) {
 	}
 }
 
-// speeds leaves out those that are unknown.
+// speeds reads the known speeds.
 func speeds(s *scrape, say func(float64, ...string)) {
 	for i := range s.Document.Threads {
 		t := &s.Document.Threads[i]
@@ -287,7 +287,7 @@ func speeds(s *scrape, say func(float64, ...string)) {
 
 func budgeted(s *control.SpentDocument) bool { return s.TokensPerDay > 0 || s.USDPerDay > 0 }
 
-// used is the larger share of the two budgets.
+// used returns the larger used share of the two budgets.
 func used(s *control.SpentDocument) (share float64) {
 	if s.TokensPerDay > 0 {
 		share = float64(s.Tokens) / float64(s.TokensPerDay)
@@ -301,7 +301,7 @@ func used(s *control.SpentDocument) (share float64) {
 // levelCollector reads the levels at each scrape.
 type levelCollector struct{ sources Sources }
 
-// levelDescs are the descriptions of the levels, in their order.
+// levelDescs has a description for each row of levels, in the same order.
 var levelDescs = func() []*prometheus.Desc {
 	var list []*prometheus.Desc
 	for _, l := range levels {
@@ -327,7 +327,7 @@ func (c *levelCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// kindOf is how Prometheus treats a number of that name.
+// kindOf returns the Prometheus type of a metric by its name.
 func kindOf(name string) prometheus.ValueType {
 	if strings.HasSuffix(name, "_total") {
 		return prometheus.CounterValue

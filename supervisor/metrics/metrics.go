@@ -1,11 +1,11 @@
-// Package metrics counts what a supervisor does, for Prometheus.
+// Package metrics exports a supervisor's numbers to Prometheus.
 //
-// A number that the supervisor keeps anyway is a row in levels.go, which is read at each scrape. What nothing keeps is
-// counted in work.go and free.go, which the supervisor calls. docs/monitoring.md has the table of all, which a test
+// A number that the supervisor keeps anyway is a row in levels.go, read at each scrape. All others are counted in
+// work.go and free.go, which the supervisor calls. docs/monitoring.md has the table of all metrics, which a test
 // writes.
 //
-// No label has a value that an agent, a forge or a stranger chooses: names are those of the configuration, and all else
-// is from tables of ours. There is no label with a number of an issue.
+// No label has a value that an agent, a forge or a stranger chooses: names come from the configuration, and all other
+// values from fixed tables. No label has an issue's number.
 package metrics
 
 import (
@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// scrapesAtOnce bounds the scrapes under way. Those of listen_metrics need no token.
+	// scrapesAtOnce bounds simultaneous scrapes. Those of listen_metrics need no token.
 	scrapesAtOnce = 4
-	// sendTime bounds how long a client may take to read its answer.
+	// sendTime bounds the time in which a client must read its answer.
 	sendTime = 10 * time.Second
 )
 
-// Sources are read at each scrape. Each is required.
+// Sources are called at each scrape. Each is required.
 type Sources struct {
 	Version string
 	Levels  func() supervisor.Levels
-	// Reaped is the number of processes reaped so far that this process started, and of orphans.
+	// Reaped returns the number of processes reaped so far: those that this process started, and orphans.
 	Reaped func() (started, orphans int64)
 }
 
-// Metrics are the metrics of one supervisor. Its methods may be called by any goroutine.
+// Metrics are the metrics of one supervisor. Its methods may be called from any goroutine.
 type Metrics struct {
 	registry *prometheus.Registry
 	scrape   http.Handler
@@ -42,7 +42,7 @@ type Metrics struct {
 	free     free
 }
 
-// New returns metrics that have counted nothing. sources are not called before the first scrape.
+// New returns metrics without counts. It does not call sources before the first scrape.
 func New(sources Sources) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.work.init(m.registry)
@@ -60,14 +60,14 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.scrape.ServeHTTP(w, r)
 }
 
-// Meters are for the supervisor to call.
+// Meters returns the functions for the supervisor to call.
 func (m *Metrics) Meters() supervisor.Meters {
 	return supervisor.Meters{
 		Claimed: m.work.claimed, Ended: m.work.ended, Done: m.work.done, Free: m.free.note, Synced: m.work.synced,
 	}
 }
 
-// Requested counts a request to the forge. route is one of a bounded number; status is 0 when there was no answer.
+// Requested counts a request to the forge. The number of routes must be bounded. status is 0 if there was no answer.
 func (m *Metrics) Requested(route string, status int, took time.Duration) {
 	m.work.requested(route, status, took)
 }

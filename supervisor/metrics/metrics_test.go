@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite the table in docs/monitoring.md
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// factoryLevels are those of a small factory with everything in it.
+// factoryLevels are the levels of a small factory with a value for each metric.
 func factoryLevels() supervisor.Levels {
 	d := &control.Document{StartedAt: noon, Problems: []string{"one"}}
 	d.Forge.OK, d.Forge.LastScan = true, noon.Add(time.Minute)
@@ -65,7 +65,7 @@ func newTestMetrics(levels func() supervisor.Levels) *Metrics {
 	})
 }
 
-// scrapeText returns the metrics of a scrape, without those of Go and of the process.
+// scrapeText returns a scrape's lines without the metrics of Go and of the process.
 func scrapeText(t *testing.T, m *Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -92,7 +92,7 @@ func has(t *testing.T, got string, lines ...string) {
 	}
 }
 
-// open is a session on an issue that could be worked on a minute before.
+// open is a session on an issue that was ready a minute before.
 func open(kind agents.Kind, attempt int) ledger.Open {
 	return ledger.Open{At: noon, Start: ledger.Start{
 		Run: "r", Thread: "llama", Agent: "dev-a", Role: "dev", Attempt: attempt, Ready: noon.Add(-time.Minute),
@@ -153,7 +153,7 @@ func TestWork(t *testing.T) {
 		`disinto_forge_request_duration_seconds_count{route="GET /user",status="none"} 2`,
 	)
 	if strings.Contains(got, "12") && strings.Contains(got, "number") {
-		t.Error("a label has the number of an issue")
+		t.Error("a label has an issue's number")
 	}
 }
 
@@ -177,7 +177,7 @@ func TestLevels(t *testing.T) {
 		`disinto_service_ready{service="gpu"} 0`, `disinto_service_ready{service="llama"} 1`,
 		`disinto_service_restarts_total{service="llama"} 3`,
 	)
-	// Before the first configuration and the first scan there is less, and no mistake.
+	// Before the first configuration and the first scan, a scrape has fewer lines and no error.
 	got := scrapeText(t, newTestMetrics(func() supervisor.Levels {
 		d := &control.Document{}
 		d.Config.Error = "no file"
@@ -185,11 +185,11 @@ func TestLevels(t *testing.T) {
 	}))
 	has(t, got, `disinto_config_valid 0`, `disinto_forge_up 0`)
 	if strings.Contains(got, "last_scan") {
-		t.Error("a forge that was never scanned has a time of its last scan")
+		t.Error("got a time of the last scan before the first scan")
 	}
 }
 
-// A slot counts from the plan that says so until the next plan, and up to the scrape.
+// A slot counts from the plan in which it is free until the next plan or the scrape.
 func TestFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestMetrics(factoryLevels)
@@ -214,7 +214,7 @@ func TestFree(t *testing.T) {
 	})
 }
 
-// Scrapes beside work are whole.
+// Simultaneous scrapes and reports do not race.
 func TestConcurrent(t *testing.T) {
 	m := newTestMetrics(factoryLevels)
 	meters := m.Meters()
@@ -231,7 +231,7 @@ func TestConcurrent(t *testing.T) {
 	all.Wait()
 }
 
-// docsTable is the table of all metrics in the documentation.
+// docsTable returns the documentation's table of all metrics.
 func docsTable(m *Metrics) string {
 	described := make(chan *prometheus.Desc, 1000)
 	m.registry.Describe(described)
@@ -274,12 +274,12 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s has not the metrics that there are:\n%s\nrun go test ./supervisor/metrics -run TestDocs -update", page,
-			table)
+		t.Errorf("%s does not have the current metrics:\n%s\nrun go test ./supervisor/metrics -run TestDocs -update",
+			page, table)
 	}
 }
 
-// Alert rules and dashboard ask for metrics that there are, with labels that they have.
+// Alert rules and the dashboard use only existing metrics, with existing labels.
 func TestRules(t *testing.T) {
 	table := docsTable(newTestMetrics(factoryLevels))
 	name := regexp.MustCompile(`\b(disinto_[a-z_]+)(?:\{([^}]*)\})?`)
@@ -297,11 +297,11 @@ func TestRules(t *testing.T) {
 			_, row, found := strings.Cut(table, "| `"+metric+"`")
 			row, _, _ = strings.Cut(row, "\n")
 			if !found {
-				t.Errorf("%s asks for %s, which there is not", file, f[1])
+				t.Errorf("%s uses %s, which does not exist", file, f[1])
 			}
 			for _, l := range label.FindAllStringSubmatch(f[2], -1) {
 				if !strings.Contains(row, "`"+l[1]+"`") {
-					t.Errorf("%s asks for the label %s of %s, which has none", file, l[1], f[1])
+					t.Errorf("%s uses the label %s, which %s does not have", file, l[1], f[1])
 				}
 			}
 		}

@@ -12,14 +12,14 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// work counts what happens.
+// work counts sessions, claims, chores and requests.
 type work struct {
 	sessions, claims, merges, reworks, chores, tokens, dollars, colds *prometheus.CounterVec
 	duration, wait, request                                           *prometheus.HistogramVec
 	claim, sync                                                       prometheus.Histogram
 }
 
-// The bounds of classic buckets, in seconds, for a Prometheus that does not ask for native histograms.
+// The bounds of classic buckets, in seconds, for a Prometheus that does not request native histograms.
 var (
 	longTimes  = []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400}
 	shortTimes = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 15}
@@ -33,38 +33,39 @@ func (w *work) init(registry prometheus.Registerer) {
 	times := func(name, help string, bounds []float64, labels ...string) *prometheus.HistogramVec {
 		return in.NewHistogramVec(histogram(name, help, bounds), labels)
 	}
-	w.sessions = count("disinto_sessions_total", "Sessions that ended, by how.",
+	w.sessions = count("disinto_sessions_total", "Sessions that ended, by outcome.",
 		"agent", "thread", "role", "kind", "outcome")
 	w.duration = times("disinto_session_duration_seconds", "Time from the start of a session to its end.", longTimes,
 		"thread", "role", "kind")
 	w.wait = times("disinto_start_wait_seconds",
-		"Time from when an item could be worked on to the claim of its first attempt.", longTimes, "thread", "kind")
-	w.claims = count("disinto_claims_total", "Claims of sessions, by result; lost is a race that another host won.",
+		"Time from an item's readiness to the claim of its first attempt.", longTimes, "thread", "kind")
+	w.claims = count("disinto_claims_total", "Claims of sessions, by result; lost: another host was faster.",
 		"result")
 	for _, r := range []supervisor.ClaimResult{
 		supervisor.ClaimWon, supervisor.ClaimLost, supervisor.ClaimForbidden, supervisor.ClaimUnavailable,
 		supervisor.ClaimCancelled,
 	} {
-		w.claims.WithLabelValues(string(r)) // increase() does not see the first of a series that begins at 1
+		w.claims.WithLabelValues(string(r)) // increase() misses the first event of a series that starts at 1
 	}
 	w.claim = in.NewHistogram(histogram("disinto_claim_duration_seconds", "Time that a claim took.", shortTimes))
 	w.merges = count("disinto_merges_total", "Pull requests merged by the supervisor.", "repo")
 	w.reworks = count("disinto_rework_rounds_total", "Sessions that reworked a pull request, by its cause.", "cause")
 	w.chores = count("disinto_chores_total",
-		"Changes of the forge that belong to no session, such as merges and labels.", "action", "result")
+		"Changes on the forge outside a session, such as merges and labels.", "action", "result")
 	w.tokens = count("disinto_tokens_total",
-		"Tokens that sessions reported; cached ones were read from a cache, and input is without them.",
+		"Tokens that sessions reported; cached tokens are not counted as input.",
 		"agent", "thread", "type")
 	w.colds = count("disinto_cold_conversations_total",
-		"Sessions that went on with a conversation of which their local server had less than half.", "agent", "thread")
+		"Sessions that continued a conversation of which their local server had cached less than half.",
+		"agent", "thread")
 	w.dollars = count("disinto_cost_dollars_total", "Cost that sessions reported.", "agent", "thread")
 	w.request = times("disinto_forge_request_duration_seconds",
 		"Time of requests to the forge; status is the class of the answer, or none.", shortTimes, "route", "status")
 	w.sync = in.NewHistogram(histogram("disinto_journal_sync_duration_seconds",
-		"Time that the disk took for a write to the journal.", shortTimes))
+		"Time to sync a write to the journal.", shortTimes))
 }
 
-// histogram is one with classic and native buckets. Native ones grow by a tenth each.
+// histogram returns options with classic and native buckets. Each native bucket is a tenth wider than the one before.
 func histogram(name, help string, bounds []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: bounds,
@@ -74,7 +75,7 @@ func histogram(name, help string, bounds []float64) prometheus.HistogramOpts {
 
 func (w *work) claimed(c supervisor.Claim) {
 	w.claims.WithLabelValues(string(c.Result)).Inc()
-	if c.Start.Item.Kind != agents.KindSchedule { // which claims nothing
+	if c.Start.Item.Kind != agents.KindSchedule { // scheduled work makes no claim
 		w.claim.Observe(c.Ended.Sub(c.Began).Seconds())
 	}
 	first := c.Start.Attempt <= 1 && !c.Start.Ready.IsZero()
@@ -108,7 +109,7 @@ func (w *work) ended(x ledger.Open, end *ledger.End, at time.Time) {
 	w.dollars.WithLabelValues(x.Agent, x.Thread).Add(used.CostUSD)
 }
 
-// outcomes are the results that have a label of their own. An executor may say others.
+// outcomes are the results with their own label value. An executor may report others.
 var outcomes = map[agents.Result]bool{
 	agents.Done: true, agents.Refused: true, agents.Failed: true, agents.NoProgress: true, agents.Stalled: true,
 	agents.TimedOut: true, agents.Limited: true, agents.BackendDown: true, agents.NoRoom: true, agents.Cancelled: true,
@@ -125,7 +126,7 @@ func outcomeOf(r agents.Result) string {
 	return other
 }
 
-// causes are the labels of the causes of rework.
+// causes are the label values of the causes of rework.
 var causes = map[threads.Cause]string{
 	threads.CauseChanges: "changes", threads.CauseCI: "ci", threads.CauseConflict: "conflict",
 }

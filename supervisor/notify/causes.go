@@ -13,24 +13,24 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Message tells a person of one cause.
+// Message is about one cause for which a person is notified.
 type Message struct {
-	Key   string       // of the cause
-	Code  threads.Code // of an item; another one is another cause
+	Key   string       // identifies the cause
+	Code  threads.Code // an item's reason; another code makes another cause
 	Topic threads.Topic
 	Words string // one line
-	Link  string // a page of the forge; empty where there is none
-	Over  string // what is told when the cause is over; empty tells nothing
-	// Stands is how long the cause has to stand before it is told.
+	Link  string // a page of the forge; may be empty
+	Over  string // the message when the cause is over; empty sends none
+	// Stands is how long the cause must last before it is sent.
 	Stands time.Duration
-	At     time.Time // since when it stands
+	At     time.Time // when the cause started
 }
 
-// downFor is how long the forge may be silent: a restart of it is no news.
+// downFor is how long the forge may be silent before a message: a restart needs none.
 const downFor = time.Minute
 
-// Causes are the messages that a status means, one for each cause that stands. Merges are no causes: they are over at
-// once.
+// Causes returns a message for each cause in a status. A merge is no cause, because it does not last: see
+// Notifier.Merged.
 func Causes(d *control.Document) (list []Message) {
 	tell := func(topic threads.Topic, key, words string) {
 		list = append(list, Message{Key: key, Topic: topic, Words: words})
@@ -42,7 +42,7 @@ func Causes(d *control.Document) (list []Message) {
 		})
 	}
 	for _, line := range d.Problems {
-		if !strings.HasPrefix(line, cannotSend) { // the way that fails would be asked to tell of it
+		if !strings.HasPrefix(line, cannotSend) { // a failing recipient would get the message about itself
 			tell(threads.NotifyNeedsHuman, "problem "+withoutNumbers(line), Clean(line, maxWhy))
 		}
 	}
@@ -72,7 +72,7 @@ func Causes(d *control.Document) (list []Message) {
 		for j := range t.Windows {
 			if w := &t.Windows[j]; usedUp(w.Spent()) {
 				tell(threads.NotifyBudget, "window of thread "+t.Name+" "+w.Length,
-					fmt.Sprintf("thread %s has used %s in %s, and starts nothing until enough of it is over",
+					fmt.Sprintf("thread %s has used %s in %s, and starts nothing until some of it is older than that",
 						t.Name, usedWords(w.Spent()), w.Length))
 			}
 		}
@@ -95,8 +95,8 @@ func usedWords(s *control.SpentDocument) string {
 	return fmt.Sprintf("$%.2f of $%.2f", s.USD, s.USDPerDay)
 }
 
-// itemCauses are the items that need a person. What ails an agent is told once, as that, and what keeps
-// all agents from items is told once for each reason.
+// itemCauses returns the items that need a person. A problem of an agent is sent once, as the agent's, and a reason
+// that keeps all agents from items is sent once for all of them.
 func itemCauses(d *control.Document) (list []Message) {
 	at := make(map[string]int) // by key
 	for i := range len(d.Queue) + len(d.Unqueued) {
@@ -119,13 +119,13 @@ func itemCauses(d *control.Document) (list []Message) {
 			at[m.Key] = len(list)
 			list = append(list, m)
 		} else if list[first].Code == threads.SkipLabel && class != threads.Unfit {
-			list[first] = m // the label says less than what it is there for
+			list[first] = m // the other code is the reason for the label
 		}
 	}
 	return list
 }
 
-// rowOf is an item of the queue, and behind those one of the others.
+// rowOf returns row i of the queue followed by the unqueued items.
 func rowOf(d *control.Document, i int) *control.QueueDocument {
 	if i < len(d.Queue) {
 		return &d.Queue[i]
@@ -147,7 +147,7 @@ func itemWords(d *control.Document, q *control.QueueDocument, ref string) string
 	return words
 }
 
-// lastWords quotes the newest session of an item: a label does not say why it is there.
+// lastWords quotes the item's newest session, because a label does not say why it was set.
 func lastWords(d *control.Document, q *control.QueueDocument) string {
 	newest := slices.IndexFunc(d.Recent, func(r control.RecentDocument) bool {
 		return r.Repo == q.Repo && r.Number == q.Number
@@ -158,7 +158,7 @@ func lastWords(d *control.Document, q *control.QueueDocument) string {
 	return ", " + d.Recent[newest].Agent + " said: " + Clean(d.Recent[newest].Reason, maxWhy)
 }
 
-// linkTo is the page of an item: the forge leads from an issue's address to the pull request of that number.
+// linkTo returns the page of an item. The forge redirects from an issue's address to the pull request of that number.
 func linkTo(d *control.Document, q *control.QueueDocument) string {
 	if q.Number == 0 {
 		return ""
@@ -173,7 +173,7 @@ func issuePage(forgeURL, repo string, number int64) string {
 	return fmt.Sprintf("%s/%s/issues/%d", strings.TrimSuffix(forgeURL, "/"), repo, number)
 }
 
-// withoutNumbers makes one cause of a line whose counts grow.
+// withoutNumbers removes the digits, so that a line whose counts grow stays one cause.
 func withoutNumbers(line string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {
@@ -189,10 +189,10 @@ const (
 	maxWhy   = 200
 )
 
-// harmless takes from text what calls people, makes links or becomes markup where it is shown.
+// harmless removes mentions, links and markup from text.
 var harmless = strings.NewReplacer("@", "@\u200b", "<", "‹", ">", "›", "](", "] (", "://", ":/\u200b/")
 
-// Clean makes text of the forge, an agent or a server one harmless line of at most so many characters.
+// Clean makes text of the forge, an agent or a server one harmless line of at most limit characters.
 func Clean(s string, limit int) string {
 	var b strings.Builder
 	n, space := 0, false

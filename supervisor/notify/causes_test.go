@@ -103,8 +103,8 @@ func TestCauses(t *testing.T) {
 			"budget|budget of agent dev-qwen|dev-qwen has used $5.00 of $5.00 today, and starts nothing until midnight (UTC)|",
 			"budget|budget of thread llama|thread llama has used 12 of 10 tokens today, and starts nothing until midnight " +
 				"(UTC)|",
-			"budget|window of thread llama 5h|thread llama has used $3.00 of $3.00 in 5h, and starts nothing until enough of " +
-				"it is over|",
+			"budget|window of thread llama 5h|thread llama has used $3.00 of $3.00 in 5h, and starts nothing until some " +
+				"of it is older than that|",
 		}},
 		{"within the budget", func(d *control.Document) {
 			d.Agents[0].Spent = control.SpentDocument{USD: 4.99, USDPerDay: 5}
@@ -125,7 +125,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// Text of the forge calls no person, makes no link or markup, and is one short line.
+// Text of the forge mentions no person, makes no link or markup, and is one short line.
 func TestHostileText(t *testing.T) {
 	d := healthy()
 	q := row(17, threads.Refused, "refused: see https://evil.example/ or [this](http://evil.example)\r\nBcc: all")
@@ -150,13 +150,13 @@ func FuzzClean(f *testing.F) {
 		limit = min(max(limit, 0), 1000)
 		got := Clean(s, limit)
 		if strings.ContainsAny(got, "\r\n\t\x1b<>") || strings.Contains(got, "://") || strings.Contains(got, "](") {
-			t.Errorf("%q became %q", s, got)
+			t.Errorf("Clean(%q) = %q", s, got)
 		}
 		if len(got) > 12*(limit+2) {
-			t.Errorf("%d bytes, of at most %d characters", len(got), limit)
+			t.Errorf("got %d bytes, want at most %d characters", len(got), limit)
 		}
 		if at := strings.Index(got, "@"); at >= 0 && !strings.HasPrefix(got[at:], "@\u200b") {
-			t.Errorf("%q became %q", s, got)
+			t.Errorf("Clean(%q) = %q", s, got)
 		}
 	})
 }

@@ -17,11 +17,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// maxTalk bounds what is read from a mail server, with the certificates in it.
+// maxTalk bounds the bytes read from a mail server, including its certificates.
 const maxTalk = 256 << 10
 
-// sendMail hands a mail to a server, over TLS on port 465 and elsewhere when the server offers it. net/smtp sends no
-// password without TLS, but to this machine.
+// sendMail sends a letter to a mail server: over TLS on port 465, and on other ports if the server offers STARTTLS.
+// Without TLS, net/smtp sends a password only to this machine.
 func sendMail(ctx context.Context, to threads.Recipient, l Letter) error {
 	host, port, err := net.SplitHostPort(to.Endpoint.Reveal())
 	if err != nil {
@@ -32,7 +32,7 @@ func sendMail(ctx context.Context, to threads.Recipient, l Letter) error {
 		return err
 	}
 	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok { // net/smtp knows no context
+	if deadline, ok := ctx.Deadline(); ok { // net/smtp takes no context
 		_ = conn.SetDeadline(deadline)
 	}
 	conn = &bounded{conn, maxTalk}
@@ -57,7 +57,7 @@ func sendMail(ctx context.Context, to threads.Recipient, l Letter) error {
 	return hand(c, to, mailOf(to, l, time.Now()))
 }
 
-// hand gives a mail to a server.
+// hand sends a mail over an open connection.
 func hand(c *smtp.Client, to threads.Recipient, text []byte) error {
 	if err := c.Mail(to.From); err != nil {
 		return err
@@ -77,11 +77,11 @@ func hand(c *smtp.Client, to threads.Recipient, text []byte) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	_ = c.Quit() // the server has taken it
+	_ = c.Quit() // the server has accepted the mail
 	return nil
 }
 
-// mailOf is a letter as a mail. Its id is the letter's, so that a server may recognise one that is tried again.
+// mailOf returns a letter as a mail. Its Message-ID is the letter's, so that a server may recognise a retry.
 func mailOf(to threads.Recipient, l Letter, now time.Time) []byte {
 	var b bytes.Buffer
 	_, domain, _ := strings.Cut(to.From, "@")
@@ -94,21 +94,21 @@ func mailOf(to threads.Recipient, l Letter, now time.Time) []byte {
 		body += "\n" + l.Link + "\n"
 	}
 	w := quotedprintable.NewWriter(&b)
-	_, _ = io.WriteString(w, strings.ReplaceAll(body, "\n", "\r\n")) // to memory
+	_, _ = io.WriteString(w, strings.ReplaceAll(body, "\n", "\r\n")) // cannot fail: writes to memory
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// bounded is a connection of which only so much is read.
+// bounded is a connection of which at most left bytes are read.
 type bounded struct {
 	net.Conn
 	left int
 }
 
-// Read reads what is left of the bound.
+// Read fails when the bound is reached.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errors.New("the server says too much")
+		return 0, errors.New("the server's answers are too long")
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
 	b.left -= n

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// fileName is in the state directory.
+	// fileName is the file in the state directory.
 	fileName = "notified.json"
-	// maxFile is more than maxCauses take.
+	// maxFile bounds the file, in bytes; maxCauses causes fit.
 	maxFile = 4 << 20
 )
 
-// memory keeps what was told from one supervisor to the next. Without it, what stands is told once more. It belongs to
-// one goroutine.
+// memory stores the causes sent, for the next supervisor. Without the file, active causes are sent once more. It
+// belongs to one goroutine.
 type memory struct {
 	dir  string
 	last []byte
 }
 
-// read returns what the last supervisor told; nothing where that cannot be read.
+// read returns the causes that the last supervisor sent; nil if the file cannot be read.
 func (f *memory) read() (list []line) {
 	text, err := plainfile.Read(filepath.Join(f.dir, fileName), maxFile)
 	if err != nil || json.Unmarshal(text, &list) != nil {
@@ -32,7 +32,8 @@ func (f *memory) read() (list []line) {
 	return list
 }
 
-// write replaces the file where it changed. A failure costs a repetition at most, and the journal tells of a full disk.
+// write replaces the file if its content changed. A failure at worst repeats messages, and the journal reports a full
+// disk.
 func (f *memory) write(list []line) {
 	text, err := json.Marshal(list)
 	if err != nil || list == nil || bytes.Equal(text, f.last) {

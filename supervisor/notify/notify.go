@@ -1,12 +1,12 @@
-// Package notify tells people what needs them: on a phone, in a room, by mail.
+// Package notify sends people the messages that need them: to a phone, a chat room or a mailbox.
 //
-// Messages follow from the status and, but for merges, from nothing else (causes.go): each version of it means a list
-// of causes. told.go remembers which of them were told, and when one that was over may be told again; a file in the
-// state directory keeps that over restarts. Each recipient has a queue (queue.go), which makes a digest of messages
-// that come too fast and tries a letter again, and a goroutine that sends (send.go). The supervisor waits for none of
-// this.
+// Messages follow from the status (causes.go), apart from merges: each version of the status is a list of causes.
+// told.go records which causes were sent, and when one that came back may be sent again; a file in the state
+// directory keeps that over restarts. Each recipient has a queue (queue.go), which combines messages that come too
+// fast into a digest and retries letters, and a goroutine that sends them (send.go). The supervisor never waits for
+// any of these.
 //
-// To add a way to send, write its function and its rows in senders and, in threads/file, recipients.
+// To add a kind of recipient, write its function and its row in senders, and its row in recipients of threads/file.
 package notify
 
 import (
@@ -26,34 +26,34 @@ import (
 )
 
 const (
-	// sendTime is how long a recipient may take for a letter.
+	// sendTime bounds the time to send one letter.
 	sendTime = 15 * time.Second
-	// panicRest is the pause after a mistake of ours.
+	// panicRest is the pause after a panic.
 	panicRest = 30 * time.Second
-	// cannotSend begins the lines of Problems.
+	// cannotSend starts each line of Problems.
 	cannotSend = "cannot send messages to "
 )
 
-// Notifier tells the people of one factory. Set the exported fields before the first call and leave them alone after
-// it. Its methods may be called from any goroutine.
+// Notifier sends messages for one factory. Set the exported fields before the first call, and do not change them
+// after it. Its methods may be called from any goroutine.
 type Notifier struct {
-	Config   func() *threads.Config // in force now; nil without a valid one
+	Config   func() *threads.Config // the current one; nil if none is valid
 	StateDir string
 	Log      hclog.Logger
-	// Deliver sends a letter, or says why it did not arrive, without what is secret. Nil means Send.
+	// Deliver sends a letter. Its error must not contain secrets. Nil means Send.
 	Deliver func(context.Context, threads.Recipient, Letter) error
 
 	once   sync.Once
-	wake   chan struct{} // something may be due
+	wake   chan struct{} // a message may be due
 	memory memory
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	told   told
-	merges []Message // to be told
+	merges []Message // to be sent
 	posts  []*post   // in the order of the urls
 }
 
-// post is a recipient, what waits for it, and what ends its goroutine.
+// post is a recipient with its queue and goroutine.
 type post struct {
 	to    threads.Recipient // guarded by the notifier's mutex, like the queue
 	queue queue
@@ -72,7 +72,7 @@ func (n *Notifier) init() {
 	})
 }
 
-// wanted is the [notify] table in force; nil without one.
+// wanted returns the current [notify] table; nil without one.
 func (n *Notifier) wanted() *threads.Notify {
 	if c := n.Config(); c != nil && len(c.Notify.To) > 0 {
 		return &c.Notify
@@ -80,7 +80,7 @@ func (n *Notifier) wanted() *threads.Notify {
 	return nil
 }
 
-// Saw takes a new version of the status.
+// Saw records a new version of the status.
 func (n *Notifier) Saw(d *control.Document) {
 	wanted := n.wanted()
 	if wanted == nil && !n.posting() {
@@ -102,7 +102,7 @@ func (n *Notifier) posting() bool {
 	return len(n.posts) > 0
 }
 
-// Merged takes a pull request that the supervisor merged.
+// Merged records a pull request that the supervisor merged.
 func (n *Notifier) Merged(ref forge.Ref, title string) {
 	wanted := n.wanted()
 	if wanted == nil || !wanted.Has(threads.NotifyMerged) {
@@ -121,7 +121,7 @@ func (n *Notifier) Merged(ref forge.Ref, title string) {
 	ring(n.wake)
 }
 
-// Problems has a line for each recipient to whom nothing can be sent.
+// Problems returns a line for each recipient whose last letter failed.
 func (n *Notifier) Problems() (lines []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,7 +134,7 @@ func (n *Notifier) Problems() (lines []string) {
 	return lines
 }
 
-// Run sends until ctx is done.
+// Run sends messages until ctx is done.
 func (n *Notifier) Run(ctx context.Context) {
 	n.init()
 	for !n.safely("the messages to people", func() { n.run(ctx) }) {
@@ -150,7 +150,7 @@ func (n *Notifier) run(ctx context.Context) {
 	}
 }
 
-// pass hands the messages that are due to every recipient. next is when others may be due; lines are for the file.
+// pass queues the messages that are due for every recipient. next is when more may be due; lines are for the file.
 func (n *Notifier) pass(ctx context.Context, now time.Time) (next time.Time, lines []line) {
 	wanted := n.wanted()
 	n.mu.Lock()
@@ -173,7 +173,7 @@ func (n *Notifier) pass(ctx context.Context, now time.Time) (next time.Time, lin
 	return next, n.told.lines()
 }
 
-// connectLocked begins a goroutine for each recipient that is new, and ends those of others.
+// connectLocked starts a goroutine for each new recipient, and ends those of removed ones.
 func (n *Notifier) connectLocked(ctx context.Context, wanted *threads.Notify) {
 	var to []threads.Recipient
 	if wanted != nil {
@@ -184,7 +184,7 @@ func (n *Notifier) connectLocked(ctx context.Context, wanted *threads.Notify) {
 	for _, r := range to {
 		same := func(p *post) bool { return p.to.URL == r.URL }
 		if i := slices.IndexFunc(old, same); i >= 0 {
-			old[i].to = r // its number may be another
+			old[i].to = r // its number may have changed
 			n.posts = append(n.posts, old[i])
 			continue
 		}
@@ -204,7 +204,7 @@ func (n *Notifier) connectLocked(ctx context.Context, wanted *threads.Notify) {
 	}
 }
 
-// keep sends what waits for a recipient until ctx is done.
+// keep sends a recipient's queue until ctx is done.
 func (n *Notifier) keep(ctx context.Context, p *post) {
 	for ctx.Err() == nil {
 		var at time.Time
@@ -216,7 +216,7 @@ func (n *Notifier) keep(ctx context.Context, p *post) {
 	}
 }
 
-// send sends the letters that are due to a recipient. at is when the next may be.
+// send sends a recipient's letters that are due. at is when the next may be due.
 func (n *Notifier) send(ctx context.Context, p *post) (at time.Time) {
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -237,7 +237,7 @@ func (n *Notifier) send(ctx context.Context, p *post) (at time.Time) {
 	return at
 }
 
-// tried notes what became of a letter.
+// tried records the result of a letter.
 func (n *Notifier) tried(p *post, to *threads.Recipient, batch []Message, dropped int, why string) {
 	n.mu.Lock()
 	was := p.queue.why
@@ -252,10 +252,10 @@ func (n *Notifier) tried(p *post, to *threads.Recipient, batch []Message, droppe
 	case why == "" && was != "":
 		n.Log.Info("messages to " + to.String() + " arrive again")
 	}
-	ring(n.wake) // what was told is to be remembered
+	ring(n.wake) // to write the file
 }
 
-// why is an error in one line without any secret of the configuration.
+// why returns an error in one line, without the configuration's secrets.
 func (n *Notifier) why(err error) string {
 	if err == nil {
 		return ""
@@ -269,7 +269,7 @@ func (n *Notifier) why(err error) string {
 	return Clean(agents.Redact(err.Error(), secrets), maxWhy)
 }
 
-// safely runs f and ends a panic in it, which would end PID 1. It reports whether f came to its end.
+// safely runs f and recovers from a panic, which would end PID 1. It reports whether f returned normally.
 func (n *Notifier) safely(what string, f func()) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -287,7 +287,7 @@ func ring(c chan struct{}) {
 	}
 }
 
-// wait returns when c rings, at a time unless that is zero, and when ctx is done.
+// wait returns when c rings, when at has come unless that is zero, or when ctx is done.
 func wait(ctx context.Context, c <-chan struct{}, at time.Time) {
 	var due <-chan time.Time
 	if !at.IsZero() {

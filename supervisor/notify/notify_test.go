@@ -22,7 +22,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// bureau is a notifier in a bubble, and what its recipients got.
+// bureau is a notifier in a synctest bubble, and the letters that its recipients got.
 type bureau struct {
 	*Notifier
 	t      *testing.T
@@ -30,13 +30,13 @@ type bureau struct {
 	log    bytes.Buffer
 	began  time.Time
 
-	mu   sync.Mutex // guards what follows
-	got  []string   // second, host and text of each letter
+	mu   sync.Mutex // guards the fields below
+	got  []string   // time, host and text of each letter
 	fail map[string]error
 	hang map[string]bool
 }
 
-// open starts a notifier for some urls, in a state directory.
+// open starts a notifier with urls and a state directory.
 func open(t *testing.T, dir string, urls ...string) (b *bureau, end func()) {
 	b = &bureau{t: t, began: time.Now(), fail: map[string]error{}, hang: map[string]bool{}}
 	b.config.Store(configOf(t, urls...))
@@ -72,7 +72,7 @@ func (b *bureau) deliver(ctx context.Context, to threads.Recipient, l Letter) er
 	return nil
 }
 
-// letters are those that arrived since the last call.
+// letters returns the letters that arrived since the last call.
 func (b *bureau) letters() string {
 	synctest.Wait()
 	b.mu.Lock()
@@ -90,7 +90,7 @@ func (b *bureau) want(what, want string) {
 	}
 }
 
-// needing is a status in which some items need a person.
+// needing is a status in which the numbered items need a person.
 func needing(numbers ...int64) *control.Document {
 	d := healthy()
 	for _, n := range numbers {
@@ -103,35 +103,36 @@ func TestNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := open(t, t.TempDir(), "ntfy://a/topic", "ntfy://b/topic")
 		b.Saw(needing())
-		b.want("a healthy factory", "")
+		b.want("healthy factory", "")
 		b.Saw(needing(1))
-		b.want("an issue", "0s a johba/harb#1 Add a LICENSE: gave up\n0s b johba/harb#1 Add a LICENSE: gave up")
+		b.want("first cause", "0s a johba/harb#1 Add a LICENSE: gave up\n0s b johba/harb#1 Add a LICENSE: gave up")
 		for range 100 {
 			time.Sleep(time.Second)
 			b.Saw(needing(1))
 		}
-		b.want("the same issue", "")
+		b.want("same cause again", "")
 		b.Merged(forge.Ref{Repo: "johba/harb", Number: 12}, "Add <a> LICENSE")
 		b.want("a merge", "1m40s a johba/harb#12 Add ‹a› LICENSE\n1m40s b johba/harb#12 Add ‹a› LICENSE")
 		down := needing(1)
 		down.Forge.OK, down.Forge.Error = false, "no route"
 		b.Saw(down)
 		time.Sleep(59 * time.Second)
-		b.want("a forge that is away for 59 s", "")
-		time.Sleep(time.Second) // and no other status comes
-		b.want("a minute", "2m40s a the forge does not answer: no route\n2m40s b the forge does not answer: no route")
+		b.want("forge down for 59 s", "")
+		time.Sleep(time.Second) // without a new status
+		b.want("forge down for a minute",
+			"2m40s a the forge does not answer: no route\n2m40s b the forge does not answer: no route")
 		b.Saw(needing(1))
 		time.Sleep(time.Minute)
-		b.want("its return", "3m40s a the forge answers again\n3m40s b the forge answers again")
+		b.want("forge up again", "3m40s a the forge answers again\n3m40s b the forge answers again")
 		if lines := b.Problems(); len(lines) > 0 || b.log.Len() > 0 {
-			t.Errorf("problems %q, log %q", lines, b.log.String())
+			t.Errorf("got problems %q and log %q, want none", lines, b.log.String())
 		}
 		end()
 	})
 }
 
-// A recipient that hangs or refuses keeps nothing else waiting. It is tried again, shown in the status, logged once,
-// and then gets all that it missed.
+// A recipient that hangs or refuses delays nothing else. Its letters are retried, the status shows the problem, the
+// log has it once, and afterwards the recipient gets all that it missed.
 func TestNotifierFailure(t *testing.T) {
 	for _, hangs := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -142,17 +143,17 @@ func TestNotifierFailure(t *testing.T) {
 				before := time.Now()
 				b.Saw(needing(1, n+2))
 				if waited := time.Since(before); waited > 0 {
-					t.Fatalf("hangs %v: the supervisor waited for %s", hangs, waited)
+					t.Fatalf("hangs %v: Saw took %s", hangs, waited)
 				}
 				time.Sleep(time.Minute)
 			}
 			if got := b.letters(); strings.Count(got, " good ") != 11 || strings.Contains(got, " bad ") {
-				t.Errorf("hangs %v: letters\n%s", hangs, got)
+				t.Errorf("hangs %v: got letters\n%s", hangs, got)
 			}
 			lines := b.Problems()
 			if len(lines) != 1 || !strings.HasPrefix(lines[0], "cannot send messages to url 2 of [notify] (ntfy bad): ") ||
 				!strings.Contains(lines[0], "waiting 11, dropped 0") || strings.Contains(lines[0], "s3cret") {
-				t.Errorf("hangs %v: problems %q", hangs, lines)
+				t.Errorf("hangs %v: got problems %q", hangs, lines)
 			}
 			b.mu.Lock()
 			b.hang["bad"], b.fail["bad"] = false, nil
@@ -160,21 +161,21 @@ func TestNotifierFailure(t *testing.T) {
 			time.Sleep(lastRetry)
 			if got := b.letters(); strings.Count(got, "\n") != maxListed ||
 				!strings.HasSuffix(got, "and 1 more: `disinto status` has all of them") {
-				t.Errorf("hangs %v: afterwards letters\n%s", hangs, got)
+				t.Errorf("hangs %v: after recovery got letters\n%s", hangs, got)
 			}
 			if lines := b.Problems(); len(lines) > 0 {
-				t.Errorf("hangs %v: afterwards problems %q", hangs, lines)
+				t.Errorf("hangs %v: after recovery got problems %q, want none", hangs, lines)
 			}
 			end()
 			log := b.log.String()
 			if strings.Count(log, "[WARN]") != 1 || strings.Count(log, "arrive again") != 1 || strings.Contains(log, "s3cret") {
-				t.Errorf("hangs %v: the log\n%s", hangs, log)
+				t.Errorf("hangs %v: got the log\n%s", hangs, log)
 			}
 		})
 	}
 }
 
-// A restart tells nothing again, and tells what the last supervisor could not.
+// A restart repeats no message, and sends those that the last supervisor could not.
 func TestNotifierRestart(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,17 +203,17 @@ func TestNotifierRestart(t *testing.T) {
 		b, end = open(t, dir, "ntfy://a/topic")
 		b.Saw(needing(1, 2, 3, 4, 5, 6, 7, 8))
 		if got := b.letters(); strings.Count(got, "0s a ") != 1 || strings.Count(got, "gave up") != 8 {
-			t.Errorf("with a broken file there is not one digest:\n%s", got)
+			t.Errorf("with a broken file: want one digest, got:\n%s", got)
 		}
 		end()
 	})
 	info, err := os.Stat(filepath.Join(dir, fileName))
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file is %v, %v", info, err)
+		t.Errorf("got the file %v, error %v", info, err)
 	}
 }
 
-// A reload changes who is told. What none of the old recipients has goes to the new ones.
+// A reload changes the recipients. Messages that no old recipient got go to the new ones.
 func TestNotifierReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := open(t, t.TempDir())
@@ -224,11 +225,11 @@ func TestNotifierReload(t *testing.T) {
 		b.want("with a wrong one", "")
 		b.config.Store(configOf(t, "ntfy://right/topic"))
 		b.Saw(needing(1))
-		b.letters() // the old one is gone
+		b.letters() // the old recipient is removed
 		b.Saw(needing(1))
 		b.want("with a right one", "0s right johba/harb#1 Add a LICENSE: gave up")
 		if lines := b.Problems(); len(lines) > 0 {
-			t.Errorf("problems of a url that is gone: %q", lines)
+			t.Errorf("got problems of a removed url: %q", lines)
 		}
 		only := configOf(t, "ntfy://right/topic")
 		only.Notify.On = []threads.Topic{threads.NotifyDown}
@@ -240,13 +241,13 @@ func TestNotifierReload(t *testing.T) {
 		b.Saw(needing(1, 2, 3))
 		b.want("without urls again", "")
 		if b.posting() {
-			t.Error("a goroutine is left")
+			t.Error("a goroutine still runs")
 		}
 		end()
 	})
 }
 
-// A mistake of ours in a sender ends nothing.
+// A panic in a sender does not end the notifier.
 func TestNotifierPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := open(t, t.TempDir(), "ntfy://a/topic")

@@ -12,39 +12,39 @@ import (
 )
 
 const (
-	// perMinute bounds the letters to a recipient. More messages than there is room for go as one digest.
+	// perMinute bounds the letters to a recipient. Messages beyond it are combined into one digest.
 	perMinute = 5
-	// maxQueue bounds the messages that wait for a recipient. The oldest are dropped.
+	// maxQueue bounds the messages queued for a recipient. The oldest are dropped.
 	maxQueue = 100
-	// maxListed bounds the lines of a digest, and maxLine each of them, in bytes.
+	// maxListed bounds the lines of a digest. maxLine bounds each line, in bytes.
 	maxListed = 10
 	maxLine   = 250
-	// A letter that did not arrive is tried again after firstRetry, and then after twice the time, up to lastRetry.
+	// A failed letter is retried after firstRetry, and then after double the time, up to lastRetry.
 	firstRetry = 5 * time.Second
 	lastRetry  = 10 * time.Minute
-	// late is from when on a message says since when its cause stands.
+	// late is the age from which a message says since when its cause lasts.
 	late = 2 * time.Minute
 )
 
 // Letter is one message, or a digest of several, for a recipient.
 type Letter struct {
-	ID    string // the same when the letter is tried again
+	ID    string // the same for a retry
 	Title string
 	Text  string // lines without markup
 	Link  string // may be empty
 }
 
-// queue has the messages that wait for one recipient. It belongs to a Notifier, whose mutex guards it.
+// queue has the messages for one recipient. It belongs to a Notifier, whose mutex guards it.
 type queue struct {
 	waiting []Message
-	dropped int         // messages since the last letter
-	sent    []time.Time // of the letters of the last minute
-	failed  int         // tries in a row
-	retry   time.Time   // nothing is tried before
-	why     string      // the newest try failed; empty when it did not
+	dropped int         // messages dropped since the last letter
+	sent    []time.Time // the times of the last minute's letters
+	failed  int         // failed attempts in a row
+	retry   time.Time   // no attempt before this time
+	why     string      // the error of the newest attempt; empty if it succeeded
 }
 
-// add puts messages at the end. A message replaces an older one about its cause.
+// add appends messages. A message replaces an older one about the same cause.
 func (q *queue) add(list []Message) {
 	for _, m := range list {
 		same := -1
@@ -65,8 +65,8 @@ func (q *queue) add(list []Message) {
 	}
 }
 
-// next returns the messages of the letter to send now. Without one, at is when there may be one; zero for not before
-// another message comes.
+// next returns the messages of the letter to send now. If there is none, at is when there may be one; zero means not
+// before another message is added.
 func (q *queue) next(now time.Time) (batch []Message, at time.Time) {
 	for len(q.sent) > 0 && now.Sub(q.sent[0]) >= time.Minute {
 		q.sent = q.sent[1:]
@@ -85,7 +85,7 @@ func (q *queue) next(now time.Time) (batch []Message, at time.Time) {
 	return q.waiting[:len(q.waiting):len(q.waiting)], time.Time{}
 }
 
-// tried notes that a letter arrived, or why it did not.
+// tried records that a letter arrived, or why it did not.
 func (q *queue) tried(now time.Time, batch []Message, dropped int, why string) {
 	if q.why = why; why != "" {
 		q.retry = now.Add(min(firstRetry<<min(q.failed, 10), lastRetry))
@@ -96,7 +96,7 @@ func (q *queue) tried(now time.Time, batch []Message, dropped int, why string) {
 	q.sent = append(q.sent, now)
 	q.dropped -= dropped
 	rest := q.waiting[:0:0]
-	for _, m := range q.waiting { // others may have come meanwhile, and the oldest may have been dropped
+	for _, m := range q.waiting { // meanwhile, messages may have been added and the oldest dropped
 		if !holds(batch, m) {
 			rest = append(rest, m)
 		}
@@ -108,7 +108,7 @@ func holds(batch []Message, m Message) bool {
 	return slices.Contains(batch, m)
 }
 
-// titles say what a letter with one message is about.
+// titles are the titles of letters with one message.
 var titles = map[threads.Topic]string{
 	threads.NotifyNeedsHuman: "disinto needs you",
 	threads.NotifyMerged:     "disinto merged",
@@ -117,7 +117,7 @@ var titles = map[threads.Topic]string{
 	threads.NotifyDown:       "disinto: the forge",
 }
 
-// write makes the letter of some messages; dropped is how many older ones were lost.
+// write makes a letter of messages. dropped is the number of older messages that were lost.
 func write(now time.Time, batch []Message, dropped int) Letter {
 	var l Letter
 	if len(batch) == 1 && dropped == 0 {
@@ -160,7 +160,7 @@ func (m *Message) text(now time.Time) string {
 	return m.Words + " (since " + m.At.UTC().Format(time.RFC3339) + ")"
 }
 
-// cut keeps the first bytes of a text, and no half of a character.
+// cut shortens a text to limit bytes without splitting a character.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

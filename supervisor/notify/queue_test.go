@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// numbered are n messages of a time.
+// numbered returns n messages with the time at.
 func numbered(n int, at time.Time) (list []Message) {
 	for i := range n {
 		list = append(list, Message{
@@ -20,7 +20,7 @@ func numbered(n int, at time.Time) (list []Message) {
 	return list
 }
 
-// drain sends all that may be sent at a time, and returns how many messages each letter had.
+// drain sends everything that may be sent at now, and returns the number of messages in each letter.
 func drain(q *queue, now time.Time) (letters []int) {
 	for len(letters) < 1000 {
 		batch, _ := q.next(now)
@@ -57,12 +57,12 @@ func TestDigest(t *testing.T) {
 			got = append(got, drain(&q, now))
 		}
 		if fmt.Sprint(got) != tt.want {
-			t.Errorf("%v: letters %v, want %s", tt.at, got, tt.want)
+			t.Errorf("%v: got letters %v, want %s", tt.at, got, tt.want)
 		}
 	}
 }
 
-// In a storm there are at most five letters a minute, and every message is in one.
+// In a storm at most five letters go out per minute, and every message is in one of them.
 func TestDigestStorm(t *testing.T) {
 	var q queue
 	letters, messages := 0, 0
@@ -77,11 +77,11 @@ func TestDigestStorm(t *testing.T) {
 		}
 	}
 	if letters > 5*10 || messages != 500 {
-		t.Errorf("%d letters with %d messages in ten minutes, want at most 50 with 500", letters, messages)
+		t.Errorf("got %d letters with %d messages in ten minutes, want at most 50 with 500", letters, messages)
 	}
 }
 
-// A letter that does not arrive is tried after rests that grow; meanwhile messages gather, within a bound.
+// A failed letter is retried after growing delays. Meanwhile messages queue up to a bound.
 func TestRetry(t *testing.T) {
 	var q queue
 	q.add(numbered(1, epoch))
@@ -95,45 +95,45 @@ func TestRetry(t *testing.T) {
 		now = at
 	}
 	if got := strings.Join(rests, " "); got != "5s 10s 20s 40s 1m20s 2m40s 5m20s 10m0s 10m0s" {
-		t.Errorf("rests of %s", got)
+		t.Errorf("got retries after %s", got)
 	}
 	late := numbered(maxQueue+20, now)
 	q.add(late[1:])
 	if len(q.waiting) != maxQueue || q.dropped != 20 {
-		t.Fatalf("%d wait, %d were dropped", len(q.waiting), q.dropped)
+		t.Fatalf("got %d queued and %d dropped, want %d and 20", len(q.waiting), q.dropped, maxQueue)
 	}
 	batch, _ := q.next(now)
 	l := write(now, batch, q.dropped)
 	if l.Title != "disinto: 120 messages" ||
 		!strings.HasSuffix(l.Text, "\nand 90 more: `disinto status` has all of them\n"+
 			"20 older messages were lost while none could be sent") || strings.Count(l.Text, "\n") != maxListed+1 {
-		t.Errorf("the digest is %q, %q", l.Title, l.Text)
+		t.Errorf("got the digest %q, %q", l.Title, l.Text)
 	}
 	q.add([]Message{{Key: "while it is sent"}})
 	q.tried(now, batch, q.dropped, "")
 	if len(q.waiting) != 1 || q.why != "" || q.failed != 0 {
-		t.Errorf("%d wait after the digest, failed %d times: %q", len(q.waiting), q.failed, q.why)
+		t.Errorf("after the digest: got %d queued, %d failures, error %q", len(q.waiting), q.failed, q.why)
 	}
 }
 
-// A letter has the same id when it is tried again, and a late one says since when its cause stands.
+// A retried letter has the same id, and a late one says since when its cause lasts.
 func TestLetter(t *testing.T) {
 	batch := numbered(1, epoch)
 	first, second := write(epoch, batch, 0), write(epoch.Add(time.Hour), batch, 0)
 	if first.ID != second.ID || first.ID == write(epoch, numbered(1, epoch.Add(1)), 0).ID {
-		t.Errorf("ids %q and %q", first.ID, second.ID)
+		t.Errorf("got ids %q and %q", first.ID, second.ID)
 	}
 	if first.Title != "disinto needs you" || first.Text != "word 0" || first.Link != "http://forge/x" {
-		t.Errorf("the letter is %+v", first)
+		t.Errorf("got the letter %+v", first)
 	}
 	if second.Text != "word 0 (since 2026-11-22T12:00:00Z)" {
-		t.Errorf("an hour later it is %q", second.Text)
+		t.Errorf("an hour later: got %q", second.Text)
 	}
 	long := numbered(10, epoch)
 	for i := range long {
 		long[i].Words = strings.Repeat("ä", 10_000)
 	}
 	if l := write(epoch, long, 0); len(l.Text) > maxNtfy || !strings.Contains(l.Text, "…") {
-		t.Errorf("a digest of long messages has %d bytes", len(l.Text))
+		t.Errorf("a digest of long messages: got %d bytes", len(l.Text))
 	}
 }

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// maxAnswer bounds what is read of an answer: the first line of a refusal is all that is of use.
+	// maxAnswer bounds the bytes read of an answer. Only the first line of a refusal is useful.
 	maxAnswer = 4 << 10
-	// maxNtfy is the length from which ntfy makes a file of a message, in bytes.
+	// maxNtfy is the length in bytes beyond which ntfy turns a message into a file.
 	maxNtfy = 4000
 )
 
-// senders send letters. They return within their context, and an error has nothing of the url in it.
+// senders send letters. They return when their context ends, and their errors do not contain the url.
 var senders = map[threads.RecipientKind]func(context.Context, threads.Recipient, Letter) error{
 	threads.Ntfy:    sendNtfy,
 	threads.Matrix:  sendMatrix,
@@ -45,7 +45,7 @@ func Send(ctx context.Context, to threads.Recipient, l Letter) error {
 	return err
 }
 
-// sendNtfy publishes as JSON: the headers of ntfy's other way take no text that is not ASCII.
+// sendNtfy publishes as JSON, because the headers of ntfy's other format accept only ASCII.
 func sendNtfy(ctx context.Context, to threads.Recipient, l Letter) error {
 	return request(ctx, http.MethodPost, to.Endpoint.Reveal(), to, struct {
 		Topic   string `json:"topic"`
@@ -55,7 +55,7 @@ func sendNtfy(ctx context.Context, to threads.Recipient, l Letter) error {
 	}{to.To[0], l.Title, cut(l.Text, maxNtfy), l.Link})
 }
 
-// sendGeneric is for programs of one's own.
+// sendGeneric sends JSON to the operator's own program.
 func sendGeneric(ctx context.Context, to threads.Recipient, l Letter) error {
 	return request(ctx, http.MethodPost, to.Endpoint.Reveal(), to, struct {
 		Title   string `json:"title"`
@@ -64,8 +64,8 @@ func sendGeneric(ctx context.Context, to threads.Recipient, l Letter) error {
 	}{l.Title, l.Text, l.Link})
 }
 
-// sendMatrix sends to each room. The server takes a repeated id as the same message. The empty mentions keep text from
-// calling people.
+// sendMatrix sends to each room. The server treats a repeated id as the same message. The empty m.mentions prevents
+// text from mentioning people.
 func sendMatrix(ctx context.Context, to threads.Recipient, l Letter) error {
 	body := l.Title + "\n" + l.Text
 	if l.Link != "" {
@@ -83,7 +83,7 @@ func sendMatrix(ctx context.Context, to threads.Recipient, l Letter) error {
 	return nil
 }
 
-// client follows no redirect: it would take the token and the message to a host that the operator did not name.
+// client follows no redirect, which would send the token and the message to a host that the operator did not name.
 var client = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Transport: &http.Transport{
@@ -100,7 +100,7 @@ func request(ctx context.Context, method, address string, to threads.Recipient, 
 	}
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(text))
 	if err != nil {
-		return errors.New("the url cannot be used") // the error has it
+		return errors.New("the url cannot be used") // err contains the url
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "disinto")
@@ -119,12 +119,13 @@ func request(ctx context.Context, method, address string, to threads.Recipient, 
 		return err
 	}
 	defer answer.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // the status says whether it worked
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // the status decides
 	switch {
 	case answer.StatusCode >= 200 && answer.StatusCode < 300:
 		return nil
 	case answer.StatusCode >= 300 && answer.StatusCode < 400:
-		return fmt.Errorf("it answers with %s: write the address that this leads to", http.StatusText(answer.StatusCode))
+		return fmt.Errorf("it answers with %s: configure the address that it redirects to",
+			http.StatusText(answer.StatusCode))
 	}
 	words := strings.TrimSpace(http.StatusText(answer.StatusCode) + " " + Clean(string(said), 100))
 	return fmt.Errorf("it answers with %d %s", answer.StatusCode, words)

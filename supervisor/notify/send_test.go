@@ -17,13 +17,13 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-// recipientOf takes a url apart as factory.toml does.
+// recipientOf parses a url as factory.toml does.
 func recipientOf(t *testing.T, url string) threads.Recipient {
 	t.Helper()
 	return configOf(t, url).Notify.To[0]
 }
 
-// configOf is a factory with some urls.
+// configOf returns a configuration with [notify] urls.
 func configOf(t *testing.T, urls ...string) *threads.Config {
 	t.Helper()
 	text := fmt.Sprintf("[forge]\nurl = \"http://forge\"\ntoken = \"t\"\nrepos = [\"johba/harb\"]\n[threads.llama]\n"+
@@ -41,7 +41,7 @@ func configOf(t *testing.T, urls ...string) *threads.Config {
 
 var testLetter = Letter{ID: "id-1", Title: "disinto needs you", Text: "ä word\nof two lines", Link: "http://forge/x"}
 
-// Each kind sends what its server wants.
+// Each kind of recipient gets the request that its server expects.
 func TestSendHTTP(t *testing.T) {
 	const text = "disinto needs you\nä word\nof two lines\nhttp://forge/x"
 	tests := []struct {
@@ -72,12 +72,12 @@ func TestSendHTTP(t *testing.T) {
 			testLetter)
 		server.Close()
 		if err != nil || got != tt.want || fmt.Sprint(body) != fmt.Sprint(tt.body) {
-			t.Errorf("%s: %v\n got %s %v\nwant %s %v", tt.url, err, got, body, tt.want, tt.body)
+			t.Errorf("%s: error %v\n got %s %v\nwant %s %v", tt.url, err, got, body, tt.want, tt.body)
 		}
 	}
 }
 
-// What a server answers is bounded, and no redirect is followed.
+// Only a bounded part of an answer is read, and no redirect is followed.
 func TestSendRefused(t *testing.T) {
 	elsewhere := false
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere = true }))
@@ -93,7 +93,7 @@ func TestSendRefused(t *testing.T) {
 		}, `it answers with 403 Forbidden {"error":"no[31m"} ` + strings.Repeat("x", 81) + "…"},
 		{"redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-		}, "it answers with Temporary Redirect: write the address that this leads to"},
+		}, "it answers with Temporary Redirect: configure the address that it redirects to"},
 		{"endless", func(w http.ResponseWriter, _ *http.Request) {
 			for {
 				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
@@ -125,7 +125,7 @@ func TestSendRefused(t *testing.T) {
 	}
 }
 
-// A server that is not there, or never answers, is an error without the url, in time.
+// A server that is missing or never answers is an error in time, without the url.
 func TestSendSilent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -148,17 +148,17 @@ func TestSendSilent(t *testing.T) {
 			cancel()
 			if err == nil || strings.Contains(err.Error(), "s3cret") ||
 				silent != (err.Error() == "it does not answer in time") {
-				t.Errorf("%s, silent %v: %v", to.String(), silent, err)
+				t.Errorf("%s, silent %v: got %v", to.String(), silent, err)
 			}
 		}
 	}
 	_ = l.Close()
 }
 
-// sink is a mail server that takes one mail.
+// sink is a mail server that accepts one mail.
 type sink struct {
 	l    net.Listener
-	said chan string // all that the client said
+	said chan string // everything that the client sent
 }
 
 func newSink(t *testing.T, host, extensions string) *sink {
@@ -180,7 +180,7 @@ func newSink(t *testing.T, host, extensions string) *sink {
 	return s
 }
 
-// talk speaks SMTP, and returns what the client said.
+// talk speaks SMTP and returns everything that the client sent.
 func talk(conn net.Conn, extensions string) string {
 	var said strings.Builder
 	fmt.Fprint(conn, "220 sink\r\n")
@@ -227,15 +227,15 @@ func TestSendMail(t *testing.T) {
 	}
 }
 
-// A password goes to another host over TLS only, and a server that talks without end is cut off.
+// A password goes to another host only over TLS, and a server that talks without end is cut off.
 func TestSendMailRefused(t *testing.T) {
-	s := newSink(t, "127.0.0.2", "250-AUTH PLAIN\r\n") // which counts as another host
+	s := newSink(t, "127.0.0.2", "250-AUTH PLAIN\r\n") // another host to net/smtp
 	err := Send(t.Context(), recipientOf(t, "smtp://u:s3cret@"+s.l.Addr().String()+"/?from=a@b&to=c@d"), testLetter)
 	if err == nil || err.Error() != "cannot sign in: unencrypted connection" {
-		t.Errorf("a password without TLS: %v", err)
+		t.Errorf("a password without TLS: got %v", err)
 	}
 	if said := <-s.said; strings.Contains(said, "AUTH") {
-		t.Errorf("the client said %q", said)
+		t.Errorf("the client sent %q", said)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -253,7 +253,7 @@ func TestSendMailRefused(t *testing.T) {
 		}
 	}()
 	err = Send(t.Context(), recipientOf(t, "smtp://"+l.Addr().String()+"/?from=a@b&to=c@d"), testLetter)
-	if err == nil || err.Error() != "the server says too much" {
-		t.Errorf("an endless greeting: %v", err)
+	if err == nil || err.Error() != "the server's answers are too long" {
+		t.Errorf("an endless greeting: got %v", err)
 	}
 }

@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	// stay is how long a cause has to be away to be over. An item that is being labelled is away for a second.
+	// stay is how long a cause must be absent to be over. An item is absent for a second while its labels change.
 	stay = time.Minute
-	// firstRest is the time from one telling of a cause to the next, if it was over in between. It doubles each time, up
-	// to some 21 hours.
+	// firstRest is the least time between two messages about a cause that was over in between. It doubles each time,
+	// up to 21 hours.
 	firstRest   = 10 * time.Minute
 	mostDoubled = 7
-	// maxCauses bounds what is remembered. Beyond it causes wait for others to be over.
+	// maxCauses bounds the causes kept. More causes wait until others are over.
 	maxCauses = 2000
 )
 
-// told remembers the causes that stand, and those that were told. The zero value remembers none.
+// told has the active causes and those that were sent. The zero value has none.
 type told struct{ causes map[string]*cause }
 
-// cause is one cause and what was told of it.
+// cause is one cause and its messages so far.
 type cause struct {
-	Message           // At is when it began
-	gone    time.Time // since when it is away; zero while it stands
-	over    bool      // it was found to be over, and that was told
-	newest  time.Time // when it was told last; zero while it was not
-	times   int       // how often it was told
-	again   bool      // it was over, and came back
-	sent    bool      // a recipient has the newest telling
+	Message           // At is when the cause started
+	gone    time.Time // when it became absent; zero while it is active
+	over    bool      // found to be over, and Over was sent
+	newest  time.Time // when it was last sent; zero if never
+	times   int       // how often it was sent
+	again   bool      // it came back after it was over
+	sent    bool      // a recipient got the newest message
 }
 
-// rest is the least time between two tellings.
+// rest returns the least time until the next message.
 func (c *cause) rest() time.Duration { return firstRest << min(max(c.times-1, 0), mostDoubled) }
 
-// see notes which causes stand. Where the status is not whole, because the forge was not read, a cause that it lacks
-// may stand as before.
+// see records the active causes. If whole is false, the forge was not read, and a cause missing from list may still
+// be active.
 func (t *told) see(now time.Time, list []Message, whole bool) {
 	if t.causes == nil {
 		t.causes = make(map[string]*cause)
@@ -61,7 +61,7 @@ func (t *told) see(now time.Time, list []Message, whole bool) {
 	}
 }
 
-// see notes that a cause stands. A label that we put on an item for another reason is no other cause.
+// see records that a cause is active. A label that we set for another reason is not another cause.
 func (c *cause) see(m Message) {
 	isOther := m.Code != c.Code && m.Code != threads.SkipLabel
 	isTold := !c.newest.IsZero() && !c.again
@@ -74,8 +74,8 @@ func (c *cause) see(m Message) {
 	c.Message, c.gone = m, time.Time{}
 }
 
-// due returns what is to be told now, oldest first, and notes it as told. next is when something may be due that no new
-// status brings; zero for never.
+// due returns the messages to send now, oldest first, and marks them as sent. next is when more may be due without a
+// new status; zero means never.
 func (t *told) due(now time.Time) (list []Message, next time.Time) {
 	for key, c := range t.causes {
 		m, at := c.due(now)
@@ -94,8 +94,8 @@ func (t *told) due(now time.Time) (list []Message, next time.Time) {
 	return list, next
 }
 
-// due returns the message about a cause, if it is time, and when to look at it again; a time that has come means that
-// the cause can be forgotten.
+// due returns the message about a cause if it is time, and when to check again. If at has passed, the cause can be
+// forgotten.
 func (c *cause) due(now time.Time) (m *Message, at time.Time) {
 	isTold := !c.newest.IsZero() && !c.again
 	if !c.gone.IsZero() {
@@ -127,7 +127,7 @@ func (c *cause) due(now time.Time) (m *Message, at time.Time) {
 	return &tell, time.Time{}
 }
 
-// arrived notes that a recipient has some messages.
+// arrived records that a recipient got messages.
 func (t *told) arrived(batch []Message) {
 	for i := range batch {
 		if c := t.causes[batch[i].Key]; c != nil && !c.again {
@@ -136,7 +136,7 @@ func (t *told) arrived(batch []Message) {
 	}
 }
 
-// forgetUnsent forgets what no recipient has, so that it is told to those that there are now.
+// forgetUnsent removes the causes that no recipient got, so that they are sent to the current recipients.
 func (t *told) forgetUnsent() {
 	for key, c := range t.causes {
 		if !c.sent {
@@ -145,7 +145,7 @@ func (t *told) forgetUnsent() {
 	}
 }
 
-// line is a cause in the file that the next supervisor reads.
+// line is a cause in the file for the next supervisor.
 type line struct {
 	Key   string        `json:"key"`
 	Code  threads.Code  `json:"code,omitempty"`
@@ -155,7 +155,7 @@ type line struct {
 	Times int           `json:"times"`
 }
 
-// lines are the causes that a recipient has heard of, by key.
+// lines returns the causes that a recipient got, by key.
 func (t *told) lines() []line {
 	list := []line{}
 	for _, c := range t.causes {
@@ -167,7 +167,7 @@ func (t *told) lines() []line {
 	return list
 }
 
-// restore takes over what an earlier supervisor told.
+// restore adds the causes that an earlier supervisor sent.
 func (t *told) restore(list []line) {
 	t.causes = make(map[string]*cause)
 	for _, l := range list[:min(len(list), maxCauses)] {

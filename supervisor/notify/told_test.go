@@ -9,24 +9,24 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// epoch is when a test begins.
+// epoch is the start of each test.
 var epoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// TestTold has scripts: at a time, the status has these causes; what is told then stands behind an arrow.
+// TestTold runs scripts. Each line is a time, the causes in the status, and after the arrow the messages sent.
 func TestTold(t *testing.T) {
 	tests := []struct{ name, script string }{
-		{"each cause is told once", `
+		{"each cause is sent once", `
 			0s a -> a
 			1s a ->
 			2s a b -> b
 			1h a b ->
 			100h a b ->`},
-		{"one that is away for a moment was not over", `
+		{"a cause absent for less than a minute is not over", `
 			0s a -> a
 			1s ->
 			59s a ->
 			20m a ->`},
-		{"one that comes back is told again after a rest", `
+		{"a cause that comes back is sent again after a rest", `
 			0s a -> a
 			1m ->
 			3m a ->
@@ -41,7 +41,7 @@ func TestTold(t *testing.T) {
 			13m a ->
 			29m a ->
 			30m a -> a`},
-		{"a long time later it is news", `
+		{"a cause that comes back much later is sent at once, and the rest does not grow", `
 			0s a -> a
 			1m ->
 			30m ->
@@ -49,7 +49,7 @@ func TestTold(t *testing.T) {
 			1h1m ->
 			1h3m a ->
 			1h10m a -> a`},
-		{"a label of ours is no other cause", `
+		{"a label that we set is not another cause", `
 			0s i/refused -> i
 			2s i/label ->
 			20m i/label ->
@@ -57,12 +57,12 @@ func TestTold(t *testing.T) {
 		{"another reason is another cause", `
 			0s i/base-changed -> i
 			20m i/human-objects -> i`},
-		{"without a read forge nothing is over", `
+		{"without a scan of the forge no cause is over", `
 			0s a -> a
 			1m ! ->
 			20m ! ->
 			21m a ->`},
-		{"the forge has to be silent for a minute", `
+		{"the forge must be silent for a minute", `
 			0s !down ->
 			59s !down ->
 			1m !down -> down
@@ -70,18 +70,18 @@ func TestTold(t *testing.T) {
 			5m59s ->
 			6m -> down over
 			7m ->`},
-		{"a restart of the forge is no news", `
+		{"a restart of the forge sends nothing", `
 			0s !down ->
 			50s ->
 			2m ->
 			20m ->`},
-		{"a minute is one without an answer in it", `
+		{"an answer restarts the minute", `
 			0s !down ->
 			10s ->
 			40s !down ->
 			1m39s !down ->
 			1m40s !down -> down`},
-		{"the forge that goes again at once did not come back", `
+		{"a forge that fails again within a minute was not up", `
 			0s !down ->
 			1m !down -> down
 			5m ->
@@ -113,7 +113,7 @@ func TestTold(t *testing.T) {
 					got = append(got, m.Key)
 				}
 				if want = strings.TrimSuffix(strings.TrimSpace(want), " again"); strings.Join(got, " ") != want {
-					t.Errorf("%s: told %q, want %q", step, got, want)
+					t.Errorf("%s: got %q, want %q", step, got, want)
 				}
 			}
 		})
@@ -129,24 +129,24 @@ func scripted(word string) Message {
 	return m
 }
 
-// due says when to look again, so that nothing waits for a status that does not come.
+// due returns when to check again, so that no message depends on a new status.
 func TestToldNext(t *testing.T) {
 	var b told
 	b.see(epoch, []Message{scripted("down")}, false)
 	if _, next := b.due(epoch); !next.Equal(epoch.Add(downFor)) {
-		t.Errorf("next %s, want %s", next, epoch.Add(downFor))
+		t.Errorf("got next %s, want %s", next, epoch.Add(downFor))
 	}
 	now := epoch.Add(downFor)
 	if list, next := b.due(now); len(list) != 1 || !next.IsZero() {
-		t.Errorf("%d are told, next %s", len(list), next)
+		t.Errorf("got %d messages, next %s; want 1 and zero", len(list), next)
 	}
 	b.see(now, nil, true)
 	if _, next := b.due(now); !next.Equal(now.Add(stay)) {
-		t.Errorf("next %s, want %s", next, now.Add(stay))
+		t.Errorf("got next %s, want %s", next, now.Add(stay))
 	}
 }
 
-// What a recipient has is not told by the next supervisor, and what none has is.
+// A message that a recipient got is not sent by the next supervisor; all others are.
 func TestToldRestart(t *testing.T) {
 	var b told
 	b.see(epoch, []Message{scripted("a"), scripted("b"), scripted("i/refused")}, true)
@@ -160,11 +160,11 @@ func TestToldRestart(t *testing.T) {
 	later = later.Add(10 * time.Minute)
 	next.see(later, []Message{scripted("a"), scripted("b"), scripted("i/label")}, true)
 	if fresh, _ := next.due(later); len(fresh) != 1 || fresh[0].Key != "b" {
-		t.Errorf("told %v, want b", fresh)
+		t.Errorf("got %v, want b", fresh)
 	}
 }
 
-// What is remembered has a bound, and beyond it causes wait.
+// The causes kept have a bound, and more causes wait.
 func TestToldBound(t *testing.T) {
 	var list []Message
 	for i := range 3 * maxCauses {
@@ -173,7 +173,7 @@ func TestToldBound(t *testing.T) {
 	var b told
 	b.see(epoch, list, true)
 	if fresh, _ := b.due(epoch); len(fresh) != maxCauses {
-		t.Errorf("%d are told, want %d", len(fresh), maxCauses)
+		t.Errorf("got %d messages, want %d", len(fresh), maxCauses)
 	}
 	b.see(epoch.Add(time.Second), nil, true)
 	for _, after := range []time.Duration{time.Hour, 2 * time.Hour} {
@@ -181,6 +181,6 @@ func TestToldBound(t *testing.T) {
 	}
 	b.see(epoch.Add(3*time.Hour), list[2*maxCauses:], true)
 	if fresh, _ := b.due(epoch.Add(3 * time.Hour)); len(fresh) != maxCauses {
-		t.Errorf("%d are told when the others are over, want %d", len(fresh), maxCauses)
+		t.Errorf("after the others are over: got %d messages, want %d", len(fresh), maxCauses)
 	}
 }

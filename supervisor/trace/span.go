@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// span is a span as OTLP writes it in JSON.
+// span is a span in OTLP's JSON.
 type span struct {
 	TraceID    string      `json:"traceId"`
 	SpanID     string      `json:"spanId"`
@@ -30,14 +30,14 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// value has one of its fields. OTLP writes integers as texts.
+// value has one of its fields set. OTLP writes integers as strings.
 type value struct {
 	Text   *string  `json:"stringValue,omitempty"`
 	Number *string  `json:"intValue,omitempty"`
 	Double *float64 `json:"doubleValue,omitempty"`
 }
 
-// status has code 1 for what went well, and 2 for what did not.
+// status has code 1 for success and 2 for an error.
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message,omitempty"`
@@ -54,7 +54,7 @@ func number(key string, n int64) attribute {
 
 func nanos(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
 
-// result is the status of what ended well with one of these words.
+// result returns the status for a word: success if it is one of well, else an error.
 func result(word string, well ...string) status {
 	if slices.Contains(well, word) {
 		return status{Code: 1}
@@ -62,7 +62,7 @@ func result(word string, well ...string) status {
 	return status{Code: 2, Message: word}
 }
 
-// request is the body of an export.
+// request returns the body of an export.
 func (t *Tracer) request(spans []span) any {
 	type scope struct {
 		Name string `json:"name"`
@@ -85,7 +85,7 @@ func (t *Tracer) request(spans []span) any {
 	}}}
 }
 
-// Meters adds spans to what meters are told.
+// Meters returns meters that call m's functions and also record spans.
 func (t *Tracer) Meters(m supervisor.Meters) supervisor.Meters {
 	claimed, ended, done := m.Claimed, m.Ended, m.Done
 	m.Claimed = func(c supervisor.Claim) {
@@ -113,7 +113,7 @@ func (t *Tracer) claimed(c supervisor.Claim) {
 	chain, run := forge.Ref(c.Start.Chain), c.Start.Run
 	t.begin(chain, c.Began)
 	if c.Start.Item.Kind == agents.KindSchedule {
-		return // it claims nothing
+		return // scheduled work makes no claim
 	}
 	t.add(span{
 		TraceID: t.traceOf(chain, run), SpanID: idOf(spanBytes, "claim", run), Parent: idOf(spanBytes, "session", run),
@@ -123,7 +123,7 @@ func (t *Tracer) claimed(c supervisor.Claim) {
 	})
 }
 
-// begin notes when the first session of a chain began.
+// begin records the start of a chain's first session.
 func (t *Tracer) begin(chain forge.Ref, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +131,7 @@ func (t *Tracer) begin(chain forge.Ref, at time.Time) {
 		return
 	}
 	if len(t.began) >= mostChains {
-		clear(t.began) // their roots begin at the merge
+		clear(t.began) // their root spans will start at the merge
 	}
 	t.began[chain] = at
 }
@@ -164,7 +164,7 @@ func (t *Tracer) ended(x ledger.Open, end *ledger.End, at time.Time) {
 	t.add(s)
 }
 
-// done adds the span of a merge that was tried and, once it is merged, that of the chain as a whole, the root.
+// done adds the span of a merge attempt. After a successful merge it also adds the chain's root span.
 func (t *Tracer) done(d supervisor.Deed) {
 	if d.Action != supervisor.ActMerge || d.Chain.Number == 0 {
 		return
@@ -187,7 +187,7 @@ func (t *Tracer) done(d supervisor.Deed) {
 	})
 }
 
-// forget returns when a chain began, as far as that is known, and forgets it.
+// forget removes a chain's start time and returns it, or otherwise if it is unknown.
 func (t *Tracer) forget(chain forge.Ref, otherwise time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package trace sends what a supervisor does to an OpenTelemetry collector: one trace for each chain, which is an
-// issue and its pull requests, with a span for each session, claim and merge.
+// Package trace sends a supervisor's work to an OpenTelemetry collector: one trace for each chain, with a span for
+// each session, claim and merge.
 //
-// The ids of a trace and its spans are hashes of the chain and of the run. So nothing has to be kept over a restart,
-// all hosts of a fleet write to one trace, and an agent's program is told its span before that is sent.
+// The ids of a trace and its spans are hashes of the chain and of the run. So no ids are stored for a restart, all
+// hosts of a fleet write to the same trace, and an agent's program gets the id of its span before that is sent.
 //
-// It speaks OTLP over HTTP as JSON, which takes one POST. The official SDK is 8 MB of program and 6 MB of memory, most
-// of it gRPC.
+// The package sends OTLP over HTTP as JSON, which takes one POST. The official SDK would add 8 MB to the program and
+// 6 MB of memory, most of it gRPC.
 package trace
 
 import (
@@ -27,36 +27,38 @@ import (
 )
 
 const (
-	// sendEvery is the time between two requests to the collector.
+	// sendEvery is the interval between requests to the collector.
 	sendEvery = 5 * time.Second
 	// sendTime bounds one request.
 	sendTime = 10 * time.Second
-	// lastTime bounds the last request of a supervisor that stops, which Docker kills after 10 s.
+	// lastTime bounds the last request of a supervisor that stops. Docker kills it after 10 s.
 	lastTime = 500 * time.Millisecond
-	// mostSpans bounds what waits for a collector that does not answer: some MB. The oldest are dropped.
+	// mostSpans bounds the spans that wait while the collector does not answer, at a few MB. The oldest are dropped.
 	mostSpans = 4096
-	// mostChains bounds the chains whose beginning is remembered.
+	// mostChains bounds the chains whose start time is kept.
 	mostChains = 10_000
 )
 
-// Tracer collects spans and sends them. Its methods may be called by any goroutine.
+// Tracer collects spans and sends them. Its methods may be called from any goroutine.
 type Tracer struct {
-	// Forge returns the address of the forge, which tells the chains of two forges apart.
+	// Forge returns the forge's address, which distinguishes the chains of two forges.
 	Forge func() string
-	// Problem is called when the collector begins to refuse or not to answer, and with "" when that is over.
+	// Problem is called with an error when the collector stops accepting spans, and with "" when it accepts them
+	// again.
 	Problem func(words string)
 
-	collector string // address of the collector
+	collector string // the collector's address
 	service   string
 	headers   http.Header
 	client    http.Client
 
-	mu      sync.Mutex // guards what follows; never held during I/O
+	mu      sync.Mutex // guards the fields below; never held during I/O
 	pending []span
-	began   map[forge.Ref]time.Time // when the first session of a chain began
+	began   map[forge.Ref]time.Time // the start of each chain's first session
 }
 
-// FromEnv returns the tracer that OpenTelemetry's variables ask for; nil when $OTEL_EXPORTER_OTLP_ENDPOINT is not set.
+// FromEnv returns the tracer that OpenTelemetry's variables configure; nil if $OTEL_EXPORTER_OTLP_ENDPOINT is not
+// set.
 func FromEnv(lookupEnv func(string) (string, bool)) (*Tracer, error) {
 	const variable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	endpoint, _ := lookupEnv(variable)
@@ -65,7 +67,7 @@ func FromEnv(lookupEnv func(string) (string, bool)) (*Tracer, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return nil, fmt.Errorf("cannot send traces: $%s is no address such as http://collector:4318", variable)
+		return nil, fmt.Errorf("cannot send traces: $%s is not an address such as http://collector:4318", variable)
 	}
 	service, _ := lookupEnv("OTEL_SERVICE_NAME")
 	said, _ := lookupEnv("OTEL_EXPORTER_OTLP_HEADERS")
@@ -80,8 +82,8 @@ func FromEnv(lookupEnv func(string) (string, bool)) (*Tracer, error) {
 	}, nil
 }
 
-// headersOf reads name=value,name=value, with the values escaped as in an address. They may hold a token, so that an
-// error does not repeat them.
+// headersOf parses name=value,name=value with percent-encoded values. Its errors do not repeat the values, which may
+// be tokens.
 func headersOf(said string) (http.Header, error) {
 	headers := make(http.Header)
 	for pair := range strings.SplitSeq(said, ",") {
@@ -98,21 +100,21 @@ func headersOf(said string) (http.Header, error) {
 	return headers, nil
 }
 
-// Collector is the address of the collector.
+// Collector returns the collector's address.
 func (t *Tracer) Collector() string { return t.collector }
 
-// Parent is the W3C traceparent of a session, for the environment of its program.
+// Parent returns a session's W3C traceparent, for the environment of its program.
 func (t *Tracer) Parent(chain forge.Ref, run string) string {
 	return "00-" + t.traceOf(chain, run) + "-" + idOf(spanBytes, "session", run) + "-01"
 }
 
-// Lengths of ids, in bytes.
+// The lengths of ids, in bytes.
 const (
 	traceBytes = 16
 	spanBytes  = 8
 )
 
-// traceOf is the id of the trace of a chain. Scheduled work belongs to no issue, and each run is a trace.
+// traceOf returns the id of a chain's trace. Scheduled work belongs to no issue, so each run is its own trace.
 func (t *Tracer) traceOf(chain forge.Ref, run string) string {
 	if chain.Number == 0 {
 		return idOf(traceBytes, "run", run)
@@ -125,7 +127,7 @@ func idOf(size int, parts ...string) string {
 	return hex.EncodeToString(sum[:size])
 }
 
-// add keeps a span until it is sent.
+// add queues a span.
 func (t *Tracer) add(s span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,11 +137,11 @@ func (t *Tracer) add(s span) {
 
 func (t *Tracer) boundLocked() {
 	if over := len(t.pending) - mostSpans; over > 0 {
-		t.pending = t.pending[over:] // append copies what is left now and then, and not each time
+		t.pending = t.pending[over:] // a copy each time would be slow: append copies now and then
 	}
 }
 
-// take returns what is to be sent.
+// take empties the queue and returns its spans.
 func (t *Tracer) take() []span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +150,7 @@ func (t *Tracer) take() []span {
 	return spans
 }
 
-// putBack keeps spans that could not be sent.
+// putBack returns spans that could not be sent to the queue.
 func (t *Tracer) putBack(spans []span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +158,7 @@ func (t *Tracer) putBack(spans []span) {
 	t.boundLocked()
 }
 
-// Send sends spans until ctx is done, and then those that are left.
+// Send sends spans until ctx is done, and then once more.
 func (t *Tracer) Send(ctx context.Context) {
 	tick := time.NewTicker(sendEvery)
 	defer tick.Stop()
@@ -182,7 +184,7 @@ func (t *Tracer) Send(ctx context.Context) {
 	}
 }
 
-// flush sends what there is. After an error it is kept, unless the collector said that it will never take it.
+// flush sends the queue. After an error the spans are kept if another attempt may succeed.
 func (t *Tracer) flush(ctx context.Context) error {
 	spans := t.take()
 	if len(spans) == 0 {
@@ -195,7 +197,7 @@ func (t *Tracer) flush(ctx context.Context) error {
 	return err
 }
 
-// post sends spans. again reports whether another try may succeed.
+// post sends spans. again reports whether another attempt may succeed.
 func (t *Tracer) post(ctx context.Context, spans []span) (again bool, err error) {
 	body, err := json.Marshal(t.request(spans))
 	if err != nil {
@@ -214,7 +216,7 @@ func (t *Tracer) post(ctx context.Context, spans []span) (again bool, err error)
 		return true, fmt.Errorf("cannot send traces: %w", err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // lets the client reuse the connection
 	if resp.StatusCode < 300 {
 		return false, nil
 	}

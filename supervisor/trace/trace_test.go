@@ -21,10 +21,10 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// collector is a collector that remembers what it was sent.
+// collector is a collector that records the spans and headers it gets.
 type collector struct {
 	*httptest.Server
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	status  int
 	headers http.Header
 	spans   []map[string]any
@@ -65,7 +65,7 @@ func tracer(t *testing.T, vars map[string]string) *Tracer {
 	t.Helper()
 	tr, err := FromEnv(func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 	if err != nil || tr == nil {
-		t.Fatalf("no tracer: %v", err)
+		t.Fatalf("FromEnv: got tracer %v, error %v", tr, err)
 	}
 	tr.Forge = func() string { return "http://forge" }
 	tr.Problem = func(string) {}
@@ -80,7 +80,7 @@ func opened(kind agents.Kind, run string, chain int64) ledger.Open {
 	}}
 }
 
-// work plays an issue from its first session to its merge.
+// work reports an issue's sessions, claims and merges, with one merge refused.
 func work(m supervisor.Meters) {
 	for i, kind := range []agents.Kind{agents.KindIssue, agents.KindReview} {
 		o := opened(kind, fmt.Sprint("run-", i), 12)
@@ -101,7 +101,7 @@ func work(m supervisor.Meters) {
 	m.Done(supervisor.Deed{Action: "blocked", Ref: d.Ref})
 }
 
-// An issue is one trace: each span is in it once and has its parent, and the root takes all of the time.
+// An issue is one trace: each span occurs once and has its parent, and the root covers the whole time.
 func TestTrace(t *testing.T) {
 	c := newCollector(t)
 	tr := tracer(t, map[string]string{
@@ -116,10 +116,10 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if told != 7 {
-		t.Errorf("the other meters were told %d times", told)
+		t.Errorf("the other meters were called %d times, want 7", told)
 	}
 	if c.headers.Get("Authorization") != "Bearer secret" || c.headers.Get("X-B") != "c" {
-		t.Errorf("headers %v", c.headers)
+		t.Errorf("got headers %v", c.headers)
 	}
 	ids, names := map[any]bool{}, ""
 	for _, s := range c.spans {
@@ -127,26 +127,26 @@ func TestTrace(t *testing.T) {
 		ids[s["spanId"]] = true
 	}
 	if want := "claim issue claim review merge merge issue o/r#12 "; names != want || len(ids) != 7 {
-		t.Errorf("spans %s with %d ids, want %s", names, len(ids), want)
+		t.Errorf("got spans %s with %d ids, want %s with 7", names, len(ids), want)
 	}
 	root := c.spans[6]
 	for _, s := range c.spans {
 		if parent, has := s["parentSpanId"]; s["traceId"] != root["traceId"] || has && !ids[parent] || !has &&
 			s["name"] != root["name"] {
-			t.Errorf("span %v", s)
+			t.Errorf("got a span %v outside the trace or without its parent", s)
 		}
 	}
 	if root["startTimeUnixNano"] != fmt.Sprint(noon.UnixNano()) ||
 		root["endTimeUnixNano"] != c.spans[5]["endTimeUnixNano"] {
-		t.Errorf("root %v", root)
+		t.Errorf("got the root %v", root)
 	}
 	if got := tr.Parent(forge.Ref{Repo: "o/r", Number: 12}, "run-0"); got != fmt.Sprintf("00-%s-%s-01", root["traceId"],
 		c.spans[1]["spanId"]) {
-		t.Errorf("traceparent %s of span %v", got, c.spans[1])
+		t.Errorf("got traceparent %s, want that of span %v", got, c.spans[1])
 	}
 }
 
-// A program is told its span in the form of the standard, and chains, forges and scheduled runs are told apart.
+// A program's traceparent has the standard's form. Chains, forges and scheduled runs have different traces.
 func TestParent(t *testing.T) {
 	tr := tracer(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318"})
 	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`)
@@ -160,30 +160,31 @@ func TestParent(t *testing.T) {
 		got := tr.Parent(forge.Ref{Repo: "o/r", Number: of.number}, of.run)
 		trace := strings.Split(got, "-")[1]
 		if !form.MatchString(got) || seen[trace] {
-			t.Errorf("%+v: %s", of, got)
+			t.Errorf("%+v: got %s", of, got)
 		}
 		seen[trace] = true
 	}
 }
 
-// A collector that does not answer costs bounded memory, and gets its spans later; one that refuses gets them no more.
+// While a collector does not answer, the kept spans are bounded, and they are sent later. Spans that it refuses are
+// dropped.
 func TestUnsent(t *testing.T) {
 	c := newCollector(t)
 	tr := tracer(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL})
 	c.status = 503
 	work(tr.Meters(supervisor.Meters{}))
 	if err := tr.flush(t.Context()); err == nil || len(tr.pending) != 7 {
-		t.Errorf("after 503: %v, %d spans kept", err, len(tr.pending))
+		t.Errorf("after 503: got error %v, %d spans kept, want 7", err, len(tr.pending))
 	}
 	c.status = 200
 	if err := tr.flush(t.Context()); err != nil || len(c.spans) != 7 {
-		t.Errorf("after that: %v, %d spans", err, len(c.spans))
+		t.Errorf("after recovery: got error %v, %d spans, want 7", err, len(c.spans))
 	}
 	for _, status := range []int{400, 401, 307} {
 		c.status = status
 		work(tr.Meters(supervisor.Meters{}))
 		if err := tr.flush(t.Context()); err == nil || len(tr.pending) != 0 {
-			t.Errorf("after %d: %v, %d spans kept", status, err, len(tr.pending))
+			t.Errorf("after %d: got error %v, %d spans kept, want 0", status, err, len(tr.pending))
 		}
 	}
 	for i := range mostChains + mostSpans {
@@ -191,14 +192,14 @@ func TestUnsent(t *testing.T) {
 		tr.claimed(supervisor.Claim{Start: &o.Start, Began: noon, Ended: noon})
 	}
 	if len(tr.pending) > mostSpans || len(tr.began) > mostChains {
-		t.Errorf("%d spans and %d chains are kept", len(tr.pending), len(tr.began))
+		t.Errorf("got %d spans and %d chains kept", len(tr.pending), len(tr.began))
 	}
 }
 
-// What is wrong is said without the values, which may be secret.
+// An error does not contain the values, which may be secret.
 func TestFromEnv(t *testing.T) {
 	if tr, err := FromEnv(func(string) (string, bool) { return "", false }); tr != nil || err != nil {
-		t.Errorf("without the variable: %v, %v", tr, err)
+		t.Errorf("without the variable: got %v, %v", tr, err)
 	}
 	for _, vars := range []map[string]string{
 		{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"},
@@ -208,12 +209,12 @@ func TestFromEnv(t *testing.T) {
 	} {
 		tr, err := FromEnv(func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 		if tr != nil || err == nil || strings.Contains(err.Error(), "hush") {
-			t.Errorf("%v: %v, %v", vars, tr, err)
+			t.Errorf("%v: got %v, %v", vars, tr, err)
 		}
 	}
 }
 
-// What is left when the supervisor stops is sent, and a collector that hangs does not keep it from stopping.
+// A supervisor that stops sends the remaining spans, and a collector that hangs cannot keep it from stopping.
 func TestSendLast(t *testing.T) {
 	c := newCollector(t)
 	tr := tracer(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL})
@@ -222,7 +223,7 @@ func TestSendLast(t *testing.T) {
 	stop()
 	tr.Send(ctx)
 	if len(c.spans) != 7 {
-		t.Errorf("%d spans", len(c.spans))
+		t.Errorf("got %d spans, want 7", len(c.spans))
 	}
 	hangs := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hangs }))
