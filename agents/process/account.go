@@ -11,20 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// account is the system account of a session. Sessions of the supervisor's own account have nil.
+// account is the system account of a session. It is nil for a session with the supervisor's own account.
 type account struct {
 	name string
 	cred syscall.Credential
 }
 
-// CheckUser reports why no session could run as the system account of that name; nil when one can. The empty name is
-// the supervisor's own account.
+// CheckUser reports why no session could run as the system account with that name; nil when one can. The empty name
+// is the supervisor's own account.
 func CheckUser(name string) error {
 	_, err := findAccount(name)
 	return err
 }
 
-// findAccount looks up the account of that name; nil when it is the supervisor's own, or the name is empty.
+// findAccount looks up the account with that name. It returns nil for the supervisor's own account, and for the empty
+// name.
 func findAccount(name string) (*account, error) {
 	if name == "" {
 		return nil, nil
@@ -56,7 +57,7 @@ func findAccount(name string) (*account, error) {
 	return a, nil
 }
 
-// credential is the account as fork wants it; nil for nil.
+// credential returns the account in the form that fork takes; nil for nil.
 func (a *account) credential() *syscall.Credential {
 	if a == nil {
 		return nil
@@ -64,8 +65,8 @@ func (a *account) credential() *syscall.Credential {
 	return &a.cred
 }
 
-// do calls f with the account's file rights instead of ours, so that a link made by the agent leads only to where the
-// agent can go itself. The nil account changes nothing.
+// do calls f with the account's file rights instead of ours, so that a link made by the agent leads only where the
+// agent itself can go. The nil account changes nothing.
 func (a *account) do(f func() error) error {
 	if a == nil {
 		return f()
@@ -73,8 +74,8 @@ func (a *account) do(f func() error) error {
 	return asFileUser(int(a.cred.Uid), int(a.cred.Gid), f)
 }
 
-// asFileUser calls f on a thread with the file rights of uid and gid. To the kernel, these two ids belong to a thread
-// (Go changes the others on all threads). While they are taken, root has no file capabilities.
+// asFileUser calls f on a thread with the file rights of uid and gid. The kernel keeps these two ids per thread (Go
+// changes the others on all threads). Meanwhile root has no file capabilities on that thread.
 func asFileUser(uid, gid int, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -48,7 +48,7 @@ func TestRunsAsItsUser(t *testing.T) {
 		"shim environ is out of reach", "log is out of reach",
 	}
 	if got := strings.Split(o.Tail, "\n"); strings.Join(got, "|") != strings.Join(want, "|") {
-		t.Errorf("it says\n%q, want\n%q", got, want)
+		t.Errorf("the script printed\n%q, want\n%q", got, want)
 	}
 	if o.Result != agents.Refused || o.Reason != "too hard" {
 		t.Errorf("outcome %+v", o)
@@ -68,7 +68,7 @@ func TestEndsOtherUsersTree(t *testing.T) {
 	up := filepath.Join(job.Home, "up")
 	job.Command[2] = fmt.Sprintf(escape, word, up) + "sleep 1000"
 	r := background(t, job)
-	eventually(t, "it has escaped", func() bool { return exists(up) })
+	eventually(t, "the process has escaped", func() bool { return exists(up) })
 	r.stop()
 	noneAlive(t, word, job.RunID)
 }
@@ -128,11 +128,11 @@ func TestFindsRunIDWithoutPtrace(t *testing.T) {
 		<-c.Exit()
 	}()
 	if err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("drop-ptrace", itoa(c.PID), id)}); err != nil {
-		t.Errorf("the helper: %v (4 means it could not be found, 3 that the test proves nothing)", err)
+		t.Errorf("the helper: %v (4: it did not find the process; 3: the test proves nothing)", err)
 	}
 }
 
-// dropPtrace starts itself again without the capabilities, and then looks for a process.
+// dropPtrace starts this program again without the capabilities, and looks for a process there.
 func dropPtrace(args []string) int {
 	if len(args) == 2 {
 		runtime.LockOSThread()
@@ -162,7 +162,7 @@ func dropPtrace(args []string) int {
 	if errors.Join(err1, err2) != nil || !looked || len(names) != 1 {
 		return 7
 	}
-	if _, err := os.ReadDir("/root"); err != nil { // our own rights must be back
+	if _, err := os.ReadDir("/root"); err != nil { // our own rights must be restored
 		return 6
 	}
 	return 0

@@ -24,8 +24,8 @@ const maxLetter = 16 << 20
 // letterFD is the descriptor of the last image's letter; 0 in a first image.
 var letterFD int
 
-// An image that follows another one begins in pid1, and here, before anything can be started. USR1 and USR2, blocked by
-// Become, still wait for a listener. They stay blocked on all threads but the one that Go keeps for signals, hence
+// An image that follows another one starts in pid1 and then here, before it can start any process. USR1 and USR2,
+// blocked by Become, still wait for a listener. They stay blocked on all threads except Go's signal thread, hence
 // forkExec.
 func init() {
 	fd, err := strconv.Atoi(os.Getenv(pid1.HandoverVar))
@@ -37,15 +37,15 @@ func init() {
 	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&parentDeath)), 0, 0, 0)
 }
 
-// parentDeath is the signal that we get when our parent dies; 0 for none. It belongs to a thread, the first, and an
-// execve by another one would lose it.
+// parentDeath is the signal that we get when our parent dies; 0 for none. It is a property of a thread, the first,
+// and an execve by another thread would lose it.
 var parentDeath int32
 
-// KeepsSignals reports whether no signal that a supervisor answers can be lost in Become, provided that it is called
-// where none that was taken is still to be obeyed, and that only Init's channel has been listening.
+// KeepsSignals reports whether Become loses no signal that a supervisor answers. It requires that no received signal
+// still waits to be obeyed, and that only Init's channel has been listening.
 func KeepsSignals() bool { return pid1.Keeps() }
 
-// inMemory makes a file in memory. It is gone with the last process that has it open.
+// inMemory makes a file in memory. It disappears with the last process that has it open.
 func inMemory(name string, flags int) (*os.File, error) {
 	fd, err := unix.MemfdCreate("disinto-"+name, unix.MFD_CLOEXEC|flags)
 	if err != nil {
@@ -54,8 +54,8 @@ func inMemory(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Letter writes v as JSON to a file in memory, and seals it so that no process can change it. An image tells the next
-// one in a letter all that it has to know.
+// Letter writes v as JSON to a file in memory, and seals it so that no process can change it. An image passes its
+// state to the next one in a letter.
 func Letter(v any) (*os.File, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -99,11 +99,11 @@ func LastLetter() *os.File {
 	return f
 }
 
-// Bell makes a file in memory by which an image can tell the next one, until its last moment, that it was told to stop.
-// On a slow machine one of seven upgrades that were stopped after 60 ms met that moment.
+// Bell makes a file in memory by which an image can report to the next one, until its last moment, that it received
+// an order to stop. On a slow machine one of seven upgrades that were stopped after 60 ms met that moment.
 func Bell() (*os.File, error) { return inMemory("bell", 0) }
 
-// Ring rings a bell. It may be called at any time, from any number of goroutines, also when the bell is closed.
+// Ring rings a bell. It may be called at any time, from any number of goroutines, even when the bell is closed.
 func Ring(bell *os.File) { _, _ = bell.Write([]byte{1}) }
 
 // Rung reports whether the last image rang the bell, and closes it.
@@ -113,15 +113,15 @@ func Rung(bell *os.File) bool {
 	return err == nil && info.Size() > 0
 }
 
-// Become replaces this program by another one, in the same process and with the same children. The descriptors in keep
-// stay open, under their numbers. It returns only when that was not possible, and then nothing has changed. told
-// reports whether the process was told to stop meanwhile; it is called last.
+// Become replaces this program by another one, in the same process and with the same children. The descriptors in
+// keep stay open, under their numbers. Become returns only when the replacement failed, and then nothing has changed.
+// told reports whether the process received an order to stop meanwhile; Become calls it last.
 //
-// Where KeepsSignals holds, no thread takes a signal of Init from here on: one that comes waits in the kernel until the
-// new image has called Notify. In other programs the signals are blocked on this thread alone. Another one may still
-// take a signal until execve ends that thread: then the bell tells, if there is time to ring it; a signal taken in the
-// last microseconds is lost. Go's runtime unblocks TERM, INT and HUP a millisecond before the new image can listen for
-// them; one that waited ends the new image at once, and with it the sessions, as KILL would.
+// Where KeepsSignals holds, no thread takes a signal of Init from here on: an arriving signal waits in the kernel
+// until the new image has called Notify. In other programs only this thread blocks the signals. Until execve ends the
+// other threads, one of them may still take a signal. Then the bell reports it, if there is time to ring it; a signal
+// taken in the last microseconds is lost. Go's runtime unblocks TERM, INT and HUP a millisecond before the new image
+// can listen for them. A signal that waited then ends the new image at once, and with it the sessions, as KILL would.
 func Become(binary *os.File, argv, env []string, letter *os.File, keep []int, told func() bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -157,10 +157,10 @@ func Become(binary *os.File, argv, env []string, letter *os.File, keep []int, to
 	return fmt.Errorf("cannot execute %s: %w", binary.Name(), syscall.Exec(path, argv, env))
 }
 
-// arrival is how long a signal that a thread has taken may be on its way through Go's runtime to its listener.
+// arrival is how long a signal that a thread has taken may travel through Go's runtime to its listener.
 const arrival = 2 * time.Millisecond
 
-// waiting reports whether one of these signals has come since they were blocked.
+// waiting reports whether one of these signals has arrived since they were blocked.
 func waiting(set *unix.Sigset_t) bool {
 	const size = 8 // of a signal set in the kernel, in bytes
 	var come unix.Sigset_t
@@ -184,7 +184,7 @@ func ours() *unix.Sigset_t {
 	return &set
 }
 
-// forkExec is syscall.ForkExec with the signals of Init unblocked in the child, which would otherwise never get a TERM.
+// forkExec is syscall.ForkExec with Init's signals unblocked in the child, which would otherwise never get a TERM.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// linked builds a program of testdata as make build links it.
+// linked builds a program in testdata as make build links it.
 func linked(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -29,13 +29,13 @@ func linked(t *testing.T, name string) string {
 	if !strings.Contains(flags, " -E ") {
 		t.Skip("no first instructions for this architecture")
 	}
-	// As in pid1, which has compiled most of it.
+	// As in pid1, whose tests have compiled most of it.
 	run("go", "build", "-gcflags=std=-l -dwarf=false", "-tags", "entry", "-ldflags", flags, "-o", path, "./testdata/"+name)
 	return path
 }
 
-// A TERM at any moment of an upgrade in place, also in the first of the new image, arrives: as PID 1, where the kernel
-// drops a signal without a handler, and below another init, where it kills.
+// A TERM at any moment of an upgrade in place arrives, even in the new image's first moment. This holds as PID 1,
+// where the kernel drops a signal without a handler, and below another init, where such a signal kills.
 func TestTermAtAnyMoment(t *testing.T) {
 	if os.Getenv("DISINTO_STORMS") == "" {
 		t.Skip("compiles the standard library: make check plays it, and make test TestTermDuringUpgrade of cmd/disinto")
@@ -43,7 +43,7 @@ func TestTermAtAnyMoment(t *testing.T) {
 	program := linked(t, "become")
 	for name, flags := range map[string]uintptr{"PID 1": syscall.CLONE_NEWPID, "below another": 0} {
 		if flags != 0 && os.Geteuid() != 0 {
-			continue // it needs root, to make a PID namespace
+			continue // a PID namespace needs root
 		}
 		t.Run(name, func(t *testing.T) {
 			var wait sync.WaitGroup
@@ -57,7 +57,7 @@ func TestTermAtAnyMoment(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						eventually(t, "it has become itself", func() bool {
+						eventually(t, "it has executed itself", func() bool {
 							args := strings.Split(read("/proc/"+itoa(c.PID)+"/cmdline"), "\x00")
 							return len(args) > 2 && args[2] != "0"
 						})
@@ -69,7 +69,7 @@ func TestTermAtAnyMoment(t *testing.T) {
 								t.Errorf("it ended with %s", describe(e.Status))
 							}
 						case <-time.After(time.Minute):
-							t.Error("it has lost a TERM")
+							t.Error("it lost a TERM")
 							_ = syscall.Kill(c.PID, syscall.SIGKILL)
 							<-c.Exit()
 						}

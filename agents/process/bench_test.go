@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// BenchmarkSpawn measures from fork to the end of a program that does nothing.
+// BenchmarkSpawn measures from the fork to the end of a program that does nothing.
 func BenchmarkSpawn(b *testing.B) {
 	for b.Loop() {
 		c, err := reaper.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{})
@@ -38,13 +38,13 @@ type nothing struct{}
 
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkSession measures a whole session of a program that does nothing: folders, shim, program, its end, the sweep,
-// the outcome. start/op is the part until the program runs. Sessions without and with a sandbox take turns, so that
-// both see the same machine; sandbox/op is the difference. Both are medians, which other work on the machine moves
-// less.
+// BenchmarkSession measures a whole session of a program that does nothing: folders, shim, program, its end, the
+// sweep, the outcome. start/op is the part until the program runs. Sessions without and with a sandbox alternate, so
+// that both see the same machine; sandbox/op is the difference. Both are medians, which other load on the machine
+// moves less.
 //
-// In etc something in /etc is hidden, such as factory.toml, so that each of the other entries needs a rule; in
-// ephemeral each port that the kernel gives to servers of tests.
+// In etc a file in /etc is hidden, such as factory.toml, so that each other entry needs a rule. In ephemeral each
+// port that the kernel gives to servers of tests needs one.
 func BenchmarkSession(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{}) })
 	b.Run("etc", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Hide: []string{"/etc/hostname"}}) })
@@ -77,8 +77,8 @@ func benchmarkSession(b *testing.B, sandbox agents.Sandbox) {
 	b.ReportMetric(median(start[1])-median(start[0]), "sandbox-ms/op")
 }
 
-// BenchmarkOrphans has 10,000 orphans end at once, and measures from their release until the last one is
-// reaped. Another process forks them, outside of the measured time.
+// BenchmarkOrphans makes 10,000 orphans end at once, and measures from their release until the last one is reaped.
+// Another process forks them, outside the measured time.
 func BenchmarkOrphans(b *testing.B) {
 	const orphans = 10_000
 	for b.Loop() {
@@ -108,7 +108,7 @@ func BenchmarkOrphans(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/10000-orphans")
 }
 
-// BenchmarkSweep measures one look at every process of the machine, environments included: the proof at the end of a
+// BenchmarkSweep measures one look at every process of the machine, environments included, as at the end of each
 // session.
 func BenchmarkSweep(b *testing.B) {
 	var env environ
@@ -122,7 +122,7 @@ func BenchmarkSweep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/process")
 }
 
-// BenchmarkLook measures one look at all sessions, of which there are ten, one of them with a process.
+// BenchmarkLook measures one look at ten sessions, one of which has a process.
 func BenchmarkLook(b *testing.B) {
 	var list []*witness
 	for range 10 {

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is the control group of one session, where the machine lets us have one: a second net under the shim. The
-// kernel puts every fork into it, only root can leave it, and one write kills all of it at once. The zero value is no
-// cgroup, and its methods do nothing.
+// cgroup is the control group of one session, where the machine permits one: a second net under the shim. The kernel
+// puts every fork into it, only root can leave it, and one write kills all its processes at once. The zero value is
+// no cgroup, and its methods do nothing.
 type cgroup struct {
 	path string
 	fd   int // of the folder
 	ok   bool
 }
 
-// cgroupRoot is the folder for the sessions' cgroups: our own version 2 cgroup, if we can make one there that has
-// cgroup.kill or cgroup.freeze. It is empty otherwise, as in most containers, where cgroups are read-only.
+// cgroupRoot is the folder for the sessions' cgroups: our own version 2 cgroup, if we can create cgroups in it and
+// they have cgroup.kill or cgroup.freeze. Otherwise it is empty, as in most containers, where cgroups are read-only.
 var cgroupRoot = sync.OnceValue(writableCgroup)
 
 func writableCgroup() string {
@@ -63,7 +63,7 @@ func findCgroup(mountinfo, own string) string {
 		if len(f) < 5 || !strings.HasPrefix(back, "cgroup2 ") {
 			continue
 		}
-		// The mount may show only a part of the hierarchy. Our cgroup is either in that part or out of sight.
+		// The mount may show only a part of the hierarchy. Then our cgroup is either in that part or invisible.
 		below, ok := strings.CutPrefix(rel+"/", strings.TrimSuffix(f[3], "/")+"/")
 		if ok && !strings.Contains(below, "..") {
 			return filepath.Join(f[4], below)
@@ -72,14 +72,14 @@ func findCgroup(mountinfo, own string) string {
 	return ""
 }
 
-// newCgroup makes the cgroup of a session; the zero value if that is not possible.
+// newCgroup makes the cgroup of a session. It returns the zero value if it cannot.
 func newCgroup(runID string) cgroup {
 	root := cgroupRoot()
 	if root == "" {
 		return cgroup{}
 	}
 	path := filepath.Join(root, "disinto-"+runID)
-	_ = os.Mkdir(path, 0o755) // it may be there already
+	_ = os.Mkdir(path, 0o755) // it may exist already
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		_ = os.Remove(path)
@@ -88,14 +88,14 @@ func newCgroup(runID string) cgroup {
 	return cgroup{path: path, fd: fd, ok: true}
 }
 
-// kill kills everything in the cgroup, forks under way included.
+// kill kills every process in the cgroup, including forks in progress.
 func (c cgroup) kill() {
 	if c.ok && c.write("cgroup.kill", "1") != nil {
 		c.killFrozen()
 	}
 }
 
-// killFrozen is for kernels before 5.14: no process forks while they are killed one by one.
+// killFrozen serves kernels before 5.14: frozen processes cannot fork while they are killed one by one.
 func (c cgroup) killFrozen() {
 	_ = c.write("cgroup.freeze", "1")
 	for _, f := range words(c.file("cgroup.procs")) {
@@ -114,7 +114,7 @@ func (c cgroup) empty() bool {
 	return !ok || populated == 0
 }
 
-// remove gives back an empty cgroup. The kernel may need a moment after the last process has been reaped.
+// remove deletes an empty cgroup. The kernel may need a moment after the last process has been reaped.
 func (c *cgroup) remove() {
 	if !c.ok {
 		return
@@ -139,7 +139,7 @@ func (c cgroup) write(name, text string) error {
 	return put(c.file(name), text)
 }
 
-// staleCgroups are the cgroups of an instance's sessions, which an earlier supervisor left.
+// staleCgroups returns the cgroups of this instance's sessions that an earlier supervisor left behind.
 func staleCgroups(instance string) (stale []cgroup) {
 	entries, _ := os.ReadDir(cgroupRoot())
 	for _, e := range entries {

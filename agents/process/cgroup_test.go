@@ -55,10 +55,10 @@ func TestCgroup(t *testing.T) {
 	o := runJob(t, job)
 	noneAlive(t, job.RunID)
 	if !strings.HasSuffix(o.Tail, "/disinto-"+job.RunID) {
-		t.Errorf("it runs in %q", o.Tail)
+		t.Errorf("the program runs in %q", o.Tail)
 	}
 	if exists(filepath.Join(root, "disinto-"+job.RunID)) {
-		t.Error("the cgroup was not given back")
+		t.Error("the cgroup was not removed")
 	}
 }
 
@@ -79,14 +79,14 @@ func TestCgroupEndsWhatEscaped(t *testing.T) {
 			job.Grace = 50 * time.Millisecond
 			r := background(t, job)
 			<-r.started
-			eventually(t, "it has escaped", func() bool { return exists(up) })
+			eventually(t, "the process has escaped", func() bool { return exists(up) })
 			r.stop()
 			noneAlive(t, word, job.RunID)
 		})
 	}
 }
 
-// A supervisor that is killed, and never started again, must not leave cgroups behind.
+// A supervisor that is killed and never restarted leaves no cgroup behind.
 func TestShimGivesCgroupBack(t *testing.T) {
 	root := withCgroup(t)
 	word, c, instance, _ := doomedSupervisor(t)
@@ -98,11 +98,11 @@ func TestShimGivesCgroupBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-c.Exit()
-	eventually(t, "the cgroup is given back", func() bool { return !exists(path) })
+	eventually(t, "the cgroup is removed", func() bool { return !exists(path) })
 	noneAlive(t, word)
 }
 
-// A shim that was killed no longer holds its tree; the cgroup still does.
+// After the shim was killed, the cgroup still holds the tree.
 func TestStaleCgroup(t *testing.T) {
 	root := withCgroup(t)
 	instance, word := token(), token()
@@ -115,16 +115,16 @@ func TestStaleCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.empty() {
-		t.Error("a cgroup with a process is empty")
+		t.Error("empty() is true for a cgroup with a process")
 	}
 	if _, err := EndStale(t.Context(), instance); err != nil {
 		t.Fatal(err)
 	}
 	<-child.Exit()
-	// A sleep that was forked before the cgroup was entered ends by itself.
-	eventually(t, "none is left", func() bool { return len(alive(t, word)) == 0 })
+	// A sleep that was forked before its shell entered the cgroup ends by itself.
+	eventually(t, "no process is left", func() bool { return len(alive(t, word)) == 0 })
 	if exists(filepath.Join(root, "disinto-"+instance+"-1")) {
-		t.Error("the cgroup was not given back")
+		t.Error("the cgroup was not removed")
 	}
 }
 
@@ -141,9 +141,9 @@ func TestCgroupKillByFreezing(t *testing.T) {
 	}
 	c.killFrozen()
 	<-child.Exit()
-	eventually(t, "it is empty", c.empty)
+	eventually(t, "the cgroup is empty", c.empty)
 	c.remove()
 	if exists(c.path) {
-		t.Error("the cgroup was not given back")
+		t.Error("the cgroup was not removed")
 	}
 }

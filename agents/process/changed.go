@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// mostChecked is how many files the search for changed ones looks at: it takes 10 ms of the slot.
+	// mostChecked bounds the files that a search checks; that many take 10 ms of the slot's time.
 	mostChecked = 4000
-	// clockStep is how far the kernel's time of a change may be behind ours.
+	// clockStep is how far the kernel's change times may lag behind our clock.
 	clockStep = 20 * time.Millisecond
 )
 
-// changed finds the files outside of the workspace that changed since the program began, where its sandbox let it
-// write.
-// The kernel's time of the last change tells, which a program cannot set. A file that is gone again is not found.
+// changed finds the files outside of the workspace that changed since the program began, wherever its sandbox allowed
+// writing. It compares the kernel's change times, which a program cannot set. It does not find files that were
+// deleted since.
 func (r *run) changed(secrets []string) agents.Sighting {
 	if r.held == "" {
 		return agents.NotSeen("no sandbox said where it may write")
@@ -58,18 +58,18 @@ func (r *run) changed(secrets []string) agents.Sighting {
 	return found
 }
 
-// search walks folders, the upper ones first, through no link.
+// search walks folders breadth first, and follows no link.
 type search struct {
 	since   time.Time
 	without []string
-	left    int // how many more entries it looks at
+	left    int // entries that it may still check
 	queue   []string
 	count   int64
 	names   []string
-	partly  bool // something was not looked at
+	partly  bool // some entries were not checked
 }
 
-// apart reports whether a path is neither left out nor below another one that is searched.
+// apart reports whether a path is neither excluded nor below another searched path.
 func (s *search) apart(path string, others []string) bool {
 	for _, w := range s.without {
 		if path == w || below(path, w) {
@@ -84,7 +84,7 @@ func (s *search) apart(path string, others []string) bool {
 	return true
 }
 
-// enter begins with a path that a rule names.
+// enter starts at a path that a rule names.
 func (s *search) enter(path string) {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) == nil {
@@ -106,7 +106,7 @@ func (s *search) entry(path string, st *unix.Stat_t) {
 	}
 }
 
-// folder looks at the entries of a folder.
+// folder checks the entries of a folder.
 func (s *search) folder(path string) {
 	if s.left <= 0 {
 		s.partly = true

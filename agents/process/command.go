@@ -14,18 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commandGrace is the time from TERM to KILL when the context of a short command ends. Git removes its lock files on
-// TERM, and leaves them behind on KILL.
+// commandGrace is the time from TERM to KILL when a short command's context ends. Git removes its lock files on TERM,
+// and leaves them behind on KILL.
 const commandGrace = 2 * time.Second
 
-// Cmd is a short command: git, ssh, a hook. The zero values of its fields mean: no input, output thrown away, this
-// process's own directory and environment.
+// Cmd is a short command: git, ssh, a hook. The zero values of its fields mean no input, discarded output, this
+// process's own directory, and its environment.
 type Cmd struct {
 	Argv   []string // the program, searched for in PATH unless it has a slash, and its arguments
 	Dir    string
 	Env    []string // the complete environment
 	Stdin  io.Reader
-	Stdout io.Writer // written by one goroutine at a time, also when it is Stderr too
+	Stdout io.Writer // written by one goroutine at a time, even if it is also Stderr
 	Stderr io.Writer
 }
 
@@ -37,9 +37,10 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Name + ": " + describe(e.Status) }
 
-// Run runs a short command to its end. The error is an *ExitError if the command failed, and wraps the context's cause
-// if that ended it: then the command's process group gets TERM and, 2 s later, KILL. Run does not wait for processes
-// that the command leaves behind, even if they hold its output open; the reaper gets them when they end.
+// Run runs a short command to its end. The error is an *ExitError if the command failed. If the context ended the
+// command, the error wraps the context's cause, and the command's process group gets TERM and, 2 s later, KILL. Run
+// does not wait for processes that the command leaves behind, even if they hold its output open; the reaper collects
+// them.
 func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {
 		cmd.Env = os.Environ()
 	}
 	if cmd.Dir != "" {
-		// Some programs believe PWD more than the kernel: opencode worked, and committed, in the directory that our own PWD
+		// Some programs trust PWD more than the kernel: opencode worked, and committed, in the directory that our own PWD
 		// named.
 		cmd.Env = append(slices.DeleteFunc(slices.Clone(cmd.Env), isPWD), "PWD="+cmd.Dir)
 	}
@@ -86,7 +87,7 @@ func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {
 		Dir:   cmd.Dir,
 		Env:   cmd.Env,
 		Files: files,
-		// A session of its own can be ended as a whole, and has no terminal: a git that asks for a password fails.
+		// A separate session can be ended as a whole, and has no terminal: a git that asks for a password fails.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
@@ -96,7 +97,8 @@ func isPWD(entry string) bool {
 }
 
 // await waits for the child and ends its process group when the context is done. The last KILL is for members that
-// outlive the child. No other group can have its number yet: the kernel uses all others, at least 32,768, first.
+// outlive the child. No other group can have reused its number yet: the kernel first uses all others, at least
+// 32,768.
 func (c *Child) await(ctx context.Context) Exit {
 	select {
 	case e := <-c.exit:
@@ -114,7 +116,7 @@ func (c *Child) await(ctx context.Context) Exit {
 	select {
 	case e := <-c.exit:
 		return e
-	case <-time.After(commandGrace): // the kernel does not let it go, as on a hung file system
+	case <-time.After(commandGrace): // the kernel does not release it, as on a hung file system
 		return Exit{Status: syscall.WaitStatus(unix.SIGKILL)}
 	}
 }

@@ -49,7 +49,7 @@ func TestRunCommandReadsAll(t *testing.T) {
 	}
 }
 
-// slowWriter takes longer for its first write than finish waits for output.
+// slowWriter needs longer for its first write than finish waits for output.
 type slowWriter struct {
 	got  bytes.Buffer
 	slow sync.Once
@@ -60,7 +60,7 @@ func (w *slowWriter) Write(p []byte) (int, error) {
 	return w.got.Write(p)
 }
 
-// What a command wrote is read also when the copy falls behind, and a process that was left behind has the pipe open.
+// Run reads all output of a command even if the copy falls behind while a leftover process holds the pipe open.
 func TestRunCommandReadsRest(t *testing.T) {
 	var out slowWriter
 	in := bytes.Repeat([]byte("0123456789abcdef"), 3<<10) // 48 KiB: less than a pipe, more than a read of io.Copy
@@ -72,7 +72,7 @@ func TestRunCommandReadsRest(t *testing.T) {
 		t.Errorf("%v: %d bytes of %d came back", err, out.got.Len(), len(in))
 	}
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %s", took)
+		t.Errorf("Run took %s", took)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestRunCommandErrors(t *testing.T) {
 	}
 }
 
-// A process that a command left behind keeps its output open. Another supervisor waited 4.6 s for such a process.
+// A leftover process keeps a command's output open. Another supervisor waited 4.6 s for such a process.
 func TestRunCommandIsNotHeldUp(t *testing.T) {
 	tests := map[string]string{
 		"silent": "while :; do sleep 0.1; done",
@@ -140,7 +140,7 @@ func TestRunCommandIsNotHeldUp(t *testing.T) {
 				t.Errorf("%v: %q", err, out.String())
 			}
 			if name == "silent" && len(alive(t, word)) == 0 {
-				t.Error("what a short command leaves behind on purpose was ended")
+				t.Error("Run ended a process that a short command left behind on purpose")
 			}
 			for _, pid := range alive(t, word) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -149,7 +149,7 @@ func TestRunCommandIsNotHeldUp(t *testing.T) {
 	}
 }
 
-// Input that never comes must not delay the end either.
+// Input that never comes does not delay the end either.
 func TestRunCommandDoesNotWaitForInput(t *testing.T) {
 	in, w := io.Pipe()
 	defer w.Close()
@@ -193,7 +193,7 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 				_, _ = io.Copy(io.Discard, r)
 			}()
 			err := reaper.Run(ctx, Cmd{
-				// A child of it stays in its group and ignores TERM.
+				// A child stays in the group and ignores TERM.
 				Argv: []string{"sh", "-c", `(trap "" TERM; while :; do sleep 0.1; done) &
 					` + tt.trap + `; echo up; while :; do sleep 0.01; done`, word, note},
 				Stdout: w,
@@ -201,7 +201,7 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 			if err == nil || err.Error() != "cannot finish sh: too slow" {
 				t.Errorf("error %v", err)
 			}
-			eventually(t, "its group is gone", func() bool { return len(alive(t, word)) == 0 })
+			eventually(t, "no process of its group is left", func() bool { return len(alive(t, word)) == 0 })
 			if read(note) != tt.wantNote {
 				t.Errorf("note %q, want %q", read(note), tt.wantNote)
 			}
@@ -215,7 +215,7 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Some programs believe PWD more than the kernel; opencode committed into the directory that our own PWD named.
+// Some programs trust PWD more than the kernel; opencode committed into the directory that our own PWD named.
 func TestRunSaysWhereItRuns(t *testing.T) {
 	dir := t.TempDir()
 	var out strings.Builder
@@ -228,7 +228,7 @@ func TestRunSaysWhereItRuns(t *testing.T) {
 	}
 }
 
-// panicking is a reader and a writer with a mistake.
+// panicking is a reader and a writer that panics.
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error)  { panic("a mistake") }

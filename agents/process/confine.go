@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oomMore is added to the supervisor's /proc/PID/oom_score_adj for a session's program. It counts for half of the
-// machine's memory: when memory runs out, the kernel kills an agent and never the supervisor, which would notice.
+// oomMore is added to the supervisor's /proc/PID/oom_score_adj for a session's program. It weighs as much as half of
+// the machine's memory: when memory runs out, the kernel kills an agent, which the supervisor notices, and never the
+// supervisor.
 const oomMore = 500
 
-// oomScore is a process's own oom_score_adj, opened before the memory of the process is protected: after that the file
-// belongs to root. The zero value is none.
+// oomScore is a process's own oom_score_adj. The file is opened before the process's memory is protected, because
+// afterwards it belongs to root. The zero value is none.
 type oomScore struct {
 	file *os.File
 	own  int
@@ -30,7 +31,8 @@ func openOOMScore() (o oomScore) {
 	return o
 }
 
-// raise lets f start a process that the kernel kills before us. Any process may raise its number and take that back.
+// raise calls f, whose child processes the kernel then kills before us. Any process may raise its score and lower it
+// again.
 func (o oomScore) raise(f func()) {
 	if o.file != nil {
 		_, _ = o.file.WriteAt([]byte(strconv.Itoa(min(o.own+oomMore, 1000))), 0)
@@ -39,9 +41,8 @@ func (o oomScore) raise(f func()) {
 	f()
 }
 
-// lessUrgent is how many steps of nice a session's program is less urgent than its supervisor. Where there is not
-// enough processor for all, the supervisor, and a model that is computed on the same machine, get three times what one
-// process of an agent does.
+// lessUrgent is how many steps of nice a session's program ranks below its supervisor. When processors are scarce,
+// the supervisor, and a model that runs on the same machine, get three times the share of one agent process.
 const lessUrgent = 5
 
 // yield makes the processes that this thread starts less urgent.
@@ -51,8 +52,8 @@ func yield() {
 	}
 }
 
-// curb limits the processes of the account; 0 sets no limit. The program could lift that limit until clamp makes it
-// firm. curb also prevents core files: they would hold the agent's token, in a workspace that is about to be committed.
+// curb limits the account's processes; 0 sets no limit. The program could lift that limit until clamp makes it firm.
+// curb also prevents core files: they would hold the agent's token, in a workspace that will be committed.
 func curb(processes uint64) {
 	softLimit(unix.RLIMIT_CORE, 0)
 	if processes > 0 {
@@ -60,7 +61,7 @@ func curb(processes uint64) {
 	}
 }
 
-// softLimit lowers a limit of this process so that it can be raised again.
+// softLimit lowers a soft limit of this process, which can be raised again.
 func softLimit(resource int, to uint64) {
 	var l unix.Rlimit
 	if unix.Getrlimit(resource, &l) == nil {
@@ -69,8 +70,8 @@ func softLimit(resource int, to uint64) {
 	}
 }
 
-// clamp makes the limit of curb firm for the program, where we may (CAP_SYS_RESOURCE, for another account), and lifts
-// it for the shim, which needs threads.
+// clamp makes curb's limit firm for the program, where we may (CAP_SYS_RESOURCE, for another account), and lifts it
+// for the shim, which needs threads.
 func clamp(pid int, processes uint64) {
 	if processes == 0 {
 		return
@@ -79,19 +80,19 @@ func clamp(pid int, processes uint64) {
 	softLimit(unix.RLIMIT_NPROC, unix.RLIM_INFINITY)
 }
 
-// ordinary are the capabilities that root keeps in a sandbox: those by which package managers and installers work on
-// files, take ports below 1024 and become other users. All others reach around the sandbox: they read the memory of
-// processes and every packet of the machine, open disks as devices, and set the clock. A list of what to drop would
-// miss what the next kernel adds.
+// ordinary are the capabilities that root keeps in a sandbox: those with which package managers and installers change
+// files, bind ports below 1024 and become other users. All others bypass the sandbox: they read the memory of
+// processes and every packet of the machine, open disks as devices, and set the clock. A list of capabilities to drop
+// would miss those that the next kernel adds.
 const ordinary capabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
 	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE
 
-// capabilities are a set of them, by their numbers.
+// capabilities is a set of capabilities, one bit for each number.
 type capabilities uint64
 
-// dropCapabilities keeps the processes that this thread starts from ever having a capability that is not among keep, by
-// inheriting it or by executing a file. The thread itself loses the others too, unless keep is empty: then it becomes
-// another user first, who has none. With no_new_privs that holds without the right to lower the bounding set.
+// dropCapabilities prevents the processes that this thread starts from ever gaining a capability outside keep, by
+// inheritance or by executing a file. The thread loses those capabilities too, unless keep is empty: then it first
+// becomes another user, who has none. With no_new_privs that holds even without the right to lower the bounding set.
 func dropCapabilities(keep capabilities) {
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_READ, c, 0, 0, 0) == nil; c++ {

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// When memory runs out, the kernel kills a session's program before its shim and before us.
+// When memory runs out, the kernel kills a session's program before its shim and before the supervisor.
 func TestOOMScore(t *testing.T) {
 	job := newJob(t, `
 		read mine </proc/self/oom_score_adj; n=0 # the shim takes its own number back when we run already
@@ -38,11 +38,11 @@ func TestCurbed(t *testing.T) {
 	o := runJob(t, newJob(t, `nice; (nice); grep '^Max core' /proc/self/limits`))
 	f := strings.Fields(o.Tail)
 	if len(f) < 6 || f[0] != strconv.Itoa(nice) || f[1] != f[0] || f[6] != "0" {
-		t.Errorf("it says %q, want twice %d, and no core file", o.Tail, nice)
+		t.Errorf("the script printed %q, want twice nice %d, and no core file", o.Tail, nice)
 	}
 }
 
-// An agent with an account of its own has no capability, and nothing that it executes can have one.
+// An agent with an account of its own has no capability, and no program that it executes can have one.
 func TestCapabilities(t *testing.T) {
 	needRoot(t)
 	job := newJob(t, `grep ^Cap /proc/self/status; grep -E '^(Groups|Umask|NoNewPrivs)' /proc/self/status`)

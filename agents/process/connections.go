@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// mostConnections bounds how much of the kernel's tables one look reads, in bytes: a line has 150.
+// mostConnections bounds how many bytes of the kernel's tables one look reads. A line has 150.
 const mostConnections = 1 << 20
 
-// connections are the sockets of our network that have a peer or wait for one.
+// connections holds the sockets of our network that have a peer or listen for one.
 type connections struct {
 	known  bool
 	peers  map[uint64]ends // by the socket's number
@@ -42,7 +42,8 @@ func readConnections(dir string) connections {
 	return c
 }
 
-// read takes in a line, as proc_net(5) has it: number, local and remote address, state, and the socket as tenth word.
+// read parses a line of the format in proc_net(5): number, local and remote address, state, and the socket as the
+// tenth word.
 func (c *connections) read(line string) {
 	f := strings.Fields(line)
 	if len(f) < 10 {
@@ -60,7 +61,7 @@ func (c *connections) read(line string) {
 	}
 }
 
-// address reads an address such as 0100007F:0016, whose four bytes are in the order of this machine.
+// address parses an address such as 0100007F:0016, whose four bytes are in this machine's byte order.
 func address(word string) (a netip.AddrPort, ok bool) {
 	host, port, _ := strings.Cut(word, ":")
 	raw, err1 := hex.DecodeString(host)
@@ -75,8 +76,8 @@ func address(word string) (a netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), ok
 }
 
-// of returns the peers of some sockets. What a client on this machine opened to a server of the session itself, such as
-// one of its tests, is none.
+// of returns the peers of some sockets. A client on this machine that connects to one of the session's own servers,
+// for example in a test, is not counted.
 func (c *connections) of(sockets map[uint64]bool) (hosts []string) {
 	serves := make(map[uint16]bool)
 	for socket := range sockets {

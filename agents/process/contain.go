@@ -12,24 +12,24 @@ import (
 	"strings"
 )
 
-// Containment says by which means of the kernel a session is held, besides its shim.
+// Containment describes the kernel's means of holding a session, besides the shim.
 type Containment struct {
-	// Cgroup is the folder in which sessions get a cgroup of their own; empty where the kernel lets us have none, as in
-	// most containers. Sessions end completely without cgroups too: they are a second net.
+	// Cgroup is the folder in which sessions get their own cgroups. It is empty where the kernel permits none, as in
+	// most containers. Sessions end completely without cgroups too, which are a second net.
 	Cgroup string
 	// Memory and PIDs say why a session's limits of memory and of processes are not enforced; nil when they are.
 	Memory, PIDs error
 }
 
-// leafName is the cgroup of the supervisor itself, beside those of the sessions, where limits are enforced: a cgroup
-// that hands controllers down to others must have no process of its own.
+// leafName is the supervisor's own cgroup, beside those of the sessions, where limits are enforced: a cgroup that
+// delegates controllers to its children must not contain a process.
 const leafName = "disinto"
 
-// FindContainment tells what a supervisor would find here. It changes nothing, and may be repeated.
+// FindContainment returns what Contain would. It changes nothing, and may be repeated.
 func FindContainment() Containment { return containment(func(string, string) error { return nil }) }
 
-// Contain prepares limits for the sessions to come, as far as that is possible. For that it may move this process to
-// another cgroup, below its own. Call it before the first session, and again in every image.
+// Contain prepares limits for later sessions, as far as possible. It may move this process to another cgroup, below
+// its own. Call it before the first session, and again in every image.
 func Contain() Containment { return containment(handDown) }
 
 func containment(obtain func(root, controller string) error) Containment {
@@ -54,7 +54,7 @@ func containment(obtain func(root, controller string) error) Containment {
 	return c
 }
 
-// handDown gives a controller of a cgroup to the cgroups in it.
+// handDown delegates a controller of a cgroup to its children.
 func handDown(root, controller string) error {
 	if err := stepAside(root); err != nil {
 		return err
@@ -65,9 +65,10 @@ func handDown(root, controller string) error {
 	return nil
 }
 
-// stepAside moves this process from a cgroup into one below it. It comes first because the kernel does not always
-// refuse what cannot work: a cgroup with processes can hand down the pids controller too, and its children then take
-// only threads. PID 1 moves all other processes of the cgroup as well, such as those of docker exec.
+// stepAside moves this process from a cgroup into a child of that cgroup. It runs before the delegation because the
+// kernel does not refuse every delegation that cannot work: a cgroup with processes can delegate the pids controller
+// too, but then its children accept only threads. PID 1 also moves all other processes of the cgroup, such as those
+// of docker exec.
 func stepAside(root string) error {
 	procs := filepath.Join(root, "cgroup.procs")
 	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); err != nil || len(words(procs)) == 0 {
@@ -104,13 +105,13 @@ func stepAside(root string) error {
 	return err
 }
 
-// words are the words in a file; none in a file that cannot be read.
+// words returns the words in a file, or none if the file cannot be read.
 func words(file string) []string {
 	text, _ := os.ReadFile(file)
 	return strings.Fields(string(text))
 }
 
-// put writes to a file of the kernel's, which is there.
+// put writes to an existing file of the kernel's.
 func put(file, text string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

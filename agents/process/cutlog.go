@@ -12,23 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cutLog is a session's log that never takes more than limit bytes of the disk. Its first quarter stays. When it is
-// full, the rest loses its older half, and a line says how much is missing.
+// cutLog is a session's log that never takes more than limit bytes of the disk. It keeps the first quarter. When the
+// log is full, the rest loses its older half, and a line reports the number of missing bytes.
 type cutLog struct {
 	file  *os.File // for reading and appending; the supervisor appends lines to it too
 	limit int64
 	size  int64
-	head  int64 // where the line about the cut stands; 0 before the first cut
-	cut   int64 // bytes that are missing there
+	head  int64 // offset of the line about the cut; 0 before the first cut
+	cut   int64 // missing bytes
 }
 
-// newCutLog takes over a log, with what is in it.
+// newCutLog continues a log with its present content.
 func newCutLog(file *os.File, limit int64) (*cutLog, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	return &cutLog{file: file, limit: limit, size: size}, err
 }
 
-// Write appends output. It never fails: on a full disk the output is lost, and the program goes on.
+// Write appends output. It never fails: on a full disk the output is lost, and the program continues.
 func (l *cutLog) Write(text []byte) (int, error) {
 	if l.size+int64(len(text)) > l.limit {
 		_ = l.squeeze(int64(len(text)))
@@ -43,7 +43,7 @@ func (l *cutLog) cutLine() []byte {
 	return fmt.Appendf(nil, "disinto: %19d bytes are cut out here: max_log is %d bytes\n", l.cut, l.limit)
 }
 
-// squeeze cuts out the middle, and makes room for some more bytes at least.
+// squeeze cuts out the middle, and makes room for at least more bytes.
 func (l *cutLog) squeeze(more int64) error {
 	end, err := l.file.Seek(0, io.SeekEnd) // with the supervisor's lines
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *cutLog) move(from, to int64) (end int64, err error) {
 	}
 }
 
-// lineEnd returns the end of the line at a place, or the place itself if the line is a long one.
+// lineEnd returns the end of the line that contains offset at, or at itself if that line is long.
 func (l *cutLog) lineEnd(at int64) (int64, error) {
 	buf := make([]byte, 4<<10)
 	n, err := unix.Pread(int(l.file.Fd()), buf, at)
@@ -117,8 +117,8 @@ type outlet struct {
 	done   chan struct{}
 }
 
-// newOutlet makes the pipe. Programs open /dev/stderr, which checks the permissions of what is behind it: so the pipe
-// belongs to their account.
+// newOutlet makes the pipe. A program that opens /dev/stderr has its permissions on the pipe checked, so the pipe
+// belongs to the program's account.
 func newOutlet(log *os.File, limit int64, who *syscall.Credential) (*outlet, error) {
 	cut, err := newCutLog(log, limit)
 	if err != nil {
@@ -138,8 +138,8 @@ func newOutlet(log *os.File, limit int64, who *syscall.Credential) (*outlet, err
 	return &outlet{log: cut, pipe: ours, theirs: ends[1], done: make(chan struct{})}, nil
 }
 
-// descriptor is the program's stdout and stderr: its end of the pipe or, where a log has no limit, the log itself,
-// which is the shim's stdout.
+// descriptor returns the program's stdout and stderr: its end of the pipe. For a log without a limit it is the log
+// itself, the shim's stdout.
 func (o *outlet) descriptor() uintptr {
 	if o == nil {
 		return 1
@@ -159,8 +159,8 @@ func (o *outlet) start() {
 	}()
 }
 
-// finish copies what is left in the pipe when all processes of the session are gone. A process elsewhere that was given
-// the pipe may go on writing, so it reads no more than a pipe can hold.
+// finish copies the rest of the pipe when all processes of the session have ended. A process elsewhere that received
+// the pipe may still write, so finish reads no more than a pipe can hold.
 func (o *outlet) finish() {
 	if o == nil {
 		return
@@ -168,7 +168,7 @@ func (o *outlet) finish() {
 	_ = o.pipe.SetReadDeadline(time.Now())
 	<-o.done
 	fd, buf := int(o.pipe.Fd()), make([]byte, 64<<10)
-	_ = unix.SetNonblock(fd, true) // Fd has made it block
+	_ = unix.SetNonblock(fd, true) // Fd made it blocking
 	for range 16 {
 		n, err := unix.Read(fd, buf)
 		if err != nil || n <= 0 {

@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A log keeps its first quarter and its newest lines, whatever the pieces in which a program writes, and says how much
-// is missing between them. It never takes more than its limit.
+// A log keeps its first quarter and its newest lines, however the program splits its writes, and reports how many
+// bytes are missing between them. It never takes more than its limit.
 func TestCutLog(t *testing.T) {
 	const limit = 64 << 10
 	for _, piece := range []int{7, 1000, 32 << 10} {
@@ -44,7 +44,7 @@ func TestCutLog(t *testing.T) {
 	}
 }
 
-// checkCut checks that a log is a text without its middle.
+// checkCut checks that a log is the whole text without its middle.
 func checkCut(t *testing.T, path, whole string, limit int) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -63,7 +63,7 @@ func checkCut(t *testing.T, path, whole string, limit int) {
 	case len(text) > limit || len(head) < limit/4 || len(tail) < limit/4:
 		t.Errorf("of %d bytes stayed %d and %d", len(whole), len(head), len(tail))
 	case len(head)+missing+len(tail) != len(whole):
-		t.Errorf("%d bytes and %d are left of %d, and %d are said to be missing", len(head), len(tail), len(whole), missing)
+		t.Errorf("the log keeps %d and %d bytes of %d, and reports %d as missing", len(head), len(tail), len(whole), missing)
 	case !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail):
 		t.Errorf("the log is not the text without its middle: %.100q ... %.100q", head, tail)
 	case !strings.HasSuffix(head, "\n") || !strings.HasPrefix(tail, "line "):
@@ -71,8 +71,8 @@ func checkCut(t *testing.T, path, whole string, limit int) {
 	}
 }
 
-// A program that prints without end fills its log and not the disk, also while it runs. The log has its last line, also
-// one that a program under an account of its own writes to /dev/stderr.
+// A program that prints without end fills its log and not the disk, even while it runs. The log has the program's
+// last line, even one that a program with an account of its own writes to /dev/stderr.
 func TestLogIsBounded(t *testing.T) {
 	for _, user := range []string{"", stranger} {
 		job := newJob(t, `i=0; while [ $i -lt 30000 ]; do echo "line $i"; i=$((i+1)); done; echo end >>/dev/stderr`)

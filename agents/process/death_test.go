@@ -17,14 +17,14 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// The kernel may kill a shim when memory runs out. Its children become ours, and are ended.
+// When memory runs out, the kernel may kill a shim. Its children become ours, and are ended.
 func TestShimKilled(t *testing.T) {
 	word := token()
 	job := newJob(t, "")
 	up := filepath.Join(filepath.Dir(job.Dir), "up")
 	job.Command[2] = fmt.Sprintf(escape, word, up) + "(setsid sleep 1000 &); sleep 1000"
 	r := background(t, job)
-	eventually(t, "it has escaped", func() bool { return exists(up) })
+	eventually(t, "the process has escaped", func() bool { return exists(up) })
 	p, err := tree.Look((<-r.started).PID)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestShimKilled(t *testing.T) {
 	o := <-r.ended
 	noneAlive(t, word, job.RunID)
 	if len(alive(t, other)) == 0 && !restricted(os.Getpid()) {
-		t.Error("a stranger was taken for a part of the session")
+		t.Error("a process outside the session was ended")
 	}
 	const want = "its session shim was ended from outside, killed by SIGKILL"
 	if o.Result != agents.Failed || !strings.Contains(o.Reason, want) {
@@ -44,8 +44,8 @@ func TestShimKilled(t *testing.T) {
 	}
 }
 
-// An agent with the supervisor's account can stop its shim. Its session ends all the same, soon after the grace, and so
-// do those that are told to hurry.
+// An agent with the supervisor's account can stop its shim. Its session still ends soon after the grace, as does a
+// session after Hurry.
 func TestShimStopped(t *testing.T) {
 	for name, hurry := range map[string]bool{"grace": false, "hurry": true} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestShimStopped(t *testing.T) {
 	}
 }
 
-// marked is a child of ours that carries a run id, as if it had escaped from its shim.
+// marked starts a child of ours that carries a run id, as if it had escaped from its shim.
 func marked(t *testing.T, runID string) *Child {
 	t.Helper()
 	c, err := reaper.Start("/bin/sh", []string{"sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"}, &syscall.ProcAttr{
@@ -90,7 +90,7 @@ func marked(t *testing.T, runID string) *Child {
 	return c
 }
 
-// The slot is free when no process has the run id any more, wherever it is.
+// Run returns only when no process has the run id any more, wherever the process is.
 func TestSweepGoesByRunID(t *testing.T) {
 	job := newJob(t, "read x; sleep 0.2")
 	r := background(t, job)
@@ -100,17 +100,17 @@ func TestSweepGoesByRunID(t *testing.T) {
 		t.Errorf("outcome %+v", o)
 	}
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("what has the run id: %s", describe(e.Status))
+		t.Errorf("the process with the run id: %s", describe(e.Status))
 	}
 	if p, err := tree.Look(other.PID); err != nil || p.Dead() {
-		t.Error("a run whose id begins alike was ended, too")
+		t.Error("a process of a run whose id starts with the same text was ended too")
 	}
 	_ = syscall.Kill(other.PID, syscall.SIGKILL)
 	<-other.Exit()
 }
 
-// A shim that dies early may have started the program. It counts as want of room, which kills a Go
-// program in its first millisecond.
+// A shim that dies early may have started the program. It counts as lack of room, which kills a Go program in its
+// first millisecond.
 func TestShimThatSaysNothing(t *testing.T) {
 	job := newJob(t, "")
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -126,11 +126,11 @@ func TestShimThatSaysNothing(t *testing.T) {
 	c := marked(t, job.RunID)
 	r.abandon()
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("what the shim had started: %s", describe(e.Status))
+		t.Errorf("the process that the shim had started: %s", describe(e.Status))
 	}
 }
 
-// A shim that says nothing, and does not end when its socket is closed, is killed.
+// A shim that reports nothing, and does not end when its socket is closed, is killed.
 func TestShimThatStaysSilent(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -146,11 +146,11 @@ func TestShimThatStaysSilent(t *testing.T) {
 	r.since = p.Start
 	r.abandon()
 	if _, err := tree.Look(r.shim.PID); err != syscall.ESRCH {
-		t.Errorf("the shim is still there: %v", err)
+		t.Errorf("the shim still runs: %v", err)
 	}
 }
 
-// A program must not go on after the death of its shim, even while the supervisor is too busy to notice.
+// A program must not outlive its shim, even while the supervisor is too busy to notice.
 func TestProgramDiesWithItsShim(t *testing.T) {
 	_, c, instance, program := doomedSupervisor(t)
 	shim := shimOf(t, instance)
@@ -170,13 +170,13 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 	select {
 	case <-c.Exit():
 	case <-time.After(time.Minute):
-		_ = syscall.Kill(c.PID, syscall.SIGQUIT) // not reaped yet; it prints what it waits for
+		_ = syscall.Kill(c.PID, syscall.SIGQUIT) // not reaped yet; it prints its goroutines
 		<-c.Exit()
-		t.Error("the supervisor does not notice that its session is over")
+		t.Error("the supervisor does not notice the end of its session")
 	}
 }
 
-// strange gives us an orphan that belongs to no session, and returns a word among its arguments to find it by.
+// strange gives us an orphan outside any session, and returns a word among its arguments to find it by.
 func strange(t *testing.T, argv ...string) (word string) {
 	t.Helper()
 	word = token()
@@ -193,7 +193,7 @@ func strange(t *testing.T, argv ...string) (word string) {
 	return word
 }
 
-// In a container with no_new_privs, every orphan of ours looks like one of a shim that was killed.
+// In a container with no_new_privs, every orphan of ours resembles a child of a killed shim.
 func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 	job := newJob(t, "touch $T/up; read x <$T/go")
 	fifo := filepath.Join(filepath.Dir(job.Dir), "go")
@@ -201,7 +201,7 @@ func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := background(t, job)
-	eventually(t, "it is up", func() bool { return exists(r.file("up")) })
+	eventually(t, "the program runs", func() bool { return exists(r.file("up")) })
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -213,12 +213,13 @@ func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 	}
 	<-r.ended
 	if len(alive(t, word)) == 0 {
-		t.Error("a stranger was ended with the session")
+		t.Error("a process outside the session was ended")
 	}
 }
 
 // doomedSupervisor is a supervisor in another process, with a session from which a process has escaped. word is among
-// the arguments of all of them. It knows that its program runs, or it would start it again when the shim is killed.
+// the arguments of all three. The supervisor knows that its program runs; otherwise it would start the program again
+// when the shim is killed.
 func doomedSupervisor(t *testing.T) (word string, c *Child, instance string, program int) {
 	t.Helper()
 	word, instance, dir := token(), "i"+token(), t.TempDir()
@@ -245,14 +246,14 @@ func doomedSupervisor(t *testing.T) (word string, c *Child, instance string, pro
 		}
 	})
 	eventually(t, "its session has escaped", func() bool { return exists(dir + "/up") })
-	eventually(t, "it knows the program", func() bool {
+	eventually(t, "the supervisor knows the program", func() bool {
 		program, _ = strconv.Atoi(read(dir + "/program"))
 		return program > 0
 	})
 	return word, c, instance, program
 }
 
-// shimOf is the shim of an instance's only session.
+// shimOf returns the shim of an instance's only session.
 func shimOf(t *testing.T, instance string) int {
 	t.Helper()
 	for _, pid := range alive(t, instance) {
@@ -264,7 +265,7 @@ func shimOf(t *testing.T, instance string) int {
 	return 0
 }
 
-// Outside a PID namespace, sessions outlive a supervisor that is killed until the next one starts.
+// Outside a PID namespace, a killed supervisor's sessions survive until the next one starts.
 func TestSupervisorKilled(t *testing.T) {
 	word, c, instance, _ := doomedSupervisor(t)
 	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
@@ -277,7 +278,7 @@ func TestSupervisorKilled(t *testing.T) {
 	noneAlive(t, word, instance)
 }
 
-// A shim that is killed sets its children free, so the next supervisor must wait for it and not kill it.
+// Killing a shim releases its children, so the next supervisor must wait for the shim and not kill it.
 func TestEndStaleWaitsForShims(t *testing.T) {
 	word, c, instance, _ := doomedSupervisor(t)
 	shim := shimOf(t, instance)
@@ -300,12 +301,12 @@ func TestEndStaleWaitsForShims(t *testing.T) {
 	noneAlive(t, word, instance)
 }
 
-// An agent that calls itself a shim gains 5 s, here less.
+// An agent that calls itself a shim gains 5 s; here, less.
 func TestEndStaleKillsFalseShims(t *testing.T) {
 	defer func(d time.Duration) { shimPatience = d }(shimPatience)
 	shimPatience = 200 * time.Millisecond
 	instance := token()
-	script := filepath.Join(t.TempDir(), "session-shim") // for sh, the first argument is a script
+	script := filepath.Join(t.TempDir(), "session-shim") // sh takes its first argument as a script
 	if err := os.WriteFile(script, []byte("while :; do sleep 0.1; done"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -323,17 +324,17 @@ func TestEndStaleKillsFalseShims(t *testing.T) {
 	}
 }
 
-// A shim ends its tree without an order: the next supervisor may start much later, or never.
+// A shim ends its tree without an order, because the next supervisor may start much later, or never.
 func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
 	word, c, _, _ := doomedSupervisor(t)
 	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-c.Exit()
-	eventually(t, "its tree is gone", func() bool { return len(alive(t, word)) == 0 })
+	eventually(t, "no process of its tree is left", func() bool { return len(alive(t, word)) == 0 })
 }
 
-// EndStale ends processes of an earlier supervisor that have no shim any more.
+// EndStale ends processes of an earlier supervisor that have lost their shim.
 func TestEndStale(t *testing.T) {
 	instance := token()
 	stale, other := marked(t, instance+"-1"), marked(t, instance+"x-1")
@@ -347,7 +348,7 @@ func TestEndStale(t *testing.T) {
 	}
 	for _, c := range []*Child{other, later} {
 		if p, err := tree.Look(c.PID); err != nil || p.Dead() {
-			t.Error("a process of somebody else was ended")
+			t.Error("a process of another owner was ended")
 		}
 		_ = syscall.Kill(c.PID, syscall.SIGKILL)
 		<-c.Exit()

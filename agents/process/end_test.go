@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// escape does what agents' tools do, and worse: it leaves the group, the session and its parent, loses its environment,
-// ignores every request to end, and keeps the output open. %s is a word to find it by.
+// escape does what agents' tools do, and more: it leaves the group, the session and its parent, drops its
+// environment, ignores every request to end, and keeps the output open. %s is a word to find it by.
 const escape = `(setsid env -i /bin/sh -c 'trap "" TERM HUP INT; echo escaped; touch %[2]s; while :;
 	do /bin/sleep 1; done' %[1]s &);
 	while [ ! -e %[2]s ]; do sleep 0.01; done; `
@@ -44,17 +44,17 @@ func background(t *testing.T, job agents.Job) *running {
 	return r
 }
 
-// stop cancels the session, and returns its outcome and how long the end took.
+// stop cancels the session, and returns its outcome and the time that the end took.
 func (r *running) stop() (agents.Outcome, time.Duration) {
 	begin := time.Now()
 	r.cancel(errors.New("issue closed"))
 	return <-r.ended, time.Since(begin)
 }
 
-// file is a path beside the session's folders.
+// file returns a path beside the session's folders.
 func (r *running) file(name string) string { return filepath.Join(filepath.Dir(r.job.Dir), name) }
 
-// slack is how much longer than its grace a tree may take on a loaded machine. A tree that is not ended takes for ever.
+// slack is how much longer than its grace a tree may take on a loaded machine. A tree that is not ended never ends.
 const slack = 15 * time.Second
 
 func TestCancelEndsWhatEscaped(t *testing.T) {
@@ -65,7 +65,7 @@ func TestCancelEndsWhatEscaped(t *testing.T) {
 	job.Command[2] = fmt.Sprintf(escape, word, up) + "sleep 1000"
 	job.Grace = 300 * time.Millisecond
 	r := background(t, job)
-	eventually(t, "it has escaped", func() bool { return exists(up) })
+	eventually(t, "the process has escaped", func() bool { return exists(up) })
 	o, took := r.stop()
 	noneAlive(t, word, job.RunID)
 	if o.Result != agents.Cancelled || o.Reason != "ended: issue closed" || o.Claimed {
@@ -77,7 +77,7 @@ func TestCancelEndsWhatEscaped(t *testing.T) {
 }
 
 func TestOwnExitEndsWhatIsLeft(t *testing.T) {
-	t.Parallel() // it waits for a grace, as do some below
+	t.Parallel() // waits for a grace, like some below
 	word := token()
 	job := newJob(t, "")
 	dir := filepath.Dir(job.Dir)
@@ -91,11 +91,11 @@ func TestOwnExitEndsWhatIsLeft(t *testing.T) {
 		t.Errorf("outcome %+v", o)
 	}
 	if !exists(dir + "/told") {
-		t.Error("what was left got no TERM before it was killed")
+		t.Error("the leftover process got no TERM before it was killed")
 	}
 }
 
-// The exit of a program counts when it comes before a cancel, even while its leftovers are being ended.
+// The program's exit counts if it comes before a cancel, even while its leftovers are being ended.
 func TestOwnExitComesFirst(t *testing.T) {
 	t.Parallel()
 	job := newJob(t, `(setsid sh -c 'trap "" TERM; touch $T/up; while :; do sleep 0.01; done' &)
@@ -117,10 +117,10 @@ func TestGraceIsForSaving(t *testing.T) {
 		done`)
 	job.Grace = time.Minute
 	r := background(t, job)
-	eventually(t, "it is up", func() bool { return exists(r.file("up")) })
+	eventually(t, "the program runs", func() bool { return exists(r.file("up")) })
 	o, took := r.stop()
 	if got := read(r.file("saved")); got != "saved" {
-		t.Error("the work was not saved: TERM must be sent once, to those who are there")
+		t.Error("the work was not saved: TERM must be sent once, to the processes that exist then")
 	}
 	if o.Result != agents.Cancelled || o.ExitCode != 0 {
 		t.Errorf("outcome %+v", o)
@@ -136,7 +136,7 @@ func TestStoppedProcessHearsTERM(t *testing.T) {
 	job.Grace = time.Minute
 	r := background(t, job)
 	pid := (<-r.started).PID
-	eventually(t, "it has stopped", func() bool { p, _ := tree.Look(pid); return p.State == 'T' })
+	eventually(t, "the program has stopped", func() bool { p, _ := tree.Look(pid); return p.State == 'T' })
 	r.stop()
 	if !exists(r.file("heard")) {
 		t.Error("the stopped process did not get its TERM")
@@ -148,11 +148,11 @@ func TestHurry(t *testing.T) {
 	job := newJob(t, `trap "" TERM; touch $T/up; while :; do sleep 0.1; done`)
 	job.Grace = time.Hour
 	r := background(t, job)
-	eventually(t, "it is up", func() bool { return exists(r.file("up")) })
+	eventually(t, "the program runs", func() bool { return exists(r.file("up")) })
 	r.exec.Hurry()
 	r.exec.Hurry()
 	if o := r.exec.Run(t.Context(), newJob(t, "sleep 0.2"), nil); o.Result != agents.Done {
-		t.Errorf("a session that nobody is ending: %+v", o)
+		t.Errorf("a session that is not being ended: %+v", o)
 	}
 	o, _ := r.stop()
 	noneAlive(t, job.RunID)
@@ -172,14 +172,15 @@ func TestTimeout(t *testing.T) {
 		t.Errorf("outcome %+v", o)
 	}
 	if o.SessionID != "s9" || o.Usage.OutputTokens != 5 {
-		t.Errorf("what it said of itself is lost: %+v", o)
+		t.Errorf("the program's own result is lost: %+v", o)
 	}
 }
 
-// computes takes a sixth of a processor, and a sixteenth of that is not idle.
+// computes takes a sixth of a processor, and a sixteenth of that still counts as activity.
 const computes = "while :; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; sleep 0.05; done"
 
-// A session is stalled when it neither prints nor computes. Of one that does, the backend is not asked.
+// A session is stalled when it neither prints nor computes. For a session that prints or computes, the backend is not
+// asked.
 func TestStall(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -196,7 +197,7 @@ func TestStall(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.name == "computes" && os.Getenv("DISINTO_STORMS") == "" {
-				t.Skip("make check plays it: make test has something below it that computes, which is harder to see")
+				t.Skip("make check plays it; make test plays the harder case, a descendant that computes")
 			}
 			t.Parallel()
 			job := newJob(t, tt.script)
@@ -210,7 +211,7 @@ func TestStall(t *testing.T) {
 					return ""
 				}
 			}
-			if tt.want != agents.Stalled { // for as long as neighbours may keep it, or us, from the processor
+			if tt.want != agents.Stalled { // longer than other load may keep it, or us, from the processor
 				job.Stall, job.Timeout = 3*time.Second, 7*time.Second
 			}
 			if tt.name == "prints" {
@@ -238,7 +239,7 @@ func printFor(t *testing.T, log string) {
 	}()
 }
 
-// A program that forks faster than processes can be listed must be ended all the same.
+// A program that forks faster than processes can be listed is still ended.
 func TestEndConvergesAgainstForks(t *testing.T) {
 	tests := map[string][]string{
 		"hops from process to process": helperCommand("hop"),
@@ -255,7 +256,7 @@ func TestEndConvergesAgainstForks(t *testing.T) {
 			job.Grace = 100 * time.Millisecond
 			r := background(t, job)
 			<-r.started
-			time.Sleep(200 * time.Millisecond) // until it forks at full speed; the result does not depend on it
+			time.Sleep(200 * time.Millisecond) // until the program forks at full speed; the result does not depend on it
 			o, took := r.stop()
 			noneAlive(t, job.RunID)
 			if o.Result != agents.Cancelled && o.Result != agents.Done { // the hopping program itself ends at once

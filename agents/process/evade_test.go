@@ -22,8 +22,9 @@ import (
 
 const mptcp = 262 // IPPROTO_MPTCP
 
-// ways are system calls that Landlock does not ask about, and what they say in a sandbox, in one that does not limit
-// TCP ports, and in none; empty where the machine decides. Those to a peer are for processes of one account.
+// ways are system calls that Landlock does not check, with their results in a sandbox, in one that does not limit TCP
+// ports, and without a sandbox. A result is empty where the machine decides. Calls to a peer are for processes of one
+// account.
 var ways = []struct {
 	name string
 	try  func(pid, port int) error
@@ -93,7 +94,7 @@ func loopback(port int) *unix.SockaddrInet4 {
 	return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
 }
 
-// setLimit sets a limit to what it is already.
+// setLimit sets a limit to its present value.
 func setLimit(pid int) error {
 	var l unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &l); err != nil {
@@ -120,7 +121,7 @@ func sendMany(port int) error {
 	return nil
 }
 
-// evade tries all ways to a process and a port, and says how they went.
+// evade tries all ways to a process and a port, and prints the results.
 func evade(args []string) int {
 	pid, _ := strconv.Atoi(args[0])
 	port, _ := strconv.Atoi(args[1])
@@ -153,7 +154,7 @@ func sink(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestSandboxEvaded tries the ways in a sandbox, in one with any port, and in none, where they are open.
+// TestSandboxEvaded tries the ways in a sandbox, in one with any port, and without one, where they are open.
 func TestSandboxEvaded(t *testing.T) {
 	if err := seccomp.Find(); err != nil {
 		t.Skip(err)
@@ -185,7 +186,7 @@ func TestSandboxEvaded(t *testing.T) {
 	})
 }
 
-// behave does what programs do that evade nothing, with the addresses of servers.
+// behave does what ordinary programs do, with the addresses of servers.
 func behave(args []string) int {
 	for i, network := range []string{"tcp", "udp", "unix"} {
 		c, err := net.Dial(network, args[i])
@@ -196,7 +197,7 @@ func behave(args []string) int {
 			fmt.Println("cannot talk by", network, err)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // by MPTCP, if it can
+	l, err := net.Listen("tcp", "127.0.0.1:0") // by MPTCP, if possible
 	if err != nil {
 		fmt.Println("cannot listen:", err)
 		return 1
@@ -217,7 +218,7 @@ func behave(args []string) int {
 	return 0
 }
 
-// TestSandboxOrdinary has what must go on in a sandbox.
+// TestSandboxOrdinary runs what must still work in a sandbox.
 func TestSandboxOrdinary(t *testing.T) {
 	port := sink(t)
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -272,7 +273,7 @@ threading.Thread(target=lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))
 	}
 }
 
-// Root keeps in a sandbox what package managers need, and can be given nothing else.
+// In a sandbox root keeps what package managers need, and can gain nothing else.
 func TestSandboxCapabilities(t *testing.T) {
 	needRoot(t)
 	job := sandboxed(t, `grep ^Cap /proc/self/status
@@ -296,7 +297,7 @@ func TestSandboxCapabilities(t *testing.T) {
 	}
 }
 
-// Without the right to lower the bounding set, as in some containers, root has to lose what it may have at once.
+// Without the right to lower the bounding set, as in some containers, root must lose its capabilities at once.
 func TestDropWithoutSetpcap(t *testing.T) {
 	needRoot(t)
 	left := make(chan uint64)
@@ -315,7 +316,7 @@ func TestDropWithoutSetpcap(t *testing.T) {
 			uint64(caps[0].Permitted|caps[0].Effective|caps[0].Inheritable)
 	}()
 	if got := <-left; got&^uint64(ordinary) != 0 {
-		t.Errorf("it keeps %x", got)
+		t.Errorf("the thread keeps the capabilities %x", got)
 	}
 }
 

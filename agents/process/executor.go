@@ -14,45 +14,46 @@ import (
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
-// Executor runs sessions as processes of this machine. Set Reaper, and the other fields if wanted, before the first
-// Run; leave all of them alone after it. Its methods may be called at any time, from any number of goroutines.
+// Executor runs sessions as processes of this machine. Set Reaper and any other exported fields before the first Run,
+// and do not change them afterwards. Its methods may be called at any time, from any number of goroutines.
 type Executor struct {
 	Reaper *Reaper
-	// Secrets returns the texts to hide, besides the session's own, in what a session leaves: its result and the tail of
-	// its log. It is called at the end of every session, so that a reloaded configuration counts. nil: no others.
+	// Secrets returns the texts to hide, besides the session's own secrets, in the session's result and in the tail of
+	// its log. It is called at the end of every session, so that a reloaded configuration counts. nil means no other
+	// texts.
 	Secrets func() []string
-	// Progress asks the local inference server at url how far it is. The answer changes when the server gets further, and
-	// is empty when it computes nothing or does not say. It is called from a goroutine of its own, only before a session
-	// that has long been silent would be ended. With nil no server is asked.
+	// Progress asks the local inference server at url for its progress. The answer changes whenever the server advances,
+	// and is empty when the server computes nothing or does not report. Progress is called from a goroutine of its own,
+	// and only before a session would be ended for a long silence. With nil no server is asked.
 	Progress func(ctx context.Context, url string) string
-	// Ended is told how many processes of an earlier supervisor Kept has ended, if there were any. nil: not asked for.
+	// Ended receives the number of processes of an earlier supervisor that Kept ended, if there were any. It may be nil.
 	Ended func(n int)
 
 	mu        sync.Mutex
 	runs      map[string]*run    // by run id
-	inherited map[string]*handed // sessions of the last image that Run has not been called for yet, by run id
+	inherited map[string]*handed // by run id: sessions of the last image before their Run
 	hurry     chan struct{}      // closed by Hurry; made when it is first needed
 
 	looks looks
 }
 
-// Run starts the job's program and returns when no process of the session is left: neither the program nor any process
-// that it ever started. It takes as long as the session; give each session a goroutine of its own. Run calls started,
-// if that is not nil, once on the same goroutine when the program runs; until started returns, the session is not
-// watched. started is not called for a program that could not be started.
+// Run starts the job's program and returns when no process of the session is left: neither the program nor any
+// process that it ever started. It takes as long as the session, so call it in a goroutine per session. When the
+// program runs, Run calls started, if that is not nil, once and on the same goroutine. The session is not watched
+// until started returns. If the program cannot be started, started is not called.
 //
-// Run ends all processes of the session when ctx is done (Cancelled, with the context's cause as the reason), when the
-// job's timeout or stall is over (TimedOut, Stalled), and when the program has exited and left processes behind. It
-// sends TERM to each process, KILL after the grace, and KILL again until none is left.
+// Run ends all processes of the session in three cases: ctx is done (Cancelled, with the context's cause as the
+// reason); the job's timeout or stall is over (TimedOut, Stalled); the program has exited and left processes behind.
+// It sends TERM to each process, KILL after the grace, and KILL again until none is left.
 //
-// Every failure is an outcome. A program that cannot be started is Failed, with a shell's exit code and the reason;
-// when the machine has no room for another process, Run tries again for a minute, and then the outcome is NoRoom. A run
-// id that is running already, or that cannot be the name of a folder, is Failed as an internal error, and nothing is
-// touched. A job that has only a run id, and is not inherited, is Lost.
+// Every failure is an outcome. A program that cannot be started is Failed, with a shell's exit code and the reason.
+// When the machine has no room for another process, Run retries for a minute before it returns NoRoom. A run id that
+// is already running, or that cannot name a folder, is Failed as an internal error, and nothing is touched. A job
+// that has only a run id, and is not inherited, is Lost.
 //
-// A run id may be used again when its Run has returned: the log is appended to, and an old result is removed before the
-// start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores the job's other fields but
-// Spent: it calls started with the program that runs, and goes on with the session.
+// A run id may be reused once its Run has returned: Run appends to the log, and removes an old result before the
+// start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores every field of the job
+// but Spent: it calls started with the running program, and continues the session.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	r := e.inherit(job.RunID)
 	switch {
@@ -79,8 +80,8 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	return r.follow(ctx, started)
 }
 
-// Hurry cuts every grace short: processes that are being ended, or will be, are killed at once. It answers the second
-// signal of a person who does not want to wait. It cannot be undone, and may be repeated.
+// Hurry cuts every grace short: processes that are being ended, now or later, are killed at once. It serves a
+// person's second signal. It cannot be undone, and may be repeated.
 func (e *Executor) Hurry() {
 	c := e.hurried()
 	e.mu.Lock()
@@ -92,7 +93,7 @@ func (e *Executor) Hurry() {
 	}
 }
 
-// Activity tells when the program of a run last printed something, and its process number. It costs one look at the log
+// Activity returns the time of a run's last output, and its program's process number. It costs one stat of the log
 // file. ok is false when there is no such run, or its program has not started yet.
 func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	e.mu.Lock()
@@ -108,8 +109,8 @@ func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	return a, true
 }
 
-// Kept ends every process that an earlier supervisor of this instance left behind, and returns no run: a session does
-// not outlive the supervisor that it is a child of. See EndStale.
+// Kept ends every process that an earlier supervisor of this instance left behind. It returns no run, because a
+// session does not outlive its parent, the supervisor. See EndStale.
 func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) {
 	n, err := EndStale(ctx, instance)
 	if n > 0 && e.Ended != nil {
@@ -118,7 +119,7 @@ func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) 
 	return nil, err
 }
 
-// enter adds a run; false when its id is taken.
+// enter adds a run. It returns false when the run's id is taken.
 func (e *Executor) enter(r *run) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,7 +146,7 @@ func (e *Executor) list() []*run {
 	return slices.SortedFunc(maps.Values(e.runs), func(a, b *run) int { return strings.Compare(a.job.RunID, b.job.RunID) })
 }
 
-// hurried returns a channel that is closed by Hurry.
+// hurried returns a channel that Hurry closes.
 func (e *Executor) hurried() chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -155,8 +156,8 @@ func (e *Executor) hurried() chan struct{} {
 	return e.hurry
 }
 
-// startPatiently retries a start that failed for want of processes or memory. The slot stays taken meanwhile, since no
-// other program would start in it either.
+// startPatiently retries a start that failed for want of processes or memory. The slot stays taken meanwhile, because
+// no other program would start in it either.
 func (r *run) startPatiently(ctx context.Context) error {
 	for pause, began := pid1.StartPause, time.Now(); ; pause = min(2*pause, 5*time.Second) {
 		if ctx.Err() != nil {

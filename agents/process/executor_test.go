@@ -90,7 +90,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A program starts with exactly this.
+// A program starts in exactly this environment.
 func TestProgramsWorld(t *testing.T) {
 	tests := []struct{ name, script, want string }{
 		{"stdin is closed", "read x; echo $?", "1"},
@@ -102,7 +102,8 @@ func TestProgramsWorld(t *testing.T) {
 		{"its own session", "test $(cut -d' ' -f6 /proc/$$/stat) = $$ && echo yes", "yes"},
 		{"no new privileges", "grep -o 'NoNewPrivs:.*' /proc/self/status | tr '\\t' ' '", "NoNewPrivs: 1"},
 		{"no descriptor of ours", "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 "},
-		// Signal 32 is the C library's own; timeout(1) leaves it ignored for all below it, and no process can send it.
+		// Signal 32 belongs to the C library. timeout(1) leaves it ignored for all processes below, and no process can send
+		// it.
 		{"no signal is ignored", "m=0x$(awk '/^SigIgn/ {print $2}' /proc/self/status); echo $((m & 0x7fffffff))", "0"},
 	}
 	var script, want []string
@@ -111,7 +112,7 @@ func TestProgramsWorld(t *testing.T) {
 	}
 	got := strings.Split(runJob(t, newJob(t, strings.Join(script, "\n"))).Tail, "\n")
 	if len(got) != len(want) {
-		t.Fatalf("it says %q", got)
+		t.Fatalf("the script printed %q", got)
 	}
 	for i, tt := range tests {
 		if got[i] != tt.want {
@@ -194,7 +195,7 @@ func TestBytesArriveAsTheyAre(t *testing.T) {
 	job.Command = append(job.Command, "sh", "a\xff\"<")
 	job.Env = append(job.Env, "LATIN=\xe4\n")
 	if o := runJob(t, job); o.Tail != " 61 ff 22 3c e4 0a" {
-		t.Errorf("it got %q", o.Tail)
+		t.Errorf("the program got %q", o.Tail)
 	}
 }
 
@@ -211,7 +212,7 @@ func TestStarted(t *testing.T) {
 }
 
 func TestSessionIsMeasured(t *testing.T) {
-	// The work is done by an orphan of an orphan: only the shim waits for it.
+	// An orphan of an orphan does the work: only the shim waits for it.
 	job := newJob(t, `mkfifo $T/p
 		(setsid sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo >$T/p' &); read x <$T/p`)
 	o := runJob(t, job)

@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/agents/executortest"
 )
 
-// TestExercise holds sessions on this machine to what every executor promises.
+// TestExercise runs the suite that every executor must pass.
 func TestExercise(t *testing.T) {
 	executortest.Exercise(t, executortest.Subject{
 		New: func(_ *testing.T, secrets ...string) executortest.Executor {

@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeFolder creates path, 0700 and belonging to the account, if it is missing. Missing folders above it are created
-// too and stay ours, so that the account can pass through but not change them. A folder that exists is left as it is.
+// makeFolder creates path, with mode 0700 and owned by the account, if it is missing. It also creates missing
+// parents, which we own, so that the account can pass through but not change them. An existing folder stays
+// unchanged.
 //
-// For another account this is not MkdirAll and chown: an agent that puts a link to /etc where its workspace will be
-// must not be given a folder in /etc. So the path is walked folder by folder, and from the first one that a user other
-// than root can change, the account's own rights do the rest.
+// For another account MkdirAll and chown would be unsafe: an agent that puts a link to /etc where its workspace will
+// be must not receive a folder in /etc. So makeFolder walks the path folder by folder. From the first folder that a
+// user other than root can change, it continues with the account's own rights.
 func makeFolder(path string, a *account) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("cannot create %q: the path is not absolute", path)
@@ -38,7 +39,7 @@ func (a *account) walk(path string) error {
 		if !onlyOurs(dir) {
 			return a.do(func() error { return os.MkdirAll(path, 0o700) })
 		}
-		// dir has no links in it and no other user can change it, so what we learn of next stays true.
+		// dir has no links in it and no other user can change it, so facts about next stay true.
 		next := filepath.Join(dir, names[0])
 		names = names[1:]
 		info, err := os.Lstat(next)
@@ -49,7 +50,7 @@ func (a *account) walk(path string) error {
 			}
 		case err != nil:
 			return err
-		case info.Mode()&fs.ModeSymlink != 0: // the operator's
+		case info.Mode()&fs.ModeSymlink != 0: // set by the operator
 			target, err := os.Readlink(next)
 			if links++; err != nil || links > 40 { // the kernel's own limit
 				return cmp.Or(err, error(unix.ELOOP))
@@ -70,7 +71,7 @@ func (a *account) walk(path string) error {
 // mkdir creates the account's folder, or one on the way to it.
 func (a *account) mkdir(path string, last bool) error {
 	if !last {
-		if err := os.Mkdir(path, 0o711); !errors.Is(err, fs.ErrExist) { // another session may have just made it
+		if err := os.Mkdir(path, 0o711); !errors.Is(err, fs.ErrExist) { // another session may just have created it
 			return err
 		}
 		return nil
@@ -81,8 +82,8 @@ func (a *account) mkdir(path string, last bool) error {
 	return os.Lchown(path, int(a.cred.Uid), int(a.cred.Gid))
 }
 
-// onlyOurs reports whether no other user can replace the entries of the folder: it is root's or ours, and others may
-// not write to it or, as in /tmp, may change only their own entries.
+// onlyOurs reports whether no other user can replace the folder's entries: root or we own it, and others may not
+// write to it or, as in /tmp, may change only their own entries.
 func onlyOurs(dir string) bool {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {
@@ -91,8 +92,7 @@ func onlyOurs(dir string) bool {
 	return (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && (st.Mode&0o022 == 0 || st.Mode&unix.S_ISVTX != 0)
 }
 
-// ownedBy checks that an agent's home is its own. If it is not, programs fail later in ways that are hard to
-// understand.
+// ownedBy checks that an agent owns its home. Otherwise programs fail later in ways that are hard to understand.
 func ownedBy(path string, a *account) error {
 	if a == nil {
 		return nil
@@ -118,7 +118,8 @@ func (r *run) freshTmp() error {
 	return makeFolder(r.job.Tmp, r.account)
 }
 
-// removeTmp removes the session's temporary files. Go's module cache and its likes have folders that cannot be written.
+// removeTmp removes the session's temporary files. Go's module cache and similar caches contain folders without write
+// permission.
 func (r *run) removeTmp() error {
 	if r.job.Tmp == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeOfOthers makes a folder that root owns, and in it one that another account owns: that of stranger.
+// treeOfOthers makes a folder that root owns, and in it a folder of another account, stranger.
 func treeOfOthers(t *testing.T) (ours, theirs string, a *account) {
 	t.Helper()
 	needRoot(t)
@@ -48,7 +48,7 @@ func TestMakeFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if uid(t, theirs+"/a") != 65534 || uid(t, theirs+"/a/b") != 65534 {
-		t.Error("what is made in the account's folder is made by the account")
+		t.Error("the account must create the entries of its own folder")
 	}
 	for name, target := range map[string]string{"absolute": ours, "relative": "a/../../" + filepath.Base(ours)} {
 		if err := os.Symlink(target, ours+"/"+name); err != nil {
@@ -78,7 +78,7 @@ func TestMakeFolder(t *testing.T) {
 	}
 }
 
-// The first sessions of a new factory start at the same moment, and their folders share parents.
+// The first sessions of a new factory start at the same moment, in folders that share parents.
 func TestMakeFolderAtTheSameTime(t *testing.T) {
 	ours, _, a := treeOfOthers(t)
 	for round := range 50 {
@@ -94,7 +94,7 @@ func TestMakeFolderAtTheSameTime(t *testing.T) {
 	}
 }
 
-// An agent that can make us create a folder where it may not write owns the machine.
+// An agent that can make us create a folder where it may not write takes over the machine.
 func TestMakeFolderIsNotLedAstray(t *testing.T) {
 	ours, theirs, a := treeOfOthers(t)
 	secret := filepath.Join(ours, "secret")
@@ -127,9 +127,9 @@ func TestResultIsReadWithTheAgentsRights(t *testing.T) {
 	}
 	path := theirs + "/out/result.json"
 	if _, found, err := readResult(path, a, nil); err == nil {
-		t.Errorf("a file that the agent may not read was read for it (found %v)", found)
+		t.Errorf("readResult read a file that the agent may not read (found %v)", found)
 	}
 	if err := clearResult(path, a); err == nil || !exists(hidden+"/result.json") {
-		t.Errorf("a file of ours was removed for the agent: %v", err)
+		t.Errorf("clearResult removed a file of ours for the agent: %v", err)
 	}
 }

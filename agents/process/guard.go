@@ -6,7 +6,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// safely runs f and returns a panic in it as an error: one that leaves a goroutine ends PID 1, and every agent with it.
+// safely runs f and returns its panic as an error. A panic that leaves a goroutine ends PID 1, and every agent with
+// it.
 func safely(what string, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -13,24 +13,24 @@ import (
 	"codeberg.org/johba/disinto/agents/process/landlock"
 )
 
-// Handover carries the sessions of a process over an upgrade in place, from one image of the program to the next. The
-// process stays the same, and with it the children, the statuses that were not fetched yet, and the descriptors in
+// Handover carries the sessions of a process through an upgrade in place, from one image of the program to the next.
+// The process stays the same, as do its children, the exit statuses that were not fetched yet, and the descriptors in
 // Keep.
 //
-//	h, resume, err := executor.Detach()  // in the old image: sessions stand still
+//	h, resume, err := executor.Detach()  // in the old image: pauses the watching of sessions
 //	err = process.Become(..., h.Keep())  // execve; if it fails, resume
 //	reaper, err := h.NewReaper()         // in the new image, before anything is started
 //	executor.Inherit(h)
-//	outcome := executor.Run(ctx, job, started) // with the run id of a session: goes on with it
+//	outcome := executor.Run(ctx, job, started) // continues the session with this run id
 //
-// It is JSON, which every later version must be able to read, and holds no secret: a program that runs does not need
-// its environment any more.
+// It is JSON, which every later version must be able to read. It holds no secret, because a running program does not
+// need its environment again.
 type Handover struct {
 	Sessions []handed `json:"sessions"` // sorted by run id
 	Orphans  int64    `json:"orphans"`
 }
 
-// handed is one session that goes on, with what the old image has learnt of its end.
+// handed is one session that continues, with the old image's knowledge of its end.
 type handed struct {
 	Job     agents.Job          `json:"job"`
 	Cred    *syscall.Credential `json:"cred,omitempty"` // of the account; nil for our own
@@ -40,20 +40,20 @@ type handed struct {
 	Begun   time.Time           `json:"begun"`
 	Socket  int                 `json:"socket"`
 	Heard   []byte              `json:"heard,omitempty"`  // read from the socket: the beginning of a report
-	Silent  bool                `json:"silent,omitempty"` // the shim has ended, without Report if killed
+	Silent  bool                `json:"silent,omitempty"` // the shim has closed its socket, without Report if killed
 	Report  *endReport          `json:"report,omitempty"`
 	Exit    *Exit               `json:"exit,omitempty"` // of the shim
 	Result  agents.Result       `json:"result,omitempty"`
 	Reason  string              `json:"reason,omitempty"` // why it is being ended; empty while it is not
 	Idle    mark                `json:"idle"`
-	Held    string              `json:"held,omitempty"` // by the sandbox
+	Held    string              `json:"held,omitempty"` // the sandbox's restrictions
 	Rules   landlock.Rules      `json:"rules,omitzero"`
 	Seen    *recalled           `json:"seen,omitempty"`
 
 	child *Child // the shim, in the next image
 }
 
-// ErrBusy is the error of a hand-over that has to wait for something which takes a moment. Try again.
+// ErrBusy is the error of a hand-over that must wait a moment. Try again.
 var ErrBusy = errors.New("cannot hand over now")
 
 // Runs returns the run ids of the sessions, in the order of the hand-over.
@@ -74,9 +74,9 @@ func (h *Handover) Keep() []int {
 	return fds
 }
 
-// Detach stops all sessions at a point where another image can take them over: from then on no status is fetched and no
-// process started. If execve fails, resume lets everything go on. The error wraps ErrBusy when a process is just being
-// started or a session is beginning or ending; then nothing has changed.
+// Detach stops all sessions at a point where another image can take them over: from then on this image fetches no
+// status and starts no process. If execve fails, call resume to continue. The error wraps ErrBusy when a process is
+// being started, or a session is beginning or ending; then nothing has changed.
 func (e *Executor) Detach() (h *Handover, resume func(), err error) {
 	shims := make(map[int]bool)
 	for _, r := range e.list() {
@@ -105,8 +105,8 @@ func (e *Executor) Detach() (h *Handover, resume func(), err error) {
 	return h, resume, nil
 }
 
-// Peek returns the hand-over of these runs while they go on, to find out whether another image understands it. It has
-// no descriptors, and nothing of a session's end.
+// Peek returns the hand-over of these runs while they continue, to find out whether another image can read it. It
+// contains no descriptors and no facts about a session's end.
 func (e *Executor) Peek(runs []string) *Handover {
 	h := &Handover{Orphans: e.Reaper.Orphans()}
 	for _, r := range e.list() {
@@ -117,7 +117,7 @@ func (e *Executor) Peek(runs []string) *Handover {
 	return h
 }
 
-// NewReaper is the package's NewReaper for a process whose last image left children.
+// NewReaper is the package's NewReaper for a process whose last image left children behind.
 func (h *Handover) NewReaper() (*Reaper, error) {
 	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit), orphans: h.Orphans}
 	for i := range h.Sessions {
@@ -135,8 +135,8 @@ func (h *Handover) NewReaper() (*Reaper, error) {
 	return r, nil
 }
 
-// Inherit takes over the sessions of the last image: Run with the id of one of them goes on with it and starts nothing.
-// Call it before the first Run, once, on an executor whose reaper is that of the hand-over.
+// Inherit takes over the last image's sessions: Run with such a session's id continues the session and starts
+// nothing. Call it before the first Run, once, on an executor with the hand-over's reaper.
 func (e *Executor) Inherit(h *Handover) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,7 +146,7 @@ func (e *Executor) Inherit(h *Handover) {
 	}
 }
 
-// inherit returns the session of the last image with that run id, once; nil if there is none.
+// inherit returns the last image's session with that run id, once; nil if there is none.
 func (e *Executor) inherit(runID string) *run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,8 +175,8 @@ func (e *Executor) inherit(runID string) *run {
 	return r
 }
 
-// freeze stops all reaping and starting. The error is ErrBusy, wrapped, while a fork is under way or a child that is
-// not among known runs.
+// freeze stops all reaping and starting. The error wraps ErrBusy while a fork is in progress, or while a child runs
+// that is not among the known ones.
 func (r *Reaper) freeze(known map[int]bool) (thaw func(), orphans int64, err error) {
 	r.mu.Lock()
 	if r.starting > 0 {
@@ -192,8 +192,8 @@ func (r *Reaper) freeze(known map[int]bool) (thaw func(), orphans int64, err err
 	return r.mu.Unlock, r.orphans, nil
 }
 
-// detach has the goroutine that watches the session stand still until resume is closed, and describes the session as it
-// is then. Before the session is watched, and after its end, the error is ErrBusy, wrapped.
+// detach pauses the goroutine that watches the session until resume is closed, and describes the session's state.
+// Before the session is watched, and after its end, the error wraps ErrBusy.
 func (r *run) detach(resume chan struct{}) (handed, error) {
 	busy := fmt.Errorf("%w: %s is beginning or ending", ErrBusy, r.job.RunID)
 	if r.program() == 0 {
@@ -225,7 +225,7 @@ func (r *run) detach(resume chan struct{}) (handed, error) {
 	}
 }
 
-// handOver describes the part of the session that no longer changes.
+// handOver describes the part of the session that does not change any more.
 func (r *run) handOver() handed {
 	h := handed{
 		Job: r.job, Cred: r.account.credential(), Shim: r.shim.PID, Since: r.since, Program: r.program(), Begun: r.begun,
@@ -235,8 +235,8 @@ func (r *run) handOver() handed {
 	return h
 }
 
-// Descriptor returns the number behind a file or a connection; -1 when it is closed. Unlike Fd it leaves the file in
-// non-blocking mode, in which waiting for it takes no thread.
+// Descriptor returns the number of a file or a connection; -1 when it is closed. Unlike Fd it leaves the file in
+// non-blocking mode, in which no thread waits for it.
 func Descriptor(f syscall.Conn) (number int) {
 	number = -1
 	if raw, err := f.SyscallConn(); err == nil {

@@ -20,8 +20,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// After a hand-over that fails, sessions go on as if there had been none, and one whose program ended meanwhile ends as
-// it would have. The hand-over is JSON, without the environment.
+// After a failed hand-over, sessions continue as if there had been none, and a session whose program ended meanwhile
+// ends as it would have. The hand-over is JSON, without the environment.
 func TestDetachAndResume(t *testing.T) {
 	e := &Executor{Reaper: reaper}
 	ending, going := newJob(t, `while ! test -e "$T/end"; do sleep 0.02; done; exit 3`), newJob(t, "sleep 1000")
@@ -38,7 +38,7 @@ func TestDetachAndResume(t *testing.T) {
 	})
 	var h *Handover
 	var resume func()
-	eventually(t, "nothing else is under way", func() (ok bool) {
+	eventually(t, "no start is in progress", func() (ok bool) {
 		var err error
 		if h, resume, err = e.Detach(); err != nil && !errors.Is(err, ErrBusy) {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestDetachAndResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	shim := h.Sessions[slices.Index(h.Runs(), ending.RunID)].Shim
-	eventually(t, "its shim is a zombie that nobody reaps", func() bool {
+	eventually(t, "its shim is an unreaped zombie", func() bool {
 		p, err := tree.Look(shim)
 		return err == nil && p.Dead()
 	})
@@ -73,14 +73,13 @@ func TestDetachAndResume(t *testing.T) {
 	noneAlive(t, ending.RunID, going.RunID)
 }
 
-// A timeout is counted from the start of the program, also by a later image. A letter cannot be changed once it is
-// written.
+// A later image also counts a timeout from the start of the program. A letter cannot be changed once it is written.
 func TestHandedTimeout(t *testing.T) {
 	r := &run{begun: time.Now().Add(-time.Hour), job: agents.Job{Timeout: time.Minute}}
 	select {
 	case <-r.timeout():
 	case <-time.After(time.Minute):
-		t.Error("an hour after the beginning the timeout of a minute is not over")
+		t.Error("a minute's timeout is not over an hour after the start")
 	}
 	letter, err := Letter(map[string]int{"a": 1})
 	if err != nil {
@@ -98,11 +97,11 @@ func TestHandedTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ReadLetter(letter, new(int)); err == nil {
-		t.Error("a letter with something else in it was read")
+		t.Error("a letter with other content was read")
 	}
 }
 
-// A signal that came while signals were blocked is noticed before execve, or it would kill the next image.
+// waiting reports a signal that arrives while signals are blocked; unnoticed, it would kill the next image.
 func TestWaitingSignal(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -119,7 +118,7 @@ func TestWaitingSignal(t *testing.T) {
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 	<-heard
 	if none || err != nil || !one || waiting(ours()) {
-		t.Errorf("waiting before it came %v, then %v; %v", none, one, err)
+		t.Errorf("waiting was %v before the signal and %v after it (%v); want false and true", none, one, err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program is held before it does anything until the thread that started it has ended, and goes on then.
+// A program is held before its first action until the thread that started it has ended, and then continues.
 func TestHeldUntilThreadEnds(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	end, started := make(chan struct{}), make(chan begun)
@@ -35,22 +35,22 @@ func TestHeldUntilThreadEnds(t *testing.T) {
 		return err == nil && strings.Contains(string(text), "State:\tT (stopped)")
 	})
 	if _, err := os.Stat(mark); err == nil {
-		t.Error("the program ran while the thread was there")
+		t.Error("the program ran while the thread existed")
 	}
 	close(end)
 	<-gone
 	eventually(t, "the program runs", func() bool { _, err := os.Stat(mark); return err == nil })
 }
 
-// forkUnreaped starts a held program while the reaper of this test process collects nothing. A shim has no reaper yet
-// when it starts its program; wait4(-1) would take the stop of a traced child, for which fork waits.
+// forkUnreaped starts a held program while this test process's reaper collects nothing. A shim starts its program
+// before it reaps, because wait4(-1) would consume the stop of a traced child that fork waits for.
 func forkUnreaped(path string, argv []string, attr *syscall.ProcAttr) begun {
 	reaper.mu.Lock()
 	defer reaper.mu.Unlock()
 	return fork(path, argv, attr, true)
 }
 
-// A program that cannot be started says why, held or not.
+// A program that cannot be started gives the reason, held or not.
 func TestHeldMissing(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

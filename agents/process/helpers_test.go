@@ -21,7 +21,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// runHelper plays one of the programs below, and returns its exit status.
+// runHelper runs one of the programs below, and returns its exit status.
 func runHelper(name string, args []string) int {
 	helpers := map[string]func([]string) int{
 		"hop":         hop,
@@ -52,8 +52,9 @@ func runHelper(name string, args []string) int {
 	return h(args)
 }
 
-// hop forks and exits, and so does the child, for ever: each process lives for some 100 µs, in a session of its own. It
-// ignores TERM. Only system calls are made after a fork, since the child has one thread and no Go scheduler.
+// hop forks and exits, and its child does the same, for ever: each process lives for some 100 µs, in a session of its
+// own. It ignores TERM. After a fork it makes only system calls, because the child has one thread and no Go
+// scheduler.
 func hop([]string) int {
 	var ignore [4]uintptr // struct sigaction: the handler SIG_IGN, no flags, no mask
 	ignore[0] = 1
@@ -74,8 +75,8 @@ func hopOn(ignore *[4]uintptr) {
 	}
 }
 
-// exhaust starts children where no more processes are allowed, until some are. Run it as a user without rights: root
-// has no such limit.
+// exhaust starts children at a process limit until the limit rises. Run it as a user without rights, because root has
+// no such limit.
 func exhaust(args []string) int {
 	if _, err := Init(); err != nil { // without its threads the runtime dies here
 		return 3
@@ -98,7 +99,7 @@ func exhaust(args []string) int {
 		return 8
 	}
 	var busy sync.WaitGroup
-	for range 10 { // each needs a thread, which must have been started by now
+	for range 10 { // each needs a thread, which must exist by now
 		busy.Go(func() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 20e6}, nil) })
 	}
 	busy.Wait()
@@ -122,7 +123,7 @@ func exhaust(args []string) int {
 	return 0
 }
 
-// late starts its reaper when a child has ended already, and its SIGCHLD with it.
+// late starts its reaper after a child has ended and its SIGCHLD is gone.
 func late([]string) int {
 	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
 	if err != nil {
@@ -144,8 +145,8 @@ func late([]string) int {
 	return 5
 }
 
-// supervisor runs one session: a shell script in a folder, with a run id, below a cgroup if that is not empty. Tests
-// kill it.
+// supervisor runs one session of a shell script, given a folder, a run id, and a cgroup to run below, unless that is
+// empty. Tests kill it.
 func supervisor(args []string) int {
 	dir, runID, script, group := args[0], args[1], args[2], args[3]
 	if _, err := Init(); err != nil {
@@ -167,8 +168,8 @@ func supervisor(args []string) int {
 	return 5
 }
 
-// nursery forks children that wait until its stdin is closed, and exits. They do not exec, so that
-// 10,000 of them fit.
+// nursery forks children that wait until its stdin is closed, and exits. They do not exec, so that 10,000 of them fit
+// into memory.
 func nursery(args []string) int {
 	n, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -195,7 +196,7 @@ func forkWaiting() bool {
 	return true
 }
 
-// restrict sets no_new_privs, and waits. Its arguments stay those that it was given.
+// restrict sets no_new_privs, and waits. It keeps its arguments.
 func restrict(words []string) int {
 	runtime.LockOSThread()
 	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {

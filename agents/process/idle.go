@@ -10,11 +10,11 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// askTime is how long a backend may take to say how far it is. llama-server answers between two batches.
+// askTime bounds the time in which a backend reports its progress. llama-server answers between two batches.
 const askTime = 10 * time.Second
 
-// idle detects that a session does nothing: for at least a stall its log has not changed and all its processes together
-// have used less than 1 % of a core. One mark, moved whenever something happens, is enough for that.
+// idle detects an inactive session: for at least a stall its log has not changed, and all its processes together have
+// used less than 1 % of a core. One mark, moved at every activity, is enough for that.
 type idle struct {
 	ticks <-chan time.Time // nil for a job without a stall
 	stall time.Duration
@@ -24,8 +24,7 @@ type idle struct {
 	mark
 }
 
-// mark is when something happened last, and what was seen then. It is handed over, so that the next image goes on from
-// it.
+// mark is the time of the last activity, and the values seen then. The next image receives it and continues from it.
 type mark struct {
 	Since   time.Time     `json:"since,omitzero"`
 	CPU     time.Duration `json:"cpu,omitempty"`
@@ -34,11 +33,11 @@ type mark struct {
 	Backend string        `json:"backend,omitempty"` // the backend's last answer
 }
 
-// begin starts the ticks, and looks once.
+// begin starts the ticks, and takes the first mark.
 func (i *idle) begin(job agents.Job, root int) {
 	i.stall, i.root, i.log = job.Stall, root, job.LogPath
 	if job.Stall > 0 {
-		// Eight looks in a stall find its end closely enough; each look is a walk over /proc.
+		// Eight looks per stall find its end closely enough; each look is a walk over /proc.
 		i.ticks = time.Tick(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
 		i.over()
 	}
@@ -59,9 +58,9 @@ func (i *idle) over() bool {
 	return now.Sub(i.Since) >= i.stall
 }
 
-// moved reports whether the backend has got further since it was asked last, and begins a new stall if so. Which
-// request the backend computes cannot be told, so a silent session beside a busy one may wait for its timeout: better
-// than to end a session in the twentieth minute of reading its prompt.
+// moved reports whether the backend has advanced since the last question. If so, it starts a new stall. It cannot
+// tell which request the backend computes, so a silent session beside a busy one may run until its timeout. That is
+// better than ending a session in the twentieth minute of reading its prompt.
 func (i *idle) moved(mark string) bool {
 	if mark == "" || mark == i.Backend {
 		return false
@@ -70,7 +69,7 @@ func (i *idle) moved(mark string) bool {
 	return true
 }
 
-// verdict says what was missing. asked is the backend that reported no progress; empty if none was asked.
+// verdict names the missing activity. asked is the backend that reported no progress, or empty if none was asked.
 func (i *idle) verdict(asked string) verdict {
 	words := "no output"
 	if i.Size == 0 {
@@ -83,7 +82,7 @@ func (i *idle) verdict(asked string) verdict {
 	return verdict{agents.Stalled, words}
 }
 
-// ask asks the backend in the background: a session can be cancelled meanwhile.
+// ask asks the backend in the background, because the session can be cancelled meanwhile.
 func (r *run) ask(ctx context.Context) chan string {
 	answer := make(chan string, 1)
 	go func() {

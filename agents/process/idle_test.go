@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Before a silent session on a local backend is ended, the backend is asked. The session waits for a backend that gets
-// further, and not for one that stands still, computes nothing or does not say.
+// Before a silent session on a local backend is ended, the backend is asked. The session continues while the backend
+// advances, but not when the backend stands still, computes nothing or does not report.
 func TestStallAsksBackend(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -22,7 +22,7 @@ func TestStallAsksBackend(t *testing.T) {
 		want  agents.Result
 		why   string
 	}{
-		{"gets further", "http://llama", func(n int64) string { return fmt.Sprint(n) }, agents.TimedOut, "timeout"},
+		{"advances", "http://llama", func(n int64) string { return fmt.Sprint(n) }, agents.TimedOut, "timeout"},
 		{
 			"stands still", "http://llama", func(int64) string { return "7" }, agents.Stalled,
 			"nor any progress of http://llama",
@@ -32,7 +32,7 @@ func TestStallAsksBackend(t *testing.T) {
 			"nor any progress of http://llama",
 		},
 		{
-			"an API, which nobody asks", "", func(n int64) string { return fmt.Sprint(n) }, agents.Stalled,
+			"an API, which is not asked", "", func(n int64) string { return fmt.Sprint(n) }, agents.Stalled,
 			"no output from its start on",
 		},
 	}
@@ -66,7 +66,7 @@ func TestStallAsksBackend(t *testing.T) {
 // A session can be cancelled while its backend does not answer.
 func TestCancelWhileBackendIsAsked(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{}, 100) // on a slow machine it is asked again before it hears of the cancel
+	asked := make(chan struct{}, 100) // on a slow machine the backend is asked again before the cancel arrives
 	e := &Executor{Reaper: reaper, Progress: func(ctx context.Context, _ string) string {
 		asked <- struct{}{}
 		<-ctx.Done()
@@ -82,7 +82,7 @@ func TestCancelWhileBackendIsAsked(t *testing.T) {
 	noneAlive(t, job.RunID)
 }
 
-// A program that has written its result and hangs is Stalled; its usage and session id are kept.
+// A program that has written its result and then hangs is Stalled; its usage and session id are kept.
 func TestFinishedAndHangs(t *testing.T) {
 	t.Parallel()
 	job := newJob(t, `echo all done; echo '{"outcome":"done","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT

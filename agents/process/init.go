@@ -13,15 +13,15 @@ import (
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
-// Init prepares this process for being a supervisor. Call it first thing, once, before NewReaper. The channel delivers
+// Init prepares this process to be a supervisor. Call it first in main, once, before NewReaper. The channel delivers
 // the signals that a supervisor answers: TERM, INT, HUP, USR1 and USR2.
 //
-// It also takes care that a closed stdout does not end the process, that no other process of the same user may read its
-// memory and environment (they hold every token), and that it has threads before a pids limit can refuse them.
+// Init also ensures that a closed stdout does not end the process, that no other process of the same user may read
+// its memory and environment (they hold every token), and that it has threads before a pids limit can refuse them.
 func Init() (<-chan os.Signal, error) {
 	pid1.Notify()
-	// Go ends a process that writes to a closed stdout, unless SIGPIPE is handled. Children would inherit that it is
-	// ignored; they do not inherit a handler.
+	// Go ends a process that writes to a closed stdout unless SIGPIPE is handled. Children would inherit an ignored
+	// signal; they do not inherit a handler.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot protect the supervisor's memory: %w", err)
@@ -31,7 +31,7 @@ func Init() (<-chan os.Signal, error) {
 	return pid1.Signals, nil
 }
 
-// closeOnExec keeps children from inheriting any descriptor but the first three. Go marks the descriptors that it
+// closeOnExec prevents children from inheriting any descriptor but the first three. Go marks the descriptors that it
 // opens, but not those that our own parent left open.
 func closeOnExec() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
@@ -42,8 +42,8 @@ func closeOnExec() {
 	}
 }
 
-// Trim gives back memory that this process does not need while it waits: garbage, and the pages of its own binary. In
-// one measurement 13.3 MiB resident became 6.7 MiB. It may be called at any time, and has nothing to report.
+// Trim releases memory that this process does not need while it waits: garbage, and the pages of its own binary. In
+// one measurement 13.3 MiB resident became 6.7 MiB. It may be called at any time.
 func Trim() {
 	debug.FreeOSMemory()
 	pid1.DropBinary()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Trim gives back pages of the binary, of which the tests have just used a good part.
+// Trim releases pages of the binary; the tests have just used many of them.
 func TestTrim(t *testing.T) {
 	before := residentFile(t)
 	Trim()
@@ -15,7 +15,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// residentFile is how much of the mapped files is in memory, in kB.
+// residentFile returns how much of the mapped files is in memory, in kB.
 func residentFile(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -33,6 +33,6 @@ func residentFile(t *testing.T) int {
 			return kb
 		}
 	}
-	t.Skip("the kernel does not say how much of the files is resident")
+	t.Skip("the kernel does not report resident file pages")
 	return 0
 }

@@ -9,16 +9,16 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// limit sets the session's limits in its cgroup. Where there is no cgroup, or none with that controller, the first line
-// of the log says so: a limit that is not enforced must not look like one. Processes can also be limited by account,
-// which is right only where no other agent has the same account: nproc is that limit, 0 for none.
+// limit sets the session's limits in its cgroup. If there is no cgroup, or it lacks a controller, the log's first
+// line says so: people must not take that limit for an enforced one. Processes can also be limited by account, which
+// is correct only if no other agent has the same account. nproc is that limit, 0 for none.
 func (r *run) limit(log io.Writer) (nproc uint64) {
 	l := r.job.Limits
 	if l.Memory > 0 {
 		if r.cgroup.set("memory.max", l.Memory) != nil {
 			_, _ = io.WriteString(log, unlimited("limit of memory is", "there is no cgroup for it"))
 		} else {
-			_ = r.cgroup.set("memory.swap.max", 0) // or only memory that is not swapped out would count; missing without swap
+			_ = r.cgroup.set("memory.swap.max", 0) // or swapped-out memory would not count; no such file without swap
 		}
 	}
 	if l.PIDs == 0 || r.cgroup.set("pids.max", l.PIDs) == nil {
@@ -32,21 +32,21 @@ func (r *run) limit(log io.Writer) (nproc uint64) {
 	return 0
 }
 
-// unlimited is the line of a log about a limit that is not enforced.
+// unlimited returns the log line about a limit that is not enforced.
 func unlimited(what, why string) string {
 	return fmt.Sprintf("disinto: the session's %s not enforced: %s; see disinto check\n", what, why)
 }
 
 func (c cgroup) set(name string, n int64) error { return c.write(name, strconv.FormatInt(n, 10)) }
 
-// hits count how often a session ran into a limit.
+// hits counts how often a session reached a limit.
 type hits struct {
 	Killed int64 // processes that the kernel killed for want of memory
-	Full   int64 // times that this was for want of the session's own memory, not the container's or the machine's
+	Full   int64 // times that the session, not the container or the machine, ran out of memory
 	Forks  int64 // processes and threads that were refused
 }
 
-// hits are those of the cgroup so far.
+// hits returns the cgroup's counts so far.
 func (c cgroup) hits() (h hits) {
 	if c.ok {
 		h.Killed, _ = field(c.file("memory.events"), "oom_kill")
@@ -56,8 +56,8 @@ func (c cgroup) hits() (h hits) {
 	return h
 }
 
-// tell adds to the reason of an outcome that memory or processes ran out. A session that has reached its aim all the
-// same is left alone, as is one that was cancelled.
+// tell adds to an outcome's reason that memory or processes ran out. It leaves a session alone that has nevertheless
+// reported its aim as reached, and one that was cancelled.
 func (h hits) tell(o agents.Outcome, l agents.Limits) agents.Outcome {
 	if o.Result == agents.Cancelled || o.Result == agents.Done && o.Claimed {
 		return o

@@ -82,8 +82,8 @@ func TestLimitsWithoutCgroup(t *testing.T) {
 	}
 }
 
-// Without a cgroup, the processes of an agent with an account of its own are limited all the same, from the first one
-// on; its shim is not.
+// Without a cgroup, the processes of an agent with an account of its own are still limited, from the first one on;
+// its shim is not.
 func TestPIDsOfAnAccount(t *testing.T) {
 	job := asStranger(t, `
 		grep -h '^Max processes' /proc/self/limits
@@ -92,7 +92,7 @@ func TestPIDsOfAnAccount(t *testing.T) {
 	o := runJob(t, job)
 	first, rest, _ := strings.Cut(o.Tail, "\n")
 	if f := strings.Fields(first); len(f) < 4 || f[2] != "50" {
-		t.Errorf("it has %q, want 50", first)
+		t.Errorf("the first limit is %q, want 50", first)
 	}
 	if o.Result != agents.Failed || o.ExitCode == 0 || strings.Contains(rest, "too many") ||
 		strings.Contains(rest, "enforced") {
@@ -103,12 +103,12 @@ func TestPIDsOfAnAccount(t *testing.T) {
 	job.OwnUser, job.RunID = false, "i"+token() // another agent's processes would count
 	if o = runJob(t, job); !strings.Contains(o.Tail, "limit of processes is not enforced") ||
 		!strings.Contains(o.Tail, "too many") {
-		t.Errorf("with an account that is shared: %+v", o)
+		t.Errorf("with a shared account: %+v", o)
 	}
 }
 
-// roomy is a folder with a cgroup that can hand memory and pids down, and that is not the first of the machine, so that
-// it is like a container's.
+// roomy makes a folder with a cgroup that can delegate memory and pids. It is not the machine's root cgroup, so it
+// resembles a container's.
 func roomy(t *testing.T) string {
 	t.Helper()
 	root := writableCgroup()
@@ -136,12 +136,12 @@ func roomy(t *testing.T) string {
 
 // told is the output of the helper "limited".
 type told struct {
-	Why     []string // limits are not enforced
+	Why     []string // reasons why limits are not enforced
 	Home    string   // the supervisor's own cgroup
 	Outcome agents.Outcome
 }
 
-// inBox runs a session below a supervisor of its own, which is the only process of a cgroup.
+// inBox runs a session below a supervisor of its own, the only process of a cgroup.
 func inBox(t *testing.T, box string, job agents.Job) (got told) {
 	t.Helper()
 	order, err := json.Marshal(job)
@@ -187,7 +187,7 @@ func limited(args []string) int {
 	if err != nil {
 		return 4
 	}
-	cgroupRoot = writableCgroup // that of this process
+	cgroupRoot = writableCgroup // this process's own
 	var got told
 	c := Contain()
 	for _, err := range []error{c.Memory, c.PIDs} {
@@ -204,7 +204,7 @@ func limited(args []string) int {
 	return 0
 }
 
-// eat fills so many MiB of memory, and ends.
+// eat fills that many MiB of memory, and ends.
 func eat(args []string) int {
 	n, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -216,7 +216,7 @@ func eat(args []string) int {
 	return 0
 }
 
-// Limits hold a session, in a cgroup such as a container has, and the outcome of a session that runs into one says so.
+// Limits hold a session in a cgroup like a container's. When a session reaches a limit, its outcome says so.
 func TestLimits(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -265,7 +265,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			box, job := roomy(t), newJob(t, tt.script) // a cgroup that has handed its controllers down takes no process in
+			box, job := roomy(t), newJob(t, tt.script) // a cgroup that has delegated its controllers accepts no process
 			job.Limits = tt.limits
 			got := inBox(t, box, job)
 			noneAlive(t, job.RunID)
@@ -289,7 +289,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A cgroup with other processes in it cannot hand controllers down: no process is moved, the reason is given, and
+// A cgroup with other processes cannot delegate controllers: no process is moved, the reason is returned, and
 // sessions run.
 func TestLimitsAmongOthers(t *testing.T) {
 	box := roomy(t)

@@ -15,8 +15,8 @@ type link struct {
 	in     *json.Decoder
 	idle   chan struct{} // closed when no goroutine reads the socket
 	// Valid once idle is closed.
-	ended  bool       // the shim has said its last word
-	report *endReport // nil of a shim that was killed before it could report
+	ended  bool       // the shim has sent its last report or has closed the socket
+	report *endReport // nil if the shim was killed before it could report
 }
 
 func newLink(fd int) *link {
@@ -24,7 +24,7 @@ func newLink(fd int) *link {
 	return &link{socket: socket, in: json.NewDecoder(socket)}
 }
 
-// start has the shim start the program, and returns its answer.
+// start orders the shim to start the program, and returns its answer.
 func (l *link) start(o startOrder) (report startReport, err error) {
 	if err = json.NewEncoder(l.socket).Encode(o); err == nil {
 		err = l.in.Decode(&report)
@@ -32,8 +32,8 @@ func (l *link) start(o startOrder) (report startReport, err error) {
 	return report, err
 }
 
-// end asks the shim to end all processes of the session. The error of a shim that is gone is not looked at: its exit
-// tells the same.
+// end orders the shim to end all processes of the session. It ignores the error for a shim that is gone, because the
+// shim's exit reports the same.
 func (l *link) end(grace time.Duration) { _ = json.NewEncoder(l.socket).Encode(endOrder{Grace: grace}) }
 
 // listen reads the shim's last report in the background, until pause.
@@ -52,7 +52,7 @@ func (l *link) listen() {
 	}()
 }
 
-// last waits for the shim's last report; nil when it was killed before it could write one.
+// last waits for the shim's last report; nil if the shim was killed before it could write one.
 func (l *link) last() *endReport {
 	<-l.idle
 	return l.report

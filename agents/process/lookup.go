@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Lookup finds a program as execvp does, in the PATH of env, its future environment, and relative to dir, its future
-// directory; both may differ from ours. The answer is relative if name is.
+// Lookup finds a program as execvp does, in the PATH of the program's future environment env, and relative to its
+// future directory dir; both may differ from ours. The path is relative if name is.
 func Lookup(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, runnable(name, dir)
@@ -19,20 +19,20 @@ func Lookup(name, dir string, env []string) (string, error) {
 	for _, d := range filepath.SplitList(pathOf(env)) {
 		path := filepath.Join(d, name)
 		if !strings.Contains(path, "/") {
-			path = "./" + path // or it would be searched for again
+			path = "./" + path // otherwise it would be searched for again
 		}
 		err := runnable(path, dir)
 		if err == nil {
 			return path, nil
 		}
 		if u := (*unrunnable)(nil); errors.As(err, &u) && u.errno == syscall.EACCES {
-			found = err // it is there, but not executable
+			found = err // it exists, but is not executable
 		}
 	}
 	return "", found
 }
 
-// pathOf is the value of PATH in env; the last one counts, as in a shell.
+// pathOf returns the value of PATH in env; the last one counts, as in a shell.
 func pathOf(env []string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if v, ok := strings.CutPrefix(env[i], "PATH="); ok {
@@ -42,8 +42,8 @@ func pathOf(env []string) string {
 	return "/usr/local/bin:/usr/bin:/bin"
 }
 
-// runnable says what is wrong with the program at path. It looks with our own rights: whether the agent's account may
-// enter every directory on the way shows when the program is started.
+// runnable reports why the program at path cannot run. It checks with our own rights: only the start shows whether
+// the agent's account may enter every directory on the way.
 func runnable(path, dir string) error {
 	full := path
 	if !filepath.IsAbs(path) {
@@ -63,7 +63,7 @@ func runnable(path, dir string) error {
 	return nil
 }
 
-// unrunnable says in words why a program cannot be started, with the kernel's number for it.
+// unrunnable says in words why a program cannot be started, with the kernel's error number.
 type unrunnable struct {
 	why   string
 	errno syscall.Errno

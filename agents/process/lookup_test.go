@@ -31,7 +31,7 @@ func TestLookup(t *testing.T) {
 		{"a slash means no search", "dev/run.sh", "PATH=$D/b", "dev/run.sh", ""},
 		{"absolute", "$D/b/tool", "", "$D/b/tool", ""},
 		{"default PATH", "sh", "", "ANY", ""},
-		{"there, but not executable", "plain", "PATH=$D/a:$D/b", "", "not executable; chmod +x $D/a/plain"},
+		{"found, but not executable", "plain", "PATH=$D/a:$D/b", "", "not executable; chmod +x $D/a/plain"},
 		{"nowhere", "nix", "PATH=$D/a:$D/b:/nonexistent:$D/b/tool", "", "no such program in PATH"},
 		{"not where it should be", "dev/nix.sh", "", "", "no such file; looked for $D/work/dev/nix.sh"},
 		{"below a file", "dev/run.sh/x", "", "", "no such file; looked for $D/work/dev/run.sh/x"},

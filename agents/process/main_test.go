@@ -16,10 +16,10 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// reaper is this test process's only one.
+// reaper is the only one of this test process.
 var reaper *Reaper
 
-// TestMain also lets the test binary play the programs that the tests start: see helpers_test.go.
+// TestMain also makes the test binary run the programs that tests start: see helpers_test.go.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "test-helper" {
 		syscall.Exit(runHelper(os.Args[2], os.Args[3:])) // os.Exit sleeps for a second under the race detector
@@ -29,13 +29,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	cgroupRoot = func() string { return "" } // the shim alone must do; TestCgroup puts it back
+	cgroupRoot = func() string { return "" } // the shim alone must suffice; TestCgroup restores it
 	_ = flag.Set("test.parallel", "8")       // parallel tests mostly wait
 	os.Exit(m.Run())
 }
 
-// storm is how many processes or tries a test has: all of them in make check, which sets DISINTO_STORMS, and a part of
-// them in make test, where the race detector makes each ten times as slow.
+// storm returns the number of processes or tries: all in make check, which sets DISINTO_STORMS, and part of them in
+// make test, where the race detector slows each down tenfold.
 func storm(all, part int) int {
 	if os.Getenv("DISINTO_STORMS") != "" {
 		return all
@@ -45,12 +45,12 @@ func storm(all, part int) int {
 
 var serial atomic.Int64
 
-// token is a word that no other process has among its arguments.
+// token returns a word that no other process has among its arguments.
 func token() string {
 	return fmt.Sprintf("tok%dx%dx%d", os.Getpid(), serial.Add(1), time.Now().UnixNano())
 }
 
-// newJob is a session of a shell script in fresh folders, which an account without rights can reach.
+// newJob returns a session of a shell script in fresh folders, which an account without rights can reach.
 func newJob(t *testing.T, script string) agents.Job {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,24 +74,24 @@ func newJob(t *testing.T, script string) agents.Job {
 	}
 }
 
-// helperCommand is the command line with which this test binary plays a helper.
+// helperCommand returns the command line with which this test binary runs a helper.
 func helperCommand(name string, args ...string) []string {
 	return append([]string{"/proc/self/exe", "test-helper", name}, args...)
 }
 
-// eventually polls, because a process has no channel to wait on. The deadline is for a machine that does ten other
-// things.
+// eventually polls, because a process has no channel to wait on. The deadline allows for ten other jobs on the
+// machine.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not so after a minute: %s", what)
+			t.Fatalf("still false after a minute: %s", what)
 		}
 	}
 }
 
-// alive are the living processes that have word among their arguments or in their environment. It shares no code with
-// the code under test.
+// alive returns the living processes that have word among their arguments or in their environment. It shares no code
+// with the code under test.
 func alive(t *testing.T, word string) (pids []int) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -129,7 +129,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// read is the text of a file; empty if it cannot be read.
+// read returns the text of a file; empty if it cannot be read.
 func read(path string) string {
 	b, _ := os.ReadFile(path)
 	return strings.TrimSpace(string(b))

@@ -7,18 +7,18 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// meterTick is the time between two looks at what a session has used: a look is one read of a small file, and a turn of
-// a model takes longer.
+// meterTick is the time between two looks at a session's usage. A look reads one small file, and a turn of a model
+// takes longer.
 const meterTick = 2 * time.Second
 
-// meter reads the usage in the result that a program writes while it runs. What it has read never shrinks.
+// meter reads the usage from the result that a program writes while it runs. The meter's usage never shrinks.
 type meter struct {
 	used  agents.Usage
-	odd   string // what was wrong at the last look; once may be a file that is being written
-	noted bool   // the log says so
+	odd   string // the last look's complaint; a single one may come from a half-written file
+	noted bool   // the complaint is in the log
 }
 
-// ticks is nil for a session whose usage is not asked for.
+// ticks is nil for a session without a receiver of its usage.
 func (m *meter) ticks(job agents.Job) <-chan time.Time {
 	if job.Spent == nil || job.ResultPath == "" {
 		return nil
@@ -26,7 +26,7 @@ func (m *meter) ticks(job agents.Job) <-chan time.Time {
 	return time.Tick(meterTick)
 }
 
-// measure reads the result, and tells a usage that has grown.
+// measure reads the result, and reports a usage that has grown.
 func (r *run) measure() {
 	said, err := readUsage(r.job.ResultPath, r.account)
 	grown, odd := r.meter.take(said, err)
@@ -38,8 +38,8 @@ func (r *run) measure() {
 	}
 }
 
-// take adds the usage that a look has read. grown reports whether it has become more, and odd holds the words for the
-// log about one that does not count: once, and only if two looks in a row found the same.
+// take merges the usage of one look. grown reports whether the usage increased. odd holds the log's words about a
+// usage that does not count: once, and only after two equal looks in a row.
 func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
 	more := m.used.Max(said)
 	grown = more != m.used

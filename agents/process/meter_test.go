@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// What was counted never shrinks. The log says once what does not count, and nothing of a file that was being written.
+// The counted usage never shrinks. The log reports once a usage that does not count, and not a half-written file.
 func TestMeter(t *testing.T) {
 	used := func(tokens int64, usd float64) agents.Usage { return agents.Usage{InputTokens: tokens, CostUSD: usd} }
 	half := errors.New("half a document")
@@ -29,9 +29,9 @@ func TestMeter(t *testing.T) {
 		{used(10, 1), nil, false, "", used(10, 1)},
 		{agents.Usage{}, half, false, "", used(10, 1)}, // while it is written
 		{used(20, 1), nil, true, "", used(20, 1)},
-		{used(5, 2), nil, true, "", used(20, 2)}, // each number for itself
+		{used(5, 2), nil, true, "", used(20, 2)}, // each number counts separately
 		{used(5, 2), nil, false, "its usage shrank to 5 tokens and $2.00, 20 and $2.00 count", used(20, 2)},
-		{used(5, 2), nil, false, "", used(20, 2)}, // told once
+		{used(5, 2), nil, false, "", used(20, 2)}, // logged once
 		{agents.Usage{}, half, false, "", used(20, 2)},
 		{agents.Usage{}, half, false, "", used(20, 2)},
 		{used(30, 2), nil, true, "", used(30, 2)},
@@ -43,7 +43,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// Neither a pipe that never answers nor a link to a file of ours stops the watch or is read, and numbers that no
+// A pipe that never answers does not block the watch, a link to one of our files is not read, and numbers that no
 // session can have used do not count.
 func TestReadUsage(t *testing.T) {
 	dir := t.TempDir()
@@ -80,8 +80,8 @@ func TestReadUsage(t *testing.T) {
 	}
 }
 
-// The executor reports a program's usage while it runs, and the supervisor can end the session. A usage that was
-// counted stays counted, although the program then says less, or dies without a result.
+// The executor reports a program's usage while it runs, and the supervisor can end the session. A counted usage stays
+// counted even if the program then reports less, or dies without a result.
 func TestSpent(t *testing.T) {
 	for name, atLast := range map[string]string{
 		"it dies":          "exit 1",

@@ -12,11 +12,11 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// conclude makes sure that no process of a session is left, given the exit of its shim, and says how the session ended.
+// conclude ensures that no process of a session is left after its shim's exit, and returns the session's outcome.
 func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 	report := r.link.last()
 	r.sweep(report == nil)
-	h := r.cgroup.hits() // counts only if the shim was killed; any other has removed the cgroup
+	h := r.cgroup.hits() // used only if the shim was killed: otherwise it has removed the cgroup
 	o, used := exited(r.job.Command[0], shim.Status), shim.Usage
 	o.CPU, o.MaxRSS = time.Duration(used.Utime.Nano()+used.Stime.Nano()), used.Maxrss<<10
 	if report != nil {
@@ -35,10 +35,10 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 	switch {
 	case r.verdict.result != "" && (report == nil || report.Ended):
 		o = endedBy(r.verdict, o, said)
-	case found && err == nil: // what the program says of itself counts more than its exit status
+	case found && err == nil: // the program's own result counts more than its exit status
 		said.ExitCode, said.Signal, said.CPU, said.MaxRSS = o.ExitCode, o.Signal, o.CPU, o.MaxRSS
 		o = said
-	case found: // a program that claims something unreadable has still ended the way it has
+	case found: // the result is unreadable: the exit status counts
 		if o.Reason != "" {
 			o.Reason += "; "
 		}
@@ -51,18 +51,18 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 	return h.tell(o, r.job.Limits)
 }
 
-// full reports whether nothing can be written beside a result: then its absence says nothing of the work.
+// full reports whether the disk has no room beside a result. Then a missing result proves nothing about the work.
 func full(path string) bool { return path != "" && freeDisk(filepath.Dir(path)) < 4<<10 }
 
-// endedBy is the outcome of a session that we ended. Our reason counts more than the program's own, but its session id
-// is kept, for the next session to resume from.
+// endedBy is the outcome of a session that we ended. Our reason counts more than the program's own. The program's
+// session id is kept, so that the next session can resume from it.
 func endedBy(v verdict, o, said agents.Outcome) agents.Outcome {
 	o.Result, o.Reason = v.result, v.reason
 	o.SessionID = said.SessionID
 	return o
 }
 
-// describe says how a process ended.
+// describe describes how a process ended.
 func describe(ws syscall.WaitStatus) string {
 	if ws.Signaled() {
 		return "killed by " + signalName(ws.Signal())
@@ -70,7 +70,7 @@ func describe(ws syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", ws.ExitStatus())
 }
 
-// signalName is a name such as SIGKILL, or the number of a real-time signal.
+// signalName returns a name such as SIGKILL, or the number of a real-time signal.
 func signalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {
 		return name
@@ -78,8 +78,8 @@ func signalName(s syscall.Signal) string {
 	return fmt.Sprintf("signal %d", int(s))
 }
 
-// exited is the outcome by the exit status alone. It cannot tell what was achieved: exit status 0 is Done until the
-// supervisor has asked the forge.
+// exited is the outcome by the exit status alone, which does not show the result of the work: exit status 0 is Done
+// until the supervisor has asked the forge.
 func exited(program string, ws syscall.WaitStatus) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, ExitCode: ws.ExitStatus(), Reason: program + ": " + describe(ws)}
 	switch {
@@ -100,7 +100,7 @@ func notStarted(program string, err error) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, ExitCode: 1, Reason: fmt.Sprintf("cannot start %s: %v", program, err)}
 	switch {
 	case Exhausted(err), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		// The fault of neither the program nor the item.
+		// Neither the program nor the item is at fault.
 		o.Result = agents.NoRoom
 	case errors.Is(err, syscall.ENOENT):
 		o.ExitCode = 127
@@ -110,7 +110,7 @@ func notStarted(program string, err error) agents.Outcome {
 	return o
 }
 
-// refusal says what to do when the kernel refuses to start a program that Lookup had found.
+// refusal explains what to do when the kernel refuses to start a program that Lookup had found.
 func refusal(errno syscall.Errno, job agents.Job) error {
 	who := job.User
 	if who == "" {

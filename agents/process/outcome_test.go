@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A start that failed for want of processes or memory says nothing about the program.
+// A start that failed for want of processes or memory proves nothing about the program.
 func TestNotStarted(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -32,7 +32,7 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
-// A full disk is no fault of the item's: neither when the session cannot begin on it, nor when its result does not fit.
+// A full disk is not the item's fault: neither when the session cannot start on it, nor when its result does not fit.
 func TestFullDisk(t *testing.T) {
 	needRoot(t)
 	for name, script := range map[string]string{

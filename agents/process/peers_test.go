@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPeers is make bench-init: it measures every init that is installed here beside ours, and prints a table. Each is
-// PID 1 of a PID namespace of its own. They take turns, so that a busy moment of the machine affects all of them, and a
-// figure is the lowest of its runs, since other load can only add to it.
+// TestPeers is make bench-init: it measures ours and every other init that is installed here, and prints a table.
+// Each is PID 1 of its own PID namespace. They take turns, so that a busy moment of the machine affects all of them.
+// Each figure is the lowest of its runs, because other load can only add to it.
 //
 //	start    from exec of the init to the first output of its child, /bin/echo; "none" is echo without an init
 //	idle     resident memory with one sleeping child, and how often the init woke up in a second
-//	orphans  10,000 released at once, until the last is reaped; and again while 1,000 children of our own end
+//	orphans  10,000 released at once, until the last is reaped; also while 1,000 of our own children end
 //	stop     from TERM to the end of everything, for four trees
 func TestPeers(t *testing.T) {
 	ours := os.Getenv("DISINTO_BENCH")
@@ -59,7 +59,7 @@ func TestPeers(t *testing.T) {
 	b.print()
 }
 
-// peer is an init and how to give it a command.
+// peer is an init and the command line that gives it a command.
 type peer struct {
 	name string
 	argv []string
@@ -96,15 +96,15 @@ func (b *bench) note(p peer, column string, value float64) {
 	b.figures[p.name+" "+column] = append(b.figures[p.name+" "+column], value)
 }
 
-// contained is an init in a namespace of its own.
+// contained is an init in its own namespace.
 type contained struct {
 	child *Child
 	pid   int
 	out   *os.File
-	exec  time.Duration // monotonic clock just before the init was executed
+	exec  time.Duration // monotonic clock just before the exec of the init
 }
 
-// run starts an init with a command whose stdout we read.
+// run starts an init with a command whose stdout the test reads.
 func (b *bench) run(p peer, command ...string) *contained {
 	b.t.Helper()
 	argv := slices.Concat(p.argv, command)
@@ -129,7 +129,7 @@ func (b *bench) run(p peer, command ...string) *contained {
 	return run
 }
 
-// payload is a command of this test binary that an init can run: to the init, /proc/self/exe is the init.
+// payload returns a command of this test binary for an init to run: to the init, /proc/self/exe is the init itself.
 func (b *bench) payload(name string, args ...string) []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *bench) payload(name string, args ...string) []string {
 	return append([]string{self, "test-helper", name}, args...)
 }
 
-// service is a folder of s6 with one service: the command, which stops s6 when it ends.
+// service makes a folder of s6 with one service: the command, which stops s6 when it ends.
 func (b *bench) service(command []string) string {
 	dir := b.t.TempDir()
 	script := "#!/bin/sh\n\"$@\"\nkill -TERM 1\n"
@@ -153,7 +153,7 @@ func (b *bench) service(command []string) string {
 	return dir
 }
 
-// line reads one line, a byte at a time so that nothing behind it is read.
+// line reads one line, a byte at a time so that it reads nothing after the line.
 func (c *contained) line() string {
 	var line []byte
 	buf := make([]byte, 1)
@@ -165,7 +165,7 @@ func (c *contained) line() string {
 	}
 }
 
-// end waits for the end of the init and all below it; false if it had to kill them.
+// end waits for the end of the init and all processes below it; false if it had to kill them.
 func (c *contained) end(patience time.Duration) bool {
 	defer c.out.Close()
 	select {
@@ -196,7 +196,7 @@ func (b *bench) idle(p peer) {
 	c.end(0)
 }
 
-// wakes is how often all threads of a process have waited so far.
+// wakes returns how often all threads of a process have waited so far.
 func wakes(pid int) (sum int) {
 	tasks, _ := filepath.Glob("/proc/" + itoa(pid) + "/task/*")
 	for _, task := range tasks {
@@ -205,7 +205,7 @@ func wakes(pid int) (sum int) {
 	return sum
 }
 
-// number is a field of /proc/PID/status.
+// number returns a field of /proc/PID/status.
 func number(pid int, field string) int { return numberIn("/proc/"+itoa(pid)+"/status", field) }
 
 func numberIn(path, field string) int {
@@ -246,7 +246,7 @@ func (b *bench) orphans(p peer) {
 	c.end(10 * time.Second)
 }
 
-// reaper is the supervisor's reaper, with 1,000 children of its own that end while the orphans do.
+// reaper measures the supervisor's reaper with 1,000 children of its own that end while the orphans do.
 func (b *bench) reaper() {
 	p := peer{name: "run's reaper"}
 	c := b.run(p, helperCommand("reaper-storm")...)
@@ -259,7 +259,7 @@ func (b *bench) reaper() {
 	c.end(10 * time.Second)
 }
 
-// columns are those of the table.
+// columns are the columns of the table.
 var columns = []string{
 	"start ms", "idle KiB", "wakes/s", "orphans ms", "left", "lost", "single ms", "twenty ms",
 	"family ms", "told", "stubborn ms",
@@ -280,7 +280,7 @@ func (b *bench) print() {
 	}
 }
 
-// cell is a figure and how it compares with tini's. What is left or lost counts when it happened once.
+// cell formats a figure and its ratio to tini's. For orphans left and statuses lost the worst run counts.
 func cell(column string, values, tini []float64) string {
 	switch {
 	case len(values) == 0:
@@ -297,14 +297,14 @@ func cell(column string, values, tini []float64) string {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// monotonic is a clock that all processes of the machine share.
+// monotonic returns a clock that all processes of the machine share.
 func monotonic() time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return time.Duration(ts.Nano())
 }
 
-// contain makes a namespace ready, says what time it is, and becomes the init.
+// contain prepares a namespace, prints the time, and becomes the init.
 func contain(argv []string) int {
 	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil ||
 		unix.Mount("proc", "/proc", "proc", 0, "") != nil {
@@ -315,8 +315,8 @@ func contain(argv []string) int {
 	return 10
 }
 
-// stopTree is a command to be stopped: alone, with twenty children, with a family of which it is the slowest, or one
-// that ignores TERM.
+// stopTree is a command to stop: alone, with twenty children, with a family of which it is the slowest, or ignoring
+// TERM.
 func stopTree(args []string) int {
 	script := map[string]string{
 		"single": `exec sleep 1000`,
@@ -331,9 +331,9 @@ func stopTree(args []string) int {
 	return 2
 }
 
-// orphanStorm makes n orphans, releases them at once, and says how long it took until the last one was reaped, and how
-// many were not. In a new namespace the numbers of processes follow each other, so those still there are found by
-// asking for each in turn.
+// orphanStorm makes n orphans, releases them at once, and prints the time until the last one was reaped, and the
+// number of those left. In a new namespace process numbers are consecutive, so it finds the remaining ones by probing
+// each number.
 func orphanStorm(args []string) int {
 	n, _ := strconv.Atoi(args[0])
 	var release [2]int
@@ -372,20 +372,20 @@ func orphanStorm(args []string) int {
 	return 0
 }
 
-// smallNursery is a shell that leaves n children, which wait until descriptor 3 is closed. They are forks of a small
-// program: to tear one of ours down costs the kernel more than all that is measured here.
+// smallNursery returns a shell command that leaves n children, which wait until descriptor 3 is closed. They are
+// forks of a small program: tearing one of ours down costs the kernel more than everything measured here.
 func smallNursery(n int) []string {
 	return []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do
 		sh -c 'j=0; while [ $j -lt 100 ]; do read x <&3 & j=$((j+1)); done'; i=$((i+1)); done`, n/100)}
 }
 
-// there reports whether a process has this number, dead or alive; threads do not count.
+// there reports whether a process, dead or alive, has this number; threads do not count.
 func there(pid int) bool {
 	return pid != os.Getpid() && syscall.Kill(pid, 0) == nil && number(pid, "Tgid") == pid
 }
 
-// reaperStorm is PID 1 with the supervisor's reaper: 10,000 orphans and 1,000 children of its own end at once. It says
-// how long that took, how many orphans were not reaped and how many statuses of its own were lost or wrong.
+// reaperStorm is PID 1 with the supervisor's reaper: 10,000 orphans and 1,000 children of its own end at once. It
+// prints the time, the number of orphans left, and the number of its own statuses that were lost or wrong.
 func reaperStorm([]string) int {
 	orphans, children := storm(10_000, 1_000), storm(1_000, 100)
 	if _, err := Init(); err != nil {

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// TestPID1 runs this test binary as the init of a PID namespace of its own.
+// TestPID1 runs this test binary as the init of its own PID namespace.
 func TestPID1(t *testing.T) {
 	needRoot(t)
 	self, err := os.Executable()
@@ -45,7 +45,7 @@ func asPID1(args []string) int {
 	if os.Getpid() != 1 {
 		return complain("not PID 1 but %d", os.Getpid())
 	}
-	// A signal in the first millisecond, long before Init, would end a program that has no handler yet.
+	// A signal in the first millisecond, long before Init, would end a program without a handler.
 	if err := syscall.Kill(1, syscall.SIGHUP); err != nil {
 		return complain("%v", err)
 	}
@@ -79,7 +79,7 @@ func asPID1(args []string) int {
 	if err := r.Run(context.Background(), Cmd{Argv: []string{"sh", "-c", script}}); err != nil {
 		return complain("%v", err)
 	}
-	for { // until the orphans of the command are reaped
+	for { // until the command's orphans are reaped
 		procs, _ := filepath.Glob("/proc/[0-9]*")
 		if len(procs) == 1 {
 			return 0

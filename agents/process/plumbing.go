@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drain is how long output is still read after a command has ended. All that the command wrote is in the pipe by then;
-// a process that it left behind may keep the pipe open for as long as it likes.
+// drain is how long Run still reads output after a command has ended. All output of the command is in the pipe by
+// then; a process that it left behind may keep the pipe open indefinitely.
 const drain = 100 * time.Millisecond
 
-// plumbing is the pipes between a command and the readers and writers of its Cmd. Files are handed over as they are.
+// plumbing holds the pipes between a command and the readers and writers of its Cmd. Files are passed to the command
+// directly.
 type plumbing struct {
 	theirs  []*os.File     // the command's ends; ours to close once it runs
 	input   *os.File       // our end of its stdin, if that is a pipe
@@ -41,7 +42,7 @@ func (p *plumbing) connect(cmd Cmd) ([]uintptr, error) {
 	return []uintptr{in.Fd(), out.Fd(), errs.Fd()}, nil
 }
 
-// same reports whether both are one writer, which two goroutines must not write to. A writer that cannot be compared
+// same reports whether both are one writer, to which two goroutines must not write. A writer that cannot be compared
 // equals no other.
 func same(a, b io.Writer) (eq bool) {
 	defer func() { _ = recover() }()
@@ -88,14 +89,14 @@ func (p *plumbing) sink(w io.Writer) (*os.File, error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return copyRest(w, ours)
 		}
-		_ = ours.Close() // SIGPIPE ends a command that goes on writing after its writer has failed
+		_ = ours.Close() // SIGPIPE ends a command that continues to write after its writer has failed
 		return err
 	})
 	return theirs, nil
 }
 
-// copyRest copies what is in a pipe and waits for no more. When drain is over before the copy had its turn, which a
-// load of 30 on two processors does, Read returns nothing of what a command wrote: a git log was empty.
+// copyRest copies the contents of a pipe and waits for no more. If drain is over before the copying goroutine ran, as
+// under a load of 30 on two processors, Read returns nothing although the pipe is full: a git log was empty.
 func copyRest(w io.Writer, pipe *os.File) error {
 	raw, err := pipe.SyscallConn()
 	if err == nil {
@@ -107,7 +108,7 @@ func copyRest(w io.Writer, pipe *os.File) error {
 	text := make([]byte, 64<<10) // as much as a pipe holds
 	n := 0
 	err = raw.Read(func(fd uintptr) bool {
-		n, _ = unix.Read(int(fd), text) // EAGAIN: it is empty, and a process that was left behind has it open
+		n, _ = unix.Read(int(fd), text) // EAGAIN: the pipe is empty, and a process that was left behind has it open
 		return true
 	})
 	if err == nil && n > 0 {
@@ -116,8 +117,8 @@ func copyRest(w io.Writer, pipe *os.File) error {
 	return err
 }
 
-// start copies, now that the command runs. The copy of its input is not waited for: a reader that blocks must not delay
-// the end.
+// start copies, now that the command runs. finish does not wait for the copy of the input: a reader that blocks must
+// not delay the end.
 func (p *plumbing) start(stdin io.Reader) {
 	closeAll(p.theirs)
 	p.theirs = nil
@@ -136,7 +137,7 @@ func (p *plumbing) start(stdin io.Reader) {
 	}
 }
 
-// finish reads what is left in the pipes after the end of the command.
+// finish reads the rest of the output after the end of the command.
 func (p *plumbing) finish() error {
 	until := time.Now().Add(drain)
 	for _, f := range p.outputs {

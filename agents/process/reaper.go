@@ -18,7 +18,7 @@ import (
 // Exit is how a child ended.
 type Exit struct {
 	Status syscall.WaitStatus
-	// Usage is that of the child and of all processes that it waited for itself.
+	// Usage covers the child and all processes that it waited for.
 	Usage syscall.Rusage
 }
 
@@ -33,28 +33,28 @@ func newChild(pid int) *Child { return &Child{PID: pid, exit: make(chan Exit, 1)
 // Exit delivers how the child ended, once.
 func (c *Child) Exit() <-chan Exit { return c.exit }
 
-// Reaper owns wait4(-1): it waits for every child of this process, those that it started and those that the kernel gave
-// it when their parents died. A process has one Reaper, and nothing beside it may wait for children, neither os/exec
-// nor os.Process: the kernel gives a status to the first that asks, and the second never gets it.
+// Reaper owns wait4(-1): it waits for every child of this process, whether the process started it or the kernel
+// reparented it. A process has one Reaper, and nothing else in it may wait for children, neither os/exec nor
+// os.Process: the kernel gives a status to the first waiter, and the second never gets it.
 //
 // A Reaper lives as long as its process. Its methods may be called at any time, from any number of goroutines.
 type Reaper struct {
 	mu       sync.Mutex // held over non-blocking system calls only
 	children map[int]*Child
 	starting int          // forks under way, whose children are not in the table yet
-	early    map[int]Exit // exits without an owner, seen while starting > 0
+	early    map[int]Exit // exits of pids not in children, seen while starting > 0
 	reaped   int64
 	orphans  int64
 }
 
-// panicRest is the time from a panic of the reaper to its next try.
+// panicRest is the pause between a panic of the reaper and its next try.
 const panicRest = 100 * time.Millisecond
 
 // reaping keeps a second Reaper from taking statuses away from the first.
 var reaping atomic.Bool
 
-// NewReaper starts reaping. Unless this process is PID 1 it becomes a subreaper, so that it is given the orphans of its
-// children all the same. A second call in a process fails.
+// NewReaper starts reaping. Unless this process is PID 1, it becomes a subreaper, so that the kernel gives it its
+// children's orphans too. A second call in a process fails.
 func NewReaper() (*Reaper, error) { return new(Handover).NewReaper() }
 
 func (r *Reaper) begin() error {
@@ -71,26 +71,26 @@ func (r *Reaper) begin() error {
 	signal.Notify(chld, syscall.SIGCHLD)
 	go func() {
 		for told := ""; ; {
-			err := safely("the reaper", r.sweep) // before the first signal too: children may have ended before it was heard
+			err := safely("the reaper", r.sweep) // once before the first signal: children may have ended earlier
 			if err == nil {
 				<-chld
 				continue
 			}
-			told = complain(err, told) // it cost the exit that it was about: the exits after it are collected
+			told = complain(err, told) // the panic loses its own exit only; later ones are collected
 			time.Sleep(panicRest)
 		}
 	}()
 	return nil
 }
 
-// Orphans is the number of processes reaped so far that this process did not start.
+// Orphans returns the number of processes reaped so far that this process did not start.
 func (r *Reaper) Orphans() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.orphans
 }
 
-// Reaped is the number of processes reaped so far by this image: those that it started, and orphans.
+// Reaped returns the numbers of processes reaped so far by this image: children that it started, and orphans.
 func (r *Reaper) Reaped() (started, orphans int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *Reaper) own(pid int) bool {
 	return r.children[pid] != nil
 }
 
-// complain writes a panic to stderr, unless it says what the one before said: the next may come with every child.
+// complain writes a panic to stderr unless it repeats the one before: every child's exit may cause the same panic.
 func complain(err error, told string) string {
 	for _, p := range forge.Panics(err) {
 		if p.Error() != told {
@@ -140,11 +140,11 @@ func (r *Reaper) collect() (more bool) {
 	return pid > 0 || err == syscall.EINTR
 }
 
-// Start starts a program. path is used without a search, relative to attr.Dir. An error for which Exhausted holds may
-// go away by itself.
+// Start starts a program. path is used without a search, relative to attr.Dir. An error for which Exhausted returns
+// true may disappear by itself.
 //
-// The table is not locked while the kernel forks and executes, or an executable on a slow disk would delay the exits of
-// all other children. The exit of a child that ends before it is in the table waits in early.
+// The table is not locked while the kernel forks and executes, because an executable on a slow disk would delay the
+// exits of all other children. If a child ends before it is in the table, its exit waits in early.
 func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Child, error) {
 	r.mu.Lock()
 	r.starting++
@@ -166,8 +166,8 @@ func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Chi
 	return c, err
 }
 
-// adoptLocked gives a new child its exit, if that is known already, or a place in the table. An early exit with its
-// number may belong to an orphan that had the number before; then the child is still there to be waited for.
+// adoptLocked delivers a new child's exit if it is already known, or adds the child to the table. An early exit with
+// the child's number may belong to an orphan that had the number before; then the child can still be waited for.
 func (r *Reaper) adoptLocked(c *Child) {
 	e, ok := r.early[c.PID]
 	if ok && unix.Waitid(unix.P_PID, c.PID, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD {
@@ -180,8 +180,8 @@ func (r *Reaper) adoptLocked(c *Child) {
 	r.children[c.PID] = c
 }
 
-// Exhausted reports whether a start failed for want of a process number or memory. The program is not at fault then,
-// and the same start may work later.
+// Exhausted reports whether a start failed for want of a process number or of memory. Then the program is not at
+// fault, and the same start may work later.
 func Exhausted(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// spawn starts a shell with the reaper.
+// spawn starts a shell through the reaper.
 func spawn(t testing.TB, script string, files ...uintptr) *Child {
 	t.Helper()
 	c, err := reaper.Start("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{Files: files})
@@ -57,7 +57,7 @@ func TestReaperReportsSignalsAndUsage(t *testing.T) {
 	}
 }
 
-// A child may end, and be reaped, before its fork has returned to Start.
+// A child may end, and be reaped, before its fork returns to Start.
 func TestReaperKeepsEarlyEnds(t *testing.T) {
 	r := reaper
 	r.mu.Lock()
@@ -67,7 +67,7 @@ func TestReaperKeepsEarlyEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end is seen", func() bool {
+	eventually(t, "the exit is recorded", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		_, ok := r.early[pid]
@@ -87,7 +87,7 @@ func TestReaperKeepsEarlyEnds(t *testing.T) {
 	}
 }
 
-// An orphan may have had a child's number before the child. Its exit is not the child's.
+// An orphan may have had a child's number before the child. The orphan's exit is not the child's.
 func TestReaperTellsNumbersApart(t *testing.T) {
 	r := reaper
 	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "read x; exit 4"},
@@ -109,7 +109,7 @@ func TestReaperTellsNumbersApart(t *testing.T) {
 	}
 }
 
-// pipe is the reading end of a pipe that stays open, and empty, as long as the test runs.
+// pipe returns the reading end of a pipe that stays open and empty while the test runs.
 func pipe(t *testing.T) uintptr {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -122,7 +122,7 @@ func pipe(t *testing.T) uintptr {
 
 func TestOnlyOneReaper(t *testing.T) {
 	if _, err := NewReaper(); err == nil {
-		t.Fatal("a second reaper was started; it would steal the first one's statuses")
+		t.Fatal("a second reaper started; it would take the first one's statuses")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestStartErrors(t *testing.T) {
 		t.Errorf("start of a missing program: %v", err)
 	}
 	if len(reaper.children) != before {
-		t.Error("a child that never ran is waited for")
+		t.Error("the reaper waits for a child that never ran")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// asNobody starts a command as an account without any rights.
+// asNobody runs a command as an account without rights.
 func asNobody(t *testing.T, argv []string) *Child {
 	t.Helper()
 	c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{
@@ -180,7 +180,7 @@ func descriptors() (n, pidfds int) {
 }
 
 func TestSpawnsLeaveNoDescriptors(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a finalizer must not tidy up for us
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a finalizer must not close them for us
 	<-spawn(t, "exit 0").Exit()
 	before, _ := descriptors()
 	for range storm(500, 50) {
@@ -216,8 +216,8 @@ func TestSessionsLeaveNoDescriptors(t *testing.T) {
 	}
 }
 
-// 10,000 orphans end at once, together with 1,000 children of ours (a tenth of both in make test), and no status of
-// those is lost.
+// 10,000 orphans end at once, together with 1,000 children of ours (a tenth of both in make test), and no child's
+// status is lost.
 func TestReaperStorm(t *testing.T) {
 	var out strings.Builder
 	if err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("reaper-storm"), Stdout: &out}); err != nil {
@@ -229,7 +229,7 @@ func TestReaperStorm(t *testing.T) {
 	}
 }
 
-// A panic in the reaper costs the exit that it was about.
+// A panic in the reaper costs only the exit that it was handling.
 func TestReaperOutlivesPanics(t *testing.T) {
 	doomed := spawn(t, "exec sleep 60")
 	reaper.mu.Lock()

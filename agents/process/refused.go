@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/landlock"
 )
 
-// refusedWords are how programs say EACCES and EPERM, and, for a file that would have to be moved, EXDEV.
+// refusedWords matches how programs report EACCES and EPERM, and EXDEV for a refused move of a file.
 var refusedWords = regexp.MustCompile(
 	`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b|cross-device link`)
 
@@ -22,8 +22,8 @@ var (
 	connecting   = regexp.MustCompile(`(?i)\bconnect|\bdial tcp|\bport \d`)
 )
 
-// blame adds to the reason of a failure what the sandbox probably refused, by the newest line of the output that
-// complains of it. The kernel tells only the program, and the audit log.
+// blame adds to a failure's reason what the sandbox probably refused, judged by the newest output line that complains
+// of a refusal. The kernel reports a refusal only to the program and to the audit log.
 func (r *run) blame(o agents.Outcome) agents.Outcome {
 	if r.held == "" || !o.Result.BurnsAttempt() {
 		return o
@@ -41,7 +41,7 @@ func (r *run) blame(o agents.Outcome) agents.Outcome {
 	return o
 }
 
-// refused says what the sandbox refused according to a line; empty when the sandbox allows it.
+// refused says what the sandbox refused according to a line. It is empty when the sandbox allows it.
 func (r *run) refused(line string) string {
 	readable := ""
 	for _, m := range slices.Backward(absolutePath.FindAllStringSubmatch(line, -1)) { // the first may be the program
@@ -62,7 +62,8 @@ func (r *run) refused(line string) string {
 	return ""
 }
 
-// allows returns the most that the sandbox allows for a path, which need not exist; empty when it allows nothing.
+// allows returns the most that the sandbox allows for a path, which need not exist. It is empty when the sandbox
+// allows nothing.
 func (r *run) allows(path string) (most landlock.Access) {
 	real, rest := path, ""
 	for {
@@ -87,7 +88,7 @@ func (r *run) allows(path string) (most landlock.Access) {
 	return most
 }
 
-// hint is the value of the key that tests need most.
+// hint is the value of the key that tests most often need.
 func hint(rules landlock.Rules) string {
 	if rules.Range.First > 0 {
 		return ""
@@ -95,7 +96,7 @@ func hint(rules landlock.Rules) string {
 	return `; tests with servers of their own need "ephemeral"`
 }
 
-// portList writes ports for people.
+// portList formats ports for people.
 func portList(rules landlock.Rules) string {
 	var words []string
 	for _, port := range slices.Compact(slices.Sorted(slices.Values(rules.Ports))) {

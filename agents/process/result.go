@@ -13,9 +13,9 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// resultText reads the file at path that a program wrote; found is false if there is none. The file belongs to an
-// agent: so it is read with the agent's own rights, and only if it is a plain file of sane size. Neither a link to a
-// file of ours nor a pipe without a writer gains the agent anything.
+// resultText reads the file at path that a program wrote; found is false if there is none. An agent owns the file, so
+// resultText reads it with the agent's own rights, and only if it is a plain file of limited size. So an agent gains
+// nothing with a link to one of our files, or with a pipe without a writer.
 func resultText(path string, a *account) (text []byte, found bool, err error) {
 	err = a.do(func() (err error) {
 		text, err = plainfile.Read(path, agents.MaxResult)
@@ -30,8 +30,8 @@ func resultText(path string, a *account) (text []byte, found bool, err error) {
 	return text, true, nil
 }
 
-// readResult reads the result that the program left at path. found is false if there is none, or one that tells nothing
-// but a usage. The reason will be shown, and commented on the forge, so secrets are hidden twice: before the reason is
+// readResult reads the result that the program left at path. found is false if there is none, or if it contains only
+// a usage. The reason will be shown, and commented on the forge, so secrets are hidden twice: before the reason is
 // cut, and after its escapes are resolved.
 func readResult(path string, a *account, secrets []string) (o agents.Outcome, found bool, err error) {
 	if path == "" {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room measures what is left for new processes, in bytes: the memory that can be used before the kernel kills a
-// process, and the disk space where dir is. What cannot be measured is math.MaxInt64.
+// Room measures the room for new processes, in bytes: the memory that can be used before the kernel kills a process,
+// and the disk space at dir. A value that cannot be measured is math.MaxInt64.
 func Room(dir string) (memory, disk int64) {
 	return freeMemory("/proc", "/sys/fs/cgroup"), freeDisk(dir)
 }
 
-// freeMemory is the lesser of what the machine and what the container's cgroup has left. Cached file pages that are not
-// in use count as free, because the kernel gives them up before it kills.
+// freeMemory returns the smaller of the memory that the machine and the container's cgroup have left. Cached file
+// pages not in use count as free, because the kernel drops them before it kills.
 func freeMemory(proc, cgroup string) int64 {
 	free := int64(math.MaxInt64)
 	if kB, ok := field(filepath.Join(proc, "meminfo"), "MemAvailable:"); ok {
@@ -41,7 +41,7 @@ func freeDisk(dir string) int64 {
 	return int64(s.Bavail) * s.Bsize
 }
 
-// field is the number behind a name in a file of lines such as "name 12 kB"; false if there is none.
+// field returns the number after a name in a file of lines such as "name 12 kB"; false if there is none.
 func field(file, name string) (int64, bool) {
 	text, _ := os.ReadFile(file)
 	for line := range bytes.Lines(text) {
@@ -54,7 +54,7 @@ func field(file, name string) (int64, bool) {
 	return 0, false
 }
 
-// wholeNumber is the number in a file; false if there is none, such as in a limit of "max".
+// wholeNumber returns the number in a file; false if there is none, as in a limit of "max".
 func wholeNumber(file string) (int64, bool) {
 	text, _ := os.ReadFile(file)
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)

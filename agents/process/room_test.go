@@ -16,12 +16,12 @@ func TestFreeMemory(t *testing.T) {
 	}{
 		{"nothing known", nil, math.MaxInt64},
 		{"no limit", map[string]string{"meminfo": meminfo, "memory.max": "max\n", "memory.current": "1000\n"}, 2000000 << 10},
-		{"a limit further than the machine", map[string]string{
+		{"a limit above the machine's memory", map[string]string{
 			"meminfo": meminfo, "memory.max": "8000000000\n",
 			"memory.current": "1000\n",
 		}, 2000000 << 10},
 		{
-			"a limit that is near",
+			"a limit below the machine's memory",
 			map[string]string{
 				"meminfo": meminfo, "memory.max": "1000000\n", "memory.current": "900000\n",
 				"memory.stat": "anon 100000\nfile 800000\ninactive_file 300000\nactive_file 500000\n",
@@ -51,6 +51,6 @@ func TestRoomOfThisMachine(t *testing.T) {
 		t.Errorf("got %d bytes of memory and %d of disk", memory, disk)
 	}
 	if _, disk := Room("/no/such/folder"); disk != math.MaxInt64 {
-		t.Errorf("of a folder that is not there: got %d, want unknown", disk)
+		t.Errorf("freeDisk of a missing folder: got %d, want unknown", disk)
 	}
 }

@@ -21,20 +21,20 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// run is one session as its executor sees it: the supervisor's side of the shim.
+// run is the supervisor's side of one session: its counterpart is the shim.
 type run struct {
 	job     agents.Job
 	exec    *Executor
 	account *account
 	cgroup  cgroup
-	nproc   uint64         // a limit of the account's processes; 0 for none
-	held    string         // by the sandbox, for people; empty without one
+	nproc   uint64         // limit on the account's processes; 0 means none
+	held    string         // the sandbox's restrictions, for people; empty without a sandbox
 	rules   landlock.Rules // of the sandbox
-	// confined is the shim's process number when its program is in a sandbox, or about to be.
+	// confined is the shim's process number if its program runs in a sandbox or is about to.
 	confined atomic.Int64
 
 	shim  *Child
-	since uint64 // start of the shim in ticks since boot: no process of the session is older
+	since uint64 // the shim's start in ticks since boot: no process of the session is older
 	link  *link
 	pid   atomic.Int64 // of the program; 0 until it runs
 	begun time.Time    // written before pid
@@ -50,22 +50,22 @@ type run struct {
 	unwatched chan struct{} // closed when the session is no longer watched
 }
 
-// newRun makes a run whose job has its whole environment in Env.
+// newRun makes a run. Env of its job holds the whole environment, secrets included.
 func newRun(job agents.Job, e *Executor) *run {
 	job.Env = slices.Concat(job.Env, job.Secrets)
 	return &run{job: job, exec: e, visits: make(chan func()), unwatched: make(chan struct{})}
 }
 
-// program is the program's process number; 0 before it runs.
+// program returns the program's process number, or 0 before it runs.
 func (r *run) program() int { return int(r.pid.Load()) }
 
-// follow watches a session whose program runs until no process of it is left.
+// follow watches a running session until none of its processes is left.
 func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.Outcome {
 	whole := false
 	defer func() {
 		if whole {
 			r.close()
-		} else { // a panic, which the supervisor ends: the session is over for it
+		} else { // a panic, after which the supervisor counts the session as ended
 			r.abandon()
 		}
 	}()
@@ -86,7 +86,7 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 	if r.job.Service == "" {
 		o.Seen = r.witness.seen(r.changed(secrets), secrets)
 	}
-	_ = r.removeTmp() // the next session does it too
+	_ = r.removeTmp() // the next session retries it
 	o = r.blame(o)
 	whole = true
 	return o
@@ -122,7 +122,7 @@ func (r *run) start() (err error) {
 	}
 	if sandbox != nil {
 		r.confined.Store(int64(r.shim.PID))
-		r.rules = r.allowed(path) // while the shim starts, which takes longer
+		r.rules = r.allowed(path) // computed while the shim starts, which takes longer
 		sandbox.Rules = r.rules
 	}
 	if err = r.startProgram(path, sandbox); err != nil {
@@ -131,7 +131,7 @@ func (r *run) start() (err error) {
 	return err
 }
 
-// abandon ends a shim that has not said that the program runs. The program may run all the same.
+// abandon ends a shim that has not reported a running program. The program may run all the same.
 func (r *run) abandon() {
 	r.link.close()
 	select {
@@ -147,8 +147,8 @@ func (r *run) abandon() {
 // signalShim signals the shim unless it has ended.
 func (r *run) signalShim(s unix.Signal) { _ = tree.Process{PID: r.shim.PID, Start: r.since}.Signal(s) }
 
-// prepare makes the folders and files that the program needs. The home comes first: the account can pass through
-// parents made for it, and not through those made for the log.
+// prepare makes the folders and files that the program needs. The home comes first, because the account can pass
+// through parents made for the home, but not through those made for the log.
 func (r *run) prepare() (log *os.File, err error) {
 	if r.job.Home != "" {
 		if err := makeFolder(r.job.Home, r.account); err != nil {
@@ -170,8 +170,8 @@ func (r *run) prepare() (log *os.File, err error) {
 	return openLog(r.job.LogPath, r.account)
 }
 
-// openLog opens the log to append to. Programs open /dev/stderr, which checks the permissions of the file again: so the
-// log belongs to the account, in a folder that the account cannot enter.
+// openLog opens the log for appending. A program that opens /dev/stderr has its permissions on the log checked again,
+// so the log belongs to the account. The log's folder does not, and the account cannot enter it.
 func openLog(path string, a *account) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func openLog(path string, a *account) (*os.File, error) {
 	return log, err
 }
 
-// note writes a line to the log, where a person looks first.
+// note writes a line to the log, where people look first.
 func (r *run) note(line string) {
 	if log, err := openLog(r.job.LogPath, r.account); err == nil {
 		_, _ = io.WriteString(log, "disinto: "+line+"\n")
@@ -191,16 +191,16 @@ func (r *run) note(line string) {
 	}
 }
 
-// startShim starts this program once more, as the session's shim. The link in /proc leads to the same program even when
-// the file has been replaced since. GOMAXPROCS and GOGC keep the shim small: it does one thing at a time and makes next
-// to no garbage.
+// startShim starts this program again, as the session's shim. The link in /proc leads to the same program even if its
+// file has been replaced. GOMAXPROCS and GOGC keep the shim small: it does one thing at a time and makes almost no
+// garbage.
 func (r *run) startShim(log *os.File) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("cannot talk to a session shim: %w", err)
 	}
 	defer unix.Close(pair[1])
-	_ = unix.SetNonblock(pair[0], true) // or each session would keep a thread that waits in read
+	_ = unix.SetNonblock(pair[0], true) // otherwise each session would keep a thread blocked in read
 	r.link = newLink(pair[0])
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -229,7 +229,8 @@ func (r *run) startShim(log *os.File) error {
 	return nil
 }
 
-// answerTime is how long a shim may take to start the program. It takes milliseconds, unless an agent stops it.
+// answerTime bounds the time in which a shim starts the program. A start takes milliseconds, unless an agent stops
+// the shim.
 const answerTime = 30 * time.Second
 
 // startProgram sends the shim its order and waits for the answer.
@@ -243,7 +244,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 	})
 	_ = r.link.socket.SetReadDeadline(time.Time{})
 	if err != nil {
-		// A Go program that gets no thread in its first millisecond dies like this, so it counts as want of room.
+		// A Go program that gets no thread in its first millisecond dies in this way, so this counts as lack of room.
 		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)
 	}
 	if report.NoSandbox != "" && report.Errno != 0 {
@@ -263,9 +264,9 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 	return nil
 }
 
-// sweep kills processes that carry the run id until there are none. After a report of the shim there are none, and one
-// look proves it. A shim that was killed, lost, has left its children to us, the nearest subreaper: then orphans of
-// ours with no_new_privs belong to the session too, because only sessions are started with it.
+// sweep kills processes that carry the run id until there are none. After a shim's report there are none, and one
+// look confirms it. If the shim was killed without a report (lost), its children are now ours, as we are the nearest
+// subreaper. Then our orphans with no_new_privs belong to the session too, because only sessions start with it.
 func (r *run) sweep(lost bool) {
 	var env environ
 	self := os.Getpid()
@@ -284,7 +285,7 @@ func (r *run) sweep(lost bool) {
 	}
 }
 
-// close gives back the descriptors and the cgroup. It may be repeated.
+// close closes the descriptors and removes the cgroup. It may be repeated.
 func (r *run) close() {
 	if r.link != nil {
 		r.link.close()

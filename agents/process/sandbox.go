@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// systemPaths may be used by every program of a session, where they exist. Not among them: homes, /tmp, /run, which has
-// the secrets of containers, and most of /var.
+// systemPaths lists the paths that every program of a session may use, where they exist. It excludes homes, /tmp,
+// most of /var, and /run, which has the secrets of containers.
 var systemPaths = []struct {
 	access landlock.Access
 	names  []string
@@ -22,7 +22,7 @@ var systemPaths = []struct {
 	{landlock.Read, []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap",
 		"/proc", "/sys",
-		// What files in /etc lead to, and the lists of packages.
+		// Targets of links in /etc, and the lists of packages.
 		"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/current-system", "/var/lib/ca-certificates",
 		"/var/lib/dpkg", "/var/lib/apt", "/var/lib/rpm",
 	}},
@@ -32,18 +32,19 @@ var systemPaths = []struct {
 	{landlock.List, []string{"/dev"}},
 }
 
-// toolVars are the variables by which the operator says where compilers and certificates are.
+// toolVars are the variables with which the operator locates compilers and certificates.
 var toolVars = []string{
 	"GOROOT", "JAVA_HOME", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "VIRTUAL_ENV",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
 }
 
-// proxyVars are the variables by which the operator says where the network is.
+// proxyVars are the variables with which the operator names proxies.
 var proxyVars = []string{
 	"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
 }
 
-// FindSandbox says what a sandbox holds here. The error says why there can be none; a strict one needs complete.
+// FindSandbox says what a sandbox restricts on this machine. The error says why there can be none; a strict sandbox
+// needs complete.
 func FindSandbox() (holds string, complete bool, err error) {
 	version, err := sandboxVersion()
 	if err != nil {
@@ -53,7 +54,7 @@ func FindSandbox() (holds string, complete bool, err error) {
 	return holding(version, unfiltered), version >= landlock.Complete && unfiltered == nil, nil
 }
 
-// holding says for people what a sandbox holds, and what it does not.
+// holding says for people what a sandbox restricts, and what it cannot.
 func holding(version int, unfiltered error) string {
 	if unfiltered != nil {
 		return fmt.Sprintf("%s; without system calls: %v", landlock.Describe(version), unfiltered)
@@ -61,22 +62,23 @@ func holding(version int, unfiltered error) string {
 	return landlock.Describe(version) + "; seccomp holds system calls"
 }
 
-// These ask the kernel for its version of Landlock, and why it cannot refuse system calls. Tests make it older.
+// These two ask the kernel for its version of Landlock, and for the reason why it cannot refuse system calls. Tests
+// simulate older kernels with them.
 var (
 	sandboxVersion = landlock.Version
 	sandboxFilter  = seccomp.Find
 )
 
-// sandboxOrder has the shim restrict the program.
+// sandboxOrder orders the shim to restrict the program.
 type sandboxOrder struct {
 	Rules   landlock.Rules
 	Version int
 	Filter  bool `json:",omitempty"` // refuse system calls
-	Strict  bool `json:",omitempty"` // do not start it otherwise
+	Strict  bool `json:",omitempty"` // without restrictions, do not start the program
 }
 
-// restrict restricts this thread. The filter is first: after an error of it there is no sandbox at all, as the
-// supervisor says then.
+// restrict restricts this thread. The filter comes first: after an error of the filter there is no sandbox at all,
+// and the supervisor reports exactly that.
 func (o *sandboxOrder) restrict() error {
 	if o.Filter {
 		if err := seccomp.Restrict(!o.Rules.AnyPort); err != nil {
@@ -86,7 +88,7 @@ func (o *sandboxOrder) restrict() error {
 	return landlock.Restrict(&o.Rules, o.Version)
 }
 
-// confine returns the order, still without its rules. It is nil for a session without a sandbox.
+// confine returns the order without its rules. It is nil for a session without a sandbox.
 func (r *run) confine() (*sandboxOrder, error) {
 	mode := r.job.Sandbox.Mode
 	if !r.job.Sandbox.On() {
@@ -113,7 +115,7 @@ func (r *run) confine() (*sandboxOrder, error) {
 	return &sandboxOrder{Version: version, Filter: unfiltered == nil, Strict: strict}, nil
 }
 
-// allowed are the rules of the session.
+// allowed returns the session's rules.
 func (r *run) allowed(path string) landlock.Rules {
 	s := &r.job.Sandbox
 	g := newGrants(s.Hide)
@@ -155,11 +157,12 @@ func (r *run) allowed(path string) landlock.Rules {
 	return rules
 }
 
-// firstFree is where the kernel's usual range of free ports begins. Services that are there to stay have lower ones.
+// firstFree is the start of the kernel's usual range of free ports. Permanent services have lower ones.
 const firstFree = 32768
 
-// freePorts are the ports that the kernel gives to a server that asks for any, as the tests of many projects do before
-// they connect to themselves. An operator's wider range is cut, which keeps the ports of databases and the like closed.
+// freePorts returns the ports that the kernel gives to a server that asks for any port. The tests of many projects
+// start such servers and connect to them. A wider range of the operator's is cut at firstFree, which keeps the ports
+// of databases and the like closed.
 func freePorts(text string) (r landlock.Range) {
 	if n, err := fmt.Sscan(text, &r.First, &r.Last); n != 2 || err != nil || r.Last > 65535 || r.Last < firstFree {
 		return landlock.Range{}
@@ -178,7 +181,7 @@ func proxyPorts(env []string) (ports []int) {
 	return ports
 }
 
-// mostRules bounds the time that rules around something hidden take: each is a microsecond or two.
+// mostRules bounds the time of the rules around a hidden path: each takes a microsecond or two.
 const mostRules = 2000
 
 // grants collects the rules of a session.
@@ -201,7 +204,7 @@ func (g *grants) rule(access landlock.Access, path string) {
 	g.paths = append(g.paths, landlock.Path{Name: []byte(path), Access: access})
 }
 
-// system allows paths, but nothing that is hidden.
+// system allows paths, except hidden ones.
 func (g *grants) system(access landlock.Access, paths ...string) {
 	for _, path := range paths {
 		real, err := filepath.EvalSymlinks(path)
@@ -212,7 +215,7 @@ func (g *grants) system(access landlock.Access, paths ...string) {
 	}
 }
 
-// named allows paths that the operator or the supervisor names, also inside of a hidden folder.
+// named allows paths that the operator or the supervisor names, even inside a hidden folder.
 func (g *grants) named(access landlock.Access, paths ...string) {
 	for _, path := range paths {
 		if path == "" {
@@ -226,8 +229,8 @@ func (g *grants) named(access landlock.Access, paths ...string) {
 	}
 }
 
-// around allows a path that is not hidden. Rules cannot take away, so if something below it is hidden, each of the
-// others there gets a rule of its own.
+// around allows a path that is not hidden. Rules cannot deny, so if a path below it is hidden, around makes a rule
+// for each of the others there.
 func (g *grants) around(access landlock.Access, real string) {
 	if !g.holdsHidden(real) {
 		g.rule(access, real)
@@ -239,13 +242,13 @@ func (g *grants) around(access landlock.Access, real string) {
 			return
 		}
 		path := filepath.Join(real, entry.Name())
-		if entry.Type()&os.ModeSymlink == 0 && !g.is(path) { // what a link leads to has a place of its own
+		if entry.Type()&os.ModeSymlink == 0 && !g.is(path) { // a link's target has a place of its own
 			g.around(access, path)
 		}
 	}
 }
 
-// program allows a program and the folder that it is in.
+// program allows a program and its folder.
 func (g *grants) program(path string) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -257,7 +260,7 @@ func (g *grants) program(path string) {
 	}
 }
 
-// installed allows the folders of PATH, and what is installed with them.
+// installed allows the folders of PATH, and the files installed with them.
 func (g *grants) installed(searched string) {
 	for _, dir := range filepath.SplitList(searched) {
 		if !filepath.IsAbs(dir) || shared(dir) {
@@ -273,7 +276,7 @@ func (g *grants) installed(searched string) {
 	}
 }
 
-// shared reports whether a folder is no place for a program: it has other things in it.
+// shared reports whether a folder holds more than programs, such as a home or /tmp.
 func shared(dir string) bool {
 	home, _ := os.UserHomeDir()
 	return dir == "/" || dir == home || dir == os.TempDir() || filepath.Dir(dir) == "/home" || dir == "/tmp" ||
@@ -282,7 +285,7 @@ func shared(dir string) bool {
 
 func below(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
 
-// is reports whether a path itself is hidden, or is around everything hidden: a rule for it would be one for all.
+// is reports whether a path itself is hidden.
 func (g *grants) is(real string) bool {
 	return slices.Contains(g.hidden, real)
 }
@@ -306,9 +309,9 @@ func (g *grants) holdsHidden(real string) bool {
 	return false
 }
 
-// Confined reports whether a process is below a session with a sandbox. One that is gone counts as such.
+// Confined reports whether a process is below a session with a sandbox. A process that has ended counts as such.
 func (e *Executor) Confined(pid int) bool {
-	shims := make(map[int]bool) // and 0, which is no process's number
+	shims := make(map[int]bool) // 0 stands for sessions without one, and is no process's number
 	for _, r := range e.list() {
 		shims[int(r.confined.Load())] = true
 	}
@@ -332,5 +335,5 @@ func (e *Executor) Confined(pid int) bool {
 	return true
 }
 
-// confinedTries is how often the way from a process to its session is walked.
+// confinedTries is how often Confined walks from a process to its session.
 const confinedTries = 3

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/seccomp"
 )
 
-// sandboxed is a job in a state directory with things that are not the agent's.
+// sandboxed returns a job in a state directory that also holds files of others.
 func sandboxed(t *testing.T, script string) agents.Job {
 	t.Helper()
 	if _, err := landlock.Version(); err != nil {
@@ -91,13 +91,13 @@ func TestSandboxFiles(t *testing.T) {
 			t.Errorf("the journal is %q", text)
 		}
 		if exists(job.Tmp) {
-			t.Error("the temporary files are still there")
+			t.Error("the temporary files still exist")
 		}
 	})
 }
 
-// TestSandboxSignals tries what nothing but a sandbox prevents on the supervisor's own account: to stop or kill the
-// shim, by its process and by its threads, and a process of another session.
+// TestSandboxSignals tries what only a sandbox prevents on the supervisor's own account: to stop or kill the shim,
+// through its process and its threads, and a process of another session.
 func TestSandboxSignals(t *testing.T) {
 	asUsers(t, func(t *testing.T, user string) {
 		other := spawn(t, "sleep 1000")
@@ -123,7 +123,7 @@ func TestSandboxSignals(t *testing.T) {
 
 func TestSandboxNetwork(t *testing.T) {
 	var ports []int
-	for port := 20000 + os.Getpid()%10000; len(ports) < 2; port++ { // as of a service
+	for port := 20000 + os.Getpid()%10000; len(ports) < 2; port++ { // a service's port
 		l, err := net.Listen("tcp", "127.0.0.1:"+itoa(port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
@@ -134,7 +134,7 @@ func TestSandboxNetwork(t *testing.T) {
 		defer l.Close()
 		ports = append(ports, port)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // as of a test
+	free, err := net.Listen("tcp", "127.0.0.1:0") // a port of a test's server
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestSandboxNetwork(t *testing.T) {
 		t.Helper()
 		job.RunID = "i" + token()
 		if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\n"+want) || !strings.Contains(o.Reason, refused) {
-			t.Errorf("it can connect: %s, want %s; the reason: %q, want %q in it", o.Tail, want, o.Reason, refused)
+			t.Errorf("connections: %s, want %s; reason: %q, want %q in it", o.Tail, want, o.Reason, refused)
 		}
 	}
 	check("yes no no no")
@@ -170,7 +170,7 @@ func TestSandboxNetwork(t *testing.T) {
 	check("yes yes no yes")
 }
 
-// A wide range of the operator opens no service's port, and what is no range opens none.
+// An operator's wide range opens no service's port, and an invalid range opens none.
 func TestFreePorts(t *testing.T) {
 	for text, want := range map[string]landlock.Range{
 		"32768\t60999\n": {First: 32768, Last: 60999},
@@ -184,7 +184,7 @@ func TestFreePorts(t *testing.T) {
 	}
 }
 
-// connect says to which addresses a program can connect, and fails.
+// connect prints to which addresses a program can connect, and fails.
 func connect(addresses []string) int {
 	said := make([]string, len(addresses))
 	for i, address := range addresses {
@@ -204,7 +204,7 @@ func connect(addresses []string) int {
 	return 1
 }
 
-// TestSandboxOld has the versions of older kernels. None of them may refuse what a program needs.
+// TestSandboxOld simulates older kernels' versions. None of them may refuse what a program needs.
 func TestSandboxOld(t *testing.T) {
 	defer func() { sandboxVersion = landlock.Version }()
 	for version, want := range map[int]string{
@@ -240,7 +240,7 @@ func TestSandboxOld(t *testing.T) {
 	}
 }
 
-// TestSandboxUnfiltered has a kernel that cannot refuse system calls.
+// TestSandboxUnfiltered simulates a kernel that cannot refuse system calls.
 func TestSandboxUnfiltered(t *testing.T) {
 	defer func() { sandboxFilter = seccomp.Find }()
 	sandboxFilter = func() error { return errors.New("the kernel has no seccomp") }
@@ -263,7 +263,7 @@ func TestSandboxUnfiltered(t *testing.T) {
 	}
 }
 
-// TestSandboxInSandbox nests them up to the kernel's limit of 16. A CLI may need one of its own.
+// TestSandboxInSandbox nests sandboxes up to the kernel's limit of 16. A CLI may need one of its own.
 func TestSandboxInSandbox(t *testing.T) {
 	job := sandboxed(t, "")
 	job.Command = helperCommand("nest")
@@ -273,14 +273,14 @@ func TestSandboxInSandbox(t *testing.T) {
 	}
 }
 
-// TestConfined has a session with a sandbox and one without, each with a process that escaped from its parents.
+// TestConfined runs a session with a sandbox and one without, each with a process that escaped from its parents.
 func TestConfined(t *testing.T) {
 	for _, mode := range []agents.SandboxMode{agents.SandboxAuto, agents.SandboxOff} {
 		up, word := filepath.Join(t.TempDir(), "up"), token()
 		job := sandboxed(t, fmt.Sprintf(escape, word, up)+"sleep 1000")
 		job.Sandbox.Mode, job.Sandbox.Write = mode, []string{filepath.Dir(up)}
 		r := background(t, job)
-		eventually(t, "it has escaped", func() bool { return exists(up) })
+		eventually(t, "the process has escaped", func() bool { return exists(up) })
 		for _, pid := range append(alive(t, job.RunID), alive(t, word)...) {
 			if got := r.exec.Confined(pid); got != (mode == agents.SandboxAuto) && exists("/proc/"+itoa(pid)) {
 				t.Errorf("%s: process %d of the session: %v", mode, pid, got)
@@ -294,7 +294,7 @@ func TestConfined(t *testing.T) {
 	gone := spawn(t, "exit 0")
 	<-gone.Exit()
 	if !(&Executor{}).Confined(gone.PID) {
-		t.Error("a process that is gone counts as free")
+		t.Error("a process that has ended counts as unconfined")
 	}
 }
 
@@ -325,7 +325,7 @@ if __name__ == "__main__":
 				t.Skip(err)
 			}
 			job := sandboxed(t, "set -ex; "+script)
-			job.Env = append(os.Environ(), job.Env[1:]...) // with the PATH, the proxies and the registries of this machine
+			job.Env = append(os.Environ(), job.Env[1:]...) // with this machine's PATH, proxies and registries
 			job.Env = append(job.Env, "npm_config_cache=")
 			job.Sandbox.Write = []string{filepath.Dir(job.Dir)}
 			job.Sandbox.Connect = []int{443}
@@ -336,7 +336,7 @@ if __name__ == "__main__":
 	}
 }
 
-// TestRefused has the words of programs, and what the outcome adds to them.
+// TestRefused has the messages of programs, and what the outcome adds to them.
 func TestRefused(t *testing.T) {
 	r := &run{held: "Landlock", rules: landlock.Rules{Ports: []int{443, 22, 443}, Paths: []landlock.Path{
 		{Name: []byte("/usr"), Access: landlock.Read},

@@ -12,15 +12,14 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// newService is a job of a service.
+// newService returns a job of a service.
 func newService(t *testing.T, script string) agents.Job {
 	job := newJob(t, script)
 	job.Service, job.Agent, job.ResultPath = "llama", "", ""
 	return job
 }
 
-// A service is as urgent as the supervisor, and the kernel prefers it to none when memory runs out: other than a
-// session, which computes what the service's model says.
+// A service keeps the supervisor's priority and oom_score_adj, because sessions wait for its model's answers.
 func TestServiceIsUrgent(t *testing.T) {
 	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
@@ -30,12 +29,12 @@ func TestServiceIsUrgent(t *testing.T) {
 	f := strings.Fields(o.Tail)
 	if want := strconv.Itoa(20 - own); len(f) < 7 || f[0] != want ||
 		f[1] != read("/proc/self/oom_score_adj") || f[6] != "0" {
-		t.Errorf("it says %q, want %s, our own oom_score_adj, and no core file", o.Tail, want)
+		t.Errorf("the script printed %q, want %s, our own oom_score_adj, and no core file", o.Tail, want)
 	}
 }
 
-// An agent with an account of its own ends neither a service nor its shim, and the sweep after its session leaves both
-// alone, also where the session's shim was killed.
+// An agent with an account of its own can end neither a service nor its shim. The sweep after its session leaves both
+// alone, even if the session's shim was killed.
 func TestAgentCannotEndService(t *testing.T) {
 	needRoot(t)
 	service := background(t, newService(t, `touch $T/up; exec sleep 1000`))
@@ -49,7 +48,7 @@ func TestAgentCannotEndService(t *testing.T) {
 		for s in TERM KILL STOP; do kill -$s `+itoa(program)+` `+itoa(p.PPID)+` && echo $s; done
 		touch $HOME/tried; echo tried`)
 	if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\ntried") || strings.ContainsAny(o.Tail, "KTMS") {
-		t.Errorf("it says %q", o.Tail)
+		t.Errorf("the script printed %q", o.Tail)
 	}
 	lost := background(t, asStranger(t, `touch $HOME/tried; sleep 1000`))
 	runs, err := tree.Look((<-lost.started).PID)

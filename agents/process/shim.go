@@ -19,29 +19,29 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// shimArg as the first argument turns any program that imports this package into the shim of one session. It is not for
-// people to type.
+// shimArg as the first argument turns any program that imports this package into the shim of one session. People do
+// not type it.
 const shimArg = "session-shim"
 
 const (
 	shimSocket = 3 // the shim's end of the socket pair
 	shimCgroup = 4 // the directory of the session's cgroup, if there is one
 
-	// leftoverGrace is the time from TERM to KILL for processes that the program leaves behind when it exits: enough for a
-	// tool server to close its files, short because the slot waits for it.
+	// leftoverGrace is the time from TERM to KILL for processes that the program leaves behind when it exits. It is long
+	// enough for a tool server to close its files, and short because the slot waits.
 	leftoverGrace = time.Second
 )
 
-// The shim runs here and not from main for three reasons. It starts within 2 ms, since the packages that only the
-// supervisor needs are not initialised before it. It stays on the main thread, to which the parent-death signal and
-// no_new_privs belong: both are properties of a thread. And no program can forget to call it.
+// The shim runs here and not from main for three reasons. It starts within 2 ms, because the packages that only the
+// supervisor needs are not yet initialised. It stays on the main thread, which has the parent-death signal and
+// no_new_privs; both are properties of a thread. And no program can forget to call it.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == shimArg {
 		syscall.Exit(runShim()) // without Go's exit hooks, which sleep for a second under the race detector
 	}
 }
 
-// shim is the root of one session's processes: see the documentation of the package.
+// shim is the root of one session's processes; see the package documentation.
 type shim struct {
 	ends    chan time.Duration
 	running atomic.Bool // the program itself has not ended
@@ -62,8 +62,9 @@ func runShim() int {
 	if in.Decode(&o) != nil {
 		return 1
 	}
-	// The shim needs five more threads in its life. It makes them now, because until the program runs its death counts as
-	// want of room. At a pids limit shims used to die a moment later (1 of 8 runs), which burnt an attempt of the item.
+	// The shim needs five more threads in its life. It makes them now, because until the program runs the shim's death
+	// counts as lack of room. At a pids limit shims used to die a moment later (1 of 8 runs), which cost the item an
+	// attempt.
 	pid1.StartThreads(5)
 	s := &shim{ends: make(chan time.Duration, 1)}
 	if o.Cgroup != "" {
@@ -92,12 +93,12 @@ func runShim() int {
 	report := s.report(s.reap(pid))
 	s.output.finish()
 	report.Hits = s.cgroup.hits()
-	s.cgroup.remove() // here, because a supervisor that was killed cannot
+	s.cgroup.remove() // here, because a killed supervisor cannot
 	_ = out.Encode(report)
 	return 0
 }
 
-// errnoOf is the kernel's number of an error. It is never 0, which would mean that there was none.
+// errnoOf returns the kernel's number for an error. It is never 0, which would mean no error.
 func errnoOf(err error) syscall.Errno {
 	if errno := syscall.Errno(0); errors.As(err, &errno) && errno != 0 {
 		return errno
@@ -105,10 +106,10 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.EINVAL
 }
 
-// armShim makes the process fit for its task before anything else runs in it.
+// armShim prepares the process for its task before anything else runs in it.
 func armShim() error {
-	// Caught, not ignored: an ignored signal would stay ignored in the program. A service manager that sends TERM to every
-	// process must not end the shim, which ends the others.
+	// The signals are caught, not ignored: the program would inherit an ignored signal. The shim must survive a service
+	// manager's TERM to every process, because it ends the others.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM,
 		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
 	closeOnExec()
@@ -123,7 +124,7 @@ func armShim() error {
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 
-// begun says how a start went.
+// begun is the result of a start.
 type begun struct {
 	pid       int
 	astray    bool // it runs outside of the session's cgroup
@@ -132,8 +133,9 @@ type begun struct {
 	err       error
 }
 
-// begin starts the program, with a sandbox on a thread of its own that ends before the program runs: whatever the shim
-// does later is not restricted, and no thread of the shim is in the sandbox, or the program could signal the shim.
+// begin starts the program. With a sandbox, it does so on a separate thread that ends before the program runs. So no
+// later action of the shim is restricted, and none of its threads is in the sandbox, where the program could signal
+// it.
 func (s *shim) begin(o startOrder) (b begun) {
 	if o.MaxLog > 0 {
 		if s.output, b.err = newOutlet(os.Stdout, o.MaxLog, o.Cred); b.err != nil {
@@ -149,7 +151,7 @@ func (s *shim) begin(o startOrder) (b begun) {
 		runtime.LockOSThread() // never unlocked: the thread ends with this function
 		thread = unix.Gettid()
 		why := ""
-		// Once more: the runtime may have made this thread before the shim did.
+		// Set it again: the runtime may have made this thread before the shim set it.
 		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 		if err == nil {
 			err = o.Sandbox.restrict()
@@ -177,7 +179,7 @@ func (s *shim) spawn(o startOrder) (b begun) {
 		yield()
 	}
 	curb(o.NProc)
-	switch { // agents that run as root keep root's capabilities otherwise
+	switch { // otherwise agents that run as root keep root's capabilities
 	case o.Cred != nil:
 		dropCapabilities(0)
 	case o.Sandbox != nil:
@@ -203,7 +205,8 @@ func (s *shim) spawn(o startOrder) (b begun) {
 		if b = fork(path, argv, attr, o.Sandbox != nil); b.err == nil {
 			return b
 		}
-		// The kernel or a container's profile refuses the cgroup, or the program cannot be started at all: try without.
+		// The kernel or a container's profile refuses the cgroup, or the program cannot be started at all. Try without a
+		// cgroup.
 		attr.Sys.UseCgroupFD = false
 	}
 	b = fork(path, argv, attr, o.Sandbox != nil)
@@ -211,8 +214,8 @@ func (s *shim) spawn(o startOrder) (b begun) {
 	return b
 }
 
-// moveIn puts a program that runs already into the session's cgroup. Processes that it has started by then are held by
-// the shim alone.
+// moveIn puts a running program into the session's cgroup. Only the shim holds the processes that the program has
+// started by then.
 func (s *shim) moveIn(pid int, limited bool) {
 	if s.cgroup.write("cgroup.procs", strconv.Itoa(pid)) == nil {
 		return
@@ -223,7 +226,7 @@ func (s *shim) moveIn(pid int, limited bool) {
 	}
 }
 
-// reap waits until no process is left below the shim, and returns the status of the program.
+// reap waits until no process is left below the shim, and returns the program's status.
 func (s *shim) reap(program int) (status syscall.WaitStatus) {
 	options := 0
 	for {
@@ -244,8 +247,8 @@ func (s *shim) reap(program int) (status syscall.WaitStatus) {
 	}
 }
 
-// listen obeys the supervisor's orders to end. A closed socket is one too: without a supervisor, the agent's work would
-// be lost, and another supervisor may start the same item.
+// listen obeys the supervisor's orders to end. A closed socket is one too: without a supervisor the agent's work
+// would be lost, and another supervisor may start the same item.
 func (s *shim) listen(in *json.Decoder) {
 	for {
 		var e endOrder
@@ -261,7 +264,7 @@ func (s *shim) listen(in *json.Decoder) {
 	}
 }
 
-// end ends the tree: TERM at the first order, KILL when the shortest grace is over, and again until reap is done.
+// end ends the tree: TERM at the first order, then KILL when the shortest grace is over, repeated until reap is done.
 func (s *shim) end() {
 	grace := <-s.ends
 	deadline := time.Now().Add(grace)
@@ -289,7 +292,8 @@ func (s *shim) end() {
 	}
 }
 
-// report is the last report. The kernel adds up the usage of every process that was waited for, here or below.
+// report returns the last report. The kernel sums the usage of every process that the shim, or a process below it,
+// waited for.
 func (s *shim) report(status syscall.WaitStatus) endReport {
 	r := endReport{Status: status, Ended: s.ended.Load()}
 	var ru syscall.Rusage

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Starved returns how many processes of our own control group, of either version, the kernel has killed for want of
-// memory; 0 where that cannot be known. It is for a process whose own group is that of a session.
+// Starved returns how many processes of our own control group, of either version, the kernel has killed because
+// memory ran out; 0 where that cannot be known. It is for a process in a session's own group.
 func Starved() int64 {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// runIDVar is in the environment of every process of a session, unless the process took care to lose it. The session's
-// shim does not have it.
+// runIDVar is in the environment of every process of a session, unless the process removed it. The session's shim
+// does not have it.
 const runIDVar = "DISINTO_RUN_ID="
 
-// maxEnviron bounds what is read of a process's environment. The kernel allows more only for an unlimited stack.
+// maxEnviron bounds how much of a process's environment is read. The kernel allows more only with an unlimited stack.
 const maxEnviron = 6 << 20
 
-// environ reads the environments of other processes; the zero value is ready. It keeps its buffer, because a sweep
-// reads hundreds.
+// environ reads the environments of other processes; its zero value is ready. It keeps its buffer, because a sweep
+// reads hundreds of environments.
 type environ struct {
 	buf   []byte
-	waits int // how often it waited for an execve
+	waits int // number of waits for an execve
 }
 
-// maxWaits bounds the milliseconds that a sweep waits for processes in the middle of execve: a process can look so
-// for ever.
+// maxWaits bounds the milliseconds that a sweep waits for processes in the middle of execve, because a process can
+// look like that for ever.
 const maxWaits = 100
 
 // has reports whether the process was started with an environment entry that begins with prefix. Kernel threads,
@@ -76,8 +76,8 @@ func (e *environ) readAsOwner(pid int) (n int, err error) {
 	return n, err
 }
 
-// inExec reports whether the process has a program and no arguments: execve maps the program, and closes descriptors,
-// before it says where arguments and environment are. Kernel threads and zombies have no program.
+// inExec reports whether the process has a program and no arguments. execve maps the program and closes descriptors
+// before it sets the positions of arguments and environment. Kernel threads and zombies have no program.
 func inExec(pid int) bool {
 	if _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil {
 		return false
@@ -94,8 +94,8 @@ func restricted(pid int) bool {
 	return err == nil && bytes.Contains(buf[:n], []byte("\nNoNewPrivs:\t1\n"))
 }
 
-// isShim reports whether the process is, or pretends to be, the shim of a run whose id begins so. It goes by the
-// arguments, which can be read even of a process whose memory is protected.
+// isShim reports whether the process is, or pretends to be, the shim of a run whose id starts with runID. It checks
+// the arguments, which can be read even if the process's memory is protected.
 func isShim(pid int, runID string) bool {
 	var buf [512]byte
 	n, err := tree.ReadFile(pid, "cmdline", buf[:])
@@ -103,17 +103,17 @@ func isShim(pid int, runID string) bool {
 	return err == nil && len(args) == 3 && string(args[1]) == shimArg && bytes.HasPrefix(args[2], []byte(runID))
 }
 
-// shimPatience is how long a stale shim is waited for. Shims need milliseconds; one that takes longer is a stopped
-// process, or an agent that calls itself a shim. Tests shorten it.
+// shimPatience is how long EndStale waits for a stale shim. A shim needs milliseconds; one that takes longer is a
+// stopped process, or an agent that calls itself a shim. Tests shorten it.
 var shimPatience = 5 * time.Second
 
-// EndStale ends every process that an earlier supervisor of this instance left behind: each one whose run id begins
-// with the instance id and a dash. It returns how many there were once none is left, or the context's error, wrapped.
-// Call it before the first session of this instance; it may be repeated.
+// EndStale ends every process that an earlier supervisor of this instance left behind: each one whose run id starts
+// with the instance id and a dash. It returns their number once none is left, or the context's error, wrapped. Call
+// it before the first session of this instance; it may be repeated.
 //
-// Normally there are none: they end with their PID namespace, and elsewhere a shim ends all below it as soon as its
-// supervisor is gone. EndStale waits for a shim that is still at it, because killing the shim would set its children
-// free.
+// Normally there are none: they end with their PID namespace or, without one, with their shim, which ends its tree as
+// soon as its supervisor is gone. EndStale waits for a shim that is still ending its tree, because killing the shim
+// would release its children.
 func EndStale(ctx context.Context, instance string) (int, error) {
 	var env environ
 	var shims int

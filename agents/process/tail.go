@@ -12,11 +12,11 @@ import (
 
 const (
 	tailLines = 20
-	tailBytes = 4 << 10  // of the answer
-	tailRead  = 64 << 10 // of the file: progress bars write long lines
+	tailBytes = 4 << 10  // of the returned text
+	tailRead  = 64 << 10 // read from the end of the file: progress bars write long lines
 )
 
-// tail is the last lines of a log, fit to be shown: without secrets, and without terminal control.
+// tail returns the last lines of a log, without secrets and terminal control.
 func tail(path string, secrets []string) string {
 	f, err := plainfile.Open(path, os.O_RDONLY)
 	if err != nil {
@@ -39,7 +39,7 @@ func tail(path string, secrets []string) string {
 	return lastLines(agents.Redact(text, secrets)) // again: a secret may have been coloured
 }
 
-// lastLines is the end of a redacted text: at most 20 lines and 4 KiB, cut at the front.
+// lastLines returns the end of a redacted text: at most 20 lines and 4 KiB, cut at the front.
 func lastLines(text string) string {
 	text = strings.TrimRight(text, "\n")
 	lines := strings.Split(text, "\n")
@@ -50,7 +50,7 @@ func lastLines(text string) string {
 	return text
 }
 
-// plain removes terminal control from a text. A carriage return begins the line anew, as it does on a terminal.
+// plain removes terminal control from a text. A carriage return restarts the line, as on a terminal.
 func plain(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(stripEscapes(strings.ToValidUTF8(text, "?"))) {
@@ -67,8 +67,8 @@ func plain(text string) string {
 	return b.String()
 }
 
-// stripEscapes removes the escape sequences with which programs colour their output: ESC [ to the final byte, ESC ] to
-// BEL or ESC \, and any other ESC with the byte behind it.
+// stripEscapes removes the escape sequences with which programs colour their output: ESC [ to the final byte, ESC ]
+// to BEL or ESC \, and any other ESC with the byte after it.
 func stripEscapes(s string) string {
 	var b strings.Builder
 	for {

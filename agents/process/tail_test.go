@@ -19,13 +19,13 @@ func TestTail(t *testing.T) {
 		{"a secret", "a " + secret + " b\n", "a [secret] b"},
 		{"colour", "\x1b[31mred\x1b[0m and \x1b[1;32mgreen\x1b[m\n", "red and green"},
 		{"a title", "\x1b]0;evil\x07text\n", "text"},
-		{"a title, other end", "\x1b]0;evil\x1b\\text\n", "text"},
+		{"a title with the other terminator", "\x1b]0;evil\x1b\\text\n", "text"},
 		{"a title without an end", "\x1b]0;evil\ntext\n", "\ntext"},
 		{"the cursor", "a\x1b7b\x1bMc\x1b", "abc"},
 		{"control characters", "a\x00b\x07c\x08d\te\n", "abcd\te"},
 		{"a progress bar", "10%\r20%\r30%\r\ndone\r\n", "30%\ndone"},
-		{"letters from elsewhere", "größe ✓\n", "größe ✓"},
-		{"no letters at all", "a\xff\xfeb\n", "a?b"},
+		{"letters outside ASCII", "größe ✓\n", "größe ✓"},
+		{"invalid UTF-8", "a\xff\xfeb\n", "a?b"},
 		{"a colour inside a secret", "x \x1b[1mtoken\x1b[0m-0123456789\n", "x [secret]"},
 	}
 	for _, tt := range tests {
@@ -47,7 +47,7 @@ func TestTail(t *testing.T) {
 func TestTailIsBounded(t *testing.T) {
 	const secret = "token-0123456789"
 	path := filepath.Join(t.TempDir(), "log")
-	// The part that is read begins within a secret, in a long line.
+	// The part that is read starts within a secret, in a long line.
 	log := strings.Repeat("x", 1000) + strings.Repeat(secret, 10_000) + "\n" + strings.Repeat("ä", 5000) + "\nend\n"
 	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
 		t.Fatal(err)

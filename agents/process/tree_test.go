@@ -16,7 +16,7 @@ func TestSignalOnlyTheSameProcess(t *testing.T) {
 	stale := p
 	stale.Start--
 	if err := stale.Signal(unix.SIGKILL); err != unix.ESRCH {
-		t.Errorf("a process that has another's number: %v", err)
+		t.Errorf("a process with another one's number: %v", err)
 	}
 	if err := p.Signal(unix.SIGKILL); err != nil {
 		t.Error(err)
@@ -31,13 +31,13 @@ func TestTreeCPUCountsTheDead(t *testing.T) {
 	c := spawn(t, "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; kill -STOP $$")
 	eventually(t, "the work is done", func() bool { p, _ := tree.Look(c.PID); return p.State == 'T' })
 	if cpu := tree.CPU(c.PID); cpu < 20*time.Millisecond {
-		t.Errorf("%v; the time of a child that was waited for is missing", cpu)
+		t.Errorf("%v; the time of the collected child is missing", cpu)
 	}
 	_ = unix.Kill(c.PID, unix.SIGKILL)
 	<-c.Exit()
 }
 
-// A killed process whose parent does not wait for it stays a zombie, which does not count as alive.
+// A killed process whose parent does not wait for it stays a zombie, which does not count as living.
 func TestCullIgnoresZombies(t *testing.T) {
 	c := spawn(t, "sh -c 'exit 0' & exec sleep 1000")
 	eventually(t, "there is a zombie", func() bool {

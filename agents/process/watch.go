@@ -11,19 +11,19 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// verdict is why we ended a session. The zero value means that we did not.
+// verdict is why we ended a session. Its zero value means that we did not.
 type verdict struct {
 	result agents.Result
 	reason string
 }
 
-// shimSlack is how long a shim may take to kill its tree when the grace is over; it needs milliseconds. A stop of the
-// supervisor has 2 s after the grace for this and for every release.
+// shimSlack is how long a shim may take to kill its tree after the grace; it needs milliseconds. When the supervisor
+// stops, 2 s remain after the grace for this and for every release.
 const shimSlack = 500 * time.Millisecond
 
-// watch waits for the end of the session's shim and returns its exit. When there is a reason to end the session, watch
-// asks the shim to do so; the first reason becomes the verdict. A shim that does not obey is killed: an agent with the
-// supervisor's account can stop its own with SIGSTOP.
+// watch waits for the end of the session's shim and returns its exit. If the session must end, watch orders the shim
+// to end it, and the first reason becomes the verdict. A shim that does not obey is killed: an agent with the
+// supervisor's account can stop its shim with SIGSTOP.
 func (r *run) watch(ctx context.Context) Exit {
 	defer close(r.unwatched)
 	r.idle.begin(r.job, r.shim.PID)
@@ -41,14 +41,14 @@ func (r *run) watch(ctx context.Context) Exit {
 	if r.verdict.result != "" { // the last image has sent the order
 		overdue = time.After(r.job.Grace + shimSlack)
 	}
-	var asked chan string // the backend's answer, while it is being asked
+	var asked chan string // delivers the backend's answer; nil when no question is pending
 	for {
 		var why verdict
 		select {
 		case exit := <-r.shim.Exit():
 			return exit
 		case visit := <-r.visits:
-			asked = nil // ask again after it
+			asked = nil // a pending answer is dropped; the next tick asks again
 			visit()
 		case <-late:
 			late = nil
@@ -72,7 +72,8 @@ func (r *run) watch(ctx context.Context) Exit {
 			}
 		case mark := <-asked:
 			asked = nil
-			// A cancel ends the question too. An empty answer to that is no stall, which would cost the item an attempt.
+			// A cancel ends the question too. An empty answer after a cancel is no stall, which would cost the item an
+			// attempt.
 			if ctx.Err() == nil && r.idle.over() && !r.idle.moved(mark) {
 				why = r.idle.verdict(r.job.BackendURL)
 			}
@@ -84,7 +85,7 @@ func (r *run) watch(ctx context.Context) Exit {
 	}
 }
 
-// cancelled is the verdict when the context has ended.
+// cancelled is the verdict for a context that has ended.
 func cancelled(ctx context.Context) verdict {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return verdict{agents.Cancelled, "ended: " + cause.Error()}
@@ -92,7 +93,7 @@ func cancelled(ctx context.Context) verdict {
 	return verdict{agents.Cancelled, "ended on request"}
 }
 
-// timeout fires when the job's time is over, counted from the start of the program; it is nil for a job without one.
+// timeout fires when the job's time since the program's start is over; it is nil for a job without a timeout.
 func (r *run) timeout() <-chan time.Time {
 	if r.job.Timeout <= 0 {
 		return nil

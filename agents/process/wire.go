@@ -7,29 +7,30 @@ import (
 	"time"
 )
 
-// The supervisor and a session's shim talk over a socket pair, in JSON documents. The supervisor orders one start and
-// then any number of ends; the shim reports the start and, if that was good, the end. When the supervisor is killed the
-// socket closes, which is an order to end too. A shim may be older than its supervisor: documents only grow.
+// The supervisor and a session's shim exchange JSON documents over a socket pair. The supervisor orders one start and
+// then any number of ends. The shim reports the start and, if that succeeded, the end. When the supervisor is killed,
+// the socket closes, which the shim takes as an order to end. A shim may be older than its supervisor, so documents
+// may only gain fields.
 
-// startOrder says what the shim is to start. It goes over the socket because the environment holds the agent's token,
-// and any user can read the arguments of a process.
+// startOrder is the order to start a program. It travels over the socket because the environment holds the agent's
+// token, and any user can read a process's arguments.
 type startOrder struct {
 	Path   []byte // bytes, here and below: JSON strings would change what is not UTF-8
 	Dir    []byte
 	Argv   []byte              // packed
 	Env    []byte              // packed
-	Cred   *syscall.Credential `json:",omitempty"` // nil means the shim's own
+	Cred   *syscall.Credential `json:",omitempty"` // nil means the shim's own account
 	Cgroup string              `json:",omitempty"` // the session's cgroup, also open as shimCgroup
-	// Limited says that the session's limits are those of its cgroup; NProc is the limit of its account's processes where
-	// no cgroup has one.
+	// Limited means that the session's cgroup enforces its limits. NProc limits the account's processes where no cgroup
+	// does.
 	Limited bool          `json:",omitempty"`
 	NProc   uint64        `json:",omitempty"`
 	Sandbox *sandboxOrder `json:",omitempty"`
-	Service bool          `json:",omitempty"` // neither less urgent than the supervisor nor killed before it
-	MaxLog  int64         `json:",omitempty"` // of the log, which is the shim's stdout; 0 means any size
+	Service bool          `json:",omitempty"` // keeps the supervisor's priority and oom_score_adj
+	MaxLog  int64         `json:",omitempty"` // bound of the log, the shim's stdout, in bytes; 0 means none
 }
 
-// endOrder asks for the end of the tree. Grace is the time from TERM to KILL. A later order can only shorten it.
+// endOrder orders the end of the tree. Grace is the time from TERM to KILL. A later order can only shorten it.
 type endOrder struct {
 	Grace time.Duration
 }
@@ -38,8 +39,8 @@ type endOrder struct {
 type startReport struct {
 	PID   int           `json:",omitempty"`
 	Errno syscall.Errno `json:",omitempty"`
-	// NoSandbox says why the program is not restricted although it was to be. Where that was a condition, it does not
-	// run either.
+	// NoSandbox says why the program is not restricted although the order asked for it. If the sandbox is strict, the
+	// program does not run either.
 	NoSandbox string `json:",omitempty"`
 }
 

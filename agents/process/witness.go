@@ -17,19 +17,19 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// Looks at the processes of sessions come quickly after each start, and then seldom: one is a walk over /proc.
+// Looks at sessions' processes come soon after each start, and rarely later: each is a walk over /proc.
 const (
 	firstLook = 250 * time.Millisecond
 	lookRest  = 4 * time.Second
 )
 
-// Bounds of what is kept of one session, and of what one look reads of a process.
+// Bounds on the memory of one session, and on one look at a process.
 const (
 	mostNames = 2 * agents.MaxNames
 	mostFiles = 4096 // open files of a process
 )
 
-// witness remembers what the looks at a session's processes found.
+// witness remembers the results of the looks at a session's processes.
 type witness struct {
 	root    int // the shim
 	account *account
@@ -38,10 +38,10 @@ type witness struct {
 	processes int64
 	programs  map[string]bool
 	hosts     map[string]bool
-	many      bool             // there were more hosts
-	looked    bool             // at connections
+	many      bool             // there were more hosts than mostNames
+	looked    bool             // a look at connections succeeded
 	alive     map[tree.ID]bool // at the last look
-	goesOn    bool             // an older image counted what is alive at the first look
+	goesOn    bool             // an older image already counted the processes of the first look
 }
 
 // recalled is the part of a witness that an image of this program hands over to the next.
@@ -53,7 +53,8 @@ type recalled struct {
 	Looked    bool     `json:"looked,omitempty"`
 }
 
-// newWitness knows the program itself, which may end before the first look, or what the last image has seen.
+// newWitness makes a witness that knows the program itself, which may end before the first look, or the last image's
+// sightings.
 func newWitness(r *run, program int, h *recalled) *witness {
 	w := &witness{
 		root: r.shim.PID, account: r.account, processes: 1, programs: make(map[string]bool), hosts: make(map[string]bool),
@@ -78,7 +79,7 @@ func newWitness(r *run, program int, h *recalled) *witness {
 	return w
 }
 
-// recall returns that part.
+// recall returns the part to hand over.
 func (w *witness) recall() *recalled {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +88,7 @@ func (w *witness) recall() *recalled {
 	}
 }
 
-// meet takes in the processes that are alive, and the hosts that they are connected to.
+// meet records the living processes and the hosts that they are connected to.
 func (w *witness) meet(members []tree.Process, open connections) {
 	names, sockets, looked := w.inspect(members)
 	w.mu.Lock()
@@ -109,7 +110,7 @@ func (w *witness) meet(members []tree.Process, open connections) {
 	}
 }
 
-// note adds a name, unless there are too many.
+// note adds a name, unless there are mostNames already.
 func note(names map[string]bool, name string) (full bool) {
 	if !names[name] && len(names) >= mostNames {
 		return true
@@ -118,7 +119,7 @@ func note(names map[string]bool, name string) (full bool) {
 	return false
 }
 
-// inspect reads the programs and the sockets of processes. looked is false when no process let itself be read.
+// inspect reads the programs and the sockets of processes. looked is false when no process could be read.
 func (w *witness) inspect(members []tree.Process) (names []string, sockets map[uint64]bool, looked bool) {
 	sockets = make(map[uint64]bool)
 	for _, p := range members {
@@ -139,8 +140,8 @@ func (w *witness) inspect(members []tree.Process) (names []string, sockets map[u
 	return names, sockets, looked
 }
 
-// read reads something of a process, and once more as its account: root in a default container may not look into the
-// processes of another, but that account may.
+// read calls what and, if that fails, again as the session's account: root in a default container may not look into
+// another account's processes, but that account may.
 func (w *witness) read(what func() bool) (ok bool) {
 	if ok = what(); !ok && w.account != nil {
 		_ = w.account.do(func() error { ok = what(); return nil })
@@ -148,7 +149,7 @@ func (w *witness) read(what func() bool) (ok bool) {
 	return ok
 }
 
-// programOf is the name of the file that a process runs; "" where that cannot be read.
+// programOf returns the file name of a process's program; "" where that cannot be read.
 func programOf(dir string) string {
 	path, err := os.Readlink(dir + "/exe")
 	if err != nil {
@@ -157,7 +158,7 @@ func programOf(dir string) string {
 	return filepath.Base(strings.TrimSuffix(path, " (deleted)"))
 }
 
-// readSockets adds the numbers of the sockets that a process has open.
+// readSockets adds the numbers of a process's open sockets.
 func readSockets(dir string, sockets map[uint64]bool) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -182,7 +183,7 @@ func readSockets(dir string, sockets map[uint64]bool) error {
 	return err
 }
 
-// seen tells at the session's end what was found.
+// seen reports the findings at the session's end.
 func (w *witness) seen(files agents.Sighting, secrets []string) *agents.Seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,7 +203,8 @@ func (w *witness) seen(files agents.Sighting, secrets []string) *agents.Seen {
 	return s
 }
 
-// looks looks at the processes of all sessions, in one walk over /proc for all of them, while there are any.
+// looks periodically looks at the processes of all sessions, with one walk over /proc for all of them, while there
+// are any.
 type looks struct {
 	mu      sync.Mutex // guards what follows
 	all     map[*witness]bool
@@ -210,7 +212,7 @@ type looks struct {
 	working bool
 }
 
-// begin watches the processes of a session until end.
+// begin watches a session's processes until end.
 func (l *looks) begin(w *witness) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,7 +260,7 @@ func (l *looks) work() error {
 	}
 }
 
-// look meets the processes of some sessions.
+// look finds each session's processes, and lets its witness meet them.
 func look(list []*witness) {
 	roots := make(map[int]*witness, len(list))
 	for _, w := range list {
@@ -272,7 +274,7 @@ func look(list []*witness) {
 	for _, p := range all {
 		parents[p.PID] = p.PPID
 	}
-	owner := maps.Clone(roots) // of what is below a process, as far as it is known
+	owner := maps.Clone(roots) // of the processes below a process, where known
 	members := make(map[*witness][]tree.Process)
 	for _, p := range all {
 		var way []int

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// hold keeps a connection to an address open until there is a file.
+// hold keeps a connection to an address open until a file exists.
 func hold(args []string) int {
 	c, err := net.Dial("tcp", args[0])
 	if err != nil {
@@ -30,7 +30,7 @@ func hold(args []string) int {
 	return 0
 }
 
-// until waits until the witness of a run has seen something.
+// until waits until the witness of a run satisfies ok.
 func until(t *testing.T, e *Executor, run, what string, ok func(w *witness) bool) {
 	t.Helper()
 	eventually(t, what, func() bool {
@@ -46,8 +46,8 @@ func until(t *testing.T, e *Executor, run, what string, ok func(w *witness) bool
 	})
 }
 
-// TestSeen has a session with a daemon, a connection, and a program whose name is a secret. Root without CAP_SYS_PTRACE
-// has to see the same of another account.
+// TestSeen runs a session with a daemon, a connection, and a program whose name is a secret. Root without
+// CAP_SYS_PTRACE must see the same of another account.
 func TestSeen(t *testing.T) {
 	asUsers(t, func(t *testing.T, user string) {
 		server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func TestSeen(t *testing.T) {
 			t.Errorf("hosts %+v", h)
 		}
 		if f := o.Seen.Files; f.Count != nil || f.Unknown == "" {
-			t.Errorf("without a sandbox files are unknown, and not %+v", f)
+			t.Errorf("without a sandbox the files are %+v, want unknown", f)
 		}
 	})
 }
@@ -103,8 +103,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// TestSeenFiles has a session that writes where its sandbox lets it: nothing of its workspace and its temporary files
-// is told, links are not followed, and a time of change that was set back hides nothing.
+// TestSeenFiles runs a session that writes wherever its sandbox permits. Files of its workspace and its temporary
+// files are not reported, links are not followed, and a change time that was set back hides no file.
 func TestSeenFiles(t *testing.T) {
 	asUsers(t, func(t *testing.T, user string) {
 		job := sandboxed(t, `
@@ -131,7 +131,7 @@ func TestSeenFiles(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(2 * clockStep) // what was made before is older then
+		time.Sleep(2 * clockStep) // earlier files are older then
 		e := &Executor{Reaper: reaper, Secrets: func() []string { return []string{"hunter2hunter2"} }}
 		o := e.Run(t.Context(), job, nil)
 		home, err := filepath.EvalSymlinks(job.Home)
@@ -153,7 +153,7 @@ func TestSeenFiles(t *testing.T) {
 	})
 }
 
-// TestSearchIsBounded has more files, deeper folders and longer names than the search takes.
+// TestSearchIsBounded has more files, deeper folders and longer names than the search permits.
 func TestSearchIsBounded(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -192,7 +192,7 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
-// TestNamesAreBounded sends a witness 10,000 hosts, and processes that come and go.
+// TestNamesAreBounded gives a witness 10,000 hosts, and processes that start and end.
 func TestNamesAreBounded(t *testing.T) {
 	w := &witness{programs: make(map[string]bool), hosts: make(map[string]bool), processes: 1}
 	open := connections{known: true, peers: make(map[uint64]ends)}
@@ -216,7 +216,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRecall hands a witness to the next image: what is alive then was counted already.
+// TestRecall hands a witness to the next image, which does not count living processes again.
 func TestRecall(t *testing.T) {
 	self, err := tree.Look(os.Getpid())
 	if err != nil {
@@ -270,13 +270,13 @@ func TestConnections(t *testing.T) {
 	all := map[uint64]bool{100: true, 101: true, 102: true, 103: true, 200: true, 201: true, 999: true}
 	got := c.of(all)
 	slices.Sort(got)
-	// A socket at the port of a server of its own still is a connection where its peer is elsewhere.
+	// A socket on the port of the session's own server is still a connection if its peer is elsewhere.
 	want := []string{"127.0.0.1:3000", "180.121.82.10:443", "180.121.82.10:445", "[2001:db8::1]:443"}
 	if !c.known || !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if c := readConnections(t.TempDir()); c.known {
-		t.Error("without the tables nothing is known")
+		t.Error("without the tables, known is true")
 	}
 }
 
@@ -295,7 +295,7 @@ func FuzzConnections(f *testing.F) {
 	})
 }
 
-// A program that has closed all its files has been looked at all the same: it has no sockets.
+// A process that has closed all its files has been looked at: it has no sockets.
 func TestSocketsOfNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	sockets := make(map[uint64]bool)
@@ -303,6 +303,6 @@ func TestSocketsOfNoFiles(t *testing.T) {
 		t.Errorf("an empty folder of descriptors: %v, sockets %v; want none, and no error", err, sockets)
 	}
 	if err := readSockets(filepath.Join(dir, "gone"), sockets); err == nil {
-		t.Error("a process that is gone counts as looked at")
+		t.Error("a process that has ended counts as looked at")
 	}
 }

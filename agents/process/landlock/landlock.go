@@ -1,5 +1,6 @@
-// Package landlock restricts a thread, and every process that it starts from then on, with the kernel's Landlock. It
-// needs no privileges but no_new_privs. Its rules allow: whatever a kernel can refuse and no rule names is refused.
+// Package landlock restricts a thread, and every process that the thread starts afterwards, with the kernel's
+// Landlock. It needs no privileges but no_new_privs. Its rules allow: everything that the kernel can refuse and no
+// rule allows is refused.
 package landlock
 
 import (
@@ -16,7 +17,7 @@ import (
 // Access names what a rule allows below its path.
 type Access string
 
-// The accesses. None makes devices, which are a way around every rule for a process that may.
+// The accesses. None creates device files, which would bypass every rule if the process may use them.
 const (
 	Read   Access = "read"   // and execute
 	Write  Access = "write"  // everything but devices
@@ -24,29 +25,29 @@ const (
 	List   Access = "list"   // the names in folders
 )
 
-// Path is a rule for a folder with all that is in it, or for a file.
+// Path is a rule for a file, or for a folder and everything in it.
 type Path struct {
 	Name   []byte // JSON strings would change what is not UTF-8
 	Access Access
 }
 
-// Rules name what a process may do. The zero value allows nothing.
+// Rules list the permitted accesses. The zero value permits none.
 type Rules struct {
 	Paths   []Path
 	Ports   []int // TCP ports of any host to connect to
-	Range   Range `json:",omitzero"` // more of them
+	Range   Range `json:",omitzero"` // more such ports
 	AnyPort bool  `json:",omitempty"`
 }
 
-// Range are the ports from the first to the last; the zero value is none. The kernel wants a rule for each, which takes
-// it a microsecond.
+// Range are the ports from the first to the last; the zero value is none. The kernel needs a rule for each port,
+// which takes it a microsecond.
 type Range struct{ First, Last int }
 
 const (
-	// Oldest is the version that a sandbox needs at least. Version 1 refuses to move a file from any folder to another,
-	// also where both may be written, and package managers do.
+	// Oldest is the lowest version that a sandbox accepts. Version 1 refuses to move a file between folders even where
+	// both are writable, and package managers do that.
 	Oldest = 2
-	// Complete is the first version that can refuse everything that a sandbox is to.
+	// Complete is the first version that can refuse everything that a sandbox should.
 	Complete = 6
 )
 
@@ -59,7 +60,7 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 	device = write | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	all    = device | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
-	// ofFiles are those of all that a rule for a file can have.
+	// ofFiles are the accesses that a rule for a file can have.
 	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | change |
 		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 
@@ -70,7 +71,7 @@ var accesses = map[Access]uint64{
 	Read: read, Write: write, Device: device, List: unix.LANDLOCK_ACCESS_FS_READ_DIR,
 }
 
-// features came with versions, oldest first.
+// features lists the versions' additions, oldest first.
 var features = []struct {
 	since int
 	name  string
@@ -88,7 +89,7 @@ var features = []struct {
 	{6, "abstract sockets", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}},
 }
 
-// Holds names what a version refuses, and what it does not.
+// Holds names what a version can refuse, and what it cannot.
 func Holds(version int) (holds, lacks []string) {
 	for _, f := range features {
 		if f.since <= version {
@@ -100,7 +101,7 @@ func Holds(version int) (holds, lacks []string) {
 	return holds, lacks
 }
 
-// Version asks the kernel for its version of Landlock. The error says why it has none that can be used.
+// Version asks the kernel for its version of Landlock. The error says why it has no usable one.
 func Version() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
@@ -118,14 +119,14 @@ func Version() (int, error) {
 	return int(v), nil
 }
 
-// Restrict restricts the calling thread for ever, as far as version goes. Rules for paths that do not exist are
-// skipped. The thread needs no_new_privs, or CAP_SYS_ADMIN. After an error it is not restricted.
+// Restrict permanently restricts the calling thread, as far as version permits. Rules for paths that do not exist are
+// skipped. The thread needs no_new_privs or CAP_SYS_ADMIN. After an error it is not restricted.
 func Restrict(r *Rules, version int) error {
 	attr := handled(version)
 	if r.AnyPort {
 		attr.Handled_access_net = 0
 	}
-	// The fields behind Scoped are of versions to come; a kernel that does not know them wants them to be 0.
+	// The fields after Scoped belong to later versions; a kernel that does not know them requires 0.
 	size := unsafe.Offsetof(attr.Quiet_access_fs)
 	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
@@ -144,10 +145,10 @@ func Restrict(r *Rules, version int) error {
 	}
 	var flags uintptr
 	if version >= 7 {
-		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON // refused accesses of programs go to the audit log, where one is
+		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON // log programs' refused accesses in an existing audit log
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, flags, 0); errno != 0 {
-		return fmt.Errorf("cannot put the rules in force: %w", errno) // E2BIG: 16 of them are
+		return fmt.Errorf("cannot put the rules in force: %w", errno) // E2BIG: 16 are in force already
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func allow(set uintptr, p Path, handled uint64) error {
 	return nil
 }
 
-// allowPorts allows to connect to ports.
+// allowPorts permits connections to ports.
 func allowPorts(set uintptr, r *Rules) error {
 	ports := slices.Clone(r.Ports)
 	for port := r.Range.First; port <= r.Range.Last && port > 0; port++ {
@@ -206,14 +207,14 @@ func addRule(set uintptr, kind uintptr, rule unsafe.Pointer) unix.Errno {
 	return errno
 }
 
-// skips reports whether an error says that there is nothing to allow: what cannot be reached cannot be used. The kernel
-// has no rules for what is on no disk, such as the pipe behind /dev/stdout.
+// skips reports whether an error means that there is nothing to allow: a path that cannot be reached cannot be used.
+// The kernel has no rules for files without a disk, such as the pipe behind /dev/stdout.
 func skips(err error) bool {
 	return slices.ContainsFunc([]error{fs.ErrNotExist, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.EBADFD},
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// Describe says for people what holds, and what does not.
+// Describe says for people what a version refuses, and what it cannot.
 func Describe(version int) string {
 	holds, lacks := Holds(version)
 	text := fmt.Sprintf("Landlock %d holds %s", version, strings.Join(holds, ", "))

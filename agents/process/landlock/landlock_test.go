@@ -2,7 +2,7 @@ package landlock
 
 import "testing"
 
-// TestHolds has kernels from before Landlock to after the last version that is known here.
+// TestHolds covers kernels from before Landlock to after the last known version.
 func TestHolds(t *testing.T) {
 	for version, want := range map[int]int{0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 7, 9: 7} {
 		holds, lacks := Holds(version)

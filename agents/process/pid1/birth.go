@@ -6,14 +6,14 @@ import (
 	"unsafe"
 )
 
-// birth tells a child how to become the command, between fork and execve. Descriptors are inherited as they are.
+// birth describes how a child becomes the command between fork and execve. The child inherits descriptors unchanged.
 type birth struct {
 	path, dir string
 	argv, env []string
 	session   bool // a session of its own, not only a process group
 	terminal  bool // its group becomes the foreground of the terminal on stdin
 
-	// Of path, dir, argv and env, for the child, which must not allocate.
+	// Copies of path, dir, argv and env for the child, which must not allocate.
 	rawPath, rawDir *byte
 	rawArgv, rawEnv []*byte
 
@@ -22,7 +22,7 @@ type birth struct {
 	errno  syscall.Errno
 }
 
-// fork starts the program. Where all our signals are blocked, syscall.ForkExec would leave them blocked in the program.
+// fork starts the program. If all our signals are blocked, syscall.ForkExec would leave them blocked in the program.
 func (b *birth) fork() (pid int, err error) {
 	if keeps != keepsAll {
 		return syscall.ForkExec(b.path, b.argv, &syscall.ProcAttr{
@@ -42,7 +42,7 @@ func (b *birth) fork() (pid int, err error) {
 	if errno != 0 {
 		return 0, errno
 	}
-	// The pipe is closed by execve, or by the end of a child that has written why there was none.
+	// execve closes the pipe; otherwise the child writes the error to it before it ends.
 	for read, err := 0, error(syscall.EINTR); err == syscall.EINTR; {
 		text := (*[unsafe.Sizeof(b.errno)]byte)(unsafe.Pointer(&b.errno))
 		if read, err = syscall.Read(b.report[0], text[:]); read <= 0 {
@@ -59,7 +59,7 @@ func (b *birth) fork() (pid int, err error) {
 	return int(n), nil
 }
 
-// convert makes what the child needs.
+// convert makes those copies.
 func (b *birth) convert() (err error) {
 	if b.rawPath, err = syscall.BytePtrFromString(b.path); err != nil {
 		return err
@@ -75,8 +75,8 @@ func (b *birth) convert() (err error) {
 	return err
 }
 
-// clone forks; the child does not return. It makes system calls only: it has one thread, and no scheduler. All signals
-// are blocked in it too, TTOU among them, until just before execve.
+// clone forks; the child does not return. It makes only system calls, because it has one thread and no scheduler. All
+// its signals are blocked, TTOU among them, until just before execve.
 //
 //go:norace
 //go:nosplit
@@ -101,7 +101,7 @@ func (b *birth) clone() (pid uintptr, errno syscall.Errno) {
 		_, _, errno = syscall.RawSyscall(syscall.SYS_CHDIR, uintptr(unsafe.Pointer(b.rawDir)), 0, 0)
 	}
 	if errno == 0 {
-		const nofile, setmask = 7, 2 // the runtime has raised the limit of descriptors
+		const nofile, setmask = 7, 2 // the runtime raised the limit of descriptors
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 0, nofile, uintptr(unsafe.Pointer(&files)), 0, 0, 0)
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setmask, uintptr(unsafe.Pointer(&mask)), 0,
 			unsafe.Sizeof(mask), 0, 0)

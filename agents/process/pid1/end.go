@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// leftoverGrace is the default time from TERM to KILL for processes that the command leaves behind: enough for a
-	// server to close its files, and short enough that a container stops within Docker's 10 s.
+	// leftoverGrace is the default time from TERM to KILL for processes that the command leaves behind. It is long
+	// enough for a server to close its files, and short enough that a container stops within Docker's 10 s.
 	leftoverGrace = 5 * time.Second
-	// killPatience is how long the end of killed processes is awaited. One that outlives it belongs to a user that we may
-	// not signal, or is stuck in the kernel.
+	// killPatience is how long killed processes may take to end. One that takes longer belongs to a user that we may not
+	// signal, or is stuck in the kernel.
 	killPatience = 2 * time.Second
 )
 
-// end ends the processes that the command has left behind: TERM to those that have not had one, KILL after the grace.
+// end ends the processes that the command has left behind: TERM for those that have had none, KILL after the grace.
 // It returns as soon as no child is left.
 func (c *command) end() {
 	if c.role.name == dumbInit && !c.Single {
-		_ = syscall.Kill(-c.pid, syscall.SIGTERM) // not all of its group need be below us
+		_ = syscall.Kill(-c.pid, syscall.SIGTERM) // a member of its group need not be below us
 	}
 	if c.leaves() || c.reap() {
 		return
@@ -41,8 +41,8 @@ func (c *command) end() {
 	}
 }
 
-// kill kills every process below us, or with Single the command alone, until none is left. A killed process forks no
-// more, so this comes to an end.
+// kill kills every process below us, or with Single only the command, until none is left. A killed process cannot
+// fork, so this terminates.
 func (c *command) kill() {
 	self, began := os.Getpid(), time.Now()
 	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == self && (!c.Single || p.PID == c.pid) }}
@@ -56,12 +56,12 @@ func (c *command) kill() {
 			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
 		}
 	}
-	if !c.ended { // not ours to kill, or stuck in the kernel
+	if !c.ended { // we may not kill it, or it is stuck in the kernel
 		c.ended, c.status = true, syscall.WaitStatus(syscall.SIGKILL)
 	}
 }
 
-// nap sleeps without a timer of the runtime, which might need another thread for it.
+// nap sleeps without a timer of the runtime, which might need another thread.
 func nap(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
 	_ = syscall.Nanosleep(&t, nil)

@@ -4,17 +4,18 @@ import "syscall"
 
 // # Before the runtime
 //
-// Go's runtime unblocks TERM, INT and HUP in its first microseconds, and ends the process when one of them comes before
-// signal.Notify was called. So a signal that comes while the program starts, or is replaced by execve, is lost or kills
-// it: of 26 supervisors that were stopped during an upgrade one did not hear of it, and two left their claims.
+// Go's runtime unblocks TERM, INT and HUP in its first microseconds, and ends the process when one of them arrives
+// before signal.Notify was called. So a signal during a program's start, or during an execve, is lost or kills the
+// process: of 26 supervisors that were stopped during an upgrade one missed the signal, and two left their claims
+// behind.
 //
-// The program that make build links begins with a few instructions of its own (entry_amd64.s, entry_arm64.s), which
-// block signals before the runtime begins, and tell its table of signals to leave them so on every thread. They then
-// wait in the kernel until this package asks for them, also across an execve. For run these are the signals in
-// Answered, which the runtime delivers from Notify on. For exec, tini and dumb-init these are all signals, the runtime
-// installs no handler, and await takes them from the kernel: what C programs do.
+// The program that make build links begins with a few instructions of its own (entry_amd64.s, entry_arm64.s). They
+// block signals before the runtime starts, and set its table of signals so that it leaves them blocked on every
+// thread. The signals then wait in the kernel until this package asks for them, even across an execve. For run these
+// are the signals in Answered, which the runtime delivers from Notify on. For exec, tini and dumb-init these are all
+// signals: the runtime installs no handler, and await takes them from the kernel, as C programs do.
 //
-// It needs a linker that is told to, and so other programs, such as test binaries, do without. There a window of a
+// These instructions need a linker flag, so other programs, such as test binaries, lack them. There a window of a
 // millisecond remains.
 
 // The values of keeps.

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestMain: the test binary is disinto exec itself, through the init of this package, and otherwise a program that a
-// test needs in a process of its own.
+// TestMain: the test binary is disinto exec itself, through this package's init, and otherwise a helper program for a
+// test.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "no-room" {
 		syscall.Exit(noRoom())
@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// resetIgnored lets every process that a test starts begin with HUP and INT not ignored, as from a terminal. Under
-// nohup we ignore HUP, and what we start would inherit that, unless the runtime catches it here.
+// resetIgnored starts every test's processes with HUP and INT not ignored, as from a terminal. Under nohup we ignore
+// HUP, and our children would inherit that, unless the runtime catches it here.
 func resetIgnored() {
-	caught := make(chan os.Signal, 1) // nothing reads it: we go on ignoring them
+	caught := make(chan os.Signal, 1) // nothing reads it, so we still ignore them
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(s) {
 			signal.Notify(caught, s)
@@ -42,8 +42,8 @@ func resetIgnored() {
 	}
 }
 
-// storm is how many processes or tries a test has: all of them in make check, which sets DISINTO_STORMS, and a part of
-// them in make test.
+// storm returns the number of processes or tries: all in make check, which sets DISINTO_STORMS, and part of them in
+// make test.
 func storm(all, part int) int {
 	if os.Getenv("DISINTO_STORMS") != "" {
 		return all
@@ -51,14 +51,14 @@ func storm(all, part int) int {
 	return part
 }
 
-// modes are the two ways to be an init, of a program that is linked as make build links it, and one of a program that
-// is not, such as this one.
+// modes are the ways to be an init: two for a program linked as make build links it, and one for any other program,
+// such as this one.
 var modes = []string{"subreaper", "PID 1", "plain"}
 
-// here is the folder of this package: a test may begin with a change of folder.
+// here is this package's folder, because a test may change the working directory.
 var here, _ = os.Getwd()
 
-// linked is a program with this package in it that has first instructions.
+// linked builds a program with this package that has first instructions.
 var linked = sync.OnceValues(func() (string, error) {
 	makefile, err := os.ReadFile(filepath.Join(here, "../../../Makefile"))
 	if err != nil {
@@ -68,7 +68,7 @@ var linked = sync.OnceValues(func() (string, error) {
 	for _, name := range []string{"LDFLAGS", "ENTRY"} {
 		flags = append(flags, string(regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)[1]))
 	}
-	// Without inlining, and without what debuggers read, the standard library is compiled in three quarters of the time.
+	// Without inlining and debug data, the standard library compiles in three quarters of the time.
 	build := exec.Command("go", "build", "-gcflags=std=-l -dwarf=false", "-tags", "entry", "-ldflags",
 		strings.Join(flags, " "), "-o", linkedPath, "./testdata/init")
 	build.Dir, build.Env = here, append(os.Environ(), "CGO_ENABLED=0")
@@ -78,10 +78,10 @@ var linked = sync.OnceValues(func() (string, error) {
 	return linkedPath, nil
 })
 
-// linkedPath is where linked builds it.
+// linkedPath is the path of that program.
 var linkedPath = filepath.Join(os.TempDir(), "pid1-"+strconv.Itoa(os.Getpid()))
 
-// program is the init of a mode.
+// program returns the init for a mode.
 func program(t *testing.T, mode string) string {
 	t.Helper()
 	if mode == "plain" {
@@ -98,14 +98,14 @@ func program(t *testing.T, mode string) string {
 type started struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	pid    int // of the init, as we see it
+	pid    int // of the init, in our PID namespace
 	out    bytes.Buffer
 	errors bytes.Buffer
-	lines  string // a file that the command writes to, $LINES for it
+	lines  string // a file that the command writes to, as $LINES
 }
 
-// start runs disinto exec with these arguments. Output of the command that must be seen before its end goes to $LINES:
-// processes that the command leaves behind would hold a pipe open.
+// start runs disinto exec with these arguments. The command writes the output that a test reads before the end to
+// $LINES, because processes that it leaves behind would hold a pipe open.
 func start(t *testing.T, mode string, args ...string) *started {
 	t.Helper()
 	if mode == "PID 1" && os.Geteuid() != 0 {
@@ -124,7 +124,7 @@ func start(t *testing.T, mode string, args ...string) *started {
 	}
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		s.killAll() // processes below it that still live are without a parent
+		s.killAll() // its surviving descendants have lost their parent
 	})
 	s.pid = s.cmd.Process.Pid
 	if mode == "PID 1" {
@@ -133,13 +133,13 @@ func start(t *testing.T, mode string, args ...string) *started {
 			if len(children) == 1 {
 				s.pid, _ = strconv.Atoi(children[0])
 			}
-			return len(children) == 1 || state(s.cmd.Process.Pid) == "Z" // it has ended already
+			return len(children) == 1 || state(s.cmd.Process.Pid) == "Z" // unshare has already ended
 		})
 	}
 	return s
 }
 
-// killAll kills every process that has the init's environment, and returns how many there were.
+// killAll kills every process with the init's environment, and returns their number.
 func (s *started) killAll() (n int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
@@ -164,7 +164,7 @@ func childrenOf(pid int) string {
 	return "/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children"
 }
 
-// wait returns the exit code: 128 and the number of the signal if one ended the init itself.
+// wait returns the exit code: 128 plus the signal's number if a signal ended the init itself.
 func (s *started) wait() int {
 	s.t.Helper()
 	timer := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
@@ -206,20 +206,20 @@ func read(path string) string {
 	return string(b)
 }
 
-// state is the letter that ps shows; empty for a process that is not there.
+// state returns the letter that ps shows; empty for a process that does not exist.
 func state(pid int) string {
 	_, after, _ := strings.Cut(read("/proc/"+strconv.Itoa(pid)+"/stat"), ") ")
 	letter, _, _ := strings.Cut(after, " ")
 	return letter
 }
 
-// eventually polls, because a process has no channel to wait on. The deadline is for a machine that does ten other
-// things.
+// eventually polls, because a process has no channel to wait on. The deadline allows for ten other jobs on the
+// machine.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not so after a minute: %s", what)
+			t.Fatalf("still false after a minute: %s", what)
 		}
 	}
 }

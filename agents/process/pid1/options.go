@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Options are those of disinto exec.
+// Options are the options of disinto exec.
 type Options struct {
 	// Single restricts us to the command: signals go to it and not to its process group, and processes that it leaves
 	// behind are left alone. It is for daemons, and for programs that signal their children themselves.
 	Single bool
-	role   role // what else the init does whose name we were called by
-	// Grace is the time from TERM to KILL. With 0 the command is never killed: the container's engine decides how long it
-	// may take. Processes that it leaves behind then have 5 s.
+	role   role // of the init under whose name we were called
+	// Grace is the time from TERM to KILL. With 0 the command is never killed: the container's engine decides how long
+	// it may take. Then the processes that it leaves behind have 5 s.
 	Grace    time.Duration
 	Rewrites []Rewrite
 	// Command is the program, searched for in PATH unless its name has a slash, and its arguments.
@@ -60,8 +60,8 @@ func parseSignal(text string) (syscall.Signal, bool) {
 	return syscall.Signal(n), err == nil && n >= 0 && n <= lastSignal
 }
 
-// parse reads the arguments of disinto exec up to the first that is no option: the command begins there. ok is false
-// for everything but the usual forms, right or wrong; main reads those again, with pflag.
+// parse reads the arguments of disinto exec up to the first that is no option: the command starts there. ok is false
+// for all but the usual forms, whether right or wrong; main reads those again, with pflag.
 func parse(args []string) (o Options, ok bool) {
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0], "=")

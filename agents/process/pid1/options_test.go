@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("parse(%s) = %+v %v, want %+v", tt.args, got, ok, tt.want)
 		}
 		if again, ok := parse(got.arguments()); !tt.bad && (!ok || !reflect.DeepEqual(again, got)) {
-			t.Errorf("%s: the arguments of %+v are those of %+v", tt.args, got, again)
+			t.Errorf("%s: the arguments of %+v parse as %+v", tt.args, got, again)
 		}
 	}
 }

@@ -1,24 +1,25 @@
-// Package pid1 is disinto exec, the init for one command: the part that tini and dumb-init play in other images. It
-// starts the command in a process group of its own, hands it the terminal, passes signals on, reaps orphans, and exits
-// with the command's exit code when no process is left. Linux only.
+// Package pid1 is disinto exec, the init for one command, as tini and dumb-init are in other images. It starts the
+// command in a process group of its own, hands it the terminal, passes signals on, reaps orphans, and exits with the
+// command's exit code when no process is left. Linux only.
 //
 // # Before main
 //
-// The whole of disinto exec runs in this package's init and never reaches main. Go initialises packages in the order of
-// their import paths, each as soon as its imports are ready; this one imports so little that it comes 1 ms after the
-// start of the runtime and 5 ms before main, ahead of TLS, TOML and regular expressions. One import more can undo that:
-// runtime/debug alone costs 3 ms, hence the two links in settle.go. It also keeps 2 MiB resident instead of 7.
+// The whole of disinto exec runs in this package's init and never reaches main. Go initialises packages in the order
+// of their import paths, each as soon as its imports are ready. This package imports so little that its turn comes 1
+// ms after the start of the runtime and 5 ms before main, ahead of TLS, TOML and regular expressions. One more import
+// can undo that: runtime/debug alone costs 3 ms, hence the two links in settle.go. The package also keeps 2 MiB
+// resident instead of 7.
 //
 // # One goroutine
 //
-// One goroutine waits for all signals, SIGCHLD among them. It collects statuses and passes signals on in turn, so a
-// signal cannot reach a stranger to whom the kernel has given the command's process number. Where the program was
-// linked with its own first instructions (entry.go), no thread but its own ever sees a signal.
+// One goroutine waits for all signals, SIGCHLD among them. It collects statuses and passes signals on in turn, so no
+// signal can reach a stranger that the kernel has given the command's process number. If the program was linked with
+// its own first instructions (entry.go), no other thread ever sees a signal.
 //
 // # Other names
 //
-// Called tini or dumb-init, as by a link with that name, the program takes their options and environment, and says what
-// they say: see role.go.
+// Called as tini or dumb-init, for example through a link with that name, the program takes their options and
+// environment, and prints their messages: see role.go.
 package pid1
 
 import (
@@ -36,7 +37,7 @@ func init() {
 		}
 	}
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
-		// Wrong usage and --help go on to main, which has the words for them.
+		// main handles wrong usage and --help, and has the words for them.
 		if o, ok := parse(os.Args[2:]); ok {
 			syscall.Exit(run(o))
 		}
@@ -54,23 +55,23 @@ func init() {
 // HandoverVar is set in the environment of an image that replaces another in the same process: see process.Become.
 const HandoverVar = "DISINTO_HANDOVER"
 
-// Signals receives the signals that a supervisor answers, once Notify was called. A signal that finds the channel full
-// is lost, so it has room for each kind more than once.
+// Signals receives the signals that a supervisor answers, once Notify was called. A signal that finds the channel
+// full is lost, so the channel has room for each kind more than once.
 var Signals = make(chan os.Signal, 16)
 
 // Answered are the signals that a supervisor answers.
 var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // Notify catches the signals that a supervisor answers. It may be called again. As PID 1 and after an upgrade this
-// package calls it itself, because until then a TERM ends a program without first instructions, even PID 1, through
-// Go's own handler: see entry.go.
+// package calls it itself: until then Go's own handler lets a TERM end a program without first instructions, even as
+// PID 1 (see entry.go).
 func Notify() { signal.Notify(Signals, Answered...) }
 
-// Quiet ends what Notify began. Where Keeps holds, the signals that come from then on wait in the kernel, for the next
-// Notify in this image or another; those that came before are in Signals.
+// Quiet undoes Notify. Where Keeps holds, later signals wait in the kernel for the next Notify, in this image or
+// another; earlier ones are in Signals.
 func Quiet() { signal.Stop(Signals) }
 
-// Become replaces this program by disinto exec with these options, in the same process. It returns only an error.
+// Become replaces this program by disinto exec with these options, in the same process. It returns only on an error.
 func Become(o Options) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -80,16 +81,16 @@ func Become(o Options) error {
 	return syscall.Exec(self, append([]string{"disinto", "exec"}, o.arguments()...), os.Environ())
 }
 
-// self is this program, even when its file has been replaced since the start.
+// self is this program, even if its file has been replaced since the start.
 const self = "/proc/self/exe"
 
-// run runs a command and all that it leaves behind to the end. The answer is the exit code for all of it.
+// run runs a command and all its leftovers to the end. It returns the exit code for all of it.
 func run(o Options) int {
 	c := &command{Options: o}
 	listenEarly()
 	setName()
-	// A Go program that needs a thread and gets none dies, so all are there before the command can take the last. One
-	// goroutine that waits in the kernel needs one thread beside it, for those of the runtime, which started it for them.
+	// A Go program that needs a thread and gets none dies, so all threads exist before the command can take the last
+	// one. A goroutine that waits in the kernel needs one more thread, for the runtime's own goroutines.
 	runtime.GOMAXPROCS(1)
 	if keeps != keepsAll {
 		StartThreads(4)
@@ -108,13 +109,13 @@ func run(o Options) int {
 	return c.role.ended(code)
 }
 
-// setName has ps show disinto. After an execve through /proc/self/exe it would show exe.
+// setName makes ps show disinto. After an execve through /proc/self/exe it would show exe.
 func setName() {
 	name := []byte("disinto\x00")
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0)
 }
 
-// complain prints why the command does not run, as main prints its errors.
+// complain prints why the command does not run, in the form of main's errors.
 func complain(name, why string) {
 	_, _ = os.Stderr.WriteString("disinto: cannot run " + name + ": " + why + "\n")
 }

@@ -8,26 +8,26 @@ import (
 	"unsafe"
 )
 
-// The names under which the program plays another init, and "" for its own.
+// The names of the other inits that the program can play, and "" for its own.
 const (
 	tini     = "tini"
 	dumbInit = "dumb-init"
 )
 
-// role is the part of an init whose users expect its options, environment, words and exit codes. The zero value is
-// disinto exec.
+// role is another init that we play, with the options, environment, messages and exit codes that its users expect.
+// The zero value is disinto exec.
 type role struct {
 	name    string // tini, dumbInit or empty
-	verbose int    // tini: 0 errors, 1 warnings, 2 and more what it does; dumb-init: 1
+	verbose int    // tini: 0 errors, 1 warnings, 2 and more its actions; dumb-init: 1
 
-	// Of tini.
+	// Tini only.
 	subreaper bool
-	warn      bool           // of each orphan that is reaped
+	warn      bool           // about each reaped orphan
 	death     syscall.Signal // sent to us when our parent dies
 	zero      map[int]bool   // the exit codes that become 0
 }
 
-// roleOf returns the role of a program that was called by this name; false for our own.
+// roleOf returns the role for the name under which the program was called; false for our own name.
 func roleOf(argv0 string) (role, bool) {
 	switch name := argv0[strings.LastIndexByte(argv0, '/')+1:]; name {
 	case tini:
@@ -54,13 +54,13 @@ func (r role) run() int {
 	return run(o)
 }
 
-// prepare does what comes before the start of the command.
+// prepare prepares the role before the start of the command.
 func (r *role) prepare() {
-	if r.death != 0 { // of this thread, the first, which lives as long as the process
+	if r.death != 0 { // set for this thread, the first, which lives as long as the process
 		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(r.death), 0)
 	}
 	if r.name == "" || r.subreaper {
-		// Orphans come to us, PID 1 or not. Every kernel that Go runs on has it.
+		// Orphans come to us, PID 1 or not. Every kernel that Go supports has this option.
 		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 	}
 	var bit int32 // our parent may have made us a subreaper
@@ -73,10 +73,10 @@ func (r *role) prepare() {
 	}
 }
 
-// These are of prctl.
+// Two options of prctl.
 const prSetChildSubreaper, prGetChildSubreaper = 36, 37
 
-// tell says what tini says at this level of verbosity, and above.
+// tell prints tini's message for this level of verbosity and above.
 func (r *role) tell(level int, text string) {
 	if r.name != tini || r.verbose < level {
 		return
@@ -89,7 +89,8 @@ func (r *role) tell(level int, text string) {
 	_, _ = out.WriteString("[" + levels[level] + " tini (" + strconv.Itoa(os.Getpid()) + ")] " + text + "\n")
 }
 
-// debug says what dumb-init says when it is verbose, or tini at this level of verbosity; neither says an empty text.
+// debug prints dumb-init's message when it is verbose, or tini's at this level of verbosity; neither prints an empty
+// text.
 func (r *role) debug(level int, dumb, other string) {
 	if r.name == dumbInit && r.verbose > 0 && dumb != "" {
 		_, _ = os.Stderr.WriteString("[dumb-init] " + dumb + "\n")
@@ -99,7 +100,7 @@ func (r *role) debug(level int, dumb, other string) {
 	}
 }
 
-// number is a signal's number as text.
+// number formats a signal's number.
 func number(s syscall.Signal) string { return strconv.Itoa(int(s)) }
 
 func (r *role) spawned(name string, pid int, session bool) {
@@ -110,7 +111,7 @@ func (r *role) spawned(name string, pid int, session bool) {
 	r.debug(2, "Child spawned with PID "+p+".", "Spawned child process '"+name+"' with pid '"+p+"'")
 }
 
-// reaped says that a process has ended, which was the command or an orphan.
+// reaped reports the end of a process, which was the command or an orphan.
 func (r *role) reaped(pid int, ws syscall.WaitStatus, command bool) {
 	if r.name == "" {
 		return
@@ -130,7 +131,7 @@ func (r *role) reaped(pid int, ws syscall.WaitStatus, command bool) {
 	}
 }
 
-// ended returns the exit code for that of the command.
+// ended returns the exit code for the command's exit code.
 func (r *role) ended(code int) int {
 	r.debug(4, "Child exited with status "+strconv.Itoa(code)+". Goodbye.", "Exiting: child has exited")
 	if r.zero[code] {
@@ -139,10 +140,10 @@ func (r *role) ended(code int) int {
 	return code
 }
 
-// cannot says why the command does not run, and returns the exit code for that.
+// cannot reports why the command does not run, and returns the exit code for that.
 func (r *role) cannot(name string, err error) int {
 	code, why := exitCode(err), err.Error()
-	why = strings.ToUpper(why[:1]) + why[1:] // as C has it
+	why = strings.ToUpper(why[:1]) + why[1:] // as in C
 	switch r.name {
 	case tini:
 		r.tell(0, "exec "+name+" failed: "+why)

@@ -12,27 +12,27 @@ import (
 	"time"
 )
 
-// as runs the init by another name, and returns its exit code and what it says.
+// as runs the init under another name, and returns its exit code and output.
 func as(t *testing.T, name, environ string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := &exec.Cmd{
 		Path: program(t, "subreaper"), Args: append([]string{"/sbin/" + name}, args...),
 		Env: append(os.Environ(), environ), Stdout: &out, Stderr: &errs,
-		WaitDelay: 100 * time.Millisecond, // what it leaves behind holds the pipes open
+		WaitDelay: 100 * time.Millisecond, // leftovers hold the pipes open
 	}
 	_ = cmd.Run()
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// A Dockerfile with tini or dumb-init in it keeps its options. The exit codes and texts are those of the two programs.
+// An image with tini or dumb-init keeps its options. The exit codes and texts are those of the two programs.
 func TestOtherNames(t *testing.T) {
 	usage := strings.ReplaceAll(tiniUsage, "NAME", "tini")
 	tests := []struct {
 		name, environ  string
 		args           string
 		code           int
-		stdout, stderr string // a part of what is said, or all of nothing
+		stdout, stderr string // a part of the output; "" means no output
 	}{
 		{name: "tini", args: "-s -- sh -c exit\t7", code: 7},
 		{name: "tini", args: "-s -e 7 -e143 sh -c exit\t7"},
@@ -74,13 +74,13 @@ func TestOtherNames(t *testing.T) {
 			code, stdout, stderr := as(t, tt.name, tt.environ, args...)
 			fits := func(said, part string) bool { return said == part || part != "" && strings.Contains(said, part) }
 			if code != tt.code || !fits(stdout, tt.stdout) || !fits(stderr, tt.stderr) {
-				t.Errorf("exit code %d, want %d; it says %q and %q", code, tt.code, stdout, stderr)
+				t.Errorf("exit code %d, want %d; it printed %q and %q", code, tt.code, stdout, stderr)
 			}
 		})
 	}
 }
 
-// Only tini -g and dumb-init without -c signal the group of the command. The names differ in that alone.
+// Only tini -g and dumb-init without -c signal the command's group. The cases differ only in that.
 func TestOtherNamesSignal(t *testing.T) {
 	const script = `trap 'exit 3' TERM; (trap 'echo child >>$LINES; exit' TERM; echo up >>$LINES; while :; do sleep 0.01; done) &
 		while [ ! -e $LINES ]; do sleep 0.01; done; kill -TERM $PPID; while :; do sleep 0.01; done`
@@ -101,7 +101,7 @@ func TestOtherNamesSignal(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 			if group {
-				eventually(t, "the child got it", func() bool { return strings.HasSuffix(read(lines), "child\n") })
+				eventually(t, "the child got the signal", func() bool { return strings.HasSuffix(read(lines), "child\n") })
 			} else if got := read(lines); got != "up\n" {
 				t.Errorf("the child got a signal: %q", got)
 			}
@@ -110,7 +110,7 @@ func TestOtherNamesSignal(t *testing.T) {
 	}
 }
 
-// tini -p has its parent's death reach the command as a signal.
+// tini -p delivers the death of tini's parent to the command as a signal.
 func TestParentDeath(t *testing.T) {
 	lines := filepath.Join(t.TempDir(), "lines")
 	cmd := exec.Command("sh", "-c", `(exec -a tini "$0" -s -p SIGUSR1 -- sh -c 'trap "echo usr1 >>$LINES; exit" USR1
@@ -122,7 +122,7 @@ func TestParentDeath(t *testing.T) {
 	}
 	eventually(t, "the command has got the signal", func() bool { return strings.HasSuffix(read(lines), "usr1\n") })
 	pid, _ := strconv.Atoi(strings.Fields(read(lines))[0])
-	eventually(t, "it is gone", func() bool { return state(pid) == "" || state(pid) == "Z" })
+	eventually(t, "tini has ended", func() bool { return state(pid) == "" || state(pid) == "Z" })
 }
 
 func FuzzOptions(f *testing.F) {

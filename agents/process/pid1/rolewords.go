@@ -13,8 +13,9 @@ const (
 	dumbInitVersion = "dumb-init v1.2.5\n"
 )
 
-// options reads options as getopt does, up to the first word that is none, which begins the command. long has the
-// short form of each long option, and valued the short options with a value. take gets each with its value.
+// options reads options as getopt does, up to the first word that is none, where the command starts. long maps each
+// long option to its short form; valued lists the short options with a value. take receives each option with its
+// value.
 func options(args []string, short, valued string, long map[string]byte, take func(o byte, value string) bool,
 ) (rest []string, wrong string) {
 	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' {
@@ -58,7 +59,7 @@ func options(args []string, short, valued string, long map[string]byte, take fun
 	return args, ""
 }
 
-// parseDumbInit reads dumb-init's arguments and environment. done says that there is nothing to run.
+// parseDumbInit reads dumb-init's arguments and environment. done reports that there is nothing to run.
 func (o *Options) parseDumbInit(argv0 string, args []string) (code int, done bool) {
 	say := func(text string) { _, _ = os.Stderr.WriteString(text) }
 	long := map[string]byte{"help": 'h', "version": 'V', "verbose": 'v', "single-child": 'c', "rewrite": 'r'}
@@ -106,7 +107,7 @@ func (o *Options) parseDumbInit(argv0 string, args []string) (code int, done boo
 	return 0, false
 }
 
-// parseTini reads tini's arguments and environment. done says that there is nothing to run.
+// parseTini reads tini's arguments and environment. done reports that there is nothing to run.
 func (o *Options) parseTini(argv0 string, args []string) (code int, done bool) {
 	say := func(text string) { _, _ = os.Stdout.WriteString(text) }
 	if len(args) == 1 && args[0] == "--version" {
@@ -165,7 +166,7 @@ func (o *Options) parseTini(argv0 string, args []string) (code int, done bool) {
 	return 0, false
 }
 
-// remap has an exit code become 0.
+// remap makes an exit code become 0.
 func (r *role) remap(text string) bool {
 	code, err := strconv.Atoi(text)
 	if err != nil || code < 0 || code > 255 {

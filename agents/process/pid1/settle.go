@@ -11,12 +11,12 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// settleTime is how long the command runs before settle. A command that ends sooner is spared that millisecond.
+// settleTime is how long the command runs before settle. A shorter command saves that millisecond.
 const settleTime = 50 * time.Millisecond
 
-// settle makes the process small for what may be months of waiting.
+// settle makes the process small for a wait that may last months.
 func settle() {
-	// An init at rest allocates next to nothing, and the collector would wake it every two minutes.
+	// An idle init allocates next to nothing, and the collector would wake it every two minutes.
 	setGCPercent(-1)
 	setMemoryLimit(8 << 20)
 	DropBinary()
@@ -31,7 +31,8 @@ func setGCPercent(percent int32) (before int32)
 func setMemoryLimit(bytes int64) (before int64)
 
 // StartThreads makes the runtime start n threads, which it keeps. A Go program that needs a thread and gets none dies
-// in newosproc. Another supervisor did so in 3 of 4 tries, as PID 1 at its pids limit, and took its container with it.
+// in newosproc. Another supervisor died that way in 3 of 4 tries, as PID 1 at its pids limit, and ended its
+// container.
 func StartThreads(n int) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)
@@ -46,9 +47,9 @@ func StartThreads(n int) {
 	done.Wait()
 }
 
-// DropBinary releases the resident pages of this program's file, except writable ones. The start touches nearly all of
-// the file and a process at rest very little, yet the kernel keeps mapped pages mapped. A page needed again comes back
-// from the page cache. Failures are ignored: the pages stay.
+// DropBinary releases the resident pages of this program's file, except writable ones. The start touches nearly all
+// of the file and an idle process very little, yet the kernel keeps mapped pages mapped. A page needed again comes
+// back from the page cache. Failures are ignored: the pages stay.
 func DropBinary() {
 	binary, err1 := os.Readlink(self)
 	maps, err2 := os.ReadFile("/proc/self/maps")

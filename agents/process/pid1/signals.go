@@ -32,7 +32,7 @@ func await(until time.Time) syscall.Signal {
 	}
 }
 
-// take takes a signal from the kernel.
+// take fetches a signal from the kernel.
 func take(until time.Time) syscall.Signal {
 	all := ^uint64(0)
 	for {
@@ -60,14 +60,15 @@ func setMask(set *uint64) (before uint64) {
 	return before
 }
 
-// The rest is for programs without first instructions, which get their signals from the runtime.
+// The rest serves programs without first instructions, which get their signals from the runtime.
 var (
 	caught   = make(chan os.Signal, 64)
-	children = make(chan os.Signal, 1) // SIGCHLD, apart, or many of them would crowd out a TERM
+	children = make(chan os.Signal, 1) // SIGCHLD, separately: many of them would crowd out a TERM
 )
 
-// listenEarly catches the signals that could end us before the command runs. It catches no more, since each costs 20
-// µs. HUP and INT that were ignored when we started stay ignored, for the command too: the runtime keeps these two so.
+// listenEarly catches the signals that could end us before the command runs, and no others, because each costs 20 µs.
+// HUP and INT that were ignored when we started stay ignored, for the command too: the runtime keeps these two
+// ignored.
 func listenEarly() {
 	if keeps == keepsAll {
 		return
@@ -80,7 +81,7 @@ func listenEarly() {
 	}
 }
 
-// listen catches every signal that can be caught. The runtime keeps SIGPROF and the numbers from 32 to 34 to itself.
+// listen catches every signal that can be caught. The runtime reserves SIGPROF and the numbers from 32 to 34.
 func listen() {
 	if keeps == keepsAll {
 		return
@@ -95,7 +96,7 @@ func listen() {
 		}
 	}
 	select {
-	case children <- syscall.SIGCHLD: // some may have ended before
+	case children <- syscall.SIGCHLD: // some children may have ended earlier
 	default:
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// The exit codes of a shell whose command did not run, or was ended by a signal.
+// The exit codes of a shell for a command that did not run, or that a signal ended.
 const (
 	exitFailed       = 1
 	exitNoExecutable = 126
 	exitNotFound     = 127
-	exitSignal       = 128 // and the signal
+	exitSignal       = 128 // plus the signal's number
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 	StartPause = 100 * time.Millisecond
 )
 
-// start starts the command. If it cannot, the answer is the exit code that says why.
+// start starts the command. If it cannot, code is the exit code for the reason.
 func (c *command) start() (code int, ok bool) {
 	c.role.prepare()
 	name := c.Command[0]
@@ -50,7 +50,7 @@ func (c *command) start() (code int, ok bool) {
 	return c.role.cannot(name, err), false
 }
 
-// exitCode is a shell's exit code for a command that the kernel refuses to start.
+// exitCode returns a shell's exit code for a command that the kernel refuses to start.
 func exitCode(err error) int {
 	switch err {
 	case syscall.ENOENT:
@@ -61,8 +61,9 @@ func exitCode(err error) int {
 	return exitNoExecutable
 }
 
-// leaveFolder moves to the root, or the volume of our working directory could never be unmounted. It returns the
-// directory, for the command to start in; empty, without moving, when the command could not get back in.
+// leaveFolder moves to the root, because the volume of our working directory could otherwise never be unmounted. It
+// returns the directory, for the command to start in. If the command could not get back in, it does not move and
+// returns "".
 func leaveFolder() string {
 	dir, err := syscall.Getwd()
 	if err != nil || syscall.Chdir(dir) != nil {
@@ -72,7 +73,7 @@ func leaveFolder() string {
 	return dir
 }
 
-// fork starts the program at path, in a process group of its own and with our terminal if that is ours to hand over.
+// fork starts the program at path, in a process group of its own, and with our terminal if we own it.
 func (c *command) fork(path, dir string) (int, error) {
 	c.terminal = ownsTerminal()
 	b := &birth{
@@ -87,14 +88,14 @@ func (c *command) fork(path, dir string) (int, error) {
 	return pid, err
 }
 
-// session reports whether the command gets a session of its own, as dumb-init's has. One that gets our terminal stays
-// in our session, to which the terminal belongs.
+// session reports whether the command gets a session of its own, as with dumb-init. A command that gets our terminal
+// stays in our session, to which the terminal belongs.
 func (c *command) session() bool { return c.role.name == dumbInit && !c.Single && !c.terminal }
 
-// shell runs an executable file that is neither a program nor begins with #!, as execvp does.
+// shell runs an executable file that neither is a program nor begins with #!, as execvp does.
 const shell = "/bin/sh"
 
-// find is the search of execvp. A name with a slash is left to the kernel.
+// find searches as execvp does. A name with a slash is left to the kernel.
 func find(name string) (path string, err error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -121,7 +122,7 @@ func find(name string) (path string, err error) {
 	return "", err
 }
 
-// Executable reports whether there is such a program: a name to be found in PATH, or a path.
+// Executable reports whether there is such a program. name is searched for in PATH, unless it is a path.
 func Executable(name string) bool {
 	path, err := find(name)
 	var st syscall.Stat_t

@@ -26,7 +26,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// A command that cannot be started leaves a shell's exit code and one line of error.
+// A command that cannot be started gives a shell's exit code and one line of error.
 func TestNotStarted(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
@@ -48,19 +48,19 @@ func TestNotStarted(t *testing.T) {
 		{dir, 126, "disinto: cannot run " + dir + ": permission denied\n"},
 		{write("plain", "exit 0\n", 0o644), 126, "disinto: cannot run " + dir + "/plain: permission denied\n"},
 		{"plain", 126, "disinto: cannot run plain: permission denied\n"},
-		{write("script", "exit 9\n", 0o755), 9, ""}, // without #!, as execvp has it
+		{write("script", "exit 9\n", 0o755), 9, ""}, // without #!, as with execvp
 		{"script", 9, ""},
 	}
 	for _, tt := range tests {
 		s := start(t, "subreaper", tt.command)
 		s.expect(tt.code)
 		if s.errors.String() != tt.says {
-			t.Errorf("%s: it says %q, want %q", tt.command, s.errors.String(), tt.says)
+			t.Errorf("%s: it printed %q, want %q", tt.command, s.errors.String(), tt.says)
 		}
 	}
 }
 
-// The command starts as it would without us.
+// The command starts as it would without us, except for its place in the process tree.
 func TestCommandFindsItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -74,11 +74,11 @@ func TestCommandFindsItsPlace(t *testing.T) {
 	s := start(t, "subreaper", "./here", "-c", "--", "--grace")
 	s.expect(0)
 	if want := "two  blanks -c -- --grace\n" + dir + "\n/\ndisinto\nleads\n"; s.out.String() != want {
-		t.Errorf("the command says %q, want %q", s.out.String(), want)
+		t.Errorf("the command printed %q, want %q", s.out.String(), want)
 	}
 }
 
-// A signal that was ignored when we started is ignored by the command too: nohup works through us.
+// A signal that was ignored when we started stays ignored in the command, so that nohup works through us.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	ignored := func(how string) string {
 		out, err := exec.Command("sh", "-c", "trap '' HUP INT TSTP; "+how+" grep SigIgn /proc/self/status").Output()
@@ -102,10 +102,10 @@ func TestUnderNohup(t *testing.T) {
 	}
 }
 
-// While there is no room for another process the start waits, and says why.
+// While the machine has no room for another process, the start waits, and prints the reason.
 func TestNoRoom(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to become a user that has a limit")
+		t.Skip("needs root, to become a user with a limit")
 	}
 	cmd := exec.Command("/proc/self/exe", "no-room")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -117,14 +117,14 @@ func TestNoRoom(t *testing.T) {
 	const want = "disinto: cannot run sh: resource temporarily unavailable: no room for another process" +
 		" (is there a pids limit?), trying again for 1m0s\n"
 	if said.String() != want {
-		t.Errorf("it says %q, want %q once", said.String(), want)
+		t.Errorf("it printed %q, want %q once", said.String(), want)
 	}
 }
 
-// noRoom is an init whose user may have no more processes for a while.
+// noRoom is an init whose user may temporarily start no more processes.
 func noRoom() int {
 	const nproc = 6
-	StartThreads(8)                    // or the runtime dies when it gets no thread
+	StartThreads(8)                    // otherwise the runtime dies when it gets no thread
 	time.Sleep(100 * time.Millisecond) // the runtime may be starting one more
 	var old syscall.Rlimit
 	_ = syscall.Getrlimit(nproc, &old)
@@ -133,15 +133,15 @@ func noRoom() int {
 	return run(Options{Command: []string{"sh", "-c", "exit 7"}})
 }
 
-// A TERM that comes early is not lost: before the command, with it, or after it. In a plain program the runtime ends
-// the process in the millisecond between its handlers and ours.
+// An early TERM is not lost, whether it arrives before the command starts, during its start, or after it. In a plain
+// program the runtime ends the process in the millisecond between its handlers and ours.
 func TestEarlyTERM(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			for i := 0; i < 20; i += storm(1, 3) {
 				s := start(t, mode, "sleep", "1000")
 				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
-				eventually(t, "it hears TERM, or is gone", func() bool {
+				eventually(t, "it handles TERM, or has ended", func() bool {
 					// Unshare blocks TERM too, before it becomes the init.
 					exe, _ := os.Readlink("/proc/" + strconv.Itoa(s.pid) + "/exe")
 					return exe == program(t, mode) && handles(s.pid, syscall.SIGTERM) || state(s.pid) == ""
@@ -155,9 +155,10 @@ func TestEarlyTERM(t *testing.T) {
 	}
 }
 
-// An init at the limit of processes starts no thread: it needs what it had before its command, and that is little.
+// An init at the process limit starts no thread: those from before its command's start suffice.
 func TestNoRoomForThreads(t *testing.T) {
-	// The command takes every process there is from its first moment on, in which its init rests, reaps and passes on.
+	// The command takes all available processes from its first moment on, while its init waits, reaps and passes signals
+	// on.
 	const hog = `trap '' USR1; for i in $(seq 30); do sleep 0.2 & done 2>/dev/null
 		for i in $(seq 20); do kill -USR1 $PPID; done; kill -WINCH $PPID; while ! wait; do :; done; exit 7`
 	for _, max := range []string{"7", "9", "11", "20"} {
@@ -178,8 +179,8 @@ func TestNoRoomForThreads(t *testing.T) {
 	}
 }
 
-// handles reports whether the process has a handler for the signal, or takes it from the kernel, when it is blocked on
-// all threads but the one that waits for it.
+// handles reports whether the process has a handler for the signal, or takes it from the kernel: then all threads
+// block it except the one that waits for it.
 func handles(pid int, sig syscall.Signal) bool {
 	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
 	return slices.ContainsFunc(threads, func(path string) bool {

@@ -6,21 +6,22 @@ import (
 	"unsafe"
 )
 
-// ownsTerminal reports whether stdin is a terminal with our group in the foreground: only then is it ours to hand over.
+// ownsTerminal reports whether stdin is a terminal with our group in the foreground: only then may we hand it over.
 func ownsTerminal() bool {
 	group, ok := foregroundGroup()
 	return ok && group == syscall.Getpgrp()
 }
 
-// foregroundGroup is the foreground process group of the terminal on stdin; ok is false without a terminal of ours.
+// foregroundGroup returns the foreground process group of stdin's terminal; ok is false if stdin is not our session's
+// terminal.
 func foregroundGroup() (int, bool) {
 	var group int32
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, 0, syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group)))
 	return int(group), errno == 0
 }
 
-// setForeground makes a group of our session the foreground of the terminal. It blocks TTOU, with which the kernel
-// would stop us for it, on this thread alone: it is the first, to which init is locked.
+// setForeground makes a group of our session the foreground of the terminal. The kernel would stop us with TTOU for
+// that, so setForeground blocks TTOU on this thread alone: the first, to which init is locked.
 func setForeground(group int) {
 	all, id := ^uint64(0), int32(group)
 	before := setMask(&all)
@@ -28,12 +29,12 @@ func setForeground(group int) {
 	setMask(&before)
 }
 
-// stopped answers the stop of a command that has our terminal, most likely by Ctrl-Z.
+// stopped handles the stop of a command that has our terminal, most likely by Ctrl-Z.
 func (c *command) stopped(by syscall.Signal) {
 	switch {
-	case !c.terminal: // the process that stopped it will continue it
+	case !c.terminal: // the process that stopped the command will continue it
 	case os.Getpid() != 1:
-		// Stop our group too, this process through pass, so that the shell above sees a stopped job.
+		// Stop our group too, including this process (through pass), so that the shell above sees a stopped job.
 		_ = syscall.Kill(0, syscall.SIGTSTP)
 	case by == syscall.SIGTSTP:
 		// There is no shell above PID 1, and a stopped command would hold the terminal for good.
@@ -48,8 +49,8 @@ func (c *command) continued() {
 	}
 }
 
-// takeTerminalBack makes our group the foreground again. The script that started us could not read from the terminal
-// while a group that has ended is its foreground.
+// takeTerminalBack makes our group the foreground again. Otherwise the script that started us could not read from the
+// terminal, because the foreground group has ended.
 func (c *command) takeTerminalBack() {
 	if !c.terminal || os.Getpid() == 1 {
 		return

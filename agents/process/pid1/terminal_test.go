@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is a terminal, with the text on it.
+// screen is a terminal and the text on it.
 type screen struct {
 	t      *testing.T
 	master *os.File
@@ -81,13 +81,13 @@ func (s *screen) typed(keys string) {
 	}
 }
 
-// shows waits for a line that begins so.
+// shows waits for a line with this beginning.
 func (s *screen) shows(line string) {
 	s.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for ; !strings.Contains("\n"+s.shown(), "\n"+line); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%q does not come up:\n%s", line, s.shown())
+			s.t.Fatalf("%q does not appear:\n%s", line, s.shown())
 		}
 	}
 }
@@ -108,19 +108,19 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// leader is a command that prints whether it leads a group which has the terminal.
+// leader is a command that prints whether it leads a group that has the terminal.
 const leader = `set -- $(cut -d" " -f5,8 /proc/$$/stat); [ $1 = $$ ] && [ $2 = $$ ] && echo foreground; cat; exit 5`
 
-// The leader of a session, like a container's PID 1 with a terminal, hands the terminal to its command.
+// The leader of a session, such as a container's PID 1 with a terminal, hands the terminal to its command.
 func TestTerminalIsHandedOver(t *testing.T) {
 	s := onTerminal(t, executable(t), "exec", "sh", "-c", leader)
 	s.shows("foreground")
 	s.typed("hello\n" + ctrlD)
-	s.shows("hello\nhello") // as it is typed, and from cat
+	s.shows("hello\nhello") // the echo of the keys, and from cat
 	s.ends(5)
 }
 
-// docker run -it IMAGE exec bash: jobs can be stopped and brought back.
+// As under docker run -it IMAGE exec bash, jobs can be stopped and continued.
 func TestJobControl(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -160,7 +160,7 @@ func (s *screen) waits(words string) {
 	})
 }
 
-// Below a shell we are one of its jobs: Ctrl-Z stops us both, fg brings both back, Ctrl-C ends the command.
+// Below a shell we are one of its jobs: Ctrl-Z stops us and the command, fg continues both, Ctrl-C ends the command.
 func TestJobOfAShell(t *testing.T) {
 	s := onTerminal(t, "bash", "--norc", "--noediting", "-i")
 	s.typed("$INIT sleep 1002\n")
@@ -181,7 +181,7 @@ func TestJobOfAShell(t *testing.T) {
 	s.ends(3)
 }
 
-// A script without job control can read from the terminal after us.
+// After us, a script without job control can read from the terminal.
 func TestScriptGetsItsTerminalBack(t *testing.T) {
 	s := onTerminal(t, "sh", "-c", `$INIT sh -c 'read a; echo first $a'; read b; echo second $b; exit 6`)
 	s.typed("one\n")
@@ -191,7 +191,7 @@ func TestScriptGetsItsTerminalBack(t *testing.T) {
 	s.ends(6)
 }
 
-// PID 1 has no shell above it that could continue a command which Ctrl-Z stops.
+// PID 1 has no shell above it that could continue a command stopped by Ctrl-Z.
 func TestCtrlZWithoutAShell(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")
@@ -204,7 +204,7 @@ func TestCtrlZWithoutAShell(t *testing.T) {
 	s.ends(5)
 }
 
-// A command in the background of a shell does not get the terminal.
+// A command that a shell runs in the background does not get the terminal.
 func TestBackground(t *testing.T) {
 	s := onTerminal(t, "bash", "--norc", "--noediting", "-i")
 	s.typed("$INIT sh -c 'sleep 0.1; exit 7' &\n")
@@ -216,7 +216,7 @@ func TestBackground(t *testing.T) {
 	s.ends(3)
 }
 
-// It works without /dev/tty too, as in a container without a terminal.
+// The init works without /dev/tty too, as in a container without a terminal.
 func TestNoTerminal(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) { start(t, mode, "sh", "-c", "setsid true; exit 8").expect(8) })

@@ -8,16 +8,16 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// command is the command that runs.
+// command is the command and its state.
 type command struct {
 	Options
 	pid      int
-	terminal bool // it was handed our terminal
+	terminal bool // it has our terminal
 
 	ended  bool
 	status syscall.WaitStatus
-	told   map[tree.ID]bool // the processes that a TERM to us was passed on to
-	late   time.Time        // when the grace is over; zero until the first TERM
+	told   map[tree.ID]bool // the processes that have received a TERM to us
+	late   time.Time        // the end of the grace; zero until the first TERM
 }
 
 // watch passes signals on and reaps until the command has ended.
@@ -43,8 +43,8 @@ func (c *command) watch() {
 	}
 }
 
-// reap collects the status of every ended child, since one SIGCHLD may stand for any number of them. It reports whether
-// no child is left.
+// reap collects the status of every ended child, because one SIGCHLD may stand for any number of them. It reports
+// whether no child is left.
 func (c *command) reap() (none bool) {
 	for {
 		var ws syscall.WaitStatus
@@ -66,7 +66,7 @@ func (c *command) reap() (none bool) {
 	}
 }
 
-// pass passes a signal on to the command's group. The number is still the command's, which has not been reaped.
+// pass passes a signal on to the command's group. The number still belongs to the command, which has not been reaped.
 func (c *command) pass(s syscall.Signal) {
 	c.role.debug(3, "Received signal "+number(s)+".", "Passing signal: '"+number(s)+"'")
 	if s == syscall.SIGCONT {
@@ -95,7 +95,7 @@ func (c *command) pass(s syscall.Signal) {
 	}
 }
 
-// asked answers a TERM, with which containers are stopped: it reaches processes outside the command's group too, and
+// asked handles a TERM, the signal that stops containers: processes outside the command's group receive it too, and
 // the grace begins.
 func (c *command) asked(to syscall.Signal) {
 	if !c.leaves() {
@@ -107,10 +107,10 @@ func (c *command) asked(to syscall.Signal) {
 	}
 }
 
-// leaves reports whether only the command and its group are ours to signal, and what it leaves behind is left alone.
+// leaves reports whether we signal only the command and its group, and leave leftovers alone.
 func (c *command) leaves() bool { return c.Single || c.role.name == tini }
 
-// tell sends a signal to every process below us that has not been told yet. Members of group have the signal already.
+// tell sends a signal to every process below us that has not received one yet. Members of group already have it.
 func (c *command) tell(s syscall.Signal, group int) {
 	members, err := tree.Of(os.Getpid())
 	if err != nil && os.Getpid() == 1 { // no /proc
@@ -122,7 +122,7 @@ func (c *command) tell(s syscall.Signal, group int) {
 		}
 		if p.Group != group {
 			_ = p.Signal(s)
-			if p.State == 'T' { // a stopped process can act on it only when it continues
+			if p.State == 'T' { // a stopped process can act on the signal only when it continues
 				_ = p.Signal(syscall.SIGCONT)
 			}
 		}
@@ -132,8 +132,8 @@ func (c *command) tell(s syscall.Signal, group int) {
 	}
 }
 
-// rewritten is the signal that a signal is passed on as; 0 drops it. The three signals with which a terminal stops a
-// job become STOP: a group in a session without a job-control shell ignores them.
+// rewritten returns the signal to pass on in place of s; 0 drops it. The three signals with which a terminal stops a
+// job become STOP, because a group in a session without a job-control shell ignores them.
 func (c *command) rewritten(s syscall.Signal) syscall.Signal {
 	for _, r := range c.Rewrites {
 		if r.From == s {
@@ -146,7 +146,7 @@ func (c *command) rewritten(s syscall.Signal) syscall.Signal {
 	return s
 }
 
-// stops reports whether a signal is one with which a terminal stops a job.
+// stops reports whether a terminal stops jobs with this signal.
 func stops(s syscall.Signal) bool {
 	return s == syscall.SIGTSTP || s == syscall.SIGTTIN || s == syscall.SIGTTOU
 }

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// listener is a shell that writes down each signal it gets, except those that no shell can trap, and goes on.
+// listener is a shell that records each signal it gets, except those that no shell can trap, and continues.
 const listener = `for s in $(seq 1 64); do case $s in 9|17|19|32|33|34) ;; *) trap "echo $s >>$LINES" $s;; esac; done
 	echo up >>$LINES; while :; do sleep 0.01; done`
 
-// Every signal that a process can catch reaches the command. In a plain program SIGPROF belongs to the Go runtime, and
-// a SIGURG may be the runtime's own.
+// The command receives every signal that a process can catch. In a plain program SIGPROF belongs to the Go runtime,
+// and a SIGURG may be the runtime's own.
 func TestPassesEverySignal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -42,7 +42,7 @@ func TestPassesEverySignal(t *testing.T) {
 					s.says("18")
 				}
 			}
-			s.signal(syscall.SIGURG) // ours, as far as a plain program can know
+			s.signal(syscall.SIGURG) // a plain program cannot tell it from the runtime's
 			s.signal(syscall.SIGUSR1)
 			eventually(t, "the last one has arrived", func() bool { return strings.Count("\n"+read(s.lines), "\n10\n") == 2 })
 			if mode == "plain" && strings.Contains("\n"+read(s.lines), "\n23\n") {
@@ -70,7 +70,7 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// A signal is for the whole group: the command may ignore it, and wait for a child that does not.
+// A signal is for the whole group: the command may ignore it and wait for a child that does not.
 func TestSignalsReachTheGroup(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -79,7 +79,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 				echo up >>$LINES; wait $!; exit $(($? == 138 ? 5 : 6))`)
 			s.says("up")
 			time.Sleep(20 * time.Millisecond) // the child may not be a sleep yet
-			eventually(t, "the child has got it", func() bool {
+			eventually(t, "the child has got the signal", func() bool {
 				_ = syscall.Kill(s.pid, syscall.SIGUSR1)
 				return state(s.pid) == "Z" || state(s.pid) == ""
 			})
@@ -99,7 +99,7 @@ func TestStopAndContinue(t *testing.T) {
 		s.signal(sig)
 		eventually(t, "both have stopped", func() bool { return state(s.pid) == "T" && state(child) == "T" })
 		s.signal(syscall.SIGCONT)
-		eventually(t, "both go on", func() bool { return state(s.pid) != "T" && state(child) != "T" })
+		eventually(t, "both continue", func() bool { return state(s.pid) != "T" && state(child) != "T" })
 	}
 	s.signal(syscall.SIGTERM)
 	s.expect(143)
@@ -121,8 +121,8 @@ func TestReapsOrphans(t *testing.T) {
 	}
 }
 
-// family is a command that takes its time to end, with a child in its group and an orphan in a session of its own. All
-// of them write down what they get.
+// family is a command that ends slowly, with a child in its group and an orphan in a session of its own. All of them
+// record the signals that they get.
 const family = `
 	(trap 'echo child TERM >>$LINES; exit' TERM; while :; do sleep 0.01; done) &
 	setsid sh -c '(trap "echo orphan TERM >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.01; done) &'
@@ -130,7 +130,7 @@ const family = `
 	while ! [ -e $LINES ]; do sleep 0.01; done
 	echo ready >>$LINES; while :; do sleep 0.01; done`
 
-// A TERM, with which containers are stopped, reaches every process once, and we end when all have.
+// A TERM, the signal that stops containers, reaches every process once, and the init ends when all have ended.
 func TestTERMReachesEverybody(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -151,12 +151,12 @@ func TestTERMReachesEverybody(t *testing.T) {
 	}
 }
 
-// A process that the command leaves behind gets TERM and time to act on it, and KILL when it does not.
+// A leftover process gets TERM and time to act on it, and then KILL.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			// The file is there before it is counted: of none, wc says nothing, and [ ends the wait.
+			// The file exists before it is counted: wc prints nothing for a missing file, and then [ ends the wait.
 			s := start(t, mode, "--grace", "3s", "sh", "-c", `: >>$LINES
 				setsid sh -c '(trap "sleep 0.1; echo polite >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.1; done) &'
 				setsid env -i LINES=$LINES sh -c '(trap "" TERM; echo deaf >>$LINES; while :; do sleep 0.1; done) &'
@@ -170,7 +170,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// --grace ends a command that ignores TERM, and all that it started.
+// --grace ends a command that ignores TERM, and all its descendants.
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -231,11 +231,11 @@ func TestSingleChild(t *testing.T) {
 		t.Errorf("its child got a signal: %q", got)
 	}
 	if n := s.killAll(); n == 0 {
-		t.Error("what it left behind was ended")
+		t.Error("its leftover process was ended")
 	}
 }
 
-// One SIGCHLD may stand for thousands of ends, and a TERM must get through them.
+// One SIGCHLD may stand for thousands of exits, and a TERM must get through them.
 func TestTERMAmongManyEnds(t *testing.T) {
 	t.Parallel()
 	s := start(t, "subreaper", "sh", "-c", fmt.Sprintf(`mkfifo $LINES.go; for i in $(seq %d);
@@ -251,7 +251,7 @@ func TestTERMAmongManyEnds(t *testing.T) {
 	s.expect(143)
 }
 
-// The collector is off, so what is done often must not allocate.
+// The garbage collector is off, so frequent work must not allocate.
 func TestF8_ReapingTakesNoMemory(t *testing.T) {
 	c := &command{pid: -1}
 	pids := make([]int, 100)
@@ -273,7 +273,7 @@ func TestF8_ReapingTakesNoMemory(t *testing.T) {
 	eventually(t, "none is left", c.reap)
 }
 
-// As PID 1 in front of an empty /proc, as in a chroot, a deaf command and what it left behind are killed all the same.
+// As PID 1 with an empty /proc, as in a chroot, a command that ignores TERM and its leftovers are still killed.
 func TestWithoutProc(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")

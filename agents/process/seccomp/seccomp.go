@@ -1,5 +1,5 @@
-// Package seccomp refuses system calls to a thread, and to every process that it starts from then on: those that reach
-// around the rules of Landlock. It needs no privileges but no_new_privs.
+// Package seccomp refuses system calls to a thread, and to every process that the thread starts afterwards: those
+// calls that bypass the rules of Landlock. It needs no privileges but no_new_privs.
 package seccomp
 
 import (
@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusal makes some system calls fail where all conditions hold.
+// refusal makes some system calls fail if all its conditions hold.
 type refusal struct {
 	calls []uint32
 	when  []condition
 	errno unix.Errno
 }
 
-// condition is about half of an argument. The kernel takes ints from the lower one, whatever the upper one has.
+// condition tests half of an argument. The kernel reads ints from the lower half, whatever the upper one contains.
 type condition struct {
 	arg    uint32
 	upper  bool
-	mask   uint32 // 0 leaves all bits
-	not    bool   // none of the values
+	mask   uint32 // 0 keeps all bits
+	not    bool   // holds for none of the values
 	values []uint32
 }
 
@@ -33,31 +33,31 @@ func not(arg uint32, values ...uint32) condition {
 	return condition{arg: arg, not: true, values: values}
 }
 
-// has reports that one of these bits is set.
+// has tests that one of these bits is set.
 func has(arg, bits uint32) condition {
 	return condition{arg: arg, mask: bits, not: true, values: []uint32{0}}
 }
 
-// upper has anything in the upper half.
+// upper tests that the upper half is not 0.
 func upper(arg uint32) condition {
 	return condition{arg: arg, upper: true, not: true, values: []uint32{0}}
 }
 
-// otherType is none of these; it leaves out SOCK_CLOEXEC and SOCK_NONBLOCK.
+// otherType tests that the socket's type is none of these. It ignores SOCK_CLOEXEC and SOCK_NONBLOCK.
 func otherType(types ...uint32) condition {
 	return condition{arg: 1, mask: 0xf, not: true, values: types}
 }
 
-// always are refused in every sandbox.
+// always holds the refusals of every sandbox.
 //
-// Landlock asks about signals and not about limits, and a processor time of a second kills as well. Of what a process
-// may do to others of its account this leaves priority, scheduling policy and affinity, which only slow them down:
+// Landlock checks signals but not limits, and a limit of one second of processor time kills as well. A process may
+// still change the priority, scheduling policy and affinity of others of its account, which only slows them down:
 // programs set those of their own threads by the thread's number.
 //
-// Some families of sockets reach the host or other machines by no TCP port (vsock, TIPC), or all packets of this one
-// (AF_PACKET, which AF_INET with SOCK_PACKET is too). What io_uring is ordered to do passes no filter.
+// Some socket families reach the host or other machines without a TCP port (vsock, TIPC), or read all packets of this
+// machine (AF_PACKET, and also AF_INET with SOCK_PACKET). The operations of io_uring pass no filter.
 var always = []refusal{
-	// With a new limit, whose address may be 0 in one half.
+	// prlimit64 for another process with a new limit. One half of the limit's address may be 0.
 	{[]uint32{unix.SYS_PRLIMIT64}, []condition{not(0, 0), not(2, 0)}, unix.EPERM},
 	{[]uint32{unix.SYS_PRLIMIT64}, []condition{not(0, 0), upper(2)}, unix.EPERM},
 	{
@@ -73,9 +73,9 @@ var always = []refusal{
 	{[]uint32{unix.SYS_IO_URING_SETUP}, nil, unix.ENOSYS},
 }
 
-// ofPorts are refused where Landlock limits TCP ports. It asks at connect, and only about sockets that are TCP's own:
-// not about MPTCP and SMC, which speak TCP too, nor about data that opens the connection. Programs that try one of
-// these go on with TCP.
+// ofPorts holds the refusals for a sandbox whose TCP ports Landlock limits. Landlock checks connect, and only on
+// plain TCP sockets. It checks neither MPTCP and SMC, which speak TCP too, nor data that opens the connection.
+// Programs that fail with one of these fall back to TCP.
 var ofPorts = []refusal{
 	{
 		[]uint32{unix.SYS_SOCKET},
@@ -92,10 +92,10 @@ var ofPorts = []refusal{
 	},
 }
 
-// arches are the machines whose numbers of system calls the program has, by Go's names. Both are little-endian.
+// arches are the machines for which the package has system call numbers, by Go's names. Both are little-endian.
 var arches = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// x32 is the bit of the numbers by which amd64 has another set of system calls.
+// x32 is the bit in a system call's number that selects amd64's other set of system calls.
 const x32 = 0x40000000
 
 // The offsets in struct seccomp_data, whose arguments have 8 bytes each.
@@ -123,8 +123,8 @@ func Find() error {
 	return fmt.Errorf("the kernel refuses seccomp: %w", errno)
 }
 
-// Restrict restricts the calling thread for ever, which needs no_new_privs or CAP_SYS_ADMIN. ports says that Landlock
-// limits its TCP ports.
+// Restrict permanently restricts the calling thread, which needs no_new_privs or CAP_SYS_ADMIN. ports reports whether
+// Landlock limits its TCP ports.
 func Restrict(ports bool) error {
 	filter := compile(arches[runtime.GOARCH], ports)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
@@ -136,8 +136,8 @@ func Restrict(ports bool) error {
 	return nil
 }
 
-// compile writes the program that the kernel runs at system calls. Those of other architectures do not exist in a
-// sandbox: they have other numbers.
+// compile makes the program that the kernel runs at each system call. It refuses all system calls of other
+// architectures, because they have other numbers.
 func compile(arch uint32, ports bool) []unix.SockFilter {
 	refusals := always
 	if ports {
@@ -163,8 +163,8 @@ func compile(arch uint32, ports bool) []unix.SockFilter {
 	return append(code, allow)
 }
 
-// compileCall writes all refusals of one system call. Any other call takes one instruction here: the kernel runs a
-// new filter for each that there is.
+// compileCall compiles all refusals of one system call. Every other call costs one instruction here: the kernel runs
+// the filter at every call.
 func compileCall(call uint32, refusals []refusal) []unix.SockFilter {
 	var code []unix.SockFilter
 	for _, r := range refusals {
@@ -176,10 +176,10 @@ func compileCall(call uint32, refusals []refusal) []unix.SockFilter {
 	return append([]unix.SockFilter{jump(unix.BPF_JEQ, call, 0, uint8(len(code)))}, code...)
 }
 
-// pass is the jump to behind a refusal, until its length is known.
+// pass marks the jump to the end of a refusal until its length is known.
 const pass = 255
 
-// compile writes one refusal.
+// compile compiles one refusal.
 func (r refusal) compile() []unix.SockFilter {
 	var code []unix.SockFilter
 	for _, c := range r.when {

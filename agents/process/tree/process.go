@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// tick is the unit of the times in /proc/PID/stat. USER_HZ is 100 on every Linux that Go runs on.
+// tick is the unit of the times in /proc/PID/stat. USER_HZ is 100 on every Linux that Go supports.
 const tick = 10 * time.Millisecond
 
-// Process is the part of /proc/PID/stat that is needed to find a tree, and to tell two processes with the same number
-// apart.
+// Process holds the fields of /proc/PID/stat that are needed to find a tree, and to distinguish two processes with
+// the same number.
 type Process struct {
 	PID, PPID int
 	Group     int           // its process group
-	State     byte          // as ps shows it: R, S, D, T, Z
+	State     byte          // one of R, S, D, T, Z and X, as ps shows it
 	Start     uint64        // ticks since boot
 	CPU       time.Duration // its own and that of the children it has waited for
 }
 
-// ID tells two processes with the same number apart.
+// ID distinguishes two processes with the same number.
 type ID struct {
 	PID   int
 	Start uint64
 }
 
-// ID identifies the process among all since boot.
+// ID identifies the process among all processes since boot.
 func (p Process) ID() ID { return ID{p.PID, p.Start} }
 
-// Dead reports whether only the exit status is left: the process cannot be signalled and has no children any more.
+// Dead reports whether only the exit status is left: the process can no longer receive signals or have children.
 func (p Process) Dead() bool { return p.State == 'Z' || p.State == 'X' }
 
 // parseStat reads /proc/PID/stat. The program's name, in parentheses, may itself contain blanks and parentheses, so
@@ -95,15 +95,15 @@ func ReadFile(pid int, name string, buf []byte) (int, error) {
 	return total, nil
 }
 
-// ErrNoProc says that processes cannot be found.
+// ErrNoProc says that processes cannot be found because there is no /proc.
 var ErrNoProc = errors.New("/proc is not mounted")
 
 // Walk calls visit for every process, sorted by number. It reads /proc a few entries at a time on purpose: the kernel
-// looks for the next number at each call, so the walk meets even a process that forks a successor and exits, again and
-// again, at its end. A list made beforehand would always be one fork behind.
+// looks for the next number at each call, so at its end the walk meets even a process that forks a successor and
+// exits, again and again. A list made beforehand would always be one fork behind.
 //
-// After an error there may be processes that it has not met. The error is ErrNoProc when there is no /proc, or an empty
-// folder in its place, as in a chroot.
+// After an error there may be processes that Walk has not met. The error is ErrNoProc when there is no /proc, or an
+// empty folder in its place, as in a chroot.
 func Walk(visit func(Process)) error { return walk("/proc", visit) }
 
 func walk(dir string, visit func(Process)) (missed error) {
@@ -144,22 +144,22 @@ func walk(dir string, visit func(Process)) (missed error) {
 				visit(p)
 			case syscall.ESRCH: // ended meanwhile
 			default:
-				missed = err // out of descriptors, say
+				missed = err // for example out of descriptors
 			}
 		}
 	}
 }
 
-// pidfd_open and pidfd_send_signal have these numbers on every architecture. Package unix has them too, but importing
-// it would delay pid1.
+// pidfd_open and pidfd_send_signal have these numbers on every architecture. Package unix also has them, but
+// importing it would delay pid1.
 const (
 	sysPidfdSendSignal = 424
 	sysPidfdOpen       = 434
 )
 
-// Signal sends sig to exactly this process; the error is ESRCH when it has ended. Its number may belong to another
-// process by now: a pidfd is opened first and the start time read afterwards, which tells. Where pidfds are refused
-// (kernels before 5.3, old container profiles) a window of microseconds remains.
+// Signal sends sig to exactly this process; the error is ESRCH when it has ended. Meanwhile its number may belong to
+// another process. So Signal first opens a pidfd and then compares the start time. Where pidfds are refused (kernels
+// before 5.3, old container profiles) a window of microseconds remains.
 func (p Process) Signal(sig syscall.Signal) error {
 	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(p.PID), 0, 0)
 	if errno == syscall.ESRCH {

@@ -61,7 +61,8 @@ func TestLookAndWalk(t *testing.T) {
 	}
 }
 
-// Without /proc, or with an empty folder in its place, a walk meets no process and says so: the caller signals all.
+// Without /proc, or with an empty folder in its place, a walk meets no process and returns an error: the caller then
+// signals all.
 func TestWalkWithoutProc(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), t.TempDir() + "/none"} {
 		if err := walk(dir, func(Process) {}); err != ErrNoProc {

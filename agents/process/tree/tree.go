@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Of returns root and every process below it by the parent chain, sorted by number, as a snapshot can tell.
+// Of returns root and every process below it by the parent chain, sorted by number. It is a snapshot.
 func Of(root int) ([]Process, error) {
 	var all []Process
 	if err := Walk(func(p Process) { all = append(all, p) }); err != nil {
 		return nil, err
 	}
 	in := map[int]bool{root: true}
-	for grown := true; grown; { // a child may have a smaller number than its parent once the numbers wrapped
+	for grown := true; grown; { // after a wrap a child may have a smaller number than its parent
 		grown = false
 		for _, p := range all {
 			if in[p.PPID] && !in[p.PID] {
@@ -32,8 +32,8 @@ func Of(root int) ([]Process, error) {
 	return members, nil
 }
 
-// CPU is the processor time of the whole tree: of its processes, and of those that they have waited for. It is 0 where
-// /proc cannot be read.
+// CPU returns the processor time of the whole tree: of its processes, and of those that they have waited for. It is 0
+// where /proc cannot be read.
 func CPU(root int) (sum time.Duration) {
 	members, _ := Of(root)
 	for _, p := range members {
@@ -42,8 +42,8 @@ func CPU(root int) (sum time.Duration) {
 	return sum
 }
 
-// Ask sends TERM to every process below root, once, and CONT so that a stopped process can act on it. The list is made
-// before the first signal: processes that are started in answer, to save work, are left alone.
+// Ask sends TERM once to every process below root, and CONT so that a stopped process can act on it. The list is made
+// before the first signal, so processes that are started in response, to save work, get none.
 func Ask(root int) {
 	members, _ := Of(root)
 	for _, p := range members {
@@ -55,18 +55,19 @@ func Ask(root int) {
 	}
 }
 
-// Hunt ends every member, however fast members fork: called again and again, Cull kills those that are there.
+// Hunt ends every member, however fast members fork. Call Cull repeatedly; it kills the members that exist.
 type Hunt struct {
-	// Member reports whether a process is one. Below a member that Cull has killed, every process is one too.
+	// Member reports whether a process is a member. Every process below a member that Cull has killed is one too.
 	Member func(Process) bool
-	// Pause is the time to wait before the next Cull: none while it still meets processes that it has not killed before,
-	// then up to 50 ms, for a process that the kernel does not let go.
+	// Pause is the time to wait before the next Cull. It is zero while Cull meets members that it has not killed before.
+	// Then it grows to 50 ms, for a process that the kernel does not release.
 	Pause  time.Duration
 	killed map[ID]bool
 }
 
-// Cull kills members while it walks, and the children of members in the same walk. alive is how many members it met. A
-// killed process forks no more, so at some time it meets none. After an error there may be members that it has not met.
+// Cull kills members while it walks, and the children of members in the same walk. alive is the number of members
+// that it met. A killed process cannot fork, so eventually Cull meets none. After an error there may be members that
+// it has not met.
 func (h *Hunt) Cull() (alive int, err error) {
 	if h.killed == nil {
 		h.killed = make(map[ID]bool)
@@ -89,5 +90,5 @@ func (h *Hunt) Cull() (alive int, err error) {
 	return alive, err
 }
 
-// Killed is the number of processes that were killed so far.
+// Killed returns the number of processes killed so far.
 func (h *Hunt) Killed() int { return len(h.killed) }

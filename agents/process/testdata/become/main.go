@@ -1,4 +1,4 @@
-// Become executes itself again and again, as an upgrade in place does, and ends with 0 when it gets a TERM.
+// Become executes itself repeatedly, as an upgrade in place does, and exits with 0 when it gets a TERM.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 		if err != nil {
 			os.Exit(5)
 		}
-		// It returns when a signal came.
+		// Become returns when a signal has arrived.
 		_ = process.Become(binary, []string{os.Args[0], "run", strconv.Itoa(n + 1)}, os.Environ(), letter, nil,
 			func() bool { return false })
 	}
