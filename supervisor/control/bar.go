@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerKey is the context's key of whether a connection is barred.
+// peerKey is the context key for whether a connection is barred.
 type peerKey struct{}
 
-// bar refuses all requests of processes for which barred says so. The number of a process is read when it connects.
+// bar refuses all requests of processes for which barred returns true. It reads a process's number when the process
+// connects.
 func bar(server *http.Server, barred func(pid int) bool) {
 	if barred == nil {
 		return
@@ -31,8 +32,8 @@ func bar(server *http.Server, barred func(pid int) bool) {
 	})
 }
 
-// peerOf is the process that made a connection; 0 when it is in none of our PID namespaces, or when c is no socket of
-// this machine.
+// peerOf returns the process that made a connection. It is 0 for a process outside our PID namespaces, and if c is no
+// unix socket.
 func peerOf(c net.Conn) int {
 	socket, ok := c.(*net.UnixConn)
 	if !ok {

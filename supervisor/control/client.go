@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// readTime bounds a Get. The supervisor answers from memory, so this is for one that hangs: a health check must not
-	// hang with it.
+	// readTime bounds a Get. The supervisor answers from memory, so only a hanging one takes longer: a health check must
+	// not hang with it.
 	readTime = 5 * time.Second
 	// commandTime bounds a Post: a session may take the whole grace to end, and the forge half a minute to answer.
 	commandTime = 2 * time.Minute
@@ -34,17 +34,17 @@ const SocketName = "disinto.sock"
 // ErrNoSupervisor means that no program listens on the state directory's socket.
 var ErrNoSupervisor = errors.New("no supervisor runs")
 
-// Client asks a running supervisor, over the socket in its state directory or at the address of its [factory] listen.
-// Its errors are a *Refusal for an answer other than 2xx, with the supervisor's own words, and wrap ErrNoSupervisor
-// where a state directory has none. It may be used from any goroutine.
+// Client sends requests to a running supervisor, over the socket in its state directory or at the address of its
+// [factory] listen. The error for an answer other than 2xx is a *Refusal with the supervisor's own words. The error
+// for a state directory without a supervisor wraps ErrNoSupervisor. Client may be used from any goroutine.
 type Client struct {
 	state string // empty for an address
-	base  string // what the paths of the API follow
-	token string // of [factory] listen_token; empty for the socket
+	base  string // prefix of the API's paths
+	token string // [factory] listen_token; empty for the socket
 	http  *http.Client
 }
 
-// NewClient returns a client for a state directory. It connects for each request anew.
+// NewClient returns a client for a state directory. It makes a new connection for each request.
 func NewClient(state string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -55,8 +55,8 @@ func NewClient(state string) *Client {
 	return &Client{state: state, base: "http://disinto", http: &http.Client{Transport: transport}}
 }
 
-// NewRemoteClient returns a client for an address such as https://factory.example.org, without a slash at its end. The
-// token goes to no other address: a redirect is an answer like any other that is not 2xx.
+// NewRemoteClient returns a client for an address such as https://factory.example.org, without a slash at its end. It
+// sends the token to no other address: it treats a redirect like any other answer outside 2xx.
 func NewRemoteClient(address, token string) *Client {
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
@@ -66,14 +66,14 @@ func NewRemoteClient(address, token string) *Client {
 // StateDir returns the state directory that the client was made for; empty for an address.
 func (c *Client) StateDir() string { return c.state }
 
-// Get asks for a path such as /v1/state and decodes the answer. It takes 5 seconds at most.
+// Get requests a path such as /v1/state and decodes the answer. It takes at most 5 seconds.
 func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	return c.decode(ctx, http.MethodGet, path, nil, answer)
 }
 
-// Post sends a command and decodes the answer. It takes 2 minutes at most.
+// Post sends a command and decodes the answer. It takes at most 2 minutes.
 func (c *Client) Post(ctx context.Context, path string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *Client) Post(ctx context.Context, path string, request, answer any) err
 	return c.decode(ctx, http.MethodPost, path, bytes.NewReader(body), answer)
 }
 
-// Copy asks for a path and copies the answer as it comes, without a limit of time.
+// Copy requests a path and copies the answer as it arrives, without a time limit.
 func (c *Client) Copy(ctx context.Context, path string, w io.Writer) error {
 	body, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *Client) Copy(ctx context.Context, path string, w io.Writer) error {
 	return nil
 }
 
-// Hear calls heard when the stream of events begins, at each event, and when it ends. It returns then, or at once when
-// there is no supervisor.
+// Hear calls heard when the stream of events starts, at each event, and when it ends. Then it returns; without a
+// supervisor it returns at once.
 func (c *Client) Hear(ctx context.Context, heard func()) {
 	body, err := c.do(ctx, http.MethodGet, "/v1/events", nil)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *Client) decode(ctx context.Context, method, path string, request io.Rea
 	return nil
 }
 
-// do makes one request and returns the body of the answer, which the caller has to close.
+// do makes one request and returns the answer's body, which the caller must close.
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (i
 	return resp.Body, nil
 }
 
-// explain says what to do about a request that got no answer.
+// explain adds advice to the error of a request without an answer.
 func (c *Client) explain(err error) error {
 	switch {
 	case c.state == "" && errors.Is(err, context.DeadlineExceeded):
@@ -178,7 +178,7 @@ func (c *Client) explain(err error) error {
 	return fmt.Errorf("cannot ask the supervisor on %s: %w", c.state, err)
 }
 
-// refusalIn reads an answer that says no: {"error": "..."} or plain text.
+// refusalIn reads a refusal: {"error": "..."} or plain text.
 func refusalIn(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	var said struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// served is a client of a state directory on whose socket a handler answers.
+// served returns a client of a state directory whose socket a handler serves.
 func served(t *testing.T, h http.Handler) *Client {
 	t.Helper()
 	state := t.TempDir()
@@ -28,7 +28,7 @@ func served(t *testing.T, h http.Handler) *Client {
 	return NewClient(state)
 }
 
-// A process that is barred is told so, whatever it asks for.
+// A barred process gets a refusal for every request.
 func TestBarred(t *testing.T) {
 	state, ours := t.TempDir(), os.Getpid()
 	l, err := ListenUnix(filepath.Join(state, SocketName))
@@ -44,7 +44,7 @@ func TestBarred(t *testing.T) {
 	}
 }
 
-// What a command refuses arrives as the same refusal, and any other error as one that may pass.
+// A command's refusal reaches the client unchanged, and any other error as one that may pass.
 func TestRefusals(t *testing.T) {
 	for want, err := range map[int]error{
 		400: Invalid("bad %d", 1), 404: NotFound("bad %d", 1), 409: Conflict("bad %d", 1), 503: errors.New("bad\n1"),
@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A command gets its request and sends its report; what it does not understand it does not do.
+// A command receives its request and sends its report; it does not act on a request that it cannot read.
 func TestPost(t *testing.T) {
 	done := 0
 	h := Handler(func(string, error) {}, Post("/v1/do", func(_ context.Context, r ItemRequest) (*Report, error) {
@@ -92,7 +92,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// A stream of events begins, tells of each, and ends with the feed.
+// A stream of events starts, delivers each event, and ends with the feed.
 func TestHear(t *testing.T) {
 	var feed Feed
 	c := served(t, Handler(func(string, error) {}, Events("/v1/events", &feed)))
@@ -110,7 +110,7 @@ func TestHear(t *testing.T) {
 		t.Errorf("heard %d times", n)
 	}
 	if _, open := <-heard; open {
-		t.Error("it went on after the end")
+		t.Error("Hear continued after the end")
 	}
 }
 
@@ -122,11 +122,11 @@ func TestNoSupervisor(t *testing.T) {
 	}
 }
 
-// The status file is written for news, and not for each scan.
+// The status file is written for changes, and not for each scan.
 func TestStatusFile(t *testing.T) {
 	state := t.TempDir()
 	if document, _ := ReadStatusFile(state); document != nil {
-		t.Errorf("of a new state directory: %s", document)
+		t.Errorf("for a new state directory: %s", document)
 	}
 	f, d := NewStatusFile(state), &Document{Version: "1"}
 	written := func() string {
@@ -147,7 +147,7 @@ func TestStatusFile(t *testing.T) {
 	d.Forge.LastScan, d.Forge.Requests = time.Now(), 7
 	f.Write(d)
 	if document, _ := ReadStatusFile(state); document != nil {
-		t.Error("written for a scan that brought nothing")
+		t.Error("written for a scan without changes")
 	}
 	d.Version = "2"
 	f.Write(d)

@@ -14,7 +14,7 @@ type Document struct {
 	Version   string    `json:"version"` // of the program
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
-	// Upgrades counts how often the program was replaced in place since StartedAt, and UpgradedAt is the last time.
+	// Upgrades counts the replacements of the program in place since StartedAt; UpgradedAt is the time of the last one.
 	Upgrades   int       `json:"upgrades,omitempty"`
 	UpgradedAt time.Time `json:"upgraded_at,omitzero"`
 
@@ -23,29 +23,29 @@ type Document struct {
 	Threads  []ThreadDocument  `json:"threads"`  // by name
 	Agents   []AgentDocument   `json:"agents"`   // by name
 	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
-	Paused   bool              `json:"paused"`   // everything: no thread starts anything
-	Queue    []QueueDocument   `json:"queue"`    // in the order in which they would be started
+	Paused   bool              `json:"paused"`   // everything is paused: no thread starts anything
+	Queue    []QueueDocument   `json:"queue"`    // in the order of their starts
 	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue without a session, by reference
-	// Waiting counts the items of Queue and Unqueued where the request bounds them (?rows=).
+	// Waiting counts the items of Queue and Unqueued if the request bounds them (?rows=).
 	Waiting *WaitingDocument `json:"waiting,omitempty"`
 	Recent  []RecentDocument `json:"recent"` // newest first, at most RecentLimit
 	Upkeep  UpkeepDocument   `json:"upkeep"`
-	Disk    DiskDocument     `json:"disk,omitzero"` // as the newest pass found it; left out before the first
-	// Merges are those of the last 24 hours, newest first, at most MergesLimit.
+	Disk    DiskDocument     `json:"disk,omitzero"` // as found by the newest pass; left out before the first
+	// Merges are the merges of the last 24 hours, newest first, at most MergesLimit.
 	Merges []ledger.Merged `json:"merges,omitempty"`
-	// Problems need a person, one line each: a journal that cannot be written, a tick that panicked.
+	// Problems need a person, one line each: for example a journal that cannot be written, or a tick that panicked.
 	Problems []string `json:"problems"`
-	// Sandbox says what holds the processes of sessions to come, and of which roles none does.
+	// Sandbox says what restricts the processes of later sessions, and which roles have no sandbox.
 	Sandbox string `json:"sandbox,omitempty"`
-	// Forecast is the newest one of what runs and waits; left out before the first.
+	// Forecast is the newest forecast of the running and waiting items; left out before the first.
 	Forecast *Forecast `json:"forecast,omitempty"`
-	// Reload says what the newest reload would have changed about the day before; left out when that is not known.
+	// Reload says what the newest reload would have changed about the day before; left out if unknown.
 	Reload *Hindsight `json:"reload,omitempty"`
-	// Drift says whether the newest days went as was to be expected; left out before it was looked for.
+	// Drift says whether the newest days went as expected; left out before the first check.
 	Drift *Drift `json:"drift,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
-	// Shadow is another build that is asked what it would decide; left out where there is none.
+	// Shadow is another build that is asked for its decisions; left out if there is none.
 	Shadow *ShadowDocument `json:"shadow,omitempty"`
 }
 
@@ -54,12 +54,12 @@ type ServiceDocument struct {
 	Name  string    `json:"name"`
 	State string    `json:"state"` // see package threads/services
 	Since time.Time `json:"since"` // of the state
-	PID   int       `json:"pid"`   // 0 while nothing of it runs
-	// Restarts counts the starts of its program after the first, and Fails its failures in a row.
+	PID   int       `json:"pid"`   // 0 while it does not run
+	// Restarts counts the starts of its program after the first; Fails counts its failures in a row.
 	Restarts int       `json:"restarts"`
 	Fails    int       `json:"fails,omitempty"`
-	Until    time.Time `json:"until,omitzero"`    // of its rest
-	Why      string    `json:"why,omitempty"`     // it cannot be used
+	Until    time.Time `json:"until,omitzero"`    // end of its rest
+	Why      string    `json:"why,omitempty"`     // why it cannot be used
 	Changed  bool      `json:"changed,omitempty"` // the configuration has changed since it was started
 	// NeedsPerson says that Problems has a line about it.
 	NeedsPerson bool   `json:"needs_person,omitempty"`
@@ -70,13 +70,13 @@ type ServiceDocument struct {
 // MergesLimit is how many merges a Document shows.
 const MergesLimit = 50
 
-// WaitingDocument counts the items that wait.
+// WaitingDocument counts the waiting items.
 type WaitingDocument struct {
 	Queue    int `json:"queue"`
 	Unqueued int `json:"unqueued"`
 }
 
-// Bound keeps the first rows items of Queue and of Unqueued, and as many of the others that need a person.
+// Bound keeps the first rows items of Queue and of Unqueued, and up to rows of the others that need a person.
 func (d *Document) Bound(rows int) {
 	d.Waiting = &WaitingDocument{len(d.Queue), len(d.Unqueued)}
 	d.Queue, d.Unqueued = firstOf(d.Queue, rows), firstOf(d.Unqueued, rows)
@@ -98,41 +98,42 @@ func firstOf(list []QueueDocument, rows int) []QueueDocument {
 // RecentLimit is how many ended sessions a Document shows: a screenful.
 const RecentLimit = ledger.RecentLimit
 
-// UpkeepDocument counts what a supervisor has repaired since it started. It stays zero without faults of the machine,
-// the forge or people.
+// UpkeepDocument counts the repairs since the supervisor started. It stays zero without faults of the machine, the
+// forge or people.
 type UpkeepDocument struct {
-	// Violations are rules that must hold and did not. The session that broke one was not started, or was stopped;
-	// Problems has a line for it.
+	// Violations counts broken rules that must hold. The offending session was not started, or was stopped; Problems has
+	// a line about it.
 	Violations int `json:"violations"`
-	// Repairs are claims of ours without a session that were released.
+	// Repairs counts released claims of ours that had no session.
 	Repairs int `json:"repairs"`
 }
 
-// DiskDocument says what sessions have left in the state directory.
+// DiskDocument describes the files that sessions have left in the state directory.
 type DiskDocument struct {
-	Free       int64 `json:"free"` // bytes, of its file system; 0 where that is not measured
+	Free       int64 `json:"free"` // bytes, on its file system; 0 if not measured
 	Logs       int   `json:"logs"`
 	LogBytes   int64 `json:"log_bytes"`
 	Workspaces int   `json:"workspaces"`
-	Deleted    int   `json:"deleted"` // logs, results and workspaces, since the start of the supervisor
+	Deleted    int   `json:"deleted"` // logs, results and workspaces, since the supervisor started
 }
 
-// SpentDocument counts the tokens and dollars of an agent or a thread in the sessions that ended on this day (UTC), and
-// has the limits.
+// SpentDocument counts the tokens and dollars of an agent or a thread in the sessions that ended on this day (UTC),
+// with the limits.
 type SpentDocument struct {
 	Tokens       int64   `json:"tokens"` // read and written, without those from a cache
 	USD          float64 `json:"usd"`
 	TokensPerDay int64   `json:"tokens_per_day,omitempty"` // left out where there is no limit
 	USDPerDay    float64 `json:"usd_per_day,omitempty"`
-	// CacheHit is the part of what was read on this day that a cache had, from 0 to 1; left out where no program told.
+	// CacheHit is the share of the tokens read on this day that came from a cache, from 0 to 1; left out if no program
+	// reported it.
 	CacheHit *float64 `json:"cache_hit,omitempty"`
 }
 
 // ConfigDocument says which configuration is in force.
 type ConfigDocument struct {
 	Path       string `json:"path"`
-	Generation int    `json:"generation"` // 0 without a valid one; each reload counts it up
-	Error      string `json:"error"`      // of the file as it is now; the last valid one stays in force
+	Generation int    `json:"generation"` // 0 without a valid one; each reload increments it
+	Error      string `json:"error"`      // error of the present file; the last valid configuration stays in force
 }
 
 // ForgeDocument says whether the forge answers.
@@ -141,7 +142,7 @@ type ForgeDocument struct {
 	OK       bool      `json:"ok"` // the newest scan succeeded
 	Error    string    `json:"error"`
 	LastScan time.Time `json:"last_scan,omitzero"` // when the newest successful scan began
-	Requests int64     `json:"requests"`           // since the start of the supervisor
+	Requests int64     `json:"requests"`           // since the supervisor started
 }
 
 // ThreadDocument is one inference thread.
@@ -154,25 +155,25 @@ type ThreadDocument struct {
 	ParkedUntil time.Time       `json:"parked_until,omitzero"`
 	ParkedWhy   string          `json:"parked_why"`
 	Spent       SpentDocument   `json:"spent"` // by its agents
-	// Windows are those of its subscription, the shortest first; left out where it has none.
+	// Windows are the windows of its subscription, shortest first; left out if it has none.
 	Windows []WindowDocument `json:"windows,omitempty"`
-	// Server is left out where the thread is not local, and where its server does not say anything of itself.
+	// Server is left out if the thread is not local, or if its server does not describe itself.
 	Server *ServerDocument `json:"server,omitempty"`
-	// Cold says why the newest session that went on with a conversation computed most of it again; empty when it did not.
+	// Cold says why the newest session that continued a conversation computed most of it again; empty if it did not.
 	Cold string `json:"cold,omitempty"`
 }
 
-// WindowDocument says what of a window is used.
+// WindowDocument describes the usage of a window.
 type WindowDocument struct {
 	Length    string  `json:"length"` // such as 5h
 	Tokens    int64   `json:"tokens"`
 	USD       float64 `json:"usd"`
 	MaxTokens int64   `json:"max_tokens,omitempty"` // left out where there is no limit
 	MaxUSD    float64 `json:"max_usd,omitempty"`
-	Reserve   float64 `json:"reserve,omitempty"` // the share that is kept for reviews and rework
+	Reserve   float64 `json:"reserve,omitempty"` // the share reserved for reviews and rework
 }
 
-// Spent is the window in the form of a budget.
+// Spent returns the window in the form of a budget.
 func (w *WindowDocument) Spent() *SpentDocument {
 	return &SpentDocument{Tokens: w.Tokens, USD: w.USD, TokensPerDay: w.MaxTokens, USDPerDay: w.MaxUSD}
 }
@@ -181,8 +182,8 @@ func (w *WindowDocument) Spent() *SpentDocument {
 type SlotDocument struct {
 	Index  int      `json:"index"`
 	Agents []string `json:"agents"` // sorted; at most one where overlap is false
-	// Warm is the agent whose context is in the slot's cache; always empty where overlap is true, and where the server's
-	// memory has the contexts.
+	// Warm is the agent whose context is in the slot's cache; always empty if overlap is true, or if the server's memory
+	// holds the contexts.
 	Warm string `json:"warm"`
 }
 
@@ -193,7 +194,7 @@ type AgentState string
 const (
 	AgentIdle    AgentState = "idle"
 	AgentWorking AgentState = "working"
-	AgentHeld    AgentState = "held" // it can start nothing, whatever the queue has; Why says what to do
+	AgentHeld    AgentState = "held" // it cannot start anything, whatever the queue holds; Why says what to do
 )
 
 // AgentDocument is one agent.
@@ -203,16 +204,16 @@ type AgentDocument struct {
 	Thread    string     `json:"thread"`
 	Model     string     `json:"model"`
 	State     AgentState `json:"state"`
-	Why       string     `json:"why"`                 // of AgentHeld
+	Why       string     `json:"why"`                 // why it is held
 	IdleSince time.Time  `json:"idle_since,omitzero"` // left out while it works
 	Done      int        `json:"done"`                // sessions that ended well, over all restarts
 	Failed    int        `json:"failed"`              // sessions that burnt an attempt
 
 	Spent SpentDocument `json:"spent"`
-	// NeedsPerson says that a held agent stays so until a person does something, and that no person chose so.
+	// NeedsPerson means that a held agent stays held until a person acts, and that no person chose to hold it.
 	NeedsPerson bool     `json:"needs_person,omitempty"`
 	Skills      []string `json:"skills,omitempty"` // sorted
-	Paused      bool     `json:"paused,omitempty"` // the agent itself, by a person
+	Paused      bool     `json:"paused,omitempty"` // a person paused this agent
 }
 
 // SessionDocument is one running session.
@@ -227,16 +228,16 @@ type SessionDocument struct {
 	Number       int64                `json:"number"` // 0 for scheduled work
 	Title        string               `json:"title"`
 	State        threads.SessionState `json:"state"`
-	PID          int                  `json:"pid"` // 0 until the program runs, and elsewhere
+	PID          int                  `json:"pid"` // 0 until the program runs, and on another machine
 	Attempt      int                  `json:"attempt"`
 	StartedAt    time.Time            `json:"started_at"`
 	LastOutputAt time.Time            `json:"last_output_at,omitzero"`
 	Usage        agents.Usage         `json:"usage"`
-	Sandbox      string               `json:"sandbox,omitempty"` // what holds its processes; empty without a sandbox
+	Sandbox      string               `json:"sandbox,omitempty"` // what it restricts; empty without a sandbox
 	Place        string               `json:"place,omitempty"`   // node and allocation; empty on this machine
 }
 
-// QueueDocument is one item that waits, and why.
+// QueueDocument is one waiting item, and why it waits.
 type QueueDocument struct {
 	Repo     string       `json:"repo"`
 	Number   int64        `json:"number"` // 0 for scheduled work
@@ -248,9 +249,9 @@ type QueueDocument struct {
 
 	Since time.Time `json:"since,omitzero"` // when it was filed, fell due, or was last reopened
 	Mend  string    `json:"mend,omitempty"` // what a person can do about it
-	// NeedsPerson says that it goes on by nothing but what a person does, and that no person chose so.
+	// NeedsPerson means that only a person's action lets the item continue, and that no person chose to hold it.
 	NeedsPerson bool `json:"needs_person,omitempty"`
 }
 
-// RecentDocument is one session that ended.
+// RecentDocument is one session that has ended.
 type RecentDocument = ledger.Recent

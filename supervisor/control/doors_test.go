@@ -55,7 +55,7 @@ func TestGuard(t *testing.T) {
 		{"localhost", good + "0", 401},
 		{"localhost", "Basic " + apiToken, 401},
 		{"localhost", apiToken, 401},
-		// A name that a web page had resolved to our address.
+		// A name that a web page made resolve to our address.
 		{"evil.example", good, 421},
 		{"factory.example.evil.example", good, 421},
 		{"10.0.0.7", good, 421},
@@ -90,7 +90,7 @@ func sign(secret, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// posted sends a web hook and returns the answer's status, and what was called.
+// posted sends a web hook and returns the answer's status, and the call that it caused.
 func posted(body string, header ...string) (status int, called string) {
 	h := Hooks{
 		Config:   config,
@@ -154,7 +154,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// Every hook is answered, and none has an effect without a signature.
+// Every hook is answered, and none has an effect without a valid signature.
 func FuzzHook(f *testing.F) {
 	f.Add(`{"repository":{"full_name":"johba/harb"}}`, "", true)
 	f.Add(`{"repository":null}`, "", false)
@@ -176,7 +176,7 @@ func FuzzHook(f *testing.F) {
 	})
 }
 
-// A listener that fails is shown, opened again, and shown no more; a reload moves it.
+// A failed listener is reported, opened again, and its report withdrawn; a reload moves a listener.
 func TestPorts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -245,7 +245,7 @@ func TestPorts(t *testing.T) {
 	})
 }
 
-// stub is a listener to which no client connects.
+// stub is a listener without clients.
 type stub struct {
 	once   sync.Once
 	closed chan struct{}
@@ -274,7 +274,7 @@ func TestListenUnix(t *testing.T) {
 		t.Errorf("a long path: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), SocketName)
-	for range 2 { // the second time the socket of a dead supervisor is there
+	for range 2 { // the second time a dead supervisor's socket exists
 		l, err := ListenUnix(path)
 		if err != nil {
 			t.Fatal(err)

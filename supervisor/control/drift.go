@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Drift compares how long issues waited with what the sessions of the days before let expect.
+// Drift compares the waits of issues with those that earlier sessions predict.
 type Drift struct {
-	At   time.Time  `json:"at"`   // when it was looked for
-	Fits bool       `json:"fits"` // nothing speaks against the model of the factory
-	Days []DriftDay `json:"days"` // the newest three that can be judged, the newest first
-	// Misses says that waits were longer (1) or shorter (-1) than predicted on two days of three; 0: neither.
+	At   time.Time  `json:"at"`   // time of the check
+	Fits bool       `json:"fits"` // no evidence against the model of the factory
+	Days []DriftDay `json:"days"` // the newest three that can be judged, newest first
+	// Misses means that waits were longer (1) or shorter (-1) than predicted on two days of three; 0: neither.
 	Misses int `json:"misses"`
-	// Changes tell what goes otherwise in these days than before, the one that takes or saves most time first.
+	// Changes lists what differs in these days from before, the largest effect on time first.
 	Changes []DriftChange `json:"changes"`
 }
 
-// DriftDay is a day of UTC.
+// DriftDay is a day in UTC.
 type DriftDay struct {
 	Day    string    `json:"day"`    // such as 2026-11-23
-	Issues int       `json:"issues"` // filed on it
-	Misses int       `json:"misses"` // as of the Drift
+	Issues int       `json:"issues"` // filed on that day
+	Misses int       `json:"misses"` // as in Drift
 	Half   DriftWait `json:"half_seconds"`
 	Most   DriftWait `json:"most_seconds"` // of 95 % of the issues
 }
 
-// DriftWait is how long a part of the issues waited for their first sessions, and how long they were to wait: no longer
-// than Low in one run of ten, Middle in five, High in nine.
+// DriftWait is how long a share of the issues waited for their first sessions, and the prediction: at most Low in one
+// run of ten, Middle in five, High in nine.
 type DriftWait struct {
 	Low    float64 `json:"low"`
 	Middle float64 `json:"middle"`
@@ -35,16 +35,16 @@ type DriftWait struct {
 	Real   float64 `json:"real"`
 }
 
-// DriftChange is something that goes otherwise than before: seconds, or of failures and outages a share.
+// DriftChange is a difference from before: in seconds, or for failures and outages as a share.
 type DriftChange struct {
 	Kind  string  `json:"kind"`  // agent, checks, forge, people, failures or outages
 	What  string  `json:"what"`  // such as "issue, dev-qwen" or "merge"
-	Was   float64 `json:"was"`   // the middle one
-	Is    float64 `json:"is"`    // the middle one of the newest three days
-	Times int     `json:"times"` // in these days
+	Was   float64 `json:"was"`   // median
+	Is    float64 `json:"is"`    // median of the newest three days
+	Times int     `json:"times"` // observations in these days
 }
 
-// Line tells a drift in a line.
+// Line describes a drift in one line.
 func (d *Drift) Line() string {
 	var parts []string
 	for i := range d.Days {
@@ -65,7 +65,7 @@ func (d *Drift) Line() string {
 	return "the model of the factory fits: " + d.Days[0].words()
 }
 
-// words tell the wait that fits least.
+// words describes the wait that fits least.
 func (d *DriftDay) words() string {
 	w, who := &d.Half, "half of the issues"
 	if d.Misses != 0 && w.Real >= w.Low && w.Real <= w.High {
@@ -75,7 +75,7 @@ func (d *DriftDay) words() string {
 		brief(w.Low), brief(w.High))
 }
 
-// words tell what changed, and by how much.
+// words describes the change and its size.
 func (c *DriftChange) words() string {
 	what, agent, _ := strings.Cut(c.What, ", ")
 	text := map[string]string{
@@ -105,7 +105,7 @@ func (c *DriftChange) words() string {
 	return fmt.Sprintf("%s instead of %s (%s in 3 days)", text, show(c.Was), Count(c.Times, of))
 }
 
-// brief writes times below two minutes in seconds, and others in minutes.
+// brief writes times below two minutes in seconds, and longer ones in minutes.
 func brief(seconds float64) string {
 	if d := time.Duration(seconds * float64(time.Second)); d < 2*time.Minute {
 		return fmt.Sprintf("%.0f s", d.Seconds())

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A document that has no JSON is answered with 500 and told; it does not look like an empty one. An event without JSON
-// is left out, and the stream goes on.
+// A document that cannot be encoded is answered with 500 and reported; the answer does not look like an empty
+// document. An event that cannot be encoded is left out, and the stream continues.
 func TestUnencodable(t *testing.T) {
 	var feed Feed
 	var told []string

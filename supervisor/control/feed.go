@@ -2,7 +2,7 @@ package control
 
 import "sync"
 
-// EventType says what happened.
+// EventType names the kind of an event.
 type EventType string
 
 // The events of GET /v1/events. The data of claimed and started is a SessionDocument, of ended a RecentDocument, of
@@ -11,12 +11,12 @@ const (
 	EventClaimed EventType = "claimed"
 	EventStarted EventType = "started"
 	EventEnded   EventType = "ended"
-	EventHeld    EventType = "held" // an item waits, for another reason than before
+	EventHeld    EventType = "held" // an item waits, for a new reason
 	EventMerged  EventType = "merged"
-	EventClosed  EventType = "closed" // a convoy, because all its members are done
+	EventClosed  EventType = "closed" // a convoy was closed, because all its members are done
 )
 
-// Event is one thing that happened.
+// Event is one event.
 type Event struct {
 	Type EventType
 	Data any // encoded as JSON
@@ -28,10 +28,10 @@ type RefData struct {
 	Number int64  `json:"number"`
 }
 
-// backlog is how many events a reader may be behind. A reader that falls further back is dropped.
+// backlog bounds the unread events of a reader. A reader that falls further behind is dropped.
 const backlog = 256
 
-// Feed hands events to its readers. The zero value has none. Its methods may be called from any goroutine and never
+// Feed sends events to its readers. The zero value has none. Its methods may be called from any goroutine and never
 // block.
 type Feed struct {
 	mu      sync.Mutex // guards what follows
@@ -39,8 +39,8 @@ type Feed struct {
 	closed  bool
 }
 
-// Read returns the events from now on. The channel is closed when the reader falls behind, by leave, and by Close.
-// leave may be repeated.
+// Read returns the events from now on. The channel is closed when the reader falls too far behind, by leave, and by
+// Close. leave may be called again.
 func (f *Feed) Read() (events <-chan Event, leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ func (f *Feed) dropLocked(c chan Event) {
 	}
 }
 
-// Send hands an event to every reader, and drops the readers that are too far behind.
+// Send sends an event to every reader, and drops the readers that are too far behind.
 func (f *Feed) Send(t EventType, data any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,14 +80,14 @@ func (f *Feed) Send(t EventType, data any) {
 	}
 }
 
-// HasReaders reports whether an event would be read, so that events that cost work can be left out.
+// HasReaders reports whether any reader would get an event, so that costly events can be skipped.
 func (f *Feed) HasReaders() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.readers) > 0
 }
 
-// Close ends every Read, also those to come.
+// Close ends every Read, including later ones.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 )
 
 // Guard is a handler for a TCP port: every request needs the token of [factory] listen_token, and a Host that names
-// this factory. Without the check of the Host a web page could have its own name resolved to our address. config
-// returns the configuration in force; while that is nil or has no token every request is refused.
+// this factory. Without the check of the Host, a web page could make its own name resolve to our address. config
+// returns the configuration in force; while that is nil or has no token, every request is refused.
 func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := factory(config)
@@ -34,8 +34,8 @@ func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 	})
 }
 
-// named is a handler for a TCP port that answers only where the Host names this factory: the host of listen's answer,
-// or one of listen_hosts and web_url.
+// named is a handler for a TCP port that answers only if the Host names this factory: the host of listen's result, of
+// web_url, or one of listen_hosts.
 func named(config func() *threads.Config, listen func(*threads.Factory) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := factory(config)
@@ -47,7 +47,7 @@ func named(config func() *threads.Config, listen func(*threads.Factory) string, 
 	})
 }
 
-// metricsOnly serves GET /metrics, and nothing else.
+// metricsOnly serves GET /metrics and nothing else.
 func metricsOnly(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if metrics != nil {
@@ -56,10 +56,10 @@ func metricsOnly(metrics http.Handler) http.Handler {
 	return mux
 }
 
-// wrongName refuses a request whose Host is not ours.
+// wrongName refuses a request whose Host is not one of ours.
 const wrongName = "cannot answer under this name: add it to [factory] listen_hosts"
 
-// factory is [factory] of the configuration in force; the zero value without one.
+// factory returns [factory] of the configuration in force; the zero value without one.
 func factory(config func() *threads.Config) threads.Factory {
 	if c := config(); c != nil {
 		return c.Factory
@@ -67,7 +67,7 @@ func factory(config func() *threads.Config) threads.Factory {
 	return threads.Factory{}
 }
 
-// namesUs reports whether a Host header names the address that we listen on, this machine, or one of more.
+// namesUs reports whether a Host header names the address that we listen on, this machine, or a host in more.
 func namesUs(header, listen string, more []string) bool {
 	host := strings.ToLower(hostOf(header))
 	if host == "" {
@@ -78,7 +78,7 @@ func namesUs(header, listen string, more []string) bool {
 	return loopback || host == strings.ToLower(hostOf(listen)) || slices.Contains(more, host)
 }
 
-// hostOf is the host of host:port, where the port may be missing.
+// hostOf returns the host of host:port; the port may be missing.
 func hostOf(address string) string {
 	u, err := url.Parse("//" + address)
 	if err != nil || u.Host != address {
@@ -87,7 +87,7 @@ func hostOf(address string) string {
 	return u.Hostname()
 }
 
-// hostOfURL is host:port of an address; empty where it has none.
+// hostOfURL returns the host:port of an address; empty if it has none.
 func hostOfURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -104,8 +104,8 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// SameSecret reports whether a secret is the one that is wanted. It compares hashes, which takes the same time wherever
-// the difference is, and hides the length.
+// SameSecret reports whether said equals secret. It compares hashes, which takes the same time wherever the
+// difference is, and hides the length.
 func SameSecret(said, secret string) bool {
 	a, b := sha256.Sum256([]byte(said)), sha256.Sum256([]byte(secret))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

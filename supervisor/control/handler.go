@@ -15,21 +15,21 @@ import (
 const (
 	// maxCommand bounds the body of a command, in bytes. The longest is a plan: 200 tasks of 5 kB.
 	maxCommand = 1 << 20
-	// requestTime bounds how long a client may take to send a request: over TCP it may be any client.
+	// requestTime bounds the sending of a request, because over TCP any client may connect.
 	requestTime = 10 * time.Second
-	// eventPulse is how often a silent event stream writes a line, so that a client that is gone is noticed.
+	// eventPulse is how often an idle event stream writes a line, to notice a client that has gone.
 	eventPulse = 15 * time.Second
 )
 
-// Route is one row of the control API's table. Get, Post, Events and Logs make the rows of the API; a page or a
-// metric is a Route with a handler of its own.
+// Route is one row of the control API's table. Get, Post, Events and Logs make the API's rows; a page or a metric is
+// a Route with its own handler.
 type Route struct {
 	Pattern string // of http.ServeMux, such as "GET /v1/state"
 	Handler http.HandlerFunc
 }
 
-// Handler serves a table of routes, and GET /healthz. failed is called with a path and why its document could not be
-// sent; such a request is answered with 500.
+// Handler serves a table of routes, and GET /healthz. If a document cannot be encoded, the answer is 500, and failed
+// is called with the path and the error.
 func Handler(failed func(path string, err error), routes ...Route) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -41,16 +41,16 @@ func Handler(failed func(path string, err error), routes ...Route) http.Handler 
 	})
 }
 
-// teller is a response that can tell of a document that cannot be encoded.
+// teller is a response that can report a document that cannot be encoded.
 type teller struct {
 	http.ResponseWriter
 	failed func(error)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap serves http.ResponseController.
 func (t *teller) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// encoded is a document as JSON; ok is false, and the failure told, when it has none.
+// encoded returns a document as JSON. If that fails, it reports the error, and ok is false.
 func encoded(w http.ResponseWriter, document any) (text []byte, ok bool) {
 	text, err := json.Marshal(document)
 	if t, tells := w.(*teller); tells && err != nil {
@@ -59,7 +59,7 @@ func encoded(w http.ResponseWriter, document any) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// Get is a route that answers with a document. An error that is no Refusal is answered with 503.
+// Get is a route that answers with a document. An error other than a Refusal is answered with 503.
 func Get[A any](path string, read func(context.Context, url.Values) (A, error)) Route {
 	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
 		document, err := read(r.Context(), r.URL.Query())
@@ -67,8 +67,8 @@ func Get[A any](path string, read func(context.Context, url.Values) (A, error)) 
 	}}
 }
 
-// Post is the route of a command. It refuses a request with an unknown field, which might be the one that matters. An
-// error that is no Refusal is answered with 503.
+// Post is the route of a command. It refuses a request with an unknown field, which might be essential. An error
+// other than a Refusal is answered with 503.
 func Post[T, A any](path string, do func(context.Context, T) (A, error)) Route {
 	return Route{"POST " + path, func(w http.ResponseWriter, r *http.Request) {
 		var request T
@@ -87,7 +87,7 @@ func Post[T, A any](path string, do func(context.Context, T) (A, error)) Route {
 	}}
 }
 
-// answer sends a document, or why there is none.
+// answer sends a document, or the reason why there is none.
 func answer(w http.ResponseWriter, document any, err error) {
 	if err == nil {
 		send(w, http.StatusOK, document)
@@ -100,7 +100,7 @@ func answer(w http.ResponseWriter, document any, err error) {
 	refuse(w, status, err.Error())
 }
 
-// refuse answers with an error of one line.
+// refuse answers with an error in one line.
 func refuse(w http.ResponseWriter, status int, why string) {
 	send(w, status, map[string]string{"error": strings.ReplaceAll(why, "\n", "; ")})
 }
@@ -115,7 +115,7 @@ func send(w http.ResponseWriter, status int, document any) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// Events is the route of a feed's events (SSE). It ends when the client goes or is too slow, and when the feed is
+// Events is the route of a feed's events (SSE). It ends when the client has gone or is too slow, and when the feed is
 // closed.
 func Events(path string, feed *Feed) Route {
 	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
@@ -129,8 +129,8 @@ func Events(path string, feed *Feed) Route {
 	}}
 }
 
-// Stream answers with server-sent events: it calls write for each thing that comes. It returns false when the client is
-// gone or too slow, and true when the channel is closed.
+// Stream answers with server-sent events: it calls write for each received value. It returns false when the client
+// has gone or is too slow, and true when the channel is closed.
 func Stream[T any](ctx context.Context, w http.ResponseWriter, from <-chan T, write func(T)) (ended bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// Hindsight says what another factory.toml would have changed about the newest day of the journal.
+// Hindsight says what another factory.toml would have changed about the journal's newest day.
 type Hindsight struct {
-	At    time.Time `json:"at"`            // when it was asked
-	From  time.Time `json:"from"`          // of what was played
+	At    time.Time `json:"at"`            // time of the request
+	From  time.Time `json:"from"`          // start of the replayed span
 	Until time.Time `json:"until"`         // when the newest session ended
-	Whole bool      `json:"whole"`         // from From to Until is a day: the journal is old enough
-	Runs  int       `json:"runs"`          // under each configuration; both met the same luck
-	Few   bool      `json:"few,omitempty"` // too few runs were over in time to tell a difference from chance
-	// Lived says that nothing tells the configuration of that day: the first numbers are counted from the journal.
+	Whole bool      `json:"whole"`         // From to Until is a whole day: the journal is old enough
+	Runs  int       `json:"runs"`          // runs under each configuration, with the same random numbers
+	Few   bool      `json:"few,omitempty"` // too few runs finished in time to distinguish a difference from chance
+	// Lived means that the configuration of that day is unknown: the Was numbers are counted from the journal.
 	Lived  bool     `json:"lived,omitempty"`
 	Merged Compared `json:"merged"`
-	Wait   Compared `json:"wait_seconds"` // of an issue for its first session
+	Wait   Compared `json:"wait_seconds"` // wait of an issue for its first session
 	USD    Compared `json:"usd"`
-	// Unknown are the agents of which no session tells how they work now: new ones, and those with another model, role
-	// or program. They count as before, or as the others of their thread.
+	// Unknown lists the agents without a session in their present form: new ones, and those with another model, role or
+	// program. The simulation treats them as before, or like the others of their thread.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// Compared is a number under both configurations, on the average of the runs.
+// Compared is a number under both configurations, averaged over the runs.
 type Compared struct {
 	Was float64 `json:"was"`
 	Is  float64 `json:"is"`
-	// Differs says which way it went, 1 or -1; 0 where chance would explain the difference.
+	// Differs is the direction of the difference, 1 or -1; 0 if chance would explain it.
 	Differs int `json:"differs"`
 }
 
-// Line is a hindsight in a line.
+// Line formats a hindsight in one line.
 func (h *Hindsight) Line() string {
 	text := h.when() + " with this file: " + h.result()
 	if len(h.Unknown) > 0 {
@@ -42,7 +42,7 @@ func (h *Hindsight) Line() string {
 	return text
 }
 
-// when names what was played.
+// when names the replayed span.
 func (h *Hindsight) when() string {
 	switch past := h.At.Sub(h.Until); {
 	case !h.Whole:
@@ -84,7 +84,7 @@ func (h *Hindsight) result() string {
 	return strings.Join(parts, ", ")
 }
 
-// about writes seconds without what no simulation knows.
+// about formats seconds without the precision that a simulation lacks.
 func about(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Minute)
 	if d < time.Hour {

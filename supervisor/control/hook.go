@@ -21,21 +21,21 @@ import (
 const (
 	// maxHook bounds the body of a web hook, in bytes. A push of a hundred commits has some 100 kB.
 	maxHook = 1 << 20
-	// hooksAtOnce bounds the bodies that are read at a time: the sender is unknown until its body is read.
+	// hooksAtOnce bounds the bodies read at a time, because the sender is unknown until its body is read.
 	hooksAtOnce = 32
 )
 
-// readers are the hooks whose bodies are being read. When there are too many, the one that began first is given up: a
-// forge sends a hook in milliseconds, and senders that take their time must not keep it out.
+// readers are the hooks whose bodies are being read. When there are too many, the oldest is dropped: a forge sends a
+// hook in milliseconds, and slow senders must not keep it out.
 type readers struct {
 	mu   sync.Mutex // guards what follows
-	list []*reader  // by their beginning
+	list []*reader  // oldest first
 }
 
 // reader is a body that is being read.
 type reader struct{ giveUp func() }
 
-// enter adds a reader, whose giveUp makes its reading fail at once. leave has to be called when the reading has ended.
+// enter adds a reader. Its giveUp makes its reading fail at once. Call leave when the reading has ended.
 func (r *readers) enter(giveUp func()) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,16 +52,17 @@ func (r *readers) enter(giveUp func()) (leave func()) {
 	}
 }
 
-// Hooks receives web hooks of the forge. A hook is only a hint that a scan is worth it now: nothing in it is believed
-// except that its sender knows the secret, and which repository it names. The functions may be called from any
-// goroutine.
+// Hooks receives web hooks of the forge. A hook is only a hint that a scan is useful now. Hooks trusts nothing in it
+// except the repository's name, and its signature proves that the sender knows the secret. The functions may be
+// called from any goroutine.
 type Hooks struct {
 	Config func() *threads.Config // in force now; nil without a valid one
-	// Signed is called for each hook with a good signature, Unsigned for one that names a repository and has a wrong one.
+	// Signed is called for each hook with a valid signature, Unsigned for one that names a repository and has a wrong
+	// one.
 	Signed, Unsigned func(repo string)
 }
 
-// Handler answers POST /v1/hook, and nothing else.
+// Handler answers POST /v1/hook and nothing else.
 func (h Hooks) Handler() http.Handler {
 	var reading readers
 	mux := http.NewServeMux()
@@ -70,7 +71,7 @@ func (h Hooks) Handler() http.Handler {
 			answer(w, nil, err)
 			return
 		}
-		// The same answer for a repository that is not ours: the sender does not learn which ones are.
+		// The same answer for a repository that is not ours: the sender does not learn which ones we have.
 		w.WriteHeader(http.StatusAccepted)
 	})
 	return mux
@@ -103,12 +104,12 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 	return err
 }
 
-// signatures are the headers in which forges sign the body: Forgejo, Gitea, and as GitHub does it.
+// signatures are the headers in which forges sign the body: Forgejo's, Gitea's, and GitHub's.
 var signatures = []struct{ header, prefix string }{
 	{"X-Forgejo-Signature", ""}, {"X-Gitea-Signature", ""}, {"X-Hub-Signature-256", "sha256="},
 }
 
-// signed reports whether a body was signed with the secret. The first of the headers that is present decides.
+// signed reports whether a body was signed with the secret. The first header that is present decides.
 func signed(h http.Header, body []byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
@@ -124,8 +125,8 @@ func signed(h http.Header, body []byte, secret string) bool {
 	return false
 }
 
-// hookRepo is the repository that a hook names. An idle one is about a comment of ours that only people read: a scan
-// would find nothing, and comments that follow the forecast would have the forge scanned each time.
+// hookRepo returns the repository that a hook names. idle reports a hook about one of our comments for people. A scan
+// would find nothing, and without this check each comment about the forecast would cause one.
 func hookRepo(body []byte) (repo string, idle bool, err error) {
 	var said struct {
 		Repository struct {

@@ -11,14 +11,14 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// lineRead is how much of a log's end is searched for its last line, and lineShown how much of that is shown.
+// lineRead is how much of a log's end is searched for its last line, and lineShown the longest line that is shown.
 const lineRead, lineShown = 4 << 10, 200
 
-// escapes are the sequences with which programs colour their output and name their window.
+// escapes matches the sequences with which programs colour their output and name their window.
 var escapes = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\))")
 
-// LastLine is the last line of a log that is not empty, fit to be shown: without secrets, and without terminal control.
-// It is empty for a log that cannot be read.
+// LastLine returns the last non-empty line of a log, without secrets and terminal control. It is empty for a log that
+// cannot be read.
 func LastLine(path string, secrets []string) string {
 	f, err := plainfile.Open(path, os.O_RDONLY)
 	if err != nil {
@@ -35,7 +35,7 @@ func LastLine(path string, secrets []string) string {
 	if cut := strings.LastIndexByte(text, '\n'); cut >= 0 {
 		text = text[cut+1:]
 	} else if info.Size() > lineRead {
-		return "" // its beginning is cut off, perhaps within a secret
+		return "" // the line's beginning is cut off, perhaps within a secret
 	}
 	text = escapes.ReplaceAllString(strings.ToValidUTF8(text, "?"), "")
 	text = strings.Map(func(r rune) rune {
@@ -44,7 +44,7 @@ func LastLine(path string, secrets []string) string {
 		}
 		return -1
 	}, text)
-	text = agents.Redact(text, secrets) // now, because a secret may have been coloured
+	text = agents.Redact(text, secrets) // after the escapes, because a secret may have been coloured
 	if runes := []rune(text); len(runes) > lineShown {
 		text = string(runes[:lineShown]) + "..."
 	}

@@ -13,8 +13,8 @@ func TestLastLine(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"empty", "", ""},
 		{"one", "loading\n", "loading"},
-		{"without its end", "loading\nready", "ready"},
-		{"blank lines behind it", "ready\n\n \n", "ready"},
+		{"without a line break", "loading\nready", "ready"},
+		{"blank lines after it", "ready\n\n \n", "ready"},
 		{"a secret", "token " + secret + "\n", "token [secret]"},
 		{"a coloured secret", "\x1b[1ma-secret\x1b[0m-of-ours\n", "[secret]"},
 		{"control", "a\x1b]0;title\x07b\x00c\n", "abc"},

@@ -19,14 +19,14 @@ type LifeDocument struct {
 	State   string    `json:"state"` // open, closed or merged
 	FiledAt time.Time `json:"filed_at,omitzero"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
-	Verdict string    `json:"verdict"` // of why, in one line
+	Verdict string    `json:"verdict"` // the verdict of why, in one line
 	Mend    string    `json:"mend"`    // what a person can do about it; empty where waiting is right
 
-	Pulls    []PullDocument    `json:"pulls"`             // of an issue: all that are for it, by reference; else itself
-	Sessions []PastDocument    `json:"sessions"`          // that ended, of the issue and its pull requests, oldest first
+	Pulls    []PullDocument    `json:"pulls"`             // for an issue, all its pull requests; else itself
+	Sessions []PastDocument    `json:"sessions"`          // ended, on the issue and its pull requests, oldest first
 	Running  []SessionDocument `json:"running,omitempty"` // on any of them
 
-	// DependsOn are the issues that it depends on, and Blocks those that wait for it, as far as the facts go back.
+	// DependsOn are the issues that it depends on, and Blocks those that wait for it, as far back as the facts go.
 	DependsOn []threads.Member `json:"depends_on,omitempty"`
 	Blocks    []threads.Member `json:"blocks,omitempty"`
 }
@@ -60,21 +60,21 @@ type ReviewDocument struct {
 	HeadSHA string    `json:"head_sha"` // the commit that it was given for
 }
 
-// PastDocument is a session that ended.
+// PastDocument is a session that has ended.
 type PastDocument struct {
 	ledger.Past
-	Log string `json:"log"` // the path of its log; empty where there is none any more
+	Log string `json:"log"` // the path of its log; empty if it no longer exists
 }
 
 // HistoryDocument is the answer of GET /v1/history and of `disinto history --json`.
 type HistoryDocument struct {
 	Sessions []PastDocument `json:"sessions"` // oldest first
 
-	// Timeline tells what happened besides sessions. It is left out where the query names an agent.
+	// Timeline lists the events besides sessions. It is left out if the query names an agent.
 	ledger.Timeline
 }
 
-// LifeOf is the life of an item as far as the forge tells; nil when the look found neither issue nor pull request.
+// LifeOf returns the forge's part of an item's life; nil when the look found neither an issue nor a pull request.
 func LifeOf(item forge.Ref, look forge.Look) *LifeDocument {
 	d := &LifeDocument{Repo: item.Repo, Number: item.Number, Labels: []string{}, Pulls: []PullDocument{}}
 	pulls := look.Pulls

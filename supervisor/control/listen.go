@@ -30,8 +30,8 @@ const (
 	maxHeader = 16 << 10
 )
 
-// ListenUnix listens on a socket that only our own user can use. The caller holds the lock of the state directory, so a
-// socket that exists belongs to a dead supervisor and is removed.
+// ListenUnix listens on a socket that only our own user can use. The caller holds the lock of the state directory, so
+// an existing socket belongs to a dead supervisor and is removed.
 func ListenUnix(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("%s is %d bytes long, and a socket's path can have %d: say a shorter --state",
@@ -40,28 +40,28 @@ func ListenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	// Not chmod afterwards: a client that connects in between stays connected.
+	// Umask, not chmod afterwards: a client that connects in between would stay connected.
 	old := unix.Umask(0o177)
 	defer unix.Umask(old)
 	return net.Listen("unix", path)
 }
 
-// Serve answers requests on the control socket, but not those of processes that are barred; with nil none is. end
-// closes every connection and waits until no more are accepted.
+// Serve answers requests on the control socket, except those of processes for which barred returns true; a nil barred
+// bars none. end closes every connection and waits until no more are accepted.
 func Serve(l net.Listener, h http.Handler, barred func(pid int) bool, log hclog.Logger) (end func()) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: requestTime}
 	bar(server, barred)
 	return serve(l, server, log, func(_ *port, err error) { log.Error("the control socket failed: " + line(err)) }).close
 }
 
-// port is one listener and the server behind it.
+// port is one listener with its server.
 type port struct {
 	address string
 	server  *http.Server
 	ended   chan struct{} // closed when it serves no more
 }
 
-// serve serves in a goroutine of its own. failed is called there when serving ends before close.
+// serve serves in its own goroutine, and calls failed there if serving ends before close.
 func serve(l net.Listener, server *http.Server, log hclog.Logger, failed func(*port, error)) *port {
 	server.ErrorLog = log.StandardLogger(nil)
 	p := &port{server: server, ended: make(chan struct{})}
@@ -74,7 +74,7 @@ func serve(l net.Listener, server *http.Server, log hclog.Logger, failed func(*p
 	return p
 }
 
-// safely ends a panic in a goroutine's function. net/http ends those of requests.
+// safely recovers a panic in a goroutine's function. net/http recovers those of requests.
 func safely(log hclog.Logger, what string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -89,17 +89,17 @@ func (p *port) close() {
 	<-p.ended
 }
 
-// line is an error in one line.
+// line returns an error in one line.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // Ports are the TCP listeners of [factory] listen, listen_hooks, listen_metrics and listen_web. Set the exported fields
 // before Keep.
 type Ports struct {
 	Config  func() *threads.Config // in force now; nil without a valid one
-	API     http.Handler           // what listen serves, behind Guard
-	Hooks   http.Handler           // what listen_hooks serves
-	Metrics http.Handler           // what listen_metrics serves, at GET /metrics; nil: nothing
-	Web     http.Handler           // what listen_web serves; nil: nothing
+	API     http.Handler           // served on listen, behind Guard
+	Hooks   http.Handler           // served on listen_hooks
+	Metrics http.Handler           // served on listen_metrics at GET /metrics; nil: nothing
+	Web     http.Handler           // served on listen_web; nil: nothing
 	Listen  func(address string) (net.Listener, error)
 	// Problem is called with a key of [factory] and why its address cannot be listened on; "" when it can.
 	Problem func(key, why string)
@@ -109,8 +109,8 @@ type Ports struct {
 	broken chan *port       // listeners that failed
 }
 
-// Keep listens where the configuration says, in a goroutine of its own, and looks at it again for each changed. An
-// address that cannot be listened on is tried again every 10 seconds. end closes all listeners.
+// Keep opens the configured listeners in its own goroutine, and adjusts them after each receive from changed. It
+// retries an address that it cannot listen on every 10 seconds. end closes all listeners.
 func (p *Ports) Keep(changed <-chan struct{}) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	p.open, p.broken = make(map[string]*port), make(chan *port, 4)
@@ -144,14 +144,14 @@ func (p *Ports) close() {
 	}
 }
 
-// adjust opens and closes listeners as the configuration says. It reports whether all of them are open.
+// adjust opens and closes listeners according to the configuration. It reports whether all of them are open.
 func (p *Ports) adjust() bool {
 	f, all := factory(p.Config), true
 	metrics := named(p.Config, func(f *threads.Factory) string { return f.ListenMetrics }, metricsOnly(p.Metrics))
 	for _, d := range []struct {
 		key, address string
 		handler      http.Handler
-		brief        bool // no answer takes long, so that reading and writing have a limit
+		brief        bool // every answer is quick, so reading and writing have a limit
 	}{
 		{"listen", f.Listen, Guard(p.Config, p.API), false},
 		{"listen_hooks", f.ListenHooks, p.Hooks, true},
@@ -167,7 +167,7 @@ func (p *Ports) adjust() bool {
 	return all
 }
 
-// room is the control room, under our names.
+// room returns the control room, which answers under our names.
 func (p *Ports) room() http.Handler {
 	web := p.Web
 	if web == nil {
@@ -176,7 +176,7 @@ func (p *Ports) room() http.Handler {
 	return named(p.Config, func(f *threads.Factory) string { return f.ListenWeb }, web)
 }
 
-// set has one key's listener on an address, and reports whether it is. An empty address means no listener.
+// set puts one key's listener on an address, and reports whether that succeeded. An empty address means no listener.
 func (p *Ports) set(key, address string, server *http.Server) bool {
 	if old := p.open[key]; old != nil {
 		select {

@@ -13,19 +13,19 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// logRest is the time between two looks at a log that is followed.
+// logRest is the time between two reads of a followed log.
 const logRest = 200 * time.Millisecond
 
 // Log is the output of one session.
 type Log struct {
 	RunID, Agent, Path string
-	Work               string    // for people, such as "issue o/r#12"
+	Work               string    // in words, such as "issue o/r#12"
 	Began              time.Time // when the session was reserved
-	Lines              int       // how many of its last lines Copy copies; 0 copies all
+	Lines              int       // number of last lines that Copy copies; 0 copies all
 }
 
-// Copy writes the log with the secrets in it hidden. As long as live reports true it goes on with what is added; nil
-// copies what is there. When ctx is done it stops early, without an error.
+// Copy writes the log with its secrets hidden. While live returns true, Copy also follows what is added; a nil live
+// copies only the present content. When ctx is done it stops early, without an error.
 func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func() bool) error {
 	f, err := plainfile.Open(l.Path, os.O_RDONLY)
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func
 	}
 	redactor := agents.NewRedactor(secrets)
 	for {
-		// Asked before reading: what was printed before the session ended is then in the file.
+		// live is called before reading, so that the file then has all output from before the session's end.
 		more := live != nil && live()
 		err := l.skipCut(f, w, redactor)
 		if err == nil {
@@ -58,7 +58,7 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func
 	}
 }
 
-// skipCut goes on at the end of a log that lost its middle meanwhile, because it reached its limit.
+// skipCut continues at the end of a log that reached its limit and lost its middle meanwhile.
 func (l *Log) skipCut(f *os.File, w io.Writer, redactor *agents.Redactor) error {
 	at, err := f.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *Log) skipCut(f *os.File, w io.Writer, redactor *agents.Redactor) error 
 	return err
 }
 
-// skipTo goes to the beginning of the last Lines lines.
+// skipTo seeks to the start of the last Lines lines.
 func (l *Log) skipTo(f *os.File) error {
 	if l.Lines <= 0 {
 		return nil
@@ -106,7 +106,7 @@ func (l *Log) skipTo(f *os.File) error {
 	return err
 }
 
-// copyRedacted copies what there is to read, until ctx is done.
+// copyRedacted copies all available text, until ctx is done.
 func copyRedacted(ctx context.Context, w io.Writer, f io.Reader, redactor *agents.Redactor) error {
 	buf := make([]byte, 32<<10)
 	for ctx.Err() == nil {
@@ -124,13 +124,13 @@ func copyRedacted(ctx context.Context, w io.Writer, f io.Reader, redactor *agent
 	return nil
 }
 
-// flushing sends each piece at once. A client that reads nothing for so long is stuck.
+// flushing sends each piece at once. A client that reads nothing for 30 s is stuck.
 type flushing struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 }
 
-// Write sends p, and fails when the client does not take it in time.
+// Write sends p, and fails when the client does not accept it in time.
 func (f *flushing) Write(p []byte) (int, error) {
 	_ = f.out.SetWriteDeadline(time.Now().Add(2 * eventPulse))
 	n, err := f.w.Write(p)

@@ -36,7 +36,7 @@ func TestLogIsPlain(t *testing.T) {
 	}
 }
 
-// A reader that follows a log over the cut at its limit says so, and goes on with what is printed next.
+// A reader that follows a log past the cut at its limit reports the cut, and continues with new output.
 func TestLogFollowsOverCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	put := func(text string, flag int) {

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// LogQuery says which logs are wanted.
+// LogQuery selects logs.
 type LogQuery struct {
-	Of      string    // an agent, or a reference: its newest session
-	Session string    // instead of the newest, the one whose id begins with this
-	Since   time.Time // instead of the newest, all sessions that were reserved since then
+	Of      string    // an agent or a reference, for its newest session
+	Session string    // instead of the newest: the session whose id starts with this
+	Since   time.Time // instead of the newest: all sessions reserved since then
 	Lines   int       // the last lines of each; 0 is all
-	Follow  bool      // go on until the newest session ends; of an idle agent, wait for its next session
-	Heads   bool      // name each session above its output, and the others of the item
+	Follow  bool      // follow the newest session; for an idle agent, wait for its next one
+	Heads   bool      // name each session above its output, and list the others
 }
 
-// Values are the parameters of the request.
+// Values returns the parameters of the request.
 func (q *LogQuery) Values() url.Values {
 	v := url.Values{"of": {q.Of}}
 	set := func(key, value string, is bool) {
@@ -53,16 +53,15 @@ func readLogQuery(v url.Values) (q LogQuery, err error) {
 	return q, nil
 }
 
-// FoundLogs answer a LogQuery.
+// FoundLogs is the answer to a LogQuery.
 type FoundLogs struct {
 	Shown   []Log    // oldest first, at least one
 	Others  []Log    // of the same agent or item, oldest first
-	Waits   bool     // a session after the newest may come, because the query names an agent
+	Waits   bool     // a newer session may follow, because the query names an agent
 	Secrets []string // to hide
 }
 
-// Choose divides the logs of an agent or item, oldest first and at least one, into those that a query shows and the
-// others.
+// Choose divides the logs of an agent or item, oldest first and at least one, into the query's and the others.
 func (q *LogQuery) Choose(logs []Log) (found FoundLogs, err error) {
 	newest := len(logs) - 1
 	for i := range logs {
@@ -91,7 +90,7 @@ func (q *LogQuery) Choose(logs []Log) (found FoundLogs, err error) {
 	return found, fmt.Errorf("no session of %s has begun since %s", q.Of, q.Since.UTC().Format(time.RFC3339))
 }
 
-// Logs is the route of the logs: see LogQuery for its parameters. isRunning reports whether a session is not over.
+// Logs is the route of the logs; LogQuery documents its parameters. isRunning reports whether a session still runs.
 func Logs(path string, find func(LogQuery) (FoundLogs, error), isRunning func(runID string) bool) Route {
 	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
 		q, err := readLogQuery(r.URL.Query())
@@ -114,7 +113,7 @@ func Logs(path string, find func(LogQuery) (FoundLogs, error), isRunning func(ru
 	}}
 }
 
-// Copy writes what a query shows. A nil isRunning follows nothing.
+// Copy writes the query's logs. With a nil isRunning it follows none.
 func (f *FoundLogs) Copy(ctx context.Context, w io.Writer, q LogQuery, isRunning func(string) bool) error {
 	if q.Heads {
 		for i := range f.Others {
@@ -148,10 +147,10 @@ func (l *Log) head() string {
 	return fmt.Sprintf("%s, %s, %s", l.Agent, l.Work, l.Began.UTC().Format(time.RFC3339))
 }
 
-// nextRest is the time between two looks for the next session of an idle agent.
+// nextRest is the time between two checks for an idle agent's next session.
 const nextRest = time.Second
 
-// awaitNext follows the next session of an agent that was idle, once there is one.
+// awaitNext waits for an idle agent's next session, and follows it.
 func awaitNext(
 	ctx context.Context, w io.Writer, q LogQuery, find func(LogQuery) (FoundLogs, error), was *FoundLogs,
 	isRunning func(string) bool,

@@ -11,32 +11,32 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// RecordDocument tells what sessions took and what came of them: the answer of GET /v1/report and of
-// `disinto report --json`.
+// RecordDocument sums up the costs and results of sessions: the answer of GET /v1/report and of `disinto report
+// --json`.
 type RecordDocument struct {
 	Since  time.Time     `json:"since"`
 	Total  ledger.Tally  `json:"total"`
 	Groups []RecordGroup `json:"groups"`
 }
 
-// RecordGroup has a row for each agent, or model, or whatever By says.
+// RecordGroup has a row for each key of By, such as each agent or model.
 type RecordGroup struct {
 	By   ledger.By      `json:"by"`
 	Rows []ledger.Tally `json:"rows"` // by key
 }
 
-// RecordQuery says what is asked for.
+// RecordQuery selects sessions.
 type RecordQuery struct {
 	Since         time.Time
 	By            []ledger.By
-	Agent, Thread string // only its sessions; empty: those of all
+	Agent, Thread string // only its sessions; empty: all sessions
 }
 
-// recordSpan is how far back a record goes where the query does not say: as far as sessions are remembered.
+// recordSpan is the default span of a record: as far back as sessions are remembered.
 const recordSpan = "30d"
 
-// ReadRecordQuery reads the query of GET /v1/report: since is a time such as 7d before now, or RFC 3339; by may be
-// repeated; agent and thread are names.
+// ReadRecordQuery reads the query of GET /v1/report. since is a span before now, such as 7d, or a time in RFC 3339;
+// by may be repeated; agent and thread are names.
 func ReadRecordQuery(query url.Values, now time.Time) (q RecordQuery, err error) {
 	q.Agent, q.Thread = query.Get("agent"), query.Get("thread")
 	said := cmp.Or(query.Get("since"), recordSpan)
@@ -69,7 +69,7 @@ func Groupings() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// RecordOf answers a query from what is remembered.
+// RecordOf answers a query from the remembered sessions and merges.
 func RecordOf(past []ledger.Past, merges []ledger.Merged, q RecordQuery) *RecordDocument {
 	past = slices.DeleteFunc(slices.Clone(past), func(p ledger.Past) bool {
 		return q.Agent != "" && p.Agent != q.Agent || q.Thread != "" && p.Thread != q.Thread
@@ -81,7 +81,7 @@ func RecordOf(past []ledger.Past, merges []ledger.Merged, q RecordQuery) *Record
 	return d
 }
 
-// Rows are those of one group; nil when it was not asked for.
+// Rows returns the rows of one group; nil if the query did not ask for it.
 func (d *RecordDocument) Rows(by ledger.By) []ledger.Tally {
 	for _, g := range d.Groups {
 		if g.By == by {
@@ -94,7 +94,7 @@ func (d *RecordDocument) Rows(by ledger.By) []ledger.Tally {
 // maxSpan is 30 years: a longer one is a typing error.
 const maxSpan = 30 * 365 * 24 * time.Hour
 
-// Span reads a time such as 90m, 24h or 7d.
+// Span reads a duration such as 90m, 24h or 7d.
 func Span(said string) (time.Duration, error) {
 	text, most, unit := said, maxSpan, time.Duration(1)
 	if days, isDays := strings.CutSuffix(said, "d"); isDays {

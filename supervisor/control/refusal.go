@@ -5,13 +5,13 @@ import (
 	"net/http"
 )
 
-// Refusal is a request that was not done, with the HTTP status that says why.
+// Refusal is the error of a refused request, with the HTTP status for the reason.
 type Refusal struct {
 	Status int
 	Words  string
 }
 
-// Error returns the words: one line.
+// Error returns the words, one line.
 func (r *Refusal) Error() string { return r.Words }
 
 // Invalid refuses a request that is wrong in itself: 400.

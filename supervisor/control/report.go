@@ -13,11 +13,11 @@ import (
 type Report struct {
 	// Subject is the item, thread or agent, such as owner/name#12.
 	Subject string `json:"subject"`
-	// Did lists what was done, in order, in words; empty when nothing was left to do.
+	// Did lists the actions, in order, in words; empty if there was nothing to do.
 	Did []string `json:"did"`
-	// Note tells a person more, such as why nothing was done; often empty.
+	// Note adds information for people, such as why nothing was done; often empty.
 	Note string `json:"note"`
-	// Pending says what the supervisor still has to do, and why; it does that by itself. Empty when all is done.
+	// Pending says which steps the supervisor will still do by itself, and why; empty when all is done.
 	Pending string `json:"pending"`
 }
 
@@ -30,10 +30,10 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(r))
 }
 
-// Add appends to what was done.
+// Add appends an action.
 func (r *Report) Add(format string, args ...any) { r.Did = append(r.Did, fmt.Sprintf(format, args...)) }
 
-// Line is the answer for people.
+// Line formats the answer for people.
 func (r *Report) Line() string {
 	parts := r.Did
 	if len(parts) == 0 && r.Note == "" && r.Pending == "" {
@@ -56,19 +56,19 @@ func (r *Report) Line() string {
 type SlingReport struct {
 	Repo   string `json:"repo"`
 	Number int64  `json:"number"`
-	Filed  bool   `json:"filed"` // sling made the issue
+	Filed  bool   `json:"filed"` // sling created the issue
 
 	Agent  Assigned             `json:"agent"` // empty: no session yet
 	Thread string               `json:"thread"`
 	Slot   int                  `json:"slot"`
 	State  threads.SessionState `json:"state"`
 
-	Code     threads.Code `json:"code"`     // of why there is no session
+	Code     threads.Code `json:"code"`     // why there is no session
 	Why      string       `json:"why"`      // the same in words
 	Position int          `json:"position"` // in the queue, from 1; 0 when it is not in the queue
 }
 
-// Assigned is the name of an agent, and null in JSON where none is assigned.
+// Assigned is the name of an agent; in JSON it is null if none is assigned.
 type Assigned string
 
 // MarshalJSON encodes an empty name as null.
@@ -79,7 +79,7 @@ func (a Assigned) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(a))
 }
 
-// Line is the answer for people.
+// Line formats the answer for people.
 func (r *SlingReport) Line() string {
 	ref := forge.Ref{Repo: r.Repo, Number: r.Number}
 	switch {

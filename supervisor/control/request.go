@@ -8,13 +8,13 @@ type ItemRequest struct {
 	Ref string `json:"ref"`
 }
 
-// PauseRequest says what to pause or resume.
+// PauseRequest names what to pause or resume.
 type PauseRequest struct {
 	// Name is a thread or an agent; empty means everything.
 	Name string `json:"name"`
 }
 
-// RestartRequest names a service to start anew.
+// RestartRequest names a service to restart.
 type RestartRequest struct {
 	Service string `json:"service"`
 }
@@ -26,7 +26,7 @@ type SlingRequest struct {
 	Title     string   `json:"title,omitempty"`
 	Body      string   `json:"body,omitempty"`
 	Repo      string   `json:"repo,omitempty"`       // empty: the factory's only repository
-	Role      string   `json:"role,omitempty"`       // of the agents that may take it; its label is added
+	Role      string   `json:"role,omitempty"`       // role whose agents may take it; its label is added
 	Skills    []string `json:"skills,omitempty"`     // labels skill/X
 	DependsOn []string `json:"depends_on,omitempty"` // references of issues
 }
@@ -35,7 +35,7 @@ type SlingRequest struct {
 type ConvoyRequest struct {
 	Title   string     `json:"title,omitempty"`
 	Body    string     `json:"body,omitempty"`
-	Repo    string     `json:"repo,omitempty"`    // empty: the only one of the factory, or of the first member
+	Repo    string     `json:"repo,omitempty"`    // empty: the factory's only one, or the first member's
 	Members []string   `json:"members,omitempty"` // references of issues
 	Plan    *plan.Plan `json:"plan,omitempty"`
 	Chain   bool       `json:"chain,omitempty"`  // each member depends on the one before it
@@ -45,16 +45,16 @@ type ConvoyRequest struct {
 // ConvoyCancelRequest cancels a convoy.
 type ConvoyCancelRequest struct {
 	Ref   string `json:"ref"`
-	Drain bool   `json:"drain,omitempty"` // let members that agents have begun finish
+	Drain bool   `json:"drain,omitempty"` // let members in work finish
 	Close bool   `json:"close,omitempty"` // close the issues too
 }
 
-// UpgradeRequest names the program that replaces this one; empty means the file that this one was started from.
+// UpgradeRequest names the program that replaces this one; empty means the file that this one started from.
 type UpgradeRequest struct {
 	Binary string `json:"binary"`
 }
 
-// RebalanceRequest has the hub of a fleet look for issues to move now.
+// RebalanceRequest makes a fleet's hub look for issues to move now.
 type RebalanceRequest struct {
 	DryRun bool `json:"dry_run"` // move nothing
 }

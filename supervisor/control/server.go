@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// ServerDocument is the inference server of a local thread, as it was looked at last.
+// ServerDocument is the inference server of a local thread, as last observed.
 type ServerDocument struct {
 	SeenAt  time.Time `json:"seen_at"`
 	Model   string    `json:"model,omitempty"`
-	Context int       `json:"context,omitempty"` // of a slot, in tokens; left out where the server does not say
+	Context int       `json:"context,omitempty"` // of a slot, in tokens; left out if unknown
 	Slots   int       `json:"slots,omitempty"`
 	Asleep  bool      `json:"asleep,omitempty"` // it has unloaded its model
-	// Now is the speed of a slot in the last five minutes, and Hour in the last hour, while it works.
+	// Now is the speed of a working slot in the last five minutes, and Hour in the last hour.
 	Now  SpeedDocument `json:"now"`
 	Hour SpeedDocument `json:"hour"`
-	// Deferred counts the requests that wait for a slot; null where the server does not count.
+	// Deferred counts the requests that wait for a slot; null if the server does not count them.
 	Deferred *int                 `json:"deferred"`
-	At       []ServerSlotDocument `json:"at,omitempty"` // its slots now
+	At       []ServerSlotDocument `json:"at,omitempty"` // its slots
 	Problems []string             `json:"problems,omitempty"`
 }
 
@@ -28,8 +28,8 @@ type SpeedDocument struct {
 	Written *float64 `json:"written"`
 }
 
-// ServerSlotDocument is one slot of a server, with its speed in the last minute. Its index is the server's: where a
-// session of ours runs is decided by the server.
+// ServerSlotDocument is one slot of a server, with its speed in the last minute. Its index is the server's: the
+// server decides in which slot a session of ours runs.
 type ServerSlotDocument struct {
 	Index int   `json:"index"`
 	Busy  bool  `json:"busy"`
@@ -37,7 +37,7 @@ type ServerSlotDocument struct {
 	SpeedDocument
 }
 
-// Line is the server in words.
+// Line describes the server in words.
 func (s *ServerDocument) Line() string {
 	parts := []string{
 		"reads " + PerSecond(s.Now.Read) + " (in an hour " + PerSecond(s.Hour.Read) + ")",
@@ -61,7 +61,7 @@ func (s *ServerDocument) Line() string {
 	return strings.Join(append(parts, s.Problems...), "; ")
 }
 
-// PerSecond is a speed in tokens; "-" where it is unknown.
+// PerSecond formats a speed in tokens; "-" if it is unknown.
 func PerSecond(speed *float64) string {
 	switch {
 	case speed == nil:

@@ -8,18 +8,18 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// ShadowDocument says what another build of the program would decide, which [factory] decide names.
+// ShadowDocument describes the decisions of another build of the program, which [factory] decide names.
 type ShadowDocument struct {
 	Path    string    `json:"path"`
-	Version string    `json:"version,omitempty"` // as it answered last
-	AskedAt time.Time `json:"asked_at,omitzero"` // when it answered last
-	Error   string    `json:"error,omitempty"`   // why it did not answer the newest question
-	Total   Shadow    `json:"total"`             // since the supervisor started, or the program has been configured
-	Days    []Shadow  `json:"days"`              // newest first, at most ShadowDays; days are those of UTC
-	Differs []Differs `json:"differences"`       // those seen last first, at most ShadowDiffers
+	Version string    `json:"version,omitempty"` // from its last answer
+	AskedAt time.Time `json:"asked_at,omitzero"` // time of its last answer
+	Error   string    `json:"error,omitempty"`   // why the newest question got no answer
+	Total   Shadow    `json:"total"`             // since the supervisor started, or the program was configured
+	Days    []Shadow  `json:"days"`              // newest first, at most ShadowDays; days in UTC
+	Differs []Differs `json:"differences"`       // last seen first, at most ShadowDiffers
 }
 
-// The most that a ShadowDocument has of each.
+// Bounds of the lists in a ShadowDocument.
 const (
 	ShadowDays    = 7
 	ShadowDiffers = 50
@@ -28,26 +28,26 @@ const (
 // Shadow counts decisions.
 type Shadow struct {
 	Day         string `json:"day,omitempty"` // such as 2026-11-23; left out of a total
-	Decisions   int    `json:"decisions"`     // that were compared
-	Differing   int    `json:"differing"`     // of those
-	Differences int    `json:"differences"`   // items with a pair of reasons, each counted once on a day
+	Decisions   int    `json:"decisions"`     // compared decisions
+	Differing   int    `json:"differing"`     // those that differed
+	Differences int    `json:"differences"`   // items with a pair of reasons, each counted once per day
 	Skipped     int    `json:"skipped"`       // decisions that a newer one overtook
 	Failed      int    `json:"failed"`        // questions without an answer
 }
 
-// Differs is an item about which another build decides otherwise.
+// Differs is an item that another build decides differently.
 type Differs struct {
 	Repo   string    `json:"repo"`
 	Number int64     `json:"number"` // 0 for scheduled work
 	Role   string    `json:"role,omitempty"`
-	Here   string    `json:"here"`   // what is decided, in words that follow "would"
-	Shadow string    `json:"shadow"` // what the other build would decide
+	Here   string    `json:"here"`   // the decision in force, in words that follow "would"
+	Shadow string    `json:"shadow"` // the other build's decision
 	First  time.Time `json:"first"`
 	Last   time.Time `json:"last"`
-	Times  int       `json:"times"` // decisions
+	Times  int       `json:"times"` // number of decisions
 }
 
-// Line tells in a line what was found today.
+// Line describes today's findings in one line.
 func (d *ShadowDocument) Line(now time.Time) string {
 	today := Shadow{}
 	if len(d.Days) > 0 && d.Days[0].Day == now.UTC().Format(time.DateOnly) {
@@ -66,7 +66,7 @@ func (d *ShadowDocument) Line(now time.Time) string {
 		today.Differing, Count(today.Decisions, "decision"))
 }
 
-// Words tell the difference in a line.
+// Words describes the difference in one line.
 func (d *Differs) Words(version string) string {
 	on := ""
 	if at := (forge.Ref{Repo: d.Repo, Number: d.Number}); !at.IsZero() {

@@ -1,7 +1,7 @@
 package control
 
-// SimulateRequest asks what a factory with these changes would have done with the work of the last days. Without
-// changes it asks how well the simulator tells what happened.
+// SimulateRequest asks how a factory with these changes would have done the work of the last days. Without changes it
+// asks how well the simulator reproduces what happened.
 type SimulateRequest struct {
 	Days int `json:"days,omitempty"` // 1 to 30; 0: 7
 	// Slots are the slots of threads without overlap, and the sessions at once of the others, by thread.
@@ -13,22 +13,22 @@ type SimulateRequest struct {
 // Simulation is the answer of POST /v1/simulate.
 type Simulation struct {
 	Days     int      `json:"days"`
-	Sessions int      `json:"sessions"` // of these days, in the journal
-	Changes  []string `json:"changes"`  // in words; what is as it was is left out
-	Happened Played   `json:"happened"` // as the journal tells
+	Sessions int      `json:"sessions"` // sessions of these days in the journal
+	Changes  []string `json:"changes"`  // in words; unchanged values are left out
+	Happened Played   `json:"happened"` // according to the journal
 	Now      Played   `json:"now"`      // simulated, with the configuration in force
 	Changed  *Played  `json:"changed,omitempty"`
 }
 
-// Played says how the work of some days went.
+// Played sums up how the work of some days went.
 type Played struct {
 	Issues   int     `json:"issues"`
-	Done     int     `json:"done"`              // a simulation goes on for as many days again
-	LastDone float64 `json:"last_done_seconds"` // from the beginning
-	MeanTurn float64 `json:"mean_turn_seconds"` // from the moment an issue could be worked on until it was done
-	MeanWait float64 `json:"mean_wait_seconds"` // from there to its first session
+	Done     int     `json:"done"`              // a simulation continues for as many days again
+	LastDone float64 `json:"last_done_seconds"` // from the start
+	MeanTurn float64 `json:"mean_turn_seconds"` // from when an issue was workable until it was done
+	MeanWait float64 `json:"mean_wait_seconds"` // from when it was workable to its first session
 	MaxWait  float64 `json:"max_wait_seconds"`
-	Idle     float64 `json:"idle_seconds"` // of all slots together, beside work that they could have done
+	Idle     float64 `json:"idle_seconds"` // of all slots together, while there was work for them
 	Busy     float64 `json:"busy"`         // share of all agents' time in sessions until the last issue was done
-	Switches int     `json:"switches"`     // sessions in a slot without overlap that held another context
+	Switches int     `json:"switches"`     // sessions in a sticky slot that held another context
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Senders of slow bodies, however many, do not keep a hook of the forge out: what waits longest is given up.
+// Senders of slow bodies, however many, do not keep out a hook of the forge: the oldest is dropped.
 func TestSlowHooks(t *testing.T) {
 	signed := make(chan string, 1)
 	server := httptest.NewServer(Hooks{

@@ -13,10 +13,10 @@ import (
 // statusName is the name of the status file in the state directory.
 const statusName = "status.json"
 
-// StatusFile is the status document on disk, which a client shows when no supervisor runs. It belongs to one goroutine.
+// StatusFile is the status document on disk, for clients while no supervisor runs. It belongs to one goroutine.
 type StatusFile struct {
 	path    string
-	written []byte // the document without what every scan changes
+	written []byte // the document without the fields that every scan changes
 }
 
 // NewStatusFile returns the status file of a state directory. It writes nothing yet.
@@ -24,9 +24,9 @@ func NewStatusFile(state string) *StatusFile {
 	return &StatusFile{path: filepath.Join(state, statusName)}
 }
 
-// Write replaces the file, unless only the time of the scan and the count of requests differ. It ignores errors: on a
-// full disk the journal tells people. Unlike the journal it need not survive a power cut, so it is not synced. The
-// error is that of a document that cannot be encoded.
+// Write replaces the file, unless only the time of the scan and the count of requests differ. It returns only the
+// error of a document that cannot be encoded: on a full disk the journal warns people. Unlike the journal the file
+// need not survive a power cut, so it is not synced.
 func (f *StatusFile) Write(d *Document) error {
 	steady := *d
 	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
@@ -44,7 +44,7 @@ func (f *StatusFile) Write(d *Document) error {
 	return nil
 }
 
-// ReadStatusFile returns the document that the last supervisor of a state directory wrote, and when; nil when there is
+// ReadStatusFile returns the document that a state directory's last supervisor wrote, and the time; nil if there is
 // none.
 func ReadStatusFile(state string) (document json.RawMessage, at time.Time) {
 	path := filepath.Join(state, statusName)

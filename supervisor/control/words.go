@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Age writes a duration in its two largest units: 41s, 3m12s, 2h05m, 3d4h. A terminal and a page show the same.
+// Age formats a duration in its two largest units: 41s, 3m12s, 2h05m, 3d4h. A terminal and a page show the same.
 func Age(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Second)
 	days, hours := int(d.Hours())/24, int(d.Hours())%24
@@ -23,7 +23,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%ds", seconds)
 }
 
-// Count is "1 request", "2 requests".
+// Count returns "1 request" or "2 requests".
 func Count[N int | int64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -31,7 +31,7 @@ func Count[N int | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// Tokens writes a number of tokens: 950, 12k, 3.4M.
+// Tokens formats a number of tokens: 950, 12k, 3.4M.
 func Tokens(n int64) string {
 	switch {
 	case n < 10_000:
@@ -42,7 +42,7 @@ func Tokens(n int64) string {
 	return fmt.Sprintf("%d.%dM", n/1_000_000, n/100_000%10)
 }
 
-// Hit writes the part of what was read that a cache had, such as 87 %; "-" where it is unknown, which 0 % is not.
+// Hit formats a cache hit rate, such as 87 %; "-" if it is unknown, unlike 0 %.
 func Hit(share *float64) string {
 	if share == nil {
 		return "-"
@@ -50,7 +50,7 @@ func Hit(share *float64) string {
 	return fmt.Sprintf("%.0f %%", 100**share)
 }
 
-// HitOf is Hit for one use, and "-" for none.
+// HitOf returns Hit for one usage, and "-" for nil.
 func HitOf(u *agents.Usage) string {
 	if u == nil {
 		return Hit(nil)

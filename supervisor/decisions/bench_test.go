@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// BenchmarkTake takes in decisions on 10,000 issues that wait, each with a history: the tick waits meanwhile. Their
-// facts were read again, and nothing has changed, so that nothing is written: BenchmarkWrite is about that.
+// BenchmarkTake takes decisions on 10,000 waiting issues, each with a history: the tick waits for this. The facts
+// were read again without changes, so nothing is written: see BenchmarkWrite for that part.
 func BenchmarkTake(b *testing.B) {
 	s, plan := many()
 	r := NewRecorder()
@@ -21,7 +21,7 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite looks at the decisions of BenchmarkTake beside the tick.
+// BenchmarkWrite compares BenchmarkTake's decisions, which happens outside the tick.
 func BenchmarkWrite(b *testing.B) {
 	s, plan := many()
 	w := &writer{dir: filepath.Join(b.TempDir(), Folder)}
@@ -34,7 +34,7 @@ func BenchmarkWrite(b *testing.B) {
 	w.file.Close()
 }
 
-// many is a decision on issues that all wait.
+// many returns a decision on issues that all wait.
 func many() (*threads.Snapshot, threads.Plan) {
 	s := factory(10_000)
 	for i := range s.Facts.Issues {

@@ -20,7 +20,7 @@ import (
 
 const token = "s3cret-token-of-dev"
 
-// factory has one agent on a sticky slot, and issues that wait.
+// factory returns a factory with one agent on a sticky slot, and waiting issues.
 func factory(issues int) *threads.Snapshot {
 	cfg := &threads.Config{
 		Name: "factory.toml", Forge: threads.Forge{Repos: []string{"o/r"}, Token: "s3cret-of-disinto", MaxUnreviewed: 3},
@@ -42,7 +42,7 @@ func factory(issues int) *threads.Snapshot {
 	return s
 }
 
-// record has a recorder with a state directory of its own.
+// record is a recorder with its own state directory.
 type record struct {
 	*Recorder
 	dir  string
@@ -65,7 +65,7 @@ func newRecord(t *testing.T, dir string, upgraded bool) *record {
 	return r
 }
 
-// stop ends the recorder as the supervisor's end does.
+// stop ends the recorder as the end of the supervisor does.
 func (r *record) stop() {
 	select {
 	case <-r.done:
@@ -75,18 +75,18 @@ func (r *record) stop() {
 	<-r.gone
 }
 
-// frozen decides on a snapshot, and copies that.
+// frozen decides on a snapshot, and copies both.
 func frozen(s *threads.Snapshot) *threads.FrozenDecision {
 	plan := threads.Decide(*s)
 	return s.Freeze(&plan, nil)
 }
 
-// take has the recorder take in what is decided on a snapshot.
+// take queues the decision on a snapshot.
 func (r *record) take(s *threads.Snapshot) {
 	r.Take(s.Now, func() *threads.FrozenDecision { return frozen(s) })
 }
 
-// decide decides on a snapshot as it is now, and waits until that is written.
+// decide decides on a snapshot's present state, and waits until that is written.
 func (r *record) decide(s *threads.Snapshot) {
 	s.Now = time.Now()
 	s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: s.Now, DefaultBranch: "main"}}
@@ -94,7 +94,7 @@ func (r *record) decide(s *threads.Snapshot) {
 	r.Settle(nil)
 }
 
-// pause changes why everything waits.
+// pause changes the reason why everything waits.
 func pause(s *threads.Snapshot, paused bool) {
 	if s.History.Paused = map[threads.Pause]time.Time{}; paused {
 		s.History.Paused[threads.Pause{}] = s.Now
@@ -126,7 +126,7 @@ func in(t *testing.T, f func(t *testing.T, dir string)) {
 	synctest.Test(t, func(t *testing.T) { f(t, dir) })
 }
 
-// Each decision is known at its time, and what stood between two.
+// Each decision is found at its time and in force until the next.
 func TestWhy(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -164,7 +164,7 @@ func TestWhy(t *testing.T) {
 	})
 }
 
-// Where nothing changes, nothing is written but a mark every ten minutes.
+// While nothing changes, only a mark every ten minutes is written.
 func TestNothingNew(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -184,7 +184,7 @@ func TestNothingNew(t *testing.T) {
 			r.decide(s)
 		}
 		if size() != one {
-			t.Errorf("%d bytes, then %d", one, size())
+			t.Errorf("%d bytes, then %d; want no growth", one, size())
 		}
 		time.Sleep(2 * time.Minute)
 		if r.decide(s); size() == one {
@@ -193,7 +193,7 @@ func TestNothingNew(t *testing.T) {
 	})
 }
 
-// No secret is on the disk, and only we can read what is.
+// The disk holds no secret, and only our account can read the files.
 func TestNothingSecret(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		r := newRecord(t, dir, false)
@@ -220,7 +220,7 @@ func TestNothingSecret(t *testing.T) {
 				}
 			}
 			if !bytes.Contains(text, []byte("issue 3")) {
-				t.Errorf("the title is not in %s", text)
+				t.Errorf("the title is missing in %s", text)
 			}
 		}
 	})
@@ -253,7 +253,7 @@ func unzip(t *testing.T, path string) []byte {
 	return text
 }
 
-// However little of the last line a kill left, what was written before is known, and nothing is invented.
+// However much of the last line a kill left, earlier lines are found, and nothing is made up.
 func TestTorn(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -292,7 +292,7 @@ func TestTorn(t *testing.T) {
 				t.Fatalf("of %d bytes, %d: at last %q", len(more), n, last)
 			}
 		}
-		// A byte that a disk changed is not believed.
+		// A byte changed by the disk is noticed.
 		for n := 0; n < len(more); n += step {
 			text := bytes.Clone(more)
 			text[n] ^= 0x10
@@ -306,7 +306,7 @@ func TestTorn(t *testing.T) {
 	})
 }
 
-// Between two supervisors it is not known what was decided, unless the one is the other's next image.
+// Between two supervisors the decisions are unknown, unless the second is the next image of the first.
 func TestGaps(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -328,7 +328,7 @@ func TestGaps(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		expect(t, "while it may run", at(6), "kept after 2000-01-01T00:05:00Z: it was killed, or could not write them")
 		expect(t, "while it runs", verdict(dir, "1", began.Add(6*time.Minute), true), "waits: everything is paused")
-		// The second is replaced by its next image without a word.
+		// The second is replaced by its next image without an ending.
 		third := newRecord(t, dir, true)
 		third.decide(s)
 		expect(t, "between two images", at(7), "waits: everything is paused")
@@ -336,7 +336,7 @@ func TestGaps(t *testing.T) {
 	})
 }
 
-// Decisions that are made faster than they are written are lost, and that is said.
+// Decisions that are made faster than they are written are lost, and the reader reports that.
 func TestLost(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -368,7 +368,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// Where the clock was set back, what was decided last at a time counts.
+// After a clock was set back, the latest decision at a time counts.
 func TestClockSetBack(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -394,7 +394,7 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// Loops look at the clock before they wait for their turn to decide. That sets no clock back.
+// Loops read the clock before they wait for their turn to decide. That does not count as a clock set back.
 func TestDecidedOutOfTurn(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -416,12 +416,12 @@ func TestDecidedOutOfTurn(t *testing.T) {
 	})
 }
 
-// A disk that is full costs the decisions meanwhile, and nothing else. Nothing is left of a segment that never began.
+// A full disk costs only the decisions made meanwhile. No part is left of a segment that could not be started.
 func TestDiskFull(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
 		began := time.Now()
-		if err := os.WriteFile(filepath.Join(dir, Folder), nil, 0o600); err != nil { // in the way of the folder
+		if err := os.WriteFile(filepath.Join(dir, Folder), nil, 0o600); err != nil { // a file in the folder's place
 			t.Fatal(err)
 		}
 		r := newRecord(t, dir, false)
@@ -430,21 +430,21 @@ func TestDiskFull(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		if len(r.bad) != 1 || !strings.HasPrefix(r.bad[0].Error(), "cannot keep decisions: ") {
-			t.Fatalf("told %q", r.bad)
+			t.Fatalf("Trouble received %q", r.bad)
 		}
 		if err := os.Remove(filepath.Join(dir, Folder)); err != nil {
 			t.Fatal(err)
 		}
 		r.decide(s)
 		if len(r.bad) != 2 || r.bad[1] != nil {
-			t.Fatalf("told %q", r.bad)
+			t.Fatalf("Trouble received %q", r.bad)
 		}
 		expect(t, "afterwards", verdict(dir, "1", time.Now(), true), "starts now")
 		expect(t, "before", verdict(dir, "1", began, true), "the first decision that is kept is of 2000-01-01T00:05:00Z")
 	})
 }
 
-// The same while a segment is written: the record goes on with another one.
+// The same while a segment is written: the recorder continues in another one.
 func TestDiskFullLater(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -465,7 +465,7 @@ func TestDiskFullLater(t *testing.T) {
 		take(false)
 		take(false)
 		if len(told) != 2 || told[0] == nil || told[1] != nil {
-			t.Fatalf("told %q", told)
+			t.Fatalf("Trouble received %q", told)
 		}
 		expect(t, "before", verdict(dir, "1", began, true), "waits: everything is paused")
 		expect(t, "meanwhile", verdict(dir, "1", began.Add(90*time.Second), true),
@@ -475,14 +475,14 @@ func TestDiskFullLater(t *testing.T) {
 	})
 }
 
-// What is older than a week goes, and of a week what does not fit.
+// Segments older than a week are deleted, and of younger ones those that do not fit.
 func TestPrune(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Folder)
 	now := time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
-		days []int // ago, when each segment began
-		size int64 // of each
-		want int   // that are left
+		days []int // the age of each segment's start
+		size int64 // of each segment
+		want int   // segments left
 	}{
 		"nothing is too old":             {[]int{7, 5, 3}, 1 << 20, 3},
 		"the first ended eight days ago": {[]int{12, 8, 3}, 1 << 20, 2},
@@ -514,11 +514,11 @@ func TestPrune(t *testing.T) {
 	}
 	w := &writer{dir: dir, now: segment{size: keepSize + 1}}
 	if err := w.prune(now); err == nil {
-		t.Error("one segment may be larger than all")
+		t.Error("prune accepted a segment larger than the bound of all")
 	}
 }
 
-// A segment ends when it is long, after a time, and where the configuration changes; the next goes on.
+// A segment ends at its size, after a time, and when the configuration changes; the next one continues.
 func TestSegments(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -544,7 +544,7 @@ func TestSegments(t *testing.T) {
 				r = newRecord(t, dir, true)
 			}
 			if i > 2000 {
-				t.Fatal("a segment has no end")
+				t.Fatal("a segment never ends")
 			}
 			s.Facts.Issues = append([]forge.Issue(nil), s.Facts.Issues...)
 			s.Facts.Issues[0].Title = noise(i)
@@ -554,7 +554,7 @@ func TestSegments(t *testing.T) {
 	})
 }
 
-// noise is text that does not compress well.
+// noise returns text that does not compress well.
 func noise(seed int) string {
 	var b strings.Builder
 	x := uint32(seed*2654435761 + 1)
@@ -565,7 +565,7 @@ func noise(seed int) string {
 	return b.String()
 }
 
-// A record of a newer version is not misread, and neither are other files.
+// A segment of a newer version is not misread, and other files are ignored.
 func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, Folder)
@@ -595,7 +595,7 @@ func TestForeignFiles(t *testing.T) {
 	expect(t, "newer", verdict(dir, "1", now, true), "is written in format 2, and this disinto reads 1")
 }
 
-// FuzzSegment: whatever is in a segment, it is read or it is not.
+// FuzzSegment: any content of a segment is either read or refused.
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
 	w := &writer{dir: filepath.Join(dir, Folder), after: started}

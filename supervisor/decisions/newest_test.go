@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The newest decision is that of the last segment which has one, also when the last is torn.
+// The newest decision is the last one of the last segment that has any, even if the very last segment is torn.
 func TestNewest(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		if _, err := Newest(dir); err == nil {

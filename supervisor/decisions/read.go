@@ -13,16 +13,16 @@ import (
 	"codeberg.org/johba/disinto/threads/wire"
 )
 
-// decided is a decision of the past.
+// decided is a past decision.
 type decided struct {
 	threads.Snapshot
-	Program string      // version of disinto that decided
+	Program string      // version of disinto that made the decision
 	Sum     string      // of the plan; see delta.Sum
-	Starts  []forge.Ref // what the plan started
+	Starts  []forge.Ref // items that the plan started
 }
 
-// between calls visit with the decisions that were made from one time to another, and where none was, with the one that
-// stood. It fails where it is not known what stood then. The decision belongs to visit until that returns.
+// between calls visit with the decisions made from one time to another. If there was none, it calls visit with the
+// decision in force. It fails if that decision is unknown. The decision belongs to visit until visit returns.
 func between(stateDir string, from, to time.Time, runs bool, visit func(*decided)) error {
 	dir := filepath.Join(stateDir, Folder)
 	segments, err := list(dir)
@@ -32,7 +32,7 @@ func between(stateDir string, from, to time.Time, runs bool, visit func(*decided
 	if len(segments) == 0 {
 		return fmt.Errorf("no decisions are kept in %s", dir)
 	}
-	at := len(segments) - 1 // where the clock was set back, the later segment counts
+	at := len(segments) - 1 // after a clock was set back, the later segment counts
 	for at >= 0 && segments[at].began.After(to) {
 		at--
 	}
@@ -59,23 +59,23 @@ func between(stateDir string, from, to time.Time, runs bool, visit func(*decided
 	return r.gap(segments[at+1:])
 }
 
-// show is a time for people.
+// show formats a time for people.
 func show(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// reader reads decisions from one segment after the other.
+// reader reads decisions from segments in turn.
 type reader struct {
 	from, to time.Time
 	visit    func(*decided)
 
-	now     *decided // the newest that was made by then; nil before the first
+	now     *decided // the newest decision up to the time; nil before the first
 	visited bool
-	end     *line // of the last segment; nil where it has none
-	next    *line // the first after that time
+	end     *line // the last segment's ending; nil if it has none
+	next    *line // the first line after that time
 	newer   int   // format of a segment that is not read
 }
 
-// segment reads what was decided up to the time. A line that is torn or damaged ends it: what follows says only what
-// has changed since.
+// segment reads the decisions up to the time. It stops at a torn or damaged line, because the following lines contain
+// only changes.
 func (r *reader) segment(path string) {
 	r.end, r.next = nil, nil
 	file, err := os.Open(path)
@@ -114,7 +114,7 @@ func (r *reader) segment(path string) {
 	}
 }
 
-// decision takes in a line that has one, and reports whether it can be read.
+// decision applies a line with a decision, and reports whether it is readable.
 func (r *reader) decision(now *decided, l *line) bool {
 	switch {
 	case l.Base != nil:
@@ -137,7 +137,7 @@ func (r *reader) decision(now *decided, l *line) bool {
 	return true
 }
 
-// stands reports whether the newest decision by then was still the last one.
+// stands reports whether the newest decision up to the time was still in force at it.
 func (r *reader) stands(later []segment, dir string, runs bool) bool {
 	switch {
 	case r.now == nil:
@@ -152,7 +152,7 @@ func (r *reader) stands(later []segment, dir string, runs bool) bool {
 	return r.end != nil || begunAfter(later[0].path(dir)).goesOn()
 }
 
-// begunAfter returns what a segment says of the end of the one before it.
+// begunAfter returns the ending of the segment before, according to a segment's heading.
 func begunAfter(path string) ending {
 	file, err := os.Open(path)
 	if err != nil {
@@ -171,7 +171,7 @@ func begunAfter(path string) ending {
 	return ""
 }
 
-// gap says between which times it is not known what was decided.
+// gap returns an error with the times between which the decisions are unknown.
 func (r *reader) gap(later []segment) error {
 	switch {
 	case r.now == nil:

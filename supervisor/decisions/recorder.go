@@ -8,33 +8,33 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// waiting is how many decisions may wait to be written. Each holds a copy of the history.
+// waiting bounds the queue of unwritten decisions. Each holds a copy of the history.
 const waiting = 8
 
-// Recorder takes decisions in and writes them. Its methods may be called by any goroutine, but Keep by one only.
+// Recorder receives decisions and writes them. Any goroutine may call its methods, except Keep: one only.
 type Recorder struct {
 	queue chan decision
 
 	mu   sync.Mutex // guards what follows
-	lost *lost      // since the last decision that was taken in
+	lost *lost      // since the last queued decision
 }
 
-// decision is one decision on its way to the disk.
+// decision is one decision in the queue.
 type decision struct {
 	*threads.FrozenDecision
 	lost    *lost
 	written chan<- struct{} // of Settle, instead of a decision
 }
 
-// NewRecorder returns a recorder. What it takes in waits until Keep is called.
+// NewRecorder returns a recorder. Its decisions wait in the queue until Keep is called.
 func NewRecorder() *Recorder { return &Recorder{queue: make(chan decision, waiting)} }
 
-// Take takes in a decision of a time, and has it copied. It does not wait: where the writer is behind, the decision is
-// lost, and the next one says so.
+// Take queues a decision, which frozen copies. It does not wait: if the queue is full, the decision is lost, and the
+// next one reports that.
 func (r *Recorder) Take(now time.Time, frozen func() *threads.FrozenDecision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) == cap(r.queue) { // under mu it only gets shorter
+	if len(r.queue) == cap(r.queue) { // under mu the queue only gets shorter
 		if r.lost == nil {
 			r.lost = &lost{From: now}
 		}
@@ -45,7 +45,7 @@ func (r *Recorder) Take(now time.Time, frozen func() *threads.FrozenDecision) {
 	r.lost = nil
 }
 
-// Settle waits until everything that was taken in before is written, or done is closed.
+// Settle waits until everything in the queue is written, or done is closed.
 func (r *Recorder) Settle(done <-chan struct{}) {
 	written := make(chan struct{})
 	for asked := false; !asked; {
@@ -68,16 +68,16 @@ func (r *Recorder) Settle(done <-chan struct{}) {
 	}
 }
 
-// Options say where a recorder writes, and for whom.
+// Options configure a recorder.
 type Options struct {
 	StateDir string
 	Program  string // version of disinto
-	Upgraded bool   // the last image of this process went on until now
-	// Trouble is told why decisions cannot be written, and nil when they can be again.
+	Upgraded bool   // the last image of this process ran until now
+	// Trouble receives the reason why decisions cannot be written, and nil when they can be again.
 	Trouble func(error)
 }
 
-// Keep writes decisions until done is closed, and then what was taken in before.
+// Keep writes decisions until done is closed, and then the rest of the queue.
 func (r *Recorder) Keep(o Options, done <-chan struct{}) {
 	w := &writer{Options: o, dir: filepath.Join(o.StateDir, Folder), after: started}
 	if o.Upgraded {

@@ -10,10 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads/delta"
 )
 
-// Why explains what was decided at a time on an issue, a pull request, an agent or a thread, by the rules of this
-// program. Whole seconds mean all of the second: where an item was started in it, that decision is explained, and else
-// the last. runs says that a
-// supervisor runs, so that its last decision still stands.
+// Why explains the decision at a time on an issue, a pull request, an agent or a thread, by the rules of this
+// program. A time in whole seconds means the whole second: if an item was started in it, Why explains that decision,
+// otherwise the last one. runs reports whether a supervisor runs, so that its last decision is still in force.
 func Why(stateDir, said string, at time.Time, runs bool) (threads.Explanation, error) {
 	to := at
 	if at.Nanosecond() == 0 {

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// markRest is how long nothing is written while nothing changes. After a kill the last line says until when the
-	// supervisor ran at least.
+	// markRest is how long nothing is written while nothing changes. After a kill the last line shows a time until which
+	// the supervisor ran.
 	markRest = 10 * time.Minute
 	// failRest is the time between two tries to write.
 	failRest = time.Minute
-	// lockWait is how long a loop may wait for the lock under which it decides. It looks at the clock before, so that a
-	// decision may be older than the one before it; a clock that goes back further was set.
+	// lockWait is how long a loop may wait for the lock under which it decides. It reads the clock before that, so a
+	// decision may be older than the one before it. A clock that goes back further was set back.
 	lockWait = 10 * time.Second
 )
 
@@ -28,12 +28,12 @@ const (
 type writer struct {
 	Options
 	dir   string
-	after ending // of the segment before the next one
+	after ending // ending of the segment before the next one
 
 	file   *os.File // nil between two segments
 	zip    *gzip.Writer
 	now    segment   // the one in file
-	at     time.Time // of the last line in file, which never goes back
+	at     time.Time // time of the last line in file, which never goes back
 	base   int64     // the size of the segment with its whole snapshot only
 	before []segment
 	last   threads.Snapshot // the newest decision in file
@@ -43,7 +43,7 @@ type writer struct {
 	failed  time.Time
 }
 
-// take writes one decision if it differs from the last.
+// take writes a decision if it differs from the last.
 func (w *writer) take(d *decision) {
 	if d.written != nil {
 		close(d.written)
@@ -72,7 +72,7 @@ func startsOf(p *threads.Plan) (refs []forge.Ref) {
 	return refs
 }
 
-// write appends a decision to the segment, or begins another segment with it.
+// write appends a decision to the segment, or starts another segment with it.
 func (w *writer) write(s *threads.Snapshot, l *line, acts bool) error {
 	if w.file != nil && w.over(s) {
 		w.end(full, s.Now)
@@ -95,13 +95,13 @@ func (w *writer) write(s *threads.Snapshot, l *line, acts bool) error {
 	return errors.Join(err, w.prune(s.Now))
 }
 
-// over reports whether the segment is long enough, or the decision does not fit behind its last.
+// over reports whether the segment is long enough, or the decision cannot follow its last one.
 func (w *writer) over(s *threads.Snapshot) bool {
 	return w.now.size >= max(segmentSize, 2*w.base) || s.Now.Sub(w.now.began) >= segmentTime ||
 		s.Now.Before(w.at.Add(-lockWait)) || s.Config != w.last.Config
 }
 
-// begin begins a segment with a decision.
+// begin starts a segment with a decision.
 func (w *writer) begin(s *threads.Snapshot, l *line) (err error) {
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return fmt.Errorf("cannot keep decisions: %w", err)
@@ -129,7 +129,7 @@ func (w *writer) begin(s *threads.Snapshot, l *line) (err error) {
 	return errors.Join(err, w.prune(s.Now))
 }
 
-// append writes a line so that readers see it.
+// append writes a line and flushes it to readers.
 func (w *writer) append(l *line) error {
 	text, err := encode(l)
 	if err == nil {
@@ -157,14 +157,14 @@ func (w *writer) end(why ending, at time.Time) {
 		return
 	}
 	if why != failed {
-		_ = w.append(&line{At: at, End: why}) // without it the segment ends as after a kill
+		_ = w.append(&line{At: at, End: why}) // without this line the segment ends as after a kill
 		_ = w.zip.Close()
 	}
 	w.file.Close()
 	w.file, w.zip, w.last = nil, nil, threads.Snapshot{}
 }
 
-// prune deletes segments of which everything is too old, and the oldest while all are too large.
+// prune deletes segments that contain only old decisions, and the oldest ones while all together are too large.
 func (w *writer) prune(now time.Time) error {
 	size := w.now.size
 	for i := range w.before {

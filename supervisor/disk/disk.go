@@ -1,5 +1,5 @@
-// Package disk lists and deletes what sessions leave in a state directory. Agents may write to much of it, so no name
-// is followed that could be a link, and nothing outside of it is touched, whatever an agent plants there meanwhile.
+// Package disk lists and deletes the files of sessions in a state directory. Agents may write to much of it, so the
+// package follows no name that could be a link, and touches nothing outside, whatever an agent plants meanwhile.
 package disk
 
 import (
@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The folders of what sessions leave. Each has a folder for each agent.
+// The folders with the files of sessions. Each has a folder for each agent.
 const (
 	Logs    = "logs"    // NAME.log
 	Results = "results" // NAME.json
-	Work    = "work"    // a folder for each chain
+	Work    = "work"    // one folder per chain
 )
 
 // Entry is a file or folder that a session left.
@@ -30,7 +30,7 @@ type Entry struct {
 	Agent  string
 	Name   string
 	Bytes  int64     // of a file
-	At     time.Time // when it was changed last, as far as an agent lets its own files tell
+	At     time.Time // its modification time, which an agent can set
 	IsDir  bool
 }
 
@@ -46,10 +46,10 @@ func Open(dir string) (*State, error) {
 	return &State{fd}, nil
 }
 
-// Close closes it.
+// Close closes the state directory.
 func (s *State) Close() error { return unix.Close(s.root) }
 
-// List returns what sessions left in one of the folders, oldest first. What cannot be read is left out.
+// List returns the entries of one of the folders, oldest first. It omits entries that it cannot read.
 func (s *State) List(folder string) []Entry {
 	var list []Entry
 	for _, agent := range s.names(folder) {
@@ -81,10 +81,10 @@ func (s *State) names(folder string) []fs.DirEntry {
 	return read(root)
 }
 
-// listLimit bounds how much of a folder is looked at in one pass: an agent may put any number of files into some.
+// listLimit bounds how many entries of a folder one pass reads, because an agent may create any number of files.
 const listLimit = 10_000
 
-// read returns entries of a folder.
+// read returns at most listLimit entries of a folder.
 func read(root *os.Root) []fs.DirEntry {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -115,10 +115,10 @@ func (s *State) enter(names ...string) (*os.Root, error) {
 	return os.OpenRoot(proc(at))
 }
 
-// proc is the path of an open file. It leads there whatever has become of its name.
+// proc returns the path of an open file, which leads there even after the name has changed.
 func proc(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
-// Remove deletes a file or a folder with all that is in it. It is a success if it is gone already.
+// Remove deletes a file or a whole folder. It succeeds if the entry does not exist.
 func (s *State) Remove(e Entry) error {
 	root, err := s.enter(e.Folder, e.Agent)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *State) Remove(e Entry) error {
 	}
 	defer root.Close()
 	err = root.RemoveAll(e.Name)
-	if errors.Is(err, fs.ErrPermission) { // folders that may not be written to, such as those of Go's module cache
+	if errors.Is(err, fs.ErrPermission) { // folders without write permission, such as those of Go's module cache
 		open(root, e.Name)
 		err = root.RemoveAll(e.Name)
 	}
@@ -136,7 +136,7 @@ func (s *State) Remove(e Entry) error {
 	return nil
 }
 
-// open gives us the rights to a folder of ours and all folders below it. What cannot be changed stays as it is.
+// open gives us access to a folder that we own and to all folders below it. It leaves alone what it cannot change.
 func open(root *os.Root, name string) {
 	dir, err := root.Open(".")
 	if err != nil {

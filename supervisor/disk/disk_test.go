@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// world is a state directory with a workspace, a file of ours beside it, and a folder outside.
+// world is a state directory with a workspace and one of our files beside it, and a folder outside.
 type world struct {
 	t                    *testing.T
 	state, work, outside string
@@ -43,7 +43,7 @@ func (w *world) do(err error) {
 	}
 }
 
-// remove removes what is listed as work.
+// remove removes every listed entry of work.
 func (w *world) remove() error {
 	w.t.Helper()
 	s, err := Open(w.state)
@@ -57,7 +57,7 @@ func (w *world) remove() error {
 	return nil
 }
 
-// untouched checks that nothing but work is gone.
+// untouched checks that only work was removed.
 func (w *world) untouched() {
 	w.t.Helper()
 	for _, f := range []string{w.outside + "/file", w.state + "/journal.jsonl", w.state + "/home/dev/file"} {
@@ -75,12 +75,12 @@ func (w *world) isGone() bool {
 	return os.IsNotExist(err)
 }
 
-// Whatever an agent has put in its workspace, or in its place, deleting it deletes nothing else.
+// Deleting a workspace deletes nothing else, whatever an agent has put into it, or in its place.
 func TestRemoveStaysBelow(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		plant func(w *world)
-		stays bool // what is in the place of the workspace is not deleted
+		stays bool // the entry in the workspace's place is not deleted
 	}{
 		{"plain", func(*world) {}, false},
 		{"links inside", func(w *world) {
@@ -130,14 +130,14 @@ func TestRemoveStaysBelow(t *testing.T) {
 				t.Error(err)
 			}
 			if w.isGone() == tt.stays && !tt.stays {
-				t.Error("it is still there")
+				t.Error("the workspace still exists")
 			}
 			w.untouched()
 		})
 	}
 }
 
-// A folder whose owner is not root is opened before it is deleted.
+// A folder without rights whose owner is not root gets them before it is deleted.
 func TestRemoveWithoutRights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to become another user")
@@ -160,11 +160,11 @@ func TestRemoveWithoutRights(t *testing.T) {
 	}
 	asNobody(t, func() { w.do(w.remove()) })
 	if !w.isGone() {
-		t.Error("it is still there")
+		t.Error("the folder still exists")
 	}
 }
 
-// asNobody runs f on a thread with the rights of an account that has none.
+// asNobody runs f on a thread with the rights of an account without rights.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	for _, err := range []error{syscall.Setresgid(-1, 65534, -1), syscall.Setresuid(-1, 65534, -1)} {

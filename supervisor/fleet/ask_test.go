@@ -18,8 +18,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// All hosts are asked at once. Two that hang cost the deadline once, and the rest nothing; a supervisor counts under
-// one name.
+// All hosts are asked at once. Two hanging hosts cost the deadline once, and do not delay the others; a supervisor
+// counts under one name.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hosts []threads.Host
@@ -59,8 +59,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// The file is written when it is asked for, when something changed, and at its pulse; it goes when there is nothing
-// to say, when it cannot be written, and at the end.
+// The file is written on request, after a change, and at its pulse. It is removed when there is nothing to report,
+// when it cannot be written, and at the end.
 func TestFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), FileName)
@@ -115,7 +115,7 @@ func TestFile(t *testing.T) {
 		say("d")
 		f.Write()
 		check("d", Pulse+fileRest+time.Second)
-		if err := os.Mkdir(path+".new", 0o700); err != nil { // as a full disk
+		if err := os.Mkdir(path+".new", 0o700); err != nil { // like a full disk
 			t.Fatal(err)
 		}
 		say("e")
@@ -127,7 +127,7 @@ func TestFile(t *testing.T) {
 	})
 }
 
-// A document that says the same is not encoded again: its text would take an allocation for each time in it.
+// An unchanged document is not encoded again: its text would take an allocation for each time in it.
 func TestFileUnchanged(t *testing.T) {
 	d := &Document{UpdatedAt: time.Now(), Agents: make([]Agent, 100)}
 	for i := range d.Agents {
@@ -143,7 +143,7 @@ func TestFileUnchanged(t *testing.T) {
 	}
 }
 
-// Describe tells of idle agents only what is known: not that they are idle while the forge is not read.
+// Describe reports only known facts about idle agents: while the forge cannot be read, none is idle.
 func TestDescribe(t *testing.T) {
 	config := &threads.Config{
 		Agents: []agents.Agent{{Name: "dev-a", Login: "a", Roles: []string{"dev", "review"}, Thread: "t", Token: "x"}},

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Weigh decides on a snapshot to which it adds what the other hosts said. It fills in c, except for its times and
-// calls, and returns the moves in the order of c.Moves, all of them planned. It does no I/O.
+// Weigh decides on a snapshot after adding the other hosts' reports. It fills in c, except for its times and calls,
+// and returns the moves in the order of c.Moves, all of them planned. It does no I/O.
 func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
 	h.addIdle(&snap)
 	c.Unknown = h.join(&snap)
@@ -21,8 +21,8 @@ func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
 	return b.Moves
 }
 
-// join adds to a snapshot the agents of the hosts that are known, and the issues that these have begun. It returns the
-// hosts and agents that are left out, each with the reason.
+// join adds to a snapshot the agents of the known hosts, and the issues that these have started. It returns the
+// omitted hosts and agents, each with the reason.
 func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,9 +58,9 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	return unknown
 }
 
-// distrust says why another host's agent with this account is left out; "" when it takes part. With the account of one
-// of our own agents, an assigned issue could be either's. An account that is not among the bots may be a person's,
-// whatever the host says, and nothing is taken from people.
+// distrust says why another host's agent with this account is left out; "" when it takes part. If it has the account
+// of one of our own agents, an assigned issue could belong to either. An account that is not among the bots may
+// belong to a person, whatever the host says, and nothing is taken from people.
 func distrust(config *threads.Config, login string) (why string) {
 	if own := config.AgentByLogin(login); own != nil {
 		return "has the account of " + own.Name
@@ -97,8 +97,8 @@ func (c *Cycle) fill(now time.Time, b *threads.Balance) {
 }
 
 // Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck tells the caller to warn
-// people: for the second cycle in a row agents are idle beside busy ones, and nothing can be moved. The scheduler that
-// this one follows had 56 such cycles in two days, and its owners did not notice.
+// people: in the second consecutive cycle agents are idle beside busy ones, and nothing can be moved. An earlier
+// scheduler had 56 such cycles in two days, and its owners did not notice.
 func (h *Hub) Note(c *Cycle) (stuck bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +115,7 @@ func (h *Hub) Note(c *Cycle) (stuck bool) {
 	return h.stuck == 2
 }
 
-// Settle notes how the move of a steal's run ended, or why it did not end yet.
+// Settle records how the move of a steal's run ended, or why it has not ended yet.
 func (h *Hub) Settle(run string, state MoveState, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,7 +128,7 @@ func (h *Hub) Settle(run string, state MoveState, why string) {
 	}
 }
 
-// clone is a copy that a later Settle does not change.
+// clone returns a copy that a later Settle does not change.
 func (c *Cycle) clone() *Cycle {
 	d := *c
 	d.Moves = slices.Clone(c.Moves)

@@ -7,12 +7,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Describe returns what the hub needs to know about each agent of a snapshot's configuration, sorted by name. unread
-// gates all of them, because the forge could not be read. progress has when a session of each agent last achieved
-// something.
+// Describe returns the hub's facts about each agent of a snapshot's configuration, sorted by name. unread gates all
+// of them, because the forge could not be read. progress holds the time of each agent's last successful session.
 func (h *Hub) Describe(snap threads.Snapshot, unread bool, progress map[string]time.Time) []Agent {
 	config := *snap.Config
-	config.Stealing.PerCycle = 0 // weigh who is idle, and move nothing
+	config.Stealing.PerCycle = 0 // find the idle agents, and move nothing
 	snap.Config, snap.Fleet = &config, nil
 	h.addIdle(&snap)
 	active := make(map[string]string, len(snap.Sessions))

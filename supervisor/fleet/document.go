@@ -7,31 +7,31 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Format is the version of Document. A hub refuses a newer one, since it cannot know what it would miss.
+// Format is the version of Document. A hub refuses a newer one, because it cannot know what it would miss.
 const Format = 1
 
-// FileName is the name of the file, in each state directory, that holds the Document of its host.
+// FileName is the name of the file in each state directory that holds its host's Document.
 const FileName = "fleet-status.json"
 
-// Document is fleet-status.json: what a host tells the hub about its agents. Fields are added, never renamed or
+// Document is fleet-status.json: a host's report to the hub about its agents. Fields are added, never renamed or
 // removed.
 type Document struct {
 	Format    int       `json:"format"`
 	Version   string    `json:"version"`    // of the program
-	Instance  string    `json:"instance"`   // the id of the state directory; it keeps a supervisor from counting twice
+	Instance  string    `json:"instance"`   // the id of the state directory, so that no supervisor counts twice
 	UpdatedAt time.Time `json:"updated_at"` // renewed every Pulse, even when nothing has changed
-	// Idle says that an agent of the host could start work at once and that none works, IdleSince since when, and
-	// PendingCount how many issues wait for its agents. The hub decides by those of each agent.
+	// Idle reports that an agent of the host could start work at once and that none works; IdleSince, since when;
+	// PendingCount, how many issues wait for its agents. The hub uses each agent's own fields instead.
 	Idle         bool      `json:"idle"`
 	IdleSince    time.Time `json:"idle_since,omitzero"` // zero unless Idle
 	PendingCount int       `json:"pending_count"`
 	Agents       []Agent   `json:"agents"` // sorted by name
-	// Begun are the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. They stay
-	// here.
+	// Begun lists the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. They stay
+	// on this host.
 	Begun []string `json:"begun"`
 }
 
-// Sum fills in what the agents of the host come to together.
+// Sum computes the host's fields from those of its agents.
 func (d *Document) Sum() {
 	works := false
 	d.Idle, d.IdleSince, d.PendingCount = false, time.Time{}, 0
@@ -56,8 +56,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Export is the line that `disinto fleet export` prints before the Document. It lets the hub tell an old status from a
-// wrong clock.
+// Export is the line that `disinto fleet export` prints before the Document. With it the hub can distinguish an old
+// status from a wrong clock.
 type Export struct {
 	ExportedAt time.Time `json:"exported_at"` // by the host's clock
 }
@@ -72,13 +72,13 @@ type Agent struct {
 	Backend  threads.Backend   `json:"backend"`
 	Skills   []string          `json:"skills"` // sorted
 	State    threads.LoadState `json:"state"`
-	StateWhy string            `json:"state_why"` // why it is gated or sick
-	// Idle means that it could start work at once. It turns false in the file before the agent's program starts.
+	StateWhy string            `json:"state_why"` // why the agent is gated or sick
+	// Idle means that the agent could start work at once. It turns false in the file before the agent's program starts.
 	Idle         bool      `json:"idle"`
 	IdleSince    time.Time `json:"idle_since,omitzero"` // zero unless Idle
-	PendingCount int       `json:"pending_count"`       // issues that are assigned to it and could be worked on
+	PendingCount int       `json:"pending_count"`       // workable issues that are assigned to it
 	Active       string    `json:"active"`              // the item of its session, such as owner/name#12; or empty
-	// LastProgressAt is when a session of this agent last achieved something; zero where that is unknown.
+	// LastProgressAt is the time of this agent's last successful session; zero if unknown.
 	LastProgressAt time.Time `json:"last_progress_at,omitzero"`
 	UpdatedAt      time.Time `json:"updated_at"`
 }
@@ -94,12 +94,12 @@ type Role struct {
 // null.
 type Status struct {
 	Hub    bool         `json:"hub"`
-	NextAt time.Time    `json:"next_at,omitzero"` // the next cycle; zero where stealing is off
+	NextAt time.Time    `json:"next_at,omitzero"` // the next cycle; zero if stealing is off
 	Hosts  []HostStatus `json:"hosts"`            // this host first, then by name
 	Cycles []Cycle      `json:"cycles"`           // newest first, at most CycleLimit
 }
 
-// CycleLimit is how many cycles a Status shows: an hour of them at the default interval.
+// CycleLimit is how many cycles a Status shows: an hour's worth at the default interval.
 const CycleLimit = 12
 
 // HostStatus is one host of a Status.
@@ -118,11 +118,11 @@ type Cycle struct {
 	TookMS int64     `json:"took_ms"`
 	DryRun bool      `json:"dry_run"` // Moves were planned only
 	Calls  int       `json:"calls"`   // to other hosts
-	Idle   []string  `json:"idle"`    // agents; those of another host begin with its name and a slash
+	Idle   []string  `json:"idle"`    // agents; for another host: its name, a slash and the agent
 	Busy   []string  `json:"busy"`
 	Moves  []Move    `json:"moves"`
 	Stays  []Stay    `json:"stays"` // issues of busy agents that no idle one could take
-	// Unknown are the hosts and agents that took no part, each a line with the reason.
+	// Unknown lists the hosts and agents that took no part, each as a line with the reason.
 	Unknown []string `json:"unknown"`
 }
 
@@ -136,20 +136,20 @@ type Move struct {
 	To       string    `json:"to"`
 	Why      string    `json:"why"`
 	State    MoveState `json:"state"`
-	StateWhy string    `json:"state_why"` // why it stayed, or is tried again
+	StateWhy string    `json:"state_why"` // why it stayed, or is retried
 
 	Run string `json:"-"` // the run id in the steal's journal lines; empty in a dry run
 }
 
-// MoveState is how far a move is.
+// MoveState is the progress of a move.
 type MoveState string
 
 // The states of a move.
 const (
 	MovePlanned MoveState = "planned" // by a dry run
-	MovePending MoveState = "pending" // retried until the forge says how it ended
+	MovePending MoveState = "pending" // retried until the forge confirms the result
 	MoveDone    MoveState = "moved"
-	MoveStays   MoveState = "stays" // another agent or a person had begun or taken it
+	MoveStays   MoveState = "stays" // another agent or a person had started or taken it
 )
 
 // Stay is one issue that did not move.

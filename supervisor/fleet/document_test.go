@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A host is idle when an agent could start and none works, since its last one became idle.
+// A host is idle when an agent could start and none works, since its last agent became idle.
 func TestSum(t *testing.T) {
 	noon := time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 	idle := func(minutes int) Agent {

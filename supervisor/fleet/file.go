@@ -19,12 +19,12 @@ import (
 const (
 	// Pulse is how often a host rewrites its file when nothing changes.
 	Pulse = 30 * time.Second
-	// fileRest is the time between two looks for changes. A document costs one decision of the scheduler.
+	// fileRest is the time between two checks for changes. A document costs one decision of the scheduler.
 	fileRest = 5 * time.Second
 )
 
-// File keeps fleet-status.json up to date. One goroutine makes and writes every version, so that they stay in order;
-// its methods may be called from any goroutine.
+// File keeps fleet-status.json up to date. One goroutine makes and writes every version, so that they stay in order.
+// Its methods may be called from any goroutine.
 type File struct {
 	path     string
 	document func() *Document
@@ -35,16 +35,16 @@ type File struct {
 	ended    chan struct{}      // closed when it has ended
 
 	// Only the goroutine uses what follows.
-	written *Document // the content of the file, less its times; nil when there is no file
+	written *Document // the content of the file without its times; nil when there is no file
 	at      time.Time // its UpdatedAt
-	seen    int64     // the changes that it has
+	seen    int64     // the count of changes that it includes
 }
 
-// Keep begins to write the file at path: now, within 5 s of every change, and every Pulse. document is called in a
-// goroutine of the File, at a Pulse and when changes, which counts what may change it, returns another number than
-// before. A nil document means that there is nothing to say. Then, and where the file cannot be written, as on a full
-// disk, it is removed, since the hub must not believe an old one. Only a failure to remove it is logged: the journal,
-// on the same disk, reports the rest.
+// Keep starts writing the file at path: now, within 5 s of every change, and every Pulse. It calls document in a
+// goroutine of the File, at a Pulse and when changes, a count of possible changes, returns a new number. A nil
+// document means that there is nothing to report. Then, and if the file cannot be written, as on a full disk, it is
+// removed, because the hub must not believe an old one. Only a failure to remove it is logged: the journal, on the
+// same disk, reports the rest.
 func Keep(path string, document func() *Document, changes func() int64, log hclog.Logger) *File {
 	f := &File{
 		path: path, document: document, changes: changes, log: log,
@@ -70,7 +70,7 @@ func (f *File) End() {
 	<-f.ended
 }
 
-// safely ends a panic. What tells of the agents has ended its own before, so this is a mistake in this file.
+// safely recovers a panic. The supervisor's document recovers its own, so a panic here is a mistake in this file.
 func (f *File) safely(keep func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -101,9 +101,10 @@ func (f *File) keep() {
 	}
 }
 
-// update replaces the file, unless it says the same and is not due for its pulse. A reader sees the old one or the new.
+// update replaces the file, unless its content is unchanged and no pulse is due. A reader sees the old file or the
+// new one.
 func (f *File) update() {
-	f.seen = f.changes() // what changes from here on may be missing in the document
+	f.seen = f.changes() // later changes may be missing in the document
 	d := f.document()
 	if d == nil {
 		f.remove()
@@ -124,7 +125,7 @@ func (f *File) update() {
 	f.written, f.at = steady, d.UpdatedAt
 }
 
-// due reports whether the file has to be written at this time although nothing has changed.
+// due reports whether the file must be written at this time although nothing has changed.
 func (f *File) due(now time.Time) bool { return now.Sub(f.at) >= Pulse-time.Second }
 
 func (f *File) remove() {
@@ -134,7 +135,7 @@ func (f *File) remove() {
 	}
 }
 
-// withoutTimes is the document without the fields that differ each time it is made.
+// withoutTimes returns the document without the fields that differ each time it is made.
 func (d *Document) withoutTimes() *Document {
 	c := *d
 	c.UpdatedAt = time.Time{}

@@ -1,8 +1,8 @@
 // Package fleet moves pinned issues between agents, within one host and between several.
 //
-// Every host tells about its agents in a file (file.go, describe.go), which `disinto fleet export` prints. One host,
-// the hub, reads the others and judges what they say (read.go). What it learns joins the snapshot of threads.Weigh,
-// which decides by the same rules within a host and between hosts (hub.go). The supervisor itself makes the moves.
+// Every host reports on its agents in a file (file.go, describe.go), which `disinto fleet export` prints. One host,
+// the hub, reads the others' reports and checks them (read.go). It adds them to the snapshot of threads.Weigh, which
+// decides by the same rules within a host and between hosts (hub.go). The supervisor itself makes the moves.
 package fleet
 
 import (
@@ -22,16 +22,16 @@ import (
 type Supervisor interface {
 	// Config returns the configuration in force, nil while there is no valid one, and the id of the state directory.
 	Config() (config *threads.Config, instance string)
-	// Document describes the agents of this host as they are now.
+	// Document describes the present state of this host's agents.
 	Document() *Document
-	// Rebalance scans the forge, decides with Hub.Weigh, makes the moves unless c.DryRun is set, and hands c to Hub.Note
-	// before the first of them. It returns when the moves have ended or are known to take longer. An error means that
-	// nothing was decided and nothing noted, because the forge could not be read or ctx is done; it may be called again.
+	// Rebalance scans the forge, decides with Hub.Weigh, makes the moves unless c.DryRun is set, and passes c to
+	// Hub.Note before the first of them. It returns when the moves have ended or are known to take longer. An error
+	// means that nothing was decided or noted, because the forge could not be read or ctx is done. The caller may retry.
 	Rebalance(ctx context.Context, c *Cycle) error
 }
 
-// Hub knows the other hosts, when the next cycle is due, and what the recent ones did. A supervisor that is not the
-// hub of a fleet has one too, without other hosts. Its methods may be called from any goroutine.
+// Hub knows the other hosts, the time of the next cycle, and the results of recent ones. A supervisor that is not a
+// fleet's hub has one too, without other hosts. Its methods may be called from any goroutine.
 type Hub struct {
 	supervisor Supervisor
 	read       ReadHost
@@ -47,7 +47,7 @@ type Hub struct {
 	stuck    int                  // cycles in a row with idle and busy agents, and without moves
 }
 
-// NewHub makes a hub. read may be nil: no host is read then.
+// NewHub makes a hub. With a nil read it reads no host.
 func NewHub(s Supervisor, read ReadHost, log hclog.Logger) *Hub {
 	return &Hub{
 		supervisor: s, read: read, log: log, turn: make(chan struct{}, 1), due: make(chan struct{}, 1),
@@ -73,8 +73,8 @@ func (h *Hub) Wait(ctx context.Context) bool {
 	}
 }
 
-// Cycle reads the other hosts, with one call to each, and has the supervisor rebalance. A dry one moves nothing. It
-// returns when the moves have ended, with a copy. A second call waits for the first.
+// Cycle reads the other hosts, with one call to each, and makes the supervisor rebalance. A dry one moves nothing. It
+// returns a copy of the cycle when the moves have ended. A second call waits for the first.
 func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
 	select {
 	case h.turn <- struct{}{}:
@@ -93,7 +93,7 @@ func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
 	return c.clone(), nil
 }
 
-// Read asks all other hosts at once, and returns how many that were. It logs each host that drops out or comes back.
+// Read asks all other hosts at once, and returns their number. It logs each host that drops out or returns.
 func (h *Hub) Read(ctx context.Context) (calls int) {
 	config, instance := h.supervisor.Config()
 	if config == nil || !config.Fleet.Hub || h.read == nil {
@@ -129,9 +129,9 @@ func (h *Hub) readingLocked(host threads.Host) (r Reading, read bool) {
 	return r, read && r.Host == host
 }
 
-// Due reports whether a cycle is due, and sets when the next one is. That is counted from when this one should have
-// been, so late ticks do not make the mean interval longer. Every tick asks: an agent that is new to it is idle from
-// now on.
+// Due reports whether a cycle is due, and sets the time of the next one. It counts from the time when this one was
+// due, so late ticks do not lengthen the mean interval. Every tick calls Due, and an agent that Due sees for the
+// first time counts as idle from then on.
 func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,7 +150,7 @@ func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	return true
 }
 
-// meetLocked notes when each agent was first seen.
+// meetLocked records when each agent was first seen.
 func (h *Hub) meetLocked(config *threads.Config, now time.Time) {
 	for i := range config.Agents {
 		if name := config.Agents[i].Name; h.seen[name].IsZero() {
@@ -159,7 +159,7 @@ func (h *Hub) meetLocked(config *threads.Config, now time.Time) {
 	}
 }
 
-// addIdle has the agents of a snapshot that had no session be idle since they were first seen.
+// addIdle marks the agents of a snapshot that never had a session as idle since they were first seen.
 func (h *Hub) addIdle(snap *threads.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,7 +175,7 @@ func (h *Hub) addIdle(snap *threads.Snapshot) {
 	snap.History.Agents = known
 }
 
-// Status says what is known about the fleet, without asking any host.
+// Status returns what is known about the fleet, without asking any host.
 func (h *Hub) Status() *Status {
 	own := h.supervisor.Document()
 	config, _ := h.supervisor.Config()

@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// R1: a cycle every 300 s takes place every 300 s on average, however late the ticks that ask for it. The scheduler
-// that this one follows took 360.4 s, because it counted from when the last cycle really took place.
+// R1: a cycle every 300 s happens every 300 s on average, however late the ticks are. An earlier scheduler took 360.4
+// s, because it counted from the time of the last actual cycle.
 func TestCadence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const every, cycles = 5 * time.Minute, 100
@@ -42,7 +42,7 @@ func TestCadence(t *testing.T) {
 	}
 }
 
-// fakeSupervisor rebalances without agents: what a cycle finds is up to the test.
+// fakeSupervisor rebalances without agents: the test sets the findings of a cycle.
 type fakeSupervisor struct {
 	config    *threads.Config
 	rebalance func(*Cycle) error
@@ -54,8 +54,8 @@ func (f *fakeSupervisor) Document() *Document { return &Document{Instance: "own"
 
 func (f *fakeSupervisor) Rebalance(_ context.Context, c *Cycle) (err error) { return f.rebalance(c) }
 
-// Cycles take place one after the other, however many are asked for at once; the last twelve are shown, newest first,
-// with what became of their moves. What a caller got is a copy.
+// Cycles run one after the other, however many are requested at once. The last twelve are shown, newest first, with
+// the results of their moves. The caller gets a copy.
 func TestCycles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var busy atomic.Int64
@@ -101,7 +101,7 @@ func TestCycles(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if h.Wake(); h.Wait(ctx) {
-			t.Error("a hub that is to end is woken")
+			t.Error("Wait returned true after the context ended")
 		}
 		f.rebalance = func(*Cycle) error { return errors.New("no forge") }
 		if c, err := h.Cycle(t.Context(), false); c != nil || err == nil || len(h.Status().Cycles) != CycleLimit {
@@ -110,7 +110,8 @@ func TestCycles(t *testing.T) {
 	})
 }
 
-// People are told when agents were idle beside busy ones for two cycles in a row, once, and not because of a dry run.
+// People are warned once when agents were idle beside busy ones for two cycles in a row, and not because of a dry
+// run.
 func TestStuck(t *testing.T) {
 	h := NewHub(nil, nil, nil)
 	idle, busy := []string{"a"}, []string{"b"}

@@ -19,34 +19,34 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// AskTime is how long all other hosts together may take to answer.
+// AskTime bounds the answers of all other hosts together.
 const AskTime = 10 * time.Second
 
 const (
-	// maxAge is the age at which a status is no longer believed: its supervisor hangs, or was killed.
+	// maxAge is the age at which a status is no longer believed: its supervisor hangs or was killed.
 	maxAge = 4 * Pulse
-	// maxSkew is how far two clocks may differ. It is a fraction of the time for which an agent has to be idle.
+	// maxSkew is how far two clocks may differ. It is a fraction of the time that an agent must be idle.
 	maxSkew = 30 * time.Second
-	// maxAgents, maxBegun and maxText bound what one host can make us keep and show; maxText counts bytes.
+	// maxAgents, maxBegun and maxText bound how much of one host's report we keep and show; maxText counts bytes.
 	maxAgents = 1000
 	maxBegun  = 10_000
 	maxText   = 300
 )
 
-// ReadHost has a host print its `disinto fleet export`, or says in one line why it did not. It returns soon after ctx
-// is done, and may be called from several goroutines at once.
+// ReadHost makes a host print its `disinto fleet export`, or says in one line why it did not. It returns soon after
+// ctx is done, and may be called from several goroutines at once.
 type ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
 
 // Reading is the answer of a host: a Doc, or Why there is none.
 type Reading struct {
 	Host threads.Host
-	At   time.Time // when it was asked
+	At   time.Time // time of the question
 	Doc  *Document
 	Why  string // one line, fit for a log; empty with a Doc
 }
 
-// Ask reads all hosts at once, within AskTime, and judges what they say. own is the instance of the asking supervisor,
-// which must not count as another host; "" where none asks.
+// Ask reads all hosts at once, within AskTime, and checks their reports. own is the instance of the asking
+// supervisor, which must not count as another host; "" if no supervisor asks.
 func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) []Reading {
 	ctx, cancel := context.WithTimeout(ctx, AskTime)
 	defer cancel()
@@ -103,8 +103,8 @@ func ask(ctx context.Context, read ReadHost, h threads.Host) (*Document, error) 
 	return parse(text, began, time.Now())
 }
 
-// parse reads what another host exported between began and now. Anything wrong with it, such as a truncated or old
-// status or a wrong clock, leaves the host out. Its text is data: names have to be names, and everything else is only
+// parse reads a report that another host exported between began and now. Any fault, such as a truncated or old status
+// or a wrong clock, leaves the host out. The report's text is data: names must be names, and everything else is only
 // shown.
 func parse(text []byte, began, now time.Time) (*Document, error) {
 	var head Export
@@ -132,8 +132,8 @@ func parse(text []byte, began, now time.Time) (*Document, error) {
 	return &d, nil
 }
 
-// checkClock compares when a status was exported and updated, by the other host's clock, with when it was asked for and
-// came, by ours.
+// checkClock compares a status's export and update times, by the other host's clock, with the times of our question
+// and its answer, by ours.
 func checkClock(exported, updated, began, now time.Time) error {
 	age := exported.Sub(updated)
 	behind, ahead := began.Sub(exported), max(exported.Sub(now), updated.Sub(now))
@@ -148,7 +148,7 @@ func checkClock(exported, updated, began, now time.Time) error {
 	return nil
 }
 
-// check refuses a document with a malformed agent or issue, sorts it, and tames the text that is only shown.
+// check refuses a document with a malformed agent or issue, sorts it, and tames the texts that are only shown.
 func (d *Document) check() error {
 	switch {
 	case len(d.Agents) > maxAgents:
@@ -171,8 +171,9 @@ func (d *Document) check() error {
 	return nil
 }
 
-// validName matches agents, threads, roles and accounts. It is wider than our own rules, which another version may have
-// changed, and still excludes everything with a meaning in a terminal, a path or a URL. A name is at most maxName long.
+// validName matches agents, threads, roles and accounts. It is wider than our own rules, which another version may
+// have changed, but excludes everything with a meaning in a terminal, a path or a URL. A name has at most maxName
+// bytes.
 var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
 const maxName = 100
@@ -203,13 +204,13 @@ func (a *Agent) check() error {
 	for i := range a.Roles {
 		a.Roles[i].Label = tame(a.Roles[i].Label)
 	}
-	if !a.Idle || a.State != threads.LoadIdle { // idle only if both fields say so
+	if !a.Idle || a.State != threads.LoadIdle { // idle only if both fields agree
 		a.Idle, a.IdleSince = false, time.Time{}
 	}
 	return nil
 }
 
-// tame makes text of another host fit for a log line: at most maxText bytes, and printable.
+// tame makes another host's text fit for a log line: at most maxText bytes, and printable.
 func tame(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
@@ -220,7 +221,7 @@ func tame(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// remote is the agent as the scheduler sees it.
+// remote returns the agent in the scheduler's form.
 func (a *Agent) remote(host string) threads.Remote {
 	r := threads.Remote{
 		Host: host, Agent: a.Agent, Login: a.Login, Thread: a.Thread, Backend: a.Backend, Skills: a.Skills,

@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// exported is the report of one host at noon: its clock is right, and it has one idle agent.
+// exported is one host's report at noon: its clock is right, and it has one idle agent.
 func exported(t *testing.T, edit func(*Export, *Document)) []byte {
 	t.Helper()
 	head := Export{ExportedAt: noon}
@@ -36,7 +36,7 @@ func exported(t *testing.T, edit func(*Export, *Document)) []byte {
 	return fmt.Appendf(nil, "%s\n%s\n", first, second)
 }
 
-// What a host says is believed only when it is whole, new, by a clock that is right, and about agents.
+// A host's report is believed only if it is complete, new, dated by a correct clock, and about agents.
 func TestParse(t *testing.T) {
 	agent := func(edit func(*Agent)) func(*Export, *Document) {
 		return func(_ *Export, d *Document) { edit(&d.Agents[0]) }
@@ -54,9 +54,9 @@ func TestParse(t *testing.T) {
 		name string
 		edit func(*Export, *Document)
 		text string // in place of an export
-		want string // "" is fine
+		want string // "" means no error
 	}{
-		{name: "as it should be"},
+		{name: "a correct report"},
 		{name: "nothing", text: "\n", want: "it said nothing"},
 		{name: "a banner", text: "Welcome to iris\n", want: foreign},
 		{name: "other JSON", text: "{}\n{}", want: foreign},
@@ -137,7 +137,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// An agent is idle when its flag and its state say so, and its words are words.
+// An agent is idle when its flag and its state agree, and its texts are plain.
 func TestParseTames(t *testing.T) {
 	d, err := parse(exported(t, func(_ *Export, d *Document) {
 		a := d.Agents[0]
@@ -163,7 +163,7 @@ func TestParseTames(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a host says, it is read or refused in a line.
+// FuzzParse: any report is read, or refused in one line.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"updated_at":"2026-01-01T12:00:00Z",` +
 		`"agents":[{"agent":"a","login":"a","thread":"t","roles":[{"name":"r"}],"state":"idle"}]}`))

@@ -1,8 +1,8 @@
-// Package journal keeps a state directory: the file of the ledger's records, the lock that makes one supervisor its
-// owner, and the identity that its runs begin with.
+// Package journal keeps a state directory: the file of the ledger's records, the lock that gives one supervisor the
+// directory, and the instance id with which its run ids start.
 //
-// A record is on the disk, synced, before what it says is acted on. A full disk, a torn line and a crash between any
-// two system calls lose nothing that was acted on.
+// The supervisor acts on a record only after the record is on the disk, synced. A full disk, a torn line and a crash
+// between any two system calls lose nothing that the supervisor acted on.
 package journal
 
 import (
@@ -23,37 +23,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// compactSize is when a growing journal is compacted while the supervisor runs, in bytes: some ten thousand sessions.
-// At start it always is.
+// compactSize is the size at which a growing journal is compacted while the supervisor runs, in bytes: some ten
+// thousand sessions. At the supervisor's start it is always compacted.
 const compactSize = 4 << 20
 
-// journalRoom is the space kept free behind the journal's last line, in bytes: some thousand ends of sessions. What
-// begins needs it to be there; what ends is written into it. Without it the first line after a full disk that happens
-// to be short would pass for a disk with room, and the next one would fail again.
+// journalRoom is the space kept free after the journal's last line, in bytes: enough for some thousand ends of
+// sessions. A start requires that space, and an end may use it. Otherwise, on a full disk, a short line that happens
+// to fit would look like free space, and the next line would fail again.
 const journalRoom = 256 << 10
 
 // File is the journal of a state directory. Its methods may be called by any goroutine.
 type File struct {
-	// Synced is told how long the disk took for each write, while the journal is locked. Nil is not called; set it before
+	// Synced receives how long the disk took for each write, while the journal is locked. It may be nil; set it before
 	// the first write.
 	Synced func(took time.Duration)
 
 	path    string
-	corrupt []span // lines that were not understood when it was opened
+	corrupt []span // lines that could not be parsed when the file was opened
 
-	// mu keeps lines whole and in the order in which they come true, so it alone of all locks is held during I/O. The
-	// supervisor's own lock is taken inside it, never the other way round.
+	// mu keeps lines whole and in the order of their events, so it is the only lock held during I/O. The supervisor's
+	// own lock is taken inside mu, never the other way round.
 	mu      sync.Mutex
 	file    *os.File
 	size    int64  // of the whole lines in the file
-	torn    bool   // behind them stands a part of a line that could not be taken back
-	owed    []byte // lines of what is true already and could not be written yet
+	torn    bool   // after them is a partial line that could not be removed
+	owed    []byte // lines of past events that could not be written yet
 	compact int64  // the size after the newest compaction
 }
 
-// Open opens the journal of a state directory, or begins one, and calls record with each of its records. corrupt is the
-// number of lines that are not understood. A last line that a crash has torn is no loss, because nothing was done about
-// it yet.
+// Open opens or creates the journal of a state directory, and calls record with each of its records. corrupt is the
+// number of lines that cannot be parsed. A last line that a crash has torn is no loss, because nothing acted on it.
 func Open(dir string, record func(ledger.Record)) (j *File, corrupt int, err error) {
 	j = &File{path: filepath.Join(dir, "journal.jsonl")}
 	j.file, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -89,7 +88,7 @@ func (j *File) read(record func(ledger.Record)) error {
 	}
 	var first [1]byte
 	if n, _ := j.file.ReadAt(first[:], 0); n == 1 && first[0] == 0 && len(j.corrupt) == 0 {
-		j.corrupt = []span{{0, j.size, 1}} // nothing but NULs, as a power cut leaves it: no torn line, but all that was known
+		j.corrupt = []span{{0, j.size, 1}} // only NULs, after a power cut: not one torn line, but the whole journal
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read the journal: %w", err)
@@ -97,14 +96,14 @@ func (j *File) read(record func(ledger.Record)) error {
 	return nil
 }
 
-// span is a place in the file, and how many lines are there.
+// span is a range of the file, and its number of lines.
 type span struct {
 	from, to int64
 	lines    int
 }
 
-// SetAside keeps the lines that were not understood for a person to look at. They stay in the journal until it is
-// compacted, so a crash in between sets them aside twice and loses none.
+// SetAside keeps the corrupt lines for a person. They stay in the journal until its compaction, so a crash before
+// that sets them aside twice and loses none.
 func (j *File) SetAside() error {
 	name := filepath.Join(filepath.Dir(j.path), "journal.corrupt")
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
@@ -121,8 +120,8 @@ func (j *File) SetAside() error {
 	return nil
 }
 
-// Append writes a record, and calls apply when it is on the disk and before any later record can be. After an error
-// nothing happened.
+// Append writes a record. It calls apply once the record is on the disk, and before any later record is. After an
+// error nothing has changed.
 func (j *File) Append(r ledger.Record, apply func()) error {
 	line, err := encode(r)
 	if err != nil {
@@ -141,7 +140,7 @@ func (j *File) Append(r ledger.Record, apply func()) error {
 	return nil
 }
 
-// encode returns a record as a line, unless it would be one that Read does not read.
+// encode returns a record as a line, unless Read would refuse the line.
 func encode(r ledger.Record) ([]byte, error) {
 	line, err := json.Marshal(r)
 	if err == nil && len(line) >= ledger.LineLimit {
@@ -153,7 +152,7 @@ func encode(r ledger.Record) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// HasRoom returns why nothing may begin: the disk has no room for the lines that would follow.
+// HasRoom returns why nothing may start: the disk has no room for the lines that would follow.
 func (j *File) HasRoom() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -163,8 +162,8 @@ func (j *File) HasRoom() error {
 	return nil
 }
 
-// reserve has the disk keep room behind the last line. A filesystem that cannot promise any is taken at its word when a
-// line is written. mu must be held.
+// reserve makes the disk keep room after the last line. A filesystem that cannot reserve room is trusted until a
+// write fails. mu must be held.
 func (j *File) reserve() error {
 	err := unix.Fallocate(int(j.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, journalRoom)
 	if err == unix.ENOSPC || err == unix.EDQUOT {
@@ -173,8 +172,8 @@ func (j *File) reserve() error {
 	return nil
 }
 
-// Note is Append for an event that has happened already, such as the end of a session: it calls apply in any case. A
-// line that could not be written is owed, and goes before the next one. The error is for people only.
+// Note is Append for a past event, such as the end of a session: it calls apply in any case. A line that could not be
+// written is kept, and is written before the next one. The error is for people only.
 func (j *File) Note(r ledger.Record, apply func()) error {
 	line, err := encode(r)
 	j.mu.Lock()
@@ -190,7 +189,7 @@ func (j *File) Note(r ledger.Record, apply func()) error {
 	return nil
 }
 
-// Settle writes the lines that are owed, and returns why nothing more can be written.
+// Settle writes the lines that are owed. It returns why no more can be written.
 func (j *File) Settle() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -204,7 +203,7 @@ func (j *File) Settle() error {
 	return nil
 }
 
-// sync waits until what was written is on the disk. mu must be held.
+// sync waits until the written lines are on the disk. mu must be held.
 func (j *File) sync() error {
 	began := time.Now()
 	err := j.file.Sync()
@@ -218,19 +217,19 @@ func (j *File) sync() error {
 func (j *File) write(lines []byte) error {
 	text := append(bytes.Clone(j.owed), lines...)
 	if j.torn {
-		text = append([]byte("\n"), text...) // closes the torn line, which becomes a corrupt one
+		text = append([]byte("\n"), text...) // ends the torn line, which becomes a corrupt one
 	}
 	_, err := j.file.Write(text)
 	if err == nil {
 		err = j.sync()
 	}
 	if err != nil {
-		// What a failed write or sync left behind is not known. Take it back; where even that fails, fence it off.
+		// A failed write or sync leaves an unknown part behind. Remove it; if even that fails, fence it off.
 		j.torn = j.file.Truncate(j.size) != nil || j.torn
 		return err
 	}
 	if j.torn {
-		// The fence and the torn line before it are in the file now; only the end is known.
+		// The file now has the torn line and the fence after it; only its end is known.
 		end, err := j.file.Seek(0, io.SeekEnd)
 		if err != nil {
 			return err
@@ -243,8 +242,8 @@ func (j *File) write(lines []byte) error {
 	return nil
 }
 
-// Rewrite replaces the journal by the records that dump returns, which have the same meaning. dump is called while
-// nothing else can be written. A crash leaves the old file or the new.
+// Rewrite replaces the journal by the records that dump returns, which have the same meaning. No other write can
+// happen during dump. A crash leaves either the old file or the new one.
 func (j *File) Rewrite(dump func() iter.Seq[ledger.Record]) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -268,15 +267,15 @@ func (j *File) replace(records iter.Seq[ledger.Record]) error {
 		f.Close()
 		return err
 	}
-	// From here on the new file is the journal, whatever happens: lines must not go to the old one.
+	// From here on the new file is the journal, even after an error: no line may go to the old file.
 	j.file.Close()
 	j.file, j.size, j.compact = f, size, size
 	j.torn, j.owed = false, nil
 	return errors.Join(skipped, plainfile.SyncFolder(filepath.Dir(j.path)))
 }
 
-// fill writes records to a file, and returns their size. It skips those that cannot be encoded: one must not keep the
-// journal growing for ever.
+// fill writes records to a file, and returns their size. It skips records that cannot be encoded: one of them must
+// not block compaction for ever.
 func fill(f *os.File, records iter.Seq[ledger.Record]) (size int64, skipped, err error) {
 	out := bufio.NewWriterSize(f, 64<<10)
 	for r := range records {
@@ -293,22 +292,22 @@ func fill(f *os.File, records iter.Seq[ledger.Record]) (size int64, skipped, err
 	return size, skipped, out.Flush()
 }
 
-// Oversize reports whether the journal has grown enough to be worth a compaction: it is at most twice as long as what
-// it says, or compactSize.
+// Oversize reports whether the journal has grown enough for a compaction: beyond twice its compacted size, and beyond
+// compactSize.
 func (j *File) Oversize() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.size > max(compactSize, 2*j.compact)
 }
 
-// Still keeps every other method waiting until resume is called, so that nothing that counts can happen meanwhile. owed
-// reports whether lines of the past could not be written yet.
+// Still blocks every other method until resume is called, so that no event can be recorded meanwhile. owed reports
+// whether lines of past events could not be written yet.
 func (j *File) Still() (owed bool, resume func()) {
 	j.mu.Lock()
 	return len(j.owed) > 0, j.mu.Unlock
 }
 
-// Close closes the file. Nothing may be written after it.
+// Close closes the file. Nothing may be written afterwards.
 func (j *File) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// everything is a journal with a line of each kind.
+// everything returns the records of a journal with a line of each kind.
 func everything(t *testing.T) (list []ledger.Record) {
 	t.Helper()
 	f, err := os.Open("../../threads/ledger/testdata/journal/everything.jsonl")
@@ -36,7 +36,7 @@ func everything(t *testing.T) (list []ledger.Record) {
 	return list
 }
 
-// remembered is all that a state has to say, rests that are over included.
+// remembered returns everything that a state remembers, including rests that are over.
 func remembered(s *ledger.State) []ledger.Record { return s.Compact(time.Time{}) }
 
 func startRec(run string, n int64, attempt int) ledger.Record {
@@ -52,7 +52,8 @@ func endRec(run string, after time.Duration, e ledger.End) ledger.Record {
 	return ledger.Record{At: noon.Add(after), End: &e}
 }
 
-// Reading the journal gives the state that its records gave when they were written, before compaction and after it.
+// Reading the journal restores the state that its records produced when they were written, before compaction and
+// after it.
 func TestJournalReplays(t *testing.T) {
 	dir := t.TempDir()
 	j, _, err := Open(dir, func(ledger.Record) {})
@@ -74,13 +75,13 @@ func TestJournalReplays(t *testing.T) {
 	if diff := cmp.Diff(remembered(live), remembered(reopen(t, dir))); diff != "" {
 		t.Errorf("after compaction:\n%s", diff)
 	}
-	// The compacted journal goes on, and sessions that were open then can end.
+	// The compacted journal continues, and open sessions can end in it.
 	r := endRec("r", 2*time.Hour, ledger.End{Result: agents.Done})
 	if err := j.Append(r, func() { live.Apply(r) }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(remembered(live), remembered(reopen(t, dir))); diff != "" {
-		t.Errorf("after a line more:\n%s", diff)
+		t.Errorf("after one more line:\n%s", diff)
 	}
 }
 
@@ -95,7 +96,7 @@ func reopen(t *testing.T, dir string) *ledger.State {
 	return state
 }
 
-// A disk that is full, for as long as the file cannot be written.
+// The disk is full while the file cannot be written.
 func TestJournalCannotWrite(t *testing.T) {
 	dir := t.TempDir()
 	j, _, err := Open(dir, func(ledger.Record) {})
@@ -116,23 +117,23 @@ func TestJournalCannotWrite(t *testing.T) {
 	}
 	j.file = full
 	if err := write(startRec("b", 2, 1), j.Append); err == nil || h.Open["b"].Run != "" {
-		t.Errorf("a start that was not written counts: %v", err)
+		t.Errorf("a start that was not written was applied: %v", err)
 	}
 	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err == nil ||
 		h.Agent("dev-qwen").Done != 1 {
-		t.Errorf("an end that was not written does not count: %v", err)
+		t.Errorf("an end that was not written was not applied: %v", err)
 	}
 	j.file = disk
 	if err := write(startRec("c", 3, 1), j.Append); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(remembered(h), remembered(reopen(t, dir))); diff != "" {
-		t.Errorf("what could not be written is missing after a restart:\n%s", diff)
+		t.Errorf("owed lines are missing after a restart:\n%s", diff)
 	}
 }
 
-// On a disk that is really full what ends is still written down, into the room that was kept for it; nothing begins,
-// and one short line that fits does not pass for a disk with room.
+// On a disk that is really full, ends are still written, into the reserved room. Nothing starts, and one short line
+// that fits does not count as free space.
 func TestJournalOnFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {
@@ -152,18 +153,18 @@ func TestJournalOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	ballast := filepath.Join(dir, "ballast")
-	_ = os.WriteFile(ballast, make([]byte, 2<<20), 0o600) // as much as there is room for
+	_ = os.WriteFile(ballast, make([]byte, 2<<20), 0o600) // fills the disk
 	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err != nil {
-		t.Errorf("the end is not written down: %v", err)
+		t.Errorf("the end was not written: %v", err)
 	}
 	if err := write(startRec("b", 2, 1), j.Append); !errors.Is(err, unix.ENOSPC) || h.Open["b"].Run != "" {
 		t.Errorf("a start on a full disk: %v", err)
 	}
 	if err := j.HasRoom(); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("room on a full disk: %v", err)
+		t.Errorf("HasRoom on a full disk: %v", err)
 	}
 	if diff := cmp.Diff(remembered(h), remembered(reopen(t, dir))); diff != "" {
-		t.Errorf("a restart would remember otherwise:\n%s", diff)
+		t.Errorf("a restart would restore another state:\n%s", diff)
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
@@ -173,7 +174,7 @@ func TestJournalOnFullDisk(t *testing.T) {
 	}
 }
 
-// A part of a line that could not be taken back spoils neither the line before nor the one after it.
+// A partial line that could not be removed damages neither the line before nor the one after it.
 func TestJournalFencesTornLine(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal.jsonl")
@@ -208,11 +209,11 @@ func TestJournalFencesTornLine(t *testing.T) {
 		t.Errorf("set aside is %q, want the torn line", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() != j.size {
-		t.Errorf("the file has %d bytes, the journal believes %d", info.Size(), j.size)
+		t.Errorf("the file has %d bytes, j.size is %d", info.Size(), j.size)
 	}
 }
 
-// A long journal is read in the memory of one line, also when it is a line that never ends.
+// Reading a long journal takes the memory of one line, even if a line never ends.
 func TestLongJournal(t *testing.T) {
 	dir := t.TempDir()
 	line, err := json.Marshal(endRec("never-began", 0,
@@ -252,7 +253,7 @@ func TestLongJournal(t *testing.T) {
 	}
 }
 
-// No line is written that would not be read.
+// The journal writes no line that Read would refuse.
 func TestJournalRefusesLongLine(t *testing.T) {
 	j, _, err := Open(t.TempDir(), func(ledger.Record) {})
 	if err != nil {
@@ -269,7 +270,7 @@ func TestJournalRefusesLongLine(t *testing.T) {
 	}
 }
 
-// While the supervisor runs, its journal is never longer than twice what it says, or 4 MiB.
+// While the supervisor runs, its journal is never longer than 4 MiB or twice its compacted size.
 func TestOversize(t *testing.T) {
 	for _, tt := range []struct {
 		size, compact int64
@@ -287,15 +288,15 @@ func TestOversize(t *testing.T) {
 	}
 }
 
-// A power cut can leave a journal of the right length with nothing in it. That is no torn line: all that was known is
-// lost.
+// A power cut can leave a journal of the right length that contains only NULs. That is not one torn line: the whole
+// journal is lost.
 func TestJournalOfNULs(t *testing.T) {
 	dir := t.TempDir()
 	nothing := strings.Repeat("\x00", 70_000)
 	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(nothing), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j, corrupt, err := Open(dir, func(ledger.Record) { t.Error("a record of nothing") })
+	j, corrupt, err := Open(dir, func(ledger.Record) { t.Error("a record from NULs") })
 	if err != nil || corrupt != 1 {
 		t.Fatalf("%d corrupt lines, %v", corrupt, err)
 	}
@@ -303,7 +304,7 @@ func TestJournalOfNULs(t *testing.T) {
 		t.Error(err)
 	}
 	if aside, _ := os.ReadFile(filepath.Join(dir, "journal.corrupt")); string(aside) != nothing {
-		t.Errorf("%d bytes are set aside", len(aside))
+		t.Errorf("%d bytes are set aside, want none", len(aside))
 	}
 	_ = j.Close()
 }

@@ -21,8 +21,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// killAt in the environment of this test program makes it the victim: it compacts the journal in the folder killIn, and
-// is killed at that system call.
+// killAt in this test program's environment makes it the victim: it compacts the journal in the folder killIn, and is
+// killed at that system call.
 const killAt, killIn = "DISINTO_TEST_KILL_AT", "DISINTO_TEST_KILL_IN"
 
 func TestMain(m *testing.M) {
@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// killPoint is a system call of a compaction, of which the kernel kills the program before it is carried out.
+// killPoint is a system call of a compaction. The kernel kills the program before it runs that call.
 type killPoint struct {
 	name string
 	call uintptr
-	on   func(journal, next int) int // the descriptor in its first argument; nil when that does not matter
+	on   func(journal, next int) int // the descriptor in its first argument; nil for any
 }
 
-// The descriptor of the new file is the next free one. Once the old file is closed, the folder gets its descriptor.
+// The new file gets the next free descriptor. Once the old file is closed, the folder gets the old file's descriptor.
 var (
 	ofNew  = func(_, next int) int { return next }
 	ofOld  = func(journal, _ int) int { return journal }
@@ -56,7 +56,7 @@ var killPoints = []killPoint{
 	{"sync the folder", unix.SYS_FSYNC, folder},
 }
 
-// compactAndDie returns only when it could not be killed.
+// compactAndDie returns only if the kill failed.
 func compactAndDie(dir string, at killPoint) error {
 	state := ledger.New()
 	j, _, err := Open(dir, state.Apply)
@@ -82,8 +82,8 @@ func compactAndDie(dir string, at killPoint) error {
 	return errors.Join(errors.New("survived"), j.Rewrite(func() iter.Seq[ledger.Record] { return state.Compaction(noon) }))
 }
 
-// killBefore has the kernel kill this process at its next system call of a kind, if its first argument is fd or fd is
-// negative.
+// killBefore makes the kernel kill this process at its next system call of a kind, if its first argument is fd or fd
+// is negative.
 func killBefore(call uintptr, fd int) error {
 	const (
 		number, argument = 0, 16 // offsets in struct seccomp_data
@@ -116,7 +116,7 @@ func killBefore(call uintptr, fd int) error {
 }
 
 // A kill between any two system calls of a compaction loses nothing, and the next supervisor compacts again, whatever
-// the killed one has left of a new file.
+// part of a new file the killed one left behind.
 func TestKilledWhileCompacting(t *testing.T) {
 	before := ledger.Fold(everything(t))
 	before.Apply(endRec("r", 2*time.Hour, ledger.End{Result: agents.Done}))
@@ -133,7 +133,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 			victim.Env = append(os.Environ(), fmt.Sprint(killAt, "=", i), killIn+"="+dir)
 			out, err := victim.CombinedOutput()
 			if status, ok := victim.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != unix.SIGSYS {
-				t.Fatalf("it was not killed: %v: %s", err, out)
+				t.Fatalf("the victim was not killed: %v: %s", err, out)
 			}
 			if diff := cmp.Diff(want, remembered(reopen(t, dir))); diff != "" {
 				t.Errorf("after the kill:\n%s", diff)

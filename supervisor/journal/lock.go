@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// Lock makes this process the one supervisor of a state directory until the file is closed. The kernel drops the lock
-// with the process, however that ends, so there is no stale lock to clean up.
+// Lock makes this process the only supervisor of a state directory until the file is closed. The kernel drops the
+// lock when the process ends, however it ends, so no stale lock can remain.
 func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -31,24 +31,23 @@ func Lock(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 	}
-	// The number is only for the message above. That it could not be written is no reason not to start.
+	// The number is only for the message above. Failing to write it is no reason not to start.
 	if f.Truncate(0) == nil {
 		_, _ = fmt.Fprintln(f, os.Getpid())
 	}
 	return f, nil
 }
 
-// Relock goes on holding a lock that another image of this process took: the kernel counts the open file, not the
-// program.
+// Relock keeps a lock that an earlier image of this process took: it belongs to the open file, not to the program.
 func Relock(held *os.File) error {
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("cannot go on holding the lock %s: %w", held.Name(), err)
+		return fmt.Errorf("cannot keep the lock %s: %w", held.Name(), err)
 	}
 	return nil
 }
 
 // Instance returns the identity of a state directory, made on first use. Every process that an agent starts carries
-// it in its run id, and so is found again after the supervisor was killed.
+// it in its run id, so that it is found after a kill of the supervisor.
 func Instance(dir string) (string, error) {
 	path := filepath.Join(dir, "instance")
 	b, err := os.ReadFile(path)
@@ -65,11 +64,11 @@ func Instance(dir string) (string, error) {
 	return id, nil
 }
 
-// validInstance refuses a damaged file: as an id, the empty text would match every process there is.
+// validInstance refuses a damaged file: the empty text as an id would match every process.
 func validInstance(id string) bool {
 	return len(id) == 10 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// NewRun names a session: 40 random bits behind the instance. Among a million runs two are alike with a chance of a
-// half at most, and then they share no more than a log file.
+// NewRun names a session: the instance, a dash and 40 random bits. With a million runs the chance that two names are
+// equal is at most a half, and then they share only a log file.
 func NewRun(instance string) string { return instance + "-" + strings.ToLower(rand.Text()[:8]) }

@@ -39,7 +39,7 @@ func TestInstance(t *testing.T) {
 	if id := NewRun(first); !strings.HasPrefix(id, first+"-") || id == NewRun(first) {
 		t.Errorf("run id %q", id)
 	}
-	// An id that would match processes of others is not used.
+	// An id that would match other processes is not used.
 	for _, damaged := range []string{"", "a", strings.Repeat("x", 11), "abc=def\x00gh"} {
 		if err := os.WriteFile(filepath.Join(dir, "instance"), []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package receipts keeps the receipts of sessions in a state directory: a file for each, which only the supervisor's
-// account can read, and one that says which old ones were removed.
+// Package receipts keeps the receipts of sessions in a state directory: one file for each, which only the
+// supervisor's account can read, and one that names the newest pruned receipt.
 package receipts
 
 import (
@@ -19,27 +19,26 @@ import (
 	"codeberg.org/johba/disinto/threads/audit"
 )
 
-// Folder has them, in the state directory.
+// Folder is their folder in the state directory.
 const Folder = "receipts"
 
-// Most is how many are kept at most, and so what they may take: 10,000 of 3 kB.
+// Most bounds the number of receipts, and so their size: 10,000 of 3 kB.
 const Most = 10_000
 
 // prunedFile names the newest receipt that was removed for its age.
 const prunedFile = "pruned.json"
 
-// Store writes the receipts of a state directory, one after the other. Its methods may be called from several
-// goroutines.
+// Store writes a state directory's receipts, one after the other. Its methods may be called from several goroutines.
 type Store struct {
 	dir, genesis string
 
-	mu   sync.Mutex // guards head, and is held while a receipt is written: each follows from the one before
+	mu   sync.Mutex // guards head; held while a receipt is written, because each names the one before
 	head audit.Head
 }
 
-// Open opens the receipts of a state directory, of which the journal knows the newest. A last one that a crash left
-// unfinished is removed, because nothing relies on it. What else is wrong stays so for Verify: the next receipt follows
-// from the newest, by the journal or the folder.
+// Open opens the receipts of a state directory. The journal knows the newest one. Open removes a last one that a
+// crash left unfinished, because nothing relies on it. It leaves every other damage for Verify: the next receipt
+// follows the newest one in the journal or the folder.
 func Open(stateDir, instance string, journalled audit.Head) (*Store, error) {
 	s := &Store{dir: filepath.Join(stateDir, Folder), genesis: audit.Genesis(instance)}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -84,7 +83,7 @@ func (s *Store) prev() string {
 	return s.head.Hash
 }
 
-// Add numbers a receipt, which then follows from the one before, and writes it. It is on the disk when Add returns.
+// Add numbers a receipt, links it to the one before, and writes it. It is on the disk when Add returns.
 func (s *Store) Add(r *audit.Receipt) (audit.Head, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +99,7 @@ func (s *Store) Add(r *audit.Receipt) (audit.Head, error) {
 	return s.head, nil
 }
 
-// Of returns the receipt of a run that was written before a crash, among those that a journal does not know.
+// Of returns a run's receipt that was written before a crash, if it is newer than the journal's newest one.
 func (s *Store) Of(run string, journalled int64) (h audit.Head, ok bool) {
 	names, _ := list(s.dir)
 	for _, name := range slices.Backward(names) {
@@ -115,8 +114,8 @@ func (s *Store) Of(run string, journalled int64) (h audit.Head, ok bool) {
 	return h, false
 }
 
-// Prune removes receipts from the oldest on: those of sessions that ended before a time, and those beyond most. Before
-// that it notes which.
+// Prune removes the oldest receipts: those of sessions that ended before a time, and those beyond most. Before that
+// it records the newest one that it removes.
 func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
 	names, err := list(s.dir)
 	if err != nil {
@@ -127,7 +126,7 @@ func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
 	for i, name := range names {
 		text, err := read(filepath.Join(s.dir, name))
 		if err != nil {
-			break // to be looked at by a person
+			break // left for a person
 		}
 		r, err := audit.Read(text)
 		if err != nil || i >= len(names)-most && !r.EndedAt.Before(before) {
@@ -151,8 +150,8 @@ func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
 	return due, err
 }
 
-// Verify checks the receipts of a state directory. journal is asked first; while a supervisor prunes meanwhile, all is
-// read again.
+// Verify checks the receipts of a state directory. It asks journal first, and starts again if a supervisor prunes
+// meanwhile.
 func Verify(stateDir, instance string, journal func() (audit.Journal, error)) (r audit.Report, err error) {
 	const tries = 5
 	for range tries {
@@ -193,7 +192,7 @@ func verify(dir, instance string, j audit.Journal) (r audit.Report, again bool, 
 	return c.End(), now != base, err
 }
 
-// list returns the names of the receipts in a folder, in their order; none where there is no folder.
+// list returns the names of the receipts in a folder, sorted; none if the folder does not exist.
 func list(dir string) (names []string, err error) {
 	d, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -233,7 +232,7 @@ func readPruned(dir string) (h audit.Head, err error) {
 	return h, nil
 }
 
-// read reads a file up to a byte beyond the bound.
+// read reads a file up to one byte beyond the bound.
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -27,7 +27,7 @@ func open(t *testing.T, dir string, newest audit.Head) *Store {
 	return s
 }
 
-// add ends so many sessions, a minute apart, and returns what the journal has of them.
+// add ends that many sessions, a minute apart, and returns their part of the journal.
 func add(t *testing.T, s *Store, count int) (j audit.Journal) {
 	t.Helper()
 	j.Hashes = make(map[string]string)
@@ -57,7 +57,7 @@ func check(t *testing.T, dir string, j audit.Journal) audit.Report {
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
 	if r := check(t, dir, audit.Journal{}); !r.OK || r.Receipts != 0 {
-		t.Errorf("none yet: %+v", r)
+		t.Errorf("no receipts: %+v", r)
 	}
 	s := open(t, dir, audit.Head{})
 	j := add(t, s, 3)
@@ -67,7 +67,7 @@ func TestStore(t *testing.T) {
 		t.Errorf("%+v, %+v", r, r.Break)
 	}
 	if s = open(t, dir, audit.Head{}); s.head != j.Newest { // a lost journal
-		t.Errorf("goes on from %+v, want %+v", s.head, j.Newest)
+		t.Errorf("the head is %+v, want %+v", s.head, j.Newest)
 	}
 	for _, name := range []string{"", audit.Name(3, instance+"-3")} {
 		info, err := os.Stat(filepath.Join(dir, Folder, name))
@@ -77,7 +77,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestSessionsEndAtOnce: however many end together, each follows from the one before.
+// TestSessionsEndAtOnce: however many sessions end together, each receipt follows the one before.
 func TestSessionsEndAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, audit.Head{})
@@ -95,7 +95,7 @@ func TestSessionsEndAtOnce(t *testing.T) {
 	}
 }
 
-// TestRestartHidesNothing breaks a chain of receipts: a supervisor that starts again does not mend it.
+// TestRestartHidesNothing breaks a chain of receipts: a restarted supervisor does not repair it.
 func TestRestartHidesNothing(t *testing.T) {
 	dir := t.TempDir()
 	j := add(t, open(t, dir, audit.Head{}), 5)
@@ -111,7 +111,7 @@ func TestRestartHidesNothing(t *testing.T) {
 	}
 }
 
-// TestLostJournal: without a journal the newest file counts, also in a broken chain, and nothing is removed.
+// TestLostJournal: without a journal the newest file counts, even in a broken chain, and nothing is removed.
 func TestLostJournal(t *testing.T) {
 	dir := t.TempDir()
 	j := add(t, open(t, dir, audit.Head{}), 5)
@@ -119,7 +119,7 @@ func TestLostJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := open(t, dir, audit.Head{}); s.head != j.Newest {
-		t.Errorf("goes on from %+v, want %+v", s.head, j.Newest)
+		t.Errorf("the head is %+v, want %+v", s.head, j.Newest)
 	}
 	names, err := list(filepath.Join(dir, Folder))
 	if err != nil || len(names) != 4 {
@@ -127,7 +127,7 @@ func TestLostJournal(t *testing.T) {
 	}
 }
 
-// TestCrash leaves a receipt that the journal does not know, whole or torn.
+// TestCrash leaves a receipt that the journal does not know, complete or torn.
 func TestCrash(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, audit.Head{})
@@ -135,10 +135,10 @@ func TestCrash(t *testing.T) {
 	last := add(t, s, 1).Newest
 	s = open(t, dir, j.Newest)
 	if h, ok := s.Of(instance+"-4", j.Newest.N); !ok || h != last || s.head != last {
-		t.Errorf("found %+v, %v, and goes on from %+v, want %+v", h, ok, s.head, last)
+		t.Errorf("Of found %+v, %v, and the head is %+v, want %+v", h, ok, s.head, last)
 	}
 	if _, ok := s.Of(instance+"-3", j.Newest.N); ok {
-		t.Error("found one that the journal knows")
+		t.Error("Of found a receipt that the journal knows")
 	}
 	path := filepath.Join(dir, Folder, audit.Name(4, instance+"-4"))
 	for _, text := range []string{"", "{", `{"version":1,"n":0,"prev":"x","run_id":"y"}`} {
@@ -146,10 +146,10 @@ func TestCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s = open(t, dir, j.Newest); s.head != j.Newest {
-			t.Errorf("%q: goes on from %+v, want %+v", text, s.head, j.Newest)
+			t.Errorf("%q: the head is %+v, want %+v", text, s.head, j.Newest)
 		}
 		if _, err := os.Stat(path); err == nil {
-			t.Errorf("%q is still there", text)
+			t.Errorf("%q still exists", text)
 		}
 	}
 	if r := check(t, dir, add(t, s, 2)); !r.OK || r.Receipts != 5 {
@@ -168,7 +168,7 @@ func TestPrune(t *testing.T) {
 		left   int64
 	}{
 		{noon, Most, 0, 10},
-		{noon.Add(3 * time.Minute), Most, 3, 7}, // of 0, 1 and 2 minutes
+		{noon.Add(3 * time.Minute), Most, 3, 7}, // those of minutes 0, 1 and 2
 		{noon, 5, 2, 5},
 		{noon.Add(time.Hour), Most, 5, 0},
 		{noon.Add(time.Hour), Most, 0, 0},
@@ -187,11 +187,11 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Verify(dir, instance, func() (audit.Journal, error) { return j, nil }); err == nil {
-		t.Error("what was pruned cannot be read, and nothing says so")
+		t.Error("Verify returned no error for an unreadable pruned.json")
 	}
 }
 
-// TestFull: a receipt that cannot be written leaves nothing behind, and the next one takes its number.
+// TestFull: a receipt that cannot be written leaves no file behind, and the next one takes its number.
 func TestFull(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, audit.Head{})

@@ -16,27 +16,28 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Folder is the folder of a server's files. Names that are not ours are left alone, and no link is followed.
+// Folder is the folder of a server's files. Files with foreign names are left alone, and no link is followed.
 type Folder struct {
 	Path  string
-	Limit int64 // of all files of ours, in bytes
+	Limit int64 // bound of all our files together, in bytes
 }
 
 // File is a conversation in a file.
 type File struct {
 	Conversation
 	Bytes int64
-	At    time.Time // when it was saved
+	At    time.Time // time of the save
 }
 
 const (
 	// maxFiles bounds a list: a folder may be full of other files.
 	maxFiles = 100_000
-	// lateRest is how long a server may take with a save that was given up.
+	// lateRest is how long a server may still write an abandoned save.
 	lateRest = time.Hour
 )
 
-// Check says why conversations cannot be kept in the folder, or that others can read them there. It writes nothing.
+// Check reports why conversations cannot be kept in the folder, or that other accounts can read them there. It writes
+// nothing.
 func (f Folder) Check() error {
 	root, err := f.open()
 	if err != nil {
@@ -65,7 +66,7 @@ func (f Folder) open() (*os.Root, error) {
 	return root, nil
 }
 
-// List returns the files of conversations, oldest first, and deletes what late saves left.
+// List returns the conversations' files, oldest first, and deletes leftovers of late saves.
 func (f Folder) List() ([]File, error) {
 	root, err := f.open()
 	if err != nil {
@@ -101,13 +102,13 @@ func list(root *os.Root) (files []File, err error) {
 	slices.SortFunc(files, func(a, b File) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.File(), b.File()))
 	})
-	if errors.Is(err, io.EOF) { // of an empty folder
+	if errors.Is(err, io.EOF) { // the folder is empty
 		err = nil
 	}
 	return files, err
 }
 
-// Has reports whether a conversation is in a file.
+// Has reports whether a conversation has a file.
 func (f Folder) Has(c Conversation) bool {
 	root, err := f.open()
 	if err != nil {
@@ -118,11 +119,11 @@ func (f Folder) Has(c Conversation) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// errNotThere is the error of a server that saves somewhere else.
+// errNotThere is the error for a server that saves elsewhere.
 var errNotThere = errors.New("its file is not in the folder")
 
-// Keep takes in what a run saved: its file gets the conversation's name, and the oldest files go until all together are
-// within the limit. The file must be the owner's to read only.
+// Keep adopts the file that a run saved: it gets the conversation's name and a mode for its owner only. Then the
+// oldest files are deleted until all together are within the limit.
 func (f Folder) Keep(c Conversation, run string) error {
 	root, err := f.open()
 	if err != nil {
@@ -168,7 +169,7 @@ func (f Folder) trim(root *os.Root) error {
 	return err
 }
 
-// Discard deletes what a run could not save wholly.
+// Discard deletes the file of a run's incomplete save.
 func (f Folder) Discard(run string) {
 	if root, err := f.open(); err == nil {
 		defer root.Close()

@@ -1,6 +1,6 @@
-// Package saved keeps conversations of a local server in files while they wait: which slot has one, where it goes to,
-// what its file is called, and when that is deleted. The server writes and reads the files; this machine sees their
-// folder.
+// Package saved keeps conversations of a local server in files while they wait. It finds the slot of a conversation,
+// chooses the slot to restore it into, names its file, and deletes files. The server writes and reads the files; this
+// machine sees their folder.
 package saved
 
 import (
@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Conversation is of an agent and a model, on a chain.
+// Conversation is an agent's conversation with a model on a chain.
 type Conversation struct {
 	Agent, Model string
 	Chain        forge.Ref
@@ -19,14 +19,14 @@ type Conversation struct {
 
 const (
 	prefix   = "disinto"
-	unsaved  = "disintoZ" // of files that are being saved; a conversation begins with a letter or a digit
-	maxName  = 255        // of a file name, in bytes: of Linux and of llama-server
-	escape   = 'Z'        // stands before the two hexadecimal digits of a byte that is no letter or digit
-	divider  = "\n"       // which no part has
+	unsaved  = "disintoZ" // prefix of files being saved; with a run id it never parses as a conversation
+	maxName  = 255        // of a file name, in bytes, on Linux and in llama-server
+	escape   = 'Z'        // precedes the two hexadecimal digits of a byte that is not kept
+	divider  = "\n"       // no part contains it
 	dividers = 3
 )
 
-// File is the name of its file, of letters and digits only; empty where that is too long.
+// File returns the name of its file, only letters and digits; empty if that is too long.
 func (c Conversation) File() string {
 	text := strings.Join([]string{c.Chain.Repo, strconv.FormatInt(c.Chain.Number, 10), c.Agent, c.Model}, divider)
 	var b strings.Builder
@@ -48,7 +48,7 @@ func isPlain(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c < escape
 }
 
-// parse reads the name of a file. ok is false for one that File does not return.
+// parse reads a file name. ok is false for a name that File does not return.
 func parse(name string) (c Conversation, ok bool) {
 	rest, ours := strings.CutPrefix(name, prefix)
 	if !ours || len(name) > maxName {
@@ -79,7 +79,7 @@ func parse(name string) (c Conversation, ok bool) {
 	return c, err == nil && c.File() == name && forge.ValidRepo(c.Chain.Repo) && number > 0
 }
 
-// Temporary is the name under which a run saves: a save that a server finishes late overwrites nothing.
+// Temporary returns the name under which a run saves, so that a late save overwrites nothing.
 func Temporary(run string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < 0x80 && isPlain(byte(r)) {

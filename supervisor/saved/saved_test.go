@@ -75,9 +75,9 @@ func TestFind(t *testing.T) {
 		{"its size among others", []agents.ServerSlot{slot(0, 7, 500), slot(1, 9, 900)}, 3, 498, false, 0},
 		{"a busy slot is another's", []agents.ServerSlot{slot(0, 7, 500), busy}, 3, 900, false, -1},
 		{"two of one size", []agents.ServerSlot{slot(0, 7, 500), slot(1, 9, 510)}, 3, 505, false, -1},
-		{"from before it began", []agents.ServerSlot{slot(0, 3, 500)}, 3, 500, true, -1},
+		{"from before its start", []agents.ServerSlot{slot(0, 3, 500)}, 3, 500, true, -1},
 		{"alone, with a title", []agents.ServerSlot{slot(0, 7, 500), slot(1, 9, 30)}, 3, 0, true, 0},
-		{"alone, and something computes", []agents.ServerSlot{slot(0, 7, 500), busy}, 3, 0, true, -1},
+		{"alone, and a slot computes", []agents.ServerSlot{slot(0, 7, 500), busy}, 3, 0, true, -1},
 		{"not alone, size unknown", []agents.ServerSlot{slot(0, 7, 500)}, 3, 0, false, -1},
 		{"emptied", []agents.ServerSlot{slot(0, 7, 0)}, 3, 0, true, -1},
 		{"no slots", nil, -1, 500, true, -1},
@@ -100,12 +100,12 @@ func TestPlace(t *testing.T) {
 		taken  []int
 		want   int // -1: none
 	}{
-		{"a slot that served nothing", []agents.ServerSlot{slot(0, 4, 500), slot(1, -1, 0)}, 100, nil, 1},
+		{"an unused slot", []agents.ServerSlot{slot(0, 4, 500), slot(1, -1, 0)}, 100, nil, 1},
 		{"the oldest", []agents.ServerSlot{slot(0, 4, 500), slot(1, 3, 400)}, 100, nil, 1},
 		{"idle", []agents.ServerSlot{busy, slot(1, 3, 400)}, 100, nil, 1},
 		{"another's", []agents.ServerSlot{slot(0, 4, 500), slot(1, -1, 0)}, 100, []int{1}, 0},
 		{"all busy", []agents.ServerSlot{busy}, 100, nil, -1},
-		{"still there", []agents.ServerSlot{slot(0, 4, 500), slot(1, -1, 0)}, 500, nil, -1},
+		{"still in a slot", []agents.ServerSlot{slot(0, 4, 500), slot(1, -1, 0)}, 500, nil, -1},
 		{"size unknown", []agents.ServerSlot{slot(0, 4, 0)}, 0, nil, 0},
 		{"no slots", nil, 100, nil, -1},
 	}
@@ -116,7 +116,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// write makes a file as a server does.
+// write creates a file as a server does.
 func write(t *testing.T, dir, name string, size int64, age time.Duration) {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -165,7 +165,7 @@ func TestFolder(t *testing.T) {
 	}
 	want := []string{talk(2).File(), talk(3).File(), talk(4).File(), "people.bin"}
 	if diff := cmp.Diff(want, names(t, dir)); diff != "" {
-		t.Errorf("the oldest has to go, and only ours: %s", diff)
+		t.Errorf("want only our oldest file deleted: %s", diff)
 	}
 	if info, err := os.Stat(filepath.Join(dir, talk(4).File())); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -189,7 +189,7 @@ func TestFolderRefuses(t *testing.T) {
 	}
 	write(t, dir, Temporary("large"), 1001, 0)
 	if err := f.Keep(talk(1), "large"); err == nil || !strings.Contains(err.Error(), "kv_save is") {
-		t.Errorf("larger than the folder may be: %v", err)
+		t.Errorf("larger than the folder's limit: %v", err)
 	}
 	for _, name := range []string{Temporary("link"), talk(9).File()} {
 		if err := os.Symlink(secret, filepath.Join(dir, name)); err != nil {
@@ -197,13 +197,13 @@ func TestFolderRefuses(t *testing.T) {
 		}
 	}
 	if err := f.Keep(talk(1), "link"); err == nil {
-		t.Error("it keeps a link")
+		t.Error("Keep accepted a link")
 	}
 	if f.Has(talk(9)) {
-		t.Error("a link is a conversation")
+		t.Error("Has accepted a link")
 	}
 	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o644 || info.Size() != 10 {
-		t.Errorf("behind the link: %v, %v", info, err)
+		t.Errorf("the link's target: %v, %v", info, err)
 	}
 	write(t, dir, Temporary("late"), 10, 2*time.Hour)
 	write(t, dir, Temporary("now"), 10, 0)
@@ -211,16 +211,16 @@ func TestFolderRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]string{Temporary("now"), talk(9).File()}, names(t, dir)); diff != "" {
-		t.Errorf("what late saves left: %s", diff)
+		t.Errorf("leftovers of late saves: %s", diff)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Check(); err == nil || !strings.Contains(err.Error(), "chmod 750") {
-		t.Errorf("a folder for all: %v", err)
+		t.Errorf("a folder open to every account: %v", err)
 	}
 	if err := (Folder{filepath.Join(dir, "none"), 1}).Check(); err == nil {
-		t.Error("no folder, no problem")
+		t.Error("Check accepted a missing folder")
 	}
 }
 
@@ -238,10 +238,10 @@ func TestUsing(t *testing.T) {
 		want        int // -1: not known
 	}{
 		{"idle, its size", []agents.ServerSlot{slot(0, 7, 500), slot(1, 9, 900)}, 3, 905, false, 1},
-		{"its request found as much", []agents.ServerSlot{asks(0, 7, 500), asks(1, 9, 900)}, 3, 898, false, 1},
+		{"its request found as many tokens", []agents.ServerSlot{asks(0, 7, 500), asks(1, 9, 900)}, 3, 898, false, 1},
 		{"its request grows to the size of another", []agents.ServerSlot{asks(0, 7, 600), slot(1, 9, 900)}, 3, 900, false, 1},
-		{"two that found as much", []agents.ServerSlot{asks(0, 7, 900), asks(1, 9, 900)}, 3, 900, false, -1},
-		{"from before it began", []agents.ServerSlot{slot(0, 3, 500)}, 3, 500, false, -1},
+		{"two requests that found as many tokens", []agents.ServerSlot{asks(0, 7, 900), asks(1, 9, 900)}, 3, 900, false, -1},
+		{"from before its start", []agents.ServerSlot{slot(0, 3, 500)}, 3, 500, false, -1},
 		{"alone, in its first request", []agents.ServerSlot{asks(0, 7, 0), slot(1, 3, 900)}, 3, 0, true, 0},
 		{"alone, with a title", []agents.ServerSlot{asks(0, 7, 0), slot(1, 8, 30)}, 3, 0, true, -1},
 		{"its first request among others", []agents.ServerSlot{asks(0, 7, 0)}, 3, 0, false, -1},

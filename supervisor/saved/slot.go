@@ -7,22 +7,23 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Server saves and restores the caches of its slots. A slot that computes is waited for until ctx is done.
+// Server saves and restores the caches of its slots. Both wait for a computing slot until ctx is done.
 type Server interface {
-	// Slots are its slots now.
+	// Slots returns the present state of its slots.
 	Slots(ctx context.Context) ([]agents.ServerSlot, error)
 	// Save writes the cache of a slot to a file in the server's folder.
 	Save(ctx context.Context, slot int, file string) (agents.Moved, error)
-	// Restore fills the cache of a slot from a file there. An error means that the next request begins cold.
+	// Restore fills the cache of a slot from a file there. After an error the next request starts cold.
 	Restore(ctx context.Context, slot int, file string) (agents.Moved, error)
 }
 
-// near is how far the size of a conversation may be from its last request's: a server may keep the end of its answer.
+// near is how many tokens a conversation's size may differ from that of its last request, because a server may keep
+// the end of its answer.
 const near = 16
 
 func isNear(a, b int64) bool { return a-b <= near && b-a <= near }
 
-// Newest is the number of the newest request of a server.
+// Newest returns the number of a server's newest request.
 func Newest(slots []agents.ServerSlot) int64 {
 	newest := int64(-1)
 	for _, s := range slots {
@@ -31,9 +32,9 @@ func Newest(slots []agents.ServerSlot) int64 {
 	return newest
 }
 
-// Find returns the idle slot that has the conversation of a session which ended. since is Newest at its beginning. The
-// slot is known by the size of the session's last request in tokens, or because the session was alone on the server:
-// then its conversation is the largest, and smaller ones are titles and summaries.
+// Find returns the idle slot with the conversation of a session that ended. since is Newest at the session's start.
+// Find recognises the slot by the size of the session's last request in tokens, or because the session was alone on
+// the server: then its conversation is the largest one, and smaller ones are titles and summaries.
 func Find(slots []agents.ServerSlot, since, size int64, alone bool) (slot agents.ServerSlot, known bool) {
 	var fits, largest *agents.ServerSlot
 	several, computes := false, false
@@ -63,9 +64,9 @@ func Find(slots []agents.ServerSlot, since, size int64, alone bool) (slot agents
 	return slot, false
 }
 
-// Using returns the slot that has the conversation of a session which runs. It is idle with the size of the session's
-// last request and its answer, or its request found as much computed. Where the size is unknown and the session is
-// alone on the server, it is the only slot that computed anything since.
+// Using returns the slot with the conversation of a running session. That slot either is idle and holds about as many
+// tokens as the session's last request with its answer, or computes a request that found about as many cached. If the
+// size is unknown and the session is alone on the server, it is the only slot that has computed since.
 func Using(slots []agents.ServerSlot, since, size int64, alone bool) (slot agents.ServerSlot, known bool) {
 	n := 0
 	for _, s := range slots {
@@ -81,7 +82,7 @@ func Using(slots []agents.ServerSlot, since, size int64, alone bool) (slot agent
 	return slot, n == 1
 }
 
-// Still returns a slot as it is now, if its newest request is the one that it had.
+// Still returns the present state of a slot, if its newest request has not changed.
 func Still(slots []agents.ServerSlot, was agents.ServerSlot) (slot agents.ServerSlot, still bool) {
 	for _, s := range slots {
 		if s.ID == was.ID && s.Task == was.Task {
@@ -91,9 +92,9 @@ func Still(slots []agents.ServerSlot, was agents.ServerSlot) (slot agents.Server
 	return slot, false
 }
 
-// Place returns the idle slot that was used least recently, to restore a conversation of some tokens into. taken
-// are slots that others were restored into and have not used yet. None is needed where a slot still has the
-// conversation.
+// Place returns the least recently used idle slot, to restore a conversation of some tokens into. taken are slots
+// that other conversations were restored into and have not used yet. If a slot still holds the conversation, there is
+// nothing to restore.
 func Place(slots []agents.ServerSlot, tokens int64, taken []int) (slot int, ok bool) {
 	var best *agents.ServerSlot
 	for i := range slots {

@@ -1,8 +1,8 @@
-// Package shadow asks another build of the program what it would decide, and remembers where that differs from what is
-// decided. Nothing is done for its answers.
+// Package shadow asks another build of the program for its decisions, and remembers where they differ from those in
+// force. Its answers have no effect.
 //
-// A tick hands its decision over without waiting: at most one waits, and the newest wins. One goroutine asks, one
-// question at a time, and rests after each answer for ten times as long as that took.
+// A tick hands its decision over without waiting: at most one waits, and the newest wins. One goroutine asks one
+// question at a time, and after each answer rests for ten times the answer's time.
 package shadow
 
 import (
@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// stillRest is the least time between two decisions that begin, end and write nothing: most ticks are like the one
-	// before.
+	// stillRest is the least time between two decisions without an action: most ticks are like the one before.
 	stillRest = 10 * time.Second
-	// share is how many times as long as a question takes the rest after it is.
+	// share is the rest after a question, as a multiple of the question's time.
 	share = 10
-	// failRest is the rest after a question without an answer; it doubles with each of them, up to longestRest.
+	// failRest is the rest after a question without an answer; it doubles with each such question, up to longestRest.
 	failRest, longestRest = 10 * time.Second, 10 * time.Minute
-	// logged is how many differences of one answer are logged.
+	// logged bounds how many differences of one answer are logged.
 	logged = 10
-	// maxSeen bounds the pairs of reasons that are counted and logged on a day.
+	// maxSeen bounds the pairs of reasons that are counted and logged on one day.
 	maxSeen = 2_000
 )
 
@@ -39,7 +38,7 @@ var errHandOver = errors.New("another image takes over")
 
 // Shadow asks another build. Set the exported fields before its methods are called, which any goroutine may do.
 type Shadow struct {
-	// Run has a program answer a question, and returns what it printed.
+	// Run makes a program answer a question, and returns its output.
 	Run func(ctx context.Context, program string, question []byte) ([]byte, error)
 	Log hclog.Logger
 	// Changed is called after each question.
@@ -47,16 +46,16 @@ type Shadow struct {
 
 	mu       sync.Mutex // guards what follows
 	wake     chan struct{}
-	next     *threads.FrozenDecision // the one that waits; nil: none
+	next     *threads.FrozenDecision // the waiting decision; nil: none
 	handed   time.Time               // when the last one was handed over
-	rest     time.Time               // no question before
+	rest     time.Time               // the end of the rest
 	handing  bool                    // another image takes over
-	cancel   context.CancelCauseFunc // of the question under way; nil without one
-	path     string                  // the program that the rest is about
+	cancel   context.CancelCauseFunc // cancels the running question; nil without one
+	path     string                  // the program that the fields below describe
 	version  string
 	answered time.Time
 	fails    int    // questions in a row without an answer
-	why      string // of the newest
+	why      string // the newest failure
 	total    control.Shadow
 	days     []control.Shadow
 	differs  []control.Differs // those seen last first
@@ -64,7 +63,7 @@ type Shadow struct {
 	seen     map[string]string // the last day of each pair of reasons
 }
 
-// Wants reports whether a decision is to be handed over. It is asked in the tick, under the lock of what is decided on.
+// Wants reports whether a decision should be handed over. The tick calls it, under the lock of its inputs.
 func (s *Shadow) Wants(c *threads.Config, p *threads.Plan, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +82,7 @@ func (s *Shadow) Wants(c *threads.Config, p *threads.Plan, now time.Time) bool {
 	return now.Sub(s.handed) >= stillRest || now.Before(s.handed)
 }
 
-// Hand hands a decision over, in the place of one that still waits.
+// Hand hands a decision over. It replaces one that still waits.
 func (s *Shadow) Hand(d *threads.FrozenDecision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +96,7 @@ func (s *Shadow) Hand(d *threads.FrozenDecision) {
 	}
 }
 
-// KeepStill ends the question under way, and begins none until that is taken back.
+// KeepStill(true) ends the running question, and prevents others until KeepStill(false).
 func (s *Shadow) KeepStill(still bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +109,7 @@ func (s *Shadow) KeepStill(still bool) {
 	}
 }
 
-// forgetLocked begins anew with another program.
+// forgetLocked starts again with another program.
 func (s *Shadow) forgetLocked(path string) {
 	s.path, s.version, s.why, s.fails = path, "", "", 0
 	s.rest, s.handed, s.answered = time.Time{}, time.Time{}, time.Time{}
@@ -153,7 +152,7 @@ func (s *Shadow) Keep(ctx context.Context) {
 	}
 }
 
-// resting is the time until the next question may be asked.
+// resting returns the time until the next question is allowed.
 func (s *Shadow) resting(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func (s *Shadow) resting(now time.Time) time.Duration {
 	return s.rest.Sub(now)
 }
 
-// take returns the decision that waits, nil when there is none, and the context of its question.
+// take returns the waiting decision and the context of its question; nil if none waits.
 func (s *Shadow) take(ctx context.Context) (*threads.FrozenDecision, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +175,7 @@ func (s *Shadow) take(ctx context.Context) (*threads.FrozenDecision, context.Con
 	return d, ctx
 }
 
-// ask has the other build decide too, and notes the differences.
+// ask makes the other build decide too, and records the differences.
 func (s *Shadow) ask(ctx context.Context, d *threads.FrozenDecision) {
 	began := time.Now()
 	snap := d.Whole()
@@ -199,7 +198,7 @@ func (s *Shadow) ask(ctx context.Context, d *threads.FrozenDecision) {
 	}
 }
 
-// note remembers an answer, and returns what is to be logged of it.
+// note records an answer, and returns the lines to log.
 func (s *Shadow) note(
 	ctx context.Context, version string, list []wire.Difference, err error, began, now time.Time,
 ) (lines []string) {
@@ -243,10 +242,10 @@ func (s *Shadow) note(
 	return lines
 }
 
-// failLocked notes a question without an answer.
+// failLocked records a question without an answer.
 func (s *Shadow) failLocked(version string, err error, now time.Time) (lines []string) {
 	s.countLocked(now, func(c *control.Shadow) { c.Failed++ })
-	s.next = nil // it would be old after the rest
+	s.next = nil // it would be stale after the rest
 	s.rest = now.Add(min(failRest<<min(s.fails, 10), longestRest))
 	s.fails++
 	why := wire.Words(err.Error())
@@ -260,7 +259,7 @@ func (s *Shadow) failLocked(version string, err error, now time.Time) (lines []s
 	return lines
 }
 
-// differsLocked notes a difference, and reports whether it was never seen before.
+// differsLocked records a difference, and reports whether it is new.
 func (s *Shadow) differsLocked(d *wire.Difference, now time.Time) (isNew bool) {
 	today := day(now)
 	if s.seen == nil {
@@ -291,7 +290,7 @@ func document(d *wire.Difference) control.Differs {
 	return control.Differs{Repo: d.Ref.Repo, Number: d.Ref.Number, Role: d.Role, Here: d.Here, Shadow: d.There}
 }
 
-// countLocked counts in the total and in that of the day.
+// countLocked counts in the total and in the day's counts.
 func (s *Shadow) countLocked(now time.Time, add func(*control.Shadow)) {
 	if len(s.days) == 0 || s.days[0].Day != day(now) {
 		s.days = slices.Insert(s.days, 0, control.Shadow{Day: day(now)})
@@ -306,7 +305,7 @@ func (s *Shadow) countLocked(now time.Time, add func(*control.Shadow)) {
 
 func day(at time.Time) string { return at.UTC().Format(time.DateOnly) }
 
-// Document says what was found; nil without a shadow.
+// Document returns the findings; nil without a shadow.
 func (s *Shadow) Document(c *threads.Config) *control.ShadowDocument {
 	s.mu.Lock()
 	defer s.mu.Unlock()

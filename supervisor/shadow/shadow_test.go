@@ -20,7 +20,7 @@ import (
 	"codeberg.org/johba/disinto/threads/wire"
 )
 
-// other is another build, as it behaves in a test.
+// other simulates another build.
 type other struct {
 	*Shadow
 	log    bytes.Buffer
@@ -31,7 +31,7 @@ type other struct {
 	config *threads.Config
 }
 
-// with runs f with a shadow that is being kept.
+// with runs f with a shadow whose Keep runs.
 func with(t *testing.T, f func(o *other)) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &other{config: &threads.Config{Factory: threads.Factory{Shadow: "/opt/new"}}, takes: 100 * time.Millisecond}
@@ -65,7 +65,7 @@ func (o *other) run(ctx context.Context, program string, question []byte) ([]byt
 	return fmt.Appendf(nil, `{"format":1,"program":"v1.2","plan":%s}`+"\n", plan), err
 }
 
-// decide is a tick with a plan, and reports whether it was handed over.
+// decide simulates a tick with a plan, and reports whether its decision was handed over.
 func (o *other) decide(p threads.Plan) bool {
 	if !o.Wants(o.config, &p, time.Now()) {
 		return false
@@ -74,7 +74,7 @@ func (o *other) decide(p threads.Plan) bool {
 	return true
 }
 
-// pass lets time pass, and what happens in it.
+// pass advances the time, with the events in it.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -82,7 +82,7 @@ func pass(d time.Duration) {
 
 func (o *other) document() *control.ShadowDocument { return o.Document(o.config) }
 
-// holds is a plan that holds issues, and starts one on the first of them.
+// holds returns a plan that holds issues, and with start starts one on the first of them.
 func holds(code threads.Code, start bool, numbers ...int64) (p threads.Plan) {
 	for _, n := range numbers {
 		item := threads.Item{Kind: agents.KindIssue, Ref: forge.Ref{Repo: "o/r", Number: n}}
@@ -95,7 +95,7 @@ func holds(code threads.Code, start bool, numbers ...int64) (p threads.Plan) {
 	return p
 }
 
-// A difference is told with both reasons, logged once, and counted once on each day; the newest stand first.
+// A difference is reported with both reasons, logged once, and counted once per day; the newest are listed first.
 func TestDifferencesAreToldOnce(t *testing.T) {
 	with(t, func(o *other) {
 		o.plan = holds("later", true, 17)
@@ -128,7 +128,7 @@ func TestDifferencesAreToldOnce(t *testing.T) {
 	})
 }
 
-// Of a build that decides everything otherwise, the log has ten lines for each answer, and the status 50 items.
+// For a build that decides everything differently, the log has ten lines per answer, and the status 50 items.
 func TestDifferencesAreBounded(t *testing.T) {
 	with(t, func(o *other) {
 		var all []int64
@@ -160,16 +160,16 @@ func TestDifferencesAreBounded(t *testing.T) {
 	})
 }
 
-// One decision waits at most: the newest, but none that does nothing in the place of one that does something. After an
-// answer the other build rests, and between two decisions that do nothing are ten seconds.
+// At most one decision waits: the newest, but one without an action does not replace one with an action. After an
+// answer the other build rests, and ten seconds separate two decisions without an action.
 func TestNewestWins(t *testing.T) {
 	with(t, func(o *other) {
 		o.takes = time.Second
 		quiet, busy := holds("x", false, 1), holds("x", true, 1)
 		if !o.decide(quiet) || o.decide(quiet) {
-			t.Error("the first is handed over, and no second that is like it")
+			t.Error("want the first decision handed over, and not an equal second one")
 		}
-		pass(0) // it is being asked
+		pass(0) // the question starts
 		for range 5 {
 			if !o.decide(busy) {
 				t.Error("a start is not handed over")
@@ -177,7 +177,7 @@ func TestNewestWins(t *testing.T) {
 		}
 		pass(stillRest / 2)
 		if o.decide(quiet) {
-			t.Error("a start gives way to nothing")
+			t.Error("a decision without an action replaced a start")
 		}
 		if d := o.document(); int(o.asked.Load()) != 1 || d.Total.Skipped != 5 {
 			t.Errorf("asked %d times, skipped %d", int(o.asked.Load()), d.Total.Skipped)
@@ -191,12 +191,12 @@ func TestNewestWins(t *testing.T) {
 			pass(time.Second)
 		}
 		if int(o.asked.Load()) > 2+60/(1+share)+1 {
-			t.Errorf("asked %d times: it takes more than a part of a processor", int(o.asked.Load()))
+			t.Errorf("asked %d times in a minute: too large a share of a processor", int(o.asked.Load()))
 		}
 	})
 }
 
-// A build that does not answer is asked less and less often, and the log says so once.
+// A build that does not answer is asked less and less often, and the log reports that once.
 func TestFailuresRest(t *testing.T) {
 	with(t, func(o *other) {
 		o.err = errors.New("it died\x1b[2J of itself")
@@ -225,8 +225,8 @@ func TestFailuresRest(t *testing.T) {
 	})
 }
 
-// Another program in the configuration is asked at once, and what was found with the one before is forgotten. Without
-// one nothing is asked.
+// A newly configured program is asked at once, and the findings about the old one are forgotten. Without a program
+// nothing is asked.
 func TestOtherProgram(t *testing.T) {
 	with(t, func(o *other) {
 		o.plan = holds("later", true, 17)
@@ -263,7 +263,7 @@ func TestKeepStill(t *testing.T) {
 		o.KeepStill(true)
 		pass(0)
 		if o.decide(holds("x", true, 17)) || time.Since(began) > 0 {
-			t.Error("it goes on")
+			t.Error("the question continues")
 		}
 		o.KeepStill(false)
 		o.takes = time.Second
