@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// Of a slot that did one issue an hour for a day, while two more waited, another one would have done more.
+// One slot did an issue an hour for a day while two more issues waited. A second slot would have done more.
 func TestAdvised(t *testing.T) {
 	q := supervisor.WhatIf{
 		Ask: control.SimulateRequest{Days: 30}, Config: whatIfConfig(t), Past: waited(8),
@@ -27,18 +27,18 @@ func TestAdvised(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.Sessions != 8 || d.Days != 30 || d.Now.Issues.Mean != 10 || d.Now.Done.Mean > 9 {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v", d)
 	}
 	if best := d.More[0]; best.Done.Low <= 0 || best.Open.High >= 0 {
-		t.Errorf("%+v", best)
+		t.Errorf("got %+v, want more issues done and less time open", best)
 	}
 	again, err := advised(t.Context(), q)
 	if err != nil || again.More[0] != d.More[0] {
-		t.Errorf("the same question has two answers: %+v, %+v, %v", d.More[0], again.More[0], err)
+		t.Errorf("the same request: got %+v, then %+v (%v)", d.More[0], again.More[0], err)
 	}
 }
 
-// An advice is refused where nothing is known, and given up when its time is over.
+// advised refuses if nothing is known, and stops when its time is over.
 func TestAdvisedRefuses(t *testing.T) {
 	q := supervisor.WhatIf{Ask: control.SimulateRequest{Days: 7}, Config: whatIfConfig(t)}
 	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
@@ -51,7 +51,7 @@ func TestAdvisedRefuses(t *testing.T) {
 		d, err := advised(tt.ctx, q)
 		no := (*control.Refusal)(nil)
 		if !errors.As(err, &no) || no.Status != tt.status {
-			t.Errorf("%d sessions: %+v, %v", tt.past, d, err)
+			t.Errorf("%d sessions: got %+v, %v", tt.past, d, err)
 		}
 	}
 }

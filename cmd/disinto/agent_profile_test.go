@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// profile makes the profile repository of an agent, with these files.
+// profile creates an agent's profile repository with files.
 func (b *bench) profile(agent string, files map[string]string) *rest.API {
 	b.t.Helper()
 	return b.profileAt(agent, agent+"-profile", files)
@@ -52,7 +52,7 @@ func raw(t *testing.T, a *rest.API, path string) string {
 	return string(text)
 }
 
-// An agent reads what it has learnt, and writes what it did; when enough has come together, it learns from that.
+// An agent reads its lessons and records each session. After enough records it learns from them.
 func TestAgentProfile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -69,7 +69,7 @@ func TestAgentProfile(t *testing.T) {
 		`echo '{"summary":"It checks."}' > "$DISINTO_WORKSPACE/answer.json";`+writeOrder)
 	if p := b.prompt("dev-qwen"); p != "Mine: ~~~~text\nOrders end in a newline.\n~~~~ ~~~~text\n"+
 		"Refuse an order without a name\n~~~~" {
-		t.Errorf("prompt %q", p)
+		t.Errorf("got prompt %q", p)
 	}
 	var record struct {
 		Outcome agents.Result
@@ -80,44 +80,44 @@ func TestAgentProfile(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(raw(t, self, repo+"/raw/record.jsonl")), "\n")
 	if err := json.Unmarshal([]byte(lines[0]), &record); err != nil || len(lines) != 1 || record.Outcome != agents.Done ||
 		record.Number != 8 || record.Usage.OutputTokens != 20 {
-		t.Errorf("record %q, %+v, %v", lines, record, err)
+		t.Errorf("got record %q, %+v, %v", lines, record, err)
 	}
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `
 if grep -q "You are dev-qwen. Below is" "$HOME/prompt"; then
   grep -q "Note 0." "$HOME/prompt" && grep -q "It checks." "$HOME/prompt" && echo "Learnt from the journal." > "$DISINTO_WORKSPACE/lessons.md"
 else echo more >> order.txt; git commit -qam more; fi`+stubDone)
 	if n := strings.Count(raw(t, self, repo+"/raw/record.jsonl"), "\n"); n != 2 {
-		t.Errorf("%d lines of record, want 2", n)
+		t.Errorf("got %d records, want 2", n)
 	}
 	if got := raw(t, self, repo+"/raw/lessons.md"); got != "Learnt from the journal.\n" {
-		t.Errorf("lessons %q\n%s", got, b.log.String())
+		t.Errorf("got lessons %q\n%s", got, b.log.String())
 	}
 	b.want(agents.NoProgress, "", "dev-qwen", agents.KindIssue, 7, stubDone)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "repository has changed") &&
 		!strings.Contains(p, "Learnt from the journal.") {
-		t.Errorf("the next prompt does not say what was learnt: %q", p)
+		t.Errorf("the next prompt lacks the lesson: %q", p)
 	}
 	if got := raw(t, self, repo+"/raw/lessons.md"); got != "Learnt from the journal.\n" ||
 		strings.Count(b.log.String(), "claude begins") != 5 {
-		t.Errorf("the journal was digested twice:\n%s", b.log.String())
+		t.Errorf("the agent learnt from the same records twice:\n%s", b.log.String())
 	}
 }
 
-// The profile that upstream made is gone on with, unless there is one of ours.
+// A profile that upstream created is used unless the agent has one of disinto's.
 func TestAgentUpstreamProfile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	self := b.profileAt("dev-qwen", ".profile", map[string]string{"lessons.md": "Learnt long ago.\n"})
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Learnt long ago.") {
-		t.Errorf("the prompt does not say what was learnt: %q", p)
+		t.Errorf("the prompt lacks the lesson: %q", p)
 	}
 	if n := strings.Count(raw(t, self, "/repos/dev-qwen/.profile/raw/record.jsonl"), "\n"); n != 1 {
-		t.Errorf("%d lines of record, want 1", n)
+		t.Errorf("got %d records, want 1", n)
 	}
 	b.profile("dev-qwen", map[string]string{"lessons.md": "Learnt here.\n"})
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam more`+stubDone)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Learnt here.") || strings.Contains(p, "Learnt long ago.") {
-		t.Errorf("the prompt does not say what was learnt: %q", p)
+		t.Errorf("the prompt lacks the lesson of disinto's profile: %q", p)
 	}
 }

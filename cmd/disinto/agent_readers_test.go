@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// The prompt of an agent has what people with write access said, on a real forge's answers, and says how much of others
-// it leaves out. readers = "all" leaves out nothing.
+// A prompt contains the comments of people with write access, as a real forge reports it, and says how many others it
+// leaves out. readers = "all" leaves out none.
 func TestAgentReadsWriters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -21,10 +21,10 @@ func TestAgentReadsWriters(t *testing.T) {
 	const note = "2 comments of 1 person without write access to the repository were left out here."
 	p := b.prompt("dev-qwen")
 	if !strings.Contains(p, "Mind the umlauts.") || strings.Contains(p, "print your token") || !strings.Contains(p, note) {
-		t.Errorf("the prompt says\n%s", p)
+		t.Errorf("got the prompt\n%s", p)
 	}
 	b.want(agents.Refused, "enough", "dev-qwen", agents.KindIssue, 8, script, "DISINTO_READERS=all")
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "print your token") || strings.Contains(p, "left out") {
-		t.Errorf("with all readers the prompt says\n%s", p)
+		t.Errorf("with readers = all: got the prompt\n%s", p)
 	}
 }

@@ -51,7 +51,7 @@ label = "picked"
 cli = %q
 `
 
-// pick labels one issue of the backlog, so that only it is worked on.
+// pick labels one issue of the backlog, so that agents work only on it.
 func (f *testForge) pick(issue int) {
 	f.t.Helper()
 	human := rest.API{URL: f.URL, Token: f.HumanToken}
@@ -69,7 +69,7 @@ func (f *testForge) pick(issue int) {
 	}
 }
 
-// issueToMerge runs a factory until issue 8 is done: implemented, sent back, reworked, approved, merged.
+// issueToMerge runs a factory until issue 8 is implemented, sent back, reworked, approved and merged.
 func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.Duration) {
 	f := newTestForge(t)
 	f.pick(8)
@@ -96,7 +96,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	}
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	var reviews []struct{ State string }
 	f.get("/pulls/12/reviews", &reviews)
@@ -107,7 +107,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	f.get("/pulls/12", &pull)
 	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" || !pull.Merged ||
 		!strings.Contains(pull.Body, "created by dev-qwen") {
-		t.Errorf("pull request %+v, reviews %+v, recent %+v", pull, reviews, d.Recent)
+		t.Errorf("got pull request %+v, reviews %+v, recent %+v", pull, reviews, d.Recent)
 	}
 	told()
 	f.noTokens(state)
@@ -121,13 +121,13 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	}
 }
 
-// watchArguments reads the arguments of every process on the machine, over and over, until told is called. No process's
-// may have a token in them: they can be read by everybody.
+// watchArguments reads the arguments of all processes on the machine until told is called. Every account can read
+// them, so none may contain a token.
 func (f *testForge) watchArguments() (told func()) {
 	f.t.Helper()
 	stop, done := make(chan struct{}), make(chan struct{})
 	var leaks []string
-	supervisors := 0 // gits last for milliseconds, and a watch of a busy machine has missed all of them
+	supervisors := 0 // not gits: they last milliseconds, and a busy watch has missed all
 	go func() {
 		defer close(done)
 		for seen := map[string]bool{}; ; time.Sleep(50 * time.Millisecond) {
@@ -158,15 +158,15 @@ func (f *testForge) watchArguments() (told func()) {
 		close(stop)
 		<-done
 		for _, leak := range leaks {
-			f.t.Errorf("a token is in somebody's arguments: %s", leak)
+			f.t.Errorf("a process has a token in its arguments: %s", leak)
 		}
 		if supervisors == 0 {
-			f.t.Error("not even the supervisor was seen: the watch is none")
+			f.t.Error("the watch did not even see the supervisor")
 		}
 	}
 }
 
-// noTokens looks for tokens in everything that a factory left on disk: the journal, logs, results, clones and their
+// noTokens fails if a token is in a file that a factory left: the journal, logs, results, clones and their
 // configuration, homes.
 func (f *testForge) noTokens(dir string) {
 	f.t.Helper()
@@ -177,14 +177,14 @@ func (f *testForge) noTokens(dir string) {
 		text, _ := os.ReadFile(path)
 		for name, token := range f.Tokens {
 			if strings.Contains(string(text), token) {
-				f.t.Errorf("%s has %s in it", path, name)
+				f.t.Errorf("%s contains %s", path, name)
 			}
 		}
 		return nil
 	})
 }
 
-// A whole factory with built-in agents, and a script in place of the CLI, from an issue to its merge.
+// A whole factory with built-in agents and a script as their CLI takes an issue to its merge.
 func TestBuiltinAgents(t *testing.T) {
 	t.Parallel()
 	bin := stub(t, `
@@ -199,7 +199,7 @@ fi`+stubDone)
 
 var verdictPath = regexp.MustCompile(`Write the file (\S+verdict\.json)`)
 
-// scriptedModel plays the developer and the reviewer for any CLI.
+// scriptedModel answers as the developer and the reviewer, for any CLI.
 func scriptedModel(a fakemodel.Ask) fakemodel.Turn {
 	if a.Answer {
 		return fakemodel.Turn{Text: "Done."}
@@ -216,7 +216,7 @@ func scriptedModel(a fakemodel.Ask) fakemodel.Turn {
 		m[len(m)-1][1])}
 }
 
-// The same with the real CLIs, against a model that is none.
+// TestRealAgents is TestBuiltinAgents with the real CLIs and a fake model.
 func TestRealAgents(t *testing.T) {
 	bin := os.Getenv("DISINTO_CLIS")
 	if bin == "" {

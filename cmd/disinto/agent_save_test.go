@@ -36,7 +36,7 @@ func (b *bench) save(agent, workspace string) agents.Outcome {
 	return out
 }
 
-// git runs git as a command agent of its own would.
+// git runs git as an agent's command would.
 func (b *bench) git(dir string, args ...string) {
 	b.t.Helper()
 	var complaint strings.Builder
@@ -48,21 +48,21 @@ func (b *bench) git(dir string, args ...string) {
 	}
 }
 
-// Work in a workspace that is on no branch of the forge is pushed to one, in whatever folder a program keeps its clone,
-// and nothing else is.
+// Work that is on no branch of the forge is pushed to one, in whatever folder a program keeps its clone. Nothing else
+// is pushed.
 func TestAgentSaves(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	dir := t.TempDir()
 	if out := b.save("dev-qwen", dir); out.Result != agents.Done || out.Reason != "" {
-		t.Errorf("an empty workspace: %+v", out)
+		t.Errorf("an empty workspace: got %+v", out)
 	}
 	remote := strings.Replace(b.URL, "://", "://x:"+b.Tokens[agents.TokenVar("dev-qwen")]+"@", 1) + "/" +
 		demo.Repo + ".git"
 	clone := filepath.Join(dir, "clone")
 	b.git(dir, "clone", "--quiet", remote, clone)
 	if out := b.save("dev-qwen", dir); out.Reason != "" || len(b.branches("wip/")) > 0 {
-		t.Errorf("a clone without work: %+v, %v", out, b.branches("wip/"))
+		t.Errorf("a clone without work: got %+v, branches %v", out, b.branches("wip/"))
 	}
 	b.git(clone, "checkout", "--quiet", "-b", "fix/issue-8")
 	b.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Half of it")
@@ -76,12 +76,12 @@ func TestAgentSaves(t *testing.T) {
 	}
 	if out := b.save("dev-qwen", dir); out.Reason == "" || b.save("dev-qwen", dir).Reason != "" ||
 		len(b.branches("wip/")) != 1 {
-		t.Errorf("saved twice: %+v, %v", out, b.branches("wip/"))
+		t.Errorf("saved twice: got %+v, branches %v", out, b.branches("wip/"))
 	}
 	if err := os.WriteFile(filepath.Join(clone, "half.txt"), []byte("more"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	library := filepath.Join(dir, "library") // a clone of something else
+	library := filepath.Join(dir, "library") // a clone of another repository
 	b.git(dir, "init", "--quiet", library)
 	b.git(library, "remote", "add", "origin", "https://example.org/some/library.git")
 	b.git(library, "commit", "--quiet", "--allow-empty", "-m", "Not ours")
@@ -90,16 +90,16 @@ func TestAgentSaves(t *testing.T) {
 	branches := b.branches("wip/")
 	if out.Result != agents.Done || len(branches) != 2 ||
 		!strings.HasPrefix(out.Reason, "its work is on wip/dev-qwen/issue-8-") {
-		t.Fatalf("%+v, %v\n%s", out, branches, b.log.String())
+		t.Fatalf("got %+v, branches %v\n%s", out, branches, b.log.String())
 	}
 	b.git(dir, "clone", "--quiet", "--branch", strings.TrimPrefix(out.Reason, "its work is on "), remote,
 		filepath.Join(dir, "again"))
 	if text := b.read(filepath.Join(dir, "again", "half.txt")); text != "more" {
-		t.Errorf("saved is %q", text)
+		t.Errorf("got %q, want more", text)
 	}
-	b.git(library, "remote", "set-url", "origin", b.URL+"/"+demo.Repo) // now it is ours
+	b.git(library, "remote", "set-url", "origin", b.URL+"/"+demo.Repo) // now a clone of the factory's
 	b.Tokens[agents.TokenVar("dev-qwen")] = "wrong"
 	if out := b.save("dev-qwen", dir); out.Result != agents.Failed || !strings.Contains(out.Reason, "library") {
-		t.Errorf("a push that the forge refuses: %+v", out)
+		t.Errorf("a push that the forge refuses: got %+v", out)
 	}
 }

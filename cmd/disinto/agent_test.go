@@ -20,14 +20,14 @@ import (
 	"codeberg.org/johba/disinto/forge/forgejo"
 )
 
-// bench runs built-in agents by hand on the demo's forge, with a script in place of the claude CLI.
+// bench runs single sessions of built-in agents on the demo's forge, with a script in place of the claude CLI.
 type bench struct {
 	*testForge
 	dir string
 	ctx context.Context
 	log strings.Builder
-	cli string // empty means the stub for claude
-	// program changes the program before it runs; nil leaves it.
+	cli string // the CLI's name; empty means claude
+	// program changes the program before it runs; nil changes nothing.
 	program func(*session.Program)
 }
 
@@ -35,7 +35,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{testForge: newTestForge(t), dir: t.TempDir(), ctx: t.Context()}
 }
 
-// The beginning of every stub: it keeps its prompt and its arguments, and says that it is there.
+// stubHead starts every stub: it saves its prompt and arguments, and reports that it started.
 const stubHead = `#!/bin/sh
 cat > "$HOME/prompt"
 echo "$@" >> "$HOME/args"
@@ -49,7 +49,7 @@ echo '{"type":"assistant","session_id":"'$id'","message":{"content":[{"type":"te
 echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","session_id":"'$id'","result":"All done.","total_cost_usd":0.5,"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":20}}'
 `
 
-// stub writes a claude that does what the script says, and returns the folder that it is in.
+// stub writes a claude that runs the script, and returns its folder.
 func stub(t *testing.T, script string) (bin string) {
 	t.Helper()
 	bin = t.TempDir()
@@ -63,7 +63,7 @@ func (b *bench) home(agent string) string { return filepath.Join(b.dir, "home", 
 
 func (b *bench) workspace(agent string) string { return filepath.Join(b.dir, "work", agent) }
 
-// at is a file of the agent's worktree.
+// at returns the path of a file in the agent's worktree.
 func (b *bench) at(agent, name string) string {
 	return filepath.Join(b.workspace(agent), "repo", name)
 }
@@ -115,14 +115,14 @@ func (b *bench) desk(agent string) session.Desk {
 	return forgejo.NewDesk(b.URL, b.Tokens[agents.TokenVar(agent)])
 }
 
-// want runs a session and checks how it ended.
+// want runs a session and checks its result and reason.
 func (b *bench) want(result agents.Result, reason, agent string, kind agents.Kind, number int, script string,
 	more ...string,
 ) agents.Outcome {
 	b.t.Helper()
 	out := b.run(agent, kind, number, script, more...)
 	if out.Result != result || !strings.Contains(out.Reason, reason) {
-		b.t.Fatalf("%s %s #%d: %+v, want %s with %q\n%s", agent, kind, number, out, result, reason, b.log.String())
+		b.t.Fatalf("%s %s #%d: got %+v, want %s with %q\n%s", agent, kind, number, out, result, reason, b.log.String())
 	}
 	return out
 }
@@ -138,7 +138,7 @@ func (b *bench) read(path string) string {
 	return string(text)
 }
 
-// branches are those of the forge that begin so.
+// branches returns the forge's branches with a prefix.
 func (b *bench) branches(prefix string) (names []string) {
 	var all []struct{ Name string }
 	b.get("/branches?limit=50", &all)
@@ -158,18 +158,18 @@ const (
 		`here."}]}' > "$DISINTO_WORKSPACE/verdict.json"` + stubDone
 )
 
-// What agents do with an issue, in the order that a supervisor would have them do it.
+// An issue is implemented, reviewed, reworked and approved, in the order in which a supervisor starts the sessions.
 func TestAgentFlow(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	out := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8,
 		`echo '{"title":"Check orders","summary":"It checks."}' > "$DISINTO_WORKSPACE/answer.json";`+writeOrder)
 	if out.SessionID == "" || out.Usage != (agents.Usage{InputTokens: 15, CachedTokens: 100, OutputTokens: 20}) {
-		t.Errorf("outcome %+v, want an id, and usage that costs nothing on a local backend", out)
+		t.Errorf("got outcome %+v, want a session id, and usage without cost on a local backend", out)
 	}
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Mind: a name may contain spaces.") ||
 		!strings.Contains(p, "fix/issue-8") {
-		t.Errorf("the prompt says\n%s", p)
+		t.Errorf("got the prompt\n%s", p)
 	}
 	var pull struct {
 		Title, Body string
@@ -180,21 +180,21 @@ func TestAgentFlow(t *testing.T) {
 	if pull.Title != "Check orders (created by dev-qwen)" ||
 		pull.Body != "created by dev-qwen\n\nIt checks.\n\nFixes #8" || pull.User.Login != "dev-qwen" ||
 		pull.Head.Ref != "fix/issue-8" {
-		t.Errorf("pull request %+v", pull)
+		t.Errorf("got pull request %+v", pull)
 	}
 	b.want(agents.Done, "asked for changes", "review-sonnet", agents.KindReview, 12, objections)
 	if p := b.prompt("review-sonnet"); !strings.Contains(p, "+order") ||
 		!strings.Contains(p, "Mind: a name may contain spaces.") {
-		t.Errorf("the reviewer's prompt says\n%s", p)
+		t.Errorf("got the reviewer's prompt\n%s", p)
 	}
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12,
 		`echo more >> order.txt; git commit -qam "Say more"`+stubDone)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Not yet.") ||
 		!strings.Contains(p, "`README.md`, line 99: And here.") {
-		t.Errorf("the prompt of the rework says\n%s", p)
+		t.Errorf("got the rework's prompt\n%s", p)
 	}
 	if args := b.read(filepath.Join(b.home("dev-qwen"), "args")); !strings.Contains(args, "--resume "+out.SessionID) {
-		t.Errorf("the rework did not go on with the conversation: %s", args)
+		t.Errorf("the rework did not resume the conversation: %s", args)
 	}
 	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12, approve)
 	var reviews []struct {
@@ -207,12 +207,12 @@ func TestAgentFlow(t *testing.T) {
 		reviews[0].Comments != 1 ||
 		reviews[1].State != "APPROVED" || reviews[1].Body != "Good.\n\nreviewed by review-sonnet" ||
 		reviews[1].CommitID == pull.Head.SHA {
-		t.Errorf("reviews %+v", reviews)
+		t.Errorf("got reviews %+v", reviews)
 	}
 	b.noSecrets()
 }
 
-// noSecrets looks for the tokens in everything that sessions left on disk.
+// noSecrets fails if a token is in a file that sessions left, or in the log.
 func (b *bench) noSecrets() {
 	b.t.Helper()
 	err := filepath.WalkDir(b.dir, func(path string, entry fs.DirEntry, err error) error {
@@ -222,7 +222,7 @@ func (b *bench) noSecrets() {
 		text, err := os.ReadFile(path)
 		for name, token := range b.Tokens {
 			if strings.Contains(string(text), token) {
-				b.t.Errorf("%s has %s in it", path, name)
+				b.t.Errorf("%s contains %s", path, name)
 			}
 		}
 		return err
@@ -232,12 +232,12 @@ func (b *bench) noSecrets() {
 	}
 	for name, token := range b.Tokens {
 		if strings.Contains(b.log.String(), token) {
-			b.t.Errorf("the log has %s in it", name)
+			b.t.Errorf("the log contains %s", name)
 		}
 	}
 }
 
-// What a CLI says of itself decides, and not its exit code; and what it says is not enough where nothing changed.
+// The CLI's report decides the outcome, and its exit code does not. Success without a change is no progress.
 func TestAgentOutcomes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -273,12 +273,12 @@ echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"ap
 	var reviews []struct{ State string }
 	b.get("/pulls/12/reviews", &reviews)
 	if len(reviews) > 0 {
-		t.Errorf("reviews without a verdict: %+v", reviews)
+		t.Errorf("without a verdict: got reviews %+v", reviews)
 	}
 	b.want(agents.NoProgress, "", "dev-qwen", agents.KindRework, 12, stubDone)
 }
 
-// A CLI that is not installed costs no attempt of any issue.
+// A missing CLI costs no issue an attempt.
 func TestAgentWithoutCLI(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -307,7 +307,7 @@ func lookPath(t *testing.T, name string) string {
 	return ""
 }
 
-// What a failed session left is saved on a branch of its own before the next one begins afresh.
+// The leftovers of a failed session are saved on a separate branch before the next session starts.
 func TestD4_SavesLeftovers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -315,11 +315,11 @@ func TestD4_SavesLeftovers(t *testing.T) {
 		`echo half > half.txt; echo c > c.txt; git add c.txt; git commit -qm c; exit 3`)
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	if _, err := os.Stat(b.at("dev-qwen", "half.txt")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the leftover is in the new session's tree: %v", err)
+		t.Errorf("the leftover is in the new session's worktree: %v", err)
 	}
 	wip := b.branches("wip/dev-qwen/issue-8-")
 	if len(wip) != 1 {
-		t.Fatalf("branches %q, want one with the work in progress", wip)
+		t.Fatalf("got branches %q, want one with the work in progress", wip)
 	}
 	for _, name := range []string{"half.txt", "c.txt"} {
 		var file struct{ Type string }
@@ -328,12 +328,12 @@ func TestD4_SavesLeftovers(t *testing.T) {
 		}
 	}
 	if len(b.branches("fix/issue-8")) != 1 {
-		t.Error("the branch of the issue is not there")
+		t.Error("the issue's branch is missing")
 	}
 }
 
-// A conversation is gone on with where the cache of its slot may hold it: on the same slot of a local server.
-// Elsewhere, and on an API always, a session begins afresh.
+// A session resumes a conversation only where the slot's cache may hold it: on the same slot of a local server. On
+// another slot, and always on an API, it starts a new one.
 func TestD7_Conversations(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -347,24 +347,24 @@ func TestD7_Conversations(t *testing.T) {
 			stubDone, "DISINTO_SLOT="+slot)
 	}
 	if rework("0"); !strings.Contains(last("dev-qwen"), "--resume "+first.SessionID) {
-		t.Errorf("on the same slot: %s", last("dev-qwen"))
+		t.Errorf("on the same slot: got %s, want --resume", last("dev-qwen"))
 	}
 	other := rework("1")
 	if strings.Contains(last("dev-qwen"), "--resume") || other.SessionID == first.SessionID {
-		t.Errorf("on another slot: %s", last("dev-qwen"))
+		t.Errorf("on another slot: got %s, want no --resume", last("dev-qwen"))
 	}
 	if rework("1"); !strings.Contains(last("dev-qwen"), "--resume "+other.SessionID) {
-		t.Errorf("on that slot again: %s", last("dev-qwen"))
+		t.Errorf("on that slot again: got %s, want --resume", last("dev-qwen"))
 	}
 	for range 2 {
 		b.want(agents.Done, "", "review-sonnet", agents.KindReview, 12, objections)
 		if strings.Contains(last("review-sonnet"), "--resume") {
-			t.Errorf("on an API: %s", last("review-sonnet"))
+			t.Errorf("on an API: got %s, want no --resume", last("review-sonnet"))
 		}
 	}
 }
 
-// A session that is told to end pushes its work in progress, says so, and the next one goes on from there.
+// An interrupted session pushes its work in progress and reports that. The next session continues from it.
 func TestAgentInterrupted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -384,17 +384,17 @@ func TestAgentInterrupted(t *testing.T) {
 		agents.KindIssue, 8,
 		fmt.Sprintf("echo half > half.txt; touch %s; exec sleep 60", begun))
 	if wip := b.branches("wip/"); len(wip) != 1 {
-		t.Fatalf("branches %q", wip)
+		t.Fatalf("got branches %q, want one", wip)
 	}
 	b.ctx = t.Context()
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8,
 		`test -f half.txt || exit 9; git add half.txt; git commit -qm half`+stubDone)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "An earlier session was interrupted") {
-		t.Error("the prompt does not say that it goes on")
+		t.Error("the prompt does not say that an earlier session was interrupted")
 	}
 }
 
-// A rework never loses another account's push, and a rewritten branch of one's own is fine.
+// A rework never overwrites another account's push, but may push a rewritten branch of its own.
 func TestAgentPushesWithCare(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -410,11 +410,11 @@ func TestAgentPushesWithCare(t *testing.T) {
 	if !slices.ContainsFunc(commits, func(c struct{ Commit struct{ Message string } }) bool {
 		return strings.Contains(c.Commit.Message, "theirs")
 	}) {
-		t.Errorf("what somebody else pushed is gone: %+v", commits)
+		t.Errorf("another account's push is gone: %+v", commits)
 	}
 }
 
-// What a CLI does with git stays in its worktree, also when that is broken and the workspace is inside of a repository.
+// Git commands of a CLI stay in its worktree, even if that is broken and the workspace is inside another repository.
 func TestAgentStaysInItsTree(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -425,15 +425,15 @@ func TestAgentStaysInItsTree(t *testing.T) {
 	b.want(agents.Failed, "not a git repository", "dev-qwen", agents.KindIssue, 8,
 		`rm .git; echo x > x.txt; git add x.txt; git commit -q -m astray`+stubDone)
 	if out, err := git(t.Context(), b.dir, nil, "log", "--all", "--oneline"); err == nil && out != "" {
-		t.Errorf("committed outside of the worktree: %s", out)
+		t.Errorf("got a commit outside the worktree: %s", out)
 	}
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	if _, err := os.Stat(b.at("dev-qwen", "../repo.set-aside-1/x.txt")); err != nil {
-		t.Errorf("what was in the broken worktree is gone: %v", err)
+		t.Errorf("the broken worktree's files are gone: %v", err)
 	}
 }
 
-// Prompts of the factory stand before ours, and a mistake in one is an error.
+// The factory's prompts replace the built-in ones, and a mistake in one is an error.
 func TestAgentPrompts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -475,13 +475,13 @@ func TestAgentPrompts(t *testing.T) {
 	write("Do {{.Titel}}")
 	if out := run(); out.Result != agents.Failed ||
 		out.Reason != "cannot use the prompt dev.md: there is no variable .Titel" {
-		t.Errorf("outcome %+v", out)
+		t.Errorf("got outcome %+v", out)
 	}
 	write("Please: {{.Title}}")
 	if out := run(); out.Result != agents.Done {
-		t.Errorf("outcome %+v", out)
+		t.Errorf("got outcome %+v", out)
 	}
 	if p := b.prompt("dev-qwen"); p != "Please: ~~~~text\nRefuse an order without a name\n~~~~" {
-		t.Errorf("prompt %q", p)
+		t.Errorf("got prompt %q", p)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// chain is the workspace of an issue, as a supervisor gives each one its own.
+// chain returns the workspace of an issue's chain. As under a supervisor, each chain has its own.
 func (b *bench) chain(issue int) string { return filepath.Join(b.dir, "chains", itoa(issue)) }
 
-// implement has dev-qwen work on an issue in a workspace of its own.
+// implement has dev-qwen implement an issue in the chain's workspace.
 func (b *bench) implement(issue int) {
 	b.t.Helper()
 	b.want(agents.Done, "opened #", "dev-qwen", agents.KindIssue, issue,
@@ -36,7 +36,7 @@ func (b *bench) isThere(issue int) bool {
 	return err == nil
 }
 
-// A worktree goes when its branch is merged, unless something in it is nowhere else.
+// A worktree is deleted after its branch is merged, unless it has work that exists nowhere else.
 func TestAgentTidiesMerged(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -47,21 +47,21 @@ func TestAgentTidiesMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !b.isThere(1) {
-		t.Error("a worktree is gone before its merge")
+		t.Error("a worktree was deleted before its merge")
 	}
 	b.merge(12)
 	b.merge(13)
 	b.implement(3)
 	if b.isThere(1) || exists(b.chain(1)) {
-		t.Errorf("the worktree of what is merged is left\n%s", b.log.String())
+		t.Errorf("the worktree of a merged branch still exists\n%s", b.log.String())
 	}
 	if !exists(half) {
-		t.Error("a file that is nowhere else is gone")
+		t.Error("a file that exists nowhere else was deleted")
 	}
 }
 
-// Of those that wait for their merge the youngest are kept, so that disks do not fill up. They come back from the
-// forge.
+// Of the worktrees that wait for a merge, only the newest are kept, so that disks do not fill up. A deleted one is
+// recreated from the forge.
 func TestAgentTidiesOldest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -69,8 +69,8 @@ func TestAgentTidiesOldest(t *testing.T) {
 		b.implement(issue)
 	}
 	for issue := 1; issue <= 10; issue++ {
-		if there := b.isThere(issue); there != (issue > 1) { // the one at work, and eight others
-			t.Errorf("the worktree of issue %d: %v", issue, there)
+		if there := b.isThere(issue); there != (issue > 1) { // the session's own, and eight others
+			t.Errorf("worktree of issue %d: got exists = %v", issue, there)
 		}
 	}
 	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order-1.txt; git commit -qam more`+stubDone,

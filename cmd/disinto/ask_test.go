@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// serveSocket answers on the control socket of a new state directory.
+// serveSocket serves on the control socket of a new state directory.
 func serveSocket(t *testing.T, handler http.Handler) (state string) {
 	t.Helper()
 	state = t.TempDir()
@@ -23,7 +23,7 @@ func serveSocket(t *testing.T, handler http.Handler) (state string) {
 	return state
 }
 
-// obedient is a supervisor that answers every command with one answer, and what it was told.
+// obedient is a supervisor that gives every command the same answer. told returns the command's request.
 func obedient(t *testing.T, status int, answer string) (state string, told func() string) {
 	t.Helper()
 	heard := make(chan string, 1)
@@ -46,7 +46,7 @@ func obedient(t *testing.T, status int, answer string) (state string, told func(
 	}
 }
 
-// What each command tells the supervisor.
+// Each command sends the supervisor its request.
 func TestOrders(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
@@ -76,12 +76,12 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
 		}
 		if said := told(); said != tt.want {
-			t.Errorf("%v: the supervisor was told %s, want %s", tt.args, said, tt.want)
+			t.Errorf("%v: the supervisor got %s, want %s", tt.args, said, tt.want)
 		}
 	}
 }
 
-// What came of a command, and the exit code.
+// Each answer has its output and its exit code.
 func TestOrderAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name           string

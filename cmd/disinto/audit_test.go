@@ -16,8 +16,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// TestAuditVerify verifies the receipts of three sessions: as they were written, and after each way to tamper with
-// them.
+// TestAuditVerify verifies the receipts of three sessions: untouched, and after each kind of tampering.
 func TestAuditVerify(t *testing.T) {
 	invoke := func(args ...string) (code int, stdout, stderr string) {
 		r := disinto(t.Context(), nil, args...)

@@ -28,8 +28,8 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// A day of twelve chains, of which six are filed in the morning and six at noon. A conversation begins with dayBase
-// tokens, and each turn adds dayTurn.
+// A day has twelve chains: six filed in the morning and six at noon. A conversation starts with dayBase tokens, and
+// each turn adds dayTurn.
 const (
 	dayChains = 12
 	dayBase   = 200
@@ -47,7 +47,7 @@ func dayLoad() (load sim.Load) {
 	return load
 }
 
-// dayOrder is a way to work through the day: the order of the scheduler, and the server's flags.
+// dayOrder is a way to work through the day: the scheduler's order and the server's flags.
 type dayOrder struct {
 	name   string
 	policy sim.Policy
@@ -64,12 +64,12 @@ var dayOrders = []dayOrder{
 	{"ours, kv_save and the same restart", sim.Ours, "", false, true},
 }
 
-const dayRestart = 3 // dayOrders from here on have a restart
+const dayRestart = 3 // the index of the first order with a restart
 
 func (o *dayOrder) simulate() sim.Report {
 	cfg := sim.Fleet(6, 2, 2)
 	cfg.Thread("write").Cache = o.cache
-	// reading takes no time, so that orders differ by nothing else
+	// Reading takes no time, so that only the order differs.
 	cache := sim.Cache{Prefill: 1 << 40, Base: dayBase, Growth: 1}
 	return sim.Trial{Config: cfg, Load: dayLoad(), Policy: o.policy, Cache: cache, Seed: daySeed}.Run()
 }
@@ -80,10 +80,10 @@ type dayRequest struct {
 	chain         int64
 	agent         string
 	session, turn int
-	last          bool // of its session
+	last          bool // the last of its session
 }
 
-// requests are the turns of a simulated day, one after the other.
+// requests returns the turns of a simulated day in the order of their times.
 func requests(r sim.Report, load sim.Load) (list []dayRequest) {
 	spans := slices.DeleteFunc(slices.Clone(r.Spans), func(s sim.Span) bool { return s.Thread != "write" })
 	slices.SortStableFunc(spans, func(a, b sim.Span) int { return cmp.Compare(a.From, b.From) })
@@ -101,27 +101,27 @@ func requests(r sim.Report, load sim.Load) (list []dayRequest) {
 	return list
 }
 
-// daySeen are the tokens of a day.
+// daySeen counts the tokens of a day.
 type daySeen struct {
 	requests, computed, unique int64
-	restored                   int     // sessions whose conversation came from a file
-	least                      float64 // of what was restored, the smallest part that the next request found
+	restored                   int     // sessions that restored their conversation from a file
+	least                      float64 // the smallest share of a restored conversation that the next request found
 	took                       time.Duration
 }
 
-// again are the tokens that were computed more than once. A token that the model wrote need never be: it is in its
-// cache.
+// again returns the number of tokens computed more than once. The difference may be negative, because the server need
+// not compute the tokens that the model wrote.
 func (s *daySeen) again() int64 { return max(s.computed-s.unique, 0) }
 
-// dayPlayer sends the requests of a day to a server.
+// dayPlayer sends a day's requests to a server.
 type dayPlayer struct {
 	t      *testing.T
 	url    string
 	client *llama.Client
-	folder *saved.Folder // nil saves nothing
+	folder *saved.Folder // where conversations are saved; nil for nowhere
 	texts  map[int64]string
-	totals map[int64]int64 // tokens of the last prompt
-	since  map[int]int64   // by session
+	totals map[int64]int64 // the tokens of each chain's last prompt
+	since  map[int]int64   // saved.Newest at each session's start
 	seen   daySeen
 }
 
@@ -165,7 +165,7 @@ func (p *dayPlayer) request(r dayRequest) {
 	}
 }
 
-// words are so many tokens of one byte each for the fake, and about as many for a real one.
+// words returns a text of that many tokens for the fake server, one byte each, and about as many for a real one.
 func (p *dayPlayer) words(chain int64, part, tokens int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < tokens; i++ {
@@ -176,7 +176,7 @@ func (p *dayPlayer) words(chain int64, part, tokens int) string {
 
 func (p *dayPlayer) complete(prompt string) (cached, computed int64) {
 	p.t.Helper()
-	// A model with random weights writes what llama-server refuses with a 500, unless a grammar tells it what to write.
+	// llama-server answers 500 to the output of a model with random weights, unless a grammar restricts the output.
 	text, err := json.Marshal(map[string]any{"prompt": prompt, "n_predict": 1, "grammar": `root ::= "a"`})
 	if err != nil {
 		p.t.Fatal(err)
@@ -214,7 +214,7 @@ func (p *dayPlayer) slots() []agents.ServerSlot {
 	return slots
 }
 
-// restore does what a session does at its beginning.
+// restore restores a conversation as a session does at its start.
 func (p *dayPlayer) restore(r dayRequest) int64 {
 	slots, c := p.slots(), p.conversation(r)
 	p.since[r.session] = saved.Newest(slots)
@@ -229,7 +229,7 @@ func (p *dayPlayer) restore(r dayRequest) int64 {
 	return moved.Tokens
 }
 
-// save does what a session does at its end.
+// save saves a conversation as a session does at its end.
 func (p *dayPlayer) save(r dayRequest) {
 	slot, known := saved.Find(p.slots(), p.since[r.session], p.totals[r.chain]+1, false)
 	if !known {
@@ -245,7 +245,7 @@ func (p *dayPlayer) save(r dayRequest) {
 	}
 }
 
-// dayServer starts a server with two slots of their own, and returns its address and how to restart it.
+// dayServer starts a server with two separate slots, and returns its address and a function that restarts it.
 type dayServer func(t *testing.T, memory bool, folder string) (address string, restart func())
 
 func fakeDay(t *testing.T, memory bool, folder string) (string, func()) {
@@ -258,7 +258,7 @@ func fakeDay(t *testing.T, memory bool, folder string) (string, func()) {
 	return server.URL, s.Restart
 }
 
-// realDay starts $LLAMA_TEST_COMMAND, a llama-server with its model, at the address of $LLAMA_TEST_URL.
+// realDay starts $LLAMA_TEST_COMMAND, a llama-server command with a model, at the address of $LLAMA_TEST_URL.
 func realDay(t *testing.T, memory bool, folder string) (string, func()) {
 	address, err := url.Parse(os.Getenv("LLAMA_TEST_URL"))
 	command := strings.Fields(os.Getenv("LLAMA_TEST_COMMAND"))
@@ -291,11 +291,11 @@ func realDay(t *testing.T, memory bool, folder string) (string, func()) {
 	return address.String(), func() { stop(); start() }
 }
 
-// TestCacheOfADay counts the tokens that a server computes again in a day, by the order of cron and by ours, and
-// compares them with the simulator's. docs/cache.md has the figures of a real server.
+// TestCacheOfADay counts the tokens that a server computes again in a day, in the order of cron and of disinto, and
+// compares the counts with the simulator's. docs/cache.md has the figures of a real server.
 func TestCacheOfADay(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
-		leftToStorms(t, "what is saved and found again in supervisor/simtest, and what a switch costs in threads/sim")
+		leftToStorms(t, "tests of saved conversations in supervisor/simtest, and of a switch's cost in threads/sim")
 		playDays(t, fakeDay)
 	})
 	t.Run("real", func(t *testing.T) { playDays(t, realDay) })
@@ -313,10 +313,10 @@ func playDays(t *testing.T, server dayServer) {
 		o := &dayOrders[i]
 		report := o.simulate()
 		if report.Done != dayChains {
-			t.Fatalf("%s: %d issues are done", o.name, report.Done)
+			t.Fatalf("%s: got %d issues done", o.name, report.Done)
 		}
 		var got daySeen
-		t.Run(o.name, func(t *testing.T) { // at whose end its server ends
+		t.Run(o.name, func(t *testing.T) { // the server ends with the subtest
 			p := &dayPlayer{t: t}
 			folder := t.TempDir()
 			if o.saves {
@@ -339,17 +339,18 @@ func playDays(t *testing.T, server dayServer) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f %%\t%s\t%s\n", o.name, got.requests, got.computed, got.again(),
 			100*float64(got.again())/float64(seen[0].again()), said, got.took.Round(time.Second/10))
 		of := got.again()
-		if o.memory { // hardly any is computed again, so all that is computed counts
+		if o.memory { // almost nothing is computed again, so the tolerance is a share of all tokens
 			of = got.computed
 		}
 		if i < dayRestart && math.Abs(simulated-float64(got.again())) > float64(of)/10 {
-			t.Errorf("%s: the simulator says %.0f tokens computed again, and it was %d", o.name, simulated, got.again())
+			t.Errorf("%s: the simulator counts %.0f tokens computed again, the server %d", o.name, simulated,
+				got.again())
 		}
 	}
 	w.Flush()
 	kept := seen[len(seen)-1]
-	t.Logf("%s\nrestored %d conversations, of each the next request found %.1f %% or more", table.String(), kept.restored,
-		100*kept.least)
+	t.Logf("%s\nrestored %d conversations; the next request found at least %.1f %% of each", table.String(),
+		kept.restored, 100*kept.least)
 	cron, ours, memory, restarted := seen[0].again(), seen[1].again(), seen[2].again(), seen[3].again()
 	if 4*ours > cron || 10*memory > cron {
 		t.Errorf("computed again: cron %d, ours %d, with memory %d: want a quarter and a tenth at most", cron, ours, memory)
@@ -359,7 +360,7 @@ func playDays(t *testing.T, server dayServer) {
 	}
 }
 
-// scaleOf is how many tokens of a server one of the simulator's is: a real tokenizer's are longer.
+// scaleOf returns the number of the server's tokens per token of the simulator: a real tokenizer's are longer.
 func scaleOf(seen *daySeen, r sim.Report) float64 {
 	said := len(requests(r, dayLoad()))*dayTurn + dayChains*dayBase
 	return float64(seen.unique) / float64(said)

@@ -11,7 +11,8 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// check proves the configuration, also offline: what waits for ever is a problem, with its story, and a note is none.
+// check proves the configuration, also with --offline. An item that can wait for ever is a problem with an example; a
+// note is not a problem.
 func TestCheckProves(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -39,13 +40,13 @@ func TestCheckProves(t *testing.T) {
 			}
 			if alarm := regexp.MustCompile(`(?m)^note +(order|slots|rules) `); tt.name == "sound" &&
 				alarm.MatchString(got.stdout) {
-				t.Errorf("the demo has a slip:\n%s", got.stdout)
+				t.Errorf("the demo has a note about a mistake:\n%s", got.stdout)
 			}
 		})
 	}
 }
 
-// A missing reviewer is told once, with its story, which programs get too.
+// A missing reviewer is reported once, with its example, also in JSON.
 func TestCheckTellsOnce(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -70,11 +71,11 @@ func TestCheckTellsOnce(t *testing.T) {
 		}
 	}
 	if told != 1 {
-		t.Errorf("told %d times in\n%s", told, got.stdout)
+		t.Errorf("reported %d times in\n%s", told, got.stdout)
 	}
 }
 
-// The labels of open issues are in use: one that asks for a skill that no agent has can never be done.
+// The labels of open issues count as used: an issue whose skill no agent has can never be done.
 func TestCheckReadsIssues(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)

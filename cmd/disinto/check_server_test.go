@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents/llama/fakellama"
 )
 
-// check asks a llama-server what it is, and says what does not fit the threads that use it, with the flag to set.
+// check asks a llama-server for its settings, and reports those that do not fit its threads, with the flag to set.
 func TestCheckServer(t *testing.T) {
 	small := &fakellama.Server{Model: "tiny", Slots: 1, Context: 4096}
 	fits := &fakellama.Server{Model: "tiny", Slots: 2, Context: 40_960}
@@ -26,7 +26,7 @@ func TestCheckServer(t *testing.T) {
 		name   string
 		server *fakellama.Server
 		says   []string
-		folder string // of kv_save; empty without it
+		folder string // the folder of kv_save; empty without kv_save
 	}{
 		{"it saves", saves, []string{"llama: 0 conversations saved in " + folder + ": 0 of 10G"}, folder},
 		{"it has no folder", fits, []string{"llama: kv_save: cannot use", "Start it with `--slot-save-path`"}, folder},
@@ -52,15 +52,15 @@ func TestCheckServer(t *testing.T) {
 				filepath.Join(t.TempDir(), "state"))
 			for _, line := range tt.says {
 				if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), line) {
-					t.Errorf("nothing says %q:\n%s", line, got.stdout)
+					t.Errorf("the output lacks %q:\n%s", line, got.stdout)
 				}
 			}
 			if strings.Contains(got.stdout, "-np") != (tt.server == small) {
-				t.Errorf("%s", got.stdout)
+				t.Errorf("got\n%s\nwant -np only for the small server", got.stdout)
 			}
 			offline := disinto(t.Context(), []string{"PATH=" + os.Getenv("PATH")}, "check", "--config", path, "--offline")
 			if strings.Contains(offline.stdout, "tiny") {
-				t.Errorf("offline it asks the server:\n%s", offline.stdout)
+				t.Errorf("with --offline check asks the server:\n%s", offline.stdout)
 			}
 		})
 	}

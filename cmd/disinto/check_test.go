@@ -32,8 +32,8 @@ func factoryFile(t *testing.T, text string) (path string) {
 	return path
 }
 
-// environ is the environment of a factory on the demo's forge: every token by its name, changed as a test wants it. An
-// empty value takes a variable away.
+// environ returns the environment of a factory on the demo's forge, with every token. changes replaces variables; an
+// empty value removes one.
 func (f *testForge) environ(changes map[string]string) []string {
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	tokens := maps.Clone(f.Tokens)
@@ -46,7 +46,7 @@ func (f *testForge) environ(changes map[string]string) []string {
 	return environ
 }
 
-// file writes the demo's factory.toml for this forge.
+// file writes the demo's factory.toml for this forge, with edits.
 func (f *testForge) file(state string, edits ...string) (path string) {
 	f.t.Helper()
 	self, err := os.Executable()
@@ -57,8 +57,8 @@ func (f *testForge) file(state string, edits ...string) (path string) {
 	return factoryFile(f.t, strings.NewReplacer(edits...).Replace(text))
 }
 
-// deadAddress is an address where nothing listens until the test has something listen there. A bound socket keeps it:
-// an address that is only looked for and given back was taken by another test before its use, once.
+// deadAddress returns an address where nothing listens, at which the test may listen later. A bound socket reserves
+// it: without that, another test once took the port first.
 func deadAddress(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -66,8 +66,8 @@ func deadAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	// With SO_REUSEADDR on both sockets, a listener may share the port of one that does not listen. The kernel gives such
-	// a port to no socket that asks for any.
+	// With SO_REUSEADDR on both sockets, a listener may share the port of a socket that does not listen. The kernel
+	// never assigns such a port to a socket that binds to port 0.
 	err = errors.Join(
 		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
 		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
@@ -82,7 +82,7 @@ func deadAddress(t *testing.T) string {
 	return "127.0.0.1:" + strconv.Itoa(bound.(*syscall.SockaddrInet4).Port)
 }
 
-// checkProblems are the lines that check calls wrong, in one line each.
+// checkProblems returns the problems that check reports, one line each.
 func checkProblems(t *testing.T, environ []string, path string) (lines []string, code int) {
 	t.Helper()
 	got := disinto(t.Context(), environ, "check", "--config", path, "--json")
@@ -91,7 +91,7 @@ func checkProblems(t *testing.T, environ []string, path string) (lines []string,
 	}
 	var answer struct{ Findings []screen.Finding }
 	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil {
-		t.Fatalf("stdout is no JSON: %v", err)
+		t.Fatalf("stdout is not JSON: %v", err)
 	}
 	for _, f := range answer.Findings {
 		if f.Problem {
@@ -101,14 +101,14 @@ func checkProblems(t *testing.T, environ []string, path string) (lines []string,
 	return lines, got.code
 }
 
-// Everything that can be wrong is said in one line that tells what to do, and all of it at once.
+// check reports all problems at once, each in one line that says what to do.
 func TestCheck(t *testing.T) {
 	f := newTestForge(t)
 	readOnly := f.addReader()
 	tests := []struct {
 		name    string
 		environ map[string]string
-		edits   []string // pairs: what stands there in place of what
+		edits   []string // pairs of old and new text
 		want    []string // each in a line of its own, in any order
 	}{
 		{name: "nothing is wrong"},
@@ -186,21 +186,21 @@ func TestCheck(t *testing.T) {
 				t.Errorf("exit code %d, want %d", code, want)
 			}
 			if len(lines) != len(tt.want) {
-				t.Errorf("%d problems, want %d", len(lines), len(tt.want))
+				t.Errorf("got %d problems, want %d", len(lines), len(tt.want))
 			}
 			for _, want := range tt.want {
 				if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, want) }) {
-					t.Errorf("nothing says %q", want)
+					t.Errorf("no line contains %q", want)
 				}
 			}
 			for _, line := range lines {
 				t.Log(line)
 				if strings.Contains(line, "\n") {
-					t.Errorf("more than one line: %q", line)
+					t.Errorf("a problem has more than one line: %q", line)
 				}
 				for name, token := range f.Tokens {
 					if strings.Contains(line, token) {
-						t.Errorf("the token %s is in %q", name, line)
+						t.Errorf("a problem contains the token %s: %q", name, line)
 					}
 				}
 			}
@@ -208,7 +208,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// That agents share the supervisor's account is no problem, and not fine either.
+// That agents run under the supervisor's account is a note, neither a problem nor fine.
 func TestCheckNote(t *testing.T) {
 	f := newTestForge(t)
 	path := f.file(t.TempDir(), "[factory]\n", "[factory]\nsandbox = \"off\"\n")
@@ -224,11 +224,11 @@ func TestCheckNote(t *testing.T) {
 	}
 	shared := screen.Finding{About: "agents", Note: true, Text: sharedAccount}
 	if !slices.ContainsFunc(said.Findings, func(f screen.Finding) bool { return reflect.DeepEqual(f, shared) }) {
-		t.Errorf("findings %+v", said.Findings)
+		t.Errorf("got findings %+v", said.Findings)
 	}
 }
 
-// An agent whose account or token lacks a right is found before it works for an hour and cannot push.
+// check finds an agent whose account or token lacks a right, before the agent works for an hour and cannot push.
 func TestCheckAgentRights(t *testing.T) {
 	f := newTestForge(t)
 	owner, name, _ := strings.Cut(demo.Repo, "/")
@@ -244,7 +244,7 @@ func TestCheckAgentRights(t *testing.T) {
 	if code != exitFailed || !slices.Equal(lines, []string{want}) {
 		t.Errorf("exit code %d, %q, want %q", code, lines, want)
 	}
-	// A supervisor holds it, and says the same.
+	// A supervisor holds the agent for the same reason.
 	state := t.TempDir()
 	f.startRun(state, nil)
 	status(t, state, "it is held", func(d *control.Document) bool {
@@ -258,7 +258,7 @@ func TestCheckAgentRights(t *testing.T) {
 	}
 }
 
-// Check looks, and says what is missing; only with --fix it writes.
+// check reports missing labels and hooks. Only --fix creates them.
 func TestCheckFix(t *testing.T) {
 	f := newTestForge(t)
 	count := func(path string) int {
@@ -277,10 +277,10 @@ func TestCheckFix(t *testing.T) {
 	}
 	if lines, _ := checkProblems(t, environ, path); len(lines) != 1 ||
 		!strings.Contains(lines[0], "has no active web hook to "+url) {
-		t.Errorf("problems %q", lines)
+		t.Errorf("got problems %q", lines)
 	}
 	if l, h := count("/labels"), count("/hooks"); l != labels || h != hooks {
-		t.Errorf("a look made %d labels and %d hooks", l-labels, h-hooks)
+		t.Errorf("without --fix: created %d labels and %d hooks", l-labels, h-hooks)
 	}
 	for range 2 {
 		got = disinto(t.Context(), environ, "check", "--fix", "--config", path)
@@ -288,25 +288,26 @@ func TestCheckFix(t *testing.T) {
 			t.Errorf("exit code %d\n%s", got.code, got.stdout)
 		}
 		if l, h := count("/labels"), count("/hooks"); l <= labels || h != hooks+1 {
-			t.Errorf("--fix made %d labels and %d hooks", l-labels, h-hooks)
+			t.Errorf("--fix created %d labels and %d hooks", l-labels, h-hooks)
 		}
 	}
 	got = disinto(t.Context(), environ, "check", "--config", path)
 	if got.code != exitDone || !strings.Contains(got.stdout, "all are there") ||
 		!strings.Contains(got.stdout, "there is one to "+url) {
-		t.Errorf("afterwards: exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("after --fix: got exit code %d\n%s", got.code, got.stdout)
 	}
 }
 
-// --fix makes the control room an application of the forge, once, and says the line of factory.toml; a token that may
-// not is told what to do by hand, and that is no problem: people sign in with the token.
+// --fix registers the control room as an application of the forge, once, and prints the line for factory.toml.
+// Without the right to do that, it prints the steps to do by hand. That is no problem, because people can sign in
+// with the token.
 func TestCheckFixSignIn(t *testing.T) {
 	f := newTestForge(t)
 	path := f.file(t.TempDir(), "[factory]",
 		"[factory]\nlisten_web = \"127.0.0.1:7080\"\nlisten_token = \"0123456789abcdef\"")
 	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken()})
 	if got := disinto(t.Context(), environ, "check", "--config", path); strings.Contains(got.stdout, "web_client_id") {
-		t.Errorf("a look registers it\n%s", got.stdout)
+		t.Errorf("check without --fix registers the application\n%s", got.stdout)
 	}
 	line := regexp.MustCompile(`web_client_id = "(\S+)"`)
 	var ids []string
@@ -319,7 +320,7 @@ func TestCheckFixSignIn(t *testing.T) {
 		ids = append(ids, m[1])
 	}
 	if ids[0] != ids[1] {
-		t.Errorf("registered twice: %q", ids)
+		t.Errorf("got client ids %q, want the same twice", ids)
 	}
 	narrow, err := f.forge.AddToken(forgeAdmin, "write:repository", "write:issue", "read:user")
 	if err != nil {
@@ -334,7 +335,7 @@ func TestCheckFixSignIn(t *testing.T) {
 	}
 }
 
-// An account that is no administrator can work all the same; --fix says what a person has to do.
+// A factory can work without an administrator's token. --fix then prints the steps to do by hand.
 func TestCheckHookForbidden(t *testing.T) {
 	f := newTestForge(t)
 	path := f.file(t.TempDir(),
@@ -357,7 +358,7 @@ func TestCheckHookForbidden(t *testing.T) {
 
 func TestCheckBackendAnswers(t *testing.T) {
 	f := newTestForge(t)
-	backend := httptest.NewServer(http.NotFoundHandler()) // whatever it answers, it is there
+	backend := httptest.NewServer(http.NotFoundHandler()) // any answer counts
 	t.Cleanup(backend.Close)
 	path := f.file(t.TempDir(), "backend = \"local\"", "backend = \"local\"\nbase_url = \""+backend.URL+"/v1\"")
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
@@ -365,12 +366,12 @@ func TestCheckBackendAnswers(t *testing.T) {
 		t.Errorf("exit code %d\n%s", got.code, got.stdout)
 	}
 	if strings.Count(got.stdout, "ended by their shims") != 1 {
-		t.Errorf("it does not say how sessions are contained:\n%s", got.stdout)
+		t.Errorf("check does not say once how sessions are contained:\n%s", got.stdout)
 	}
 }
 
-// Both places are named: in a container the file is mounted at one of them. Of a mount without its file Docker makes a
-// directory.
+// The error names both places, because in a container the file is mounted at one of them. Docker creates a directory
+// for a mount whose file does not exist.
 func TestCheckWithoutFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

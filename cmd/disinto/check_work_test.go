@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// paidFactory is a factory.toml whose agents run claude and codex on paid backends.
+// paidFactory returns a factory.toml whose agents run claude and codex on paid backends.
 func paidFactory(api string) string {
 	return `
 [forge]
@@ -35,8 +35,8 @@ cli = "codex"
 `
 }
 
-// check says where nothing would happen: no agent, none that takes issues, a CLI without a credential, a key that the
-// backend refuses. Offline it asks nothing over the network.
+// check reports configurations in which no work would be done: no agent, none that takes issues, a CLI without a
+// credential, a key that the backend refuses. With --offline it sends no request.
 func TestCheckWork(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ func TestCheckWork(t *testing.T) {
 			name: "offline", text: paidFactory(server.URL), args: "--offline",
 			environ: []string{"ANTHROPIC_API_KEY=revoked", "OPENAI_API_KEY=good"}, not: []string{"refuses", "no answer"},
 		},
-		{ // of sessions on Nomad neither programs nor accounts nor logins are those of this machine
+		{ // on Nomad, this machine need not have a session's program, account or login
 			name: "elsewhere", args: "--offline",
 			text: strings.NewReplacer("[agents.dev-a]", "executor = \"nomad\"\n[agents.dev-a]\nuser = \"no-such-account\"",
 				`cli = "codex"`, `command = ["/no/such/program"]`, `cli = "claude"`, "cli = \"claude\"\nsandbox = \"off\"",
@@ -115,14 +115,14 @@ func TestCheckWork(t *testing.T) {
 			}
 			for _, no := range tt.not {
 				if strings.Contains(got.stdout+got.stderr, no) {
-					t.Errorf("%q in\n%s", no, got.stdout)
+					t.Errorf("got %q in\n%s", no, got.stdout)
 				}
 			}
 			if strings.Contains(tt.args, "offline") && len(asked) > 0 {
-				t.Errorf("offline, and asked %v", asked)
+				t.Errorf("--offline: got the requests %v", asked)
 			}
 			if tt.name == "a key that is refused" && strings.Join(asked, ", ") != "/v1/models revoked, /v1/models good" {
-				t.Errorf("asked %v", asked)
+				t.Errorf("got the requests %v", asked)
 			}
 		})
 	}

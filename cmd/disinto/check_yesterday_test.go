@@ -17,8 +17,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// yesterdays is a state directory with a journal of eight issues, of which one slot did one an hour, and of two more
-// that wait; the newest decision had a configuration. A nil one leaves no decision.
+// yesterdays returns a state directory. Its journal has eight issues that one slot did, one an hour, and two that
+// still wait. The newest decision has config; with nil there is no decision.
 func yesterdays(t *testing.T, config *threads.Config) (state string) {
 	t.Helper()
 	state = t.TempDir()
@@ -51,7 +51,8 @@ func yesterdays(t *testing.T, config *threads.Config) (state string) {
 	return state
 }
 
-// check --yesterday says what a file would have changed, from the state directory alone, and changes nothing there.
+// check --yesterday reports what a file would have changed. It reads only the state directory, and changes nothing
+// there.
 func TestCheckYesterday(t *testing.T) {
 	config := whatIfConfig(t)
 	config.Secrets, config.Agents[0].Token = nil, "s3cret"
@@ -64,12 +65,12 @@ func TestCheckYesterday(t *testing.T) {
 	got := ask("--state", state, "--config", same)
 	if want := "in the 8h00m from 2 Jan 03:00 UTC with this file: no difference: 0 merged"; got.code != 0 ||
 		!strings.Contains(got.stdout, want) {
-		t.Errorf("the same file: %d, %s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("the same file: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	got = ask("--state", state, "--config", two)
 	if want := "with this file: 2 merged instead of 0, waits 2h"; got.code != 0 || !strings.Contains(got.stdout, want) ||
 		!strings.Contains(got.stdout, " shorter") {
-		t.Errorf("one more slot: %d, %s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("one more slot: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	got = ask("--state", state, "--config", two, "--json")
 	var is struct {
@@ -78,11 +79,11 @@ func TestCheckYesterday(t *testing.T) {
 	}
 	err := json.Unmarshal([]byte(got.stdout), &is)
 	if err != nil || is.Wait.Differs != -1 || is.Whole || is.Runs != lookBackRuns || is.Drift == nil || !is.Drift.Fits {
-		t.Errorf("as JSON: %v, %+v", err, is)
+		t.Errorf("as JSON: got %v, %+v", err, is)
 	}
 	got = ask("--state", yesterdays(t, nil), "--config", same)
 	if want := "0 merged, where the journal tells of 0, and waits of"; !strings.Contains(got.stdout, want) {
-		t.Errorf("without decisions: %d, %s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("without decisions: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	for want, args := range map[string][]string{
 		"cannot read the journal of the factory": {"--state", t.TempDir(), "--config", same},
@@ -90,31 +91,31 @@ func TestCheckYesterday(t *testing.T) {
 		"say --fix or --notify in another call":  {"--state", state, "--config", same, "--fix"},
 	} {
 		if got := ask(args...); got.code == 0 || !strings.Contains(got.stderr, want) || got.stdout != "" {
-			t.Errorf("%v: %d, %s%s", args, got.code, got.stdout, got.stderr)
+			t.Errorf("%v: got %d, %s%s", args, got.code, got.stdout, got.stderr)
 		}
 	}
 	files, err := os.ReadDir(state)
 	if err != nil || len(files) != 2 {
-		t.Errorf("in the state directory: %v, %v", files, err)
+		t.Errorf("got %v in the state directory (%v), want 2 files", files, err)
 	}
 }
 
-// A comparison without time says that it has none, and one of an empty journal is refused.
+// A comparison without time reports that nothing is known, and one of an empty journal is an error.
 func TestLookBackCut(t *testing.T) {
 	q := supervisor.Hindsight{Was: whatIfConfig(t), Is: whatIfConfig(t), Past: waited(8)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	found, err := lookBack(ctx, q)
 	if err != nil || found.Runs != 0 || !strings.Contains(found.Line(), "nothing is known") {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("got %+v, %v", found, err)
 	}
 	q.Past = nil
 	if _, err := lookBack(t.Context(), q); err == nil {
-		t.Error("an empty journal tells something")
+		t.Error("empty journal: got no error")
 	}
 }
 
-// A day of issues that wait for a slot is judged; the configuration in force keeps its tokens.
+// A day of issues that wait for a slot is judged. The current configuration keeps its tokens.
 func TestLookForDrift(t *testing.T) {
 	config := whatIfConfig(t)
 	config.Agents[0].Token = "s3cret"
@@ -128,14 +129,14 @@ func TestLookForDrift(t *testing.T) {
 	found := lookForDrift(t.Context(), q)
 	if len(found.Days) != 1 || found.Days[0].Issues != 24 || found.Days[0].Half.Real != 60 ||
 		found.Days[0].Half.High == 0 {
-		t.Errorf("found %+v", found)
+		t.Errorf("got %+v", found)
 	}
 	if config.Agents[0].Token != "s3cret" {
-		t.Error("the configuration in force lost a token")
+		t.Error("the current configuration lost a token")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if found := lookForDrift(ctx, q); len(found.Days) != 0 || !found.Fits {
-		t.Errorf("without time: %+v", found)
+		t.Errorf("without time: got %+v", found)
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// sharedAgent tells a ledger that all supervisors share what it works on, takes a moment, and refuses: one session is
-// the end of its issue. The moment is longer than a second, the resolution of a forge's times: a claim finds out that
-// an issue was worked on since the scan by the time of its last change.
+// sharedAgent records its issue and run in a ledger shared by all supervisors, sleeps, and refuses, so that one
+// session ends its issue. It sleeps longer than a second, the resolution of the forge's times: by the time of an
+// issue's last change, a claim detects that the issue was worked on since the scan.
 const sharedAgent = `
 echo "$DISINTO_NUMBER $DISINTO_RUN_ID" >>"$1"
 sleep 1.2
 echo "{\"outcome\":\"refused\",\"reason\":\"told\"}" >"$DISINTO_RESULT"
 `
 
-// Two supervisors on one forge, each with a state directory of its own: every issue is worked on once, by either,
-// whether their agents have the same accounts or not, and nothing is left of any claim.
+// Two supervisors with separate state directories share a forge. Each issue is worked on once, by either of them,
+// whether their agents share accounts or not, and no claim remains.
 func TestTwoSupervisors(t *testing.T) {
 	leftToStorms(t, "TestClaimRefRace and TestExercise of forge/forgejo, where several claim an issue at once")
 	issues := 6
@@ -35,7 +35,7 @@ func TestTwoSupervisors(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		of   [2][]string // the agents of each
+		of   [2][]string // the agents of each supervisor
 	}{
 		{"the same accounts", [2][]string{{"dev-a", "dev-b"}, {"dev-a", "dev-b"}}},
 		{"accounts of their own", [2][]string{{"dev-a", "dev-b"}, {"dev-c", "dev-d"}}},
@@ -63,7 +63,7 @@ func TestTwoSupervisors(t *testing.T) {
 	}
 }
 
-// shared is a forge that several supervisors work on.
+// shared is a forge that several supervisors use.
 type shared struct {
 	t       *testing.T
 	api     rest.API
@@ -109,7 +109,7 @@ func newShared(t *testing.T, issues int) *shared {
 	return w
 }
 
-// start starts a supervisor with some agents, that knows of the other's.
+// start starts a supervisor with agents, which knows the other supervisor's agents as bots.
 func (w *shared) start(own, others []string) {
 	w.t.Helper()
 	state := filepath.Join(w.t.TempDir(), "state")
@@ -133,8 +133,7 @@ func quoted(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// carry counts the issues with a label. The forge cannot be asked: a label that does not exist yet it leaves out of
-// account.
+// carry counts the issues with a label. It filters here, because the forge ignores a label that does not exist yet.
 func (w *shared) carry(label string) (count int) {
 	w.t.Helper()
 	var list []struct{ Labels []struct{ Name string } }
@@ -149,13 +148,13 @@ func (w *shared) carry(label string) (count int) {
 	return count
 }
 
-// runs are the lines of the ledger.
+// runs returns the lines of the ledger.
 func (w *shared) runs() []string {
 	text, _ := os.ReadFile(w.ledger)
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
-// check compares the ledger with what was to be done.
+// check checks that each issue was worked on once, by both supervisors together, and that no claim remains.
 func (w *shared) check(issues int) {
 	w.t.Helper()
 	times, shares := map[string]int{}, map[string]int{}
@@ -167,11 +166,11 @@ func (w *shared) check(issues int) {
 	}
 	for n := range issues {
 		if got := times[fmt.Sprint(n+1)]; got != 1 {
-			w.t.Errorf("issue %d was worked on %d times", n+1, got)
+			w.t.Errorf("issue %d: got %d sessions, want 1", n+1, got)
 		}
 	}
 	if len(shares) != len(w.all) {
-		w.t.Errorf("%d supervisors worked, want %d", len(shares), len(w.all))
+		w.t.Errorf("got %d supervisors with sessions, want %d", len(shares), len(w.all))
 	}
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet,
 		w.api.URL+"/api/v1/repos/ada/shared/git/refs/disinto", nil)
@@ -185,7 +184,7 @@ func (w *shared) check(issues int) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusNotFound {
-		w.t.Errorf("refs of claims are left: %s", resp.Status)
+		w.t.Errorf("got refs of claims: %s", resp.Status)
 	}
 	w.t.Logf("shares: %v", shares)
 }

@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
-// fakeSupervisor answers on the control socket of a new state directory, as a supervisor that is asked does.
+// fakeSupervisor serves fixed answers on the control socket of a new state directory.
 func fakeSupervisor(t *testing.T, answers map[string]string) (state string) {
 	t.Helper()
 	state = t.TempDir()
@@ -37,7 +37,7 @@ func fakeSupervisor(t *testing.T, answers map[string]string) (state string) {
 	return state
 }
 
-// readTestdata reads a file of screen: a document, or its golden text.
+// readTestdata reads a file of screen/testdata: a document or its golden text.
 func readTestdata(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("screen", "testdata", name))
@@ -47,7 +47,7 @@ func readTestdata(t *testing.T, name string) string {
 	return string(text)
 }
 
-// shows checks that a command prints what screen's golden file has.
+// shows compares a command's output with a golden file of screen.
 func shows(t *testing.T, got, name string) {
 	t.Helper()
 	if diff := cmp.Diff(readTestdata(t, name), got); diff != "" {
@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// What a newer supervisor says reaches programs also through an older status.
+// An older status --json passes on fields of a newer supervisor that it does not know.
 func TestStatusJSON(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{"/v1/state": `{"version":"v9","new_field":[1]}`})
 	got := disinto(t.Context(), nil, "status", "--json", "--state", state)
@@ -94,11 +94,11 @@ func TestConvoyList(t *testing.T) {
 	}
 	state = fakeSupervisor(t, map[string]string{"/v1/convoys": `{"convoys": []}`})
 	if got := disinto(t.Context(), nil, "convoy", "list", "--state", state); got.stdout != "no convoys\n" {
-		t.Errorf("without convoys: %q", got.stdout)
+		t.Errorf("without convoys: got %q", got.stdout)
 	}
 }
 
-// A health check asks whether a supervisor answers, not whether its forge does.
+// A health check asks whether a supervisor answers, not whether its forge is up.
 func TestStatusWithForgeDown(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/trouble.json")})
 	if got := disinto(t.Context(), nil, "status", "--state", state); got.code != exitDone {
@@ -111,7 +111,7 @@ func TestStatusWithoutSupervisor(t *testing.T) {
 	said := "disinto: no supervisor runs on " + state + ": start one with disinto run, or say --state\n"
 	got := disinto(t.Context(), nil, "status", "--state", state)
 	if got.code != exitFailed || got.stdout != "" || got.stderr != said {
-		t.Errorf("with nothing there: exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+		t.Errorf("in an empty directory: exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 	}
 	path := filepath.Join(state, "status.json")
 	if err := os.WriteFile(path, []byte(readTestdata(t, "status/busy.json")), 0o600); err != nil {
@@ -127,7 +127,7 @@ func TestStatusWithoutSupervisor(t *testing.T) {
 	shows(t, got.stdout, "status/busy-lost.txt")
 }
 
-// A supervisor that died leaves its socket behind.
+// A supervisor that died leaves its socket. status reports that no supervisor runs.
 func TestStatusWithDeadSocket(t *testing.T) {
 	state := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(state, "disinto.sock"))
@@ -169,7 +169,7 @@ func TestWhy(t *testing.T) {
 	if late.code != exitUsage || late.stderr != "disinto: --at: 12:01 is not over yet\n" {
 		t.Errorf("why --at 12:01: exit code %d, stderr %q", late.code, late.stderr)
 	}
-	// What is an agent or a thread only the supervisor knows.
+	// Only the supervisor knows the agents and threads, so an unknown reference is its error.
 	got := disinto(t.Context(), nil, "why", "99", "--state", state)
 	if got.code != exitFailed || got.stderr != "disinto: cannot explain /v1/why?ref=99: nobody knows it\n" {
 		t.Errorf("why 99: exit code %d, stderr %q", got.code, got.stderr)
@@ -181,7 +181,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// report counts what a supervisor remembers, or what the last one left.
+// report counts the sessions that a supervisor remembers. Without a supervisor it reads the last one's journal.
 func TestReport(t *testing.T) {
 	since := url.QueryEscape(noon.Add(-7 * 24 * time.Hour).Format(time.RFC3339))
 	state := fakeSupervisor(t, map[string]string{
@@ -210,7 +210,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// show and history print their documents, history also that of a journal without a supervisor.
+// show and history print their documents. Without a supervisor, history reads the journal.
 func TestLife(t *testing.T) {
 	since := url.QueryEscape(noon.Add(-7 * 24 * time.Hour).Format(time.RFC3339))
 	state := fakeSupervisor(t, map[string]string{

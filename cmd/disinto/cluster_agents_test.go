@@ -17,12 +17,12 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// houseRule is in the prompts of the factory, and nowhere else.
+// houseRule is in the factory's prompts only.
 const houseRule = "Write the word xylophone below what you add."
 
-// Built-in agents work on nodes, from the claim to the merge, with the prompts beside factory.toml: with a script in
-// the place of the CLI, and with claude itself where $DISINTO_CLIS has it. On the Nomad of $NOMAD_ADDR that has to be
-// in the PATH of the clients.
+// Built-in agents on nodes work from the claim to the merge, with the prompts beside factory.toml. The CLI is a
+// script, and also claude itself if $DISINTO_CLIS has it. For the Nomad at $NOMAD_ADDR, claude must be in the PATH of
+// its clients.
 func TestClusterAgents(t *testing.T) {
 	leftToStorms(t, "TestBuiltinAgents, and TestPromptsOf with TestFolder of agents/nomad")
 	t.Parallel()
@@ -58,12 +58,12 @@ fi`+stubDone)
 			}
 			before := heard.Load()
 			mergedOnNodes(t, tt.path, tt.model, tt.address)
-			t.Logf("the model was asked %d times with the factory's prompt", heard.Load()-before)
+			t.Logf("the model got %d requests with the factory's prompt", heard.Load()-before)
 		})
 	}
 }
 
-// mergedOnNodes has a factory bring an issue to its merge, with sessions on nodes that have path in their PATH.
+// mergedOnNodes runs a factory until an issue is merged. Its sessions run on nodes with path in their PATH.
 func mergedOnNodes(t *testing.T, path, model, address string) {
 	f := newTestForge(t)
 	f.pick(8)
@@ -105,21 +105,21 @@ func mergedOnNodes(t *testing.T, path, model, address string) {
 	d := status(t, state, "no agent works", func(d *control.Document) bool { return len(d.Sessions) == 0 })
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	for _, e := range d.Recent {
 		t.Logf("%s of #%d by %s: %s %s", e.Kind, e.Number, e.Agent, e.Outcome, e.Reason)
 		if e.Outcome != agents.Done {
-			t.Errorf("%s of #%d: %s", e.Kind, e.Number, e.Outcome)
+			t.Errorf("%s of #%d: got %s, want done", e.Kind, e.Number, e.Outcome)
 		}
 	}
 	if order := f.raw(t, "order.txt"); !strings.Contains(order, "more\nxylophone\n") {
-		t.Errorf("order.txt is %q", order)
+		t.Errorf("got order.txt %q", order)
 	}
 	f.noTokens(state)
 }
 
-// raw is a file of the main branch.
+// raw returns a file of the main branch.
 func (f *testForge) raw(t *testing.T, name string) string {
 	t.Helper()
 	var file struct{ Content []byte }

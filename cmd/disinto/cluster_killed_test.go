@@ -15,9 +15,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The real program is killed at one write to the forge or request to Nomad after the other, before it is obeyed and
-// after, until all sessions have ended: 100 in make soak, 12 in make check, and in make test one, whose job Nomad has
-// just taken. Each issue's program begins once, no session is lost, and no attempt is counted.
+// The real program is killed at each kind of write to the forge and request to Nomad in turn, before and after the
+// server handles it, until all sessions have ended: 100 sessions in make soak, 12 in make check. In make test it is
+// one session, whose job Nomad has just accepted. Each issue's program starts once, no session is lost, and no
+// attempt is counted.
 func TestClusterKilled(t *testing.T) {
 	slots, issues := 1, 1
 	switch {
@@ -39,7 +40,7 @@ func TestClusterKilled(t *testing.T) {
 				killed[what]++
 			}
 			if life > 100+40*issues {
-				c.t.Fatalf("%d sessions have ended in %d lives", c.runs("end"), life)
+				c.t.Fatalf("only %d sessions ended in %d lives", c.runs("end"), life)
 			}
 		}
 		r := c.start("0.3")
@@ -61,7 +62,7 @@ func sum(of map[string]int) (n int) {
 	return n
 }
 
-// live is one life of the supervisor. It ends at a request that picks has chosen, or when all sessions have ended.
+// live runs the supervisor once. It is killed at a request that picks selects, or ends after all sessions.
 func (c *farm) live(picks func(int, *http.Request) bool, after bool, issues int) (what string) {
 	c.t.Helper()
 	r := c.start("0.3")
@@ -87,7 +88,7 @@ func (c *farm) live(picks func(int, *http.Request) bool, after bool, issues int)
 	}
 }
 
-// told counts the sessions that the supervisor says have ended so.
+// told counts the sessions with a result in the supervisor's history.
 func (c *farm) told(result agents.Result) (n int) {
 	for _, p := range c.past() {
 		if p.Outcome == result {
@@ -97,41 +98,42 @@ func (c *farm) told(result agents.Result) (n int) {
 	return n
 }
 
-// wantOnce checks that the program of each issue has begun once and ended, as the supervisor says too. It may say that
-// a session is lost whose program has not begun, and never will.
+// wantOnce checks that each issue's program started once and ended, and that the history agrees. The history may list
+// a lost session whose program never started.
 func (c *farm) wantOnce(issues int) {
 	c.t.Helper()
 	var all strings.Builder
 	for n := 1; n <= issues; n++ {
 		lines := c.marked(n)
 		if len(lines) != 2 {
-			c.t.Errorf("the sessions of #%d have written %q", n, lines)
+			c.t.Errorf("#%d: got the lines %q, want a begin and an end", n, lines)
 		}
 		all.WriteString(strings.Join(lines, "\n"))
 	}
 	for _, p := range c.past() {
 		never := p.Outcome == agents.Lost && !strings.Contains(all.String(), p.Run)
 		if p.Outcome != agents.Refused && !never || p.Attempt != 1 {
-			c.t.Errorf("attempt %d on #%d: %s (%s)", p.Attempt, p.Ref.Number, p.Outcome, p.Reason)
+			c.t.Errorf("attempt %d on #%d: got %s (%s)", p.Attempt, p.Ref.Number, p.Outcome, p.Reason)
 		}
 	}
 }
 
-// wantNothingLeft checks that no order is left on Nomad, and no claim on the forge.
+// wantNothingLeft checks that no job variables remain on Nomad and no claims on the forge.
 func (c *farm) wantNothingLeft() {
 	c.t.Helper()
 	if left := c.orders(); len(left) > 0 {
-		c.t.Errorf("orders are left: %q", left)
+		c.t.Errorf("got remaining orders %q", left)
 	}
 	var claimed []struct{ Number int }
 	err := c.api.Get(c.t.Context(), "/repos/"+soakRepo+"/issues?state=open&labels=in-progress", &claimed)
 	if err != nil || len(claimed) > 0 {
-		c.t.Errorf("claims are left: %v, %v", claimed, err)
+		c.t.Errorf("got remaining claims %v, %v", claimed, err)
 	}
 }
 
-// A supervisor with sessions on Nomad is killed, and goes on with them; how long that takes is told, not judged. TERM
-// leaves them running as well, unless their thread says otherwise: then they hear it, and end within the grace.
+// A supervisor with sessions on Nomad is killed, and the next one continues them. The test logs how long that takes.
+// TERM leaves them running too, unless their thread configures otherwise: then they get TERM and end within the
+// grace.
 func TestClusterStops(t *testing.T) {
 	leftToStorms(t, "TestElsewhereDetach and TestElsewhereStopEnds of supervisor/simtest")
 	const sessions = 8
@@ -153,11 +155,11 @@ func TestClusterStops(t *testing.T) {
 				took = append(took, time.Since(began))
 			}
 			if !slices.Equal(runsOf(begun), runsOf(d)) {
-				c.t.Errorf("after %s it works on %v, before on %v", how, runsOf(d), runsOf(begun))
+				c.t.Errorf("after %s: got the sessions %v, want %v", how, runsOf(d), runsOf(begun))
 			}
 		}
 		slices.Sort(took)
-		c.t.Logf("from the kill until %d sessions go on: %s", sessions, took)
+		c.t.Logf("time from the kill until %d sessions continue: %s", sessions, took)
 		r.signal(syscall.SIGTERM)
 		r.wait()
 		c.extra = "stop = \"end\""
@@ -168,14 +170,14 @@ func TestClusterStops(t *testing.T) {
 		code := r.wait()
 		c.t.Logf("TERM ended %d sessions in %s", c.runs("heard"), time.Since(began).Round(time.Millisecond))
 		if code != exitDone || c.runs("heard") != sessions || c.runs("begin") != sessions || c.runs("end") != 0 {
-			c.t.Errorf("exit code %d; %d began, %d heard TERM, %d ended by themselves", code, c.runs("begin"),
+			c.t.Errorf("got exit code %d; %d began, %d heard TERM, %d ended by themselves", code, c.runs("begin"),
 				c.runs("heard"), c.runs("end"))
 		}
 		c.wantNothingLeft()
 	})
 }
 
-// works waits until so many sessions run on a node.
+// works waits until that many sessions run on a node.
 func (c *farm) works(sessions int) *control.Document {
 	c.t.Helper()
 	return status(c.t, c.state, fmt.Sprint(sessions, " sessions run"), func(d *control.Document) bool {

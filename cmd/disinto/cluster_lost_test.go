@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// pushingAgent commits, and pushes as the built-in agent does when there is a file with the name of its run.
+// pushingAgent commits. Once a file with the name of its run exists, it pushes as the built-in agent does.
 const pushingAgent = `
 run=${DISINTO_RUN_ID#node.}
 trap 'echo "heard $run" >>"$1/$DISINTO_NUMBER"; exit 3' TERM
@@ -32,9 +32,10 @@ echo "$how $run" >>"$1/$DISINTO_NUMBER"
 echo '{"outcome":"refused","reason":"marked"}' >"$DISINTO_RESULT"
 `
 
-// A session is lost: its node is cut off from Nomad but not from the forge, or a person stops or purges its job. Its
-// issue is begun again, and no attempt is counted. Where the first program is still there, both have work for one
-// branch: Nomad's own second start of the first begins nothing, the first push counts, and the other is refused.
+// A session is lost because its node is cut off from Nomad but not from the forge, or because a person stops or
+// purges its job. Its issue is started again, and no attempt is counted. If the first program still runs, both push
+// to one branch: the first push wins and the other is refused. Nomad's own restart of the first session starts no
+// program.
 func TestClusterLost(t *testing.T) {
 	leftToStorms(t, "TestSecondStart, TestNodeGone and TestPurged of agents/nomad, and TestElsewhereGone of simtest")
 	t.Parallel()
@@ -52,7 +53,7 @@ func TestClusterLost(t *testing.T) {
 				c.call(http.MethodDelete, "/job/disinto-"+first.RunID+query, nil, new(any))
 				c.begunAgain(first)
 				if lines := c.marked(1); len(lines) != 3 || lines[1] != "heard "+first.RunID {
-					c.t.Errorf("the sessions have written %q", lines)
+					c.t.Errorf("got the lines %q", lines)
 				}
 				r.signal(syscall.SIGTERM)
 				r.wait()
@@ -61,7 +62,7 @@ func TestClusterLost(t *testing.T) {
 	}
 }
 
-// begun waits until the program of the first session waits.
+// begun waits until the program of the first session has started.
 func (c *farm) begun() control.SessionDocument {
 	c.t.Helper()
 	first := c.works(1).Sessions[0]
@@ -69,7 +70,7 @@ func (c *farm) begun() control.SessionDocument {
 	return first
 }
 
-// begunAgain waits until an issue whose session was lost is worked on again, as its first attempt.
+// begunAgain waits for a second session on the issue whose session was lost. It must be a first attempt.
 func (c *farm) begunAgain(first control.SessionDocument) (second control.SessionDocument) {
 	c.t.Helper()
 	d := status(c.t, c.state, "another session", func(d *control.Document) bool {
@@ -79,7 +80,7 @@ func (c *farm) begunAgain(first control.SessionDocument) (second control.Session
 	begun := "begin " + second.RunID + " 1"
 	eventually(c.t, "its program writes", func() bool { return strings.Contains(strings.Join(c.marked(1), "\n"), begun) })
 	if p := c.past(); len(p) != 1 || p[0].Run != first.RunID || p[0].Outcome != agents.Lost || second.Attempt != 1 {
-		c.t.Errorf("ended are %+v; attempt %d", p, second.Attempt)
+		c.t.Errorf("got ended sessions %+v and attempt %d", p, second.Attempt)
 	}
 	return second
 }
@@ -94,13 +95,13 @@ func (c *farm) partition() {
 	mend := c.cut(node)
 	defer mend()
 	eventually(t, "Nomad's own second start is refused", func() bool { return c.refused(first.RunID) })
-	r.signal(syscall.SIGKILL) // the next one finds the deadline passed
+	r.signal(syscall.SIGKILL) // the next supervisor finds the deadline passed
 	r.wait()
 	c.expire(first.RunID)
 	r = c.start("")
 	second := c.begunAgain(first)
 	if other, _, _ := strings.Cut(second.Place, "/"); other == node {
-		t.Errorf("both are on node %s", node)
+		t.Errorf("both sessions are on node %s", node)
 	}
 	for _, run := range []string{second.RunID, first.RunID} {
 		c.touch("push-" + run)
@@ -112,26 +113,27 @@ func (c *farm) partition() {
 	}, "\n")
 	said, _ := os.ReadFile(filepath.Join(c.marks, "said-"+first.RunID))
 	if lines != want || !bytes.Contains(said, []byte("[rejected]")) {
-		t.Errorf("the sessions have written\n%s\nwant\n%s\nand git said %s", lines, want, said)
+		t.Errorf("got the lines\n%s\nwant\n%s\nand git printed %s", lines, want, said)
 	}
-	t.Logf("git said to the first: %s", said)
+	t.Logf("git printed for the first session: %s", said)
 	mend()
 	d := status(t, c.state, "nothing works", func(d *control.Document) bool { return len(d.Sessions) == 0 })
 	if d.Recent[0].RunID != second.RunID || d.Recent[0].Outcome != agents.Refused {
-		t.Errorf("the last one is %+v", d.Recent[0])
+		t.Errorf("got the last session %+v", d.Recent[0])
 	}
 	r.signal(syscall.SIGTERM)
 	r.wait()
 	c.wantNothingLeft()
 }
 
-// said reports whether the session of a run has told how its push went.
+// said reports whether a run's session has written the result of its push.
 func (c *farm) said(run string) bool {
 	lines := strings.Join(c.marked(1), "\n") + "\n"
 	return strings.Contains(lines, "pushed "+run+"\n") || strings.Contains(lines, "refused "+run+"\n")
 }
 
-// cut takes a node out of sight of Nomad, and leaves it its processes and the forge. mend may be called again.
+// cut disconnects a node from Nomad, but leaves its processes running and connected to the forge. mend may be called
+// again.
 func (c *farm) cut(node string) (mend func()) {
 	if c.fake != nil {
 		c.fake.LoseSight(node, true)
@@ -150,7 +152,7 @@ func (c *farm) cut(node string) (mend func()) {
 	return func() { control("cont") }
 }
 
-// refused reports whether the fence has refused a start of a run.
+// refused reports whether the fence refused a second start of a run.
 func (c *farm) refused(run string) bool {
 	var list []struct {
 		TaskStates map[string]struct {
@@ -168,7 +170,7 @@ func (c *farm) refused(run string) bool {
 	return false
 }
 
-// expire has the deadline of a run be long past.
+// expire sets the deadline of a run to a time long past.
 func (c *farm) expire(run string) {
 	c.t.Helper()
 	var v struct {
@@ -187,7 +189,7 @@ func (c *farm) expire(run string) {
 	c.call(http.MethodPut, path, v, new(any))
 }
 
-// hurry has Nomad lose patience with a node that is out of reach: registrations on their way say so.
+// hurry shortens the time after which Nomad treats a disconnected node's sessions as lost, in each job registered.
 func (g *gateway) hurry(lostAfter time.Duration) {
 	to := g.to
 	g.to = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

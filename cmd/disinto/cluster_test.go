@@ -27,11 +27,11 @@ import (
 type nodeTask struct {
 	child *process.Child
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	ended bool
 }
 
-// startTask starts a task as raw_exec does: with nothing of this process.
+// startTask starts a task as raw_exec does: without this process's environment and descriptors.
 func startTask(t *testing.T) func(fakenomad.Command) (fakenomad.Process, error) {
 	reaper := oneReaper(t)
 	return func(c fakenomad.Command) (fakenomad.Process, error) {
@@ -70,19 +70,19 @@ func (t *nodeTask) Wait() (code, signal int) {
 	return e.Status.ExitStatus(), 0
 }
 
-// farm is a factory whose sessions run on a Nomad: each is of an issue of its own, and writes to a file that is named
-// after that when it begins and ends.
+// farm is a factory whose sessions run on a Nomad. Each session has its own issue, and writes to the issue's file
+// when it starts and ends.
 type farm struct {
 	*soak
-	fake   *fakenomad.Server // nil with a real Nomad
+	fake   *fakenomad.Server // nil for a real Nomad
 	nomad  *gateway
 	forge  *gateway
 	marks  string
-	script string // of the sessions
-	extra  string // lines of [threads.X]
+	script string // the sessions' program
+	extra  string // more lines of each [threads.X]
 }
 
-// onFarms runs a test with sessions on the fake, and on the real Nomad at $NOMAD_ADDR.
+// onFarms runs a test with sessions on the fake Nomad, and on the real one at $NOMAD_ADDR.
 func onFarms(t *testing.T, threads, issues int, test func(*farm)) {
 	t.Parallel()
 	for _, name := range []string{"fake", "real"} {
@@ -119,7 +119,7 @@ func proxyTo(t *testing.T, address string) http.Handler {
 	return proxy
 }
 
-// sharedDir is a folder into which agents' accounts may go.
+// sharedDir returns a folder that agents' accounts may enter.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cluster-")
@@ -131,7 +131,7 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// farmAgent is the program of the sessions: it works for as long as it is told to, or until there is a file go.
+// farmAgent is the sessions' program. It works for $2 seconds, or until a file named go exists.
 const farmAgent = `
 echo "begin $DISINTO_RUN_ID $DISINTO_ATTEMPT" >>"$1/$DISINTO_NUMBER"
 [ "$2" = go ] && { trap 'echo "heard $DISINTO_RUN_ID" >>"$1/$DISINTO_NUMBER"; exit 3' TERM
@@ -140,7 +140,7 @@ echo "end $DISINTO_RUN_ID" >>"$1/$DISINTO_NUMBER"
 echo '{"outcome":"refused","reason":"marked"}' >"$DISINTO_RESULT"
 `
 
-// start starts a supervisor whose sessions take so many seconds, or wait for the file go.
+// start starts a supervisor whose sessions take that many seconds, or wait for the file go.
 func (c *farm) start(takes string) *running {
 	c.t.Helper()
 	var b strings.Builder
@@ -160,13 +160,13 @@ func (c *farm) start(takes string) *running {
 	return start(c.t, c.environ, executable(c.t), "run", "--yes", "--config", c.config)
 }
 
-// marked are the lines that the sessions of an issue have written.
+// marked returns the lines that the sessions of an issue wrote.
 func (c *farm) marked(number int) []string {
 	text, _ := os.ReadFile(filepath.Join(c.marks, itoa(number)))
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// runs counts the sessions that have written a word.
+// runs counts the sessions that wrote a word.
 func (c *farm) runs(word string) (n int) {
 	files, _ := filepath.Glob(filepath.Join(c.marks, "[0-9]*"))
 	for _, file := range files {
@@ -183,7 +183,7 @@ func (c *farm) touch(name string) {
 	}
 }
 
-// past are the sessions that ran and ended, by what the supervisor remembers.
+// past returns the sessions in the supervisor's history.
 func (c *farm) past() (list []control.PastDocument) {
 	c.t.Helper()
 	got := disinto(c.t.Context(), nil, "history", "--json", "--state", c.state)
@@ -194,24 +194,24 @@ func (c *farm) past() (list []control.PastDocument) {
 	return d.Sessions
 }
 
-// gateway stands before a server, and kills the supervisor at one request, before it is obeyed or after.
+// gateway is a proxy to a server. It kills the supervisor at one request, before or after the server handles it.
 type gateway struct {
 	server *httptest.Server
 	to     http.Handler
 
-	mu   sync.Mutex // guards what follows
-	fire *trigger   // nil for none
+	mu   sync.Mutex // guards the fields below
+	fire *trigger   // nil for no trigger
 }
 
-// trigger is the request at which the supervisor is killed; gateways share one.
+// trigger selects the request at which the supervisor is killed. Gateways share one trigger.
 type trigger struct {
 	picks func(n int, r *http.Request) bool // n counts from 1
 	after bool
 	kill  func()
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	count int
-	what  string // the request; empty while it has not come
+	what  string // the request; empty until it comes
 	done  chan struct{}
 }
 
@@ -249,8 +249,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// hit reports whether a request is the one. What the supervisor reads of the forge does not count, because it changes
-// nothing and is a lot, and neither does a query that waits for news.
+// hit reports whether the trigger fires at a request. Reads of the forge do not count: they are many and change
+// nothing. Queries that wait for news do not count either.
 func (f *trigger) hit(r *http.Request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,10 +267,10 @@ func (f *trigger) hit(r *http.Request) bool {
 	return true
 }
 
-// numbers are the parts of a path with a number in them, such as a run id.
+// numbers matches path segments that contain a number, such as a run id.
 var numbers = regexp.MustCompile(`[^/]*[0-9][^/]*`)
 
-// orders are the paths of the orders of this factory's sessions.
+// orders returns the paths of the Nomad variables of this factory's sessions.
 func (c *farm) orders() (paths []string) {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.state, "instance"))
@@ -285,7 +285,7 @@ func (c *farm) orders() (paths []string) {
 	return paths
 }
 
-// call asks Nomad as a person does.
+// call sends a person's request to Nomad.
 func (c *farm) call(method, path string, in, out any) {
 	c.t.Helper()
 	body, err := json.Marshal(in)

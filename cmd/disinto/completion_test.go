@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// completed is a supervisor for completions: two agents, an issue in a session, one that waits, a convoy.
+// completed is a supervisor with two threads, some agents, an issue in a session, one that waits, and a convoy.
 func completed(t *testing.T) (state string) {
 	t.Helper()
 	return fakeSupervisor(t, map[string]string{
@@ -28,7 +28,7 @@ func completed(t *testing.T) (state string) {
 }
 
 func TestComplete(t *testing.T) {
-	tests := []struct{ line, want string }{ // words with spaces between; the last one is completed
+	tests := []struct{ line, want string }{ // line: the words, of which the last is completed
 		{"st", "status\twhich thread, which agent, which issue, and what waits and …"},
 		{"conv", "convoy\tcreate, list, status, start, cancel"},
 		{"hire", "hire-an-agent\t"},
@@ -89,7 +89,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Without a supervisor, and with one that answers nonsense, a completion has no values and says nothing.
+// Without a supervisor, and with one whose answer is not valid, a completion has no values and no output.
 func TestCompleteAlone(t *testing.T) {
 	for _, state := range []string{
 		t.TempDir(), fakeSupervisor(t, nil),
@@ -97,12 +97,12 @@ func TestCompleteAlone(t *testing.T) {
 	} {
 		got := disinto(t.Context(), nil, "complete", "--", "why", "--state", state, "")
 		if got != (result{}) {
-			t.Errorf("%+v", got)
+			t.Errorf("got %+v, want no output", got)
 		}
 	}
 }
 
-// Each shell completes what it can show: a flag, values of a supervisor, a file. Words of a stranger are data to it.
+// Each shell completes a flag, a supervisor's values and a file name. Text of strangers is data to the shell.
 func TestShells(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -119,7 +119,7 @@ func TestShells(t *testing.T) {
 		"PATH=" + dir + ":" + os.Getenv("PATH"), "DISINTO_STATE_DIR=" + completed(t), "HOME=" + dir, "TERM=dumb",
 		"LC_ALL=C.UTF-8",
 	}
-	asks := map[string]string{ // how to have a shell complete each of $lines, and print what comes of it
+	asks := map[string]string{ // scripts that complete each of $lines and print the results
 		"bash": `eval "$(disinto completion bash)"; [[ $(complete -p disinto) == *_disinto* ]] || exit 1
 			while IFS= read -r line; do
 				read -ra COMP_WORDS <<<"$line"; [[ $line == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -142,15 +142,15 @@ func TestShells(t *testing.T) {
 			t.Parallel()
 			path, err := exec.LookPath(shell)
 			if err != nil {
-				t.Skip("there is no " + shell + " here")
+				t.Skip("found no " + shell + " here")
 			}
 			want := slices.Clone(words)
 			for i, line := range strings.Split(lines, "\n") {
 				switch {
-				case shell == "zsh": // it shows the line as it stands then
+				case shell == "zsh": // prints the whole line after completion
 					want[i] = line[:strings.LastIndex(line, " ")+1] + want[i]
 				case shell == "bash" && i == 5:
-					want[i] = "" // readline completes names of files itself, outside the function
+					want[i] = "" // readline completes file names itself, outside the function
 				}
 			}
 			flags := map[string][]string{"bash": {"--norc", "-c"}, "zsh": {"-f", "-c"}, "fish": {"--no-config", "-c"}}[shell]
@@ -167,17 +167,17 @@ func TestShells(t *testing.T) {
 	}
 }
 
-// The manual has every command with its flags, and nothing that its reader warns of.
+// The manual lists every visible command with its flags, and groff reads it without a warning.
 func TestManual(t *testing.T) {
 	got := disinto(t.Context(), nil, "man")
 	for _, cmd := range commands() {
 		if has := strings.Contains(got.stdout, ".SS "+roff("disinto "+cmd.usage())+"\n"); has == cmd.hidden {
-			t.Errorf("%s: in the manual %v, hidden %v", cmd.name, has, cmd.hidden)
+			t.Errorf("%s: in the manual: %v, hidden: %v", cmd.name, has, cmd.hidden)
 		}
 	}
 	path, err := exec.LookPath("groff")
 	if err != nil {
-		t.Skip("there is no groff to read it with")
+		t.Skip("found no groff")
 	}
 	page := filepath.Join(t.TempDir(), "disinto.1")
 	if err := os.WriteFile(page, []byte(got.stdout), 0o600); err != nil {
@@ -185,7 +185,7 @@ func TestManual(t *testing.T) {
 	}
 	r := start(t, []string{"PATH=" + os.Getenv("PATH")}, path, "-man", "-ww", "-Tascii", "-P-cbou", "-rLL=78n", page)
 	if code := r.wait(); code != 0 || r.read(r.stderr) != "" {
-		t.Errorf("groff exits with %d and says %s", code, r.read(r.stderr))
+		t.Errorf("groff: got exit code %d and %s", code, r.read(r.stderr))
 	}
 	text := r.read(r.stdout)
 	for _, want := range []string{
@@ -193,7 +193,7 @@ func TestManual(t *testing.T) {
 		"  ## Read an order from a mail {#parse}",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in the page", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 	if diff := cmp.Diff(1, strings.Count(text, "EXIT STATUS")); diff != "" {

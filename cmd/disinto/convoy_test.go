@@ -21,7 +21,8 @@ func jsonOf(t *testing.T, v any) string {
 	return string(text)
 }
 
-// What sling says, and with which exit code: an agent, the first reason and the place in the queue, or a refusal.
+// Each answer to sling has its output and exit code: an agent, the first reason with the place in the queue, or a
+// refusal.
 func TestSlingAnswers(t *testing.T) {
 	on := control.SlingReport{Repo: "johba/harb", Number: 17, Agent: "dev-qwen", Thread: "llama", Slot: 1}
 	blocked := control.SlingReport{
@@ -53,17 +54,17 @@ func TestSlingAnswers(t *testing.T) {
 			}
 		})
 	}
-	// Of an older supervisor too, whose answer has an empty name.
+	// sling --json prints null for no agent, also with an older supervisor that sends an empty name.
 	for agent, want := range map[string]string{`""`: "null", "null": "null", `"dev-qwen"`: `"dev-qwen"`} {
 		state, _ := obedient(t, 200, `{"repo":"johba/harb","number":8,"agent":`+agent+`}`)
 		got := disinto(t.Context(), nil, "sling", "8", "--json", "--state", state)
 		if !strings.Contains(got.stdout, `"agent": `+want+",\n") {
-			t.Errorf("sling --json of %s: %s", agent, got.stdout)
+			t.Errorf("sling --json with agent %s: got %s", agent, got.stdout)
 		}
 	}
 }
 
-// What sling tells the supervisor.
+// Each sling sends the supervisor its request.
 func TestSlingOrders(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
@@ -78,12 +79,12 @@ func TestSlingOrders(t *testing.T) {
 		state, told := obedient(t, 200, `{"agent":"dev-qwen"}`)
 		got := disinto(t.Context(), nil, append([]string{"sling", "--state", state}, tt.args...)...)
 		if said := told(); got.code != exitDone || said != "POST /v1/sling application/json "+tt.want {
-			t.Errorf("%v: exit code %d, told %s, want %s", tt.args, got.code, said, tt.want)
+			t.Errorf("%v: got exit code %d and the request %s, want %s", tt.args, got.code, said, tt.want)
 		}
 	}
 }
 
-// A wrong command line is refused before the supervisor is asked.
+// A wrong command line is refused without a request to the supervisor.
 func TestConvoyUsage(t *testing.T) {
 	dir := t.TempDir()
 	circle := filepath.Join(dir, "circle.md")
@@ -119,7 +120,7 @@ func TestConvoyUsage(t *testing.T) {
 	}
 }
 
-// One convoy under way, one that is not read yet.
+// convoy status prints a convoy under way and one whose members are not read yet.
 func TestConvoyStatus(t *testing.T) {
 	member := func(n int64, wave int, title string, s threads.MemberState, agent, why string) threads.Member {
 		return threads.Member{Repo: "johba/harb", Number: n, Title: title, State: s, Wave: wave, Agent: agent, Why: why}
@@ -151,15 +152,15 @@ func TestConvoyStatus(t *testing.T) {
 	shows(t, got.stdout, "convoys-pipe.txt")
 	one := disinto(t.Context(), nil, "convoy", "status", "20", "--state", state)
 	if !strings.HasPrefix(got.stdout, one.stdout) || one.code != exitDone {
-		t.Errorf("one of them: exit code %d\n%s", one.code, one.stdout)
+		t.Errorf("with one ref: exit code %d\n%s", one.code, one.stdout)
 	}
 	if none := disinto(t.Context(), nil, "convoy", "status", forge.Ref{Repo: "johba/harb", Number: 31}.String(), "--state",
 		state); none.stdout != "no convoys\n" {
-		t.Errorf("none: %q", none.stdout)
+		t.Errorf("without convoys: got %q", none.stdout)
 	}
 }
 
-// A convoy that is watched is shown again when an event says that something happened, and it has changed.
+// convoy status --watch prints the convoy again after an event, if it has changed.
 func TestConvoyStatusWatch(t *testing.T) {
 	c := threads.Convoy{
 		Repo: "johba/harb", Number: 20, Title: "Sell by mail", State: threads.ConvoyStarted, Known: true,
@@ -183,7 +184,7 @@ func TestConvoyStatusWatch(t *testing.T) {
 		return s.asked
 	}
 	eventually(t, "it is asked for", func() bool { return times() == 1 })
-	s.tell <- "held" // and nothing of it has changed
+	s.tell <- "held" // the convoy has not changed
 	eventually(t, "it is asked for again", func() bool { return times() > 1 })
 	s.set(done)
 	before := times()

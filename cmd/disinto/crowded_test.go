@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// In a container that is at its pids limit nothing starts, and nothing breaks: the supervisor answers, the session that
-// waits says why in its log, and begins as soon as there is room.
+// At a container's pids limit no session can start a program, and nothing breaks: the supervisor answers, the waiting
+// session logs why, and it starts as soon as there is room.
 func TestPIDsLimit(t *testing.T) {
 	group := pidsGroup(t)
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestPIDsLimit(t *testing.T) {
 	}
 }
 
-// runs is how many sessions have a program.
+// runs counts the sessions with a program.
 func runs(d *control.Document) (n int) {
 	for _, s := range d.Sessions {
 		if s.PID > 0 {
@@ -56,7 +56,7 @@ func runs(d *control.Document) (n int) {
 	return n
 }
 
-// pidsGroup is a new cgroup with a limit of processes, of either version.
+// pidsGroup creates a cgroup with a pids limit, of cgroup version 1 or 2.
 func pidsGroup(t *testing.T) string {
 	t.Helper()
 	parent := "/sys/fs/cgroup/pids"

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// testForge is the demo's forge in this process, filled.
+// testForge is the demo's forge in this process, with the demo's issues.
 type testForge struct {
 	*demo.World
 	forge  *localforge.Forge
@@ -49,7 +49,7 @@ func newTestForge(t *testing.T) *testForge {
 	return &testForge{world, f, reaper, t}
 }
 
-// addReader adds an account that may only read, and returns its token.
+// addReader adds an account with read access only, and returns its token.
 func (f *testForge) addReader() (token string) {
 	f.t.Helper()
 	owner, name, _ := strings.Cut(demo.Repo, "/")
@@ -66,7 +66,7 @@ func (f *testForge) addReader() (token string) {
 	return token
 }
 
-// session runs one session of a demo agent and returns the result that it left.
+// session runs one session of a demo agent and returns its result.
 func (f *testForge) session(workspace, agent string, kind agents.Kind, role string, number int) agents.Outcome {
 	f.t.Helper()
 	resultPath := filepath.Join(f.t.TempDir(), "result.json")
@@ -83,7 +83,7 @@ func (f *testForge) session(workspace, agent string, kind agents.Kind, role stri
 	_ = a.Run(f.t.Context())
 	text, err := os.ReadFile(resultPath)
 	if err != nil {
-		f.t.Fatalf("%s left no result: %v", agent, err)
+		f.t.Fatalf("%s wrote no result: %v", agent, err)
 	}
 	out, err := agents.ParseResult(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *testForge) session(workspace, agent string, kind agents.Kind, role stri
 	return out
 }
 
-// get asks the forge as the person.
+// get requests a path from the forge as the demo's person.
 func (f *testForge) get(path string, into any) {
 	f.t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet,
@@ -111,15 +111,15 @@ func (f *testForge) get(path string, into any) {
 	}
 }
 
-// The scripted agents really do what agents do, in the order that a supervisor would have them do it: implement, get
-// asked for a change, answer, get approved.
+// The scripted agents do the work of agents, in the order in which a supervisor starts them: implement, request
+// changes, rework, approve.
 func TestDemoAgents(t *testing.T) {
 	f := newTestForge(t)
 	dev, reviewer := t.TempDir(), t.TempDir()
 	step := func(workspace, agent string, kind agents.Kind, number int) {
 		t.Helper()
 		if out := f.session(workspace, agent, kind, "", number); out.Result != agents.Done {
-			t.Fatalf("%s %s: %+v", agent, kind, out)
+			t.Fatalf("%s %s: got %+v, want done", agent, kind, out)
 		}
 	}
 	step(dev, "dev-qwen", agents.KindIssue, 8)
@@ -133,7 +133,7 @@ func TestDemoAgents(t *testing.T) {
 	f.get("/pulls/12", &pull)
 	if pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" || pull.Body != "created by dev-qwen\n\nFixes #8" ||
 		!strings.HasSuffix(pull.Title, " (created by dev-qwen)") {
-		t.Errorf("pull request %+v", pull)
+		t.Errorf("got pull request %+v", pull)
 	}
 	step(reviewer, "review-sonnet", agents.KindReview, 12)
 	step(dev, "dev-qwen", agents.KindRework, 12)
@@ -141,15 +141,15 @@ func TestDemoAgents(t *testing.T) {
 	var reviews []struct{ State, Body string }
 	f.get("/pulls/12/reviews", &reviews)
 	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" {
-		t.Fatalf("reviews %+v", reviews)
+		t.Fatalf("got reviews %+v", reviews)
 	}
 	if !strings.Contains(reviews[0].Body, "still to do: a name may contain spaces.") ||
 		!strings.Contains(reviews[0].Body, "reviewed by review-sonnet") {
-		t.Errorf("review says %q", reviews[0].Body)
+		t.Errorf("got the review %q", reviews[0].Body)
 	}
 }
 
-// An agent that is started too early says so: what it builds on is not there.
+// An agent that starts too early reports that the files it builds on are missing.
 func TestDemoAgentNeedsWhatItBuildsOn(t *testing.T) {
 	f := newTestForge(t)
 	out := f.session(t.TempDir(), "dev-qwen", agents.KindIssue, "dev", 2)

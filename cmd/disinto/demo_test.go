@@ -19,7 +19,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// demoReport is the document of demo --json as a program reads it.
+// demoReport is the document of demo --json.
 type demoReport struct {
 	control.Document
 	Merged []struct {
@@ -50,17 +50,17 @@ func (r *demoReport) code(issue int64) threads.Code {
 	return ""
 }
 
-// The whole factory, end to end: a forge, a supervisor and agents as processes, from issues to merged pull requests.
+// The whole factory, end to end: a forge, a supervisor and agents as processes turn issues into merged pull requests.
 func TestDemo(t *testing.T) {
-	t.Parallel() // its processes wait for each other most of the time
+	t.Parallel() // its processes mostly wait for each other
 	tmp := t.TempDir()
 	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--json", "--think", "0s")
 	checkDemo(t, d)
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("the demo leaves %v behind (%v)", left, err)
+		t.Errorf("the demo left %v (%v)", left, err)
 	}
 	if left := mentions(t, tmp); len(left) > 0 {
-		t.Errorf("the demo leaves processes behind: %q", left)
+		t.Errorf("the demo left the processes %q", left)
 	}
 }
 
@@ -80,15 +80,15 @@ func checkDemo(t *testing.T, d *running) {
 	for _, m := range r.Merged {
 		merged = append(merged, m.Issue)
 		if !strings.HasPrefix(m.Author, "dev-") || !slices.Equal(m.Approvers, []string{"review-sonnet"}) {
-			t.Errorf("#%d is by %s, approved by %v", m.Issue, m.Author, m.Approvers)
+			t.Errorf("#%d: got author %s, approvers %v", m.Issue, m.Author, m.Approvers)
 		}
 		if want := map[int64]int{8: 1}[m.Issue]; m.Rounds != want {
-			t.Errorf("#%d had %d requests for changes, want %d", m.Issue, m.Rounds, want)
+			t.Errorf("#%d: got %d requests for changes, want %d", m.Issue, m.Rounds, want)
 		}
 	}
 	slices.Sort(merged)
 	if !slices.Equal(merged, []int64{1, 2, 3, 4, 5, 6, 7, 8}) {
-		t.Errorf("merged %v", merged)
+		t.Errorf("got merged issues %v, want 1 to 8", merged)
 	}
 	for n := int64(2); n <= 5; n++ {
 		if r.place(n) < r.place(n-1) {
@@ -96,24 +96,24 @@ func checkDemo(t *testing.T, d *running) {
 		}
 	}
 	if len(r.Violations) > 0 {
-		t.Errorf("violations: %q", r.Violations)
+		t.Errorf("got violations %q", r.Violations)
 	}
 	for issue, want := range map[int64]threads.Code{
 		9: threads.BlockerCycle, 10: threads.BlockerCycle, 11: threads.AssignedHuman,
 	} {
 		if got := r.code(issue); got != want {
-			t.Errorf("#%d is held because of %q, want %q", issue, got, want)
+			t.Errorf("#%d: got code %q, want %q", issue, got, want)
 		}
 	}
 	if len(r.Agents) != 5 {
-		t.Errorf("%d agents, want 5", len(r.Agents))
+		t.Errorf("got %d agents, want 5", len(r.Agents))
 	}
 	if r.PID == 0 || len(r.Threads) != 2 || r.Forge.URL == "" {
-		t.Errorf("the status is not in the document: %+v", r.Document)
+		t.Errorf("the document lacks the status: %+v", r.Document)
 	}
 }
 
-// A signal ends a demo at any time: with its exit code, in silence, and without a trace.
+// A signal ends a demo at any time with the signal's exit code, no output on stderr, and no leftovers.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	for signal, begun := range map[syscall.Signal]func(*running, string) bool{
@@ -121,7 +121,7 @@ func TestDemoInterrupted(t *testing.T) {
 			return strings.Contains(d.read(d.stdout),
 				"running implementation")
 		},
-		syscall.SIGTERM: func(_ *running, tmp string) bool { // its forge is being filled
+		syscall.SIGTERM: func(_ *running, tmp string) bool { // while its forge is being filled
 			found, _ := filepath.Glob(filepath.Join(tmp, "*", "forge"))
 			return len(found) > 0
 		},
@@ -134,12 +134,12 @@ func TestDemoInterrupted(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d", signal, code, 128+int(signal))
 		}
 		if said := d.read(d.stderr); said != "" {
-			t.Errorf("%s: stderr %q", signal, said)
+			t.Errorf("%s: got stderr %q", signal, said)
 		}
 		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-			t.Errorf("%s: the demo leaves %v behind (%v)", signal, left, err)
+			t.Errorf("%s: the demo left %v (%v)", signal, left, err)
 		}
-		// A git of its forge ends a moment after the forge, which wrote to it.
+		// A git process of the forge ends a moment after the forge.
 		eventually(t, "no process is left behind", func() bool { return len(mentions(t, tmp)) == 0 })
 	}
 }
@@ -152,10 +152,10 @@ func TestDemoWithoutGit(t *testing.T) {
 	}
 }
 
-// What --keep says can be done, can be done.
+// The commands that --keep prints work.
 func TestDemoKeep(t *testing.T) {
 	if !storms() {
-		t.Skip("a whole demo once more: make check runs it")
+		t.Skip("runs a whole demo once more: make check runs it")
 	}
 	t.Parallel()
 	tmp := t.TempDir()
@@ -167,7 +167,7 @@ func TestDemoKeep(t *testing.T) {
 	url := regexp.MustCompile(`http://\S+/issues`).FindString(said)
 	state := regexp.MustCompile(`--state (\S+)`).FindStringSubmatch(said)
 	if token == nil || body == nil || url == "" || state == nil {
-		t.Fatalf("it does not say how:\n%s", said)
+		t.Fatalf("the output lacks a command:\n%s", said)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body[1]))
 	if err != nil {
@@ -196,12 +196,12 @@ func TestDemoKeep(t *testing.T) {
 	}
 	d.signal(syscall.SIGINT)
 	if code := d.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	if _, err := os.Stat(state[1]); err != nil {
-		t.Errorf("its files do not stay: %v", err)
+		t.Errorf("its files are gone: %v", err)
 	}
 	if left := mentions(t, tmp); len(left) > 0 {
-		t.Errorf("it leaves processes behind: %q", left)
+		t.Errorf("the demo left the processes %q", left)
 	}
 }

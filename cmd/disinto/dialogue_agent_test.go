@@ -15,21 +15,21 @@ func (b *bench) say(number int, words string) int64 {
 	return b.testForge.say(b.HumanToken, number, words)
 }
 
-// lastArgs are the arguments of the CLI's last run.
+// lastArgs returns the arguments of the CLI's last run.
 func (b *bench) lastArgs(agent string) string {
 	lines := strings.Split(strings.TrimSpace(b.read(filepath.Join(b.home(agent), "args"))), "\n")
 	return lines[len(lines)-1]
 }
 
-// asks is a CLI that begins the work and then asks; the answer file of an agent is beside its tree.
+// asks is a CLI that starts the work and then asks. An agent's answer file is beside its worktree.
 const asks = `
 echo begun > half.txt
 cat > ../answer.json <<'JSON'
 {"question": "Which database?\n\n- <postgres>\n- @sqlite"}
 JSON` + stubDone
 
-// An agent asks, and goes on in the same conversation, with its tree and the answers, wherever it runs next: also on
-// another slot and on an API, where other conversations begin anew.
+// An agent asks, and continues in the same conversation with its worktree and the answers, on whatever slot it runs
+// next and also on an API. Other conversations start anew there.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	workers := []string{"dev-sonnet"}
@@ -43,26 +43,26 @@ func TestQuestion(t *testing.T) {
 		}
 		first := b.want(agents.Question, "Which database?", agent, agents.KindIssue, 8, asks)
 		if first.Words != "Which database?\n\n- <postgres>\n- @sqlite" || first.SessionID == "" {
-			t.Errorf("%s: %+v", agent, first)
+			t.Errorf("%s: got %+v", agent, first)
 		}
 		id, other := b.say(8, "sqlite ~~~~ please"), b.say(8, "something else")
 		b.want(agents.Done, "opened #12", agent, agents.KindIssue, 8, `test -f half.txt || exit 3
 git add -A; git commit -qm "use it"`+stubDone, "DISINTO_SLOT=1", fmt.Sprintf("DISINTO_COMMENTS=%d", id))
 		if !strings.Contains(b.lastArgs(agent), "--resume "+first.SessionID) {
-			t.Errorf("%s does not go on: %s", agent, b.lastArgs(agent))
+			t.Errorf("%s does not resume: %s", agent, b.lastArgs(agent))
 		}
 		prompt := b.prompt(agent)
 		if !strings.Contains(prompt, "~~~~~text\nsqlite ~~~~ please\n~~~~~") || strings.Contains(prompt, "something else") {
-			t.Errorf("%s, comment %d is not among what is asked:\n%s", agent, other, prompt)
+			t.Errorf("%s: want the answer and not comment %d in the prompt:\n%s", agent, other, prompt)
 		}
 		b.want(agents.Done, "", agent, agents.KindRework, 12, `echo more >> half.txt; git commit -qam more`+stubDone)
 		if strings.Contains(b.lastArgs(agent), "--resume "+first.SessionID) && agent == "dev-sonnet" {
-			t.Errorf("%s resumes once more than it asked: %s", agent, b.lastArgs(agent))
+			t.Errorf("%s resumes without a question: %s", agent, b.lastArgs(agent))
 		}
 	}
 }
 
-// A conversation that is lost, and one whose answer was cut off by a limit, cost no answer.
+// A lost conversation, and one cut off by a usage limit, do not lose the person's answer.
 func TestQuestionAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -78,19 +78,19 @@ exit 1
 *--resume*) echo "No conversation found with session ID: $id" >&2; exit 1;;
 esac`+asks, about, "DISINTO_SLOT=2")
 	if strings.Contains(b.lastArgs("dev-qwen"), "--resume") {
-		t.Errorf("the lost conversation is not begun anew: %s", b.lastArgs("dev-qwen"))
+		t.Errorf("no new conversation replaces the lost one: %s", b.lastArgs("dev-qwen"))
 	}
 	if tried := b.read(filepath.Join(b.home("dev-qwen"), "args")); strings.Count(tried, "--resume "+first.SessionID) != 2 {
-		t.Errorf("the conversation is not tried after the limit:\n%s", tried)
+		t.Errorf("the conversation is not resumed after the limit:\n%s", tried)
 	}
 	for _, part := range []string{"## Issue #8", "## What was planned or asked", "the first one"} {
 		if !strings.Contains(b.prompt("dev-qwen"), part) {
-			t.Errorf("the prompt of the new conversation does not say %q:\n%s", part, b.prompt("dev-qwen"))
+			t.Errorf("the prompt of the new conversation lacks %q:\n%s", part, b.prompt("dev-qwen"))
 		}
 	}
 }
 
-// A reviewer asks as well, and gives no verdict then.
+// A reviewer may ask too. It then gives no verdict.
 func TestQuestionOfReviewer(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -100,12 +100,12 @@ echo '{"question": "Is this meant?"}' > ../answer.json`+stubDone)
 	var reviews []struct{}
 	b.get("/pulls/12/reviews", &reviews)
 	if len(reviews) != 0 {
-		t.Errorf("%d reviews", len(reviews))
+		t.Errorf("got %d reviews, want 0", len(reviews))
 	}
 }
 
-// A plan is the session's only product: what the CLI changed stays in its tree, and code comes after the approval, in
-// the same conversation.
+// A planning session produces only a plan: the CLI's changes stay in the worktree. The code follows after the
+// approval, in the same conversation.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -116,28 +116,28 @@ cat > ../answer.json <<'JSON'
 JSON` + stubDone
 	first := b.want(agents.Planned, "1. First", "dev-qwen", agents.KindIssue, 8, plans, "DISINTO_CAUSE=plan")
 	if first.Words != "1. First\n2. Then" {
-		t.Errorf("the plan is %q", first.Words)
+		t.Errorf("got the plan %q", first.Words)
 	}
 	if !strings.Contains(b.prompt("dev-qwen"), "Plan the work on issue #8") {
-		t.Errorf("the prompt is\n%s", b.prompt("dev-qwen"))
+		t.Errorf("got the prompt\n%s", b.prompt("dev-qwen"))
 	}
 	if got := b.branches("fix/issue-8"); len(got) != 0 {
-		t.Errorf("the session pushed %v", got)
+		t.Errorf("got the pushed branches %v, want none", got)
 	}
 	id := b.say(8, "leave the second out")
 	about := fmt.Sprintf("DISINTO_COMMENTS=%d", id)
 	b.want(agents.Planned, "", "dev-qwen", agents.KindIssue, 8, plans, "DISINTO_CAUSE=plan", about)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "leave the second out") ||
 		!strings.Contains(p, "Write the plan now") {
-		t.Errorf("the prompt of the second plan is\n%s", p)
+		t.Errorf("the second plan: got the prompt\n%s", p)
 	}
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder, about)
 	if !strings.Contains(b.lastArgs("dev-qwen"), "--resume "+first.SessionID) {
-		t.Errorf("the code begins anew: %s", b.lastArgs("dev-qwen"))
+		t.Errorf("the session that codes does not resume: %s", b.lastArgs("dev-qwen"))
 	}
 }
 
-// Without a plan a planning session has come to nothing; a CLI that only needs to be reminded is.
+// A planning session without a plan ends as no progress. A CLI that forgot its plan is reminded once.
 func TestNoPlan(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// talker is a CLI that asks before it works, plans where it is to plan, and approves all that it reviews.
+// talker is a CLI that asks before it works, plans if the prompt says so, and approves every review.
 const talker = `
 said() { grep -q "$1" "$HOME/prompt"; }
 if said "Review pull request"; then
@@ -29,14 +29,14 @@ else
 	echo '{"question":"Which kettle?"}' > "$DISINTO_WORKSPACE/answer.json"
 fi` + stubDone
 
-// remark is a comment of a real answer.
+// remark is a comment on the forge.
 type remark struct {
 	ID   int64
 	Body string
 	User struct{ Login string }
 }
 
-// heard waits for the supervisor's comment with some words.
+// heard waits for a comment with words, and returns it.
 func (f *testForge) heard(issue int, words string) (found remark) {
 	f.t.Helper()
 	eventually(f.t, "the comment "+words, func() bool {
@@ -62,7 +62,7 @@ func (f *testForge) closed(issue int) {
 	})
 }
 
-// tag labels an issue with a token; the label is made where it is missing.
+// tag labels an issue with a token. It creates a missing label.
 func (f *testForge) tag(token string, issue int, label string) {
 	f.t.Helper()
 	by := rest.API{URL: f.URL, Token: token}
@@ -73,7 +73,7 @@ func (f *testForge) tag(token string, issue int, label string) {
 	}
 }
 
-// like gives a comment a thumbs-up with a token.
+// like adds a thumbs-up to a comment, with a token.
 func (f *testForge) like(token string, comment int64) {
 	f.t.Helper()
 	by := rest.API{URL: f.URL, Token: token}
@@ -83,8 +83,9 @@ func (f *testForge) like(token string, comment int64) {
 	}
 }
 
-// An agent asks, a person answers, and the same conversation goes on to the merge; another issue is planned first, and
-// implemented after a person's thumbs-up. Neither an agent nor the supervisor can answer in between.
+// An agent asks, a person answers, and the conversation continues to the merge. Another issue is planned first, and
+// implemented after a person's thumbs-up. In between, neither an agent nor the supervisor can answer in the person's
+// place.
 func TestDialogueOnAForge(t *testing.T) {
 	leftToStorms(t, "TestQuestion and TestPlan of the agent, and TestQuestion of the supervisor")
 	onEachForge(t, dialogue)
@@ -105,7 +106,7 @@ func dialogue(t *testing.T, f *testForge) {
 	question := f.heard(8, "Which kettle?")
 	if !strings.HasPrefix(question.Body, "@"+demo.Human+", dev-qwen asks:\n\n```text\nWhich kettle?\n```") ||
 		question.User.Login != "disinto" {
-		t.Errorf("the question is %s: %s", question.User.Login, question.Body)
+		t.Errorf("got a question by %s: %s", question.User.Login, question.Body)
 	}
 	eventually(t, "the status says so", func() bool {
 		got := disinto(t.Context(), nil, "status", "--state", state)
@@ -119,11 +120,11 @@ func dialogue(t *testing.T, f *testForge) {
 	args := strings.Split(strings.TrimSpace(r.read(filepath.Join(home, "args"))), "\n")
 	first := strings.Fields(args[0])
 	if len(args) != 2 || !strings.Contains(args[1], "--resume "+first[len(first)-1]) && !resumes(args) {
-		t.Errorf("the CLI was started with\n%s", strings.Join(args, "\n"))
+		t.Errorf("got the CLI's arguments\n%s", strings.Join(args, "\n"))
 	}
 	prompt := r.read(filepath.Join(home, "prompt"))
 	if !strings.Contains(prompt, "The red one ~~~~ of the two.") || strings.Contains(prompt, "an agent's answer") {
-		t.Errorf("the answer's prompt is\n%s", prompt)
+		t.Errorf("after the answer: got the prompt\n%s", prompt)
 	}
 
 	f.tag(f.HumanToken, 7, "plan-first")
@@ -139,20 +140,20 @@ func dialogue(t *testing.T, f *testForge) {
 	f.closed(7)
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	told()
 	f.noTokens(state)
 }
 
-// resumes reports whether the second start of the CLI has the conversation of the first one.
+// resumes reports whether the CLI's second start resumes the conversation of the first.
 func resumes(args []string) bool {
 	_, id, _ := strings.Cut(args[0], "--session-id ")
 	id, _, _ = strings.Cut(id, " ")
 	return id != "" && strings.Contains(args[1], "--resume "+id)
 }
 
-// The same with real CLIs: the conversation that asks is the one that hears the answer, on an API as well.
+// TestRealQuestion asks and answers with real CLIs: the conversation that asks gets the answer, also on an API.
 func TestRealQuestion(t *testing.T) {
 	bin := os.Getenv("DISINTO_CLIS")
 	if bin == "" {
@@ -161,7 +162,7 @@ func TestRealQuestion(t *testing.T) {
 	for _, cli := range agents.CLIs {
 		t.Run(cli, func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
-				t.Skipf("no %s in %s", cli, bin)
+				t.Skipf("found no %s in %s", cli, bin)
 			}
 			realQuestion(t, bin, cli)
 		})
@@ -193,13 +194,13 @@ func realQuestion(t *testing.T, bin, cli string) {
 	second := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, "exit 9\n",
 		append(more, "DISINTO_SLOT=1", fmt.Sprintf("DISINTO_COMMENTS=%d", id))...)
 	if first.SessionID == "" || first.SessionID != second.SessionID {
-		t.Errorf("conversations %q and %q", first.SessionID, second.SessionID)
+		t.Errorf("got conversations %q and %q, want one", first.SessionID, second.SessionID)
 	}
 	heard := false
 	for _, a := range model.Asks() {
 		heard = heard || strings.Contains(a.Text, "asked of the kettle") && strings.Contains(a.Text, "The red one.")
 	}
 	if !heard {
-		t.Error("no conversation has both the question and the answer")
+		t.Error("no request to the model contains both the question and the answer")
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"codeberg.org/johba/disinto/agents/session/fakemodel"
 )
 
-// evilBranch is a developer's stub that commits every file by which a checkout can have a program run: the hooks,
-// servers, plugins and settings of the four CLIs, of git and of direnv. Each leaves a file in the reader's home.
+// evilBranch is a developer's stub. It commits every file through which a checkout can run a program: hooks, servers,
+// plugins and settings of the four CLIs, of git and of direnv. Each program leaves a file in the home of the agent
+// that runs it.
 const evilBranch = `
 mkdir -p .claude/skills/evil .qwen .codex .opencode/plugin .opencode/plugins .husky bare.git/refs bare.git/objects
 run() { printf 'touch "$HOME/evil-%s"' "$1"; }
@@ -52,11 +53,11 @@ run husky > .husky/pre-commit; chmod +x .husky/pre-commit
 git add -Af && git commit -qm 'fix: evil'
 `
 
-// evilReview has the shell look around in the checkout, as a model does in a review, and approve.
+// evilReview looks around in the checkout with shell commands, as a model does in a review, and approves.
 const evilReview = `cd "$DISINTO_WORKSPACE/repo" && cat README.md >/dev/null && git status --short && git log -1 --oneline && git diff HEAD~1 --stat &&
 (cd bare.git && git status >/dev/null 2>&1; true) && echo '{"verdict":"approve","summary":"fine"}' > "$DISINTO_WORKSPACE/verdict.json"`
 
-// evil are the names of what ran of an evil branch with an agent's rights.
+// evil returns the names of the branch's programs that ran with an agent's rights.
 func (b *bench) evil(agent string) []string {
 	b.t.Helper()
 	left, err := filepath.Glob(filepath.Join(b.home(agent), "evil-*"))
@@ -69,7 +70,7 @@ func (b *bench) evil(agent string) []string {
 	return left
 }
 
-// A reviewer's CLI starts in a folder without anything of the branch, and finds its checkout beside it.
+// A reviewer's CLI starts in a folder without files of the branch. The checkout is beside that folder.
 func TestEvilBranch(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -77,14 +78,14 @@ func TestEvilBranch(t *testing.T) {
 	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12,
 		`[ "$PWD" = "$(pwd -P)" ] && ls -A | sed s/^/evil-/ | (cd "$HOME" && xargs -r touch); `+evilReview+stubDone)
 	if left := b.evil("review-sonnet"); len(left) > 0 {
-		t.Errorf("its CLI started beside %q", left)
+		t.Errorf("the CLI's folder: got %q, want no files", left)
 	}
 	if tree := filepath.Join(b.workspace("review-sonnet"), "repo"); !strings.Contains(b.prompt("review-sonnet"), tree) {
-		t.Errorf("the prompt does not name %s", tree)
+		t.Errorf("the prompt lacks the checkout's path %s", tree)
 	}
 }
 
-// Nothing of an evil branch runs with a reviewer's rights in any of the real CLIs.
+// No program of an evil branch runs with a reviewer's rights in any of the real CLIs.
 func TestRealAgentsEvilBranch(t *testing.T) {
 	bin := os.Getenv("DISINTO_CLIS")
 	if bin == "" {
@@ -94,7 +95,7 @@ func TestRealAgentsEvilBranch(t *testing.T) {
 		for _, agent := range []string{"review-sonnet", "review-kimi"} { // on a paid API, and on a local server
 			t.Run(cli+" "+agent, func(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
-					t.Skipf("no %s in %s", cli, bin)
+					t.Skipf("found no %s in %s", cli, bin)
 				}
 				realEvilBranch(t, bin, cli, agent)
 			})
@@ -128,9 +129,9 @@ func realEvilBranch(t *testing.T, bin, cli, reviewer string) {
 	out := b.run(reviewer, agents.KindReview, 12, "")
 	t.Logf("%s in %s", out.Result, time.Since(begun).Round(time.Millisecond))
 	if out.Result != agents.Done {
-		t.Errorf("outcome %+v\n%s", out, b.log.String())
+		t.Errorf("got outcome %+v\n%s", out, b.log.String())
 	}
 	if left := b.evil(reviewer); len(left) > 0 {
-		t.Errorf("the branch ran %q", left)
+		t.Errorf("the branch's programs %q ran", left)
 	}
 }
