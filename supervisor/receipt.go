@@ -57,7 +57,7 @@ func (x *session) pullOf(look *forge.Look) (pull forge.Ref) {
 func (s *Supervisor) openReceipts(
 	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool,
 ) map[string]*ledger.Receipt {
-	store, err := receipts.Open(s.StateDir, s.instance, past.Receipt)
+	store, err := receipts.Open(s.StateDir, s.instance, past.Receipts())
 	if err != nil {
 		s.log.Error(text(err) + ": sessions get no receipts until the next start")
 		return nil
@@ -230,7 +230,12 @@ func (s *Supervisor) pruneReceipts(config *threads.Config) {
 	if s.receipts == nil {
 		return
 	}
-	if _, err := s.receipts.Prune(time.Now().Add(-config.Factory.Keep), receipts.Most); err != nil {
+	note := func(p audit.Pruned) error {
+		return s.books.append(ledger.Record{At: time.Now(), Receipt: &ledger.Receipt{
+			N: p.N, Hash: p.Hash, Pruned: true, Lost: p.Lost,
+		}})
+	}
+	if _, err := s.receipts.Prune(time.Now().Add(-config.Factory.Keep), receipts.Most, note); err != nil {
 		s.log.Error(text(err))
 	}
 }

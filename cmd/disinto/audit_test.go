@@ -28,7 +28,7 @@ func TestAuditVerify(t *testing.T) {
 		!strings.Contains(stderr, "say --state") {
 		t.Errorf("without a supervisor's directory: %d, %s", code, stderr)
 	}
-	store, err := receipts.Open(dir, instance, audit.Head{})
+	store, err := receipts.Open(dir, instance, audit.Journal{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +55,16 @@ func TestAuditVerify(t *testing.T) {
 	code, stdout, stderr := invoke("audit", "verify", "--state", dir)
 	if code != 0 || !strings.Contains(stdout, "3 receipts in order, 1 to 3") || stderr != "" {
 		t.Errorf("%d, %s%s", code, stdout, stderr)
+	}
+	if err := os.Rename(filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = invoke("audit", "verify", "--state", dir)
+	if code != 1 || !strings.Contains(stderr, "journal.jsonl: it knows none of the receipts, 3 of which are there") {
+		t.Errorf("without a journal: %d, %s%s", code, stdout, stderr)
+	}
+	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "journal.jsonl")); err != nil {
+		t.Fatal(err)
 	}
 	last := audit.Name(3, "abcdefghij-c")
 	if err := os.Remove(filepath.Join(dir, receipts.Folder, last)); err != nil {

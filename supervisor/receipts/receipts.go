@@ -25,22 +25,20 @@ const Folder = "receipts"
 // Most bounds the number of receipts, and so their size: 10,000 of 3 kB.
 const Most = 10_000
 
-// prunedFile names the newest receipt that was removed for its age.
-const prunedFile = "pruned.json"
-
 // Store writes a state directory's receipts, one after the other. Its methods may be called from several goroutines.
 type Store struct {
-	dir, genesis string
+	dir, instance string
 
-	mu   sync.Mutex // guards head; held while a receipt is written, because each names the one before
-	head audit.Head
+	mu     sync.Mutex // guards head; held while a receipt is written, because each names the one before
+	head   audit.Head
+	pruned audit.Pruned // only Prune uses it after Open
 }
 
-// Open opens the receipts of a state directory. The journal knows the newest one. Open removes a last one that a
-// crash left unfinished, because nothing relies on it. It leaves every other damage for Verify: the next receipt
-// follows the newest one in the journal or the folder.
-func Open(stateDir, instance string, journalled audit.Head) (*Store, error) {
-	s := &Store{dir: filepath.Join(stateDir, Folder), genesis: audit.Genesis(instance)}
+// Open opens the receipts of a state directory. The journal knows the newest one, and those that were removed. Open
+// removes a last one that a crash left unfinished, because nothing relies on it. It leaves every other damage for
+// Verify: the next receipt follows the newest one in the journal or the folder.
+func Open(stateDir, instance string, j audit.Journal) (*Store, error) {
+	s := &Store{dir: filepath.Join(stateDir, Folder), instance: instance, head: j.Newest, pruned: j.Pruned}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot make the folder of the receipts: %w", err)
 	}
@@ -48,12 +46,8 @@ func Open(stateDir, instance string, journalled audit.Head) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	pruned, err := readPruned(s.dir)
-	if err != nil {
-		return nil, err
-	}
-	if s.head = pruned; journalled.N > s.head.N {
-		s.head = journalled
+	if s.head.N == 0 { // the journal is lost
+		s.head, _ = readPruned(s.dir)
 	}
 	for _, name := range slices.Backward(names) {
 		n, _, _ := audit.ReadName(name)
@@ -78,7 +72,7 @@ func Open(stateDir, instance string, journalled audit.Head) (*Store, error) {
 
 func (s *Store) prev() string {
 	if s.head.N == 0 {
-		return s.genesis
+		return audit.Genesis(s.instance)
 	}
 	return s.head.Hash
 }
@@ -114,15 +108,15 @@ func (s *Store) Of(run string, journalled int64) (h audit.Head, ok bool) {
 	return h, false
 }
 
-// Prune removes the oldest receipts: those of sessions that ended before a time, and those beyond most. Before that
-// it records the newest one that it removes.
-func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
+// Prune removes the oldest receipts: those of sessions that ended before a time, and those beyond most. Before that it
+// has note record the newest one that it removes in the journal; if that fails, it removes none. Prune must not run
+// twice at once.
+func (s *Store) Prune(before time.Time, most int, note func(audit.Pruned) error) (removed int, err error) {
 	names, err := list(s.dir)
 	if err != nil {
 		return 0, err
 	}
-	var last audit.Head
-	due := 0
+	last, due := s.pruned, 0
 	for i, name := range names {
 		text, err := read(filepath.Join(s.dir, name))
 		if err != nil {
@@ -132,14 +126,30 @@ func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
 		if err != nil || i >= len(names)-most && !r.EndedAt.Before(before) {
 			break
 		}
-		last, due = audit.Head{N: r.N, Hash: audit.Hash(text)}, i+1
+		n, _, _ := audit.ReadName(name)
+		if due = i + 1; n <= last.N { // a crash left it
+			continue
+		}
+		switch {
+		case n > last.N+1:
+			last.Lost += n - last.N - 1
+		case !r.Follows(last.Head, s.instance):
+			last.Lost++
+		}
+		last.Head = audit.Head{N: n, Hash: audit.Hash(text)}
 	}
 	if due == 0 {
 		return 0, nil
 	}
-	text, err := json.Marshal(last)
+	if last != s.pruned {
+		if err := note(last); err != nil {
+			return 0, fmt.Errorf("cannot note which receipts are removed: %w", err)
+		}
+		s.pruned = last
+	}
+	text, err := json.Marshal(last.Head)
 	if err == nil {
-		err = plainfile.Keep(filepath.Join(s.dir, prunedFile), append(text, '\n'))
+		err = plainfile.Keep(filepath.Join(s.dir, audit.PrunedFile), append(text, '\n'))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot note which receipts are removed: %w", err)
@@ -150,46 +160,49 @@ func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
 	return due, err
 }
 
-// Verify checks the receipts of a state directory. It asks journal first, and starts again if a supervisor prunes
-// meanwhile.
+// Verify checks the receipts of a state directory. It asks journal first. A supervisor may add and remove receipts
+// meanwhile, so Verify reports only a break that it finds twice.
 func Verify(stateDir, instance string, journal func() (audit.Journal, error)) (r audit.Report, err error) {
 	const tries = 5
+	var before *audit.Break
 	for range tries {
 		var j audit.Journal
 		if j, err = journal(); err != nil {
 			return r, err
 		}
-		var pruned bool
-		if r, pruned, err = verify(filepath.Join(stateDir, Folder), instance, j); err != nil || !pruned {
+		if r, err = verify(filepath.Join(stateDir, Folder), instance, j); err != nil || r.OK {
 			return r, err
 		}
+		if before != nil && *before == *r.Break {
+			return r, nil
+		}
+		before = r.Break
 	}
 	return r, nil
 }
 
-// verify is one try. again reports whether receipts were pruned meanwhile.
-func verify(dir, instance string, j audit.Journal) (r audit.Report, again bool, err error) {
-	base, err := readPruned(dir)
+// verify is one try.
+func verify(dir, instance string, j audit.Journal) (r audit.Report, err error) {
+	noted, err := readPruned(dir)
 	if err != nil {
-		return r, false, err
+		return r, err
 	}
 	names, err := list(dir)
 	if err != nil {
-		return r, false, err
+		return r, err
 	}
-	c := audit.NewChain(instance, base, j)
+	c := audit.NewChain(instance, noted, j)
 	for _, name := range names {
 		text, err := read(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return r, false, fmt.Errorf("cannot read a receipt: %w", err)
+			return r, fmt.Errorf("cannot read a receipt: %w", err)
 		}
 		c.Next(name, text)
 	}
-	now, err := readPruned(dir)
-	return c.End(), now != base, err
+	return c.End(), nil
 }
 
 // list returns the names of the receipts in a folder, sorted; none if the folder does not exist.
@@ -216,7 +229,7 @@ func list(dir string) (names []string, err error) {
 }
 
 func readPruned(dir string) (h audit.Head, err error) {
-	text, err := read(filepath.Join(dir, prunedFile))
+	text, err := read(filepath.Join(dir, audit.PrunedFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
 	}
@@ -227,14 +240,14 @@ func readPruned(dir string) (h audit.Head, err error) {
 		err = errors.New("it names no receipt")
 	}
 	if err != nil {
-		return h, fmt.Errorf("cannot read which receipts were removed, in %s: %w", filepath.Join(dir, prunedFile), err)
+		return h, fmt.Errorf("cannot read which receipts were removed, in %s: %w", filepath.Join(dir, audit.PrunedFile), err)
 	}
 	return h, nil
 }
 
 // read reads a file up to one byte beyond the bound.
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

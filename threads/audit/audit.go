@@ -66,6 +66,22 @@ type Head struct {
 	Hash string `json:"sha256"`
 }
 
+// Pruned tells which receipts were removed for their age: those up to Head. Lost counts the receipts among them that
+// were already missing then, or did not follow from the one before.
+type Pruned struct {
+	Head
+	Lost int64 `json:"lost,omitempty"`
+}
+
+// Follows reports whether a receipt follows from another one, or from the genesis of a state directory.
+func (r *Receipt) Follows(head Head, instance string) bool {
+	prev := head.Hash
+	if head.N == 0 {
+		prev = Genesis(instance)
+	}
+	return r.N == head.N+1 && r.Prev == prev
+}
+
 // Text is the receipt as it is stored and hashed.
 func (r *Receipt) Text() ([]byte, error) {
 	var b bytes.Buffer

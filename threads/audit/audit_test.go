@@ -35,6 +35,7 @@ func made(t *testing.T, count int) (files map[string][]byte, j Journal) {
 }
 
 func verify(files map[string][]byte, pruned Head, j Journal) Report {
+	j.Pruned = Pruned{Head: pruned}
 	c := NewChain(instance, pruned, j)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		c.Next(name, files[name])
@@ -57,7 +58,15 @@ func TestVerify(t *testing.T) {
 		why    string
 	}{
 		{"whole", func(map[string][]byte, *Journal, *Head) {}, "", ""},
-		{"a lost journal", func(_ map[string][]byte, j *Journal, _ *Head) { *j = Journal{} }, "", ""},
+		{
+			"a lost journal", func(_ map[string][]byte, j *Journal, _ *Head) { *j = Journal{} },
+			"journal.jsonl", "it knows none of the receipts, 9 of which are there",
+		},
+		{
+			"one more, of no session",
+			func(_ map[string][]byte, j *Journal, _ *Head) { j.Newest = Head{8, j.Hashes[instance+"-8"]} },
+			name(9), "the journal knows no session of it",
+		},
 		{
 			"one missing in the middle",
 			func(files map[string][]byte, _ *Journal, _ *Head) { delete(files, name(5)) },
@@ -132,7 +141,7 @@ func TestVerify(t *testing.T) {
 		{
 			"the end of pruning is another one",
 			func(_ map[string][]byte, _ *Journal, pruned *Head) { *pruned = Head{3, strings.Repeat("0", 64)} },
-			name(3), "not the receipt that was pruned last",
+			name(3), "not the receipt that was removed last",
 		},
 	}
 	for _, tt := range tests {
@@ -170,16 +179,17 @@ func TestVerifyPruned(t *testing.T) {
 	if r := verify(nil, pruned, j); !r.OK || r.Receipts != 0 || r.Head.N != 9 {
 		t.Errorf("all pruned: %+v, %+v", r, r.Break)
 	}
+	j.Pruned = Pruned{Head: pruned}
 	pruned.Hash = strings.Repeat("1", 64)
-	if r := verify(nil, pruned, j); r.OK {
-		t.Error("pruning hid that the journal has another one")
+	if r := NewChain(instance, pruned, j).End(); r.OK || r.Break.File != PrunedFile {
+		t.Errorf("pruning hid that the journal has another one: %+v, %+v", r, r.Break)
 	}
 }
 
 // TestVerifyTorn: a crash between a receipt and the journal leaves one that nothing relies on, whole or not.
 func TestVerifyTorn(t *testing.T) {
 	files, _ := made(t, 9)
-	j := Journal{Newest: Head{8, Hash(files[name(8)])}}
+	j := Journal{Newest: Head{8, Hash(files[name(8)])}, Open: map[string]bool{instance + "-9": true}}
 	if r := verify(files, Head{}, j); !r.OK || r.Head.N != 9 || r.Journalled != 8 {
 		t.Errorf("whole: %+v, %+v", r, r.Break)
 	}

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Journal has the hashes that a journal has of receipts.
+// Journal tells what a journal knows of receipts.
 type Journal struct {
 	Newest Head              // of the sessions whose end it has
+	Pruned Pruned            // what was removed
 	Hashes map[string]string // of the sessions that it remembers, by run
+	Open   map[string]bool   // the sessions whose end it does not have, by run
 }
 
 // Report says whether a chain of receipts is whole.
 type Report struct {
-	Version  int       `json:"version"`
-	OK       bool      `json:"ok"`
-	Receipts int64     `json:"receipts"`
-	First    int64     `json:"first,omitempty"`
-	From     time.Time `json:"from,omitzero"` // the end of the first session
-	To       time.Time `json:"to,omitzero"`   // and of the last one
-	Head     Head      `json:"head"`          // the newest receipt that follows from the others
-	Pruned   int64     `json:"pruned"`        // how many were removed because they were old
-	// Journalled is the number of the newest receipt in the journal; 0 where the journal knows none, and nothing tells
-	// whether newer ones are missing.
-	Journalled int64  `json:"journalled"`
-	Torn       string `json:"torn,omitempty"` // the last file, which a crash left unfinished
-	Break      *Break `json:"break,omitempty"`
+	Version    int       `json:"version"`
+	OK         bool      `json:"ok"`
+	Receipts   int64     `json:"receipts"`
+	First      int64     `json:"first,omitempty"`
+	From       time.Time `json:"from,omitzero"`  // the end of the first session
+	To         time.Time `json:"to,omitzero"`    // and of the last one
+	Head       Head      `json:"head"`           // the newest receipt that follows from the others
+	Pruned     int64     `json:"pruned"`         // how many were removed because they were old
+	Journalled int64     `json:"journalled"`     // the number of the newest receipt in the journal; 0 where it knows none
+	Torn       string    `json:"torn,omitempty"` // the last file, which a crash left unfinished
+	Break      *Break    `json:"break,omitempty"`
 }
 
 // Break is the first place where a chain does not hold.
@@ -38,19 +38,32 @@ type Break struct {
 type Chain struct {
 	report  Report
 	journal Journal
-	base    Head // what was pruned
+	noted   Head // by the file of removed receipts
 	prev    string
 	last    string // the name of the last file that holds
 	torn    *Break // what is wrong if it is not the last
+	old     int64  // the number of the first receipt that was to be removed and is there
+	foreign int64  // receipts of which a journal without any has no session
 }
 
-// NewChain begins to check the receipts of a state directory after those that were pruned.
-func NewChain(instance string, pruned Head, j Journal) *Chain {
-	c := &Chain{journal: j, base: pruned, prev: Genesis(instance)}
-	if pruned.N > 0 {
-		c.prev = pruned.Hash
+// PrunedFile names the newest receipt that was removed for its age.
+const PrunedFile = "pruned.json"
+
+// journalFile is the name of the journal where it is the journal that does not fit.
+const journalFile = "journal.jsonl"
+
+// NewChain begins to check the receipts of a state directory after those that the journal knows as removed. noted is
+// what the file of removed receipts says, which nothing relies on.
+func NewChain(instance string, noted Head, j Journal) *Chain {
+	c := &Chain{journal: j, noted: noted, prev: Genesis(instance)}
+	base := j.Pruned.Head
+	if base.N > 0 {
+		c.prev = base.Hash
 	}
-	c.report = Report{Version: Version, Head: pruned, Pruned: pruned.N, Journalled: j.Newest.N}
+	c.report = Report{Version: Version, Head: base, Pruned: base.N, Journalled: j.Newest.N}
+	if j.Newest.N == 0 && noted.N > 0 {
+		c.broken(journalFile, fmt.Sprintf("it knows no receipt, and receipts up to %d were removed", noted.N))
+	}
 	return c
 }
 
@@ -65,9 +78,12 @@ func (c *Chain) Next(name string, text []byte) {
 		return
 	}
 	hash := Hash(text)
-	if n <= c.base.N {
-		if n == c.base.N && hash != c.base.Hash {
-			c.broken(name, "it is not the receipt that was pruned last")
+	if base := c.journal.Pruned.Head; n <= base.N {
+		if c.old == 0 {
+			c.old = n
+		}
+		if n == base.N && hash != base.Hash {
+			c.broken(name, "it is not the receipt that was removed last: the journal has another hash")
 		}
 		return
 	}
@@ -85,6 +101,8 @@ func (c *Chain) Next(name string, text []byte) {
 		c.unreadable(name, n, err)
 	case r.N != n || r.Run != run:
 		c.broken(name, fmt.Sprintf("it has receipt %d, of run %s", r.N, r.Run))
+	case n > c.journal.Newest.N && c.journal.Newest.N > 0 && !c.journal.Open[run]:
+		c.broken(name, "the journal knows no session of it")
 	case c.changed(n, run, hash):
 		c.broken(name, "it was changed: the journal has another hash of it")
 	case r.Prev != c.prev && c.last == "":
@@ -120,7 +138,9 @@ func (c *Chain) take(name, hash string, r *Receipt) {
 		c.report.First, c.report.From = r.N, r.EndedAt
 	}
 	c.report.To, c.report.Head = r.EndedAt, Head{r.N, hash}
-	c.prev, c.last = hash, name
+	if c.prev, c.last = hash, name; c.journal.Newest.N == 0 && !c.journal.Open[r.Run] {
+		c.foreign++
+	}
 }
 
 func (c *Chain) broken(name, why string) { c.report.Break = &Break{name, why} }
@@ -133,16 +153,41 @@ func (c *Chain) End() Report {
 		c.report.Torn = ""
 	case newest.N > head.N:
 		c.broken(Name(head.N+1, "*"), missing(head.N+1, newest.N)+" at the end")
-	case newest.N == head.N && newest.Hash != head.Hash: // it was pruned
-		c.broken(Name(head.N, "*"), "the journal has another hash of the receipt that was pruned last")
+	case c.foreign > 0:
+		c.broken(journalFile, fmt.Sprintf("it knows none of the receipts, %d of which are there", c.foreign))
+	default:
+		c.pruning()
 	}
 	c.report.OK = c.report.Break == nil
 	return c.report
 }
 
+// pruning compares what the file of removed receipts says with what the journal knows.
+func (c *Chain) pruning() {
+	base := c.journal.Pruned
+	switch {
+	case c.noted.N > base.N:
+		c.broken(PrunedFile, "the journal knows nothing of the removal of "+span(base.N+1, c.noted.N))
+	case c.noted.N == base.N && c.noted.Hash != base.Hash:
+		c.broken(PrunedFile, fmt.Sprintf("the journal has another hash of receipt %d", base.N))
+	case c.noted.N < base.N && c.old != c.noted.N+1: // a crash leaves all that were to be removed
+		c.broken(PrunedFile, "it says nothing of the removal of "+span(c.noted.N+1, base.N)+", which the journal knows")
+	case base.Lost > 0:
+		c.broken(PrunedFile, fmt.Sprintf("%d of %s were missing or changed before the others were removed for their age",
+			base.Lost, span(1, base.N)))
+	}
+}
+
 func missing(first, last int64) string {
 	if first == last {
-		return fmt.Sprintf("receipt %d is missing", first)
+		return span(first, last) + " is missing"
 	}
-	return fmt.Sprintf("receipts %d to %d are missing", first, last)
+	return span(first, last) + " are missing"
+}
+
+func span(first, last int64) string {
+	if first == last {
+		return fmt.Sprintf("receipt %d", first)
+	}
+	return fmt.Sprintf("receipts %d to %d", first, last)
 }

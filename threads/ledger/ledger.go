@@ -42,6 +42,7 @@ type State struct {
 	Heard   map[int64]Taken      // commands of comments that were taken, by comment; at most maxHeard
 
 	Receipt audit.Head         // the newest receipt of a session
+	Pruned  audit.Pruned       // the receipts that were removed
 	Owed    map[forge.Ref]Owed // pull requests that do not show the receipts of their sessions yet, at most maxOwed
 
 	Timeline // of merges, parks, and slots that stood free beside work

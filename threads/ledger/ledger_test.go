@@ -78,6 +78,7 @@ func everything() []Record {
 		}}),
 		{At: noon, Receipt: &Receipt{N: 6, Hash: strings.Repeat("b", 64), Pull: Ref{Repo: "o/r", Number: 81}}},
 		{At: noon, Receipt: &Receipt{N: 6, Pull: Ref{Repo: "o/r", Number: 81}, Shown: true}},
+		{At: noon, Receipt: &Receipt{N: 5, Hash: strings.Repeat("c", 64), Pruned: true, Lost: 2}},
 		schedule, endRec("s", time.Minute, End{Result: agents.Done}),
 		rework, over, climbed,
 		away,
@@ -169,7 +170,7 @@ func TestCompactionForgetsNothing(t *testing.T) {
 		}
 	}
 	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free),
-		len(h.Parks), len(h.Listens), len(h.Heard), len(h.Owed), int(h.Receipt.N)) == 0 {
+		len(h.Parks), len(h.Listens), len(h.Heard), len(h.Owed), int(h.Receipt.N), int(h.Pruned.Lost)) == 0 {
 		t.Errorf("the test leaves something empty: %+v", h)
 	}
 	var text bytes.Buffer

@@ -21,6 +21,10 @@ type Receipt struct {
 	Pull  Ref  `json:"pull,omitzero"`
 	Chain Ref  `json:"chain,omitzero"`
 	Shown bool `json:"shown,omitempty"`
+	// Pruned says that this receipt and those before it were removed for their age, and Lost how many of them were missing
+	// or changed before that.
+	Pruned bool  `json:"pruned,omitempty"`
+	Lost   int64 `json:"lost,omitempty"`
 }
 
 // maxOwed bounds the pull requests that are to show receipts, for a forge that refuses for long.
@@ -32,11 +36,16 @@ type Owed struct {
 	Chain forge.Ref
 }
 
-func (r *Receipt) valid() bool { return r.N > 0 && (r.Hash == "" || len(r.Hash) == 64) }
+func (r *Receipt) valid() bool {
+	return r.N > 0 && (r.Hash == "" && !r.Pruned || len(r.Hash) == 64) && r.Lost >= 0
+}
 
 func (r *Receipt) apply(s *State, _ time.Time) {
 	if r.N > s.Receipt.N && r.Hash != "" {
 		s.Receipt = audit.Head{N: r.N, Hash: r.Hash}
+	}
+	if r.Pruned && r.N > s.Pruned.N {
+		s.Pruned = audit.Pruned{Head: audit.Head{N: r.N, Hash: r.Hash}, Lost: r.Lost}
 	}
 	pull := forge.Ref(r.Pull)
 	switch owed := s.Owed[pull]; {
@@ -53,11 +62,15 @@ func (r *Receipt) apply(s *State, _ time.Time) {
 	}
 }
 
-// compactReceipts is Compact for the newest receipt, and for pull requests that do not show theirs.
+// compactReceipts is Compact for the newest receipt, for those that were removed, and for pull requests that do not
+// show theirs.
 func (s *State) compactReceipts(now time.Time) iter.Seq[Record] {
 	var list []Record
 	if s.Receipt.N > 0 {
 		list = append(list, Record{At: now, Receipt: &Receipt{N: s.Receipt.N, Hash: s.Receipt.Hash}})
+	}
+	if p := s.Pruned; p.N > 0 {
+		list = append(list, Record{At: now, Receipt: &Receipt{N: p.N, Hash: p.Hash, Pruned: true, Lost: p.Lost}})
 	}
 	for _, pull := range slices.SortedFunc(maps.Keys(s.Owed), forge.Ref.Compare) {
 		o := s.Owed[pull]
@@ -66,9 +79,14 @@ func (s *State) compactReceipts(now time.Time) iter.Seq[Record] {
 	return slices.Values(list)
 }
 
-// Receipts returns the hashes that the journal has of receipts.
+// Receipts returns what the journal knows of receipts.
 func (s *State) Receipts() audit.Journal {
-	j := audit.Journal{Newest: s.Receipt, Hashes: make(map[string]string)}
+	j := audit.Journal{
+		Newest: s.Receipt, Pruned: s.Pruned, Hashes: make(map[string]string), Open: make(map[string]bool),
+	}
+	for run := range s.Open {
+		j.Open[run] = true
+	}
 	for i := range s.Past {
 		if p := &s.Past[i]; p.Receipt != "" {
 			j.Hashes[p.Run] = p.Receipt
@@ -77,7 +95,7 @@ func (s *State) Receipts() audit.Journal {
 	return j
 }
 
-// ReadReceipts returns the hashes that a journal has of receipts. Lines that are not understood are skipped.
+// ReadReceipts returns what a journal knows of receipts. Lines that are not understood are skipped.
 func ReadReceipts(journal io.Reader) (audit.Journal, error) {
 	s := New()
 	err := Read(journal, s.Apply, func(_, _ int64) {})

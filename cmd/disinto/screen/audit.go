@@ -30,8 +30,5 @@ func (v View) Audit(r *audit.Report) string {
 	if r.Torn != "" {
 		p.line("a crash left "+Clean(r.Torn)+" unfinished; its session has another receipt", faint)
 	}
-	if r.Receipts > 0 && r.Journalled == 0 {
-		p.line("the journal knows no receipt, so whether newer ones are missing cannot be told", held)
-	}
 	return p.text.String()
 }
