@@ -8,13 +8,9 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
-	"strings"
 
-	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // Handler serves the control API, except for upgrade.
@@ -57,31 +53,6 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/simulate", s.simulate),
 		control.Post("/v1/advise", s.advise),
 	}
-}
-
-// command wraps do, which carries out a command and fills in its report. The command is refused while the supervisor
-// starts, stops or hands over, and keeps it from ending meanwhile.
-func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
-	return func(ctx context.Context, request T) (*A, error) {
-		leave, err := s.enterCommand()
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-		report := new(A)
-		return report, do(ctx, request, report)
-	}
-}
-
-// enterCommand lets a command begin, and keeps the supervisor from ending until leave.
-func (s *Supervisor) enterCommand() (leave func(), err error) {
-	s.init()
-	leave, err = s.gate.enter(&s.running)
-	if err == nil && s.books.config() == nil {
-		leave()
-		return nil, control.NotNow("not now: there is no valid configuration")
-	}
-	return leave, err
 }
 
 // serve answers on the control socket until end.
@@ -128,75 +99,23 @@ func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Docume
 	return d, nil
 }
 
-// why explains one item, an agent or a thread, as things are or as they were at a time.
-func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Explanation, err error) {
-	said := query.Get("ref")
-	if at := query.Get("at"); at != "" {
-		return s.whyAt(ctx, said, at)
-	}
-	if err := s.noConfig(); err != nil {
-		return ex, err
-	}
-	c := s.books.config()
-	if c.Agent(said) != nil || c.Thread(said) != nil {
-		s.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })
-		return ex, err
-	}
-	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
-		return ex, control.Invalid(
-			"cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12%s", said,
-			c.SuggestName(said))
-	}
-	item, err := s.item("", said)
-	if err != nil {
-		return ex, err
-	}
-	return s.whyItem(item)
-}
-
-// whyItem explains an item. If it is closed, or no scan has read it, the forge and the journal tell who ended it.
-func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
-	ex, err := s.explain(item)
-	if err == nil && ex.Code != threads.Closed {
-		ex.Shadow = s.shadowed(item)
-		return ex, nil
-	}
-	d, failed := s.life("explain", item)
-	switch {
-	case failed == nil && d.State != control.StateOpen:
-		ex = threads.Explanation{
-			Repo: item.Repo, Number: item.Number, Kind: agents.Kind(d.Kind), Title: d.Title, Verdict: d.Verdict,
-			Code: threads.Closed, Steps: []threads.Step{}, Candidates: []threads.CandidateSteps{},
-		}
-		if n := len(d.Sessions); n > 0 {
-			ex.Verdict += fmt.Sprintf("; sessions: %d (disinto show %d)", n, item.Number)
-		}
-		return ex, nil
-	case err != nil && failed != nil:
-		return ex, failed
-	case err != nil:
-		return ex, control.NotFound("%s", err)
-	}
-	return ex, nil
-}
-
-// noConfig refuses a question that cannot be answered without a valid configuration, with the first error in it.
-func (s *Supervisor) noConfig() error {
-	config, err := s.books.inForce()
-	switch {
-	case config != nil:
-		return nil
-	case err == nil:
-		return control.NotNow("cannot explain anything without a configuration")
-	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return control.NotNow("cannot explain anything without a valid configuration: %s", first)
-}
-
 // portProblem shows why an address of [factory] cannot be listened on, and logs it once; "" means that it can.
 func (s *Supervisor) portProblem(key, why string) {
 	if s.problems.setPort(key, why) {
 		s.tell(notice{bad: true, words: why})
 		s.touchStatus()
 	}
+}
+
+// Fleet returns what this supervisor knows of its fleet, without asking the other hosts. It may be called from any
+// goroutine.
+func (s *Supervisor) Fleet() *fleet.Status {
+	s.init()
+	return s.hub.Status()
+}
+
+// HookHandler answers POST /v1/hook, and nothing else.
+func (s *Supervisor) HookHandler() http.Handler {
+	s.init()
+	return control.Hooks{Config: s.books.config, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
 }

@@ -21,8 +21,8 @@ import (
 // take the same agent, item or slot. Methods lock, and those named ...Locked are called by them. No method
 // does I/O, except that append, note and noteThen write the journal before they lock.
 //
-// The methods about sessions are in table.go, decisions in plan.go, chores in chorelist.go, grips in grip.go, and
-// documents in document.go.
+// The methods about sessions are in table.go, snapshots in snapshot.go, decisions in plan.go, chores in chorelist.go,
+// grips in grip.go, and documents in document.go.
 type books struct {
 	decide     func(threads.Snapshot) threads.Plan
 	heard      func() bool // the event feed has readers
@@ -280,21 +280,6 @@ func (b *books) replay(
 		news = append(news, notice{bad: true, words: tag(b.cfg, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + endedUnder})
 	}
 	return news
-}
-
-// holdAgent keeps an agent from starting while its account is in doubt. The hold is not journalled: the next supervisor
-// asks again. isNew reports whether the agent was not held for the same reason already.
-func (b *books) holdAgent(name string, no *doubt) (isNew bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	a := ledger.Entry(b.ledger.Agents, name)
-	isNew = a.HeldWhy != no.why
-	var until time.Time
-	if no.rest != 0 {
-		until = time.Now().Add(no.rest)
-	}
-	a.HoldAs(no.code, until, no.why)
-	return isNew
 }
 
 // chain returns what is known of an issue or pull request.

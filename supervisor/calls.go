@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -11,6 +12,9 @@ import (
 
 // callTimeout bounds every call to the forge but a scan.
 const callTimeout = 30 * time.Second
+
+// lookTime is how long a slot waits for the forge to say how its session ended.
+const lookTime = 10 * time.Second
 
 // call makes one call to the forge within a time limit. A panic in it counts as an answer that could not be read:
 // sessions and chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. One
@@ -76,4 +80,8 @@ func (s *Supervisor) depend(item, on forge.Ref) error {
 
 func (s *Supervisor) blockers(item forge.Ref) ([]forge.Blocker, error) {
 	return ask(s, func(ctx context.Context, f Forge) ([]forge.Blocker, error) { return f.Blockers(ctx, item) })
+}
+
+func isPermanent(err error) bool {
+	return errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrConflict)
 }

@@ -115,23 +115,6 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	return list
 }
 
-// labelBeforeRelease begins the chore that labels an item whose session has ended and whose claim is still on the
-// forge; nil when there is none to begin.
-func (b *books) labelBeforeRelease(item forge.Ref, now time.Time, room *threads.Room) *chore {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := threads.LabelBeforeRelease(b.snapshotLocked(now, room), item)
-	if m == nil {
-		return nil
-	}
-	c := &chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: *m, hold: m.Key()}
-	old := b.chores[c.choreKey]
-	if old != nil && (old.working || now.Before(old.retryAt)) {
-		return nil
-	}
-	return b.choreLocked(c, old)
-}
-
 func cancelChore(item forge.Ref) *chore { return &chore{choreKey: choreKey{actCancel, item, ""}} }
 
 func stealChore(instance string, m threads.Move) *chore {
@@ -268,3 +251,6 @@ func (b *books) stealing(item forge.Ref) bool {
 	_, noted := b.ledger.Steals[item]
 	return noted
 }
+
+// cancelled reports whether a person cancelled a chain and the label is still to be written.
+func cancelled(c *threads.ChainHistory) bool { return c.Cancel }

@@ -347,3 +347,11 @@ func (c *clearing) lines() (list []string) {
 	}
 	return list
 }
+
+// deleteOver deletes the saved conversations of chains that are closed, as far as is known.
+func (s *Supervisor) deleteOver(config *threads.Config) {
+	s.deleteSaved(config, func(agent string, chain forge.Ref) bool {
+		_, over := s.books.overSince(agent, chain)
+		return over
+	})
+}

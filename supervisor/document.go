@@ -1,10 +1,8 @@
 package supervisor
 
 import (
-	"cmp"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -25,12 +23,7 @@ func (b *books) document(now time.Time) *control.Document {
 	for len(merges) > 0 && len(d.Merges) < control.MergesLimit && now.Sub(merges[len(merges)-1].When) < 24*time.Hour {
 		d.Merges, merges = append(d.Merges, merges[len(merges)-1]), merges[:len(merges)-1]
 	}
-	for _, x := range b.sessions {
-		d.Sessions = append(d.Sessions, x.document())
-	}
-	slices.SortFunc(d.Sessions, func(a, b control.SessionDocument) int {
-		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
-	})
+	d.Sessions = b.showAllLocked()
 	d.Queue, d.Unqueued = b.queueLocked()
 	return d
 }

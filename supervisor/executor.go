@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // Executor runs the programs of sessions. agents/executortest holds an executor to what is said here. Its methods may
@@ -61,6 +62,15 @@ func (s *Supervisor) executor(name string) Executor {
 		return s.Executor
 	}
 	return s.Elsewhere[name]
+}
+
+// addActivity adds to the documents of sessions what their executors know.
+func (s *Supervisor) addActivity(list []control.SessionDocument) {
+	for i := range list {
+		if a, ok := s.activity(list[i].RunID); ok {
+			list[i].LastOutputAt, list[i].PID, list[i].Place = a.LastOutput, a.PID, a.Place
+		}
+	}
 }
 
 // activity returns what the executor of a run knows of it.

@@ -6,9 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // The supervisor is PID 1: a panic that leaves a goroutine ends every agent with it, and where an answer of the forge
@@ -47,31 +45,8 @@ func (s *Supervisor) answered(err error) {
 	}
 }
 
-// inSession runs a session's goroutine. After a panic the session counts as failed, and its claim, slot and agent are
-// freed.
-func (s *Supervisor) inSession(x *session, live func(*session)) {
-	s.background(&s.running, "the end of "+x.tag, func() {
-		defer close(x.gone)
-		defer x.cancel(nil)
-		if !s.safely("the session "+x.tag, func() { live(x) }) {
-			old := x.grip
-			x.grip = s.books.grip(x.Item.Ref)
-			defer x.grip.letGo()
-			if old != nil {
-				old.letGo()
-			}
-			s.finish(x, &ledger.End{Run: x.RunID, Result: agents.Failed, Reason: internalError})
-		}
-	})
-}
-
 // internalError is the reason of what failed because of a mistake of ours.
 const internalError = "internal error, see the log of the supervisor"
-
-// inChore runs a chore's goroutine, which a group counts.
-func (s *Supervisor) inChore(group *sync.WaitGroup, c *chore) {
-	s.background(group, "the end of a chore of "+c.tag, func() { s.do(c) })
-}
 
 // inLoop runs a goroutine that lasts as long as the supervisor. After a panic it begins anew.
 func (s *Supervisor) inLoop(what string, f func()) {
@@ -84,3 +59,7 @@ func (s *Supervisor) inLoop(what string, f func()) {
 		}
 	})
 }
+
+// longRest is the pause of a loop that has no interval of its own: while nothing may begin, and after a panic of a
+// thread that is no longer configured.
+const longRest = 30 * time.Second

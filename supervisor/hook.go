@@ -1,13 +1,10 @@
 package supervisor
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 const (
@@ -16,12 +13,6 @@ const (
 	// hookWarning is the least time between two warnings about hooks with a wrong signature: any client can send them.
 	hookWarning = time.Hour
 )
-
-// HookHandler answers POST /v1/hook, and nothing else.
-func (s *Supervisor) HookHandler() http.Handler {
-	s.init()
-	return control.Hooks{Config: s.books.config, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
-}
 
 // hints times the scans that web hooks ask for. The zero value has had none.
 type hints struct {

@@ -28,13 +28,6 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 	}
 }
 
-// Fleet returns what this supervisor knows of its fleet, without asking the other hosts. It may be called from any
-// goroutine.
-func (s *Supervisor) Fleet() *fleet.Status {
-	s.init()
-	return s.hub.Status()
-}
-
 // rebalanceNow runs a cycle besides those that are due, and returns when all its moves have ended or are known to
 // take longer.
 func (s *Supervisor) rebalanceNow(ctx context.Context, r control.RebalanceRequest, report *fleet.Cycle) error {

@@ -146,3 +146,18 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 	}
 	return nil
 }
+
+// holdAgent keeps an agent from starting while its account is in doubt. The hold is not journalled: the next supervisor
+// asks again. isNew reports whether the agent was not held for the same reason already.
+func (b *books) holdAgent(name string, no *doubt) (isNew bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := ledger.Entry(b.ledger.Agents, name)
+	isNew = a.HeldWhy != no.why
+	var until time.Time
+	if no.rest != 0 {
+		until = time.Now().Add(no.rest)
+	}
+	a.HoldAs(no.code, until, no.why)
+	return isNew
+}

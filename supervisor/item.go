@@ -90,15 +90,6 @@ func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error)
 // view runs f on a snapshot of this moment. It needs a configuration.
 func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
 
-// room measures what the machine has left; nil when that is not measured.
-func (s *Supervisor) room() *threads.Room {
-	if s.Room == nil {
-		return nil
-	}
-	r := s.Room(s.StateDir)
-	return &r
-}
-
 // notDone is the refusal of a command that the forge did not let us do.
 func notDone(verb string, item forge.Ref, err error) error {
 	switch {

@@ -125,15 +125,3 @@ const (
 	portSSH   = 22
 	portHTTPS = 443
 )
-
-// secretsOf returns every secret of a configuration: they are redacted from what agents printed.
-func secretsOf(config *threads.Config) []string {
-	list := []string{config.Forge.Token.Reveal(), config.Forge.WebhookSecret.Reveal()}
-	for i := range config.Agents {
-		list = append(list, config.Agents[i].Token.Reveal())
-	}
-	for _, v := range config.Secrets {
-		list = append(list, v.Value.Reveal())
-	}
-	return list
-}

@@ -12,29 +12,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// lastLook bounds the look at servers before sessions, or a server, are ended, and lastSave each save after that: both
-// together make a stop or a restart at most 2 s longer.
-const (
-	lastLook = 500 * time.Millisecond
-	lastSave = 1500 * time.Millisecond
-)
-
-// endAt bounds the saves of a supervisor that stops: the releases need the time after the grace.
-func (v *saves) endAt(end time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.end = end
-}
-
-// left is the time for a save while the supervisor stops.
-func (v *saves) left() time.Duration {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.end.IsZero() { // the stop has not got that far
-		return lastSave
-	}
-	return min(lastSave, time.Until(v.end))
-}
+// lastLook bounds the look at servers before sessions, or a server, are ended. Together with lastSave it makes a stop
+// or a restart at most 2 s longer.
+const lastLook = 500 * time.Millisecond
 
 // lookLast finds out which slots have the conversations of sessions that are about to be cut. While a request is
 // under way its slot tells what the request found, which is the conversation so far; afterwards nothing tells it.
@@ -76,19 +56,6 @@ func (b *books) seenAt(sessions []*session, slots []agents.ServerSlot) {
 			x.holds = &slot
 		}
 	}
-}
-
-// holding returns the slot that has a session's conversation.
-func (b *books) holding(x *session, since int64, slots []agents.ServerSlot) (slot agents.ServerSlot, known bool) {
-	size, alone := b.talk(x)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if x.holds != nil {
-		if slot, known = saved.Still(slots, *x.holds); known {
-			return slot, true
-		}
-	}
-	return saved.Find(slots, since, size, alone)
 }
 
 // saveServed saves the conversations of sessions that run on the server of a service, which is about to be ended. A

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -55,4 +56,23 @@ func text(err error) string {
 		return ""
 	}
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// task names what an agent does with an item.
+func task(it *threads.Item) string {
+	switch it.Kind {
+	case agents.KindIssue:
+		return "implementation"
+	case agents.KindSchedule:
+		return "scheduled " + it.Role
+	}
+	return string(it.Kind)
+}
+
+// because adds the cause of a rework, or of a review although the head was approved.
+func because(it *threads.Item) string {
+	if it.Cause == "" {
+		return ""
+	}
+	return " (" + string(it.Cause) + ")"
 }

@@ -156,3 +156,8 @@ func (s *Supervisor) secretsOf(config *threads.Config) []string {
 	}
 	return list
 }
+
+// ServiceLog is the path of a service's log.
+func ServiceLog(stateDir, service string) string {
+	return filepath.Join(stateDir, "services", service, "log", "output.log")
+}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -92,45 +91,4 @@ func (s *Supervisor) done(c *chore, began time.Time, err error) {
 		d.Result = DeedRefused
 	}
 	s.Meters.Done(d)
-}
-
-// Levels are numbers of this moment, for metrics. They cost much less than the status document of a large tracker.
-type Levels struct {
-	// Document is the status without queue, sessions and what has ended.
-	Document *control.Document
-	// Queue counts the items that wait.
-	Queue map[Waiting]int
-	// NeedPerson is how many of them wait for a person.
-	NeedPerson int
-}
-
-// Waiting names items that wait and are counted together.
-type Waiting struct {
-	Kind string
-	Code threads.Code
-}
-
-// Levels returns the numbers of this moment.
-func (s *Supervisor) Levels() Levels {
-	s.init()
-	l := s.books.levels(time.Now())
-	l.Document.Problems = s.problems.lines()
-	s.addServers(l.Document)
-	s.addServices(l.Document)
-	s.addShadow(l.Document)
-	l.Document.Drift = s.drift.newest.Load()
-	return l
-}
-
-func (b *books) levels(now time.Time) Levels {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := Levels{Document: b.summaryLocked(now), Queue: make(map[Waiting]int)}
-	for _, h := range b.plan.Holds {
-		l.Queue[Waiting{string(h.Kind), h.Reason.Code}]++
-		if h.Reason.NeedsPerson() {
-			l.NeedPerson++
-		}
-	}
-	return l
 }

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,9 +12,6 @@ import (
 )
 
 const (
-	// probeTime is how long a session has to run before its backend counts as found: a usage limit and a dead server show
-	// within the first request.
-	probeTime = time.Minute
 	// forgetRest is the time between two searches for what can be forgotten.
 	forgetRest = 10 * time.Minute
 	// wakeFloor is the shortest wait of a loop that was not kicked. A wake-up that the scheduler asks for again and
@@ -142,83 +138,6 @@ func (b *books) weigh(hub *fleet.Hub, c *fleet.Cycle, now time.Time, room *threa
 	return moves, hub.Note(c)
 }
 
-// view runs f on a snapshot of this moment, which is gone when f returns. It needs a configuration.
-func (b *books) view(now time.Time, room *threads.Room, f func(threads.Snapshot)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f(b.snapshotLocked(now, room))
-}
-
-// snapshotLocked is all that is known at now. What is being written to counts as touched at this very moment, so that
-// no facts are new enough to act on it. That moment is read under the lock: a caller that waited for the lock brings a
-// now from before it, and facts requested since would count as newer than a write that is still under way.
-func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
-	locked := time.Now()
-	for r := range b.busy {
-		b.ledger.Touched[r] = locked
-	}
-	for r := range b.ledger.Steals { // the assignee is known when the steal is over
-		b.ledger.Touched[r] = locked
-	}
-	for _, r := range b.ledger.Select(cancelled) { // as good as labelled, also after a restart
-		b.ledger.Touched[r] = locked
-	}
-	snap := threads.Snapshot{
-		Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room, Rooms: b.rooms,
-	}
-	snap.History.Threads, snap.Typical = b.parkedLocked(now), b.ledger.Typical()
-	snap.History.Agents = b.savingLocked(now)
-	snap.Caches = b.cachesLocked()
-	if b.outages != nil && b.cfg != nil {
-		snap.Outages = b.outages(b.cfg, now)
-	}
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		snap.Sessions = append(snap.Sessions, b.sessions[run].Session)
-	}
-	return snap
-}
-
-// cancelled reports whether a person cancelled a chain and the label is still to be written.
-func cancelled(c *threads.ChainHistory) bool { return c.Cancel }
-
-// parkedLocked returns the histories of threads, in which a park lasts until the one session that probes the backend
-// after it has run for probeTime.
-func (b *books) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
-	parked := make(map[string]*threads.ThreadHistory, len(b.ledger.Threads))
-	for name, known := range b.ledger.Threads {
-		t := *known
-		if probe := b.probeLocked(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(now) && probe != nil {
-			t.ParkedUntil, t.ParkedWhy = probe.reserved.Add(probeTime), t.ParkedWhy+", "+probe.Agent+" tries it"
-		}
-		if !t.ParkedUntil.After(now) {
-			t.ParkedUntil, t.ParkedWhy = time.Time{}, ""
-		}
-		parked[name] = &t
-	}
-	return parked
-}
-
-// probeLocked is the first session that a thread started after it was parked; nil when there is none.
-func (b *books) probeLocked(thread string) *session {
-	var first *session
-	for _, x := range b.sessions {
-		after := x.Thread == thread && !x.reserved.Before(b.ledger.Thread(thread).ParkedUntil)
-		if after && (first == nil || x.reserved.Before(first.reserved)) {
-			first = x
-		}
-	}
-	return first
-}
-
-// mayProbeLocked lets a thread that was parked begin with one session only.
-func (b *books) mayProbeLocked(thread string, now time.Time) bool {
-	if b.ledger.Thread(thread).ParkedUntil.IsZero() {
-		return true
-	}
-	probe := b.probeLocked(thread)
-	return probe == nil || !now.Before(probe.reserved.Add(probeTime))
-}
-
 // delayLocked is how long a thread waits for its next tick unless it is kicked.
 func (b *books) delayLocked(name string, now time.Time) time.Duration {
 	t := b.cfg.Thread(name)
@@ -243,4 +162,21 @@ func (b *books) activeLocked() bool {
 		return true
 	}
 	return slices.ContainsFunc(p.Holds, func(h *threads.Hold) bool { return h.Reason.Code.Ends() == threads.ByScan })
+}
+
+// labelBeforeRelease begins the chore that labels an item whose session has ended and whose claim is still on the
+// forge; nil when there is none to begin.
+func (b *books) labelBeforeRelease(item forge.Ref, now time.Time, room *threads.Room) *chore {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := threads.LabelBeforeRelease(b.snapshotLocked(now, room), item)
+	if m == nil {
+		return nil
+	}
+	c := &chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: *m, hold: m.Key()}
+	old := b.chores[c.choreKey]
+	if old != nil && (old.working || now.Before(old.retryAt)) {
+		return nil
+	}
+	return b.choreLocked(c, old)
 }

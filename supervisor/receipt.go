@@ -28,13 +28,6 @@ const (
 	mostShown = 50
 )
 
-// remains hold what a session's program left for its receipt.
-type remains struct {
-	agents.Outcome
-	ran  bool
-	pull forge.Ref // that shows the receipt; zero for none
-}
-
 // pullOf is the pull request that a session worked on or opened; zero for none.
 func (x *session) pullOf(look *forge.Look) (pull forge.Ref) {
 	if x.Item.Kind != agents.KindIssue {

@@ -94,31 +94,12 @@ func (s *Supervisor) reply(h ledger.Heard) {
 // spoken is a verb as people write it.
 func spoken(verb string) string { return strings.TrimSpace("/disinto " + verb) }
 
-func isPermanent(err error) bool {
-	return errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrConflict)
-}
-
 // cutText is the beginning of a text that is too long.
 func cutText(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
-}
-
-// listen journals since when comments in each repository may be commands, after the first scan that read them.
-func (b *books) listen(now time.Time) {
-	b.mu.Lock()
-	var list []ledger.Record
-	for _, r := range b.facts.Repos {
-		if _, known := b.ledger.Listens[r.Name]; !known && !r.Heard.IsZero() {
-			list = append(list, ledger.Record{At: now, Listen: &ledger.Listen{Ref: ledger.Ref{Repo: r.Name}, Since: r.Heard}})
-		}
-	}
-	b.mu.Unlock()
-	for _, r := range list {
-		b.note(r)
-	}
 }
 
 // commands returns the commands in comments that are to be carried out now.

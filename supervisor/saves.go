@@ -21,17 +21,8 @@ import (
 // a claim does.
 const kvTime = 10 * time.Second
 
-// saving is a session whose conversation is saved at its end. restored is set before the books know it, and saved
-// belongs to the session's goroutine.
-type saving struct {
-	saved.Conversation
-	server   saved.Server
-	folder   saved.Folder
-	since    int64 // the server's newest request when the session began
-	told     int64 // tokens of the conversation then, as its last session told them
-	restored int64 // tokens that came from a file
-	saved    int64 // tokens that a file got at the end
-}
+// lastSave bounds each save while the supervisor stops, or a service restarts.
+const lastSave = 1500 * time.Millisecond
 
 // saves remembers what kept conversations from being saved.
 type saves struct {
@@ -224,14 +215,6 @@ func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string,
 	}
 }
 
-// deleteOver deletes the saved conversations of chains that are closed, as far as is known.
-func (s *Supervisor) deleteOver(config *threads.Config) {
-	s.deleteSaved(config, func(agent string, chain forge.Ref) bool {
-		_, over := s.books.overSince(agent, chain)
-		return over
-	})
-}
-
 // server is the address of a session's inference server; empty where that is not the operator's.
 func (x *session) server() string {
 	if x.thread.Backend != threads.Local {
@@ -338,4 +321,34 @@ func (x *session) answered(more agents.Usage) {
 		x.first = more
 	}
 	x.talk = size
+}
+
+// endAt bounds the saves of a supervisor that stops: the releases need the time after the grace.
+func (v *saves) endAt(end time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.end = end
+}
+
+// left is the time for a save while the supervisor stops.
+func (v *saves) left() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.end.IsZero() { // the stop has not got that far
+		return lastSave
+	}
+	return min(lastSave, time.Until(v.end))
+}
+
+// holding returns the slot that has a session's conversation.
+func (b *books) holding(x *session, since int64, slots []agents.ServerSlot) (slot agents.ServerSlot, known bool) {
+	size, alone := b.talk(x)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if x.holds != nil {
+		if slot, known = saved.Still(slots, *x.holds); known {
+			return slot, true
+		}
+	}
+	return saved.Find(slots, since, size, alone)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 const (
@@ -161,4 +162,19 @@ func scanNews(was, err error) notice {
 		return notice{bad: true, words: "the forge could not be read, what runs goes on: " + text(err)}
 	}
 	return notice{}
+}
+
+// listen journals since when comments in each repository may be commands, after the first scan that read them.
+func (b *books) listen(now time.Time) {
+	b.mu.Lock()
+	var list []ledger.Record
+	for _, r := range b.facts.Repos {
+		if _, known := b.ledger.Listens[r.Name]; !known && !r.Heard.IsZero() {
+			list = append(list, ledger.Record{At: now, Listen: &ledger.Listen{Ref: ledger.Ref{Repo: r.Name}, Since: r.Heard}})
+		}
+	}
+	b.mu.Unlock()
+	for _, r := range list {
+		b.note(r)
+	}
 }

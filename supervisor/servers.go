@@ -132,41 +132,6 @@ func (v *servers) restarted(url string) time.Time {
 	return time.Time{}
 }
 
-// sawCache takes in a look at a server's cache. Slots that were seen emptied are so until the server is restarted.
-func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.caches == nil {
-		b.caches = make(map[string]serverCache)
-	}
-	now := serverCache{threads.CacheOf(said), restarted}
-	if was := b.caches[url]; was.restarted.Equal(restarted) {
-		now.Shared = now.Shared || was.Shared
-	}
-	b.caches[url] = now
-}
-
-// serverCache has the facts of a server since it was restarted.
-type serverCache struct {
-	threads.ServerCache
-	restarted time.Time
-}
-
-// cachesLocked is the same by thread.
-func (b *books) cachesLocked() map[string]threads.ServerCache {
-	caches := make(map[string]threads.ServerCache)
-	if b.cfg == nil {
-		return caches
-	}
-	for i := range b.cfg.Threads {
-		t := &b.cfg.Threads[i]
-		if c, seen := b.caches[t.BaseURL]; seen && t.Backend == threads.Local && t.BaseURL != "" {
-			caches[t.Name] = c.ServerCache
-		}
-	}
-	return caches
-}
-
 // problems are those of a server for a thread.
 func (r *serverRecord) problems(config *threads.Config, t *threads.Thread) []string {
 	lines := config.ServerProblems(t, &r.said)

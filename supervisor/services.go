@@ -230,8 +230,3 @@ func (s *Supervisor) addServices(d *control.Document) {
 		x.LastLine = control.LastLine(x.Log, s.secretsOf(cfg))
 	}
 }
-
-// ServiceLog is the path of a service's log.
-func ServiceLog(stateDir, service string) string {
-	return filepath.Join(stateDir, "services", service, "log", "output.log")
-}

@@ -26,34 +26,31 @@ const releaseTime = 2 * time.Second
 // until a scan that was asked for after the release.
 
 const (
-	// lookTime is how long a slot waits for the forge to say how its session ended.
-	lookTime = 10 * time.Second
 	// lookRestMin and lookRestMax bound the pause between further questions, which hold no slot.
 	lookRestMin = 5 * time.Second
 	lookRestMax = time.Minute
 )
 
-var errShutdown = errors.New("the supervisor stops")
-
-// run is a session from its reservation to its release.
-func (s *Supervisor) run(x *session) {
+// run is a session from its reservation to its release. lost is when another host's claim on the item freed the slot;
+// zero when none did.
+func (s *Supervisor) run(x *session) (lost time.Time) {
 	if !s.identified(x) || s.books.append(startOf(x)) != nil {
 		s.books.drop(x) // a later tick tries again
 		s.touchStatus()
-		return
+		return lost
 	}
 	s.fleetFile.Write() // before anything runs: the hub gives an idle agent more to do
 	x.grip = s.books.grip(x.Item.Ref)
 	began, failed := time.Now(), s.claim(x)
 	s.claimed(x, began, failed)
 	if failed != nil {
-		s.finish(x, failed)
-		return
+		return s.finish(x, failed)
 	}
 	x.grip.letGo()
 	s.events.Send(control.EventClaimed, s.books.show(x))
 	out, ran := s.execute(x)
 	s.conclude(x, out, ran)
+	return lost
 }
 
 // conclude is a session after the end of its program. One that goes on without us stays open in the journal.
@@ -80,16 +77,6 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	s.spoke(x, end)
 	s.finish(x, end)
 	s.warnForgotten(x, end)
-}
-
-func startOf(x *session) ledger.Record {
-	return ledger.Record{At: time.Now(), Start: &ledger.Start{
-		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
-		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
-		Attempt: x.Attempt, Rung: x.Rung,
-		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
-		Pinned: x.pinned, Model: x.agent.Model, Executor: x.thread.Executor,
-	}}
 }
 
 // claim takes the item on the forge under the agent's login. It returns how the session ended if it could not.
@@ -163,20 +150,6 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	return x.redacted(out), ran
 }
 
-// redacted is an outcome without the secrets that the program printed.
-func (x *session) redacted(out agents.Outcome) agents.Outcome {
-	for _, text := range []*string{&out.Reason, &out.Words, &out.Tail} {
-		*text = agents.Redact(*text, x.secrets)
-	}
-	out.Seen = out.Seen.Redact(x.secrets)
-	if out.Resumed != nil {
-		r := *out.Resumed
-		r.Changed = agents.Redact(r.Changed, x.secrets)
-		out.Resumed = &r
-	}
-	return out
-}
-
 // started notes that the session's program runs.
 func (s *Supervisor) started(x *session, begun agents.Started) {
 	defer close(x.atWork)
@@ -187,8 +160,8 @@ func (s *Supervisor) started(x *session, begun agents.Started) {
 	s.touchStatus()
 }
 
-// finish journals the end, frees slot and agent, and takes the claim off the forge.
-func (s *Supervisor) finish(x *session, end *ledger.End) {
+// finish journals the end, frees slot and agent, and takes the claim off the forge. lost is as in run.
+func (s *Supervisor) finish(x *session, end *ledger.End) (lost time.Time) {
 	at := time.Now()
 	end.Receipt = s.receipt(x, end, at)
 	showing := s.gripPull(end.Receipt)
@@ -203,8 +176,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End) {
 	s.touchStatus()
 	if end.Claim == ledger.ClaimTaken {
 		x.grip.letGo()
-		s.takeNext(x.Thread, freed)
-		return
+		return freed
 	}
 	s.kicks.thread(x.Thread, at)
 	s.showNow(showing)
@@ -213,18 +185,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End) {
 		s.release(x)
 	}
 	s.kicks.thread(x.Thread, x.grip.letGo())
-}
-
-// takeNext begins what a thread does instead of an item that another host took. The facts at hand are good enough, only
-// that item has to be read again: on a slow forge two hosts that scanned after each lost race met at the next one, too.
-// Of two sessions that lost at once the first may find both slots free and fill them, which leaves the second none.
-func (s *Supervisor) takeNext(thread string, freed time.Time) {
-	now := time.Now()
-	t := s.books.tick(thread, now, s.room())
-	s.act(t)
-	if len(t.starts) == 0 && !s.books.startedSince(thread, freed) {
-		s.kicks.thread(thread, now)
-	}
+	return lost
 }
 
 // recent is the document of a session that ended.
@@ -314,25 +275,6 @@ func (s *Supervisor) retire(x *session, err error) {
 	s.touchStatus()
 }
 
-// task names what an agent does with an item.
-func task(it *threads.Item) string {
-	switch it.Kind {
-	case agents.KindIssue:
-		return "implementation"
-	case agents.KindSchedule:
-		return "scheduled " + it.Role
-	}
-	return string(it.Kind)
-}
-
-// because adds the cause of a rework, or of a review although the head was approved.
-func because(it *threads.Item) string {
-	if it.Cause == "" {
-		return ""
-	}
-	return " (" + string(it.Cause) + ")"
-}
-
 // ending is the log line of a session that ended.
 func ending(stateDir string, x *session, e *ledger.End) notice {
 	if e.Claim == ledger.ClaimTaken { // how hosts share the work, and no fault
@@ -352,4 +294,22 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 	}
 	bad := e.Result.BurnsAttempt() || e.Result == agents.TokenRejected || e.Result == agents.NoPlace
 	return notice{bad: bad, words: words}
+}
+
+// inSession runs a session's goroutine. After a panic the session counts as failed, and its claim, slot and agent are
+// freed.
+func (s *Supervisor) inSession(x *session, live func(*session)) {
+	s.background(&s.running, "the end of "+x.tag, func() {
+		defer close(x.gone)
+		defer x.cancel(nil)
+		if !s.safely("the session "+x.tag, func() { live(x) }) {
+			old := x.grip
+			x.grip = s.books.grip(x.Item.Ref)
+			defer x.grip.letGo()
+			if old != nil {
+				old.letGo()
+			}
+			s.finish(x, &ledger.End{Run: x.RunID, Result: agents.Failed, Reason: internalError})
+		}
+	})
 }

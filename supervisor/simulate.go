@@ -46,7 +46,6 @@ func playPast[T any](
 	ctx context.Context, s *Supervisor, ask control.SimulateRequest,
 	play func(context.Context, WhatIf) (*T, error), within time.Duration,
 ) (*T, error) {
-	s.init()
 	if err := s.noConfig(); err != nil {
 		return nil, err
 	}

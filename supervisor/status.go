@@ -37,11 +37,7 @@ func (s *Supervisor) Document() *control.Document {
 			r.Log = filepath.Join(s.StateDir, r.Log)
 		}
 	}
-	for i := range d.Sessions {
-		if a, ok := s.activity(d.Sessions[i].RunID); ok {
-			d.Sessions[i].LastOutputAt, d.Sessions[i].PID, d.Sessions[i].Place = a.LastOutput, a.PID, a.Place
-		}
-	}
+	s.addActivity(d.Sessions)
 	return d
 }
 

@@ -44,16 +44,6 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Notifier tells people what needs them. Its methods may be called from several goroutines, and must not wait.
-type Notifier interface {
-	// Saw is called with the status after each change, at most once a second. It must not keep or change the document.
-	Saw(d *control.Document)
-	// Merged is called with each pull request that the supervisor has merged.
-	Merged(ref forge.Ref, title string)
-	// Problems says to whom nothing can be sent, a line each, for the status.
-	Problems() []string
-}
-
 // Supervisor runs a factory. Set the exported fields before Run and leave them alone after it.
 type Supervisor struct {
 	Forge    Forge
@@ -171,30 +161,4 @@ type Supervisor struct {
 
 	hindsight hindsight
 	drift     drift
-}
-
-// init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
-// come while Run is still on its way.
-func (s *Supervisor) init() {
-	s.once.Do(func() {
-		s.log = s.Log
-		if s.log == nil {
-			s.log = hclog.NewNullLogger()
-		}
-		if s.Decide == nil {
-			s.Decide = threads.Decide
-		}
-		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-		s.hindsight.asked = make(chan struct{}, 1)
-		s.forge.set(s.Forge)
-		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
-		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model
-		s.decisions = decisions.NewRecorder()
-		s.books.record = s.decisions.Take
-		if s.Runner != nil {
-			s.books.outages = s.serving.outages
-		}
-		s.books.shadow = s.newShadow()
-		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
-	})
 }

@@ -1,16 +1,19 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -202,6 +205,24 @@ func (b *books) show(x *session) control.SessionDocument {
 	return x.document()
 }
 
+// showAll returns the documents of all sessions, the oldest first.
+func (b *books) showAll() []control.SessionDocument {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.showAllLocked()
+}
+
+func (b *books) showAllLocked() []control.SessionDocument {
+	list := []control.SessionDocument{}
+	for _, x := range b.sessions {
+		list = append(list, x.document())
+	}
+	slices.SortFunc(list, func(a, b control.SessionDocument) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
+	})
+	return list
+}
+
 // document needs the mutex of the books.
 func (x *session) document() control.SessionDocument {
 	return control.SessionDocument{
@@ -242,4 +263,64 @@ func (x *session) works() bool {
 	default:
 		return false
 	}
+}
+
+// detaches needs the mutex of the books.
+func (x *session) detaches() bool { return x.sent && !x.thread.StopEnds }
+
+// secretsOf returns every secret of a configuration: they are redacted from what agents printed.
+func secretsOf(config *threads.Config) []string {
+	list := []string{config.Forge.Token.Reveal(), config.Forge.WebhookSecret.Reveal()}
+	for i := range config.Agents {
+		list = append(list, config.Agents[i].Token.Reveal())
+	}
+	for _, v := range config.Secrets {
+		list = append(list, v.Value.Reveal())
+	}
+	return list
+}
+
+// redacted is an outcome without the secrets that the program printed.
+func (x *session) redacted(out agents.Outcome) agents.Outcome {
+	for _, text := range []*string{&out.Reason, &out.Words, &out.Tail} {
+		*text = agents.Redact(*text, x.secrets)
+	}
+	out.Seen = out.Seen.Redact(x.secrets)
+	if out.Resumed != nil {
+		r := *out.Resumed
+		r.Changed = agents.Redact(r.Changed, x.secrets)
+		out.Resumed = &r
+	}
+	return out
+}
+
+func startOf(x *session) ledger.Record {
+	return ledger.Record{At: time.Now(), Start: &ledger.Start{
+		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
+		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
+		Attempt: x.Attempt, Rung: x.Rung,
+		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
+		Pinned: x.pinned, Model: x.agent.Model, Executor: x.thread.Executor,
+	}}
+}
+
+var errShutdown = errors.New("the supervisor stops")
+
+// remains hold what a session's program left for its receipt.
+type remains struct {
+	agents.Outcome
+	ran  bool
+	pull forge.Ref // that shows the receipt; zero for none
+}
+
+// saving is a session whose conversation is saved at its end. restored is set before the books know it, and saved
+// belongs to the session's goroutine.
+type saving struct {
+	saved.Conversation
+	server   saved.Server
+	folder   saved.Folder
+	since    int64 // the server's newest request when the session began
+	told     int64 // tokens of the conversation then, as its last session told them
+	restored int64 // tokens that came from a file
+	saved    int64 // tokens that a file got at the end
 }

@@ -10,10 +10,6 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// longRest is the pause of a loop that has no interval of its own: while nothing may begin, and after a panic of a
-// thread that is no longer configured.
-const longRest = 30 * time.Second
-
 // tick is one pass of a thread: scan, decide, act. It returns how long to wait for the next one. A mistake in one pass
 // must not stop what the other threads do, so a panic ends here.
 func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (delay time.Duration) {
@@ -47,7 +43,7 @@ func (s *Supervisor) act(t todo) {
 		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
 	for _, x := range t.starts {
-		s.inSession(x, s.run)
+		s.inSession(x, s.runThenNext)
 	}
 	for _, c := range t.chores {
 		s.inChore(&s.running, c)
@@ -91,4 +87,23 @@ func (s *Supervisor) panicDelay(thread string) time.Duration {
 		return cfg.Thread(thread).IdleInterval
 	}
 	return longRest
+}
+
+// runThenNext runs a session. If another host took its item, the slot takes the next one.
+func (s *Supervisor) runThenNext(x *session) {
+	if lost := s.run(x); !lost.IsZero() {
+		s.takeNext(x.Thread, lost)
+	}
+}
+
+// takeNext begins what a thread does instead of an item that another host took. The facts at hand are good enough, only
+// that item has to be read again: on a slow forge two hosts that scanned after each lost race met at the next one, too.
+// Of two sessions that lost at once the first may find both slots free and fill them, which leaves the second none.
+func (s *Supervisor) takeNext(thread string, freed time.Time) {
+	now := time.Now()
+	t := s.books.tick(thread, now, s.room())
+	s.act(t)
+	if len(t.starts) == 0 && !s.books.startedSince(thread, freed) {
+		s.kicks.thread(thread, now)
+	}
 }

@@ -1,0 +1,45 @@
+package supervisor
+
+import (
+	"context"
+	"strings"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// command wraps do, which carries out a command and fills in its report. The command is refused while the supervisor
+// starts, stops or hands over, and keeps it from ending meanwhile.
+func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
+	return func(ctx context.Context, request T) (*A, error) {
+		leave, err := s.enterCommand()
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		report := new(A)
+		return report, do(ctx, request, report)
+	}
+}
+
+// enterCommand lets a command begin, and keeps the supervisor from ending until leave.
+func (s *Supervisor) enterCommand() (leave func(), err error) {
+	leave, err = s.gate.enter(&s.running)
+	if err == nil && s.books.config() == nil {
+		leave()
+		return nil, control.NotNow("not now: there is no valid configuration")
+	}
+	return leave, err
+}
+
+// noConfig refuses a question that cannot be answered without a valid configuration, with the first error in it.
+func (s *Supervisor) noConfig() error {
+	config, err := s.books.inForce()
+	switch {
+	case config != nil:
+		return nil
+	case err == nil:
+		return control.NotNow("cannot explain anything without a configuration")
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return control.NotNow("cannot explain anything without a valid configuration: %s", first)
+}

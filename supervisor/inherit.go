@@ -1,0 +1,88 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// inherit continues the sessions of the last image, and reports whether there was one. That image left no stale
+// processes.
+func (s *Supervisor) inherit() bool {
+	h := s.Inherited
+	if h == nil {
+		return false
+	}
+	s.problems.inherit(h.Upkeep)
+	for _, x := range s.books.inherit(h) {
+		s.inSession(x, s.resume)
+	}
+	for _, x := range s.serving.inherit(h.Services, s.base) {
+		s.inService(x)
+	}
+	s.log.Info(fmt.Sprintf("disinto %s goes on with %s and %s of the image before it", s.Version,
+		control.Count(len(h.Sessions), "session"), control.Count(len(h.Services), "service")))
+	return true
+}
+
+func (b *books) inherit(h *Handover) (list []*session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
+	for i := range h.Sessions {
+		x := continued(&h.Sessions[i], b.cfg, b.base)
+		b.sessions[x.RunID] = x
+		list = append(list, x)
+	}
+	return list
+}
+
+// continued restores a session of the last image, or one elsewhere of the last supervisor. Agent, role and thread come
+// from the configuration of this one, which nearly always is the one it was started with; where that lacks them, what
+// was handed over is enough to end it.
+func continued(h *HandedSession, cfg *threads.Config, base context.Context) *session {
+	x := &session{
+		Session: h.Session, config: cfg, reserved: h.Reserved, pid: h.PID, sandbox: h.Sandbox,
+		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
+	}
+	close(x.atWork)
+	if x.config == nil {
+		x.config = &threads.Config{Factory: threads.Factory{StopGrace: h.Grace}}
+	}
+	x.secrets = secretsOf(x.config)
+	if a := x.config.Agent(x.Agent); a != nil {
+		x.agent = *a
+	}
+	if r := x.config.Role(x.Role); r != nil {
+		x.role = *r
+	}
+	if t := x.config.Thread(x.Thread); t != nil {
+		x.thread = *t
+	}
+	x.agent.Name, x.agent.Login, x.thread.Name = x.Agent, h.Login, x.Thread
+	x.thread.BreakerInterval = cmp.Or(h.Breaker, x.thread.BreakerInterval)
+	x.thread.Executor = ""
+	x.ctx, x.cancel = context.WithCancelCause(base)
+	if x.State == threads.Stopping {
+		x.cancel(stopped{h.Stop})
+	}
+	return x
+}
+
+// resume waits for a program that the last image or supervisor started, and concludes its session.
+func (s *Supervisor) resume(x *session) {
+	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { s.spent(x, u) }}
+	out := s.executor(x.thread.Executor).Run(x.ctx, job, func(begun agents.Started) { s.placed(x, begun) })
+	s.conclude(x, x.redacted(out), true)
+}
+
+// inherits reports whether a run continues from the last image.
+func (s *Supervisor) inherits(run string) bool {
+	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
+}

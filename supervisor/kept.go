@@ -1,0 +1,151 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// Sessions that run elsewhere outlive the supervisor. What is needed to go on with one stands in the journal before its
+// program can run: the start, and after the claim what its end is judged by (ledger.Sent). So a supervisor that was
+// killed at any point leaves a session that the next one either goes on with or knows never to have been sent.
+
+// keptRestMin and keptRestMax bound the time between two questions for kept sessions to an engine that does not answer.
+const (
+	keptRestMin = 5 * time.Second
+	keptRestMax = time.Minute
+)
+
+var errUnknown = errors.New("the journal does not know it")
+
+// outlives reports whether an open session goes on without the supervisor that began it.
+func (s *Supervisor) outlives(o *ledger.Open) bool {
+	return o.Outlives() && s.Elsewhere[o.Executor] != nil
+}
+
+// goOn continues the sessions elsewhere that the last supervisor, or image, left running.
+func (s *Supervisor) goOn() {
+	list := s.books.goOn(s.outlives)
+	for _, x := range list {
+		s.inSession(x, s.resume)
+	}
+	if len(list) > 0 {
+		s.log.Info(fmt.Sprintf("disinto goes on with %s elsewhere, from before it started",
+			control.Count(len(list), "session")))
+	}
+}
+
+func (b *books) goOn(outlives func(*ledger.Open) bool) (list []*session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
+		o := b.ledger.Open[run]
+		if !outlives(&o) {
+			continue
+		}
+		x := continued(&HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}, b.cfg, b.base)
+		x.thread.Executor, x.place, x.sent = o.Executor, o.Place, true
+		x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
+		x.written, x.writtenAt = o.Used, time.Now()
+		b.sessions[run] = x
+		list = append(list, x)
+	}
+	return list
+}
+
+// settleElsewhere ends the sessions of ours that an engine keeps and the journal does not know. While the journal may
+// have lost some, nothing begins before that is done: an item would be worked on twice. Otherwise there are none but
+// those of an older copy of the state directory, and nothing waits.
+func (s *Supervisor) settleElsewhere(ctx context.Context) {
+	for _, name := range s.usedElsewhere() {
+		if s.unsure {
+			s.settle(ctx, name)
+		} else {
+			s.inLoop("the sessions that "+name+" keeps", func() { s.settle(ctx, name) })
+		}
+	}
+}
+
+// usedElsewhere names the executors elsewhere that threads use, sorted.
+func (s *Supervisor) usedElsewhere() []string {
+	used := make(map[string]bool)
+	if config := s.books.config(); config != nil {
+		for i := range config.Threads {
+			if name := config.Threads[i].Executor; s.Elsewhere[name] != nil {
+				used[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(used))
+}
+
+// settle is settleElsewhere for one executor. It asks until the engine answers.
+func (s *Supervisor) settle(ctx context.Context, name string) {
+	e := s.Elsewhere[name]
+	for rest := keptRestMin; ctx.Err() == nil; rest = min(2*rest, keptRestMax) {
+		before := s.books.openRuns()
+		runs, err := e.Kept(ctx, s.instance)
+		if err == nil {
+			s.unsettled("")
+			s.endUnknown(e, slices.DeleteFunc(runs, func(run string) bool { return before[run] }))
+			return
+		}
+		words := fmt.Sprintf("cannot ask %s for the sessions that it keeps: %s", name, text(err))
+		if rest == keptRestMin && ctx.Err() == nil {
+			s.log.Warn(words)
+		}
+		if s.unsure {
+			s.unsettled(words + ": nothing is started before it answers, because the journal may not know them")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(rest):
+		}
+	}
+}
+
+// unsettled shows why nothing is started yet.
+func (s *Supervisor) unsettled(words string) {
+	s.problems.setUnsettled(words)
+	s.touchStatus()
+}
+
+// endUnknown ends those of some runs that are not open, and returns when they have ended.
+func (s *Supervisor) endUnknown(e Executor, runs []string) {
+	open := s.books.openRuns()
+	runs = slices.DeleteFunc(runs, func(run string) bool { return open[run] })
+	if s.unsure && len(runs) > 0 {
+		s.unsettled("nothing is started before the end of " + control.Count(len(runs), "session") +
+			" elsewhere that the journal does not know")
+		defer s.unsettled("")
+	}
+	var all sync.WaitGroup
+	for _, run := range runs {
+		s.log.Warn(fmt.Sprintf("ending the session %s: %s", run, errUnknown))
+		s.background(&all, "the end of "+run, func() {
+			ctx, end := context.WithCancelCause(s.base)
+			end(errUnknown)
+			e.Run(ctx, agents.Job{RunID: run}, nil)
+		})
+	}
+	all.Wait()
+}
+
+// openRuns are the run ids of all sessions that have not ended.
+func (b *books) openRuns() map[string]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	open := make(map[string]bool, len(b.ledger.Open))
+	for run := range b.ledger.Open {
+		open[run] = true
+	}
+	return open
+}

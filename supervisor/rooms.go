@@ -1,0 +1,64 @@
+package supervisor
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// roomRest is the time between two looks at the room of machines elsewhere.
+const roomRest = 30 * time.Second
+
+// keepRooms measures what the machines elsewhere have left, until ctx is done.
+func (s *Supervisor) keepRooms(ctx context.Context) {
+	for {
+		rooms := make(map[string]threads.Room)
+		if config := s.books.config(); config != nil {
+			for i := range config.Threads {
+				s.measure(ctx, &config.Threads[i], rooms)
+			}
+		}
+		s.books.setRooms(rooms)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(roomRest):
+		}
+	}
+}
+
+// measure adds the room of a thread that runs elsewhere. What is not known keeps nothing from starting.
+func (s *Supervisor) measure(ctx context.Context, t *threads.Thread, rooms map[string]threads.Room) {
+	unknown := threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64}
+	room := unknown
+	if far, ok := s.Elsewhere[t.Executor].(roomer); ok {
+		if memory, disk, err := far.Room(ctx, t.Name); err == nil {
+			room.Memory, room.Disk = memory, disk
+		}
+	}
+	if far, ok := s.Elsewhere[t.Executor].(placer); ok {
+		if why, err := far.Unfit(ctx, t.Nodes); err == nil {
+			room.None = why
+		}
+	}
+	if room != unknown {
+		rooms[t.Name] = room
+	}
+}
+
+func (b *books) setRooms(rooms map[string]threads.Room) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rooms = rooms
+}
+
+// room measures what the machine has left; nil when that is not measured.
+func (s *Supervisor) room() *threads.Room {
+	if s.Room == nil {
+		return nil
+	}
+	r := s.Room(s.StateDir)
+	return &r
+}

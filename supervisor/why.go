@@ -1,0 +1,64 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// why explains one item, an agent or a thread, as things are or as they were at a time.
+func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Explanation, err error) {
+	said := query.Get("ref")
+	if at := query.Get("at"); at != "" {
+		return s.whyAt(ctx, said, at)
+	}
+	if err := s.noConfig(); err != nil {
+		return ex, err
+	}
+	c := s.books.config()
+	if c.Agent(said) != nil || c.Thread(said) != nil {
+		s.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })
+		return ex, err
+	}
+	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
+		return ex, control.Invalid(
+			"cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12%s", said,
+			c.SuggestName(said))
+	}
+	item, err := s.item("", said)
+	if err != nil {
+		return ex, err
+	}
+	return s.whyItem(item)
+}
+
+// whyItem explains an item. If it is closed, or no scan has read it, the forge and the journal tell who ended it.
+func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
+	ex, err := s.explain(item)
+	if err == nil && ex.Code != threads.Closed {
+		ex.Shadow = s.shadowed(item)
+		return ex, nil
+	}
+	d, failed := s.life("explain", item)
+	switch {
+	case failed == nil && d.State != control.StateOpen:
+		ex = threads.Explanation{
+			Repo: item.Repo, Number: item.Number, Kind: agents.Kind(d.Kind), Title: d.Title, Verdict: d.Verdict,
+			Code: threads.Closed, Steps: []threads.Step{}, Candidates: []threads.CandidateSteps{},
+		}
+		if n := len(d.Sessions); n > 0 {
+			ex.Verdict += fmt.Sprintf("; sessions: %d (disinto show %d)", n, item.Number)
+		}
+		return ex, nil
+	case err != nil && failed != nil:
+		return ex, failed
+	case err != nil:
+		return ex, control.NotFound("%s", err)
+	}
+	return ex, nil
+}

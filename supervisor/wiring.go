@@ -1,0 +1,35 @@
+package supervisor
+
+import (
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/supervisor/decisions"
+	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
+// come while Run is still on its way.
+func (s *Supervisor) init() {
+	s.once.Do(func() {
+		s.log = s.Log
+		if s.log == nil {
+			s.log = hclog.NewNullLogger()
+		}
+		if s.Decide == nil {
+			s.Decide = threads.Decide
+		}
+		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+		s.hindsight.asked = make(chan struct{}, 1)
+		s.forge.set(s.Forge)
+		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
+		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model
+		s.decisions = decisions.NewRecorder()
+		s.books.record = s.decisions.Take
+		if s.Runner != nil {
+			s.books.outages = s.serving.outages
+		}
+		s.books.shadow = s.newShadow()
+		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
+	})
+}
