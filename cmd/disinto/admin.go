@@ -22,11 +22,12 @@ type signIn struct {
 
 func (s *signIn) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.token, "admin-token", "",
-		"`<pat>`, a token of an administrator of the forge,\n"+
+		"`<pat>`, the token of a forge administrator,\n"+
 			"- for stdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT)")
 	flags.StringVar(&s.user, "admin-user", "",
-		"`NAME` of an administrator, to sign in with a\npassword (default $FORGE_ADMIN_USER)")
-	flags.StringVar(&s.password, "admin-password", "", "the `WORD` for that, - for stdin\n(default $FORGE_ADMIN_PASSWORD)")
+		"the `NAME` of a forge administrator, to sign in\nwith a password (default $FORGE_ADMIN_USER)")
+	flags.StringVar(&s.password, "admin-password", "", "the password `WORD` of --admin-user, - for\n"+
+		"stdin (default $FORGE_ADMIN_PASSWORD)")
 }
 
 // noAdmin says how to sign in.

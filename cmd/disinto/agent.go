@@ -18,15 +18,15 @@ import (
 var agentCommand = command{
 	name:   "agent",
 	hidden: true,
-	short:  "one session of the built-in agent, driven by its environment",
+	short:  "run one session of the built-in agent, configured by its environment",
 	long: `
-A supervisor starts it for roles that say cli = "claude" or the like. It reads
-the contract's variables, works in $DISINTO_WORKSPACE, speaks to the forge with
-$FORGE_TOKEN and leaves its result in $DISINTO_RESULT.`,
+The supervisor starts it for roles with cli = "claude" or another CLI. It works
+in $DISINTO_WORKSPACE, uses the forge with $FORGE_TOKEN and writes its result to
+$DISINTO_RESULT.`,
 	setup: func(flags *pflag.FlagSet) action {
 		name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLIs, ", "))
-		prompts := flags.String("prompts", "", "a `DIR` with prompts that stand before ours")
-		save := flags.Bool("save", false, "only push the work in the workspace that is not on\nthe forge")
+		prompts := flags.String("prompts", "", "a `DIR` with prompts that replace built-in ones")
+		save := flags.Bool("save", false, "only push work from the workspace that the forge\ndoes not have")
 		return func(ctx context.Context, c *cli, _ []string) error { return runAgent(ctx, c, *name, *prompts, *save) }
 	},
 }

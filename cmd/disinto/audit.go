@@ -21,12 +21,12 @@ import (
 
 var auditVerifyCommand = command{
 	name:  "audit verify",
-	short: "check that no receipt of a session was changed or removed",
+	short: "verify that no session's receipt was changed or removed",
 	long: `
-Each session leaves a receipt in the state directory, with the hash of the one
-before; the journal has the hash of the newest. Reads both, with and without a
-supervisor, as an account that may. Names the first file that does not fit, and
-exits 1.`,
+Each session leaves a receipt in the state directory, with the hash of the
+previous one; the journal has the hash of the newest. The command reads both, so
+it needs an account that may read them, but no supervisor. It names the first
+file that does not match, and exits 1.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)

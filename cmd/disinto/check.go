@@ -23,31 +23,35 @@ import (
 
 var checkCommand = command{
 	name:  "check",
-	short: "find every problem at once: file, forge, tokens, labels, backends",
+	short: "report every problem at once: file, forge, tokens, labels, backends",
 	long: `
-Asks what run would find out later: whether the file is right, the forge
-answers, every token belongs to its agent, the repositories may be written to,
-every backend answers, every program is there, and a hub's other hosts tell of
-themselves. And it proves, by playing every way that small worlds can go: every
-author has a reviewer, every label and skill in use can be worked on, no class
-of work keeps another waiting for ever, what a night can cost, and that no slot,
-agent or rule is of no use. What does not hold is told with the shortest story
-that shows it. It writes nothing; --fix creates missing labels, as run does, and
-registers the web hook anew, and the control room for signing in with the
-forge. --notify sends a message to each url of [notify]. Exits 1 when there is a
-problem.
+Checks everything that run needs: the file is valid, the forge answers, every
+token belongs to its agent, the repositories are writable, every backend
+answers, every program exists, and a hub can read its other hosts.
 
---yesterday asks nothing of all that: it says what the file would have changed
-about the newest day of the journal, compared with the configuration that the
-supervisor of the state directory runs with, and whether the newest days went as
-was to be expected.`,
+It also proves properties of the configuration, by running every possible
+sequence of events in small factories: every author has a reviewer, agents can
+take every label and skill in use, no class of work starves another, and no
+slot, agent or rule is useless. For a property that fails it prints the shortest
+sequence of events that shows the failure. It computes the most that a night can
+cost.
+
+check writes nothing. --fix creates missing labels, as run does, registers the
+web hook again, and registers the control room so that people can sign in with
+the forge. --notify sends a message to each url of [notify]. Exits 1 if there is
+a problem.
+
+--yesterday skips all these checks. It replays the newest day of the journal
+under FILE and under the configuration that the supervisor last used, and
+reports the differences. It also reports whether the last days went as
+predicted.`,
 	setup: func(flags *pflag.FlagSet) action {
 		k := new(checker)
 		k.place.flags(flags)
-		flags.BoolVar(&k.fix, "fix", false, "create missing labels, register hook and control room")
+		flags.BoolVar(&k.fix, "fix", false, "create labels, register the hook and the control room")
 		flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
-		flags.BoolVar(&k.offline, "offline", false, "ask nothing over the network")
-		flags.BoolVar(&k.yesterday, "yesterday", false, "only say what FILE would have changed")
+		flags.BoolVar(&k.offline, "offline", false, "make no network requests")
+		flags.BoolVar(&k.yesterday, "yesterday", false, "report what FILE would have changed")
 		jsonFlag(flags, &k.json, "print the findings, for programs")
 		return func(ctx context.Context, c *cli, _ []string) error {
 			k.c = c
@@ -86,7 +90,7 @@ func (k *checker) check(ctx context.Context) error {
 	case k.notify && k.offline:
 		return usagef("--notify sends messages, which --offline forbids")
 	case k.yesterday && (k.fix || k.notify):
-		return usagef("--yesterday changes nothing and sends nothing: say --fix or --notify in another call")
+		return usagef("--yesterday changes nothing and sends nothing: run --fix or --notify separately")
 	case k.yesterday:
 		return k.lookBack(ctx)
 	}

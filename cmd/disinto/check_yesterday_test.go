@@ -88,7 +88,7 @@ func TestCheckYesterday(t *testing.T) {
 	for want, args := range map[string][]string{
 		"cannot read the journal of the factory": {"--state", t.TempDir(), "--config", same},
 		"unknown key":                            {"--state", state, "--config", factoryFile(t, simulated+"color = 1\n")},
-		"say --fix or --notify in another call":  {"--state", state, "--config", same, "--fix"},
+		"run --fix or --notify separately":       {"--state", state, "--config", same, "--fix"},
 	} {
 		if got := ask(args...); got.code == 0 || !strings.Contains(got.stderr, want) || got.stdout != "" {
 			t.Errorf("%v: got %d, %s%s", args, got.code, got.stdout, got.stderr)

@@ -172,7 +172,7 @@ func (cmd *command) help(w io.Writer) {
 func helpCommand() command {
 	return command{
 		name: "help", args: "[COMMAND]", maxArgs: 2,
-		short: "what the commands are, or all about one",
+		short: "list the commands, or show the help of one",
 		setup: func(*pflag.FlagSet) action { return help },
 	}
 }
@@ -194,7 +194,7 @@ func help(_ context.Context, c *cli, args []string) error {
 	fmt.Fprintln(c.stdout)
 	listCommands(c.stdout, commands())
 	fmt.Fprintln(c.stdout)
-	fmt.Fprintln(c.stdout, "disinto help COMMAND has its arguments and flags. "+
+	fmt.Fprintln(c.stdout, "disinto help COMMAND shows a command's arguments and flags. "+
 		"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
 	return nil
 }

@@ -38,10 +38,10 @@ func shellNames() (names []string) {
 
 var completionCommand = command{
 	name: "completion", args: "SHELL", minArgs: 1, maxArgs: 1,
-	short: "a script that completes command lines, for bash, zsh or fish",
+	short: "print a completion script for bash, zsh or fish",
 	long: `
-It completes commands, flags and, of a supervisor that runs, the names of
-threads and agents and the numbers of issues. Have the shell read it:
+The script completes commands, flags and, if a supervisor is running, the names
+of threads and agents and the numbers of issues. To install it:
 
   bash   disinto completion bash >/etc/bash_completion.d/disinto
   zsh    disinto completion zsh >/usr/local/share/zsh/site-functions/_disinto
@@ -63,7 +63,7 @@ threads and agents and the numbers of issues. Have the shell read it:
 func completeCommand() command {
 	return command{
 		name: "complete", args: "-- WORD...", maxArgs: 1 << 30, hidden: true,
-		short: "what can stand for the last word of a command line, for shells",
+		short: "print the completions of a command line's last word, for shells",
 		setup: func(flags *pflag.FlagSet) action {
 			flags.SetInterspersed(false)
 			return func(ctx context.Context, c *cli, words []string) error {
@@ -257,7 +257,7 @@ func flagWords(flags *pflag.FlagSet) (found []candidate) {
 			found = append(found, candidate{"--" + f.Name, usage})
 		}
 	})
-	return append(found, candidate{"--help", "what the command does, and its flags"})
+	return append(found, candidate{"--help", "show the command's help"})
 }
 
 // valueName is the name of a flag's value in its help, such as FILE.

@@ -29,15 +29,15 @@ func completed(t *testing.T) (state string) {
 
 func TestComplete(t *testing.T) {
 	tests := []struct{ line, want string }{ // line: the words, of which the last is completed
-		{"st", "status\twhich thread, which agent, which issue, and what waits and …"},
+		{"st", "status\tshow threads, agents and sessions, and what waits and why"},
 		{"conv", "convoy\tcreate, list, status, start, cancel"},
 		{"hire", "hire-an-agent\t"},
 		{"demo-a", ""},
-		{"convoy sta", "status\thow far|start\tlet the"},
+		{"convoy sta", "status\tshow the|start\tstart a"},
 		{"help convoy st", "status\t|start\t"},
 		{"help sl", "sling\t"},
 		{"help fl", "fleet\t"},
-		{"status --w", "--watch\tgo on showing it until interrupted"},
+		{"status --w", "--watch\tupdate the output until interrupted"},
 		{"status --", "--config|--state|--address|--token-file|--json|--output|--watch|--help"},
 		{"status -o ", "json|text"},
 		{"status --output=j", "json"},

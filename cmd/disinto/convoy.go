@@ -19,10 +19,10 @@ import (
 
 var convoyCreateCommand = command{
 	name: "convoy create", args: "PLAN | --title TITLE REF...", minArgs: 1, maxArgs: plan.MostTasks,
-	short: "make a tracking issue of issues, or of a plan that becomes issues",
+	short: "create a convoy of existing issues, or of the tasks in a plan",
 	long: `
 REF is 12, #12 or owner/name#12. PLAN is a file in TOML or Markdown, or - for
-stdin, whose tasks become issues with their dependencies:
+stdin. Its tasks become issues, with their dependencies:
 
   # Take orders by mail
 
@@ -32,18 +32,18 @@ stdin, whose tasks become issues with their dependencies:
   ## Answer with a price
   Depends on: parse, #12
 
-The tracking issue depends on all its members. Agents get them one at a time, as
-their blockers close; it closes when the last is merged. Issues that would wait
-for each other are refused before anything is written.`,
+A convoy is a tracking issue that depends on its member issues. A member starts
+when its blockers are closed. The convoy closes when its last member is merged.
+Members that would wait for each other are refused before anything is written.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the report")
 		var r control.ConvoyRequest
 		flags.StringVar(&r.Title, "title", "", "the convoy's title")
-		flags.StringVar(&r.Body, "body", "", "its text")
+		flags.StringVar(&r.Body, "body", "", "the text of the tracking issue")
 		flags.StringVar(&r.Repo, "repo", "",
-			"in this `REPO`, owner/name (default the only one,\nor the plan's, or that of the first member)")
-		flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the one before it")
+			"create it in `REPO`, owner/name (default the\nonly one, the plan's, or the first member's)")
+		flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the previous one")
 		flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto convoy start")
 		return func(ctx context.Context, c *cli, args []string) error {
 			if err := readConvoy(c, &r, args); err != nil {
@@ -71,11 +71,11 @@ func readConvoy(c *cli, r *control.ConvoyRequest, args []string) error {
 	}
 	for _, arg := range args {
 		if _, err := forge.ParseRef(arg, "owner/name"); err != nil {
-			return usagef("%v, or the name of a plan that ends in .toml or .md; a title goes with --title", err)
+			return usagef("%v, or name a plan that ends in .toml or .md; give a title with --title", err)
 		}
 	}
 	if r.Title == "" {
-		return usagef("a convoy of issues needs a title: say --title")
+		return usagef("a convoy of issues needs --title")
 	}
 	r.Members = args
 	return nil
@@ -111,24 +111,24 @@ var tomlTask = regexp.MustCompile(`(?m)^\s*\[\[\s*task\s*\]\]`)
 
 var convoyStartCommand = command{
 	name: "convoy start", args: "REF", minArgs: 1, maxArgs: 1,
-	short: "let the members of a staged convoy be worked on",
-	long:  "\nTaking the label staged off does the same.",
+	short: "start a staged convoy: agents may work on its members",
+	long:  "\nRemoving the label staged does the same.",
 	setup: telling("/v1/convoy/start", itemOf),
 }
 
 var convoyCancelCommand = command{
 	name: "convoy cancel", args: "REF", minArgs: 1, maxArgs: 1,
-	short: "end what runs of a convoy and begin nothing more of it",
+	short: "end a convoy's sessions and cancel its remaining members",
 	long: `
-Sessions on members end first, then every member that is not done is labelled
-cancelled, and the convoy last. They stay open unless --close says otherwise.
-When the answer comes nothing of it starts any more. It may be repeated; what
-the forge does not take now is done later, also after a restart.`,
+Ends the sessions on members, then labels every unfinished member cancelled, and
+the convoy last. The issues stay open unless --close is set. When the command
+returns, no member can start any more. It may be repeated. Changes that the
+forge refuses now are retried later, even after a restart.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the report")
 		var r control.ConvoyCancelRequest
-		flags.BoolVar(&r.Drain, "drain", false, "let members that were begun come to their end")
+		flags.BoolVar(&r.Drain, "drain", false, "let members that have started finish")
 		flags.BoolVar(&r.Close, "close", false, "close the issues too")
 		return func(ctx context.Context, c *cli, args []string) error {
 			r.Ref = args[0]
@@ -142,7 +142,7 @@ the forge does not take now is done later, also after a restart.`,
 
 var convoyStatusCommand = command{
 	name: "convoy status", args: "[REF]", maxArgs: 1,
-	short: "how far a convoy is, or all: who does what, and what waits and why",
+	short: "show the progress of a convoy or of all: who does what, what waits and why",
 	setup: func(flags *pflag.FlagSet) action {
 		var s statusFlags
 		s.flags(flags, "the document")
@@ -152,7 +152,7 @@ var convoyStatusCommand = command{
 
 var convoyListCommand = command{
 	name:  "convoy list",
-	short: "all convoys, a line for each",
+	short: "list all convoys, one per line",
 	setup: func(flags *pflag.FlagSet) action {
 		var s statusFlags
 		s.flags(flags, "the document")

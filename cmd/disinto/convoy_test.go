@@ -97,20 +97,20 @@ func TestConvoyUsage(t *testing.T) {
 	}{
 		{[]string{"convoy", "create", circle}, circle + ":2: the tasks wait for each other: 1 -> 2 -> 1"},
 		{[]string{"convoy", "create", filepath.Join(dir, "none.md")}, "no such file"},
-		{[]string{"convoy", "create", "1", "2"}, "a convoy of issues needs a title: say --title"},
+		{[]string{"convoy", "create", "1", "2"}, "a convoy of issues needs --title"},
 		{
 			[]string{"convoy", "create", "--title", "T", "one"},
-			`cannot read "one" as an issue: write 12, #12 or owner/name#12, or the name of a plan`,
+			`cannot read "one" as an issue: write 12, #12 or owner/name#12, or name a plan`,
 		},
 		{
 			[]string{"convoy", "create", "https://forge.example.org/o/r/issues/12"},
-			"a convoy of issues needs a title: say --title",
+			"a convoy of issues needs --title",
 		},
 		{[]string{"convoy", "create"}, "usage: disinto convoy create PLAN | --title TITLE REF..."},
 		{[]string{"convoy", "start"}, "usage: disinto convoy start REF"},
 		{[]string{"convoy"}, "say which command: convoy create, convoy list"},
-		{[]string{"sling"}, "say an issue, or --title of one to be made"},
-		{[]string{"sling", "1", "--title", "T"}, "an issue that exists is not changed"},
+		{[]string{"sling"}, "give REF, or --title to create an issue"},
+		{[]string{"sling", "1", "--title", "T"}, "sling does not edit an existing issue"},
 		{[]string{"sling", "one"}, `cannot read "one" as an issue`},
 	} {
 		got := disinto(t.Context(), nil, append(tt.args, "--state", dir)...)

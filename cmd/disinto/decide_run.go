@@ -14,11 +14,11 @@ import (
 var decideRunCommand = command{
 	name: wire.Command, args: "FILE", minArgs: 1, maxArgs: 1,
 	hidden: true,
-	short:  "say what this build would decide, to the supervisor of another one",
+	short:  "print this build's decision, for the supervisor of another build",
 	long: `
-A supervisor whose factory.toml names this program in [factory] decide runs it
-with a file that has all that a decision is made from. It prints what this
-build would do, as one line of JSON, and does nothing.`,
+A supervisor runs the program of [factory] decide with a FILE that has the input
+of a decision. decide-run prints the decision of this build as one line of JSON,
+and changes nothing.`,
 	setup: func(*pflag.FlagSet) action {
 		return func(_ context.Context, c *cli, args []string) error { return decideRun(c, args[0]) }
 	},

@@ -22,16 +22,17 @@ import (
 
 var demoCommand = command{
 	name:  "demo",
-	short: "a whole factory in front of you: no network, account or model needed",
+	short: "run a complete factory, without a network, account or model",
 	long: `
-Starts a forge on loopback, fills it with issues, and has five scripted agents
-work on them under the real supervisor: they clone, push, open pull requests and
-review each other. It ends by itself, in half a minute where nothing else runs,
-and says what was merged, what is held and why, and whether a rule was broken.`,
+Starts a forge on loopback, fills it with issues, and runs five scripted agents
+under the real supervisor: they clone, push, open pull requests and review each
+other's work. The demo ends by itself, after half a minute on an idle machine.
+It reports which issues were merged, which are held and why, and every violation
+of a rule.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var d demoRun
-		jsonFlag(flags, &d.json, "print one document at the end, and nothing before")
-		flags.BoolVar(&d.keep, "keep", false, "go on until interrupted, so that you can file issues")
+		jsonFlag(flags, &d.json, "print only a JSON document, at the end")
+		flags.BoolVar(&d.keep, "keep", false, "keep running until interrupted: you can file issues")
 		flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "how long agents pretend to think")
 		return d.run
 	},

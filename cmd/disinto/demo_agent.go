@@ -16,7 +16,7 @@ import (
 var demoAgentCommand = command{
 	name:   "demo-agent",
 	hidden: true,
-	short:  "one session of a scripted agent, driven by its environment alone",
+	short:  "run one session of a scripted agent, configured by its environment",
 	setup: func(flags *pflag.FlagSet) action {
 		think := flags.Duration("think", 0, "pretend to think for this `TIME`")
 		return func(ctx context.Context, c *cli, _ []string) error { return runDemoAgent(ctx, c, *think) }

@@ -18,26 +18,26 @@ import (
 var execCommand = command{
 	name: "exec", args: "[--] COMMAND...",
 	minArgs: 1, maxArgs: 1 << 30,
-	short: "be the init for one command: signals, orphans, exit code",
+	short: "run one command under an init: forward signals, reap orphans",
 	long: `
-For the rest of an image: docker run IMAGE exec bash. The command gets a process
-group of its own and the terminal. Every signal that can be caught is passed on
-to that group, TERM to every descendant. Orphans are reaped. What the command
-leaves behind gets TERM, and KILL after 5s. The exit code is the command's: 128
-and the number if a signal ended it, 127 if it is not there, 126 if it cannot be
-executed.
+Runs any program of the image: docker run IMAGE exec bash. The command gets its
+own process group and the terminal. disinto forwards every signal that can be
+caught to that group, and TERM to every descendant. It reaps orphans. Processes
+that outlive the command get TERM, and KILL after 5s. The exit code is the
+command's: 128 plus the signal number if a signal ended it, 127 if the command
+was not found, 126 if it cannot be executed.
 
-Called tini or dumb-init, as by a link with that name, it takes the options and
-the environment of that program, and prints its texts.
+Called as tini or dumb-init, for example through a symlink, it accepts the
+options and environment variables of that program and prints its messages.
 
-As PID 1 of a container, disinto does the same with a command that is not one of
-its own: docker run IMAGE ls -l.`,
+As PID 1 of a container, disinto also runs any command that is not one of its
+own: docker run IMAGE ls -l.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var o pid1.Options
 		flags.SetInterspersed(false)
-		flags.BoolVarP(&o.Single, "single-child", "c", false, "signal the command alone, leave its children be")
-		flags.VarP((*rewrites)(&o.Rewrites), "rewrite", "r", "TERM:QUIT, or 15:3, passes TERM on as QUIT; 15:0\ndrops it")
-		flags.DurationVar(&o.Grace, "grace", 0, "KILL everything this long after TERM")
+		flags.BoolVarP(&o.Single, "single-child", "c", false, "signal only the command, not its children")
+		flags.VarP((*rewrites)(&o.Rewrites), "rewrite", "r", "TERM:QUIT, or 15:3, forwards TERM as QUIT; 15:0\ndrops it")
+		flags.DurationVar(&o.Grace, "grace", 0, "how long after TERM to KILL all processes")
 		return func(_ context.Context, _ *cli, args []string) error {
 			if o.Grace < 0 {
 				return usagef("--grace %s: less than nothing", o.Grace)

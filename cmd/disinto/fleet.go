@@ -19,11 +19,11 @@ import (
 
 var fleetStatusCommand = command{
 	name:  "fleet status",
-	short: "the agents of all hosts: who is idle, what waits, what was moved and why",
+	short: "show the agents of all hosts, what waits, and recent moves with reasons",
 	long: `
-Asks the running supervisor; that of the hub knows all hosts. Below the agents
-come the last searches for issues to move, newest first: which agents were idle
-and which busy, what moved from whom to whom, and why the rest stayed.`,
+Asks the running supervisor; only the hub's knows all hosts. Below the agents it
+lists the last rebalances, newest first: which agents were idle and which busy,
+which issues moved between them, and why the others stayed.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the document")
@@ -35,11 +35,11 @@ and which busy, what moved from whom to whom, and why the rest stayed.`,
 
 var fleetRebalanceCommand = command{
 	name:  "fleet rebalance",
-	short: "look now for issues that should move to an idle agent, and move them",
+	short: "move waiting issues to idle agents now",
 	long: `
-The running supervisor does that by itself every few minutes. That of the hub
-reads all other hosts first. With --dry-run it says what would move, and why the
-rest stays. Exits 3 when the forge does not answer: it is moved when it does.`,
+The running supervisor rebalances by itself every few minutes; the hub's reads
+all other hosts first. --dry-run reports which issues would move, and why the
+others stay. Exits 3 if the forge does not answer: the issues move when it does.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the document")
@@ -58,9 +58,9 @@ rest stays. Exits 3 when the forge does not answer: it is moved when it does.`,
 
 var fleetExportCommand = command{
 	name:  "fleet export",
-	short: "what this host tells the hub of its agents: the hub runs it, over ssh",
+	short: "print this host's agents for the hub, which runs this over ssh",
 	long: `
-Prints the time, and fleet-status.json of the state directory as it stands.`,
+Prints the time, then fleet-status.json of the state directory, unchanged.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)

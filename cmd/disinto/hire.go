@@ -24,31 +24,33 @@ import (
 
 var hireCommand = command{
 	name: "hire-an-agent", args: "NAME [ROLE] [--admin-token <pat>]", maxArgs: 2,
-	short: "give the factory a new agent: account, token, profile, configuration",
+	short: "add an agent: account, token, profile, configuration",
 	long: `
-Makes an account on the forge, or adopts the one of that name, with a token and
-write access to the repositories; a private profile repository; and the agent's
-lines in factory.toml, where everything else stays as it is. A supervisor that
-runs takes the agent on without a restart.
+Creates an account on the forge, or adopts an existing one of that name, with a
+token and write access to the repositories. It also creates a private profile
+repository and adds the agent to factory.toml, where it changes no other lines.
+A running supervisor uses the agent without a restart.
 
-The token goes to secrets.env beside factory.toml, or to $DISINTO_SECRETS, where
-run and check find it. Only its owner can read that file, and agents get nothing
-from it but their own token.
+The token goes to secrets.env beside factory.toml, or to $DISINTO_SECRETS; run
+and check read it there. Only the file's owner can read it, and an agent gets
+only its own token from it.
 
-Running it again changes what is said anew, makes a new token, and takes the old
-one away when the new one is proven. It mends a run that broke off.
+A second run changes the settings that its flags give, creates a new token, and
+revokes the old one when the new one works. It also completes an interrupted
+run.
 
-Every user of the machine can see a password or token on the command line: say -
-and give it on stdin, or use the environment. With an administrator's token
-alone, an account that is adopted gets a new password, which is not kept: the
-forge gives out tokens for passwords only.
+All users of a machine can see passwords and tokens on a command line: use - and
+give them on stdin, or use the environment. If only an administrator's token is
+given, an adopted account gets a new random password, which disinto does not
+store: the forge issues tokens only in exchange for a password.
 
-With --supervisor it makes the supervisor's own account (NAME, else disinto)
-with its token instead, and nothing in factory.toml.
+--supervisor creates the supervisor's own account (NAME, by default disinto) and
+its token instead, and does not change factory.toml.
 
-Also understood: --local-model URL, its own inference server, or its thread's;
---formula FILE, put into its profile as formula.toml; --poll-interval SECONDS,
-in place of which the thread's interval counts.`,
+Upstream's flags also work: --local-model URL selects the thread of that
+inference server, or else sets the agent's own server; --formula FILE is stored
+in the profile as formula.toml; --poll-interval SECONDS has no effect, because
+threads have an interval.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var h hiring
 		h.flags(flags)
@@ -69,13 +71,13 @@ type hiring struct {
 }
 
 func (h *hiring) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&h.role, "type", "", "its `ROLE` (default what its name begins with)")
-	flags.StringVar(&h.model, "model", "", "the `MODEL` that its program is told to use")
-	flags.StringVar(&h.thread, "thread", "", "the `THREAD` it works on (default the only one)")
+	flags.StringVar(&h.role, "type", "", "the agent's `ROLE` (default from its name)")
+	flags.StringVar(&h.model, "model", "", "the `MODEL` that its program should use")
+	flags.StringVar(&h.thread, "thread", "", "the agent's `THREAD` (default the only one)")
 	flags.StringSliceVar(&h.skills, "skills", nil,
-		"its `SKILLS`, with commas between: it takes issues\nwhose skill labels are all among them")
-	flags.StringSliceVar(&h.repos, "repo", nil, "give it access to `REPO`, owner/name, only\n(default all in the file)")
-	flags.BoolVar(&h.supervisor, "supervisor", false, "make the supervisor's own account instead")
+		"its `SKILLS`, separated by commas: it takes only\nissues whose skill labels are all among them")
+	flags.StringSliceVar(&h.repos, "repo", nil, "give it access only to this `REPO`, owner/name\n(default all in the file)")
+	flags.BoolVar(&h.supervisor, "supervisor", false, "create the supervisor's own account instead")
 	h.desk.flags(flags)
 	// The help's text speaks of upstream's flags: its list has those that people choose from.
 	flags.StringVar(&h.localModel, "local-model", "", "")
@@ -97,8 +99,8 @@ type desk struct {
 func (d *desk) flags(flags *pflag.FlagSet) {
 	d.admin.flags(flags)
 	flags.StringVar(&d.secrets, "secrets", "",
-		"the `FILE` for its token (default $DISINTO_SECRETS,\nelse secrets.env beside factory.toml)")
-	flags.BoolVar(&d.dryRun, "dry-run", false, "say what would be done, and do nothing")
+		"store tokens in this `FILE`\n(default $DISINTO_SECRETS, else secrets.env\nbeside factory.toml)")
+	flags.BoolVar(&d.dryRun, "dry-run", false, "print the steps without taking them")
 	d.place.flags(flags)
 }
 

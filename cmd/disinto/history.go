@@ -14,15 +14,15 @@ import (
 
 var historyCommand = command{
 	name:  "history",
-	short: "the sessions that ended: who did what, how it went, what it cost",
+	short: "list ended sessions: agent, item, outcome, cost",
 	long: `
-Sessions are remembered for 30 days, at most 4,000. Without a supervisor it
-shows what the last one left.`,
+The supervisor remembers sessions for 30 days, at most 4,000 of them. Without a
+supervisor it reads them from the journal.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var h historyFlags
 		h.flags(flags, "the sessions")
-		flags.StringVar(&h.agent, "agent", "", "only sessions of this `AGENT`")
-		flags.StringVar(&h.since, "since", "24h", "go back this `TIME`, such as 90m or 7d")
+		flags.StringVar(&h.agent, "agent", "", "list only the sessions of this `AGENT`")
+		flags.StringVar(&h.since, "since", "24h", "look back this `TIME`, such as 90m or 7d")
 		return h.run
 	},
 }

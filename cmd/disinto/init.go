@@ -27,25 +27,26 @@ import (
 
 var initCommand = command{
 	name:  "init",
-	short: "make a first factory: factory.toml, the supervisor's account, two agents",
+	short: "set up a first factory: factory.toml, the supervisor's account, two agents",
 	long: `
-Writes a factory.toml with comments, makes the supervisor's account and the
-first two agents on the forge, and ends with check. It asks for what no flag
-says, on a terminal. What is there already stays as it is: run it again after a
-mistake, or to see that nothing is missing.
+Writes a commented factory.toml, creates the accounts of the supervisor and of
+the first two agents on the forge, and runs check. On a terminal it asks for the
+values that no flag gives. It changes nothing that already exists: run it again
+after a mistake, or to see that nothing is missing.
 
-It needs an administrator of the forge, as disinto hire-an-agent does. Work of a
-local model is reviewed on an API thread: with --local alone, people review. For
-a program of your own, replace cli by command in factory.toml, and run it again.`,
+Like disinto hire-an-agent, it needs an administrator of the forge. An API
+thread reviews the work of a local model; with --local alone, people review. To
+use your own program, replace cli by command in factory.toml, then run init
+again.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var f founding
 		flags.StringVar(&f.URL, "url", "", "the forge's `URL` (default $FORGE_URL)")
-		flags.StringVar(&f.Repo, "repo", "", "work in `REPO`, owner/name (default $FORGE_REPO)")
-		flags.StringVar(&f.API, "api", "", "agents on a paid API use this `MODEL`, such as\nsonnet")
-		flags.StringVar(&f.Local, "local", "", "agents use the llama-server at this `URL`")
-		flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` that it serves")
-		flags.StringVar(&f.CLI, "cli", "claude", "agents run this `CLI`, one of\n"+strings.Join(agents.CLIs, ", "))
-		flags.BoolVar(&f.offline, "offline", false, "check asks nothing over the network at the end")
+		flags.StringVar(&f.Repo, "repo", "", "the `REPO` to work in, owner/name\n(default $FORGE_REPO)")
+		flags.StringVar(&f.API, "api", "", "run agents on a paid API with this `MODEL`, such\nas sonnet")
+		flags.StringVar(&f.Local, "local", "", "run agents on the llama-server at this `URL`")
+		flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` of that llama-server")
+		flags.StringVar(&f.CLI, "cli", "claude", "the agents' `CLI`, one of\n"+strings.Join(agents.CLIs, ", "))
+		flags.BoolVar(&f.offline, "offline", false, "run the final check without network requests")
 		f.desk.flags(flags)
 		return f.run
 	},

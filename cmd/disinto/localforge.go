@@ -23,14 +23,13 @@ import (
 var localforgeCommand = command{
 	name:   "localforge",
 	hidden: true,
-	short:  "the embedded forge on loopback, for demo and tests",
+	short:  "run the embedded forge on loopback, for the demo and tests",
 	long: `
-Prints one line of JSON with its address and the token of its first account,
-which is an administrator. Repositories are in --dir; everything else is in
-memory and ends with it. It ends when its input does, so it cannot outlive the
-one who started it.`,
+Prints one line of JSON with its address and the token of its first account, an
+administrator. It keeps repositories in --dir and everything else in memory. It
+ends when stdin is closed, and so does not outlive its parent.`,
 	setup: func(flags *pflag.FlagSet) action {
-		dir := flags.String("dir", "", "the `DIR` of the repositories")
+		dir := flags.String("dir", "", "store repositories in `DIR`")
 		return func(ctx context.Context, c *cli, _ []string) error { return serveForge(ctx, c, *dir) }
 	},
 }

@@ -14,22 +14,24 @@ import (
 
 var logsCommand = command{
 	name: "logs", args: "AGENT|SERVICE|REF", minArgs: 1, maxArgs: 1,
-	short: "what the sessions of an agent, on an issue, or a service printed",
+	short: "print the output of sessions, by agent or item, or of a service",
 	long: `
-Shows the newest session, and of an issue it names the others. Of a service it
-shows all that is kept of its runs. REF is 12, #12, owner/name#12 or the address
-of an issue or pull request. Secrets of the
-configuration are hidden, and on a terminal everything that would do more than
-print. Without a supervisor it shows what the last one left. Headings say when a
-session began; lines have no time, because the program writes them itself.`,
+Prints the newest session of an agent or item, and lists an item's other
+sessions. For a service it prints all output that is kept. REF is 12, #12,
+owner/name#12 or the URL of an issue or pull request.
+
+The configuration's secrets are redacted. On a terminal, control sequences are
+removed. Without a supervisor it reads the log files. Headings have the start
+times of sessions; lines have no times, because programs write the log files
+directly.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var l logsFlags
 		l.at.flags(flags)
 		flags.BoolVarP(&l.Follow, "follow", "f", false,
-			"go on until the session ends; of an idle\nagent, wait for its next session")
-		flags.IntVarP(&l.Lines, "lines", "n", 0, "only the last `N` lines of each session")
-		flags.StringVar(&l.since, "since", "", "all sessions that began in this `TIME`, such\nas 90m, 24h or 7d")
-		flags.StringVar(&l.Session, "session", "", "the session whose id begins with `ID`")
+			"follow the session until it ends; if the agent\nis idle, wait for its next session")
+		flags.IntVarP(&l.Lines, "lines", "n", 0, "print only the last `N` lines of each session")
+		flags.StringVar(&l.since, "since", "", "print all sessions started within this `TIME`,\nsuch as 90m, 24h or 7d")
+		flags.StringVar(&l.Session, "session", "", "print the session whose id starts with `ID`")
 		return l.run
 	},
 }

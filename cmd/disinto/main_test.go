@@ -137,7 +137,7 @@ func TestUsage(t *testing.T) {
 		},
 		{
 			name: "help of a group", args: "help convoy",
-			stdout: "disinto convoy list      all convoys, a line for each\n  disinto convoy status",
+			stdout: "disinto convoy list      list all convoys, one per line\n  disinto convoy status",
 		},
 		{name: "help of a group has no other", args: "help convoy", stdout: "!fleet"},
 		{name: "help flag of a group", args: "fleet --help", stdout: "disinto fleet export"},

@@ -13,7 +13,7 @@ import (
 func manCommand() command {
 	return command{
 		name: "man", hidden: true,
-		short: "the manual page, for man -l; make man writes it to a file",
+		short: "print the manual page, for man -l; make man writes it to a file",
 		setup: func(*pflag.FlagSet) action {
 			return func(_ context.Context, c *cli, _ []string) error {
 				writeManual(c.stdout, commands())
@@ -33,53 +33,52 @@ disinto \- run AI coding agents on the issues and pull requests of a Forgejo
 .SH DESCRIPTION
 disinto is the entrypoint of a container in which AI coding agents work on a
 self-hosted Forgejo. It finds issues and pull requests, gives each to a free
-agent, starts that agent's program, and merges what was approved.
+agent, starts that agent's program, and merges approved pull requests.
 .PP
 .B disinto run
-works; all other commands ask it or tell it something, look at its files, or
-stand beside it.
+is the supervisor. Most other commands query or control it, or read its files.
 .SH COMMANDS
 `
 
 const manualFoot = `.SH FILES
 .TP
 .I factory.toml
-The configuration: in the working directory, else in /etc/disinto.
+The configuration, in the working directory or else in /etc/disinto.
 .TP
 .I secrets.env
-Tokens, beside factory.toml.
+Tokens, in the directory of factory.toml.
 .TP
 .I /var/lib/disinto
-The state directory: journal, logs, the control socket.
+The default state directory: the journal, logs and the control socket.
 .SH ENVIRONMENT
 .TP
 .B DISINTO_STATE_DIR
-The state directory, where --state names none.
+The state directory, unless --state is given.
 .TP
 .BR DISINTO_ADDRESS ", " DISINTO_TOKEN
-The address of a supervisor on another machine, and the token for it.
+The address of a supervisor on another machine, and the token for its API.
 .TP
 .BR FORGE_URL ", " FORGE_TOKEN ", " FORGE_REPO
-The defaults of [forge] in factory.toml.
+Defaults for [forge] in factory.toml.
 .TP
 .B NO_COLOR
-With any value, no colour.
+If set, output has no colour.
 .SH EXIT STATUS
 .TP
 .B 0
-It is done.
+Done.
 .TP
 .B 1
-It failed.
+Failed.
 .TP
 .B 2
-The command line was wrong, and nothing was done.
+The command line was wrong; nothing was done.
 .TP
 .B 3
-Not now: it is queued, blocked, or done later.
+Not now: the item waits, or the supervisor finishes the command later.
 .TP
 .B 128+N
-Signal N ended it; 130 after Ctrl-C.
+Signal N ended the command; 130 after Ctrl-C.
 `
 
 // writeManual writes disinto(1) in the language of man.

@@ -19,14 +19,13 @@ import (
 func mcpCommand() command {
 	return command{
 		name:  "mcp",
-		short: "give a model the commands as tools, over MCP on stdin and stdout",
+		short: "serve the commands to a model as MCP tools on stdin and stdout",
 		long: `
-A server of the Model Context Protocol, which claude, codex and other programs
-start themselves. Its tools are sling, convoy_create, convoy_start,
-convoy_status, convoy_cancel, why, show, status, history, cancel and retry. Each
-does what the command of that name does, for the supervisor that the flags or
-$DISINTO_ADDRESS and $DISINTO_TOKEN name, and may do what that token may. It
-ends when its stdin does.`,
+A Model Context Protocol server that claude, codex and other programs start
+themselves. Its tools are sling, convoy_create, convoy_start, convoy_status,
+convoy_cancel, why, show, status, history, cancel and retry. Each tool runs the
+command of that name against the supervisor that the flags or $DISINTO_ADDRESS
+name, with the rights of $DISINTO_TOKEN. The server ends when stdin is closed.`,
 		setup: func(flags *pflag.FlagSet) action {
 			var at target
 			at.flags(flags)

@@ -8,16 +8,16 @@ import (
 
 var pauseCommand = command{
 	name: "pause", args: "[THREAD|AGENT]", maxArgs: 1,
-	short: "start no new session, here or anywhere; what runs goes on",
+	short: "start no new sessions; running sessions continue",
 	long: `
-Of the thread or the agent that is named, else of the whole factory. It holds
-until disinto resume, also when the supervisor is restarted. Merges go on.`,
+Pauses the named thread or agent, or the whole factory. The pause lasts until
+disinto resume, even across restarts of the supervisor. Merges continue.`,
 	setup: telling("/v1/pause", pauseOf),
 }
 
 var resumeCommand = command{
 	name: "resume", args: "[THREAD|AGENT]", maxArgs: 1,
-	short: "take a pause back; without a name, all of them",
+	short: "end a pause; without a name, end all pauses",
 	setup: telling("/v1/resume", pauseOf),
 }
 

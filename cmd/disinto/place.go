@@ -15,9 +15,9 @@ type place struct {
 }
 
 func (p *place) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&p.config, "config", "", "read this `FILE` (default ./factory.toml, else\n"+systemConfig+")")
-	flags.StringVar(&p.state, "state", "", "keep state in `DIR` (default $DISINTO_STATE_DIR,\n"+
-		"else what FILE says, else "+systemState+"\nif writable, else ./"+localState+")")
+	flags.StringVar(&p.config, "config", "", "the configuration `FILE` (default ./factory.toml,\nelse "+systemConfig+")")
+	flags.StringVar(&p.state, "state", "", "the state `DIR` (default $DISINTO_STATE_DIR, else\n"+
+		"state in FILE, else "+systemState+" if\nwritable, else ./"+localState+")")
 }
 
 const (

@@ -14,19 +14,19 @@ import (
 
 var reportCommand = command{
 	name:  "report",
-	short: "what a merged issue took: cost, tokens, rounds and minutes, by agent or model",
+	short: "report cost, tokens, rounds and minutes per merged issue",
 	long: `
-Counts the sessions that ended in that time, and the issues that the supervisor
-merged, each with all that was done for it, also before. An issue counts for
-every group that worked on it, with the sessions of that group. A number that no
-program told is "-"; one that some did not tell is a least number: ">=". GROUP
-is agent, model, role, skill, thread, issue or day. Without a supervisor it
-counts what the last one left.`,
+Counts the sessions that ended in the period, and the issues that the supervisor
+merged in it. A merged issue includes all of its sessions, even earlier ones. An
+issue counts in every group that worked on it, with that group's sessions. "-"
+is a number that no agent program reported; ">=" is a lower bound, because some
+sessions did not report theirs. GROUP is agent, model, role, skill, thread,
+issue or day. Without a supervisor it reads the journal.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var r reportFlags
 		r.flags(flags, "the report")
-		flags.StringVar(&r.since, "since", "30d", "go back this `TIME`, such as 90m or 7d")
-		flags.StringVar(&r.by, "by", "agent", "a row for each member of this `GROUP`")
+		flags.StringVar(&r.since, "since", "30d", "look back this `TIME`, such as 90m or 7d")
+		flags.StringVar(&r.by, "by", "agent", "group the rows by this `GROUP`")
 		flags.BoolVar(&r.csv, "csv", false, "print comma-separated values")
 		return r.run
 	},
@@ -40,7 +40,7 @@ type reportFlags struct {
 
 func (r *reportFlags) run(ctx context.Context, c *cli, _ []string) error {
 	if r.csv && r.json {
-		return usagef("say --json or --csv, not both")
+		return usagef("use --json or --csv, not both")
 	}
 	span, err := control.Span(r.since)
 	if err != nil {

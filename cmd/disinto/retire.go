@@ -14,16 +14,16 @@ import (
 
 var retireCommand = command{
 	name: "retire-an-agent", args: "AGENT", minArgs: 1, maxArgs: 1,
-	short: "take an agent out of the factory; what it did stays",
+	short: "remove an agent; its account and its work stay",
 	long: `
-Takes the agent out of factory.toml, puts what it is assigned to back into the
-queue, revokes the tokens that hire-an-agent made for it, ends its access to the
-repositories and forgets its token. Its account, its profile repository and all
-that it wrote stay. Running it again mends a run that broke off.`,
+Removes the agent from factory.toml, returns its issues to the queue, revokes
+the tokens that hire-an-agent created, ends its access to the repositories and
+deletes its token from the secrets file. Its account, its profile repository and
+everything that it wrote stay. A second run completes an interrupted one.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var d desk
 		var repos []string
-		flags.StringSliceVar(&repos, "repo", nil, "look into `REPO`, owner/name, only\n(default all in the file)")
+		flags.StringSliceVar(&repos, "repo", nil, "clean up only this `REPO`, owner/name\n(default all in the file)")
 		d.flags(flags)
 		return func(ctx context.Context, c *cli, args []string) error { return d.retire(ctx, c, args[0], repos) }
 	},

@@ -23,25 +23,26 @@ import (
 
 var runCommand = command{
 	name:  "run",
-	short: "work: scan the forge, start agents, keep the rules, reap",
+	short: "run the supervisor: scan the forge, run agents, merge, reap processes",
 	long: `
-The entrypoint of a container. It stays up whatever the forge or the file do,
-and says in disinto status what it waits for. A change of the file, or HUP,
-reloads it; sessions that run keep what they were started with.
+This is the entrypoint of a container. It keeps running when the forge is down
+or the configuration is invalid; disinto status then shows the problem. It
+reloads the configuration when the file changes, or on HUP. Running sessions
+keep the settings that they started with.
 
-A first start, in a state directory without a journal, begins nothing that waits
-already: it says how much that is, and disinto resume begins it. --yes does not
-ask.
+If work is already waiting at the first start, in a state directory without a
+journal, the supervisor pauses and reports how much; disinto resume starts it.
+--yes skips the pause.
 
 TERM or INT ends all sessions within stop_grace and releases their claims; a
-second one kills at once. USR1 writes the state and all goroutines to the log.
-USR2 upgrades: see disinto help upgrade.`,
+second signal kills them at once. USR1 writes the state and all goroutines to
+the log. USR2 upgrades: see disinto help upgrade.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)
 		var first firstStart
-		flags.BoolVar(&first.paused, "paused", false, "begin nothing until disinto resume")
-		flags.BoolVar(&first.yes, "yes", false, "begin the waiting work at a first start, too")
+		flags.BoolVar(&first.paused, "paused", false, "start nothing until disinto resume")
+		flags.BoolVar(&first.yes, "yes", false, "at a first start, start waiting work without a pause")
 		return func(ctx context.Context, c *cli, _ []string) error { return run(ctx, c, &p, first) }
 	},
 }

@@ -21,11 +21,11 @@ import (
 var sessionRunCommand = command{
 	name:   "session-run",
 	hidden: true,
-	short:  "one session in an allocation of Nomad",
+	short:  "run one session in a Nomad allocation",
 	long: `
-A supervisor submits it as a job for threads that say executor = "nomad". It
-reads its order from $NOMAD_SECRETS_DIR, begins only where the forge lets it,
-and runs the agent on this machine. Its exit code is the class of the outcome.`,
+The supervisor submits it as a job for threads with executor = "nomad". It reads
+its order from $NOMAD_SECRETS_DIR, starts only if it gets the claim on the
+forge, and runs the agent on this node. Its exit code is the outcome's class.`,
 	setup: func(*pflag.FlagSet) action {
 		return func(ctx context.Context, c *cli, _ []string) error { return runSession(ctx, c) }
 	},

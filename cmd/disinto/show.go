@@ -11,10 +11,10 @@ import (
 
 var showCommand = command{
 	name: "show", args: "REF", minArgs: 1, maxArgs: 1,
-	short: "the life of an issue: sessions, reviews, pull requests, what they cost",
+	short: "show the life of an issue: sessions, reviews, pull requests, cost",
 	long: `
-REF is 12, #12, owner/name#12 or the address of an issue or pull request. Asks
-the running supervisor, which asks the forge.`,
+REF is 12, #12, owner/name#12 or the URL of an issue or pull request. Asks the
+running supervisor, which asks the forge.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the life")

@@ -21,52 +21,53 @@ import (
 
 var simulateCommand = command{
 	name:  "simulate",
-	short: "what a factory would do with a week of work, in a second",
+	short: "simulate a week of the factory's work in a second",
 	long: `
-Plays days of work in virtual time, with the scheduler that run uses. The work
-is what a load file describes, or what a journal remembers, which is a month or
-4,000 sessions: --replay STATE/journal.jsonl plays the newest --days of that, in
-which an issue is filed when it could first be worked on. Without either it is
-20 issues a day. --against puts another factory.toml beside yours: one more
-slot, agent or reviewer. The other policies show what the same agents would do
-under cron, under a hub that assigns each half hour, and under work stealing as
-others designed it.
+Simulates days of work in virtual time, with the scheduler that run uses. The
+work is 20 issues a day, or comes from a load file (--load) or from a journal
+(--replay). A journal holds a month or 4,000 sessions; --replay
+STATE/journal.jsonl replays its newest --days, and files each issue when it
+first became eligible. --against compares with another factory.toml, for example
+with one more slot, agent or reviewer. --policy names other schedulers for the
+same agents: cron, a hub that assigns work every half hour, and published
+work-stealing designs.
 
-A trial obeys what run obeys: intervals, web hooks, budgets, windows, failures,
-checks, reviews and merges. With --replay times are learnt from the journal; the
-last lines say which, and from how many sessions.
+A trial models intervals, web hooks, budgets, windows, failures, checks, reviews
+and merges. With --replay it learns durations from the journal; the last lines
+show them, and the number of sessions behind each.
 
---break searches for the week that hurts this factory most: an agent away, a
-server gone for a day, 40 issues on Monday, every third session failing, and the
-worst of these in pairs. Then it says what would have helped, the best first: a
-slot, an agent, a key, a skill. --advise says what one more of each would have
-been worth as things were, and one less. Each is played several times with other
-luck; what cannot be told from chance is said to be so.
+--break searches for the events that hurt this factory most: a missing agent, a
+server down for a day, 40 issues on one Monday, every third session failing, and
+pairs of the worst. It then lists the best remedies: a slot, an agent, a key, a
+skill. --advise reports what one more of each, or one less, would have changed.
+Each trial runs several times with different random numbers; a difference that
+may be chance is marked as such.
 
 A load file has tables such as
 
   [[issues]]
   per_day = 12         # also: together, priority, skills, agent, repo
-  minutes = 8          # of a session that writes; sigma = 0.8
-  sessions = 2.3       # of them for an issue, on average
+  minutes = 8          # of a writing session; sigma = 0.8
+  sessions = 2.3       # writing sessions per issue, on average
   review_minutes = 3
 
-No secrets are needed, and nothing is written but FILE of --chart.`,
+simulate needs no secrets, and writes only the FILE of --chart.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q simulation
 		q.place.flags(flags)
-		flags.StringVar(&q.load, "load", "", "the work is what this `FILE` describes")
-		flags.StringVar(&q.replay, "replay", "", "the work is what this `JOURNAL` remembers")
-		flags.Float64Var(&q.days, "days", 7, "so many days")
-		flags.StringVar(&q.against, "against", "", "also play the factory of this `FILE`")
-		flags.StringSliceVar(&q.policies, "policy", nil, "only these `NAMES`, of\n"+strings.Join(policyNames(), ", "))
-		flags.Uint64Var(&q.seed, "seed", 1, "of all that is left to chance")
+		flags.StringVar(&q.load, "load", "", "simulate the work in this load `FILE`")
+		flags.StringVar(&q.replay, "replay", "", "simulate the work in this `JOURNAL`")
+		flags.Float64Var(&q.days, "days", 7, "simulate this many days")
+		flags.StringVar(&q.against, "against", "", "also simulate the factory in this `FILE`")
+		flags.StringSliceVar(&q.policies, "policy", nil, "simulate only these `NAMES`, of\n"+
+			strings.Join(policyNames(), ", "))
+		flags.Uint64Var(&q.seed, "seed", 1, "the seed of the random numbers")
 		flags.StringVar(&q.chart, "chart", "",
-			"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG, and no report")
+			"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG instead of the report")
 		jsonFlag(flags, &q.asJSON, "print the reports, for programs")
-		flags.BoolVar(&q.hurt, "break", false, "what would hurt this factory most, and what\nwould have helped")
+		flags.BoolVar(&q.hurt, "break", false, "find what hurts this factory most, and the best\nremedies")
 		flags.BoolVar(&q.advise, "advise", false,
-			"what one more slot, agent or dollar would have\nbeen worth, in 30 days unless --days says else")
+			"report the value of one more slot, agent or\ndollar, over 30 days unless --days is set")
 		return func(ctx context.Context, c *cli, _ []string) error {
 			if q.hurt || q.advise {
 				return q.ask(ctx, c, flags)

@@ -13,25 +13,26 @@ import (
 
 var slingCommand = command{
 	name: "sling", args: "REF | --title TITLE", maxArgs: 1,
-	short: "hand an issue to the scheduler now, and hear who is on it",
+	short: "hand an issue to the scheduler now, and report which agent takes it",
 	long: `
-REF is 12, #12 or owner/name#12; with --title the issue is made first. It gets
-the label backlog, and the scheduler decides on it at once, as a tick would.
+REF is 12, #12 or owner/name#12; --title creates a new issue. The issue gets the
+label backlog, and the scheduler decides about it at once, as it would in its
+next tick.
 
-The answer names the agent, or the first reason why no agent is on it yet and
-the place in the queue; then the exit code is 3, and the issue is begun when the
-reason is gone. --wait waits for that. An issue that can never begin as it is,
-such as a closed one, is refused with 1.`,
+sling prints the agent's name. If no agent can start now, it prints the first
+reason and the issue's place in the queue, and exits 3; the issue starts when
+the reason is gone, and --wait waits for that. An issue that cannot start at
+all, such as a closed one, is refused with exit code 1.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var s slingFlags
 		s.at.flags(flags)
-		flags.StringVar(&s.request.Title, "title", "", "make an issue with this title")
-		flags.StringVar(&s.request.Body, "body", "", "its text")
-		flags.StringVar(&s.request.Repo, "repo", "", "in this `REPO`, owner/name (default the only one)")
-		flags.StringVar(&s.request.Role, "role", "", "for agents of this `ROLE`")
-		flags.StringSliceVar(&s.request.Skills, "skill", nil, "label it skill/X; may be repeated")
+		flags.StringVar(&s.request.Title, "title", "", "create an issue with this title")
+		flags.StringVar(&s.request.Body, "body", "", "the text of the new issue")
+		flags.StringVar(&s.request.Repo, "repo", "", "create it in `REPO`, owner/name (default the only one)")
+		flags.StringVar(&s.request.Role, "role", "", "only agents of this `ROLE` may take it")
+		flags.StringSliceVar(&s.request.Skills, "skill", nil, "add the label skill/X; may be repeated")
 		flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this `REF`; may be repeated")
-		flags.BoolVar(&s.wait, "wait", false, "wait until an agent is on it")
+		flags.BoolVar(&s.wait, "wait", false, "wait until an agent starts")
 		s.jsonFlag(flags, "the answer")
 		return s.run
 	},
@@ -54,9 +55,9 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	made := r.Title != "" || r.Body != "" || r.Repo != "" || r.Role != "" || len(r.Skills)+len(r.DependsOn) > 0
 	switch {
 	case r.Ref != "" && made:
-		return usagef("say an issue, or the title of one to be made: an issue that exists is not changed")
+		return usagef("give REF or --title, not both: sling does not edit an existing issue")
 	case r.Ref == "" && r.Title == "":
-		return usagef("say an issue, or --title of one to be made")
+		return usagef("give REF, or --title to create an issue")
 	}
 	client, err := s.client(c)
 	if err != nil {

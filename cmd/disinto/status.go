@@ -17,11 +17,11 @@ import (
 
 var statusCommand = command{
 	name:  "status",
-	short: "which thread, which agent, which issue, and what waits and why",
+	short: "show threads, agents and sessions, and what waits and why",
 	long: `
-Asks the running supervisor. Exits 0 when one answers, whatever the forge's
-state, which makes it a health check. When none answers it shows the last state
-that was written down and exits 1.`,
+Asks the running supervisor. Exits 0 if the supervisor answers, even when the
+forge is down, and so serves as a health check. Without an answer it shows the
+last saved state and exits 1.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var s statusFlags
 		s.flags(flags, "the status document")
@@ -37,7 +37,7 @@ type statusFlags struct {
 
 func (s *statusFlags) flags(flags *pflag.FlagSet, document string) {
 	s.query.flags(flags, document)
-	flags.BoolVar(&s.watch, "watch", false, "go on showing it until interrupted")
+	flags.BoolVar(&s.watch, "watch", false, "update the output until interrupted")
 }
 
 func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {

@@ -23,8 +23,8 @@ type target struct {
 func (t *target) flags(flags *pflag.FlagSet) {
 	t.place.flags(flags)
 	flags.StringVar(&t.address, "address", "",
-		"ask the supervisor that listens at this `URL`, with\nthe token in $DISINTO_TOKEN (default $DISINTO_ADDRESS)")
-	flags.StringVar(&t.tokenFile, "token-file", "", "read that token from this `FILE`")
+		"ask the supervisor at this `URL`, with the token in\n$DISINTO_TOKEN (default $DISINTO_ADDRESS)")
+	flags.StringVar(&t.tokenFile, "token-file", "", "read the token from this `FILE`")
 }
 
 // client makes the client of the supervisor. A flag for a supervisor of this machine wins over $DISINTO_ADDRESS.

@@ -20,20 +20,20 @@ import (
 
 var upgradeCommand = command{
 	name:  "upgrade",
-	short: "replace the running program by another one, while the agents work on",
+	short: "replace the running program in place, without ending sessions",
 	long: `
-The process of disinto run becomes the new program: its number, its children,
-its lock and its socket stay, and so do all sessions. Without --binary that is
-the file it was started from, as it is now; put a new one there with install or
-mv, since cp cannot write to a program that runs. USR2 does the same.
+The process of disinto run executes the new program. It keeps its PID, its
+children, its lock, its sockets and all sessions. Without --binary it executes
+its own file again: replace that file with install or mv, because cp cannot
+overwrite a running program. USR2 does the same.
 
-The new program is tried out first. One that does not start, or does not
-understand the state or factory.toml, changes nothing; neither does one that is
-asked for while a claim or a release hangs.`,
+The supervisor first tests the new program as a child. If that does not start,
+or does not understand the state or factory.toml, the old program keeps running.
+The upgrade is also refused while a claim or a release hangs.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)
-		binary := flags.String("binary", "", "become this `FILE`")
+		binary := flags.String("binary", "", "execute this `FILE`")
 		return func(ctx context.Context, c *cli, _ []string) error { return upgrade(ctx, c, &p, *binary) }
 	},
 }

@@ -164,7 +164,7 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 
 var checkUpgradeCommand = command{
 	name:   "upgrade-check",
-	short:  "say whether this program could take over from one that runs",
+	short:  "report whether this program can take over from the running one",
 	hidden: true,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place

@@ -21,17 +21,17 @@ import (
 // upstreamCommand is the program of roles that upstream's scripts do.
 var upstreamCommand = command{
 	name: "upstream", args: "[SCRIPT [ARGS]]", maxArgs: 9,
-	short: "upstream's agents: their factory.toml, or one session of a script",
+	short: "print a factory.toml for upstream's agents, or run one of their scripts",
 	long: `
-Alone it prints the factory.toml that upstream's projects/*.toml and the
-environment amount to: the one that disinto run uses when there is no
-factory.toml but projects are. Keep it, and change what you like.
+Without SCRIPT it prints a factory.toml made from upstream's projects/*.toml and
+the environment. disinto run uses the same one when there are projects and no
+factory.toml. Save it to edit it.
 
-With a script of upstream's it is an agent's program, as in
+With SCRIPT it is an agent's program, as in
 command = ["disinto", "upstream", "--root", "/home/agent/disinto",
-"dev/dev-agent.sh", "{{.Issue}}"]: it makes the agent's own clone, credentials
-for git and a private /tmp, sets what upstream's entrypoint set, and runs the
-script, which without ARGS gets its project's file.`,
+"dev/dev-agent.sh", "{{.Issue}}"]. It creates the agent's own clone, git
+credentials and a private /tmp, sets the variables of upstream's entrypoint, and
+runs the script. Without ARGS, the script gets its project's file.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var u scripting
 		flags.StringVar(&u.root, "root", ".", "the `DIR` of upstream's checkout")

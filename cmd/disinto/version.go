@@ -13,7 +13,7 @@ import (
 
 var versionCommand = command{
 	name:  "version",
-	short: "which build this is",
+	short: "print the version of this build",
 	setup: func(*pflag.FlagSet) action {
 		return func(_ context.Context, c *cli, _ []string) error {
 			fmt.Fprintf(c.stdout, "disinto %s (%s %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -15,24 +15,25 @@ import (
 
 var whyCommand = command{
 	name: "why", args: "REF|AGENT|THREAD", minArgs: 1, maxArgs: 1,
-	short: "why an issue or pull request is not worked on, and what would change it",
+	short: "explain why an issue or pull request waits, and what would change that",
 	long: `
-REF is 12, #12, owner/name#12 or the address of an issue or pull request. Asks
-the running supervisor, which answers with the rules it decides by. For an agent
-or a thread it says what keeps it from starting more.
+REF is 12, #12, owner/name#12 or the URL of an issue or pull request. Asks the
+running supervisor, which explains its decision rule by rule. For an agent or a
+thread it explains why no more sessions start.
 
-With --at it says what was decided then. Decisions are kept for 7 days, and
-without a supervisor it reads what the last one left.
+--at explains a past decision. The supervisor keeps its decisions for 7 days;
+they can be read without a supervisor, too.
 
-With --until it plays the factory on from this moment, many times, with the
-rules it decides by and with what its journal teaches about times and failures.`,
+--until predicts when work starts and when it is merged. The supervisor
+simulates the factory from now on, many times, with its own rules and with the
+times and failure rates in its journal.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var w whyFlags
 		w.flags(flags, "the explanation")
-		flags.BoolVar(&w.all, "all", false, "show every rule and its answer")
-		flags.StringVar(&w.at, "at", "", "what was decided at this `TIME`: 15:04, -2h,\n"+
+		flags.BoolVar(&w.all, "all", false, "show every rule and its result")
+		flags.StringVar(&w.at, "at", "", "explain the decision at this `TIME`: 15:04, -2h,\n"+
 			"\"yesterday 15:04\" or 2026-01-31T15:04:05Z")
-		flags.BoolVar(&w.until, "until", false, "say when it is likely to start and to be merged")
+		flags.BoolVar(&w.until, "until", false, "predict its start and its merge")
 		return w.run
 	},
 }
