@@ -76,7 +76,8 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.thread, "thread", "", "the agent's `THREAD` (default the only one)")
 	flags.StringSliceVar(&h.skills, "skills", nil,
 		"its `SKILLS`, separated by commas: it takes only\nissues whose skill labels are all among them")
-	flags.StringSliceVar(&h.repos, "repo", nil, "give it access only to this `REPO`, owner/name\n(default all in the file)")
+	flags.StringSliceVar(&h.repos, "repo", nil,
+		"give it access only to this `REPO`, owner/name\n(default all in the file)")
 	flags.BoolVar(&h.supervisor, "supervisor", false, "create the supervisor's own account instead")
 	h.desk.flags(flags)
 	// The help's text speaks of upstream's flags: its list has those that people choose from.
