@@ -169,7 +169,7 @@ type Job struct {
 	Claim string
 	// Place is where the chain's last session ran; its workspace may still exist there. Empty means unknown.
 	Place string
-	Nodes []NodeRule // what a node must have, for an executor that chooses among several
+	Nodes []NodeRule // attributes that a node must have, for an executor that chooses among several
 }
 
 // NodeRule is an attribute that a node must have, such as meta.llama, and its value.
@@ -191,7 +191,7 @@ type Activity struct {
 }
 
 // ErrDetached is the cause of a context that is cancelled because the supervisor stops while the session continues.
-var ErrDetached = errors.New("the supervisor stops, and the session goes on")
+var ErrDetached = errors.New("the supervisor stops, and the session continues")
 
 // Result is the class of an outcome; it alone decides what happens next (section 7 of the design).
 type Result string
@@ -339,8 +339,8 @@ type Outcome struct {
 	SessionID string    // the program's own id of its conversation, for resuming it; may be empty
 	Usage     Usage
 	Resumed   *Resumption // nil if the session continued no conversation, or the program does not report it
-	// Claimed says that the program left a result. Without a result the exit status says how the program ended but not
-	// what it achieved, and the supervisor has to query the forge.
+	// Claimed says that the program left a result. Without a result the exit status shows how the program ended but not
+	// what it achieved, and the supervisor must query the forge.
 	Claimed  bool
 	ExitCode int           // -1 when a signal ended it
 	Signal   string        // such as SIGKILL; empty when it exited

@@ -180,7 +180,7 @@ func early(b *bench) {
 	for _, cause := range []error{errors.New("the issue is closed"), agents.ErrDetached} {
 		ctx, cancel := context.WithCancelCause(b.Context())
 		cancel(cause)
-		o := b.exec.Run(ctx, b.job(`touch $T/ran`), func(agents.Started) { b.Error("it began") })
+		o := b.exec.Run(ctx, b.job(`touch $T/ran`), func(agents.Started) { b.Error("the session started") })
 		b.want(o, agents.Cancelled, cause.Error())
 		if b.exists("ran") {
 			b.Error("the program ran")
@@ -189,7 +189,7 @@ func early(b *bench) {
 }
 
 func unknown(b *bench) {
-	o := b.exec.Run(b.Context(), agents.Job{RunID: b.job("").RunID}, func(agents.Started) { b.Error("it began") })
+	o := b.exec.Run(b.Context(), agents.Job{RunID: b.job("").RunID}, func(agents.Started) { b.Error("the session started") })
 	b.want(o, agents.Lost, "")
 	ctx, cancel := context.WithCancelCause(b.Context())
 	cancel(errors.New("a person said so"))

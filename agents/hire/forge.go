@@ -44,7 +44,7 @@ type Tokens interface {
 type Prover interface {
 	// WhoAmI signs in with a token and returns the account it belongs to.
 	WhoAmI(ctx context.Context, token string) (login string, err error)
-	// WithPassword reports whether the administrator signs in with a password. Without one CreateToken has to give the
+	// WithPassword reports whether the administrator signs in with a password. Without one CreateToken must give the
 	// account a new password.
 	WithPassword() bool
 }

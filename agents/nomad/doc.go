@@ -15,10 +15,10 @@
 // without secrets, and updates a document with the session's state beside it. Its exit code is the class of the
 // outcome.
 //
-// # What Nomad does not say
+// # What Nomad does not report
 //
 // The status "dead" of a job does not mean that its processes have ended, "complete" of an allocation does not mean
-// success, and "lost" means that nothing is known. Whatever restart and reschedule are set to, Nomad starts a session
+// success, and "lost" means that the state is unknown. Whatever restart and reschedule are set to, Nomad starts a session
 // again if it does not hear from its machine for long enough. So a slot is free only when no allocation of the job runs
 // or can run, and each has reported through session-run or passed its deadline; and a session begins only if the fence
 // allows it. Files of ended allocations vanish within seconds. So the log is copied while it is written, and if the

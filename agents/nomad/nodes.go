@@ -116,7 +116,7 @@ func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agen
 }
 
 // Unfit explains why no node can run a session with these rules, regardless of what else is running; "" if one can.
-// Only a submitted job shows whether there is room now: a session that has just ended may have left some.
+// Only submitting a job shows whether there is room now, because a session that has just ended may have freed some.
 func (e *Executor) Unfit(ctx context.Context, rules []agents.NodeRule) (string, error) {
 	why, err := e.api().plan(ctx, e.Config(), "place", rules)
 	if err != nil || why == nil || !why.forever() {

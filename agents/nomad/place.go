@@ -60,7 +60,7 @@ func (p *Place) order() (*Order, error) {
 	return parseOrder(text)
 }
 
-// fenceTime is how long the forge is queried whether the session may begin.
+// fenceTime bounds how long the forge is asked whether the session may start.
 const fenceTime = time.Minute
 
 // fence queries the forge until it answers.

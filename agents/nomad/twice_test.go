@@ -473,7 +473,7 @@ func TestNoPlace(t *testing.T) {
 		job := b.job("true")
 		job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
 		b.exec.patience = time.Second
-		o := b.exec.Run(b.Context(), job, func(agents.Started) { b.Error("it began") })
+		o := b.exec.Run(b.Context(), job, func(agents.Started) { b.Error("the session started") })
 		b.want(o, agents.NoPlace, b.nodes()+" without ${meta.llama} = box9", 0)
 		b.wantNothingLeft(job)
 	})

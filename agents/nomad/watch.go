@@ -12,7 +12,7 @@ import (
 // watchPause separates two queries, so that a burst of changes is read at once.
 const watchPause = 50 * time.Millisecond
 
-// safely runs f and reports a panic, which would otherwise end PID 1. What f was doing is left undone, and the session
+// safely runs f and reports a panic, which would otherwise end PID 1. The work of f stays undone, and the session
 // notices that without help.
 func (e *Executor) safely(what string, f func()) {
 	defer func() {

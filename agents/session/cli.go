@@ -28,7 +28,7 @@ func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
 	said, out := r.runCLI(ctx, c, first)
 	silent := said.What == noTrouble && !said.Ended && said.Turns == 0
 	if c.Resume && ctx.Err() == nil && (silent || said.What == forgotten || said.What == overflown) {
-		r.logf("%s cannot go on with its conversation (%s), a new one begins", r.CLI, out.Reason)
+		r.logf("%s cannot continue its conversation (%s); starting a new one", r.CLI, out.Reason)
 		r.keep.Session, r.keep.Totals = "", agents.Usage{}
 		said, out = r.runCLI(ctx, r.call(ctx), prompt)
 	}
@@ -104,9 +104,9 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	}
 	before, resumed := agents.Usage{}, ""
 	if c.Resume {
-		before, resumed = r.keep.Totals, ", on from its last conversation"
+		before, resumed = r.keep.Totals, ", continuing its last conversation"
 	}
-	r.logf("%s begins%s", r.CLI, resumed)
+	r.logf("starting %s%s", r.CLI, resumed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := r.listen(said, before, cancel)

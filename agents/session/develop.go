@@ -253,10 +253,10 @@ func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err
 		return false, err
 	}
 	if saved != "" {
-		r.logf("saved what an earlier session left as %s", saved)
+		r.logf("saved the work of an earlier session as %s", saved)
 	}
 	if (r.keep.Interrupted || r.answered) && branch != "" && r.tree.stands(ctx, branch, at) {
-		r.logf("going on where the last session stopped")
+		r.logf("continuing where the last session stopped")
 		return true, nil
 	}
 	return false, r.tree.checkout(ctx, branch, at)

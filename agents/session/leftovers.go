@@ -24,7 +24,7 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 	if _, err = t.in(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
 		ref := "refs/disinto/kept/" + commit[:16]
 		if _, err := t.in(ctx, "update-ref", ref, commit); err != nil {
-			return "", fmt.Errorf("cannot save what is in the workspace: %w", err)
+			return "", fmt.Errorf("cannot save the workspace's changes: %w", err)
 		}
 		return ref + " of " + t.mirror, nil
 	}
@@ -34,7 +34,7 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 // unpushed commits the worktree, and returns the commit with the branch to push it to; "" if all of it is on the forge.
 func (t *tree) unpushed(ctx context.Context, why string) (commit, branch string, err error) {
 	if commit, err = t.snapshot(ctx, why); err != nil {
-		return "", "", fmt.Errorf("cannot save what is in the workspace: %w", err)
+		return "", "", fmt.Errorf("cannot save the workspace's changes: %w", err)
 	}
 	if missing, err := t.notOnForge(ctx, t.dir, commit); err != nil || !missing {
 		return "", "", err

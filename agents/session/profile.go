@@ -49,7 +49,7 @@ func (r *run) openProfile(ctx context.Context) *profile {
 		}
 		lessons, err := r.file(ctx, p.repo, lessonsFile)
 		if err != nil {
-			r.logf("cannot read what was learnt: %v", err)
+			r.logf("cannot read the lessons: %v", err)
 		}
 		p.lessons = cut(strings.TrimSpace(lessons), maxLessons)
 		return p

@@ -26,10 +26,10 @@ func (r *run) findReaders(ctx context.Context) error {
 	}
 	logins, err := r.Desk.Writers(ctx, r.Repo)
 	if err != nil && !errors.Is(err, forge.ErrForbidden) && !errors.Is(err, forge.ErrNotFound) {
-		return fmt.Errorf("cannot tell who may write to %s: %w", r.Repo, err)
+		return fmt.Errorf("cannot list the accounts that may write to %s: %w", r.Repo, err)
 	}
 	if err != nil {
-		r.logf("cannot tell who may write to %s, so nothing that others wrote is read: %v", r.Repo, err)
+		r.logf("cannot list the accounts that may write to %s, so no texts of others are read: %v", r.Repo, err)
 	}
 	r.readers.writers = map[string]bool{}
 	for _, login := range logins {

@@ -116,7 +116,7 @@ func TestStrangersAreLeftOut(t *testing.T) {
 
 func TestReadersAll(t *testing.T) {
 	if prompt := promptOf(t, crowd{}, true); !strings.Contains(prompt, malice) || strings.Contains(prompt, "left out") {
-		t.Error("readers = all leaves something out")
+		t.Error("readers = all leaves texts out")
 	}
 }
 

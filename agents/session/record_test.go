@@ -143,7 +143,7 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 		}
 	}
 	if rec.resume && r.Session != session {
-		t.Errorf("it went on with %q, want %q", r.Session, session)
+		t.Errorf("it continued session %q, want %q", r.Session, session)
 	}
 	return r.Session
 }
@@ -216,8 +216,8 @@ func writeGolden(t *testing.T, path string, text []byte) {
 }
 
 // TestRealCLIsStop plays a model that repeats a call for ever, and one that does something new each time until the
-// session exceeds its budget. Each real CLI is ended at the eighth call, unless it ends earlier by itself, and by the
-// answer that reaches the limit.
+// session exceeds its budget. In the first case each real CLI is ended at the eighth call, unless it ends by itself
+// earlier, in the second at the answer that reaches the limit.
 func TestRealCLIsStop(t *testing.T) {
 	bin := os.Getenv(clisVar)
 	if bin == "" {

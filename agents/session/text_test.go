@@ -38,7 +38,7 @@ func TestPrompts(t *testing.T) {
 			}
 			said := strings.HasSuffix(f, "answer.md") // continues a conversation
 			if d == &full && !said && (!strings.Contains(got, "dev-qwen") || !strings.Contains(got, "~~~~text\nL\n~~~~")) {
-				t.Errorf("%s does not say who one is and what one learnt:\n%s", f, got)
+				t.Errorf("%s does not name the agent and its lessons:\n%s", f, got)
 			}
 		}
 		for line := range strings.Lines(string(text)) {

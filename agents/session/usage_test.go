@@ -47,7 +47,7 @@ func TestHits(t *testing.T) {
 					t.Fatalf("the stream without cached tokens is none: %+v", without)
 				}
 				if share, known := used(without, agents.Usage{}).Hit(); known {
-					t.Errorf("nothing was told, and the part that hit is %v", share)
+					t.Errorf("no cached tokens were reported, and the hit rate is %v", share)
 				}
 			})
 		}

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// Program is one of upstream's scripts in one session. All fields have to be set.
+// Program is one of upstream's scripts in one session. Set all fields.
 type Program struct {
 	Root    string // upstream's checkout
 	Script  string // below Root, such as dev/dev-agent.sh
@@ -71,7 +71,7 @@ func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 
 func (p *Program) getenv(name string) string { return agents.Getenv(p.Environ, name) }
 
-// find returns the path of the script, which has to be below Root.
+// find returns the path of the script, which must be below Root.
 func (p *Program) find() (string, error) {
 	if !filepath.IsLocal(p.Script) {
 		return "", fmt.Errorf("cannot run %q: want a path below %s, such as dev/dev-agent.sh", p.Script, p.Root)
