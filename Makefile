@@ -1,14 +1,14 @@
-# Tools run at these versions by `go run`, so that go.mod names only what is in the binary.
+# `go run` runs the tools at these versions, so that go.mod lists only the modules in the binary.
 GOFUMPT     = mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Go's runtime sends itself SIGURG to interrupt goroutines. An init that passes signals on would pass these on too (17
-# of 40 runs did), and go.mod cannot turn it off: only the linker can, and so it also stays out of the children's
-# environment. The second setting tells our init that a SIGURG it sees is a real one.
+# Go's runtime interrupts goroutines by sending itself SIGURG. An init that passes signals on would pass these on too
+# (17 of 40 runs did). go.mod cannot turn that off, only the linker can, and the linker's setting also stays out of
+# the children's environment. The second setting tells our init that every SIGURG it sees is a real one.
 LDFLAGS = -s -w -X runtime.godebugDefault=asyncpreemptoff=1 -X codeberg.org/johba/disinto/agents/process/pid1.passSIGURG=yes
 
-# The program begins with instructions of its own, before Go's runtime, which keep every signal until it is read:
-# agents/process/pid1/entry.go. They change a table of the runtime, which the linker allows only when told.
+# The program starts with its own instructions, before Go's runtime. They hold every signal until it is read: see
+# agents/process/pid1/entry.go. They change a table of the runtime, which the linker allows only with this flag.
 ENTRY = -checklinkname=0 -E codeberg.org/johba/disinto/agents/process/pid1.entry
 ifneq ($(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go env GOARCH)),)
 TAGS = entry
@@ -17,14 +17,14 @@ else
 LINK = $(LDFLAGS)
 endif
 
-# The race detector needs a C compiler. Asked only by the targets that use it.
+# The race detector needs a C compiler. Only the targets that use it look for one.
 RACE = $(shell command -v $$(go env CC | cut -d' ' -f1) >/dev/null && echo -race)
 
 .PHONY: help
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Not by go run, which says "exit status 130" after Ctrl-C and leaves nothing for make build.
+# Not with go run, which prints "exit status 130" after Ctrl-C and does not do make build's work.
 .PHONY: demo
 demo: ## run a whole factory in one process, for a minute: no network, no account, no model
 	@echo 'compiling disinto, which takes a minute or two the first time; then a whole factory runs for half a minute'
@@ -52,19 +52,21 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 	@mkdir -p bin
 	go run ./cmd/disinto man >bin/disinto.1
 
-# With the race detector every program waits a second before it ends, and the tests are hundreds of programs. Fewer
-# garbage collections save a fifth of the compiler's time, and another tenth if the compiler may take half a gigabyte, which
-# the tests may not; a tenth is what it writes for debuggers, which no stack trace needs. Without the checks of unsafe
-# pointers in the standard library, which the race detector turns on, a supervisor under virtual time takes a sixth less.
-# Ours are checked. Vet is a tenth of the compiler's time, and make check runs all of it. One package more than there are
-# processors, because the tests of processes wait for half a minute and more, and compute little.
+# With the race detector every program waits for a second before it ends, and the tests run hundreds of programs.
+# Fewer garbage collections save a fifth of the compiler's time, and another tenth if the compiler may use half a
+# gigabyte, which the tests may not. Another tenth is debug data, which no stack trace needs. The race detector also
+# turns on checks of unsafe pointers. Without them in the standard library, a supervisor under virtual time takes a
+# sixth less; our own code is checked. Vet takes a tenth of the compiler's time, and make check runs all of it. One
+# package more than processors runs at a time, because the tests of processes wait for half a minute and more, and
+# compute little.
 TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' \
 	-gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' \
 	$(foreach p,$(COMPUTES),-gcflags=$(p)='$(UNWATCHED)') ./...
 
-# The race detector does not watch packages that only compute, which takes a third off the tests that read long answers
-# with regular expressions. A package that synchronises goroutines must not be among them: what it orders would look
-# like races elsewhere. What reads our own values, such as reflect and encoding/json, stays watched.
+# The race detector does not watch packages that only compute, which takes a third off the tests that parse long
+# answers with regular expressions. Never add a package that synchronises goroutines: the order that it creates would
+# be invisible, and look like races elsewhere. Packages that read our own values, such as reflect and encoding/json,
+# stay watched.
 COMPUTES  = regexp/... strconv unicode/... compress/... hash/crc32
 UNWATCHED = -race=false -d=checkptr=0 -dwarf=false
 .PHONY: test
@@ -77,10 +79,10 @@ test: ## run all tests: a few of each storm, about five minutes with cold caches
 	begun=$$(date +%s); echo "go test $(TESTS)"; go test $(TESTS); code=$$?; \
 	echo "took $$(($$(date +%s) - begun)) s"; exit $$code
 
-# How many sessions, and how many seconds each takes.
+# The number of sessions, and the seconds that each takes.
 SOAK       = 1000
 SOAK_TAKES = 1
-# How long evil agents work among honest ones.
+# The time for which evil agents work among honest ones.
 SOAK_EVIL  = 10m
 
 .PHONY: soak
@@ -93,16 +95,16 @@ soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 up
 	DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest
 
 .PHONY: live
-live: build ## compare a real supervisor with the simulator: three loads, five minutes of a machine to itself
+live: build ## compare a real supervisor with the simulator: three loads, five minutes on an otherwise idle machine
 	for seed in 1 2 3; do DISINTO_LIVE=$$seed DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 10m -run 'TestLive$$' ./cmd/disinto || exit 1; done
 
 .PHONY: bench-init
-bench-init: build ## measure the init beside tini, dumb-init, catatonit and s6 where installed, as root, and run at rest
+bench-init: build ## measure the init beside tini, dumb-init, catatonit and s6 where installed, as root, and an idle disinto run
 	DISINTO_BENCH='$(CURDIR)/bin/disinto' go test -v -count=1 -timeout 30m -run TestPeers ./agents/process
 	DISINTO_BINARY='$(CURDIR)/bin/disinto' go test -v -count=1 -run TestIdle ./cmd/disinto
 
-# The agent CLIs that the built-in agent was tried with: a gigabyte, kept between runs.
+# The agent CLIs that the built-in agent is tested with: a gigabyte, kept between runs.
 CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22
 CLI_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-clis
 
@@ -115,8 +117,8 @@ agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a s
 	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' \
 	go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents|TestRealMCPClients' ./agents/session ./cmd/disinto
 
-# Debian's chromium, and axe-core of npm, which finds what keeps people from using a page. DISINTO_SHOTS is the folder of
-# the screenshots.
+# Debian's chromium, and axe-core from npm, which finds barriers in pages. DISINTO_SHOTS is the folder for
+# screenshots.
 BROWSER = $(shell command -v chromium || command -v chromium-browser)
 AXE     = axe-core@4.14.1
 AXE_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-axe
@@ -136,7 +138,7 @@ docker-test: ## try the image: init, accounts, stop, kill, reload; skipped witho
 	@docker/test.sh
 
 .PHONY: walk
-walk: ## walk a new user's way to the first merged issue, in an empty Debian if possible; WALK_TEST=no skips make test
+walk: ## walk a new user's steps to the first merged issue, in an empty Debian if possible; WALK_TEST=no skips make test
 	@docker/walk.sh
 
 .PHONY: check

@@ -1,5 +1,5 @@
-// Package disinto_test holds the rules of the whole tree: who may import whom, what pure packages may not touch, and
-// how long things may be. Each failure says what to do instead.
+// Package disinto_test holds the rules of the whole tree: the allowed imports, the names that pure packages may not
+// use, and the limits of length. Each failure says what to do instead.
 package disinto_test
 
 import (
@@ -18,9 +18,9 @@ import (
 
 const module = "codeberg.org/johba/disinto"
 
-// layers says which packages of ours each package may import, besides the standard library. forge, agents, threads,
-// supervisor stand on each other in this order. The packages that speak to something outside hang beside them, and
-// only cmd/disinto knows which of them are in use: so each can be replaced, and the core tested without any.
+// layers lists which of our packages each package may import. forge, agents, threads and supervisor build on each
+// other in this order. Only cmd/disinto imports the packages that reach something outside, so that each can be
+// replaced and the core tested without them.
 var layers = map[string][]string{
 	"forge":                  {},
 	"forge/forgejo":          {"forge", "forge/rest"},
@@ -98,19 +98,19 @@ var layers = map[string][]string{
 	".":                {},
 }
 
-// only says where a package or function may be used. Tests may use all of them.
+// only lists the places where a package or function may be used. Tests may use all of them.
 var only = []struct {
 	name  string   // an import path, or one with a function
-	where []string // folders; what is below them counts too
+	where []string // folders, including those below them
 	why   string
 }{
 	{
 		"os/exec",
 		[]string{"agents/process"},
-		"one goroutine owns wait4(-1): a child that somebody else waits for loses its exit status. Take a runner from " +
+		"one goroutine owns wait4(-1): a child that other code waits for loses its exit status. Take a runner from " +
 			"cmd/disinto",
 	},
-	{"net/http/cgi", []string{"agents/process"}, "it starts processes behind our back. Take a runner from cmd/disinto"},
+	{"net/http/cgi", []string{"agents/process"}, "the reaper does not know its processes. Take a runner from cmd/disinto"},
 	{"os.StartProcess", []string{"agents/process"}, "only agents/process starts processes"},
 	{"syscall.ForkExec", []string{"agents/process"}, "only agents/process starts processes"},
 	{"syscall.StartProcess", []string{"agents/process"}, "only agents/process starts processes"},
@@ -119,30 +119,30 @@ var only = []struct {
 	{
 		"github.com/prometheus/client_golang/prometheus",
 		[]string{"supervisor/metrics"},
-		"the supervisor calls meters, and does not know who counts",
+		"the supervisor calls meters, and does not know the library that counts",
 	},
 	{
 		"github.com/modelcontextprotocol/go-sdk/mcp",
 		[]string{"cmd/disinto"},
-		"it is one more way to run the commands, and knows nothing that they do not",
+		"the MCP server is another way to run the commands, and belongs beside them",
 	},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
 }
 
-// onLinux are packages that build on Linux only. The commands of a client build elsewhere too, so that files of the
-// program that import one of these are tagged.
+// onLinux are the packages that build on Linux only. A client's commands also build elsewhere, so files of the
+// program that import one of these need a build tag.
 var onLinux = []string{
 	"agents/process", "agents/process/pid1", "agents/hire", "agents/upstream", "supervisor", "supervisor/journal",
 	"cmd/disinto/demo", "golang.org/x/sys/unix",
 }
 
-// elsewhere are the packages of a client.
+// elsewhere are the packages of a client, which build on every system.
 var elsewhere = []string{
 	"cmd/disinto", "cmd/disinto/screen", "supervisor/control", "supervisor/decisions",
 	"supervisor/fleet",
 }
 
-// checkLinux reports an import of a package for Linux in a file of the program for every system.
+// checkLinux reports the import of a Linux package in a file that builds on every system.
 func (s *source) checkLinux() (failures []string) {
 	if !slices.Contains(elsewhere, s.dir) || strings.HasSuffix(s.name, "_linux.go") {
 		return nil
@@ -156,21 +156,22 @@ func (s *source) checkLinux() (failures []string) {
 		if p := strings.TrimPrefix(importPath(spec), module+"/"); slices.Contains(onLinux, p) {
 			failures = append(failures,
 				s.at(spec.Pos())+": "+p+" builds on Linux only, and clients build on macOS and Windows: "+
-					"begin the file with //go:build linux, and stand in for what it has in cmd/disinto/elsewhere.go")
+					"begin the file with //go:build linux, and add a substitute to cmd/disinto/elsewhere.go")
 		}
 	}
 	return failures
 }
 
-// pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a
-// bug report repeat it exactly.
+// pure are the packages whose decisions depend only on their arguments, so that the simulator, `why` and a bug report
+// repeat them exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit", "threads/eta",
 	"threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services", "threads/sim",
 	"threads/wire", "threads/delta",
 }
 
-// impure names all that pure packages may not use: an import path, a path and all below it (with /...), or a function.
+// impure lists the names that pure packages may not use: an import path, a path with all below it (with /...), or a
+// function.
 var impure = []struct{ name, why string }{
 	{"os/...", "the outside comes in as an argument: text, a lookup function, a value"},
 	{"io/fs", "the outside comes in as an argument: text, a lookup function, a value"},
@@ -179,10 +180,10 @@ var impure = []struct{ name, why string }{
 	{"syscall", "no system calls"},
 	{"golang.org/x/sys/...", "no system calls"},
 	{"context", "nothing here takes long enough to be cancelled"},
-	{"sync/...", "nothing here runs beside anything else"},
+	{"sync/...", "nothing here runs concurrently"},
 	{"math/rand/...", "the same snapshot gives the same plan"},
 	{"crypto/rand", "the same snapshot gives the same plan"},
-	{"log/...", "errors and reasons are returned, whoever asked logs them"},
+	{"log/...", "return errors and reasons; the caller logs them"},
 	{"time.Now", "the time is a field of the snapshot"},
 	{"time.Since", "the time is a field of the snapshot"},
 	{"time.Until", "the time is a field of the snapshot"},
@@ -200,21 +201,21 @@ var impure = []struct{ name, why string }{
 	{"github.com/BurntSushi/toml.DecodeFS", "it reads files; Decode takes the text"},
 }
 
-// excused are pure packages' exceptions.
+// excused are exceptions of pure packages.
 var excused = map[string][]string{
-	"threads/sim": {"math/rand/v2"}, // with a seed, which a failure prints
+	"threads/sim": {"math/rand/v2"}, // seeded; a failure prints the seed
 }
 
 // source is one parsed Go file.
 type source struct {
-	dir  string // of its package, from the root, with slashes
-	name string // from the root
+	dir  string // folder of its package, relative to the root, with slashes
+	name string // relative to the root
 	test bool
 	fset *token.FileSet
 	file *ast.File
 }
 
-// at is a place in the file, as compilers write it.
+// at returns a place in the file, as compilers write it.
 func (s *source) at(pos token.Pos) string {
 	return s.name + ":" + strconv.Itoa(s.fset.Position(pos).Line)
 }
@@ -230,7 +231,7 @@ func parse(name, text string) (*source, error) {
 	return &source{dir: path.Dir(name), name: name, test: strings.HasSuffix(name, "_test.go"), fset: fset, file: file}, err
 }
 
-// sources are all Go files of the tree.
+// sources returns all Go files of the tree.
 func sources(t *testing.T) []*source {
 	t.Helper()
 	all, err := parsed()
@@ -240,7 +241,7 @@ func sources(t *testing.T) []*source {
 	return all
 }
 
-// parsed are the files once for all tests: with the race detector the tree takes seconds.
+// parsed parses the files once for all tests: with the race detector the tree takes seconds.
 var parsed = sync.OnceValues(func() (all []*source, err error) {
 	err = filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -258,7 +259,7 @@ var parsed = sync.OnceValues(func() (all []*source, err error) {
 	return all, err
 })
 
-// imports are the import paths of the file by the name that they have in it.
+// imports returns the file's imports by their names in it.
 func (s *source) imports() map[string]*ast.ImportSpec {
 	byName := make(map[string]*ast.ImportSpec)
 	for _, spec := range s.file.Imports {
@@ -282,7 +283,7 @@ func importPath(spec *ast.ImportSpec) string {
 	return p
 }
 
-// uses calls found for every import of the file, and with path.Name for every name that it uses of one.
+// uses calls found for every import of the file, and with path.Name for every imported name that the file uses.
 func (s *source) uses(found func(name string, isImport bool, pos token.Pos)) {
 	byName := s.imports()
 	for _, spec := range s.file.Imports {
@@ -298,12 +299,12 @@ func (s *source) uses(found func(name string, isImport bool, pos token.Pos)) {
 	})
 }
 
-// below reports whether a folder is one of the folders or in one of them.
+// below reports whether a folder is one of the folders or below one of them.
 func below(dir string, folders []string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return dir == f || strings.HasPrefix(dir, f+"/") })
 }
 
-// checkLayers reports imports of our own packages that the file's package may not have.
+// checkLayers reports imports of our packages that the file's package may not have.
 func (s *source) checkLayers() (failures []string) {
 	allowed, known := layers[s.dir]
 	if !known {
@@ -324,7 +325,7 @@ func (s *source) checkLayers() (failures []string) {
 	return failures
 }
 
-// checkOnly reports what is used outside the one place for it.
+// checkOnly reports names that are used outside their place.
 func (s *source) checkOnly() (failures []string) {
 	s.uses(func(name string, _ bool, pos token.Pos) {
 		for _, rule := range only {
@@ -336,7 +337,7 @@ func (s *source) checkOnly() (failures []string) {
 	return failures
 }
 
-// checkPure reports what makes a pure package depend on more than its arguments.
+// checkPure reports names and statements that make a pure package depend on more than its arguments.
 func (s *source) checkPure() (failures []string) {
 	s.uses(func(name string, isImport bool, pos token.Pos) {
 		for _, rule := range impure {
@@ -350,23 +351,23 @@ func (s *source) checkPure() (failures []string) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		if g, ok := n.(*ast.GoStmt); ok {
 			failures = append(failures,
-				s.at(g.Pos())+": "+s.dir+" is pure and may not start goroutines: nothing here runs beside anything else")
+				s.at(g.Pos())+": "+s.dir+" is pure and may not start goroutines: nothing here runs concurrently")
 		}
 		return true
 	})
 	return failures
 }
 
-// unguarded are the folders and files whose goroutines cannot end PID 1. All others work in the supervisor's process on
-// what agents, forges and the kernel send: a panic that leaves one ends every agent, so each begins with a function
-// that recovers. A package is guarded unless it is named here, because the reaper, which was not on a list, was
-// forgotten.
+// unguarded are the folders and files whose goroutines cannot end PID 1. All others work in the supervisor's process
+// on input from agents, forges and the kernel. There a panic that leaves a goroutine ends every agent, so each
+// goroutine starts with a function that recovers. A package is guarded unless it is listed here: on a list of guarded
+// packages the reaper was once forgotten.
 var unguarded = []struct{ where, why string }{
 	{"agents/hire", "a person's command"},
-	{"agents/nomad/relay.go", "session-run, which is a process of its own: its supervisor sees its end"},
-	{"agents/process/cutlog.go", "the shim, which is a process of its own: its supervisor sees its end"},
-	{"agents/process/pid1", "starts threads before there is a program, and calls nothing in them"},
-	{"agents/process/shim.go", "the shim, which is a process of its own: its supervisor sees its end"},
+	{"agents/nomad/relay.go", "session-run, a separate process: its supervisor sees its end"},
+	{"agents/process/cutlog.go", "the shim, a separate process: its supervisor sees its end"},
+	{"agents/process/pid1", "starts threads before the program, and calls nothing in them"},
+	{"agents/process/shim.go", "the shim, a separate process: its supervisor sees its end"},
 	{"agents/session", "a session's program"},
 	{"cmd/disinto/demo.go", "a person's command"},
 	{"cmd/disinto/demo_forge.go", "a person's command"},
@@ -392,10 +393,10 @@ func (s *source) isGuarded() bool {
 	return true
 }
 
-// guards are the names of these functions.
+// guards are the names of functions that recover.
 var guards = []string{"safely", "background"}
 
-// checkGoroutines reports goroutines, begun with go, WaitGroup.Go or AfterFunc, whose panics nothing ends.
+// checkGoroutines reports goroutines, started with go, WaitGroup.Go or AfterFunc, whose panics no guard recovers.
 func (s *source) checkGoroutines() (failures []string) {
 	if !s.isGuarded() {
 		return nil
@@ -413,14 +414,14 @@ func (s *source) checkGoroutines() (failures []string) {
 		}
 		if begun != nil && !mentions(begun, guards) {
 			failures = append(failures, s.at(begun.Pos())+
-				": a panic in this goroutine would end PID 1: begin it with "+strings.Join(guards, " or "))
+				": a panic in this goroutine would end PID 1: start it with "+strings.Join(guards, " or "))
 		}
 		return true
 	})
 	return failures
 }
 
-// mentions reports whether one of some names is used in a part of a file.
+// mentions reports whether a part of a file uses one of some names.
 func mentions(part ast.Node, names []string) (found bool) {
 	ast.Inspect(part, func(n ast.Node) bool {
 		name, ok := n.(*ast.Ident)
@@ -452,7 +453,8 @@ func report(t *testing.T, failures []string) {
 	}
 }
 
-// TestPackageComments wants one comment for each package: none leaves a reader alone, of two one is stale.
+// TestPackageComments requires one comment for each package: without one a reader has no help, and of two one becomes
+// stale.
 func TestPackageComments(t *testing.T) {
 	commented := make(map[string][]string) // files with a package comment, by folder
 	for _, s := range sources(t) {
@@ -468,7 +470,7 @@ func TestPackageComments(t *testing.T) {
 	for dir, files := range commented {
 		switch len(files) {
 		case 0:
-			t.Errorf("%s: no file has a package comment: say what the package is for, and what it leaves to others", dir)
+			t.Errorf("%s: no file has a package comment: say what the package does, and what it leaves to others", dir)
 		case 1:
 		default:
 			t.Errorf("%s: %s each have a package comment: keep one", dir, strings.Join(files, " and "))
@@ -476,7 +478,7 @@ func TestPackageComments(t *testing.T) {
 	}
 }
 
-// TestRulesBite plants a breach of each rule and expects it to be found.
+// TestRulesBite violates each rule and expects the check to find it.
 func TestRulesBite(t *testing.T) {
 	tests := []struct {
 		name, text, want string

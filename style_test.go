@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// The limits leave room: in the code bases that we learnt from, nine of ten functions have fewer than 44 lines and nine
-// of ten files fewer than 500. Tests are not counted: a table is as long as it has rows.
+// In the code bases that we learnt from, nine of ten functions have fewer than 44 lines and nine of ten files fewer
+// than 500; the limits leave room. Tests have no limit: a table is as long as its rows.
 const (
 	maxFunction = 60
 	maxFile     = 500
@@ -23,11 +23,11 @@ const (
 	maxCopies   = 40
 )
 
-// riddles matches phrases that hide the fact or the actor: a "what" that delays the fact, a pronoun for a noun.
+// riddles matches phrases that hide the fact or the actor: a "what" that delays the fact, or a pronoun for a noun.
 var riddles = regexp.MustCompile(`(?i)\b((is|are|was|were) what|nobody|somebody|anybody|whoever)\b`)
 
-// checkLength reports what is too long and gives no reason for it, in a comment of its own line that begins with
-// "long:": above the function, or above the package clause for the file.
+// checkLength reports functions and files that are too long without a reason. The reason is a comment line that
+// begins with "long:", above the function or, for the file, above the package clause.
 func (s *source) checkLength() (failures []string) {
 	for _, decl := range s.file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
@@ -54,8 +54,8 @@ func (s *source) checkLength() (failures []string) {
 	return failures
 }
 
-// checkLines reports lines that are too wide, and comments that are riddles. Recorded text in the raw strings of tests,
-// such as an event of an agent CLI, may be as wide as it is.
+// checkLines reports lines that are too wide, and riddles in comments. Recorded text in raw strings of tests, such as
+// an event of an agent CLI, may have any width.
 func (s *source) checkLines(text string) (failures []string) {
 	n, recorded := 0, s.recorded()
 	for line := range strings.Lines(text) {
@@ -71,7 +71,7 @@ func (s *source) checkLines(text string) (failures []string) {
 	return failures
 }
 
-// recorded returns the lines of a test on which a raw string stands.
+// recorded returns the lines of a test that contain a raw string.
 func (s *source) recorded() map[int]bool {
 	lines := make(map[int]bool)
 	if !s.test {
@@ -88,11 +88,11 @@ func (s *source) recorded() map[int]bool {
 	return lines
 }
 
-// counted is the end of a repetition that says how often: the pattern before it is compiled as so many copies.
+// counted matches a counted repetition: the pattern before it is compiled that many times.
 var counted = regexp.MustCompile(`\{(?:\d*,)?(\d+)\}`)
 
-// checkPatterns reports patterns of packages that repeat a part more than maxCopies times. They are compiled whenever
-// any command or session begins: nine of them were half of what disinto version allocated before it did anything.
+// checkPatterns reports package-level patterns that repeat a part more than maxCopies times. They are compiled at the
+// start of every command and session: nine of them caused half of the allocations of disinto version.
 func (s *source) checkPatterns() (failures []string) {
 	for _, decl := range s.file.Decls {
 		d, ok := decl.(*ast.GenDecl)
@@ -138,7 +138,7 @@ func TestLength(t *testing.T) {
 	}
 }
 
-// TestLinesBite plants what checkLines has to find.
+// TestLinesBite gives checkLines lines that it must report.
 func TestLinesBite(t *testing.T) {
 	for text, want := range map[string]string{
 		"x := 1 // fine\n":                             "",
@@ -155,7 +155,7 @@ func TestLinesBite(t *testing.T) {
 	}
 }
 
-// A raw string makes its lines wide in a test, and nowhere else.
+// A raw string may make its lines wide in a test, but nowhere else.
 func TestRecordedTextIsWide(t *testing.T) {
 	const head = "package x\n\nvar a = `\n"
 	text := head + strings.Repeat("{", 200) + "`\n\nvar b = \"" + strings.Repeat("}", 200) + "\"\n"
@@ -170,7 +170,7 @@ func TestRecordedTextIsWide(t *testing.T) {
 	}
 }
 
-// Each attack in the table of docs/money.md has a test, which is there.
+// Each attack in the table of docs/money.md names an existing test.
 func TestAttacksHaveTests(t *testing.T) {
 	page, err := os.ReadFile("docs/money.md")
 	if err != nil {

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes an image archive without an engine: docker/image.sh PROGRAM ARCH VERSION OUT.tar.gz ROOT.tar
+# Makes an image archive without a container engine: docker/image.sh PROGRAM ARCH VERSION OUT.tar.gz ROOT.tar
 #
-# The archive is an OCI layout that `docker load` and `podman load` read too. It has the program, and what the Dockerfile
-# adds to it, on the file system of ROOT.tar. The same input makes the same bytes; times are $SOURCE_DATE_EPOCH.
+# The archive is an OCI layout that `docker load` and `podman load` also read. It contains the file system of
+# ROOT.tar, the program, and the Dockerfile's additions. The same input gives the same bytes; all times are
+# $SOURCE_DATE_EPOCH.
 set -euo pipefail
 
 [ $# -eq 5 ] || { echo "usage: docker/image.sh PROGRAM ARCH VERSION OUT.tar.gz ROOT.tar" >&2; exit 2; }
@@ -24,7 +25,7 @@ blob() {
 size() { stat -c %s "$layout/blobs/sha256/$1"; }
 pack() { tar --sort=name --mtime="@$epoch" --numeric-owner --format=gnu "$@"; }
 
-# The layer on top: the program, its directories and, as in the Dockerfile, the agents' account.
+# The top layer: the program, its directories and, as in the Dockerfile, the agents' account.
 top=$work/top
 install -D -m 0755 "$program" "$top/usr/local/bin/disinto"
 install -d -m 0711 "$top/var/lib/disinto" "$top/etc/disinto"
@@ -42,7 +43,7 @@ pack -C "$top" --owner=10001 --group=10001 -rf "$work/top.tar" ./home/agent
 cp "$root" "$work/root.tar"
 layers=("$(blob "$work/root.tar")" "$(blob "$work/top.tar")")
 
-# list BEFORE prints the layers' digests as JSON strings, each behind a text, with commas between.
+# list BEFORE prints the layers' digests as JSON strings, each after the text BEFORE, with commas between.
 list() { printf '%s\n' "${layers[@]}" | sed "s|.*|\"$1&\"|" | paste -sd, -; }
 
 cat >"$work/config" <<JSON
@@ -73,7 +74,7 @@ cat >"$layout/index.json" <<JSON
 "size":$(size "$manifest"),"platform":{"architecture":"$arch","os":"linux"},
 "annotations":{"io.containerd.image.name":"docker.io/library/disinto:$version","org.opencontainers.image.ref.name":"$version"}}]}
 JSON
-# For engines that read no OCI layout.
+# For engines that cannot read an OCI layout.
 cat >"$layout/manifest.json" <<JSON
 [{"Config":"blobs/sha256/$config","RepoTags":["disinto:$version"],"Layers":[$(list blobs/sha256/)]}]
 JSON

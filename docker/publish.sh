@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Publishes what docker/release.sh built: docker/publish.sh DIR makes the release of $TAG in $REPO on the forge $SERVER,
-# as a draft until every file is there. $TOKEN may write to the repository; curl reads it from stdin.
+# Publishes the files of docker/release.sh: docker/publish.sh DIR makes the release of $TAG in $REPO on the forge
+# $SERVER, as a draft until every file is uploaded. $TOKEN may write to the repository; curl reads it from stdin.
 set -euo pipefail
 
 dir=${1:?usage: docker/publish.sh DIR}

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes a release: docker/release.sh [DIR]. It builds the commit that is checked out into DIR (default dist):
-# static binaries, an image archive for each architecture, what goes beside them, checksums, a bill of materials, and
-# the notes of CHANGELOG.md. On a tag vX.Y.Z the version is X.Y.Z, otherwise the commit.
+# Makes a release: docker/release.sh [DIR]. It builds the checked-out commit into DIR (default dist): static binaries,
+# an image archive for each architecture, accompanying files, checksums, a bill of materials, and the notes from
+# CHANGELOG.md. On a tag vX.Y.Z the version is X.Y.Z, otherwise the commit.
 #
-# TARGETS are other systems to build for. IMAGES=no leaves out the images, for which docker/root.sh needs mmdebstrap.
+# TARGETS lists the systems to build for. IMAGES=no leaves out the images, for which docker/root.sh needs mmdebstrap.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ out=$(cd "$out" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The notes: the section of the version or, between two releases, what is not released yet.
+# The notes: the version's section or, between two releases, the section Unreleased.
 section=Unreleased
 [ -z "$tag" ] || section=$version
 awk -v want="$section" '/^## / { on = $2 == want || $2 == "[" want "]"; next } on' CHANGELOG.md |
@@ -44,7 +44,7 @@ for target in $targets; do
   fi
 done
 
-echo "== what goes beside it"
+echo "== accompanying files"
 self=$out/disinto-$version-linux-$(go env GOHOSTARCH)
 said=$("$self" version)
 case $said in "disinto $version ("*) ;; *) die "the program says it is $said, not $version" ;; esac
@@ -56,7 +56,7 @@ cp LICENSE CHANGELOG.md factory.toml.example factory.schema.json docs/disinto.se
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rw,go=r,a+X \
   -C "$beside" -c . | gzip -n9 >"$out/disinto-$version-files.tar.gz"
 
-# A bill of materials in CycloneDX, of the modules that the binary itself names.
+# A bill of materials in CycloneDX, from the modules that the binary lists.
 go version -m "$self" | awk -v version="$version" -v go="$(go env GOVERSION)" '
   BEGIN {
     printf "{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.5\",\"version\":1,\"metadata\":{\"component\":"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes the file system of an image without an engine: docker/root.sh ARCH OUT.tar
+# Makes the file system of an image without a container engine: docker/root.sh ARCH OUT.tar
 #
-# It has what the runtime of the Dockerfile has: a shell with the usual programs, git, ssh and certificates, from Debian's
-# packages. They are unpacked and not run, so that every machine makes it for every architecture; what their scripts
-# would have done is done below. Needs mmdebstrap, and root or user namespaces.
+# It contains the same as the Dockerfile's runtime stage: a shell with the usual programs, git, ssh and certificates,
+# from Debian's packages. The packages are unpacked but not run, so that every machine can make it for every
+# architecture; the commands below do the work of their scripts. Needs mmdebstrap, and root or user namespaces.
 set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: docker/root.sh ARCH OUT.tar" >&2; exit 2; }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A first factory on this machine, from nothing: docker/setup.sh [YOUR-NAME]
+# Makes a first factory on this machine, from nothing: docker/setup.sh [YOUR-NAME]
 #
 # Starts the Forgejo of compose.yaml, makes you its administrator with a repository "hello", makes the supervisor's
-# account, starts disinto, and hires a developer and a reviewer. If it breaks off, run it again: it continues there,
-# with your password from $FORGE_ADMIN_PASSWORD or the keyboard. It stores no password and no administrator's token.
+# account, starts disinto, and hires a developer and a reviewer. If it is interrupted, run it again: it continues with
+# your password from $FORGE_ADMIN_PASSWORD or the keyboard. It stores no password and no administrator's token.
 #
-# It uses docker, or podman where there is no docker; $ENGINE says another. Forgejo is on port 3000 of this machine's
-# loopback, or on that of $FORGE_PORT, which is kept in docker/.env. With OPENAI_API_KEY alone, agents use codex with
+# It uses docker, or podman if there is no docker; $ENGINE overrides that. Forgejo listens on this machine's loopback,
+# on port 3000 or $FORGE_PORT, which is kept in docker/.env. If OPENAI_API_KEY is the only key, agents use codex with
 # $MODEL.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -31,7 +31,7 @@ me=${1:-${SUDO_USER:-$(id -un)}}
 [ ! -e .env ] || chmod 600 .env
 # has NAME...: one of the variables is set in .env.
 has() { (IFS='|'; grep -qsE "^($*)=." .env); }
-# keep NAME VALUE writes a variable to .env, in the place of an older one.
+# keep NAME VALUE writes a variable to .env, in place of an older one.
 keep() {
   local others
   others=$(grep -v "^$1=" .env || true)
@@ -110,7 +110,7 @@ if ! grep -qs '^FORGE_TOKEN=' etc/secrets.env; then
 fi
 compose up -d --build disinto
 wait_for disinto compose exec -T disinto disinto status
-compose exec -T disinto disinto check --fix >/dev/null || true # the check at the end says what is wrong
+compose exec -T disinto disinto check --fix >/dev/null || true # the check at the end reports problems
 api PUT "repos/$me/hello/collaborators/disinto" '{"permission":"write"}'
 
 step "agents"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tries the image: PID 1, environment, accounts, stop, kill, reload. It pulls nothing: debootstrap makes the base,
+# Tests the image: PID 1, environment, accounts, stop, kill, reload. It pulls nothing: debootstrap makes the base,
 # containers use the host network, and the forge is the embedded one on loopback.
 #
-# Needs root, a Docker engine (if none runs it starts dockerd) and debootstrap; where one is missing it says so and
-# ends with 0. TEST_BASE names an image to use instead of a fresh debootstrap.
+# Needs root, a Docker engine (if none runs, it starts dockerd) and debootstrap; if one is missing, it prints a notice
+# and exits with 0. TEST_BASE names an image to use instead of a fresh debootstrap.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,14 +17,14 @@ command -v docker >/dev/null || skip "no docker here"
 work=$(mktemp -d)
 name=disinto-test-$$
 image=disinto-test:$$
-nap="sleep 1000.$$" # the work of a session; the number tells it from other tests
+nap="sleep 1000.$$" # the work of a session; the number distinguishes it from other tests'
 engine='' forge_pid=''
 cleanup() {
   docker rm -f "$name" >/dev/null 2>&1 || true
   docker image rm -f "$image" >/dev/null 2>&1 || true
   [ -z "$forge_pid" ] || kill "$forge_pid" 2>/dev/null || true
   [ -z "$engine" ] || { kill "$engine" 2>/dev/null || true; wait "$engine" 2>/dev/null || true; }
-  umount "$work"/exec/netns/* 2>/dev/null || true # the engine leaves it mounted
+  umount "$work"/exec/netns/* 2>/dev/null || true # the engine leaves these mounted
   rm -rf "$work" || true
 }
 trap cleanup EXIT
@@ -41,12 +41,12 @@ wait_for() {
 }
 
 step "an engine"
-# An engine that runs is used also where the environment points elsewhere: one started beside it would take its bridge
+# A running engine is used even if the environment points elsewhere: a second one beside it would take its bridge
 # away.
 docker info >/dev/null 2>&1 || unset DOCKER_HOST DOCKER_CONTEXT
 if ! docker info >/dev/null 2>&1; then
   command -v dockerd >/dev/null || skip "no Docker engine answers, and no dockerd is installed"
-  # On a socket of its own and without a bridge, which needs iptables: the containers use the host's network.
+  # On its own socket and without a bridge, which needs iptables: the containers use the host's network.
   export DOCKER_HOST=unix://$work/docker.sock
   dockerd -H "$DOCKER_HOST" --data-root "$work/engine" --exec-root "$work/exec" --pidfile "$work/engine.pid" \
     --bridge none --iptables=false >"$work/dockerd.log" 2>&1 &
@@ -78,7 +78,7 @@ make build >/dev/null
 mkdir "$work/context" && mkdir "$work/context/dist"
 cp bin/disinto "$work/context/dist/"
 cp factory.toml.example "$work/context/"
-# The stage that compiles is removed: it needs a Go image, and Docker's old builder runs every stage.
+# The compiling stage is removed: it needs a Go image, and Docker's old builder runs every stage.
 sed '/ AS source$/,/^$/d' docker/Dockerfile >"$work/context/Dockerfile"
 DOCKER_BUILDKIT=0 docker build -q --network none --target runtime --build-arg BUILD=prebuilt --build-arg RUNTIME="$base" \
   -t "$image" "$work/context" >"$work/build.log" 2>&1 || fail "the image does not build: $(tail -3 "$work/build.log")"
@@ -87,12 +87,12 @@ step "a forge"
 mkfifo "$work/open"
 bin/disinto localforge --dir "$work/forge" <"$work/open" >"$work/forge.json" 2>"$work/forge.log" &
 forge_pid=$!
-exec 9>"$work/open" # it ends when its input does
+exec 9>"$work/open" # the forge ends when its input does
 for _ in $(seq 100); do [ -s "$work/forge.json" ] && break; sleep 0.1; done
 url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$work/forge.json")
 admin=$(sed -n 's/.*"token":"\([^"]*\)".*/\1/p' "$work/forge.json")
 
-# api METHOD PATH [JSON] speaks to the forge as its administrator.
+# api METHOD PATH [JSON] sends a request to the forge as its administrator.
 api() {
   curl -fsS -X "$1" -H "Authorization: token $admin" -H 'Content-Type: application/json' ${3:+-d "$3"} "$url/api/v1/$2"
 }
@@ -111,8 +111,8 @@ curl -fsS -H "Authorization: token $johba" -H 'Content-Type: application/json' -
   "$url/api/v1/user/repos" >/dev/null
 for u in disinto dev-one dev-two; do api PUT repos/johba/shop/collaborators/$u '{"permission":"write"}' >/dev/null; done
 
-# The program prints its account and what it can read, then works until it is ended. It leaves a process in a session
-# of its own that ignores TERM.
+# The program prints its account and what it can read, then works until it is ended. It leaves a process behind that
+# has its own session and ignores TERM.
 cat >"$work/factory.toml" <<TOML
 [forge]
 repos = ["johba/shop"]
@@ -142,7 +142,7 @@ FORGE_TOKEN_DEV_ONE=$one
 WORD=inherited
 ENV
 echo "FORGE_TOKEN_DEV_TWO=$two" >"$work/secrets.env"
-# They belong to an account of the host, as they do where people write them.
+# They belong to an account of the host, as where people write them.
 chmod 600 "$work/secrets.env"
 chown 1000 "$work/secrets.env" "$work/factory.toml"
 
@@ -150,7 +150,7 @@ status() { docker exec "$name" disinto status --json; }
 issue() { api GET "repos/johba/shop/issues/$1"; }
 claimed() { issue "$1" | grep -q '"login":"dev-' && issue "$1" | grep -q in-progress; }
 unclaimed() { ! issue "$1" | grep -q '"login":"dev-' && ! issue "$1" | grep -q in-progress; }
-# sleepers counts the processes of sessions: each leaves one in a session of its own and waits for another.
+# sleepers counts the processes of sessions: each session leaves one behind and waits for another.
 sleepers() {
   docker exec "$name" sh -c 'for f in /proc/[0-9]*/cmdline; do tr "\0" " " <$f; echo; done 2>/dev/null' |
     grep -cx "$nap " || true

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Walks the way of a new user, and says how long each step took: clone, make demo, make test, make build, disinto init
+# Walks through a new user's steps, and prints the time of each: clone, make demo, make test, make build, disinto init
 # on an empty forge, an issue, its merge. docker/walk.sh
 #
-# In an empty Debian with git, make and Go, as a user of its own: that needs root, debootstrap, a mirror of Debian and
-# the right to mount. Where one of them is missing it says which, and walks in a new home on this machine. It walks
-# through the commit that is checked out; WALK_TEST=no leaves make test out.
+# It walks in an empty Debian with git, make and Go, as a separate user. That needs root, debootstrap, a mirror of
+# Debian and the right to mount. If one of them is missing, it names that one, and walks in a new home on this
+# machine. It uses the checked-out commit; WALK_TEST=no leaves make test out.
 set -euo pipefail
 
 step() { echo "== $*"; }
 fail() { echo "docker/walk.sh: FAILED: $*" >&2; exit 1; }
 
-# api TOKEN METHOD PATH [JSON] asks the forge, with bash alone: an empty Debian has no curl.
+# api TOKEN METHOD PATH [JSON] sends a request to the forge with bash alone, because an empty Debian has no curl.
 api() {
   local LC_ALL=C body=${4:-} host=${FORGE_URL#http://} code line
   exec 3<>"/dev/tcp/${host%:*}/${host##*:}"
@@ -27,7 +27,7 @@ api() {
 # value NAME prints the first string of that name in the JSON on stdin.
 value() { grep -o "\"$1\":\"[^\"]*\"" | head -1 | cut -d'"' -f4; }
 
-# agent is the program of both agents: it knows what docs/agents.md promises to any program.
+# agent is the program of both agents. It relies only on docs/agents.md's promises to any program.
 agent() {
   case $DISINTO_KIND in
     issue)
@@ -52,7 +52,7 @@ agent() {
   esac
 }
 
-# timed WHAT COMMAND... is one step of the walk.
+# timed WHAT COMMAND... runs one step of the walk.
 report=''
 timed() {
   local what=$1 begin=${EPOCHREALTIME/./} took
@@ -74,11 +74,11 @@ within() {
   done
 }
 
-# A forge of the user's own: an administrator and an empty repository.
+# A forge for the user: an administrator and an empty repository.
 start_forge() {
   mkfifo open
   bin/disinto localforge --dir "$PWD/forge" <open >forge.json &
-  exec 9>open # it ends when its input does
+  exec 9>open # the forge ends when its input does
   within 10 "the start of the forge" test -s forge.json
   FORGE_URL=$(value url <forge.json)
   FORGE_ADMIN_TOKEN=$(value token <forge.json)
@@ -86,7 +86,7 @@ start_forge() {
   api "$FORGE_ADMIN_TOKEN" POST user/repos '{"name":"hello","auto_init":true}' >/dev/null
 }
 
-# init ends with what is missing, which is the agent CLI: this user has a program of their own.
+# init ends with the missing item, the agent CLI: this user has a program of their own.
 first_factory() {
   bin/disinto init --repo root/hello --api sonnet && fail "check misses that there is no agent CLI"
   sed -i "s|^cli = .*|command = [\"bash\", \"$PWD/docker/walk.sh\", \"agent\"]|" factory.toml
@@ -145,8 +145,8 @@ here() {
     WALK_TEST="${WALK_TEST:-}" GOPROXY="file://$modules" GOTOOLCHAIN=local GOFLAGS=-modcacherw bash "$self" steps "$1"
 }
 
-# away SOURCE walks in an empty Debian. All mounts are in a namespace that ends with it, so nothing of this machine is
-# below the folder when that is deleted.
+# away SOURCE walks in an empty Debian. All mounts are in a namespace that ends with the walk, so nothing of this
+# machine is below the folder when it is deleted.
 away() {
   chroot "$root" useradd --create-home --shell /bin/bash new
   mkdir -p "$root/usr/local/go" "$root/go-modules" "$root/source"
@@ -191,7 +191,7 @@ walk() {
     away "$work/source.git"
     return
   fi
-  echo "not here, for want of $missing; a new home on this machine does"
+  echo "no empty Debian (missing: $missing); using a new home on this machine"
   here "$work/source.git"
 }
 

@@ -12,7 +12,7 @@ const (
 	LabelBacklog    = "backlog"     // people, planners: agents can work on it
 	LabelInProgress = "in-progress" // supervisor: a claim
 	LabelBlocked    = "blocked"     // supervisor: agents used up their attempts
-	LabelNeedsHuman = "needs-human" // supervisor: a person has to act
+	LabelNeedsHuman = "needs-human" // supervisor: a person must act
 	LabelConvoy     = "convoy"      // supervisor: a tracking issue, never worked on itself
 	LabelStaged     = "staged"      // people; supervisor for a convoy that is not launched: not to be started
 	LabelCancelled  = "cancelled"   // supervisor: skipped, and never unblocks what depends on it

@@ -189,7 +189,7 @@ func early(b *bench) {
 }
 
 func unknown(b *bench) {
-	o := b.exec.Run(b.Context(), agents.Job{RunID: b.job("").RunID}, func(agents.Started) { b.Error("the session started") })
+	o := b.exec.Run(b.Context(), agents.Job{RunID: b.job("").RunID}, func(agents.Started) { b.Error("it started") })
 	b.want(o, agents.Lost, "")
 	ctx, cancel := context.WithCancelCause(b.Context())
 	cancel(errors.New("a person said so"))

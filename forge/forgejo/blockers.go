@@ -110,7 +110,7 @@ func (c *Client) underWay() map[forge.Ref]bool {
 	return refs
 }
 
-// wanted lists the issues whose blockers have to be read, in dispatch order: convoys first, because they hold other
+// wanted lists the issues whose blockers must be read, in dispatch order: convoys first, because they hold other
 // issues.
 func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	type candidate struct {
@@ -145,7 +145,7 @@ func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	return refs
 }
 
-// unread lists the issues whose dependencies have to be read. An issue in unknown is held until its dependencies have
+// unread lists the issues whose dependencies must be read. An issue in unknown is held until its dependencies have
 // been read. The dependencies of an issue in unsettled were read in the same second as its last change, and another
 // change may have followed in that second.
 func (c *Client) unread(now time.Time) (unknown, unsettled []forge.Ref) {
@@ -263,7 +263,7 @@ func (c *Client) endedUnmerged(ref forge.Ref) bool {
 	return found
 }
 
-// unresolved lists the items that have to be read one by one: first the closed issues of our agents' open pull
+// unresolved lists the items that must be read one by one: first the closed issues of our agents' open pull
 // requests, then blockers, in the dispatch order of the issues that wait for them.
 func (c *Client) unresolved(now time.Time) []forge.Ref {
 	open := func(ref forge.Ref) bool {

@@ -52,7 +52,7 @@ func (c *Client) ends() map[forge.Ref]time.Time {
 	return first
 }
 
-// unreadHistories lists the timelines that have to be read: those of open issues with ended pull requests, and those of
+// unreadHistories lists the timelines that must be read: those of open issues with ended pull requests, and those of
 // such pull requests if they were closed unmerged.
 func (c *Client) unreadHistories(now time.Time) []past {
 	var wanted []past

@@ -109,7 +109,7 @@ func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (
 	return c.readHolder(ctx, ref.Repo, commit)
 }
 
-// unheld returns the items with in-progress whose holder has to be read, each with the time of its last change. It
+// unheld returns the items with in-progress whose holder must be read, each with the time of its last change. It
 // forgets the holders of all items without in-progress.
 func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	wanted, claimed := map[forge.Ref]time.Time{}, map[forge.Ref]bool{}

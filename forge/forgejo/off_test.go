@@ -47,7 +47,7 @@ func (s *shut) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // TestRepositoryOff: a repository that is archived or renamed while we work refuses every account. The client reports
-// that with advice, and not as a missing right of one account. Work goes on once the repository is usable again.
+// that with advice, and not as a missing right of one account. Work continues once the repository is usable again.
 func TestRepositoryOff(t *testing.T) {
 	onLocal(t, func(w *world) {
 		way := &shut{way: w.transport, repo: w.repo}

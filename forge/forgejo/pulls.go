@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// reading says which parts of a pull request have to be read.
+// reading says which parts of a pull request must be read.
 type reading struct {
 	number                     int64
 	details, reviews, statuses bool
@@ -53,7 +53,7 @@ func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	return errors.Join(err, unread)
 }
 
-// pullWork lists what has to be read now, sorted by number. An open pull request that changed is read completely. After
+// pullWork lists what must be read now, sorted by number. An open pull request that changed is read completely. After
 // a failure a pull request waits for its retry.
 func (c *Client) pullWork(r *repo, now time.Time) []reading {
 	var work []reading
@@ -88,7 +88,7 @@ func (p *pull) resting(now time.Time) bool {
 	return p.failed && now.Sub(p.tried) < wait
 }
 
-// mergeabilityDue reports whether the mergeability of p has to be read again. It is read more often right after a
+// mergeabilityDue reports whether the mergeability of p must be read again. It is read more often right after a
 // change: Forgejo needs a second or two to compute it, and the merge queue waits for it.
 func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	if p.Draft {
@@ -105,7 +105,7 @@ func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	return now.Sub(p.detailsAt) >= wait
 }
 
-// statusDue reports whether the head's checks have to be read again: some are pending, or a new head has no checks yet.
+// statusDue reports whether the head's checks must be read again: some are pending, or a new head has no checks yet.
 func (r *repo) statusDue(p *pull, now time.Time) bool {
 	if p.Draft || now.Sub(p.statusAt) < pollEvery {
 		return false

@@ -46,7 +46,7 @@ type listener struct {
 	*talk
 }
 
-// due reports whether the comments have to be read: after a change, including one in the same second as the last
+// due reports whether the comments must be read: after a change, including one in the same second as the last
 // reading, and every settledEvery, because an account may have been given write access.
 func (l *listener) due(now time.Time) bool {
 	if l.failed.recent(now, l.updated) {

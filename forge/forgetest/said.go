@@ -75,7 +75,7 @@ func take(w *world) {
 				w.must("Take again", clients[i].Take(w.ctx, s))
 				continue
 			}
-			if !errors.Is(err, forge.ErrUnavailable) { // the client lost the race again and again, and gave up
+			if !errors.Is(err, forge.ErrUnavailable) { // the client repeatedly lost the race and stopped trying
 				w.refused("Take of a command that another supervisor took", err, forge.ErrTaken)
 			}
 			w.refused("Take later", clients[i].Take(w.ctx, s), forge.ErrTaken)

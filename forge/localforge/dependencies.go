@@ -106,7 +106,7 @@ func addDependency(c *call) (any, error) {
 }
 
 // tie adds a dependency. It answers 500 if the dependency or its direct opposite already exists. It accepts longer
-// cycles, as Forgejo does; clients have to find them.
+// cycles, as Forgejo does; clients must find them.
 func (c *call) tie(blocked, blocker *issue) error {
 	if err := c.mayTie(blocked, blocker); err != nil {
 		return err
