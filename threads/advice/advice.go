@@ -1,13 +1,13 @@
 // Package advice asks the simulator what would hurt a factory most, and what would help it most.
 //
-// Break plays a week with each thing that may go wrong (harms.go), and with the worst of them in pairs, and then the
-// worst week with each change of the configuration that may help (changes.go). Advise plays the time as it was with
-// each of these changes: what one more slot, agent or dollar would have been worth.
+// Break plays a week with each harm (harms.go) and with pairs of the worst ones. It then plays the worst week with
+// each change of the configuration that may help (changes.go). Advise plays the unharmed week with each of these
+// changes: the worth of one more slot, agent or dollar.
 //
-// Each question is played several times, each time with other luck: the first time has the work of the trial, and in
-// the others the issues have each other's sessions (sim.Load.Dealt). All variants of one time meet the same luck, so
-// the differences between them come from what they differ in, and how much these differences differ tells how sure an
-// answer is. The same question has the same answer on every machine.
+// Each variant is played several times. The first play has the work of the trial; in the others, the issues swap
+// their sessions (sim.Load.Dealt). All variants share the loads and seeds, so their differences come from what is
+// varied, and the spread of these differences says how sure an answer is. The same question has the same answer on
+// every machine.
 package advice
 
 import (
@@ -19,40 +19,40 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// Question says which factory and which work is asked about.
+// Question is a factory, its work, and how to play them.
 type Question struct {
-	// Trial has the configuration, the load, and all that they are played with.
+	// Trial has the configuration, the load and the model.
 	Trial sim.Trial
-	// Length is how long the trial goes on: what is not done by then counts as not done.
+	// Length is the length of the trial: an issue that is not done by its end counts as undone.
 	Length time.Duration
-	// Play plays trials and returns their reports in the same order. Fewer of them end the search without an answer. It
-	// may play several at once. Nil plays one after the other.
+	// Play plays trials and returns their reports in the same order; it may play several at once. Fewer reports end the
+	// search without an answer. Nil plays one trial after the other.
 	Play func([]sim.Trial) []sim.Report
 
-	enough int // in place of enoughIssues; 0 for that
+	enough int // in place of enoughIssues; 0 means enoughIssues
 }
 
-// Figure is a mean of all plays of a question, and the range that the true one is in, which is as sure as 99 of 100.
+// Figure is the mean over all plays of a variant, and its 99 % confidence interval.
 type Figure struct {
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// Sure reports whether a difference can be told from chance.
+// Sure reports whether a difference exceeds chance.
 func (f Figure) Sure() bool { return f.Low > 0 || f.High < 0 }
 
-// Outcome sums up plays: what became of the work or, beside another one, the differences.
+// Outcome sums up the plays of a variant: its numbers, or their differences from another variant's.
 type Outcome struct {
 	Issues Figure `json:"issues"`
 	Done   Figure `json:"done"`
 	Undone Figure `json:"undone"`
-	Waits  Figure `json:"waits"` // seconds from filing to the first session, of an issue
-	Open   Figure `json:"open"`  // seconds from filing to done or, of an issue that is not, to the end
-	USD    Figure `json:"usd"`   // what the sessions cost, where that is known
+	Waits  Figure `json:"waits"` // an issue's mean seconds from filing to its first session
+	Open   Figure `json:"open"`  // an issue's mean seconds from filing to done, or to the end if it is undone
+	USD    Figure `json:"usd"`   // cost of the sessions, as far as it is known
 }
 
-// measures has the numbers of an outcome in a report.
+// measures maps each number of an Outcome to its number in a report.
 var measures = []struct {
 	of  func(*Outcome) *Figure
 	get func(*sim.Report) float64
@@ -65,7 +65,7 @@ var measures = []struct {
 	{func(o *Outcome) *Figure { return &o.USD }, func(r *sim.Report) float64 { return r.CostUSD }},
 }
 
-// outcomeOf sums up the plays of one variant or, if base is not nil, how they differ from those of another.
+// outcomeOf sums up the plays of one variant or, if base is not nil, their differences from those of base.
 func outcomeOf(reports, base []sim.Report) (o Outcome) {
 	list := make([]float64, len(reports))
 	for _, m := range measures {
@@ -82,7 +82,7 @@ func outcomeOf(reports, base []sim.Report) (o Outcome) {
 // student has the two-sided 99 % quantiles of Student's distribution, by the number of plays.
 var student = map[int]float64{6: 4.032, 7: 3.707, 8: 3.499, 9: 3.355, 10: 3.250, 11: 3.169, 12: 3.106}
 
-// The least and the most plays of a variant.
+// Each variant is played at least leastPlays and at most mostPlays times.
 const leastPlays, mostPlays = 6, 12
 
 func figureOf(list []float64) Figure {
@@ -99,10 +99,10 @@ func figureOf(list []float64) Figure {
 	return Figure{Mean: mean, Low: mean - off, High: mean + off}
 }
 
-// enoughIssues is about how many issues are played in all: ten seconds of one processor.
+// enoughIssues is about how many issues are played in total. They take ten seconds of one processor.
 const enoughIssues = 40_000
 
-// plays is how often each of several variants is played: as often as takes seconds.
+// plays returns how often each variant is played: as often as enoughIssues allows.
 func (q *Question) plays(variants int) int {
 	return max(leastPlays, min(mostPlays, cmp.Or(q.enough, enoughIssues)/max(1, variants*len(q.Trial.Load))))
 }
@@ -111,7 +111,7 @@ func (q *Question) plays(variants int) int {
 type search struct {
 	Question
 	loads []sim.Load // one for each play
-	ended bool       // it was told to stop
+	ended bool       // Play ended the search
 }
 
 func (q *Question) search(variants int) *search {
@@ -122,13 +122,13 @@ func (q *Question) search(variants int) *search {
 	return s
 }
 
-// variant is one factory in one kind of week.
+// variant is one configuration in one kind of week.
 type variant struct {
 	config *threads.Config
 	harms  []harm
 }
 
-// run plays variants, each as often as there are loads.
+// run plays each variant once with each load.
 func (s *search) run(list []variant) [][]sim.Report {
 	var trials []sim.Trial
 	for i := range list {

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// loadOf is a day of issues at equal distances: each is written, sent back, and written again.
+// loadOf is a day of evenly spaced issues. Each is written, sent back, and written again.
 func loadOf(issues int, writing, review time.Duration, skills ...string) sim.Load {
 	var load sim.Load
 	for i := range issues {
@@ -27,7 +27,7 @@ func loadOf(issues int, writing, review time.Duration, skills ...string) sim.Loa
 	return load
 }
 
-// fleet is a factory of agents that write, on a local server with so many slots, and of others that review.
+// fleet is a factory with a number of writers, who share the slots of a local server, and a number of reviewers.
 func fleet(writers, slots, reviewers int) *threads.Config {
 	c := sim.Fleet(writers, slots, reviewers)
 	for i := range c.Threads {
@@ -42,14 +42,14 @@ func question(c *threads.Config, load sim.Load) *Question {
 	return &Question{Trial: trial, Length: day, enough: 1}
 }
 
-// Factories that are short of one thing. Nothing helps more than that, and of what they have enough there is no
-// difference.
+// Each factory lacks one thing. Adding that must help most, and adding something that it has enough of must make no
+// sure difference.
 func TestAdvise(t *testing.T) {
 	tests := []struct {
 		name      string
 		config    *threads.Config
 		load      sim.Load
-		want, not string // what helps, and what does not
+		want, not string // a change that helps, and one that does not
 	}{
 		{
 			"a slot", fleet(3, 1, 2), loadOf(16, 80*time.Minute, 2*time.Minute),
@@ -77,7 +77,7 @@ func TestAdvise(t *testing.T) {
 		},
 	}
 	if os.Getenv("DISINTO_STORMS") == "" {
-		t.Skip("thousands of trials: DISINTO_STORMS=1 plays them")
+		t.Skip("thousands of trials: needs DISINTO_STORMS=1")
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,42 +91,43 @@ func TestAdvise(t *testing.T) {
 				return &a.More[at]
 			}
 			if l := line(tt.not); l.Done.Sure() {
-				t.Errorf("%q makes a difference: %+v", tt.not, l)
+				t.Errorf("%q makes a sure difference: %+v", tt.not, l)
 			}
 			first := a.More[0].Done.certain()
 			if tt.want == "" {
 				if first > 0 {
-					t.Errorf("something helps: %+v", a.More[0])
+					t.Errorf("%+v helps, want no change that does", a.More[0])
 				}
 			} else if l := line(tt.want); l.Done.Low <= 0 || l.Kind != Dollar && l.Done.certain() < first {
 				t.Errorf("%+v helps most, want %+v", a.More[0], l)
 			}
 			if after, _ := json.Marshal(tt.config); string(after) != string(before) {
-				t.Error("the question was changed")
+				t.Error("Advise changed the configuration of the question")
 			}
 		})
 	}
 }
 
-// poor lets sessions that write use four dollars a day.
+// poor limits the thread of the writers to four dollars a day.
 func poor(c *threads.Config) *threads.Config {
 	c.Thread("write").Budget = agents.Budget{USD: 4}
 	return c
 }
 
-// A week without the only reviewer is the worst, and another one helps most. The same question has the same answer.
+// A week without the only reviewer is the worst, and a second reviewer helps most. The same question has the same
+// answer.
 func TestBreak(t *testing.T) {
 	if os.Getenv("DISINTO_STORMS") == "" {
-		t.Skip("hundreds of trials: DISINTO_STORMS=1 plays them")
+		t.Skip("hundreds of trials: needs DISINTO_STORMS=1")
 	}
 	q := question(fleet(2, 2, 1), loadOf(8, 15*time.Minute, 5*time.Minute))
 	q.Length = 2 * day
 	b := q.Break()
 	if b.Worst == nil || !strings.Contains(b.Worst.What, "review-0 away all the time") {
-		t.Fatalf("the worst is %+v", b.Worst)
+		t.Fatalf("got the worst week %+v, want review-0 away all the time", b.Worst)
 	}
 	if got := b.Helps[0]; got.What != "one more agent on review (review)" || got.Done.Low < 3 {
-		t.Errorf("first helps %+v", got)
+		t.Errorf("got the best help %+v, want one more reviewer and at least 3 more issues done", got)
 	}
 	for i := 1; i < len(b.Harms); i++ {
 		if b.Harms[i].Undone.certain() > b.Harms[i-1].Undone.certain() {
@@ -134,9 +135,9 @@ func TestBreak(t *testing.T) {
 		}
 	}
 	if b.Week.Undone.Mean < b.Plain.Undone.Mean+3 {
-		t.Errorf("the worst week leaves %g undone, and any other %g", b.Week.Undone.Mean, b.Plain.Undone.Mean)
+		t.Errorf("the worst week leaves %g issues undone, and the plain week %g, want 3 more", b.Week.Undone.Mean, b.Plain.Undone.Mean)
 	}
-	q.Play = func(trials []sim.Trial) []sim.Report { // in another order
+	q.Play = func(trials []sim.Trial) []sim.Report { // plays them in reverse order
 		reports := make([]sim.Report, len(trials))
 		for i := range trials {
 			reports[len(trials)-1-i] = trials[len(trials)-1-i].Run()
@@ -144,11 +145,11 @@ func TestBreak(t *testing.T) {
 		return reports
 	}
 	if diff := cmp.Diff(b, q.Break()); diff != "" {
-		t.Errorf("the same question has two answers: %s", diff)
+		t.Errorf("the answer depends on the order of the plays (-want +got):\n%s", diff)
 	}
 }
 
-// guessed stands in for trials: what slots and reviewers can do in a day, less what goes wrong, and some luck.
+// guessed stands in for trials: it estimates the issues done in a day from slots and reviewers, less the outages.
 func guessed(trials []sim.Trial) []sim.Report {
 	reports := make([]sim.Report, len(trials))
 	for i := range trials {
@@ -175,7 +176,7 @@ func guessed(trials []sim.Trial) []sim.Report {
 	return reports
 }
 
-// What is tried, how it is ranked and when two things together are the worst, with stand-ins for trials.
+// The ranks of harms and changes, and a pair that is the worst, with estimates in place of trials.
 func TestRanks(t *testing.T) {
 	q := question(fleet(4, 3, 1), loadOf(16, time.Minute, time.Minute))
 	q.Play = guessed
@@ -184,7 +185,7 @@ func TestRanks(t *testing.T) {
 		t.Errorf("%q hurts most, want %q", b.Worst.What, want)
 	}
 	if b.Worst.Undone.Low < 40 || b.Week.Done.Mean != 0 || b.Plain.Done.Mean != 12.5 {
-		t.Errorf("%+v, %+v after %+v", b.Worst, b.Week, b.Plain)
+		t.Errorf("got the worst week %+v with outcome %+v, and the plain week %+v", b.Worst, b.Week, b.Plain)
 	}
 	var harms []string
 	for _, h := range b.Harms[:4] {
@@ -195,26 +196,26 @@ func TestRanks(t *testing.T) {
 		"every third session on write fails",
 	}
 	if diff := cmp.Diff(want, harms); diff != "" {
-		t.Errorf("the worst (-want +got):\n%s", diff)
+		t.Errorf("the worst harms (-want +got):\n%s", diff)
 	}
 	got := b.Helps[0]
 	if got.What != "one more agent on review (review)" || got.Done.Mean != 12.5 || b.Helps[1].Done.Sure() {
-		t.Errorf("first helps %+v, then %+v", got, b.Helps[1])
+		t.Errorf("the worst week: got help %+v, then %+v, want one more reviewer, then no sure one", got, b.Helps[1])
 	}
 	a := q.Advise()
 	if got := a.More[0]; got.What != "one more slot on write" || got.Done.Mean != 3.5 || a.More[1].Done.Sure() {
-		t.Errorf("first helps %+v, then %+v", got, a.More[1])
+		t.Errorf("Advise: got more %+v, then %+v, want one more slot with 3.5 more done, then no sure one", got, a.More[1])
 	}
 	if got := a.Less[0]; got.What != "one slot less on write" || got.Done.Mean != -4 || a.Less[1].Done.Sure() {
-		t.Errorf("dearest is %+v, then %+v", got, a.Less[1])
+		t.Errorf("Advise: got less %+v, then %+v, want one slot less with 4 fewer done, then no sure one", got, a.Less[1])
 	}
 	q.Play = func(trials []sim.Trial) []sim.Report { return make([]sim.Report, len(trials)) }
 	if b := q.Break(); b.Worst != nil || len(b.Helps) > 0 || len(b.Harms) == 0 {
-		t.Errorf("nothing hurts, and yet: %+v", b)
+		t.Errorf("equal weeks: got %+v, want harms, but no worst one and no help", b)
 	}
 }
 
-// A search that is told to stop has no answer, wherever that happens.
+// Break and Advise return nil when Play ends the search, at whichever call.
 func TestStop(t *testing.T) {
 	q := question(fleet(2, 2, 1), loadOf(4, 15*time.Minute, 5*time.Minute))
 	for calls := range 3 {
@@ -230,17 +231,17 @@ func TestStop(t *testing.T) {
 			return reports
 		}
 		if b := q.Break(); b != nil {
-			t.Errorf("stopped after %d: %+v", calls, b)
+			t.Errorf("Play ended the search after %d calls: Break returned %+v, want nil", calls, b)
 		}
 		n = 0
 		if a := q.Advise(); a != nil && calls < 3 {
-			t.Errorf("stopped after %d: %+v", calls, a)
+			t.Errorf("Play ended the search after %d calls: Advise returned %+v, want nil", calls, a)
 		}
 	}
 }
 
-// What is tried of a factory, by name: nothing that could make no difference, and each in a configuration without
-// mistakes.
+// The names of the changes and harms that are tried: only those that can make a difference. No change may add a
+// problem to the configuration.
 func TestTried(t *testing.T) {
 	c := fleet(3, 2, 1)
 	c.Routes = []threads.Route{{Skill: "own-0", Agents: []string{"dev-0"}}}
@@ -251,7 +252,7 @@ func TestTried(t *testing.T) {
 	for _, x := range append(more(c), fewer(c)...) {
 		got = append(got, x.name)
 		if problems := x.config.Problems(); len(problems) > len(c.Problems()) {
-			t.Errorf("%s: %v", x.name, problems)
+			t.Errorf("%s adds problems: %v", x.name, problems)
 		}
 		if !slices.IsSortedFunc(x.config.Agents, func(a, b agents.Agent) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Errorf("%s: the agents are not sorted", x.name)
@@ -284,36 +285,36 @@ func TestTried(t *testing.T) {
 		t.Errorf("harms (-want +got):\n%s", diff)
 	}
 	if _, at := monday(s.Trial.From, s.Length); at != 6*day+23*time.Hour {
-		t.Errorf("the next Monday is %s away", at)
+		t.Errorf("the next Monday at nine is %s away, want 6 days and 23 hours", at)
 	}
 }
 
-// A large factory is searched as a small one: what is tried, and how often, has a bound.
+// The numbers of variants and of plays have bounds, also in a large factory.
 func TestBounds(t *testing.T) {
 	c := fleet(64, 32, 64)
 	q := question(c, loadOf(1000, time.Minute, time.Minute))
 	q.enough = 0
 	if n := len(more(c)); n > mostChanges {
-		t.Errorf("%d changes", n)
+		t.Errorf("%d changes, want at most the limit", n)
 	}
 	if n := len(fewer(c)); n > mostChanges {
-		t.Errorf("%d changes for less", n)
+		t.Errorf("%d changes that remove something, want at most the limit", n)
 	}
 	s := q.search(1 + mostHarms + allPairs + mostChanges)
 	if n := len(s.harms()); n > mostHarms {
-		t.Errorf("%d harms", n)
+		t.Errorf("%d harms, want at most the limit", n)
 	}
 	if len(s.loads) != leastPlays {
-		t.Errorf("%d plays of 1,000 issues", len(s.loads))
+		t.Errorf("%d plays of 1,000 issues, want the fewest", len(s.loads))
 	}
 	for n := leastPlays; n <= mostPlays; n++ {
 		if student[n] == 0 {
-			t.Errorf("nothing is known of %d plays", n)
+			t.Errorf("no quantile for %d plays", n)
 		}
 	}
 }
 
-// A difference that is there in each play is sure, and one that goes both ways is not.
+// A difference that every play shows is sure. One that varies in sign is not.
 func TestFigure(t *testing.T) {
 	for _, tt := range []struct {
 		list []float64
@@ -328,7 +329,7 @@ func TestFigure(t *testing.T) {
 	} {
 		f := figureOf(tt.list)
 		if off := f.Mean - tt.mean; off > 1e-9 || off < -1e-9 || f.Sure() != tt.sure || f.Low > f.Mean || f.High < f.Mean {
-			t.Errorf("%v: %+v", tt.list, f)
+			t.Errorf("figureOf(%v) = %+v", tt.list, f)
 		}
 	}
 }

@@ -5,13 +5,13 @@ import "slices"
 // Advice is the answer of Advise.
 type Advice struct {
 	Plays int     `json:"plays"`
-	Now   Outcome `json:"now"`  // of the factory as it is
-	More  []Line  `json:"more"` // what more of something would have brought beside that, the best first
-	Less  []Line  `json:"less"` // what less of it would have cost, the dearest first
+	Now   Outcome `json:"now"`  // of the unchanged factory
+	More  []Line  `json:"more"` // each addition, as its difference from Now, the best first
+	Less  []Line  `json:"less"` // each removal, as its difference from Now, the costliest first
 }
 
-// Advise says what one more slot, agent or dollar would have been worth, and one less. Nil means that it was told to
-// stop.
+// Advise measures the worth of one more slot, agent or dollar, and the cost of one slot or agent less. It returns nil
+// if Play ended the search.
 func (q *Question) Advise() *Advice {
 	up, down := more(q.Trial.Config), fewer(q.Trial.Config)
 	s := q.search(1 + len(up) + len(down))

@@ -7,10 +7,10 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// Line is one thing that was tried, and the difference that it makes.
+// Line is one variant that was played, and the difference that it makes.
 type Line struct {
 	What string `json:"what"`
-	Kind string `json:"kind,omitempty"` // of a change of the configuration
+	Kind string `json:"kind,omitempty"` // of change; empty for a harm
 	Outcome
 }
 
@@ -18,21 +18,22 @@ type Line struct {
 type Breakdown struct {
 	Plays int     `json:"plays"`
 	Plain Outcome `json:"plain"` // when nothing goes wrong
-	Harms []Line  `json:"harms"` // beside that, the worst first
-	// Worst hurts most, one harm or two together, beside Plain; nil when nothing hurts. Week is the outcome of that week,
-	// and Helps has the changes that were tried, beside that, the best first.
+	Harms []Line  `json:"harms"` // as differences from Plain, the worst first
+	// Worst is the harm, or the pair of harms, that hurts most, as its difference from Plain; nil when none hurts. Week
+	// is the outcome of that week. Helps has each change of the configuration as its difference from Week, the best
+	// first.
 	Worst *Line   `json:"worst,omitempty"`
 	Week  Outcome `json:"week,omitzero"`
 	Helps []Line  `json:"helps"`
 }
 
 const (
-	worstOf  = 4                           // harms are tried in pairs
-	allPairs = worstOf * (worstOf - 1) / 2 // of them
+	worstOf  = 4                           // harms, which are also tried in pairs
+	allPairs = worstOf * (worstOf - 1) / 2 // the number of these pairs
 )
 
-// Break searches for the week that hurts a factory most, and for what would have helped. Nil means that it was told to
-// stop.
+// Break searches for the week that hurts the factory most, and for the changes that would have helped. It returns nil
+// if Play ended the search.
 func (q *Question) Break() *Breakdown {
 	changes := more(q.Trial.Config)
 	s := q.search(0)
@@ -72,7 +73,8 @@ type tried struct {
 	line   Line
 }
 
-// worst is the week that hurts most: one of those that were tried, or two that hurt more together. Nil: nothing hurts.
+// worst returns the week that hurts most: one of list, or a pair of harms that hurts more. Nil means that no harm
+// hurts.
 func (s *search) worst(list []tried, plain []sim.Report) *tried {
 	list = slices.DeleteFunc(slices.Clone(list), func(w tried) bool { return !w.line.hurts() })
 	if len(list) == 0 {
@@ -101,11 +103,10 @@ func (s *search) worst(list []tried, plain []sim.Report) *tried {
 	return &list[0]
 }
 
-// hurts reports whether less is done, or later, than without it.
+// hurts reports whether fewer issues are done than without the harm, or issues are open longer.
 func (l *Line) hurts() bool { return l.Undone.Low > 0 || l.Undone.High >= 0 && l.Open.Low > 0 }
 
-// worse orders weeks: those that leave most undone first, as far as that can be told from chance, and then those in
-// which issues are open longest.
+// worse orders weeks: most undone issues first, then the longest open issues. Differences within chance count as 0.
 func worse(a, b tried) int {
 	return cmp.Or(
 		cmp.Compare(b.line.Undone.certain(), a.line.Undone.certain()),
@@ -114,7 +115,7 @@ func worse(a, b tried) int {
 	)
 }
 
-// certain is the mean of a difference that can be told from chance, and 0 for any other.
+// certain returns the mean of a difference that exceeds chance, and 0 for any other.
 func (f Figure) certain() float64 {
 	if f.Sure() {
 		return f.Mean
@@ -122,8 +123,8 @@ func (f Figure) certain() float64 {
 	return 0
 }
 
-// compare plays a week with changes of the configuration, and returns what they bring: first those with which most more
-// is done, and then those with which issues are open for the shortest time.
+// compare plays the week of a variant with each change, and returns the differences that they make: those with most
+// more issues done first, then those with the shortest open issues.
 func (s *search) compare(changes []change, in variant, without []sim.Report) []Line {
 	var list []variant
 	for _, c := range changes {

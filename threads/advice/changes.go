@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// change is another configuration that may help.
+// change is a configuration that may help.
 type change struct {
 	kind   string
 	name   string
@@ -26,14 +26,15 @@ const (
 	Dollar = "dollar"
 )
 
-// mostChanges is how many changes are tried, mostSkills for how many skills, and usualHold the hold that is tried.
+// mostChanges limits how many changes are tried, and mostSkills for how many skills. usualHold is the hold that is
+// tried.
 const (
 	mostChanges = 24
 	mostSkills  = 4
 	usualHold   = 2 * time.Minute
 )
 
-// more are the changes that give a factory more, or let it use better what it has.
+// more returns the changes that add capacity, or make better use of it.
 func more(c *threads.Config) (list []change) {
 	for i := range c.Threads {
 		t := &c.Threads[i]
@@ -52,7 +53,7 @@ func more(c *threads.Config) (list []change) {
 	return list[:min(len(list), mostChanges)]
 }
 
-// fewer are the changes that take a slot or an agent away.
+// fewer returns the changes that remove a slot or an agent.
 func fewer(c *threads.Config) (list []change) {
 	for i := range c.Threads {
 		if t := &c.Threads[i]; t.MaxSessions > 1 {
@@ -68,7 +69,7 @@ func fewer(c *threads.Config) (list []change) {
 	return list[:min(len(list), mostChanges)]
 }
 
-// slot gives a thread a slot more or less.
+// slot adds slots to a thread, or removes some.
 func slot(c *threads.Config, t *threads.Thread, by int) change {
 	ask := sim.Change{Slots: map[string]int{t.Name: t.MaxSessions + by}}
 	noun := "slot"
@@ -76,7 +77,7 @@ func slot(c *threads.Config, t *threads.Thread, by int) change {
 		noun = "session at once"
 	}
 	other, _, err := ask.Of(c)
-	if err != nil { // more than there may be
+	if err != nil { // too many slots
 		other = c
 	}
 	if by < 0 {
@@ -85,8 +86,8 @@ func slot(c *threads.Config, t *threads.Thread, by int) change {
 	return change{Slot, "one more " + noun + " on " + t.Name, other}
 }
 
-// may reports whether agents of a role on a thread would find work: what local models wrote is reviewed on other
-// threads only.
+// may reports whether agents of a role on a thread would find work. A local reviewer does only if some writing agent
+// is not local: no local agent reviews local work.
 func may(c *threads.Config, r *agents.Role, t *threads.Thread) bool {
 	switch {
 	case r.On == agents.OnIssue:
@@ -105,8 +106,8 @@ func may(c *threads.Config, r *agents.Role, t *threads.Thread) bool {
 	})
 }
 
-// hired adds an agent to a thread: as one of that role, on that thread if there is one. Where each agent of the thread
-// has a slot, this one has one too.
+// hired adds an agent to a thread: a copy of an agent of that role, from that thread if it has one. If every agent of
+// the thread has a slot, so does the new one.
 func hired(c *threads.Config, r *agents.Role, t *threads.Thread) change {
 	has := func(a *agents.Agent) bool { return slices.Contains(a.Roles, r.Name) }
 	var like *agents.Agent
@@ -141,7 +142,7 @@ func hired(c *threads.Config, r *agents.Role, t *threads.Thread) change {
 	return change{Agent, name, other}
 }
 
-// inserted returns a copy of a list with one more element, before the first that is greater.
+// inserted returns a copy of a list with one more element, placed before the first greater one.
 func inserted[T any](list []T, one T, greater func(T) bool) []T {
 	at := slices.IndexFunc(list, greater)
 	if at < 0 {
@@ -150,14 +151,14 @@ func inserted[T any](list []T, one T, greater func(T) bool) []T {
 	return slices.Insert(slices.Clone(list), at, one)
 }
 
-// owned is a copy of a configuration whose agents, threads and routes may be changed.
+// owned copies a configuration whose agents, threads and routes the caller changes.
 func owned(c *threads.Config) *threads.Config {
 	other := *c
 	other.Agents, other.Threads, other.Routes = slices.Clone(c.Agents), slices.Clone(c.Threads), slices.Clone(c.Routes)
 	return &other
 }
 
-// keys changes keys of factory.toml that cost nothing.
+// keys returns changes of keys of factory.toml that cost nothing.
 func keys(c *threads.Config) (list []change) {
 	if n := c.Forge.MaxUnreviewed; n > 0 {
 		other := owned(c)
@@ -180,7 +181,7 @@ func keys(c *threads.Config) (list []change) {
 	return list
 }
 
-// skilled gives a skill that only some of the agents that write have to all of them, and puts them on its route.
+// skilled returns changes that give a skill of some writing agents to all of them, and add them to its route.
 func skilled(c *threads.Config) (list []change) {
 	var writers []int
 	holders := make(map[string]int)
@@ -207,7 +208,7 @@ func skilled(c *threads.Config) (list []change) {
 	return list
 }
 
-// narrow reports whether a skill has a route that leaves out one of some agents.
+// narrow reports whether a route of a skill leaves out one of the given agents.
 func narrow(c *threads.Config, skill string, of []int) bool {
 	return slices.ContainsFunc(c.Routes, func(r threads.Route) bool {
 		return r.Skill == skill && slices.ContainsFunc(of, func(i int) bool {
@@ -216,7 +217,7 @@ func narrow(c *threads.Config, skill string, of []int) bool {
 	})
 }
 
-// spread gives a skill to agents.
+// spread gives a skill to agents, and adds them to its routes.
 func spread(c *threads.Config, skill string, to []int) *threads.Config {
 	other := owned(c)
 	var names []string
@@ -234,7 +235,7 @@ func spread(c *threads.Config, skill string, to []int) *threads.Config {
 	return other
 }
 
-// dollars gives what has a budget a dollar more a day, or a tenth more tokens where it is one of tokens.
+// dollars returns changes that raise each budget by a dollar a day, or by a tenth of its tokens.
 func dollars(c *threads.Config) (list []change) {
 	raise := func(b agents.Budget, who string, set func(*threads.Config, agents.Budget)) {
 		by := "a tenth more tokens a day for "

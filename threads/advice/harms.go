@@ -13,10 +13,11 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// harm is something that goes wrong in a week.
+// harm is a fault of a week: an absent agent, a failing server, a burst of issues.
 type harm struct {
 	name string
-	// befall has it happen in a trial of a length, whose load and outages are not the trial's own.
+	// befall adds the harm to a trial of the given length. The trial shares its load and outages with others, so befall
+	// copies before it writes.
 	befall func(t *sim.Trial, length time.Duration)
 }
 
@@ -25,12 +26,12 @@ const (
 	week     = 7 * day
 	burst    = 40 // issues at once
 	mondayAt = 9 * time.Hour
-	// mostHarms is how many things that may go wrong are tried by themselves.
+	// mostHarms limits how many harms are tried.
 	mostHarms = 24
 )
 
-// harms are the things that may go wrong in a factory. Of agents that are alike one is away. An outage that lasts for a
-// part of the time begins when the most work comes.
+// harms returns the harms that are tried. Of agents that are alike, only one is away. An outage shorter than the
+// trial starts when most issues are filed.
 func (s *search) harms() (list []harm) {
 	c := s.Trial.Config
 	for _, a := range alike(c) {
@@ -63,11 +64,11 @@ func (s *search) harms() (list []harm) {
 	return list[:min(len(list), mostHarms)]
 }
 
-// outage is an outage of a length, from when the most work comes.
+// outage returns an outage that starts when most issues are filed within its length.
 func (s *search) outage(name string, lasts time.Duration, o sim.Outage) harm {
 	words := map[time.Duration]string{week: "for a week", day: "for a day", time.Hour: "for an hour"}[lasts]
 	if lasts > s.Length {
-		if lasts > s.Length+s.Length/8 { // a week of a journal begins with its first issue
+		if lasts > s.Length+s.Length/8 { // a replayed week starts at its first issue, so it is a little shorter
 			words = "all the time"
 		}
 		lasts = s.Length
@@ -80,10 +81,10 @@ func (s *search) outage(name string, lasts time.Duration, o sim.Outage) harm {
 	}}
 }
 
-// add adds an outage to those of a trial, whose list it shares with other trials.
+// add adds an outage to a copy of the trial's list, which other trials share.
 func add(t *sim.Trial, o sim.Outage) { t.Outages = append(slices.Clone(t.Outages), o) }
 
-// busiest is the moment after which the most issues are filed within a time.
+// busiest returns the start of the window in which most issues are filed.
 func busiest(load sim.Load, within time.Duration) (at time.Duration) {
 	most, end := 0, 0
 	for i := range load {
@@ -97,8 +98,8 @@ func busiest(load sim.Load, within time.Duration) (at time.Duration) {
 	return at
 }
 
-// monday is when many issues come at once: on the first Monday at nine, or in a time without one after nine hours.
-// Nothing is known of the days of a load that no journal tells of: it begins on a Monday.
+// monday returns the time of a burst and its name: the first Monday at nine, or a third into a trial that ends before
+// that. A load without a journal has no dates; it starts on a Monday at midnight.
 func monday(from time.Time, length time.Duration) (name string, at time.Duration) {
 	if !from.IsZero() {
 		midnight := from.UTC().Truncate(day)
@@ -115,7 +116,7 @@ func monday(from time.Time, length time.Duration) (name string, at time.Duration
 	return fmt.Sprintf("%d issues at once on Monday", burst), at
 }
 
-// crowd adds issues that are filed at one moment: copies of issues of the load, which belong to no agent.
+// crowd adds a burst of issues: copies of the load's issues, without pin and with the default priority.
 func crowd(load sim.Load, at time.Duration, seed uint64) sim.Load {
 	more := slices.Clone(load)
 	drawn := load.Dealt(seed)
@@ -128,7 +129,8 @@ func crowd(load sim.Load, at time.Duration, seed uint64) sim.Load {
 	return more
 }
 
-// alike has one agent of each group that differs in nothing that matters for who takes what.
+// alike returns one agent of each group with the same roles, thread and skills. Agents with scheduled roles only are
+// left out.
 func alike(c *threads.Config) (list []*agents.Agent) {
 	known := make(map[string]bool)
 	for i := range c.Agents {

@@ -13,42 +13,43 @@ import (
 )
 
 const (
-	// leastBefore and leastNow are how many times something has to have happened before and in the newest days.
+	// leastBefore and leastNow are how many times something must have happened before the newest days and in them.
 	leastBefore, leastNow = 10, 6
-	// sure is how many standard deviations a change has to be from chance: it is looked for in many places each day.
+	// sure is how many standard deviations a change must be from chance. It is high because each day many places are
+	// searched for changes.
 	sure = 3.3
-	// A time has changed where it is half as long again, or two thirds, and by no less than leastChange; a share where
-	// it is leastShare more or less.
+	// A time has changed if it is at least 1.5 times as long or at most 2/3 as long, and the difference is at least
+	// leastChange. A share has changed if it differs by at least leastShare.
 	much        = 1.5
 	leastChange = 5.0 // seconds
 	leastShare  = 0.1
-	// shownChanges is how many changes are told.
+	// shownChanges is how many changes are reported.
 	shownChanges = 3
 )
 
-// Kind says of what sort a change is.
+// Kind is the kind of a change.
 type Kind string
 
 // The kinds of changes.
 const (
-	Slower   Kind = "agent"    // sessions of an agent take longer, or shorter
-	Checks   Kind = "checks"   // so do checks
-	Forge    Kind = "forge"    // the forge answers later, or sooner: merges, or the time between two sessions
-	People   Kind = "people"   // so do people
+	Slower   Kind = "agent"    // sessions of an agent take more time, or less
+	Checks   Kind = "checks"   // checks take more time, or less
+	Forge    Kind = "forge"    // merges, or the time between two sessions, take more time, or less
+	People   Kind = "people"   // people take more time, or less
 	Failures Kind = "failures" // more sessions fail, or fewer
 	Outages  Kind = "outages"  // more sessions meet no backend or a limit, or fewer
 )
 
-// Change is something that goes otherwise than before.
+// Change is something that differs from earlier days.
 type Change struct {
 	Kind    Kind
 	What    string  // such as "issue, dev-qwen" or "merge"; see sim.Model.Learnt
-	Was, Is float64 // the middle time in seconds, or the share
-	Times   int     // in the newest days
-	cost    float64 // in seconds of these days
+	Was, Is float64 // the median time in seconds, or the share
+	Times   int     // how often it happened in the newest days
+	cost    float64 // in seconds, summed over the newest days
 }
 
-// changes compares what a journal tells of the time from a moment on with what it tells of the time before.
+// changes compares the journal since a moment with the journal before it.
 func changes(j sim.Journal, since time.Time) (list []Change) {
 	before, now := j.Before(since), j.After(since)
 	old, times := sim.Learn(before).Times(), sim.Learn(now).Times()
@@ -73,7 +74,7 @@ func changes(j sim.Journal, since time.Time) (list []Change) {
 	return list[:min(len(list), shownChanges)]
 }
 
-// share counts how many sessions are of a sort, and how long all of them took.
+// share counts the sessions of a kind among all, and the time that all of them took.
 type share struct {
 	yes, of int
 	took    time.Duration
@@ -92,7 +93,7 @@ func shareOf(past []ledger.Past, is func(agents.Result) bool) (s share) {
 	return s
 }
 
-// kindOf is the kind of a change of times.
+// kindOf returns the kind of change for a time that the model learns.
 func kindOf(what string) Kind {
 	switch sim.Delay(what) {
 	case sim.Checks:
@@ -105,7 +106,7 @@ func kindOf(what string) Kind {
 	return Slower
 }
 
-// slower compares two sorted lists of times by their ranks (Mann and Whitney), which need no shape.
+// slower compares two sorted lists of times by their ranks (Mann and Whitney), which assumes no distribution.
 func slower(was, is []time.Duration) (c Change, changed bool) {
 	n, m := float64(len(was)), float64(len(is))
 	if len(was) < leastBefore || len(is) < leastNow {
@@ -125,7 +126,7 @@ func slower(was, is []time.Duration) (c Change, changed bool) {
 	return c, far && math.Abs(z) >= sure && (z > 0) == (by > 0)
 }
 
-// oftener compares two shares of sessions. What more of them fail costs as much as they take on average.
+// oftener compares two shares of sessions. Its cost is the difference of the shares times the length of all sessions.
 func oftener(was, is share) (c Change, changed bool) {
 	if was.of < leastSessions || is.of < leastBefore {
 		return c, false

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// driftDays are judged, of which misfits make a model that no longer fits.
+	// Of driftDays judged days, misfits must miss their bands in the same direction before the model no longer fits.
 	driftDays = 3
 	misfits   = 2
-	// A day with fewer issues is not judged, nor one before which the journal had fewer sessions.
+	// A day is not judged if it has fewer issues, or if the journal before it has fewer sessions.
 	leastIssues   = 5
 	leastSessions = 30
-	// A wait is outside of a band where it is a fifth and a minute beyond it.
+	// A wait is outside a band if it is beyond it by more than a fifth and a minute.
 	tolerance       = 1.2
 	leastMisfit     = time.Minute
 	lowest, highest = 10, 90 // ends of a band, in percent of the runs
 	foretoldRuns    = 20     // of each day
 )
 
-// Band is how long something was to take: no longer than Low in one run of ten, Middle in five, High in nine.
+// Band is the predicted range of a wait: at most Low in one run of ten, Middle in five, High in nine.
 type Band struct{ Low, Middle, High time.Duration }
 
-// misses says whether a time is longer (1) or shorter (-1) than a band says, by more than chance.
+// misses returns 1 if a time is longer than the band by more than the tolerance, -1 if it is shorter, else 0.
 func (b Band) misses(real time.Duration) int {
 	switch {
 	case real > time.Duration(float64(b.High)*tolerance)+leastMisfit:
@@ -37,19 +37,19 @@ func (b Band) misses(real time.Duration) int {
 	return 0
 }
 
-// Foretold is a day whose waits are predicted by what was known at its beginning.
+// Foretold is a day, and its waits as predicted from what was known when it began.
 type Foretold struct {
 	Begin  time.Time
-	Issues int // that were filed on that day
-	Misses int // 1: they were longer than predicted, -1: shorter; 0 where chance explains it
-	// Half and Most are the waits that half of the issues and 95 % of them were not to exceed, and those that they did
-	// not.
+	Issues int // filed on that day
+	Misses int // 1: the waits were longer than predicted, -1: shorter, 0: within the bands
+	// Half is the predicted median of the waits, and Most their 95th percentile. RealHalf and RealMost are the real
+	// ones.
 	Half, Most         Band
 	RealHalf, RealMost time.Duration
 }
 
-// Foretell predicts a day, in which a configuration was in force, and plays it until enough says so. It returns nil for
-// a day that cannot be judged.
+// Foretell predicts a day under the configuration that was in force, until enough returns true. It returns nil for a
+// day that cannot be judged.
 func Foretell(j sim.Journal, c *threads.Config, begin time.Time, enough func() bool) *Foretold {
 	trial, real := sim.Foretell(j, c, begin, begin.Add(day))
 	if real.N < leastIssues || len(j.Before(begin).Past) < leastSessions {
@@ -80,19 +80,19 @@ func bandOf(list []time.Duration) Band {
 	return Band{at(lowest), at(50), at(highest)}
 }
 
-// Drift says whether the model of a factory still fits it.
+// Drift is the answer to whether the model of a factory still fits it.
 type Drift struct {
 	Days []*Foretold // the newest first
-	// Misses says that waits were longer (1) or shorter (-1) than predicted, on two days of three.
+	// Misses is 1 if waits were longer than predicted on at least two of three days, -1 if they were shorter, else 0.
 	Misses int
-	// Changes tell what goes otherwise than before these days, the one that takes or saves most time first.
+	// Changes lists what differs from the time before these days. The largest cost or gain comes first.
 	Changes []Change
 }
 
-// Fits reports whether nothing speaks against the model.
+// Fits reports whether neither waits nor changes contradict the model.
 func (d *Drift) Fits() bool { return d.Misses == 0 && len(d.Changes) == 0 }
 
-// LookForDrift judges the days of UTC before now. config returns the configuration that was in force at a time.
+// LookForDrift judges the last three days before today, in UTC. config returns the configuration in force at a time.
 func LookForDrift(j sim.Journal, now time.Time, config func(time.Time) *threads.Config, enough func() bool) Drift {
 	d := Drift{}
 	today, longer, shorter := now.UTC().Truncate(day), 0, 0

@@ -12,13 +12,13 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// look looks for drift after some days of a factory with two slots.
+// look searches the first days of a journal of a factory with two slots for drift.
 func look(j sim.Journal, days float64) Drift {
 	now := monday.Add(time.Duration(days * float64(day)))
 	return LookForDrift(j.Before(now), now, func(time.Time) *threads.Config { return fleet(2) }, never)
 }
 
-// Sessions of one agent, checks, merges, failures or outages change after the fourth day. That is found, and named.
+// The sessions of one agent, checks, merges, failures or outages change after the fourth day. changes names each.
 func TestDriftNamed(t *testing.T) {
 	const days, since = 6, 4 * day
 	later := monday.Add(since)
@@ -40,7 +40,7 @@ func TestDriftNamed(t *testing.T) {
 		"nothing":  {same, func(*sim.Journal) {}, "", ""},
 		"an agent": {slow, func(*sim.Journal) {}, Slower, "issue, dev-1"},
 		"checks": {same, func(j *sim.Journal) {
-			for i := range j.Past { // checks take a minute, and at last six
+			for i := range j.Past { // checks take one minute, and six after the change
 				late := time.Minute
 				p := &j.Past[i]
 				if p.Start.After(later) {
@@ -68,17 +68,17 @@ func TestDriftNamed(t *testing.T) {
 			list := changes(j, later)
 			for i, c := range list {
 				if c.Kind != tt.kind || i == 0 && c.What != tt.what || c.Is < 1.4*c.Was || c.Times < leastNow {
-					t.Errorf("found %+v", c)
+					t.Errorf("got change %+v, want kind %q first, at 1.4 times the earlier value", c, tt.kind)
 				}
 			}
 			if (len(list) > 0) != (tt.what != "") {
-				t.Errorf("%d changes", len(list))
+				t.Errorf("got %d changes, want some: %t", len(list), tt.what != "")
 			}
 		})
 	}
 }
 
-// All writers take twice as long from the seventh day on: waits are longer than predicted.
+// From the seventh day on, all writers take twice as long: the waits are longer than predicted.
 func TestDriftOfWaits(t *testing.T) {
 	if os.Getenv("DISINTO_STORMS") == "" {
 		t.Skip("takes ten seconds")
@@ -91,23 +91,23 @@ func TestDriftOfWaits(t *testing.T) {
 		}
 	}))
 	if d := look(j, 10); d.Misses != 1 || len(d.Changes) < 2 || d.Fits() {
-		t.Errorf("found %+v", d)
+		t.Errorf("got %+v, want waits longer than predicted and at least 2 changes", d)
 	}
 }
 
-// A wait misses a band when it is a fifth and a minute beyond it.
+// A wait misses a band only if it is beyond it by more than a fifth and a minute.
 func TestBand(t *testing.T) {
 	b := Band{Low: 10 * time.Minute, Middle: 12 * time.Minute, High: 20 * time.Minute}
 	for real, want := range map[time.Duration]int{
 		0: -1, 7 * time.Minute: -1, 8 * time.Minute: 0, 20 * time.Minute: 0, 25 * time.Minute: 0, 26 * time.Minute: 1,
 	} {
 		if got := b.misses(real); got != want {
-			t.Errorf("%s: %d", real, got)
+			t.Errorf("misses(%s) = %d, want %d", real, got, want)
 		}
 	}
 }
 
-// spoil lets every third session from a time on end otherwise.
+// spoil gives every third session that starts after a time another result.
 func spoil(since time.Time, how agents.Result) func(j *sim.Journal) {
 	return func(j *sim.Journal) {
 		for i := range j.Past {
@@ -118,9 +118,9 @@ func spoil(since time.Time, how agents.Result) func(j *sim.Journal) {
 	}
 }
 
-// In factories that stay as they are, hardly ever is drift found. On each of 30 days of five seeds, for ten minutes,
-// there were 4 false alarms in 150, and 14 days were outside of their bands. Here it is every fourth day of two seeds,
-// and in make test one day.
+// An unchanged factory hardly ever shows drift. A run of ten minutes over 30 days of each of five seeds had 4 false
+// alarms in 150 days, and 14 days outside their bands. This test takes every fourth day of two seeds, and in make
+// test one day.
 func TestNoDrift(t *testing.T) {
 	seeds, first, days, judged, perDay := uint64(1), 2, 3, 1, 16.0
 	if os.Getenv("DISINTO_STORMS") != "" {
@@ -137,31 +137,31 @@ func TestNoDrift(t *testing.T) {
 				t.Logf("seed %d, day %d: %d, %+v", seed, n, d.Misses, d.Changes)
 			}
 			if len(d.Days) != judged {
-				t.Errorf("seed %d: on day %d, %d days are judged", seed, n, len(d.Days))
+				t.Errorf("seed %d, day %d: got %d judged days, want %d", seed, n, len(d.Days), judged)
 			}
 			if len(d.Days) > 0 && d.Days[0].Misses != 0 {
 				missed++
 			}
 		}
 	}
-	t.Logf("%d false alarms in %d days, of which %d were outside of their bands", alarms, looked, missed)
+	t.Logf("%d false alarms in %d days, %d of them outside their bands", alarms, looked, missed)
 	if alarms*20 > looked {
-		t.Errorf("%d false alarms in %d days", alarms, looked)
+		t.Errorf("%d false alarms in %d days, want at most one in twenty", alarms, looked)
 	}
 }
 
-// A young factory, and a day without work, are not judged.
+// Foretell does not judge a young factory, or a day without work.
 func TestForetoldYoung(t *testing.T) {
 	j, _ := diary(t, fleet(2), load(1.5, 50, 5, nil))
 	if d := look(j, 1); len(d.Days) != 0 || !d.Fits() {
-		t.Errorf("of the first day: %+v", d)
+		t.Errorf("first day: got %+v, want no judged day", d)
 	}
 	if d := look(j, 6); len(d.Days) != 0 || !d.Fits() {
-		t.Errorf("long after: %+v", d)
+		t.Errorf("long after the work: got %+v, want no judged day", d)
 	}
 	asked := 0
 	f := Foretell(j, fleet(2), monday.Add(12*time.Hour), func() bool { asked++; return asked > 100 })
 	if f != nil {
-		t.Errorf("without time: %+v", f)
+		t.Errorf("Foretell without time returned %+v, want nil", f)
 	}
 }

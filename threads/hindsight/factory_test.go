@@ -17,7 +17,7 @@ import (
 
 var monday = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 
-// fleet is a factory with a number of slots for three writers, and a reviewer.
+// fleet is a factory with three writers, who share a number of slots, and a reviewer.
 func fleet(slots int) *threads.Config {
 	c := sim.Fleet(3, slots, 1)
 	for i := range c.Threads {
@@ -26,8 +26,8 @@ func fleet(slots int) *threads.Config {
 	return c
 }
 
-// load is the work of some days, in which a number of issues is filed each day. Sessions take lognormal times, one of
-// twenty fails, and three of ten reviews want changes. Issues are assigned to the writers in turn.
+// load is the work of some days, with a mean number of issues each day. Sessions take lognormal times, one of twenty
+// fails, and three of ten reviews request changes. The issues are pinned to the writers in turn.
 func load(days, perDay float64, seed uint64, change func(w *sim.Work)) (all sim.Load) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	long := func(mean time.Duration) time.Duration {
@@ -64,7 +64,8 @@ func load(days, perDay float64, seed uint64, change func(w *sim.Work)) (all sim.
 	}
 }
 
-// diary is the journal of a factory from a Monday on, with that work. The facts have all issues, as they were filed.
+// diary returns the journal of a factory that does the given work from a Monday on, and the facts with all issues as
+// they were filed.
 func diary(t testing.TB, c *threads.Config, work sim.Load) (j sim.Journal, facts *forge.Facts) {
 	t.Helper()
 	r := sim.Trial{

@@ -1,7 +1,7 @@
-// Package hindsight looks back on days of a factory: what another factory.toml would have changed about the newest one
-// (Yesterday), and how far the waits of a day were from those that the days before it let expect (Drift).
+// Package hindsight looks back on days of a factory. Yesterday compares the newest day under another factory.toml.
+// Drift compares the waits of a day with those predicted from the days before it.
 //
-// Both play the past again with package sim, from nothing but the journal and a configuration.
+// Both replay the journal under a configuration with package sim; they need no other input than open issues.
 package hindsight
 
 import (
@@ -17,23 +17,23 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// leastRuns is how many runs have to differ to tell anything from chance, and surest is the share of them that has to
+	// leastRuns is the fewest runs that must differ before a difference counts, and surest the share of them that must
 	// agree.
 	leastRuns = 5
 	surest    = 0.9
 )
 
-// The least differences that are told: less is none to a person.
+// The smallest differences that are reported.
 const (
 	leastMerged = 1
 	leastWait   = time.Minute
 	leastUSD    = 0.01
 )
 
-// Yesterday is the newest day of a journal, to be played under two configurations. Make one with NewYesterday. It may
-// not be used by several goroutines at once.
+// Yesterday is the newest day of a journal, for play under two configurations. NewYesterday makes one. It is not safe
+// for concurrent use.
 type Yesterday struct {
-	From, Until time.Time // a day, or less where the journal is younger
+	From, Until time.Time // a day, or less if the journal is younger
 	was, is     sim.Trial
 	wasRuns     []Day
 	isRuns      []Day
@@ -43,13 +43,13 @@ type Yesterday struct {
 // Day sums up a day.
 type Day struct {
 	Merged float64       // pull requests
-	Wait   time.Duration // of an issue, to its first session, on average
-	USD    float64       // as far as sessions told
+	Wait   time.Duration // an issue's mean wait for its first session
+	USD    float64       // as far as sessions reported it
 }
 
-// NewYesterday prepares the newest day of a journal, in which the first configuration was in force; nil means that it
-// is not known which. The facts have the issues that wait since then. It returns nil where the journal tells of no work
-// on an issue.
+// NewYesterday prepares the newest day of a journal. was is the configuration of that day, or nil if it is unknown;
+// is is the other one. The facts have the issues that still wait. It returns nil if the journal has no work on an
+// issue.
 func NewYesterday(j sim.Journal, facts *forge.Facts, was, is *threads.Config) *Yesterday {
 	y := &Yesterday{is: sim.Replay(j, is, day)}
 	if len(y.is.Load) == 0 {
@@ -72,14 +72,14 @@ func NewYesterday(j sim.Journal, facts *forge.Facts, was, is *threads.Config) *Y
 	return y
 }
 
-// bound gives a trial all of the day's work, and ends it with the day.
+// bound adds the issues that were not worked on to a trial, and ends it with the day.
 func (y *Yesterday) bound(j sim.Journal, facts *forge.Facts, t *sim.Trial) {
 	t.Await(j.Past, facts, y.Until)
 	t.Policy, t.Quiet = sim.Ours, true
 	t.Drain = max(time.Second, y.Until.Sub(y.From)-t.Load[len(t.Load)-1].At)
 }
 
-// lived is the newest day as it happened.
+// lived returns the newest day as it happened.
 func lived(j sim.Journal, c *threads.Config, from time.Time) (d Day) {
 	d.Wait = sim.Happened(j.Past, j.Timeline, c, day).First.Mean
 	for _, m := range j.Timeline.Merges {
@@ -95,8 +95,8 @@ func lived(j sim.Journal, c *threads.Config, from time.Time) (d Day) {
 	return d
 }
 
-// unknown are the agents of which the journal does not tell how they work now: new ones, and those with another model,
-// role or program.
+// unknown returns the agents whose speed the journal does not show: new ones, and those with another model, role or
+// program.
 func unknown(j sim.Journal, was, is *threads.Config) (names []string) {
 	for i := range is.Agents {
 		now := &is.Agents[i]
@@ -110,7 +110,7 @@ func unknown(j sim.Journal, was, is *threads.Config) (names []string) {
 	return names
 }
 
-// sameWork reports whether an agent does its work as before.
+// sameWork reports whether an agent has the same model, roles and programs in both configurations.
 func sameWork(was *threads.Config, a *agents.Agent, is *threads.Config, b *agents.Agent) bool {
 	if a.Model != b.Model || a.BaseURL != b.BaseURL || !slices.Equal(a.Roles, b.Roles) {
 		return false
@@ -121,9 +121,8 @@ func sameWork(was *threads.Config, a *agents.Agent, is *threads.Config, b *agent
 	})
 }
 
-// Run plays the day once under each configuration, with the same luck, until enough says so: then the run does not
-// count. Seed 0 has the luck of that day; with others its issues have each other's sessions. It reports whether the day
-// was played to its end.
+// Run plays the day once under each configuration, with the same seed. Seed 0 plays the day's own work; with others
+// the issues swap their sessions. When enough returns true, Run stops, returns false and records nothing.
 func (y *Yesterday) Run(seed uint64, enough func() bool) bool {
 	play := func(t sim.Trial) Day {
 		t.Seed, t.Enough, t.Load = seed, enough, t.Load.Dealt(seed)
@@ -148,14 +147,14 @@ func (y *Yesterday) Run(seed uint64, enough func() bool) bool {
 // Difference is the result of the runs so far.
 type Difference struct {
 	From, Until time.Time
-	Whole       bool // it is a whole day
+	Whole       bool // From and Until are about a day apart
 	Runs        int
-	Few         bool // too few of them to tell anything from chance
-	Lived       bool // Was is counted from the journal, and not played
+	Few         bool // too few runs to exceed chance
+	Lived       bool // Was is counted from the journal, not played
 	Was, Is     Day  // on average
-	// Merged, Wait and USD say whether that measure became more (1) or less (-1); 0 where chance would explain it.
+	// Merged, Wait and USD are 1 if the measure rose, -1 if it fell, and 0 if chance explains the difference.
 	Merged, Wait, USD int
-	Unknown           []string // agents of which no session tells how they work now
+	Unknown           []string // agents without a session under the new configuration
 }
 
 // Difference sums up the runs.
@@ -173,8 +172,8 @@ func (y *Yesterday) Difference() Difference {
 	return d
 }
 
-// told says which way a measure went, if nine of ten runs that differ agree on that, and on average it went as far as
-// least.
+// told returns the direction of a measure if nine of ten differing runs agree on it, and the mean difference is at
+// least least. Otherwise it returns 0.
 func (y *Yesterday) told(least float64, of func(Day) float64) int {
 	more, less, sum := 0, 0, 0.0
 	for i := range y.isRuns {

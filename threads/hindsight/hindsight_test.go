@@ -14,22 +14,22 @@ import (
 
 func never() bool { return false }
 
-// compare plays the newest day of a journal a number of times.
+// compare plays the newest day of a journal under both configurations, a number of times.
 func compare(t *testing.T, j sim.Journal, facts *forge.Facts, was, is *threads.Config, runs uint64) Difference {
 	t.Helper()
 	y := NewYesterday(j, facts, was, is)
 	if y == nil {
-		t.Fatal("nothing to compare")
+		t.Fatal("NewYesterday returned nil")
 	}
 	for seed := range runs {
 		if !y.Run(seed, never) {
-			t.Fatal("a run was given up")
+			t.Fatal("Run returned false")
 		}
 	}
 	return y.Difference()
 }
 
-// A factory with more work than it can do gets a slot, one that keeps up loses one, and one looks for work less often.
+// The factories: an overloaded one gains a slot, one that keeps up loses a slot, and one scans less often.
 func TestYesterday(t *testing.T) {
 	seldom := fleet(1)
 	for i := range seldom.Threads {
@@ -52,53 +52,53 @@ func TestYesterday(t *testing.T) {
 			j, facts := diary(t, tt.was, load(0.7, 60, 1, nil))
 			d := compare(t, j.Before(monday.Add(14*time.Hour)), facts, tt.was, tt.is, leastRuns)
 			if d.Merged != tt.merged || d.Wait != tt.wait || d.USD != tt.usd || d.Runs != leastRuns || d.Whole || d.Lived {
-				t.Errorf("%+v", d)
+				t.Errorf("got %+v, want merged %d, wait %d, usd %d", d, tt.merged, tt.wait, tt.usd)
 			}
 			if name == "the same" && d.Was != d.Is {
-				t.Errorf("%+v and %+v", d.Was, d.Is)
+				t.Errorf("the same configuration: got %+v and %+v, want equal days", d.Was, d.Is)
 			}
 		})
 	}
 }
 
-// Where the configuration of the day is not known, what happened stands beside what would have.
+// If the day's configuration is unknown, Difference compares the journal with the played day.
 func TestYesterdayLived(t *testing.T) {
 	j, facts := diary(t, fleet(1), load(0.5, 40, 2, nil))
 	d := compare(t, j, facts, nil, fleet(1), 1)
 	if !d.Lived || d.Merged != 0 || d.Whole || d.Unknown != nil {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want a lived day without differences", d)
 	}
 	if d.Was.Merged != float64(len(j.Timeline.Merges)) || d.Was.USD < 0.25*d.Was.Merged {
-		t.Errorf("%d merges, and it says %+v", len(j.Timeline.Merges), d.Was)
+		t.Errorf("%d merges in the journal, got %+v", len(j.Timeline.Merges), d.Was)
 	}
 	if by := d.Is.Wait - d.Was.Wait; by < -5*time.Minute || by > 5*time.Minute || d.Was.Merged-d.Is.Merged > 1 {
-		t.Errorf("it was %+v, and is %+v", d.Was, d.Is)
+		t.Errorf("lived %+v, played %+v, want at most 5 minutes and 1 merge apart", d.Was, d.Is)
 	}
 	if d.From.Before(monday) || d.Until.Before(j.Newest()) {
-		t.Errorf("from %s until %s", d.From, d.Until)
+		t.Errorf("got a day from %s until %s, want all of the journal", d.From, d.Until)
 	}
 }
 
-// Few runs tell no difference, and one that was given up does not count.
+// Few runs show no difference, and a stopped run does not count.
 func TestYesterdayCut(t *testing.T) {
 	j, facts := diary(t, fleet(2), load(0.5, 40, 2, nil))
 	d := compare(t, j, facts, fleet(2), fleet(1), leastRuns-1)
 	if d.Merged != 0 || d.Wait != 0 || d.Runs != leastRuns-1 || !d.Few {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want a difference of few runs", d)
 	}
 	y, asked := NewYesterday(j, facts, fleet(2), fleet(1)), 0
 	if y.Run(0, func() bool { asked++; return asked > 10 }) {
-		t.Error("a run that was cut counts")
+		t.Error("Run returned true for a stopped run")
 	}
 	if d := y.Difference(); d.Runs != 0 || d.Is != (Day{}) {
-		t.Errorf("%+v", d)
+		t.Errorf("after a stopped run: got %+v, want no runs", d)
 	}
 	if NewYesterday(sim.Journal{}, facts, fleet(1), fleet(1)) != nil {
-		t.Error("an empty journal has a day")
+		t.Error("NewYesterday(empty journal) is not nil")
 	}
 }
 
-// A new agent, and one with another model or program, work as no session tells.
+// unknown names a new agent, and one with another model, role or program.
 func TestUnknown(t *testing.T) {
 	j, _ := diary(t, fleet(2), load(0.2, 40, 1, nil))
 	was := fleet(2)
@@ -128,5 +128,5 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// c is the name of a developer.
+// c is the name of the nth writer.
 func c(n int) string { return fleet(2).Agents[n].Name }
