@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// TestManyLabels reads issues that have a thousand sets of labels, none of which an agent may do: a tracker is as large
-// as people make it.
+// TestManyLabels gives Prove a thousand issues with different skills that no agent has. Only the first sets of labels
+// are reported one by one.
 func TestManyLabels(t *testing.T) {
 	var open []forge.Issue
 	for i := range 1000 {
@@ -26,21 +26,21 @@ func TestManyLabels(t *testing.T) {
 		}
 	}
 	if len(told) != mostTold+1 || !strings.Contains(told[mostTold].Text, "more sets of labels") {
-		t.Errorf("%d findings", len(told))
+		t.Errorf("got %d findings of skills, want %d and a summary", len(told), mostTold)
 	}
 }
 
-// TestManySlots proves a thread with as many slots as a file may say.
+// TestManySlots proves a thread with the largest max_concurrent that a file may have.
 func TestManySlots(t *testing.T) {
 	text := edited(t, sound, []string{"max_concurrent = 2", "max_concurrent = 1000"})
-	const want = "threads.llama: max_concurrent = 1000, and at most 3 sessions can run there at once"
+	const want = "threads.llama: max_concurrent = 1000, but at most 3 sessions can run there at once"
 	found := told(Prove(decode(t, text), nil))
 	if !strings.Contains(found, want) {
 		t.Errorf("want %q in\n%s", want, found)
 	}
 }
 
-// TestOneIssueOfMany names the issues of a set, the first of them only where there are many.
+// TestOneIssueOfMany expects only the first issues of a large set by number.
 func TestOneIssueOfMany(t *testing.T) {
 	var open []forge.Issue
 	for i := range 50 {
@@ -56,7 +56,8 @@ func TestOneIssueOfMany(t *testing.T) {
 	}
 }
 
-// TestUnpicked has a label pick what agents work on: issues without it wait for a person, which is no mistake.
+// TestUnpicked lets agents work only on issues with a label. An issue without it waits for a person, which is not a
+// mistake.
 func TestUnpicked(t *testing.T) {
 	open := []forge.Issue{
 		{Ref: forge.Ref{Repo: "johba/harb", Number: 1}, Labels: []string{"backlog"}},
@@ -71,7 +72,7 @@ func TestUnpicked(t *testing.T) {
 		}
 	}
 	want := []string{
-		"false #1: every role that takes issues asks for a label",
+		"false #1: every role for issues requires a label",
 		"true #3 with picked and skill/cobol can never be done: no agent that may take it has skill/cobol",
 	}
 	if !slices.Equal(got, want) {
@@ -79,7 +80,7 @@ func TestUnpicked(t *testing.T) {
 	}
 }
 
-// crowdOf is a factory with as many agents, of five kinds, and with labels, skills, routes and ladders.
+// crowdOf is a factory with n agents of five kinds, and with skills, routes and ladders.
 func crowdOf(t testing.TB, n int) *threads.Config {
 	var names [5][]string
 	kinds := []string{"dev-a", "dev-b", "docs", "review", "gardener"}
@@ -104,7 +105,7 @@ func crowdOf(t testing.TB, n int) *threads.Config {
 	return decode(t, b.String()+fmt.Sprintf("s0 = %s\ns1 = %s\n", names[0][0], names[1][0]))
 }
 
-// strangers is a factory of agents that are all different: each has a skill, a route and a ladder.
+// strangers is a factory of n agents that all differ: each has its own skill, route and ladder.
 func strangers(t testing.TB, n int) *threads.Config {
 	var names []string
 	var tables, routes strings.Builder
@@ -120,7 +121,7 @@ func strangers(t testing.TB, n int) *threads.Config {
 		tables.String()+"[roles.dev]\ncli = \"claude\"\n[roles.review]\ncli = \"claude\"\n[routes]\n"+routes.String())
 }
 
-// BenchmarkProve proves factories of twenty agents: at most two seconds.
+// BenchmarkProve proves factories of about twenty agents. Each should take at most two seconds.
 func BenchmarkProve(b *testing.B) {
 	prove := func(c *threads.Config) func(*testing.B) {
 		return func(b *testing.B) {

@@ -10,21 +10,21 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// night is the time for which no person looks. Midnight, at which budgets begin anew, may be in it.
+// night is the time in which no person looks. It may contain midnight, when budgets start over.
 const night = 12 * time.Hour
 
-// bound is the most that a thread can use in a night, in one unit; infinite without a limit.
+// bound is the most that a thread can use in a night, in one unit. It is infinite without a limit.
 type bound struct {
 	most  float64
 	by    string  // the key that limits it
-	times float64 // how often the limit can be reached
+	times float64 // how often a night can reach the limit
 }
 
-// money and tokens are the units in which budgets limit.
+// money and tokens return the limits of a budget in their unit.
 func money(b agents.Budget) float64  { return b.USD }
 func tokens(b agents.Budget) float64 { return float64(b.Tokens) }
 
-// cost tells the worst that a night can cost, as far as limits say. Local threads cost no money.
+// cost reports the most that a night can cost, as far as it is limited. Local threads cost no money.
 func (p *prover) cost() string {
 	var limits []string
 	total, dollars, free := 0.0, true, false
@@ -52,14 +52,14 @@ func (p *prover) cost() string {
 	case free:
 		return ""
 	case len(limits) == 0:
-		return "a night costs no money: every thread is local"
+		return "a night costs no money: all threads are local"
 	case len(limits) == 1 || !dollars:
 		return "a night of 12 hours uses at most: " + strings.Join(limits, "; ")
 	}
 	return fmt.Sprintf("a night of 12 hours uses at most $%.2f: %s", total, strings.Join(limits, "; "))
 }
 
-// bounded finds the lowest limit of a thread in a night.
+// bounded returns the lowest limit of a thread in a night.
 func (p *prover) bounded(t *threads.Thread, of func(agents.Budget) float64) bound {
 	low := bound{most: math.Inf(1)}
 	lower := func(b bound) {
@@ -90,24 +90,25 @@ func (p *prover) bounded(t *threads.Thread, of func(agents.Budget) float64) boun
 	return low
 }
 
-// overrun adds up what sessions can use that are under way whenever the limit is reached: they tell their use late, and
-// a window does not end them. It is known where each role of the thread has a limit for a session.
+// overrun returns the most that the running sessions can use beyond a limit, each time that it is reached: they
+// report their usage late, and a window does not end them. The number is known only if each role of the thread has a
+// limit per session.
 func (p *prover) overrun(t *threads.Thread, b bound, of func(agents.Budget) float64, unit string) (float64, string) {
 	each := 0.0
 	for _, name := range t.Agents {
 		for _, role := range p.config.Agent(name).Roles {
 			r := p.config.Role(role)
 			if r == nil || of(r.PerSession) == 0 {
-				return 0, " and what sessions under way use beyond that"
+				return 0, " plus what running sessions use beyond that"
 			}
 			each = max(each, of(r.PerSession))
 		}
 	}
 	over := b.times * each * float64(min(t.MaxSessions, len(t.Agents)))
-	return over, fmt.Sprintf(" and at most "+unit+" beyond that by sessions under way", over)
+	return over, fmt.Sprintf(" plus at most "+unit+" by running sessions", over)
 }
 
-// spends shows that a thread begins work whatever was used.
+// spends shows that a thread without limits starts work after any usage.
 func (p *prover) spends(t *threads.Thread) {
 	for _, name := range t.Agents {
 		w := p.alone(name)
@@ -115,9 +116,9 @@ func (p *prover) spends(t *threads.Thread) {
 		w.spent(t.Name, name, agents.Usage{CostUSD: agents.MaxUSD, InputTokens: agents.MaxTokens}, much/agents.MaxUSD)
 		w.say("threads.%s has used $%d today", t.Name, much)
 		if s := w.offered(name); s != nil {
-			w.say("%s starts %s all the same", s.Agent, named(&s.Item))
-			p.tell("cost", Hint, "threads."+t.Name+": a night has no bound, for it has neither budget nor windows: "+
-				"budget = { usd_per_day = 20.0 } is one", w.story())
+			w.say("%s still starts %s", s.Agent, named(&s.Item))
+			p.tell("cost", Hint, "threads."+t.Name+": no limit for a night, as it has neither budget nor windows: set "+
+				"budget = { usd_per_day = 20.0 }", w.story())
 			return
 		}
 	}

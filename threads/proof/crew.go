@@ -11,7 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// slots proves that every agent can run, that every reviewer may review some author, and that every slot can be taken.
+// slots proves that every agent can run, that every reviewer may review some agent's work, and that every slot can be
+// used.
 func (p *prover) slots() string {
 	for i := range p.config.Agents {
 		p.employed(&p.config.Agents[i])
@@ -24,14 +25,14 @@ func (p *prover) slots() string {
 			key, have = "max_sessions", t.MaxSessions
 		}
 		if used < have {
-			p.tell("slots", Hint, fmt.Sprintf("threads.%s: %s = %d, and at most %s can run there at once", t.Name, key, have,
+			p.tell("slots", Hint, fmt.Sprintf("threads.%s: %s = %d, but at most %s can run there at once", t.Name, key, have,
 				plural(used, "session")), p.crewOf(t))
 		}
 	}
-	return "every agent can run, and every slot can be taken"
+	return "every agent can run, and every slot can be used"
 }
 
-// crewOf tells who may take the slots of a thread.
+// crewOf says why no more sessions run on a thread.
 func (p *prover) crewOf(t *threads.Thread) []string {
 	if len(t.Agents) == 0 {
 		return []string{"the thread has no agents"}
@@ -39,7 +40,7 @@ func (p *prover) crewOf(t *threads.Thread) []string {
 	return []string{"every agent of the thread is offered work of each kind: " + join(t.Agents), "no more of them start"}
 }
 
-// alone is a world in which only one agent may start anything.
+// alone returns a world in which all agents but one are paused.
 func (p *prover) alone(agent string) *world {
 	w := newWorld(p.config)
 	for i := range p.config.Agents {
@@ -50,7 +51,7 @@ func (p *prover) alone(agent string) *world {
 	return w
 }
 
-// spent has an agent use as much some times over.
+// spent records a usage of an agent, a number of times.
 func (w *world) spent(thread, agent string, u agents.Usage, times int) {
 	a, t := ledger.Entry(w.books.Agents, agent), ledger.Entry(w.books.Threads, thread)
 	for range times {
@@ -59,7 +60,7 @@ func (w *world) spent(thread, agent string, u agents.Usage, times int) {
 	}
 }
 
-// offered files work of each kind for an agent, and returns what it starts; nil for nothing.
+// offered files work of each kind for an agent, and returns its start, or nil if it starts nothing.
 func (w *world) offered(agent string) *threads.Start {
 	w.offers(agent, 1, 1)
 	w.now = w.now.Add(step)
@@ -86,7 +87,8 @@ func (w *world) offers(agent string, issues, pulls int) {
 	}
 }
 
-// employed tells of an agent that can never run, or reviews only what people write although agents write too.
+// employed reports an agent that can never run. It also reports a reviewer that may review only people's work, in a
+// factory where agents write.
 func (p *prover) employed(a *agents.Agent) {
 	if p.stopped(a.Name) {
 		return
@@ -115,11 +117,11 @@ func (p *prover) employed(a *agents.Agent) {
 		story = append(story, fmt.Sprintf("%s opens a pull request; %s may not review it: %s", author.Name, a.Name, why))
 	}
 	if len(story) > 0 {
-		p.tell("slots", Hint, "agents."+a.Name+": it may review no author's work, only what people write", few(story))
+		p.tell("slots", Hint, "agents."+a.Name+": it may review the work of people, but of no agent", few(story))
 	}
 }
 
-// reviews says why an agent does not review the work of an author; empty when it does.
+// reviews returns why an agent does not review the work of an author, or "" if it does.
 func (p *prover) reviews(a, author *agents.Agent) string {
 	w := p.alone(a.Name)
 	w.config = p.quiet
@@ -140,7 +142,7 @@ func (p *prover) reviews(a, author *agents.Agent) string {
 	return w.refusal(made, a.Name)
 }
 
-// refusal is the first answer of a rule that keeps an agent from an item.
+// refusal returns the first reason against giving an agent an item.
 func (w *world) refusal(ref forge.Ref, agent string) string {
 	ex, err := threads.Explain(w.snapshot(), ref)
 	if err != nil {
@@ -154,7 +156,7 @@ func (w *world) refusal(ref forge.Ref, agent string) string {
 	return ex.Verdict
 }
 
-// named is an item in a story: a pull request or issue by its number, scheduled work by its role.
+// named names an item in a story: a pull request or issue by its number, scheduled work by its role.
 func named(it *threads.Item) string {
 	if it.Ref.Number == 0 {
 		return it.Role
@@ -162,8 +164,8 @@ func named(it *threads.Item) string {
 	return string(it.Kind) + " " + it.Ref.Short()
 }
 
-// filled is the most sessions that can run on a thread at once: there is work of each kind for every agent, in each
-// order of urgency.
+// filled returns the most sessions that run on a thread at once. Every agent has work of each kind, and each order of
+// urgency is tried.
 func (p *prover) filled(thread string) int {
 	used := 0
 	for _, order := range [][2]int{{1, 10}, {10, 1}, {10, 10}} {

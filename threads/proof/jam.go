@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// jammed tells when sessions that wait for a review can take every agent and slot that could review: then all of them
-// wait until their time limit. A single thread like that is refused as a mistake of the file.
+// jammed reports whether sessions that wait for a review can take every agent and slot that could review, so that all
+// of them wait until their time limit. Config.Problems refuses a single thread like that.
 func (p *prover) jammed() {
 	w := newWorld(p.quiet)
 	for i := range p.quiet.Agents {
@@ -28,7 +28,7 @@ func (p *prover) jammed() {
 	}
 	for _, x := range slices.Clone(w.runs) {
 		if r := p.quiet.Role(x.Role); r == nil || !r.WaitsForReview {
-			return // it ends, and makes room
+			return // this session ends, and frees its slot
 		}
 		made := w.open(x.Login, x.Item.Ref)
 		w.say("%s opens %s, and runs until it is reviewed", x.Agent, made.Short())
@@ -42,8 +42,8 @@ func (p *prover) jammed() {
 	for i := range w.pulls {
 		if why := held(&plan, w.pulls[i].Ref); why != nil && why.Code.Class() == threads.Busy {
 			w.say("%s waits for a review: %s", w.pulls[i].Short(), why.Text())
-			p.tell("reviewers", Wrong, "sessions that wait for reviews can take every slot and agent that reviews: "+
-				"give a reviewer a thread of its own, or let the program end when its pull request is open", w.story())
+			p.tell("reviewers", Wrong, "sessions that wait for a review can take all slots and agents that review: "+
+				"give a reviewer a thread of its own, or have the program end once its pull request is open", w.story())
 			return
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// skillPrefix is that of labels that ask for a skill.
+// skillPrefix starts each label that asks for a skill.
 const skillPrefix = "skill/"
 
-// most bounds how long a search goes on, in states: a journey has a few dozen, with a long ladder a few hundred.
+// most bounds the states of a search. A journey has a few dozen, with a long ladder a few hundred.
 const most = 2000
 
-// reviewers proves that the work of every author can be reviewed to its end: the issue is assigned to the author, and
-// each way is followed in which sessions fail and reviewers object.
+// reviewers proves that every author's work gets its reviews. The issue is assigned to the author, and the search
+// follows every sequence of failed sessions and requested changes.
 func (p *prover) reviewers() string {
 	writers := 0
 	for _, a := range p.kin() {
@@ -27,7 +27,7 @@ func (p *prover) reviewers() string {
 		writers++
 		for _, labels := range p.plainSets() {
 			end := p.journey(labels, a.Name)
-			// One that the agent cannot begin for another reason is not for it.
+			// If the agent cannot start the issue for another reason, the issue is not for it.
 			if end != nil && (end.begun || end.why.Code == threads.NoReviewer) {
 				p.unreviewed(a, labels, end)
 				break
@@ -39,13 +39,13 @@ func (p *prover) reviewers() string {
 	}
 	p.jammed()
 	reviewed := slices.ContainsFunc(p.config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
-	if writers == 0 || !reviewed { // then people review
+	if writers == 0 || !reviewed { // people review
 		return ""
 	}
-	return "the work of every author has a reviewer, also after failures, changes and each rung of a ladder"
+	return "every author's work has a reviewer, also after failures, requested changes and each rung of a ladder"
 }
 
-// plainSets are the sets of labels in use that ask for no skill.
+// plainSets returns the sets of labels in use without a skill or an assignee.
 func (p *prover) plainSets() (sets [][]string) {
 	for _, set := range p.inUse() {
 		if _, skilled := split(set.labels); len(skilled) == 0 && set.agents == "" {
@@ -55,8 +55,8 @@ func (p *prover) plainSets() (sets [][]string) {
 	return sets
 }
 
-// unreviewed notes that the work of an agent, and of those like it, finds no reviewer. What Config.Problems says too is
-// told of each agent in its words.
+// unreviewed records that the work of an agent, and of agents like it, finds no reviewer. NoReviewer, which
+// Config.Problems also reports, is reported per agent in the words of Config.Problems.
 func (p *prover) unreviewed(like *agents.Agent, labels []string, end *stuck) {
 	for i := range p.config.Agents {
 		a := &p.config.Agents[i]
@@ -79,15 +79,15 @@ func (p *prover) unreviewed(like *agents.Agent, labels []string, end *stuck) {
 	}
 }
 
-// stopped reports whether nothing of an agent comes to an end, which was told.
+// stopped reports whether an earlier finding says that the agent's work waits for ever.
 func (p *prover) stopped(agent string) bool { return p.stuck[agent] }
 
-// mostTold bounds the sets of labels that are told of one by one.
+// mostTold limits how many sets of labels get a finding of their own.
 const mostTold = 10
 
-// skills proves that an issue with each set of labels in use can be worked on to its end.
+// skills proves that an issue with each set of labels in use can be worked on until its end.
 func (p *prover) skills() string {
-	plain := make(map[string]bool) // labels of roles without which nothing is done anyway
+	plain := make(map[string]bool) // by sets without skills: whether an issue with them is done
 	stopped := 0
 	for _, set := range p.inUse() {
 		end := p.journey(set.labels, set.agents)
@@ -101,13 +101,13 @@ func (p *prover) skills() string {
 			continue
 		}
 		if p.unpicked(set) {
-			p.tell("skills", Hint, refs(set.refs)+": every role that takes issues asks for a label", end.story)
+			p.tell("skills", Hint, refs(set.refs)+": every role for issues requires a label", end.story)
 		} else {
 			p.tell("skills", Wrong, set.stops(end), end.story)
 		}
 	}
 	if n := stopped - mostTold; n > 0 {
-		p.tell("skills", Wrong, plural(n, "more set")+" of labels that open issues have cannot be worked on either", nil)
+		p.tell("skills", Wrong, plural(n, "more set")+" of labels on open issues cannot be worked on either", nil)
 	}
 	takes := func(r agents.Role) bool { return r.On == agents.OnIssue }
 	if !slices.ContainsFunc(p.config.Roles, takes) {
@@ -116,7 +116,7 @@ func (p *prover) skills() string {
 	return "every label and skill in use can be worked on"
 }
 
-// stops says what happens to issues with a set of labels that cannot be worked on.
+// stops describes the effect on issues with a set of labels that cannot be worked on.
 func (s labelSet) stops(end *stuck) string {
 	why := end.why.Text()
 	switch _, skilled := split(s.labels); {
@@ -131,22 +131,22 @@ func (s labelSet) stops(end *stuck) string {
 	return fmt.Sprintf("an issue with %s waits for ever: %s", s.words(), why)
 }
 
-// counts reports whether it matters that a set of labels cannot be worked on: issues carry it, or a route is for it and
-// without the skill the same issue could be.
+// counts reports whether it matters that a set of labels cannot be worked on: open issues carry it, or it has a
+// route, and the same issue without the skill could be worked on.
 func (p *prover) counts(set labelSet, plain map[string]bool) bool {
 	roles, _ := split(set.labels)
 	return len(set.refs) > 0 || set.routed && plain[labelSet{labels: roles}.words()]
 }
 
-// unpicked reports whether issues with a set of labels wait for people to pick them: every role that takes issues asks
-// for a label, and they carry none of these.
+// unpicked reports whether issues with a set of labels wait for a person to pick them: every role for issues requires
+// a label, and the set has none of these.
 func (p *prover) unpicked(set labelSet) bool {
 	free := func(r agents.Role) bool { return r.On == agents.OnIssue && r.Label == "" }
 	roles, _ := split(set.labels)
 	return len(roles) == 0 && set.agents == "" && !slices.ContainsFunc(p.config.Roles, free)
 }
 
-// split tells the labels that ask for skills from the others.
+// split separates the labels that ask for skills from the others.
 func split(labels []string) (roles, skills []string) {
 	for _, l := range labels {
 		if len(forge.Skills([]string{l})) > 0 {
@@ -171,18 +171,18 @@ func refs(list []forge.Ref) string {
 	return join(names)
 }
 
-// stuck is the end of a way: nothing will ever happen there.
+// stuck is a state in which the subject waits for ever.
 type stuck struct {
 	why   *threads.Reason
-	begun bool // an agent has worked on it
+	begun bool // a session has started
 	story []string
-	names []string // of the authors to whom it happens
+	names []string // authors whose work ends there
 }
 
-// journey follows an issue on every way from its filing: each writing session succeeds or fails, each review approves
-// or requests changes, and an agent that is to rework may be gone, so that others do. It returns the shortest way that
-// ends with work that no agent may do; nil when there is none. A way that ends with a person, or with a merge, is as it
-// should be.
+// journey follows an issue from its filing through every sequence of outcomes: each writing session succeeds or
+// fails, each review approves or requests changes, and the agent of a rework may be paused, so that another takes
+// over. It returns the shortest sequence that ends with work that no agent may do, or nil. A merge or a wait for a
+// person is a good end.
 func (p *prover) journey(labels []string, agent string) (shortest *stuck) {
 	first := newWorld(p.quiet)
 	is := first.file(labels, agent)
@@ -221,7 +221,7 @@ func (w *world) filed(is *forge.Issue, agent string) {
 	w.say("%s", words)
 }
 
-// climbed notes that a chain went up a ladder.
+// climbed records that a chain reached a rung of a ladder.
 func (p *prover) climbed(w *world, s *threads.Start) {
 	if s.Rung == 0 {
 		return
@@ -231,7 +231,7 @@ func (p *prover) climbed(w *world, s *threads.Start) {
 	}
 }
 
-// subject is the issue, or its pull request once there is one.
+// subject returns the issue, or its pull request once one is open.
 func (w *world) subject() forge.Ref {
 	if len(w.pulls) > 0 {
 		return w.pulls[0].Ref
@@ -239,7 +239,8 @@ func (w *world) subject() forge.Ref {
 	return w.issues[0].Ref
 }
 
-// settle lets time pass until the subject starts. Neither is returned where people go on, or it is merged.
+// settle advances time until the subject starts, or waits for ever. It returns neither if the subject is merged or
+// waits for a person.
 func (w *world) settle() (*threads.Start, *stuck) {
 	const waits = 50
 	for range waits {
@@ -267,7 +268,7 @@ func (w *world) settle() (*threads.Start, *stuck) {
 	return nil, nil
 }
 
-// routed assigns what a plan has assigned, and reports whether it did.
+// routed carries out the assignments of a plan, and reports whether there were any.
 func (w *world) routed(plan *threads.Plan) (did bool) {
 	for _, m := range plan.Marks {
 		if is := w.issue(m.Ref); is != nil && m.Action == threads.ActRoute {
@@ -278,7 +279,7 @@ func (w *world) routed(plan *threads.Plan) (did bool) {
 	return did
 }
 
-// outcomes are the worlds that a session may lead to, success first.
+// outcomes returns the worlds that follow a session, success first.
 func (w *world) outcomes(s *threads.Start) []*world {
 	begin := func() (*world, string) {
 		next := w.clone()
@@ -313,11 +314,11 @@ func (w *world) outcomes(s *threads.Start) []*world {
 	}
 	gone := w.clone()
 	gone.books.Apply(ledger.Record{At: gone.now, Pause: &ledger.Pause{Agent: s.Agent}})
-	gone.say("%s is paused, and others may rework %s after a while", s.Agent, ref)
+	gone.say("%s is paused; others may rework %s after rework_wait", s.Agent, ref)
 	return []*world{well, bad, gone}
 }
 
-// state has all that decides how a journey goes on. Where the chain can climb no higher, how often it failed does not.
+// state returns what decides how a journey continues. The number of failures counts only while the chain can climb.
 func (w *world) state() string {
 	chain := w.books.Chain(w.issues[0].Ref)
 	objections, verdict := 0, forge.Commented
@@ -342,7 +343,7 @@ func (w *world) state() string {
 	return where
 }
 
-// dead tells why the subject waits for ever, with the answer of each agent that works in such a role.
+// dead returns the reason why the subject waits for ever, with the answer of each agent with a matching role.
 func (w *world) dead(why *threads.Reason) *stuck {
 	end := w.clone()
 	ref := end.subject()
@@ -370,7 +371,7 @@ func (w *world) dead(why *threads.Reason) *stuck {
 	return &stuck{why: why, begun: end.begun > 0, story: append(end.story(), few(no)...)}
 }
 
-// answer is the first objection to an agent; empty for none. That no role fits says little where one asks for a label.
+// answer returns the first objection to an agent, or "". For a role that requires a label, it names that label.
 func (w *world) answer(c *threads.CandidateSteps) string {
 	if r := w.config.Role(c.Role); r != nil && r.Label != "" && !w.issues[0].Has(r.Label) {
 		return "role " + c.Role + " is for items labelled " + r.Label
@@ -381,7 +382,7 @@ func (w *world) answer(c *threads.CandidateSteps) string {
 	return ""
 }
 
-// pairings say why each review agent may not review the work of some writers.
+// pairings says for each review agent why it may not review the work of the writers.
 func (w *world) pairings(writers []string) (no []string) {
 	for i := range w.config.Agents {
 		a := &w.config.Agents[i]
@@ -392,11 +393,11 @@ func (w *world) pairings(writers []string) (no []string) {
 	return no
 }
 
-// few keeps the first lines of a list.
+// few keeps the first lines of a list, and counts the others.
 func few(list []string) []string {
 	const shown = 4
 	if len(list) <= shown {
 		return list
 	}
-	return append(slices.Clone(list[:shown]), fmt.Sprintf("and %d more in the same way", len(list)-shown))
+	return append(slices.Clone(list[:shown]), fmt.Sprintf("and %d more like these", len(list)-shown))
 }

@@ -14,12 +14,12 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// mute is a rule of the configuration that may have no effect: without it, no plan in any of its worlds is another one.
+// mute is a rule of the configuration that has no effect if the plans of all its worlds are the same without it.
 type mute struct {
 	key     string
-	means   string // what that means
+	means   string // why a rule like this can be without effect
 	without func(c *threads.Config)
-	worlds  iter.Seq[*world] // made one by one: most rules speak in the first
+	worlds  iter.Seq[*world] // made one at a time: most rules have an effect in the first
 }
 
 // rules proves that each rule of the configuration can have an effect.
@@ -36,7 +36,8 @@ func (p *prover) rules() string {
 	return "every rule can have an effect"
 }
 
-// speaks compares the plans of each world with and without a rule. Where all are the same it returns what was tried.
+// speaks compares the plans of each world with and without a rule. If all are equal, it returns what was tried, else
+// nil.
 func (p *prover) speaks(m *mute) []string {
 	var tried []string
 	for w := range m.worlds {
@@ -50,11 +51,11 @@ func (p *prover) speaks(m *mute) []string {
 		}
 		tried = append(tried, w.story()...)
 	}
-	tried = append(few(tried), "with the rule and without it, the same happens")
+	tried = append(few(tried), "the plans with and without the rule are the same")
 	return tried
 }
 
-// outline has what a plan does. That something waits for another reason is no effect.
+// outline lists the starts and marks of a plan. A different reason for a hold is not an effect.
 func (w *world) outline() string {
 	plan := w.plan()
 	var b strings.Builder
@@ -67,36 +68,36 @@ func (w *world) outline() string {
 	return b.String()
 }
 
-// threadRules are windows, reserve, hold and affinity_wait.
+// threadRules returns the rules of threads: windows, reserve, hold and affinity_wait.
 func (p *prover) threadRules() (all []mute) {
 	for i := range p.config.Threads {
 		t := &p.config.Threads[i]
 		key := "threads." + t.Name
 		for n, win := range t.Windows {
 			all = append(all, mute{
-				key + ".windows", "what is used within " + win.Name() + " never gets there, or keeps nothing from starting",
+				key + ".windows", "use within " + win.Name() + " never reaches it, or reaching it stops no start",
 				func(c *threads.Config) {
 					th := c.Thread(t.Name)
 					th.Windows = slices.Delete(slices.Clone(th.Windows), n, n+1)
-				}, p.using(t, n, 1, "as much as can be is used within "+win.Name()),
+				}, p.using(t, n, 1, "use within "+win.Name()+" is as high as it can get"),
 			})
 		}
 		if t.Reserve > 0 && len(t.Windows) > 0 {
 			all = append(all, mute{
-				key + ".reserve", "it keeps new issues waiting, and no agent of the thread begins one",
+				key + ".reserve", "it holds back new issues, and no agent of the thread takes any",
 				func(c *threads.Config) { c.Thread(t.Name).Reserve = 0 },
-				p.using(t, 0, 1-t.Reserve, "all but the reserve of a window is used"),
+				p.using(t, 0, 1-t.Reserve, "only the reserve of a window is left"),
 			})
 		}
 		if t.Hold > 0 {
 			all = append(all, mute{
-				key + ".hold", "it keeps a slot while an agent reviews what was written there",
+				key + ".hold", "it keeps a slot for an agent whose work is under review",
 				func(c *threads.Config) { c.Thread(t.Name).Hold = 0 }, p.keeping(t),
 			})
 		}
 		if t.AffinityWait > 0 {
 			all = append(all, mute{
-				key + ".affinity_wait", "it has an issue wait for one agent, and no other could begin it",
+				key + ".affinity_wait", "it keeps an issue for one agent, and no other could start it",
 				func(c *threads.Config) { c.Thread(t.Name).AffinityWait = 0 }, p.following(t),
 			})
 		}
@@ -104,7 +105,7 @@ func (p *prover) threadRules() (all []mute) {
 	return all
 }
 
-// using are worlds in which a part of a window is used, in tokens or in dollars, one for each agent of the thread.
+// using yields worlds in which a part of a window is used, in tokens or in dollars: one for each agent of the thread.
 func (p *prover) using(t *threads.Thread, n int, part float64, words string) iter.Seq[*world] {
 	return func(yield func(*world) bool) {
 		for _, unit := range units {
@@ -113,7 +114,7 @@ func (p *prover) using(t *threads.Thread, n int, part float64, words string) ite
 			}
 			for _, name := range t.Agents {
 				w := p.alone(name)
-				w.say("%s, and there is work of each kind for %s", words, name)
+				w.say("%s, and %s has work of each kind", words, name)
 				ledger.Entry(w.books.Threads, t.Name).Uses = filling(t.Windows[:n+1], part, w.now, unit)
 				w.offers(name, 1, 1)
 				w.now = w.now.Add(step)
@@ -125,7 +126,7 @@ func (p *prover) using(t *threads.Thread, n int, part float64, words string) ite
 	}
 }
 
-// unit is one in which windows have limits.
+// unit is a unit of a window's limit.
 type unit struct {
 	of  func(agents.Budget) float64
 	use func(at time.Time, n float64) threads.Use
@@ -142,12 +143,12 @@ var units = []unit{
 	},
 }
 
-// filling spreads what is used over the longest of some windows so that no shorter one is ever used up. Where the
-// shorter ones allow less than the part, it is all that they do.
+// filling spreads usage over the longest of some windows so that no shorter one is ever used up. It reaches the given
+// part of the longest window, or less if the shorter ones allow no more.
 func filling(windows []threads.Window, part float64, now time.Time, u unit) (uses []threads.Use) {
 	const nearly = 0.99
 	long := windows[len(windows)-1]
-	left, slot := part*u.of(long.Budget)*(1+1e-9), time.Hour // not less, for the rounding of sums
+	left, slot := part*u.of(long.Budget)*(1+1e-9), time.Hour // a little more, as sums are rounded
 	for at := now.Add(slot - long.Length); at.Before(now) && left > 0; at = at.Add(slot) {
 		amount := left
 		for _, short := range windows[:len(windows)-1] {
@@ -163,7 +164,7 @@ func filling(windows []threads.Window, part float64, now time.Time, u unit) (use
 	return uses
 }
 
-// within adds up the use in the time before a moment.
+// within adds up the usage in the given time before a moment.
 func within(uses []threads.Use, at time.Time, length time.Duration, u unit) (sum float64) {
 	for _, use := range uses {
 		if use.At.After(at.Add(-length)) {
@@ -173,7 +174,7 @@ func within(uses []threads.Use, at time.Time, length time.Duration, u unit) (sum
 	return sum
 }
 
-// keeping are worlds in which an agent left a slot, its pull request is in review, and another issue waits.
+// keeping yields worlds in which an agent has left a slot, its pull request is in review, and another issue waits.
 func (p *prover) keeping(t *threads.Thread) iter.Seq[*world] {
 	return func(yield func(*world) bool) {
 		for _, name := range t.Agents {
@@ -191,7 +192,7 @@ func (p *prover) keeping(t *threads.Thread) iter.Seq[*world] {
 				w.open(p.config.Agent(name).Login, is)
 				w.offers(other, 5, 10)
 				w.now = w.now.Add(time.Second)
-				w.say("%s leaves a slot, its pull request is in review, and %s could take the slot", name, other)
+				w.say("%s has left a slot, its pull request is in review, and %s could take the slot", name, other)
 				if !yield(w) {
 					return
 				}
@@ -200,7 +201,7 @@ func (p *prover) keeping(t *threads.Thread) iter.Seq[*world] {
 	}
 }
 
-// following are worlds in which an agent finished what another issue depends on, and works on something else.
+// following yields worlds in which an agent finished the blocker of an issue, and works on something else.
 func (p *prover) following(t *threads.Thread) iter.Seq[*world] {
 	return func(yield func(*world) bool) {
 		for _, name := range t.Agents {
@@ -215,7 +216,7 @@ func (p *prover) following(t *threads.Thread) iter.Seq[*world] {
 				w.file(set.labels, "").Blockers = []forge.Blocker{{Ref: done, State: forge.BlockerClosed}}
 				w.occupied(p.config.Agent(name))
 				w.now = w.now.Add(time.Second)
-				w.say("%s finished what #2 depends on, and is busy; #2 has %s", name, set.words())
+				w.say("%s finished the blocker of #2, and is busy; #2 has %s", name, set.words())
 				if !yield(w) {
 					return
 				}
@@ -224,7 +225,7 @@ func (p *prover) following(t *threads.Thread) iter.Seq[*world] {
 	}
 }
 
-// agentRules are skills and budgets.
+// agentRules returns the rules of agents: skills and budgets.
 func (p *prover) agentRules() (all []mute) {
 	for i := range p.config.Agents {
 		a := &p.config.Agents[i]
@@ -233,13 +234,13 @@ func (p *prover) agentRules() (all []mute) {
 		}
 		if len(a.Skills) > 0 {
 			all = append(all, mute{
-				"agents." + a.Name + ".skills", "only issues ask for skills, and it takes none of them",
+				"agents." + a.Name + ".skills", "only issues ask for skills, and it takes no issues",
 				func(c *threads.Config) { c.Agent(a.Name).Skills = nil }, p.skilled(a),
 			})
 		}
 		if a.Budget != (agents.Budget{}) {
 			all = append(all, mute{
-				"agents." + a.Name + ".budget", "its thread has no more for a day than that",
+				"agents." + a.Name + ".budget", "the thread's budget is no higher",
 				func(c *threads.Config) { c.Agent(a.Name).Budget = agents.Budget{} }, p.spending(a),
 			})
 		}
@@ -247,7 +248,7 @@ func (p *prover) agentRules() (all []mute) {
 	return all
 }
 
-// skilled are worlds with an issue for each skill of an agent.
+// skilled yields worlds with an issue for each skill of an agent.
 func (p *prover) skilled(a *agents.Agent) iter.Seq[*world] {
 	return func(yield func(*world) bool) {
 		for _, skill := range a.Skills {
@@ -266,7 +267,7 @@ func (p *prover) skilled(a *agents.Agent) iter.Seq[*world] {
 	}
 }
 
-// spending are worlds in which an agent has used what its budget allows: tokens, and dollars.
+// spending yields worlds in which an agent has used up its budget, in tokens or in dollars.
 func (p *prover) spending(a *agents.Agent) iter.Seq[*world] {
 	return func(yield func(*world) bool) {
 		for _, b := range []agents.Budget{{Tokens: a.Budget.Tokens}, {USD: a.Budget.USD}} {
@@ -278,7 +279,7 @@ func (p *prover) spending(a *agents.Agent) iter.Seq[*world] {
 			ledger.Entry(w.books.Agents, a.Name).Spent, ledger.Entry(w.books.Threads, a.Thread).Spent = used, used
 			w.offers(a.Name, 1, 1)
 			w.now = w.now.Add(step)
-			w.say("%s has used its budget, and is offered work of each kind", a.Name)
+			w.say("%s has used up its budget, and is offered work of each kind", a.Name)
 			if !yield(w) {
 				return
 			}
@@ -286,11 +287,11 @@ func (p *prover) spending(a *agents.Agent) iter.Seq[*world] {
 	}
 }
 
-// routeRules are the routes.
+// routeRules returns the routes.
 func (p *prover) routeRules() (all []mute) {
 	for i, r := range p.config.Routes {
 		m := mute{
-			key: "routes." + r.Skill, means: "no issue with the skill could go to another agent, or wait for this one",
+			key: "routes." + r.Skill, means: "without it, no issue would go to another agent, or start sooner",
 			without: func(c *threads.Config) { c.Routes = slices.Delete(slices.Clone(c.Routes), i, i+1) },
 		}
 		m.worlds = p.routing(&p.config.Routes[i])
@@ -299,7 +300,7 @@ func (p *prover) routeRules() (all []mute) {
 	return all
 }
 
-// routing are worlds with an issue for a route: its agents are idle, or busy.
+// routing yields worlds with an issue for a route: its agents are idle, or busy.
 func (p *prover) routing(r *threads.Route) iter.Seq[*world] {
 	return func(yield func(*world) bool) {
 		for _, labels := range p.plainSets() {
@@ -307,7 +308,7 @@ func (p *prover) routing(r *threads.Route) iter.Seq[*world] {
 			for _, name := range r.Agents {
 				busy.occupied(p.config.Agent(name))
 			}
-			idle.say("an issue with skill/%s is filed while everyone is idle", r.Skill)
+			idle.say("an issue with skill/%s is filed while every agent is idle", r.Skill)
 			busy.say("an issue with skill/%s is filed while %s works", r.Skill, join(r.Agents))
 			for _, w := range []*world{idle, busy} {
 				w.file(append(slices.Clone(labels), skillPrefix+r.Skill), "")
@@ -320,7 +321,7 @@ func (p *prover) routing(r *threads.Route) iter.Seq[*world] {
 	}
 }
 
-// ladders tells of rungs that no journey reaches, and returns how many there are.
+// ladders reports rungs that no journey reaches, and returns the number of rungs.
 func (p *prover) ladders() (n int) {
 	reached := make(map[string]bool)
 	var keys []string
@@ -342,13 +343,13 @@ func (p *prover) ladders() (n int) {
 	for _, key := range keys {
 		if table, by, _ := strings.Cut(key, "\n"); !reached[key] {
 			r := rungs[key]
-			p.tell("rules", Hint, fmt.Sprintf("%s: no issue of %s ever goes up to %s", table, r.of, by), p.unclimbed(r))
+			p.tell("rules", Hint, fmt.Sprintf("%s: no issue of %s ever reaches %s", table, r.of, by), p.unclimbed(r))
 		}
 	}
 	return len(keys)
 }
 
-// ladderOf is the key of the ladder of an agent.
+// ladderOf returns the key of an agent's ladder.
 func (p *prover) ladderOf(a *agents.Agent) string {
 	if len(a.Escalate) > 0 {
 		return "agents." + a.Name + ".escalate"
@@ -360,21 +361,22 @@ func (p *prover) ladderOf(a *agents.Agent) string {
 	return "roles." + a.Roles[max(i, 0)] + ".escalate"
 }
 
-// unclimbed tells why a rung is left out, or that people are asked before.
+// unclimbed shows why a rung is never reached: its agent may not take the issue, or a person or another rung gets it
+// earlier.
 func (p *prover) unclimbed(r rung) []string {
 	w := newWorld(p.quiet)
 	is := w.file(nil, r.by)
 	w.filed(is, r.of)
 	ref := is.Ref
 	ledger.Entry(w.books.Chains, ref).Writers = []string{r.of}
-	w.say("%s fails at it as often as its ladder says", r.of)
+	w.say("%s fails at it as often as its ladder allows", r.of)
 	w.now = w.now.Add(step)
 	if plan := w.plan(); len(plan.Starts) == 0 {
-		w.say("%s may not go on with it: %s", r.by, w.refusal(ref, r.by))
+		w.say("%s may not take it: %s", r.by, w.refusal(ref, r.by))
 		return w.story()
 	}
 	_, after := p.config.Ladder(r.of)
-	w.say("that takes %s for each rung, and a person is asked, or another rung goes on, before that",
+	w.say("a rung takes %s; a person or another rung gets the issue earlier",
 		plural(after, "failure"))
 	return w.story()
 }

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// order proves that no issue waits for ever while others of its class are begun, and that scheduled work of a more
-// urgent class leaves time for issues. Issues of a more urgent class always go first: that is their purpose.
+// order proves that no issue waits for ever while others of its class start, and that scheduled work of a more urgent
+// class leaves time for issues. Issues of a more urgent class always go first, by design.
 func (p *prover) order() string {
 	passed, tried := 0, false
 	for i := range p.quiet.Threads {
@@ -34,11 +34,11 @@ func (p *prover) order() string {
 	if !tried {
 		return ""
 	}
-	return fmt.Sprintf("an issue starts after at most %s of its class that came later; a more urgent class goes first",
-		plural(passed, "start"))
+	return fmt.Sprintf("at most %s of its class go before an issue; a more urgent class goes first",
+		plural(passed, "later item"))
 }
 
-// oneSlot returns the configuration with one slot on a thread. More slots only give an issue more chances.
+// oneSlot returns the configuration with one slot on a thread. More slots would only give an issue more chances.
 func oneSlot(c *threads.Config, thread string) *threads.Config {
 	one := *c
 	one.Threads = slices.Clone(c.Threads)
@@ -47,17 +47,17 @@ func oneSlot(c *threads.Config, thread string) *threads.Config {
 	return &one
 }
 
-// race is an issue on a thread with one slot. Each time that the slot is free, one other item has come: of every kind
-// that the scheduler might prefer, because it is nearer to its merge, or because the slot has its conversation.
+// race is an issue on a thread with one slot. Each time that the slot becomes free, one rival item has come, of a
+// kind that the scheduler might prefer: it is closer to its merge, or the slot is warm for it.
 type race struct {
 	set    labelSet
 	thread string
 	config *threads.Config
-	passed int // the most that the issue was passed over
+	passed int // how often the issue was passed over, at most
 }
 
-// begin is the race with the issue filed; all agents of other threads are busy for ever. An agent of the thread has
-// just finished an issue, unless that is empty; nil where it takes none.
+// begin files the issue while all agents of other threads are busy for ever. If resident is not empty, that agent has
+// just finished an issue on the thread; nil means that it takes none.
 func (r *race) begin(resident string) *lap {
 	l := &lap{world: newWorld(r.config), resident: resident}
 	for i := range r.config.Agents {
@@ -81,7 +81,7 @@ func (r *race) begin(resident string) *lap {
 	return l
 }
 
-// able reports whether an agent of the thread may begin the issue.
+// able reports whether an agent of the thread may start the issue.
 func (r *race) able() bool {
 	w := r.begin("")
 	plan := w.plan()
@@ -91,8 +91,8 @@ func (r *race) able() bool {
 	return slices.ContainsFunc(plan.Starts, func(s threads.Start) bool { return s.Item.Ref == w.issues[0].Ref })
 }
 
-// run plays every way until no new state is left. The shortest in which the world comes back to a state without the
-// issue having begun is returned: it can go on so for ever.
+// run follows all rivals until no new state is left. It returns the shortest sequence that comes back to an earlier
+// state before the issue starts: that can repeat for ever.
 func (r *race) run() (story []string) {
 	seen := make(map[string]bool)
 	var queue []*lap
@@ -127,9 +127,9 @@ func (r *race) run() (story []string) {
 // lap is a moment of a race at which the slot is free.
 type lap struct {
 	*world
-	resident string    // the agent that ran last
-	last     forge.Ref // its chain
-	behind   []string  // the states before
+	resident string    // agent of the last session
+	last     forge.Ref // its chain, if it wrote
+	behind   []string  // earlier states
 }
 
 func (l *lap) state() string {
@@ -137,7 +137,7 @@ func (l *lap) state() string {
 	return fmt.Sprint(l.resident, over)
 }
 
-// rivals are the items that may come between. Each reports whether there can be one.
+// rivals are the items that may come before the issue. Each reports whether the lap allows one.
 var rivals = []struct {
 	name  string
 	comes func(*lap) bool
@@ -146,7 +146,7 @@ var rivals = []struct {
 		l.file(l.issues[0].Labels, "")
 		return true
 	}},
-	{"an issue that the last agent is to do", func(l *lap) bool {
+	{"an issue that is assigned to the last agent", func(l *lap) bool {
 		if l.resident == "" {
 			return false
 		}
@@ -179,7 +179,7 @@ var rivals = []struct {
 	}},
 }
 
-// goes has the slot given to the rival, and frees it again. It reports false when the issue starts, or nothing does.
+// goes gives the slot to the rival, and frees it again. It returns false if the issue starts, or nothing does.
 func (l *lap) goes() bool {
 	const waits = 10
 	for range waits {
@@ -212,14 +212,14 @@ func (l *lap) goes() bool {
 	return false
 }
 
-// lengths are those of sessions that crowded tries.
+// lengths are the lengths of sessions that crowded tries.
 var lengths = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 20 * time.Minute, 30 * time.Minute,
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour,
 }
 
-// crowded tells when scheduled work alone can keep issues waiting for ever: longer sessions only leave less time, so
-// that it is asked first whether the longest do.
+// crowded reports whether scheduled work alone can keep issues waiting for ever. Longer sessions leave less time, so
+// it first tries the longest.
 func (p *prover) crowded() {
 	for _, class := range p.classes() {
 		for _, set := range p.inUse() {
@@ -231,9 +231,9 @@ func (p *prover) crowded() {
 			}
 			for _, length := range lengths {
 				if story := p.crowd(set, class, length); story != nil {
-					text := fmt.Sprintf("an issue of priority %d with %s never starts while sessions of scheduled roles take %s",
-						class, set.words(), short(length))
-					p.tell("order", Hint, text+" or longer: raise their every, or their priority to that or more", story)
+					text := fmt.Sprintf("an issue of priority %d with %s never starts while sessions of scheduled roles take "+
+						"%s or longer: raise their every, or set their priority to %d or more", class, set.words(), short(length), class)
+					p.tell("order", Hint, text, story)
 					break
 				}
 			}
@@ -242,7 +242,7 @@ func (p *prover) crowded() {
 	}
 }
 
-// classes are the priorities in use, the default first.
+// classes returns the priorities in use, the default first.
 func (p *prover) classes() []int {
 	list := []int{forge.DefaultPriority}
 	for i := range p.open {
@@ -254,8 +254,9 @@ func (p *prover) classes() []int {
 	return list
 }
 
-// crowd plays a factory with one issue and its scheduled work, in which each session takes a length, or as long as its
-// role allows. It returns the story if the world comes back to a state without the issue having begun.
+// crowd plays a factory with one issue and its scheduled work. Each session takes the given length, or less if its
+// role has a shorter timeout. It returns the story if the world comes back to an earlier state before the issue
+// starts.
 func (p *prover) crowd(set labelSet, class int, length time.Duration) []string {
 	w := newWorld(p.config)
 	w.filed(w.file(append([]string{fmt.Sprintf("priority/%d", class)}, set.labels...), ""), "")
@@ -288,7 +289,7 @@ func (p *prover) crowd(set labelSet, class int, length time.Duration) []string {
 	return nil
 }
 
-// ending is when a session of a length ends.
+// ending returns when a session of a length ends.
 func (w *world) ending(x *threads.Session, length time.Duration) time.Time {
 	if r := w.config.Role(x.Role); r != nil && r.Timeout > 0 {
 		length = min(length, r.Timeout)
@@ -296,7 +297,7 @@ func (w *world) ending(x *threads.Session, length time.Duration) time.Time {
 	return x.Started.Add(length)
 }
 
-// passes lets time pass until the next session ends, or the next work falls due.
+// passes advances time until the next session ends, or the next work falls due.
 func (w *world) passes(length time.Duration) {
 	first := 0
 	for i := range w.runs {
@@ -313,7 +314,8 @@ func (w *world) passes(length time.Duration) {
 	w.ends(w.runs[first].RunID, agents.Done, 0)
 }
 
-// rhythm has all that decides how scheduled work goes on: what runs for how long yet, and what falls due when.
+// rhythm returns what decides how scheduled work continues: the time left of each session, and until each role is
+// due.
 func (w *world) rhythm(length time.Duration) string {
 	var parts []string
 	for i := range w.runs {
@@ -333,7 +335,7 @@ func (w *world) rhythm(length time.Duration) string {
 	return fmt.Sprint(parts, w.books.Item(threads.Key{Kind: agents.KindIssue, Ref: w.issues[0].Ref}).PassedOver)
 }
 
-// short is a duration without zero parts, such as 1h or 20m.
+// short formats a duration without zero parts, such as 1h or 20m.
 func short(d time.Duration) string {
 	words := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {

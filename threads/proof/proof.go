@@ -1,20 +1,20 @@
-// Package proof proves of a configuration what can be proven before any work is done: that every author has a reviewer,
-// that every label and skill in use can be worked on, that no class of work keeps another waiting for ever, how much a
-// night can cost, and which slots, agents and rules can never be of use.
+// Package proof proves properties of a configuration before any work is done: every author has a reviewer, every
+// label and skill in use can be worked on, and no class of work keeps another waiting for ever. It also finds the
+// most that a night can cost, and slots, agents and rules that can never be of use.
 //
-// It searches small worlds (world.go): a forge with an issue or two and the configuration itself, in which the real
-// threads.Decide decides and the real ledger remembers. Each search follows every way that the world can go, until no
-// new state is left, so that what it does not find cannot happen in such a world. No rule is told a second time here.
+// It searches small worlds (world.go): the configuration, and a forge with an issue or two. The real threads.Decide
+// decides, and the real ledger remembers. A search follows every outcome until no new state is left, so what it does
+// not find cannot happen in such a world. No rule is written here a second time.
 //
-//	world.go    a forge, sessions and the ledger; what happens in them, told line by line
+//	world.go    a forge, sessions and the ledger, and the story of each step
 //	journey.go  one issue from its filing to its merge: reviewers, labels and skills
 //	jam.go      sessions that wait for reviews, in every slot at once
-//	order.go    an issue that others go ahead of
+//	order.go    an issue that others go before
 //	cost.go     the most that a night can use
-//	crew.go     agents that never run, and slots that none of them fills
-//	mute.go     rules that change nothing
+//	crew.go     agents that never run, and slots that none of them uses
+//	mute.go     rules without effect
 //
-// Programs and tokens are taken as given: that they are missing is for Config.Problems.
+// Programs and tokens are assumed to exist: Config.Problems reports missing ones.
 package proof
 
 import (
@@ -26,27 +26,27 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Weight says how much a finding matters.
+// Weight is the importance of a finding.
 type Weight int
 
-// The weights, in the order in which findings are told.
+// The weights, in ascending order.
 const (
-	Proven Weight = iota // it is as it should be
-	Hint                 // worth knowing: nothing stops, but something is of no use, or has no bound
+	Proven Weight = iota // nothing is wrong
+	Hint                 // nothing stops, but something is of no use, or has no bound
 	Wrong                // some work waits for ever
 )
 
-// Finding is one answer.
+// Finding is one result of a proof.
 type Finding struct {
-	Claim  string // what it is about, such as "reviewers"
+	Claim  string // its subject, such as "reviewers"
 	Weight Weight
-	Text   string // in one line, with the key of factory.toml that it is about
-	// Story has the shortest way there, a line for each step; nil where there is nothing to tell.
+	Text   string // one line, with the key of factory.toml
+	// Story has the shortest sequence of steps that shows it, one a line; nil if it needs none.
 	Story []string
 }
 
-// Prove returns what can be proven of a configuration. open are the open issues of the forge where that was read: their
-// labels and skills are in use, too. The findings are in the order of the claims.
+// Prove returns the findings about a configuration, in the order of the claims. open has the open issues of the
+// forge, if these were read: their labels and skills are in use, too.
 func Prove(c *threads.Config, open []forge.Issue) []Finding {
 	p := &prover{file: c, config: given(c), open: open, climbs: make(map[rung]bool), stuck: make(map[string]bool)}
 	p.quiet = p.withoutSchedules()
@@ -65,7 +65,8 @@ func Prove(c *threads.Config, open []forge.Issue) []Finding {
 	return p.found
 }
 
-// claims are proven one after the other. Each returns what to say where it found nothing; empty for nothing.
+// claims are proven one after the other. Each returns the text to report if it found nothing, or "" to report
+// nothing.
 var claims = []struct {
 	name  string
 	prove func(*prover) string
@@ -80,7 +81,7 @@ var claims = []struct {
 
 // prover collects what it finds.
 type prover struct {
-	file   *threads.Config // as it is
+	file   *threads.Config // as given
 	config *threads.Config // with every program and token
 	quiet  *threads.Config // the same without scheduled roles
 	open   []forge.Issue
@@ -89,11 +90,11 @@ type prover struct {
 
 	sets    []labelSet // see inUse
 	climbs  map[rung]bool
-	stuck   map[string]bool // agents whose work, or what is assigned to them, waits for ever
-	waiting []*stuck        // work that no agent may review, one for each reason
+	stuck   map[string]bool // agents whose work waits for ever
+	waiting []*stuck        // work that waits for ever, one entry for each reason
 }
 
-// rung is one on a ladder: the agent whose ladder it is, and the one that went on.
+// rung is a rung of a ladder: the agent whose ladder it is, and the agent that takes over.
 type rung struct{ of, by string }
 
 func (p *prover) tell(claim string, weight Weight, text string, story []string) {
@@ -103,8 +104,8 @@ func (p *prover) tell(claim string, weight Weight, text string, story []string) 
 	}
 }
 
-// given returns the configuration with a program for each role and a token for each agent, and without plans, which
-// people approve. Slots for more than one agent more than there are change nothing.
+// given returns the configuration with a program for each role, a token for each agent, and without plans, which
+// people approve. It limits the slots to one more than there are agents; more would change nothing.
 func given(c *threads.Config) *threads.Config {
 	all := *c
 	all.Agents, all.Roles, all.Threads = slices.Clone(c.Agents), slices.Clone(c.Roles), slices.Clone(c.Threads)
@@ -138,8 +139,8 @@ func (p *prover) withoutSchedules() *threads.Config {
 	return &quiet
 }
 
-// kin returns one agent of each group whose members differ in nothing but name, account and token: what one of them
-// may, all may. An agent that a route or a ladder names is like no other.
+// kin returns one agent of each group that differ in nothing but name, account and token, and so have the same
+// permissions. An agent that a route or a ladder names is a group of its own.
 func (p *prover) kin() []*agents.Agent {
 	var first []*agents.Agent
 	seen := make(map[string]bool)
@@ -153,7 +154,7 @@ func (p *prover) kin() []*agents.Agent {
 	return first
 }
 
-// kind has all that tells an agent from others.
+// kind returns the key of an agent's group.
 func (p *prover) kind(a *agents.Agent) string {
 	if p.named(a.Name) {
 		return a.Name
@@ -172,20 +173,20 @@ func (p *prover) named(agent string) bool {
 		slices.ContainsFunc(p.config.Roles, func(r agents.Role) bool { return has(r.Escalate) })
 }
 
-// mostSets bounds the sets of labels that are looked at: a tracker can have as many as issues. Those of the
+// mostSets limits the sets of labels that are tried, as a tracker can have one for each issue. The sets of the
 // configuration come first, then those of the oldest issues.
 const mostSets = 200
 
-// labelSet are labels that an issue may carry together.
+// labelSet is a set of labels that an issue may carry.
 type labelSet struct {
 	labels []string // those that decide who may work on it, sorted
-	agents string   // to which it is assigned, as join has them; empty for none
+	agents string   // assigned agents in the format of join; empty for none
 	refs   []forge.Ref
-	routed bool // by a route of the configuration
-	config bool // the configuration itself asks for them, not an issue alone
+	routed bool // a route of the configuration names its skill
+	config bool // from the configuration, not only from an issue
 }
 
-// words names a set.
+// words describes the set in a finding.
 func (s labelSet) words() string {
 	words := "no label that an agent asks for"
 	if len(s.labels) > 0 {
@@ -197,8 +198,8 @@ func (s labelSet) words() string {
 	return words
 }
 
-// inUse are the sets of labels in use: none, each label of a role, each routed skill, with and without them, and those
-// of the open issues.
+// inUse returns the sets of labels in use: no label and each role's label, alone and with each routed skill, and the
+// labels of the open issues.
 func (p *prover) inUse() []labelSet {
 	if p.sets != nil {
 		return p.sets
@@ -229,8 +230,8 @@ func (p *prover) inUse() []labelSet {
 	return p.sets
 }
 
-// assignees are the agents that an issue is reserved for; empty without one. What people or other hosts have, and what
-// is begun, is not ours to prove anything of.
+// assignees returns the agents that an issue is reserved for, empty without one. ours is false if the issue is in
+// progress, or is assigned to a person or another host's agent: nothing is proven of such an issue.
 func (p *prover) assignees(is *forge.Issue) (names string, ours bool) {
 	var list []string
 	for _, login := range is.Assignees {
@@ -261,7 +262,7 @@ func compact(labels ...string) []string {
 	return slices.Compact(labels)
 }
 
-// join lists names in English: "a, b and c".
+// join joins names in English: "a, b and c".
 func join(names []string) string {
 	if n := len(names); n > 1 {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
@@ -269,12 +270,12 @@ func join(names []string) string {
 	return strings.Join(names, "")
 }
 
-// listed are the names that join has put together. No name of an agent has a space.
+// listed splits names that join put together. No agent's name has a space.
 func listed(names string) []string {
 	return strings.Fields(strings.NewReplacer(" and ", " ", ",", "").Replace(names))
 }
 
-// plural is a number with its noun.
+// plural returns a number with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

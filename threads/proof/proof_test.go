@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files; read the diff before you commit it")
 
-// decode reads a factory.toml in which every variable is set.
+// decode reads a factory.toml. Every variable of the environment is set.
 func decode(t testing.TB, text string) *threads.Config {
 	t.Helper()
 	c, err := file.Decode("factory.toml", text, func(name string) (string, bool) {
@@ -36,7 +36,7 @@ func decode(t testing.TB, text string) *threads.Config {
 	return c
 }
 
-// told returns findings as golden files have them.
+// told formats findings for golden files.
 func told(found []Finding) string {
 	var b strings.Builder
 	for _, f := range found {
@@ -48,7 +48,7 @@ func told(found []Finding) string {
 	return b.String()
 }
 
-// sound is a factory of which everything can be proven.
+// sound is a factory without a hint or a problem.
 const sound = `
 [forge]
 url = "http://forgejo:3000"
@@ -83,15 +83,14 @@ cli = "claude"
 sql = "dev-opus"
 `
 
-// slips are factories of which something cannot be proven: the sound one with an edit, or another text. The smallest
-// change that mends it follows.
+// slips are factories with a hint or a problem: sound with an edit, and the smallest change that fixes it.
 var slips = []struct {
 	name string
-	text string   // empty: the sound one
+	text string   // empty: sound
 	edit []string // old, new
 	mend []string // old, new; of the edited text
 	open []forge.Issue
-	want string // claim of the finding
+	want string // claim of the first finding
 }{
 	{
 		name: "no reviewer for local work",
@@ -266,7 +265,7 @@ var slips = []struct {
 	},
 }
 
-// TestProve tells of each slip the shortest story, and nothing of it after the smallest change that mends it.
+// TestProve expects the shortest story of each slip, and no finding of it after the smallest fix.
 func TestProve(t *testing.T) {
 	for _, tt := range slips {
 		t.Run(tt.name, func(t *testing.T) {
@@ -281,14 +280,14 @@ func TestProve(t *testing.T) {
 			}
 			found := about(text)
 			if len(found) == 0 || found[0].Claim != tt.want {
-				t.Errorf("found %q, want one about %s", told(found), tt.want)
+				t.Errorf("got %q, want a finding about %s first", told(found), tt.want)
 			}
 			golden(t, strings.ReplaceAll(tt.name, " ", "-")+".txt", told(found))
 			rest := about(edited(t, text, tt.mend))
 			for _, f := range rest {
 				for _, was := range found {
 					if f.Claim == was.Claim && f.Text == was.Text {
-						t.Errorf("after the change: %s", told(rest))
+						t.Errorf("after the fix: got %s", told(rest))
 					}
 				}
 			}
@@ -296,7 +295,7 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestSound proves all of a factory without a slip, and tells the bounds of a night in each way.
+// TestSound proves the sound factory, and checks the bounds of a night for each kind of limit.
 func TestSound(t *testing.T) {
 	golden(t, "sound.txt", told(Prove(decode(t, sound), nil)))
 	var b strings.Builder
@@ -325,7 +324,7 @@ func edited(t *testing.T, text string, edits []string) string {
 	t.Helper()
 	for i := 0; i < len(edits); i += 2 {
 		if !strings.Contains(text, edits[i]) {
-			t.Fatalf("nothing to edit: %q", edits[i])
+			t.Fatalf("the text to edit lacks %q", edits[i])
 		}
 		text = strings.Replace(text, edits[i], edits[i+1], 1)
 	}
@@ -349,8 +348,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestDocumented proves every configuration of the documentation: no false alarm, and no example with a slip. That a
-// night has no bound is told of those that show something else.
+// TestDocumented proves every configuration of the documentation: none may have a problem or a hint, except that a
+// night has no limit.
 func TestDocumented(t *testing.T) {
 	for name, text := range documented(t) {
 		t.Run(name, func(t *testing.T) {
@@ -363,7 +362,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// documented are the factory.toml of the tree that name threads, and those in its pages.
+// documented returns the factory.toml of the tree that have threads, and those in the pages.
 func documented(t *testing.T) map[string]string {
 	const root = "../../"
 	configs := make(map[string]string)
@@ -387,7 +386,7 @@ func documented(t *testing.T) map[string]string {
 		}
 		return paths
 	}
-	for _, made := range glob("agents/upstream/testdata/*.toml") { // of upstream's projects
+	for _, made := range glob("agents/upstream/testdata/*.toml") { // generated from upstream's projects
 		configs[filepath.Base(made)] = read(made)
 	}
 	pages := glob("docs/*.md")
@@ -401,7 +400,7 @@ func documented(t *testing.T) map[string]string {
 		}
 	}
 	if len(configs) < 10 {
-		t.Fatalf("only %d configurations", len(configs))
+		t.Fatalf("got %d configurations, want at least 10", len(configs))
 	}
 	return configs
 }

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// rounds is how many factories a property is tried on: many more in storms.
+// rounds returns the number of factories that a property is tried on: ten times as many with DISINTO_STORMS=1.
 func rounds(some int) int {
 	if os.Getenv("DISINTO_STORMS") != "" {
 		return 10 * some
@@ -25,7 +25,7 @@ func rounds(some int) int {
 	return some
 }
 
-// rota is a random factory with scheduled roles and one agent for issues, in few slots.
+// rota is a random factory with scheduled roles, one agent for issues, and few slots.
 func rota(t *testing.T, rng *rand.Rand) *threads.Config {
 	names, roles := []string{`"dev-a"`}, "[roles.dev]\ncli = \"claude\"\n"
 	for i := range 1 + rng.IntN(4) {
@@ -40,8 +40,8 @@ func rota(t *testing.T, rng *rand.Rand) *threads.Config {
 	return decode(t, text+roles)
 }
 
-// TestCrowdedAsProven plays trials of random factories in which scheduled work takes as long as it likes. Where the
-// proof has no objection an issue is begun in each of them; where it has one, none is with the longest sessions.
+// TestCrowdedAsProven plays trials of random factories with scheduled sessions of random length. Without an objection
+// of the proof, each trial must start the issue; with one, the trial with the longest sessions must not.
 func TestCrowdedAsProven(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	crowded, free := 0, 0
@@ -63,24 +63,24 @@ func TestCrowdedAsProven(t *testing.T) {
 		if objects {
 			crowded++
 			if begun(func(*agents.Role) time.Duration { return lengths[len(lengths)-1] }) {
-				t.Errorf("factory %d: begun although the proof objects", i)
+				t.Errorf("factory %d: the issue starts although the proof objects", i)
 			}
 			continue
 		}
 		free++
 		for range 4 {
 			if !begun(func(*agents.Role) time.Duration { return time.Duration(1+rng.IntN(150)) * time.Minute }) {
-				t.Errorf("factory %d: never begun although the proof has no objection", i)
+				t.Errorf("factory %d: the issue never starts although the proof does not object", i)
 			}
 		}
 	}
 	if crowded == 0 || free == 0 {
-		t.Errorf("%d factories are crowded, %d are not: want some of both", crowded, free)
+		t.Errorf("%d crowded factories and %d others, want some of both", crowded, free)
 	}
 }
 
-// TestCostAsProven has agents of random factories use as much as they are let, through a night, and compares it with
-// the bound: only what the session under way uses beyond a limit comes on top, each time that it is reached.
+// TestCostAsProven lets agents of random factories use as much as their limits allow in a night. The total may exceed
+// the bound only by one session each time that a limit is reached.
 func TestCostAsProven(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	for i := range rounds(10) {
@@ -97,14 +97,14 @@ func TestCostAsProven(t *testing.T) {
 		each := 0.5 + 3*rng.Float64()
 		used := spree(c, "dev-opus", each, time.Duration(rng.IntN(24))*time.Hour)
 		if used > usd.most+usd.times*each || used == 0 {
-			t.Errorf("factory %d: a night used $%.2f, the bound is $%.2f by %s, a session $%.2f", i, used,
+			t.Errorf("factory %d: a night used $%.2f, want more than 0 and at most $%.2f by %s, plus sessions of $%.2f", i, used,
 				usd.most, usd.by, each)
 		}
 	}
 }
 
-// spree returns the dollars that an agent uses in a night that begins at a time of day, in one session of ten minutes
-// after the other.
+// spree returns the dollars that an agent uses in a night, with one session of ten minutes after the other. The night
+// starts at the given time of day.
 func spree(c *threads.Config, agent string, each float64, begins time.Duration) (used float64) {
 	w := newWorld(given(c))
 	w.now = threads.Day(w.now).Add(begins)

@@ -13,16 +13,16 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// epoch is the beginning of every world: a time of day at which no day ends soon.
+// epoch is the start of every world: an early hour, so that midnight is far.
 var epoch = time.Date(2000, 1, 3, 1, 0, 0, 0, time.UTC)
 
-// step is the time that a session takes where its length does not matter.
+// step is the time that a session takes if its length does not matter.
 const step = time.Minute
 
 // branch is the default branch of the repository.
 const branch = "main"
 
-// world is a small factory at one moment, with the way to it.
+// world is a small factory at one moment, with the story of how it got there.
 type world struct {
 	config *threads.Config
 	now    time.Time
@@ -31,12 +31,12 @@ type world struct {
 	issues []forge.Issue
 	pulls  []forge.Pull
 	runs   []threads.Session
-	count  int64 // of issues and pull requests so far
-	begun  int   // of sessions
+	count  int64 // issues and pull requests so far
+	begun  int   // sessions so far
 	said   *line
 }
 
-// line is one step of a story, with those before it.
+// line is one step of a story, linked to the step before.
 type line struct {
 	text   string
 	before *line
@@ -50,7 +50,7 @@ func newWorld(c *threads.Config) *world {
 	return w
 }
 
-// clone returns a world that goes its own way from here.
+// clone returns an independent copy of the world.
 func (w *world) clone() *world {
 	other := *w
 	other.issues, other.pulls, other.runs = slices.Clone(w.issues), slices.Clone(w.pulls), slices.Clone(w.runs)
@@ -83,7 +83,7 @@ func (w *world) say(format string, args ...any) {
 	w.said = &line{fmt.Sprintf(format, args...), w.said}
 }
 
-// story tells what happened so far, oldest first.
+// story returns the steps so far, oldest first.
 func (w *world) story() (lines []string) {
 	for l := w.said; l != nil; l = l.before {
 		lines = append(lines, l.text)
@@ -97,7 +97,8 @@ func (w *world) next() forge.Ref {
 	return forge.Ref{Repo: w.repo, Number: w.count}
 }
 
-// file opens an issue with the label backlog and these, assigned to agents as join lists them; empty for none.
+// file opens an issue with the label backlog and the given ones, assigned to the agents that names lists in the
+// format of join.
 func (w *world) file(labels []string, names string) *forge.Issue {
 	is := forge.Issue{
 		Ref: w.next(), Labels: compact(append([]string{forge.LabelBacklog}, labels...)...), Created: w.now, Updated: w.now,
@@ -110,7 +111,7 @@ func (w *world) file(labels []string, names string) *forge.Issue {
 	return &w.issues[len(w.issues)-1]
 }
 
-// open opens a pull request of an account for an issue; for none where that is zero.
+// open opens a pull request of an account, for an issue unless that is zero.
 func (w *world) open(login string, issue forge.Ref) *forge.Pull {
 	p := forge.Pull{
 		Ref: w.next(), Author: login, Created: w.now, Updated: w.now, AsOf: w.now, Base: branch, MergeBase: "base",
@@ -140,7 +141,7 @@ func (w *world) pull(ref forge.Ref) *forge.Pull {
 	return &w.pulls[i]
 }
 
-// snapshot is the moment, freshly read.
+// snapshot returns the moment as if it was just scanned.
 func (w *world) snapshot() threads.Snapshot {
 	s := threads.Snapshot{Now: w.now, Config: w.config, Sessions: w.runs, History: w.books.History}
 	s.Facts = forge.Facts{Issues: w.issues, Pulls: w.pulls}
@@ -152,7 +153,7 @@ func (w *world) snapshot() threads.Snapshot {
 
 func (w *world) plan() threads.Plan { return threads.Decide(w.snapshot()) }
 
-// starts begins a session that a plan asks for, and returns its run.
+// starts starts the session that a plan asks for, and returns its run.
 func (w *world) starts(s *threads.Start) string {
 	a, t := w.config.Agent(s.Agent), w.config.Thread(s.Thread)
 	w.begun++
@@ -170,7 +171,7 @@ func (w *world) starts(s *threads.Start) string {
 	return x.RunID
 }
 
-// claim shows or takes off the claim of an agent on the forge.
+// claim writes an agent's claim to the forge, or removes it.
 func (w *world) claim(ref forge.Ref, login string, on bool) {
 	change := func(labels, assignees *[]string) {
 		*labels = slices.DeleteFunc(slices.Clone(*labels), func(l string) bool { return l == forge.LabelInProgress })
@@ -187,7 +188,7 @@ func (w *world) claim(ref forge.Ref, login string, on bool) {
 	}
 }
 
-// ends ends a session. The verdict is that of a review.
+// ends ends a session. The verdict counts for a review only.
 func (w *world) ends(run string, result agents.Result, verdict forge.Verdict) threads.Session {
 	i := slices.IndexFunc(w.runs, func(x threads.Session) bool { return x.RunID == run })
 	x := w.runs[i]
@@ -230,7 +231,7 @@ func (w *world) occupied(a *agents.Agent) {
 	})
 }
 
-// held is the reason an item waits; nil where it does not.
+// held returns the reason why an item waits, or nil if it does not.
 func held(plan *threads.Plan, ref forge.Ref) *threads.Reason {
 	for _, h := range plan.Holds {
 		if h.Item.Ref == ref {
