@@ -29,7 +29,7 @@ func TestCheckProves(t *testing.T) {
 		{name: "asked", edits: labelled, code: exitFailed, says: "review-sonnet: role review is for items labelled docs"},
 		{
 			name: "note", edits: []string{"max_concurrent = 2", "max_concurrent = 5"}, code: exitDone,
-			says: "threads.llama: max_concurrent = 5, and at most ",
+			says: "threads.llama: max_concurrent = 5, but at most ",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func TestSimulateMistakes(t *testing.T) {
 		code       int
 		args       []string
 	}{
-		{load: "[[issues]]\nper_day = 0", want: "issues, the 1. table: per_day is 0, want more than 0"},
+		{load: "[[issues]]\nper_day = 0", want: "[[issues]] table 1: per_day is 0, want more than 0"},
 		{load: "[[issues]]\nper_day = 1\nper_hour = 2", want: "unknown key issues.per_hour"},
 		{load: "[[issues]]\nper_day = 1\nagent = \"dev-c\"", want: `there is no "dev-c" in factory.toml`},
 		{load: "[[issues]]\nper_day = 1\nrepo = \"a/b\"", want: `"a/b" is not one of owner/name`},

@@ -103,9 +103,9 @@ func TestWhatIfRefuses(t *testing.T) {
 			want: `cannot read "soon" as the hold of llama`,
 		},
 		{ask: control.SimulateRequest{Hold: map[string]string{"llama": "16m"}}, want: "hold is 16m, want 0s to 15m"},
-		{ask: control.SimulateRequest{Hold: map[string]string{"api": "4m"}}, want: "with overlap no slot keeps anything"},
+		{ask: control.SimulateRequest{Hold: map[string]string{"api": "4m"}}, want: "slots with overlap are never kept"},
 		{ask: control.SimulateRequest{Without: []string{"ada"}}, want: "there is no agent ada"},
-		{ask: control.SimulateRequest{Without: []string{"dev-a", "dev-b"}}, want: "no agent is left that works on issues"},
+		{ask: control.SimulateRequest{Without: []string{"dev-a", "dev-b"}}, want: "no agent that works on issues is left"},
 	} {
 		ctx := t.Context()
 		if tt.ctx != nil {

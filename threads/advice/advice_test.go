@@ -135,7 +135,8 @@ func TestBreak(t *testing.T) {
 		}
 	}
 	if b.Week.Undone.Mean < b.Plain.Undone.Mean+3 {
-		t.Errorf("the worst week leaves %g issues undone, and the plain week %g, want 3 more", b.Week.Undone.Mean, b.Plain.Undone.Mean)
+		t.Errorf("got %g undone issues in the worst week, want 3 more than the plain week's %g", b.Week.Undone.Mean,
+			b.Plain.Undone.Mean)
 	}
 	q.Play = func(trials []sim.Trial) []sim.Report { // plays them in reverse order
 		reports := make([]sim.Report, len(trials))

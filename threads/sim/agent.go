@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// fate is how a session goes: whether it achieves its purpose, what it reports, and how long it takes.
+// fate is the course of a session: whether it achieves its purpose, its outcome, and its length.
 type fate struct {
 	achieves bool
 	remarks  bool
@@ -42,15 +42,15 @@ var (
 	}
 )
 
-// words are the fates of a session that speaks to people.
+// words are the fates of a session that asks a question or posts a plan.
 var words = []fate{
 	{out: agents.Outcome{Result: agents.Question, Reason: "which?", Words: "Which?", Claimed: true}},
 	{out: agents.Outcome{Result: agents.Question, Reason: "why?", Words: "Why?", Claimed: true}},
 	{out: agents.Outcome{Result: agents.Planned, Reason: "this", Words: "This.", Claimed: true}},
 }
 
-// temper draws the fate of a session. Every fifth issue can defeat every agent; otherwise no world would use up five
-// attempts.
+// temper draws the fate of a session. The sessions on every fifth issue can fail with any agent; otherwise no world
+// would use up five attempts.
 func (w *world) temper(r *run) fate {
 	switch {
 	case w.calm:
@@ -69,7 +69,7 @@ func (w *world) temper(r *run) fate {
 	return oneOf(w, good...)
 }
 
-// work runs an agent's program: it changes the forge, and ends within a minute after that.
+// work runs an agent's program: it changes the forge, and exits within a minute after that.
 func (w *world) work(r *run) {
 	f := w.temper(r)
 	length := w.between(time.Minute, 20*time.Minute) + f.slow
@@ -93,13 +93,13 @@ func (w *world) work(r *run) {
 		case f.achieves && r.Item.Cause == threads.CausePlan:
 			w.plan(r, &f)
 		case f.achieves && w.achieve(r):
-			return // attend ends it
+			return // attend ends the session
 		}
 		w.after(w.between(0, time.Minute), func() { w.shell.exited(r, f.out) })
 	})
 }
 
-// achieve does the work of a session. It reports whether the session stays until its review.
+// achieve does the work of a session. It reports whether the program stays until its review.
 func (w *world) achieve(r *run) (waits bool) {
 	switch r.Item.Kind {
 	case agents.KindIssue:
@@ -132,7 +132,7 @@ func (w *world) achieve(r *run) (waits bool) {
 	return false
 }
 
-// unsettle takes the last verdict on a pull request back, in one way or the other.
+// unsettle makes the last verdict on a pull request void, by a push or by dismissing it.
 func (w *world) unsettle(p *pull) {
 	switch {
 	case p.Closed:
@@ -144,7 +144,7 @@ func (w *world) unsettle(p *pull) {
 	}
 }
 
-// rework pushes a commit. Some agents go back to the head before, and some leave the conflict as it is.
+// rework pushes a commit. Some agents go back to the previous head, and some do not resolve the conflict.
 func (w *world) rework(p *pull, login string) {
 	conflict := p.conflict
 	if w.trouble(0.3) && len(p.heads) > 1 {
@@ -155,8 +155,8 @@ func (w *world) rework(p *pull, login string) {
 	p.conflict = conflict && w.trouble(0.3)
 }
 
-// implement opens a pull request for the issue of a session. In some sessions it labels the issue underspecified,
-// closes it because nothing is left to do, or closes a second issue with the same pull request.
+// implement opens a pull request for a session's issue. In some sessions it instead labels the issue underspecified,
+// or closes it because nothing is left to do. Some pull requests also close a second issue.
 func (w *world) implement(r *run) (waits bool) {
 	is, login := w.forge.issue(r.Item.Ref), w.logins[r.Agent]
 	if w.trouble(0.04) {
@@ -164,7 +164,7 @@ func (w *world) implement(r *run) (waits bool) {
 		return false
 	}
 	if w.trouble(0.04) {
-		_ = w.forge.close(is) // when the forge refuses, the program made no progress
+		_ = w.forge.close(is) // if the forge refuses, the session makes no progress
 		return false
 	}
 	closes := []forge.Ref{is.Ref}
@@ -180,7 +180,7 @@ func (w *world) implement(r *run) (waits bool) {
 	return true
 }
 
-// attend runs a program that stays until its pull request is merged and answers reviews itself.
+// attend runs a program that answers reviews itself and stays until its pull request is merged.
 func (w *world) attend(r *run, p *pull, until time.Time) {
 	w.after(w.between(time.Minute, 4*time.Minute), func() {
 		switch {
@@ -205,7 +205,7 @@ func (s *server) openIssues(r *repo) []*issue {
 	return slices.DeleteFunc(slices.Clone(r.issues), func(is *issue) bool { return is.Closed })
 }
 
-// openPulls returns its open pull requests.
+// openPulls returns the open pull requests of a repository.
 func (s *server) openPulls(r *repo) []*pull {
 	return slices.DeleteFunc(slices.Clone(r.pulls), func(p *pull) bool { return p.Closed })
 }

@@ -13,14 +13,14 @@ import (
 // refusedRest is the first rest after the forge refused a merge or a mark. It doubles with each refusal in a row.
 const refusedRest = 15 * time.Second
 
-// books hold what the supervisor of a world remembers: the ledger, which is the supervisor's own, and what no journal
-// keeps. A restart with the journal keeps the compacted ledger and loses the rest.
+// books hold what the supervisor of a world remembers: the real ledger, and what no journal keeps. A restart keeps
+// the compacted ledger and loses the rest.
 type books struct {
 	*ledger.State
 	refused map[threads.Key]int // merges and marks that the forge refused, in a row
-	bills   map[account]int64   // tokens, counted a second time for the invariants
-	tolls   map[string][]toll   // the same by thread, oldest first
-	dues    map[forge.Ref]int64 // those of all sessions on an issue, since a person looked at that
+	bills   map[account]int64   // tokens, counted independently for the invariants
+	tolls   map[string][]toll   // the same by thread, the oldest first
+	dues    map[forge.Ref]int64 // tokens of all sessions on an issue since the last hand-over to a person
 }
 
 func newBooks() books {
@@ -31,8 +31,8 @@ func newBooks() books {
 	}
 }
 
-// reread replaces the ledger by what a supervisor reads from a compacted journal, and ends the sessions that the last
-// life left open.
+// reread replaces the ledger with one folded from the compacted journal, and ends the sessions that the last life
+// left open.
 func (b *books) reread(now time.Time, runs []*run) {
 	b.State = ledger.Fold(b.Compact(now))
 	for _, r := range runs {
@@ -42,16 +42,15 @@ func (b *books) reread(now time.Time, runs []*run) {
 	}
 }
 
-// touch records a write to issues and pull requests. It is no journal record: after a restart every fact is newer
-// than every write.
+// touch records the time of a write to issues and pull requests. Like in the supervisor, it is not journalled: after
+// a restart every fact is newer than every write.
 func (b *books) touch(now time.Time, refs ...forge.Ref) {
 	for _, ref := range refs {
 		b.Touched[ref] = now
 	}
 }
 
-// startOf returns the record that the supervisor writes before it claims the item. over is the item that was passed
-// over.
+// startOf returns the journal record that precedes a claim. over is the item that was passed over.
 func startOf(r *threads.Session, cfg *threads.Config, over threads.Key) *ledger.Start {
 	return &ledger.Start{
 		Run: r.RunID, Thread: r.Thread, Slot: r.Slot, Sticky: !cfg.Thread(r.Thread).Overlap, Agent: r.Agent, Login: r.Login,
@@ -91,7 +90,7 @@ func endOf(r *run, cfg *threads.Config, out agents.Outcome, effect threads.Effec
 	return end
 }
 
-// recordOf returns the record of a mark that was written; empty for marks that leave no record.
+// recordOf returns the record of a mark that was written, or an empty one for a mark without a record.
 func recordOf(m *threads.Mark) ledger.Record {
 	ref := ledger.Ref(m.Ref)
 	told := ledger.Record{Told: &ledger.Told{Ref: ref, Key: m.Reason.Key()}}
@@ -102,7 +101,7 @@ func recordOf(m *threads.Mark) ledger.Record {
 		return ledger.Record{Blocked: &ledger.Blocked{Chain: ledger.Ref(m.Item.Chain), Kind: m.Item.Kind}}
 	case threads.ActTell:
 		return told
-	case threads.ActAnswered: // it is written first: see mark
+	case threads.ActAnswered: // written before the mark: see mark
 		return ledger.Record{Answered: &ledger.Answered{Ref: ref, Comments: m.Item.Comments}}
 	case threads.ActNeedsHuman:
 		if m.Reason.Code == threads.BlockerCancelled {
@@ -122,8 +121,8 @@ func recordOf(m *threads.Mark) ledger.Record {
 	return ledger.Record{}
 }
 
-// answered lets a refused merge or mark rest, longer after each refusal, so that a pull request which the forge never
-// merges does not hold up those behind it. The supervisor does not journal these rests either.
+// answered makes a refused merge or mark rest, longer after each refusal, so that a pull request that the forge never
+// merges does not block the next ones. The supervisor does not journal these rests either.
 func (b *books) answered(k threads.Key, now time.Time, err error) {
 	if !errors.Is(err, forge.ErrConflict) {
 		delete(b.refused, k)

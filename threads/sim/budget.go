@@ -10,15 +10,16 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// account identifies a spender on one day.
+// account is an agent or a thread on one day.
 type account struct {
-	agent, thread string // one of them
-	day           int64  // counted from 1970
+	agent, thread string // exactly one is set
+	day           int64  // days since 1970
 }
 
 const secondsOfDay = 24 * 60 * 60
 
-// charge counts what a session has used so far a second time, for the invariants. Less than before is a lie.
+// charge counts a session's usage independently for the invariants. A report below the previous one is a lie, and
+// adds nothing.
 func (b *books) charge(r *run, now time.Time, u agents.Usage) {
 	day, tokens := now.Unix()/secondsOfDay, u.InputTokens+u.OutputTokens
 	more := max(tokens, r.billed) - r.billed
@@ -31,10 +32,10 @@ func (b *books) charge(r *run, now time.Time, u agents.Usage) {
 	}
 }
 
-// limits are the tokens that a session may use, and all on its issue; 0 is any number.
+// limits are the tokens that a session, and all sessions on its issue, may use. 0 means any number.
 type limits struct{ session, issue int64 }
 
-// dear returns which limit a session has reached; "" while it has reached none.
+// dear names the limit that a session has reached, or returns "".
 func (b *books) dear(r *run) string {
 	switch {
 	case r.most.session > 0 && r.billed >= r.most.session:
@@ -45,8 +46,8 @@ func (b *books) dear(r *run) string {
 	return ""
 }
 
-// tell is a turn of a session's model, after which its program tells what it has used so far. No turn begins when a
-// limit was reached in an earlier one: so none is exceeded by more than a turn.
+// tell handles the end of a model's turn, after which the program reports its usage so far. No turn may start once an
+// earlier one has reached a limit, so a session exceeds a limit by at most one turn.
 func (sh *shell) tell(r *run, u agents.Usage) {
 	if r.dead || r.State != threads.Running || r.life != sh.life {
 		return
@@ -58,7 +59,7 @@ func (sh *shell) tell(r *run, u agents.Usage) {
 	}
 	if limit != "" {
 		err := fmt.Errorf("%s used %d tokens and has reached %s limit", r, r.billed, limit)
-		sh.w.fail("no session goes on beyond a limit", err)
+		sh.w.fail("no session continues beyond a limit", err)
 	}
 	sh.books.charge(r, sh.w.now, u)
 	sh.note(ledger.Record{Used: &ledger.Used{Run: r.RunID, Usage: u}})
@@ -70,7 +71,7 @@ func (sh *shell) tell(r *run, u agents.Usage) {
 	}
 }
 
-// atLimit judges a program that says it has reached a limit.
+// atLimit checks the claim of a program that it has reached a limit.
 func (sh *shell) atLimit(r *run, out agents.Outcome) agents.Outcome {
 	if out.Result != agents.OverBudget || r.stopped != "" {
 		return out
@@ -85,7 +86,7 @@ func (sh *shell) atLimit(r *run, out agents.Outcome) agents.Outcome {
 	return out
 }
 
-// costly reports whether as much was used for an item's issue as a role allows that may take it.
+// costly reports whether an item's issue has used the tokens that a role allows which may take the item.
 func (in *inspection) costly(it *threads.Item) bool {
 	on, known := map[agents.Kind]agents.On{
 		agents.KindIssue: agents.OnIssue, agents.KindRework: agents.OnIssue, agents.KindReview: agents.OnReview,
@@ -96,7 +97,7 @@ func (in *inspection) costly(it *threads.Item) bool {
 	})
 }
 
-// broke reports whether the bills of an agent or of its thread have reached the budget of the day.
+// broke reports whether an agent or its thread has used up the day's budget.
 func (w *world) broke(agent string) bool {
 	a := w.cfg.Agent(agent)
 	if a == nil {
@@ -108,10 +109,10 @@ func (w *world) broke(agent string) bool {
 		common > 0 && bills[account{thread: a.Thread, day: today}] >= common
 }
 
-// turns are how many turns of its model a program tells of while it runs.
+// turns is the number of turns in which a program reports its usage.
 const turns = 4
 
-// use has a program tell what it uses, in equal turns. One in ten tells less each time, which is a lie.
+// use makes a program report its usage in equal turns. One program in ten reports less each time, which is a lie.
 func (w *world) use(r *run, length time.Duration, all agents.Usage) {
 	if all == (agents.Usage{}) {
 		return

@@ -7,17 +7,17 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Cache holds the costs of a context on a local server. A zero field takes the value that owners of such machines
-// report; owners who have measured their own set it.
+// Cache holds the costs of a context on a local server. A zero field stands for the value that owners of such
+// machines report.
 type Cache struct {
 	Prefill int64 // tokens read per second; 0: 400
-	Base    int64 // tokens of a session's instructions, which a new context begins with; 0: 10,000
+	Base    int64 // tokens of a session's instructions, the start of each context; 0: 10,000
 	Growth  int64 // tokens that a second of work adds; 0: 150
 	Most    int64 // tokens of a full context; 0: 100,000
-	Memory  int64 // tokens that the memory of a server has room for; 0: 87,000, which are 8 GiB of a large model
+	Memory  int64 // tokens that a server's memory holds; 0: 87,000, which are 8 GiB of a large model
 }
 
-// filled returns the cache with a value for each unset field.
+// filled returns the cache with every unset field set to its default.
 func (c Cache) filled() Cache {
 	for _, d := range []struct {
 		field *int64
@@ -30,8 +30,8 @@ func (c Cache) filled() Cache {
 	return c
 }
 
-// load reads the context of a session into a slot that held another one, and returns how long that takes: no time where
-// the session's own time has it already.
+// load reads a session's context into a slot that held another one, and returns how long that takes: zero if the
+// session's measured time includes it.
 func (tr *trial) load(x *trialRun) time.Duration {
 	tokens := tr.contextOf(x)
 	tr.seen.Reloaded += tokens
@@ -40,13 +40,13 @@ func (tr *trial) load(x *trialRun) time.Duration {
 	}
 	takes := time.Duration(float64(tokens) / float64(tr.Cache.Prefill) * float64(time.Second))
 	if tr.Model != nil {
-		takes = min(takes, x.how.Took) // half of the session at most, as much as withoutReading takes off
+		takes = min(takes, x.how.Took) // at most half of the session, as withoutReading removes
 	}
 	tr.seen.Spans[x.span].Reload += takes
 	return takes
 }
 
-// memory has the conversations that a server remembers, the one used last first.
+// memory is a server's memory of conversations, the last used first.
 type memory struct {
 	room  int64
 	talks []memoryTalk
@@ -58,10 +58,10 @@ type memoryTalk struct {
 	tokens int64
 }
 
-// use notes that a conversation is used, and reports whether the memory had it. Conversations that do not fit beside
-// those used later are pushed out.
+// use records the use of a conversation, and reports whether the memory had it. Conversations that do not fit beside
+// more recently used ones are dropped.
 func (m *memory) use(agent string, issue *trialIssue, tokens int64) (had bool) {
-	if issue == nil { // scheduled work begins a new one each time
+	if issue == nil { // scheduled work starts a new one each time
 		return false
 	}
 	i := slices.IndexFunc(m.talks, func(t memoryTalk) bool { return t.agent == agent && t.issue == issue })
@@ -79,7 +79,7 @@ func (m *memory) use(agent string, issue *trialIssue, tokens int64) (had bool) {
 	return had
 }
 
-// isWarm reports whether a session in a slot of its own goes on with its conversation.
+// isWarm reports whether a session with a slot of its own finds its conversation there.
 func (tr *trial) isWarm(x *trialRun) bool {
 	if m := tr.memories[x.Thread]; m != nil {
 		return m.use(x.Agent, x.issue, tr.contextOf(x))
@@ -87,7 +87,7 @@ func (tr *trial) isWarm(x *trialRun) bool {
 	return tr.hold(x)
 }
 
-// hold puts a session's conversation into a slot of its server, and reports whether one had it.
+// hold puts a session's conversation into a slot of its server, and reports whether the slot had it already.
 func (tr *trial) hold(x *trialRun) (had bool) {
 	slots := tr.held[x.Thread]
 	if slots == nil {
@@ -102,19 +102,19 @@ func (tr *trial) hold(x *trialRun) (had bool) {
 	return slots.take(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.now)
 }
 
-// serverSlots are the slots of a server whose memory has nothing. It knows nothing of ours: a session gets the slot
-// that has its conversation, and otherwise the idle one that was used least recently.
+// serverSlots are the slots of a server without a memory of conversations. The server assigns them itself: a session
+// gets the idle slot with its conversation, else the idle slot that was used least recently.
 type serverSlots []serverSlot
 
 // serverSlot is a slot and the session that used it last; the zero value was never used.
 type serverSlot struct {
 	agent string
 	chain forge.Ref
-	by    *trialRun // nil once it has ended, which was at until
+	by    *trialRun // nil after its end, which was at until
 	until time.Time
 }
 
-// take gives a session a slot, and reports whether that had its conversation.
+// take gives a slot to a session, and reports whether the slot had its conversation.
 func (s serverSlots) take(is serverSlot, now time.Time) (had bool) {
 	best := -1
 	for i, o := range s {
@@ -133,7 +133,7 @@ func (s serverSlots) take(is serverSlot, now time.Time) (had bool) {
 	return false
 }
 
-// contextOf is the size of a session's conversation now.
+// contextOf returns the current size of a session's conversation.
 func (tr *trial) contextOf(x *trialRun) int64 {
 	if x.issue == nil {
 		return tr.Cache.Base
@@ -141,7 +141,7 @@ func (tr *trial) contextOf(x *trialRun) int64 {
 	return max(x.issue.context, tr.Cache.Base)
 }
 
-// grow adds the tokens that some work reads and writes to the context of the issue.
+// grow adds the tokens that a stretch of work reads and writes to the issue's context.
 func (tr *trial) grow(x *trialRun, work time.Duration) {
 	if x.issue != nil {
 		added := int64(work.Seconds() * float64(tr.Cache.Growth))
@@ -150,14 +150,14 @@ func (tr *trial) grow(x *trialRun, work time.Duration) {
 }
 
 // A session is a sequence of turns: the model thinks, then a tool runs. A server without bound slots schedules each
-// turn by itself.
+// turn separately.
 const (
 	turnThinks = 20 * time.Second
 	turnPauses = 10 * time.Second
 )
 
-// llama is a local server whose slots are not bound to sessions. Like llama-server, it gives a turn to the slot that
-// still holds the session's context if that slot is free, and otherwise to the free slot that was used longest ago.
+// llama is a local server whose slots are not bound to sessions. Like llama-server, it gives a turn to the free slot
+// with the session's context, else to the free slot that was used least recently.
 type llama struct {
 	trial   *trial
 	slots   []llamaSlot
@@ -172,7 +172,7 @@ type llamaSlot struct {
 
 type turn struct {
 	x    *trialRun
-	left time.Duration // of the session, this turn included
+	left time.Duration // of the session, including this turn
 }
 
 func newLlama(tr *trial, slots int) *llama { return &llama{trial: tr, slots: make([]llamaSlot, slots)} }
@@ -196,7 +196,7 @@ func (l *llama) serve() {
 	}
 }
 
-// pick returns a free slot for a session; -1 when all are busy.
+// pick returns a free slot for a session, or -1 if all are busy.
 func (l *llama) pick(x *trialRun) int {
 	best := -1
 	for i := range l.slots {
@@ -241,7 +241,7 @@ func (l *llama) think(t turn, at int) {
 	})
 }
 
-// forget drops the context of a session that ended. The next session on the issue begins a new conversation.
+// forget drops the context of an ended session. The next session on the issue starts a new conversation.
 func (l *llama) forget(x *trialRun) {
 	if i := slices.IndexFunc(l.slots, func(s llamaSlot) bool { return s.holds == x }); i >= 0 {
 		l.slots[i].holds = nil

@@ -14,14 +14,15 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// nature makes the issues of a factory, which no forecast knows: some are harder than others in each session.
+// nature generates the work of a factory, whose rules no forecast knows: some issues are harder than others in each
+// session.
 type nature struct {
 	name   string
 	config func() *threads.Config
-	perDay float64 // issues
+	perDay float64 // mean number of issues
 }
 
-// natures are the factories in which forecasts are held to what came.
+// natures are the factories in which TestCalibration compares forecasts with what happens.
 var natures = []nature{
 	{name: "one local thread", perDay: 85, config: func() *threads.Config {
 		return polled(Fleet(2, 2, 1))
@@ -38,7 +39,7 @@ var natures = []nature{
 	}},
 }
 
-// polled has a configuration look at the forge as often as a factory.toml does that does not say.
+// polled sets the default intervals of factory.toml.
 func polled(cfg *threads.Config) *threads.Config {
 	for i := range cfg.Threads {
 		cfg.Threads[i].Interval, cfg.Threads[i].IdleInterval = 5*time.Second, 30*time.Second
@@ -48,7 +49,7 @@ func polled(cfg *threads.Config) *threads.Config {
 	return cfg
 }
 
-// load has issues for some days, with more sessions each than are ever wanted.
+// load generates issues for some days, each with more sessions than it will need.
 func (n *nature) load(rng *rand.Rand, days int) (load Load) {
 	lognormal := func(sigma float64) float64 { return math.Exp(sigma*rng.NormFloat64() - sigma*sigma/2) }
 	step := func(mean, hard float64) Step {
@@ -82,10 +83,10 @@ func (n *nature) load(rng *rand.Rand, days int) (load Load) {
 	}
 }
 
-// bands counts the bands that held.
+// bands counts the real times before, within and after their bands.
 type bands struct{ early, held, late int }
 
-// count takes times as they are told, to the minute.
+// count counts one time. Bands are read to the minute, as they are shown.
 func (s *bands) count(b Band, was time.Time) {
 	switch {
 	case was.Before(b.Low.Truncate(time.Minute)):
@@ -114,8 +115,8 @@ type foreseen struct {
 	list []Expected
 }
 
-// live plays a factory for some days, and asks now and then when some issues of it will begin and be merged. The days
-// before only teach.
+// live plays a factory for some days, and at random times forecasts the start and merge of some issues. On the days
+// before, it only learns.
 func (n *nature) live(seed uint64, before, days int, rest time.Duration) (starts, merges bands) {
 	rng := rand.New(rand.NewPCG(seed, 99))
 	load := n.load(rng, before+days)
@@ -125,7 +126,7 @@ func (n *nature) live(seed uint64, before, days int, rest time.Duration) (starts
 	asked := tr.now.Add(time.Duration(before) * 24 * time.Hour)
 	var said []foreseen
 	for !tr.finished() && tr.next() {
-		released := func(x *trialRun) bool { return x.over } // of which a forecast would play another session
+		released := func(x *trialRun) bool { return x.over } // a forecast would play another session of it
 		if tr.now.Before(asked) || tr.left == 0 || slices.ContainsFunc(tr.runs, released) {
 			continue
 		}
@@ -151,10 +152,10 @@ func (n *nature) live(seed uint64, before, days int, rest time.Duration) (starts
 	return starts, merges
 }
 
-// foresee forecasts what becomes of three issues that run or wait, by the code of why --until.
+// foresee forecasts three issues that run or wait, with the code of why --until.
 func (tr *trial) foresee(rng *rand.Rand) foreseen {
 	j := Journal{Past: slices.Clone(tr.books.Past)}
-	for i := range j.Past { // a trial journals less than a supervisor
+	for i := range j.Past { // adds what a supervisor would journal
 		p := &j.Past[i]
 		t := tr.at[forge.Ref(p.Chain)]
 		if p.Priority = t.Work.Priority; p.Kind == agents.KindIssue && p.Attempt == 1 {
@@ -187,14 +188,14 @@ func (tr *trial) foresee(rng *rand.Rand) foreseen {
 	return foreseen{tr.now, near.Expect(runs)}
 }
 
-// TestCalibration holds bands that are to hold in 80 of 100 cases to what came: in months of simulated factories, 75 to
-// 85 do. Without storms a few days show that forecasts are made and are no nonsense.
+// TestCalibration compares 80 % bands with what happened in months of simulated factories: 75 to 85 % must hold.
+// Without DISINTO_STORMS, it only checks that a few days give forecasts, and that a third of them holds.
 func TestCalibration(t *testing.T) {
 	if !storms() {
 		starts, merges := natures[1].live(0, 1, 1, 12*time.Hour)
 		t.Logf("starts %s; merges %s", &starts, &merges)
 		if all := starts.of() + merges.of(); all < 3 || 3*(starts.held+merges.held) < all {
-			t.Error("too few")
+			t.Errorf("got starts %s, merges %s, want at least 3 bands, a third of them held", &starts, &merges)
 		}
 		return
 	}
@@ -211,7 +212,7 @@ func TestCalibration(t *testing.T) {
 	t.Logf("starts %s; merges %s", &starts, &merges)
 	for _, s := range []bands{starts, merges} {
 		if s.percent() < 75 || s.percent() > 85 || s.of() < 200 {
-			t.Error(&s)
+			t.Errorf("got %s, want 75 to 85 %% of at least 200 held", &s)
 		}
 	}
 }

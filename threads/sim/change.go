@@ -11,12 +11,12 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Change is how a factory is to differ from its configuration.
+// Change is a difference from a factory's configuration.
 type Change struct {
-	// Slots are the slots of threads without overlap, and the sessions at once of the others, by thread.
+	// Slots are the slots of sticky threads, and the max_sessions of the others, by thread.
 	Slots   map[string]int
-	Hold    map[string]time.Duration // of threads without overlap, by thread
-	Without []string                 // agents that do not take part
+	Hold    map[string]time.Duration // of sticky threads, by thread
+	Without []string                 // agents to leave out
 }
 
 // Bounds of a Change.
@@ -25,7 +25,7 @@ const (
 	maxHold  = 15 * time.Minute // as in factory.toml
 )
 
-// Of returns the configuration with the change, and in words what differs. An error says what no factory can have.
+// Of returns the changed configuration, and describes each difference. It fails on a change that no factory can have.
 func (c *Change) Of(config *threads.Config) (changed *threads.Config, differs []string, err error) {
 	is := *config
 	is.Threads, is.Agents = slices.Clone(config.Threads), slices.Clone(config.Agents)
@@ -51,7 +51,7 @@ func (c *Change) Of(config *threads.Config) (changed *threads.Config, differs []
 		differs = append(differs, "without "+name)
 	}
 	if dismiss(&is, without); !writes(&is) {
-		return nil, nil, fmt.Errorf("no agent is left that works on issues")
+		return nil, nil, fmt.Errorf("no agent that works on issues is left")
 	}
 	if reviews(config) && !reviews(&is) {
 		differs = append(differs, "people review, at once")
@@ -87,7 +87,7 @@ func setHold(t *threads.Thread, name string, hold time.Duration) (differs []stri
 	case t == nil:
 		return nil, fmt.Errorf("there is no thread %s", name)
 	case t.Overlap && hold != 0:
-		return nil, fmt.Errorf("%s: hold is %s, and with overlap no slot keeps anything", name, brief(hold))
+		return nil, fmt.Errorf("%s: hold is %s, but slots with overlap are never kept", name, brief(hold))
 	case hold < 0 || hold > maxHold:
 		return nil, fmt.Errorf("%s: hold is %s, want 0s to %s", name, brief(hold), brief(maxHold))
 	case hold == t.Hold:
@@ -98,7 +98,7 @@ func setHold(t *threads.Thread, name string, hold time.Duration) (differs []stri
 	return []string{words}, nil
 }
 
-// brief writes a duration as factory.toml does: 4m, 90s as 1m30s.
+// brief formats a duration as in factory.toml: 4m, 1m30s.
 func brief(d time.Duration) string {
 	if s, whole := strings.CutSuffix(d.String(), "m0s"); whole {
 		return s + "m"
@@ -106,7 +106,8 @@ func brief(d time.Duration) string {
 	return d.String()
 }
 
-// dismiss takes agents, and what only they have, out of a configuration whose threads and agents are its own.
+// dismiss removes agents from a configuration, and routes and roles that no other agent has. The caller owns
+// c.Threads and c.Agents.
 func dismiss(c *threads.Config, names []string) {
 	gone := func(name string) bool { return slices.Contains(names, name) }
 	c.Agents = slices.DeleteFunc(c.Agents, func(a agents.Agent) bool { return gone(a.Name) })

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// claimable is an issue or a pull request; both are claimed in the same way.
+// claimable is an issue or a pull request, as far as claims need it.
 type claimable struct {
 	labels, assignees *[]string
 	updated           *time.Time
@@ -27,15 +27,16 @@ func (s *server) claimable(ref forge.Ref) (it claimable, found bool) {
 	return claimable{}, false
 }
 
-// taken reports whether the account cannot claim the item. A person assigned to a pull request does not prevent a
-// claim.
+// taken reports whether the account cannot claim the item. A person's assignment prevents the claim of an issue, but
+// not of a pull request.
 func (it claimable) taken(login string) bool {
 	foreign := slices.ContainsFunc(*it.assignees, func(l string) bool { return l != login })
 	unfit := !it.pull && (foreign || forge.SkipLabel(*it.labels) != "")
 	return it.closed || unfit || slices.Contains(*it.labels, forge.LabelInProgress)
 }
 
-// claimSteps returns the requests of a claim: a look at the item together with the label, then the assignee.
+// claimSteps returns the requests of a claim: the first checks the item and writes the label, the second the
+// assignee.
 func (s *server) claimSteps(ref forge.Ref, login string) []func() error {
 	label := func() error {
 		it, found := s.claimable(ref)
@@ -49,7 +50,7 @@ func (s *server) claimSteps(ref forge.Ref, login string) []func() error {
 	return []func() error{label, func() error { return s.assign(ref, login, "") }}
 }
 
-// releaseSteps returns the requests of a release: the assignee, then the label. The label stays when another host has
+// releaseSteps returns the requests of a release: the assignee, then the label. The label stays if another host has
 // claimed the item meanwhile.
 func (s *server) releaseSteps(ref forge.Ref, login string) []func() error {
 	unlabel := func() error {
@@ -63,7 +64,7 @@ func (s *server) releaseSteps(ref forge.Ref, login string) []func() error {
 	return []func() error{func() error { return s.assign(ref, "", login) }, unlabel}
 }
 
-// assign changes the assignees. The forge never refuses that.
+// assign adds and removes an assignee. The forge never refuses that.
 func (s *server) assign(ref forge.Ref, add, remove string) error {
 	if it, found := s.claimable(ref); found {
 		*it.assignees = with(without(*it.assignees, remove), add)
@@ -72,7 +73,7 @@ func (s *server) assign(ref forge.Ref, add, remove string) error {
 	return nil
 }
 
-// handOver assigns an issue that waits for one account to another.
+// handOver reassigns an issue that waits for one account to another.
 func (s *server) handOver(ref forge.Ref, from, to string) error {
 	it, found := s.claimable(ref)
 	if !found || it.taken(from) || !slices.Contains(*it.assignees, from) {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// clockErrors are how far off a clock was before it was corrected.
+// clockErrors are the amounts by which a clock was wrong before its correction.
 var clockErrors = []time.Duration{time.Minute, time.Hour, 5 * 365 * 24 * time.Hour}
 
-// setClock corrects the machine's clock while the supervisor is down, so that all times in its journal are from the
-// wrong clock. Within one life a correction has no effect, because Go's monotonic clock goes on.
+// setClock corrects the machine's clock while the supervisor is down, so all times in its journal are from the wrong
+// clock. A correction while it runs has no effect, because Go's monotonic clock continues.
 //
-// When the clock was ahead, the newest record is later than now, and the ledger moves every time back by the
-// difference. A clock that was behind looks like a supervisor that was down for long: every rest is over, and usage
-// counts for an earlier day.
+// If the clock was ahead, the newest record is later than now, and the ledger moves every time back by the
+// difference. If it was behind, the supervisor seems to have been down for long: every rest is over, and usage counts
+// for an earlier day.
 func (sh *shell) setClock() {
 	sh.w.checks.after.loseTimes()
 	by := oneOf(sh.w, clockErrors...)
@@ -36,8 +36,8 @@ func (sh *shell) setClock() {
 
 func daysBetween(from, to time.Time) int64 { return to.Unix()/secondsOfDay - from.Unix()/secondsOfDay }
 
-// shift turns the ledger into the one that a clock off by that much would have produced. died is the time of the
-// newest record on the right clock.
+// shift turns the ledger into the one that a clock with that error would have produced. died is the time of the
+// newest record on the correct clock.
 func (b *books) shift(by time.Duration, died time.Time) {
 	for _, c := range b.Chains {
 		shiftTimes(by, &c.Retried, &c.RefusedAt, &c.Written)
@@ -75,7 +75,7 @@ func (b *books) shift(by time.Duration, died time.Time) {
 	}
 }
 
-// shiftTimes moves times. A zero time means that there is none, and stays.
+// shiftTimes moves times. A zero time means "none", and stays.
 func shiftTimes(by time.Duration, times ...*time.Time) {
 	for _, t := range times {
 		if !t.IsZero() {
@@ -84,7 +84,7 @@ func shiftTimes(by time.Duration, times ...*time.Time) {
 	}
 }
 
-// turnBills moves the second count of usage to other days.
+// turnBills moves the independent count of usage by a number of days.
 func (b *books) turnBills(by int64) {
 	bills := make(map[account]int64, len(b.bills))
 	for a, n := range b.bills {
@@ -94,8 +94,8 @@ func (b *books) turnBills(by int64) {
 	b.bills = bills
 }
 
-// fromTheFuture returns an error for an event that is remembered later than now. Such an event keeps a slot for
-// years, or a role that runs every six hours from running.
+// fromTheFuture returns an error for a remembered event later than now. Such an event could keep a slot for years, or
+// stop a role that runs every six hours.
 func (b *books) fromTheFuture(now time.Time) error {
 	var after []string
 	look := func(what string, at time.Time) {

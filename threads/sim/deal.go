@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Dealt is the load with other luck: each issue has the sessions of another one with the same skills. All of the work
-// together is the same, and so are the times at which it is filed. Seed 0 leaves it as it is, and the same seed deals
-// every load of the same issues alike.
+// Dealt returns the load with its work dealt anew: each issue gets the sessions of another issue with the same
+// skills. The total work and the filing times stay the same. Seed 0 changes nothing. Equal seeds deal all loads of
+// the same issues alike.
 func (l Load) Dealt(seed uint64) Load {
 	dealt := slices.Clone(l)
 	if seed == 0 {
@@ -18,7 +18,7 @@ func (l Load) Dealt(seed uint64) Load {
 	var groups []string
 	for i := range l {
 		if l[i].drawn {
-			continue // from the model, by the trial's seed
+			continue // the trial draws its work from the model
 		}
 		skills := strings.Join(l[i].Skills, " ")
 		if alike[skills] == nil {

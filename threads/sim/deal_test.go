@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Dealt work is the same work: as much of it, at the same times, and none for agents that have not its skills.
+// Dealt keeps the total work and the filing times, and gives no agent work without its skills.
 func TestDealt(t *testing.T) {
 	load := make(Load, 40)
 	for i := range load {
@@ -23,7 +23,7 @@ func TestDealt(t *testing.T) {
 	for i := range load {
 		w, d := &load[i], &dealt[i]
 		if d.At != w.At || d.Priority != w.Priority || len(d.Skills) != len(w.Skills) || d.Review != d.Sessions[0]/60 {
-			t.Errorf("%d: %+v", i, d)
+			t.Errorf("issue %d: got %+v, want its time, priority and skills unchanged", i, d)
 		}
 		sums[len(w.Skills)] += w.Sessions[0] - d.Sessions[0]
 		if d.Review != w.Review {
@@ -31,9 +31,9 @@ func TestDealt(t *testing.T) {
 		}
 	}
 	if moved < 20 || sums[0] != 0 || sums[1] != 0 {
-		t.Errorf("%d have other sessions; the sums differ by %v", moved, sums)
+		t.Errorf("got %d issues with other sessions, want at least 20; the sums differ by %v, want 0", moved, sums)
 	}
 	if !reflect.DeepEqual(load.Dealt(7), dealt) || !reflect.DeepEqual(load.Dealt(0), load) || len(Load(nil).Dealt(3)) > 0 {
-		t.Error("the same seed does not deal alike")
+		t.Error("Dealt(7) differs between calls, Dealt(0) changes the load, or an empty load gets work")
 	}
 }

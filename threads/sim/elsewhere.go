@@ -9,16 +9,15 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// In every fifth world some threads run their sessions on an engine. Its programs start late, now and then it has no
-// node for one, and they go on when the supervisor dies. The times are those of a real engine under load.
+// In every fifth world some threads run their sessions on an engine. Its programs start late, sometimes it has no
+// node for one, and they outlive the supervisor. The times are those of a real engine under load.
 const (
 	engineStartMin, engineStartMax = 200 * time.Millisecond, 6 * time.Second
-	engineTellMin, engineTellMax   = 200 * time.Millisecond, 1200 * time.Millisecond // from the end of a program
+	engineTellMin, engineTellMax   = 200 * time.Millisecond, 1200 * time.Millisecond // from a program's end to its report
 	noPlaceAfter                   = 30 * time.Second
 )
 
-// executor names what runs the sessions of a thread. It takes nothing from the dice, so that other worlds stay what
-// they are.
+// executor returns the name of a thread's executor. It draws no random number, so that other worlds stay the same.
 func (w *world) executor(thread string) string {
 	if w.seed%5 == 2 && thread != "vllm" {
 		return threads.ExecutorNomad
@@ -26,15 +25,15 @@ func (w *world) executor(thread string) string {
 	return ""
 }
 
-// crowded reports whether what runs a thread's sessions has no room for another one.
+// crowded reports whether the executor of a thread has no room for another session.
 func (w *world) crowded(thread string) bool {
 	return w.tight && (w.executor(thread) != "") == w.tightElsewhere()
 }
 
-// tightElsewhere says which of them another program crowds: the machines elsewhere, where there are any, or this one.
+// tightElsewhere reports whether the machines elsewhere lack room, and not this one.
 func (w *world) tightElsewhere() bool { return w.seed%5 == 2 && w.seed%2 == 0 }
 
-// rooms returns what the supervisor measures on the machines elsewhere; nothing in worlds without any.
+// rooms returns the room that the supervisor measures on the machines elsewhere, nil in worlds without any.
 func (w *world) rooms() map[string]threads.Room {
 	if w.seed%5 != 2 {
 		return nil
@@ -42,7 +41,7 @@ func (w *world) rooms() map[string]threads.Room {
 	room := threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64}
 	switch {
 	case !w.tight || !w.tightElsewhere():
-	case w.seed%20 == 2: // no machine there is one for sessions, as when all of them lack what `node` says
+	case w.seed%20 == 2: // no machine matches the `node` of the thread
 		room.None = "no node has meta.llama = box2"
 	default:
 		room.Memory = 999
@@ -72,7 +71,7 @@ func (sh *shell) send(r *run) {
 	})
 }
 
-// placeless ends a session that the engine has no node for.
+// placeless ends a session for which the engine has no node.
 func (sh *shell) placeless(r *run) {
 	if r.dead || r.told != nil {
 		return
@@ -89,7 +88,7 @@ func (sh *shell) placeless(r *run) {
 	sh.release(r)
 }
 
-// survive has a new life go on with the sessions that the engine kept and the journal knows, and returns the others.
+// survive keeps the sessions that the engine kept and the journal knows, and returns the others.
 func (sh *shell) survive(kept bool) (dead []*run) {
 	var on []*run
 	for _, r := range sh.runs {
@@ -105,7 +104,7 @@ func (sh *shell) survive(kept bool) (dead []*run) {
 	return dead
 }
 
-// goOn continues a session as the journal tells it.
+// goOn continues a session from its record in the journal.
 func (sh *shell) goOn(r *run) {
 	o := sh.books.Open[r.RunID]
 	began := r.Started

@@ -9,38 +9,38 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Band is when something happens: before Low in one run of ten, before Middle in five, before High in nine. A time is
-// zero where it does not happen in so many runs.
+// Band is the range of times of an event: before Low in one run of ten, before Middle in five, before High in nine. A
+// time is zero if too few runs have the event.
 type Band struct{ Low, Middle, High time.Time }
 
-// Expected sums up what several runs of a forecast say of one item.
+// Expected sums up the runs of a forecast for one item.
 type Expected struct {
 	Ref           forge.Ref
-	Code          threads.Code // why it waits now; empty when it does not
+	Code          threads.Code // why it waits now; empty if it does not
 	Start, Merged Band
 }
 
-// Outlook is the part of a forecast that matters to some items. Make one with Forecast.Near.
+// Outlook is the part of a forecast that matters to some items. Forecast.Near makes one.
 type Outlook struct {
 	near *Forecast
 	refs []forge.Ref
-	far  map[forge.Ref]int // those that stand too far behind to be played, by their place in the queue
+	far  map[forge.Ref]int // items too far behind to be played, with their place in the queue
 	ask  Ask
 }
 
 const (
-	// nearby is how many items behind the last one that is asked for an outlook keeps besides as many as stand before it.
+	// nearby is a number of items: for n items up to the last requested one, an outlook keeps n + nearby behind it.
 	nearby = 50
-	// reach is how far behind in the queue an item may stand to be played. Further behind, the pace of the first reach
-	// items tells: to play 900 issues takes seconds, and their order changes before they begin.
+	// reach is the last place in the queue that is played. Items further behind are extrapolated from the first reach
+	// items: playing 900 issues takes seconds, and their order changes before they start.
 	reach = 60
-	// runPlans is where a run is given up: an item that waits for a person would have it go on to the horizon, for a
-	// second of computing. The sixtieth item is merged after some 350 plans.
+	// runPlans limits the plans of a run. An item that waits for a person would otherwise keep the run going to the
+	// horizon, for a second of computing. The sixtieth item is merged after about 350 plans.
 	runPlans = 500
 )
 
-// Near returns the part that matters to some items: those before them in the queue, about as many behind them, which
-// fill the slots meanwhile, the sessions that run, the open pull requests, and all that any of these waits for. Of
+// Near returns the part that matters to some items: the queue before them, about as many items behind them (which
+// fill the slots meanwhile), running sessions, open pull requests, and everything that any of these waits for. Of
 // 1,000 issues it keeps 52 for the first one, and a run takes a fifteenth of the time.
 func (f *Forecast) Near(refs []forge.Ref) *Outlook {
 	o := &Outlook{near: f, refs: refs, far: make(map[forge.Ref]int), ask: Ask{Decisions: runPlans}}
@@ -63,8 +63,7 @@ func (f *Forecast) Near(refs []forge.Ref) *Outlook {
 // Run plays the outlook once; see Forecast.Run.
 func (o *Outlook) Run(seed uint64) Outcome { return o.near.Run(seed, o.ask) }
 
-// Until is how far runs went that ended before all items were merged: the shortest of them. Zero when each came to its
-// end.
+// Until returns the end of the shortest run that ended before all items were merged, or zero if there is none.
 func (o *Outlook) Until(runs []Outcome) (until time.Time) {
 	for i := range runs {
 		open := func(ref forge.Ref) bool {
@@ -78,7 +77,7 @@ func (o *Outlook) Until(runs []Outcome) (until time.Time) {
 	return until
 }
 
-// Expect sums up runs for the items that were asked for. Items that are not open are left out.
+// Expect sums up runs for the requested items. It leaves out items that are not open.
 func (o *Outlook) Expect(runs []Outcome) []Expected {
 	var list []Expected
 	for _, ref := range o.refs {
@@ -102,12 +101,12 @@ func (o *Outlook) Expect(runs []Outcome) []Expected {
 	return list
 }
 
-// behind tells of an item far behind by the pace of the queue before it. What happens to the many items between them
-// evens out, so its band is as wide as the square root of that distance.
+// behind extrapolates an item far behind from the pace of the queue before it. Random differences of the items
+// between them even out, so the width of its band grows with the square root of the distance.
 func (o *Outlook) behind(runs []Outcome, ref forge.Ref, at int) Expected {
 	e := Expected{Ref: ref, Code: o.near.code(ref)}
 	now := o.near.start.Now
-	var first, lasts []float64 // seconds to the last start that was played, and from a start to its merge
+	var first, lasts []float64 // seconds to the start at place reach, and from a start to its merge
 	share := math.Inf(1)
 	for i := range runs {
 		if n := len(runs[i].Starts); n > 0 {
@@ -129,7 +128,7 @@ func (o *Outlook) behind(runs []Outcome, ref forge.Ref, at int) Expected {
 	return e
 }
 
-// merging is the middle time in seconds from the start of an issue to its merge.
+// merging returns the median seconds from an issue's start to its merge.
 func (o *Outcome) merging() float64 {
 	var took []float64
 	for _, f := range o.Fates {
@@ -151,7 +150,7 @@ func meanOf(list []float64) (mean float64) {
 	return mean
 }
 
-// bandOf has eight tenths of the probability between its ends: of n draws, n+1 gaps are equally likely.
+// bandOf returns a band with eight tenths of the probability: n draws leave n+1 gaps of equal probability.
 func bandOf(times []time.Time) Band {
 	slices.SortFunc(times, func(a, b time.Time) int {
 		switch {
@@ -166,7 +165,7 @@ func bandOf(times []time.Time) Band {
 	return Band{Low: times[low], Middle: times[len(times)/2], High: times[len(times)-1-low]}
 }
 
-// Front returns the first items of the queue, and before them what runs.
+// Front returns the items of running sessions, then the first items of the queue.
 func (f *Forecast) Front(items int) (refs []forge.Ref) {
 	add := func(ref forge.Ref) {
 		if ref.Number > 0 && !slices.Contains(refs, ref) {
@@ -182,7 +181,8 @@ func (f *Forecast) Front(items int) (refs []forge.Ref) {
 	return refs
 }
 
-// only returns a forecast of some items, of what runs or has a pull request, and of all that these wait for.
+// only returns a forecast of some items, of those with a session or a pull request, and of everything that these wait
+// for.
 func (f *Forecast) only(refs, more []forge.Ref) *Forecast {
 	keep := make(map[forge.Ref]bool)
 	for _, ref := range slices.Concat(refs, more) {
@@ -210,8 +210,8 @@ func (f *Forecast) only(refs, more []forge.Ref) *Forecast {
 	return &part
 }
 
-// lastOf is the place in the queue, from 1, of the last of an item and all that it waits for; 0 when none of them
-// stands there.
+// lastOf returns the last place in the queue, from 1, of an item and everything that it waits for, or 0 if none of
+// them is there.
 func (f *Forecast) lastOf(ref forge.Ref) (last int) {
 	i, known := f.at[ref]
 	if !known {
@@ -228,7 +228,7 @@ func (f *Forecast) lastOf(ref forge.Ref) (last int) {
 	return last
 }
 
-// need adds an issue, and all that it waits for.
+// need adds an issue, and everything that it waits for.
 func (f *Forecast) need(i int, needed map[int]bool) {
 	if needed[i] {
 		return

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// TestBandOf counts the runs on both sides of a band.
+// TestBandOf checks how many runs are on each side of a band.
 func TestBandOf(t *testing.T) {
 	at := func(i int) time.Time { return epoch.Add(time.Duration(i) * time.Minute) }
 	for _, test := range []struct {
@@ -26,7 +26,7 @@ func TestBandOf(t *testing.T) {
 		{runs: 40, never: 40},
 	} {
 		var times []time.Time
-		for i := test.runs; i > 0; i-- { // not in order
+		for i := test.runs; i > 0; i-- { // in descending order
 			if i > test.runs-test.never {
 				times = append(times, time.Time{})
 				continue
@@ -43,12 +43,12 @@ func TestBandOf(t *testing.T) {
 			}
 		}
 		if got := bandOf(times); got != want {
-			t.Errorf("%d runs, in %d never: %v, want %v", test.runs, test.never, got, want)
+			t.Errorf("bandOf(%d runs, %d without the event) = %v, want %v", test.runs, test.never, got, want)
 		}
 	}
 }
 
-// expect plays an outlook.
+// expect returns the result of runs of an outlook for its first item.
 func expect(o *Outlook, runs int) Expected {
 	var list []Outcome
 	for seed := range uint64(runs) {
@@ -57,13 +57,13 @@ func expect(o *Outlook, runs int) Expected {
 	return o.Expect(list)[0]
 }
 
-// whole is an outlook of everything.
+// whole returns an outlook that keeps the whole forecast.
 func whole(f *Forecast, ref forge.Ref) *Outlook {
 	return &Outlook{near: f, refs: []forge.Ref{ref}, ask: Ask{Refs: []forge.Ref{ref}}}
 }
 
-// TestNear compares bands of what is near with those of whole forecasts: of the first issues, of one that waits for the
-// last, and of one far behind, which is told by the pace of those before it.
+// TestNear compares the bands of Near with those of whole forecasts: for the first issues, one that waits for the
+// last, and one far behind, which is extrapolated.
 func TestNear(t *testing.T) {
 	s := standing(Fleet(2, 1, 2), 200)
 	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
@@ -71,13 +71,13 @@ func TestNear(t *testing.T) {
 	f := NewForecast(s, usualModel())
 	for _, test := range []struct {
 		number   int64
-		most     int     // issues that are near
-		off      float64 // of the middle
-		expected bool    // by the pace
+		most     int     // largest number of kept issues
+		off      float64 // tolerance of the middle
+		expected bool    // extrapolated
 	}{{5, 172, 0.25, true}, {12, 76, 0.1, false}, {1, 54, 0.1, false}, {150, 172, 0.25, true}}[:sized(4, 2)] {
 		o := f.Near([]forge.Ref{ref(test.number)})
 		if len(o.near.issues) > test.most || len(o.far) > 0 != test.expected {
-			t.Errorf("#%d: %d issues are near, far %v", test.number, len(o.near.issues), o.far)
+			t.Errorf("#%d: Near kept %d issues and extrapolates %v", test.number, len(o.near.issues), o.far)
 		}
 		runs := sized(10, 4)
 		got, want := expect(o, runs), expect(whole(f, ref(test.number)), runs)
@@ -87,13 +87,13 @@ func TestNear(t *testing.T) {
 		}{{"start", got.Start.Middle, want.Start.Middle}, {"merge", got.Merged.Middle, want.Merged.Middle}} {
 			is, was := x.got.Sub(s.Now).Seconds(), x.want.Sub(s.Now).Seconds()
 			if is < was*(1-test.off) || is > was*(1+test.off) {
-				t.Errorf("#%d: %s after %.0f s, of the whole after %.0f s", test.number, x.name, is, was)
+				t.Errorf("#%d: got %s after %.0f s, want %.0f s as in the whole forecast", test.number, x.name, is, was)
 			}
 		}
 	}
 }
 
-// TestForecastOwnsItsHistory changes the ledger after the snapshot was taken.
+// TestForecastOwnsItsHistory changes the ledger after NewForecast. The forecast must not change.
 func TestForecastOwnsItsHistory(t *testing.T) {
 	s := standing(Fleet(1, 0, 1), 3)
 	s.History.Agents["dev-0"] = &threads.AgentHistory{}
@@ -103,11 +103,11 @@ func TestForecastOwnsItsHistory(t *testing.T) {
 	s.History.Agents["dev-0"].HeldUntil = s.Now.Add(100 * time.Hour)
 	s.History.Agents["dev-0"].HeldWhy = "held"
 	if after := expect(f.Near([]forge.Ref{ref}), 5); after != before {
-		t.Errorf("%v, before %v", after, before)
+		t.Errorf("got %v, want %v as before", after, before)
 	}
 }
 
-// TestOutlookEnds asks for an issue that waits for a person: no run goes on to the horizon for it.
+// TestOutlookEnds asks for an issue that waits for a person. No run may continue to the horizon because of it.
 func TestOutlookEnds(t *testing.T) {
 	s := standing(Fleet(4, 2, 2), 400)
 	s.Facts.Issues[0].Labels = append(s.Facts.Issues[0].Labels, forge.LabelNeedsHuman)
@@ -116,20 +116,20 @@ func TestOutlookEnds(t *testing.T) {
 	runs := []Outcome{o.Run(1), o.Run(2)}
 	for _, r := range runs {
 		if r.Decisions > runPlans {
-			t.Errorf("%d plans", r.Decisions)
+			t.Errorf("got a run of %d plans, want at most the limit", r.Decisions)
 		}
 	}
 	list, until := o.Expect(runs), o.Until(runs)
 	if !list[0].Start.Low.IsZero() || list[1].Merged.High.IsZero() || !until.After(list[1].Merged.High) {
-		t.Errorf("%+v until %s", list, until)
+		t.Errorf("got %+v until %s, want only the second issue merged", list, until)
 	}
 	o = NewForecast(s, usualModel()).Near(refs[1:])
 	if until := o.Until([]Outcome{o.Run(1)}); !until.IsZero() {
-		t.Errorf("until %s, though all is merged", until)
+		t.Errorf("Until = %s after a run in which all is merged, want zero", until)
 	}
 }
 
-// TestFront has what runs before what waits.
+// TestFront expects items of running sessions before waiting ones.
 func TestFront(t *testing.T) {
 	s := standing(Fleet(1, 0, 1), 9)
 	s.Sessions = []threads.Session{{
@@ -137,11 +137,11 @@ func TestFront(t *testing.T) {
 		Started: s.Now, Item: threads.Item{Kind: "issue", Ref: s.Facts.Issues[8].Ref, Chain: s.Facts.Issues[8].Ref},
 	}}
 	if got, want := fmt.Sprint(NewForecast(s, usualModel()).Front(2)), "[o/r#9 o/r#1 o/r#2]"; got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("Front(2) = %s, want %s", got, want)
 	}
 }
 
-// BenchmarkExpect asks for one of 1,000 issues, by its place in the queue.
+// BenchmarkExpect asks for an issue at some places of a queue of 1,000.
 func BenchmarkExpect(b *testing.B) {
 	for _, at := range []int64{1, 20, 60, 900} {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {
@@ -154,7 +154,7 @@ func BenchmarkExpect(b *testing.B) {
 	}
 }
 
-// TestExpectPull asks for the pull request of an issue, which has the fate of its issue.
+// TestExpectPull asks for an issue's pull request, which has the fate of the issue.
 func TestExpectPull(t *testing.T) {
 	s := standing(Fleet(1, 1, 1), 60)
 	is := &s.Facts.Issues[3]
@@ -165,12 +165,12 @@ func TestExpectPull(t *testing.T) {
 	f := NewForecast(s, usualModel())
 	pull, issue := expect(f.Near([]forge.Ref{s.Facts.Pulls[0].Ref}), 8), expect(f.Near([]forge.Ref{is.Ref}), 8)
 	if pull.Ref.Number != 1000 || pull.Merged.High.IsZero() || pull.Merged != issue.Merged || pull.Code != issue.Code {
-		t.Errorf("the pull request %+v, its issue %+v", pull, issue)
+		t.Errorf("got %+v for the pull request, want the fate of its issue %+v", pull, issue)
 	}
 }
 
-// TestNewIssueOfAPullsNumber: on a forge issues and pull requests share their numbers, so an issue that is filed in a
-// run gets none that a pull request has.
+// TestNewIssueOfAPullsNumber: issues and pull requests of a forge share their numbers, so an issue filed in a run
+// must not get a pull request's number.
 func TestNewIssueOfAPullsNumber(t *testing.T) {
 	s := standing(Fleet(2, 0, 1), 3)
 	is := &s.Facts.Issues[2]

@@ -10,14 +10,14 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// able returns why an agent may not take an item; empty when it may. Whether the agent is free is for idle to say.
+// able returns why an agent may not take an item, or "". It ignores whether the agent is free: see idle.
 func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 	rung, alone := in.rung(it)
 	switch {
 	case rung != nil && rung.Name == a.Name:
 		return ""
 	case alone:
-		return "it goes up the ladder to " + rung.Name
+		return "its ladder gives it to " + rung.Name
 	case in.roleFor(it, a) == nil:
 		return "no role of it fits"
 	case it.Kind == agents.KindIssue:
@@ -39,7 +39,7 @@ func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 	return ""
 }
 
-// notFirst says that another agent asked, and goes on first.
+// notFirst returns the objection that another agent asked a question, and continues first.
 func notFirst(asker, a *agents.Agent) string {
 	if asker == nil || asker.Name == a.Name {
 		return ""
@@ -47,7 +47,7 @@ func notFirst(asker, a *agents.Agent) string {
 	return "the agent that asked comes first"
 }
 
-// roleFor returns the first role of an agent that takes the item; nil when none does.
+// roleFor returns the agent's first role that takes the item, or nil.
 func (in *inspection) roleFor(it *threads.Item, a *agents.Agent) *agents.Role {
 	if rung, _ := in.rung(it); rung != nil && rung.Name == a.Name {
 		return in.writing(it, a)
@@ -75,8 +75,8 @@ func (in *inspection) fits(it *threads.Item, r *agents.Role) bool {
 	return r.On == agents.OnIssue && in.labelled(it, r)
 }
 
-// writing returns the role in which the author of a pull request took its issue; nil when the author has lost that
-// role.
+// writing returns the role in which the author of a pull request took its issue, or nil if the author no longer has
+// such a role.
 func (in *inspection) writing(it *threads.Item, author *agents.Agent) *agents.Role {
 	for _, name := range author.Roles {
 		if r := in.cfg.Role(name); r.On == agents.OnIssue && in.labelled(it, r) {
@@ -86,7 +86,7 @@ func (in *inspection) writing(it *threads.Item, author *agents.Agent) *agents.Ro
 	return nil
 }
 
-// labelled reports whether an item, or its issue, carries the label that the role asks for.
+// labelled reports whether an item, or its issue, carries the label that the role requires.
 func (in *inspection) labelled(it *threads.Item, r *agents.Role) bool {
 	is, p := in.s.Facts.Issue(it.Chain), in.s.Facts.Pull(it.Ref)
 	return r.Label == "" || is != nil && is.Has(r.Label) || p != nil && p.Has(r.Label)
@@ -101,7 +101,7 @@ func (in *inspection) ableIssue(it *threads.Item, a *agents.Agent) string {
 	return in.capable(it, a)
 }
 
-// capable returns why an agent may not take an issue, without a look at its assignees; empty when it may.
+// capable returns why an agent may not take an issue, whatever its assignees, or "".
 func (in *inspection) capable(it *threads.Item, a *agents.Agent) string {
 	for _, skill := range forge.Skills(in.s.Facts.Issue(it.Ref).Labels) {
 		if !slices.Contains(a.Skills, skill) {
@@ -116,7 +116,7 @@ func (in *inspection) capable(it *threads.Item, a *agents.Agent) string {
 }
 
 // heir returns the agent that an issue waits for: the last writer of the blocker that was closed last, if it may take
-// the issue and its thread's affinity_wait is not over. Nil for most issues.
+// the issue and its thread's affinity_wait is not over. Most issues have none.
 func (in *inspection) heir(it *threads.Item) *agents.Agent {
 	var last *forge.Issue
 	for _, b := range in.s.Facts.Issue(it.Ref).Blockers {
@@ -149,7 +149,7 @@ func (in *inspection) ableRework(it *threads.Item, a *agents.Agent) string {
 	return ""
 }
 
-// idle returns why an agent cannot start anything beside these sessions; empty when it can.
+// idle returns why an agent cannot start the item beside the busy sessions, or "".
 func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Session) string {
 	t := in.cfg.Thread(a.Thread)
 	running := 0
@@ -158,7 +158,7 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 			running++
 		}
 		if busy[i].Agent == a.Name {
-			return "it works"
+			return "it is busy"
 		}
 	}
 	if running >= t.MaxSessions {
@@ -170,7 +170,7 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 	return in.gated(in.roleFor(it, a), a)
 }
 
-// gated returns why an agent cannot start anything in a role, whatever else runs; empty when it can.
+// gated returns why an agent cannot start anything in a role, whatever else runs, or "".
 func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 	t := in.cfg.Thread(a.Thread)
 	switch {
@@ -205,7 +205,7 @@ func startsFit(in *inspection) error {
 		case a.Thread != st.Thread:
 			why = "it is on " + a.Thread
 		case role != nil && role.Name != st.Role:
-			why = "as " + st.Role + ", when its role for that is " + role.Name
+			why = "as " + st.Role + ", but its role for that is " + role.Name
 		default:
 			why = cmp.Or(in.able(&st.Item, a), in.idle(&st.Item, a, busy))
 			if p := in.kept(&st.Item, a, st.Slot, busy); why == "" && p != nil {
@@ -229,8 +229,8 @@ func sessionsOf(starts []threads.Start) []threads.Session {
 	return list
 }
 
-// pairing checks reviewers against the agents that really wrote, which can be fewer than the ledger remembers, never
-// more.
+// pairing checks reviewers against the agents that really wrote. The ledger may remember more writers than these, but
+// never fewer.
 func pairing(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -246,7 +246,7 @@ func pairing(in *inspection) error {
 	return nil
 }
 
-// slotsKept checks the starts in their order, each beside those before it.
+// slotsKept checks the slot of each start, beside the starts before it.
 func slotsKept(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -261,7 +261,7 @@ func slotsKept(in *inspection) error {
 		case st.Slot < 0 || st.Slot >= t.Slots:
 			return fmt.Errorf("%s has no slot %d", t.Name, st.Slot)
 		case !t.Overlap && used[st.Slot] > 0:
-			return fmt.Errorf("slot %d of %s is taken and sticky, %s is to start in it", st.Slot, t.Name, st.Agent)
+			return fmt.Errorf("slot %d of %s is sticky and taken, but %s starts in it", st.Slot, t.Name, st.Agent)
 		case t.Overlap && used[st.Slot] != slices.Min(used):
 			return fmt.Errorf("slot %d of %s is not the emptiest", st.Slot, t.Name)
 		}

@@ -13,50 +13,50 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Forecast plays on from a moment of a real factory: its open issues and pull requests, the sessions that run, and all
-// that the ledger knows. What is to come, its model draws. Make one with NewForecast; Run plays it once for each seed,
-// and may be called from several goroutines at once.
+// Forecast continues a real factory from a moment: its open issues and pull requests, its running sessions, and its
+// ledger. A model draws everything that comes later. NewForecast makes one. Run plays it once with a seed, and is
+// safe for concurrent use.
 type Forecast struct {
 	start   threads.Snapshot
 	model   *Model
-	queue   []forge.Ref       // what waits, in the order in which it would be started
+	queue   []forge.Ref       // waiting items, in the order of their starts
 	places  map[forge.Ref]int // in the queue, from 1
-	issues  []trialIssue      // as they are at the beginning, by age
-	at      map[forge.Ref]int // in issues, of issues and of their pull requests
+	issues  []trialIssue      // as they are at the start, by age
+	at      map[forge.Ref]int // index in issues, of issues and of their pull requests
 	waiters map[forge.Ref][]int
 	groups  map[alike]int
-	holds   map[forge.Ref]threads.Code // of what waits at the beginning
+	holds   map[forge.Ref]threads.Code // codes of the items that wait at the start
 }
 
-// Ask bounds one run of a forecast.
+// Ask is the extent of one run of a forecast.
 type Ask struct {
-	Refs      []forge.Ref   // it ends when these are merged or closed; empty: at the horizon
-	Starts    int           // and when so many issues of the queue have begun, whichever they are; 0: never for that
+	Refs      []forge.Ref   // the run ends when all of them are merged or closed; empty: at the horizon
+	Starts    int           // and when any of this many queued issues have started
 	Horizon   time.Duration // 0: usualHorizon
-	Decisions int           // it ends after so many plans, whatever is known by then; 0: never for that
+	Decisions int           // the run ends after this many plans in any case; 0: no limit
 }
 
-// usualHorizon is as far as a forecast goes.
+// usualHorizon is the length of a run without another limit.
 const usualHorizon = 14 * 24 * time.Hour
 
 // Outcome is the result of one run of a forecast.
 type Outcome struct {
-	Fates     []Fate      // of each open issue and pull request at the beginning, sorted by reference
-	Starts    []time.Time // of issues that waited at the beginning, in order
-	Report                // of all that happened
+	Fates     []Fate      // of each issue and pull request that was open at the start, sorted by reference
+	Starts    []time.Time // starts of issues that waited at the start, in order
+	Report                // of everything that happened
 	Until     time.Time
-	Decisions int // plans that were made
+	Decisions int // number of plans
 }
 
-// Fate tells the future of an issue, or of a pull request that is for none.
+// Fate is the future of an issue, or of a pull request without an issue.
 type Fate struct {
 	Ref    forge.Ref
-	Start  time.Time    // of its first session from now on, or of the one that runs; zero: none until the end
-	Merged time.Time    // or closed; zero: not until the end
-	Code   threads.Code // why it waited at the beginning; empty when it did not
+	Start  time.Time    // start of its running session, else of the next one; zero: none in the run
+	Merged time.Time    // or closed; zero: not in the run
+	Code   threads.Code // why it waited at the start; empty if it did not
 }
 
-// Fate finds what becomes of an issue or pull request; nil when it was not open.
+// Fate returns the fate of an issue or pull request, or nil if it was not open at the start.
 func (o *Outcome) Fate(ref forge.Ref) *Fate {
 	i, known := slices.BinarySearchFunc(o.Fates, ref, func(f Fate, r forge.Ref) int { return f.Ref.Compare(r) })
 	if !known {
@@ -65,9 +65,9 @@ func (o *Outcome) Fate(ref forge.Ref) *Fate {
 	return &o.Fates[i]
 }
 
-// NewForecast prepares forecasts from a snapshot that has a configuration, and changes nothing in it. It copies what it
-// needs of the history, which its owner goes on changing; the facts, the sessions and the configuration must stay as
-// they are until the last Run has returned.
+// NewForecast prepares forecasts from a snapshot with a configuration, and does not change it. It copies the part of
+// the history that it needs, so the owner may change the history. Facts, sessions and configuration must not change
+// until the last Run has returned.
 func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 	f := &Forecast{
 		start: s, model: m, places: make(map[forge.Ref]int), at: make(map[forge.Ref]int),
@@ -109,7 +109,7 @@ func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 	return f
 }
 
-// addPull adds a pull request to its issue, or as work of its own.
+// addPull adds a pull request to its issue, or as an entry of its own.
 func (f *Forecast) addPull(p *forge.Pull) {
 	chain := threads.ChainOf(p)
 	for i := range f.issues {
@@ -124,7 +124,7 @@ func (f *Forecast) addPull(p *forge.Pull) {
 	})
 }
 
-// index notes where an issue is, and what it waits for.
+// index adds an issue to the indexes, and counts its blockers.
 func (f *Forecast) index(i int) {
 	t := &f.issues[i]
 	if f.at[t.Issue.Ref] = i; t.pull != nil {
@@ -168,13 +168,13 @@ func (f *Forecast) Run(seed uint64, ask Ask) Outcome {
 	return f.outcome(tr)
 }
 
-// isOver reports whether an issue or pull request is merged or closed.
+// isOver reports whether an issue or pull request is merged or closed, or unknown.
 func (tr *trial) isOver(ref forge.Ref) bool {
 	t := tr.at[ref]
 	return t == nil || !t.ended.IsZero()
 }
 
-// settle puts a trial where the factory stands.
+// settle gives a trial the state of the factory.
 func (f *Forecast) settle(tr *trial) {
 	s := &f.start
 	tr.books.History = f.history()
@@ -214,8 +214,8 @@ func (f *Forecast) settle(tr *trial) {
 	}
 }
 
-// pickUp goes on with a pull request: its checks report, the forge knows whether it merges, and people review and merge
-// where agents do not.
+// pickUp continues a pull request: its pending checks report, an unknown mergeability is taken as clean, and people
+// review and merge where agents do not.
 func (tr *trial) pickUp(t *trialIssue) {
 	p := t.pull
 	if p.Mergeable == forge.MergeUnknown {
@@ -238,7 +238,7 @@ func (tr *trial) pickUp(t *trialIssue) {
 	}
 }
 
-// history is a copy of what the ledger knows, as far as a trial changes it.
+// history copies the part of the ledger's history that a trial changes.
 func (f *Forecast) history() threads.History {
 	h := f.start.History
 	is := threads.NewHistory()
@@ -279,7 +279,7 @@ func (f *Forecast) history() threads.History {
 	return is
 }
 
-// copyEntry copies an entry that is there, and returns the copy, which shares what it points to.
+// copyEntry copies an entry if it exists, and returns the copy. The copy shares what it points to.
 func copyEntry[K comparable, V any](to, from map[K]*V, k K) *V {
 	v := from[k]
 	if v == nil {
@@ -290,7 +290,7 @@ func copyEntry[K comparable, V any](to, from map[K]*V, k K) *V {
 	return &own
 }
 
-// ownChain gives the copy of an entry lists of its own.
+// ownChain gives a copied entry its own lists.
 func ownChain(c *threads.ChainHistory) {
 	c.Writers, c.Attempts, c.Approved = slices.Clone(c.Writers), slices.Clone(c.Attempts), slices.Clone(c.Approved)
 	if c.Dialogue != nil {
@@ -299,7 +299,7 @@ func ownChain(c *threads.ChainHistory) {
 	}
 }
 
-// resume goes on with a session that runs.
+// resume continues a running session.
 func (tr *trial) resume(s *threads.Session) {
 	x := &trialRun{Session: *s, reserved: s.Started}
 	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, threads.Key{})})
@@ -330,7 +330,7 @@ func (tr *trial) resume(s *threads.Session) {
 	tr.after(max(0, x.how.Took-sofar), func() { tr.ended(x) })
 }
 
-// arrive files issues as often as the model knows.
+// arrive files issues at the rate of the model.
 func (tr *trial) arrive() {
 	m := tr.Model
 	if m == nil || m.perHour <= 0 || len(m.filed) == 0 {
@@ -351,7 +351,7 @@ func (tr *trial) arrive() {
 	wait()
 }
 
-// chain is the issue that a pull request is for; all others are their own.
+// chain returns the issue of a pull request, and any other reference unchanged.
 func (f *Forecast) chain(ref forge.Ref) forge.Ref {
 	if i, known := f.at[ref]; known {
 		return f.issues[i].Issue.Ref
@@ -359,7 +359,7 @@ func (f *Forecast) chain(ref forge.Ref) forge.Ref {
 	return ref
 }
 
-// code is why an issue waits at the beginning: one with a pull request waits for what that waits for.
+// code returns why an issue waits at the start. An issue with a pull request waits for what that waits for.
 func (f *Forecast) code(ref forge.Ref) threads.Code {
 	if i, known := f.at[ref]; known && f.issues[i].pull != nil {
 		ref = f.issues[i].pull.Ref
@@ -367,7 +367,7 @@ func (f *Forecast) code(ref forge.Ref) threads.Code {
 	return f.holds[ref]
 }
 
-// outcome tells what became of what was open.
+// outcome returns the fates of everything that was open at the start.
 func (f *Forecast) outcome(tr *trial) Outcome {
 	o := Outcome{Until: tr.now, Decisions: tr.decided, Starts: tr.starts}
 	for _, t := range tr.issues[:len(f.issues)] {

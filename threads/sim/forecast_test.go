@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// standing is a factory with some issues that wait.
+// standing is a factory with some waiting issues.
 func standing(config *threads.Config, issues int) threads.Snapshot {
 	now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 	s := threads.Snapshot{Now: now, Config: config, History: threads.NewHistory()}
@@ -27,11 +27,11 @@ func standing(config *threads.Config, issues int) threads.Snapshot {
 	return s
 }
 
-// usualModel knows nothing.
+// usualModel has learnt nothing.
 func usualModel() *Model { return Learn(Journal{}) }
 
-// TestForecast goes on from a moment with a session that runs, an issue that waits for its turn, one that waits for
-// another, and one that waits for a person.
+// TestForecast continues a moment with a running session, an issue in the queue, one that waits for another, and one
+// that waits for a person.
 func TestForecast(t *testing.T) {
 	s := standing(Fleet(1, 0, 1), 4)
 	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
@@ -49,28 +49,28 @@ func TestForecast(t *testing.T) {
 		o := f.Run(seed, Ask{Horizon: 5 * 24 * time.Hour})
 		one, two, three, four := o.Fate(ref(1)), o.Fate(ref(2)), o.Fate(ref(3)), o.Fate(ref(4))
 		if !one.Start.Equal(began) || !one.Merged.After(s.Now) || !two.Start.After(s.Now) || !two.Merged.After(two.Start) {
-			t.Errorf("seed %d: %+v, %+v", seed, one, two)
+			t.Errorf("seed %d: got %+v and %+v, want both merged", seed, one, two)
 		}
 		if three.Start.Before(two.Merged) || three.Code != threads.BlockerOpen {
-			t.Errorf("seed %d: the third waits for the second: %+v, %+v", seed, three, two)
+			t.Errorf("seed %d: got the third issue %+v, want it to start after the second's merge %+v", seed, three, two)
 		}
 		if !four.Start.IsZero() || !four.Merged.IsZero() || four.Code != threads.SkipLabel {
-			t.Errorf("seed %d: a person is to look at it: %+v", seed, four)
+			t.Errorf("seed %d: got %+v, want an issue that waits for a person", seed, four)
 		}
 		if again := f.Run(seed, Ask{Horizon: 5 * 24 * time.Hour}); !reflect.DeepEqual(o.Fates, again.Fates) {
-			t.Errorf("seed %d: two stories", seed)
+			t.Errorf("seed %d: two runs differ", seed)
 		}
 		short := f.Run(seed, Ask{Refs: []forge.Ref{ref(2)}})
 		if got := short.Fate(ref(2)); *got != *two || short.Decisions > o.Decisions {
-			t.Errorf("seed %d: asked for one only: %+v, want %+v", seed, got, two)
+			t.Errorf("seed %d: asked for one issue only: got %+v, want %+v", seed, got, two)
 		}
 	}
 	if s.Facts.Issues[0].Assignees[0] != "dev-0" || len(s.History.Chains) > 0 {
-		t.Error("a forecast changed what it goes on from")
+		t.Error("a forecast changed its snapshot")
 	}
 }
 
-// BenchmarkForecast asks for an issue with a number of others before it, among 1,000.
+// BenchmarkForecast asks for an issue at some places of a queue of 1,000.
 func BenchmarkForecast(b *testing.B) {
 	for _, at := range []int64{1, 20, 100} {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {
@@ -88,9 +88,8 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
-// TestForecastWorlds goes on from moments of generated worlds, whatever they hold: what runs, rests, waits for people
-// or was dropped by a reload. Nothing is merged before it began, nothing happens before the moment, and the world is
-// left as it was.
+// TestForecastWorlds continues moments of generated worlds, with sessions that run, rest, wait for people or were
+// dropped by a reload. Nothing may be merged or start before the moment, and the world must not change.
 func TestForecastWorlds(t *testing.T) {
 	m := usualModel()
 	moments := 0
@@ -117,9 +116,9 @@ func TestForecastWorlds(t *testing.T) {
 				})
 				switch {
 				case !fate.Merged.IsZero() && fate.Merged.Before(s.Now):
-					t.Errorf("world %d: %+v is over before %s", seed, fate, s.Now)
+					t.Errorf("world %d: got %+v, merged before %s", seed, fate, s.Now)
 				case !fate.Start.IsZero() && fate.Start.Before(s.Now) && !running:
-					t.Errorf("world %d: %+v began before %s", seed, fate, s.Now)
+					t.Errorf("world %d: got %+v, started before %s", seed, fate, s.Now)
 				}
 			}
 			if after := spelled(&s); after != before {

@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Foretell makes a trial of a day of a journal, and returns how long its issues really waited for their first sessions.
-// The trial knows when they were filed, and the work that the day before it left. All else it draws from the model of
-// what the journal told at the beginning of that day; the First of its report are the waits of that day's issues alone.
+// Foretell returns a trial of a day of a journal, and the real waits of that day's issues for their first sessions.
+// The trial knows when the issues were filed, and the work left from the day before. It draws everything else from
+// the model that was learnt before that day. The First of its report covers that day's issues only.
 func Foretell(j Journal, config *threads.Config, begin, end time.Time) (t Trial, real Spread) {
 	first := firstSessions(j.Past)
 	var old []ledger.Past
@@ -48,7 +48,7 @@ func Foretell(j Journal, config *threads.Config, begin, end time.Time) (t Trial,
 	return t, spread(waits)
 }
 
-// firstSessions are the first writing sessions of each issue.
+// firstSessions returns the first writing session of each issue.
 func firstSessions(past []ledger.Past) map[ledger.Ref]*ledger.Past {
 	first := make(map[ledger.Ref]*ledger.Past)
 	for i := range past {

@@ -9,12 +9,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// server is the real state of the forge. The factory knows it only through scans, which may be old.
+// server is the real state of the forge. The factory sees it only through scans, which may be old.
 type server struct {
 	w       *world
 	repos   []*repo // by name
 	changed time.Time
-	dirty   bool               // something changed since settle
+	dirty   bool               // something has changed since settle
 	staged  map[forge.Ref]bool // members of staged convoys, as of settle
 	heads   int                // commits so far
 	said    int64              // comments so far
@@ -26,18 +26,18 @@ type repo struct {
 	base   int  // version of the default branch; each merge makes a new one
 	issues []*issue
 	pulls  []*pull
-	last   int64 // number given out last
+	last   int64 // last number that was used
 }
 
 // issue is an issue with the state that the API does not show.
 type issue struct {
 	forge.Issue
 	deps     []forge.Ref
-	secret   bool        // unreadable for our account
+	secret   bool        // not readable by our account
 	marked   time.Time   // when we labelled it blocked or needs-human
-	freed    time.Time   // when a person took that off again; zero once a session ran since
-	writers  []string    // agents that ran a session on it
-	obstacle []time.Time // since when each of issueObstacles stands, without a break; zero when it does not
+	freed    time.Time   // when a person removed the label; zero again after a later session
+	writers  []string    // agents that had a session on it
+	obstacle []time.Time // since when each of issueObstacles exists without a break; zero if it does not
 }
 
 // pull is a pull request with the state that the API does not show.
@@ -46,20 +46,20 @@ type pull struct {
 	home     forge.Ref // the issue whose branch it is, or the first that it closes, or itself
 	keyword  bool      // its text closes its issues at the merge; a branch name alone does not
 	conflict bool
-	checked  time.Time // when the forge will know about conflicts of this head and base
-	moved    time.Time // when its head came
-	heads    []string  // all that it had, the present one last
+	checked  time.Time // when the forge has computed conflicts of this head and base
+	moved    time.Time // when its head was pushed
+	heads    []string  // all its heads, the current one last
 	stubborn bool      // the forge refuses to merge it: a protected branch wants a second approval
-	writers  []string  // agents that ran a session on it, beside its opener
-	vouched  []vouch   // approvals by review sessions whose end the supervisor saw
+	writers  []string  // agents that had a session on it, besides its opener
+	vouched  []vouch   // approvals by review sessions that the supervisor saw end
 	obstacle [pullObstacles]time.Time
 }
 
 // vouch is an approval given in a review session.
 type vouch struct {
 	agent, head, base, from string
-	// sure: the base did not even move between the scan that led to the session and its beginning. The supervisor cannot
-	// tell that from a move during the session.
+	// sure means that the base did not move between the scan that led to the session and the session's start. The
+	// supervisor cannot distinguish such a move from one during the session.
 	sure bool
 }
 
@@ -123,7 +123,7 @@ func (s *server) depend(is *issue, on forge.Ref) {
 // stranger is an account that may not write.
 const stranger = "mallory"
 
-// open opens a pull request of an account. branch says whether it is on the branch of the first issue that it closes.
+// open opens a pull request of an account. branch puts it on the branch of the first issue that it closes.
 func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *pull {
 	r.last++
 	ref := forge.Ref{Repo: r.name, Number: r.last}
@@ -149,7 +149,7 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 	return p
 }
 
-// retarget has a pull request go to another branch.
+// retarget changes the base branch of a pull request.
 func (s *server) retarget(p *pull, base string) {
 	p.Base, p.Retargeted, p.Contained = base, s.w.now, false
 	p.MergeBase = base + p.MergeBase[strings.Index(p.MergeBase, "/"):]
@@ -181,8 +181,7 @@ func (s *server) recheck(p *pull) {
 	p.checked = s.w.now.Add(s.w.between(0, 25*time.Second))
 }
 
-// report posts the result of the checks on a head. Updated stays, because a commit status does not bump a pull
-// request.
+// report posts the result of the checks on a head. Updated stays, because a commit status does not bump it.
 func (s *server) report(p *pull, head string) {
 	if p.HeadSHA != head || p.Closed {
 		return
@@ -206,7 +205,7 @@ func (s *server) review(p *pull, login, head string, v forge.Verdict, official b
 
 var errRefused = fmt.Errorf("cannot merge: %w", forge.ErrConflict)
 
-// merge merges a pull request if its head and base are still the given ones, or refuses.
+// merge merges a pull request if its head and base are still the given ones. Otherwise it refuses.
 func (s *server) merge(p *pull, head, base string) error {
 	switch {
 	case p.Merged:
@@ -214,7 +213,7 @@ func (s *server) merge(p *pull, head, base string) error {
 	case p.Closed, p.HeadSHA != head, p.Base != base, p.conflict, p.Draft, p.stubborn:
 		return errRefused
 	}
-	if s.w.trouble(0.08) { // the forge dies once it has written the commit
+	if s.w.trouble(0.08) { // the forge crashes after it has written the commit
 		s.touch(&p.Updated)
 		p.Contained = true
 	} else {
@@ -234,7 +233,7 @@ func (s *server) merge(p *pull, head, base string) error {
 	}
 	for _, ref := range p.Closes {
 		if is := s.issue(ref); p.keyword && is != nil {
-			_ = s.close(is) // the forge does not say when it cannot close
+			_ = s.close(is) // the forge does not report that it cannot close
 		}
 	}
 	s.w.seen.Merged++
@@ -246,7 +245,7 @@ func (s *server) end(p *pull, by string) {
 	s.touch(&p.Updated)
 }
 
-// close closes an issue. Like Forgejo it refuses while a dependency that is set on the forge is open.
+// close closes an issue. Like Forgejo, it refuses while a dependency that is set on the forge is open.
 func (s *server) close(is *issue) error {
 	if len(s.openDeps(is.Ref)) > 0 {
 		return fmt.Errorf("cannot close: %w", forge.ErrConflict)
@@ -258,7 +257,7 @@ func (s *server) close(is *issue) error {
 	return nil
 }
 
-// openDeps returns the open issues that keep an issue from being closed.
+// openDeps returns the open issues that prevent an issue from being closed.
 func (s *server) openDeps(ref forge.Ref) []forge.Ref {
 	return slices.DeleteFunc(slices.Clone(s.issue(ref).deps), func(d forge.Ref) bool {
 		on := s.issue(d)
@@ -266,8 +265,8 @@ func (s *server) openDeps(ref forge.Ref) []forge.Ref {
 	})
 }
 
-// inBody reports whether a dependency is written in the issue's text. The others are set on the forge, which does not
-// know those in the text. The forge refuses a dependency of an issue on itself.
+// inBody reports whether a dependency is written in the issue's text, which the forge does not read. The others are
+// set on the forge. The forge refuses an issue's dependency on itself.
 func inBody(of, on forge.Ref) bool { return of == on || on.Number%2 == 0 }
 
 func (s *server) reopen(is *issue) {
@@ -285,7 +284,7 @@ func (s *server) labelPull(p *pull, add, remove string) {
 	s.touch(&p.Updated)
 }
 
-// with returns a sorted list that has s. It never changes list, which a scan may still hold.
+// with returns a sorted list that has s. It never changes list, which a scan may still use.
 func with(list []string, s string) []string {
 	at, found := slices.BinarySearch(list, s)
 	if found || s == "" {
@@ -294,7 +293,7 @@ func with(list []string, s string) []string {
 	return slices.Insert(slices.Clone(list), at, s)
 }
 
-// without returns a list that has no s. It never changes list.
+// without returns a list that lacks s. It never changes list.
 func without(list []string, s string) []string {
 	if !slices.Contains(list, s) {
 		return list

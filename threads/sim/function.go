@@ -13,7 +13,7 @@ import (
 )
 
 // function checks properties of Decide itself. Each check costs as much as several plans, so each is made for one
-// plan in 150, and the alarm for one in 50.
+// plan in 150, and alarmRight for one in 50.
 func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 	w := c.w
 	switch w.rng.IntN(150) {
@@ -24,11 +24,11 @@ func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 	case 2, 3, 4:
 		c.report("the alarm is set early enough", w.alarmRight(s, p))
 	case 5:
-		c.report("Explain tells what Decide does", w.explained(s, p))
+		c.report("Explain agrees with Decide", w.explained(s, p))
 	case 6:
-		c.report("another build is asked the same", overWire(s, p))
+		c.report("another build gets the same snapshot and plan", overWire(s, p))
 	case 7:
-		c.report("a decision of the past can be made again", recall(c.past, s, p))
+		c.report("a past decision can be repeated", recall(c.past, s, p))
 	}
 }
 
@@ -38,18 +38,18 @@ func (c checks) report(name string, err error) {
 	}
 }
 
-// settled checks that another tick would start nothing once every thread has had its tick.
+// settled checks that another tick would start nothing after every thread has had its tick.
 func (c checks) settled() {
 	if c.w.rng.IntN(16) > 0 {
 		return
 	}
 	s := c.w.shell.snapshot()
 	if p := threads.Decide(s); len(p.Starts) > 0 {
-		c.report("nothing is left to start after a tick", fmt.Errorf("%+v", p.Starts[0]))
+		c.report("a tick leaves nothing to start", fmt.Errorf("%+v", p.Starts[0]))
 	}
 }
 
-// sameAgain decides a second time, on maps that were filled in another order.
+// sameAgain decides a second time, with maps that were filled in another order.
 func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	again := *s
 	h := reflect.ValueOf(&again.History).Elem()
@@ -69,7 +69,7 @@ func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	return nil
 }
 
-// overWire decides on the snapshot as another build reads it, and compares the plan as that answers it.
+// overWire encodes and decodes the snapshot as for another build, and compares the plan on it.
 func overWire(s *threads.Snapshot, p *threads.Plan) error {
 	text, err := wire.EncodeSnapshot(s)
 	if err != nil {
@@ -91,12 +91,12 @@ func overWire(s *threads.Snapshot, p *threads.Plan) error {
 	return nil
 }
 
-// untouched compares the whole snapshot before and after a decision.
+// untouched compares the whole snapshot before and after Decide.
 func untouched(s *threads.Snapshot) error {
 	before := spelled(s)
 	threads.Decide(*s)
 	if after := spelled(s); before != after {
-		return fmt.Errorf("got %s, before it was %s", after, before)
+		return fmt.Errorf("got %s, want %s as before", after, before)
 	}
 	return nil
 }
@@ -134,12 +134,12 @@ func (w *world) alarmRight(s *threads.Snapshot, p *threads.Plan) error {
 	return nil
 }
 
-// todo returns the part of a plan that is acted on.
+// todo returns the part of a plan that the supervisor acts on.
 func todo(p *threads.Plan) threads.Plan {
 	return threads.Plan{Starts: p.Starts, Stops: p.Stops, Merges: p.Merges, Marks: p.Marks}
 }
 
-// explained compares Explain with the plan for one issue or pull request, planned or not.
+// explained compares Explain with the plan for one issue or pull request, whether it is in the plan or not.
 func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
 	var ref forge.Ref
 	var code threads.Code
@@ -170,7 +170,7 @@ func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
 	return nil
 }
 
-// unlisted returns why an issue is in no plan; the zero ref when it may be in one.
+// unlisted returns why an issue is in no plan, or the zero ref if it may be in one.
 func unlisted(is *forge.Issue) (forge.Ref, threads.Code) {
 	switch {
 	case is.Closed:

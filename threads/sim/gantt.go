@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Measures of a chart, in pixels.
+// Measures of a chart in pixels.
 const (
-	ganttWidth = 1200 // of two days or less
-	ganttDay   = 600  // of each day, where there are more
+	ganttWidth = 1200 // for two days or less
+	ganttDay   = 600  // for each day beyond that
 	ganttMost  = 24000
-	ganttTick  = 90 // the least distance of two labels
+	ganttTick  = 90 // smallest distance of two labels
 	ganttLeft  = 170
 	ganttRow   = 22
 	ganttHead  = 52
-	ganttWord  = 160 // of the legend
+	ganttWord  = 160 // for each entry of the legend
 )
 
-// ganttKinds are the colours by kind of work, with the words of the legend. Reloading is drawn over them.
+// ganttKinds are the colours and legends of the kinds of work. The time of reading a context again is drawn on top.
 var ganttKinds = []struct{ kind, colour, words string }{
 	{"issue", "#4c78a8", "issue"},
 	{"rework", "#f58518", "rework"},
@@ -32,8 +32,8 @@ var ganttKinds = []struct{ kind, colour, words string }{
 
 const ganttReload = "#e45756"
 
-// Gantt draws a report as an SVG picture, from its beginning to its last session, or at least the time that is asked
-// for: one row for each slot of a thread with bound slots, and one for each agent of any other thread.
+// Gantt draws a report as an SVG picture: one row for each slot of a sticky thread, and one for each agent of any
+// other thread. The picture covers all sessions, and at least the asked time.
 func (r *Report) Gantt(asked time.Duration) string {
 	g := gantt{end: max(r.end(), asked), rows: r.rows()}
 	if g.end == 0 {
@@ -76,7 +76,7 @@ func (g *gantt) text(x float64, y int, style, text string) {
 	fmt.Fprintf(&g.b, `<text x="%.1f" y="%d" %s>%s</text>`+"\n", x, y, style, html.EscapeString(text))
 }
 
-// axis draws a line and a label at round times, in days and hours.
+// axis draws a line and a label at round times.
 func (g *gantt) axis() {
 	step := axisStep(g.end, g.width/ganttTick)
 	for at := time.Duration(0); at <= g.end; at += step {
@@ -85,7 +85,7 @@ func (g *gantt) axis() {
 	}
 }
 
-// axisStep is the least round time of which at most n make up the whole.
+// axisStep returns the smallest round step that divides the whole into at most n parts.
 func axisStep(whole time.Duration, n int) time.Duration {
 	const day = 24 * time.Hour
 	for _, step := range []time.Duration{
@@ -98,7 +98,7 @@ func axisStep(whole time.Duration, n int) time.Duration {
 	return 7 * day
 }
 
-// axisLabel is a time in days and hours, such as 2d 6h, and in minutes where they count.
+// axisLabel formats a time in days, hours and minutes, such as 2d 6h.
 func axisLabel(at time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {

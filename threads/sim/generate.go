@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// populate makes the configuration and the first state of the forge.
+// populate makes the configuration and the initial state of the forge.
 func (w *world) populate() {
 	w.cfg = w.configure()
 	for _, name := range w.cfg.Forge.Repos {
@@ -30,7 +30,7 @@ func (w *world) populate() {
 	w.describe()
 }
 
-// planted are the ways in which obstacles come to new issues.
+// planted are the functions that give obstacles to new issues.
 var planted = func() (ways []func(*world, *issue)) {
 	for _, o := range issueObstacles {
 		if o.plant != nil {
@@ -40,7 +40,7 @@ var planted = func() (ways []func(*world, *issue)) {
 	return ways
 }()
 
-// plant files issues in one of the shapes that dependencies take.
+// plant files an issue, for some shapes with others that it depends on or that depend on it.
 func (w *world) plant(r *repo) {
 	is := w.forge.file(r, w.labels()...)
 	switch shape := w.rng.IntN(14); shape {
@@ -106,7 +106,7 @@ func (w *world) labels() []string {
 
 func (w *world) anyLogin() string { return oneOf(w, w.cfg.Agents...).Login }
 
-// configure makes a factory. Most of its parts are sound; a few are the way people leave them.
+// configure makes a configuration. Most of its parts are sound; a few have mistakes that people make.
 func (w *world) configure() *threads.Config {
 	w.roles = w.allRoles()
 	cfg := &threads.Config{Name: "factory.toml", Roles: slices.Clone(w.roles)}
@@ -154,7 +154,7 @@ func (w *world) thread(name string) threads.Thread {
 	return t
 }
 
-// allRoles returns the roles that agents can have. A configuration leaves out roles without an agent.
+// allRoles returns the roles that agents can have. A configuration has those with an agent.
 func (w *world) allRoles() []agents.Role {
 	run := []string{"run"}
 	roles := []agents.Role{
@@ -184,7 +184,7 @@ func (w *world) allRoles() []agents.Role {
 	return roles
 }
 
-// agent makes the next agent. The first two are a dev and a reviewer, so that most worlds merge something.
+// agent makes the next agent. The first two are mostly a dev and a reviewer, so that most worlds merge something.
 func (w *world) agent(cfg *threads.Config) agents.Agent {
 	role := oneOf(w, "dev", "dev", "dev", "review", "review", "tidy", "write")
 	if w.hired < 2 && w.chance(0.95) {
@@ -237,7 +237,7 @@ func (w *world) wire(cfg *threads.Config) {
 	})
 }
 
-// describe logs the world at its beginning.
+// describe logs the initial state of the world.
 func (w *world) describe() {
 	if w.say == nil {
 		return

@@ -8,9 +8,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Happened is the report of what a journal tells of its newest days, to be read beside those of trials with the same
-// days of Replay. An issue is done when its pull request was merged. Where no merge is known, because a person merged
-// or there was nothing to merge, it is done with its last session, if that ended as the last one of an issue does.
+// Happened returns the report of the newest days of a journal, for comparison with trials of the same days from
+// Replay. An issue is done when its pull request is merged. If no merge is known, because a person merged or there
+// was nothing to merge, it is done at the end of its last session, if that could be the last one.
 func Happened(past []ledger.Past, timeline ledger.Timeline, config *threads.Config, days time.Duration) Report {
 	r := Report{Policy: "happened"}
 	past, from := recent(past, days)
@@ -45,13 +45,13 @@ func Happened(past []ledger.Past, timeline ledger.Timeline, config *threads.Conf
 	return r
 }
 
-// lived is an issue as the journal tells of it.
+// lived is an issue in the journal.
 type lived struct {
 	filed, begun, ended time.Time
 	over                bool
 }
 
-// issuesOf are the issues of sessions that are sorted by their start, in the order of their first writing session.
+// issuesOf returns the issues of sessions, which are sorted by start, in the order of their first writing session.
 func issuesOf(past []ledger.Past, merges []ledger.Merged) (issues map[ledger.Ref]*lived, order []ledger.Ref) {
 	issues = make(map[ledger.Ref]*lived)
 	for i := range past {

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// TestHappened reads a journal as the trials are reported: an issue merged after rework by two agents, one that closed
-// itself, one sent back and left alone, and scheduled work, which is no issue.
+// TestHappened reports a journal with an issue merged after rework by two agents, one closed without a pull request,
+// one sent back and left, and scheduled work, which is not an issue.
 func TestHappened(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	ref := func(n int64) ledger.Ref { return ledger.Ref(forge.Ref{Repo: "o/r", Number: n}) }
@@ -50,18 +50,18 @@ func TestHappened(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", r, want)
 	}
 	if r.First.Mean != 200*time.Minute || r.First.Max != 5*time.Hour || r.Turn.Mean != 330*time.Minute {
-		t.Errorf("waits %+v, turnarounds %+v", r.First, r.Turn)
+		t.Errorf("got waits %+v and turnarounds %+v", r.First, r.Turn)
 	}
-	if r.Used != 6./24 { // six hours of four agents, one of whom has left, in six hours
-		t.Errorf("busy %f", r.Used)
+	if r.Used != 6./24 { // six hours of work, by four agents (one is no longer configured) in six hours
+		t.Errorf("got used %f, want 6/24", r.Used)
 	}
 	if r := Happened(nil, timeline, config, time.Hour); r.Issues+r.Done+r.Sessions != 0 {
-		t.Errorf("of an empty journal: %+v", r)
+		t.Errorf("Happened(no sessions) = %+v, want zeros", r)
 	}
 }
 
-// TestDrain ends a trial whose work never gets done, counts what never began as waiting to the end, and stops when it
-// is told so.
+// TestDrain: Drain ends a trial with an issue that no agent may do, and the issue counts as waiting to the end.
+// Enough ends a trial early.
 func TestDrain(t *testing.T) {
 	config := Fleet(1, 1, 0)
 	load := Load{
@@ -70,17 +70,17 @@ func TestDrain(t *testing.T) {
 	}
 	r := Trial{Config: config, Load: load, Policy: Ours, Seed: 1, Drain: 24 * time.Hour}.Run()
 	if r.Done != 1 || r.Lost != 1 || r.First.N != 2 || r.First.Max < 24*time.Hour || r.First.Max > 25*time.Hour {
-		t.Errorf("%d done, %d lost, waits %+v", r.Done, r.Lost, r.First)
+		t.Errorf("got %d done, %d lost, waits %+v, want one of each, and a wait of 24 to 25 hours", r.Done, r.Lost, r.First)
 	}
 	asked := 0
 	enough := func() bool { asked++; return asked > 3 }
 	r = Trial{Config: config, Load: load, Policy: Ours, Seed: 1, Enough: enough}.Run()
 	if asked != 4 || r.Done != 0 {
-		t.Errorf("asked %d times, %d done", asked, r.Done)
+		t.Errorf("Enough was called %d times and %d issues are done, want 4 and none", asked, r.Done)
 	}
 }
 
-// TestChange leaves the configuration as it is, and takes all that a dismissed agent alone had.
+// TestChange: Of leaves the given configuration unchanged, and removes everything that only a dismissed agent had.
 func TestChange(t *testing.T) {
 	config := Fleet(2, 1, 1)
 	config.Routes = []threads.Route{
@@ -96,23 +96,23 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := len(differs), 6; got != want {
-		t.Errorf("%q", differs)
+		t.Errorf("got differences %q, want %d", differs, want)
 	}
 	if w := is.Thread("write"); w.Slots != 2 || w.MaxSessions != 2 || w.Hold != time.Minute || len(w.Agents) != 1 {
-		t.Errorf("%+v", w)
+		t.Errorf("got the thread write %+v", w)
 	}
 	if v := is.Thread("review"); v.MaxSessions != 3 || v.Slots != 1 || len(v.Agents) != 0 {
-		t.Errorf("%+v", v)
+		t.Errorf("got the thread review %+v", v)
 	}
 	if len(is.Agents) != 1 || len(is.Roles) != 1 || len(is.Routes) != 1 || len(is.Routes[0].Agents) != 1 {
-		t.Errorf("%+v %+v %+v", is.Agents, is.Roles, is.Routes)
+		t.Errorf("got agents %+v, roles %+v, routes %+v, want one of each", is.Agents, is.Roles, is.Routes)
 	}
 	if w := config.Thread("write"); w.Slots != 1 || w.Hold != 0 || len(w.Agents) != 2 || len(config.Agents) != 3 ||
 		len(config.Routes) != 2 || len(config.Routes[1].Agents) != 2 {
-		t.Errorf("the configuration became %+v", config)
+		t.Errorf("Of changed the given thread to %+v", config)
 	}
 	none, differs, err := new(Change{Slots: map[string]int{"write": 1}}).Of(config)
 	if err != nil || len(differs) != 0 || none.Thread("write").Slots != 1 {
-		t.Errorf("no change: %q, %v", differs, err)
+		t.Errorf("an empty change has differences %q, %v", differs, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// issuesEach is a load of issues at equal distances, told apart by the time of their only session.
+// issuesEach is a load of evenly spaced issues. Each has another length of its sessions.
 func issuesEach(n int, every time.Duration) (load Load) {
 	for i := range n {
 		d := time.Minute + time.Duration(i)*time.Second
@@ -20,8 +20,8 @@ func issuesEach(n int, every time.Duration) (load Load) {
 	return load
 }
 
-// An outage that ends one session in three ends about so many, the same ones whatever else the configuration is, and
-// what fails is tried again.
+// An outage that fails one session in three fails about a third of the first sessions, the same ones in every
+// configuration. Failed work is tried again.
 func TestOneInThree(t *testing.T) {
 	failing := func(slots int) (failed map[int64]bool, r Report) {
 		c := Fleet(4, slots, 1)
@@ -42,44 +42,44 @@ func TestOneInThree(t *testing.T) {
 	few, r := failing(1)
 	many, _ := failing(4)
 	if diff := cmp.Diff(few, many); diff != "" {
-		t.Errorf("with more slots other sessions fail: %s", diff)
+		t.Errorf("with more slots, other sessions fail (-1 slot +4 slots):\n%s", diff)
 	}
 	if len(few) < 15 || len(few) > 40 {
-		t.Errorf("%d of 80 first sessions fail", len(few))
+		t.Errorf("%d of 80 first sessions fail, want about a third", len(few))
 	}
-	// 160 that write, half of that again that fail, and 160 reviews.
+	// 160 writing sessions succeed, half as many fail, and there are 160 reviews.
 	if r.Done != 80 || r.Sessions < 360 || r.Sessions > 440 {
-		t.Errorf("%d of 80 issues are done, in %d sessions", r.Done, r.Sessions)
+		t.Errorf("got %d of 80 issues done in %d sessions, want all in 360 to 440", r.Done, r.Sessions)
 	}
 }
 
-// An issue is open until it is done, or to the end of the trial.
+// Open counts an issue until it is done, or to the end of the trial.
 func TestOpen(t *testing.T) {
 	trial := Trial{Config: Fleet(2, 2, 1), Load: issuesEach(4, time.Hour), Policy: Ours, Seed: 1}
 	r := trial.Run()
 	if r.Done != 4 || r.Open != r.Turn.Mean {
-		t.Errorf("%d are done; open for %s, and done after %s", r.Done, r.Open, r.Turn.Mean)
+		t.Errorf("got %d done, open for %s and done after %s, want 4 and equal times", r.Done, r.Open, r.Turn.Mean)
 	}
 	trial.Outages, trial.Drain = []Outage{{Until: 100 * time.Hour}}, time.Hour
-	r = trial.Run() // all wait to the fourth hour or, as the next event comes later, longer
+	r = trial.Run() // all wait to the fourth hour, or to the next event after it
 	if want := 2*time.Hour + 30*time.Minute; r.Done != 0 || r.Open < want {
-		t.Errorf("%d are done; open for %s, want %s", r.Done, r.Open, want)
+		t.Errorf("got %d done and open for %s, want none and at least %s", r.Done, r.Open, want)
 	}
 }
 
-// A model is slower only in what it has learnt, and itself stays as it was.
+// Slower changes only a learnt delay, and not the given model.
 func TestSlower(t *testing.T) {
 	m := Learn(Journal{})
 	m.delays[Checks] = []time.Duration{0, time.Minute, 2 * time.Minute}
 	m.delays[Merging] = []time.Duration{0, 0, 0}
 	slow := m.Slower(Checks, 2)
 	if got := slow.delays[Checks]; !slices.Equal(got, []time.Duration{0, 2 * time.Minute, 4 * time.Minute}) {
-		t.Errorf("checks take %v", got)
+		t.Errorf("got checks of %v, want twice the times", got)
 	}
 	if m.delays[Checks][2] != 2*time.Minute {
-		t.Error("the model was changed")
+		t.Error("Slower changed the given model")
 	}
 	if m.Slower(Merging, 2) != nil || m.Slower(People, 2) != nil || (*Model)(nil).Slower(Checks, 2) != nil {
-		t.Error("what takes no time, or is not known, got slower")
+		t.Error("Slower of a zero or unknown delay is not nil")
 	}
 }

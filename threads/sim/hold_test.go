@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// holdTable is how long a slot is kept. A context of these loads is read again in 25 to 250 s.
+// holdTable is the hold of these trials. A context of their loads takes 25 to 250 s to read again.
 const holdTable = 2 * time.Minute
 
 // TestHold is the experiment behind hold and its table in CONTRIBUTING. Always waiting for two minutes wins where
 // verdicts come fast, and is ruinous where they do not. Waiting only while verdicts have come faster than the context
-// could be read again keeps all of that, and loses next to nothing.
+// could be read again keeps all of the gain, and loses next to nothing.
 func TestHold(t *testing.T) {
 	if !storms() {
-		t.Skip("make check plays it: days of work, many times over")
+		t.Skip("days of work, many times over: needs DISINTO_STORMS=1")
 	}
 	always := Ours
 	always.Trusting = true
-	ratios := make(map[time.Duration][2]float64) // at the highest load: of always and learned to never
+	ratios := make(map[time.Duration][2]float64) // at the highest load: always/never and learned/never
 	for _, review := range []time.Duration{15 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute} {
 		for _, busy := range []float64{0.4, 0.7, 0.95} {
 			never := holdTrial(t, Ours, 0, busy, review)
@@ -26,7 +26,7 @@ func TestHold(t *testing.T) {
 			t.Logf("| %s | %.0f %% | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |", review, 100*busy,
 				never.minutes, a.minutes, l.minutes, never.reloaded, a.reloaded, l.reloaded)
 			if l.minutes > never.minutes*1.005 || l.reloaded > never.reloaded*1.005 {
-				t.Errorf("review %s, busy %.2f: %.1f min with what was learned, %.1f without",
+				t.Errorf("review %s, busy %.2f: got %.1f min with learned verdicts, want at most the %.1f min without hold",
 					review, busy, l.minutes, never.minutes)
 			}
 			ratios[review] = [2]float64{a.minutes / never.minutes, l.minutes / never.minutes}
@@ -34,19 +34,20 @@ func TestHold(t *testing.T) {
 	}
 	for review, want := range map[time.Duration]float64{15 * time.Second: 0.65, time.Minute: 0.8} {
 		if got := ratios[review]; got[0] > want || got[1] > want {
-			t.Errorf("review %s: holding makes it %.2f and %.2f, want at most %.2f", review, got[0], got[1], want)
+			t.Errorf("review %s: got %.2f (always) and %.2f (learned) of the time without hold, want at most %.2f", review,
+				got[0], got[1], want)
 		}
 	}
 	if got := ratios[4*time.Minute]; got[0] < 1.4 {
-		t.Errorf("slow reviews: always holding makes it %.2f, and a fixed wait would be no mistake", got[0])
+		t.Errorf("slow reviews: got %.2f (always) of the time without hold, want at least 1.4", got[0])
 	}
 }
 
-// TestHoldMixed has half of the verdicts come at once and half after ten minutes. Their mean says to wait for none,
-// and nothing is lost.
+// TestHoldMixed: half of the verdicts come at once, the others after ten minutes. Their mean rules out waiting, and
+// nothing is lost.
 func TestHoldMixed(t *testing.T) {
 	if !storms() {
-		t.Skip("make check plays it: days of work, many times over")
+		t.Skip("days of work, many times over: needs DISINTO_STORMS=1")
 	}
 	never, l := heldFor{}, heldFor{}
 	for seed := range uint64(3) {
@@ -61,14 +62,15 @@ func TestHoldMixed(t *testing.T) {
 		cfg.Thread("write").Hold = holdTable
 		l.add(t, Trial{Config: cfg, Load: load, Policy: Ours, Seed: 1})
 	}
-	t.Logf("mixed: %.1f min without, %.1f with what was learned", never.minutes/3, l.minutes/3)
+	t.Logf("mixed: %.1f min without hold, %.1f with learned verdicts", never.minutes/3, l.minutes/3)
 	if l.minutes > never.minutes*1.02 {
-		t.Errorf("mixed: %.1f min with what was learned, %.1f without", l.minutes/3, never.minutes/3)
+		t.Errorf("mixed: got %.1f min with learned verdicts, want about the %.1f min without hold", l.minutes/3,
+			never.minutes/3)
 	}
 }
 
-// heldFor sums up trials.
-type heldFor struct{ minutes, reloaded float64 } // to done; millions of tokens read again
+// heldFor sums up reports.
+type heldFor struct{ minutes, reloaded float64 } // from filing to done; millions of tokens read again
 
 func (h *heldFor) add(t *testing.T, trial Trial) {
 	t.Helper()

@@ -11,11 +11,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// readEvery is how many holds of a reason share one reading of its text. Reading every one took a seventh of the time
-// of a world.
+// readEvery is how many holds with the same code share one check of their text. Checking every text took a seventh of
+// a world's time.
 const readEvery = 5
 
-// holdsTrue checks that the reason of each hold is documented, readable and true. That makes the scheduler
+// holdsTrue checks that the reason of each hold is documented, readable and true. This makes the scheduler
 // work-conserving: an item that could start has no true reason to wait.
 func holdsTrue(in *inspection) error {
 	for i := range in.plan.Holds {
@@ -44,7 +44,7 @@ func readable(r *threads.Reason) error {
 	return nil
 }
 
-// documented are the codes in the table of reasons.
+// documented has the codes in the table of reasons.
 var documented = func() map[threads.Code]bool {
 	codes := make(map[threads.Code]bool)
 	for _, d := range threads.Codes() {
@@ -55,7 +55,7 @@ var documented = func() map[threads.Code]bool {
 
 var errUntrue = fmt.Errorf("the reason is not true")
 
-// held is a hold with the facts about its item. is and p are never nil.
+// held is a hold with the facts of its item. is and p are never nil.
 type held struct {
 	*inspection
 	*threads.Hold
@@ -63,7 +63,7 @@ type held struct {
 	p  *forge.Pull
 }
 
-// The facts of a hold that has none. They are never written to.
+// The facts of a hold without an issue or a pull request. They are never written.
 var (
 	noIssue forge.Issue
 	noPull  forge.Pull
@@ -86,7 +86,7 @@ func (in *inspection) holdTrue(h *threads.Hold, busy []threads.Session) error {
 	return in.noneCan(h, busy)
 }
 
-// noneCan checks reasons that speak of agents: no agent may be able to take the item now.
+// noneCan checks a reason about agents: no agent may be able to take the item now.
 func (in *inspection) noneCan(h *threads.Hold, busy []threads.Session) error {
 	for i := range in.cfg.Agents {
 		a := &in.cfg.Agents[i]
@@ -94,7 +94,7 @@ func (in *inspection) noneCan(h *threads.Hold, busy []threads.Session) error {
 			continue
 		}
 		for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
-			// The agent that finished a blocker is waited for, and may be kept for another pull request.
+			// An agent that the item waits for may itself be kept for another pull request.
 			tells := slices.Contains([]threads.Code{threads.SlotKept, threads.FinisherFirst, threads.AskerFirst}, h.Reason.Code)
 			if p := in.kept(&h.Item, a, slot, busy); p == nil || !tells {
 				return fmt.Errorf("%s on %s could take it into slot %d", a.Name, a.Thread, slot)
@@ -105,10 +105,10 @@ func (in *inspection) noneCan(h *threads.Hold, busy []threads.Session) error {
 	if class := h.Reason.Code.Class(); (class == threads.Unfit || class == threads.Busy) && !people {
 		return nil
 	}
-	return fmt.Errorf("%s is no reason for that", h.Reason.Code)
+	return fmt.Errorf("%s cannot be the reason", h.Reason.Code)
 }
 
-// chainFree reports whether no session keeps the item off its chain.
+// chainFree reports whether no session on the item's chain keeps the item waiting.
 func (in *inspection) chainFree(it *threads.Item, busy []threads.Session) bool {
 	merge := in.approved(it)
 	return !slices.ContainsFunc(busy, func(s threads.Session) bool {
@@ -120,7 +120,7 @@ func (in *inspection) chainFree(it *threads.Item, busy []threads.Session) bool {
 	})
 }
 
-// approved reports whether a pull request that is listed as a review is already approved.
+// approved reports whether the pull request of a review item is already approved.
 func (in *inspection) approved(it *threads.Item) bool {
 	p := in.s.Facts.Pull(it.Ref)
 	return p != nil && it.Kind == agents.KindReview && in.forge.verdicts(p, in.writers(p), true).approved

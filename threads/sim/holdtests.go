@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// holdTest returns the test of what must be the case when a plan gives a reason: that a row of issueObstacles stands by
-// the facts of the plan, or a row of holdTests.
+// holdTest returns the test of a reason: either the obstacle of a row of issueObstacles exists in the plan's facts,
+// or a row of holdTests holds.
 func holdTest(code threads.Code) (test func(held) bool, listed bool) {
 	for i := range issueObstacles {
 		if o := &issueObstacles[i]; o.code == code {
@@ -21,7 +21,7 @@ func holdTest(code threads.Code) (test func(held) bool, listed bool) {
 	return test, listed
 }
 
-// holdTests are the tests that need more than that. Reasons of the classes Unfit and Busy speak of agents: see noneCan.
+// holdTests are the tests of reasons that are not obstacles. For reasons of the classes Unfit and Busy, see noneCan.
 var holdTests = map[threads.Code]func(held) bool{
 	threads.NotRead: func(h held) bool { return h.readAt().IsZero() },
 	threads.RepoOff: func(h held) bool {
@@ -147,14 +147,14 @@ var holdTests = map[threads.Code]func(held) bool{
 		merged := func(m threads.Merge) bool { return m.Ref == first }
 		return first.Repo == h.p.Repo && slices.ContainsFunc(h.plan.Merges, merged)
 	},
-	threads.SlotKept: func(h held) bool { // holdTrue also checks that no agent can take it
+	threads.SlotKept: func(h held) bool { // holdTrue also checks that no agent can take the item
 		p, a := h.s.Facts.Pull(h.Reason.Refs[0]), h.cfg.Agent(h.Reason.Agent)
 		return p != nil && a != nil && p.Author == a.Login && a.Thread == h.Reason.Thread && h.judgedSoon(p) && h.later()
 	},
 	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.Item.Ref, threads.ActNeedsHuman) },
 }
 
-// reviewsOf counts the reviews of an account's pull requests in the last hour, by the history, and those of the plan.
+// reviewsOf counts the reviews of an account's pull requests in the history of the last hour and in the plan.
 func (h held) reviewsOf(author string) int {
 	n := 0
 	if a := h.s.History.Authors[author]; a != nil {
@@ -179,7 +179,7 @@ func (h held) readAt() time.Time {
 	return r.AsOf
 }
 
-// outdated reports whether the facts of one of these were requested before we last wrote to it.
+// outdated reports whether the facts of any of the items were requested before our last write to it.
 func (h held) outdated(refs ...forge.Ref) bool {
 	_, err := h.asOf(refs...)
 	return err != nil
@@ -191,12 +191,12 @@ func (h held) assigned(login string) bool {
 	return slices.Contains(h.is.Assignees, login) || slices.Contains(h.p.Assignees, login)
 }
 
-// owes reports whether the plan asks for a mark.
+// owes reports whether the plan has a mark.
 func (h held) owes(ref forge.Ref, a threads.Action) bool {
 	return slices.ContainsFunc(h.plan.Marks, func(m threads.Mark) bool { return m.Ref == ref && m.Action == a })
 }
 
-// asked reports whether people were told about the item, or the plan tells them now.
+// asked reports whether people have been told about the item, or the plan tells them now.
 func (h held) asked() bool {
 	tells := func(m threads.Mark) bool {
 		actions := []threads.Action{threads.ActTell, threads.ActNeedsHuman, threads.ActBlocked, threads.ActAsk}
@@ -214,7 +214,7 @@ func (h held) cooling() bool {
 	return h.later() && (h.s.History.Item(k).CoolDown.Equal(h.Reason.Until) || attempts.Until.Equal(h.Reason.Until))
 }
 
-// mergedNotClosed also checks that the plan closes the issue when that is possible.
+// mergedNotClosed also checks that the plan closes the issue if it can be closed.
 func (h held) mergedNotClosed() bool {
 	due := !h.kept() && !h.s.History.Item(h.Item.Key()).CoolDown.After(h.now)
 	if h.p != &noPull {
@@ -231,26 +231,26 @@ func (h held) hasLanded() bool {
 	})
 }
 
-// kept reports whether an open dependency keeps the issue from being closed.
+// kept reports whether an open dependency prevents the issue from being closed.
 func (h held) kept() bool {
 	return slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool {
 		return b.State == forge.BlockerOpen && !b.InBody
 	})
 }
 
-// ended reports whether a pull request of the issue that ended since the issue was last opened fits.
+// ended reports whether fits accepts a pull request of the issue that ended after the issue was last opened.
 func (h held) ended(fits func(*forge.Pull) bool) bool {
 	return slices.ContainsFunc(h.s.Facts.Pulls, func(p forge.Pull) bool {
 		return p.Closed && p.Ended.After(h.is.Reopened) && slices.Contains(p.Closes, h.is.Ref) && fits(&p)
 	})
 }
 
-// names reports whether the reason names exactly the blockers in a state.
+// names reports whether the reason names exactly the blockers in the given state.
 func (h held) names(state forge.BlockerState) bool {
 	return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, states(h.is, state))
 }
 
-// givenUp returns the blockers that were cancelled, open or closed.
+// givenUp returns the cancelled blockers, open or closed.
 func (h held) givenUp() []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range h.is.Blockers {
@@ -263,7 +263,7 @@ func (h held) givenUp() []forge.Ref {
 	return refs
 }
 
-// states returns the blockers of an issue in one state.
+// states returns an issue's blockers in one state.
 func states(is *forge.Issue, state forge.BlockerState) []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range is.Blockers {
@@ -278,21 +278,21 @@ func stagedConvoy(is *forge.Issue) bool {
 	return is != nil && !is.Closed && is.Has(forge.LabelConvoy) && is.Has(forge.LabelStaged)
 }
 
-// trackingWith reports whether the item is a convoy with that many closed members.
+// trackingWith reports whether the item is a convoy with the given number of closed members.
 func (h held) trackingWith(closed int) bool {
 	return h.is.Has(forge.LabelConvoy) && !stagedConvoy(h.is) && h.is.BlockersKnown &&
 		len(states(h.is, forge.BlockerClosed)) == closed
 }
 
-// unreadConvoy reports whether the members of some staged convoy are not known yet: any issue may be one.
+// unreadConvoy reports whether the members of any staged convoy are unknown: every issue may be one of them.
 func (h held) unreadConvoy() bool {
 	return slices.ContainsFunc(h.s.Facts.Issues, func(is forge.Issue) bool {
 		return stagedConvoy(&is) && !is.BlockersKnown
 	})
 }
 
-// reaches reports whether open blockers lead from one issue to another. Such a cycle never opens by itself, so that
-// the next member is open is no answer.
+// reaches reports whether open blockers lead from one issue to another. In a cycle, "the next member is open" is no
+// sufficient reason, as a cycle never opens by itself.
 func (h held) reaches(from, to forge.Ref, path []forge.Ref) bool {
 	is := h.s.Facts.Issue(from)
 	if is == nil || slices.Contains(path, from) {
@@ -303,7 +303,7 @@ func (h held) reaches(from, to forge.Ref, path []forge.Ref) bool {
 	})
 }
 
-// circle reports whether refs lead from the issue along open blockers back to it.
+// circle reports whether refs are a path of open blockers from the issue back to it.
 func (h held) circle(refs []forge.Ref) bool {
 	if len(refs) < 3 || refs[0] != h.is.Ref || refs[len(refs)-1] != h.is.Ref {
 		return false

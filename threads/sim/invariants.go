@@ -11,24 +11,24 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Numbers of the design. They are repeated here, so that a change of those in package threads is noticed.
+// Numbers of the design. They are repeated here to detect changes of those in package threads.
 const (
 	maxAttempts    = 5
 	passedOverMost = 3
 	halfWritten    = 60 * time.Second
-	settledAfter   = 30 * time.Second // a conflict
+	settledAfter   = 30 * time.Second // scans must show a conflict for this long
 )
 
-// checks are the invariants. Their knowledge comes from the world itself and from the design, never from a function
-// of package threads: so the two cannot be wrong in the same way.
+// checks are the invariants. They follow from the world and the design, never from a function of package threads, so
+// that one mistake cannot be in both.
 type checks struct {
 	w      *world
-	starts map[threads.Key][]time.Time // the starts of each item in the last ten minutes
+	starts map[threads.Key][]time.Time // each item's starts in the last ten minutes
 	after  aftermath
-	past   *threads.Snapshot // of an earlier plan; see recall
+	past   *threads.Snapshot // an earlier snapshot; see recall
 }
 
-// tableInvariants hold after every step, whatever happened in it.
+// tableInvariants hold after every step.
 var tableInvariants = []struct {
 	name  string
 	check func(*world, []*run) error
@@ -44,25 +44,25 @@ var planInvariants = []struct {
 	check func(*inspection) error
 }{
 	{"nothing starts against the state of the forge", startsAllowed},
-	{"nothing starts against what is remembered", startsRemembered},
+	{"nothing starts against the ledger", startsRemembered},
 	{"the end of a session has its consequences", outcomesKept},
-	{"an agent starts only what it may", startsFit},
-	{"no agent reviews its own work, no local model that of a local model", pairing},
+	{"an agent starts only items that it may", startsFit},
+	{"no agent reviews its own work, and no local model reviews a local model's", pairing},
 	{"a chain climbs its ladder", rungsRight},
 	{"slots are kept", slotsKept},
-	{"an item is what the facts say", itemsRight},
+	{"an item agrees with the facts", itemsRight},
 	{"the order of the queue", orderKept},
 	{"the queue is shown in its order", shownInOrder},
 	{"the best agent and slot for an item", placedWell},
 	{"warmth starves no item", passedOver},
-	{"nothing is merged that is not approved, green and clean", mergesAllowed},
+	{"only approved, green and clean pull requests are merged", mergesAllowed},
 	{"nothing runs on closed work", stopsInTime},
 	{"nothing is stopped without need", stopsAllowed},
 	{"marks are due", marksDue},
-	{"sessions hear of people's answers, and of nothing else", spokenTo},
-	{"a label that a person took off stays off", wordKept},
-	{"everything is somewhere, and once", accounted},
-	{"every hold has a reason that is true", holdsTrue},
+	{"sessions get people's answers, and no other comments", spokenTo},
+	{"a label that a person removed stays removed", wordKept},
+	{"every item is in exactly one place", accounted},
+	{"every hold has a true reason", holdsTrue},
 	{"the checks of a running supervisor find nothing", unenforced},
 }
 
@@ -97,8 +97,8 @@ func oneSessionPerAgent(_ *world, runs []*run) error {
 	return nil
 }
 
-// chainKept checks that no two sessions write to one branch, and that none reviews a branch while another writes to
-// it, unless the program of the other waits for the review.
+// chainKept checks that no two sessions write to one branch. It also checks that no session reviews a branch while
+// another writes to it, except where the writer's program waits for the review.
 func chainKept(w *world, runs []*run) error {
 	for i, a := range runs {
 		for _, b := range runs[i+1:] {
@@ -116,7 +116,7 @@ func chainKept(w *world, runs []*run) error {
 	return nil
 }
 
-// branch returns the issue whose branch a session is about, or the pull request that has no issue.
+// branch returns the issue whose branch a session works on, or a pull request without an issue.
 func (s *server) branch(r *run) forge.Ref {
 	if p := s.pull(r.Item.Ref); p != nil {
 		return p.home
@@ -124,19 +124,19 @@ func (s *server) branch(r *run) forge.Ref {
 	return r.Item.Ref
 }
 
-// attends reports whether programs of a role stay until their pull request is merged, by the current configuration.
+// attends reports whether the current configuration lets programs of a role stay until their pull request is merged.
 func (w *world) attends(role string) bool {
 	r := w.cfg.Role(role)
 	return r != nil && r.WaitsForReview
 }
 
-// waits reports the same of a session, by the configuration that it started with.
+// waits reports the same for a session, by the configuration at its start.
 func (w *world) waits(r *run) bool {
 	i := slices.IndexFunc(w.roles, func(role agents.Role) bool { return role.Name == r.Role })
 	return w.roles[i].WaitsForReview
 }
 
-// plan checks a plan, and for some plans the function that made it.
+// plan checks a plan, and sometimes Decide itself.
 func (c checks) plan(s *threads.Snapshot, p *threads.Plan) {
 	in := &inspection{world: c.w, s: s, plan: p, busy: slices.Concat(s.Sessions, sessionsOf(p.Starts))}
 	in.laddered = slices.ContainsFunc(in.cfg.Agents, func(a agents.Agent) bool {
@@ -152,17 +152,17 @@ func (c checks) plan(s *threads.Snapshot, p *threads.Plan) {
 	c.function(s, p)
 }
 
-// inspection is one plan with all that the invariants need to judge it.
+// inspection is a plan with everything that the invariants need.
 type inspection struct {
 	*world
 	s    *threads.Snapshot
 	plan *threads.Plan
-	busy []threads.Session // sessions that run, and those that the plan starts
-	// laddered says that some agent has a ladder. To find that out for each item took a third of a world's time.
+	busy []threads.Session // running sessions, and those that the plan starts
+	// laddered reports whether any agent has a ladder. Finding that out for each item took a third of a world's time.
 	laddered bool
 }
 
-// tally counts reasons and marks, so that a test can say whether the worlds reach all of them.
+// tally counts reasons and marks, so that a test can check that the worlds reach all of them.
 func (in *inspection) tally() {
 	for _, h := range in.plan.Holds {
 		in.seen.Codes[h.Reason.Code]++
@@ -178,13 +178,13 @@ func (in *inspection) tally() {
 	}
 }
 
-// An item may be started spinMost times in spinTime. More starts than that would fail as those before.
+// An item may start spinMost times within spinTime.
 const (
 	spinMost = 10
 	spinTime = 10 * time.Minute
 )
 
-// spin counts the starts of an item.
+// spin counts an item's starts, and fails on too many.
 func (c checks) spin(k threads.Key) {
 	recent := slices.DeleteFunc(c.starts[k], func(at time.Time) bool { return c.w.now.Sub(at) > spinTime })
 	c.starts[k] = append(recent, c.w.now)
@@ -193,8 +193,8 @@ func (c checks) spin(k threads.Key) {
 	}
 }
 
-// accounted checks that every open issue and pull request is in exactly one place: a session, a start, a merge, or a
-// hold with a reason.
+// accounted checks that every open issue and pull request is in exactly one place: a session, a start, a merge or a
+// hold.
 func accounted(in *inspection) error {
 	count := make(map[threads.Key]int, len(in.busy)+len(in.plan.Merges)+len(in.plan.Holds))
 	for i := range in.busy {
@@ -213,12 +213,12 @@ func accounted(in *inspection) error {
 			err = errUntrue
 		}
 		if err != nil {
-			return fmt.Errorf("issue %s is not put up for work, %s: %w", h.Item.Ref, h.Reason.Code, err)
+			return fmt.Errorf("issue %s is not queued, %s: %w", h.Item.Ref, h.Reason.Code, err)
 		}
 	}
 	for i := range in.s.Facts.Issues {
 		if is := &in.s.Facts.Issues[i]; !is.Closed && count[threads.Key{Ref: is.Ref}] != 1 {
-			return fmt.Errorf("issue %s is %d times in sessions, starts, holds and the list of what is not queued",
+			return fmt.Errorf("issue %s is %d times in sessions, starts, holds and the unqueued list",
 				is.Ref, count[threads.Key{Ref: is.Ref}])
 		}
 	}
@@ -239,8 +239,8 @@ func accounted(in *inspection) error {
 	return nil
 }
 
-// unenforced checks that threads.Enforce, which guards a running supervisor against a mistaken scheduler, finds
-// nothing wrong with a right plan.
+// unenforced checks that threads.Enforce, which guards a running supervisor against a mistaken scheduler, finds no
+// mistake in a correct plan.
 func unenforced(in *inspection) error {
 	p := *in.plan
 	p.Starts, p.Stops, p.Holds = slices.Clone(p.Starts), slices.Clone(p.Stops), slices.Clone(p.Holds)
@@ -250,6 +250,5 @@ func unenforced(in *inspection) error {
 	return nil
 }
 
-// itemOf returns the identity of an item whatever its kind of work: a pull request goes from review to rework and
-// back.
+// itemOf returns an item's identity without its kind of work, which changes between review and rework.
 func itemOf(it *threads.Item) threads.Key { return threads.Key{Ref: it.Ref, Role: it.Role} }

@@ -8,12 +8,12 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// learnedLeast is how many verdicts must be known before a slot is kept for one.
+// learnedLeast is the number of known verdicts from which a slot is kept.
 const learnedLeast = 3
 
-// kept returns the pull request for whose sake an agent may not take an item into a free slot; nil when there is
-// none. A slot is kept for its resident, and the resident for the slot, while the resident's pull request waits for a
-// verdict. The verdict must be expected to want changes, and sooner than the context could be read again.
+// kept returns the pull request that prevents an agent from taking an item into a free slot, or nil. A slot is kept
+// for its resident, and the resident for the slot, while the resident's pull request waits for a verdict. The verdict
+// must be expected to request changes, and to come sooner than the context could be read again.
 func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []threads.Session) *forge.Pull {
 	t := in.cfg.Thread(a.Thread)
 	known := in.s.History.Thread(t.Name).Returns
@@ -35,7 +35,7 @@ func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []t
 	return nil
 }
 
-// awaited returns the pull request whose verdict a resident waits for.
+// awaited returns the pull request for whose verdict a resident waits, or nil.
 func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.Session) *forge.Pull {
 	a := in.cfg.Agent(w.Agent)
 	if a == nil || a.Thread != t.Name || in.now.Sub(w.Left) >= t.Hold ||
@@ -61,7 +61,7 @@ func (in *inspection) judgedSoon(p *forge.Pull) bool {
 	return in.wantsReview(p) || rework && old != nil
 }
 
-// returns reports whether an agent could go on working in one of its roles.
+// returns reports whether an agent could start work in one of its roles.
 func (in *inspection) returns(a *agents.Agent, busy []threads.Session) bool {
 	works := slices.ContainsFunc(busy, func(s threads.Session) bool { return s.Agent == a.Name })
 	return !works && slices.ContainsFunc(a.Roles, func(name string) bool { return in.gated(in.cfg.Role(name), a) == "" })

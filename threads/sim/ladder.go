@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// above returns the agents of the ladder above an agent, and how many setbacks lead from one to the next.
+// above returns the agents above an agent on its ladder, and the number of setbacks from one to the next.
 func (in *inspection) above(agent string) (rungs []string, each int) {
 	a := in.cfg.Agent(agent)
 	if a == nil {
@@ -33,7 +33,7 @@ func (in *inspection) above(agent string) (rungs []string, each int) {
 	return rungs, each
 }
 
-// begun returns the agents that worked on a chain, the first one first.
+// begun returns the agents that have worked on a chain, the first one first.
 func (in *inspection) begun(it *threads.Item) []string {
 	if known := in.s.History.Chain(it.Chain).Writers; len(known) > 0 {
 		return known
@@ -46,7 +46,7 @@ func (in *inspection) begun(it *threads.Item) []string {
 	return nil
 }
 
-// level returns the ladder of a chain and how high the chain stands on it, by what failed and what was rejected.
+// level returns a chain's ladder and its height on it, which follows from failures and rejections.
 func (in *inspection) level(it *threads.Item) (rungs []string, level int) {
 	for _, name := range in.begun(it) {
 		var each int
@@ -81,7 +81,7 @@ func (in *inspection) sentBack(it *threads.Item) int {
 	return len(slices.Compact(heads))
 }
 
-// rung returns the agent that a ladder has go on with an item, alone or beside those that could anyway; nil for none.
+// rung returns the agent to which a ladder gives an item, or nil. alone means that no other agent may take the item.
 func (in *inspection) rung(it *threads.Item) (rung *agents.Agent, alone bool) {
 	if !in.laddered || !it.Kind.Writes() {
 		return nil, false
@@ -116,7 +116,7 @@ func (in *inspection) rung(it *threads.Item) (rung *agents.Agent, alone bool) {
 	return rung, true
 }
 
-// author returns the agent that opened the pull request of a rework; nil for other work.
+// author returns the agent that opened the pull request of a rework, or nil for other work.
 func (in *inspection) author(it *threads.Item) *agents.Agent {
 	if it.Kind != agents.KindRework {
 		return nil
@@ -124,7 +124,7 @@ func (in *inspection) author(it *threads.Item) *agents.Agent {
 	return in.cfg.AgentByLogin(in.s.Facts.Pull(it.Ref).Author)
 }
 
-// stranded reports whether an agent can start nothing for long, and its work may go up the ladder.
+// stranded reports whether an agent's thread starts nothing for long, and may fall back to ladders.
 func (in *inspection) stranded(a *agents.Agent) bool {
 	return in.cfg.Thread(a.Thread).Fallback && in.shut(a)
 }
@@ -133,7 +133,7 @@ func (in *inspection) shut(a *agents.Agent) bool {
 	return in.s.History.Thread(a.Thread).ParkedUntil.After(in.now) || in.exhausted(in.cfg.Thread(a.Thread))
 }
 
-// substitute returns the first of some rungs that could go on with an item, one without a session if there is one.
+// substitute returns the first rung that can take an item, preferably one without a session.
 func (in *inspection) substitute(it *threads.Item, rungs []string) (first *agents.Agent) {
 	for _, name := range rungs {
 		a := in.cfg.Agent(name)
@@ -162,7 +162,7 @@ func (in *inspection) steps(it *threads.Item, name string) bool {
 	return in.reviewableAfter(it, a)
 }
 
-// reviewableAfter reports whether the rework of an agent would leave one that may review it.
+// reviewableAfter reports whether an agent may still review the pull request after a rework by the given agent.
 func (in *inspection) reviewableAfter(it *threads.Item, a *agents.Agent) bool {
 	writers := in.writers(in.s.Facts.Pull(it.Ref))
 	return !in.reviewable(writers) || in.reviewable(append(writers, a.Name))
@@ -177,13 +177,13 @@ func rungsRight(in *inspection) error {
 			_, want = in.level(&st.Item)
 		}
 		if st.Rung != want {
-			return fmt.Errorf("%s %s by %s is called rung %d, and is %d", st.Item.Kind, st.Item.Ref, st.Agent, st.Rung, want)
+			return fmt.Errorf("%s %s by %s: got rung %d, want %d", st.Item.Kind, st.Item.Ref, st.Agent, st.Rung, want)
 		}
 	}
 	return nil
 }
 
-// fallsBack reports whether an issue may be taken from the agent that it is pinned to for another.
+// fallsBack reports whether a pinned issue may be reassigned to a rung of its agent's ladder.
 func (in *inspection) fallsBack(m *threads.Mark) bool {
 	from, to, is := in.cfg.Agent(m.From), in.cfg.Agent(m.Agent), in.s.Facts.Issue(m.Ref)
 	if from == nil || to == nil || is == nil || !slices.Equal(is.Assignees, []string{from.Login}) || !in.stranded(from) {
@@ -194,7 +194,7 @@ func (in *inspection) fallsBack(m *threads.Mark) bool {
 		in.idle(&m.Item, to, in.busy) == ""
 }
 
-// pin assigns some issues to agents with ladders, whose threads may be parked at first.
+// pin assigns some issues to agents with ladders, and parks the threads of some of these.
 func (w *world) pin() {
 	for i := range w.cfg.Agents {
 		a := &w.cfg.Agents[i]
@@ -212,7 +212,7 @@ func (w *world) pin() {
 	}
 }
 
-// ladders gives some agents, and now and then a role, ladders of agents that write.
+// ladders gives ladders of writing agents to some agents, and sometimes to a role.
 func (w *world) ladders(cfg *threads.Config) {
 	var writers []string
 	for i := range cfg.Agents {

@@ -9,13 +9,13 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Journal has what is to be known of the past: see ledger.ReadHistory.
+// Journal is the past as read from a journal: see ledger.ReadHistory.
 type Journal struct {
 	Past     []ledger.Past
 	Timeline ledger.Timeline
 }
 
-// Before returns the part of a journal that was over at a time.
+// Before returns the part of a journal that had ended at a time.
 func (j Journal) Before(at time.Time) Journal {
 	over := Journal{Timeline: ledger.Timeline{
 		Merges: slices.DeleteFunc(slices.Clone(j.Timeline.Merges), func(m ledger.Merged) bool { return m.When.After(at) }),
@@ -26,7 +26,7 @@ func (j Journal) Before(at time.Time) Journal {
 	return over
 }
 
-// After returns the part of a journal that began after a time.
+// After returns the part of a journal that started at a time or later.
 func (j Journal) After(at time.Time) Journal {
 	t := &j.Timeline
 	return Journal{
@@ -39,7 +39,7 @@ func (j Journal) After(at time.Time) Journal {
 	}
 }
 
-// Newest is when the last session ended that can be replayed; zero without one.
+// Newest returns the end of the last session that can be replayed, or zero without one.
 func (j Journal) Newest() (at time.Time) {
 	for _, p := range possible(j.Past) {
 		at = latest(at, p.End)
@@ -47,7 +47,7 @@ func (j Journal) Newest() (at time.Time) {
 	return at
 }
 
-// Learn makes a model of what a journal tells.
+// Learn returns a model of a journal.
 func Learn(j Journal) *Model {
 	m := &Model{
 		sessions: make(map[peers][]Sample), counts: make(map[peers]int),
@@ -71,8 +71,8 @@ func Learn(j Journal) *Model {
 	return m
 }
 
-// byItself reports whether a session came to its own end. Others say nothing of how long such work takes: the backend
-// failed, a person ended them, or the supervisor ended under them.
+// byItself reports whether a session came to its own end. The length of the others says nothing about the work: the
+// backend failed, a person ended them, or the supervisor died.
 func byItself(s *ledger.Past) bool {
 	switch s.Outcome {
 	case agents.Lost, agents.Cancelled, agents.ClaimFailed, agents.BackendDown, agents.Limited, agents.NoRoom,
@@ -84,7 +84,7 @@ func byItself(s *ledger.Past) bool {
 
 // see adds a session to its groups.
 func (m *Model) see(s *ledger.Past) {
-	if !byItself(s) || s.Outcome == agents.OverBudget { // a trial plays limits itself
+	if !byItself(s) || s.Outcome == agents.OverBudget { // the trial applies limits itself
 		return
 	}
 	one := Sample{Took: s.End.Sub(s.Start), Result: cmp.Or(s.Outcome, agents.Done), Verdict: s.Verdict, Usage: s.Usage}
@@ -118,7 +118,7 @@ func (m *Model) watch(past []ledger.Past, merges []ledger.Merged) {
 	}
 	seen[Merging] = mergeTimes(past, merges)
 	typical := spread(slices.Clone(seen[Handover])).P50
-	for i := range seen[Checks] { // the next session does not begin the moment they are there
+	for i := range seen[Checks] { // the next session starts one handover after the checks
 		seen[Checks][i] = max(0, seen[Checks][i]-typical)
 	}
 	if spread(slices.Clone(seen[Checks])).P50 < noChecks {
@@ -133,7 +133,7 @@ func (m *Model) watch(past []ledger.Past, merges []ledger.Merged) {
 	}
 }
 
-// noChecks is sooner than any checks are over: what follows a push sooner waited for none.
+// noChecks is shorter than any checks take: a session that follows a push sooner has not waited for checks.
 const noChecks = 10 * time.Second
 
 // slotOf names a slot of a thread.
@@ -142,11 +142,11 @@ type slotOf struct {
 	slot   int
 }
 
-// watcher remembers, while it goes through the sessions of a journal by their start, what they followed.
+// watcher goes through the sessions of a journal by start, and remembers the latest ones.
 type watcher struct {
-	slots  map[slotOf]time.Time // when the newest session ended
+	slots  map[slotOf]time.Time // end of the newest session
 	agents map[string]time.Time
-	chains map[ledger.Ref]*ledger.Past // the newest session but scheduled ones
+	chains map[ledger.Ref]*ledger.Past // the newest session, except scheduled ones
 }
 
 func (w *watcher) note(s *ledger.Past) {
@@ -157,11 +157,11 @@ func (w *watcher) note(s *ledger.Past) {
 	}
 }
 
-// handoverMost is longer than any handover: what began later waited for something else.
+// handoverMost is longer than any handover: a session that starts later waited for something else.
 const handoverMost = time.Minute
 
-// handover learns from a session that could be worked on before its slot and its agent were free, and from one of an
-// issue that was filed while they were.
+// handover learns Handover from a session whose item was ready before slot and agent were free, and Notice from an
+// issue that was filed while both were free.
 func (w *watcher) handover(s *ledger.Past, seen map[Delay][]time.Duration) {
 	free := latest(w.slots[slotOf{s.Thread, s.Slot}], w.agents[s.Agent])
 	if s.Ready.IsZero() {
@@ -176,7 +176,7 @@ func (w *watcher) handover(s *ledger.Past, seen map[Delay][]time.Duration) {
 	}
 }
 
-// follow learns from a session and the one before it on its chain.
+// follow learns from a session and the previous one on its chain.
 func (w *watcher) follow(m *Model, s *ledger.Past, seen map[Delay][]time.Duration) {
 	before := w.chains[s.Chain]
 	if before == nil || s.Kind == agents.KindSchedule {
@@ -198,7 +198,7 @@ func (w *watcher) follow(m *Model, s *ledger.Past, seen map[Delay][]time.Duratio
 	}
 }
 
-// asksPeople reports whether a session ended so that a person has to do something before the next one.
+// asksPeople reports whether after this result a person must act before the next session.
 func asksPeople(r agents.Result) bool {
 	switch r {
 	case agents.Question, agents.Planned, agents.Refused, agents.OverBudget:
@@ -207,8 +207,8 @@ func asksPeople(r agents.Result) bool {
 	return false
 }
 
-// mergeTimes are the times from approvals to merges. Of several merges in a repository between the two, only the first
-// says how long one takes.
+// mergeTimes returns the times from approvals to merges. Merges in a repository happen one at a time, so only the
+// first merge after an approval measures how long one takes.
 func mergeTimes(past []ledger.Past, merges []ledger.Merged) (list []time.Duration) {
 	approved := make(map[ledger.Ref]time.Time)
 	for i := range past {
@@ -228,7 +228,7 @@ func mergeTimes(past []ledger.Past, merges []ledger.Merged) (list []time.Duratio
 	return list
 }
 
-// countFiled learns how often issues are filed, and of what kind they are.
+// countFiled learns the rate and the kinds of the filed issues.
 func (m *Model) countFiled(past []ledger.Past) {
 	if len(past) == 0 {
 		return

@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// diary makes the journal of ten issues an hour apart: dev-a writes for 20 min, checks take 5 min, review-a reviews for
-// 4 min, and a merge comes 10 s later. dev-b wrote twice, for an hour.
+// diary returns the journal of ten issues, one an hour: dev-a writes for 20 min, checks take 5 min, review-a reviews
+// for 4 min, and the merge follows after 10 s. dev-b wrote two issues, for an hour each.
 func diary() (j Journal) {
 	begin := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 	add := func(n int64, agent string, kind agents.Kind, at, took time.Duration, how agents.Result) {
@@ -47,13 +47,13 @@ func TestLearn(t *testing.T) {
 	for what, want := range map[string]Learnt{
 		"issue, dev-a":     {P10: 20 * time.Minute, P50: 20 * time.Minute, P90: 20 * time.Minute, Sessions: 10},
 		"review, review-a": {P10: 4 * time.Minute, P50: 4 * time.Minute, P90: 4 * time.Minute, Sessions: 10},
-		"issue, dev-b":     {Sessions: 2, Usual: true}, // what met no backend says nothing
+		"issue, dev-b":     {Sessions: 2, Usual: true}, // the session without a backend does not count
 		"checks":           {P10: 5 * time.Minute, P50: 5 * time.Minute, P90: 5 * time.Minute, Sessions: 10},
 		"merge":            {P10: 10 * time.Second, P50: 10 * time.Second, P90: 10 * time.Second, Sessions: 10},
 		"people":           {P10: time.Hour, P50: time.Hour, P90: time.Hour, Usual: true},
 	} {
 		if want.What = what; got[what] != want {
-			t.Errorf("%s: %+v, want %+v", what, got[what], want)
+			t.Errorf("Learnt(%s) = %+v, want %+v", what, got[what], want)
 		}
 	}
 	for part := range uint64(20) {
@@ -61,23 +61,23 @@ func TestLearn(t *testing.T) {
 			return m.draw(lot{1, 1, part}, agent, thread, agents.KindIssue, "dev", 0).Took
 		}
 		if d := of("dev-a", "t-dev-a"); d != 20*time.Minute {
-			t.Errorf("dev-a takes %s", d)
+			t.Errorf("got %s for dev-a, want 20m", d)
 		}
-		if d := of("dev-b", "t-dev-b"); d != 20*time.Minute && d != time.Hour { // as anyone
-			t.Errorf("dev-b takes %s", d)
+		if d := of("dev-b", "t-dev-b"); d != 20*time.Minute && d != time.Hour { // drawn from all agents
+			t.Errorf("got %s for dev-b, want 20m or 1h", d)
 		}
 		if d := m.draw(lot{1, 1, part}, "dev-a", "", agents.KindIssue, "dev", 40*time.Minute).Took; d != time.Hour &&
 			d != 50*time.Minute {
-			t.Errorf("after 40 min it takes %s in all", d)
+			t.Errorf("got a session of %s that has taken 40m so far, want 1h or 50m", d)
 		}
 	}
 	if early := Learn(diary().Before(diary().Past[4].End)); len(early.Learnt()) == 0 ||
 		early.counts[peers{agent: "dev-a", kind: agents.KindIssue}] != 3 {
-		t.Errorf("learnt before the end of the third: %+v", early.counts)
+		t.Errorf("learnt before the end of the third session: got counts %+v", early.counts)
 	}
 }
 
-// An outage of the journal comes again at its time, and opens the breaker.
+// An outage of the journal repeats at its time, and opens the breaker.
 func TestOutages(t *testing.T) {
 	config := Fleet(2, 0, 0)
 	for i := range config.Threads {
@@ -92,10 +92,11 @@ func TestOutages(t *testing.T) {
 	trial.Outages = []Outage{{Thread: "write", Until: time.Hour, Result: agents.BackendDown, After: 10 * time.Second}}
 	down := trial.Run()
 	if calm.Done != 6 || down.Done != 6 || calm.Makespan > 30*time.Minute || down.Makespan < time.Hour {
-		t.Errorf("%d done in %s, and %d in %s with an outage of an hour", calm.Done, calm.Makespan, down.Done, down.Makespan)
+		t.Errorf("got %d done in %s, and %d in %s with an outage of an hour, want 6 each", calm.Done, calm.Makespan,
+			down.Done, down.Makespan)
 	}
 	if tries := down.Sessions - calm.Sessions; tries < 4 || tries > 12 {
-		t.Errorf("%d sessions met the outage: the breaker lets one through every ten minutes", tries)
+		t.Errorf("got %d sessions in the outage, want 4 to 12: the breaker allows one every ten minutes", tries)
 	}
 	past := journalOf(&down, load)
 	for i := range past {
@@ -105,13 +106,13 @@ func TestOutages(t *testing.T) {
 	}
 	if got := outagesOf(past, epoch); len(got) != 1 || got[0].Until < 50*time.Minute ||
 		got[0].Until > time.Hour+time.Minute {
-		t.Errorf("the journal tells of %+v", got)
+		t.Errorf("outagesOf(journal) = %+v, want one of about an hour", got)
 	}
 	trial.Outages = []Outage{{Agent: "dev-0", Until: time.Hour}}
 	ill := trial.Run()
 	for _, s := range ill.Spans {
 		if s.Agent == "dev-0" && s.From < time.Hour {
-			t.Errorf("dev-0 is away, and works at %s", s.From)
+			t.Errorf("dev-0 works at %s, while it is away", s.From)
 		}
 	}
 }

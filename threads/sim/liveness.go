@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// quiet reports whether a calm world has ended: nothing runs, nothing is being written, the facts are newer than the
+// quiet reports whether a calm world has ended: nothing runs, no write is under way, the facts are newer than the
 // last change, the plan is empty, and every hold needs a person.
 func (sh *shell) quiet(s *threads.Snapshot, p *threads.Plan) bool {
 	if len(sh.runs)+len(sh.writes)+len(p.Starts)+len(p.Stops)+len(p.Merges)+len(p.Marks) > 0 {
@@ -32,10 +32,10 @@ func (sh *shell) quiet(s *threads.Snapshot, p *threads.Plan) bool {
 	return err == nil
 }
 
-// tidyTime is how long a claim may be left over: until it cannot be a half-written one, and the next scan.
+// tidyTime is how long a claim may be left over: halfWritten, and the time to the next scan.
 const tidyTime = halfWritten + 15*time.Minute
 
-// final reports whether a hold lasts until a person acts. A reason that names other items is as final as theirs.
+// final reports whether a hold lasts until a person acts. A reason that names other items is final if theirs are.
 func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, path []forge.Ref) bool {
 	all := func(refs []forge.Ref) bool {
 		return allOf(refs, func(ref forge.Ref) bool { return sh.finalRef(s, p, ref, append(path, h.Ref)) })
@@ -43,7 +43,7 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 	switch h.Reason.Code {
 	case threads.NotDue:
 		return true
-	case threads.AgentHeld: // until the configuration changes
+	case threads.AgentHeld: // lasts until the configuration changes
 		return h.Reason.Until.IsZero()
 	case threads.BlockerOpen, threads.HasPull:
 		return all(h.Reason.Refs)
@@ -51,7 +51,7 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		if sh.w.forge.pull(h.Ref) != nil {
 			return all(h.Reason.Refs)
 		}
-		// A scan need not read the dependencies of an issue that cannot be worked on.
+		// Scans do not always read the dependencies of an issue that cannot be worked on.
 		return all(sh.w.forge.openDeps(h.Ref))
 	case threads.CoolDown:
 		p := sh.w.forge.pull(h.Ref)
@@ -60,10 +60,10 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		in := &inspection{world: sh.w, s: s, plan: p}
 		return all(in.unreviewed(h.Ref.Repo))
 	}
-	return h.Reason.Code.Ends() >= threads.ByPerson // a convoy is as final as its members
+	return h.Reason.Code.Ends() >= threads.ByPerson // a convoy is final if its members are
 }
 
-// finalRef is final for an item that a reason names. An item outside the backlog is up to people.
+// finalRef is final for a named item. An item outside the backlog waits for people.
 func (sh *shell) finalRef(s *threads.Snapshot, p *threads.Plan, ref forge.Ref, path []forge.Ref) bool {
 	if slices.Contains(path, ref) {
 		return true
@@ -77,7 +77,7 @@ func (sh *shell) finalRef(s *threads.Snapshot, p *threads.Plan, ref forge.Ref, p
 	return is == nil || !is.Has(forge.LabelBacklog)
 }
 
-// tidy returns an error for a claim of ours that is left on the forge although nothing runs.
+// tidy returns an error for a claim of ours that is on the forge although nothing runs.
 func (s *server) tidy() error {
 	left := func(ref forge.Ref, labels, assignees []string) error {
 		claimed := slices.Contains(labels, forge.LabelInProgress) && !slices.ContainsFunc(assignees, s.w.elsewhere)

@@ -14,25 +14,25 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Work is one issue of a load, with all the work on it.
+// Work is one issue of a load, with its sessions.
 type Work struct {
-	At       time.Duration // when it is filed, from the beginning
+	At       time.Duration // time of filing since the start
 	Repo     string        // empty: the factory's first
 	Priority int           // 1 to 10
 	Skills   []string      // of its labels
 	Pin      string        // the agent that a person assigned it to; empty for none
-	// Sessions are the times of its writing sessions. A review follows each of several; all but the last are answered
-	// with a request for changes. A single session closes the issue without a pull request.
+	// Sessions are the lengths of its writing sessions. If there are several, each is reviewed, and every review except
+	// the last requests changes. A single session closes the issue without a pull request.
 	Sessions []time.Duration
-	Review   time.Duration // of each review, by an agent or, in a factory without review agents, by a person
+	Review   time.Duration // length of each review, by an agent, or by a person in a factory without review agents
 
-	// Steps are the writing sessions as they went, and Looks the reviews, where that is known of more than their times.
-	// What comes after the last of either is drawn from the trial's model.
+	// Steps are the writing sessions and Looks the reviews, if more is known than their lengths. Sessions after the last
+	// ones are drawn from the trial's model.
 	Steps, Looks []Step
-	Pulls        bool // with Steps: a pull request comes of them; else the last one closes the issue
+	Pulls        bool // with Steps: they lead to a pull request; otherwise the last step closes the issue
 
 	drawn  bool // all of it is drawn from the trial's model
-	judged bool // while the load is made: the last writing session was reviewed
+	judged bool // while the load is built: the last writing session was reviewed
 }
 
 // Step is a session of an issue.
@@ -40,12 +40,12 @@ type Step struct {
 	Took    time.Duration
 	Result  agents.Result
 	Verdict ledger.Verdict // of a review
-	Usage   *agents.Usage  // nil: that of its thread and kind
-	Red     bool           // the checks of what it pushed fail
-	Whole   bool           // Took includes the time in which the server read the context again
+	Usage   *agents.Usage  // nil: the mean of its thread and kind
+	Red     bool           // the checks of its push fail
+	Whole   bool           // Took includes the server's time to read the context again
 }
 
-// Load is a list of issues in the order in which they are filed.
+// Load is a list of issues in the order of filing.
 type Load []Work
 
 // Shape describes a generated load.
@@ -55,9 +55,9 @@ type Shape struct {
 	Arrivals string
 	// Tasks is dispatch (10 to 300 s, as in the design), unclipped (the same as measured) or session (8 min on average).
 	Tasks  string
-	Busy   float64 // of the time of all agents, on average
-	Owners int     // agents that have the skills for an issue: 1, 2, or 0 for all
-	Chain  float64 // writing sessions of an issue on average; 0 and 1: one, without a review
+	Busy   float64 // mean share of all agents' time
+	Owners int     // number of agents with the skills for an issue: 1, 2, or 0 for all
+	Chain  float64 // mean number of an issue's writing sessions; 0 and 1: one, without a review
 	Review time.Duration
 	Agents int
 	Hours  float64
@@ -66,7 +66,7 @@ type Shape struct {
 // dispatchCounts are how many of 2,929 tasks of a real fleet had priority 1, 2 and so on.
 var dispatchCounts = []int{166, 90, 329, 674, 735, 179, 417, 299, 40}
 
-// Make generates the load of a shape. The same seed gives the same load for every policy.
+// Make generates the load of a shape. Equal seeds give equal loads.
 func (s Shape) Make(seed uint64) Load {
 	m := &maker{Shape: s, rng: rand.New(rand.NewPCG(seed, 2))}
 	var load Load
@@ -99,7 +99,7 @@ func (s Shape) Make(seed uint64) Load {
 type maker struct {
 	Shape
 	rng            *rand.Rand
-	minutes, sigma float64 // of a session that no shape describes
+	minutes, sigma float64 // of a session of a Kind
 }
 
 // gap returns the time to the next arrival.
@@ -107,7 +107,7 @@ func (m *maker) gap(perSecond float64) time.Duration {
 	return time.Duration(m.rng.ExpFloat64() / perSecond * float64(time.Second))
 }
 
-// mean returns the average time of all writing sessions on an issue together.
+// mean returns the mean total time of an issue's writing sessions.
 func (m *maker) mean() time.Duration {
 	one := map[string]time.Duration{
 		"dispatch": 83 * time.Second, "unclipped": 93 * time.Second, "session": 8 * time.Minute,
@@ -115,7 +115,7 @@ func (m *maker) mean() time.Duration {
 	return time.Duration(max(1, m.Chain) * float64(one))
 }
 
-// task returns the time of one session. Four fifths of the measured tasks are lognormal with these numbers.
+// task returns the length of one session. Four fifths of the measured tasks are lognormal with these numbers.
 func (m *maker) task() time.Duration {
 	z := m.rng.NormFloat64()
 	if m.minutes > 0 {
@@ -133,7 +133,7 @@ func (m *maker) task() time.Duration {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// work generates one issue, for the owners that begin with an agent.
+// work generates one issue. owner is the first agent with its skills.
 func (m *maker) work(at time.Duration, owner int) Work {
 	w := Work{At: at, Priority: m.priority(), Review: m.Review}
 	switch m.Owners {
@@ -162,9 +162,9 @@ func (m *maker) priority() int {
 	return len(dispatchCounts)
 }
 
-// Fleet returns a configuration for generated loads. Each agent that writes has a skill of its own and shares one
-// with each neighbour. With slots, they share a local server with that many slots; without, each has room on an API.
-// Reviewers are agents on an API.
+// Fleet returns a configuration for generated loads. Each writing agent has one skill of its own and one in common
+// with each neighbour. If slots is positive, the writers share a local server with that many slots; otherwise each
+// has a slot on an API. Reviewers are on an API.
 func Fleet(writers, slots, reviewers int) *threads.Config {
 	cfg := &threads.Config{
 		Name: "fleet",
@@ -206,7 +206,7 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 	return cfg
 }
 
-// labelsOf returns the labels of an issue of a load, sorted.
+// labelsOf returns the sorted labels of an issue of a load.
 func labelsOf(w *Work) []string {
 	labels := []string{forge.LabelBacklog, fmt.Sprintf("priority/%d", w.Priority)}
 	for _, s := range w.Skills {

@@ -14,22 +14,22 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Kind is a kind of issues that is filed again and again: an [[issues]] table of a load file.
+// Kind is a kind of recurring issue: an [[issues]] table of a load file.
 type Kind struct {
 	PerDay   float64  `toml:"per_day"`        // on average, at random moments
-	Together int      `toml:"together"`       // so many are filed at once; 0: each by itself
-	Minutes  float64  `toml:"minutes"`        // of a writing session on average; 0: 8
-	Sigma    float64  `toml:"sigma"`          // how much they differ: of the lognormal distribution; 0: 0.8
-	Sessions float64  `toml:"sessions"`       // writing sessions on average; 0: 2
-	Review   float64  `toml:"review_minutes"` // of each review; 0: 3
+	Together int      `toml:"together"`       // number filed at once; 0: one
+	Minutes  float64  `toml:"minutes"`        // mean length of a writing session; 0: 8
+	Sigma    float64  `toml:"sigma"`          // sigma of their lognormal distribution; 0: 0.8
+	Sessions float64  `toml:"sessions"`       // mean number of writing sessions; 0: 2
+	Review   float64  `toml:"review_minutes"` // length of each review; 0: 3
 	Priority int      `toml:"priority"`       // 0: 5
 	Skills   []string `toml:"skills"`
-	Agent    string   `toml:"agent"` // the agent that a person assigns them to; empty: none
+	Agent    string   `toml:"agent"` // agent that they are assigned to; empty: none
 	Repo     string   `toml:"repo"`
 }
 
-// DecodeLoad reads a load file for a configuration. The agents and repositories that it names must be in the
-// configuration. All mistakes are reported at once.
+// DecodeLoad reads a load file for a configuration, which must have the agents and repositories that the file names.
+// It reports all mistakes at once.
 func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
 	var file struct {
 		Issues []Kind `toml:"issues"`
@@ -51,13 +51,13 @@ func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
 	}
 	for i := range file.Issues {
 		if why := file.Issues[i].check(cfg); why != "" {
-			wrong = append(wrong, fmt.Errorf("%s: issues, the %d. table: %s", name, i+1, why))
+			wrong = append(wrong, fmt.Errorf("%s: [[issues]] table %d: %s", name, i+1, why))
 		}
 	}
 	return file.Issues, errors.Join(wrong...)
 }
 
-// check sets the defaults, and returns what is wrong; empty when nothing is.
+// check sets the defaults, and returns the first mistake or "".
 func (k *Kind) check(cfg *threads.Config) string {
 	k.Minutes, k.Sigma = cmp.Or(k.Minutes, 8), cmp.Or(k.Sigma, 0.8)
 	k.Sessions, k.Review = cmp.Or(k.Sessions, 2), cmp.Or(k.Review, 3)
@@ -87,7 +87,7 @@ func (k *Kind) check(cfg *threads.Config) string {
 // outside is also true for NaN, which TOML can express.
 func outside(x, lo, hi float64) bool { return !(x >= lo && x <= hi) }
 
-// MakeKinds generates some days of work of these kinds. The same seed gives the same load.
+// MakeKinds generates a load of some days. Equal seeds give equal loads.
 func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
 	var load Load
 	end := time.Duration(days * float64(24*time.Hour))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzDecodeLoad reads malformed load files: none may end the program, and an accepted one can be played.
+// FuzzDecodeLoad decodes malformed load files. None may panic, and check must accept a decoded file again.
 func FuzzDecodeLoad(f *testing.F) {
 	for _, text := range []string{
 		"[[issues]]\nper_day = 20\n",
@@ -27,10 +27,10 @@ func FuzzDecodeLoad(f *testing.F) {
 		for i := range kinds {
 			k := &kinds[i]
 			if math.IsNaN(k.PerDay + k.Minutes + k.Review + k.Sigma + k.Sessions) {
-				t.Errorf("accepted what is no number: %+v", k)
+				t.Errorf("accepted NaN: %+v", k)
 			}
 			if again := kinds[i].check(cfg); again != "" {
-				t.Errorf("accepted, and on a second look: %s", again)
+				t.Errorf("accepted, but check returned %s the second time", again)
 			}
 		}
 	})

@@ -22,19 +22,19 @@ func TestMemory(t *testing.T) {
 		{b, 400, true},
 		{c, 300, false},
 		{b, 400, true},
-		{a, 500, false}, // c pushed a out, and a pushes c out
+		{a, 500, false}, // c displaced a, and a displaces c
 		{c, 300, false},
 		{a, 2000, true},
 		{a, 2000, false},
 		{nil, 100, false},
 	} {
 		if had := m.use("dev", step.issue, step.tokens); had != step.had {
-			t.Errorf("step %d: had %v", i, had)
+			t.Errorf("step %d: had = %v, want the opposite", i, had)
 		}
 	}
 }
 
-// dayOf is twelve issues in two bursts, each with a rework or two, for six agents on a server with two slots.
+// dayOf plays twelve issues in two bursts, each with one or two reworks, for six agents on a server with two slots.
 func dayOf(cache threads.Cache, policy Policy) Report {
 	cfg := Fleet(6, 2, 2)
 	cfg.Thread("write").Cache = cache
@@ -48,19 +48,20 @@ func dayOf(cache threads.Cache, policy Policy) Report {
 	return Trial{Config: cfg, Load: load, Policy: policy, Cache: Cache{Base: 2000, Growth: 5}, Seed: 1}.Run()
 }
 
-// A server whose memory has every conversation reads each once; slots of their own read one again after each switch,
-// and sessions that share the slots after each turn.
+// A server whose memory holds every conversation reads each once. Bound slots read one again after each switch, and
+// shared slots after each turn.
 func TestTrialWithMemory(t *testing.T) {
 	cron, slots, memory := dayOf("", Cron), dayOf("", Ours), dayOf(threads.CacheServer, Ours)
 	if memory.Done != 12 || memory.Reloaded != 12*2000 {
-		t.Errorf("with memory %d issues are done, and %d tokens are read again", memory.Done, memory.Reloaded)
+		t.Errorf("with memory: got %d issues done and %d tokens read again, want 12 and 24000", memory.Done, memory.Reloaded)
 	}
 	if 2*memory.Reloaded > slots.Reloaded || 4*slots.Reloaded > cron.Reloaded {
-		t.Errorf("read again: cron %d, own slots %d, memory %d", cron.Reloaded, slots.Reloaded, memory.Reloaded)
+		t.Errorf("got tokens read again: cron %d, bound slots %d, memory %d, want far fewer from left to right",
+			cron.Reloaded, slots.Reloaded, memory.Reloaded)
 	}
 }
 
-// A server gives a new conversation the idle slot that was used least recently, and not that of the thread.
+// A server gives a new conversation the idle slot that was used least recently, not the slot that the thread names.
 func TestServerSlots(t *testing.T) {
 	at := func(minutes int) time.Time { return epoch.Add(time.Duration(minutes) * time.Minute) }
 	slots := make(serverSlots, 2)
@@ -73,17 +74,17 @@ func TestServerSlots(t *testing.T) {
 	}{
 		{"a", 1, 0, 10, false, 1, 0},
 		{"b", 2, 0, 20, false, 1, 2},
-		{"a", 3, 12, 18, false, 3, 2}, // 2 is at work
+		{"a", 3, 12, 18, false, 3, 2}, // 2 is busy
 		{"b", 4, 20, 22, false, 4, 2}, // 3 was used before 2
 		{"b", 2, 23, 25, true, 4, 2},
 		{"a", 2, 26, 28, false, 2, 2}, // of another agent
-		{"c", 5, 27, 40, false, 2, 5}, // the other one is at work
-		{"d", 6, 27, 40, false, 2, 5}, // as are both
+		{"c", 5, 27, 40, false, 2, 5}, // the first slot is busy
+		{"d", 6, 27, 40, false, 2, 5}, // both are busy
 	} {
 		ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
 		had := slots.take(serverSlot{agent: tt.agent, chain: ref(tt.chain), until: at(tt.to)}, at(tt.from))
 		if had != tt.had || slots[0].chain.Number != tt.first || slots[1].chain.Number != tt.other {
-			t.Errorf("session %d: found %v, slots have %d and %d", i, had, slots[0].chain.Number, slots[1].chain.Number)
+			t.Errorf("session %d: take = %v, slots have %d and %d", i, had, slots[0].chain.Number, slots[1].chain.Number)
 		}
 	}
 }

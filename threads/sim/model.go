@@ -12,42 +12,43 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Model says how long things take in a factory, how sessions end and how often issues are filed. Learn makes one from
-// a journal. It never changes, so trials may share one.
+// Model describes how long things take in a factory, how sessions end, and how often issues are filed. Learn makes
+// one from a journal. A model never changes, so trials may share it.
 //
-// Draws are whole sessions of the past, so that a time, its outcome and its use stay together. The same seed draws the
-// same for the same session of the same issue, whatever else a trial does: two configurations meet the same luck.
+// A draw is a whole session of the past, so that a length, its outcome and its usage stay together. For the same
+// session of the same issue, equal seeds draw the same sample whatever else a trial does. So two configurations meet
+// the same luck.
 type Model struct {
 	sessions map[peers][]Sample        // of at least leastSessions each
-	counts   map[peers]int             // of all, also where there are too few
+	counts   map[peers]int             // of all, including groups with too few
 	delays   map[Delay][]time.Duration // sorted, of at least leastDelays each
 	numbers  map[Delay]int
 	red      share  // pushes whose checks fail
-	filed    []Work // what was filed, without its sessions
+	filed    []Work // filed issues, without their sessions
 	perHour  float64
 }
 
-// peers groups sessions that are alike.
+// peers is the key of a group of similar sessions.
 type peers struct {
 	agent, thread string // at most one of them
 	kind          agents.Kind
-	role          string // of scheduled work
+	role          string // for scheduled work only
 }
 
-// Sample is one session.
+// Sample is one session of the past.
 type Sample struct {
 	Took    time.Duration
 	Result  agents.Result
 	Verdict ledger.Verdict // of a review
 	Usage   *agents.Usage  // nil: unknown
 
-	usual bool // not of a journal: without the time in which it reads its context
+	usual bool // not from a journal: Took excludes the time to read the context
 }
 
-// share counts how often something is so.
+// share counts how many of a number of cases have a property.
 type share struct{ yes, of int }
 
-// Delay is a time that something beside sessions takes.
+// Delay is the name of a time outside sessions.
 type Delay string
 
 // The delays.
@@ -57,37 +58,37 @@ const (
 	Claim    Delay = "claim"    // from a start to the program
 	Checks   Delay = "checks"   // from a push to the result of the checks
 	Merging  Delay = "merge"    // from an approval to the merge
-	People   Delay = "people"   // from a question, or needs-human, to what a person does about it
+	People   Delay = "people"   // from a question, or needs-human, to a person's reaction
 )
 
-// Delays are all delays.
+// Delays has all delays.
 var Delays = []Delay{Handover, Notice, Claim, Checks, Merging, People}
 
-// usualDelay has the delay where too few were seen.
+// usualDelay is used where too few delays were seen.
 var usualDelay = map[Delay]time.Duration{Handover: 2 * time.Second, Merging: 3 * time.Second, People: time.Hour}
 
-// With fewer than these a group says nothing, and a wider one counts: an agent's kind of work, its thread's, that of
-// all, and at last the usual one.
+// A group with fewer sessions or delays than these is not used. A wider group is used instead: the agent's, the
+// thread's, all sessions of the kind, and finally the usual values.
 const (
 	leastSessions = 5
 	leastDelays   = 3
-	newestSamples = 200 // of a group, so that it follows what changes
+	newestSamples = 200 // newest sessions of a group that are used, so that it follows changes
 )
 
-// The usual sessions, where a journal does not tell: those of a load file without keys.
+// The usual sessions, for work that is not in the journal: those of a load file without keys.
 const (
 	usualWriting = 8 * time.Minute
 	usualReview  = 3 * time.Minute
 	usualSigma   = 0.8
-	usualReturn  = 0.5 // of reviews: those that request changes
+	usualReturn  = 0.5 // share of reviews that request changes
 )
 
-// lot is a source of luck for one draw.
+// lot seeds one draw.
 type lot struct{ seed, number, part uint64 }
 
 func (l lot) rand() *rand.Rand { return rand.New(rand.NewPCG(l.seed, l.number<<20|l.part)) }
 
-// draw returns a session of an agent that has taken a time so far.
+// draw draws a session of an agent that has already taken a time.
 func (m *Model) draw(l lot, agent, thread string, kind agents.Kind, role string, sofar time.Duration) Sample {
 	rng := l.rand()
 	list := m.group(agent, thread, kind, role)
@@ -103,7 +104,7 @@ func (m *Model) draw(l lot, agent, thread string, kind agents.Kind, role string,
 	return list[rng.IntN(len(list))]
 }
 
-// group returns the sessions that say most about one; nil when there are too few of any kind.
+// group returns the sessions of the narrowest group that has enough, or nil.
 func (m *Model) group(agent, thread string, kind agents.Kind, role string) []Sample {
 	if m == nil {
 		return nil
@@ -114,7 +115,7 @@ func (m *Model) group(agent, thread string, kind agents.Kind, role string) []Sam
 	groups := []peers{
 		{agent: agent, kind: kind, role: role}, {thread: thread, kind: kind, role: role}, {kind: kind, role: role},
 	}
-	if kind == agents.KindRework { // as long as to begin with
+	if kind == agents.KindRework { // a rework takes as long as a first session
 		groups = append(groups, peers{agent: agent, kind: agents.KindIssue}, peers{kind: agents.KindIssue})
 	}
 	for _, g := range groups {
@@ -125,7 +126,7 @@ func (m *Model) group(agent, thread string, kind agents.Kind, role string) []Sam
 	return nil
 }
 
-// usualSample is a session of which no journal tells.
+// usualSample draws a session of a kind that is not in the journal.
 func usualSample(rng *rand.Rand, kind agents.Kind, sofar time.Duration) Sample {
 	mean := usualWriting
 	switch kind {
@@ -167,20 +168,20 @@ func (m *Model) turnsRed(l lot) bool {
 	return m != nil && m.red.of >= leastSessions && l.rand().IntN(m.red.of) < m.red.yes
 }
 
-// Learnt is one thing that a model knows, or takes from what is usual.
+// Learnt is one value of a model, learnt or usual.
 type Learnt struct {
 	What     string        `json:"what"` // such as "issue, dev-qwen" or "checks"
 	P10      time.Duration `json:"p10"`
 	P50      time.Duration `json:"p50"`
 	P90      time.Duration `json:"p90"`
-	Sessions int           `json:"sessions"` // that it was learnt from
-	Usual    bool          `json:"usual"`    // too few: the times are those that are usual
+	Sessions int           `json:"sessions"` // number of samples
+	Usual    bool          `json:"usual"`    // too few samples: the times are the usual ones
 }
 
-// what names the work of an agent.
+// what names an agent's kind of work.
 func (g peers) what() string { return cmp.Or(g.role, string(g.kind)) + ", " + g.agent }
 
-// took are the times of a group's sessions, sorted.
+// took returns the sorted lengths of a group's sessions.
 func (m *Model) took(g peers) (list []time.Duration) {
 	for _, s := range m.sessions[g] {
 		list = append(list, s.Took)
@@ -188,7 +189,7 @@ func (m *Model) took(g peers) (list []time.Duration) {
 	return list
 }
 
-// Times are the times from which a model was learnt, sorted, by Learnt.What.
+// Times returns the times from which a model was learnt, sorted, by Learnt.What.
 func (m *Model) Times() map[string][]time.Duration {
 	all := make(map[string][]time.Duration)
 	for g := range m.sessions {
@@ -202,7 +203,7 @@ func (m *Model) Times() map[string][]time.Duration {
 	return all
 }
 
-// Learnt lists what a model knows of the work of agents, by agent, and of delays.
+// Learnt lists the model's values for the work of agents, by agent, and for delays.
 func (m *Model) Learnt() (list []Learnt) {
 	for g, n := range m.counts {
 		if g.agent == "" {
@@ -211,7 +212,7 @@ func (m *Model) Learnt() (list []Learnt) {
 		l := Learnt{What: g.what(), Sessions: n}
 		l.band(m.took(g), usualSample(lot{}.rand(), g.kind, 0).Took)
 		if l.Usual {
-			l.P10, l.P50, l.P90 = 0, 0, 0 // of its thread, or of all
+			l.P10, l.P50, l.P90 = 0, 0, 0 // drawn from its thread or from all
 		}
 		list = append(list, l)
 	}
@@ -224,7 +225,7 @@ func (m *Model) Learnt() (list []Learnt) {
 	return list
 }
 
-// band sets the times from a sorted list, or to the usual one where it is empty.
+// band sets the times from a sorted list, or to the usual time if the list is empty.
 func (l *Learnt) band(d []time.Duration, usual time.Duration) {
 	if l.Usual = len(d) == 0; l.Usual {
 		l.P10, l.P50, l.P90 = usual, usual, usual

@@ -7,16 +7,16 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A supervisor looks for work when a session of its own ended, when a web hook comes, at the time that the last plan
-// named, and after the interval of each thread: idle_interval where nothing runs and nothing may come by itself.
+// A supervisor looks for work at the end of a session, at a web hook, at the NextWake of the last plan, and after
+// each thread's interval, or idle_interval while nothing runs and nothing is expected.
 
-// looker is a thread that looks for work again and again.
+// looker is a thread's loop, which looks for work at intervals.
 type looker struct {
 	last, next time.Time
-	kicked     bool // the next tick is a look of its
+	kicked     bool // the next tick counts as a look of this thread
 }
 
-// change records a change that a policy may notice: one of its own doing, of which a supervisor knows at once.
+// change records a change that the supervisor made itself, and so knows at once.
 func (tr *trial) change() {
 	for i := range tr.lookers {
 		tr.lookers[i].kicked = true
@@ -24,7 +24,7 @@ func (tr *trial) change() {
 	tr.noticed()
 }
 
-// changeOf is change for what only the loop of one thread is told of.
+// changeOf is change for an event that only one thread's loop receives.
 func (tr *trial) changeOf(thread string) {
 	for i := range tr.lookers {
 		if tr.real.Threads[i].Name == thread {
@@ -34,7 +34,7 @@ func (tr *trial) changeOf(thread string) {
 	tr.noticed()
 }
 
-// freed is changeOf for a slot that the thread's loop finds free at once.
+// freed is changeOf for a slot that the loop finds free without a handover.
 func (tr *trial) freed(thread string) {
 	for i := range tr.lookers {
 		if tr.real.Threads[i].Name == thread {
@@ -56,7 +56,7 @@ func (tr *trial) noticed() {
 	}
 }
 
-// outside records a change on the forge by others. Without a web hook it is seen at the next look.
+// outside records a change on the forge by others. Without a web hook, the next look finds it.
 func (tr *trial) outside() {
 	if tr.Model == nil || tr.Policy.Poll > 0 {
 		tr.change()
@@ -71,8 +71,8 @@ func (tr *trial) outside() {
 	tr.tickIn(d)
 }
 
-// hookTime is the time from a change on the forge to the decision on it, with web hooks. Where it was learnt without
-// them, it is longer than half an interval for many, and says nothing.
+// hookTime is the time from a change on the forge to the decision on it, with web hooks. Learnt times are used only
+// if nine of ten are below half an interval: others were learnt without web hooks.
 func (tr *trial) hookTime() time.Duration {
 	for i := range tr.lookers {
 		tr.lookers[i].kicked = true
@@ -84,7 +84,7 @@ func (tr *trial) hookTime() time.Duration {
 	return tr.handover()
 }
 
-// handover is the time from a change of our own to the decision on it.
+// handover is the time from our own change to the decision on it.
 func (tr *trial) handover() time.Duration {
 	if tr.Model == nil {
 		return tr.Policy.Latency
@@ -93,12 +93,12 @@ func (tr *trial) handover() time.Duration {
 	return tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotHandover}, Handover)
 }
 
-// hooked reports whether the forge tells of changes at once.
+// hooked reports whether the forge sends web hooks.
 func (tr *trial) hooked() bool {
 	return tr.real.Factory.ListenHooks != "" && tr.real.Forge.WebhookSecret != ""
 }
 
-// tickIn has the next tick come no later than after a time.
+// tickIn schedules the next tick after a time at the latest.
 func (tr *trial) tickIn(d time.Duration) {
 	at := tr.now.Add(d)
 	if !tr.tickAt.IsZero() && !at.Before(tr.tickAt) {
@@ -113,7 +113,7 @@ func (tr *trial) tickIn(d time.Duration) {
 	})
 }
 
-// nextLook is when a thread looks for work next if nothing happens before.
+// nextLook returns the time of the next look by any thread if nothing happens before.
 func (tr *trial) nextLook() time.Time {
 	var first time.Time
 	for i := range tr.lookers {
@@ -123,7 +123,7 @@ func (tr *trial) nextLook() time.Time {
 			return tr.now
 		}
 		at := l.next
-		if !at.After(tr.now) { // it looked meanwhile, and found nothing new
+		if !at.After(tr.now) { // it has looked since then, and found nothing new
 			at = tr.now.Add(every - tr.now.Sub(at)%every)
 		}
 		if first.IsZero() || at.Before(first) {
@@ -140,7 +140,7 @@ func (tr *trial) interval(thread int) time.Duration {
 	return tr.real.Threads[thread].IdleInterval
 }
 
-// looked notes a tick, and whether there was work then, as the supervisor does.
+// looked records a tick and, as the supervisor does, whether there was work.
 func (tr *trial) looked(plan *threads.Plan) {
 	tr.active = len(tr.runs)+len(plan.Starts)+len(plan.Merges)+len(plan.Marks) > 0 ||
 		slices.ContainsFunc(plan.Holds, func(h *threads.Hold) bool { return h.Reason.Code.Ends() == threads.ByScan })

@@ -10,11 +10,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The order for a free slot, as the design has it: priority class; passed over three times or more; what the slot is
-// warm for; rework, review, scheduled, new issue; age; name.
+// The design's order for a free slot: priority class; items passed over three times or more; warmth; rework, review,
+// scheduled, new issue; age; name.
 
-// rank is the place of an item in the queue of a slot, smallest first. warmth says how much of the slot's cache the
-// item could use.
+// rank is an item's place in the queue of a slot, smallest first. warmth says how much of the slot's cache the item
+// could use.
 type rank struct {
 	priority, patient, warmth, kind int
 
@@ -42,8 +42,8 @@ func older(a, b *threads.Item) int {
 	return cmp.Or(a.Since.Compare(b.Since), a.Ref.Compare(b.Ref), cmp.Compare(a.Role, b.Role))
 }
 
-// warmth of an item for an agent in a slot: 0 where it goes on with its conversation on the chain, 1 for the agent that
-// finished a blocker of it, 2 for the resident with another item, 3 for a cold slot. Slots that agents share are always
+// warmth grades an item for an agent in a slot: 0 if it continues its conversation on the chain, 1 for the agent that
+// finished a blocker, 2 for the resident with another item, 3 for a cold slot. Slots of overlap threads are always
 // cold.
 func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent string) int {
 	t := in.cfg.Thread(thread)
@@ -79,7 +79,7 @@ func (in *inspection) finished(it *threads.Item, agent string) bool {
 }
 
 // orderKept compares each start with each item that waits only for an agent or a slot. If a free agent of the thread
-// could have taken the waiting item into that slot, the item must stand behind the started one.
+// could have taken the waiting item into that slot, the waiting item must rank behind the started one.
 func orderKept(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -97,12 +97,12 @@ func orderKept(in *inspection) error {
 	return nil
 }
 
-// shownInOrder checks the list of holds against the same order, without warmth, which belongs to a slot.
+// shownInOrder checks that the holds are in the same order, without warmth, which belongs to a slot.
 func shownInOrder(in *inspection) error {
 	for i := 1; i < len(in.plan.Holds); i++ {
 		a, b := in.plan.Holds[i-1], in.plan.Holds[i]
 		first, second := in.rank(&a.Item, 0), in.rank(&b.Item, 0)
-		if in.approved(&a.Item) { // it is listed as a review, and ranks before any rework
+		if in.approved(&a.Item) { // an approved one is listed as a review, and ranks before any rework
 			first.kind = -1
 		}
 		if in.approved(&b.Item) {
@@ -115,8 +115,7 @@ func shownInOrder(in *inspection) error {
 	return nil
 }
 
-// itemsRight checks priority, chain and head of each item against the facts. A pull request has the priority of its
-// issue.
+// itemsRight checks each item's priority, chain and head against the facts. A pull request has its issue's priority.
 func itemsRight(in *inspection) error {
 	items := make([]*threads.Item, 0, len(in.plan.Holds)+len(in.plan.Starts))
 	for _, h := range in.plan.Holds {
@@ -147,8 +146,7 @@ func itemsRight(in *inspection) error {
 	return nil
 }
 
-// rivals returns an error for an item that waits although an agent on the thread of a start could have taken it, and
-// that stood ahead of the started item.
+// rivals returns an error if stood accepts a waiting item that an agent on the thread of a start could have taken.
 func (in *inspection) rivals(
 	st *threads.Start, busy []threads.Session, stood func(*threads.Hold, *agents.Agent) bool,
 ) error {
@@ -160,7 +158,7 @@ func (in *inspection) rivals(
 		for j := range in.cfg.Agents {
 			a := &in.cfg.Agents[j]
 			if a.Thread == st.Thread && in.able(&h.Item, a) == "" && in.idle(&h.Item, a, busy) == "" && stood(h, a) {
-				return fmt.Errorf("%s %s got slot %d of %s with %s, and %s %s stood before it for %s",
+				return fmt.Errorf("%s %s got slot %d of %s with %s, but %s %s ranks before it for %s",
 					st.Item.Kind, st.Item.Ref, st.Slot, st.Thread, st.Agent, h.Item.Kind, h.Item.Ref, a.Name)
 			}
 		}
@@ -168,8 +166,9 @@ func (in *inspection) rivals(
 	return nil
 }
 
-// passedOver bounds how often warmth and the kind of work may put an item back. A start names the item that stood
-// ahead of it by priority and age. An item that was named three times is named again only by another such item.
+// passedOver limits how often warmth and kind may put an item back. A start names an item that stood ahead of it by
+// priority and age. After three times, only a start of an item that was also passed over three times may name the
+// item again.
 func passedOver(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -177,7 +176,7 @@ func passedOver(in *inspection) error {
 			busy := append(slices.Clone(in.s.Sessions), sessionsOf(in.plan.Starts[:i])...)
 			err := in.rivals(st, busy, func(h *threads.Hold, _ *agents.Agent) bool { return ahead(&h.Item, &st.Item) })
 			if err != nil {
-				return fmt.Errorf("it is not named: %w", err)
+				return fmt.Errorf("the start does not name the item: %w", err)
 			}
 			continue
 		}
@@ -194,7 +193,7 @@ func passedOver(in *inspection) error {
 
 func ahead(a, b *threads.Item) bool { return cmp.Or(a.Priority-b.Priority, older(a, b)) < 0 }
 
-// item finds an item that waits or starts in the plan.
+// item returns an item of the plan's holds or starts, or nil.
 func (in *inspection) item(k threads.Key) *threads.Item {
 	for i := range in.plan.Holds {
 		if in.plan.Holds[i].Item.Key() == k {

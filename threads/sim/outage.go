@@ -7,23 +7,23 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Outage is a time in which a thread or an agent does not work, counted from the beginning of the trial. Without either
-// nothing begins: so it is while the forge is down.
+// Outage is a time in which a thread or an agent does not work, as offsets from the start of the trial. Without
+// either, nothing starts, as while the forge is down.
 type Outage struct {
 	Thread, Agent string // at most one of them
 	From, Until   time.Duration
-	// Result ends every session that begins meanwhile, such as BackendDown or Limited, after a time at most. Empty: none
-	// begins.
+	// Result is how sessions that start in this time end, such as BackendDown or Limited, at the latest after After.
+	// Empty: no session starts.
 	Result agents.Result
 	After  time.Duration
-	// OneIn ends one session of so many only, at random; 0 and 1 end every one.
+	// OneIn makes only one session in this many end so, at random; 0 and 1 mean every session.
 	OneIn int
 }
 
-// outagesOf finds the times in which the sessions of a thread met no backend, or a usage limit: from the start of the
-// first to the end of the last, or to the start of one that met none.
+// outagesOf returns the times in which a thread's sessions met no backend, or a usage limit: from the start of the
+// first to the end of the last, or to the start of the next session that met neither.
 func outagesOf(past []ledger.Past, from time.Time) (list []Outage) {
-	open := make(map[string]int) // place of the thread's outage in the list, and 1
+	open := make(map[string]int) // index of the thread's outage in the list, plus 1
 	for i := range past {
 		s := &past[i]
 		down := s.Outcome == agents.BackendDown || s.Outcome == agents.Limited
@@ -44,7 +44,7 @@ func outagesOf(past []ledger.Past, from time.Time) (list []Outage) {
 	return list
 }
 
-// fails returns the outage that a session meets which begins now; nil for none.
+// fails returns the outage that a session which starts now meets, or nil.
 func (tr *trial) fails(x *trialRun) *Outage {
 	at := tr.now.Sub(tr.origin)
 	for i := range tr.Outages {
@@ -57,8 +57,8 @@ func (tr *trial) fails(x *trialRun) *Outage {
 	return nil
 }
 
-// unlucky draws whether a session is the one of so many that fails. The same try of the same issue meets the same luck
-// in every configuration.
+// unlucky draws whether a session is the one in oneIn that fails. The same try of the same issue has the same luck in
+// every configuration.
 func (tr *trial) unlucky(x *trialRun, oneIn int) bool {
 	l := lot{tr.Seed, uint64(tr.seen.Sessions), lotOutage}
 	if t := x.issue; t != nil {
@@ -68,7 +68,7 @@ func (tr *trial) unlucky(x *trialRun, oneIn int) bool {
 	return l.rand().IntN(oneIn) == 0
 }
 
-// openOutages queues the outages in which nothing begins, as pauses.
+// openOutages schedules the outages in which nothing starts, as pauses.
 func (tr *trial) openOutages() {
 	for i := range tr.Outages {
 		o := &tr.Outages[i]

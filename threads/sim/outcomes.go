@@ -11,32 +11,32 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// aftermath tells section 7 of the design a second time, without the ledger: what must not begin because of the way a
-// session ended. It knows no more than the supervisor may, so losing the journal empties it.
+// aftermath is a second implementation of section 7 of the design, without the ledger: what must not start because of
+// how sessions ended. It knows no more than the supervisor, so losing the journal empties it.
 type aftermath struct {
-	items    map[threads.Key]time.Time // no session on the item before that
-	agents   map[string]time.Time      // none of the agent
-	threads  map[string]time.Time      // none on the thread
+	items    map[threads.Key]time.Time // no session on the item before this time
+	agents   map[string]time.Time      // no session of the agent before this time
+	threads  map[string]time.Time      // no session on the thread before this time
 	failures map[attemptKey]failures
-	downs    map[string]int // sessions in a row that found no backend, by thread
-	// lonely are those of an agent, or on an item, at which others of the thread found it.
+	downs    map[string]int // sessions in a row without a backend, by thread
+	// lonely counts, by agent and by item, sessions without a backend while others of the thread found it.
 	lonely  map[any]int
-	limits  map[string]int     // usage limits that a thread met one after the other
-	refused map[forge.Ref]bool // an agent refused it, and no person was asked yet
-	// reviews and conflicts count the sessions on a pull request since a person looked at it that came to something, or
-	// were ended from outside.
+	limits  map[string]int     // usage limits in a row, by thread
+	refused map[forge.Ref]bool // an agent refused the item, and no person was asked yet
+	// reviews and conflicts count the sessions on a pull request that ended as Done or Cancelled, since a person last
+	// got it.
 	reviews, conflicts map[forge.Ref]int
-	waits              map[forge.Ref]bool // a question about it has no answer yet
-	plans              map[forge.Ref]bool // a plan of it waits for people
+	waits              map[forge.Ref]bool // an agent's question has no answer yet
+	plans              map[forge.Ref]bool // the item's plan waits for people
 	spoke              map[speech]int     // questions and plans since a person last said retry
 	asked              map[forge.Ref]int  // how often a person was asked about an issue or pull request
-	// setbacks counts the writing sessions of a chain that failed, and rungs has how high it got on a ladder.
+	// setbacks counts a chain's failed writing sessions, and rungs has its highest rung.
 	setbacks, rungs map[forge.Ref]int
-	// reviewed says when the reviews of pull requests of other accounts than ours began, by account and run.
+	// reviewed has the start times of reviews of other accounts' pull requests, by account and run.
 	reviewed map[string]map[string]time.Time
 }
 
-// speech is a kind of words about an item: agents.Question or agents.Planned.
+// speech is a question or a plan about an item.
 type speech struct {
 	ref  forge.Ref
 	kind agents.Result
@@ -47,13 +47,13 @@ type attemptKey struct {
 	kind  agents.Kind
 }
 
-// failures are the failed attempts at a kind of work since it last came to something.
+// failures are the failed attempts at a kind of work since its last success.
 type failures struct {
 	count int
-	last  time.Time // when the last of them ended
+	last  time.Time // end of the last one
 }
 
-// attemptRests are the rests after the first four failed attempts. After the fifth a person is asked.
+// attemptRests are the rests after the first four failed attempts. After the fifth, a person is asked.
 var attemptRests = [maxAttempts - 1]time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
 
 func newAftermath() aftermath {
@@ -68,7 +68,7 @@ func newAftermath() aftermath {
 	}
 }
 
-// loseTimes forgets all rests, because a corrected clock makes them longer or shorter. Counts stay.
+// loseTimes forgets all rests, because a corrected clock changes their length. Counts stay.
 func (a *aftermath) loseTimes() {
 	clear(a.items)
 	clear(a.agents)
@@ -85,7 +85,8 @@ func later[K comparable](m map[K]time.Time, k K, at time.Time) {
 	}
 }
 
-// unclaimed is a failed claim: a taken item rests for a minute, a 403 holds the agent, and no attempt is burnt.
+// unclaimed handles a failed claim: a taken item rests for a minute, and a 403 makes the agent rest. No attempt is
+// burnt.
 func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 	for _, runs := range a.reviewed {
 		delete(runs, r.RunID)
@@ -100,8 +101,8 @@ func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 	}
 }
 
-// placeless is a session that no node of an engine can run: its agent rests a minute, twice as long each time that
-// follows before one finds its backend, and no attempt is burnt.
+// placeless handles a session that no node of an engine can run: its agent rests for a minute, and twice as long each
+// time until one finds its backend. No attempt is burnt.
 func (a *aftermath) placeless(r *run, now time.Time) {
 	for _, runs := range a.reviewed {
 		delete(runs, r.RunID)
@@ -110,29 +111,29 @@ func (a *aftermath) placeless(r *run, now time.Time) {
 	later(a.agents, r.Agent, now.Add(min(time.Hour, time.Minute<<(a.lonely[r.Agent]-1))))
 }
 
-// ended is the end of a session that ran.
+// ended handles the end of a session that ran.
 func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
 	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}
 	scheduled := r.Item.Kind == agents.KindSchedule
 	a.round(r, out.Result)
 	if p := w.forge.pull(r.Item.Ref); out.Result == agents.Done && effect == threads.Achieved && p != nil &&
 		r.Item.Kind == agents.KindRework && !p.Closed && p.sentBack() {
-		w.fail("a push answers what was asked", fmt.Errorf("%s is done, and changes of %s were requested", r, p.HeadSHA))
+		w.fail("a rework is done only after a push", fmt.Errorf("%s is done, but %s is still rejected", r, p.HeadSHA))
 	}
 	switch out.Result {
 	case agents.Limited: // the thread is parked until the reset
 		a.limited(r, w, out.RetryAt)
 	case agents.BackendDown: // the third in a row opens the breaker, every further one keeps it open
 		a.down(r, w)
-	case agents.TokenRejected: // it is asked again after five minutes, and no attempt is burnt
+	case agents.TokenRejected: // the agent rests for five minutes, and no attempt is burnt
 		later(a.agents, r.Agent, w.now.Add(5*time.Minute))
 	case agents.Cancelled:
-		if r.stopped == threads.StopReassigned { // the person who took the agent off has more to do
+		if r.stopped == threads.StopReassigned { // the person who removed the agent may not be finished
 			later(a.items, k, w.now.Add(time.Minute))
 		}
 	case agents.Refused:
 		a.refused[k.Ref] = !scheduled
-	case agents.Question, agents.Planned: // one too many is a refusal
+	case agents.Question, agents.Planned: // one above the limit is a refusal
 		most, of := maxQuestions, speech{k.Ref, out.Result}
 		if out.Result == agents.Planned {
 			most = maxPlans
@@ -144,18 +145,18 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 			a.waits[k.Ref], a.plans[k.Ref] = out.Result == agents.Question, out.Result == agents.Planned
 		}
 	case agents.Done:
-		if effect == threads.Remarked { // the item is as open as before, and must not be tried again at once
+		if effect == threads.Remarked { // the item is still open, and must not start again at once
 			later(a.items, k, w.now.Add(time.Minute))
-		} else if r.Item.Cause != threads.CauseCI && r.Item.Cause != threads.CauseConflict { // what a push did shows later
+		} else if r.Item.Cause != threads.CauseCI && r.Item.Cause != threads.CauseConflict { // a push shows its effect later
 			delete(a.failures, at)
 		}
-	case agents.OverBudget: // no attempt is burnt; at a limit a person is asked first, the day's budget ends by itself
+	case agents.OverBudget: // no attempt is burnt; a limit needs a person, the day's budget does not
 		if r.stopped == threads.StopOverLimit {
 			a.refused[k.Ref] = !scheduled
 		}
 	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut, agents.Looped:
 		if !scheduled {
-			a.failures[at] = failures{r.Attempt, w.now} // of two reviews at once the later one counts
+			a.failures[at] = failures{r.Attempt, w.now} // of two parallel reviews the later one counts
 		}
 		if r.Item.Kind.Writes() {
 			a.setbacks[r.Item.Chain]++
@@ -170,8 +171,8 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	}
 }
 
-// limited is a usage limit: at least a minute, twice as long each time until it is an hour, and a week at most, unless
-// the reset is one that no backend has.
+// limited handles a usage limit. It parks the thread for a minute, and twice as long each time up to an hour, or
+// until the reset. A reset more than a week away is not believed.
 func (a *aftermath) limited(r *run, w *world, reset time.Time) {
 	parked := w.shell.books.Thread(r.Thread).ParkedUntil.Sub(w.now)
 	if !r.Started.Before(a.threads[r.Thread]) {
@@ -182,12 +183,12 @@ func (a *aftermath) limited(r *run, w *world, reset time.Time) {
 	case reset.Sub(w.now) <= week:
 		later(a.threads, r.Thread, reset)
 	case parked > time.Hour && parked > a.threads[r.Thread].Sub(w.now):
-		w.fail("a bogus reset is not believed", fmt.Errorf("%s is parked for %s", r.Thread, parked))
+		w.fail("a reset more than a week away is not believed", fmt.Errorf("%s is parked for %s", r.Thread, parked))
 	}
 }
 
-// down is a session that found no backend. Where others find it, the item rests from ten seconds to an hour, and from
-// the third time on the agent too, from the interval of the breaker on.
+// down handles a session without a backend. While others find the backend, the item rests from ten seconds to an
+// hour. From the third time on the agent rests too, at first for the breaker's interval.
 func (a *aftermath) down(r *run, w *world) {
 	interval := w.cfg.Thread(r.Thread).BreakerInterval
 	if a.downs[r.Thread]++; a.downs[r.Thread] >= 3 {
@@ -202,7 +203,7 @@ func (a *aftermath) down(r *run, w *world) {
 	}
 }
 
-// sentBack reports whether changes of the head were requested by an account that may write, and still are.
+// sentBack reports whether an account that may write requested changes of the head, and they still stand.
 func (p *pull) sentBack() bool {
 	for i := range p.Reviews {
 		r := &p.Reviews[i]
@@ -216,7 +217,7 @@ func (p *pull) sentBack() bool {
 	return false
 }
 
-// round counts a session that no attempt limits.
+// round counts a session that attempts do not limit.
 func (a *aftermath) round(r *run, result agents.Result) {
 	free := result == agents.Done || result == agents.Cancelled
 	if free && r.Item.Kind == agents.KindReview {
@@ -227,7 +228,7 @@ func (a *aftermath) round(r *run, result agents.Result) {
 	}
 }
 
-// began is the start of a session. A review begins only once all that was asked for is answered.
+// began handles the start of a session. A review starts only after all requested changes are answered.
 func (a *aftermath) began(r *run, w *world) {
 	a.rungs[r.Item.Chain] = max(a.rungs[r.Item.Chain], r.Rung)
 	if r.Item.Kind != agents.KindReview {
@@ -235,7 +236,7 @@ func (a *aftermath) began(r *run, w *world) {
 	}
 	delete(a.failures, attemptKey{r.Item.Chain, agents.KindRework})
 	author := w.forge.pull(r.Item.Ref).Author
-	if w.ours(author) || w.bot(author) { // those reviews do not count, also when the agent is gone later
+	if w.ours(author) || w.bot(author) { // agents' pull requests do not count, even after the agent's removal
 		return
 	}
 	if a.reviewed[author] == nil {
@@ -244,7 +245,7 @@ func (a *aftermath) began(r *run, w *world) {
 	a.reviewed[author][r.RunID] = w.now
 }
 
-// retried is a person who lets failures count no longer.
+// retried handles a person's retry: earlier failures no longer count.
 func (a *aftermath) retried(ref forge.Ref) {
 	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
 		delete(a.failures, attemptKey{ref, kind})
@@ -263,8 +264,8 @@ func (a *aftermath) retried(ref forge.Ref) {
 	delete(a.spoke, speech{ref, agents.Planned})
 }
 
-// marked is a label that was written: a person has the item now. From the second time on nothing begins for ten
-// minutes, the third time for twenty, and so on up to a day, whichever account takes the label off.
+// marked handles a mark that was written: a person has the item now. From the second time on, nothing starts for ten
+// minutes, then twenty, and so on up to a day, whoever removes the label.
 func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 	switch m.Action {
 	case threads.ActAnswered:
@@ -287,7 +288,7 @@ func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 	}
 }
 
-// outcomesKept checks the starts of a plan against the ends of earlier sessions.
+// outcomesKept checks the starts of a plan against earlier ends of sessions.
 func outcomesKept(in *inspection) error {
 	a := &in.checks.after
 	for i := range in.plan.Starts {
@@ -304,7 +305,7 @@ func outcomesKept(in *inspection) error {
 		case a.refused[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
 			why = "an agent refused it, and no person was asked"
 		case a.waits[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
-			why = "an agent asked, and nobody answered"
+			why = "an agent asked, and no person has answered"
 		case a.plans[st.Item.Ref] && st.Item.Cause == threads.CausePlan:
 			why = "its plan waits for people"
 		case failed.count >= maxAttempts:
@@ -312,7 +313,7 @@ func outcomesKept(in *inspection) error {
 		case failed.count > 0 && in.now.Before(failed.last.Add(attemptRests[failed.count-1])):
 			why = fmt.Sprintf("attempt %d ended at %s", failed.count, in.since(failed.last))
 		case st.Attempt != failed.count+1:
-			why = fmt.Sprintf("it is called attempt %d, and is attempt %d", st.Attempt, failed.count+1)
+			why = fmt.Sprintf("got attempt %d, want %d", st.Attempt, failed.count+1)
 		default:
 			continue
 		}

@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// TestBreakerAsInTheSupervisor counts sessions that found no backend in the ledger of a world and in its invariants.
-// The simulator once let a usage limit in between start the count anew, and the supervisor did not.
+// TestBreakerAsInTheSupervisor compares the count of sessions without a backend in a world's ledger with that of its
+// invariants. The simulator once reset the count at a usage limit in between, and the supervisor did not.
 func TestBreakerAsInTheSupervisor(t *testing.T) {
 	for _, tt := range []struct {
 		third agents.Result
@@ -34,10 +34,11 @@ func TestBreakerAsInTheSupervisor(t *testing.T) {
 		}
 		books, after := w.shell.books.Thread(thread), w.checks.after.downs[thread]
 		if books.Downs != tt.downs || after != tt.downs {
-			t.Errorf("%s in between: the ledger counts %d, the invariants %d, want %d", tt.third, books.Downs, after, tt.downs)
+			t.Errorf("%s in between: got %d in the ledger and %d in the invariants, want %d", tt.third, books.Downs, after,
+				tt.downs)
 		}
 		if open := books.ParkedUntil.Equal(w.now.Add(5 * time.Minute)); open != (tt.downs == 3) {
-			t.Errorf("%s in between: the breaker is open: %v", tt.third, open)
+			t.Errorf("%s in between: breaker open = %v, want the opposite", tt.third, open)
 		}
 	}
 }

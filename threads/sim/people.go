@@ -10,8 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// acts are the ways in which people interfere. Each picks an item of a repository, and does nothing when it finds
-// none.
+// acts are the actions of people. Each picks an item of a repository, and does nothing if none fits.
 var acts = []func(w *world, r *repo){
 	(*world).fileMore, (*world).fileMore, (*world).relabel, (*world).unlabel, (*world).prioritise, (*world).assign,
 	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire,
@@ -23,7 +22,7 @@ var acts = []func(w *world, r *repo){
 	(*world).pause, (*world).crowd, (*world).fell, (*world).revoke, (*world).reload, (*world).reload,
 }
 
-// people act from time to time until the world is calm.
+// people performs an action from time to time until the world is calm.
 func (w *world) people() {
 	if w.calm {
 		return
@@ -35,7 +34,7 @@ func (w *world) people() {
 	w.after(w.between(time.Second, w.size.act), w.people)
 }
 
-// anIssue returns a readable issue of the repository that fits; nil when none does.
+// anIssue returns a random readable issue that fits, or nil.
 func (w *world) anIssue(r *repo, fits func(*issue) bool) *issue {
 	list := slices.DeleteFunc(slices.Clone(r.issues), func(is *issue) bool { return is.secret || !fits(is) })
 	if len(list) == 0 {
@@ -86,7 +85,7 @@ func (w *world) unlabel(r *repo) {
 		}
 		w.log("people take %s off %s", l, is.Ref)
 		w.forge.label(is, "", l)
-		// Within an hour of the label the factory's own scans may not have seen it, and it may come back.
+		// Within an hour, the factory's scans may not have seen the label yet, and may write it again.
 		ours := l == forge.LabelBlocked || l == forge.LabelNeedsHuman
 		if ours && !is.marked.IsZero() && w.now.Sub(is.marked) > time.Hour {
 			is.freed = w.now
@@ -111,7 +110,7 @@ func (w *world) assign(r *repo) {
 	}
 }
 
-// unassign removes an assignee, who may be an agent at work.
+// unassign removes an assignee, possibly an agent at work.
 func (w *world) unassign(r *repo) {
 	if is := w.anIssue(r, func(is *issue) bool { return len(is.Assignees) > 0 }); is != nil {
 		login := oneOf(w, is.Assignees...)
@@ -127,7 +126,7 @@ func (w *world) closeIssue(r *repo) {
 	}
 }
 
-// waver reopens an issue and closes it again some minutes later.
+// waver reopens an issue, and closes it again minutes later.
 func (w *world) waver(r *repo) {
 	if is := w.anIssue(r, func(is *issue) bool { return is.Closed && is.Has(forge.LabelBacklog) }); is != nil {
 		w.log("people reopen %s, and are not sure about it", is.Ref)
@@ -140,7 +139,7 @@ func (w *world) waver(r *repo) {
 	}
 }
 
-// cancel closes an issue that others may wait for, which does not unblock them.
+// cancel closes an issue that others depend on, which does not unblock them.
 func (w *world) cancel(r *repo) {
 	needed := func(is *issue) bool {
 		return slices.ContainsFunc(r.issues, func(o *issue) bool { return slices.Contains(o.deps, is.Ref) })
@@ -185,7 +184,7 @@ func (w *world) stage(r *repo) {
 	}
 }
 
-// botClaims lets the supervisor of another host claim an issue, in the same steps as ours.
+// botClaims makes another host's supervisor claim an issue, in the same steps as ours.
 func (w *world) botClaims(r *repo) {
 	free := func(is *issue) bool { return !is.Closed && len(is.Assignees) == 0 && is.Has(forge.LabelBacklog) }
 	is := w.anIssue(r, free)
@@ -230,10 +229,10 @@ func (w *world) mergePull(r *repo) {
 	}
 }
 
-// judgePull posts a review of a person, of an account whose reviews do not count, or of an agent outside its session.
+// judgePull posts a review by a person, by an account whose reviews do not count, or by an agent outside its session.
 func (w *world) judgePull(r *repo) {
 	if p := w.aPull(r, anyPull); p != nil {
-		who := oneOf(w, "ada", "eve", "passer-by", w.anyLogin()) // an agent may review outside its session
+		who := oneOf(w, "ada", "eve", "passer-by", w.anyLogin()) // anyLogin: an agent outside its session
 		v := oneOf(w, forge.Approved, forge.ChangesRequested, forge.ChangesRequested, forge.Commented)
 		w.log("people %s reviews %s: %v", who, p.Ref, v)
 		w.forge.review(p, who, p.HeadSHA, v, who != "passer-by")
@@ -260,7 +259,7 @@ func (w *world) meddle(p *pull) {
 	w.log("people meddle with %s", p.Ref)
 }
 
-// approveAll lets a person approve every open pull request of a repository.
+// approveAll makes a person approve every open pull request of a repository.
 func (w *world) approveAll(r *repo) {
 	for _, p := range w.forge.openPulls(r) {
 		w.log("people ada approves %s", p.Ref)
@@ -289,7 +288,7 @@ func (w *world) pushPull(r *repo) {
 	}
 }
 
-// intrude has an agent push to a pull request outside its sessions, and most often approve that.
+// intrude makes an agent push to a pull request outside its sessions, and mostly approve its own push.
 func (w *world) intrude(r *repo) {
 	if p := w.aPull(r, anyPull); p != nil {
 		who := oneOf(w, w.anyLogin(), w.anyLogin(), w.cfg.Forge.Bots[0])
@@ -301,7 +300,7 @@ func (w *world) intrude(r *repo) {
 	}
 }
 
-// rewrite rewrites a branch, so that pull requests to it part from it at another commit.
+// rewrite rewrites a branch, which changes the merge base of pull requests to it.
 func (w *world) rewrite(r *repo) {
 	base := oneOf(w, "main", "main", "release")
 	w.log("people rewrite %s", base)
@@ -315,7 +314,7 @@ func (w *world) rewrite(r *repo) {
 	}
 }
 
-// retarget changes the base of a pull request. Some seconds or minutes later it may go back, or on.
+// retarget changes the base of a pull request, and mostly changes it again seconds or minutes later.
 func (w *world) retarget(r *repo) {
 	p := w.aPull(r, anyPull)
 	if p == nil {
@@ -384,7 +383,7 @@ func (w *world) retry(r *repo) {
 		w.forge.labelPull(p, "", forge.LabelNeedsHuman)
 	}
 	if slices.ContainsFunc(w.shell.runs, func(x *run) bool { return x.Item.Ref == ref || x.Item.Chain == ref }) {
-		return // the command is refused while an agent works on it
+		return // the command is refused during a session
 	}
 	w.log("people retry %s", ref)
 	w.shell.note(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}}})
@@ -394,7 +393,7 @@ func (w *world) retry(r *repo) {
 	w.shell.kick()
 }
 
-// sling is `disinto sling`: it adds backlog if missing, and commits the start of that issue on any thread.
+// sling is `disinto sling`: it adds backlog, and commits the start of that issue on any thread.
 func (w *world) sling(r *repo) {
 	is := w.anIssue(r, open)
 	if is == nil || w.shell.down {
@@ -406,7 +405,7 @@ func (w *world) sling(r *repo) {
 	w.shell.kick()
 }
 
-// pause pauses an agent, a thread or everything, or resumes it. Threads and everything are resumed within an hour.
+// pause pauses an agent, a thread or everything, or resumes it. Threads and everything resume within an hour.
 func (w *world) pause(*repo) {
 	if w.shell.down {
 		return
@@ -430,17 +429,17 @@ func (w *world) resume(p threads.Pause) {
 	w.shell.kick()
 }
 
-// revoke takes away an agent's rights on the forge until the next reload.
+// revoke removes an agent's rights on the forge until the next reload.
 func (w *world) revoke(*repo) {
 	if a := oneOf(w, w.cfg.Agents...).Name; !w.shell.down && w.chance(0.5) {
 		w.log("people revoke %s", a)
 		ledger.Entry(w.shell.books.Agents, a).Hold(time.Time{}, "its token is revoked")
-		delete(w.checks.after.agents, a) // this hold takes the place of the other, and ends with the supervisor
+		delete(w.checks.after.agents, a) // this hold replaces the earlier one, and ends with the supervisor
 	}
 }
 
-// reload changes the configuration while sessions run: it hires or removes an agent, or changes the slots of a
-// thread.
+// reload changes the configuration while sessions run: it hires or removes an agent, or changes a thread's slots or
+// overlap.
 func (w *world) reload(*repo) {
 	if w.shell.down {
 		return

@@ -13,8 +13,8 @@ import (
 // place is a possible start of an item: by this agent, in this slot.
 type place struct {
 	warmth int
-	home   int // 0 for the agent that knows the slot's cache or, where there is none, the work
-	away   int // 1 for an agent whose own warm slot would be left empty
+	home   int // 0 for the slot's resident or, on an overlap thread, for the agent that finished a blocker
+	away   int // 1 for an agent that would leave its own warm slot empty
 	idle   time.Time
 	agent  string
 	thread string
@@ -28,7 +28,7 @@ func (a place) compare(b place) int {
 	)
 }
 
-// placedWell checks that no other agent or slot was better for an item at the moment of its start.
+// placedWell checks that no other agent or slot was better for an item when it started.
 func placedWell(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -42,7 +42,7 @@ func placedWell(in *inspection) error {
 			for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
 				other := in.place(&st.Item, a, slot, busy)
 				if other.compare(got) < 0 && in.kept(&st.Item, a, slot, busy) == nil {
-					return fmt.Errorf("%s %s went to %+v, better was %+v", st.Item.Kind, st.Item.Ref, got, other)
+					return fmt.Errorf("%s %s went to %+v, want %+v", st.Item.Kind, st.Item.Ref, got, other)
 				}
 			}
 		}
@@ -74,7 +74,7 @@ func (in *inspection) place(it *threads.Item, a *agents.Agent, slot int, busy []
 	return p
 }
 
-// resident returns the agent whose cache a sticky slot still holds; empty where that is the server's.
+// resident returns the agent whose cache is in a sticky slot, or "" if the server keeps the cache.
 func (in *inspection) resident(t *threads.Thread, slot int) string {
 	if in.inMemory(t) {
 		return ""
@@ -82,8 +82,8 @@ func (in *inspection) resident(t *threads.Thread, slot int) string {
 	return in.s.History.Slots[threads.SlotKey{Thread: t.Name, Slot: slot}].Agent
 }
 
-// freeSlots returns the slots that a session could be put into: the empty ones of a sticky thread, the emptiest one
-// of an overlap thread.
+// freeSlots returns the slots that a session could get: all empty ones of a sticky thread, the emptiest of an overlap
+// thread.
 func (in *inspection) freeSlots(t *threads.Thread, busy []threads.Session) []int {
 	used := make([]int, t.Slots)
 	for i := range busy {

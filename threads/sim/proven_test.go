@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads/proof"
 )
 
-// TestProven plays worlds, with all their trouble, and asks of each whose configuration stayed as it was: what waits at
-// its end for an agent that does not exist must have been told by the proof of its configuration.
+// TestProven plays worlds with faults. If the configuration did not change, an item that waits at the end for an
+// agent that does not exist must be a finding of the proof of that configuration.
 func TestProven(t *testing.T) {
 	told, fine := 0, 0
 	for seed := range sized[uint64](1500, 40) {
@@ -24,7 +24,7 @@ func TestProven(t *testing.T) {
 		}
 		s := w.shell.snapshot()
 		found := proof.Prove(w.cfg, s.Facts.Issues)
-		// A hint on skills is about issues that wait for a person to label them.
+		// A hint of skills is about issues that wait for a person's label.
 		slip := func(f proof.Finding) bool {
 			return f.Weight == proof.Wrong || f.Claim == "skills" && f.Weight == proof.Hint
 		}
@@ -37,14 +37,15 @@ func TestProven(t *testing.T) {
 		plan := threads.Decide(s)
 		for _, h := range plan.Holds {
 			if !bad && h.Item.Kind != agents.KindSchedule && unfit(h.Reason) {
-				t.Errorf("world %d: %s %s waits: %s", seed+1, h.Item.Kind, h.Item.Ref, h.Reason.Text())
+				t.Errorf("world %d: %s %s waits, but the proof has no finding: %s", seed+1, h.Item.Kind, h.Item.Ref,
+					h.Reason.Text())
 			}
 		}
 	}
-	t.Logf("%d configurations with a slip, %d without", told, fine)
+	t.Logf("%d configurations with a finding, %d without", told, fine)
 }
 
-// unfit reports whether a reason says that no agent may take an item, until a person changes that.
+// unfit reports whether a reason says that no agent may take an item until a person acts.
 func unfit(why *threads.Reason) bool {
 	return why.Code.Class() == threads.Unfit && why.Code.Ends() == threads.ByPerson
 }

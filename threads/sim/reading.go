@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// switched says of each session of a journal, sorted by their start, whether its server had to read its context again
-// where slots are all that it has.
+// switched reports for each session of a journal, sorted by start, whether its server had to read the context again.
+// It assumes servers that keep conversations in slots only.
 func switched(past []ledger.Past, config *threads.Config) []bool {
 	held := make(map[string]serverSlots)
 	list := make([]bool, len(past))
@@ -28,14 +28,15 @@ func switched(past []ledger.Past, config *threads.Config) []bool {
 	return list
 }
 
-// withoutReading returns how long each session of a journal, sorted by their start, took but for reading a context
-// again, which a trial adds where its own slots change hands, and the cache for that trial. A session reads for half of
-// its time at most: where that is too short for most, the machine reads faster than is usual.
+// withoutReading returns the length of each session of a journal, sorted by start, without the time for reading a
+// context again, and the cache for a trial of them. The trial adds that time where its own slots change hands. A
+// session reads for at most half of its time: if that is too short for most sessions, the machine reads faster than
+// usual.
 func withoutReading(past []ledger.Past, config *threads.Config) (took []time.Duration, cache Cache) {
 	cache = Cache{}.filled()
 	contexts := make(map[ledger.Ref]int64)
 	reads := make([]int64, len(past)) // tokens
-	var speeds []int64                // tokens a second, at least
+	var speeds []int64                // least tokens per second
 	for i, again := range switched(past, config) {
 		s := &past[i]
 		d := s.End.Sub(s.Start)

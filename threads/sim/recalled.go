@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads/wire"
 )
 
-// recall brings back what a plan was made from, by an earlier snapshot and what has changed since, and decides again.
-// since holds that snapshot.
+// recall checks that an earlier snapshot and the changes since then rebuild a plan's snapshot, and the same plan.
+// since has the earlier snapshot, and is set to s.
 func recall(since *threads.Snapshot, s *threads.Snapshot, p *threads.Plan) error {
 	before := *since
 	*since = *s

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// stopsInTime allows no session on closed work, or for a head that is gone, once a scan has come back that began
-// after that and after the start of the session.
+// stopsInTime checks that no session continues on closed work, or on a head that is gone, after a scan has returned
+// that began after the change and after the session's start.
 func stopsInTime(in *inspection) error {
 	for i := range in.s.Sessions {
 		s := &in.s.Sessions[i]
@@ -21,20 +21,20 @@ func stopsInTime(in *inspection) error {
 		}
 		told := slices.ContainsFunc(in.plan.Stops, func(st threads.Stop) bool { return st.RunID == s.RunID })
 		if why := in.overdue(s, asOf); why != "" && !told {
-			return fmt.Errorf("%s goes on with %s %s: %s", s.RunID, s.Item.Kind, s.Item.Ref, why)
+			return fmt.Errorf("%s continues %s %s: %s", s.RunID, s.Item.Kind, s.Item.Ref, why)
 		}
 	}
 	return nil
 }
 
-// overdue returns why a session must not go on, if every reading since then has shown it.
+// overdue returns why a session must stop, if every scan since then has shown the reason.
 func (in *inspection) overdue(s *threads.Session, then time.Time) string {
 	if is := in.forge.issue(s.Item.Ref); is != nil {
 		if stood(is.obstacle[issueClosed], then) && !in.forge.mergedBy(s, in.now) {
 			return "it is closed"
 		}
 	} else if p := in.forge.pull(s.Item.Ref); stood(p.obstacle[pullClosed], then) && !in.forge.mergedBy(s, in.now) &&
-		!(in.s.Facts.Pull(p.Ref) != nil && in.attends(s.Role) && p.Merged) { // the facts are from before it was forgotten
+		!(in.s.Facts.Pull(p.Ref) != nil && in.attends(s.Role) && p.Merged) { // the facts are older
 		return "it is closed"
 	} else if s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA && !p.moved.After(then) {
 		return "its head moved"
@@ -47,7 +47,7 @@ func (in *inspection) overdue(s *threads.Session, then time.Time) string {
 	case open && slices.Contains(labels, forge.LabelCancelled):
 		return "it is cancelled"
 	case open && a != nil && !slices.Contains(assignees, a.Login):
-		return "the agent was taken off"
+		return "the agent was unassigned"
 	}
 	return ""
 }
@@ -63,8 +63,8 @@ func (in *inspection) fact(ref forge.Ref) (labels, assignees []string, open bool
 	return nil, nil, false
 }
 
-// stopsAllowed checks the ground of every stop. A program that waits for its own merge is not stopped because that
-// merge closes its issue or pull request.
+// stopsAllowed checks the reason of every stop. A program that waits for its own merge is not stopped when that merge
+// closes its issue or pull request.
 func stopsAllowed(in *inspection) error {
 	for _, st := range in.plan.Stops {
 		i := slices.IndexFunc(in.s.Sessions, func(s threads.Session) bool { return s.RunID == st.RunID })
@@ -99,7 +99,7 @@ func (in *inspection) spent(s *threads.Session) bool {
 	return in.shell.books.dear(in.shell.runs[i]) != "" || in.broke(s.Agent)
 }
 
-// marksDue checks the ground of every mark, and that no mark takes the claim off a session.
+// marksDue checks the reason of every mark, and that no mark removes a session's claim.
 func marksDue(in *inspection) error {
 	for i := range in.plan.Marks {
 		m := &in.plan.Marks[i]
@@ -166,19 +166,19 @@ func (in *inspection) due(m *threads.Mark) bool {
 	return false
 }
 
-// news reports whether people were not told this before.
+// news reports whether people have not been told this before.
 func (in *inspection) news(m *threads.Mark) bool {
 	return in.s.History.Chain(m.Ref).Told != m.Reason.Key()
 }
 
-// unmarked reports whether a label is still to be written: no other label keeps agents off the item, or it is there
-// without the factory knowing.
+// unmarked reports whether a label may still be written: no skip label is on the item, or only this one, without the
+// factory knowing.
 func unmarked(labels []string, label string) bool {
 	return forge.SkipLabel(labels) == "" || slices.Contains(labels, label)
 }
 
-// wordKept gives the last word to a person who took a label of ours off: it comes back only after another session, or
-// for a blocker that was cancelled since.
+// wordKept checks that a label of ours that a person removed returns only after another session, or for a blocker
+// that was cancelled since.
 func wordKept(in *inspection) error {
 	for i := range in.plan.Marks {
 		m := &in.plan.Marks[i]
@@ -188,14 +188,14 @@ func wordKept(in *inspection) error {
 			continue
 		}
 		if asOf, err := in.asOf(m.Ref); err == nil && asOf.After(is.freed) {
-			return fmt.Errorf("%s %s, %q: a person took the label off at %s, and no session ran since",
+			return fmt.Errorf("%s %s, %q: a person removed the label at %s, and no session has run since",
 				m.Action, m.Ref, m.Reason.Text(), is.freed.Sub(epoch))
 		}
 	}
 	return nil
 }
 
-// written returns when an issue or pull request was last changed, by the facts.
+// written returns the facts' time of the last change to an issue or pull request.
 func (in *inspection) written(ref forge.Ref) time.Time {
 	if is := in.s.Facts.Issue(ref); is != nil {
 		return is.Updated

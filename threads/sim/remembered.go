@@ -8,11 +8,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// memoryRoom is how many tokens the memory of a server has room for, in worlds whose servers were looked at.
+// memoryRoom is the tokens that a server's memory holds, in worlds where the servers were probed.
 const memoryRoom = 700
 
-// caches returns what looks at the servers have shown. In a quarter of the worlds they share a cache, in another the
-// configuration says so and no more is known.
+// caches returns the probed caches. In a quarter of the worlds servers share a cache. In another quarter only the
+// configuration says so.
 func (w *world) caches() map[string]threads.ServerCache {
 	if w.seed%4 != 1 {
 		return nil
@@ -24,7 +24,7 @@ func (w *world) caches() map[string]threads.ServerCache {
 	return all
 }
 
-// sharesCache is the key cache of the threads of a world.
+// sharesCache returns the key cache of a world's threads.
 func (w *world) sharesCache() threads.Cache {
 	if w.seed%4 == 0 {
 		return threads.CacheServer
@@ -32,7 +32,7 @@ func (w *world) sharesCache() threads.Cache {
 	return ""
 }
 
-// talkOf is the size of a session's conversation; that of every third is not known.
+// talkOf returns the size of a session's conversation, and 0 (unknown) for every third chain.
 func talkOf(r *run, out *agents.Outcome) int64 {
 	if r.Item.Chain.Number%3 == 0 {
 		return 0
@@ -40,7 +40,7 @@ func talkOf(r *run, out *agents.Outcome) int64 {
 	return out.Usage.InputTokens + out.Usage.OutputTokens
 }
 
-// inMemory reports whether conversations on a sticky thread belong to its server, and not to its slots.
+// inMemory reports whether a sticky thread's server keeps conversations in its memory, and not in its slots.
 func (in *inspection) inMemory(t *threads.Thread) bool {
 	switch t.Cache {
 	case threads.CacheServer:
@@ -51,8 +51,7 @@ func (in *inspection) inMemory(t *threads.Thread) bool {
 	return in.s.Caches[t.Name].Shared
 }
 
-// remembers reports whether the server of a thread has a conversation: the last ones that fit its memory together. Each
-// pushed out those before it that it left no room for.
+// remembers reports whether a thread's server has a conversation: the memory keeps the newest ones that fit together.
 func (in *inspection) remembers(t *threads.Thread, agent string, chain forge.Ref) bool {
 	talks, room := in.s.History.Thread(t.Name).Talks, in.s.Caches[t.Name].Tokens
 	at := slices.IndexFunc(talks, func(k threads.Talk) bool {

@@ -11,11 +11,11 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Replay turns the sessions of the newest days into a trial of a configuration; the policy is left open. An issue is
-// filed when, by the journal, it could first be worked on: filed when its first session began, it could not be done
-// sooner by more slots. Each of its sessions takes the time that it took and ends as it did; what comes after the last
-// is drawn from the model of the whole journal. Sessions that took no time, or longer than any timeout, are left out,
-// and backends fail when they did.
+// Replay turns the sessions of the newest days into a trial of a configuration, with the policy left open. An issue
+// is filed when, by the journal, it could first be worked on. If the journal shows only its first session, that start
+// is its filing, so more slots cannot do it sooner. Each session keeps its length and outcome. Sessions after an
+// issue's last one are drawn from the model of the whole journal. Sessions without a length, or longer than any
+// timeout, are left out. Backends fail when they did.
 func Replay(j Journal, config *threads.Config, days time.Duration) Trial {
 	past, from := recent(j.Past, days)
 	took, cache := withoutReading(past, config)
@@ -49,7 +49,7 @@ func mergedChains(merges []ledger.Merged) map[forge.Ref]bool {
 	return set
 }
 
-// meanUses returns what the sessions of each thread and kind used on average. Those that did not tell do not count.
+// meanUses returns the mean usage of sessions that reported it, by thread and kind.
 func meanUses(past []ledger.Past) map[Line]agents.Usage {
 	uses, n := make(map[Line]agents.Usage), make(map[Line]int64)
 	for i := range past {
@@ -71,7 +71,7 @@ func meanUses(past []ledger.Past) map[Line]agents.Usage {
 	return uses
 }
 
-// loaded completes the load.
+// loaded completes and returns the load.
 func (r *replay) loaded() Load {
 	for chain, n := range r.at {
 		w := &r.load[n]
@@ -88,9 +88,9 @@ func (r *replay) loaded() Load {
 	return r.load
 }
 
-// recent returns the sessions of the newest days that can be replayed, sorted by their start, and when the replay
-// begins: when the first of their issues could be worked on, but no earlier than these days. Issues that waited before
-// that are there from the beginning.
+// recent returns the sessions of the newest days that can be replayed, sorted by start, and the start of the replay:
+// when the first of their issues could be worked on, but not before these days. Issues that waited before then are
+// there from the start.
 func recent(past []ledger.Past, days time.Duration) (list []ledger.Past, from time.Time) {
 	list = possible(past)
 	if len(list) == 0 {
@@ -106,10 +106,10 @@ func recent(past []ledger.Past, days time.Duration) (list []ledger.Past, from ti
 	return list, latest(from, begin)
 }
 
-// possible returns the sessions whose times can be true, sorted by their start.
+// possible returns the sessions with plausible times, sorted by start.
 func possible(past []ledger.Past) []ledger.Past {
 	list := slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
-		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
+		took := s.End.Sub(s.Start) // wrong if the clock was set meanwhile
 		return took <= 0 || took > longestReplayed
 	})
 	slices.SortStableFunc(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
@@ -119,7 +119,7 @@ func possible(past []ledger.Past) []ledger.Past {
 // longestReplayed is longer than any sensible timeout.
 const longestReplayed = 7 * 24 * time.Hour
 
-// replay is a load in the making.
+// replay is a load that is being built.
 type replay struct {
 	config  *threads.Config
 	from    time.Time
@@ -141,7 +141,7 @@ func (r *replay) add(s *ledger.Past, took time.Duration) {
 		r.reviews[chain] = append(r.reviews[chain], took)
 	}
 	if !known || !byItself(s) && s.Outcome != agents.Lost && s.Outcome != agents.Cancelled {
-		return // an outage ended it, which comes by itself
+		return // an outage ended it, and the trial has the outage
 	}
 	w := &r.load[n]
 	step := Step{Took: took, Result: cmp.Or(s.Outcome, agents.Done), Verdict: s.Verdict, Usage: s.Usage}
@@ -154,12 +154,12 @@ func (r *replay) add(s *ledger.Past, took time.Duration) {
 		return
 	}
 	if last := len(w.Steps) - 1; last >= 0 && w.Steps[last].Result == agents.Done && !w.judged {
-		w.Steps[last].Red = true // or in conflict: it went back without a review
+		w.Steps[last].Red = true // or it has a conflict: it went back without a review
 	}
 	w.Steps, w.Sessions, w.judged = append(w.Steps, step), append(w.Sessions, took), false
 }
 
-// work is an issue without its sessions.
+// work returns an issue without its sessions.
 func (r *replay) work(s *ledger.Past) Work {
 	w := workOf(s)
 	w.At = max(0, filed(s).Sub(r.from))
@@ -167,7 +167,7 @@ func (r *replay) work(s *ledger.Past) Work {
 	return w
 }
 
-// workOf is the issue of a first session, without its time and its sessions.
+// workOf returns the issue of a first session, without its filing time and its sessions.
 func workOf(s *ledger.Past) Work {
 	w := Work{Priority: s.Priority, Skills: s.Skills, Repo: s.Chain.Repo}
 	if s.Pinned {
@@ -176,8 +176,8 @@ func workOf(s *ledger.Past) Work {
 	return w
 }
 
-// fit leaves out of an issue of the past what a configuration does not know: a repository, and skills that no agent
-// has. Somewhere it was done.
+// fit removes from an issue of the past what a configuration does not have: its repository, and skills that no agent
+// has.
 func (w *Work) fit(config *threads.Config) {
 	if w.Priority < 1 || w.Priority > 10 {
 		w.Priority = forge.DefaultPriority
@@ -193,7 +193,7 @@ func (w *Work) fit(config *threads.Config) {
 	}
 }
 
-// filed is when, by the journal, a session could have begun.
+// filed returns when, by the journal, a session's item was first ready.
 func filed(s *ledger.Past) time.Time {
 	if s.Ready.IsZero() {
 		return s.Start

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// journalOf returns the sessions of a trial as a journal would have them.
+// journalOf returns a trial's sessions as a journal.
 func journalOf(r *Report, load Load) (past []ledger.Past) {
 	for _, s := range r.Spans {
 		p := ledger.Past{
@@ -26,7 +26,7 @@ func journalOf(r *Report, load Load) (past []ledger.Past) {
 		}
 		if p.Kind == agents.KindReview {
 			p.Verdict = ledger.Approved
-			for i := range past { // those before it wanted changes
+			for i := range past { // earlier reviews requested changes
 				if b := &past[i]; b.Kind == p.Kind && b.Chain == p.Chain {
 					b.Verdict = ledger.ChangesRequested
 				}
@@ -37,8 +37,8 @@ func journalOf(r *Report, load Load) (past []ledger.Past) {
 	return past
 }
 
-// TestReplayIsTheSame replays the journals of trials. The same comes out as went in: the time that reading contexts
-// took is not in the load, and scheduled work takes as long as it did.
+// TestReplayIsTheSame replays the journals of trials, with about the same result: the load excludes the time for
+// reading contexts, and scheduled work takes as long as it did.
 func TestReplayIsTheSame(t *testing.T) {
 	for seed := range sized[uint64](3, 1) {
 		config := Fleet(4, 2, 1)
@@ -54,7 +54,7 @@ func TestReplayIsTheSame(t *testing.T) {
 		}.Run()
 		past := journalOf(&was, load)
 		for i := range past {
-			past[i].Usage = &agents.Usage{InputTokens: 10_000} // without, no session reads a context
+			past[i].Usage = &agents.Usage{InputTokens: 10_000} // without usage, no session reads a context
 		}
 		happened := Happened(past, ledger.Timeline{}, config, 7*24*time.Hour)
 		again := Replay(Journal{Past: past}, config, 7*24*time.Hour)
@@ -62,7 +62,7 @@ func TestReplayIsTheSame(t *testing.T) {
 		is := again.Run()
 		near := func(what string, a, b, within float64) {
 			if b == 0 || a/b < 1-within || a/b > 1+within {
-				t.Errorf("seed %d: %s %g, and %g again", seed, what, b, a)
+				t.Errorf("seed %d: %s: was %g, replayed %g", seed, what, b, a)
 			}
 		}
 		near("issues", float64(is.Done), float64(was.Done), 0)
@@ -77,9 +77,9 @@ func TestReplayIsTheSame(t *testing.T) {
 	}
 }
 
-// TestReplayOfBusySlots replays a batch of 400 sessions of a second on twenty local servers of one slot each, whose
-// agents start their next session 0.1 to 0.5 s after the last one. The replay takes as long: no thread starts its next
-// session after the shortest handover of twenty, and as much time for reading contexts comes as Replay took off.
+// TestReplayOfBusySlots replays a batch of 400 sessions of a second on twenty local servers with one slot each, whose
+// agents start their next session 0.1 to 0.5 s after the last. The replay takes as long: each thread has its own
+// handovers, not the shortest of twenty, and the trial adds the time for reading contexts that Replay removed.
 func TestReplayOfBusySlots(t *testing.T) {
 	config := Fleet(20, 1, 0)
 	config.Threads = nil
@@ -108,13 +108,13 @@ func TestReplayOfBusySlots(t *testing.T) {
 	is := trial.Run()
 	for _, c := range [][2]time.Duration{{is.First.P50, was.First.P50}, {is.First.P95, was.First.P95}} {
 		if off := c[0].Seconds()/c[1].Seconds() - 1; math.Abs(off) > 0.05 {
-			t.Errorf("waits of %s, replayed %s (%+.1f %%)", c[1], c[0], 100*off)
+			t.Errorf("got waits of %[2]s, want %[1]s (%+.1[3]f %%)", c[1], c[0], 100*off)
 		}
 	}
 }
 
-// TestReplayOfPins replays a batch of which every second issue waited for one of four agents: the replay keeps these
-// issues for that agent, so they wait as long, and are not done in half of the time by all four.
+// TestReplayOfPins replays a batch in which every second issue was pinned to one of four agents. The replay keeps the
+// pins, so these issues wait as long as before, and are not shared by all four agents.
 func TestReplayOfPins(t *testing.T) {
 	config := Fleet(4, 0, 0)
 	var load Load
@@ -138,11 +138,11 @@ func TestReplayOfPins(t *testing.T) {
 	again := Replay(Journal{Past: past}, config, 24*time.Hour)
 	again.Policy, again.Seed = Ours, 1
 	if is := again.Run(); is.First.P95 < lived.First.P95*9/10 || is.First.P95 > lived.First.P95*11/10 {
-		t.Errorf("95 %% wait: %s, replayed %s", lived.First.P95, is.First.P95)
+		t.Errorf("95 %% wait at most %s, replayed %s, want within a tenth", lived.First.P95, is.First.P95)
 	}
 }
 
-// TestReplay turns the sessions of a journal into a load, with one issue for each issue and the sessions that it took.
+// TestReplay turns a journal's sessions into a load with one entry for each issue.
 func TestReplay(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	session := func(kind agents.Kind, number, chain int64, start, took time.Duration) ledger.Past {
@@ -168,18 +168,18 @@ func TestReplay(t *testing.T) {
 	}}, config, 24*time.Hour).Load
 	if len(load) != 3 || load[2].At != 90*time.Minute || load[0].Review != 15*time.Minute ||
 		len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute {
-		t.Errorf("%+v", load)
+		t.Errorf("got load %+v", load)
 	}
 	if w := load[1]; w.At != 30*time.Minute || w.Priority != 2 || len(w.Skills) != 0 || len(w.Sessions) != 1 {
-		t.Errorf("the issue that waited: %+v", w)
+		t.Errorf("got the issue that waited as %+v", w)
 	}
 	if len(Replay(Journal{}, config, time.Hour).Load) > 0 {
-		t.Error("an empty journal gives work")
+		t.Error("Replay of an empty journal has a load")
 	}
 }
 
-// TestReplayKeepsWindows replays nine issues of a dollar each on a subscription with three dollars an hour: no hour has
-// more than three of them, and all are done at last.
+// TestReplayKeepsWindows replays nine issues of a dollar each with a window of three dollars an hour. No hour has
+// more than three of them, and all are done in the end.
 func TestReplayKeepsWindows(t *testing.T) {
 	config := Fleet(2, 1, 0)
 	load := Load{}
@@ -194,7 +194,7 @@ func TestReplayKeepsWindows(t *testing.T) {
 	again := Replay(Journal{Past: past}, config, 24*time.Hour)
 	again.Policy, again.Seed = Ours, 1
 	if u := again.Uses[Line{past[0].Thread, agents.KindIssue}]; u.CostUSD != 1 || u.InputTokens != 7 {
-		t.Errorf("a session uses %+v", u)
+		t.Errorf("got usage %+v of a session, want $1 and 7 tokens", u)
 	}
 	free := again.Run()
 	config.Threads = slices.Clone(config.Threads)
@@ -202,7 +202,8 @@ func TestReplayKeepsWindows(t *testing.T) {
 	config.Threads[0].Reserve = 0.1
 	held := again.Run()
 	if free.Done != 9 || free.Makespan > time.Hour || held.Done != 9 || held.Makespan < 3*time.Hour {
-		t.Errorf("%d done in %s without a window, %d in %s with one", free.Done, free.Makespan, held.Done, held.Makespan)
+		t.Errorf("got %d done in %s without a window and %d in %s with it, want 9 each, and at least 3h with it", free.Done,
+			free.Makespan, held.Done, held.Makespan)
 	}
 	for _, first := range held.Spans {
 		n := 0
@@ -212,12 +213,13 @@ func TestReplayKeepsWindows(t *testing.T) {
 			}
 		}
 		if n > 3 {
-			t.Errorf("%d sessions ended in the hour from %s", n, first.To)
+			t.Errorf("%d sessions ended in the hour from %s, want at most 3", n, first.To)
 		}
 	}
 }
 
-// TestTrialClimbs plays an issue that is rejected three times: the ladder takes it from its agent after the second.
+// TestTrialClimbs plays an issue that is rejected three times. The ladder takes it from its agent after the second
+// time.
 func TestTrialClimbs(t *testing.T) {
 	config := Fleet(2, 0, 1)
 	config.Agents[0].Escalate, config.Agents[0].EscalateAfter = []string{"dev-1"}, 2
@@ -231,6 +233,6 @@ func TestTrialClimbs(t *testing.T) {
 		}
 	}
 	if want := []string{"dev-0", "dev-0", "dev-1", "dev-1"}; r.Done != 1 || !slices.Equal(wrote, want) {
-		t.Errorf("%d done, written by %v, want %v", r.Done, wrote, want)
+		t.Errorf("got %d done, written by %v, want 1, by %v", r.Done, wrote, want)
 	}
 }

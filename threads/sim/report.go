@@ -15,37 +15,37 @@ type Report struct {
 	Issues   int    `json:"issues"`
 	Done     int    `json:"done"`
 	Lost     int    `json:"lost"`  // issues that were never done
-	Twice    int    `json:"twice"` // sessions on what was being done, or was done
+	Twice    int    `json:"twice"` // sessions on issues that were in progress or done
 	Sessions int    `json:"sessions"`
-	Merged   int    `json:"merged"` // pull requests
-	// Tokens and CostUSD add up the use of all sessions, as far as that is known.
+	Merged   int    `json:"merged"` // merged pull requests
+	// Tokens and CostUSD sum up the usage of all sessions, as far as it is known.
 	Tokens  int64   `json:"tokens"`
 	CostUSD float64 `json:"cost_usd"`
 
-	Makespan time.Duration `json:"makespan"` // from the beginning to the last issue done
-	// Bound is a lower bound for every policy: at each moment all agents that write have to do all that is filed from
-	// then on, and each issue's sessions follow each other.
+	Makespan time.Duration `json:"makespan"` // from the start to the last done issue
+	// Bound is a lower bound for every policy: after each moment, the writing agents must do everything filed from then
+	// on, and an issue's sessions run one after the other.
 	Bound time.Duration `json:"bound"`
-	// Graham is an upper bound for a policy that leaves no agent idle beside work.
+	// Graham is an upper bound for a policy that leaves no agent idle while it could work.
 	Graham time.Duration `json:"graham"`
 
-	Gap  Spread        `json:"gap"`  // of an agent idle beside work that it could do
+	Gap  Spread        `json:"gap"`  // idle time of an agent while work waits that it could do
 	Idle time.Duration `json:"idle"` // the sum of all gaps
 	Wait []ClassWait   `json:"wait"` // from filing to the first session, by priority
 	Turn Spread        `json:"turn"` // from filing to done
-	// First is from filing to the first session, of all issues. One that had none waited to the end.
+	// First is the time from filing to the first session, of all issues. An issue without a session waits to the end.
 	First Spread `json:"first"`
-	// Open is from filing to done, on average of all issues. One that is not done counts up to the end.
+	// Open is the mean time from filing to done, of all issues. An undone issue counts up to the end.
 	Open time.Duration `json:"open"`
 
 	Moves   int `json:"moves"`
 	Unheard int `json:"unheard"` // moves whose answer was lost
 
-	Switches int     `json:"switches"` // of a slot from one context to another
+	Switches int     `json:"switches"` // changes of a slot to another context
 	Chains   int     `json:"chains"`   // issues that a local server worked on
-	Starved  int     `json:"starved"`  // sessions on what was passed over too often to wait for warm slots any longer
-	Reloaded int64   `json:"reloaded"` // tokens read again because of that
-	Used     float64 `json:"used"`     // of all agents' time until the makespan
+	Starved  int     `json:"starved"`  // sessions on items passed over too often to wait for warm slots
+	Reloaded int64   `json:"reloaded"` // tokens read again after switches
+	Used     float64 `json:"used"`     // used share of all agents' time up to the makespan
 	Spans    []Span  `json:"spans"`    // every session
 
 	gaps        []time.Duration
@@ -70,7 +70,7 @@ type ClassWait struct {
 	Spread
 }
 
-// Span is a session as a chart shows it.
+// Span is a session in a chart.
 type Span struct {
 	Thread string        `json:"thread"`
 	Slot   int           `json:"slot"`
@@ -79,10 +79,10 @@ type Span struct {
 	Chain  int64         `json:"chain"`
 	From   time.Duration `json:"from"`
 	To     time.Duration `json:"to"`
-	Reload time.Duration `json:"reload"` // of it, spent on reading a context again
+	Reload time.Duration `json:"reload"` // its part that was spent on reading a context again
 }
 
-// waited notes when the first session of an issue began.
+// waited records how long an issue waited for its first session.
 func (tr *trial) waited(t *trialIssue, at time.Time) {
 	r := &tr.seen
 	if r.waits == nil {
@@ -139,7 +139,7 @@ func (tr *trial) report() Report {
 	return *r
 }
 
-// openTime is how long issues were open, on average.
+// openTime returns the mean time that issues were open.
 func (tr *trial) openTime() time.Duration {
 	var sum time.Duration
 	for _, t := range tr.issues {
@@ -152,7 +152,7 @@ func (tr *trial) openTime() time.Duration {
 	return sum / time.Duration(max(1, len(tr.issues)))
 }
 
-// unbegun are the waits of the issues that had no session.
+// unbegun returns the waits of the issues without a session.
 func (tr *trial) unbegun() (waits []time.Duration) {
 	for _, t := range tr.issues {
 		if t.begun.IsZero() && (t.drawn || !tr.ofDrawn && len(t.Work.Sessions)+len(t.Work.Steps) > 0) {
@@ -162,8 +162,8 @@ func (tr *trial) unbegun() (waits []time.Duration) {
 	return waits
 }
 
-// used is the share of the agents' time that they worked until the last issue was done or, where none was, until the
-// last session ended. Sessions that go on after that, such as scheduled ones, count up to there.
+// used returns the share of the agents' time in which they worked, up to the makespan or, if no issue was done, to
+// the end of the last session. Sessions that continue after that, such as scheduled ones, count up to there.
 func (r *Report) used(agents int) float64 {
 	until := cmp.Or(r.Makespan, r.end())
 	var busy time.Duration
@@ -177,7 +177,7 @@ func (r *Report) used(agents int) float64 {
 	return busy.Seconds() / all.Seconds()
 }
 
-// end is when the last session ended, or the last issue was done.
+// end returns the end of the last session or the makespan, whichever is later.
 func (r *Report) end() time.Duration {
 	end := r.Makespan
 	for i := range r.Spans {
@@ -228,11 +228,11 @@ func (tr *trial) writers() int {
 }
 
 // bounds returns a lower bound of the makespan for every policy, and an upper bound for policies that leave no agent
-// idle beside work for longer than the latency.
+// idle for longer than the latency while work waits.
 //
-// Graham's argument for the upper bound: let t be the last moment at which an agent was idle before the last issue
-// began. All work filed before t was running then, one issue on each of the other agents. What follows is the rest of
-// one such issue, all work filed from t on shared by all agents, and the last issue itself.
+// Graham's argument for the upper bound: let t be the last moment before the last start at which an agent was idle.
+// Then all work filed before t was running, one issue on each of the other agents. What remains is the rest of one
+// such issue, all work filed from t on, shared by all agents, and the last issue itself.
 func (l Load) bounds(m int, latency time.Duration) (lower, graham time.Duration) {
 	if m == 0 {
 		return 0, 0
@@ -252,7 +252,7 @@ func (l Load) bounds(m int, latency time.Duration) (lower, graham time.Duration)
 	}
 	share := time.Duration(float64(longest) * (1 - 1/float64(m)))
 	if len(l) > 0 && l[len(l)-1].At > 0 {
-		share *= 2 // not all was there at the beginning
+		share *= 2 // some issues were filed later
 	}
 	return lower, graham + share + latency
 }

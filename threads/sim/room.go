@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// crowd lets another program on the machine take memory or disk for up to half an hour.
+// crowd makes another program on the machine take memory or disk for up to half an hour.
 func (w *world) crowd(*repo) {
 	if w.tight {
 		return
@@ -20,7 +20,7 @@ func (w *world) crowd(*repo) {
 	})
 }
 
-// room returns what the supervisor measures on its own machine. A lack of memory or of disk alone holds everything.
+// room returns the room on the supervisor's own machine. A lack of either memory or disk holds everything.
 func (w *world) room() *threads.Room {
 	r := &threads.Room{Memory: math.MaxInt64, Disk: 2000}
 	switch {

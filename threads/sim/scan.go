@@ -7,14 +7,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// scanner reads the forge as the real client does: one scan at a time, with separate requests for the issues and the
-// pull requests of each repository. Each request is answered at its own moment and can fail; what could not be read
-// stays as it was.
+// scanner reads the forge like the real client: one scan at a time, with separate requests for the issues and the
+// pull requests of each repository. Each request is answered at its own time and can fail. Facts that could not be
+// read stay unchanged.
 type scanner struct {
 	w       *world
 	life    int
 	running bool
-	again   bool // another scan was asked for
+	again   bool // another scan was requested
 	cold    bool // this is the first scan
 	kept    map[string]*reading
 	seen    map[forge.Ref]conflictSeen
@@ -22,14 +22,14 @@ type scanner struct {
 
 // reading holds the client's knowledge of one repository.
 type reading struct {
-	asOf   time.Time // when the last scan began that read all of it
+	asOf   time.Time // start of the last scan that read all of it
 	issues []forge.Issue
 	pulls  []forge.Pull
 }
 
 type conflictSeen struct {
 	head  string
-	to    string // the branch
+	to    string // base branch
 	base  int
 	since time.Time
 }
@@ -38,7 +38,7 @@ func newScanner(w *world, life int) *scanner {
 	return &scanner{w: w, life: life, cold: true, kept: make(map[string]*reading), seen: make(map[forge.Ref]conflictSeen)}
 }
 
-// scan starts a scan, and hands its facts to the shell when the answers are there.
+// scan starts a scan, which hands its facts to the shell when all answers are there.
 func (sc *scanner) scan() {
 	if sc.running {
 		sc.again = true
@@ -56,7 +56,7 @@ func (sc *scanner) scan() {
 	sc.w.after(slow, func() { sc.deliver() })
 }
 
-// read requests one repository. Its two halves are read in any order, at any time until the answers are due.
+// read requests one repository. The answers for issues and pull requests come at independent times.
 func (sc *scanner) read(r *repo, began time.Time, slow time.Duration) {
 	halves := 0
 	half := func(read func()) {
@@ -81,7 +81,7 @@ func (sc *scanner) keep(r *repo) *reading {
 	return sc.kept[r.name]
 }
 
-// stale reports whether the supervisor that asked is dead.
+// stale reports whether the supervisor that started the scan is dead.
 func (sc *scanner) stale() bool { return sc.life != sc.w.shell.life }
 
 func (sc *scanner) deliver() {
@@ -106,11 +106,10 @@ func (sc *scanner) deliver() {
 	sc.w.shell.scanned(f, more || sc.again)
 }
 
-// keepEnded is how long the client still shows an item that ended, so that a session on it is seen to be over.
+// keepEnded is how long the client still shows an ended item, so that the supervisor sees that its session must end.
 const keepEnded = time.Hour
 
-// shorten drops what ended more than an hour ago: issues without a reference to them, and pull requests of closed
-// issues.
+// shorten drops items that ended more than an hour ago: unreferenced issues, and pull requests of closed issues.
 func (sc *scanner) shorten(f *forge.Facts) {
 	old := func(ended time.Time) bool { return sc.w.now.Sub(ended) > keepEnded }
 	referred, open := make(map[forge.Ref]bool), make(map[forge.Ref]bool)
@@ -133,7 +132,7 @@ func (sc *scanner) shorten(f *forge.Facts) {
 	})
 }
 
-// issues reads the issues of a repository that our account may see.
+// issues returns the issues of a repository that our account may read.
 func (sc *scanner) issues(r *repo) []forge.Issue {
 	list := make([]forge.Issue, 0, len(r.issues))
 	for _, is := range r.issues {
@@ -152,8 +151,7 @@ func (sc *scanner) issues(r *repo) []forge.Issue {
 	return list
 }
 
-// dependencies reads the dependencies of an issue, which is a request of its own and may fail. A first scan leaves
-// many of them for later.
+// dependencies reads an issue's dependencies, a separate request that may fail. A first scan skips many of them.
 func (sc *scanner) dependencies(is *issue, got *forge.Issue) {
 	if sc.cold && sc.w.chance(0.5) || sc.w.trouble(0.03) {
 		return
@@ -162,7 +160,7 @@ func (sc *scanner) dependencies(is *issue, got *forge.Issue) {
 	for _, d := range is.deps {
 		b := forge.Blocker{Ref: d, State: sc.w.forge.blocker(is, d), InBody: inBody(is.Ref, d)}
 		switch {
-		case b.State == forge.BlockerUnreadable: // the forge does not even say which
+		case b.State == forge.BlockerUnreadable: // the forge does not even name the issue
 			b.Ref = forge.Ref{}
 		case sc.w.trouble(0.03):
 			b.State = forge.BlockerUnknown
@@ -186,8 +184,8 @@ func (sc *scanner) pulls(r *repo) []forge.Pull {
 	return list
 }
 
-// mergeability is the answer of Forgejo about conflicts. Until it has computed them for this head and base, it says
-// nothing, or that there is one.
+// mergeability answers like Forgejo. Until it has computed conflicts for this head and base, it reports "unknown" or
+// "not clean".
 func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
 	got.Mergeable = forge.MergeClean
 	switch {
@@ -208,7 +206,7 @@ func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
 	got.ConflictSince = seen.since
 }
 
-// look reads one item afresh, as the supervisor does when a session on it ended.
+// look reads one item afresh, as the supervisor does after a session on it.
 func (s *server) look(ref forge.Ref) forge.Look {
 	var l forge.Look
 	if is := s.issue(ref); is != nil {

@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// serve gives some threads an inference server that is a service of the factory's own.
+// serve gives some threads an inference server that is one of the factory's services.
 func (w *world) serve(cfg *threads.Config) {
 	for i := range cfg.Threads {
 		t := &cfg.Threads[i]
@@ -26,7 +26,7 @@ func (w *world) serve(cfg *threads.Config) {
 	}
 }
 
-// connect notes which service a new agent's model comes from. An agent's own address counts before its thread's.
+// connect records the service that serves a new agent's model. An agent's own address overrides its thread's.
 func (w *world) connect(cfg *threads.Config, a *agents.Agent) {
 	from := w.serves[a.Thread]
 	switch {
@@ -43,7 +43,7 @@ func (w *world) connect(cfg *threads.Config, a *agents.Agent) {
 	}
 }
 
-// fell ends a service, which cannot be used for up to half an hour.
+// fell makes a service fail for up to half an hour.
 func (w *world) fell(*repo) {
 	if len(w.cfg.Services) == 0 {
 		return
@@ -60,7 +60,7 @@ func (w *world) fell(*repo) {
 	})
 }
 
-// outages returns what the supervisor says of its services.
+// outages returns what the supervisor reports about its services.
 func (w *world) outages() map[string]threads.Outage {
 	if len(w.down) == 0 {
 		return nil
@@ -72,5 +72,5 @@ func (w *world) outages() map[string]threads.Outage {
 	return out
 }
 
-// unserved reports whether the service behind an agent's model cannot be used.
+// unserved reports whether the service behind an agent's model is down.
 func (w *world) unserved(agent string) bool { return w.down[w.served[agent]] }

@@ -11,19 +11,19 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// run is a session from its commit until its claim is off the forge.
+// run is a session from its commit until its claim is released.
 type run struct {
 	threads.Session
 	life     int
-	dead     bool // its program runs no more
+	dead     bool // its program has ended
 	remarked bool // its program left a comment
 	stopped  threads.Code
-	began    time.Time       // of its program
-	base     string          // of its pull request then
-	most     limits          // of its role when it was started
-	sent     bool            // to an engine, which keeps it when the supervisor dies
-	told     *agents.Outcome // how it ended while there was no supervisor
-	billed   int64           // tokens that it was seen to use
+	began    time.Time       // start of its program
+	base     string          // base of its pull request at that time
+	most     limits          // limits of its role at its start
+	sent     bool            // sent to an engine, which keeps it if the supervisor dies
+	told     *agents.Outcome // how it ended while no supervisor ran
+	billed   int64           // tokens that it has reported
 }
 
 func (r *run) String() string {
@@ -88,7 +88,7 @@ func (sh *shell) launch(r *run) {
 	sh.w.work(r)
 }
 
-// countReviews notes which reviews a pull request has before a session.
+// countReviews records the last review of a pull request before a session.
 func (sh *shell) countReviews(r *run) {
 	if p := sh.w.forge.pull(r.Item.Ref); p != nil {
 		for _, given := range p.Reviews {
@@ -112,7 +112,7 @@ func (sh *shell) stop(st threads.Stop) {
 	})
 }
 
-// exited is called when no process of a session is left, and has the session judged.
+// exited handles the end of a session's last process.
 func (sh *shell) exited(r *run, out agents.Outcome) {
 	switch {
 	case r.dead || r.told != nil:
@@ -123,13 +123,13 @@ func (sh *shell) exited(r *run, out agents.Outcome) {
 	}
 	r.dead = true
 	if r.life != sh.life {
-		return // its supervisor died before it
+		return // its supervisor is dead
 	}
 	r.State = threads.Stopping
 	sh.judge(r, sh.atLimit(r, out))
 }
 
-// judge looks at the item until the forge answers, records how the session ended, and releases the claim.
+// judge reads the item until the forge answers, then records the end of the session and releases the claim.
 func (sh *shell) judge(r *run, out agents.Outcome) {
 	sh.w.after(sh.w.between(10*time.Millisecond, 2*time.Second), func() {
 		if r.life != sh.life {
@@ -152,12 +152,12 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 	})
 }
 
-// begun records a session before it claims its item. over is the item that was passed over.
+// begun records a session before its claim. over is the item that was passed over.
 func (sh *shell) begun(r *run, over threads.Key) {
 	sh.note(ledger.Record{Start: startOf(&r.Session, sh.w.cfg, over)})
 }
 
-// ended records how a session ended, in the ledger and for the invariants.
+// ended records the end of a session, in the ledger and for the invariants.
 func (sh *shell) ended(
 	r *run, out agents.Outcome, effect threads.Effect, verdict forge.Verdict, approved *threads.Approval,
 ) {
@@ -168,7 +168,7 @@ func (sh *shell) ended(
 	sh.w.checks.after.ended(r, sh.w, out, effect)
 }
 
-// release takes the claim off and frees agent and slot, whether the forge answers or not: the next plan finds a claim
+// release removes the claim, then frees agent and slot even if the forge does not answer: the next plan finds a claim
 // that is left over.
 func (sh *shell) release(r *run) {
 	if r.Item.Kind == agents.KindSchedule {
@@ -184,7 +184,7 @@ func (sh *shell) release(r *run) {
 	sh.write(sh.related(r.Item.Ref), done, sh.w.forge.releaseSteps(r.Item.Ref, sh.w.logins[r.Agent])...)
 }
 
-// remove frees agent and slot, and ticks twice: at once on the old facts, and again on new ones.
+// remove frees agent and slot. It ticks at once on the old facts, and again after a scan.
 func (sh *shell) remove(r *run) {
 	r.dead = true
 	sh.runs = slices.DeleteFunc(sh.runs, func(o *run) bool { return o == r })
@@ -192,7 +192,7 @@ func (sh *shell) remove(r *run) {
 	sh.kick()
 }
 
-// wrote records the true writers of an item, from the start of a program.
+// wrote records the real writer of an item when its program starts.
 func (s *server) wrote(r *run) {
 	if is := s.issue(r.Item.Chain); is != nil {
 		is.freed = time.Time{}
@@ -209,8 +209,8 @@ func (s *server) wrote(r *run) {
 	s.dirty = true
 }
 
-// vouch notes what a review session approved while it ran: the head that it was started for, if the base stayed what it
-// was from its beginning to its end.
+// vouch records the approval of a review session: the session must have approved the head that it was started for,
+// and the base must not have changed during the session.
 func (s *server) vouch(r *run) {
 	p := s.pull(r.Item.Ref)
 	if r.Item.Kind != agents.KindReview || p.HeadSHA != r.Item.HeadSHA || p.Retargeted.After(r.began) {
@@ -233,8 +233,8 @@ func (s *server) vouch(r *run) {
 	}
 }
 
-// forgetWriters drops the true writers and approvals after the journal is lost: then only the openers of pull requests
-// and the accounts of their commits can be known.
+// forgetWriters drops the real writers and approvals after a loss of the journal. Then only the openers of pull
+// requests and the accounts of their commits are known.
 func (s *server) forgetWriters() {
 	for _, r := range s.repos {
 		for _, is := range r.issues {

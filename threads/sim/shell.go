@@ -11,18 +11,18 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// shell is a minimal supervisor: it scans, asks threads.Decide, and does what the plan says. It keeps these rules, as
-// the real one does:
+// shell is a minimal supervisor: it scans, calls threads.Decide, and carries out the plan. It follows these rules of
+// the real supervisor:
 //
-//   - A start is in the table of sessions from its commit until its claim is off the forge again.
-//   - An issue or pull request counts as touched from the beginning of a write until the end of it. So no fact that was
-//     requested before the end of a write is ever acted on.
-//   - Everything is recorded before it is acted on: see note.
-//   - After a restart nothing is known of the forge, and every claim of ours on it is left over.
+// - A start is in the table of sessions from its commit until its claim is released.
+// - An issue or pull request counts as touched from the start of a write to its end. So a fact that was requested
+// before the end of a write is never used.
+// - Everything is recorded before it is acted on: see note.
+// - After a restart nothing is known about the forge, and every claim of ours on it is left over.
 type shell struct {
 	w        *world
 	life     int  // counts restarts; events of an earlier life have no effect
-	down     bool // killed, and not started again yet
+	down     bool // killed and not restarted yet
 	died     time.Time
 	books    books
 	facts    forge.Facts
@@ -30,7 +30,7 @@ type shell struct {
 	writes   []*write
 	scanner  *scanner
 	interval time.Duration
-	hooked   bool // web hooks report the actions of people
+	hooked   bool // web hooks report actions of people
 	apart    bool // each thread has a tick of its own
 	names    int
 	alarm    int // the newest alarm for NextWake
@@ -41,7 +41,7 @@ func newShell(w *world) *shell {
 		w: w, books: newBooks(), apart: w.chance(0.4),
 		interval: w.within(w.size.poll), hooked: w.chance(0.7),
 	}
-	for _, name := range []string{"llama", "vllm"} { // a world is too short to learn verdicts in
+	for _, name := range []string{"llama", "vllm"} { // a world is too short to learn verdicts
 		ledger.Entry(sh.books.Threads, name).Returns = threads.Returns{
 			N: w.number(0, 6), Gap: w.between(0, 30*time.Minute).Seconds(), Back: float64(w.number(0, 10)) / 10,
 		}
@@ -49,8 +49,8 @@ func newShell(w *world) *shell {
 	return sh
 }
 
-// crash kills the supervisor at any point: every write under way gets some of its steps done, and its answer is lost.
-// The programs of its agents live on until the supervisor starts again.
+// crash kills the supervisor at any point. Every write under way gets some of its steps done, and its answer is lost.
+// The agents' programs run until the supervisor restarts.
 func (w *world) crash() {
 	if w.calm {
 		return
@@ -69,7 +69,7 @@ func (w *world) crash() {
 	w.after(w.between(20*time.Minute, 3*time.Hour), w.crash)
 }
 
-// boot starts the supervisor. It ends every program of the last life, and knows nothing but its journal.
+// boot starts the supervisor. It ends every program of the last life, and knows only its journal.
 func (sh *shell) boot(journal bool) {
 	sh.w.log("boot")
 	dead := sh.survive(journal)
@@ -83,7 +83,7 @@ func (sh *shell) boot(journal bool) {
 			sh.setClock()
 		}
 		sh.books.reread(sh.w.now, dead)
-		sh.w.checks.report("nothing that is remembered lies in the future", sh.books.fromTheFuture(sh.w.now))
+		sh.w.checks.report("no remembered event is in the future", sh.books.fromTheFuture(sh.w.now))
 	}
 	sh.writes, sh.facts, sh.down = nil, forge.Facts{}, false
 	for _, r := range sh.runs {
@@ -93,7 +93,7 @@ func (sh *shell) boot(journal bool) {
 	sh.poll()
 }
 
-// poll scans at regular times.
+// poll scans at a fixed interval.
 func (sh *shell) poll() {
 	life := sh.life
 	sh.scanner.scan()
@@ -104,7 +104,7 @@ func (sh *shell) poll() {
 	})
 }
 
-// kick scans as soon as the clock has moved on. Web hooks, ends of sessions and commands kick.
+// kick scans once the clock has advanced. Web hooks, ends of sessions and commands kick.
 func (sh *shell) kick() {
 	life := sh.life
 	sh.w.after(clockStep, func() {
@@ -114,7 +114,7 @@ func (sh *shell) kick() {
 	})
 }
 
-// scanned takes the facts of a scan.
+// scanned accepts the facts of a scan.
 func (sh *shell) scanned(f forge.Facts, more bool) {
 	sh.facts = f
 	sh.tick()
@@ -139,7 +139,7 @@ func (sh *shell) tick() {
 	sh.w.checks.settled()
 }
 
-// pass acts on one plan: on all of it but the starts that are not ours to commit.
+// pass acts on one plan. ours selects the starts to commit.
 func (sh *shell) pass(ours func(threads.Start) bool) {
 	s := sh.snapshot()
 	plan := threads.Decide(s)
@@ -163,7 +163,7 @@ func (sh *shell) pass(ours func(threads.Start) bool) {
 	sh.w.over = sh.w.calm && sh.quiet(&s, &plan)
 }
 
-// snapshot returns all that Decide gets to know.
+// snapshot returns the input of Decide.
 func (sh *shell) snapshot() threads.Snapshot {
 	for _, wr := range sh.writes {
 		sh.books.touch(sh.w.coarse(), wr.refs...)
@@ -179,13 +179,13 @@ func (sh *shell) snapshot() threads.Snapshot {
 	}
 }
 
-// note applies a journal record. Everything is recorded before it is acted on.
+// note applies a journal record. Every action follows its record.
 func (sh *shell) note(r ledger.Record) {
 	r.At = sh.w.now
 	sh.books.Apply(r)
 }
 
-// setAlarm ticks at the NextWake of the newest plan.
+// setAlarm schedules a tick at the NextWake of the newest plan.
 func (sh *shell) setAlarm(at time.Time) {
 	sh.alarm++
 	if at.IsZero() {
@@ -199,7 +199,7 @@ func (sh *shell) setAlarm(at time.Time) {
 	})
 }
 
-// write is a change on the forge under way. Its steps happen at moments of their own, and each can fail.
+// write is a change of the forge that is under way. Each step happens at its own time, and can fail.
 type write struct {
 	refs  []forge.Ref
 	steps []func() error
@@ -213,8 +213,8 @@ func (wr *write) step() {
 
 var errUnavailable = fmt.Errorf("cannot write: %w", forge.ErrUnavailable)
 
-// write begins a change of issues and pull requests. done gets an answer that can be wrong: the change may have
-// happened although its answer was lost.
+// write starts a change of issues and pull requests. The answer to done can be wrong: the change may have happened
+// although its answer was lost.
 func (sh *shell) write(refs []forge.Ref, done func(error), steps ...func() error) {
 	wr := &write{refs: refs, steps: steps}
 	if sh.w.trouble(0.04) {
@@ -242,8 +242,8 @@ func (sh *shell) write(refs []forge.Ref, done func(error), steps ...func() error
 	sh.w.after(sh.w.between(10*time.Millisecond, 2*time.Second), next)
 }
 
-// merge merges a pull request. Every other pull request of the repository then has a new base, so the repository
-// itself counts as touched.
+// merge merges a pull request. This changes the base of every other pull request of the repository, so the repository
+// counts as touched.
 func (sh *shell) merge(m threads.Merge) {
 	p := sh.w.forge.pull(m.Ref)
 	refs := append(sh.related(m.Ref), forge.Ref{Repo: m.Ref.Repo})
@@ -264,10 +264,10 @@ func (sh *shell) merge(m threads.Merge) {
 			sh.scanner.mergeability(sh.w.forge.repo(p.Repo), p, &now)
 		}
 		if why := threads.StillMerges(sh.snapshot(), m, now); why != "" {
-			sh.w.log("merge  %s not after all: %s", m.Ref, why)
+			sh.w.log("merge  %s withdrawn: %s", m.Ref, why)
 			return errRefused
 		}
-		sh.w.checks.report("what is merged is approved, green and wanted at that moment", sh.w.forge.mergeable(p))
+		sh.w.checks.report("a merged pull request is approved, green and wanted at that moment", sh.w.forge.mergeable(p))
 		return sh.w.forge.merge(p, m.HeadSHA, m.Base)
 	})
 }
@@ -275,7 +275,7 @@ func (sh *shell) merge(m threads.Merge) {
 // mark writes a mark of a plan.
 func (sh *shell) mark(m threads.Mark) {
 	asked := sh.books.Chain(m.Ref).Dialogue
-	if m.Action == threads.ActAnswered { // the label that it takes off shows the answer
+	if m.Action == threads.ActAnswered { // removing the label shows the answer
 		sh.note(recordOf(&m))
 		sh.w.checks.after.marked(&m, sh.w.now)
 	}
@@ -298,8 +298,8 @@ func (sh *shell) mark(m threads.Mark) {
 	sh.write(sh.related(m.Ref), done, sh.w.forge.markSteps(m, sh.w.logins[m.Agent])...)
 }
 
-// related returns an issue or pull request with its whole chain: the issues of a pull request and every pull request
-// of those. A write to one of them changes what holds for all.
+// related returns an issue or pull request with its whole chain: the issues of a pull request, and all their pull
+// requests. A write to one of them affects all.
 func (sh *shell) related(ref forge.Ref) []forge.Ref {
 	refs := []forge.Ref{ref}
 	if p := sh.facts.Pull(ref); p != nil {
@@ -321,7 +321,7 @@ func orDone(err error) string {
 	return err.Error()
 }
 
-// unfinished names what keeps the world from ending.
+// unfinished describes what prevents the world from ending.
 func (sh *shell) unfinished() string {
 	s := sh.snapshot()
 	plan := threads.Decide(s)

@@ -1,44 +1,43 @@
-// Package sim plays whole factories in virtual time, to find mistakes of the scheduler and of the ledger that no
-// other test looks for. There are two kinds of play: worlds and trials.
+// Package sim plays whole factories in virtual time, to find mistakes of the scheduler and the ledger that no other
+// test finds. It has two kinds of play: worlds and trials.
 //
 // A world is generated from a seed: a configuration, a forge with issues and pull requests, people who change their
-// minds, agents that succeed, fail, refuse and die, scans that come late or in part, writes that get lost, restarts
-// with and without the journal. The scheduler is the real threads.Decide, and the memory is the real ledger.State. A
-// small model of the supervisor stands between them and the world (shell.go, session.go, books.go).
+// minds, agents that succeed, fail, refuse and die, late and partial scans, lost writes, and restarts with and
+// without the journal. The scheduler is the real threads.Decide, and the memory is the real ledger.State. A small
+// model of the supervisor connects them to the world (shell.go, session.go, books.go).
 //
-// Every plan and every step is checked against the invariants in the tables of invariants.go, which are written from
-// the design. After some hours of trouble the people go home and the faults stop. From then on everything that can
-// end must end.
+// Every plan and every step is checked against the invariants in invariants.go, which follow from the design. After
+// some hours the people and the faults stop. From then on, everything that can end must end.
 //
-// Nine of ten worlds are small, because small ones find most mistakes at the least cost; see sizes.
+// Nine of ten worlds are small, because small worlds find most mistakes at the lowest cost; see sizes.
 //
-// Trials (trial.go) are about time: a Trial plays one factory with one load under one policy, and its Report says how
-// long agents stood idle beside work, how long issues waited, how much was used, and how much context was read again.
-// Nothing goes wrong in them but what the load, the model and the outages of the trial say.
+// Trials (trial.go) are about time. A Trial plays one factory with one load under one policy. Its Report says how
+// long agents were idle while work waited, how long issues waited, what was used, and how much context was read
+// again. Nothing fails in a trial except what its load, model and outages contain.
 //
-// A Model (model.go) has learnt from a journal how long sessions, checks, merges and people take, and how sessions end.
-// With it three questions are answered; all runs of one seed meet the same luck, so that their differences come from
-// the configurations, and several seeds tell how sure an answer is:
+// A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end.
+// It answers three questions. All runs with one seed have the same luck, so their differences come from the
+// configurations. Several seeds show how sure an answer is:
 //
 //	m := sim.Learn(sim.Journal{Past: past, Timeline: timeline})
 //
-//	// When will it be done? Many short runs from this moment on; the quantiles of their fates are the band.
+//	// When will it be done? Many short runs from now; the quantiles of their fates are the band.
 //	f := sim.NewForecast(snapshot, m)
 //	fate := f.Run(seed, sim.Ask{Refs: []forge.Ref{ref}}).Fate(ref) // Start, Merged, Code
 //
-//	// What would these days have been with another configuration? The sessions that were, where the plan is another.
+//	// What would these days have been with another configuration? Replay the real sessions under another plan.
 //	t := sim.Replay(journal, config, 24*time.Hour)
 //	t.Policy, t.Seed = sim.Ours, seed
 //	was := t.Run() // Merged, First (waits), Turn, Tokens, CostUSD
 //	t.Config = other
 //	is := t.Run()
 //
-//	// And if something went wrong? Outages stop a thread, an agent or everything, or fail its sessions.
+//	// And with failures? Outages stop a thread, an agent or everything, or make sessions fail.
 //	t.Outages = append(t.Outages, sim.Outage{Agent: "review-sonnet", Until: 24 * time.Hour})
 //	t.Load = append(t.Load, more...) // sorted by At
 //
-// The same seed plays the same way on every machine: nothing here looks at a clock, starts a goroutine or depends on
-// the order of a map. To see a world that fails, run
+// The same seed plays the same way on every machine: nothing here reads a clock, starts a goroutine or depends on the
+// order of a map. To see a failing world, run
 //
 //	go test ./threads/sim -run Worlds -seed N
 package sim
@@ -52,11 +51,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// epoch is the beginning of every world.
+// epoch is the start of every world.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// patience is how long a calm world may take until nothing is left to do. Two dozen issues of three sessions each,
-// one after the other in a single slot, with every rest there is, take a day.
+// patience is how long a calm world may take to finish. Two dozen issues of three sessions each, one after the other
+// in a single slot and with every possible rest, take a day.
 const patience = 3 * 24 * time.Hour
 
 // world is one factory with its forge and its people.
@@ -64,10 +63,10 @@ type world struct {
 	seed     uint64
 	rng      *rand.Rand
 	cfg      *threads.Config
-	roles    []agents.Role     // all that exist, also those without an agent
-	hired    int               // agents that were ever configured
-	logins   map[string]string // their accounts
-	accounts []string          // the same, as a list
+	roles    []agents.Role     // all roles, including those without an agent
+	hired    int               // number of agents ever configured
+	logins   map[string]string // accounts of agents, by name
+	accounts []string          // the same accounts, as a sorted list
 	forge    *server
 	shell    *shell
 	checks   checks
@@ -76,9 +75,9 @@ type world struct {
 	size    size
 	calm    bool              // people and faults have stopped
 	tight   bool              // another program takes the memory or disk that agents need
-	serves  map[string]string // services by the thread whose model they serve
-	served  map[string]string // and by agent
-	down    map[string]bool   // services that cannot be used
+	serves  map[string]string // services by the thread that they serve
+	served  map[string]string // services by the agent that they serve
+	down    map[string]bool   // services that are down
 	over    bool              // nothing is left to do
 	mood    mood
 	failure error // the first violation
@@ -86,33 +85,33 @@ type world struct {
 	seen    Stats
 }
 
-// mood is how likely each kind of trouble is. It differs between worlds, so that some have much of what others rarely
-// have.
+// mood has the probability of each kind of trouble. It differs between worlds, so that some have much of what is rare
+// in others.
 type mood struct {
-	failure  float64 // a session does not do what it is for
-	changes  float64 // a review wants changes
+	failure  float64 // a session does not achieve its purpose
+	changes  float64 // a review requests changes
 	red      float64 // checks fail
 	conflict float64 // a merge leaves another pull request in conflict
 	closing  float64 // a reviewer closes the pull request instead of giving a verdict
-	deaf     float64 // the first agent finds no backend where others do
+	deaf     float64 // the first agent finds no backend, but others do
 	capped   float64 // a session meets a usage limit whose reset is long past
-	curious  float64 // a session asks, or leaves a plan
-	restless float64 // a verdict is dismissed, or its head moves, although no agent was asked to
+	curious  float64 // a session asks a question, or posts a plan
+	restless float64 // a verdict is dismissed, or its head moves, without a session
 }
 
-// size is how much there is in a world, and for how long there is trouble.
+// size is the size of a world, and the length of its trouble.
 type size struct {
-	repos, plants, threads int // at most
+	repos, plants, threads int // maxima
 	agents                 []int
-	act                    time.Duration // people let pass this much, at most
+	act                    time.Duration // longest time between two actions of people
 	crash, calm, poll      span
 }
 
 type span struct{ from, to time.Duration }
 
-// Most mistakes need two issues, three agents and one fault at the wrong moment, and a small world is played twenty
-// times as fast as a large one. Large worlds are for what needs many items: a long queue, a convoy beside another.
-// Long ones are for what needs time: the fifth attempt, the last review round, a budget that is used up.
+// Most mistakes need two issues, three agents and one fault at the wrong moment, and a small world plays twenty times
+// as fast as a large one. Large worlds are for mistakes that need many items: a long queue, two convoys. Long worlds
+// are for mistakes that need time: the fifth attempt, the last review round, a used-up budget.
 var (
 	small = size{
 		repos: 1, plants: 2, threads: 2, agents: []int{2, 2, 3, 3, 4}, act: 3 * time.Minute,
@@ -131,7 +130,7 @@ var (
 	}
 )
 
-// sizes are the sizes of forty worlds in a row; nil is small.
+// sizes are the sizes of forty consecutive worlds; nil is small.
 var sizes = [40]*size{6: &long, 13: &long, 26: &long, 33: &long, 39: &large}
 
 func sizeOf(seed uint64) size {
@@ -141,14 +140,14 @@ func sizeOf(seed uint64) size {
 	return small
 }
 
-// Stats says what happened in a world.
+// Stats counts what happened in a world.
 type Stats struct {
-	Virtual  time.Duration // how long it lasted
+	Virtual  time.Duration // length of the world
 	Events   int
-	Plans    int // made for a tick; those that only check others are not counted
-	Sessions int // that got to run
-	Merged   int // pull requests
-	// Codes and Actions count the reasons that plans gave and the marks that they asked for, once for each plan.
+	Plans    int // plans of ticks, without those of checks
+	Sessions int // sessions that ran
+	Merged   int // merged pull requests
+	// Codes and Actions count the reasons and marks of plans, once for each plan.
 	Codes   map[threads.Code]int
 	Actions map[threads.Action]int
 }
@@ -157,8 +156,8 @@ func newStats() Stats {
 	return Stats{Codes: make(map[threads.Code]int), Actions: make(map[threads.Action]int)}
 }
 
-// Play plays the world of a seed to its end. The error names the first invariant that was broken. say, unless nil,
-// gets a line for each event.
+// Play plays the world of a seed to its end. The error names the first broken invariant. say, unless nil, gets a line
+// for each event.
 func Play(seed uint64, say func(string)) (Stats, error) {
 	w := newWorld(seed, say)
 	w.populate()
@@ -204,7 +203,7 @@ func (w *world) step() {
 	w.checks.table()
 }
 
-// becalm ends the trouble: from now on sessions succeed, and only the factory touches the forge.
+// becalm ends the trouble: from now on sessions succeed, and only the factory writes to the forge.
 func (w *world) becalm() {
 	w.log("--- calm from here: no people, no faults")
 	w.calm = true
@@ -212,7 +211,7 @@ func (w *world) becalm() {
 	w.tight = false
 	clear(w.down)
 	w.after(patience, func() {
-		err := fmt.Errorf("%s after the last fault there is still something to do: %s", patience, w.shell.unfinished())
+		err := fmt.Errorf("unfinished %s after the last fault: %s", patience, w.shell.unfinished())
 		w.fail("everything ends", err)
 	})
 	w.shell.kick()
@@ -231,11 +230,11 @@ func (w *world) log(format string, args ...any) {
 	}
 }
 
-// clock returns the time as the log shows it: since the beginning.
+// clock formats the time since the start, as in the log.
 func (w *world) clock() string { return w.now.Sub(epoch).Round(time.Millisecond).String() }
 
-// clockStep is the resolution of the supervisor's clock. With a finer one no scan would ever begin at the very time
-// at which a write ends.
+// clockStep is the resolution of the supervisor's clock. With a finer one, no scan would start at the very time at
+// which a write ends.
 const clockStep = 50 * time.Millisecond
 
 func (w *world) coarse() time.Time { return w.now.Truncate(clockStep) }

@@ -16,15 +16,15 @@ import (
 )
 
 var (
-	seed   = flag.Uint64("seed", 0, "play this one world and print what happens in it")
-	worlds = flag.Int("worlds", 0, "how many worlds to play; 0 means a few seconds' worth")
+	seed   = flag.Uint64("seed", 0, "play only this world and print its log")
+	worlds = flag.Int("worlds", 0, "number of worlds; 0 means a few seconds' worth")
 )
 
-// storms reports whether all worlds and all loads are played, as `make check` has it. `make test` plays a part of
-// them. It is asked while tests run, not before: what is read earlier the cache of go test does not see.
+// storms reports whether all worlds and loads are played, as in `make check`. `make test` plays some of them. It
+// reads the variable while tests run: the cache of go test does not see what is read earlier.
 func storms() bool { return os.Getenv("DISINTO_STORMS") != "" }
 
-// sized is all in storms, and some without.
+// sized returns all with DISINTO_STORMS, and some without.
 func sized[T any](all, some T) T {
 	if storms() {
 		return all
@@ -32,14 +32,13 @@ func sized[T any](all, some T) T {
 	return some
 }
 
-// TestMain lets garbage pile up: a world makes much and keeps almost nothing.
+// TestMain lets garbage accumulate: a world allocates much and keeps almost nothing.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
-// TestC5_F7_Worlds plays many worlds. A failing one prints its seed; with -seed it is played again and logs every
-// event.
+// TestC5_F7_Worlds plays many worlds. A failing world reports its seed; -seed plays it again and logs every event.
 func TestC5_F7_Worlds(t *testing.T) {
 	if *seed != 0 {
 		stats, err := Play(*seed, func(line string) { t.Log(line) })
@@ -97,25 +96,26 @@ func add(total, s *Stats) {
 	}
 }
 
-// enough is how many worlds it takes to see every reason. Only one or two in a thousand keep a slot, or see a merge
-// wait.
+// enough is the number of worlds that reach every code. Only one or two in a thousand keep a slot, or have a merge
+// that waits.
 const enough = 10_000
 
-// unseen are the reasons that no plan gives: `why` gives them about issues outside the backlog or candidates that did
+// unseen has the codes that no plan gives: `why` gives them for issues outside the backlog or for candidates that did
 // not get furthest, or another function does.
 var unseen = []threads.Code{
 	threads.Closed, threads.HasSession, threads.AuthorFirst, threads.OnRung,
-	threads.ConvoyOver, threads.Answered, threads.PlanApproved, threads.PlanReturned, // of marks
-	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
+	threads.ConvoyOver, threads.Answered, threads.PlanApproved, threads.PlanReturned, // codes of marks
+	threads.StopCancelled, threads.StopReleased, // commands of people
 	threads.RuleBroken,                   // of Enforce, which finds nothing
 	threads.NotOnRoute,                   // no world has routes
-	threads.RepoOff, threads.TextTooLong, // no world archives its repository, or has texts of 64 kB: scripts do
+	threads.RepoOff, threads.TextTooLong, // no world has an archived repository or a text of 64 kB; scripts do
 	// Of Rebalance:
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
 	threads.NotBusy, threads.StealLimit,
 }
 
-// reached checks that the worlds come to every reason and every action. Otherwise its invariant guards nothing.
+// reached checks that the worlds reach every code and every action. An invariant of a code that is never reached
+// guards nothing.
 func reached(t *testing.T, total *Stats) {
 	for _, d := range threads.Codes() {
 		if total.Codes[d.Code] == 0 && !slices.Contains(unseen, d.Code) {
@@ -127,19 +127,19 @@ func reached(t *testing.T, total *Stats) {
 		threads.ActTell, threads.ActEndConvoy, threads.ActRoute, threads.ActAsk, threads.ActAnswered, threads.ActPlanFirst,
 	} {
 		if total.Actions[a] == 0 {
-			t.Errorf("no plan asked for %q", a)
+			t.Errorf("no plan has the action %q", a)
 		}
 	}
 	if total.Merged == 0 || total.Sessions == 0 {
-		t.Errorf("%d sessions, %d merges", total.Sessions, total.Merged)
+		t.Errorf("got %d sessions and %d merges, want some of both", total.Sessions, total.Merged)
 	}
 }
 
-// TestEveryHoldHasItsTest wants a test of the facts for the code of each item rule. Holds of the classes Unfit and
-// Busy speak of agents: see noneCan.
+// TestEveryHoldHasItsTest requires a test of the facts for each code of an item rule. For the classes Unfit and Busy,
+// see noneCan.
 func TestEveryHoldHasItsTest(t *testing.T) {
 	shared := []threads.Code{
-		threads.HasSession, threads.ChainBusy, // asked of the sessions: see holdTrue
+		threads.HasSession, threads.ChainBusy, // tested on the sessions: see holdTrue
 	}
 	for _, d := range threads.Codes() {
 		class := d.Class
@@ -148,14 +148,14 @@ func TestEveryHoldHasItsTest(t *testing.T) {
 		switch {
 		case slices.Contains(shared, d.Code), d.Code == threads.SlotKept, class == threads.NoHold:
 		case listed == agent:
-			t.Errorf("%q is of class %d, and its test is listed: %v", d.Code, class, listed)
+			t.Errorf("%q is of class %d: listed = %v, want the opposite", d.Code, class, listed)
 		}
 	}
 }
 
-// TestSameWorld plays worlds twice: both plays must log the same.
+// TestSameWorld plays worlds twice. Both plays must have the same log.
 func TestSameWorld(t *testing.T) {
-	for seed := sized[uint64](1, 32); seed <= 40; seed++ { // 33 is a long one, 39 a large one
+	for seed := sized[uint64](1, 32); seed <= 40; seed++ { // 33 is a long world, 39 a large one
 		var first, second []string
 		if _, err := Play(seed, func(line string) { first = append(first, line) }); err != nil {
 			t.Fatal(err)
@@ -164,12 +164,12 @@ func TestSameWorld(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(first, second) || len(first) < 8 {
-			t.Errorf("world %d told two stories, of %d and %d lines", seed, len(first), len(second))
+			t.Errorf("two plays of world %d differ, or are too short: %d and %d lines", seed, len(first), len(second))
 		}
 	}
 }
 
-// BenchmarkWorlds measures worlds per second, by the clock and by processor time.
+// BenchmarkWorlds measures worlds per second of wall-clock time and of processor time.
 func BenchmarkWorlds(b *testing.B) {
 	var seed uint64
 	began := used(b)

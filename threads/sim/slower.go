@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Slower returns a model in which a delay is so many times as long. It is nil where the model has learnt of no such
-// delay, or that it takes no time.
+// Slower returns a model in which a delay takes the given multiple of its time. It returns nil if the model has not
+// learnt the delay, or if the delay is zero.
 func (m *Model) Slower(of Delay, times int) *Model {
 	if m == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// asOf returns when the scan was requested that the facts about some items come from. The error says why these facts
-// must not be acted on.
+// asOf returns the request time of the scan that the facts of some items come from. The error says why these facts
+// must not be used.
 func (in *inspection) asOf(refs ...forge.Ref) (time.Time, error) {
 	repo, known := in.s.Facts.Repo(refs[0].Repo)
 	if !known || repo.AsOf.IsZero() {
@@ -19,17 +19,17 @@ func (in *inspection) asOf(refs ...forge.Ref) (time.Time, error) {
 	}
 	for _, ref := range refs {
 		if t, wrote := in.s.History.Touched[ref]; wrote && !repo.AsOf.After(t) {
-			return time.Time{}, fmt.Errorf("the facts of %s are older than what we did to it", ref)
+			return time.Time{}, fmt.Errorf("the facts of %s are older than our last write to it", ref)
 		}
 	}
 	return repo.AsOf, nil
 }
 
-// startsAllowed checks the starts against the real state of the forge, and allows for changes after the scan.
+// startsAllowed checks the starts against the real state of the forge, except for changes after the scan.
 func startsAllowed(in *inspection) error {
 	for i := range in.plan.Starts {
 		it := &in.plan.Starts[i].Item
-		if it.Kind == agents.KindSchedule { // it needs no item, but the repository must have been read
+		if it.Kind == agents.KindSchedule { // scheduled work needs no item, but the repository must have been read
 			if r, _ := in.s.Facts.Repo(it.Ref.Repo); r.AsOf.IsZero() {
 				return fmt.Errorf("%s was never read", it.Ref.Repo)
 			}
@@ -69,7 +69,7 @@ func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 	return nil
 }
 
-// needs are the obstacles that keep a kind of work off a pull request.
+// needs has the obstacles that prevent each kind of work on a pull request.
 var needs = map[agents.Kind][]pullObstacle{
 	agents.KindReview: {
 		pullUninvited,
@@ -121,7 +121,7 @@ func mergesAllowed(in *inspection) error {
 			return fmt.Errorf("merge of %s: it cools down", m.Ref)
 		}
 		if repos[m.Ref.Repo] || !in.cfg.Forge.MergeAuto {
-			return fmt.Errorf("merge of %s: a second one at once, or people merge", m.Ref)
+			return fmt.Errorf("merge of %s: a second merge at once, or people merge here", m.Ref)
 		}
 		repos[m.Ref.Repo] = true
 	}
@@ -141,7 +141,7 @@ func startsRemembered(in *inspection) error {
 		case a.Count >= maxAttempts && !a.Marked:
 			why = "its attempts are used up"
 		case a.Marked && st.Attempt != 1, !a.Marked && st.Attempt != a.Count+1:
-			why = fmt.Sprintf("it calls itself attempt %d after %d", st.Attempt, a.Count)
+			why = fmt.Sprintf("got attempt %d after %d attempts", st.Attempt, a.Count)
 		case h.Chain(st.Item.Ref).HasRefusal():
 			why = "an agent refused it"
 		case h.Thread(st.Thread).ParkedUntil.After(in.now):
@@ -163,9 +163,9 @@ func startsRemembered(in *inspection) error {
 		case in.tooOften(&st.Item):
 			why = "it was reviewed or sent back too often"
 		case st.Item.Kind == agents.KindReview && in.reviewedOften(&st.Item, i):
-			why = "its author had enough reviews"
+			why = "its author has used up the reviews of an hour"
 		case st.Item.Kind == agents.KindIssue && in.backlogFull(st.Item.Ref.Repo):
-			why = "too much waits for review"
+			why = "too many pull requests wait for review"
 		default:
 			continue
 		}
@@ -174,8 +174,8 @@ func startsRemembered(in *inspection) error {
 	return nil
 }
 
-// reviewedOften reports whether the author of a person's pull request had all the reviews of the last hour, with those
-// among the first starts of the plan.
+// reviewedOften reports whether the author of a person's pull request has used up the reviews of an hour, including
+// the plan's first starts.
 func (in *inspection) reviewedOften(it *threads.Item, starts int) bool {
 	p := in.s.Facts.Pull(it.Ref)
 	if in.own(p) || in.bot(p.Author) {
@@ -205,8 +205,8 @@ func (in *inspection) paused(agent, thread string) bool {
 	return false
 }
 
-// tooOften reports whether a pull request has been sent back, or an issue's pull requests were closed by agents, as
-// often as the configuration allows.
+// tooOften reports whether a pull request was sent back, or an issue's pull requests were closed by agents, as often
+// as the configuration allows.
 func (in *inspection) tooOften(it *threads.Item) bool {
 	if it.Kind == agents.KindIssue {
 		return in.thrownOut(in.s.Facts.Issue(it.Ref)) > in.cfg.Forge.MaxReviewRounds
@@ -226,8 +226,7 @@ func (in *inspection) tooOften(it *threads.Item) bool {
 	return false
 }
 
-// rounds counts the requests for changes by agents, and the conflicts that agents dealt with, that no person has seen
-// yet.
+// rounds counts agents' requests for changes and the handled conflicts since a person last saw the pull request.
 func (in *inspection) rounds(p *forge.Pull) int {
 	n := in.checks.after.conflicts[p.Ref] - in.s.History.Chain(p.Ref).Asked
 	for _, r := range p.Reviews {
@@ -239,8 +238,7 @@ func (in *inspection) rounds(p *forge.Pull) int {
 	return n
 }
 
-// thrownOut counts the pull requests of our agents for an issue that agents closed unmerged, and that no person has
-// seen yet.
+// thrownOut counts our agents' pull requests for an issue that agents closed unmerged since a person last saw it.
 func (in *inspection) thrownOut(is *forge.Issue) int {
 	known := in.s.History.Chain(is.Ref)
 	n := -known.Asked
@@ -254,13 +252,13 @@ func (in *inspection) thrownOut(is *forge.Issue) int {
 	return n
 }
 
-// backlogFull reports whether so many of our pull requests wait for a verdict that no new issue may begin.
+// backlogFull reports whether max_unreviewed holds new issues.
 func (in *inspection) backlogFull(repo string) bool {
 	return len(in.unreviewed(repo)) >= in.cfg.Forge.MaxUnreviewed
 }
 
-// unreviewed returns the pull requests that an agent, or in a factory without review agents a person, could review once
-// their checks are green.
+// unreviewed returns our pull requests that wait for a review by an agent, or by a person in a factory without review
+// agents, or that will after green checks.
 func (in *inspection) unreviewed(repo string) []forge.Ref {
 	var refs []forge.Ref
 	for i := range in.s.Facts.Pulls {
@@ -277,7 +275,7 @@ func (in *inspection) unreviewed(repo string) []forge.Ref {
 	return refs
 }
 
-// unwanted reports whether the facts show every issue of a pull request as closed, or merged by another one.
+// unwanted reports whether the facts show each issue of a pull request as closed, or merged by another one.
 func (in *inspection) unwanted(p *forge.Pull) bool {
 	return allOf(p.Closes, func(ref forge.Ref) bool {
 		is := in.s.Facts.Issue(ref)
@@ -287,18 +285,18 @@ func (in *inspection) unwanted(p *forge.Pull) bool {
 	})
 }
 
-// wantsReview reports whether the facts of an open pull request call for a review, not for rework or a merge.
+// wantsReview reports whether an open pull request needs a review by the facts, and not rework or a merge.
 func (in *inspection) wantsReview(p *forge.Pull) bool {
 	v := in.forge.verdicts(p, in.writers(p), true)
 	return !v.changes && !v.approved && p.CI != forge.CIFailure && !in.conflicts(p)
 }
 
-// conflicts reports whether a conflict has lasted long enough to be believed.
+// conflicts reports whether a conflict has lasted long enough to count.
 func (in *inspection) conflicts(p *forge.Pull) bool {
 	return !p.ConflictSince.IsZero() && p.AsOf.Sub(p.ConflictSince) >= settledAfter
 }
 
-// home returns the chain of a pull request, by its facts.
+// home returns the chain of a pull request, by the facts.
 func home(p *forge.Pull) forge.Ref {
 	for _, refs := range [][]forge.Ref{forge.Closes(p.Head, "", "", p.Repo), p.Closes} {
 		if len(refs) > 0 {
@@ -308,7 +306,7 @@ func home(p *forge.Pull) forge.Ref {
 	return p.Ref
 }
 
-// writers returns the agents that wrote to a pull request, by the history.
+// writers returns the agents that wrote to a pull request, by the ledger and the facts.
 func (in *inspection) writers(p *forge.Pull) []string {
 	list := slices.Clone(in.s.History.Chain(home(p)).Writers)
 	for _, login := range append(slices.Clone(p.Coders), p.Author) {
@@ -319,18 +317,18 @@ func (in *inspection) writers(p *forge.Pull) []string {
 	return list
 }
 
-// landed reports whether the facts show a pull request of ours as approved, or its issues as closed, and all of it as
-// part of its base.
+// landed reports whether the base of our pull request contains all of it, and the facts show it as approved or its
+// issues as closed.
 func (in *inspection) landed(p *forge.Pull) bool {
 	v := in.forge.verdicts(p, in.writers(p), true)
 	passed := v.approved && !v.changes && p.CI != forge.CIFailure && !in.conflicts(p)
 	return p.Contained && !p.Closed && in.own(p) && !in.stray(p) && (passed || in.unwanted(p))
 }
 
-// stray reports whether a pull request of ours goes to a branch that we do not merge into.
+// stray reports whether our pull request has a base that we do not merge into.
 func (in *inspection) stray(p *forge.Pull) bool { return in.own(p) && !in.target(p.Base) }
 
-// own reports whether one of our agents opened a pull request, by the history.
+// own reports whether one of our agents, or a former one by the ledger, opened a pull request.
 func (in *inspection) own(p *forge.Pull) bool {
 	return in.ours(p.Author) || slices.Contains(in.s.History.Chain(home(p)).Writers, p.Author)
 }
@@ -342,7 +340,7 @@ func (w *world) does(a *agents.Agent, on agents.On) bool {
 	return slices.ContainsFunc(a.Roles, func(name string) bool { return w.cfg.Role(name).On == on })
 }
 
-// reviewable reports whether an agent may review the work of these agents.
+// reviewable reports whether any agent may review the work of these agents.
 func (in *inspection) reviewable(writers []string) bool {
 	return slices.ContainsFunc(in.cfg.Agents, func(a agents.Agent) bool {
 		return in.reviewer(a) && !in.unpaired(a.Login, writers)

@@ -11,10 +11,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// This file has what agents and people say to each other below issues and pull requests, and the rules about it told a
-// second time: a question waits for an answer, and code for the approval of a plan.
+// This file has the comments of agents and people below issues and pull requests. It implements their rules
+// independently: a question waits for an answer, and code for the approval of a plan.
 
-// Numbers of the design, repeated as those of invariants.go.
+// Numbers of the design, repeated like those of invariants.go.
 const (
 	maxQuestions = 3
 	maxPlans     = 5
@@ -23,7 +23,7 @@ const (
 // filer files every third issue, and may not write to the repository.
 const filer = "fiona"
 
-// talkOf returns the comments that are really below an item.
+// talkOf returns the real comments below an item.
 func (s *server) talkOf(ref forge.Ref) (talk *forge.Talk, updated *time.Time) {
 	if is := s.issue(ref); is != nil {
 		return &is.Talk, &is.Updated
@@ -32,7 +32,7 @@ func (s *server) talkOf(ref forge.Ref) (talk *forge.Talk, updated *time.Time) {
 	return &p.Talk, &p.Updated
 }
 
-// say adds a comment below an item; key is that of one of ours, which is written once.
+// say adds a comment below an item. key is the key of a comment of ours, which is written only once.
 func (s *server) say(ref forge.Ref, author, key string) {
 	talk, updated := s.talkOf(ref)
 	if key != "" && slices.ContainsFunc(talk.Remarks, func(r forge.Remark) bool { return r.Key == key }) {
@@ -44,13 +44,13 @@ func (s *server) say(ref forge.Ref, author, key string) {
 	s.touch(updated)
 }
 
-// approve labels an issue plan-approved as an account.
+// approve makes an account label an issue plan-approved.
 func (s *server) approve(is *issue, login string) {
 	is.Talk.ApprovedBy = login
 	s.label(is, forge.LabelPlanApproved, "")
 }
 
-// speak returns the requests that bring a question or plan to the forge: the comment, then the label.
+// speak returns the requests that post a question or plan: the comment, then the label.
 func (s *server) speak(m threads.Mark) []func() error {
 	d := s.w.shell.books.Chain(m.Ref).Dialogue
 	label := forge.LabelNeedsAnswer
@@ -78,7 +78,7 @@ func (s *server) tag(ref forge.Ref, add, remove string) {
 	}
 }
 
-// heard returns the request that writes the label which an answer means.
+// heard returns the request that writes the label change for an answer.
 func (s *server) heard(m threads.Mark) []func() error {
 	return []func() error{func() error {
 		switch is := s.issue(m.Ref); m.Reason.Code {
@@ -91,7 +91,8 @@ func (s *server) heard(m threads.Mark) []func() error {
 	}}
 }
 
-// respond has an account answer a question or plan, until the world is calm: with words, a thumbs-up or a label.
+// respond makes an account answer a question or plan with a comment, a thumbs-up or a label. It does nothing once the
+// world is calm.
 func (w *world) respond(ref forge.Ref) {
 	if w.calm {
 		return
@@ -129,7 +130,7 @@ func (w *world) respond(ref forge.Ref) {
 	}
 }
 
-// converse has people speak below an item that waits for them, want a plan, or need none.
+// converse makes people comment below an item that waits for them, ask for a plan, or approve without one.
 func (w *world) converse(r *repo) {
 	if w.mood.curious == 0 {
 		return
@@ -158,8 +159,8 @@ func (w *world) converse(r *repo) {
 	}
 }
 
-// plan is the work of a session that is to plan. Some write code instead, some of those a plan beside it,
-// and some take the label off that keeps the code waiting.
+// plan is the work of a session that must post a plan. Some sessions write code instead, or in addition, and some of
+// these remove the label that holds back the code.
 func (w *world) plan(r *run, f *fate) {
 	f.out = agents.Outcome{Result: agents.Planned, Reason: "first this", Words: "First this.", Claimed: true}
 	if !w.trouble(0.2) {
@@ -167,7 +168,7 @@ func (w *world) plan(r *run, f *fate) {
 	}
 	is, login := w.forge.issue(r.Item.Ref), w.logins[r.Agent]
 	p := w.forge.open(w.forge.repo(is.Repo), login, true, is.Ref)
-	w.log("agent  %s was to plan, and opens %s", r.Agent, p.Ref)
+	w.log("agent  %s must plan, but opens %s", r.Agent, p.Ref)
 	if w.chance(0.5) {
 		f.out = agents.Outcome{Result: agents.Done}
 	}
@@ -177,7 +178,7 @@ func (w *world) plan(r *run, f *fate) {
 	}
 }
 
-// hear reads what was said below an item with the labels for that, which is a request of its own and may fail.
+// hear reads the comments below an item whose labels ask for that. It is a separate request that may fail.
 func (sc *scanner) hear(labels []string, real *forge.Talk, got *forge.Talk, issue bool) {
 	*got = forge.Talk{}
 	reads := slices.Contains(labels, forge.LabelNeedsAnswer) || issue &&
@@ -191,7 +192,7 @@ func (sc *scanner) hear(labels []string, real *forge.Talk, got *forge.Talk, issu
 	}
 }
 
-// lastRemark is the place of the last remark that fits; -1 without one.
+// lastRemark returns the index of the last remark that fits, or -1.
 func lastRemark(t *forge.Talk, fits func(*forge.Remark) bool) int {
 	for i := len(t.Remarks) - 1; i >= 0; i-- {
 		if fits(&t.Remarks[i]) {
@@ -201,35 +202,35 @@ func lastRemark(t *forge.Talk, fits func(*forge.Remark) bool) int {
 	return -1
 }
 
-// speaker reports whether an account is a person's, and the person may write or, where that is enough, filed the issue.
+// speaker reports whether the remark is by a person who may write, or, if enough is set, who filed the issue.
 func (w *world) speaker(r *forge.Remark, filed string, enough bool) bool {
 	return r.Key == "" && !w.ours(r.Author) && !w.bot(r.Author) && (r.Writer || enough && r.Author == filed)
 }
 
-// replied reports whether remarks after one of ours answer it.
+// replied reports whether a later remark answers the one at an index, which is ours.
 func (w *world) replied(t *forge.Talk, at int, filed string) bool {
 	enough := w.cfg.Forge.AnswersAuthor && strings.HasPrefix(t.Remarks[at].Key, forge.QuestionKey)
 	return slices.ContainsFunc(t.Remarks[at+1:], func(r forge.Remark) bool { return w.speaker(&r, filed, enough) })
 }
 
-// liked reports whether a person gave a plan a thumbs-up.
+// liked reports whether a person gave a thumbs-up to a plan.
 func (w *world) liked(r *forge.Remark) bool {
 	return slices.ContainsFunc(r.Likes, func(login string) bool { return !w.ours(login) && !w.bot(login) })
 }
 
-// cleared reports whether a person approved what is to be done for an issue.
+// cleared reports whether a person approved the work on an issue.
 func (w *world) cleared(is *forge.Issue) bool {
 	by := is.Talk.ApprovedBy
 	return is.Has(forge.LabelPlanApproved) && by != "" && !w.ours(by) && !w.bot(by)
 }
 
-// mustPlan reports whether an issue needs a plan: people say so, a role that may take it does, or an agent was to plan
-// it, which may have taken the label off.
+// mustPlan reports whether an issue needs a plan: people or a role that may take it ask for one, or an agent has
+// planned it, and may have removed the label.
 func (w *world) mustPlan(is *forge.Issue) bool {
 	return is.Has(forge.LabelPlanFirst) || w.planner(is) != nil || w.begunToPlan(is.Ref)
 }
 
-// begunToPlan reports whether an agent was to plan an issue since a person last said retry.
+// begunToPlan reports whether an agent has planned the issue since a person's last retry.
 func (w *world) begunToPlan(ref forge.Ref) bool { return w.shell.books.Chain(ref).Planner != "" }
 
 func (w *world) planner(is *forge.Issue) *agents.Role {
@@ -240,17 +241,17 @@ func (w *world) planner(is *forge.Issue) *agents.Role {
 	return &w.cfg.Roles[i]
 }
 
-// uncleared is the obstacle of code without a plan.
+// uncleared reports whether an issue needs a plan and has no approval.
 func (s *server) uncleared(is *issue) bool { return s.w.mustPlan(&is.Issue) && !s.w.cleared(&is.Issue) }
 
-// unplannedPull is that of our pull request for an issue whose plan waits.
+// unplannedPull reports whether the issue of our pull request waits for the approval of a plan.
 func (s *server) unplannedPull(p *pull) bool {
 	is := s.issue(home(&p.Pull))
 	return is != nil && !is.Closed && s.w.ours(p.Author) && !s.w.cleared(&is.Issue) &&
 		(is.Has(forge.LabelPlanFirst) || s.w.begunToPlan(is.Ref))
 }
 
-// planFree checks a session that is to plan: no plan may wait for people.
+// planFree checks a session that must plan: no plan may wait for people.
 func (in *inspection) planFree(it *threads.Item) error {
 	is := in.s.Facts.Issue(it.Ref)
 	at := lastRemark(&is.Talk, func(r *forge.Remark) bool { return strings.HasPrefix(r.Key, forge.PlanKey) })
@@ -258,7 +259,7 @@ func (in *inspection) planFree(it *threads.Item) error {
 	case !is.Has(forge.LabelPlanFirst) || in.cleared(is):
 		return fmt.Errorf("it needs no plan")
 	case !is.Talk.Known:
-		return fmt.Errorf("what is said below it was not read")
+		return fmt.Errorf("its comments were not read")
 	case at >= 0 && in.liked(&is.Talk.Remarks[at]):
 		return fmt.Errorf("its plan is liked")
 	case at >= 0 && !in.replied(&is.Talk, at, ""):
@@ -267,14 +268,14 @@ func (in *inspection) planFree(it *threads.Item) error {
 	return nil
 }
 
-// spokenTo checks that sessions are told of nothing but questions, plans, and what people answered.
+// spokenTo checks that sessions get only questions, plans and people's answers, and that they get those.
 func spokenTo(in *inspection) error {
 	for i := range in.plan.Starts {
 		it := &in.plan.Starts[i].Item
 		d := in.s.History.Chain(it.Ref).Dialogue
 		if it.Kind == agents.KindSchedule || len(it.Comments) == 0 {
 			if d != nil && len(d.Comments) > 0 && it.Kind != agents.KindSchedule {
-				return fmt.Errorf("%s %s: it is not told of the answer", it.Kind, it.Ref)
+				return fmt.Errorf("%s %s: the session does not get the answer", it.Kind, it.Ref)
 			}
 			continue
 		}
@@ -285,21 +286,21 @@ func spokenTo(in *inspection) error {
 				continue
 			}
 			if r := &talk.Remarks[at]; r.Key == "" && !in.everSpoke(r) {
-				return fmt.Errorf("%s %s: it is told of comment %d, by %s", it.Kind, it.Ref, id, r.Author)
+				return fmt.Errorf("%s %s: the session gets comment %d, by %s", it.Kind, it.Ref, id, r.Author)
 			}
 		}
 	}
 	return nil
 }
 
-// everSpoke reports whether an account may answer. One that was hired since could before.
+// everSpoke reports whether an account may answer, or could before it was hired.
 func (in *inspection) everSpoke(r *forge.Remark) bool {
-	gone := in.everOurs(r.Author) && !in.ours(r.Author) // an account that no agent has any more is a person's
+	gone := in.everOurs(r.Author) && !in.ours(r.Author) // the account of a former agent is a person's
 	return gone || r.Author == "ada" || r.Author == filer && in.cfg.Forge.AnswersAuthor
 }
 
-// asker returns the agent that asked about an item, or planned it, and that goes on with it within rework_wait of the
-// answer; nil for most items.
+// asker returns the agent that asked about an item, or planned it, and comes first within rework_wait of the answer.
+// Most items have none.
 func (in *inspection) asker(it *threads.Item) *agents.Agent {
 	d := in.s.History.Chain(it.Ref).Dialogue
 	if d == nil || !d.Asked || it.Kind == agents.KindRework {
@@ -320,7 +321,7 @@ func (in *inspection) asker(it *threads.Item) *agents.Agent {
 	return a
 }
 
-// talk returns the comments that the facts show below the item of a hold.
+// talk returns the comments below the item of a hold, by the facts.
 func (h held) talk() *forge.Talk {
 	if h.is != &noIssue {
 		return &h.is.Talk
@@ -328,7 +329,7 @@ func (h held) talk() *forge.Talk {
 	return &h.p.Talk
 }
 
-// filed is the person who filed the issue that the item is about.
+// filed returns the author of the issue that the item is about.
 func (h held) filed() string {
 	if is := h.s.Facts.Issue(home(h.p)); h.is == &noIssue && is != nil {
 		return is.Author
@@ -338,7 +339,8 @@ func (h held) filed() string {
 	return h.is.Author
 }
 
-// questioned reports whether a question waits. Its words, or its answer, must be about to be written.
+// questioned reports whether a question waits. If its comment or its answer is missing on the forge, the plan must
+// write it.
 func (h held) questioned() bool {
 	d := h.s.History.Chain(h.Item.Ref).Dialogue
 	asks := d != nil && !d.Plan && d.Answered.IsZero()
@@ -361,7 +363,7 @@ func (h held) questioned() bool {
 	return label
 }
 
-// barred reports whether a label of people, or a refusal, keeps the factory from asking.
+// barred reports whether a label by people, or a refusal, prevents the factory from asking.
 func (h held) barred() bool {
 	labels := append(slices.Clone(h.is.Labels), h.p.Labels...)
 	others := slices.DeleteFunc(labels, func(l string) bool { return l == forge.LabelNeedsAnswer })
@@ -392,7 +394,7 @@ func (h held) planned() bool {
 	return true
 }
 
-// spoken reports whether a mark about a dialogue has its ground in the facts.
+// spoken reports whether the facts justify a mark about a dialogue.
 func (in *inspection) spoken(m *threads.Mark, labels []string) bool {
 	h := in.held(&threads.Hold{Item: threads.Item{Ref: m.Ref}})
 	d := in.s.History.Chain(m.Ref).Dialogue

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// timeline is virtual time with a queue of events. Worlds and trials both run on one.
+// timeline is virtual time with a queue of events. Worlds and trials run on it.
 type timeline struct {
 	now    time.Time
 	queue  []event // latest first
@@ -18,7 +18,7 @@ type event struct {
 	do  func()
 }
 
-// after queues an event. Of two events at the same moment the one queued first comes first.
+// after queues an event. Events at the same time happen in the order of their queueing.
 func (l *timeline) after(d time.Duration, do func()) {
 	e := event{l.now.Add(d), l.posted, do}
 	l.posted++
@@ -31,7 +31,7 @@ func (l *timeline) after(d time.Duration, do func()) {
 	l.queue = slices.Insert(l.queue, at, e)
 }
 
-// next plays the next event. It reports whether there was one.
+// next plays the next event, and reports whether there was one.
 func (l *timeline) next() bool {
 	last := len(l.queue) - 1
 	if last < 0 {

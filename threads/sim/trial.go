@@ -19,28 +19,28 @@ type Trial struct {
 	Load   Load
 	Policy Policy
 	Cache  Cache
-	Seed   uint64 // of the moments at which polls and cycles begin
-	// Scheduled is how long a session of a scheduled role takes, by role; where it does not say, scheduledTime.
+	Seed   uint64 // of the luck, and of the starts of polls and cycles
+	// Scheduled has the length of a session of each scheduled role. The default is scheduledTime.
 	Scheduled map[string]time.Duration
-	// Uses has the use of a session, by thread and kind; that of others is not known.
+	// Uses has the usage of a session, by thread and kind. The usage of others is unknown.
 	Uses map[Line]agents.Usage
-	// Model says what nothing else here does: how long delays are, and how sessions go that a Work does not describe.
-	// Nil: nothing takes time but sessions, people act at once, and every change on the forge is noticed at once.
+	// Model has the delays, and the course of sessions that no Work describes. Nil: only sessions take time, people act
+	// at once, and every change of the forge is noticed at once.
 	Model   *Model
 	Outages []Outage
-	From    time.Time     // the time of its beginning; zero: some midnight
-	Engine  bool          // sessions run elsewhere: they begin, and their end is known, as late as on a real engine
-	Limit   time.Duration // nothing is filed after it; 0 means that all of the load is
-	// Drain is how long the trial goes on after the last issue was filed; 0 is long enough for all that is ever done.
+	From    time.Time     // time of its start; zero: some midnight
+	Engine  bool          // sessions run elsewhere, with the delays of a real engine
+	Limit   time.Duration // nothing is filed after this time; 0: no limit
+	// Drain is how long the trial continues after the last filing. 0 is long enough for everything that can be done.
 	Drain time.Duration
-	Quiet bool // it is not measured how long agents are idle beside work, which takes as long as all the rest
-	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.
+	Quiet bool // no measure of idle agents while work waits, which takes half of the time
+	// Enough is called at every moment, and ends the trial if it returns true. The report is then of no use. May be nil.
 	Enough func() bool
 
-	ofDrawn bool // the report has the waits of issues alone that are drawn from the model
+	ofDrawn bool // the report has only the waits of issues that are drawn from the model
 }
 
-// Line is the work of one kind on a thread.
+// Line is one kind of work on a thread.
 type Line struct {
 	Thread string
 	Kind   agents.Kind
@@ -62,41 +62,41 @@ func (t Trial) Run() Report {
 	return tr.report()
 }
 
-// trial is a Trial while it is played.
+// trial is a Trial that is being played.
 type trial struct {
 	Trial
 	timeline
 	real   *threads.Config // Config is as the policy sees it
-	eager  *threads.Config // the same, with no slot kept for a resident
+	eager  *threads.Config // Config without hold
 	rng    *rand.Rand
-	issues []*trialIssue // of every issue, by number
-	pulls  []*trialIssue // those with a pull request, by its number
-	runs   []*trialRun   // what runs
+	issues []*trialIssue // every issue, by number
+	pulls  []*trialIssue // those with an open pull request
+	runs   []*trialRun   // running sessions
 	books  *ledger.State
 	repos  []forge.Repo
-	server map[string]*llama // of local threads without bound slots
-	// memories are of local threads whose server's memory has conversations for every slot.
+	server map[string]*llama // by local threads without bound slots
+	// memories has the servers' memories, by local threads whose servers keep conversations there.
 	memories map[string]*memory
 	held     map[string]serverSlots // of the other local threads with bound slots
 	moved    bool                   // something has changed since settle
 	changes  int
 	origin   time.Time
-	tickAt   time.Time // of the next tick; zero while none is due
+	tickAt   time.Time // time of the next tick; zero if none is due
 	lookers  []looker  // of each thread
 	active   bool      // the last tick found work
-	drawn    int       // delays so far
+	drawn    int       // draws so far
 	merging  map[string]bool
 	at       map[forge.Ref]*trialIssue // by issue and by pull request
 	groups   map[alike]int
-	metered  bool                        // what sessions use is limited
+	metered  bool                        // the configuration limits usage
 	decided  int                         // plans so far
 	numbered int64                       // issues so far
-	starts   []time.Time                 // of issues that waited when the trial began
+	starts   []time.Time                 // starts of issues that waited when the trial began
 	waiters  map[forge.Ref][]*trialIssue // by the issue that they wait for
-	down     map[string]threads.Outage   // services, all the time
-	gaps     map[string]time.Time        // idle agents beside work for them, since when
-	end      time.Time                   // after which trials are given up
-	left     int                         // issues that are not done
+	down     map[string]threads.Outage   // services that are down for the whole trial
+	gaps     map[string]time.Time        // since when agents are idle while work waits for them
+	end      time.Time                   // time after which the trial stops
+	left     int                         // undone issues
 	seen     Report
 }
 
@@ -104,27 +104,27 @@ type trial struct {
 type trialIssue struct {
 	Work
 	forge.Issue
-	hidden  bool // at the hub
-	stuck   bool // it waits for what no trial plays
-	blocked int  // issues that it waits for
-	bare    bool // there is a pull request only
-	group   int  // of issues that the same agents may take
+	hidden  bool // not assigned by the hub yet
+	stuck   bool // it waits for something that no trial plays
+	blocked int  // open issues that it waits for
+	bare    bool // only the pull request exists
+	group   int  // group of issues that the same agents may take
 	running int  // writing sessions on it right now
-	done    int  // writing sessions that brought it on
-	wrote   int  // writing sessions that ended, and reviews
+	done    int  // writing sessions that succeeded
+	wrote   int  // writing sessions that ended by themselves
 	looked  int
 	pull    *forge.Pull
-	begun   time.Time // its first session; zero before
-	first   time.Time // its first session since the trial began, or the one that ran then
-	waited  bool      // for its first session when the trial began
+	begun   time.Time // start of its first session; zero before
+	first   time.Time // start of its first session in the trial
+	waited  bool      // waited for its first session when the trial began
 	ended   time.Time // when it was closed
 	merged  bool
-	asked   int   // how often people were
+	asked   int   // how often people were asked
 	tries   int   // sessions that an outage could have ended
 	context int64 // tokens that its sessions have read and written so far
 }
 
-// label changes the labels of an issue, and assign its assignees; both decide which agents may take it.
+// label changes an issue's labels, and assignTo its assignees. Both decide which agents may take it.
 func (tr *trial) label(t *trialIssue, add, remove string) {
 	t.Labels = with(without(t.Labels, remove), add)
 	tr.regroup(t)
@@ -145,15 +145,15 @@ func (tr *trial) regroup(t *trialIssue) {
 	t.group = n
 }
 
-// trialRun is a session from its start until it has ended.
+// trialRun is a session from its start to its end.
 type trialRun struct {
 	threads.Session
 	issue    *trialIssue // nil for scheduled work
-	span     int         // in the report
-	how      Step        // it goes so
-	cut      *Outage     // that ends it
+	span     int         // index in the report
+	how      Step        // its course
+	cut      *Outage     // the outage that ends it
 	over     bool
-	takes    time.Duration // its program, in all
+	takes    time.Duration // length of its program
 	reserved time.Time
 	stopped  threads.Code // why we ended it
 }
@@ -162,7 +162,7 @@ func newTrial(t Trial) *trial {
 	cfg := *t.Config
 	cfg.Roles = slices.Clone(cfg.Roles)
 	for i := range cfg.Roles {
-		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Model != nil // else nothing says how long people take
+		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Model != nil // without a model, the time of people is unknown
 	}
 	if !t.Policy.Bound {
 		cfg.Threads = slices.Clone(cfg.Threads)
@@ -208,13 +208,13 @@ func newTrial(t Trial) *trial {
 	return tr
 }
 
-// note applies a journal record, as the supervisor does.
+// note applies a journal record, like the supervisor.
 func (tr *trial) note(r ledger.Record) {
 	r.At = tr.now
 	tr.books.Apply(r)
 }
 
-// eager returns a configuration that keeps no slot for a resident.
+// eager returns the configuration without hold.
 func eager(cfg *threads.Config) *threads.Config {
 	other := *cfg
 	other.Threads = slices.Clone(cfg.Threads)
@@ -224,7 +224,7 @@ func eager(cfg *threads.Config) *threads.Config {
 	return &other
 }
 
-// open queues everything that comes from outside: issues, polls and cycles.
+// open schedules everything from outside: issues, outages, polls and cycles.
 func (tr *trial) open() {
 	if tr.Limit > 0 {
 		tr.Load = slices.DeleteFunc(slices.Clone(tr.Load), func(w Work) bool { return w.At >= tr.Limit })
@@ -240,7 +240,7 @@ func (tr *trial) open() {
 	tr.openOutages()
 	p := &tr.Policy
 	if tr.Model != nil {
-		since := tr.rng.Float64() // the threads began to look together
+		since := tr.rng.Float64() // the threads started to look at the same time
 		for i := range tr.lookers {
 			tr.lookers[i].next = tr.now.Add(time.Duration(since * float64(tr.interval(i))))
 		}
@@ -263,8 +263,8 @@ func (tr *trial) open() {
 	}
 }
 
-// poller returns a poll of an agent, or of all. It does nothing while the agent works, or when nothing has changed
-// since the last poll.
+// poller returns the poll of an agent, or of all if agent is empty. It does nothing while the agent works, or if
+// nothing has changed since the last poll.
 func (tr *trial) poller(agent string, theirs func(threads.Start) bool) func() {
 	seen, wake := -1, time.Time{}
 	return func() {
@@ -277,7 +277,7 @@ func (tr *trial) poller(agent string, theirs func(threads.Start) bool) func() {
 	}
 }
 
-// every calls do once per period, from a random moment in the first one.
+// every calls do once per period, starting at a random moment of the first one.
 func (tr *trial) every(period time.Duration, do func()) {
 	if period == 0 {
 		return
@@ -292,13 +292,13 @@ func (tr *trial) every(period time.Duration, do func()) {
 
 func (tr *trial) finished() bool { return tr.left == 0 && len(tr.runs) == 0 || tr.now.After(tr.end) }
 
-// snapshot returns what the policy shows to the scheduler. whole shows every issue that waits. Otherwise, of issues
-// that the same agents may take, only the oldest are shown: no more can start than there are agents.
+// snapshot returns the snapshot that the policy shows to the scheduler. If whole is false, only the oldest issues of
+// each group are in it: no more can start than there are agents.
 func (tr *trial) snapshot(whole bool) threads.Snapshot {
 	return tr.look(func(t *trialIssue) []string { return t.Assignees }, !whole, false)
 }
 
-// truth returns the work that there really is, whatever the policy hides and has assigned to an agent.
+// truth returns the snapshot of the real work, including what the policy hides or has assigned to an agent.
 func (tr *trial) truth() threads.Snapshot {
 	s := tr.look(func(t *trialIssue) []string {
 		if t.running > 0 {
@@ -310,7 +310,7 @@ func (tr *trial) truth() threads.Snapshot {
 	return s
 }
 
-// alike groups issues that the same agents may take: the labels and the assignee.
+// alike is the key of a group of issues that the same agents may take: labels and assignees.
 type alike struct{ labels, who string }
 
 func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
@@ -351,7 +351,7 @@ func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) 
 	return s
 }
 
-// caches tells what the memories of servers have room for.
+// caches returns the room in the memories of the servers.
 func (tr *trial) caches() map[string]threads.ServerCache {
 	caches := make(map[string]threads.ServerCache, len(tr.memories))
 	for name, m := range tr.memories {
@@ -367,7 +367,7 @@ func pinned(login string) []string {
 	return []string{login}
 }
 
-// decide is a tick, which starts what is theirs to start. It returns when time alone changes the plan.
+// decide is a tick. theirs selects the starts to carry out. It returns when time alone changes the plan.
 func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
 	tr.decided++
 	plan := threads.Decide(tr.snapshot(false))
@@ -392,11 +392,11 @@ func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
 	return wake
 }
 
-// wakeFloor is the shortest time to a tick that only the clock asks for.
+// wakeFloor is the shortest time to a tick that only NextWake asks for.
 const wakeFloor = time.Second
 
-// push is a cycle of the hub: it assigns each issue to the agent with the skills and the shortest queue, in which a
-// running session counts for five issues.
+// push is a cycle of the hub. It assigns each issue to the agent with its skills and the shortest queue, in which a
+// running session counts as five issues.
 func (tr *trial) push() {
 	queue := slices.DeleteFunc(slices.Clone(tr.issues), func(t *trialIssue) bool { return !t.hidden })
 	slices.SortStableFunc(queue, func(a, b *trialIssue) int { return a.Work.Priority - b.Work.Priority })
@@ -464,11 +464,10 @@ func (tr *trial) steal() {
 	}
 }
 
-// settle records, after each moment, which agents are idle beside work: those that Decide would start now if it knew
-// of all work.
+// settle records, after each moment, which agents are idle although Decide would start them if it knew all work.
 func (tr *trial) settle() {
 	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.now) {
-		return // the moment is not over
+		return // more events follow at this moment
 	}
 	if !tr.moved || tr.Quiet {
 		return

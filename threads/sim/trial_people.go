@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// mark carries out what a plan wants written, and has people answer to it.
+// mark carries out a mark, and makes people respond to it.
 func (tr *trial) mark(m *threads.Mark) {
 	t := tr.issue(m.Ref)
 	if t == nil {
@@ -19,7 +19,7 @@ func (tr *trial) mark(m *threads.Mark) {
 	switch m.Action {
 	case threads.ActRoute:
 		tr.assign(t, m.Agent)
-	case threads.ActNeedsHuman: // a person looks at it, and sends it back
+	case threads.ActNeedsHuman: // a person reads it, and sends it back
 		tr.tag(t, m, forge.LabelNeedsHuman)
 	case threads.ActBlocked:
 		tr.tag(t, m, forge.LabelBlocked)
@@ -44,7 +44,7 @@ func kindOf(t *trialIssue, ref forge.Ref) agents.Kind {
 	return agents.KindReview
 }
 
-// tag writes a label that asks for a person, who takes it off again some time later.
+// tag writes a label that asks for a person, who removes it some time later.
 func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
 	tr.note(recordOf(m))
 	set := func(add, remove string) {
@@ -71,7 +71,7 @@ func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
 	tr.change()
 }
 
-// ask brings a question or a plan to the forge, and some time later the answer.
+// ask posts a question or a plan, and some time later the answer.
 func (tr *trial) ask(t *trialIssue, m *threads.Mark) {
 	d := tr.books.Chain(m.Ref).Dialogue
 	if d == nil {
@@ -93,11 +93,10 @@ func (tr *trial) ask(t *trialIssue, m *threads.Mark) {
 	tr.change()
 }
 
-// probeTime is how long a session has to run before the backend of a thread that was parked counts as found.
+// probeTime is how long a session must run before the backend of a parked thread counts as found.
 const probeTime = time.Minute
 
-// parked are the threads as plans see them: a park lasts until the one session that tries the backend after it has run
-// for a minute.
+// parked returns the threads as plans see them: a park lasts until the first session after it has run for a minute.
 func (tr *trial) parked() map[string]*threads.ThreadHistory {
 	any := false
 	for _, known := range tr.books.Threads {
@@ -120,7 +119,7 @@ func (tr *trial) parked() map[string]*threads.ThreadHistory {
 	return list
 }
 
-// probe is the first session that a thread started after it was parked; nil when there is none.
+// probe returns the first session that a thread started after it was parked, or nil.
 func (tr *trial) probe(thread string) *trialRun {
 	for _, x := range tr.runs {
 		if x.Thread == thread && !x.over && !x.reserved.Before(tr.books.Thread(thread).ParkedUntil) {
@@ -130,7 +129,7 @@ func (tr *trial) probe(thread string) *trialRun {
 	return nil
 }
 
-// mayProbe lets a thread that was parked begin with one session only.
+// mayProbe lets a thread start only one session after it was parked.
 func (tr *trial) mayProbe(thread string) bool {
 	if tr.books.Thread(thread).ParkedUntil.IsZero() {
 		return true

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// written applies the effect of a writing session: a pull request, a new head of it, or the issue closed. One that did
-// not end well, or that an outage ended, leaves nothing.
+// written applies the effect of a writing session: a pull request, a new head of it, or a closed issue. A session
+// that failed, or that an outage ended, has no effect.
 func (tr *trial) written(x *trialRun, t *trialIssue) {
 	t.running--
 	if x.cut != nil || x.stopped != "" || x.Item.Cause == threads.CausePlan {
@@ -42,7 +42,7 @@ func (tr *trial) written(x *trialRun, t *trialIssue) {
 	tr.invite(t)
 }
 
-// invite has a person review a pull request where agents do not.
+// invite makes a person review a pull request in a factory without review agents.
 func (tr *trial) invite(t *trialIssue) {
 	review := func() {
 		tr.reviewed(t, "ada", t.verdict())
@@ -68,7 +68,7 @@ func (tr *trial) closes(t *trialIssue) bool {
 	return len(t.Work.Sessions) == 1
 }
 
-// check has the checks of a new head run, and report.
+// check runs the checks of a new head.
 func (tr *trial) check(t *trialIssue, red bool) {
 	l := lot{tr.Seed, uint64(t.seed()), lotChecks + uint64(t.done)}
 	takes := tr.Model.delay(l, Checks)
@@ -116,7 +116,7 @@ func (tr *trial) reviewed(t *trialIssue, by string, verdict forge.Verdict) {
 	}
 	r := forge.Review{Author: by, Verdict: verdict, CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.now}
 	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
-	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // a person merges
+	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // people merge
 		tr.later(t, func() {
 			tr.merge(t.pull.Ref)
 			tr.outside()
@@ -124,8 +124,8 @@ func (tr *trial) reviewed(t *trialIssue, by string, verdict forge.Verdict) {
 	}
 }
 
-// verdict returns the verdict of a review now, of work whose sessions are known by their times only. Every writing
-// session but the last is answered with a request for changes.
+// verdict returns the verdict of a review of work without recorded reviews. Every writing session except the last is
+// answered with a request for changes.
 func (t *trialIssue) verdict() forge.Verdict {
 	if t.done < max(len(t.Work.Sessions), len(t.Work.Steps)) {
 		return forge.ChangesRequested
@@ -133,7 +133,7 @@ func (t *trialIssue) verdict() forge.Verdict {
 	return forge.Approved
 }
 
-// mergeSoon merges a pull request, which takes a time; meanwhile nothing else is done in the repository.
+// mergeSoon merges a pull request after a delay, in which nothing else is done in the repository.
 func (tr *trial) mergeSoon(ref forge.Ref) {
 	takes := tr.Model.delay(lot{tr.Seed, uint64(ref.Number), lotMerge}, Merging)
 	if takes == 0 {
@@ -177,7 +177,7 @@ func (tr *trial) close(t *trialIssue) {
 	tr.unblock(t)
 }
 
-// unblock tells the issues that wait for one that it is closed.
+// unblock records in the issues that wait for a closed one that it is closed.
 func (tr *trial) unblock(t *trialIssue) {
 	for _, o := range tr.waiters[t.Issue.Ref] {
 		o.Blockers = slices.Clone(o.Blockers)
@@ -190,7 +190,7 @@ func (tr *trial) unblock(t *trialIssue) {
 	}
 }
 
-// later has a person do something about an issue.
+// later makes a person act on an issue after a delay.
 func (tr *trial) later(t *trialIssue, do func()) {
 	t.asked++
 	takes := tr.Model.delay(lot{tr.Seed, uint64(t.seed()), lotPeople + uint64(t.asked)<<32}, People)

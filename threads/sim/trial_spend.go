@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// bounded is how long a session takes: until an outage or the timeout of its role ends it.
+// bounded returns the length of a session, which an outage or its role's timeout may cut short.
 func (tr *trial) bounded(x *trialRun) time.Duration {
 	takes := x.how.Took
 	if x.cut = tr.fails(x); x.cut != nil {
@@ -22,7 +22,7 @@ func (tr *trial) bounded(x *trialRun) time.Duration {
 	return takes
 }
 
-// usageOf is the use of a session up to now; nil where that is not known.
+// usageOf returns a session's usage so far, or nil if it is unknown.
 func (tr *trial) usageOf(x *trialRun) *agents.Usage {
 	all := x.how.Usage
 	if all == nil {
@@ -42,7 +42,7 @@ func (tr *trial) usageOf(x *trialRun) *agents.Usage {
 // usualPrice is the price of a million tokens on an API, in dollars.
 const usualPrice = 5
 
-// usualUse guesses the use of a session where no journal tells: its instructions, and what its work adds.
+// usualUse estimates the usage of a session without a journal: its instructions, and what its work adds.
 func (tr *trial) usualUse(x *trialRun) *agents.Usage {
 	u := agents.Usage{InputTokens: tr.Cache.Base + int64(x.how.Took.Seconds())*tr.Cache.Growth}
 	if tr.real.Thread(x.Thread).Backend != threads.Local {
@@ -51,7 +51,7 @@ func (tr *trial) usualUse(x *trialRun) *agents.Usage {
 	return &u
 }
 
-// part is the share of a usage that a part of a time makes.
+// part returns the part of a usage for a part of the time.
 func part(all *agents.Usage, of, whole time.Duration) *agents.Usage {
 	share := min(1, of.Seconds()/whole.Seconds())
 	scale := func(n int64) int64 { return int64(float64(n) * share) }
@@ -61,11 +61,11 @@ func part(all *agents.Usage, of, whole time.Duration) *agents.Usage {
 	}
 }
 
-// tellings is how often a session tells what it has used.
+// tellings is how often a session reports its usage.
 const tellings = 8
 
-// tells has a session tell what it uses while it runs, where that is limited. At a limit it ends, and so do all others
-// that share it.
+// tells makes a session report its usage while it runs, if usage is limited. At a limit the session ends, and so do
+// all others that share the limit.
 func (tr *trial) tells(x *trialRun, takes time.Duration) {
 	x.takes = takes
 	if !tr.metered || tr.usageOf(x) == nil {
@@ -92,7 +92,7 @@ func (tr *trial) tells(x *trialRun, takes time.Duration) {
 	}
 }
 
-// stop ends a session that has reached a limit. People stop nothing in a trial, and nothing goes away under a session.
+// stop ends a session that has reached a limit. A trial has no other reasons for a stop.
 func (tr *trial) stop(st *threads.Stop) {
 	if st.Reason.Code != threads.StopOverLimit && st.Reason.Code != threads.StopOverBudget {
 		return
@@ -107,7 +107,7 @@ func (tr *trial) stop(st *threads.Stop) {
 	}
 }
 
-// limited reports whether a configuration limits what sessions use.
+// limited reports whether a configuration limits usage.
 func limited(c *threads.Config) bool {
 	no := agents.Budget{}
 	for i := range c.Threads {

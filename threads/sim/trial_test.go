@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// firstStart returns when an agent began its first session; -1 when it began none.
+// firstStart returns when an agent's first session started, or -1.
 func (r *Report) firstStart(agent string) time.Duration {
 	for i := range r.Spans {
 		if r.Spans[i].Agent == agent {
@@ -19,7 +19,7 @@ func (r *Report) firstStart(agent string) time.Duration {
 	return -1
 }
 
-// whole fails for results that no trial may have.
+// whole fails for a result that no trial may have.
 func (r *Report) whole(t *testing.T, what string) {
 	t.Helper()
 	if r.Lost+r.Twice > 0 || r.Done != r.Issues {
@@ -27,20 +27,20 @@ func (r *Report) whole(t *testing.T, what string) {
 	}
 }
 
-// TestSeedExample plays the night of the work-stealing design: one agent has just emptied its queue, the other has
-// twelve issues that both can do. The figures come out as projected there. With push alone the idle agent waits up to
-// half an hour for an issue filed since; with stealing 2 to 7 minutes. As it shipped, nothing was ever stolen.
+// TestSeedExample plays the night of the work-stealing design: one agent has an empty queue, the other has twelve
+// issues that both can do. The figures agree with the design. With push alone, the idle agent waits up to half an
+// hour for a new issue; with stealing 2 to 7 minutes. As shipped, nothing was ever stolen.
 func TestSeedExample(t *testing.T) {
 	unheard := 0
 	starts := func(p Policy) (all []time.Duration) {
-		p.Poll = min(p.Poll, time.Second) // its figures are without the minute between two looks into the queue
+		p.Poll = min(p.Poll, time.Second) // the design's figures exclude the minute between two polls
 		for seed := range sized[uint64](100, 60) {
 			night := Shape{Arrivals: "batch", Tasks: "dispatch", Agents: 2, Busy: 1, Hours: 6}.Make(seed)
 			load := make(Load, 12, 13)
 			for i := range load {
 				load[i] = Work{Priority: 5, Skills: []string{"pair-0"}, Pin: "dev-0", Sessions: night[i].Sessions}
 			}
-			// This one is new, and still at the hub.
+			// This issue is new, and not assigned by the hub yet.
 			load = append(load, Work{Priority: 5, Skills: []string{"own-1"}, Sessions: load[0].Sessions})
 			if p.Steal > 0 {
 				load = load[:12]
@@ -58,40 +58,40 @@ func TestSeedExample(t *testing.T) {
 	}
 	for _, c := range []struct {
 		policy   Policy
-		from, to time.Duration // where the longest wait has to be
+		from, to time.Duration // range of the longest wait
 		least    time.Duration
 	}{
 		{Push, 25 * time.Minute, 31 * time.Minute, 0},
 		{Arc, 6 * time.Minute, 7*time.Minute + 2*time.Second, 2 * time.Minute},
 	} {
 		all := starts(c.policy)
-		early := unmoved(all) // the other agent was left with five before anything moved
+		early := unmoved(all) // nights in which the other agent had only five issues left before a move
 		if early > len(all)/4 {
-			t.Errorf("%s: nothing moves in %d nights", c.policy.Name, early)
+			t.Errorf("%s: nothing moves in %d nights, want at most a quarter", c.policy.Name, early)
 		}
 		all = all[early:]
 		s := spread(slices.Clone(all))
 		t.Logf("%-12s %s to %s, %s on average; nothing in %d nights", c.policy.Name, all[0].Round(time.Second),
 			s.Max.Round(time.Second), s.Mean.Round(time.Second), early)
 		if all[0] < c.least || s.Max < c.from || s.Max > c.to {
-			t.Errorf("%s: the idle agent starts after %s to %s, want at most between %s and %s",
+			t.Errorf("%s: the idle agent starts after %s to %s, want the latest start between %s and %s",
 				c.policy.Name, all[0], s.Max, c.from, c.to)
 		}
 	}
 	if all := starts(ArcShipped); unmoved(all) >= 0 {
-		t.Errorf("as shipped, something moved after %s", all[len(all)-1])
+		t.Errorf("as shipped: an issue moved after %s, want no move", all[len(all)-1])
 	} else if unheard == 0 {
-		t.Error("as shipped, nothing would have moved even with an answer")
+		t.Error("as shipped: no answer was lost, want some")
 	}
 	p := Ours
 	for _, d := range starts(p) {
-		if d > 7*time.Minute+2*time.Second { // pinned by a person, it waits for the same two and five minutes
-			t.Errorf("ours: the idle agent starts after %s", d)
+		if d > 7*time.Minute+2*time.Second { // a person's pin waits for the same two and five minutes
+			t.Errorf("ours: the idle agent starts after %s, want at most 7m2s", d)
 		}
 	}
 }
 
-// eachShape goes through the workloads of the experiment.
+// eachShape calls do with the workloads of the experiment.
 func eachShape(seeds uint64, do func(name string, s Shape, load Load)) {
 	kinds := []string{"poisson", "bursts", "overnight", "batch"}
 	if !storms() {
@@ -117,9 +117,9 @@ func eachShape(seeds uint64, do func(name string, s Shape, load Load)) {
 	}
 }
 
-// TestGates are our promises for every workload: no agent stands idle beside work for longer than it takes to notice;
-// the last issue is done about as early as possible; only pinned issues move; nothing is lost or done twice; within a
-// priority class first come is first served, and nothing goes before more urgent work.
+// TestGates checks our promises for every workload. No agent is idle for longer than the latency while work waits.
+// The last issue is done about as early as possible. Only pinned issues move. Nothing is lost or done twice. Within a
+// priority class issues start in the order of filing, and none starts before a more urgent one.
 func TestGates(t *testing.T) {
 	seeds := uint64(1)
 	trials := 0
@@ -132,10 +132,10 @@ func TestGates(t *testing.T) {
 			t.Errorf("%s: 99 %% of gaps are up to %s, want %s", name, r.Gap.P99, Ours.Latency)
 		}
 		if r.Moves > 0 {
-			t.Errorf("%s: %d issues moved, and none was pinned", name, r.Moves)
+			t.Errorf("%s: %d unpinned issues moved, want none", name, r.Moves)
 		}
 		if s.Owners > 0 {
-			return // what follows is for agents that are all alike
+			return // the rest is for agents that are all alike
 		}
 		if r.Makespan > r.Graham {
 			t.Errorf("%s: makespan %s is beyond Graham's bound %s", name, r.Makespan, r.Graham)
@@ -145,21 +145,21 @@ func TestGates(t *testing.T) {
 			worst, worstName = ratio, name
 		}
 		if s.Busy >= 0.5 && ratio > 1.05 {
-			t.Errorf("%s: makespan %s is %.3f of the bound %s", name, r.Makespan, ratio, r.Bound)
+			t.Errorf("%s: makespan %s is %.3f of the bound %s, want at most 1.05", name, r.Makespan, ratio, r.Bound)
 		}
 		inOrder(t, name, load, &r)
 	})
 	t.Logf("%d trials, makespan at most %.4f of the lower bound (%s)", trials, worst, worstName)
 }
 
-// inOrder checks that no issue begins while one waits that is more urgent, or as urgent and older.
+// inOrder checks that no issue starts while a more urgent one waits, or an older one of the same class.
 func inOrder(t *testing.T, name string, load Load, r *Report) {
 	t.Helper()
 	begun := make([]time.Duration, len(load))
 	for i := range r.Spans {
 		begun[r.Spans[i].Chain-1] = r.Spans[i].From
 	}
-	waits := make(map[int][]int) // by priority: the issues in order
+	waits := make(map[int][]int) // issues by priority, in order of filing
 	for i := range load {
 		waits[load[i].Priority] = append(waits[load[i].Priority], i)
 	}
@@ -171,25 +171,24 @@ func inOrder(t *testing.T, name string, load Load, r *Report) {
 	for _, i := range order {
 		w := &load[i]
 		if queue := waits[w.Priority]; begun[queue[0]] < begun[i] {
-			t.Fatalf("%s: issue %d begins out of order", name, i+1)
+			t.Fatalf("%s: issue %d starts out of order", name, i+1)
 		} else if j := slices.Index(queue, i); j >= 0 {
 			for _, older := range queue[:j] {
 				if load[older].At < w.At && begun[older] > begun[i] {
-					t.Fatalf("%s: issue %d begins before the older %d", name, i+1, older+1)
+					t.Fatalf("%s: issue %d starts before the older issue %d", name, i+1, older+1)
 				}
 			}
 			waits[w.Priority] = slices.Delete(queue, j, j+1)
 		}
 		for p := 1; p < w.Priority; p++ {
 			if len(waits[p]) > 0 && load[waits[p][0]].At < begun[i] && begun[waits[p][0]] > begun[i] {
-				t.Fatalf("%s: issue %d (P%d) begins while %d (P%d) waits", name, i+1, w.Priority, waits[p][0]+1, p)
+				t.Fatalf("%s: issue %d (P%d) starts while issue %d (P%d) waits", name, i+1, w.Priority, waits[p][0]+1, p)
 			}
 		}
 	}
 }
 
-// TestOthers keeps the comparison honest: on the workload that is kindest to stealing, the other policies do as they
-// are known to.
+// TestOthers checks that the other policies behave as measured, on the workload that suits stealing best.
 func TestOthers(t *testing.T) {
 	load := Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 1)}.Make(1)
 	reports := make(map[string]Report)
@@ -201,10 +200,10 @@ func TestOthers(t *testing.T) {
 		reports[p.Name] = r
 	}
 	if g := reports["cron-5min"].Gap.Max; g > 5*time.Minute || g < 4*time.Minute {
-		t.Errorf("cron lets an agent wait for up to %s", g)
+		t.Errorf("the longest gap with cron is %s, want 4 to 5 minutes", g)
 	}
 	if ours := reports["disinto"].Idle; ours*20 > reports["arc"].Idle {
-		t.Errorf("ours idles for %s, arc for %s", ours, reports["arc"].Idle)
+		t.Errorf("idle for %s with ours and %s with arc, want at most a twentieth of arc", ours, reports["arc"].Idle)
 	}
 }
 
@@ -216,10 +215,10 @@ func chains(busy float64, review time.Duration, seed uint64) Load {
 	}.Make(seed)
 }
 
-// TestSlots checks what bound slots save. Where the next session of an issue can start at once, each slot changes its
-// context once per issue, however many sessions that takes. Where it waits for a verdict of at most a minute, a slot
-// that is kept does nearly so: it changes again only for urgent issues, for those passed over three times, and for
-// verdicts later than hold. In every case far less is read again than where agents share the slots of a server.
+// TestSlots measures what bound slots save. If an issue's next session can start at once, each slot changes its
+// context once per issue, however many sessions it has. If the session waits up to a minute for a verdict, a kept
+// slot comes close to that: it changes again only for urgent issues, for those passed over three times, and for
+// verdicts later than hold. In every case, far less is read again than with shared slots.
 func TestSlots(t *testing.T) {
 	for seed := range sized[uint64](5, 1) {
 		load := chains(0.95, 0, seed)
@@ -228,14 +227,14 @@ func TestSlots(t *testing.T) {
 		}
 		r := Trial{Config: Fleet(4, 2, 0), Load: load, Policy: Ours, Seed: seed}.Run()
 		r.whole(t, "chains")
-		// An issue that was passed over three times goes first: then the slot changes, and changes back.
+		// An issue that was passed over three times goes first: the slot changes to it and back.
 		if extra := r.Switches - r.Chains; extra < 0 || extra > r.Starved || r.Sessions < 2*r.Chains {
-			t.Errorf("seed %d: %d switches for %d issues of %d sessions, %d starved",
+			t.Errorf("seed %d: got %d switches for %d issues with %d sessions, %d starved",
 				seed, r.Switches, r.Chains, r.Sessions, r.Starved)
 		}
 	}
 	for _, review := range sized([]time.Duration{15 * time.Second, time.Minute}, []time.Duration{time.Minute}) {
-		var per [2]float64 // changes for an issue: without hold, with it
+		var per [2]float64 // changes per issue: without hold, with it
 		for i, hold := range []time.Duration{0, holdTable} {
 			cfg := Fleet(4, 2, 2)
 			cfg.Thread("write").Hold = hold
@@ -246,14 +245,15 @@ func TestSlots(t *testing.T) {
 			r := Trial{Config: cfg, Load: load, Policy: Ours, Seed: 1}.Run()
 			r.whole(t, "kept")
 			per[i] = float64(r.Switches) / float64(r.Chains)
-			// Away and back; the first three issues are for learning.
+			// There and back; the first three issues only teach.
 			if extra := r.Switches - r.Chains; hold > 0 && extra > 2*r.Starved+3 {
-				t.Errorf("review %s: %d changes for %d issues, %d starved", review, r.Switches, r.Chains, r.Starved)
+				t.Errorf("review %s: got %d changes for %d issues, %d starved", review, r.Switches, r.Chains, r.Starved)
 			}
 		}
-		t.Logf("review %s: %.2f changes for an issue, %.2f with hold", review, per[0], per[1])
+		t.Logf("review %s: %.2f changes per issue without hold, %.2f with it", review, per[0], per[1])
 		if per[1] > 1.35 || per[0] < 1.5*per[1] {
-			t.Errorf("review %s: %.2f changes for an issue, %.2f with hold", review, per[0], per[1])
+			t.Errorf("review %s: got %.2f changes per issue without hold and %.2f with it, want at most 1.35 with it", review,
+				per[0], per[1])
 		}
 	}
 	worst := 0.0
@@ -268,14 +268,15 @@ func TestSlots(t *testing.T) {
 			part := float64(ours.Reloaded) / float64(cron.Reloaded)
 			worst = max(worst, part)
 			if part > 0.25 {
-				t.Errorf("review %s, busy %.2f: %d tokens read again, cron %d", review, busy, ours.Reloaded, cron.Reloaded)
+				t.Errorf("review %s, busy %.2f: got %d tokens read again, want at most a quarter of cron's %d", review, busy,
+					ours.Reloaded, cron.Reloaded)
 			}
 		}
 	}
-	t.Logf("at most %.1f %% of what cron reads again", 100*worst)
+	t.Logf("at most %.1f %% of the tokens that cron reads again", 100*worst)
 }
 
-// TestSameTrial plays each trial twice.
+// TestSameTrial plays each trial twice, with equal results.
 func TestSameTrial(t *testing.T) {
 	for _, p := range append(Policies(), Policy{Name: "hold", Latency: time.Second, Bound: true}) {
 		cfg := Fleet(4, 2, 1)
@@ -283,26 +284,26 @@ func TestSameTrial(t *testing.T) {
 		trial := Trial{Config: cfg, Load: chains(0.6, time.Minute, 1)[:20], Policy: p, Seed: 1}
 		first, second := trial.Run(), trial.Run()
 		if !reflect.DeepEqual(first, second) {
-			t.Errorf("%s told two stories", p.Name)
+			t.Errorf("%s: two plays of the same trial differ", p.Name)
 		}
 	}
 }
 
-// TestGantt looks for every session in the picture.
+// TestGantt expects every session in the picture.
 func TestGantt(t *testing.T) {
 	r := Trial{Config: Fleet(2, 2, 1), Load: chains(0.9, time.Minute, 1)[:6], Policy: Ours, Seed: 1}.Run()
 	picture := r.Gantt(0)
 	if n := strings.Count(picture, "<title>") - strings.Count(picture, "<title>context read again"); n != r.Sessions {
-		t.Errorf("%d of %d sessions are drawn", n, r.Sessions)
+		t.Errorf("got %d drawn sessions, want %d", n, r.Sessions)
 	}
 	for _, row := range []string{"write slot 0", "write slot 1", "review review-0", "#e45756"} {
 		if !strings.Contains(picture, row) {
-			t.Errorf("no %q in the picture", row)
+			t.Errorf("the picture lacks %q", row)
 		}
 	}
 }
 
-// A chart shows all that was asked for, with an axis in days and hours and the meaning of its colours.
+// A chart shows the whole requested time, an axis in days and hours, and a legend.
 func TestGanttRange(t *testing.T) {
 	r := Report{Policy: "p", Spans: []Span{{
 		Thread: "w", Agent: "a", Kind: "issue", Chain: 7, From: 70 * time.Hour,
@@ -315,7 +316,7 @@ func TestGanttRange(t *testing.T) {
 		picture := r.Gantt(asked)
 		for _, text := range want {
 			if !strings.Contains(picture, text) {
-				t.Errorf("%s: no %q in the chart:\n%s", asked, text, picture)
+				t.Errorf("asked for %s: the chart lacks %q:\n%s", asked, text, picture)
 			}
 		}
 	}
@@ -324,13 +325,13 @@ func TestGanttRange(t *testing.T) {
 		25*time.Hour + time.Minute: "1d 1h 1min",
 	} {
 		if got := axisLabel(at); got != want {
-			t.Errorf("%s: %q, want %q", at, got, want)
+			t.Errorf("axisLabel(%s) = %q, want %q", at, got, want)
 		}
 	}
 }
 
-// Agents cannot have worked for longer than there was time, however soon the last issue was done: scheduled work goes
-// on after it, and may be all there is.
+// Agents cannot have worked longer than the whole time, however early the last issue was done: scheduled work
+// continues after it, and may be all there is.
 func TestUsed(t *testing.T) {
 	spans := []Span{
 		{Agent: "a", To: time.Minute},
@@ -339,13 +340,13 @@ func TestUsed(t *testing.T) {
 	}
 	r := Report{Makespan: time.Minute, Spans: spans}
 	if got := r.used(2); got != 0.75 {
-		t.Errorf("%.2f, want 0.75", got)
+		t.Errorf("used(2) = %.2f, want 0.75", got)
 	}
 	r.Makespan = 0
 	if got := r.used(2); got <= 0 || got > 1 {
-		t.Errorf("where nothing was done: %.2f", got)
+		t.Errorf("nothing done: used(2) = %.2f, want more than 0 and at most 1", got)
 	}
 	if got := (&Report{}).used(2); got != 0 {
-		t.Errorf("without sessions: %.2f", got)
+		t.Errorf("no sessions: used(2) = %.2f, want 0", got)
 	}
 }

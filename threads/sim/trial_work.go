@@ -12,10 +12,10 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// scheduledTime is how long a session of a scheduled role usually takes.
+// scheduledTime is the usual length of a scheduled session.
 const scheduledTime = 5 * time.Minute
 
-// Draws of a trial differ by these, and by the number of the issue or of the draw.
+// The kinds of draws in a trial. The number of the issue or of the draw distinguishes draws of one kind.
 const (
 	lotHandover = iota + 1
 	lotClaim
@@ -24,10 +24,10 @@ const (
 	lotScheduled
 	lotPlan
 	lotNotice
-	lotChecks = 1 << 8  // and the push
-	lotWrite  = 1 << 12 // and the session
+	lotChecks = 1 << 8  // plus the number of the push
+	lotWrite  = 1 << 12 // plus the number of the session
 	lotReview = 1 << 16
-	lotOutage = 1 << 19 // and the try
+	lotOutage = 1 << 19 // plus the number of the try
 )
 
 // file opens the issue of a piece of work.
@@ -54,8 +54,8 @@ func (tr *trial) file(w *Work) {
 	tr.outside()
 }
 
-// number returns the number of the next issue. A pull request has its issue's number plus a million, so that each is
-// found from the other.
+// number returns the number of the next issue. A pull request has its issue's number plus a million, so that each
+// leads to the other.
 func (tr *trial) number() int64 {
 	tr.numbered++
 	return tr.numbered
@@ -63,10 +63,10 @@ func (tr *trial) number() int64 {
 
 const pullNumber = 1_000_000
 
-// issue finds an issue by its own reference or by its pull request's.
+// issue returns an issue by its own reference or by its pull request's.
 func (tr *trial) issue(ref forge.Ref) *trialIssue { return tr.at[ref] }
 
-// start reserves agent, slot and item for a session, and runs its program once the item is claimed.
+// start reserves agent, slot and item for a session, and runs its program after the claim.
 func (tr *trial) start(s threads.Start) {
 	x := &trialRun{Session: threads.Session{
 		RunID: fmt.Sprintf("run-%07d", tr.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
@@ -117,7 +117,7 @@ func (tr *trial) run(x *trialRun) {
 	tr.perform(x, tr.bounded(x))
 }
 
-// step is how a session goes: as the load says, or as the model draws.
+// step returns the course of a session: from the load if it has it, otherwise drawn from the model.
 func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 	t, writes := x.issue, x.Item.Kind.Writes()
 	switch {
@@ -144,7 +144,7 @@ func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 	return Step{Took: t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)], Result: agents.Done}
 }
 
-// draw is a step of which only the model knows.
+// draw draws a step from the model.
 func (tr *trial) draw(x *trialRun, l lot, sofar time.Duration) Step {
 	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role, sofar)
 	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage, Whole: !s.usual}
@@ -155,7 +155,7 @@ func (tr *trial) draw(x *trialRun, l lot, sofar time.Duration) Step {
 	return step
 }
 
-// seed is the number of an issue, or of its pull request.
+// seed returns the number of an issue, or of a pull request without one.
 func (t *trialIssue) seed() int64 {
 	if t.bare {
 		return t.pull.Number
@@ -194,7 +194,7 @@ func (tr *trial) begin(x *trialRun) {
 	}
 }
 
-// perform does the work of a session: on an API, in its own slot, or in whatever slot is free.
+// perform does the work of a session: on an API, in the session's own slot, or in any free slot.
 func (tr *trial) perform(x *trialRun, takes time.Duration) {
 	th := tr.real.Thread(x.Thread)
 	if l := tr.server[x.Thread]; l != nil {
@@ -212,7 +212,7 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 	tr.after(takes+tr.late(x, engineTellMin, engineTellMax), func() { tr.ended(x) })
 }
 
-// late is a time that an engine takes; none without one.
+// late returns the delay that an engine adds, zero without one.
 func (tr *trial) late(x *trialRun, from, to time.Duration) time.Duration {
 	if !tr.Engine && (tr.Model == nil || tr.real.Thread(x.Thread).Executor == "") {
 		return 0
@@ -220,7 +220,7 @@ func (tr *trial) late(x *trialRun, from, to time.Duration) time.Duration {
 	return from + time.Duration(tr.rng.Int64N(int64(to-from)))
 }
 
-// ended is the end of a session, which may have been stopped before.
+// ended handles the end of a session, which may have been stopped before.
 func (tr *trial) ended(x *trialRun) {
 	if x.over {
 		return
@@ -243,7 +243,7 @@ func (tr *trial) ended(x *trialRun) {
 		tr.changeOf(x.Thread)
 		return
 	}
-	// A supervisor frees agent and slot when the claim is off the forge, which is most of a handover. If only the next
+	// A supervisor frees agent and slot after the claim is released, which is most of a handover. If only the next
 	// decision were late, one of twenty threads would decide for all of them after the shortest of twenty handovers.
 	x.State, x.Used = threads.Reserved, agents.Usage{}
 	tr.after(tr.handover(), func() {
@@ -257,7 +257,7 @@ func (tr *trial) leave(x *trialRun) {
 	tr.runs = slices.DeleteFunc(tr.runs, func(o *trialRun) bool { return o == x })
 }
 
-// unclaim takes the claim of a session off the forge.
+// unclaim removes a session's claim from the forge.
 func (tr *trial) unclaim(x *trialRun) {
 	t := x.issue
 	switch {
@@ -270,7 +270,7 @@ func (tr *trial) unclaim(x *trialRun) {
 	}
 }
 
-// remember records how a session ended and that its claim is off.
+// remember records the end of a session and the release of its claim.
 func (tr *trial) remember(x *trialRun) {
 	end := &ledger.End{
 		Run: x.RunID, Result: cmp.Or(x.how.Result, agents.Done), Talk: tr.contextOf(x), Stop: x.stopped,

@@ -10,20 +10,20 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// This file tells what really keeps work from being done, and since when. It is written from the design and not from
-// the rules of threads, so that the two can disagree.
+// This file describes what really prevents work, and since when. It follows the design and not the rules of threads,
+// so that the two can disagree.
 //
-// The facts behind a plan are some seconds old, and a plan is not to blame for changes in between. So an obstacle
-// counts against a start only if it has stood without a break since before the scan was requested: then every reading
-// of that scan has shown it.
+// The facts behind a plan are some seconds old, and a plan is not wrong because of later changes. So an obstacle
+// counts against a start only if it has existed without a break since before the scan was requested: then every
+// request of that scan has seen it.
 
-// issueObstacle is a row of what keeps an issue from being worked on.
+// issueObstacle is one obstacle to work on an issue.
 type issueObstacle struct {
-	words  string // it is ...
+	words  string // completes "it is ..."
 	stands func(*server, *issue) bool
-	// code is that of a hold which says no more than that the row stands. Other holds have a row in holdTests.
+	// code is the code of a hold that means exactly this obstacle. Other holds have a row in holdTests.
 	code threads.Code
-	// plant gives it to a new issue; nil where labels, convoys and what happens in a world do.
+	// plant gives the obstacle to a new issue; nil if labels, convoys or events of a world do.
 	plant func(*world, *issue)
 }
 
@@ -50,7 +50,7 @@ var issueObstacles = []issueObstacle{
 		is.Assignees = []string{oneOf(w, "ada", "bot-east", w.anyLogin())}
 	}},
 	{"claimed by another host", (*server).ofBot, "", nil},
-	// A session is on it, or a claim is left over.
+	// A session works on it, or a claim is left over.
 	{"claimed", func(_ *server, is *issue) bool { return is.Has(forge.LabelInProgress) }, "", nil},
 	{"in work as a pull request", (*server).inWork, "", nil},
 	{"merged already", (*server).mergedSince, "", nil},
@@ -70,16 +70,16 @@ const (
 	pullSkipped
 	pullNotGreen // its checks are red or running
 	pullUnapproved
-	pullObjected // a person's objection stands, on whatever head
+	pullObjected // a person's request for changes stands, on any head
 	pullConflicts
-	pullJudged    // a verdict on the head stands: no review is wanted
-	pullContented // nothing to mend: no rework is wanted
+	pullJudged    // a verdict on the head stands: no review is needed
+	pullContented // nothing to fix: no rework is needed
 	pullStranger  // not opened by one of our agents
 	pullClaimed
-	pullUninvited // by a stranger, and no person has asked for a review
-	pullUnwanted  // every issue that it is for is done without it
-	pullStray     // of one of our agents, to a branch that we do not merge into
-	pullAstray    // of any account, to such a branch
+	pullUninvited // by a stranger, and no person has requested a review
+	pullUnwanted  // each of its issues is done without it
+	pullStray     // of one of our agents, with a base that we do not merge into
+	pullAstray    // of any account, with such a base
 	pullUnplanned // of one of our agents, for an issue whose plan waits
 	pullLanded    // of one of our agents, approved, and all of it is in its base
 	pullObstacles
@@ -92,7 +92,7 @@ var pullObstacleNames = [pullObstacles]string{
 	"for an issue without an approved plan", "merged by half",
 }
 
-// settle brings the obstacles up to date after a change.
+// settle updates the obstacles after a change.
 func (s *server) settle() {
 	if !s.dirty {
 		return
@@ -126,14 +126,14 @@ func note(since *time.Time, stands bool, now time.Time) {
 	}
 }
 
-// stood reports whether an obstacle has stood since before a moment.
+// stood reports whether an obstacle has existed since before a moment.
 func stood(since, before time.Time) bool { return !since.IsZero() && !since.After(before) }
 
 func (s *server) ofPerson(is *issue) bool {
 	return slices.ContainsFunc(is.Assignees, func(login string) bool { return !s.w.ours(login) && !s.w.bot(login) })
 }
 
-func (s *server) ofBot(is *issue) bool { // an agent is ours before it is a bot
+func (s *server) ofBot(is *issue) bool { // an account that is both is ours
 	return slices.ContainsFunc(is.Assignees, func(login string) bool { return !s.w.ours(login) && s.w.bot(login) })
 }
 
@@ -204,8 +204,8 @@ func (s *server) merged(is *issue) bool {
 	return s.somePull(is, func(p *pull) bool { return p.Merged })
 }
 
-// mergedBy reports whether the pull request that a session waits for was merged before a moment, and not so long ago
-// that the client has forgotten it.
+// mergedBy reports whether the pull request that a session waits for was merged before a moment, and recently enough
+// for the client to show it.
 func (s *server) mergedBy(session *threads.Session, before time.Time) bool {
 	merged := func(p *pull) bool {
 		return p.Merged && p.Ended.After(session.Started) && p.Ended.Before(before) && s.w.now.Sub(p.Ended) < keepEnded
@@ -231,7 +231,7 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullUninvited] = p.Author == stranger && !p.Has("review")
 	now[pullClaimed] = p.Has(forge.LabelInProgress)
 	now[pullUnwanted] = s.w.ours(p.Author) && allOf(p.Closes, func(ref forge.Ref) bool { return s.doneWithout(p, ref) })
-	// Suspects count as authors: the factory cannot always tell, and may ask for one review too many.
+	// Suspects count as authors: the factory cannot always exclude them, and may request one review too many.
 	now[pullJudged] = v.changes || s.verdicts(&p.Pull, s.suspects(p), true).approved
 	now[pullAstray] = !s.w.target(p.Base)
 	now[pullLanded] = p.Contained && s.w.ours(p.Author) && !now[pullUnapproved]
@@ -241,8 +241,8 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	return now
 }
 
-// mergeable returns what keeps a pull request from being merged at this very moment. Only the pull request itself is
-// read once more, so that an issue may have been closed since the scan.
+// mergeable returns what prevents a merge at this very moment. The supervisor reads only the pull request again, so
+// an issue may have been closed since the scan.
 func (s *server) mergeable(p *pull) error {
 	if p.Merged {
 		return nil
@@ -266,8 +266,8 @@ func (s *server) doneWithout(p *pull, ref forge.Ref) bool {
 
 // verdict sums up the standing reviews of a pull request.
 type verdict struct {
-	changes  bool // a reviewer wants changes on this head
-	approved bool // a reviewer who may has approved this head
+	changes  bool // a reviewer requests changes on this head
+	approved bool // a permitted reviewer has approved this head
 	objected bool // a person's request for changes stands
 }
 
@@ -276,9 +276,9 @@ func (w *world) target(branch string) bool {
 	return branch == "main" || slices.Contains(w.cfg.Forge.Bases, branch)
 }
 
-// verdicts weighs the reviews of a pull request that these agents wrote. An approval of one of our agents counts when a
-// review session gave it for this head, base and merge base; sure leaves out those that the supervisor cannot be sure
-// of. That of another account counts when it is younger than the last change of the base.
+// verdicts evaluates the reviews of a pull request. An approval by one of our agents counts if a review session gave
+// it for this head, base and merge base; sure excludes approvals that the supervisor cannot be sure of. Another
+// account's approval counts if it is newer than the last change of the base.
 func (s *server) verdicts(p *forge.Pull, authors []string, sure bool) (v verdict) {
 	w, given := s.w, s.pull(p.Ref).vouched
 	for i := range p.Reviews {
@@ -310,8 +310,8 @@ func answered(p *forge.Pull, i int) bool {
 	})
 }
 
-// authors returns the agents that really wrote to a pull request: its opener, and those that ran a session on it or
-// on the issue whose branch it is.
+// authors returns the agents that really wrote to a pull request: its opener, the accounts of its commits, and the
+// agents of sessions on it or on the issue whose branch it is.
 func (s *server) authors(p *pull) []string {
 	list := slices.Clone(p.writers)
 	for _, login := range append(slices.Clone(p.Coders), p.Author) {
@@ -340,7 +340,7 @@ func (s *server) suspects(p *pull) []string {
 }
 
 // unpaired reports whether an account must not review the work of these agents: no agent reviews its own work, and no
-// local model that of a local model.
+// local model reviews a local model's.
 func (w *world) unpaired(login string, authors []string) bool {
 	a := w.cfg.AgentByLogin(login)
 	return a != nil && (slices.Contains(authors, a.Name) || w.local(a.Name) && slices.ContainsFunc(authors, w.local))
@@ -352,14 +352,14 @@ func (w *world) everOurs(login string) bool { return slices.Contains(w.accounts,
 func (w *world) ours(login string) bool { return w.cfg.AgentByLogin(login) != nil }
 func (w *world) bot(login string) bool  { return slices.Contains(w.cfg.Forge.Bots, login) }
 
-// elsewhere reports whether a claim of an account is not ours: it belongs to another host, or to an agent with
-// scheduled roles only, which claims nothing.
+// elsewhere reports whether an account's claim is not ours: it is another host's, or an agent's with only scheduled
+// roles, which never claims.
 func (w *world) elsewhere(login string) bool {
 	a := w.cfg.AgentByLogin(login)
 	return w.bot(login) || a != nil && !w.does(a, agents.OnIssue) && !w.does(a, agents.OnReview)
 }
 
-// local reports whether an agent is a local model. An agent that was removed may have been one.
+// local reports whether an agent runs on a local model. A removed agent counts as local.
 func (w *world) local(agent string) bool {
 	a := w.cfg.Agent(agent)
 	return a == nil || w.cfg.Thread(a.Thread).Backend == threads.Local

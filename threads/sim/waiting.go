@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Await adds to the trial of a replay the issues that could be worked on before a time, and of which the journal has no
-// session yet: without them, no change would have had more done than was done. Their sessions are drawn from the model.
+// Await adds to a replay the issues that could be worked on before a time and have no session in the journal. Without
+// them, no change could have more done than was really done. Their sessions are drawn from the model.
 func (t *Trial) Await(past []ledger.Past, facts *forge.Facts, until time.Time) {
 	known := make(map[forge.Ref]bool)
 	for i := range past {
@@ -35,7 +35,7 @@ func (t *Trial) Await(past []ledger.Past, facts *forge.Facts, until time.Time) {
 		}
 		if len(is.Assignees) > 0 && !is.Has(forge.LabelInProgress) {
 			if w.Pin = ours(t.Config, is.Assignees); w.Pin == "" {
-				continue // a person has it
+				continue // assigned to a person
 			}
 		}
 		w.fit(t.Config)
@@ -44,14 +44,14 @@ func (t *Trial) Await(past []ledger.Past, facts *forge.Facts, until time.Time) {
 	slices.SortStableFunc(t.Load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 }
 
-// waits reports whether an issue is open for work, as far as its labels and blockers say.
+// waits reports whether an issue's labels and blockers allow work on it.
 func waits(is *forge.Issue) bool {
 	open := func(b forge.Blocker) bool { return b.State != forge.BlockerClosed }
 	return !is.Closed && (is.Has(forge.LabelBacklog) || is.Has(forge.LabelInProgress)) &&
 		forge.SkipLabel(is.Labels) == "" && !slices.ContainsFunc(is.Blockers, open)
 }
 
-// ours is the agent that has one of some logins; empty for none.
+// ours returns the first agent with one of the logins, or "".
 func ours(c *threads.Config, logins []string) string {
 	for i := range c.Agents {
 		has := func(login string) bool { return strings.EqualFold(login, c.Agents[i].Login) }

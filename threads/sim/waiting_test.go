@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// A replay awaits the issues that were open for work by the end of its day and have no session yet, each from when it
-// could be worked on.
+// Await adds the issues that could be worked on by the end of the day and have no session yet, at the time from which
+// they could be worked on.
 func TestAwait(t *testing.T) {
 	at := func(h int) time.Time { return epoch.Add(time.Duration(h) * time.Hour) }
 	is := func(number int64, created int, labels ...string) forge.Issue {
@@ -50,16 +50,16 @@ func TestAwait(t *testing.T) {
 		{At: 6 * time.Hour, Priority: 5, drawn: true},
 	}
 	if len(trial.Load) != len(want) {
-		t.Fatalf("%+v", trial.Load)
+		t.Fatalf("got load %+v, want other issues", trial.Load)
 	}
 	for i, w := range want {
 		got := trial.Load[i]
 		if got.At != w.At || got.Priority != w.Priority || got.Pin != w.Pin || got.drawn != w.drawn {
-			t.Errorf("%d: got %+v, want %+v", i, got, w)
+			t.Errorf("load[%d] = %+v, want %+v", i, got, w)
 		}
 	}
 	trial.Policy, trial.Model, trial.Drain = Ours, usualModel(), time.Hour
-	if r := trial.Run(); r.First.N != 4 || r.Sessions < 4 { // the one in the load has no session
-		t.Errorf("waits %+v", r.First)
+	if r := trial.Run(); r.First.N != 4 || r.Sessions < 4 { // the issue of the load has no session
+		t.Errorf("got waits %+v, want 4", r.First)
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// stepOf is the time whose use counts together.
+// stepOf is the resolution in which a window counts usage.
 const stepOf = 10 * time.Minute
 
-// toll adds up the use of a thread's sessions within one step of time.
+// toll is the usage of a thread's sessions within one step.
 type toll struct {
 	from   time.Time
 	tokens int64
 }
 
-// meter counts the usage of a session a second time, for the windows of its thread.
+// meter counts usage independently for the windows of a thread.
 func (b *books) meter(thread string, now time.Time, tokens int64) {
 	list := b.tolls[thread]
 	if n := len(list); n > 0 && now.Sub(list[n-1].from) < stepOf {
@@ -26,7 +26,7 @@ func (b *books) meter(thread string, now time.Time, tokens int64) {
 	}
 }
 
-// turnTolls moves the second count of usage, as a corrected clock does.
+// turnTolls moves the independent count, as a corrected clock does.
 func (b *books) turnTolls(by time.Duration) {
 	for _, list := range b.tolls {
 		for i := range list {
@@ -35,7 +35,7 @@ func (b *books) turnTolls(by time.Duration) {
 	}
 }
 
-// within returns what the sessions of a thread used in a window: a step counts until all of it has left the window.
+// within returns a thread's usage in a window. A step counts until all of it has left the window.
 func (in *inspection) within(t *threads.Thread, length time.Duration) (tokens int64) {
 	for _, u := range in.shell.books.tolls[t.Name] {
 		if in.now.Sub(u.from) < length+stepOf {
@@ -55,14 +55,14 @@ func (in *inspection) exhausted(t *threads.Thread) bool {
 	return false
 }
 
-// saves reports whether a thread keeps the rest of a window for reviews and rework beside these sessions: what is used,
-// what the sessions will use and what another issue would use leave less than the reserve. Of the last, no more than
-// half of what is not reserved counts.
+// saves reports whether a thread keeps the rest of a window for reviews and rework: past usage, the expected usage of
+// running sessions and that of another issue would leave less than the reserve. The last part counts for at most half
+// of what is not reserved.
 func (in *inspection) saves(t *threads.Thread, busy []threads.Session) bool {
 	if t.Reserve == 0 {
 		return false
 	}
-	usual := make(map[agents.Kind]float64) // what was learned of it
+	usual := make(map[agents.Kind]float64) // learnt tokens by kind
 	for _, p := range in.s.History.Thread(t.Name).Paces {
 		usual[p.Kind] = p.Tokens
 	}
