@@ -24,7 +24,7 @@ func TestCheckProves(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{name: "sound", code: exitDone, says: "reviewers  the work of every author has a reviewer"},
+		{name: "sound", code: exitDone, says: "reviewers  every author's work has a reviewer"},
 		{name: "offline", args: []string{"--offline"}, edits: labelled, code: exitFailed, says: "can wait for ever"},
 		{name: "asked", edits: labelled, code: exitFailed, says: "review-sonnet: role review is for items labelled docs"},
 		{
