@@ -73,7 +73,7 @@ func TestOrders(t *testing.T) {
 		state, told := obedient(t, 200, `{"subject":"x","did":["done"],"note":"","pending":""}`)
 		got := disinto(t.Context(), nil, append(tt.args, "--state", state)...)
 		if got.code != exitDone || got.stdout != "x: done\n" || got.stderr != "" {
-			t.Errorf("%v: exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
+			t.Errorf("%v: got exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
 		}
 		if said := told(); said != tt.want {
 			t.Errorf("%v: the supervisor got %s, want %s", tt.args, said, tt.want)
@@ -112,13 +112,13 @@ func TestOrderAnswers(t *testing.T) {
 			state, _ := obedient(t, tt.status, tt.answer)
 			got := disinto(t.Context(), nil, "pause", "--state", state)
 			if got.code != tt.code || got.stdout != tt.stdout || got.stderr != tt.stderr {
-				t.Errorf("exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+				t.Errorf("got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 			}
 		})
 	}
 	got := disinto(t.Context(), nil, "pause", "--state", t.TempDir())
 	if got.code != exitFailed || got.stdout != "" {
-		t.Errorf("without a supervisor: exit code %d, stdout %q", got.code, got.stdout)
+		t.Errorf("without a supervisor: got exit code %d, stdout %q", got.code, got.stdout)
 	}
 }
 
@@ -127,6 +127,6 @@ func TestOrderJSON(t *testing.T) {
 	got := disinto(t.Context(), nil, "resume", "--json", "--state", state)
 	want := "{\n  \"subject\": \"x\",\n  \"did\": [\n    \"done\"\n  ],\n  \"pending\": \"more\",\n  \"later\": 1\n}\n"
 	if got.code != exitNotNow || got.stdout != want {
-		t.Errorf("exit code %d, stdout %q", got.code, got.stdout)
+		t.Errorf("got exit code %d, stdout %q", got.code, got.stdout)
 	}
 }

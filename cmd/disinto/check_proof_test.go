@@ -36,7 +36,7 @@ func TestCheckProves(t *testing.T) {
 			args := append([]string{"check", "--config", f.file(t.TempDir(), tt.edits...)}, tt.args...)
 			got := disinto(t.Context(), f.environ(nil), args...)
 			if got.code != tt.code || !strings.Contains(got.stdout, tt.says) {
-				t.Errorf("exit code %d, want %d and %q in\n%s", got.code, tt.code, tt.says, got.stdout)
+				t.Errorf("got exit code %d, want %d and %q in\n%s", got.code, tt.code, tt.says, got.stdout)
 			}
 			if alarm := regexp.MustCompile(`(?m)^note +(order|slots|rules) `); tt.name == "sound" &&
 				alarm.MatchString(got.stdout) {
@@ -104,9 +104,9 @@ func TestCheckReadsIssues(t *testing.T) {
 	const says = "with skill/cobol can never be done: no agent that may take it has skill/cobol"
 	if got := disinto(t.Context(), f.environ(nil), "check", "--config", path); got.code != exitFailed ||
 		!strings.Contains(got.stdout, says) {
-		t.Errorf("exit code %d, want 1 and %q in\n%s", got.code, says, got.stdout)
+		t.Errorf("got exit code %d, want 1 and %q in\n%s", got.code, says, got.stdout)
 	}
 	if got := disinto(t.Context(), f.environ(nil), "check", "--offline", "--config", path); got.code != exitDone {
-		t.Errorf("offline: exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("offline: got exit code %d\n%s", got.code, got.stdout)
 	}
 }

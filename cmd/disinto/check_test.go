@@ -183,7 +183,7 @@ func TestCheck(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			lines, code := checkProblems(t, f.environ(tt.environ), f.file(t.TempDir(), tt.edits...))
 			if want := min(len(tt.want), 1); code != want {
-				t.Errorf("exit code %d, want %d", code, want)
+				t.Errorf("got exit code %d, want %d", code, want)
 			}
 			if len(lines) != len(tt.want) {
 				t.Errorf("got %d problems, want %d", len(lines), len(tt.want))
@@ -215,7 +215,7 @@ func TestCheckNote(t *testing.T) {
 	note := regexp.MustCompile(`(?m)^note +agents +agents run under the supervisor's own account`)
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
 	if got.code != exitDone || !note.MatchString(got.stdout) {
-		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("got exit code %d\n%s", got.code, got.stdout)
 	}
 	got = disinto(t.Context(), f.environ(nil), "check", "--json", "--config", path)
 	var said struct{ Findings []screen.Finding }
@@ -242,7 +242,7 @@ func TestCheckAgentRights(t *testing.T) {
 	lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir()))
 	want := "dev-kimi: its account may only read " + demo.Repo + "; make it a collaborator with write access"
 	if code != exitFailed || !slices.Equal(lines, []string{want}) {
-		t.Errorf("exit code %d, %q, want %q", code, lines, want)
+		t.Errorf("got exit code %d, %q, want %q", code, lines, want)
 	}
 	// A supervisor holds the agent for the same reason.
 	state := t.TempDir()
@@ -254,7 +254,7 @@ func TestCheckAgentRights(t *testing.T) {
 	})
 	set("write")
 	if lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir())); code != exitDone {
-		t.Errorf("exit code %d, %q", code, lines)
+		t.Errorf("got exit code %d, %q", code, lines)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestCheckFix(t *testing.T) {
 	const url = "http://127.0.0.1:7071/v1/hook"
 	got := disinto(t.Context(), environ, "check", "--config", path)
 	if got.code != exitFailed || !strings.Contains(got.stdout, "run or check --fix will create in-progress") {
-		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("got exit code %d\n%s", got.code, got.stdout)
 	}
 	if lines, _ := checkProblems(t, environ, path); len(lines) != 1 ||
 		!strings.Contains(lines[0], "has no active web hook to "+url) {
@@ -285,7 +285,7 @@ func TestCheckFix(t *testing.T) {
 	for range 2 {
 		got = disinto(t.Context(), environ, "check", "--fix", "--config", path)
 		if got.code != exitDone || !strings.Contains(got.stdout, "registered, to "+url) {
-			t.Errorf("exit code %d\n%s", got.code, got.stdout)
+			t.Errorf("got exit code %d\n%s", got.code, got.stdout)
 		}
 		if l, h := count("/labels"), count("/hooks"); l <= labels || h != hooks+1 {
 			t.Errorf("--fix created %d labels and %d hooks", l-labels, h-hooks)
@@ -315,7 +315,7 @@ func TestCheckFixSignIn(t *testing.T) {
 		got := disinto(t.Context(), environ, "check", "--fix", "--config", path)
 		m := line.FindStringSubmatch(got.stdout)
 		if got.code != exitDone || m == nil {
-			t.Fatalf("exit code %d\n%s", got.code, got.stdout)
+			t.Fatalf("got exit code %d\n%s", got.code, got.stdout)
 		}
 		ids = append(ids, m[1])
 	}
@@ -331,7 +331,7 @@ func TestCheckFixSignIn(t *testing.T) {
 	got := disinto(t.Context(), f.environ(map[string]string{"FORGE_TOKEN": narrow}), "check", "--fix", "--config", path)
 	if got.code != exitDone || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "),
 		"redirect URI http://127.0.0.1:7081/signin/callback") {
-		t.Errorf("with a narrow token: exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("with a narrow token: got exit code %d\n%s", got.code, got.stdout)
 	}
 }
 
@@ -341,18 +341,18 @@ func TestCheckHookForbidden(t *testing.T) {
 	path := f.file(t.TempDir(),
 		"[forge]", "[forge]\nwebhook_secret = \"a secret\"", "[factory]", "[factory]\nlisten_hooks = \"127.0.0.1:7071\"")
 	if lines, code := checkProblems(t, f.environ(nil), path); code != exitDone {
-		t.Errorf("exit code %d: %q", code, lines)
+		t.Errorf("got exit code %d: %q", code, lines)
 	}
 	got := disinto(t.Context(), f.environ(nil), "check", "--fix", "--config", path, "--json")
 	if got.code != exitFailed ||
 		!strings.Contains(got.stdout, "or add the hook by hand: to http://127.0.0.1:7071/v1/hook") {
-		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("got exit code %d\n%s", got.code, got.stdout)
 	}
 	path = f.file(t.TempDir(), "[forge]", "[forge]\nwebhook_secret = \"a secret\"", "[factory]",
 		"[factory]\nlisten_hooks = \":7071\"")
 	if lines, code := checkProblems(t, f.environ(nil), path); code != exitFailed || len(lines) != 1 ||
 		!strings.Contains(lines[0], "set [factory] hooks_url") {
-		t.Errorf("without a host: exit code %d, %q", code, lines)
+		t.Errorf("without a host: got exit code %d, %q", code, lines)
 	}
 }
 
@@ -363,7 +363,7 @@ func TestCheckBackendAnswers(t *testing.T) {
 	path := f.file(t.TempDir(), "backend = \"local\"", "backend = \"local\"\nbase_url = \""+backend.URL+"/v1\"")
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
 	if got.code != exitDone || !strings.Contains(got.stdout, "llama: "+backend.URL+"/v1 answers") {
-		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("got exit code %d\n%s", got.code, got.stdout)
 	}
 	if strings.Count(got.stdout, "ended by their shims") != 1 {
 		t.Errorf("check does not say once how sessions are contained:\n%s", got.stdout)
@@ -379,7 +379,7 @@ func TestCheckWithoutFile(t *testing.T) {
 	want := "wrong  file  cannot read the configuration: there is neither " + filepath.Join(dir, "factory.toml") +
 		" nor /etc/disinto/factory.toml; write one, mount it there, or say --config\n"
 	if got.code != exitFailed || got.stdout != want {
-		t.Errorf("exit code %d, stdout %q, want %q", got.code, got.stdout, want)
+		t.Errorf("got exit code %d, stdout %q, want %q", got.code, got.stdout, want)
 	}
 	if err := os.Mkdir("factory.toml", 0o700); err != nil {
 		t.Fatal(err)
@@ -388,7 +388,7 @@ func TestCheckWithoutFile(t *testing.T) {
 		got := disinto(t.Context(), nil, strings.Fields(command)...)
 		if text := got.stdout + got.stderr; got.code != exitFailed ||
 			!strings.Contains(text, "it is a directory, which Docker makes") {
-			t.Errorf("%s: exit code %d, %s", command, got.code, text)
+			t.Errorf("%s: got exit code %d, %s", command, got.code, text)
 		}
 	}
 }

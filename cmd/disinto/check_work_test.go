@@ -110,7 +110,7 @@ func TestCheckWork(t *testing.T) {
 			got := disinto(t.Context(), append([]string{path, "HOME=" + t.TempDir()}, tt.environ...), args...)
 			for _, want := range tt.says {
 				if !strings.Contains(got.stdout, want) || got.code != exitFailed {
-					t.Errorf("exit code %d, want 1 and %q in\n%s", got.code, want, got.stdout)
+					t.Errorf("got exit code %d, want 1 and %q in\n%s", got.code, want, got.stdout)
 				}
 			}
 			for _, no := range tt.not {

@@ -60,7 +60,7 @@ func TestStatus(t *testing.T) {
 	for _, how := range [][]string{{"--state", state}, nil} {
 		got := disinto(t.Context(), []string{"DISINTO_STATE_DIR=" + state}, append([]string{"status"}, how...)...)
 		if got.code != exitDone || got.stderr != "" {
-			t.Errorf("exit code %d, stderr %q", got.code, got.stderr)
+			t.Errorf("got exit code %d, stderr %q", got.code, got.stderr)
 		}
 		shows(t, got.stdout, "status/busy-pipe.txt")
 	}
@@ -72,7 +72,7 @@ func TestStatusJSON(t *testing.T) {
 	got := disinto(t.Context(), nil, "status", "--json", "--state", state)
 	want := "{\n  \"version\": \"v9\",\n  \"new_field\": [\n    1\n  ]\n}\n"
 	if got.code != exitDone || got.stdout != want {
-		t.Errorf("exit code %d, stdout %q, want %q", got.code, got.stdout, want)
+		t.Errorf("got exit code %d, stdout %q, want %q", got.code, got.stdout, want)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestConvoyList(t *testing.T) {
 		"  running, 3 members: 1 done, 2 running\n" +
 		"#31     " + long + "  staged, its members are not read yet\n"
 	if got.code != exitDone || got.stdout != want || got.stderr != "" {
-		t.Errorf("exit code %d, stderr %q, stdout:\n%s", got.code, got.stderr, got.stdout)
+		t.Errorf("got exit code %d, stderr %q, stdout:\n%s", got.code, got.stderr, got.stdout)
 	}
 	state = fakeSupervisor(t, map[string]string{"/v1/convoys": `{"convoys": []}`})
 	if got := disinto(t.Context(), nil, "convoy", "list", "--state", state); got.stdout != "no convoys\n" {
@@ -102,7 +102,7 @@ func TestConvoyList(t *testing.T) {
 func TestStatusWithForgeDown(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/trouble.json")})
 	if got := disinto(t.Context(), nil, "status", "--state", state); got.code != exitDone {
-		t.Errorf("exit code %d, want 0", got.code)
+		t.Errorf("got exit code %d, want 0", got.code)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestStatusWithoutSupervisor(t *testing.T) {
 	said := "disinto: no supervisor runs on " + state + ": start one with disinto run, or say --state\n"
 	got := disinto(t.Context(), nil, "status", "--state", state)
 	if got.code != exitFailed || got.stdout != "" || got.stderr != said {
-		t.Errorf("in an empty directory: exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+		t.Errorf("in an empty directory: got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 	}
 	path := filepath.Join(state, "status.json")
 	if err := os.WriteFile(path, []byte(readTestdata(t, "status/busy.json")), 0o600); err != nil {
@@ -122,7 +122,7 @@ func TestStatusWithoutSupervisor(t *testing.T) {
 	}
 	got = disinto(t.Context(), nil, "status", "--state", state)
 	if got.code != exitFailed || got.stderr != said {
-		t.Errorf("with a last state: exit code %d, stderr %q", got.code, got.stderr)
+		t.Errorf("with a last state: got exit code %d, stderr %q", got.code, got.stderr)
 	}
 	shows(t, got.stdout, "status/busy-lost.txt")
 }
@@ -138,7 +138,7 @@ func TestStatusWithDeadSocket(t *testing.T) {
 	l.Close()
 	got := disinto(t.Context(), nil, "status", "--state", state)
 	if got.code != exitFailed || !strings.HasPrefix(got.stderr, "disinto: no supervisor runs on ") {
-		t.Errorf("exit code %d, stderr %q", got.code, got.stderr)
+		t.Errorf("got exit code %d, stderr %q", got.code, got.stderr)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestWhy(t *testing.T) {
 	for args, name := range map[string]string{"17": "cycle", "20": "pairing", "20 --all": "pairing-all"} {
 		got := disinto(t.Context(), nil, append([]string{"why", "--state", state}, strings.Fields(args)...)...)
 		if got.code != exitDone || got.stderr != "" {
-			t.Errorf("why %s: exit code %d, stderr %q", args, got.code, got.stderr)
+			t.Errorf("why %s: got exit code %d, stderr %q", args, got.code, got.stderr)
 		}
 		shows(t, got.stdout, "why/"+name+"-pipe.txt")
 	}
@@ -161,23 +161,23 @@ func TestWhy(t *testing.T) {
 	for _, at := range []string{"yesterday 15:04", "2026-11-02T15:04:00Z", "2026-11-03T11:59:58.5Z"} {
 		got := disinto(t.Context(), nil, "why", "20", "--state", past, "--at", at)
 		if got.code != exitDone || got.stderr != "" {
-			t.Errorf("why --at %s: exit code %d, stderr %q", at, got.code, got.stderr)
+			t.Errorf("why --at %s: got exit code %d, stderr %q", at, got.code, got.stderr)
 		}
 		shows(t, got.stdout, "why/decided-pipe.txt")
 	}
 	late := disinto(t.Context(), nil, "why", "20", "--state", past, "--at", "12:01")
 	if late.code != exitUsage || late.stderr != "disinto: --at: 12:01 is not over yet\n" {
-		t.Errorf("why --at 12:01: exit code %d, stderr %q", late.code, late.stderr)
+		t.Errorf("why --at 12:01: got exit code %d, stderr %q", late.code, late.stderr)
 	}
 	// Only the supervisor knows the agents and threads, so an unknown reference is its error.
 	got := disinto(t.Context(), nil, "why", "99", "--state", state)
 	if got.code != exitFailed || got.stderr != "disinto: cannot explain /v1/why?ref=99: nobody knows it\n" {
-		t.Errorf("why 99: exit code %d, stderr %q", got.code, got.stderr)
+		t.Errorf("why 99: got exit code %d, stderr %q", got.code, got.stderr)
 	}
 	got = disinto(t.Context(), nil, "show", "twelve", "--state", state)
 	if got.code != exitUsage ||
 		got.stderr != "disinto: cannot read \"twelve\" as an issue: write 12, #12 or owner/name#12\n" {
-		t.Errorf("show twelve: exit code %d, stderr %q", got.code, got.stderr)
+		t.Errorf("show twelve: got exit code %d, stderr %q", got.code, got.stderr)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestReport(t *testing.T) {
 	})
 	got := disinto(t.Context(), nil, "report", "--by", "model", "--since", "7d", "--state", state)
 	if !strings.Contains(got.stdout, "qwen3.5") {
-		t.Errorf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Errorf("got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	left := t.TempDir()
 	journal := `{"at":"2026-11-03T11:00:00Z","past":{"agent":"dev-old","kind":"issue","ref":"o/r#2","chain":"o/r#2",` +
@@ -201,11 +201,11 @@ func TestReport(t *testing.T) {
 	}
 	got = disinto(t.Context(), nil, "report", "--csv", "--since", "10000d", "--state", left)
 	if !strings.Contains(got.stdout, "agent,dev-old,1,0,0,0,60,,,1,60,,,1,1,1,,0\n") {
-		t.Errorf("without a supervisor: exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Errorf("without a supervisor: got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	for _, bad := range [][]string{{"--by", "mood"}, {"--since", "yesterday"}, {"--csv", "--json"}} {
 		if got := disinto(t.Context(), nil, append([]string{"report", "--state", left}, bad...)...); got.code != exitUsage {
-			t.Errorf("%v: exit code %d", bad, got.code)
+			t.Errorf("%v: got exit code %d", bad, got.code)
 		}
 	}
 }
@@ -229,11 +229,11 @@ func TestLife(t *testing.T) {
 	}
 	got = disinto(t.Context(), nil, "history", "--state", left)
 	if !strings.Contains(got.stdout, "dev-old  issue #2") || !strings.Contains(got.stdout, "failed: boom") {
-		t.Errorf("without a supervisor: exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Errorf("without a supervisor: got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	for _, bad := range []string{"yesterday", "-1h", "0", "d", "1.5.2d"} {
 		if got := disinto(t.Context(), nil, "history", "--since="+bad, "--state", left); got.code != exitUsage {
-			t.Errorf("--since=%s: exit code %d", bad, got.code)
+			t.Errorf("--since=%s: got exit code %d", bad, got.code)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestComplete(t *testing.T) {
 			fits = fits && strings.HasPrefix(lines[i], want[i]) && (want[i] != "" || lines[i] == "")
 		}
 		if !fits {
-			t.Errorf("%q: exit code %d, stderr %q, got %q, want %q", tt.line, got.code, got.stderr, lines, want)
+			t.Errorf("%q: got exit code %d, stderr %q, got %q, want %q", tt.line, got.code, got.stderr, lines, want)
 		}
 	}
 }

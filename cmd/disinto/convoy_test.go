@@ -50,7 +50,7 @@ func TestSlingAnswers(t *testing.T) {
 			state, _ := obedient(t, tt.status, tt.answer)
 			got := disinto(t.Context(), nil, "sling", "17", "--state", state)
 			if got.code != tt.code || got.stdout != tt.stdout || got.stderr != tt.stderr {
-				t.Errorf("exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+				t.Errorf("got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestConvoyUsage(t *testing.T) {
 	} {
 		got := disinto(t.Context(), nil, append(tt.args, "--state", dir)...)
 		if got.code == exitDone || !strings.Contains(got.stderr, tt.want) {
-			t.Errorf("%q: exit code %d, %q, want %q", tt.args, got.code, got.stderr, tt.want)
+			t.Errorf("%q: got exit code %d, %q, want %q", tt.args, got.code, got.stderr, tt.want)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestConvoyStatus(t *testing.T) {
 	shows(t, got.stdout, "convoys-pipe.txt")
 	one := disinto(t.Context(), nil, "convoy", "status", "20", "--state", state)
 	if !strings.HasPrefix(got.stdout, one.stdout) || one.code != exitDone {
-		t.Errorf("with one ref: exit code %d\n%s", one.code, one.stdout)
+		t.Errorf("with one ref: got exit code %d\n%s", one.code, one.stdout)
 	}
 	if none := disinto(t.Context(), nil, "convoy", "status", forge.Ref{Repo: "johba/harb", Number: 31}.String(), "--state",
 		state); none.stdout != "no convoys\n" {
@@ -206,6 +206,6 @@ WAVE  ISSUE  STATE  AGENT  TITLE          WHY
       #12    done          Read an order
 `
 	if got.code != exitFailed || got.stdout != want {
-		t.Errorf("exit code %d, %s\n%s", got.code, got.stderr, got.stdout)
+		t.Errorf("got exit code %d, %s\n%s", got.code, got.stderr, got.stdout)
 	}
 }

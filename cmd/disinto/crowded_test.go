@@ -42,7 +42,7 @@ func TestPIDsLimit(t *testing.T) {
 	status(t, state, "it has started", func(d *control.Document) bool { return runs(d) == 3 })
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 }
 

@@ -67,7 +67,7 @@ func TestDemo(t *testing.T) {
 func checkDemo(t *testing.T, d *running) {
 	t.Helper()
 	if code := d.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	if said := d.read(d.stderr); said != "" {
 		t.Errorf("stderr %q, want nothing", said)
@@ -131,7 +131,7 @@ func TestDemoInterrupted(t *testing.T) {
 		eventually(t, "it has begun", func() bool { return begun(d, tmp) })
 		d.signal(signal)
 		if code := d.wait(); code != 128+int(signal) {
-			t.Errorf("%s: exit code %d, want %d", signal, code, 128+int(signal))
+			t.Errorf("%s: got exit code %d, want %d", signal, code, 128+int(signal))
 		}
 		if said := d.read(d.stderr); said != "" {
 			t.Errorf("%s: got stderr %q", signal, said)
@@ -148,7 +148,7 @@ func TestDemoWithoutGit(t *testing.T) {
 	got := disinto(t.Context(), []string{"PATH=" + t.TempDir()}, "demo")
 	want := "disinto: cannot run the demo without git: no such program in PATH: install it\n"
 	if got.code != exitFailed || got.stderr != want {
-		t.Errorf("exit code %d, stderr %q, want %q", got.code, got.stderr, want)
+		t.Errorf("got exit code %d, stderr %q, want %q", got.code, got.stderr, want)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestDemoKeep(t *testing.T) {
 	})
 	got := disinto(t.Context(), nil, "why", "9", "--state", state[1])
 	if got.code != exitDone || !strings.Contains(got.stdout, "dependency cycle: #9 -> #10 -> #9") {
-		t.Errorf("why 9: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("why 9: got exit code %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	d.signal(syscall.SIGINT)
 	if code := d.wait(); code != exitDone {

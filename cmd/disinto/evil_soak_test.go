@@ -28,18 +28,18 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// What an evil agent may cost at most. The figures of a run, which are smaller, are in docs/security.md.
+// The bounds of an evil agent's cost. docs/security.md has the figures of a run, which are smaller.
 const (
 	mostSessions = 60        // on one issue and its pull requests
-	mostComments = 30        // of the supervisor on one issue
+	mostComments = 30        // by the supervisor on one issue
 	mostLog      = 2 << 20   // bytes on the disk that a session's log keeps, with max_log = "1M"
 	mostMemory   = 200 << 10 // KiB of the supervisor
 	mostDelay    = 5 * time.Minute
 )
 
-// Evil agents of every manner work among honest ones, in one repository and on one thread. DISINTO_SOAK_EVIL is for how
-// long; make check plays twenty seconds, and make soak ten minutes. What must hold is told from outside: by the traffic
-// and the git of the forge, by /proc, and by the lines of the journal.
+// Evil agents of all manners work among honest ones, in one repository and on one thread. DISINTO_SOAK_EVIL is the
+// duration: twenty seconds in make check, ten minutes in make soak. The checks use only the forge's traffic and git,
+// /proc and the journal's lines.
 func TestSoakEvil(t *testing.T) {
 	if _, _, err := process.FindSandbox(); err != nil {
 		t.Skip(err)
@@ -67,7 +67,7 @@ func TestSoakEvil(t *testing.T) {
 	}
 	for end := time.Now().Add(mostDelay); s.open("good") > 0; time.Sleep(time.Second) {
 		if s.look(r); time.Now().After(end) {
-			t.Errorf("%d issues of honest agents are open %s later: %s", s.open("good"), mostDelay, s.queue())
+			t.Errorf("got %d issues of honest agents still open after %s: %s", s.open("good"), mostDelay, s.queue())
 			break
 		}
 	}
@@ -75,20 +75,20 @@ func TestSoakEvil(t *testing.T) {
 	s.checkSecrets("disinto logs", []byte(shown.stdout+shown.stderr), "")
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	if left := mentions(t, s.state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 	if said := r.read(r.stderr); strings.Contains(said, "panic") {
-		t.Error("it panicked")
+		t.Error("the supervisor panicked")
 	}
 	s.readJournal(r)
 	s.checkForge()
 	s.checkFiles(r)
 	for _, what := range []string{"merges", "processes", "tokens"} {
 		if s.seen[what] == 0 {
-			t.Errorf("it saw no %s, so its checks prove nothing", what)
+			t.Errorf("the test saw no %s, so its checks prove nothing", what)
 		}
 	}
 	s.report(time.Since(begin))
@@ -98,7 +98,7 @@ func TestSoakEvil(t *testing.T) {
 type evilSoak struct {
 	t      *testing.T
 	api    rest.API
-	dir    string // of the forge's git
+	dir    string // of the forge's repositories
 	state  string
 	config string
 	tokens map[string]string // by account
@@ -107,10 +107,10 @@ type evilSoak struct {
 	runs    map[string]*evilRun // by id
 	most    vitals
 	mostLog int64
-	seen    map[string]int // what proves that a check can find something
+	seen    map[string]int // counts the subjects of each check, which prove that it can fail
 }
 
-// evilRun is a session as the journal has it.
+// evilRun is a session as recorded in the journal.
 type evilRun struct {
 	agent, chain, result string
 	ended                bool
@@ -160,7 +160,7 @@ func newEvilSoak(t *testing.T) *evilSoak {
 		s.honest["token "+s.tokens[account]] = true
 	}
 	s.post("/branches", map[string]string{"new_branch_name": sideBranch})
-	// as docs/security.md advises, but that all push to the side branch
+	// As docs/security.md advises, except that all agents may push to the side branch.
 	for _, branch := range []string{"main", sideBranch} {
 		s.post("/branch_protections", map[string]any{
 			"rule_name": branch, "enable_push": true, "enable_push_whitelist": branch == "main",
@@ -213,7 +213,7 @@ func (s *evilSoak) factory() string {
 	return b.String()
 }
 
-// soakBinary is the supervisor's program.
+// soakBinary returns the path of the supervisor's program.
 func soakBinary(t *testing.T) string {
 	t.Helper()
 	return cmp.Or(os.Getenv("DISINTO_BINARY"), executable(t))
@@ -244,7 +244,7 @@ func (s *evilSoak) get(path string, out any) {
 	}
 }
 
-// all reads every page of a list.
+// all returns all pages of a list.
 func all[T any](s *evilSoak, path string) (list []T) {
 	s.t.Helper()
 	for page := 1; ; page++ {
@@ -256,7 +256,7 @@ func all[T any](s *evilSoak, path string) (list []T) {
 	}
 }
 
-// file opens an issue that is put up for work, with more labels.
+// file creates an issue with the labels and backlog.
 func (s *evilSoak) file(labels ...string) {
 	s.t.Helper()
 	var ids []int64
@@ -274,7 +274,8 @@ func (s *evilSoak) file(labels ...string) {
 	s.post("/issues", map[string]any{"title": "issue", "labels": ids})
 }
 
-// fileEvil opens an issue for each manner, and two for those that meddle with any.
+// fileEvil creates an issue for each manner whose work is an issue or a review, and two for those that meddle with
+// any.
 func (s *evilSoak) fileEvil() {
 	for i := range manners {
 		switch m := &manners[i]; m.on {
@@ -293,7 +294,7 @@ func (s *evilSoak) open(label string) int {
 	return len(all[soakIssue](s, "/issues?state=open&type=issues&labels="+label+"&"))
 }
 
-// queue says what the first items wait for.
+// queue returns the reasons of the first items in the queue.
 func (s *evilSoak) queue() string {
 	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	var b strings.Builder
@@ -306,27 +307,27 @@ func (s *evilSoak) queue() string {
 	return b.String()
 }
 
-// look checks what must be so at any time.
+// look checks the invariants that hold at any time.
 func (s *evilSoak) look(r *running) {
 	s.t.Helper()
 	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	if d.PID != r.pid || d.Paused || d.Upgrades > 0 {
-		s.t.Errorf("pid %d, want %d; paused %v, upgraded %d times", d.PID, r.pid, d.Paused, d.Upgrades)
+		s.t.Errorf("got pid %d, want %d; paused %v, upgraded %d times", d.PID, r.pid, d.Paused, d.Upgrades)
 	}
 	if len(d.Problems) > 0 || d.Forge.Error != "" || d.Upkeep.Violations > 0 {
-		s.t.Errorf("problems %q, forge %q, upkeep %+v", d.Problems, d.Forge.Error, d.Upkeep)
+		s.t.Errorf("got problems %q, forge error %q, upkeep %+v", d.Problems, d.Forge.Error, d.Upkeep)
 	}
 	s.readJournal(nil)
 	s.checkProcesses()
 	now := vitalsOf(s.t, r.pid)
 	if s.most = s.most.max(now); now.rss > mostMemory {
-		s.t.Errorf("it has %d KiB", now.rss)
+		s.t.Errorf("got %d KiB of memory", now.rss)
 	}
 	text, _ := json.Marshal(d)
 	s.checkSecrets("the status", text, "")
 }
 
-// readJournal follows the journal's lines; with r, after its end, every session has to have ended.
+// readJournal reads the journal's new lines. If r is not nil, the supervisor has ended, and so must every session.
 func (s *evilSoak) readJournal(r *running) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.state, "journal.jsonl"))
@@ -342,7 +343,7 @@ func (s *evilSoak) readJournal(r *running) {
 			}
 		}
 		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &record) != nil {
-			continue // it is being written
+			continue // an incomplete line
 		}
 		switch {
 		case record.Start != nil && s.runs[record.Start.Run] == nil:
@@ -351,7 +352,7 @@ func (s *evilSoak) readJournal(r *running) {
 			run := s.runs[record.End.Run]
 			run.ended, run.result = true, record.End.Result
 			if u := record.End.Usage; u != nil && *u != u.Bounded() {
-				s.t.Errorf("%s used %+v", run.agent, *u)
+				s.t.Errorf("%s: got unbounded usage %+v", run.agent, *u)
 			}
 		}
 	}
@@ -360,12 +361,12 @@ func (s *evilSoak) readJournal(r *running) {
 	}
 	for id, run := range s.runs {
 		if !run.ended {
-			s.t.Errorf("%s of %s never ended", id, run.agent)
+			s.t.Errorf("session %s of %s never ended", id, run.agent)
 		}
 	}
 }
 
-// checkProcesses looks for processes of sessions that had ended before it looked, and for tokens among arguments.
+// checkProcesses fails for processes of sessions that have ended, and for tokens in arguments.
 func (s *evilSoak) checkProcesses() {
 	s.t.Helper()
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
@@ -378,13 +379,13 @@ func (s *evilSoak) checkProcesses() {
 				continue
 			}
 			if s.seen["processes"]++; run.ended {
-				s.t.Errorf("%s of %s has ended, and left %q", id, run.agent, args)
+				s.t.Errorf("session %s of %s has ended, but its process %q runs", id, run.agent, args)
 			}
 		}
 	}
 }
 
-// checkSecrets finds tokens in a text, that of its owner aside.
+// checkSecrets fails if a text contains a token of another account than owner.
 func (s *evilSoak) checkSecrets(where string, text []byte, owner string) {
 	s.t.Helper()
 	for account, token := range s.tokens {
@@ -397,11 +398,11 @@ func (s *evilSoak) checkSecrets(where string, text []byte, owner string) {
 	}
 }
 
-// fixes is the issue that a pull request says it is for.
+// fixes matches the issue that a pull request closes.
 var fixes = regexp.MustCompile(`(?m)^Fixes #(\d+)`)
 
-// checkForge asks the forge what came of it all: each merge was reviewed by an honest reviewer as it was merged, each
-// issue was merged once, and nothing is on main but merges and what the repository began with.
+// checkForge checks the result on the forge: an honest reviewer approved each merge exactly as it was merged, each
+// issue was merged once, and main has only merges and the first commit.
 func (s *evilSoak) checkForge() {
 	s.t.Helper()
 	merged, merges := map[string]int{}, map[string]bool{}
@@ -413,12 +414,12 @@ func (s *evilSoak) checkForge() {
 			continue
 		}
 		s.seen["merges"]++
-		// Pushes to the branch of a merged pull request still move the head that the forge names, so git is asked.
+		// Pushes to the branch of a merged pull request still move its head on the forge, so git has the merged head.
 		if parents := strings.Fields(s.git("log", "-1", "--format=%P", p.Commit)); len(parents) == 2 {
 			p.Head.SHA = parents[1]
 		}
 		if !s.signed[signature(p)] {
-			s.t.Errorf("#%d was merged into %s, and no honest reviewer approved %s", p.Number, p.Base.Ref, p.Head.SHA)
+			s.t.Errorf("#%d was merged into %s, but no honest reviewer approved %s", p.Number, p.Base.Ref, p.Head.SHA)
 		}
 		merges[p.Commit] = true
 		if m := fixes.FindStringSubmatch(p.Body); m != nil {
@@ -427,17 +428,17 @@ func (s *evilSoak) checkForge() {
 	}
 	for commit := range strings.FieldsSeq(s.git("log", "--first-parent", "--format=%H", "main")) {
 		if !merges[commit] && s.git("log", "-1", "--format=%P", commit) != "\n" {
-			s.t.Errorf("%s is on main, and no pull request merged it", commit)
+			s.t.Errorf("%s is on main, but no pull request merged it", commit)
 		}
 	}
 	if text := s.git("log", "--first-parent", "-m", "-p", "main"); strings.Contains(text, "\n+"+evilText) {
-		s.t.Error("evil is on main")
+		s.t.Error("the evil text is on main")
 	}
 	for _, is := range all[soakIssue](s, "/issues?state=all&type=issues&") {
 		n := merged[strconv.FormatInt(is.Number, 10)]
 		good := slices.ContainsFunc(is.Labels, func(l soakLabel) bool { return l.Name == "good" })
 		if n > 1 || good && n != 1 {
-			s.t.Errorf("#%d was merged %d times", is.Number, n)
+			s.t.Errorf("#%d: got %d merges, want 1", is.Number, n)
 		}
 		s.checkComments(is.Number)
 	}
@@ -459,11 +460,11 @@ func (s *evilSoak) checkComments(number int64) {
 	}
 	s.seen["comments"] = max(s.seen["comments"], said)
 	if said > mostComments {
-		s.t.Errorf("the supervisor wrote %d comments on #%d", said, number)
+		s.t.Errorf("got %d comments of the supervisor on #%d", said, number)
 	}
 }
 
-// git asks the forge's repository.
+// git runs git in the forge's repository.
 func (s *evilSoak) git(args ...string) string {
 	s.t.Helper()
 	dirs, _ := filepath.Glob(filepath.Join(s.dir, "*.git"))
@@ -478,14 +479,14 @@ func (s *evilSoak) git(args ...string) string {
 	return out.String()
 }
 
-// checkFiles looks at what the sessions left: no token of another account, no more log than allowed, nothing that a
-// hook of an evil branch did.
+// checkFiles checks the files that sessions left: no token of another account, no log above its limit, no file of an
+// evil branch's hook.
 func (s *evilSoak) checkFiles(r *running) {
 	s.t.Helper()
 	s.checkSecrets("the supervisor's log", []byte(r.read(r.stderr)+r.read(r.stdout)), "")
 	err := filepath.WalkDir(s.state, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
-			return nil // what agents made may be anything
+			return nil // agents may create any kind of file
 		}
 		name, _ := filepath.Rel(s.state, path)
 		owner := ""
@@ -499,12 +500,12 @@ func (s *evilSoak) checkFiles(r *running) {
 		blocks := info.Sys().(*syscall.Stat_t).Blocks * 512
 		if strings.HasPrefix(name, "logs/") {
 			if s.mostLog = max(s.mostLog, blocks); blocks > mostLog {
-				s.t.Errorf("%s takes %d bytes", name, blocks)
+				s.t.Errorf("%s: got %d bytes", name, blocks)
 			}
 		}
 		if strings.HasPrefix(e.Name(), "evil-") && !strings.HasPrefix(owner, evilPrefix) &&
 			!strings.Contains(name, "/repo/") {
-			s.t.Errorf("%s: a branch ran something", name)
+			s.t.Errorf("%s: a program of a branch ran", name)
 		}
 		if blocks < 8<<20 {
 			s.checkSecrets(name, []byte(r.read(path)), owner)
@@ -516,7 +517,7 @@ func (s *evilSoak) checkFiles(r *running) {
 	}
 }
 
-// report logs what each manner cost, for docs/security.md.
+// report logs the cost of each manner, for docs/security.md.
 func (s *evilSoak) report(took time.Duration) {
 	s.t.Helper()
 	sessions, chains := map[string]int{}, map[string]map[string]int{}
@@ -538,24 +539,24 @@ func (s *evilSoak) report(took time.Duration) {
 				own, whole = max(own, n), max(whole, total[chain])
 			}
 		}
-		s.t.Logf("%-16s %4d sessions, at most %2d on an issue, %2d with the honest agents' %v", agent, sessions[agent], own,
-			whole, results[agent])
+		s.t.Logf("%-16s %4d sessions, at most %2d on an issue, %2d with the honest agents' %v", agent, sessions[agent],
+			own, whole, results[agent])
 		if whole > mostSessions {
-			s.t.Errorf("%d sessions on one issue of %s", whole, agent)
+			s.t.Errorf("got %d sessions on one issue of %s", whole, agent)
 		}
 	}
 	s.t.Logf("%s, %d sessions; %s; a log takes at most %d KiB; seen %v",
 		took.Round(time.Second), len(s.runs), s.most, s.mostLog>>10, s.seen)
 }
 
-// notaries stand between the factory and its forge, and remember which head an honest reviewer read and approved, and
-// for which branch.
+// notaries is a proxy between the factory and its forge. It records which heads honest reviewers read and approved,
+// and for which branch.
 type notaries struct {
 	forge  http.Handler
 	honest map[string]bool // by the Authorization header of a reviewer
 
-	mu     sync.Mutex          // guards what follows
-	read   map[string]soakPull // what a reviewer has read last, by token and path
+	mu     sync.Mutex          // guards the fields below
+	read   map[string]soakPull // what each reviewer read last, by token and path
 	signed map[string]bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 )
 
-// TestExecUsage looks at what package pid1 leaves to main: what is wrong.
+// TestExecUsage checks the command lines that package pid1 leaves to main: the wrong ones.
 func TestExecUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"exec":                "disinto: usage: disinto exec [--] COMMAND... [flags]\n",
@@ -23,25 +23,25 @@ func TestExecUsage(t *testing.T) {
 	} {
 		got := disinto(t.Context(), nil, strings.Fields(args)...)
 		if got.code != exitUsage || got.stderr != want {
-			t.Errorf("disinto %s: exit code %d, %q, want %q", args, got.code, got.stderr, want)
+			t.Errorf("disinto %s: got exit code %d, %q, want %q", args, got.code, got.stderr, want)
 		}
 	}
 }
 
-// An unusual form of a good command line takes the long way and arrives.
+// A valid command line in an unusual form is parsed by main, and works.
 func TestExecTheLongWay(t *testing.T) {
 	r := startDisinto(t, nil, "exec", "-cr15:3", "--", "sh", "-c", "echo $0 $1; exit 7", "-r", "--")
 	if code := r.wait(); code != 7 || r.read(r.stdout) != "-r --\n" {
-		t.Errorf("exit code %d, output %q\n%s", code, r.read(r.stdout), r.read(r.stderr))
+		t.Errorf("got exit code %d, output %q\n%s", code, r.read(r.stdout), r.read(r.stderr))
 	}
 }
 
-// The init runs before most of the program is initialised, which costs 5 ms and 5 MiB. One import of package pid1
-// more can undo that; TLS, JSON and regular expressions are some of what must not be ready.
+// exec runs before most of the program is initialised, which would take 5 ms and 5 MiB. One more import in package
+// pid1 can undo that, so some large packages must not be initialised.
 func TestExecComesFirst(t *testing.T) {
 	r := startDisinto(t, []string{"GODEBUG=inittrace=1"}, "exec", "--", "true")
 	if code := r.wait(); code != 0 {
-		t.Fatalf("exit code %d\n%s", code, r.read(r.stderr))
+		t.Fatalf("got exit code %d\n%s", code, r.read(r.stderr))
 	}
 	trace := r.read(r.stderr)
 	for name, want := range map[string]bool{"os": true, "crypto/tls": false, "encoding/json": false, "regexp": false} {
@@ -51,7 +51,7 @@ func TestExecComesFirst(t *testing.T) {
 	}
 }
 
-// docker run IMAGE ls runs ls, and a mistyped command stays one.
+// docker run IMAGE ls runs ls. A mistyped command of disinto is an error.
 func TestForeignCommand(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")
@@ -66,7 +66,7 @@ func TestForeignCommand(t *testing.T) {
 		stdout, stderr string
 	}{
 		{args: []string{"sh", "-c", "exit 7"}, code: 7},
-		{args: []string{"stat", "--version"}, code: 0, stdout: "stat ("}, // it looks like status
+		{args: []string{"stat", "--version"}, code: 0, stdout: "stat ("}, // similar to status
 		{args: []string{"/bin/echo", "exec", "-r"}, code: 0, stdout: "exec -r\n"},
 		{
 			args: []string{"stauts"}, code: exitUsage,
@@ -82,15 +82,15 @@ func TestForeignCommand(t *testing.T) {
 			tt.args...)...)
 		if code := r.wait(); code != tt.code || !strings.HasPrefix(r.read(r.stdout), tt.stdout) ||
 			r.read(r.stderr) != tt.stderr {
-			t.Errorf("disinto %q: exit code %d, output %q, %q", tt.args, code, r.read(r.stdout), r.read(r.stderr))
+			t.Errorf("disinto %q: got exit code %d, output %q, %q", tt.args, code, r.read(r.stdout), r.read(r.stderr))
 		}
 	}
-	if got := disinto(t.Context(), nil, "ls"); got.code != exitUsage { // a person at a shell
-		t.Errorf("disinto ls, not as an entrypoint: exit code %d", got.code)
+	if got := disinto(t.Context(), nil, "ls"); got.code != exitUsage { // not PID 1
+		t.Errorf("disinto ls, not as an entrypoint: got exit code %d", got.code)
 	}
 }
 
-// linked is the program as make build links it.
+// linked builds the program with the Makefile's flags and returns its path.
 func linked(t *testing.T) string {
 	t.Helper()
 	makefile, err := os.ReadFile("../../Makefile")
@@ -120,31 +120,31 @@ func linked(t *testing.T) string {
 	return path
 }
 
-// TestLinkedProgram looks at what only the program as it is linked can show.
+// TestLinkedProgram checks properties that only the linked program has.
 func TestLinkedProgram(t *testing.T) {
 	if !storms() {
-		t.Skip("builds the program anew, which takes a minute of a processor with cold caches: make check does it")
+		t.Skip("builds the program, which takes a minute of processor time with a cold cache: make check runs it")
 	}
 	path := linked(t)
 	t.Run("SIGURG", func(t *testing.T) {
-		// The runtime sends itself none, and so one that comes is a real one and passed on. The command spins and starts
-		// orphans, to give the runtime something to interrupt.
+		// The runtime must not send itself SIGURG, so that each SIGURG comes from outside and is passed on. The
+		// command spins and starts orphans, to give the runtime reasons for a preemption.
 		script := `n=0; trap 'n=$((n+1))' URG; echo up; while [ $n -lt 2 ]; do (true &); sleep 0.01; done; echo "$n"; exit 7`
 		r := start(t, nil, path, "exec", "bash", "-c", script)
 		eventually(t, "it runs", func() bool { return r.read(r.stdout) == "up\n" && listens(r.pid) })
-		time.Sleep(200 * time.Millisecond) // for spurious ones
+		time.Sleep(200 * time.Millisecond) // for the runtime's own signals
 		for range 2 {
 			r.signal(syscall.SIGURG)
-			time.Sleep(100 * time.Millisecond) // or two become one
+			time.Sleep(100 * time.Millisecond) // two at once would be merged
 		}
 		if code := r.wait(); code != 7 || r.read(r.stdout) != "up\n2\n" {
-			t.Errorf("exit code %d, output %q", code, r.read(r.stdout))
+			t.Errorf("got exit code %d, output %q", code, r.read(r.stdout))
 		}
 	})
 	t.Run("at rest", func(t *testing.T) {
 		r := start(t, nil, path, "exec", "sleep", "1000")
 		eventually(t, "it has settled", func() bool { return listens(r.pid) && resident(r) < 4096 })
-		// The runtime itself looks round about once a minute.
+		// The runtime's monitor wakes up about once a minute.
 		eventually(t, "it sleeps for a whole second", func() bool {
 			before := field(r, "voluntary_ctxt_switches")
 			time.Sleep(time.Second)
@@ -152,7 +152,7 @@ func TestLinkedProgram(t *testing.T) {
 		})
 		r.signal(syscall.SIGTERM)
 		if code := r.wait(); code != 143 {
-			t.Errorf("exit code %d, want 143", code)
+			t.Errorf("got exit code %d, want 143", code)
 		}
 	})
 }
@@ -163,10 +163,10 @@ func listens(pid int) bool {
 	return len(text) > 0
 }
 
-// resident is the memory of a process in KiB.
+// resident returns a process's resident memory in KiB.
 func resident(r *running) int { return field(r, "VmRSS") }
 
-// field is a number of /proc/PID/status.
+// field returns a number of /proc/PID/status.
 func field(r *running, name string) int {
 	text := r.read("/proc/" + strconv.Itoa(r.pid) + "/status")
 	number := regexp.MustCompile(`(?m)^` + name + `:\s*(\d+)`).FindStringSubmatch(text)

@@ -8,14 +8,14 @@ import (
 	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
-// An export is the time in a line, and the file as it stands, whatever is in it.
+// An export is a line with the time, and then the file's bytes unchanged.
 func TestFleetExport(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fleet.FileName)
 	got := disinto(t.Context(), nil, "fleet", "export", "--state", dir)
 	want := "disinto: cannot export: there is no " + path + ": no supervisor works there, or say --state\n"
 	if got.code != exitFailed || got.stdout != "" || got.stderr != want {
-		t.Errorf("without a file: %+v", got)
+		t.Errorf("without a file: got %+v", got)
 	}
 	if err := os.WriteFile(path, []byte("{\"format\":1,\"agents\":[{torn"), 0o600); err != nil {
 		t.Fatal(err)
@@ -23,6 +23,6 @@ func TestFleetExport(t *testing.T) {
 	got = disinto(t.Context(), nil, "fleet", "export", "--state", dir)
 	want = "{\"exported_at\":\"2026-11-03T12:00:00Z\"}\n{\"format\":1,\"agents\":[{torn"
 	if got.code != exitDone || got.stdout != want || got.stderr != "" {
-		t.Errorf("%+v, want %q", got, want)
+		t.Errorf("got %+v, want %q", got, want)
 	}
 }

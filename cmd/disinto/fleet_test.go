@@ -26,12 +26,13 @@ import (
 	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
-// Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the
-// others through a real sshd. Beside them is a host whose key is not known. Check says the same of all of them, and
-// an issue moves to the idle host, which starts it by itself. At every moment every issue is one agent's.
+// Three supervisors, each with a state directory and an agent, share one forge. The first is the hub and reads the
+// others through a real sshd. The key of a fourth host is unknown. check reports the same hosts. An issue moves to
+// the idle host, which starts it. At every moment each issue has one assignee.
 //
-// In make check one more host hangs, which costs each cycle its ten seconds; the hub is killed in the middle of the
-// move, with the label written and the assignee not, and the next hub ends it; then the busy host is stopped.
+// In make check a fifth host hangs, which costs each cycle its ten seconds. The hub is killed in the middle of a
+// move, with the label written but not the assignee, and the next hub completes the move. Then the busy host is
+// stopped.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := newTestFleet(t)
@@ -46,7 +47,7 @@ func TestFleet(t *testing.T) {
 	f.checkDryRun(f.rebalance("--dry-run"))
 	f.checkStatus()
 	if code := check.wait(); code != exitFailed {
-		t.Errorf("check: exit code %d", code)
+		t.Errorf("check: got exit code %d", code)
 	}
 	f.checkCheck(check.read(check.stdout))
 
@@ -55,13 +56,14 @@ func TestFleet(t *testing.T) {
 		f.gate.arm(nil)
 		f.start("hub", "iris", "spark")
 	} else if c := f.rebalance(); len(c.Moves) != 1 || c.Moves[0].State != fleet.MoveDone {
-		t.Errorf("moved: %+v", c.Moves)
+		t.Errorf("got the moves %+v", c.Moves)
 	}
 	d := status(t, f.state("spark"), "spark works", working)
 	moved := []int{int(d.Sessions[0].Number)}
 	labelled, sparks, irises := f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris")
 	if !slices.Equal(moved, labelled) || !slices.Equal(moved, sparks) || len(irises) != 9 {
-		t.Errorf("spark works on %v; labelled are %v, its own are %v, of iris %v", moved, labelled, sparks, irises)
+		t.Errorf("spark works on %v; got labelled %v, assigned to spark %v, to iris %v", moved, labelled, sparks,
+			irises)
 	}
 	if storms() {
 		f.hang(iris)
@@ -69,8 +71,7 @@ func TestFleet(t *testing.T) {
 	f.checkJournal()
 }
 
-// begin starts the hosts, with ten issues that wait for iris while spark has nothing to do and the hub's own agent is
-// paused.
+// begin starts the hosts. Ten issues wait for iris, spark is idle, and the hub's own agent is paused.
 func (f *testFleet) begin() (hub, iris *running) {
 	f.t.Helper()
 	f.ssh.serve("iris", exportOf(f.state("iris")))
@@ -83,12 +84,12 @@ func (f *testFleet) begin() (hub, iris *running) {
 	f.command("hub", "pause", "dev-hub")
 	f.eventuallyExports("iris", `"state":"active"`)
 	f.eventuallyExports("spark", `"idle":true`)
-	time.Sleep(time.Second) // that long an agent has to be idle
+	time.Sleep(time.Second) // an agent must be idle for this long
 	return hub, iris
 }
 
-// kill ends the hub after the first write of a move. asked is closed when the command that asked for the move has
-// ended, which is some seconds later: the hub could be on its way up again.
+// kill kills the hub after the first write of a move. asked is closed when the command that requested the move has
+// ended. That is some seconds later, when the next hub may already run.
 func (f *testFleet) kill(hub *running) (asked chan struct{}) {
 	f.t.Helper()
 	f.gate.arm(func() { hub.signal(syscall.SIGKILL) })
@@ -101,13 +102,14 @@ func (f *testFleet) kill(hub *running) (asked chan struct{}) {
 	hub.wait()
 	f.t.Logf("killed after %q", f.gate.seen)
 	if labelled, moved := f.stolen(), f.assigned("dev-spark"); len(labelled) != 1 || len(moved) > 0 {
-		f.t.Errorf("at the kill %v are labelled and %v are moved, want one that is labelled and not moved", labelled, moved)
+		f.t.Errorf("at the kill: got labelled issues %v and moved issues %v, want one labelled and none moved",
+			labelled, moved)
 	}
 	return asked
 }
 
-// hang stops iris, the busy host, and lets it go on. What waits for it is moved away as long as its status is fresh,
-// and no more when it is old; when it goes on it leaves alone what it lost.
+// hang stops iris, the busy host, and later continues it. Its waiting issues are moved away while its status is
+// fresh, and no longer once that is old. When iris continues, it leaves the issues alone that it lost.
 func (f *testFleet) hang(iris *running) {
 	f.t.Helper()
 	iris.signal(syscall.SIGSTOP)
@@ -118,14 +120,14 @@ func (f *testFleet) hang(iris *running) {
 	})
 	time.Sleep(time.Second)
 	if c := f.rebalance(); len(c.Moves) != 1 || c.Moves[0].From != "iris/dev-iris" || c.Moves[0].To != "dev-hub" {
-		f.t.Errorf("from a host that hangs %+v moved", c.Moves)
+		f.t.Errorf("from a host that hangs: got the moves %+v", c.Moves)
 	}
 	lost := int(status(f.t, f.state("hub"), "the hub works", working).Sessions[0].Number)
 
-	f.age("iris", 3*time.Minute) // which would have to pass
+	f.age("iris", 3*time.Minute) // in place of waiting three minutes
 	c := f.rebalance("--dry-run")
 	if len(c.Unknown) != 1 || !strings.HasPrefix(c.Unknown[0], "iris: its status is 3m") || len(c.Moves) > 0 {
-		f.t.Errorf("a host that hangs for three minutes: unknown %q, moves %+v", c.Unknown, c.Moves)
+		f.t.Errorf("a host that hangs for three minutes: got unknown %q, moves %+v", c.Unknown, c.Moves)
 	}
 
 	iris.signal(syscall.SIGCONT)
@@ -135,11 +137,11 @@ func (f *testFleet) hang(iris *running) {
 		return working(d) && d.Sessions[0].Number != was
 	})
 	if now := int(d.Sessions[0].Number); now == lost || !slices.Contains(f.assigned("dev-hub"), lost) {
-		f.t.Errorf("iris works on #%d, and lost #%d; the hub's are %v", now, lost, f.assigned("dev-hub"))
+		f.t.Errorf("iris works on #%d, after losing #%d; the hub has %v", now, lost, f.assigned("dev-hub"))
 	}
 }
 
-// age makes the status of a host as old as if its supervisor had been stopped for so long.
+// age makes a host's status as old as if its supervisor had been stopped for that time.
 func (f *testFleet) age(host string, by time.Duration) {
 	f.t.Helper()
 	path := filepath.Join(f.state(host), fleet.FileName)
@@ -160,15 +162,15 @@ func (f *testFleet) age(host string, by time.Duration) {
 	}
 }
 
-// command has a supervisor do something.
+// command runs a command on a host's supervisor.
 func (f *testFleet) command(host string, args ...string) {
 	f.t.Helper()
 	if got := disinto(f.t.Context(), nil, append(args, "--state", f.state(host))...); got.code != exitDone {
-		f.t.Fatalf("%v: exit code %d: %s", args, got.code, got.stderr)
+		f.t.Fatalf("%v: got exit code %d: %s", args, got.code, got.stderr)
 	}
 }
 
-// checkCheck looks at what check finds out about the same hosts.
+// checkCheck checks what check reports about the same hosts.
 func (f *testFleet) checkCheck(said string) {
 	f.t.Helper()
 	parts := []string{
@@ -180,34 +182,34 @@ func (f *testFleet) checkCheck(said string) {
 	}
 	for _, part := range parts {
 		if !strings.Contains(said, part) {
-			f.t.Errorf("check has no %q:\n%s", part, said)
+			f.t.Errorf("check lacks %q:\n%s", part, said)
 		}
 	}
 }
 
-// checkDryRun looks at what would move, and at who takes no part.
+// checkDryRun checks the planned moves and the hosts that take no part.
 func (f *testFleet) checkDryRun(c *fleet.Cycle) {
 	f.t.Helper()
 	calls := 2 + len(f.strange)
 	if len(c.Moves) != 1 || len(c.Stays) != 8 || c.Calls != calls || !c.DryRun {
-		f.t.Errorf("%d moves after %d calls, want one after %d: %+v", len(c.Moves), c.Calls, calls, c)
+		f.t.Errorf("got %d moves after %d calls, want one after %d: %+v", len(c.Moves), c.Calls, calls, c)
 	}
 	for _, m := range c.Moves {
 		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != fleet.MovePlanned ||
 			!strings.Contains(m.Why, "has 9 waiting") {
-			f.t.Errorf("move %+v", m)
+			f.t.Errorf("got the move %+v", m)
 		}
 	}
 	if len(c.Unknown) != len(f.strange) || !strings.HasPrefix(c.Unknown[0], "stranger: ssh: exit status 255: ") ||
 		f.stuck() && c.Unknown[1] != "stuck: no answer within 10s" {
-		f.t.Errorf("unknown: %q", c.Unknown)
+		f.t.Errorf("got unknown hosts %q", c.Unknown)
 	}
 	if got := f.assigned("dev-spark"); len(got) > 0 {
-		f.t.Errorf("a dry run moved %v", got)
+		f.t.Errorf("after a dry run: got moved issues %v", got)
 	}
 }
 
-// checkStatus looks at what people see.
+// checkStatus checks fleet status.
 func (f *testFleet) checkStatus() {
 	f.t.Helper()
 	got := disinto(f.t.Context(), nil, "fleet", "status", "--state", f.state("hub"))
@@ -217,7 +219,7 @@ func (f *testFleet) checkStatus() {
 		"iris/dev-iris -> spark/dev-spark", fmt.Sprint(2+len(f.strange)) + " calls in", "dry run", "5 more issues stay",
 	} {
 		if !strings.Contains(got.stdout, part) {
-			f.t.Errorf("status has no %q:\n%s", part, got.stdout)
+			f.t.Errorf("fleet status lacks %q:\n%s", part, got.stdout)
 		}
 	}
 	f.t.Logf("fleet status\n%s", got.stdout)
@@ -225,11 +227,11 @@ func (f *testFleet) checkStatus() {
 	raw := disinto(f.t.Context(), nil, "fleet", "status", "--json", "--state", f.state("hub"))
 	err := json.Unmarshal([]byte(raw.stdout), &s)
 	if err != nil || !s.Hub || len(s.Hosts) != 3+len(f.strange) || len(s.Cycles) != 1 {
-		f.t.Errorf("--json: %v, %s", err, raw.stdout)
+		f.t.Errorf("--json: got %v, %s", err, raw.stdout)
 	}
 }
 
-// checkJournal counts what was begun: no issue twice.
+// checkJournal checks that no issue was started on two hosts.
 func (f *testFleet) checkJournal() {
 	f.t.Helper()
 	began := make(map[string]string)
@@ -249,14 +251,14 @@ func (f *testFleet) checkJournal() {
 				continue
 			}
 			if other := began[r.Start.Item.Ref]; other != "" && other != host {
-				f.t.Errorf("%s was begun by %s and by %s", r.Start.Item.Ref, other, host)
+				f.t.Errorf("%s was started by %s and by %s", r.Start.Item.Ref, other, host)
 			}
 			began[r.Start.Item.Ref] = host
 		}
 	}
 }
 
-// testFleet is a forge with a repository, an sshd, and what hosts need to have.
+// testFleet is a forge with a repository, an sshd and the hosts.
 type testFleet struct {
 	t       *testing.T
 	dir     string
@@ -269,7 +271,7 @@ type testFleet struct {
 	strange []string // hosts that do not answer
 }
 
-// stuck reports whether one of the hosts hangs.
+// stuck reports whether a host hangs.
 func (f *testFleet) stuck() bool { return slices.Contains(f.strange, "stuck") }
 
 func newTestFleet(t *testing.T) *testFleet {
@@ -317,7 +319,7 @@ func newTestFleet(t *testing.T) *testFleet {
 
 func (f *testFleet) state(host string) string { return filepath.Join(f.dir, host) }
 
-// pin files issues that are assigned to an agent.
+// pin creates issues that are assigned to an agent.
 func (f *testFleet) pin(agent string, n int) {
 	f.t.Helper()
 	for i := range n {
@@ -328,7 +330,7 @@ func (f *testFleet) pin(agent string, n int) {
 	}
 }
 
-// listed are the open issues that were filed for iris. At every moment each is exactly one agent's.
+// listed returns the open issues that were created for iris, and checks that each has one assignee.
 func (f *testFleet) listed() map[int]fleetIssue {
 	f.t.Helper()
 	var issues []fleetIssue
@@ -344,7 +346,7 @@ func (f *testFleet) listed() map[int]fleetIssue {
 			continue
 		}
 		if len(is.Assignees) != 1 {
-			f.t.Errorf("#%d is assigned to %v", is.Number, is.Assignees)
+			f.t.Errorf("#%d: got assignees %v, want one", is.Number, is.Assignees)
 			continue
 		}
 		all[is.Number] = is
@@ -359,7 +361,7 @@ type fleetIssue struct {
 	Assignees []struct{ Login string }
 }
 
-// assigned are the issues of an agent, by number.
+// assigned returns the numbers of an agent's issues.
 func (f *testFleet) assigned(agent string) []int {
 	f.t.Helper()
 	all := f.listed()
@@ -367,7 +369,7 @@ func (f *testFleet) assigned(agent string) []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// stolen are the issues with the label of a steal.
+// stolen returns the issues that carry the label of a steal from iris.
 func (f *testFleet) stolen() []int {
 	f.t.Helper()
 	all := f.listed()
@@ -378,7 +380,7 @@ func (f *testFleet) stolen() []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// config writes the file of a host; with others it is the hub.
+// config writes a host's factory.toml. A host with others is the hub.
 func (f *testFleet) config(host string, others ...string) (path string) {
 	f.t.Helper()
 	url := f.api.URL
@@ -402,7 +404,7 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 	}
 	for _, other := range others {
 		place := f.ssh.user + "@" + other
-		if other == "iris" { // by its name in the ssh configuration alone
+		if other == "iris" { // found by its name in the ssh configuration
 			place = other
 		}
 		fmt.Fprintf(&b, "[[fleet.hosts]]\nname = %q\nssh = %q\n", other, place)
@@ -430,25 +432,24 @@ func (f *testFleet) rebalance(flags ...string) *fleet.Cycle {
 	got := disinto(f.t.Context(), nil, args...)
 	var c fleet.Cycle
 	if err := json.Unmarshal([]byte(got.stdout), &c); err != nil || got.code != exitDone {
-		f.t.Fatalf("fleet rebalance: exit code %d, %v\n%s%s", got.code, err, got.stdout, got.stderr)
+		f.t.Fatalf("fleet rebalance: got exit code %d, %v\n%s%s", got.code, err, got.stdout, got.stderr)
 	}
 	return &c
 }
 
-// eventuallyExports waits until a host tells something.
+// eventuallyExports waits until a host's export contains a text.
 func (f *testFleet) eventuallyExports(host, what string) {
 	f.t.Helper()
-	eventually(f.t, host+" tells "+what, func() bool {
+	eventually(f.t, host+" exports "+what, func() bool {
 		got := disinto(f.t.Context(), nil, "fleet", "export", "--state", f.state(host))
 		return got.code == exitDone && strings.Contains(got.stdout, what)
 	})
 }
 
-// testSSH is an sshd on loopback with a key for each host: which key comes says which command runs, as in real life,
-// where that is the only thing that the hub's key may do.
+// testSSH is an sshd on loopback with a key per host. As in production, each key may run only its host's command.
 type testSSH struct {
 	t    *testing.T
-	dir  string // also of the ssh that the hub finds
+	dir  string // also has the ssh that the hub runs
 	user string
 	port string
 }
@@ -464,7 +465,7 @@ func newTestSSH(t *testing.T) *testSSH {
 		t.Skip("needs a user with a name: ", err)
 	}
 	if os.Geteuid() == 0 {
-		_ = os.MkdirAll("/run/sshd", 0o755) // it will not run as root without
+		_ = os.MkdirAll("/run/sshd", 0o755) // sshd run by root needs it
 	}
 	_, port, err := net.SplitHostPort(deadAddress(t))
 	if err != nil {
@@ -491,7 +492,7 @@ func newTestSSH(t *testing.T) *testSSH {
 	start(t, nil, sshd, "-D", "-e", "-f", s.dir+"/sshd_config")
 	t.Cleanup(func() {
 		text, _ := os.ReadFile(s.dir + "/stuck.pid")
-		for word := range strings.FieldsSeq(string(text)) { // one for each time that it was asked
+		for word := range strings.FieldsSeq(string(text)) { // a pid for each connection
 			if pid, err := strconv.Atoi(word); err == nil {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
@@ -500,7 +501,7 @@ func newTestSSH(t *testing.T) *testSSH {
 	return s
 }
 
-// serve has a host of this name run a command, whatever is asked of it. A stranger's key is not known.
+// serve makes a host run a command, whatever the client requests. A stranger's key stays unknown.
 func (s *testSSH) serve(host, command string) {
 	s.t.Helper()
 	s.keygen(host)

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// waiting is a factory of whatIfConfig with a number of issues that wait.
+// waiting is the factory of whatIfConfig with that many issues that wait.
 func waiting(t testing.TB, issues int) threads.Snapshot {
 	now := time.Date(2026, 1, 3, 3, 0, 0, 0, time.UTC)
 	s := threads.Snapshot{Now: now, Config: whatIfConfig(t), History: threads.NewHistory()}
@@ -35,40 +35,41 @@ func foresight(s threads.Snapshot, limit time.Duration, numbers ...int64) superv
 	return q
 }
 
-// Sessions of an hour in one slot: the first of three issues starts at once, each other one hours after the one before.
+// With sessions of an hour in one slot, the first of three issues starts at once, and each other an hour after the
+// one before.
 func TestForesee(t *testing.T) {
 	s := waiting(t, 3)
 	q := foresight(s, time.Hour)
 	q.Items, q.Past = 3, waited(8)
 	f, err := foresee(t.Context(), q)
 	if err != nil || f.Runs != forecastRuns || f.Sessions != 8 || len(f.Items) != 3 || !f.At.Equal(s.Now) {
-		t.Fatalf("%+v, %v", f, err)
+		t.Fatalf("got %+v, %v", f, err)
 	}
 	var last time.Time
 	for _, e := range f.Items {
 		b := e.Start
 		if b.Low.Before(last) || b.Middle.Before(b.Low) || b.High.Before(b.Middle) || !e.Merged.Low.After(b.Low) {
-			t.Errorf("#%d: %+v", e.Number, e)
+			t.Errorf("#%d: got %+v", e.Number, e)
 		}
 		last = b.Low.Add(50 * time.Minute)
 	}
 	if again, _ := foresee(t.Context(), q); fmt.Sprint(again) != fmt.Sprint(f) {
-		t.Error("two runs with enough time differ")
+		t.Error("two forecasts with enough time differ")
 	}
 	if f, err := foresee(t.Context(), foresight(s, 0, 2)); err != nil || f.Runs != leastRuns || len(f.Items) != 1 {
-		t.Errorf("without time: %+v, %v", f, err)
+		t.Errorf("without time: got %+v, %v", f, err)
 	}
 	if f, err := foresee(t.Context(), foresight(waiting(t, 0), 0)); err != nil || f.Runs != 0 || len(f.Items) != 0 {
-		t.Errorf("an empty factory: %+v, %v", f, err)
+		t.Errorf("an empty factory: got %+v, %v", f, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := foresee(gone, foresight(s, time.Hour, 2)); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("cancelled: got %v", err)
 	}
 }
 
-// BenchmarkForesee answers why --until among 1,000 issues, by the place in the queue.
+// BenchmarkForesee measures the forecast for one of 1,000 issues, by its place in the queue.
 func BenchmarkForesee(b *testing.B) {
 	for _, at := range []int64{1, 20, 100, 900} {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {

@@ -10,12 +10,12 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// grain is how far a predicted wait may always be off: the forge reports in whole seconds when an issue was filed, so
-// the median of forty waits is uncertain by 0.08 s.
+// grain is the error that a predicted wait may always have. The forge reports in whole seconds when an issue was
+// created, so the median of forty waits is uncertain by 0.08 s.
 const grain = 200 * time.Millisecond
 
-// foretold replays the last seven days of a factory's journal as `disinto simulate --replay` does, and fails when the
-// simulated median or 95 % wait is more than 15 % off the real one.
+// foretold replays the last seven days of a factory's journal as `disinto simulate --replay` does. It fails if the
+// simulated median or 95 % wait differs from the real one by more than 15 %.
 func foretold(s *soak) {
 	s.t.Helper()
 	const week = 7 * 24 * time.Hour
@@ -26,7 +26,7 @@ func foretold(s *soak) {
 	}
 	was := sim.Happened(j.Past, j.Timeline, config, week)
 	trial := sim.Replay(j, config, week)
-	trial.Policy, trial.Seed, trial.Drain = sim.Ours, 1, 10*time.Minute // no person answers to what was refused
+	trial.Policy, trial.Seed, trial.Drain = sim.Ours, 1, 10*time.Minute // no person answers refusals
 	is := trial.Run()
 	for _, c := range []struct {
 		name           string
@@ -36,7 +36,7 @@ func foretold(s *soak) {
 		s.t.Logf("%s wait of %d issues: %s, simulated %s (%+.1f %%)", c.name, was.Issues, c.real, c.foretold,
 			100*off.Seconds()/max(c.real, time.Millisecond).Seconds())
 		if off.Abs() > max(c.real*15/100, grain) {
-			s.t.Errorf("%s wait: %s, simulated %s: want within 15 %%", c.name, c.real, c.foretold)
+			s.t.Errorf("%s wait: got %s, simulated %s, want a difference within 15 %%", c.name, c.real, c.foretold)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// adminToken is a new token of the forge's administrator.
+// adminToken returns a new token of the forge's administrator.
 func (f *testForge) adminToken() string {
 	f.t.Helper()
 	token, err := f.forge.AddToken(forgeAdmin)
@@ -27,7 +27,7 @@ func (f *testForge) adminToken() string {
 	return token
 }
 
-// lives reports whether the forge knows a token.
+// lives reports whether the forge accepts a token.
 func (f *testForge) lives(token string) bool {
 	f.t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.URL+"/api/v1/user", nil)
@@ -43,7 +43,7 @@ func (f *testForge) lives(token string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// secretOf is a variable of the secrets file beside a factory.toml.
+// secretOf returns a variable of the secrets file beside a factory.toml.
 func secretOf(t *testing.T, config, name string) string {
 	t.Helper()
 	text, err := readSecrets(filepath.Join(filepath.Dir(config), "secrets.env"))
@@ -53,8 +53,8 @@ func secretOf(t *testing.T, config, name string) string {
 	return hire.Secrets(text)[name]
 }
 
-// A supervisor that runs takes an agent on, lets it keep the token that it works with, and lets it go again: no
-// restart.
+// A running supervisor uses a new agent without a restart. A token that a session uses stays valid when the agent is
+// hired again. Retiring the agent removes it without a restart.
 func TestHireWhileRunning(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -67,28 +67,28 @@ func TestHireWhileRunning(t *testing.T) {
 		t.Helper()
 		got := disinto(t.Context(), admin, append(args, "--config", path, "--state", state)...)
 		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
-			t.Fatalf("%q: exit code %d, want %d and %q\n%s%s", args, got.code, code, says, got.stdout, got.stderr)
+			t.Fatalf("%q: got exit code %d, want %d and %q\n%s%s", args, got.code, code, says, got.stdout, got.stderr)
 		}
 		if token := secretOf(t, path, "FORGE_TOKEN_DEV_GLM"); token != "" && strings.Contains(got.stdout+got.stderr, token) {
-			t.Error("it prints the token")
+			t.Error("the command prints the token")
 		}
 	}
 	do(exitDone, "its token logs in as dev-glm", "hire-an-agent", "dev-glm", "--thread", "anthropic", "--model", "glm")
 	token := secretOf(t, path, "FORGE_TOKEN_DEV_GLM")
 	isGLM := func(s control.SessionDocument) bool { return s.Agent == "dev-glm" && s.PID > 0 }
 	d := status(t, state, "it works", func(d *control.Document) bool { return slices.ContainsFunc(d.Sessions, isGLM) })
-	if d.Config.Generation < 2 || d.Config.Error != "" { // hiring may be two changes of the files
-		t.Errorf("configuration %+v", d.Config)
+	if d.Config.Generation < 2 || d.Config.Error != "" { // hiring may cause one or two reloads
+		t.Errorf("got configuration %+v", d.Config)
 	}
 	seesItsToken(t, token)
 
 	do(exitDone, "kept: dev-glm works on", "hire-an-agent", "dev-glm")
 	if again := secretOf(t, path, "FORGE_TOKEN_DEV_GLM"); again == token || !f.lives(token) || !f.lives(again) {
-		t.Errorf("the token of the session was taken away, or there is no new one")
+		t.Errorf("want the session's token still valid, and a new valid one")
 	}
 	do(exitDone, "its profile repository stay", "retire-an-agent", "dev-glm")
 	if f.lives(token) || secretOf(t, path, "FORGE_TOKEN_DEV_GLM") != "" {
-		t.Error("the token lives, or is in the secrets file")
+		t.Error("want the token revoked and removed from the secrets file")
 	}
 	status(t, state, "it is gone", func(d *control.Document) bool {
 		return !slices.ContainsFunc(d.Sessions, isGLM) && !slices.ContainsFunc(d.Agents,
@@ -96,12 +96,12 @@ func TestHireWhileRunning(t *testing.T) {
 	})
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	nowhere(t, token, r.stdout, r.stderr, path, state)
 }
 
-// seesItsToken looks at every process: a token is in the environment of sessions of its agent, and in no argument.
+// seesItsToken checks that a token is only in the environment of its agent's sessions, and in no process's arguments.
 func seesItsToken(t *testing.T, token string) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -123,11 +123,11 @@ func seesItsToken(t *testing.T, token string) {
 		}
 	}
 	if seen == 0 {
-		t.Error("nobody has the token")
+		t.Error("no process has the token")
 	}
 }
 
-// nowhere looks for a token in files and folders.
+// nowhere fails for each file in places that contains a token.
 func nowhere(t *testing.T, token string, places ...string) {
 	t.Helper()
 	for _, place := range places {
@@ -147,7 +147,7 @@ func nowhere(t *testing.T, token string, places ...string) {
 	}
 }
 
-// Hiring does not need the supervisor's environment, and every documented way of signing in works.
+// hire-an-agent does not need the supervisor's environment, and each documented way to sign in works.
 func TestHireSignsIn(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -160,7 +160,7 @@ func TestHireSignsIn(t *testing.T) {
 		vars  map[string]string
 		args  string
 		stdin string
-		err   string // empty: it signs in
+		err   string // empty if the sign-in works
 	}{
 		{name: "nothing", err: "forgejo admin user generate-access-token"},
 		{name: "token", args: "--admin-token " + token},
@@ -200,18 +200,18 @@ func TestHireSignsIn(t *testing.T) {
 			code := c.run(t.Context(), args)
 			said := out.String()
 			if (code == exitDone) != (tt.err == "") || !strings.Contains(said, tt.err) {
-				t.Errorf("exit code %d, want %q in\n%s", code, tt.err, said)
+				t.Errorf("got exit code %d, want %q in\n%s", code, tt.err, said)
 			}
 			for _, secret := range []string{token, "upstream-password", "guess-guess", "0123456789"} {
 				if strings.Contains(said, secret) {
-					t.Errorf("it prints a secret:\n%s", said)
+					t.Errorf("the command prints a secret:\n%s", said)
 				}
 			}
 		})
 	}
 }
 
-// TestHireOptions has what people may say in several ways, and what they forget.
+// TestHireOptions covers options that have several forms, conflict or are missing.
 func TestHireOptions(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -221,7 +221,7 @@ func TestHireOptions(t *testing.T) {
 		name, args string
 		code       int
 		says       string
-		file       string // in factory.toml afterwards
+		file       string // text of factory.toml afterwards
 	}{
 		{
 			name: "upstream's spelling",
@@ -230,7 +230,7 @@ func TestHireOptions(t *testing.T) {
 		},
 		{name: "skills", args: "dev-glm --thread llama --skills sql,go,go", file: "skills = [\"go\", \"sql\"]\n"},
 		{
-			name: "who is there keeps what is not said", args: "dev-qwen",
+			name: "an existing agent keeps the values not given", args: "dev-qwen",
 			file: "model = \"old\"\nskills = [\"go\"]\ntoken = \"$FORGE_TOKEN_DEV_QWEN\"\nrole = \"dev\"\n",
 		},
 		{name: "a new model", args: "dev-qwen --model new", file: "model = \"new\"\n"},
@@ -263,18 +263,18 @@ func TestHireOptions(t *testing.T) {
 			}
 			got := disinto(t.Context(), environ, append(args, "--config", path, "--state", t.TempDir())...)
 			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.says) {
-				t.Errorf("exit code %d, want %d and %q\n%s%s", got.code, tt.code, tt.says, got.stdout, got.stderr)
+				t.Errorf("got exit code %d, want %d and %q\n%s%s", got.code, tt.code, tt.says, got.stdout, got.stderr)
 			}
 			raw, err := os.ReadFile(path)
 			if err != nil || !strings.Contains(string(raw), tt.file) {
-				t.Errorf("%v; %q is not in\n%s", err, tt.file, raw)
+				t.Errorf("%v; want %q in\n%s", err, tt.file, raw)
 			}
 		})
 	}
 }
 
-// The secrets beside factory.toml win over the environment, count for everything that is a secret, and are refused
-// where others can read them.
+// The secrets file beside factory.toml takes precedence over the environment for every secret. A file that others can
+// read is refused.
 func TestSecretsFile(t *testing.T) {
 	dir := t.TempDir()
 	config, path := filepath.Join(dir, "factory.toml"), filepath.Join(dir, "secrets.env")
@@ -289,37 +289,37 @@ func TestSecretsFile(t *testing.T) {
 	f := &factory{path: config, lookupEnv: c.lookup, kind: forges[0].made}
 	got, _, err := f.read()
 	if err != nil || got.Forge.Token != "boss" || got.Agents[0].Token != "new" || got.Agents[1].Token != "why" {
-		t.Fatalf("%v, %+v", err, got)
+		t.Fatalf("got %v, %+v", err, got)
 	}
 	if f.changed() {
-		t.Error("changed although nothing was")
+		t.Error("changed() = true without a change")
 	}
 	if err := os.WriteFile(path, []byte("FORGE_TOKEN=boss\nFORGE_TOKEN_DEV_X=newer\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !f.changed() {
-		t.Error("a new secret is no change")
+		t.Error("changed() = false after a new secret")
 	}
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := f.read(); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
-		t.Errorf("readable by others: %v", err)
+		t.Errorf("readable by others: got %v", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !f.changed() {
-		t.Error("mending the mode is no change")
+		t.Error("changed() = false after the mode was fixed")
 	}
 	elsewhere := filepath.Join(t.TempDir(), "s")
 	c = testCLI([]string{"DISINTO_SECRETS=" + elsewhere, "FORGE_TOKEN=env"})
 	if got, _, err := readConfig(config, c.lookup); err != nil || got.Forge.Token != "env" {
-		t.Errorf("elsewhere, and not there: %v", err)
+		t.Errorf("with $DISINTO_SECRETS naming a missing file: got %v", err)
 	}
 }
 
-// Two who hire at once would overwrite each other's lines.
+// Only one command at a time may hire or retire: two would overwrite each other's lines.
 func TestHireAlone(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -333,13 +333,13 @@ func TestHireAlone(t *testing.T) {
 	for _, args := range [][]string{{"hire-an-agent", "dev-glm", "--thread", "llama"}, {"retire-an-agent", "dev-qwen"}} {
 		got := disinto(t.Context(), environ, append(args, "--config", path, "--state", t.TempDir())...)
 		if got.code != exitFailed || !strings.Contains(got.stderr, "another command is hiring or retiring") {
-			t.Errorf("%q: exit code %d, %s", args, got.code, got.stderr)
+			t.Errorf("%q: got exit code %d, %s", args, got.code, got.stderr)
 		}
 	}
 }
 
-// Before there is a factory.toml the command says what is wrong with the forge, which token counts, and without
-// arguments how to give one. Upstream's own tests ask for these words.
+// Before factory.toml exists, the command reports the forge's problem and which token it used. Without a token it
+// says how to give one. Upstream's own tests expect these words.
 func TestHireBeforeFactory(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -371,7 +371,7 @@ func TestHireBeforeFactory(t *testing.T) {
 			[]string{"cannot sign in", "FORGE_ADMIN_TOKEN"},
 		},
 		{
-			"all well but the file",
+			"only the file is missing",
 			[]string{"FORGE_URL=" + f.URL, "FORGE_ADMIN_TOKEN=" + f.adminToken()},
 			[]string{"dev-x", "dev"},
 			[]string{"there is no such file"},
@@ -385,18 +385,18 @@ func TestHireBeforeFactory(t *testing.T) {
 			got := disinto(t.Context(), tt.environ, args...)
 			for _, want := range tt.says {
 				if !strings.Contains(got.stdout+got.stderr, want) {
-					t.Errorf("it does not say %q:\n%s%s", want, got.stdout, got.stderr)
+					t.Errorf("the output lacks %q:\n%s%s", want, got.stdout, got.stderr)
 				}
 			}
 			if got.code == exitDone || strings.Count(got.stderr, "\n") != 1 {
-				t.Errorf("exit code %d, %q", got.code, got.stderr)
+				t.Errorf("got exit code %d, %q", got.code, got.stderr)
 			}
 		})
 	}
 }
 
-// The supervisor's own account is made like an agent's, without a profile or a place in factory.toml; its token is the
-// one that [forge] names, and hiring again replaces it.
+// The supervisor's own account is created like an agent's, but without a profile and without lines in factory.toml.
+// Its token is the one of [forge], and hiring it again replaces the token.
 func TestHireSupervisor(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -410,25 +410,25 @@ func TestHireSupervisor(t *testing.T) {
 		t.Helper()
 		got := disinto(t.Context(), admin, append([]string{"hire-an-agent", "--supervisor", "--config", path}, args...)...)
 		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
-			t.Fatalf("%q: exit code %d, want %d and %q\n%s%s", args, got.code, code, says, got.stdout, got.stderr)
+			t.Fatalf("%q: got exit code %d, want %d and %q\n%s%s", args, got.code, code, says, got.stdout, got.stderr)
 		}
 	}
 	hire(exitDone, "its token logs in as disinto-own", "disinto-own")
 	token := secretOf(t, path, "FORGE_TOKEN")
 	hire(exitDone, "revoked 1", "disinto-own")
 	if again := secretOf(t, path, "FORGE_TOKEN"); again == token || f.lives(token) || !f.lives(again) {
-		t.Error("the old token lives, or the new one does not")
+		t.Error("want the old token revoked and the new one valid")
 	}
 	hire(exitFailed, "it is an agent's", "dev-qwen")
 	hire(exitFailed, "administrator's", forgeAdmin)
 	hire(exitUsage, "takes a name only", "disinto-own", "--model", "m")
 	if after, _ := os.ReadFile(path); !bytes.Equal(after, before) {
-		t.Errorf("factory.toml is another one:\n%s", after)
+		t.Errorf("factory.toml changed:\n%s", after)
 	}
 	got := disinto(t.Context(), slices.DeleteFunc(f.environ(nil), func(kv string) bool {
 		return strings.HasPrefix(kv, "FORGE_TOKEN=")
 	}), "check", "--config", path)
 	if strings.Contains(got.stdout+got.stderr, "$FORGE_TOKEN is not set") || !strings.Contains(got.stdout, f.URL) {
-		t.Errorf("check says\n%s%s", got.stdout, got.stderr)
+		t.Errorf("got check's output\n%s%s", got.stdout, got.stderr)
 	}
 }

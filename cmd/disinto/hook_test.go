@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A factory that looks at the forge once an hour begins with an issue when the forge tells of it: by a hook that
-// check --fix registered, signed by the forge, and over a real network.
+// A factory that scans the forge once an hour starts an issue when the forge reports it through a hook. check --fix
+// registered the hook, the forge signs its calls, and they go over a real network.
 func TestHookEndToEnd(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -21,17 +21,17 @@ func TestHookEndToEnd(t *testing.T) {
 		"[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"\nlisten_hooks = %q", api,
 			hooks),
 		`interval = "1s"`, `interval = "1h"`, `idle_interval = "2s"`, `idle_interval = "1h"`,
-		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", // nothing carries it yet
+		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", // no issue has the label yet
 		`"demo-agent"`, `"demo-agent", "--think", "1h"`)
 	environ := f.environ(map[string]string{
 		"FORGE_TOKEN": f.adminToken(), "WEBHOOK_SECRET": "a secret",
 		"DISINTO_API_TOKEN": token,
 	})
 	if got := disinto(t.Context(), environ, "check", "--fix", "--config", path); got.code != exitDone {
-		t.Fatalf("check --fix: exit code %d\n%s", got.code, got.stdout)
+		t.Fatalf("check --fix: got exit code %d\n%s", got.code, got.stdout)
 	}
 	startDisinto(t, environ, "run", "--yes", "--config", path)
-	// From here on it has no reason to look at the forge: what is scheduled runs, and nothing that waits is for an agent.
+	// From here on the supervisor has no reason to scan: scheduled sessions run, and no waiting item is for an agent.
 	status(t, state, "it is busy with what is scheduled", func(d *control.Document) bool {
 		running := 0
 		for _, s := range d.Sessions {
@@ -47,7 +47,7 @@ func TestHookEndToEnd(t *testing.T) {
 	})
 	why := f.say(f.HumanToken, 8, "/disinto why")
 	eventually(t, "an answer to a command, at once", func() bool { return len(f.answers(8, why)) == 1 })
-	// The same supervisor answers over TCP, to who has the token.
+	// The same supervisor answers over TCP, if the client sends the token.
 	for auth, want := range map[string]int{"": 401, "Bearer " + token: 200} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+api+"/v1/state", nil)
 		if err != nil {
@@ -60,7 +60,7 @@ func TestHookEndToEnd(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != want {
-			t.Errorf("over TCP with %q: %d, want %d", auth, resp.StatusCode, want)
+			t.Errorf("over TCP with %q: got %d, want %d", auth, resp.StatusCode, want)
 		}
 	}
 }

@@ -15,12 +15,10 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// idleMost is the most memory that an idle supervisor may have resident, in KiB: as much as pebble, which does much
-// less.
+// idleMost bounds the resident memory of an idle supervisor, in KiB. Pebble uses as much, and does much less.
 const idleMost = 13 << 10
 
-// TestIdle is the last part of make bench-init: what a supervisor costs that has nothing to do, with a forge that
-// answers.
+// TestIdle is the last part of make bench-init: the cost of a supervisor without work, whose forge answers.
 func TestIdle(t *testing.T) {
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Skip("make bench-init runs it")
@@ -28,26 +26,26 @@ func TestIdle(t *testing.T) {
 	s := newSoak(t, soakThreads, 0, "0")
 	r := s.start()
 	status(t, s.state, "it has looked at the forge", func(d *control.Document) bool { return d.Forge.OK })
-	time.Sleep(startTime + 2*time.Second) // by then it has given back what its start took
+	time.Sleep(startTime + 2*time.Second) // by then it has released the memory of its start
 	before := vitalsOf(t, r.pid)
 	time.Sleep(10 * time.Second)
 	after := vitalsOf(t, r.pid)
 	t.Logf("run at rest, with %d threads and agents: %s, %s of processor time in 10 s", soakThreads, after,
 		after.cpu-before.cpu)
 	if after.rss > idleMost {
-		t.Errorf("%d KiB resident, want %d at most", after.rss, idleMost)
+		t.Errorf("got %d KiB resident, want at most %d", after.rss, idleMost)
 	}
 }
 
 const (
-	// roomMost is the most memory of a supervisor with a page of the control room open, and crowdMost how much a thousand
-	// open pages may add, in KiB.
+	// roomMost bounds the memory of a supervisor with one open page of the control room. crowdMost bounds the memory
+	// that a thousand open pages add. Both are in KiB.
 	roomMost  = 20 << 10
 	crowdMost = 100 << 20 >> 10
 	crowdSize = 1000
 )
 
-// TestIdleRoom measures the memory that open pages of the control room take: one, and then a thousand.
+// TestIdleRoom measures the memory that one open page of the control room takes, and that a thousand take.
 func TestIdleRoom(t *testing.T) {
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Skip("make bench-init runs it")
@@ -73,7 +71,7 @@ func TestIdleRoom(t *testing.T) {
 		for range n {
 			resp, err := client.Get("http://" + address + "/live/?v=" + version)
 			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatalf("an open page: %v", err)
+				t.Fatalf("cannot open a page: %v", err)
 			}
 			t.Cleanup(func() { resp.Body.Close() })
 			go func() { _, _ = io.Copy(io.Discard, bufio.NewReader(resp.Body)) }()
@@ -87,12 +85,12 @@ func TestIdleRoom(t *testing.T) {
 	all := vitalsOf(t, r.pid)
 	t.Logf("no page open: %s; one: %s; %d: %s", closed, one, crowdSize, all)
 	if one.rss > roomMost {
-		t.Errorf("%d KiB resident with a page open, want %d at most", one.rss, roomMost)
+		t.Errorf("got %d KiB resident with a page open, want at most %d", one.rss, roomMost)
 	}
 	if all.rss-closed.rss > crowdMost {
-		t.Errorf("%d pages add %d KiB, want %d at most", crowdSize, all.rss-closed.rss, crowdMost)
+		t.Errorf("%d pages: got %d KiB more, want at most %d", crowdSize, all.rss-closed.rss, crowdMost)
 	}
 	if all.fds-closed.fds < crowdSize {
-		t.Errorf("%d descriptors more: not all pages are open", all.fds-closed.fds)
+		t.Errorf("got only %d more descriptors: not all pages are open", all.fds-closed.fds)
 	}
 }

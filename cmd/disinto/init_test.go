@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 )
 
-// init makes a factory that check accepts, from nothing but an administrator, and run again it changes nothing.
+// init needs only an administrator's token to make a factory that check accepts. Run again, it changes nothing.
 func TestInit(t *testing.T) {
 	f := newTestForge(t)
 	bin := t.TempDir()
@@ -30,15 +30,15 @@ func TestInit(t *testing.T) {
 	dry := disinto(t.Context(), environ, append(append([]string{"init"}, first...), "--dry-run")...)
 	if dry.code != exitDone || !strings.Contains(dry.stdout, "[threads.llama]") || exists(path) ||
 		!strings.HasSuffix(dry.stdout, "\nnext        nothing was done: leave --dry-run out to do it\n") {
-		t.Fatalf("dry run: %+v", dry)
+		t.Fatalf("dry run: got %+v", dry)
 	}
 	got := disinto(t.Context(), environ, append([]string{"init"}, first...)...)
 	if got.code != exitDone || !strings.Contains(got.stdout, "its token logs in as review-sonnet") {
-		t.Fatalf("%d %s%s", got.code, got.stdout, got.stderr)
+		t.Fatalf("got %d %s%s", got.code, got.stdout, got.stderr)
 	}
 	if n := strings.Count(got.stdout, "\nnext "); n != 1 ||
 		!strings.HasSuffix(got.stdout, "disinto run, then give an issue the label backlog\n") {
-		t.Errorf("it says %d times what is next, want once, at the end:\n%s", n, got.stdout)
+		t.Errorf("got %d next steps, want one, at the end:\n%s", n, got.stdout)
 	}
 	written, err := os.ReadFile(path)
 	if err != nil {
@@ -46,30 +46,30 @@ func TestInit(t *testing.T) {
 	}
 	for _, want := range []string{`["dev-qwen3-5-coder"]`, `["review-sonnet"]`, `"$FORGE_TOKEN"`, `cli = "claude"`} {
 		if !strings.Contains(string(written), want) {
-			t.Errorf("no %s in\n%s", want, written)
+			t.Errorf("want %s in\n%s", want, written)
 		}
 	}
 	var tokens []string
 	for _, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
 		token := secretOf(t, path, name)
 		if !f.lives(token) || strings.Contains(got.stdout+got.stderr+string(written), token) {
-			t.Errorf("%s is dead, or shown", name)
+			t.Errorf("want the token %s valid, and not printed", name)
 		}
 		tokens = append(tokens, token)
 	}
-	// Again, and with other wishes: what is there stays.
+	// A second init with other wishes keeps the existing file.
 	got = disinto(t.Context(), environ, append(args, "--url", f.URL+"/", "--repo", demo.Repo, "--api", "opus")...)
 	again, err := os.ReadFile(path)
 	if err != nil || got.code != exitDone || string(again) != string(written) {
-		t.Errorf("again: %v, %d %s%s\n%s", err, got.code, got.stdout, got.stderr, again)
+		t.Errorf("again: got %v, %d %s%s\n%s", err, got.code, got.stdout, got.stderr, again)
 	}
 	for flag, other := range map[string]string{"--url": "http://elsewhere", "--repo": "other/repo"} {
 		got := disinto(t.Context(), environ, append(args, flag, other)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, "correct it there, or delete the file") {
-			t.Errorf("%s %s: %d %s%s", flag, other, got.code, got.stdout, got.stderr)
+			t.Errorf("%s %s: got %d %s%s", flag, other, got.code, got.stdout, got.stderr)
 		}
 	}
-	// Whatever goes wrong, the last line says how to go on.
+	// After any failure, the last line says how to continue.
 	for why, tt := range map[string]struct{ environ, args []string }{
 		"then disinto check, until it finds nothing": {append([]string{"PATH=/nowhere"}, environ[1:]...), args},
 		"then the same disinto init again: it goes on from there": {environ, []string{
@@ -78,17 +78,17 @@ func TestInit(t *testing.T) {
 	} {
 		got := disinto(t.Context(), tt.environ, tt.args...)
 		if got.code != exitFailed || !strings.HasSuffix(got.stdout, "next        mend what is wrong, "+why+"\n") {
-			t.Errorf("%s: %+v", why, got)
+			t.Errorf("want the last line %q: got %+v", why, got)
 		}
 	}
 	for i, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
 		if secretOf(t, path, name) != tokens[i] {
-			t.Errorf("again: %s is another one", name)
+			t.Errorf("again: %s changed", name)
 		}
 	}
 }
 
-// Without a terminal every open question is named, and nothing is written.
+// Without a terminal, init names every missing option and writes nothing.
 func TestInitAsks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "factory.toml")
 	for _, tt := range []struct {
@@ -103,7 +103,7 @@ func TestInitAsks(t *testing.T) {
 		got := disinto(t.Context(), nil, append([]string{"init", "--config", path}, strings.Fields(tt.args)...)...)
 		for _, want := range tt.says {
 			if got.code != exitUsage || !strings.Contains(got.stderr, want) {
-				t.Errorf("%q: exit code %d, stderr %q, want %q", tt.args, got.code, got.stderr, want)
+				t.Errorf("%q: got exit code %d, stderr %q, want %q", tt.args, got.code, got.stderr, want)
 			}
 		}
 		if exists(path) {

@@ -23,23 +23,23 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// talks is the argument with which this program is an agent program that talks to its model. The next one is a folder,
-// in which it leaves what it was told.
+// talks is the argument that makes this program an agent program that talks to its model. The next argument is the
+// folder for the record of its conversation.
 const talks = "talks"
 
-// talk is the conversation of the agent program, and of each session what the server had of it.
+// talk is the agent program's conversation, and the cache hits of each session's first request.
 type talk struct {
 	Messages []map[string]string
-	Held     int64 // tokens of the last request with its answer
+	Held     int64 // the tokens of the last request and its answer
 	Firsts   []talkFirst
 }
 
-// talkFirst is the first request of a session: tokens that the conversation had, and that the server found and
-// computed.
+// talkFirst is the first request of a session: the tokens that the conversation had, and those that the server found
+// in its cache and computed.
 type talkFirst struct{ Had, Cached, Computed int64 }
 
-// playTalk is a session: three answers, and after that an attempt that failed. While there is a file called hold it
-// asks for an answer that has no end instead.
+// playTalk is a session: three answers, then exit with a failure. While a file named hold exists, it requests an
+// endless answer in place of the failure.
 func playTalk(dir string) int {
 	path := filepath.Join(dir, "talk.json")
 	var t talk
@@ -65,7 +65,7 @@ func playTalk(dir string) int {
 		if err != nil || os.WriteFile(path, text, 0o600) != nil {
 			return 3
 		}
-		time.Sleep(2500 * time.Millisecond) // the use of each answer is read by itself
+		time.Sleep(2500 * time.Millisecond) // so that the usage of each answer is read separately
 	}
 	if exists(filepath.Join(dir, "hold")) {
 		_, _ = t.ask(map[string]any{"max_tokens": 100_000, "grammar": `root ::= "a" root`, "stream": true})
@@ -75,7 +75,7 @@ func playTalk(dir string) int {
 	return 1
 }
 
-// ask says some more to the model.
+// ask adds a message to the conversation and requests the answer.
 func (t *talk) ask(more map[string]any) (u agents.Usage, err error) {
 	var words strings.Builder
 	for i := range 150 {
@@ -115,16 +115,17 @@ func (t *talk) ask(more map[string]any) (u agents.Usage, err error) {
 	return agents.Usage{InputTokens: a.Usage.Prompt - c, CachedTokens: c, OutputTokens: a.Usage.Written}, nil
 }
 
-// keptServer is a server whose slots have their conversations in a folder.
+// keptServer is a server that saves its slots' conversations in a folder.
 type keptServer struct {
 	url     string
-	service string       // in factory.toml; empty where it is none of disinto's
-	restart func(string) // of the state directory
-	writes  func() bool  // it writes an answer
+	service string       // its lines in factory.toml; empty if disinto does not run it
+	restart func(string) // with the state directory
+	writes  func() bool  // reports whether it is writing an answer
 }
 
-// TestKeptByRun has the program save the conversation of an issue, restart its server, and go on; and stop in the
-// middle of an answer, start again with another server, and go on. docs/cache.md has the figures of a real server.
+// TestKeptByRun saves an issue's conversation, restarts the server and continues. Then it stops the supervisor in the
+// middle of an answer, starts it again with another server, and continues. docs/cache.md has the figures of a real
+// server.
 func TestKeptByRun(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		leftToStorms(t, "TestSavedAtStop of the supervisor")
@@ -208,9 +209,9 @@ command = [%q, %q, %q]
 			return json.Unmarshal(text, &told) == nil && len(told.Firsts) >= n
 		})
 		is := told.Firsts[n-1]
-		t.Logf("session %d: of %d tokens the server had %d, and computed %d", n, is.Had, is.Cached, is.Computed)
+		t.Logf("session %d: of %d tokens the server had cached %d and computed %d", n, is.Had, is.Cached, is.Computed)
 		if n > 1 && (is.Had == 0 || 100*is.Cached < 95*is.Had) {
-			t.Errorf("session %d began with %+v", n, is)
+			t.Errorf("session %d: got the first request %+v", n, is)
 		}
 	}
 	r := run()
@@ -235,7 +236,7 @@ command = [%q, %q, %q]
 	began := time.Now()
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	t.Logf("stopped in %s", time.Since(began).Round(time.Millisecond))
 	if server.service == "" {

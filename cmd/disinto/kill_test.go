@@ -16,17 +16,17 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// gate stands between a factory and its forge, and kills the supervisor at one request: before the forge hears of it,
-// or when the forge has done it and the answer is on its way.
+// gate is a proxy between a factory and its forge. It kills the supervisor at one request: before the forge gets it,
+// or after the forge has handled it and before the answer arrives.
 type gate struct {
 	forge http.Handler
-	token string // of the supervisor
-	who   string // counted are the requests of the supervisor, or those of its agents
-	how   string // all of them, or only writes
-	at    int    // which of them, from 1
+	token string // the supervisor's
+	who   string // whose requests count: supervisor or agent
+	how   string // which requests count: all or write
+	at    int    // the request to kill at, from 1
 	after bool
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	count  int
 	kill   func()
 	killed chan struct{}
@@ -69,25 +69,25 @@ func (g *gate) hit(r *http.Request) bool {
 	return g.count == g.at
 }
 
-// isWrite reports whether a request changes an issue or a pull request, or pushes. The labels that the repository is
-// given at the start are not what this is about.
+// isWrite reports whether a request changes an issue or a pull request, or pushes. The creation of the repository's
+// labels at the start does not count.
 func isWrite(r *http.Request) bool {
 	about := strings.Contains(r.URL.Path, "/issues/") || strings.Contains(r.URL.Path, "/pulls") ||
 		strings.HasSuffix(r.URL.Path, "git-receive-pack")
 	return r.Method != http.MethodGet && about
 }
 
-// arm begins to count; kill is called at the request.
+// arm starts the counting. kill is called at the request.
 func (g *gate) arm(kill func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.kill = kill
 }
 
-// The real program is killed on the way of one issue to its merge: between two writes of a claim or a release, while
-// its agents run, when they have pushed and when they are done; with DISINTO_SOAK, as in make soak, before and after
-// every single write; in make test once, after the claim. The next one ends what is left of the agents, and the issue
-// is implemented once, sent back once, reworked once, approved and merged, without a burnt attempt.
+// The real program is killed while it takes one issue to its merge: between two writes of a claim or a release, while
+// its agents run, after they push and after they end. With DISINTO_SOAK, as in make soak, it is killed before and
+// after every write; in make test once, after the claim. The next supervisor ends leftover agents. The issue is
+// implemented once, sent back once, reworked once, approved and merged, and no attempt is burnt.
 func TestKilledAtRequest(t *testing.T) {
 	type step struct {
 		who, how string
@@ -99,7 +99,7 @@ func TestKilledAtRequest(t *testing.T) {
 		steps = append(steps,
 			step{"supervisor", "write", 1, false}, // journalled, not claimed
 			step{"agent", "write", 2, true},       // running, with its pull request open
-			step{"supervisor", "write", 5, true},  // ended, its claim half off
+			step{"supervisor", "write", 5, true},  // ended, its claim half released
 		)
 	}
 	if os.Getenv("DISINTO_SOAK") != "" {
@@ -165,18 +165,18 @@ func killedAtRequest(t *testing.T, g *gate) {
 	f.get("/pulls?state=all", &pulls)
 	t.Logf("killed after %q", g.seen)
 	if len(pulls) != 1 || !pulls[0].Merged {
-		t.Fatalf("pull requests %+v", pulls)
+		t.Fatalf("got pull requests %+v", pulls)
 	}
 	var reviews []struct{ State string }
 	f.get(fmt.Sprintf("/pulls/%d/reviews", pulls[0].Number), &reviews)
 	if fmt.Sprint(reviews) != "[{REQUEST_CHANGES} {APPROVED}]" {
-		t.Errorf("reviews %v", reviews)
+		t.Errorf("got reviews %v", reviews)
 	}
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	if left := mentions(t, state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// These are those acceptance tests of lazy assignment that are about a forge and processes; supervisor has the others.
+// This file has the acceptance tests of lazy assignment that need a forge and processes. supervisor has the others.
 
-// onEachForge runs a test on localforge, and on the Forgejo that FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN name,
-// where it makes the demo's accounts and clears them away again.
+// onEachForge runs a test on localforge, and on the Forgejo at FORGE_TEST_URL with FORGE_TEST_ADMIN_TOKEN. There it
+// creates the demo's accounts and deletes them afterwards.
 func onEachForge(t *testing.T, test func(t *testing.T, f *testForge)) {
 	t.Run("localforge", func(t *testing.T) {
 		t.Parallel()
@@ -31,7 +31,7 @@ func onEachForge(t *testing.T, test func(t *testing.T, f *testForge)) {
 		if url == "" || token == "" {
 			t.Skip("FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN are not set")
 		}
-		purge(t, url, token) // of a run that was broken off
+		purge(t, url, token) // leftovers of an interrupted run
 		t.Cleanup(func() { purge(t, url, token) })
 		world, err := demo.Build(t.Context(), url, token)
 		if err != nil {
@@ -41,7 +41,7 @@ func onEachForge(t *testing.T, test func(t *testing.T, f *testForge)) {
 	})
 }
 
-// purge deletes the demo's accounts, and with them all that is theirs.
+// purge deletes the demo's accounts with everything they own.
 func purge(t *testing.T, url, adminToken string) {
 	t.Helper()
 	admin := rest.API{URL: url, Token: adminToken}
@@ -57,8 +57,8 @@ func purge(t *testing.T, url, adminToken string) {
 	}
 }
 
-// startLazy starts a supervisor that looks at the forge once an hour. Its developers take what is labelled picked, so
-// the backlog of the demo is left alone.
+// startLazy starts a supervisor that scans the forge once an hour. Its developers take only issues labelled picked,
+// so the demo's backlog is not worked on.
 func startLazy(f *testForge, think string, edits ...string) (state string) {
 	f.t.Helper()
 	state = f.t.TempDir()
@@ -70,7 +70,7 @@ func startLazy(f *testForge, think string, edits ...string) (state string) {
 	return state
 }
 
-// Fifty slings of one issue at once come to one start, and all name the agent.
+// Fifty simultaneous slings of one issue cause one start, and all answers name the agent.
 func TestA5_RaceOnAForge(t *testing.T) { onEachForge(t, race) }
 
 func race(t *testing.T, f *testForge) {
@@ -85,20 +85,20 @@ func race(t *testing.T, f *testForge) {
 	for _, a := range answers {
 		if a.code != exitDone || a.stdout != answers[0].stdout ||
 			!strings.Contains(a.stdout, " is on it: "+demo.Repo+"#8, slot llama/") {
-			t.Fatalf("exit code %d, %q, %q; another said %q", a.code, a.stdout, a.stderr, answers[0].stdout)
+			t.Fatalf("got exit code %d, %q, %q; another answer was %q", a.code, a.stdout, a.stderr, answers[0].stdout)
 		}
 	}
 	d := status(t, state, "an agent works", working)
 	if got := f.claimed(); !slices.Equal(got, []int{8}) {
-		t.Errorf("claimed: %v", got)
+		t.Errorf("got claimed issues %v", got)
 	}
 	if n := len(slices.DeleteFunc(d.Sessions,
 		func(s control.SessionDocument) bool { return s.Kind != agents.KindIssue })); n != 1 {
-		t.Errorf("%d sessions", n)
+		t.Errorf("got %d sessions, want 1", n)
 	}
 }
 
-// A plan that is a chain becomes issues, which one agent does one after the other, and the convoy closes.
+// A plan that is a chain becomes issues. One agent does them one after the other, and the convoy closes.
 func TestB1_SerialOnAForge(t *testing.T) {
 	leftToStorms(t, "TestB1_Serial of the supervisor")
 	onEachForge(t, serial)
@@ -122,14 +122,14 @@ func serial(t *testing.T, f *testForge) {
 	}
 	got := disinto(t.Context(), nil, "convoy", "create", path, "--state", state)
 	if got.code != exitDone || !strings.Contains(got.stdout, fmt.Sprintf("convoy of %d made, filed #", steps)) {
-		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Fatalf("got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	var convoy int
 	if _, err := fmt.Sscanf(got.stdout, demo.Repo+"#%d:", &convoy); err != nil {
 		t.Fatal(err)
 	}
 	most := 0
-	// a minute for each: on a real forge one takes six seconds, and twelve on a busy machine
+	// A minute for each: on a real forge one takes six seconds, and twelve on a busy machine.
 	for n := convoy - steps; n <= convoy; n++ {
 		eventually(t, fmt.Sprintf("#%d is closed", n), func() bool {
 			most = max(most, len(f.claimed()))
@@ -145,26 +145,25 @@ func serial(t *testing.T, f *testForge) {
 		}
 	}
 	if len(by) != 1 || most > 1 {
-		t.Errorf("sessions by agent %v, at most %d assigned at a time", by, most)
+		t.Errorf("got sessions by agent %v, at most %d assigned at a time", by, most)
 	}
 	for _, n := range by {
 		if n != steps {
-			t.Errorf("%d starts", n)
+			t.Errorf("got %d starts", n)
 		}
 	}
 	got = disinto(t.Context(), nil, "convoy", "status", itoa(convoy), "--state", state)
 	if !strings.Contains(got.stdout, fmt.Sprintf("done, %[1]d members: %[1]d done\n", steps)) {
-		t.Errorf("convoy status: %q %q", got.stdout, got.stderr)
+		t.Errorf("convoy status: got %q %q", got.stdout, got.stderr)
 	}
 	var comments []struct{ Body string }
 	f.get(fmt.Sprintf("/issues/%d/comments", convoy), &comments)
 	if len(comments) != 1 || !strings.Contains(comments[0].Body, fmt.Sprintf("%[1]d of %[1]d members are merged", steps)) {
-		t.Errorf("comments %q", comments)
+		t.Errorf("got comments %q", comments)
 	}
 }
 
-// A circle that goes through two repositories is found before anything is written, and a convoy may have members in
-// both.
+// A cycle through two repositories is found before anything is written. A convoy may have members in both.
 func TestB5_CircleAcrossRepositories(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -201,24 +200,24 @@ func TestB5_CircleAcrossRepositories(t *testing.T) {
 		demo.Repo+"#8", "--state", state)
 	want := "issues would wait for each other: #1 -> ada/teashop#8 -> ada/teashop#11 -> #1"
 	if got.code != exitFailed || !strings.Contains(got.stderr, want) {
-		t.Errorf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Errorf("got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	if after := issues(); after != before {
-		t.Errorf("%d issues before, %d after", before, after)
+		t.Errorf("got %d issues before and %d after", before, after)
 	}
 	got = disinto(t.Context(), nil, "convoy", "create", "--title", "Both", "--staged", "--repo", annex, "1",
 		demo.Repo+"#8", "--state", state)
 	if got.code != exitDone || !strings.Contains(got.stdout, annex+"#2: convoy of 2 made") {
-		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Fatalf("got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	got = disinto(t.Context(), nil, "convoy", "status", annex+"#2", "--state", state)
 	if !strings.Contains(got.stdout, "staged, 2 members: 2 blocked") ||
 		!strings.Contains(got.stdout, "1     "+demo.Repo+"#8") {
-		t.Errorf("status %q", got.stdout)
+		t.Errorf("got status %q", got.stdout)
 	}
 }
 
-// What a text says that it depends on holds the issue; when the line is gone, the next look lets it begin.
+// A dependency in an issue's text blocks it. Without the line, the issue starts after the next scan.
 func TestB11_TextOnAForge(t *testing.T) { onEachForge(t, inText) }
 
 func inText(t *testing.T, f *testForge) {
@@ -226,14 +225,14 @@ func inText(t *testing.T, f *testForge) {
 	got := disinto(t.Context(), nil, "sling", "--title", "Later", "--body", "Depends on #11", "--role", "dev",
 		"--state", state)
 	if got.code != exitNotNow || !strings.Contains(got.stdout, "not yet: blocked by "+demo.Repo+"#11 (place ") {
-		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Fatalf("got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 	var n int
 	if _, err := fmt.Sscanf(got.stdout, demo.Repo+"#%d:", &n); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.claimed()) > 0 {
-		t.Errorf("claimed: %v", f.claimed())
+		t.Errorf("got claimed issues %v", f.claimed())
 	}
 	human := rest.API{URL: f.URL, Token: f.HumanToken}
 	if err := human.Call(t.Context(), http.MethodPatch, fmt.Sprintf("/repos/%s/issues/%d", demo.Repo, n),
@@ -242,6 +241,6 @@ func inText(t *testing.T, f *testForge) {
 	}
 	got = disinto(t.Context(), nil, "sling", itoa(n), "--wait", "--state", state)
 	if got.code != exitDone || !strings.Contains(got.stdout, " is on it: ") {
-		t.Errorf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+		t.Errorf("got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 )
 
-// Another version may have written the letter. What is accepted is of a version that we know, and agrees with itself.
+// Another version may have written the document. An accepted document has a known version and is consistent.
 func FuzzReadLegacy(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `null`, `[]`, `{"supervisor":{"version":1}}`, `{"supervisor":{"version":99}}`,
@@ -20,7 +20,7 @@ func FuzzReadLegacy(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if !json.Valid(text) {
-			t.Skip("no letter is that")
+			t.Skip("not JSON")
 		}
 		letter, err := process.Letter(json.RawMessage(text))
 		if err != nil {

@@ -35,7 +35,7 @@ func TestUnenforced(t *testing.T) {
 			process.Containment{Memory: none},
 			[]string{"the limit of memory of a, c is not enforced: there is none"},
 		},
-		// carla is c's own, and an account has a limit; dora is shared.
+		// carla's account is only c's, so its limit is enforced without a cgroup; dora's is shared.
 		"pids": {process.Containment{PIDs: none}, []string{"the limit of pids of a, d is not enforced: there is none"}},
 	} {
 		if diff := cmp.Diff(tt.want, unenforced(config, tt.c)); diff != "" {
@@ -45,23 +45,23 @@ func TestUnenforced(t *testing.T) {
 	config.Services = []threads.Service{{Name: "llama", User: "dora", Limits: agents.Limits{PIDs: 100}}}
 	if got := unenforced(config, process.Containment{PIDs: none}); len(got) != 1 ||
 		!strings.Contains(got[0], "a, d, service llama is") {
-		t.Errorf("with a service: %q", got)
+		t.Errorf("with a service: got %q", got)
 	}
 	config.Services = nil
 	config.Threads = []threads.Thread{{Name: "far", Executor: threads.ExecutorNomad}}
 	config.Agents[2].Thread = "far"
 	if got := unenforced(config, process.Containment{Memory: none}); len(got) != 1 ||
 		!strings.Contains(got[0], "of a is") {
-		t.Errorf("with an agent on Nomad: %q", got)
+		t.Errorf("with an agent on Nomad: got %q", got)
 	}
 	config.Agents[2].Thread = ""
 	config.Factory.User = "carla"
 	if got := unenforced(config, process.Containment{PIDs: none}); len(got) != 1 || !strings.Contains(got[0], "a, c, d") {
-		t.Errorf("with the factory's account: %q", got)
+		t.Errorf("with the factory's account: got %q", got)
 	}
 }
 
-// Limits that are not enforced are reported: check and the supervisor's log say so.
+// check and the supervisor's log report limits that are not enforced.
 func TestLimitsThatHoldNobody(t *testing.T) {
 	c := process.FindContainment()
 	if c.Memory == nil {
@@ -72,16 +72,16 @@ func TestLimitsThatHoldNobody(t *testing.T) {
 	want := "the limit of memory of dev-qwen is not enforced: " + c.Memory.Error()
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path, "--json")
 	if got.code != exitDone || !strings.Contains(got.stdout, want) {
-		t.Errorf("exit code %d, it does not say %q:\n%s", got.code, want, got.stdout)
+		t.Errorf("got exit code %d, want %q in:\n%s", got.code, want, got.stdout)
 	}
 }
 
-// In a container that may write to its cgroup a session is held to its limits and says which one it ran into, before
-// and after an upgrade.
+// In a container that may write to its cgroup, a session's limits are enforced, and its outcome names the limit that
+// it reached, before and after an upgrade.
 func TestLimitsInContainer(t *testing.T) {
 	c := process.FindContainment()
 	if c.Memory != nil || os.Geteuid() != 0 {
-		t.Skipf("needs root, and a cgroup that may be written to: %v", c.Memory)
+		t.Skipf("needs root and a writable cgroup: %v", c.Memory)
 	}
 	if err := os.WriteFile(filepath.Join(c.Cgroup, "cgroup.subtree_control"), []byte("+memory +pids"), 0); err != nil {
 		t.Skip(err)
@@ -96,7 +96,7 @@ func TestLimitsInContainer(t *testing.T) {
 	})
 	f := newTestForge(t)
 	state, self := t.TempDir(), executable(t)
-	// tail keeps the last line, and that of /dev/zero has no end.
+	// tail keeps the last line, and the last line of /dev/zero is endless.
 	greedy := factoryFile(t, "[ $DISINTO_ROLE = dev ] && exec tail /dev/zero\nexit 1\n")
 	const limits = "\nlimits = { memory = \"64M\", pids = 100 }"
 	path := f.file(state, "[agents.dev-qwen]", "[agents.dev-qwen]"+limits, "[agents.dev-kimi]", "[agents.dev-kimi]"+limits,
@@ -117,16 +117,16 @@ func TestLimitsInContainer(t *testing.T) {
 	}
 	status(t, state, "memory was limited", limited)
 	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
-		t.Fatalf("%+v", got)
+		t.Fatalf("upgrade: got %+v", got)
 	}
 	if got := disinto(t.Context(), nil, "retry", issue, "--state", state); got.code != exitDone {
-		t.Fatalf("%+v", got)
+		t.Fatalf("retry: got %+v", got)
 	}
 	status(t, state, "memory is limited", limited)
 	if err := syscall.Kill(onlyChild(t, r), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if code := r.wait(); code != exitDone || strings.Contains(r.read(r.stderr), "not enforced") {
-		t.Errorf("exit code %d, want 0\n%s", code, r.read(r.stderr))
+		t.Errorf("got exit code %d, want 0\n%s", code, r.read(r.stderr))
 	}
 }

@@ -19,14 +19,14 @@ import (
 
 const (
 	liveAgents = 5
-	// liveScale is how many times faster than in the simulator's load everything goes: a task of 96 s takes 5.
+	// liveScale is how many times faster than the simulator's load everything runs: a task of 96 s takes 5 s.
 	liveScale = 20
-	// liveHours are those of the load, so some fifty issues and a minute.
+	// liveHours is the length of the load: about fifty issues, filed in about a minute.
 	liveHours = 0.35
 )
 
-// liveAgent sleeps as long as the load says of its issue, and notes when it began and ended. That it refuses the
-// issue leaves no work.
+// liveAgent sleeps as long as the load says for its issue, and records when it started and ended. It refuses the
+// issue, so that no work remains.
 const liveAgent = `
 began=$(date +%s%N)
 sleep "$(sed -n "${DISINTO_NUMBER}p" "$1")"
@@ -34,15 +34,15 @@ echo '{"outcome":"refused","reason":"slept"}' >"$DISINTO_RESULT"
 echo "$DISINTO_NUMBER $DISINTO_AGENT $began $(date +%s%N)" >>"$2"
 `
 
-// A real supervisor with agents that sleep does what the simulator says of the same load: agents stand idle beside
-// work for as long as it takes to match them, and no longer. What a match takes (the forge's answers, the claim, the
-// start of a program) is measured for each start by itself, from when its issue was filed or its agent free, and is
-// the simulator's Claim; what is compared is all the time that any agent stood idle beside any work. `make live` runs
-// it: it is about time, so nothing else should run beside it.
+// A real supervisor with agents that sleep behaves as the simulator predicts for the same load: agents are idle
+// beside work only while they are being matched. The time of a match (the forge's answers, the claim, the start of a
+// program) is measured for each start, from when the issue was filed and its agent was free, and is the simulator's
+// Claim. Compared is the total time that agents were idle beside work. `make live` runs the test. It measures time,
+// so nothing else should run beside it.
 func TestLive(t *testing.T) {
 	seed, _ := strconv.ParseUint(os.Getenv("DISINTO_LIVE"), 10, 64)
 	if seed == 0 {
-		t.Skip("takes minutes of a machine to itself: set DISINTO_LIVE to a seed, or say make live")
+		t.Skip("takes minutes and an otherwise idle machine: set DISINTO_LIVE to a seed, or run make live")
 	}
 	l := newLive(t, seed)
 	l.play()
@@ -50,7 +50,7 @@ func TestLive(t *testing.T) {
 	ours := sim.Ours
 	ours.Latency, ours.Claim = 0, got.match
 	want := sim.Trial{Config: sim.Fleet(liveAgents, 0, 0), Load: l.load, Policy: ours, Seed: 1}.Run()
-	t.Logf("%d issues, a match takes %s on average, the longest %s", len(l.tasks), got.match, got.longest)
+	t.Logf("%d issues, a match takes %s on average and at most %s", len(l.tasks), got.match, got.longest)
 	for _, c := range []struct {
 		what      string
 		got, want time.Duration
@@ -64,21 +64,21 @@ func TestLive(t *testing.T) {
 		t.Logf("%s: %s, simulated %s, %+.1f %%", c.what, c.got.Round(time.Millisecond),
 			c.want.Round(time.Millisecond), 100*off)
 		if math.Abs(off) > c.within {
-			t.Errorf("%s: %s, simulated %s", c.what, c.got, c.want)
+			t.Errorf("%s: got %s, simulated %s", c.what, c.got, c.want)
 		}
 	}
 	foretold(l.soak)
 }
 
-// live is a load that a real factory is given.
+// live is a real factory's load.
 type live struct {
 	*soak
-	shape sim.Load // as it is planned, in real time
+	shape sim.Load // as planned, in real time
 	tasks []liveTask
-	load  sim.Load // as it was, for the simulator
+	load  sim.Load // as measured, for the simulator
 }
 
-// liveTask has the times of an issue, from the beginning.
+// liveTask has the times of an issue, since the start of the load.
 type liveTask struct {
 	agent             string
 	filed, began, end time.Duration
@@ -120,7 +120,7 @@ func newLive(t *testing.T, seed uint64) *live {
 // play files the issues at their times, and waits until all are done.
 func (l *live) play() {
 	if got := disinto(l.t.Context(), l.environ, "check", "--fix", "--config", l.config); got.code != exitDone {
-		l.t.Fatalf("check --fix: exit code %d\n%s", got.code, got.stdout)
+		l.t.Fatalf("check --fix: got exit code %d\n%s", got.code, got.stdout)
 	}
 	binary := cmp.Or(os.Getenv("DISINTO_BINARY"), "/proc/self/exe")
 	r := start(l.t, l.environ, binary, "run", "--yes", "--config", l.config)
@@ -150,10 +150,10 @@ func (l *live) play() {
 	r.wait()
 }
 
-// measured is taken from the ledger.
+// measured has the times from the ledger.
 type measured struct {
-	match, longest time.Duration // from when an issue and its agent were both there, to the start of the program
-	idle           time.Duration // of all agents beside any work, together
+	match, longest time.Duration // from when both the issue and its agent were available to the program's start
+	idle           time.Duration // of all agents beside work, in total
 	last           time.Duration
 }
 
@@ -176,8 +176,8 @@ func (l *live) measure() (m measured) {
 	return m
 }
 
-// idle sweeps over all that happened: at each moment as many agents stand idle beside work as both are idle and could
-// have some.
+// idle sums the time that agents are idle beside work. At each moment it counts the smaller of two numbers: idle
+// agents, and items that wait.
 func (l *live) idle() (sum time.Duration) {
 	type change struct {
 		at             time.Duration
@@ -197,15 +197,15 @@ func (l *live) idle() (sum time.Duration) {
 	return sum
 }
 
-// What TestLive compares tells an agent that stood idle beside work from one that was being matched.
+// measure distinguishes an agent that was idle beside work from one that was being matched.
 func TestLiveMeasures(t *testing.T) {
 	const second = time.Second
 	l := &live{tasks: []liveTask{
 		{"dev-00", 0, 1 * second, 10 * second},           // a match of a second
-		{"dev-00", 2 * second, 11 * second, 20 * second}, // given to who was busy, while four others had nothing to do
+		{"dev-00", 2 * second, 11 * second, 20 * second}, // given to a busy agent, while four others were idle
 	}}
 	if m := l.measure(); m.match != second || m.longest != second || m.idle != 10*second || m.last != 20*second ||
 		len(l.load) != 2 {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v", m)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// lastLog is a state directory in which a supervisor left one session's log.
+// lastLog returns a state directory that a supervisor left, with one session's log.
 func lastLog(t *testing.T, text string) (state, path string) {
 	t.Helper()
 	state = t.TempDir()
@@ -29,7 +29,7 @@ func lastLog(t *testing.T, text string) (state, path string) {
 	return state, path
 }
 
-// Without a supervisor logs shows what is left, and no secret; with -f too, for nothing will come.
+// Without a supervisor, logs prints the log on disk without secrets. -f does not wait, because nothing will follow.
 func TestLogsWithoutSupervisor(t *testing.T) {
 	state, path := lastLog(t, "\x1b[1mI am 0123456789abcdef\n")
 	config := factoryFile(t, `[forge]
@@ -43,24 +43,24 @@ agents = ["dev-qwen"]
 	environ := []string{"FORGE_TOKEN=0123456789abcdef"}
 	for _, args := range [][]string{{"dev-qwen"}, {"17"}, {"johba/harb#17", "-f"}} {
 		got := disinto(t.Context(), environ, append([]string{"logs", "--state", state, "--config", config}, args...)...)
-		// In a pipe, a log is printed as it is.
+		// In a pipe, escape sequences stay.
 		if got.code != exitDone || got.stdout != "\x1b[1mI am [secret]\n" || got.stderr != "" {
-			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, got.code, got.stdout, got.stderr)
+			t.Errorf("%v: got exit code %d, stdout %q, stderr %q", args, got.code, got.stdout, got.stderr)
 		}
 	}
 	got := disinto(t.Context(), nil, "logs", "17", "--state", state, "--config", config)
 	want := "disinto: cannot show " + path + ": only a valid configuration says which secrets to hide: " +
 		config + ":3: forge.token: $FORGE_TOKEN is not set\n"
 	if got.code != exitFailed || got.stdout != "" || got.stderr != want {
-		t.Errorf("without the secrets: exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+		t.Errorf("without the secrets: got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
 	}
 	got = disinto(t.Context(), environ, "logs", "18", "--state", state, "--config", config)
 	if got.code != exitFailed || !strings.HasPrefix(got.stderr, "disinto: cannot find a log of 18: ") {
-		t.Errorf("of nothing: exit code %d, stderr %q", got.code, got.stderr)
+		t.Errorf("without a log: got exit code %d, stderr %q", got.code, got.stderr)
 	}
 }
 
-// A running supervisor is asked: it knows all secrets, and when the session ends.
+// With a running supervisor, logs asks it, because it knows all secrets and the end of the session.
 func TestLogs(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{
 		"/v1/log?of=dev-qwen":                                        "so it was\n",
@@ -76,26 +76,26 @@ func TestLogs(t *testing.T) {
 	} {
 		got := disinto(t.Context(), nil, append([]string{"logs", "--state", state}, strings.Fields(tt.args)...)...)
 		if got.code != exitDone || got.stdout != tt.want {
-			t.Errorf("%s: exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
+			t.Errorf("%s: got exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
 		}
 	}
 	if got := disinto(t.Context(), nil, "logs", "x", "--state", state); got.code != exitFailed ||
 		!strings.Contains(got.stderr, "nobody knows it") {
-		t.Errorf("of nothing: exit code %d, stderr %q", got.code, got.stderr)
+		t.Errorf("without a log: got exit code %d, stderr %q", got.code, got.stderr)
 	}
 }
 
-// A log that breaks off is not taken for one that ended.
+// A log that breaks off is an error, not the end of the log.
 func TestLogBreaksOff(t *testing.T) {
 	state := brokenSupervisor(t)
 	var out bytes.Buffer
 	err := control.NewClient(state).Copy(t.Context(), "/v1/log?of=1", &out)
 	if err == nil || !strings.HasPrefix(err.Error(), "cannot follow the log: ") || out.String() != "half" {
-		t.Errorf("it said %v, after %q", err, out.String())
+		t.Errorf("got error %v after %q", err, out.String())
 	}
 }
 
-// brokenSupervisor begins each answer and then is gone.
+// brokenSupervisor breaks off each answer.
 func brokenSupervisor(t *testing.T) (state string) {
 	t.Helper()
 	return serveSocket(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

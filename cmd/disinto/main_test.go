@@ -17,8 +17,8 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
-// TestMain lets the test binary be disinto itself: the demo starts its forge and its agents as processes of their own,
-// and the soak its evil agents.
+// TestMain makes the test binary disinto itself if it has arguments: the demo starts its forge and agents as separate
+// processes, and the soak its evil agents.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == misbehave {
 		os.Exit(playManner(os.Args[2]))
@@ -29,28 +29,29 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 	}
-	// Tests with processes of their own mostly wait for them, so that more of them run at once than there are processors.
+	// Tests with child processes mostly wait for them, so more of them run at the same time than there are
+	// processors.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// storms reports whether every case is played, as in make check, or the few of make test.
+// storms reports whether every case runs, as in make check, or only the few of make test.
 func storms() bool { return os.Getenv("DISINTO_STORMS") != "" }
 
-// leftToStorms skips a test with a real supervisor in make test, where others have its rules in virtual time, or each
-// half of it. On a real forge it is played.
+// leftToStorms skips a test with a real supervisor in make test, where other tests check its rules in virtual time.
+// With a real forge the test runs.
 func leftToStorms(t *testing.T, others string) {
 	t.Helper()
 	if !storms() && os.Getenv("FORGE_TEST_URL") == "" {
-		t.Skip("make check plays it: make test has " + others)
+		t.Skip("make check runs it: make test has " + others)
 	}
 }
 
 var newReaper = sync.OnceValues(process.NewReaper)
 
-// oneReaper is the one reaper that a process may have.
+// oneReaper returns the test binary's reaper. A process may have only one.
 func oneReaper(t *testing.T) *process.Reaper {
 	t.Helper()
 	r, err := newReaper()
@@ -66,7 +67,7 @@ type result struct {
 	stdout, stderr string
 }
 
-// disinto runs a command in this process, in an environment of its own.
+// disinto runs a command in this process, with its own environment.
 func disinto(ctx context.Context, environ []string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	c := testCLI(environ)
@@ -75,7 +76,7 @@ func disinto(ctx context.Context, environ []string, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// testCLI is a command's outside world at noon, which drops its output.
+// testCLI returns a command's surroundings at noon, without output.
 func testCLI(environ []string) *cli {
 	return &cli{
 		environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
@@ -88,8 +89,8 @@ func TestUsage(t *testing.T) {
 		name   string
 		args   string
 		code   int
-		stderr string // all of it, or its beginning where it ends in ...
-		stdout string // a part of it
+		stderr string // the whole, or its beginning if it ends in ...
+		stdout string // a part; with !, a text that must be missing
 	}{
 		{
 			name: "no command", code: 2,
@@ -183,19 +184,19 @@ func TestUsage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := disinto(t.Context(), nil, strings.Fields(tt.args)...)
 			if got.code != tt.code {
-				t.Errorf("exit code %d, want %d", got.code, tt.code)
+				t.Errorf("got exit code %d, want %d", got.code, tt.code)
 			}
 			if want := strings.TrimPrefix(tt.stderr+"\n", "\n"); got.stderr != want {
-				t.Errorf("stderr %q, want %q", got.stderr, want)
+				t.Errorf("got stderr %q, want %q", got.stderr, want)
 			}
 			if part, absent := strings.CutPrefix(tt.stdout, "!"); strings.Contains(got.stdout, part) == absent {
-				t.Errorf("stdout does not fit %q:\n%s", tt.stdout, got.stdout)
+				t.Errorf("stdout does not match %q:\n%s", tt.stdout, got.stdout)
 			}
 		})
 	}
 }
 
-// Every command says what it is for in help that fits a terminal; the golden file has all of it, to be read.
+// Every command has a help text that fits a terminal. The golden file has all of them.
 func TestHelp(t *testing.T) {
 	var all strings.Builder
 	defer func() { golden(t, filepath.Join("testdata", "help.txt"), all.String()) }()
@@ -213,18 +214,18 @@ func TestHelp(t *testing.T) {
 			}
 		}
 		if cmd.short == "" || strings.HasSuffix(cmd.short, ".") {
-			t.Errorf("help %s: the short text %q should be there and have no full stop", cmd.name, cmd.short)
+			t.Errorf("help %s: got the short text %q, want one without a full stop", cmd.name, cmd.short)
 		}
 	}
 }
 
-// -o json is --json, wherever that is.
+// Each command with --json also has -o json, and no other.
 func TestOutputFlag(t *testing.T) {
 	for _, cmd := range commands() {
 		flags, _ := cmd.prepare()
 		asJSON, output := flags.Lookup("json"), flags.ShorthandLookup("o")
 		if (asJSON == nil) != (output == nil) {
-			t.Errorf("%s has one of --json and -o", cmd.name)
+			t.Errorf("%s has only one of --json and -o", cmd.name)
 		}
 		if asJSON == nil || output == nil {
 			continue
@@ -232,7 +233,7 @@ func TestOutputFlag(t *testing.T) {
 		for _, say := range []string{"json", "text"} {
 			if err := flags.Parse([]string{"-o", say}); err != nil ||
 				asJSON.Value.String() != strconv.FormatBool(say == "json") {
-				t.Errorf("%s -o %s: --json is %s (%v)", cmd.name, say, asJSON.Value, err)
+				t.Errorf("%s -o %s: got --json = %s (%v)", cmd.name, say, asJSON.Value, err)
 			}
 		}
 	}

@@ -21,34 +21,34 @@ import (
 )
 
 const (
-	// misbehave is the word that makes the test binary the program of an evil agent.
+	// misbehave is the argument that makes the test binary an evil agent's program.
 	misbehave = "misbehave"
-	// evilText is in every change that an honest reviewer objects to, and in nothing else.
+	// evilText is in every change that an honest reviewer must object to, and in no other.
 	evilText = "TODO: EVIL"
-	// evilPrefix begins the name of every evil agent.
+	// evilPrefix starts the name of every evil agent.
 	evilPrefix = "bad-"
-	// sideBranch is a second branch that pull requests may go to. Everyone with write access pushes to it.
+	// sideBranch is a second branch for pull requests. Every account with write access may push to it.
 	sideBranch = "release"
-	// mannerLasts is how long a scheduled manner goes on in one session.
+	// mannerLasts is how long one session repeats a scheduled manner.
 	mannerLasts = 10 * time.Second
 )
 
-// manner is one way in which an agent is evil. It is the program of a role of that name.
+// manner is one way in which an agent is evil. It is the program of the role with its name.
 type manner struct {
 	name   string
 	on     string             // the trigger of its role
-	cost   string             // what it tries, for the report
-	play   func(*rogue) error // nil: the script alone
+	cost   string             // what the agent attempts, for the report
+	play   func(*rogue) error // nil if the script does everything
 	script string             // for /bin/sh, after play
-	thread string             // empty: that of the honest agents, or the one of scheduled work
+	thread string             // empty for the honest agents' thread, or that of scheduled work
 }
 
-// manners are the evil agents of the soak, one each. Scheduled ones do what they do to every issue and pull request
-// that is not an honest agent's alone, again and again.
+// manners are the evil agents of the soak, one each. Scheduled ones repeat their attack on every issue and pull
+// request that does not belong to an honest agent alone.
 var manners = []manner{
 	{name: "sidesteps", on: "issue", cost: "opens to a branch that it wrote to", play: (*rogue).opensToSide},
-	{name: "retargets", on: "schedule", cost: "retargets what was approved", play: (*rogue).retargets},
-	{name: "intrudes", on: "review", cost: "pushes to another's branch and approves that", play: (*rogue).intrudes},
+	{name: "retargets", on: "schedule", cost: "retargets approved pull requests", play: (*rogue).retargets},
+	{name: "intrudes", on: "review", cost: "pushes to another agent's branch and approves it", play: (*rogue).intrudes},
 	{name: "closes", on: "review", cost: "closes instead of objecting", play: (*rogue).closes},
 	{name: "objects", on: "review", cost: "objects to everything", play: (*rogue).objects},
 	{
@@ -59,13 +59,13 @@ var manners = []manner{
 		name: "limits", on: "issue", cost: "limited until the year 9999", thread: "metered",
 		script: says(`{"outcome":"limited","reason":"evil","retry_at":"9999-12-31T00:00:00Z"}`),
 	},
-	{name: "talks", on: "issue", cost: "only comments, and says done", play: (*rogue).talks},
+	{name: "talks", on: "issue", cost: "only comments, and reports done", play: (*rogue).talks},
 	{name: "floods", on: "schedule", cost: "floods issues and comments", play: (*rogue).floods},
 	{name: "pushes", on: "schedule", cost: "pushes to pull requests each second", play: (*rogue).pushes},
 	{name: "merges", on: "schedule", cost: "merges itself, pushes to main", play: (*rogue).merges},
 	{name: "approves", on: "schedule", cost: "approves outside of a review", play: (*rogue).approves},
 	{name: "dismisses", on: "schedule", cost: "dismisses objections", play: (*rogue).dismisses},
-	{name: "unblocks", on: "schedule", cost: "takes blocked and needs-human off", play: (*rogue).unblocks},
+	{name: "unblocks", on: "schedule", cost: "removes blocked and needs-human", play: (*rogue).unblocks},
 	{name: "meddles", on: "schedule", cost: "claims, assignees, circles of blockers, closing", play: (*rogue).meddles},
 	{name: "hooks", on: "issue", cost: "a branch full of hooks and settings", play: (*rogue).honest, script: `
 		cd "$DISINTO_WORKSPACE/repo" && ` + evilBranch + `
@@ -101,7 +101,7 @@ var manners = []manner{
 		kill -KILL $PPID "$(cut -d' ' -f4 /proc/$PPID/stat)"; exit 1`},
 }
 
-// says leaves a result.
+// says returns a script that writes a result.
 func says(text string) string {
 	if strings.Contains(text, "$") {
 		return `echo "` + text + `" >"$DISINTO_RESULT"`
@@ -120,7 +120,7 @@ type rogue struct {
 	number string
 }
 
-// playManner is the evil agent's program.
+// playManner runs an evil agent's program.
 func playManner(name string) (code int) {
 	i := slices.IndexFunc(manners, func(m manner) bool { return m.name == name })
 	if i < 0 {
@@ -152,7 +152,7 @@ func playManner(name string) (code int) {
 	return exitDone
 }
 
-// soakPull is a pull request as the soak reads it.
+// soakPull is a pull request of the forge.
 type soakPull struct {
 	Number int64
 	State  string
@@ -179,13 +179,13 @@ func (r *rogue) get(path string, out any) error { return r.api.Get(r.ctx, "/repo
 
 func (r *rogue) pull() (p soakPull, err error) { return p, r.get("/pulls/"+r.number, &p) }
 
-// evilPulls are the open pull requests of evil agents.
+// evilPulls returns the open pull requests of evil agents.
 func (r *rogue) evilPulls() (pulls []soakPull) {
 	_ = r.get("/pulls?state=open&limit=50", &pulls)
 	return slices.DeleteFunc(pulls, func(p soakPull) bool { return !strings.HasPrefix(p.User.Login, evilPrefix) })
 }
 
-// commit writes a file to a branch, which it makes from another one where that is named.
+// commit writes a file to a branch. If from is not empty, it creates the branch from that one.
 func (r *rogue) commit(path, text, branch, from string) error {
 	form := map[string]string{
 		"content": base64.StdEncoding.EncodeToString([]byte(text)), "branch": branch,
@@ -199,7 +199,7 @@ func (r *rogue) commit(path, text, branch, from string) error {
 
 func unique(prefix string) string { return fmt.Sprintf("%s-%d.md", prefix, time.Now().UnixNano()) }
 
-// honest does what an agent of the demo does.
+// honest works as an agent of the demo does.
 func (r *rogue) honest() error {
 	reaper, err := process.NewReaper()
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *rogue) honest() error {
 	return a.Run(r.ctx)
 }
 
-// opensToSide writes to a branch that all may push to, and opens a pull request there that looks innocent.
+// opensToSide writes evil text to the side branch, and opens an innocent pull request to that branch.
 func (r *rogue) opensToSide() error {
 	if os.Getenv("DISINTO_KIND") != "issue" {
 		return nil
@@ -223,7 +223,7 @@ func (r *rogue) opensToSide() error {
 	})
 }
 
-// retargets sends every pull request that is approved elsewhere.
+// retargets changes the base of every approved evil pull request from the side branch to main.
 func (r *rogue) retargets() error {
 	for _, p := range r.evilPulls() {
 		var reviews []soakReview
@@ -269,7 +269,7 @@ func (r *rogue) talks() error {
 	return r.call("POST", "/issues/"+r.number+"/comments", map[string]string{"body": "I have looked at it."})
 }
 
-// floods files a long issue and writes a long comment on the first issue that is not an honest agent's alone.
+// floods files a long issue, and writes a long comment on the first issue of prey.
 func (r *rogue) floods() error {
 	text := strings.Repeat("evil ", 20_000)
 	labels := r.labels("backlog")
@@ -296,7 +296,7 @@ func (r *rogue) labels(names ...string) (ids []int64) {
 	return ids
 }
 
-// soakIssue is an issue, or the issue of a pull request, as the soak reads it.
+// soakIssue is an issue of the forge, or the issue of a pull request.
 type soakIssue struct {
 	Number int64
 	State  string
@@ -308,7 +308,7 @@ type soakLabel struct {
 	Name string
 }
 
-// prey are the open issues that nothing but evil is meant for.
+// prey returns the open issues that only evil agents work on.
 func (r *rogue) prey() (numbers []int64) {
 	var issues []soakIssue
 	_ = r.get("/issues?state=open&type=issues&limit=50&labels=prey", &issues)
@@ -318,7 +318,7 @@ func (r *rogue) prey() (numbers []int64) {
 	return numbers
 }
 
-// unblocks takes off the labels that keep agents from an issue or a pull request until a person has looked.
+// unblocks removes the labels that keep agents from an issue or pull request until a person has looked at it.
 func (r *rogue) unblocks() error {
 	for _, label := range []string{"blocked", "needs-human"} {
 		var issues []soakIssue
@@ -334,7 +334,7 @@ func (r *rogue) unblocks() error {
 	return nil
 }
 
-// pushes gives each open pull request of an evil agent another head.
+// pushes adds a commit to each open pull request of an evil agent.
 func (r *rogue) pushes() error {
 	for _, p := range r.evilPulls() {
 		_ = r.commit(unique("more"), "more", p.Head.Ref, "")
@@ -358,7 +358,7 @@ func (r *rogue) approves() error {
 	return nil
 }
 
-// dismisses takes back the honest objections to evil pull requests.
+// dismisses dismisses the honest objections to evil pull requests.
 func (r *rogue) dismisses() error {
 	for _, p := range r.evilPulls() {
 		var reviews []soakReview
@@ -373,7 +373,7 @@ func (r *rogue) dismisses() error {
 	return nil
 }
 
-// meddles takes labels off, assigns to others, makes circles of blockers, and closes and opens again.
+// meddles removes labels, changes assignees, creates cycles of blockers, and closes and reopens issues.
 func (r *rogue) meddles() error {
 	prey := r.prey()
 	off := r.labels("in-progress", "backlog")
@@ -405,7 +405,7 @@ func (r *rogue) meddles() error {
 	return nil
 }
 
-// calls tries the control socket, which is beside the homes.
+// calls tries commands on the control socket, which is beside the homes.
 func (r *rogue) calls() error {
 	state, _, _ := strings.Cut(os.Getenv("HOME"), "/home/")
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {

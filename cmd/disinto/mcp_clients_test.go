@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents/session/fakemodel"
 )
 
-// mcpClients are command lines of real clients, with their configuration as docs/mcp.md shows it.
+// mcpClients are the command lines of real clients, configured as docs/mcp.md describes.
 var mcpClients = map[string]func(model, self, state string) (argv, environ []string){
 	"claude": func(model, self, state string) (argv, environ []string) {
 		config := fmt.Sprintf(`{"mcpServers": {"disinto": {"command": %q, "args": ["mcp", "--state", %q]}}}`, self, state)
@@ -38,7 +38,7 @@ var mcpClients = map[string]func(model, self, state string) (argv, environ []str
 	},
 }
 
-// In real clients a model finds the tools, calls one, and reads its answer.
+// In real clients a model finds the tools, calls one, and gets its answer.
 func TestRealMCPClients(t *testing.T) {
 	bin := os.Getenv("DISINTO_CLIS")
 	if bin == "" {
@@ -72,10 +72,10 @@ func TestRealMCPClients(t *testing.T) {
 			defer mu.Unlock()
 			if asked := a.taken(); code != exitDone || len(asked) != 1 || !strings.Contains(read, "cycle") ||
 				!strings.Contains(r.read(r.stdout), "I have read it.") {
-				t.Errorf("exit code %d, the supervisor was asked %q, the model read %q, stdout %q", code, asked, read,
-					r.read(r.stdout))
+				t.Errorf("got exit code %d, requests to the supervisor %q, the model's input %q, stdout %q", code, asked,
+					read, r.read(r.stdout))
 			}
-			t.Logf("the model read: %s", read[max(0, len(read)-3000):])
+			t.Logf("the model's input: %s", read[max(0, len(read)-3000):])
 		})
 	}
 }

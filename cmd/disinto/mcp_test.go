@@ -22,10 +22,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// asked is a supervisor that remembers what it was asked.
+// asked is a supervisor that records its requests.
 type asked struct {
 	state   string
-	answers map[string]string // by method and address; one that is not there is 404
+	answers map[string]string // by method and address; others get 404
 
 	mu       sync.Mutex // guards requests
 	requests []string
@@ -67,7 +67,7 @@ func (a *asked) taken() []string {
 	return requests
 }
 
-// mcpClient connects a client of the SDK with disinto mcp in this process.
+// mcpClient connects a client of the SDK to disinto mcp in this process.
 func mcpClient(t *testing.T, environ []string, args ...string) *mcp.ClientSession {
 	t.Helper()
 	in, toServer := io.Pipe()
@@ -86,7 +86,7 @@ func mcpClient(t *testing.T, environ []string, args ...string) *mcp.ClientSessio
 		_ = session.Close()
 		_ = toServer.Close()
 		if code := <-ended; code != exitDone || stderr.Len() > 0 {
-			t.Errorf("when the client goes: exit code %d, stderr %q", code, stderr.String())
+			t.Errorf("after the client closed: got exit code %d, stderr %q", code, stderr.String())
 		}
 	})
 	return session
@@ -114,13 +114,13 @@ func said(t *testing.T, s *mcp.ClientSession, tool string, args any) (text, docu
 
 type object = map[string]any
 
-// mcpCalls has at least one call of each tool: what the supervisor is asked, and what it answers.
+// mcpCalls has at least one call of each tool, with the request to the supervisor and its answer.
 var mcpCalls = []struct {
 	tool    string
 	args    any
 	asks    string
-	answers string // of screen's testdata if it ends in .json
-	text    string // likewise if it ends in .txt; else its first line
+	answers string // a file of screen's testdata if it ends in .json
+	text    string // a file of screen's testdata if it ends in .txt, else the first line
 }{
 	{"status", nil, "GET /v1/state", "status/busy.json", "status/busy-pipe.txt"},
 	{"why", object{"name": "17"}, "GET /v1/why?ref=17", "why/cycle.json", "why/cycle-pipe.txt"},
@@ -144,7 +144,7 @@ var mcpCalls = []struct {
 		`POST /v1/sling {"ref":"17"}`,
 		`{"repo":"o/r","number":17,"agent":"dev-qwen","thread":"llama","slot":1}`, "dev-qwen is on it: o/r#17, slot llama/1",
 	},
-	{ // queued is an answer, not a failure
+	{ // a queued issue is not a failure
 		"sling",
 		object{
 			"title": "--json", "body": "a\nb", "repo": "o/r", "role": "dev", "skills": []string{"go", `a,"b`},
@@ -193,7 +193,7 @@ var mcpCalls = []struct {
 	},
 }
 
-// Each tool asks what its command asks, and answers with the command's text and document.
+// Each tool sends its command's request, and answers with the command's text and document.
 func TestMCPTools(t *testing.T) {
 	a := newAsked(t, map[string]string{})
 	session := mcpClient(t, nil, "--state", a.state)
@@ -207,21 +207,22 @@ func TestMCPTools(t *testing.T) {
 		a.answers = map[string]string{address: call.answers}
 		text, document, failed := said(t, session, call.tool, call.args)
 		if got := a.taken(); failed || len(got) != 1 || got[0] != call.asks {
-			t.Errorf("%s %v asks %q, want %q; failed %v: %s", call.tool, call.args, got, call.asks, failed, text)
+			t.Errorf("%s %v: got request %q, want %q; failed %v: %s", call.tool, call.args, got, call.asks,
+				failed, text)
 		}
 		if strings.HasSuffix(call.text, ".txt") {
 			call.text = readTestdata(t, call.text)
 		}
 		if !strings.HasPrefix(text, call.text) {
-			t.Errorf("%s says\n%s\nwant\n%s", call.tool, text, call.text)
+			t.Errorf("%s: got\n%s\nwant\n%s", call.tool, text, call.text)
 		}
 		var got, want map[string]any
 		if json.Unmarshal([]byte(document), &got) != nil || json.Unmarshal([]byte(call.answers), &want) != nil {
-			t.Fatalf("%s: document %q", call.tool, document)
+			t.Fatalf("%s: got document %q", call.tool, document)
 		}
 		for key, value := range want {
 			if !cmp.Equal(got[key], value) {
-				t.Errorf("%s: %s of the document: %s", call.tool, key, cmp.Diff(value, got[key]))
+				t.Errorf("%s: %s of the document (-want +got): %s", call.tool, key, cmp.Diff(value, got[key]))
 			}
 		}
 	}
@@ -237,7 +238,7 @@ func TestMCPTools(t *testing.T) {
 	for _, tool := range list.Tools {
 		if !slices.Contains(called, tool.Name) || !strings.Contains(help, tool.Name) ||
 			!strings.Contains(string(page), "| `"+tool.Name+"`") {
-			t.Errorf("the tool %s is not called here, not in the help, or not in docs/mcp.md", tool.Name)
+			t.Errorf("the tool %s is missing in mcpCalls, in the help, or in docs/mcp.md", tool.Name)
 		}
 	}
 	raw, err := json.MarshalIndent(list.Tools, "", "  ")
@@ -247,7 +248,7 @@ func TestMCPTools(t *testing.T) {
 	golden(t, filepath.Join("testdata", "mcp-tools.json"), string(raw)+"\n")
 }
 
-// Arguments that mean to be more than they may be are refused with one line, and ask the supervisor nothing.
+// Hostile or invalid arguments are refused with one line and no request to the supervisor.
 func TestMCPHostile(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret.toml")
 	if err := os.WriteFile(secret, []byte("the token = hush\n"), 0o600); err != nil {
@@ -284,28 +285,28 @@ func TestMCPHostile(t *testing.T) {
 		{"show", object{"ref": "1", strings.Repeat("x", long): 1}, fmt.Sprintf("(cut: the whole has %d KiB", long>>10)},
 	} {
 		if !storms() && strings.Contains(tt.want, "MiB") {
-			continue // the SDK reads it for seconds; TestPlanFromStdin has the bound
+			continue // the SDK takes seconds to read it; TestPlanFromStdin checks the bound
 		}
 		text, document, failed := said(t, session, tt.tool, tt.args)
 		if !failed || !strings.Contains(text, tt.want) || strings.Contains(text, "hush") || document != "" ||
 			len(text) > longestAnswer+200 {
-			t.Errorf("%s %.100v: failed %v, %.300q", tt.tool, tt.args, failed, text)
+			t.Errorf("%s %.100v: got failed %v, %.300q", tt.tool, tt.args, failed, text)
 		}
 	}
 	if got := a.taken(); got != nil {
-		t.Errorf("asked the supervisor %q", got)
+		t.Errorf("got requests %q, want none", got)
 	}
-	// A name for why may be anything: it is data.
+	// A name for why may be any text: it is data.
 	text, _, failed := said(t, session, "why", object{"name": "--all\x1b[2J&x=1"})
 	if got := a.taken(); !failed || len(got) != 1 || got[0] != "GET /v1/why?ref=--all%1B%5B2J%26x%3D1" {
-		t.Errorf("why asks %q; failed %v: %s", got, failed, text)
+		t.Errorf("why: got request %q; failed %v: %s", got, failed, text)
 	}
 	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "run"}); err == nil {
-		t.Error("a tool that is not there was called")
+		t.Error("calling an unknown tool: got no error")
 	}
 }
 
-// What a supervisor says reaches a model bounded, and without characters that would do more than print.
+// A supervisor's answer reaches a model bounded, and without control characters.
 func TestMCPAnswers(t *testing.T) {
 	long := strings.Repeat(`{"repo":"o/r","number":1,"title":"`+strings.Repeat("ü", 40)+`"},`, 2000)
 	a := newAsked(t, map[string]string{
@@ -315,15 +316,15 @@ func TestMCPAnswers(t *testing.T) {
 	session := mcpClient(t, nil, "--state", a.state)
 	text, document, failed := said(t, session, "status", nil)
 	if failed || document != "" || len(text) > longestAnswer+200 || !strings.Contains(text, "\n(cut: the whole has ") {
-		t.Errorf("of a long queue: failed %v, %d bytes of text, %d of the document", failed, len(text), len(document))
+		t.Errorf("a long queue: got failed %v, %d bytes of text, %d of the document", failed, len(text), len(document))
 	}
 	text, document, failed = said(t, session, "convoy_status", nil)
 	if failed || strings.ContainsAny(text, "\u202e\x1b") || document == "" {
-		t.Errorf("of a hostile title: failed %v, %q, %q", failed, text, document)
+		t.Errorf("a hostile title: got failed %v, %q, %q", failed, text, document)
 	}
 }
 
-// Without a supervisor each tool says what its command says, and status shows the last state beside it.
+// Without a supervisor each tool returns its command's error, and status also the last state.
 func TestMCPAlone(t *testing.T) {
 	state := t.TempDir()
 	if err := os.WriteFile(filepath.Join(state, "status.json"), []byte(readTestdata(t, "status/busy.json")),
@@ -335,17 +336,17 @@ func TestMCPAlone(t *testing.T) {
 		want := disinto(t.Context(), nil, append(strings.Split(tool, "_"), "--state", state)...)
 		text, document, failed := said(t, session, tool, nil)
 		if !failed || text != want.stdout+want.stderr || document != "" {
-			t.Errorf("%s: failed %v, %q, want %q", tool, failed, text, want.stdout+want.stderr)
+			t.Errorf("%s: got failed %v, %q, want %q", tool, failed, text, want.stdout+want.stderr)
 		}
 	}
 	for _, environ := range [][]string{{"DISINTO_ADDRESS=:"}, {"DISINTO_ADDRESS=http://127.0.0.1:1"}} {
 		if got := disinto(t.Context(), environ, "mcp"); got.code != exitUsage || got.stdout != "" {
-			t.Errorf("%v: %+v", environ, got)
+			t.Errorf("%v: got %+v", environ, got)
 		}
 	}
 }
 
-// The tools speak to the supervisor at an address with the token that the server was started with.
+// The tools call the supervisor at the given address, with the token that the MCP server was started with.
 func TestMCPAddress(t *testing.T) {
 	const token = "a-token-of-16-letters"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -364,12 +365,12 @@ func TestMCPAddress(t *testing.T) {
 		mcpClient(t, []string{"DISINTO_ADDRESS=" + server.URL, "DISINTO_TOKEN=" + token}),
 	} {
 		if text, _, failed := said(t, session, "convoy_status", nil); failed || text != "no convoys\n" {
-			t.Errorf("failed %v, %q", failed, text)
+			t.Errorf("got failed %v, %q", failed, text)
 		}
 	}
 	session := mcpClient(t, []string{"DISINTO_TOKEN=another-token-than-that"}, "--address", server.URL)
 	if text, _, failed := said(t, session, "convoy_status", nil); !failed || strings.Contains(text, "another") {
-		t.Errorf("with another token: failed %v, %q", failed, text)
+		t.Errorf("with another token: got failed %v, %q", failed, text)
 	}
 }
 
@@ -402,7 +403,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// The program answers over pipes, and ends in silence when its client goes or sends TERM.
+// The program answers over pipes. It ends without output when the client closes or sends TERM.
 func TestMCPProgram(t *testing.T) {
 	a := newAsked(t, map[string]string{"GET /v1/convoys": `{"convoys": []}`})
 	for name, end := range map[string]func(*running, *mcp.ClientSession){
@@ -411,16 +412,16 @@ func TestMCPProgram(t *testing.T) {
 	} {
 		r, session := startMCP(t, a.state)
 		if text, _, failed := said(t, session, "convoy_status", nil); failed || text != "no convoys\n" {
-			t.Errorf("%s: failed %v, %q", name, failed, text)
+			t.Errorf("%s: got failed %v, %q", name, failed, text)
 		}
 		end(r, session)
 		if code := r.wait(); code != exitDone || r.read(r.stderr) != "" {
-			t.Errorf("%s: exit code %d, stderr %q", name, code, r.read(r.stderr))
+			t.Errorf("%s: got exit code %d, stderr %q", name, code, r.read(r.stderr))
 		}
 	}
 }
 
-// Lines that are no messages are answered, and the session goes on.
+// A line that is not a message gets an error as its answer, and the session continues.
 func TestMCPGoesOn(t *testing.T) {
 	stdin, toServer := pipe(t)
 	fromServer, stdout := pipe(t)
@@ -430,11 +431,11 @@ func TestMCPGoesOn(t *testing.T) {
 	ask := func(line string, want ...string) {
 		t.Helper()
 		if _, err := io.WriteString(toServer, line+"\n"); err != nil || !answers.Scan() {
-			t.Fatalf("%q: %v, %v", line, err, answers.Err())
+			t.Fatalf("sending %q: %v, %v", line, err, answers.Err())
 		}
 		for _, w := range want {
 			if !strings.Contains(answers.Text(), w) {
-				t.Errorf("%.100q: answered %s, want %s", line, answers.Text(), w)
+				t.Errorf("%.100q: got %s, want %s", line, answers.Text(), w)
 			}
 		}
 	}
@@ -452,11 +453,11 @@ func TestMCPGoesOn(t *testing.T) {
 	ask(`{"jsonrpc":"2.0","id":3,"method":"ping"}`, `"id":3`, `"result":{}`)
 	_ = toServer.Close()
 	if code := r.wait(); code != exitDone || r.read(r.stderr) != "" {
-		t.Errorf("exit code %d, stderr %q", code, r.read(r.stderr))
+		t.Errorf("got exit code %d, stderr %q", code, r.read(r.stderr))
 	}
 }
 
-// A line that does not end, or that is longer than any message, ends the program with one line.
+// A line that does not end, or is longer than any message, ends the program with a one-line error.
 func TestMCPNoise(t *testing.T) {
 	for name, noise := range map[string]io.Reader{
 		"long":    io.MultiReader(strings.NewReader(`{"a":"`), &endless{left: longestMessage}, strings.NewReader("\"}\n")),
@@ -468,15 +469,15 @@ func TestMCPNoise(t *testing.T) {
 		code := c.run(t.Context(), []string{"mcp", "--state", t.TempDir()})
 		if said := stderr.String(); code != exitFailed || strings.Count(said, "\n") != 1 ||
 			!strings.HasPrefix(said, "disinto: cannot go on with the MCP client: ") {
-			t.Errorf("%s: exit code %d, stderr %q", name, code, said)
+			t.Errorf("%s: got exit code %d, stderr %q", name, code, said)
 		}
 		if e, ok := noise.(*endless); ok && e.left < 32<<20 {
-			t.Errorf("%s: all but %d bytes were read", name, e.left)
+			t.Errorf("%s: only %d bytes were left unread", name, e.left)
 		}
 	}
 }
 
-// endless reads as so many letters.
+// endless reads as left letters.
 type endless struct{ left int }
 
 func (e *endless) Read(p []byte) (int, error) {

@@ -41,7 +41,7 @@ func TestMoment(t *testing.T) {
 		"2026-02-30 10:00", "noon",
 	} {
 		if at, err := moment(said, now); err == nil {
-			t.Errorf("%q is %s", said, at)
+			t.Errorf("moment(%q) = %s, want an error", said, at)
 		}
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// spends is a program that has used 100 tokens, and 400 once there is a file named more, and then goes on for ever.
+// spends is a program that reports 100 tokens, and 400 once there is a file named more. Then it runs on.
 const spends = `tell() { printf '{"usage":{"input_tokens":%d}}' $1 >"$DISINTO_RESULT.new"; mv "$DISINTO_RESULT.new" "$DISINTO_RESULT"; }
 	cd "$DISINTO_WORKSPACE"; echo $DISINTO_ATTEMPT >>attempts; tell 100
 	until [ -e more ]; do sleep 0.1; done
 	tell 400; sleep 1000`
 
-// A program of any kind that spends is ended at the limit of its role by the real supervisor, which shows its use
-// meanwhile, also after an upgrade in place. A person is asked with the figures, and retry lets it use as much again.
+// The real supervisor ends a program when it reaches its role's limit. Before that it shows the program's usage, also
+// after an upgrade in place. A comment asks a person, with the figures, and retry allows the same amount again.
 func TestSpendingAgent(t *testing.T) {
 	leftToStorms(t, "the limits of supervisor/simtest")
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestSpendingAgent(t *testing.T) {
 	}
 	workspaces, err := filepath.Glob(filepath.Join(state, "work", "*", "*_8"))
 	if err != nil || len(workspaces) != 1 {
-		t.Fatalf("workspaces %q, %v", workspaces, err)
+		t.Fatalf("got workspaces %q, %v", workspaces, err)
 	}
 	if err := os.WriteFile(filepath.Join(workspaces[0], "more"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestSpendingAgent(t *testing.T) {
 	d := status(t, state, "it is ended", func(d *control.Document) bool { return slices.ContainsFunc(d.Recent, over) })
 	const said = "the session has used 400 of 350 tokens (max_tokens per session of role dev)"
 	if got := d.Recent[slices.IndexFunc(d.Recent, over)].Reason; got != said {
-		t.Errorf("reason %q", got)
+		t.Errorf("got reason %q", got)
 	}
 	var comments []struct{ Body string }
 	eventually(t, "a comment names the figures", func() bool {
@@ -63,7 +63,7 @@ func TestSpendingAgent(t *testing.T) {
 		return slices.ContainsFunc(d.Queue, func(q control.QueueDocument) bool { return q.Number == 8 && q.NeedsPerson })
 	})
 	if got := disinto(t.Context(), nil, "retry", "8", "--state", state); got.code != exitDone {
-		t.Errorf("retry: %+v", got)
+		t.Errorf("retry: got %+v", got)
 	}
 	eventually(t, "a second session, and no attempt was burnt", func() bool {
 		var all strings.Builder
@@ -76,6 +76,6 @@ func TestSpendingAgent(t *testing.T) {
 	})
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 }

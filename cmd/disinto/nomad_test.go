@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents/nomad"
 )
 
-// The factory's own prompts go to the node with the session, and nothing else that is beside them.
+// The factory's own prompts go to the node with the session; other files beside them do not.
 func TestPromptsOf(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"dev.md": "be brief", "dev.md~": "be", "notes.txt": "x"} {
@@ -21,7 +21,7 @@ func TestPromptsOf(t *testing.T) {
 	}
 	for _, command := range [][]string{nil, {"disinto", "agent"}, {"disinto", "agent", promptsFlag}} {
 		if f, err := promptsOf(command); f != nil || err != nil {
-			t.Errorf("%q: %+v, %v", command, f, err)
+			t.Errorf("%q: got %+v, %v", command, f, err)
 		}
 	}
 	command := []string{"disinto", "agent", "--cli", "claude", promptsFlag, dir}
@@ -34,9 +34,9 @@ func TestPromptsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f, err := promptsOf(command); err == nil || !strings.Contains(err.Error(), "cannot read the prompts") {
-		t.Errorf("one that is too long: %+v, %v", f, err)
+		t.Errorf("a prompt that is too long: got %+v, %v", f, err)
 	}
 	if f, err := promptsOf([]string{promptsFlag, filepath.Join(dir, "none")}); err == nil {
-		t.Errorf("none: %+v", f)
+		t.Errorf("without the folder: got %+v, want an error", f)
 	}
 }

@@ -17,12 +17,12 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// inbox is a recipient of [notify] that takes everything.
+// inbox is a recipient of [notify] that accepts every message.
 type inbox struct {
 	*httptest.Server
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	got  []string   // the messages
-	keys []string   // what they were sent with
+	keys []string   // their Authorization headers
 }
 
 func newInbox(t *testing.T) *inbox {
@@ -40,14 +40,14 @@ func newInbox(t *testing.T) *inbox {
 	return in
 }
 
-// letters are the messages so far, and what they were sent with.
+// letters returns the messages so far, and their Authorization headers.
 func (in *inbox) letters() (got, keys []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return slices.Clone(in.got), slices.Clone(in.keys)
 }
 
-// about counts the messages with some words in them.
+// about counts the messages that contain a text.
 func (in *inbox) about(words string) (n int) {
 	got, _ := in.letters()
 	for _, m := range got {
@@ -58,8 +58,8 @@ func (in *inbox) about(words string) (n int) {
 	return n
 }
 
-// From an issue that needs a person to the message: the real program, with its secret in a variable, beside a url at
-// which nothing listens. A restart repeats nothing.
+// The real program sends a message about an issue that needs a person. One url is in a variable with a secret; at the
+// other nothing listens. A restart repeats no message.
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -72,31 +72,31 @@ func TestNotify(t *testing.T) {
 	f.file404(t)
 	eventually(t, "the message", func() bool { return in.about("depends on") == 1 })
 	if letters, keys := in.letters(); in.about("/"+demo.Repo+"/issues/") == 0 || keys[0] != "Bearer s3cret-token" {
-		t.Errorf("the messages are %q, with %q", letters, keys)
+		t.Errorf("got messages %q with %q", letters, keys)
 	}
 	got := disinto(t.Context(), f.environ(secret), "status", "--state", state)
 	if !strings.Contains(got.stdout, "cannot send messages to url 2 of [notify] (ntfy ") {
-		t.Errorf("the status does not tell of the url that fails:\n%s", got.stdout)
+		t.Errorf("the status does not name the url that fails:\n%s", got.stdout)
 	}
 	r.signal(syscall.SIGTERM)
 	r.wait()
 	for _, path := range []string{r.stderr, filepath.Join(state, "status.json"), filepath.Join(state, "notified.json")} {
 		text, err := os.ReadFile(path)
 		if err != nil || strings.Contains(string(text), "s3cret") || strings.Contains(string(text), "t0pic") {
-			t.Errorf("%s has a secret, or cannot be read: %v\n%s", path, err, text)
+			t.Errorf("%s contains a secret, or cannot be read: %v\n%s", path, err, text)
 		}
 	}
 	r = f.startRun(state, secret, "[factory]", urls)
 	f.file404(t)
 	eventually(t, "the next message", func() bool { return in.about("depends on") > 1 })
 	if n := in.about("depends on"); n != 2 {
-		t.Errorf("after a restart %d messages, want 2", n)
+		t.Errorf("after a restart: got %d messages, want 2", n)
 	}
 	r.signal(syscall.SIGTERM)
 	r.wait()
 }
 
-// file404 files an issue that depends on one that does not exist.
+// file404 files an issue that depends on a missing one.
 func (f *testForge) file404(t *testing.T) {
 	t.Helper()
 	var labels []struct {
@@ -114,10 +114,10 @@ func (f *testForge) file404(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("there is no label backlog")
+	t.Fatal("found no label backlog")
 }
 
-// check --notify sends one message to each url, and says who did not take it, without the url.
+// check --notify sends one message to each url, and names the recipients that failed, without their urls.
 func TestCheckNotify(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -134,13 +134,13 @@ func TestCheckNotify(t *testing.T) {
 	if len(letters) != 1 || !strings.Contains(letters[0], "disinto check --notify on ") || got.code != 1 ||
 		!strings.Contains(got.stdout, " url 1 of [notify] (generic "+in.Listener.Addr().String()+") took a message") ||
 		!strings.Contains(got.stdout, "connection refused") || strings.Contains(got.stdout+got.stderr, "s3cret") {
-		t.Errorf("check --notify exits with %d, sent %q:\n%s", got.code, letters, got.stdout)
+		t.Errorf("check --notify: got exit code %d and messages %q:\n%s", got.code, letters, got.stdout)
 	}
 	none := disinto(t.Context(), f.environ(nil), "check", "--notify", "--config", f.file(t.TempDir()))
 	if none.code != 1 || !strings.Contains(none.stdout, "there are no urls in [notify]") {
-		t.Errorf("check --notify without urls exits with %d:\n%s", none.code, none.stdout)
+		t.Errorf("check --notify without urls: got exit code %d:\n%s", none.code, none.stdout)
 	}
 	if got := disinto(t.Context(), f.environ(nil), "check", "--notify", "--offline", "--config", path); got.code != 2 {
-		t.Errorf("check --notify --offline exits with %d: %s", got.code, got.stderr)
+		t.Errorf("check --notify --offline: got exit code %d: %s", got.code, got.stderr)
 	}
 }

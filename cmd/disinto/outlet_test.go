@@ -8,18 +8,18 @@ import (
 	"testing/synctest"
 )
 
-// A reader that hangs costs lines, never time, and is told how many.
+// A reader that hangs loses lines but never delays the writer, and gets the number of lost lines.
 func TestOutlet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		o := newOutlet(w)
 		for i := range outletLines + 11 {
 			if i == 1 {
-				synctest.Wait() // the first is being written
+				synctest.Wait() // the first line is being written
 			}
 			_, _ = fmt.Fprintf(o, "line %d\n", i)
 		}
-		o.flush() // gives up
+		o.flush() // times out
 		go func() {
 			o.flush()
 			_ = w.Close()
@@ -31,7 +31,7 @@ func TestOutlet(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		if len(lines) != outletLines+2 || lines[0] != "line 0" ||
 			!strings.HasSuffix(lines[1], " 10 lines of the log are lost: nobody read it") {
-			t.Errorf("%d lines, the first are %q", len(lines), lines[:2])
+			t.Errorf("got %d lines, the first are %q", len(lines), lines[:2])
 		}
 		close(o.queue)
 	})

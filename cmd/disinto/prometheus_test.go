@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// promtool runs Prometheus' own tool; the test is skipped where there is none.
+// promtool runs Prometheus' own tool. Without it, the test is skipped.
 func promtool(t *testing.T, stdin io.Reader, args ...string) {
 	t.Helper()
 	tool, err := process.Lookup("promtool", "", os.Environ())
@@ -37,14 +37,14 @@ func TestAlertRules(t *testing.T) {
 	promtool(t, nil, "test", "rules", "../../supervisor/metrics/testdata/alerts_test.yaml")
 }
 
-// scraped is a factory at work with a Prometheus that scrapes it each second, once with each way in.
+// scraped is a working factory and a Prometheus that scrapes it each second, on each of its addresses.
 type scraped struct {
 	t          *testing.T
-	metrics    string // address of listen_metrics
-	prometheus string // address of Prometheus
+	metrics    string // the address of listen_metrics
+	prometheus string // the address of Prometheus
 }
 
-// TestPrometheus has a real Prometheus scrape a real factory, and asks it for what happened.
+// TestPrometheus has a real Prometheus scrape a real factory, and queries the results.
 func TestPrometheus(t *testing.T) {
 	leftToStorms(t, "those of supervisor/metrics, and TestAlertRules")
 	t.Parallel()
@@ -111,14 +111,14 @@ scrape_configs:
 	promtool(t, resp.Body, "check", "metrics")
 }
 
-// becomes waits for a sane value: each job is scraped on a schedule of its own, on a busy machine seconds after
-// another.
+// becomes waits until a query has a sane value. Each job is scraped on its own schedule, on a busy machine seconds
+// apart.
 func (w *scraped) becomes(query string, sane func(float64) bool) {
 	w.t.Helper()
 	var v float64
 	defer func() {
 		if w.t.Failed() {
-			w.t.Logf("%s is %v", query, v)
+			w.t.Logf("%s: got %v", query, v)
 		}
 	}()
 	eventually(w.t, query+" is sane", func() bool {
@@ -136,12 +136,12 @@ func mustAbs(t *testing.T, path string) string {
 	return abs
 }
 
-// value is the first value that a query has; -1 while it has none.
+// value returns the first value of a query; -1 while there is none.
 func (w *scraped) value(query string) float64 {
 	w.t.Helper()
 	resp, err := http.Get("http://" + w.prometheus + "/api/v1/query?query=" + url.QueryEscape(query))
 	if err != nil {
-		return -1 // it begins
+		return -1 // Prometheus is starting
 	}
 	defer resp.Body.Close()
 	var answer struct {

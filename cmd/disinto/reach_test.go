@@ -12,14 +12,14 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 )
 
-// prey is an agent that does nothing for an hour, with files where an agent has its own.
+// prey is an agent that sleeps for an hour, with files in its own folders.
 const prey = `
 echo secret >"$HOME/file"; echo secret >file
 echo $$ >"$SHARE/prey.new"; chmod 644 "$SHARE/prey.new"; mv "$SHARE/prey.new" "$SHARE/prey"
 sleep 3600`
 
-// probe is an agent that tries to reach what is not its own: the supervisor, the process that started it, another
-// agent, and their files. It tries each thing on itself first, which has to work, or the test would prove nothing.
+// probe is an agent that tries to reach the supervisor, the process that started it, another agent, and their files.
+// It tries each access on itself first. That must work, or the test would prove nothing.
 const probe = `
 until [ -e "$SHARE/prey" ]; do sleep 0.1; done
 look() { # NAME PID: everything that the kernel guards as it guards ptrace, and signals
@@ -50,8 +50,8 @@ cat /proc/[0-9]*/cmdline >"$SHARE/arguments" 2>/dev/null
 mv "$SHARE/reached" "$SHARE/done"
 sleep 3600`
 
-// Two agents in the real program: neither reaches the other or the supervisor, by no process, no file and no socket.
-// Accounts of their own do for that, and so does a sandbox, on the supervisor's own account.
+// Two agents in the real program: neither reaches the other or the supervisor, by processes, files or sockets.
+// Separate accounts ensure that, and so does a sandbox on the supervisor's own account.
 func TestReach(t *testing.T) {
 	t.Run("accounts", func(t *testing.T) {
 		if os.Geteuid() != 0 {
@@ -133,11 +133,11 @@ command = ["sh", "-c", '''%s''']
 	want := "self environ\nself mem\nself maps\nself fd\nself cwd\nself signal\nown file\nown file\nown file\n" +
 		"prey found\nNoNewPrivs:\t1\n"
 	if got := r.read(filepath.Join(share, "done")); got != want {
-		t.Errorf("it reached\n%s\nwant\n%s", got, want)
+		t.Errorf("the probe reached\n%s\nwant\n%s", got, want)
 	}
 	arguments := r.read(filepath.Join(share, "arguments"))
 	if !strings.Contains(arguments, "--config") {
-		t.Errorf("it saw no arguments: %q", arguments)
+		t.Errorf("the probe saw no process's arguments: %q", arguments)
 	}
 	for name, token := range f.Tokens {
 		if strings.Contains(arguments, token) {

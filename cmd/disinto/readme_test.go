@@ -26,14 +26,14 @@ func TestReadme(t *testing.T) {
 	golden(t, codesPath, replaceBlock(t, string(raw), "codes", codeTable()))
 }
 
-// The README is read to its end only if it is short.
+// The README is short, so that people read all of it.
 func TestReadmeLength(t *testing.T) {
 	raw, err := os.ReadFile(readmePath)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(string(raw), "\n"); n > 160 {
-		t.Errorf("%d lines, more than 160", n)
+		t.Errorf("got %d lines, want at most 160", n)
 	}
 }
 
@@ -43,7 +43,7 @@ var (
 	anchorDrops    = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// Every link in the documentation leads to a file that is there, and to a heading that it has.
+// Every link in the documentation leads to an existing file and an existing heading.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -62,7 +62,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// leads reports whether a link on a page leads to something.
+// leads reports whether a link on a page has a target.
 func leads(page, link string) bool {
 	file, heading, _ := strings.Cut(link, "#")
 	target := page
@@ -85,7 +85,7 @@ func leads(page, link string) bool {
 	return false
 }
 
-// replaceBlock puts text between <!-- name: ... --> and the next <!-- end -->.
+// replaceBlock replaces the text between <!-- name: ... --> and the next <!-- end -->.
 func replaceBlock(t *testing.T, in, name, text string) string {
 	t.Helper()
 	before, rest, ok := strings.Cut(in, "<!-- "+name+":")
@@ -97,7 +97,7 @@ func replaceBlock(t *testing.T, in, name, text string) string {
 	return before + "<!-- " + name + ":" + head + "-->\n" + text + "<!-- end -->" + after
 }
 
-// codeTable is the troubleshooting table: one row for each code.
+// codeTable returns the troubleshooting table, with a row for each code.
 func codeTable() string {
 	var b strings.Builder
 	b.WriteString("| code | it means | what you can do |\n|---|---|---|\n")
@@ -107,7 +107,7 @@ func codeTable() string {
 	return b.String()
 }
 
-// The configuration that README.md shows loads.
+// The configuration in README.md loads.
 func TestReadmeConfiguration(t *testing.T) {
 	raw, err := os.ReadFile(readmePath)
 	if err != nil {
@@ -116,13 +116,13 @@ func TestReadmeConfiguration(t *testing.T) {
 	_, rest, ok := strings.Cut(string(raw), "```toml\n")
 	text, _, ok2 := strings.Cut(rest, "```")
 	if !ok || !ok2 {
-		t.Fatal("README.md shows no configuration")
+		t.Fatal("README.md has no configuration")
 	}
 	config, err := file.Decode("README.md", text, func(string) (string, bool) { return "token", true })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if lines := problems(config); len(lines) > 0 {
-		t.Errorf("it has problems: %q", lines)
+		t.Errorf("got problems %q", lines)
 	}
 }

@@ -19,17 +19,17 @@ import (
 	"testing"
 )
 
-// program runs one to its end and returns its output.
+// program runs a program to its end and returns its output.
 func program(t *testing.T, environ []string, argv ...string) string {
 	t.Helper()
 	r := start(t, environ, argv...)
 	if code := r.wait(); code != 0 {
-		t.Fatalf("%q exits with %d: %s", argv, code, r.read(r.stderr))
+		t.Fatalf("%q: got exit code %d: %s", argv, code, r.read(r.stderr))
 	}
 	return r.read(r.stdout)
 }
 
-// entries are the files of a tar archive, by name.
+// entries returns the files of a tar archive by name.
 func entries(t *testing.T, r io.Reader) map[string]*entryOf {
 	t.Helper()
 	all := make(map[string]*entryOf)
@@ -68,7 +68,7 @@ func unpack(t *testing.T, path string) map[string]*entryOf {
 	return entries(t, z)
 }
 
-// An image archive is an OCI layout whose digests are right, an archive for docker load, and the same bytes each time.
+// An image archive is an OCI layout with right digests, can be read by docker load, and has the same bytes each time.
 func TestImageArchive(t *testing.T) {
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")
@@ -90,12 +90,12 @@ func TestImageArchive(t *testing.T) {
 	first, err1 := os.ReadFile(make("1.tar.gz"))
 	second, err2 := os.ReadFile(make("2.tar.gz"))
 	if err := errors.Join(err1, err2); err != nil || string(first) != string(second) {
-		t.Errorf("two archives of the same differ (%v)", err)
+		t.Errorf("two archives of the same files differ (%v)", err)
 	}
 	checkImage(t, filepath.Join(dir, "1.tar.gz"), "arm64", "0.2.0")
 }
 
-// checkImage follows an image's archive from its index down to the program.
+// checkImage checks an image archive from its index down to the program.
 func checkImage(t *testing.T, path, arch, version string) {
 	t.Helper()
 	all := unpack(t, path)
@@ -103,10 +103,10 @@ func checkImage(t *testing.T, path, arch, version string) {
 		t.Helper()
 		e := all[name]
 		if e == nil {
-			t.Fatalf("%s is not in the archive", name)
+			t.Fatalf("the archive lacks %s", name)
 		}
 		if sum := fmt.Sprintf("blobs/sha256/%x", sha256.Sum256(e.text)); strings.HasPrefix(name, "blobs/") && sum != name {
-			t.Errorf("%s has the digest %s", name, sum)
+			t.Errorf("%s: got the digest %s", name, sum)
 		}
 		if err := json.Unmarshal(e.text, to); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -120,7 +120,7 @@ func checkImage(t *testing.T, path, arch, version string) {
 	blob := func(d descriptor) string {
 		name := strings.Replace(d.Digest, "sha256:", "blobs/sha256/", 1)
 		if all[name] == nil || len(all[name].text) != d.Size {
-			t.Fatalf("%s is not there or not of %d bytes", name, d.Size)
+			t.Fatalf("%s is missing, or does not have %d bytes", name, d.Size)
 		}
 		return name
 	}
@@ -147,12 +147,12 @@ func checkImage(t *testing.T, path, arch, version string) {
 	if index.Manifests[0].Platform.Architecture != arch || config.Architecture != arch ||
 		old[0].RepoTags[0] != "disinto:"+version ||
 		old[0].Config != blob(manifest.Config) || !slices.Equal(config.Config.Entrypoint, []string{"disinto"}) {
-		t.Errorf("it is %+v, %+v, %+v", index, config, old)
+		t.Errorf("got index %+v, config %+v, manifest %+v", index, config, old)
 	}
 	files := make(map[string]*entryOf)
 	for i, layer := range manifest.Layers {
 		if config.RootFS.DiffIDs[i] != layer.Digest || old[0].Layers[i] != blob(layer) {
-			t.Errorf("layer %d is %s in one place and %s, %s in others", i, layer.Digest, config.RootFS.DiffIDs[i],
+			t.Errorf("layer %d: got digests %s, %s and %s, want the same", i, layer.Digest, config.RootFS.DiffIDs[i],
 				old[0].Layers[i])
 		}
 		maps.Copy(files, entries(t, strings.NewReader(string(all[blob(layer)].text))))
@@ -161,20 +161,20 @@ func checkImage(t *testing.T, path, arch, version string) {
 		"usr/local/bin/disinto": 0o755, "var/lib/disinto": 0o711, "etc/disinto": 0o711, "tmp": 0o1777, "home/agent": 0o755,
 	} {
 		if e := files[name]; e == nil || e.Mode&0o7777 != mode {
-			t.Errorf("%s is %+v, want mode %o", name, e, mode)
+			t.Errorf("%s: got %+v, want mode %o", name, e, mode)
 		}
 	}
 	passwd := string(files["etc/passwd"].text)
 	if !strings.Contains(passwd, "root:x:0:0:") || !strings.Contains(passwd, "\nagent:x:10001:10001:") ||
 		files["home/agent"].Uid != 10001 {
-		t.Errorf("the accounts are\n%s", passwd)
+		t.Errorf("got the accounts\n%s", passwd)
 	}
 }
 
-// A release has what its page promises, and says its version.
+// A release has the files that its documentation promises, and its program reports the version.
 func TestRelease(t *testing.T) {
 	if !storms() {
-		t.Skip("a build from nothing: make check runs it")
+		t.Skip("builds everything: make check runs it")
 	}
 	dir := t.TempDir()
 	git := func(args ...string) string {
@@ -199,23 +199,23 @@ func TestRelease(t *testing.T) {
 	dist := filepath.Join(dir, "dist")
 	got := program(t, nil, filepath.Join(dist, "disinto-0.2.0-linux-amd64"), "version")
 	if !strings.HasPrefix(got, "disinto 0.2.0 (") {
-		t.Errorf("it says %q", got)
+		t.Errorf("got version %q", got)
 	}
 	if got, err := os.ReadFile(filepath.Join(dist, "NOTES.md")); err != nil ||
 		strings.TrimSpace(string(got)) != "- A bell." {
-		t.Errorf("the notes are %q (%v)", got, err)
+		t.Errorf("got notes %q (%v)", got, err)
 	}
 	program(t, nil, "sh", "-c", "cd '"+dist+"' && sha256sum --check --quiet --strict SHA256SUMS")
 	sums, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
 	if n := strings.Count(string(sums), "\n"); err != nil || n != 3 {
-		t.Errorf("%d checksums (%v), want 3", n, err)
+		t.Errorf("got %d checksums (%v), want 3", n, err)
 	}
 	for _, name := range []string{
 		"disinto.1", "disinto.bash", "disinto.zsh", "disinto.fish", "factory.schema.json",
 		"factory.toml.example", "disinto.service", "LICENSE",
 	} {
 		if e := unpack(t, filepath.Join(dist, "disinto-0.2.0-files.tar.gz"))[name]; e == nil || len(e.text) == 0 {
-			t.Errorf("%s is not beside it", name)
+			t.Errorf("the release lacks %s", name)
 		}
 	}
 	var bill struct{ Components []struct{ PURL string } }
@@ -227,9 +227,9 @@ func TestRelease(t *testing.T) {
 		filepath.Join(dist, "disinto-0.2.0-linux-amd64")), -1)
 	if err != nil || len(modules) == 0 || len(bill.Components) != len(modules)+1 ||
 		!strings.HasPrefix(bill.Components[0].PURL, "pkg:golang/stdlib@1.") {
-		t.Errorf("the bill of materials has %d of %d modules (%v)", len(bill.Components)-1, len(modules), err)
+		t.Errorf("the bill of materials: got %d of %d modules (%v)", len(bill.Components)-1, len(modules), err)
 	}
-	// A tag without notes is no release, and neither is a changed tree.
+	// A tag without notes cannot be released, nor can a changed tree.
 	git("tag", "-d", "v0.2.0")
 	git("tag", "v0.9.0")
 	for want, spoil := range map[string]func(){
@@ -239,7 +239,7 @@ func TestRelease(t *testing.T) {
 		spoil()
 		r := start(t, environ, filepath.Join(dir, "docker/release.sh"), filepath.Join(dir, "dist2"))
 		if code := r.wait(); code == 0 || !strings.Contains(r.read(r.stderr), want) {
-			t.Errorf("exit code %d, %q, want %q", code, r.read(r.stderr), want)
+			t.Errorf("got exit code %d, %q, want %q", code, r.read(r.stderr), want)
 		}
 		_ = os.Remove(filepath.Join(dir, "stray"))
 	}
@@ -249,7 +249,7 @@ func TestRelease(t *testing.T) {
 func TestUnit(t *testing.T) {
 	path, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("there is no systemd-analyze here")
+		t.Skip("found no systemd-analyze")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -266,11 +266,11 @@ func TestUnit(t *testing.T) {
 	}
 	r := start(t, nil, path, "verify", unit)
 	if code := r.wait(); code != 0 || r.read(r.stderr) != "" {
-		t.Errorf("exit code %d: %s", code, r.read(r.stderr))
+		t.Errorf("got exit code %d: %s", code, r.read(r.stderr))
 	}
 	for _, want := range []string{"Delegate=yes", "KillMode=mixed", "TimeoutStopSec=15"} {
 		if !strings.Contains(string(text), "\n"+want+"\n") {
-			t.Errorf("it has no %s", want)
+			t.Errorf("the unit lacks %s", want)
 		}
 	}
 }

@@ -16,16 +16,17 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// startRun starts a supervisor on this forge, with agents that think for an hour unless edits say otherwise.
+// startRun starts a supervisor on this forge, with edits in its factory.toml. By default its agents sleep for an
+// hour.
 func (f *testForge) startRun(state string, environ map[string]string, edits ...string) *running {
 	f.t.Helper()
 	path := f.file(state, append(edits, `"demo-agent"`, `"demo-agent", "--think", "1h"`)...)
 	return startDisinto(f.t, f.environ(environ), "run", "--yes", "--config", path)
 }
 
-// justOne leaves one issue of the demo to the factory, which picks it, and no scheduled work: from its implementation
-// to its merge it takes four sessions, and then the factory is at rest. A whole backlog costs a processor as long as
-// the test looks on.
+// justOne labels one issue of the demo and returns edits by which the factory works only on that, without scheduled
+// work. The issue takes four sessions until it is merged, and then the factory is idle. A whole backlog would use a
+// processor for the whole test.
 func (f *testForge) justOne() (edits []string) {
 	f.t.Helper()
 	f.pick(8)
@@ -35,7 +36,7 @@ func (f *testForge) justOne() (edits []string) {
 	}
 }
 
-// claimed are the numbers of the issues that carry a claim.
+// claimed returns the numbers of the claimed issues.
 func (f *testForge) claimed() (numbers []int) {
 	f.t.Helper()
 	var issues []struct {
@@ -57,14 +58,14 @@ func (f *testForge) claimed() (numbers []int) {
 
 func working(d *control.Document) bool { return slices.ContainsFunc(d.Sessions, implementing) }
 
-// implementing reports whether the program of an issue's session runs.
+// implementing reports whether an issue's session has a program.
 func implementing(s control.SessionDocument) bool { return s.PID > 0 && s.Kind == agents.KindIssue }
 
-// One supervisor from its start to its end. With a file that is not valid it runs and only holds work; mending the
-// file is enough. A second supervisor on its state directory is refused. When it is stopped, as a container is, its
-// sessions end, its claims are taken off, the exit code is 0 and nothing is left.
+// One supervisor from its start to its end. With an invalid file it runs but holds all work, until the file is fixed.
+// A second supervisor on its state directory is refused. After SIGTERM, as from a container's stop, its sessions end,
+// its claims are released, the exit code is 0, and nothing remains.
 func TestRun(t *testing.T) {
-	t.Parallel() // its processes wait for each other most of the time
+	t.Parallel() // its processes mostly wait for each other
 	f := newTestForge(t)
 	state := t.TempDir()
 	edits := []string{`"demo-agent"`, `"demo-agent", "--think", "1h"`}
@@ -77,7 +78,7 @@ func TestRun(t *testing.T) {
 	d := status(t, state, "the mistake is shown", func(d *control.Document) bool { return d.Config.Error != "" })
 	if want := path + ":2: forge.urls: unknown key, did you mean url?"; d.Config.Error != want ||
 		d.Config.Generation != 0 {
-		t.Errorf("configuration %+v, want the error %q", d.Config, want)
+		t.Errorf("got configuration %+v, want the error %q", d.Config, want)
 	}
 	if err := os.WriteFile(path, good, 0o600); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestRun(t *testing.T) {
 		return d.Config.Error == "" && d.Config.Generation == 1 && working(d)
 	})
 	if len(f.claimed()) == 0 {
-		t.Error("an agent works, and nothing is claimed")
+		t.Error("an agent works, but got no claim")
 	}
 	f.checkSecond(r, state)
 	if err := os.WriteFile(path, []byte("[forge"), 0o600); err != nil {
@@ -98,36 +99,36 @@ func TestRun(t *testing.T) {
 	})
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	if left := f.claimed(); len(left) > 0 {
-		t.Errorf("claims are left on %v", left)
+		t.Errorf("got remaining claims on %v", left)
 	}
 	if left := mentions(t, state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 	got := disinto(t.Context(), nil, "status", "--state", state)
 	if got.code != exitFailed || !strings.Contains(got.stdout, "not running") {
-		t.Errorf("status afterwards: exit code %d\n%s", got.code, got.stdout)
+		t.Errorf("status afterwards: got exit code %d\n%s", got.code, got.stdout)
 	}
 }
 
-// checkSecond starts a second supervisor on the state directory of the first.
+// checkSecond starts a second supervisor on the first one's state directory, which is refused.
 func (f *testForge) checkSecond(first *running, state string) {
 	f.t.Helper()
 	second := f.startRun(state, nil)
 	if code := second.wait(); code != exitFailed {
-		f.t.Errorf("exit code %d, want 1", code)
+		f.t.Errorf("got exit code %d, want 1", code)
 	}
 	said := second.read(second.stderr)
 	want := fmt.Sprintf("disinto: cannot start: pid %d already works on %s: end it, or say --state\n", first.pid, state)
 	if !strings.HasSuffix(said, want) {
-		f.t.Errorf("stderr ends in %q, want %q", said, want)
+		f.t.Errorf("got stderr %q, want %q at its end", said, want)
 	}
 	status(f.t, state, "the first goes on", working)
 }
 
-// Who signals twice does not want to wait for an agent that takes its time to end. The first one does not hurry it.
+// A second signal ends the supervisor without waiting for an agent that is slow to end. The first signal waits.
 func TestRunStopsAtOnce(t *testing.T) {
 	deaf := factoryFile(t, "trap '' TERM\nwhile :; do sleep 1; done\n")
 	self := executable(t)
@@ -149,20 +150,20 @@ func TestRunStopsAtOnce(t *testing.T) {
 				return strings.Contains(r.read(r.stderr), "stopping: "+pair[0].String())
 			})
 			if err := syscall.Kill(d.Sessions[0].PID, 0); err != nil {
-				t.Errorf("the first signal was not graceful: %v", err)
+				t.Errorf("the first signal ended an agent at once: %v", err)
 			}
 			r.signal(pair[1])
 			if code := r.wait(); code != exitDone {
-				t.Errorf("exit code %d, want 0", code)
+				t.Errorf("got exit code %d, want 0", code)
 			}
 			if left := mentions(t, state); len(left) > 0 {
-				t.Errorf("processes are left: %q", left)
+				t.Errorf("got remaining processes %q", left)
 			}
 		})
 	}
 }
 
-// With a forge that is down a supervisor starts, says so, and works when the forge is back.
+// A supervisor starts although the forge is down, reports that, and works when the forge is up again.
 func TestRunWithForgeDown(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -170,7 +171,7 @@ func TestRunWithForgeDown(t *testing.T) {
 	f.startRun(state, nil, f.URL, "http://"+address)
 	d := status(t, state, "it says that the forge is down", func(d *control.Document) bool { return d.Forge.Error != "" })
 	if d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") {
-		t.Errorf("forge %+v", d.Forge)
+		t.Errorf("got forge %+v", d.Forge)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -182,13 +183,13 @@ func TestRunWithForgeDown(t *testing.T) {
 	status(t, state, "it works", func(d *control.Document) bool { return d.Forge.OK && working(d) })
 }
 
-// hold finds the reason of a hold in a document; the reason has want in it.
+// hold is a text that must be in a part of the status: said returns that part.
 type hold struct {
 	said func(*control.Document) string
 	want string
 }
 
-// What a start cannot know is a held state, in words that say what to do.
+// A fault that the start cannot detect makes a held state, whose reason says what to do.
 func TestRunHolds(t *testing.T) {
 	forgeError := func(d *control.Document) string { return d.Forge.Error }
 	const programOf = "[roles.planner]\non = \"schedule\"\ncommand = ["
@@ -199,7 +200,7 @@ func TestRunHolds(t *testing.T) {
 		holds   []hold
 	}{
 		{
-			name: "an agent whose login differs, one without a token, and a program that is not there",
+			name: "an agent whose login differs, one without a token, and a missing program",
 			environ: func(f *testForge) map[string]string {
 				return map[string]string{"FORGE_TOKEN_DEV_KIMI": f.Tokens["FORGE_TOKEN_GARDENER_QWEN"], "FORGE_TOKEN_DEV_QWEN": ""}
 			},
@@ -240,7 +241,7 @@ func TestRunHolds(t *testing.T) {
 	}
 }
 
-// failure is why the last session that failed did.
+// failure returns the reason of the last failed session.
 func failure(d *control.Document) string {
 	for _, r := range d.Recent {
 		if r.Outcome == agents.Failed {
@@ -261,7 +262,7 @@ func agentWhy(name string) func(*control.Document) string {
 	}
 }
 
-// Disinto is PID 1 of its container.
+// disinto works as PID 1 of a container.
 func TestPID1(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")
@@ -273,7 +274,7 @@ func TestPID1(t *testing.T) {
 	unshare := []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self}
 	t.Run("demo", func(t *testing.T) {
 		if !storms() {
-			t.Skip("a whole demo once more: make check runs it")
+			t.Skip("runs a whole demo once more: make check runs it")
 		}
 		t.Parallel()
 		checkDemo(t, start(t, []string{"TMPDIR=" + t.TempDir()}, append(unshare, "demo", "--json", "--think", "0s")...))
@@ -286,11 +287,11 @@ func TestPID1(t *testing.T) {
 		r := start(t, f.environ(nil), append(unshare, "run", "--yes", "--config", path)...)
 		d := status(t, state, "an agent works", working)
 		if d.PID != 1 {
-			t.Errorf("pid %d, want 1", d.PID)
+			t.Errorf("got pid %d, want 1", d.PID)
 		}
 		children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/%d/children", r.pid, r.pid))
 		if err != nil || len(children) != 1 {
-			t.Skip("this kernel does not tell whose child is whose")
+			t.Skip("the kernel does not list children in /proc")
 		}
 		pid, err := strconv.Atoi(strings.TrimSpace(r.read(children[0])))
 		if err != nil {
@@ -300,10 +301,10 @@ func TestPID1(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code := r.wait(); code != exitDone {
-			t.Errorf("exit code %d, want 0", code)
+			t.Errorf("got exit code %d, want 0", code)
 		}
 		if left := f.claimed(); len(left) > 0 {
-			t.Errorf("claims are left on %v", left)
+			t.Errorf("got remaining claims on %v", left)
 		}
 	})
 }

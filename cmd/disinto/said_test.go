@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// say comments on an issue with a token, and returns the number of the comment.
+// say comments on an issue with a token, and returns the comment's id.
 func (f *testForge) say(token string, issue int, text string) (id int64) {
 	f.t.Helper()
 	var made struct{ ID int64 }
@@ -27,7 +27,7 @@ func (f *testForge) say(token string, issue int, text string) (id int64) {
 	return made.ID
 }
 
-// answers are the supervisor's answers to a command.
+// answers returns the supervisor's answers to a command in a comment.
 func (f *testForge) answers(issue int, id int64) (all []string) {
 	var comments []struct {
 		Body string
@@ -42,8 +42,9 @@ func (f *testForge) answers(issue int, id int64) (all []string) {
 	return all
 }
 
-// A person steers by comments; an agent, which may write as well, does not. A supervisor that is killed and started
-// again answers nothing twice, and a comment of before its first start is text.
+// A person gives commands in comments. A comment of an agent is no command, although the agent may write. A
+// supervisor that is killed and started again answers no command twice. A comment from before its first start is no
+// command.
 func TestCommandsOnAForge(t *testing.T) {
 	leftToStorms(t, "TestCommandOnce of the supervisor, and the reading of comments in forge/forgejo")
 	onEachForge(t, commandsInComments)
@@ -68,7 +69,7 @@ func commandsInComments(t *testing.T, f *testForge) {
 		eventually(t, "an answer to a command", func() bool { return len(f.answers(8, id)) > 0 })
 		if got := f.answers(8, id); len(got) != 1 || !strings.HasPrefix(got[0], "disinto ```text\n") ||
 			!strings.Contains(got[0], want) {
-			t.Errorf("answers %q, want one with %q", got, want)
+			t.Errorf("got answers %q, want one with %q", got, want)
 		}
 	}
 	agent := f.say(f.Tokens[agents.TokenVar("dev-qwen")], 8, "/disinto cancel")
@@ -88,7 +89,7 @@ func commandsInComments(t *testing.T, f *testForge) {
 	answered(why, "waits: ")
 	for name, id := range map[string]int64{"before the first start": old, "of an agent": agent, "text": text} {
 		if got := f.answers(8, id); len(got) > 0 {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got answers %q, want none", name, got)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCheckSandbox has kernels that hold all of a sandbox, a part and none, and a factory that wants it, insists on it,
-// or does without.
+// TestCheckSandbox combines kernels that enforce a whole sandbox, a part of one and none with factories that want a
+// sandbox, require it, or turn it off.
 func TestCheckSandbox(t *testing.T) {
 	old := findSandbox
 	t.Cleanup(func() { findSandbox = old })
@@ -16,7 +16,7 @@ func TestCheckSandbox(t *testing.T) {
 		keys     string
 		complete bool
 		err      error
-		want     string // in the line about it
+		want     string // in the line about the sandbox
 		code     int
 	}{
 		"complete": {complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
@@ -40,13 +40,13 @@ func TestCheckSandbox(t *testing.T) {
 		got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
 		text := strings.Join(strings.Fields(got.stdout), " ")
 		if want := strings.Join(strings.Fields(tt.want), " "); got.code != tt.code || !strings.Contains(text, want) {
-			t.Errorf("%s: exit code %d, want %d and %q\n%s", name, got.code, tt.code, want, text)
+			t.Errorf("%s: got exit code %d, want %d and %q\n%s", name, got.code, tt.code, want, text)
 		}
 		shared := strings.Contains(text, sharedAccount)
 		if want := tt.err != nil || !tt.complete || tt.keys == "sandbox = \"off\"\n"; shared != want {
-			t.Errorf("%s: says that agents can read every secret: %v, want %v", name, shared, want)
+			t.Errorf("%s: check warns that agents can read every secret: %v, want %v", name, shared, want)
 		} else if boxed := strings.Contains(text, boxedAccount); boxed == want {
-			t.Errorf("%s: says that the sandbox alone keeps secrets: %v, want %v", name, boxed, !want)
+			t.Errorf("%s: check notes that only the sandbox protects secrets: %v, want %v", name, boxed, !want)
 		}
 	}
 }

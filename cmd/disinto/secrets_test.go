@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that is none, or is endless, is an error: no command waits for what will not come.
+// A special or endless file is an error: no command waits for its content.
 func TestOddFiles(t *testing.T) {
 	const text = "[forge]\nurl = \"http://127.0.0.1:1\"\nrepos = [\"a/b\"]\ntoken = \"$FORGE_TOKEN\"\n"
 	odd := map[string]struct {
@@ -44,7 +44,7 @@ func TestOddFiles(t *testing.T) {
 				got := disinto(t.Context(), nil, "check", "--config", config)
 				if said := got.stdout + got.stderr; got.code != exitFailed || !strings.Contains(said, path) ||
 					!strings.Contains(said, kind.want) {
-					t.Errorf("check: %+v, want %q of %s", got, kind.want, path)
+					t.Errorf("check: got %+v, want %q for %s", got, kind.want, path)
 				}
 			})
 		}
@@ -55,13 +55,13 @@ func TestOddFiles(t *testing.T) {
 			}
 			got := disinto(t.Context(), nil, "status", "--address", "127.0.0.1:1", "--token-file", path)
 			if got.code == exitDone || !strings.Contains(got.stderr, path) {
-				t.Errorf("status: %+v", got)
+				t.Errorf("status: got %+v", got)
 			}
 		})
 	}
 }
 
-// The files of mounted secrets are links.
+// A secrets file may be a link, because container runtimes mount secrets as links.
 func TestLinkedSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "secrets.env")
 	if err := os.WriteFile(path+".1", []byte("A=b\n"), 0o600); err != nil {
@@ -71,11 +71,11 @@ func TestLinkedSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := readSecrets(path); err != nil || text != "A=b\n" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("got %q, %v", text, err)
 	}
 }
 
-// A mode of 600 keeps the file's owner out of nothing.
+// A secrets file that an agent's account owns is refused, because mode 600 does not stop its owner.
 func TestSecretsOfAgents(t *testing.T) {
 	agent, err := user.Lookup("nobody")
 	if err != nil || os.Geteuid() != 0 {
@@ -108,7 +108,7 @@ func TestSecretsOfAgents(t *testing.T) {
 		_, _, err := readConfig(config, func(string) (string, bool) { return "", false })
 		if refused := err != nil && strings.Contains(err.Error(), "chown root "+path); refused != tt.refused ||
 			err != nil != tt.refused {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: got error %v", tt.name, err)
 		}
 	}
 }

@@ -21,7 +21,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// serviceFile writes a factory.toml with services. Its forge does not answer, which keeps none of them from running.
+// serviceFile writes a factory.toml with services. Its forge does not answer, which must not keep services from
+// running.
 func serviceFile(t *testing.T, state, services string) string {
 	t.Helper()
 	path := filepath.Join(state, "factory.toml")
@@ -49,7 +50,7 @@ command = ["true"]
 	return path
 }
 
-// service is a service in a status.
+// service returns a service of a status; the zero value if it is missing.
 func service(d *control.Document, name string) control.ServiceDocument {
 	i := slices.IndexFunc(d.Services, func(x control.ServiceDocument) bool { return x.Name == name })
 	if i < 0 {
@@ -58,16 +59,16 @@ func service(d *control.Document, name string) control.ServiceDocument {
 	return d.Services[i]
 }
 
-// isIn reports whether services are in a state.
+// isIn returns a condition: all named services are in a state.
 func isIn(state string, names ...string) func(*control.Document) bool {
 	return func(d *control.Document) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return service(d, name).State != state })
 	}
 }
 
-// A container's first process runs services beside the agents. One dies and is started again, with rests; one fills its
-// log, and that stays within its bound; one forks into sessions of its own and ignores TERM. An upgrade leaves them
-// running. TERM ends all of them, and nothing is left.
+// A supervisor that is PID 1 runs services beside the agents. One dies and is restarted with delays. One fills its
+// log, which stays within its bound. One forks into new sessions and ignores TERM. An upgrade leaves them running.
+// TERM to the supervisor ends all of them, and no process remains.
 func TestServicesOfPID1(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")
@@ -94,39 +95,39 @@ needs = ["stubborn"]
 			service(d, "dying").Fails >= 3
 	})
 	if dying := service(before, "dying"); dying.LastLine != "I die of [secret]" || !dying.NeedsPerson {
-		t.Errorf("the one that dies: %+v", dying)
+		t.Errorf("service dying: got %+v", dying)
 	}
 	told := func(line string) bool { return strings.HasPrefix(line, "service dying failed ") }
 	if !slices.ContainsFunc(before.Problems, told) {
-		t.Errorf("problems: %q", before.Problems)
+		t.Errorf("got problems %q", before.Problems)
 	}
 	if info, err := os.Stat(service(before, "loud").Log); err != nil || info.Size() > 64<<10 ||
 		info.Mode().Perm() != 0o600 {
-		t.Errorf("the log: %v %v", info, err)
+		t.Errorf("the log of service loud: got %v, %v", info, err)
 	}
 	for _, secret := range []string{"token-of-the-supervisor", "token-of-the-agent"} {
 		if strings.Contains(r.read(service(before, "last").Log), secret) {
-			t.Errorf("a service is given %s", secret)
+			t.Errorf("a service has the token %s", secret)
 		}
 	}
 	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
-		t.Fatalf("%+v", got)
+		t.Fatalf("upgrade: got %+v", got)
 	}
 	after := status(t, state, "services run", isIn("ready", "loud", "stubborn", "last"))
 	for _, name := range []string{"loud", "stubborn", "last"} {
 		if was, is := service(before, name), service(after, name); is.PID != was.PID || is.Restarts != 0 ||
 			after.Upgrades != 1 {
-			t.Errorf("%s: process %d before, %d after %d upgrades, %d restarts", name, was.PID, is.PID,
+			t.Errorf("%s: got process %d before and %d after %d upgrades, %d restarts", name, was.PID, is.PID,
 				after.Upgrades, is.Restarts)
 		}
 	}
 	var got result
-	eventually(t, "the new image has started", func() bool { // until then it refuses commands
+	eventually(t, "the new image has started", func() bool { // until then commands are refused
 		got = disinto(t.Context(), nil, "restart", "loud", "--state", state)
 		return !strings.Contains(got.stderr, "is still starting")
 	})
 	if got.stdout != fmt.Sprintf("loud: restarted; process %d is ended first\n", service(after, "loud").PID) {
-		t.Errorf("%+v", got)
+		t.Errorf("restart: got %+v", got)
 	}
 	status(t, state, "it is another one", func(d *control.Document) bool {
 		x := service(d, "loud")
@@ -134,27 +135,27 @@ needs = ["stubborn"]
 	})
 	if got := disinto(t.Context(), nil, "logs", "last", "--config", path); !strings.Contains(got.stdout,
 		"DISINTO_SERVICE=last\n") {
-		t.Errorf("its log: %+v", got)
+		t.Errorf("logs last: got %+v", got)
 	}
 	if err := syscall.Kill(onlyChild(t, r), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	said := r.read(r.stderr)
 	first, second := strings.Index(said, "service last has ended"), strings.Index(said, "service stubborn has ended")
-	late := strings.Contains(said, "stopped before every service had ended") // on a machine that is very busy
+	late := strings.Contains(said, "stopped before every service had ended") // on a very busy machine
 	if !late && (first < 0 || second < first) {
-		t.Errorf("they do not end in their order:\n%s", said)
+		t.Errorf("want service last to end before stubborn:\n%s", said)
 	}
 	if left := mentions(t, state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 }
 
-// A supervisor that is killed leaves no service behind: the next one ends what is there before it starts another, so
-// there are never two.
+// A killed supervisor leaves its services running. The next one ends them before it starts its own, so no service
+// runs twice.
 func TestServiceOfKilled(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -178,18 +179,18 @@ command = ["sh", "-c", '''
 			itoa(service(d, "only").PID)+"\n"
 	})
 	if service(after, "only").PID == service(before, "only").PID {
-		t.Errorf("it is process %d still", service(after, "only").PID)
+		t.Errorf("service only still has process %d", service(after, "only").PID)
 	}
 	if exists(twice) {
-		t.Errorf("two at a time: %s", first.read(twice))
+		t.Errorf("two processes of the service ran at once: %s", first.read(twice))
 	}
 	second.signal(syscall.SIGTERM)
 	if code := second.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 }
 
-// An address that answers says whether a service can be used; what it redirects to does not count.
+// A service is ready if its address answers with success. A redirect does not count.
 func TestAskReady(t *testing.T) {
 	var answer atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -206,27 +207,27 @@ func TestAskReady(t *testing.T) {
 	} {
 		answer.Store(status)
 		if got := fmt.Sprint(askReady(t.Context(), srv.URL+"/health")); got != want {
-			t.Errorf("%d: %s, want %s", status, got, want)
+			t.Errorf("status %d: got %s, want %s", status, got, want)
 		}
 	}
 	got := fmt.Sprint(askReady(t.Context(), "http://127.0.0.1:1/health"))
 	if !strings.HasSuffix(got, "connection refused") || strings.Contains(got, "Get") {
-		t.Errorf("nothing there: %s", got)
+		t.Errorf("no listener: got %s", got)
 	}
 }
 
-// A service that takes the connection and says nothing hangs: the question ends with its time, and says so.
+// If a service accepts the connection but does not answer, the check ends after its timeout and reports that.
 func TestAskHanging(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer srv.Close()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, errors.New("no answer within 5s"))
 	defer cancel()
 	if got := fmt.Sprint(askReady(ctx, srv.URL)); got != "no answer within 5s" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s", got)
 	}
 }
 
-// check names a program and an account that are missing, a port that two services want, and an account with which an
+// check reports a missing program and a missing account, a port that two services use, and an account with which an
 // agent could end a service.
 func TestCheckServices(t *testing.T) {
 	state := t.TempDir()
@@ -252,26 +253,26 @@ user = "no-such-account"
 		"a: it has the account of dev-qwen, which could end it",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), want) {
-			t.Errorf("nothing says %q to %s:\n%s", want, me.Username, got.stdout)
+			t.Errorf("want %q in the output for %s:\n%s", want, me.Username, got.stdout)
 		}
 	}
 	if got.code != exitFailed {
-		t.Errorf("exit code %d", got.code)
+		t.Errorf("got exit code %d", got.code)
 	}
 }
 
-// A backend that does not answer is no problem where a service is to serve it.
+// A backend that does not answer is no problem if a service serves it.
 func TestCheckServed(t *testing.T) {
 	path := serviceFile(t, t.TempDir(), "[services.llama]\ncommand = [\"sh\", \"--port\", \"1\"]\n")
 	got := disinto(t.Context(), os.Environ(), "check", "--config", path)
 	words := strings.Join(strings.Fields(got.stdout), " ")
 	if want := "does not answer now; service llama is to serve it"; !strings.Contains(words, want) ||
 		strings.Contains(words, "start it, or") {
-		t.Errorf("nothing says %q:\n%s", want, got.stdout)
+		t.Errorf("want %q in the output:\n%s", want, got.stdout)
 	}
 }
 
-// The log of a service can be read without a supervisor, and its name leads to no other file.
+// logs prints a service's log without a supervisor. A service name leads to no other file.
 func TestServiceLogLeft(t *testing.T) {
 	state := t.TempDir()
 	path := serviceFile(t, state, "[services.a]\ncommand = [\"true\"]\n")
@@ -284,11 +285,11 @@ func TestServiceLogLeft(t *testing.T) {
 	}
 	if got := disinto(t.Context(), nil, "logs", "a", "-n", strconv.Itoa(1), "--config",
 		path); got.stdout != "two of [secret]\n" {
-		t.Errorf("%+v", got)
+		t.Errorf("logs a: got %+v", got)
 	}
 	for _, name := range []string{"../services/a", "a/../a", "..", "."} {
 		if got := disinto(t.Context(), nil, "logs", name, "--config", path); got.code != exitFailed || got.stdout != "" {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }

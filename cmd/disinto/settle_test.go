@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// supervisorThat answers each question about its state with the next document, and the last one for ever.
+// supervisorThat answers each request for its state with the next document, and then always with the last.
 func supervisorThat(t *testing.T, documents ...control.Document) (state string, asked *int) {
 	t.Helper()
 	state, asked = t.TempDir(), new(int)
@@ -27,7 +27,7 @@ func supervisorThat(t *testing.T, documents ...control.Document) (state string, 
 	return state, asked
 }
 
-// TestSettling waits for what a supervisor has to notice before an old token may go.
+// TestSettling checks how long hire and retire wait until the supervisor no longer uses an old token.
 func TestSettling(t *testing.T) {
 	document := func(generation int, agents []string, busy ...string) (d control.Document) {
 		d.Config.Generation = generation
@@ -74,13 +74,13 @@ func TestSettling(t *testing.T) {
 			s.begin(t.Context(), state)
 			why, err := s.stillInUse(t.Context())
 			if err != nil || why != tt.why || *asked != tt.asked {
-				t.Errorf("%q, %v after %d questions, want %q after %d", why, err, *asked, tt.why, tt.asked)
+				t.Errorf("got %q, %v after %d requests, want %q after %d", why, err, *asked, tt.why, tt.asked)
 			}
 		})
 	}
 	s := &settling{agent: "dev-x"}
 	s.begin(t.Context(), t.TempDir())
 	if why, err := s.stillInUse(t.Context()); why != "" || err != nil {
-		t.Errorf("nobody runs: %q, %v", why, err)
+		t.Errorf("no supervisor: got %q, %v", why, err)
 	}
 }

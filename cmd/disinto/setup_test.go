@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// engine stands in for docker or podman: it writes down how it is called, and plays a Forgejo without accounts.
+// engine replaces docker and podman. It records its calls and behaves like a Forgejo without accounts.
 const engine = `#!/bin/sh
 echo "${0##*/} $*" >>"$CALLS"
 case "$*" in
@@ -17,14 +17,14 @@ esac
 case "$*" in *curl*--config*) cat >/dev/null ;; esac
 `
 
-// A first factory is set up for root on a rented machine, on another port, with podman, and with OpenAI alone.
+// setup.sh sets up a first factory: for root on a rented machine, on another port, with podman, and with OpenAI only.
 func TestSetup(t *testing.T) {
 	tests := []struct {
 		name, engine string
 		env          string // docker/.env
 		environ      []string
 		code         int
-		calls        []string // parts of them
+		calls        []string // parts of the calls
 		says         []string
 		kept, file   string // parts of docker/.env and docker/etc/factory.toml
 	}{
@@ -93,7 +93,7 @@ func TestSetup(t *testing.T) {
 				t.Fatal(err)
 			}
 			write("bin/"+tt.engine, engine)
-			write("bin/id", "#!/bin/sh\necho root\n") // also where a person runs the tests
+			write("bin/id", "#!/bin/sh\necho root\n") // also if another account runs the tests
 			for _, name := range []string{
 				"sh", "bash", "cat", "sed", "grep", "awk", "tail", "tr", "head", "base64", "date",
 				"mkdir", "chmod", "dirname", "sleep",
@@ -115,7 +115,7 @@ func TestSetup(t *testing.T) {
 			r := start(t, environ, argv...)
 			code, said := r.wait(), r.read(r.stdout)+r.read(r.stderr)
 			if code != tt.code {
-				t.Fatalf("exit code %d, want %d: %s", code, tt.code, said)
+				t.Fatalf("got exit code %d, want %d: %s", code, tt.code, said)
 			}
 			all := map[string]string{
 				"output": said, "calls": r.read(path("calls")), ".env": r.read(path(".env")),
@@ -125,15 +125,15 @@ func TestSetup(t *testing.T) {
 			for where, parts := range want {
 				for _, part := range parts {
 					if !strings.Contains(all[where], part) {
-						t.Errorf("%q is not in the %s:\n%s", part, where, all[where])
+						t.Errorf("want %q in the %s:\n%s", part, where, all[where])
 					}
 				}
 			}
 			if strings.Contains(all["calls"], "secret\n") || strings.Contains(all["calls"], "secret ") {
-				t.Errorf("the password is in a command line:\n%s", all["calls"])
+				t.Errorf("a command line contains the password:\n%s", all["calls"])
 			}
 			if info, err := os.Stat(path(".env")); err != nil || tt.code == 0 && info.Mode().Perm() != 0o600 {
-				t.Errorf(".env is %v (%v)", info.Mode(), err)
+				t.Errorf("got .env with mode %v (%v)", info.Mode(), err)
 			}
 		})
 	}

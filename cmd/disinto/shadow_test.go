@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A build that has itself as its shadow decides the same in all of its work, also across an upgrade, and nothing of the
-// shadow is left.
+// A build with itself as its shadow decides the same all the time, also across an upgrade, and the shadow leaves
+// nothing behind.
 func TestShadowOfItself(t *testing.T) {
 	t.Parallel()
 	n := 2
@@ -27,7 +27,7 @@ func TestShadowOfItself(t *testing.T) {
 		return d.Shadow != nil && d.Shadow.Total.Decisions > 0
 	})
 	if got := disinto(t.Context(), nil, "upgrade", "--state", s.state); got.code != exitDone {
-		t.Fatalf("%+v", got)
+		t.Fatalf("upgrade: got %+v", got)
 	}
 	for i := range n {
 		s.file(10 + i)
@@ -40,18 +40,18 @@ func TestShadowOfItself(t *testing.T) {
 	}
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	if left := mentions(t, s.state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 	if exists(s.state + "/shadow") {
-		t.Error("questions are left")
+		t.Error("the shadow's folder still exists")
 	}
 }
 
-// lies are programs that are no build of disinto, or a broken one, and what the status says of them. $2 is the
-// question.
+// lies are programs that are not disinto, or broken ones, and what the status reports about them. $2 is the file with
+// the question.
 var lies = []struct{ name, script, want string }{
 	{"garbage", `echo "no JSON here"; echo "{{{"`, `cannot decode the answer: it is "{{{"`},
 	{"silent", `exit 0`, `cannot decode the answer: it is ""`},
@@ -75,8 +75,8 @@ var lies = []struct{ name, script, want string }{
 	},
 }
 
-// Whatever the program does, the factory works on, the status says what is wrong with the line of the key, and nothing
-// of the program is left.
+// Whatever the shadow does, the factory continues its work, the status reports the fault with the line of the key,
+// and no process of the shadow remains.
 func TestShadowThatLies(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, 2, 2, "0.1")
@@ -90,7 +90,7 @@ func TestShadowThatLies(t *testing.T) {
 		})
 		told := func(line string) bool { return strings.HasPrefix(line, "factory.toml:8: factory.decide: "+path+": ") }
 		if !slices.ContainsFunc(d.Problems, told) {
-			t.Errorf("problems: %q", d.Problems)
+			t.Errorf("got problems %q", d.Problems)
 		}
 	}
 	says(dir+"/missing", "no such file")
@@ -107,17 +107,17 @@ func TestShadowThatLies(t *testing.T) {
 	eventually(t, "all work is done", func() bool { return strings.Count(r.read(s.ledger), "\n") >= 2 })
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	for _, token := range s.environ {
 		_, value, _ := strings.Cut(token, "=")
 		if strings.Contains(r.read(r.stderr)+r.read(r.stdout), value) {
-			t.Errorf("the log has the token %s", value)
+			t.Errorf("the log contains the token %s", value)
 		}
 	}
 }
 
-// configure names another shadow in factory.toml.
+// configure sets another shadow in factory.toml.
 func (s *soak) configure(path string) {
 	s.t.Helper()
 	text, err := os.ReadFile(s.config)

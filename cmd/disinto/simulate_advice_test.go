@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/advice"
 )
 
-// The answers to "what would hurt most" and "what is one more worth", as text and as JSON, from a load and from a
-// journal. The same seed gives the same answer, although processors share the plays.
+// simulate --break reports what would hurt most and what one more of each is worth, as text and as JSON, for a load
+// and for a journal. The same seed gives the same answer, although the simulations run in parallel.
 func TestSimulateBreak(t *testing.T) {
 	files := map[string]string{"factory.toml": simulated, "load.toml": "[[issues]]\nper_day = 300\nminutes = 2\n"}
 	days := "0.01"
@@ -27,26 +27,26 @@ func TestSimulateBreak(t *testing.T) {
 		Break advice.Breakdown
 	}
 	if err := json.Unmarshal([]byte(text), &got); err != nil || code != 0 || got.Days == 0 {
-		t.Fatalf("exit code %d, %v: %s", code, err, complaint)
+		t.Fatalf("got exit code %d, %v: %s", code, err, complaint)
 	}
 	if got.Break.Worst == nil || len(got.Break.Harms) < 6 || len(got.Break.Helps) < 4 {
-		t.Errorf("%+v", got.Break)
+		t.Errorf("got %+v", got.Break)
 	}
 	if !storms() {
 		return
 	}
 	if again, _, _ := simulate(t, files, args...); again != text {
-		t.Error("the same question has two answers")
+		t.Error("the same seed gave two answers")
 	}
 }
 
-// One slot does 8 issues of an hour in 8 hours, and two would have done more of them in the time that the journal tells
-// of.
+// One slot does 8 issues of an hour in 8 hours. The advice says that two slots would have done more in the journal's
+// time.
 func TestSimulateAdvise(t *testing.T) {
 	files := map[string]string{"factory.toml": simulated, "journal.jsonl": hourly(8)}
 	text, complaint, code := simulate(t, files, "--advise", "--replay", "journal.jsonl")
 	if code != 0 || complaint != "" || !strings.Contains(text, "30 days were asked for") {
-		t.Fatalf("exit code %d: %s%s", code, complaint, text)
+		t.Fatalf("got exit code %d: %s%s", code, complaint, text)
 	}
 	slot := "one more slot on llama"
 	if !strings.Contains(text, slot+"\n") || strings.Contains(text, "from chance: "+slot) {
@@ -62,12 +62,12 @@ func TestSimulateAdvise(t *testing.T) {
 	} {
 		_, complaint, code := simulate(t, files, strings.Fields(tt.args)...)
 		if code != 2 || !strings.Contains(complaint, tt.want) {
-			t.Errorf("%s: exit code %d, %q, want %q", tt.args, code, complaint, tt.want)
+			t.Errorf("%s: got exit code %d, %q, want %q", tt.args, code, complaint, tt.want)
 		}
 	}
 }
 
-// A person who interrupts the search gets the prompt back, and no answer.
+// An interrupted search ends at once, without an answer.
 func TestSimulateBreakStops(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("factory.toml", []byte(simulated), 0o600); err != nil {
@@ -78,6 +78,6 @@ func TestSimulateBreakStops(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if code := c.run(ctx, []string{"simulate", "--break", "--days", "7"}); code != 1 || out.Len() > 0 {
-		t.Errorf("exit code %d: %s%s", code, &out, &complaint)
+		t.Errorf("got exit code %d: %s%s", code, &out, &complaint)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// obeyed is a factory whose sections take more lines where their names stand in braces.
+// obeyed is a factory.toml. A name in braces is replaced by more lines for its section.
 const obeyed = `
 [forge]
 url = "http://forge"
@@ -57,14 +57,14 @@ cli = "claude"
 {stealing}
 `
 
-// turned is a key with two values that make a difference in a trial, or with the reason why none can.
+// turned is a key of factory.toml with two values that change a trial, or the reason why none can.
 type turned struct {
 	key      string
-	section  string            // of obeyed
-	one, two string            // lines
-	also     map[string]string // lines of both, by section
-	play     func(*sim.Trial)  // what is done to both
-	unlike   string            // why a trial cannot obey it
+	section  string            // the section of obeyed
+	one, two string            // the lines with the two values
+	also     map[string]string // lines for both trials, by section
+	play     func(*sim.Trial)  // changes both trials
+	unlike   string            // the reason why a trial cannot obey the key
 }
 
 const (
@@ -73,7 +73,7 @@ const (
 	machine   = "it is about the machine, and a trial has none"
 	services  = "a trial has no services; a forecast goes on with those that are down"
 	cluster   = "it says where sessions run, not how long they take"
-	unblocked = "a journal tells of no dependency; a forecast obeys it"
+	unblocked = "a journal has no dependencies; a forecast obeys it"
 	messages  = "messages change no work"
 	inert     = "upstream's key, which has no effect"
 )
@@ -178,7 +178,7 @@ var keys = slices.Concat([]turned{
 	cannot(programs, "threads.base_url", "threads.env_allow", "threads.env_deny", "agents.base_url", "roles.cli",
 		"roles.command", "roles.cwd", "roles.env_allow", "roles.env_deny", "roles.sandbox", "roles.sandbox_read",
 		"roles.sandbox_write", "roles.sandbox_connect"),
-	cannot("a journal does not tell when a program was silent", "roles.stall"),
+	cannot("a journal does not record when a program was silent", "roles.stall"),
 	cannot("a journal has the time of the whole session, in which the program waits", "roles.waits_for_review"),
 	cannot("its worth is in the times of the journal already", "threads.kv_save", "threads.kv_folder"),
 	cannot(cluster, "threads.node", "threads.stop", "nomad.address", "nomad.token", "nomad.namespace", "nomad.region",
@@ -190,17 +190,17 @@ var keys = slices.Concat([]turned{
 	cannot(messages, "notify.urls", "notify.on"),
 )
 
-// pushed gives all work to one agent.
+// pushed routes all work to one agent.
 var pushed = map[string]string{"routes": `sql = "dev-a"`}
 
-// hurried files everything within an hour.
+// hurried files everything ten times as fast.
 func hurried(t *sim.Trial) {
 	for i := range t.Load {
 		t.Load[i].At /= 10
 	}
 }
 
-// out has the local server fail for some hours, in a way.
+// out makes the local server fail for some hours with a result.
 func out(how agents.Result) func(*sim.Trial) {
 	return func(t *sim.Trial) {
 		t.Outages = []sim.Outage{{
@@ -209,7 +209,7 @@ func out(how agents.Result) func(*sim.Trial) {
 	}
 }
 
-// config is obeyed with more lines.
+// config returns the trial of obeyed with more lines.
 func (k *turned) config(t *testing.T, lines string) *sim.Trial {
 	t.Helper()
 	text := obeyed
@@ -219,7 +219,7 @@ func (k *turned) config(t *testing.T, lines string) *sim.Trial {
 	before := text
 	text = strings.Replace(text, "{"+k.section+"}", lines, 1)
 	if text == before && lines != "" {
-		t.Fatalf("no section %s", k.section)
+		t.Fatalf("found no section %s", k.section)
 	}
 	text = once(text)
 	c, err := file.Decode("factory.toml", text, func(name string) (string, bool) {
@@ -247,7 +247,7 @@ func (k *turned) config(t *testing.T, lines string) *sim.Trial {
 	return &trial
 }
 
-// once drops what is left of the braces, and of lines that set the same key of a table the earlier.
+// once removes unused placeholders. If two lines set the same key of a table, it keeps the later one.
 func once(text string) string {
 	var out []string
 	at := make(map[string]int)
@@ -269,8 +269,8 @@ func once(text string) string {
 	return strings.Join(out, "")
 }
 
-// obeyedJournal tells of six hours: issues that come back from review, checks that fail, failures, a question,
-// scheduled work, and an hour without a local server.
+// obeyedJournal covers six hours: issues that come back from review, failed checks, failures, a question, scheduled
+// work, and an hour without the local server.
 func obeyedJournal() sim.Journal {
 	begin := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 	var j sim.Journal
@@ -303,7 +303,7 @@ func obeyedJournal() sim.Journal {
 		}
 		writer := []string{"dev-a", "dev-b"}[n%2]
 		add(n, agents.KindIssue, writer, at+10*m, 10*m, agents.Done, "")
-		if n%3 == 0 { // its checks fail, three times
+		if n%3 == 0 { // its checks fail three times
 			for i := range time.Duration(3) {
 				add(n, agents.KindRework, writer, at+21*m+2*i*m, m, agents.Done, "")
 			}
@@ -322,7 +322,7 @@ func obeyedJournal() sim.Journal {
 	return j
 }
 
-// Each key of factory.toml changes what a trial tells, or has a reason why it cannot.
+// Each key of factory.toml changes a trial's report, or has a reason why it cannot.
 func TestTrialsObeyEveryKey(t *testing.T) {
 	plain := (&turned{}).config(t, "").Run()
 	for i := range keys {
@@ -337,16 +337,16 @@ func TestTrialsObeyEveryKey(t *testing.T) {
 			}
 			two := k.config(t, k.two).Run()
 			if reflect.DeepEqual(one, two) {
-				t.Errorf("%q and %q tell the same: %d done, waits %s", k.one, k.two, one.Done, one.First.Mean)
+				t.Errorf("%q and %q give the same report: %d done, mean wait %s", k.one, k.two, one.Done, one.First.Mean)
 			}
 			if one.Twice+two.Twice > 0 || one.Done == 0 {
-				t.Errorf("%d and %d done, %d and %d twice", one.Done, two.Done, one.Twice, two.Twice)
+				t.Errorf("got %d and %d issues done, %d and %d of them twice", one.Done, two.Done, one.Twice, two.Twice)
 			}
 		})
 	}
 }
 
-// The table has each key that factory.toml may have, once.
+// keys has each key of factory.toml exactly once.
 func TestTrialsKnowEveryKey(t *testing.T) {
 	raw, err := os.ReadFile("../../factory.schema.json")
 	if err != nil {
@@ -366,7 +366,7 @@ func TestTrialsKnowEveryKey(t *testing.T) {
 	}
 	want := func(key string) {
 		if rows[key] != 1 {
-			t.Errorf("%s has %d rows: say in the table how a trial obeys it, or why it cannot", key, rows[key])
+			t.Errorf("%s: got %d rows: add one that says how a trial obeys it, or why it cannot", key, rows[key])
 		}
 		delete(rows, key)
 	}
@@ -383,6 +383,6 @@ func TestTrialsKnowEveryKey(t *testing.T) {
 		}
 	}
 	for key := range rows {
-		t.Errorf("%s has a row and is no key", key)
+		t.Errorf("%s has a row but is not a key", key)
 	}
 }

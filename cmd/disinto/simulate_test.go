@@ -26,7 +26,7 @@ agents = ["dev-a", "dev-b"]
 cli = "claude"
 `
 
-// simulate runs the command in a folder with files and an environment without secrets.
+// simulate runs disinto simulate in a folder with files, in an environment without secrets.
 func simulate(t *testing.T, files map[string]string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -41,7 +41,7 @@ func simulate(t *testing.T, files map[string]string, args ...string) (stdout, st
 	return out.String(), err.String(), code
 }
 
-// The answer to "what if I add a slot": both factories have the same work, and the second is done with it sooner.
+// --against compares two factories. Both get the same work, and the one with two slots finishes it sooner.
 func TestSimulate(t *testing.T) {
 	files := map[string]string{
 		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
@@ -58,32 +58,33 @@ func TestSimulate(t *testing.T) {
 	}
 	n := len(got.Reports)
 	if n != len(sim.Policies())+1 || got.Reports[n-1].Policy != "disinto two.toml" {
-		t.Fatalf("%d reports", n)
+		t.Fatalf("got %d reports", n)
 	}
 	one, two := got.Reports[n-2], got.Reports[n-1]
 	if one.Issues < 18 || one.Issues != two.Issues || one.Done != one.Issues || two.Done != two.Issues {
-		t.Errorf("%d of %d and %d of %d done", one.Done, one.Issues, two.Done, two.Issues)
+		t.Errorf("got %d of %d and %d of %d issues done", one.Done, one.Issues, two.Done, two.Issues)
 	}
 	if two.Turn.Mean >= one.Turn.Mean*3/4 {
-		t.Errorf("a second slot brings %s down to %s only", one.Turn.Mean, two.Turn.Mean)
+		t.Errorf("with a second slot: got mean time %s and %s, want at least a quarter less", one.Turn.Mean,
+			two.Turn.Mean)
 	}
 	chart, err := os.ReadFile("chart.html")
 	if err != nil || strings.Count(string(chart), "<svg") != n || !strings.Contains(string(chart), "llama slot 0") {
-		t.Errorf("the chart has %d pictures: %v", strings.Count(string(chart), "<svg"), err)
+		t.Errorf("the chart: got %d pictures (%v)", strings.Count(string(chart), "<svg"), err)
 	}
 	same := []string{"--load", "load.toml", "--days", "0.2", "--policy", "disinto", "--json"}
 	once, _, _ := simulate(t, files, same...)
 	if again, _, _ := simulate(t, files, same...); again != once {
-		t.Error("the same question has two answers")
+		t.Error("the same seed gave two answers")
 	}
 	table, _, code := simulate(t, files, "--load", "load.toml", "--policy", "disinto,cron-5min", "--days", "0.3")
 	if code != 0 || !strings.Contains(table, "priority 1 ") || !strings.Contains(table, "cron-5min") ||
 		strings.Contains(table, "arc") || !strings.Contains(table, "no policy could before") {
-		t.Errorf("exit code %d:\n%s", code, table)
+		t.Errorf("got exit code %d:\n%s", code, table)
 	}
 }
 
-// Each mistake is one line that says what to do, and nothing is played.
+// Each mistake is an error of one line that says what to do, and nothing is simulated.
 func TestSimulateMistakes(t *testing.T) {
 	for _, tt := range []struct {
 		load, want string
@@ -115,12 +116,12 @@ func TestSimulateMistakes(t *testing.T) {
 		}
 		out, complaint, code := simulate(t, files, append([]string{"--load", "load.toml"}, tt.args...)...)
 		if code != tt.code || out != "" || !strings.Contains(complaint, tt.want) {
-			t.Errorf("%q %v: exit code %d, %q%q, want %q", tt.load, tt.args, code, out, complaint, tt.want)
+			t.Errorf("%q %v: got exit code %d, %q%q, want %q", tt.load, tt.args, code, out, complaint, tt.want)
 		}
 	}
 }
 
-// A journal is work: what was one issue is one again.
+// --replay turns each issue of a journal into one issue of the load.
 func TestSimulateReplay(t *testing.T) {
 	journal := `{"at":"2026-01-02T03:00:00Z","start":{"run":"a","thread":"llama","slot":0,"agent":"dev-a","login":"dev-a","role":"dev","item":{"kind":"issue","ref":"o/r#1"},"chain":"o/r#1","attempt":1}}
 not a line
@@ -129,17 +130,17 @@ not a line
 	out, complaint, code := simulate(t, map[string]string{"factory.toml": simulated, "journal.jsonl": journal}, "--replay",
 		"journal.jsonl", "--policy", "disinto")
 	if code != 0 || !strings.Contains(out, "1/1") {
-		t.Errorf("exit code %d: %s%s", code, out, complaint)
+		t.Errorf("got exit code %d: %s%s", code, out, complaint)
 	}
 	_, complaint, code = simulate(t, map[string]string{"factory.toml": simulated, "empty": ""}, "--replay",
 		filepath.Join(".", "empty"))
 	if code != 1 || !strings.Contains(complaint, "tells of no session") {
-		t.Errorf("exit code %d: %s", code, complaint)
+		t.Errorf("got exit code %d: %s", code, complaint)
 	}
 }
 
-// The operator's own journal answers what one more slot brings: what waited in it for a slot waits half as long with
-// two.
+// The operator's own journal shows the worth of one more slot: its issues waited for a slot, and with two they wait
+// half as long.
 func TestSimulateReplaySlots(t *testing.T) {
 	files := map[string]string{
 		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
@@ -153,12 +154,12 @@ func TestSimulateReplaySlots(t *testing.T) {
 	}
 	one, two := got.Reports[0].Turn.Mean, got.Reports[1].Turn.Mean
 	if one < 4*time.Hour || one > 5*time.Hour || two > one*6/10 {
-		t.Errorf("an issue takes %s, and %s with two slots; it was 4.5 h, and half of that is to be expected", one, two)
+		t.Errorf("got %s per issue, and %s with two slots; want 4.5 h and about half of that", one, two)
 	}
 }
 
-// A journal of a month, of which scheduled work is most, has answers that can be true: no agent works for more than all
-// of its time, and the range is the one that was asked for.
+// A month's journal, mostly of scheduled work, gives plausible results: no agent works longer than the whole time,
+// and the range is the requested one.
 func TestSimulateMonth(t *testing.T) {
 	var journal strings.Builder
 	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -170,7 +171,7 @@ func TestSimulateMonth(t *testing.T) {
 	}
 	past("issue", 1, 0, time.Minute)
 	past("issue", 2, 29*24*time.Hour, 20*time.Second)
-	every := "6h" // 120 sessions, of two issues the only others
+	every := "6h" // 120 sessions; the others are of two issues
 	if storms() {
 		every = "10m"
 	}
@@ -187,7 +188,7 @@ func TestSimulateMonth(t *testing.T) {
 		text, complaint, code := simulate(t, files, args...)
 		if code != 0 || !strings.HasPrefix(text, "journal.jsonl: "+want.issues+", the last filed after "+want.filed) ||
 			strings.Count(text, " disinto\n") != 1 {
-			t.Errorf("%s days: exit code %d: %s%s", days, code, text, complaint)
+			t.Errorf("%s days: got exit code %d: %s%s", days, code, text, complaint)
 		}
 		chart, err := os.ReadFile("chart.svg")
 		if err != nil || !strings.Contains(string(chart), "<title>dev-") {
@@ -202,7 +203,7 @@ func TestSimulateMonth(t *testing.T) {
 	}
 }
 
-// hourly is a journal of issues that were all ready at 3:00, and of which one slot did one an hour.
+// hourly is a journal of issues that were all ready at 3:00. One slot did one of them an hour.
 func hourly(issues int) string {
 	var journal strings.Builder
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)

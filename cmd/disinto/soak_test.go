@@ -25,15 +25,16 @@ import (
 const (
 	soakRepo    = "soak/big"
 	soakThreads = 20
-	// soakWarm is how many sessions are over before memory is measured: heaps, caches and connections grow at first.
+	// soakWarm is the number of sessions before the first measurement of memory: heaps, caches and connections grow
+	// at first.
 	soakWarm = 200
-	// soakGrowth is how much the supervisor may grow after that, in KiB. A thousand sessions that each left a page behind
-	// would be 4 MiB; garbage that is not collected yet is a few.
+	// soakGrowth is how much the supervisor may grow after that, in KiB. A thousand sessions that each leak a page
+	// would be 4 MiB, and uncollected garbage is a few MiB.
 	soakGrowth = 16 << 10
 )
 
-// soakAgent works for a moment, leaves a process behind that escaped from its group and its session, tells the ledger
-// how it is about to end, and ends so: by every exit status there is, and every tenth by a signal.
+// soakAgent sleeps, leaves a process that escaped from its group and session, records in the ledger how it will end,
+// and ends that way: with every possible exit status, and every tenth by a signal.
 const soakAgent = `
 (setsid sleep 1000 >/dev/null 2>&1 &)
 sleep "$1"
@@ -44,14 +45,14 @@ echo "$DISINTO_RUN_ID $DISINTO_NUMBER $code" >>"$2"
 exit $code
 `
 
-// A thousand sessions through twenty threads, by the binary of `make build`: every exit status arrives, once; no
-// zombie, no process, no slot and no claim is left; memory, threads and descriptors stay what they were. `make soak`
-// runs it, with sessions of a second; DISINTO_SOAK is how many, DISINTO_SOAK_TAKES how long each, DISINTO_BINARY
-// which program.
+// A thousand sessions run through twenty threads of the binary of `make build`. Each exit status arrives once; no
+// zombie, process, claim or occupied slot remains; memory, threads and descriptors do not grow. `make soak` runs it
+// with sessions of a second. DISINTO_SOAK is the number of sessions, DISINTO_SOAK_TAKES their length, DISINTO_BINARY
+// the program.
 func TestSoak(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("DISINTO_SOAK"))
 	if n == 0 {
-		t.Skip("takes minutes: set DISINTO_SOAK to a number of sessions, or say make soak")
+		t.Skip("takes minutes: set DISINTO_SOAK to a number of sessions, or run make soak")
 	}
 	s := newSoak(t, soakThreads, n, cmp.Or(os.Getenv("DISINTO_SOAK_TAKES"), "0.05"))
 	r := s.start()
@@ -65,7 +66,7 @@ func TestSoak(t *testing.T) {
 			warm = now
 		}
 		if time.Since(begin) > 30*time.Minute {
-			t.Fatalf("%d of %d sessions in 30 minutes", done, n)
+			t.Fatalf("got %d of %d sessions in 30 minutes", done, n)
 		}
 	}
 	took := time.Since(begin)
@@ -83,20 +84,20 @@ func TestSoak(t *testing.T) {
 		float64(last.cpu.Milliseconds())/float64(n))
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	s.checkBooks(n, r.read(filepath.Join(s.state, "journal.jsonl")))
 	foretold(s)
 	if left := mentions(t, s.state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 }
 
-// soak is a forge with many issues and a factory of many threads, each with one slot and one agent.
+// soak is a forge with many issues, and a factory of many threads, each with one slot and one agent.
 type soak struct {
 	t        *testing.T
 	threads  int
-	takes    string // seconds of a session
+	takes    string // the seconds of a session
 	api      rest.API
 	label    int64
 	state    string
@@ -104,7 +105,7 @@ type soak struct {
 	ledger   string
 	environ  []string
 	requests int64
-	parent   []string // a command line before the supervisor's
+	parent   []string // a command line that runs the supervisor
 	factory  string   // more lines of [factory]
 }
 
@@ -148,7 +149,7 @@ func newSoak(t *testing.T, threads, issues int, takes string) *soak {
 	return s
 }
 
-// file opens an issue that is put up for work.
+// file creates an issue with the label backlog.
 func (s *soak) file(n int) {
 	s.t.Helper()
 	issue := map[string]any{"title": fmt.Sprint("issue ", n), "labels": []int64{s.label}}
@@ -157,7 +158,7 @@ func (s *soak) file(n int) {
 	}
 }
 
-// start starts the supervisor.
+// start writes factory.toml and starts the supervisor.
 func (s *soak) start() *running {
 	s.t.Helper()
 	var b strings.Builder
@@ -181,53 +182,53 @@ func (s *soak) start() *running {
 	return r
 }
 
-// look checks what must be so at any time, and returns how many sessions have ended.
+// look checks the invariants that hold at any time, and returns the number of sessions that ended.
 func (s *soak) look(r *running) (done int) {
 	s.t.Helper()
 	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	for _, thread := range d.Threads {
 		if n := len(thread.Slots[0].Agents); n > 1 {
-			s.t.Errorf("%d agents in the slot of %s", n, thread.Name)
+			s.t.Errorf("got %d agents in the slot of %s", n, thread.Name)
 		}
 	}
 	if len(d.Sessions) > s.threads {
-		s.t.Errorf("%d sessions in %d slots", len(d.Sessions), s.threads)
+		s.t.Errorf("got %d sessions in %d slots", len(d.Sessions), s.threads)
 	}
 	if len(d.Problems) > 0 || d.Forge.Error != "" {
-		s.t.Errorf("problems %q, forge %q", d.Problems, d.Forge.Error)
+		s.t.Errorf("got problems %q, forge error %q", d.Problems, d.Forge.Error)
 	}
 	s.requests = d.Forge.Requests
 	text, _ := os.ReadFile(filepath.Join(s.state, "journal.jsonl"))
 	return bytes.Count(text, []byte(`"end":`))
 }
 
-// checkRest is about the supervisor once its work is done.
+// checkRest checks the supervisor after its work is done.
 func (s *soak) checkRest(r *running, warm, last vitals) {
 	s.t.Helper()
 	if last.rss > warm.rss+soakGrowth {
-		s.t.Errorf("it grew from %d to %d KiB", warm.rss, last.rss)
+		s.t.Errorf("the supervisor grew from %d to %d KiB", warm.rss, last.rss)
 	}
 	if last.fds > warm.fds {
-		s.t.Errorf("%d descriptors with nothing to do, %d in the middle of it", last.fds, warm.fds)
+		s.t.Errorf("got %d descriptors at rest, but %d while working", last.fds, warm.fds)
 	}
 	if last.children > 0 {
-		s.t.Errorf("%d children, zombies among them, with nothing to do", last.children)
+		s.t.Errorf("got %d children at rest, including zombies", last.children)
 	}
 	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	for _, thread := range d.Threads {
 		if len(thread.Slots[0].Agents) > 0 {
-			s.t.Errorf("the slot of %s is not free", thread.Name)
+			s.t.Errorf("the slot of %s is occupied", thread.Name)
 		}
 	}
 	var left []struct{ Number int }
 	if err := s.api.Get(s.t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left); err != nil ||
 		len(left) > 0 {
-		s.t.Errorf("claims are left on %v, %v", left, err)
+		s.t.Errorf("got remaining claims on %v, %v", left, err)
 	}
 }
 
-// checkBooks compares what the agents wrote into their ledger with what the supervisor journalled: the same ends of the
-// same sessions, each issue once.
+// checkBooks compares the agents' ledger with the supervisor's journal: both have the same sessions with the same
+// exit statuses, and each issue once.
 func (s *soak) checkBooks(n int, journal string) {
 	s.t.Helper()
 	type end struct{ Run, Exit string }
@@ -258,7 +259,7 @@ func (s *soak) checkBooks(n int, journal string) {
 		told++
 		issues[f[1]] = true
 		if ended[f[0]] != f[2] || !begun[f[0]] {
-			s.t.Errorf("%s of #%s ended by %s, journalled as %q", f[0], f[1], f[2], ended[f[0]])
+			s.t.Errorf("%s of #%s ended with %s, but the journal has %q", f[0], f[1], f[2], ended[f[0]])
 		}
 	}
 	if told != n || len(issues) != n || len(ended) != n || len(begun) != n {
@@ -267,7 +268,7 @@ func (s *soak) checkBooks(n int, journal string) {
 	}
 }
 
-// vitals are the resources that a process uses.
+// vitals are the resources of a process.
 type vitals struct {
 	rss, threads, fds, children int // rss in KiB
 	cpu                         time.Duration
@@ -301,7 +302,7 @@ func vitalsOf(t *testing.T, pid int) (v vitals) {
 			v.threads = number
 		}
 	}
-	if fds, err := os.ReadDir(dir + "fd"); err == nil { // who is not root may not look
+	if fds, err := os.ReadDir(dir + "fd"); err == nil { // only root may read another account's
 		v.fds = len(fds)
 	}
 	lists, _ := filepath.Glob(dir + "task/*/children")

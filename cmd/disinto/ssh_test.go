@@ -13,7 +13,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// What ssh is started with is fixed but for the host, which stands where no option can, and ssh learns no secret.
+// The arguments of ssh are fixed except for the host, which is where no option can be. ssh's environment has no
+// secret.
 func TestHostReader(t *testing.T) {
 	var got process.Cmd
 	read := hostReader(func(_ context.Context, cmd process.Cmd) error {
@@ -25,7 +26,7 @@ func TestHostReader(t *testing.T) {
 	})
 	text, err := read(t.Context(), threads.Host{Name: "iris", User: "disinto", Address: "iris.lan", Port: 2222})
 	if err != nil || string(text) != "words" {
-		t.Fatalf("%q, %v", text, err)
+		t.Fatalf("got %q, %v", text, err)
 	}
 	want := "ssh -T -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=5 -o ServerAliveInterval=3 " +
 		"-o ServerAliveCountMax=2 -o ForwardAgent=no -o ClearAllForwardings=yes -o PermitLocalCommand=no -o LogLevel=ERROR " +
@@ -34,15 +35,15 @@ func TestHostReader(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", argv, want)
 	}
 	if !slices.Equal(got.Env, []string{"PATH=/bin", "HOME=/root", "SSH_AUTH_SOCK=/a"}) || got.Stdin != nil {
-		t.Errorf("environment %q, input %v", got.Env, got.Stdin)
+		t.Errorf("got environment %q, input %v", got.Env, got.Stdin)
 	}
 	if argv := sshExport(threads.Host{User: "u", Address: "h"}); slices.Contains(argv, "-p") {
-		t.Errorf("a port that nobody said: %q", argv)
+		t.Errorf("without a port: got %q", argv)
 	}
-	// The user of a Host of the ssh configuration stands there.
+	// For a Host of the ssh configuration, that configuration sets the user.
 	if argv := strings.Join(sshExport(threads.Host{Address: "iris"}), " "); !strings.HasSuffix(argv,
 		" -- iris disinto fleet export") {
-		t.Errorf("of a name of the ssh configuration: %s", argv)
+		t.Errorf("a name of the ssh configuration: got %s", argv)
 	}
 }
 
@@ -78,22 +79,22 @@ func TestHostReaderFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text, err := hostReader(tt.run, nil)(tt.ctx, threads.Host{User: "u", Address: "h"})
 			if err == nil || err.Error() != tt.want || text != nil {
-				t.Errorf("%q, %v, want %s", text, err, tt.want)
+				t.Errorf("got %q, %v, want %s", text, err, tt.want)
 			}
 		})
 	}
 	full := limited{most: 5}
 	for range 3 {
 		if n, err := full.Write([]byte("abc")); n != 3 || err != nil {
-			t.Errorf("%d, %v", n, err)
+			t.Errorf("Write = %d, %v, want 3 and no error", n, err)
 		}
 	}
 	if !full.over || !bytes.Equal(full.text.Bytes(), []byte("abcab")) {
-		t.Errorf("%+v", full)
+		t.Errorf("got %+v, want only the first bytes kept", full)
 	}
 }
 
-// Advice follows what ssh complains about; a host that answered says itself what is wrong.
+// The advice depends on ssh's complaint. If the host answered, its answer already says what is wrong.
 func TestHostAdvice(t *testing.T) {
 	for why, want := range map[string]string{
 		"no answer within 10s": "; is it up, and does no firewall stand between?",
@@ -106,7 +107,7 @@ func TestHostAdvice(t *testing.T) {
 		"ssh: exit status 255: unheard of":  "",
 	} {
 		if got := hostAdvice(why); got != want {
-			t.Errorf("%s: %q, want %q", why, got, want)
+			t.Errorf("%s: got %q, want %q", why, got, want)
 		}
 	}
 }

@@ -14,23 +14,24 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// running is a disinto that runs as a process of its own.
+// running is a disinto that runs as a separate process.
 type running struct {
 	t              *testing.T
 	pid            int
 	child          *process.Child
-	stdout, stderr string // files
-	code           int    // once it has ended
+	stdout, stderr string // paths of files
+	code           int    // set after the end
 	ended          bool
 }
 
-// start starts a program, with our own environment and what is added to it.
+// start starts a program with this process's environment and environ.
 func start(t *testing.T, environ []string, argv ...string) *running {
 	t.Helper()
 	return startWith(t, nil, nil, environ, argv...)
 }
 
-// startWith starts a program with an input and an output; without them it has no input, and a file for its output.
+// startWith starts a program with an input and an output. Without them it has no input, and its output goes to a
+// file.
 func startWith(t *testing.T, stdin, stdout *os.File, environ []string, argv ...string) *running {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +52,7 @@ func startWith(t *testing.T, stdin, stdout *os.File, environ []string, argv ...s
 	if stdin != nil {
 		fds[0], fds[1] = stdin.Fd(), stdout.Fd()
 	}
-	// A program with the race detector in it sleeps for a second before it ends, and a factory starts many.
+	// A program with the race detector sleeps for a second before it ends, and a factory starts many programs.
 	environ = append([]string{"GORACE=atexit_sleep_ms=0"}, environ...)
 	r.child, err = oneReaper(t).Start(path, argv, &syscall.ProcAttr{Env: withEnv(os.Environ(), environ), Files: fds})
 	if err != nil {
@@ -79,7 +80,7 @@ func open(t *testing.T, path string, flag int) *os.File {
 	return f
 }
 
-// startDisinto starts this very program.
+// startDisinto starts this test binary as disinto.
 func startDisinto(t *testing.T, environ []string, args ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
@@ -91,7 +92,7 @@ func startDisinto(t *testing.T, environ []string, args ...string) *running {
 
 func (r *running) signal(s syscall.Signal) { _ = syscall.Kill(r.pid, s) }
 
-// wait returns the exit code, 128 and the signal if one ended it.
+// wait returns the exit code. It is 128 plus the signal if a signal ended the program.
 func (r *running) wait() int {
 	r.t.Helper()
 	if r.ended {
@@ -104,7 +105,7 @@ func (r *running) wait() int {
 			r.code = 128 + int(e.Status.Signal())
 		}
 	case <-time.After(3 * time.Minute):
-		r.t.Fatal("it does not end")
+		r.t.Fatal("the program does not end")
 	}
 	return r.code
 }
@@ -114,7 +115,7 @@ func (r *running) read(path string) string {
 	return string(text)
 }
 
-// status asks a supervisor until its document is as it should be. There is nothing to wait on from outside.
+// status polls a supervisor's document until ok accepts it. No event outside the supervisor could be awaited instead.
 func status(t *testing.T, state, what string, ok func(*control.Document) bool) *control.Document {
 	t.Helper()
 	var d control.Document
@@ -126,19 +127,20 @@ func status(t *testing.T, state, what string, ok func(*control.Document) bool) *
 	return &d
 }
 
-// eventually polls, slower and slower: what is asked costs processor time too. The deadline is for a busy machine.
+// eventually polls, at growing intervals, because the condition costs processor time too. The deadline suits a busy
+// machine.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	wait := 10 * time.Millisecond
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(wait) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not so after a minute: %s", what)
+			t.Fatalf("timeout after a minute: %s", what)
 		}
 		wait = min(wait*5/4, 200*time.Millisecond)
 	}
 }
 
-// mentions are the living processes that have word among their arguments or in their environment, ourselves aside.
+// mentions returns the other living processes with word in their arguments or environment.
 func mentions(t *testing.T, word string) (commands []string) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A plan comes from stdin, in either form: inside a container the file of a person is not there.
+// A plan can come from stdin, in either format, because a person's file does not exist inside a container.
 func TestPlanFromStdin(t *testing.T) {
 	for text, want := range map[string]string{
 		"# Sell by mail\n\n## Read an order\n": `POST /v1/convoy application/json ` +
@@ -29,17 +29,17 @@ func TestPlanFromStdin(t *testing.T) {
 		}
 		if (code == exitDone) != strings.HasPrefix(want, "POST") || !strings.Contains(said, want) ||
 			code == exitDone && !strings.Contains(said, `"title":"Read an order"`) {
-			t.Errorf("%.40q: exit code %d, %.300s, want %s", text, code, said, want)
+			t.Errorf("%.40q: got exit code %d, %.300s, want %s", text, code, said, want)
 		}
 	}
 }
 
-// --chart - prints the picture, and nothing else.
+// --chart - prints only the picture.
 func TestChartOnStdout(t *testing.T) {
 	files := map[string]string{"factory.toml": "[threads.llama]\nbackend = \"local\"\nagents = [\"dev-qwen\"]\n"}
 	text, complaint, code := simulate(t, files, "--days", "1", "--policy", policyNames()[0], "--chart", "-")
 	if code != exitDone || complaint != "" || !strings.HasPrefix(text, "<svg") ||
 		!strings.HasSuffix(strings.TrimSpace(text), "</svg>") {
-		t.Errorf("exit code %d, stderr %q, stdout %.80q", code, complaint, text)
+		t.Errorf("got exit code %d, stderr %q, stdout %.80q", code, complaint, text)
 	}
 }

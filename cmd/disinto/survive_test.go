@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Containers differ. In each of these a factory works, and stops when it is told to. $STATE is the one folder that it
-// may count on, and the first argument of the scripts a pipe that is full.
+// A factory works in each of these containers, and stops on a signal. $STATE is the only folder that it can count on.
+// The script's first argument is a full pipe.
 func TestRunSurvives(t *testing.T) {
 	const contained = "unshare --pid --mount --fork --mount-proc --kill-child"
 	tests := []struct {
@@ -21,7 +21,7 @@ func TestRunSurvives(t *testing.T) {
 		script string // "$@" is the supervisor
 		storm  bool   // only in make check
 	}{
-		{"log that nobody reads", "", `pipe=$1; shift; exec "$@" >"$pipe" 2>&1`, false},
+		{"log without a reader", "", `pipe=$1; shift; exec "$@" >"$pipe" 2>&1`, false},
 		{"closed output", "", `shift; exec "$@" >&- 2>&-`, true},
 		{"broken pipe", "", `shift; { "$@" 2>&1; echo $? >$STATE/code; } | true; exit $(cat $STATE/code)`, true},
 		{"hidepid", contained, `shift; mount -o remount,hidepid=2 /proc && exec "$@"`, true},
@@ -38,7 +38,7 @@ func TestRunSurvives(t *testing.T) {
 				t.Skip("needs root, to make namespaces")
 			}
 			if tt.storm && !storms() {
-				t.Skip("make check plays it")
+				t.Skip("make check runs it")
 			}
 			f := newTestForge(t)
 			state, self := t.TempDir(), executable(t)
@@ -55,7 +55,7 @@ func TestRunSurvives(t *testing.T) {
 				t.Fatal(err)
 			}
 			if code := r.wait(); code != exitDone {
-				t.Errorf("exit code %d, want 0", code)
+				t.Errorf("got exit code %d, want 0", code)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func executable(t *testing.T) string {
 	return self
 }
 
-// fullPipe is the path of a pipe that is full, with a reader that reads nothing.
+// fullPipe returns the path of a full pipe whose reader does not read.
 func fullPipe(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
@@ -88,7 +88,7 @@ func fullPipe(t *testing.T) string {
 	return path
 }
 
-// onlyChild is the process that unshare has forked.
+// onlyChild returns the pid of the process that unshare forked.
 func onlyChild(t *testing.T, r *running) int {
 	t.Helper()
 	pid := 0

@@ -19,7 +19,7 @@ import (
 
 const remoteToken = "a-token-of-the-address"
 
-// remote is a supervisor that answers over TCP, as [factory] listen has it: each request needs the token.
+// remote is a supervisor that answers over TCP, as with [factory] listen: each request needs the token.
 func remote(t *testing.T, h http.HandlerFunc) (address string) {
 	t.Helper()
 	config := &threads.Config{Factory: threads.Factory{Listen: "127.0.0.1:1", ListenToken: agents.Secret(remoteToken)}}
@@ -28,7 +28,7 @@ func remote(t *testing.T, h http.HandlerFunc) (address string) {
 	return server.URL
 }
 
-// Every command that asks a supervisor asks one at an address too.
+// Every command that calls a supervisor can call one at an address.
 func TestAddress(t *testing.T) {
 	address := remote(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + " " + r.URL.RequestURI() {
@@ -48,24 +48,24 @@ func TestAddress(t *testing.T) {
 		"status/busy-pipe.txt")
 	if got := disinto(t.Context(), []string{token}, "logs", "17", "--address",
 		strings.TrimPrefix(address, "http://")); got.stdout != "what it printed\n" {
-		t.Errorf("logs: %+v", got)
+		t.Errorf("logs: got %+v", got)
 	}
 	if got := disinto(t.Context(), []string{token}, "sling", "17", "--address", address); got.code != exitDone ||
 		!strings.HasPrefix(got.stdout, "dev-qwen is on it") {
-		t.Errorf("sling: %+v", got)
+		t.Errorf("sling: got %+v", got)
 	}
 	for _, cmd := range commands() {
 		flags, _ := cmd.prepare()
 		if !cmd.hidden && flags.Lookup("json") != nil && flags.Lookup("state") != nil && flags.Lookup("address") == nil &&
-			cmd.name != "check" && cmd.name != "simulate" && cmd.name != "audit verify" { // these ask no supervisor
+			cmd.name != "check" && cmd.name != "simulate" && cmd.name != "audit verify" { // these call no supervisor
 			t.Errorf("%s has no --address", cmd.name)
 		}
 	}
-	// --state names a supervisor of this machine, and wins over the address.
+	// --state names a supervisor of this machine, and takes precedence over the address.
 	environ := []string{token, "DISINTO_ADDRESS=" + address}
 	got := disinto(t.Context(), environ, "status", "--state", t.TempDir())
 	if !strings.Contains(got.stderr, "no supervisor runs") {
-		t.Errorf("--state beside $DISINTO_ADDRESS: %+v", got)
+		t.Errorf("--state with $DISINTO_ADDRESS: got %+v", got)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestAddressToken(t *testing.T) {
 		got := disinto(t.Context(), tt.environ, append([]string{"status", "--json", "--address", address}, tt.args...)...)
 		want := strings.TrimPrefix("disinto: "+tt.stderr+"\n", "disinto: \n")
 		if got.code != tt.code || got.stderr != want {
-			t.Errorf("%s: exit code %d, stderr %q, want %q", tt.name, got.code, got.stderr, want)
+			t.Errorf("%s: got exit code %d, stderr %q, want %q", tt.name, got.code, got.stderr, want)
 		}
 	}
 	for address, want := range map[string]string{
@@ -124,12 +124,12 @@ func TestAddressToken(t *testing.T) {
 	} {
 		got := disinto(t.Context(), []string{"DISINTO_TOKEN=" + remoteToken}, "status", "--address", address)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, "secret-part") {
-			t.Errorf("--address %s: %+v", address, got)
+			t.Errorf("--address %s: got %+v", address, got)
 		}
 	}
 }
 
-// An address may belong to a stranger: the token goes nowhere else, and an answer without an end is not kept in memory.
+// A stranger may own the address: the token goes to no other host, and an endless answer does not fill the memory.
 func TestAddressOfStranger(t *testing.T) {
 	var heard []string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -151,36 +151,36 @@ func TestAddressOfStranger(t *testing.T) {
 	environ := []string{"DISINTO_TOKEN=" + remoteToken}
 	got := disinto(t.Context(), environ, "status", "--address", address)
 	if len(heard) > 0 || got.code != exitFailed {
-		t.Errorf("a redirect was followed with %q: %+v", heard, got)
+		t.Errorf("a redirect was followed with %q: got %+v", heard, got)
 	}
-	got = disinto(t.Context(), environ, "retry", "17", "--address", address) // 2 minutes to read it, not 5 s
+	got = disinto(t.Context(), environ, "retry", "17", "--address", address) // its timeout is 2 minutes, not 5 s
 	if want := "disinto: cannot read the supervisor's answer: it is longer than 64 MiB\n"; got.stderr != want {
-		t.Errorf("a long answer: %+v", got)
+		t.Errorf("a long answer: got %+v", got)
 	}
 	other.Close()
 	got = disinto(t.Context(), environ, "status", "--address", other.URL)
 	if want := "disinto: cannot ask the supervisor at " + other.URL + ": dial tcp"; got.code != exitFailed ||
 		!strings.HasPrefix(got.stderr, want) {
-		t.Errorf("an address without a supervisor: %+v", got)
+		t.Errorf("an address without a supervisor: got %+v", got)
 	}
 }
 
-// An account that may not write to the machine's state directory asks the supervisor that runs there all the same, and
-// is told who may.
+// An account that may not write to the machine's state directory still calls the supervisor that runs there, which
+// reports who may.
 func TestAskedByOthers(t *testing.T) {
 	dir, system := t.TempDir(), t.TempDir()
 	local := filepath.Join(dir, localState)
 	if got := supervisorIn(local, false, system); got != local {
-		t.Errorf("with no supervisor anywhere: %s", got)
+		t.Errorf("without a supervisor: got %s", got)
 	}
 	if err := os.WriteFile(filepath.Join(system, control.SocketName), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := supervisorIn(local, false, system); got != system {
-		t.Errorf("the machine's supervisor is not found: %s", got)
+		t.Errorf("got %s, want the machine's supervisor", got)
 	}
 	if got := supervisorIn(local, true, system); got != local {
-		t.Errorf("--state does not count: %s", got)
+		t.Errorf("with --state: got %s", got)
 	}
 	if err := os.Mkdir(local, 0o700); err != nil {
 		t.Fatal(err)
@@ -189,11 +189,11 @@ func TestAskedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := supervisorIn(local, false, system); got != local {
-		t.Errorf("one's own supervisor does not come first: %s", got)
+		t.Errorf("got %s, want the account's own supervisor", got)
 	}
 }
 
-// No value of a flag gets an answer in the words of Go's libraries, whatever the command.
+// The error for a wrong flag value is never in the words of Go's libraries.
 func TestFlagValues(t *testing.T) {
 	for _, cmd := range commands() {
 		flags, _ := cmd.prepare()
@@ -206,7 +206,7 @@ func TestFlagValues(t *testing.T) {
 				err = flags.Parse([]string{"--" + f.Name + "=" + value})
 				text := flagProblem(flags, err)
 				if strings.Contains(text, "strconv") || strings.Contains(text, "time:") {
-					t.Errorf("%s: %s", cmd.name, text)
+					t.Errorf("%s: got %s", cmd.name, text)
 				}
 			}
 		})
@@ -214,7 +214,7 @@ func TestFlagValues(t *testing.T) {
 	got := disinto(t.Context(), nil, "simulate", "--days", "x")
 	if want := "disinto: --days: \"x\", want a number (disinto help simulate)\n"; got.code != exitUsage ||
 		got.stderr != want {
-		t.Errorf("%+v, want %q", got, want)
+		t.Errorf("got %+v, want %q", got, want)
 	}
 }
 
@@ -224,13 +224,13 @@ func TestSpan(t *testing.T) {
 		"1.5d": 36 * time.Hour,
 	} {
 		if got, err := control.Span(said); err != nil || got != want {
-			t.Errorf("%s: %s, %v", said, got, err)
+			t.Errorf("%s: got %s, %v", said, got, err)
 		}
 	}
 	for _, said := range []string{"", "d", "0d", "-1h", "x", "x d", "999999999d", "99999999999999999999d"} {
 		_, err := control.Span(said)
 		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("cannot read %q as a time", said)) {
-			t.Errorf("%q: %v", said, err)
+			t.Errorf("%q: got %v", said, err)
 		}
 	}
 }

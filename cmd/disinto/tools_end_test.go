@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// What a real CLI's shell tool leaves running is gone when disinto cancel answers: one process in the tool's own
-// session, a daemon that lost its parents, one that also lost its environment, and one that is deaf to TERM.
+// When disinto cancel answers, no process remains that a real CLI's shell tool started: one in the tool's own
+// session, a daemon that lost its parents, one that also lost its environment, and one that ignores TERM.
 func TestRealToolsEnd(t *testing.T) {
 	bin := os.Getenv("DISINTO_CLIS")
 	if bin == "" {
@@ -26,9 +26,9 @@ func TestRealToolsEnd(t *testing.T) {
 	for i, cli := range agents.CLIs {
 		t.Run(cli, func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
-				t.Skipf("no %s in %s", cli, bin)
+				t.Skipf("found no %s in %s", cli, bin)
 			}
-			t.Parallel() // they wait
+			t.Parallel() // they mostly wait
 			toolsEnd(t, bin, cli, fmt.Sprintf("7%d%07d", i, os.Getpid()))
 		})
 	}
@@ -67,15 +67,15 @@ sleep W4`, "W", word)
 		func(d *control.Document) bool { return len(d.Sessions) == 1 }).Sessions[0].RunID
 	begun := time.Now()
 	if got := disinto(t.Context(), nil, "cancel", "--state", state, "8"); got.code != exitDone {
-		t.Errorf("cancel: %+v", got)
+		t.Errorf("cancel: got %+v", got)
 	}
 	took := time.Since(begun)
 	if left := append(mentions(t, word), mentions(t, run)...); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 	t.Logf("%s: all gone in %s", cli, took.Round(time.Millisecond))
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 }

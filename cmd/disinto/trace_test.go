@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A real run sends a collector the sessions, claims and merges of its issues, each trace with its root.
+// A real run sends a collector the sessions, claims and merges of its issues. Each trace has its root span.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -24,7 +24,7 @@ func TestTraces(t *testing.T) {
 			}
 		}
 		if err := json.NewDecoder(r.Body).Decode(&said); err != nil || r.Header.Get("X-Key") != "k" {
-			t.Errorf("%s: %v, %v", r.URL, err, r.Header)
+			t.Errorf("%s: got error %v, headers %v", r.URL, err, r.Header)
 			return
 		}
 		mu.Lock()

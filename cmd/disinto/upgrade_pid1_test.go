@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A container's first process is replaced, and outside nothing changes: it is PID 1 still, its session goes on, and a
-// connection over TCP is never refused, since it is the same socket that listens. TERM stops the new image as it did
+// After an upgrade as PID 1, nothing changes for the outside: the supervisor is still PID 1, its session continues,
+// and no TCP connection is refused, because the same socket listens throughout. TERM stops the new image as it would
 // the old.
 func TestUpgradeAsPID1(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -34,39 +34,40 @@ func TestUpgradeAsPID1(t *testing.T) {
 	stop, refused := make(chan struct{}), make(chan error, 1)
 	go func() { refused <- knock(api, stop) }()
 	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
-		t.Errorf("%+v", got)
+		t.Errorf("upgrade: got %+v", got)
 	}
 	after := status(t, state, "an agent works", working)
 	close(stop)
 	if err := <-refused; err != nil {
-		t.Errorf("while it was replaced: %v", err)
+		t.Errorf("during the upgrade: %v", err)
 	}
 	if before.PID != 1 || after.PID != 1 || after.Upgrades != 1 {
-		t.Errorf("pid %d before, pid %d after, %d upgrades", before.PID, after.PID, after.Upgrades)
+		t.Errorf("got pid %d before, pid %d after, %d upgrades", before.PID, after.PID, after.Upgrades)
 	}
-	// Other sessions may begin meanwhile, and the documents sort by thread: compare the one that ran before.
+	// Other sessions may start meanwhile, and the documents are sorted by thread. So compare the session that ran
+	// before.
 	ran := before.Sessions[slices.IndexFunc(before.Sessions, implementing)]
 	if !slices.ContainsFunc(after.Sessions, func(x control.SessionDocument) bool {
 		return x.RunID == ran.RunID && x.PID == ran.PID
 	}) {
-		t.Errorf("session %+v does not go on: %+v", ran, after.Sessions)
+		t.Errorf("session %+v does not continue: got %+v", ran, after.Sessions)
 	}
 	if now := listener(t, api); now != socket {
-		t.Errorf("socket %s listens, and %s did before", now, socket)
+		t.Errorf("socket %s listens, want %s as before", now, socket)
 	}
 	if err := syscall.Kill(onlyChild(t, r), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	if left := f.claimed(); len(left) > 0 {
-		t.Errorf("claims are left on %v", left)
+		t.Errorf("got remaining claims on %v", left)
 	}
 }
 
-// knock connects anew again and again until it is to stop, and answers what went wrong. A connection that ends
-// without an answer was one with the old image.
+// knock opens one connection after another until stop is closed, and returns the first error. A connection that ends
+// without an answer was accepted by the old image.
 func knock(api string, stop <-chan struct{}) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	for {
@@ -85,7 +86,7 @@ func knock(api string, stop <-chan struct{}) error {
 	}
 }
 
-// listener is the number of the socket that listens on an address of this machine.
+// listener returns the number of the socket that listens on a local address.
 func listener(t *testing.T, address string) string {
 	t.Helper()
 	var port int

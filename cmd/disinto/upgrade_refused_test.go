@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// What cannot take over changes nothing: the sessions go on, the reason is said, and a good program can take over
-// after it. A session that ends or is told to end around an upgrade is not different from any other.
+// A program that cannot take over changes nothing: the sessions continue, the error says why, and a good program can
+// take over afterwards. A session that ends, or must end, around an upgrade is handled like any other.
 func TestUpgradeRefused(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, 3, 2, "1000")
@@ -28,7 +28,7 @@ func TestUpgradeRefused(t *testing.T) {
 	config := r.read(s.config)
 	tests := []struct {
 		name, binary string
-		config       string // instead of the good one
+		config       string // in place of the valid one
 		want         string
 	}{
 		{name: "no such file", binary: "/nowhere/disinto", want: "no such file"},
@@ -51,10 +51,10 @@ func TestUpgradeRefused(t *testing.T) {
 			}
 			got := disinto(t.Context(), nil, args...)
 			if got.code != exitFailed || !strings.Contains(got.stderr, tt.want) || strings.Count(got.stderr, "\n") != 1 {
-				t.Errorf("%+v, want %q", got, tt.want)
+				t.Errorf("got %+v, want %q", got, tt.want)
 			}
 			if d := status(t, s.state, "both go on", both); d.Upgrades != 0 || d.Sessions[0].PID != before.Sessions[0].PID {
-				t.Errorf("%d upgrades, %+v", d.Upgrades, d.Sessions)
+				t.Errorf("got %d upgrades, sessions %+v", d.Upgrades, d.Sessions)
 			}
 		})
 	}
@@ -65,25 +65,25 @@ func TestUpgradeRefused(t *testing.T) {
 		was := before.Sessions[i]
 		if x.RunID != was.RunID || x.PID != was.PID || x.Slot != was.Slot || !x.StartedAt.Equal(was.StartedAt) ||
 			x.Title != was.Title {
-			t.Errorf("%+v\nwas %+v", x, was)
+			t.Errorf("got session %+v\nwant        %+v", x, was)
 		}
 	}
 	if !d.StartedAt.Equal(before.StartedAt) {
-		t.Errorf("started at %s, was %s", d.StartedAt, before.StartedAt)
+		t.Errorf("got start time %s, want %s", d.StartedAt, before.StartedAt)
 	}
 	comm := r.read("/proc/" + itoa(r.pid) + "/comm")
 	if strings.TrimSpace(comm) != "disinto" {
-		t.Errorf("it is called %q", comm)
+		t.Errorf("got process name %q, want disinto", comm)
 	}
-	// The next image can end them, and knows their ends.
+	// The next image can end sessions, and gets their exit statuses.
 	got := disinto(t.Context(), nil, "cancel", "--state", s.state, "1")
 	if got.code != exitDone {
-		t.Errorf("cancel: %+v", got)
+		t.Errorf("cancel: got %+v", got)
 	}
 	d = status(t, s.state, "one is cancelled", func(d *control.Document) bool {
 		return len(d.Sessions) == 1 && len(d.Recent) == 1 && d.Recent[0].Outcome == "cancelled"
 	})
-	// One that is killed during the switch waits as a zombie for the next image.
+	// A session that is killed during the upgrade stays a zombie until the next image collects it.
 	r.signal(syscall.SIGUSR2)
 	_ = syscall.Kill(d.Sessions[0].PID, syscall.SIGKILL)
 	status(t, s.state, "the other one's end is known", func(d *control.Document) bool {
@@ -92,15 +92,15 @@ func TestUpgradeRefused(t *testing.T) {
 	s.checkMask(r)
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	if left := mentions(t, s.state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 }
 
-// checkMask has a program that was upgraded start a session: its agent has an untouched set of signals, so that TERM
-// reaches what it starts.
+// checkMask starts a session after an upgrade. Its agent must have no blocked signals, so that TERM reaches the
+// agent's processes.
 func (s *soak) checkMask(r *running) {
 	s.t.Helper()
 	s.file(3)
@@ -111,7 +111,7 @@ func (s *soak) checkMask(r *running) {
 		return len(d.Sessions) == 1 && d.Sessions[0].Number == 3 && d.Sessions[0].PID != 0
 	})
 	path := "/proc/" + itoa(d.Sessions[0].PID) + "/status"
-	// The C library blocks all signals while the program, a shell, forks. An inherited mask would stay.
+	// The C library blocks all signals while the program, a shell, forks. Only an inherited mask would stay.
 	eventually(s.t, "its program has no blocked signals", func() bool {
 		_, mask, _ := strings.Cut(r.read(path), "SigBlk:")
 		mask, _, _ = strings.Cut(mask, "\n")
@@ -119,7 +119,7 @@ func (s *soak) checkMask(r *running) {
 	})
 }
 
-// USR1 writes the state and every goroutine to the log, and changes nothing.
+// USR1 writes the status and all goroutines to the log, and changes nothing else.
 func TestDump(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, 1, 0, "0")
@@ -132,7 +132,7 @@ func TestDump(t *testing.T) {
 	})
 	status(t, s.state, "it goes on", func(*control.Document) bool { return true })
 	if log := r.read(r.stderr); strings.Contains(log, tokenOf(s.environ)) {
-		t.Error("a token is in the log")
+		t.Error("the log contains a token")
 	}
 }
 
@@ -145,10 +145,10 @@ func tokenOf(environ []string) string {
 	return "no token"
 }
 
-// TERM is honoured whenever it comes in an upgrade: before it, while the new program is tried out, and after it. In
-// the few milliseconds in which the new image cannot listen yet it ends that by itself, and its sessions with it. This
-// binary has no first instructions, and loses a TERM that comes within a millisecond of execve: one of several hundred,
-// which is sent again. TestTermsDuringUpgrades has the program that keeps it.
+// TERM is obeyed at any time around an upgrade: before it, while the new program is tried out, and after it. In the
+// few milliseconds in which the new image cannot handle it yet, TERM ends the image and its sessions. The test binary
+// lacks package pid1's first instructions, so it loses a TERM within a millisecond of execve: one of several hundred,
+// which is sent again. TestTermsDuringUpgrades uses the program that keeps it.
 func TestTermDuringUpgrade(t *testing.T) {
 	moments := []time.Duration{0, 40}
 	if storms() {
@@ -163,25 +163,25 @@ func TestTermDuringUpgrade(t *testing.T) {
 				return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
 			})
 			r.signal(syscall.SIGUSR2)
-			time.Sleep(after * time.Millisecond) // not to wait for something, but to meet different moments
+			time.Sleep(after * time.Millisecond) // varies the moment of the signal
 			r.signal(syscall.SIGTERM)
 			again := time.AfterFunc(30*time.Second, func() { r.signal(syscall.SIGTERM) })
 			defer again.Stop()
 			if code := r.wait(); code != exitDone && code != 128+int(syscall.SIGTERM) {
-				t.Errorf("exit code %d", code)
+				t.Errorf("got exit code %d", code)
 			}
 			eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
 		})
 	}
 }
 
-// With the program as it is linked, TERM at any moment of an upgrade is a clean stop: exit code 0, no claim, no
-// process. DISINTO_TERMS is how often, a thousand times in make soak.
+// With the linked program, TERM at any moment of an upgrade is a clean stop: exit code 0, no claim, no process.
+// DISINTO_TERMS is the number of upgrades, a thousand in make soak.
 func TestTermsDuringUpgrades(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("DISINTO_TERMS"))
 	if n == 0 && !storms() {
-		t.Skip("builds the program anew: set DISINTO_TERMS to a number of upgrades, or say make soak; " +
-			"TestTermDuringUpgrade does a part")
+		t.Skip("builds the program: set DISINTO_TERMS to a number of upgrades, or run make soak; " +
+			"TestTermDuringUpgrade covers a part")
 	}
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Setenv("DISINTO_BINARY", linked(t))
@@ -198,10 +198,10 @@ func TestTermsDuringUpgrades(t *testing.T) {
 					return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
 				})
 				r.signal(syscall.SIGUSR2)
-				time.Sleep(rand.N(200 * time.Millisecond)) // not to wait for something, but to meet different moments
+				time.Sleep(rand.N(200 * time.Millisecond)) // varies the moment of the signal
 				r.signal(syscall.SIGTERM)
 				if code := r.wait(); code != exitDone {
-					t.Fatalf("exit code %d\n%s", code, r.read(r.stderr))
+					t.Fatalf("got exit code %d\n%s", code, r.read(r.stderr))
 				}
 				if strings.Contains(r.read(r.stderr), "goes on with 1 session ") {
 					upgraded.Add(1)
@@ -209,18 +209,18 @@ func TestTermsDuringUpgrades(t *testing.T) {
 				var left []struct{ Number int }
 				err := s.api.Get(t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left)
 				if err != nil || len(left) > 0 {
-					t.Fatalf("claims are left on %v, %v\n%s", left, err, r.read(r.stderr))
+					t.Fatalf("got remaining claims on %v, %v\n%s", left, err, r.read(r.stderr))
 				}
-				// The new program may be just trying itself out.
+				// The new program may still be trying itself out.
 				eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
 			}
 		})
 	}
-	t.Cleanup(func() { t.Logf("%d of %d were stopped behind the upgrade", upgraded.Load(), max(n, 40)) })
+	t.Cleanup(func() { t.Logf("%d of %d were stopped after the upgrade", upgraded.Load(), max(n, 40)) })
 }
 
-// A supervisor that is told of its parent's death is told of it after an upgrade too: the kernel keeps that with the
-// thread that asked, and another one executes the new image.
+// A supervisor with a parent-death signal keeps it after an upgrade. The kernel stores it with the thread that
+// requested it, and another thread executes the new image.
 func TestParentDeathAfterUpgrade(t *testing.T) {
 	setpriv, err := process.Lookup("setpriv", "", os.Environ())
 	if err != nil {
@@ -240,6 +240,6 @@ func TestParentDeathAfterUpgrade(t *testing.T) {
 	r.signal(syscall.SIGKILL)
 	eventually(t, "it has ended", func() bool { return syscall.Kill(d.PID, 0) == syscall.ESRCH })
 	if log := r.read(r.stderr); !strings.Contains(log, "stopping: terminated") {
-		t.Errorf("it was not told:\n%s", log)
+		t.Errorf("the supervisor got no parent-death signal:\n%s", log)
 	}
 }

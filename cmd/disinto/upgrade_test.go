@@ -14,9 +14,9 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// The program is replaced again and again while sessions begin, run and end. Every exit status arrives, once; no
-// session is lost, no slot, process or descriptor is left behind. DISINTO_UPGRADES is how often: a hundred times in
-// make soak, else three times in make check and once, with fewer sessions, in make test.
+// The program is replaced repeatedly while sessions start, run and end. Each exit status arrives once; no session is
+// lost; no slot, process or descriptor leaks. DISINTO_UPGRADES is the number of upgrades: a hundred in make soak,
+// three in make check, and one, with fewer sessions, in make test.
 func TestUpgrades(t *testing.T) {
 	if os.Getenv("DISINTO_UPGRADES") == "" {
 		leftToStorms(t, "one session across an upgrade in TestUpgradeAsPID1")
@@ -34,7 +34,7 @@ func TestUpgrades(t *testing.T) {
 	before := vitalsOf(t, r.pid)
 	var took []time.Duration
 	carried, fewest := 0, n
-	var books strings.Builder // every image begins its journal afresh; a file that is open stays
+	var books strings.Builder // each image starts a new journal; the old one stays open
 	for len(took) < upgrades {
 		status(t, s.state, "half of the slots are busy",
 			func(d *control.Document) bool { return len(d.Sessions) >= threads/2 })
@@ -42,7 +42,7 @@ func TestUpgrades(t *testing.T) {
 		begun := time.Now()
 		got := disinto(t.Context(), nil, "upgrade", "--state", s.state)
 		if got.code != exitDone || !strings.HasPrefix(got.stdout, "upgraded from ") {
-			t.Fatalf("upgrade %d: %+v", len(took)+1, got)
+			t.Fatalf("upgrade %d: got %+v", len(took)+1, got)
 		}
 		took = append(took, time.Since(begun))
 		written, err := io.ReadAll(journal)
@@ -62,20 +62,20 @@ func TestUpgrades(t *testing.T) {
 		return len(d.Sessions) == 0 && ended() >= n
 	})
 	if d.Upgrades != upgrades || d.PID != r.pid || d.UpgradedAt.IsZero() {
-		t.Errorf("%d upgrades of pid %d, want %d of %d", d.Upgrades, d.PID, upgrades, r.pid)
+		t.Errorf("got %d upgrades of pid %d, want %d of %d", d.Upgrades, d.PID, upgrades, r.pid)
 	}
 	after := vitalsOf(t, r.pid)
 	s.checkRest(r, after, after)
 	if after.fds > before.fds+8 {
-		t.Errorf("%d descriptors after %d upgrades, %d before", after.fds, upgrades, before.fds)
+		t.Errorf("got %d descriptors after %d upgrades, %d before", after.fds, upgrades, before.fds)
 	}
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 	s.checkBooks(n, books.String()+r.read(s.state+"/journal.jsonl"))
 	if left := mentions(t, s.state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 	slices.Sort(took)
 	t.Logf("%d upgrades with %d sessions at once on average, %d at least; each took %s, at most %s; %s before, %s after",

@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// checkout makes a folder like upstream's, with a project for the demo's repository. It is not in /tmp, unless a test
-// wants to know what happens then.
+// checkout creates a folder like upstream's, with a project for the demo's repository. It is not in /tmp, except in
+// the test for that.
 func (f *testForge) checkout(base string, scripts map[string]string) (root string) {
 	f.t.Helper()
 	root, err := os.MkdirTemp(base, "upstream-test-")
@@ -57,8 +57,8 @@ func (f *testForge) script(root, agent string, args ...string) *running {
 	return startDisinto(f.t, environ, append([]string{"upstream", "--root", root}, args...)...)
 }
 
-// Upstream's developers take turns by a file in /tmp: the second ends as if there were nothing to do. Here each has
-// its own.
+// Upstream's developers use a lock file in /tmp, so that a second one ends as if there were no work. Here each agent
+// has its own /tmp.
 const lockingScript = `
 lock=/tmp/dev-agent-$PROJECT_NAME.lock
 if [ -e "$lock" ]; then echo "another one is at work"; exit 9; fi
@@ -84,28 +84,28 @@ func TestUpstreamScripts(t *testing.T) {
 			}
 			for _, r := range both {
 				if code := r.wait(); code != 0 {
-					t.Errorf("exit code %d\n%s", code, r.read(r.stdout))
+					t.Errorf("got exit code %d\n%s", code, r.read(r.stdout))
 				}
 				if said := strings.Contains(r.read(r.stdout), "no private /tmp here"); said && base == "/var/tmp" {
 					t.Skip("no private /tmp: mount namespaces are not permitted here")
 				} else if said == (base == "/var/tmp") {
-					t.Errorf("says %q", r.read(r.stdout))
+					t.Errorf("got output %q", r.read(r.stdout))
 				}
 			}
 			var branches []struct{ Name string }
 			f.get("/branches?limit=50", &branches)
 			if !strings.Contains(fmt.Sprint(branches), "by-dev-qwen") || !strings.Contains(fmt.Sprint(branches), "by-dev-kimi") {
-				t.Errorf("branches %v", branches)
+				t.Errorf("got branches %v", branches)
 			}
 			f.noTokens(root)
 			if left, _ := filepath.Glob("/tmp/dev-agent-" + filepath.Base(root) + "*"); len(left) > 0 {
-				t.Errorf("left in /tmp: %q", left)
+				t.Errorf("got remaining files in /tmp: %q", left)
 			}
 		})
 	}
 }
 
-// A poller is at work as long as what it started is. Exit codes are the script's.
+// A poller's session lasts as long as the processes that it started. Its exit code is the script's.
 func TestUpstreamPoller(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -114,18 +114,18 @@ func TestUpstreamPoller(t *testing.T) {
 		"dev/broken.sh":   `mkdir -p "$HOME/data/logs/dev"; echo "it broke" >> "$HOME/data/logs/dev/dev-agent.log"; exit 7`,
 	})
 	if code := f.script(root, "dev-qwen", "dev/dev-poll.sh").wait(); code != 0 {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	if _, err := os.Stat(filepath.Join(root, "dev/ended")); err != nil {
-		t.Error("it ended before its agent")
+		t.Error("the poller ended before its agent")
 	}
 	r := f.script(root, "dev-qwen", "dev/broken.sh")
 	if code := r.wait(); code != 7 || !strings.Contains(r.read(r.stdout), "it broke\n") {
-		t.Errorf("exit code %d, want the script's, and what is in its log\n%s", code, r.read(r.stdout))
+		t.Errorf("got exit code %d, want the script's and the text of its log\n%s", code, r.read(r.stdout))
 	}
 }
 
-// Upstream's projects are a configuration, where there is no other.
+// Upstream's projects serve as the configuration if there is no other.
 func TestUpstreamProjects(t *testing.T) {
 	f := newTestForge(t)
 	root := f.checkout("/var/tmp", nil)
@@ -135,7 +135,7 @@ func TestUpstreamProjects(t *testing.T) {
 		t.Helper()
 		got := disinto(t.Context(), environ, args...)
 		if got.code != code || !strings.Contains(got.stdout+got.stderr, want) {
-			t.Errorf("%q: exit code %d, want %d and %q\n%s%s", args, got.code, code, want, got.stdout, got.stderr)
+			t.Errorf("%q: got exit code %d, want %d and %q\n%s%s", args, got.code, code, want, got.stdout, got.stderr)
 		}
 	}
 	says(exitDone, "dev/dev-agent.sh", environ, "upstream", "--root", root)
@@ -151,11 +151,11 @@ func TestUpstreamProjects(t *testing.T) {
 	says(exitFailed, "bad.toml", environ, "check", "--config", projects)
 	t.Chdir(root)
 	if p := (&place{}).configFile(); p != projectsDir && p != systemConfig {
-		t.Errorf("in upstream's checkout the configuration is %s", p)
+		t.Errorf("in upstream's checkout: got configuration %s", p)
 	}
 }
 
-// A changed project is a changed configuration, and so is one that cannot be read any more.
+// A changed project is a changed configuration, and so is a project that becomes unreadable.
 func TestUpstreamReload(t *testing.T) {
 	f := newTestForge(t)
 	root := f.checkout("/var/tmp", nil)
@@ -166,19 +166,19 @@ func TestUpstreamReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fac.ConfigError != nil || fac.changed() {
-		t.Fatalf("at the start: %v, changed %v", fac.ConfigError, fac.changed())
+		t.Fatalf("at the start: got error %v, changed %v", fac.ConfigError, fac.changed())
 	}
 	f.write(filepath.Join(path, "other.toml"), "name =")
 	if !fac.changed() {
-		t.Error("a broken project is no change")
+		t.Error("changed() = false after a project became invalid")
 	}
 	f.write(filepath.Join(path, "other.toml"), "name = \"o\"\nrepo = \"a/b\"")
 	if !fac.changed() {
-		t.Error("another project is no change")
+		t.Error("changed() = false after a new project")
 	}
 }
 
-// The stub for Claude Code does what upstream's prompts ask for: it pushes work, or writes a verdict.
+// upstreamClaude is a stub for Claude Code that obeys upstream's prompts: it pushes work or writes a verdict.
 const upstreamClaude = `#!/bin/bash
 sid=11111111-2222-3333-4444-555555555555
 while [ $# -gt 0 ]; do case "$1" in -p) prompt="$2"; shift 2;; *) shift;; esac; done
@@ -193,8 +193,8 @@ echo '{"type":"system","subtype":"init","session_id":"'$sid'"}'
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"'$sid'","result":"done"}'
 `
 
-// Upstream's own scripts, unmodified, from an issue over a review with changes requested to the merge: a developer on
-// an API and one with a local model, at the same time.
+// Upstream's own scripts, unmodified, take issues through a review with requested changes to the merge: a developer
+// on an API and one with a local model, at the same time.
 func TestUpstreamItself(t *testing.T) {
 	from := os.Getenv("DISINTO_UPSTREAM")
 	if from == "" {
@@ -227,10 +227,11 @@ func TestUpstreamItself(t *testing.T) {
 	for name, token := range f.Tokens {
 		environ = append(environ, name+"="+token)
 	}
-	for _, agent := range []string{"dev-bot", "llama", "review-bot"} { // upstream looks there first
+	for _, agent := range []string{"dev-bot", "llama", "review-bot"} { // the first place where upstream looks
 		bin := filepath.Join(state, "home", agent, ".local/bin")
 		f.write(filepath.Join(bin, "claude"), upstreamClaude)
-		f.write(filepath.Join(bin, "sleep"), "#!/bin/sh\nexec /usr/bin/sleep 1\n") // it waits for reviews in steps of 5 min
+		// Upstream waits for reviews in steps of 5 min.
+		f.write(filepath.Join(bin, "sleep"), "#!/bin/sh\nexec /usr/bin/sleep 1\n")
 	}
 	project := filepath.Join(root, projectsDir, "demo.toml")
 	text, err := os.ReadFile(project)
@@ -247,7 +248,7 @@ func TestUpstreamItself(t *testing.T) {
 	}
 	for deadline := time.Now().Add(3 * time.Minute); !closed(8) || !closed(7); time.Sleep(time.Second) {
 		if time.Now().After(deadline) {
-			t.Errorf("issues 7 and 8 are not closed\n%s", disinto(t.Context(), nil, "status", "--state", state).stdout)
+			t.Errorf("issues 7 and 8 are still open\n%s", disinto(t.Context(), nil, "status", "--state", state).stdout)
 			break
 		}
 	}
@@ -256,10 +257,10 @@ func TestUpstreamItself(t *testing.T) {
 	})
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d", code)
+		t.Errorf("got exit code %d", code)
 	}
 	if left := mentions(t, state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+		t.Errorf("got remaining processes %q", left)
 	}
 	f.noTokens(state)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 func TestVersion(t *testing.T) {
-	for stamp, want := range map[string]string{ // what the Go tool makes of git
+	for stamp, want := range map[string]string{ // the versions that the Go tool derives from git
 		"": "devel", "(devel)": "devel", "v0.2.0": "0.2.0", "v0.2.0+dirty": "0.2.0+dirty", "v0.3.0-rc.1": "0.3.0-rc.1",
 		"v0.0.0-20261122134411-5352768cd1ca":              "5352768cd1ca",
 		"v0.0.0-20261122134411-5352768cd1ca+dirty":        "5352768cd1ca+dirty",

@@ -14,13 +14,13 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// watched is a supervisor whose status and events a test decides on.
+// watched is a supervisor whose status and events the test controls.
 type watched struct {
-	path   string      // of what it is asked for; empty is its state
-	tell   chan string // an event; closed, it ends the stream
-	deaf   bool        // it knows no events
-	mu     sync.Mutex  // guards what follows
-	answer string      // to that question; empty when it is gone
+	path   string      // the path that it answers; empty means /v1/state
+	tell   chan string // sends an event; closing it ends the stream
+	deaf   bool        // has no events
+	mu     sync.Mutex  // guards the fields below
+	answer string      // the answer at path; empty when the supervisor is gone
 	asked  int
 }
 
@@ -50,7 +50,7 @@ func (s *watched) set(answer string) {
 	s.answer = answer
 }
 
-// output collects what a command prints, for a test that reads it meanwhile.
+// output collects a command's output while a test reads it.
 type output struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -68,8 +68,8 @@ func (s *output) String() string {
 	return s.text.String()
 }
 
-// In a pipe, a watched status is printed when it has changed, until its supervisor ends. An
-// event is enough to look again; without events it looks now and then.
+// In a pipe, status --watch prints the status again when it has changed, until the supervisor ends. It looks again at
+// each event, and without events at intervals.
 func TestStatusWatch(t *testing.T) {
 	first := readTestdata(t, "status/busy.json")
 	second := strings.ReplaceAll(first, `"v0.1.0"`, `"v0.2.0"`)
@@ -98,7 +98,7 @@ func TestStatusWatch(t *testing.T) {
 				}
 			}
 			eventually(t, "the first status", func() bool { return out.String() == text })
-			tell("held") // the same status: nothing is printed
+			tell("held") // the status is unchanged: nothing is printed
 			s.set(second)
 			tell("started")
 			eventually(t, "the second status", func() bool { return out.String() == both })
@@ -107,16 +107,16 @@ func TestStatusWatch(t *testing.T) {
 				close(s.tell)
 			}
 			if err := <-ended; err == nil {
-				t.Error("the supervisor is gone, and it goes on")
+				t.Error("status --watch continues without a supervisor")
 			}
 			if out.String() != both {
-				t.Errorf("it printed %s", out.String())
+				t.Errorf("got output %s", out.String())
 			}
 		})
 	}
 }
 
-// While nothing happens the supervisor is not asked, but the picture is redrawn.
+// Without events the supervisor gets no request, but the picture is redrawn.
 func TestPace(t *testing.T) {
 	news, drawn := make(chan struct{}, 1), 0
 	p := pace{rest: time.Nanosecond, slow: time.Hour, clock: time.Millisecond}
@@ -127,6 +127,6 @@ func TestPace(t *testing.T) {
 		return nil
 	})
 	if err != nil || drawn < 3 {
-		t.Errorf("drawn %d times, %v", drawn, err)
+		t.Errorf("got %d redraws, %v", drawn, err)
 	}
 }

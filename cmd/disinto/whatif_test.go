@@ -33,7 +33,7 @@ func whatIfConfig(t testing.TB) *threads.Config {
 	return config
 }
 
-// waited is n issues that were ready at once, of which one slot did one an hour.
+// waited returns n issues that were ready at the same time. One slot did one of them an hour.
 func waited(n int) (past []ledger.Past) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for i := range n {
@@ -46,8 +46,8 @@ func waited(n int) (past []ledger.Past) {
 	return past
 }
 
-// One more slot halves what waited for a slot, one agent less makes it no better, and without changes the simulator
-// tells what happened.
+// One more slot halves the wait for a slot, one agent less does not shorten it, and without changes the simulation
+// matches what happened.
 func TestWhatIf(t *testing.T) {
 	config := whatIfConfig(t)
 	ask := func(change control.SimulateRequest) *control.Simulation {
@@ -61,26 +61,26 @@ func TestWhatIf(t *testing.T) {
 	}
 	d := ask(control.SimulateRequest{})
 	if d.Changed != nil || len(d.Changes) > 0 || d.Sessions != 8 || d.Happened.Done != 8 || d.Now.Done != 8 {
-		t.Errorf("without changes: %+v", d)
+		t.Errorf("without changes: got %+v", d)
 	}
 	if h := d.Happened; h.MeanWait != 3.5*3600 || h.MaxWait != 7*3600 || h.MeanTurn != 4.5*3600 || h.LastDone != 8*3600 {
-		t.Errorf("happened: %+v", h)
+		t.Errorf("happened: got %+v", h)
 	}
 	if near := d.Now.MeanWait / d.Happened.MeanWait; near < 0.95 || near > 1.05 {
-		t.Errorf("the simulator says %+v, and it was %+v", d.Now, d.Happened)
+		t.Errorf("got simulated %+v, want about %+v", d.Now, d.Happened)
 	}
 	d = ask(control.SimulateRequest{Slots: map[string]int{"llama": 2, "api": 1}})
 	if d.Changed == nil || d.Changed.MeanWait > d.Now.MeanWait*0.6 || d.Changed.Done != 8 ||
 		!slices.Equal(d.Changes, []string{"llama: 2 slots in place of 1"}) {
-		t.Errorf("two slots: %+v, %v", d.Changed, d.Changes)
+		t.Errorf("two slots: got %+v, %v", d.Changed, d.Changes)
 	}
 	d = ask(control.SimulateRequest{Slots: map[string]int{"llama": 2}, Without: []string{"dev-b"}})
 	if d.Changed == nil || d.Changed.MeanWait < d.Now.MeanWait*0.95 {
-		t.Errorf("two slots for one agent: %+v", d.Changed)
+		t.Errorf("two slots for one agent: got %+v", d.Changed)
 	}
 }
 
-// What no factory can have is refused with words, and so is a simulation that takes too long.
+// An impossible factory is refused with the reason, and so is a simulation that takes too long.
 func TestWhatIfRefuses(t *testing.T) {
 	config := whatIfConfig(t)
 	over, cancel := context.WithCancel(t.Context())
@@ -118,12 +118,12 @@ func TestWhatIfRefuses(t *testing.T) {
 		d, err := whatIf(ctx, supervisor.WhatIf{Ask: tt.ask, Config: config, Past: waited(tt.past)})
 		no := (*control.Refusal)(nil)
 		if !errors.As(err, &no) || no.Status != tt.status || !strings.Contains(no.Words, tt.want) {
-			t.Errorf("%+v: %+v, %v, want %d %s", tt.ask, d, err, tt.status, tt.want)
+			t.Errorf("%+v: got %+v, %v, want %d %s", tt.ask, d, err, tt.status, tt.want)
 		}
 	}
 }
 
-// As many sessions as a journal remembers, or an eighth of them in make test, are simulated in time.
+// As many sessions as a journal keeps, or an eighth of them in make test, are simulated in time.
 func TestWhatIfWhole(t *testing.T) {
 	config := whatIfConfig(t)
 	config.Thread("llama").Slots, config.Thread("llama").MaxSessions = 2, 2
@@ -148,12 +148,12 @@ func TestWhatIfWhole(t *testing.T) {
 		past = append(past, p)
 	}
 	ask := control.SimulateRequest{Days: 7, Slots: map[string]int{"llama": 1}, Without: []string{"dev-b"}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a test machine may have a lot to do
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a busy test machine
 	defer cancel()
 	d, err := whatIf(ctx, supervisor.WhatIf{Ask: ask, Config: config, Past: past})
 	if err != nil || d.Sessions != sessions || d.Happened.Done != sessions/4 || d.Now.Done != sessions/4 ||
 		d.Changed == nil ||
 		d.Changed.MeanWait <= d.Now.MeanWait {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got %+v, %v", d, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Without a supervisor why --at reads the decisions that the last one left: an issue waits while everything is paused,
-// and starts half an hour later.
+// Without a supervisor, why --at reads the decisions that the last one stored: an issue waits while everything is
+// paused, and starts half an hour later.
 func TestWhyPast(t *testing.T) {
 	config := whatIfConfig(t)
 	config.Secrets = nil
@@ -40,17 +40,17 @@ func TestWhyPast(t *testing.T) {
 	for at, want := range map[string]string{"-45m": "everything is paused", "11:30": "starts now"} {
 		if got := why(at); got.code != exitDone || !strings.Contains(got.stdout, want) ||
 			!strings.Contains(got.stdout, "by disinto v1.2") || got.stderr != "" {
-			t.Errorf("--at %s: %d, %s%s", at, got.code, got.stdout, got.stderr)
+			t.Errorf("--at %s: got %d, %s%s", at, got.code, got.stdout, got.stderr)
 		}
 	}
 	var ex threads.Explanation
 	got := why("-45m", "--json", "--all")
 	if err := json.Unmarshal([]byte(got.stdout), &ex); err != nil || !ex.Decided.At.Equal(noon.Add(-time.Hour)) {
-		t.Errorf("--json: %v, %s%s", err, got.stdout, got.stderr)
+		t.Errorf("--json: got %v, %s%s", err, got.stdout, got.stderr)
 	}
 	got = why("-2h")
 	if got.code != exitFailed ||
 		!strings.Contains(got.stderr, "the first decision that is kept is of 2026-11-03T11:00:00Z") {
-		t.Errorf("before the first: %d, %s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("before the first decision: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }

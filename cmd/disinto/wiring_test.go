@@ -9,13 +9,13 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// What the suite exercises has the methods of what the supervisor uses.
+// The test suite's executor and the supervisor's executor have the same methods.
 var (
 	_ supervisor.Executor   = executortest.Executor(nil)
 	_ executortest.Executor = supervisor.Executor(nil)
 )
 
-// The forge ignores the case of logins, and so do those who ask whether a comment is a person's.
+// The forge ignores the case of logins, and so does the check whether a comment is a person's.
 func TestAgentsInAnyCase(t *testing.T) {
 	c := &threads.Config{
 		Forge: threads.Forge{Bots: []string{"Dev-Iris"}}, Agents: []agents.Agent{{Name: "dev-qwen", Login: "Dev-Qwen"}},
@@ -25,22 +25,22 @@ func TestAgentsInAnyCase(t *testing.T) {
 		"johba": false,
 	} {
 		if got := hasAgent(c, login) || hasBot(c, login); got != want {
-			t.Errorf("%s is an agent: %v", login, got)
+			t.Errorf("%s: got agent = %v", login, got)
 		}
 	}
 }
 
-// The first of a registry counts, unless a variable names another.
+// The first entry of a registry is the default. A variable can choose another one.
 func TestRegistry(t *testing.T) {
 	r := registry[int]{{"one", 1}, {"two", 2}}
 	for name, want := range map[string]int{"": 1, "one": 1, "two": 2} {
 		got, err := r.choose("X", func(string) (string, bool) { return name, name != "" })
 		if got != want || err != nil {
-			t.Errorf("%q: %d, %v, want %d", name, got, err, want)
+			t.Errorf("%q: got %d, %v, want %d", name, got, err, want)
 		}
 	}
 	_, err := r.choose("DISINTO_EXECUTOR", func(string) (string, bool) { return "magic", true })
 	if want := `$DISINTO_EXECUTOR: there is no "magic", want one, two`; exitCode(err) != exitUsage || err.Error() != want {
-		t.Errorf("%v, want %q", err, want)
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
