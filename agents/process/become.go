@@ -100,7 +100,8 @@ func LastLetter() *os.File {
 }
 
 // Bell makes a file in memory by which an image can report to the next one, until its last moment, that it received
-// an order to stop. On a slow machine one of seven upgrades that were stopped after 60 ms met that moment.
+// an order to stop. On a slow machine the order came in that moment in one of seven upgrades that were stopped after
+// 60 ms.
 func Bell() (*os.File, error) { return inMemory("bell", 0) }
 
 // Ring rings a bell. It may be called at any time, from any number of goroutines, even when the bell is closed.

@@ -40,11 +40,11 @@ func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
 // BenchmarkSession measures a whole session of a program that does nothing: folders, shim, program, its end, the
 // sweep, the outcome. start/op is the part until the program runs. Sessions without and with a sandbox alternate, so
-// that both see the same machine; sandbox/op is the difference. Both are medians, which other load on the machine
-// moves less.
+// that both see the same machine; sandbox/op is the difference. Both figures are medians, which other load shifts
+// less than means.
 //
-// In etc a file in /etc is hidden, such as factory.toml, so that each other entry needs a rule. In ephemeral each
-// port that the kernel gives to servers of tests needs one.
+// The case etc hides a file in /etc, such as factory.toml, so that every other entry of /etc needs a rule. In the
+// case ephemeral each port that the kernel gives to servers of tests needs a rule.
 func BenchmarkSession(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{}) })
 	b.Run("etc", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Hide: []string{"/etc/hostname"}}) })

@@ -9,8 +9,8 @@ import (
 )
 
 // oomMore is added to the supervisor's /proc/PID/oom_score_adj for a session's program. It weighs as much as half of
-// the machine's memory: when memory runs out, the kernel kills an agent, which the supervisor notices, and never the
-// supervisor.
+// the machine's memory. So when memory runs out, the kernel never kills the supervisor, but an agent, and the
+// supervisor notices that.
 const oomMore = 500
 
 // oomScore is a process's own oom_score_adj. The file is opened before the process's memory is protected, because

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Containment describes the kernel's means of holding a session, besides the shim.
+// Containment describes the kernel's means to contain a session, besides the shim.
 type Containment struct {
 	// Cgroup is the folder in which sessions get their own cgroups. It is empty where the kernel permits none, as in
-	// most containers. Sessions end completely without cgroups too, which are a second net.
+	// most containers. Sessions also end completely without a cgroup, which is a second net.
 	Cgroup string
 	// Memory and PIDs say why a session's limits of memory and of processes are not enforced; nil when they are.
 	Memory, PIDs error
@@ -25,7 +25,7 @@ type Containment struct {
 // delegates controllers to its children must not contain a process.
 const leafName = "disinto"
 
-// FindContainment returns what Contain would. It changes nothing, and may be repeated.
+// FindContainment returns what Contain would if the kernel refused nothing. It changes nothing, and may be repeated.
 func FindContainment() Containment { return containment(func(string, string) error { return nil }) }
 
 // Contain prepares limits for later sessions, as far as possible. It may move this process to another cgroup, below

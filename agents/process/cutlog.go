@@ -43,7 +43,7 @@ func (l *cutLog) cutLine() []byte {
 	return fmt.Appendf(nil, "disinto: %19d bytes are cut out here: max_log is %d bytes\n", l.cut, l.limit)
 }
 
-// squeeze cuts out the middle, and makes room for at least more bytes.
+// squeeze cuts out the middle. Afterwards the log has room for the given number of further bytes.
 func (l *cutLog) squeeze(more int64) error {
 	end, err := l.file.Seek(0, io.SeekEnd) // with the supervisor's lines
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *cutLog) squeeze(more int64) error {
 // move copies the end of the file to an earlier place, writes the line about the cut before it, and returns where the
 // copy ends.
 func (l *cutLog) move(from, to int64) (end int64, err error) {
-	// Linux appends whatever is written to a file that is open for appending, also with pwrite.
+	// Linux appends every write to a file that is open for appending, even a pwrite.
 	fd := l.file.Fd()
 	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
 	if err != nil {
@@ -117,8 +117,8 @@ type outlet struct {
 	done   chan struct{}
 }
 
-// newOutlet makes the pipe. A program that opens /dev/stderr has its permissions on the pipe checked, so the pipe
-// belongs to the program's account.
+// newOutlet makes the pipe. When a program opens /dev/stderr, the kernel checks the program's permissions on the
+// pipe, so the pipe belongs to the program's account.
 func newOutlet(log *os.File, limit int64, who *syscall.Credential) (*outlet, error) {
 	cut, err := newCutLog(log, limit)
 	if err != nil {

@@ -18,7 +18,7 @@ type meter struct {
 	noted bool   // the complaint is in the log
 }
 
-// ticks is nil for a session without a receiver of its usage.
+// ticks is nil for a session whose usage has no receiver.
 func (m *meter) ticks(job agents.Job) <-chan time.Time {
 	if job.Spent == nil || job.ResultPath == "" {
 		return nil

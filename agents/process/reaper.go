@@ -41,7 +41,7 @@ func (c *Child) Exit() <-chan Exit { return c.exit }
 type Reaper struct {
 	mu       sync.Mutex // held over non-blocking system calls only
 	children map[int]*Child
-	starting int          // forks under way, whose children are not in the table yet
+	starting int          // forks in progress, whose children are not in the table yet
 	early    map[int]Exit // exits of pids not in children, seen while starting > 0
 	reaped   int64
 	orphans  int64
@@ -114,7 +114,7 @@ func complain(err error, told string) string {
 	return err.Error()
 }
 
-// sweep collects every exit there is, since one SIGCHLD may stand for any number of them.
+// sweep collects every available exit, because one SIGCHLD may stand for any number of them.
 func (r *Reaper) sweep() error {
 	for r.collect() {
 	}

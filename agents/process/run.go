@@ -170,8 +170,8 @@ func (r *run) prepare() (log *os.File, err error) {
 	return openLog(r.job.LogPath, r.account)
 }
 
-// openLog opens the log for appending. A program that opens /dev/stderr has its permissions on the log checked again,
-// so the log belongs to the account. The log's folder does not, and the account cannot enter it.
+// openLog opens the log for appending. When a program opens /dev/stderr, the kernel checks the program's permissions
+// on the log again, so the log belongs to the account. The log's folder does not, and the account cannot enter it.
 func openLog(path string, a *account) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

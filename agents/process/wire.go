@@ -15,7 +15,7 @@ import (
 // startOrder is the order to start a program. It travels over the socket because the environment holds the agent's
 // token, and any user can read a process's arguments.
 type startOrder struct {
-	Path   []byte // bytes, here and below: JSON strings would change what is not UTF-8
+	Path   []byte // bytes, here and below: JSON strings would change other bytes than UTF-8
 	Dir    []byte
 	Argv   []byte              // packed
 	Env    []byte              // packed

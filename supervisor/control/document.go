@@ -24,7 +24,7 @@ type Document struct {
 	Agents   []AgentDocument   `json:"agents"`   // by name
 	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
 	Paused   bool              `json:"paused"`   // everything is paused: no thread starts anything
-	Queue    []QueueDocument   `json:"queue"`    // in the order of their starts
+	Queue    []QueueDocument   `json:"queue"`    // in the expected order of their starts
 	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue without a session, by reference
 	// Waiting counts the items of Queue and Unqueued if the request bounds them (?rows=).
 	Waiting *WaitingDocument `json:"waiting,omitempty"`
@@ -101,8 +101,8 @@ const RecentLimit = ledger.RecentLimit
 // UpkeepDocument counts the repairs since the supervisor started. It stays zero without faults of the machine, the
 // forge or people.
 type UpkeepDocument struct {
-	// Violations counts broken rules that must hold. The offending session was not started, or was stopped; Problems has
-	// a line about it.
+	// Violations counts violations of rules that must hold. The offending session was not started, or was stopped;
+	// Problems has a line about it.
 	Violations int `json:"violations"`
 	// Repairs counts released claims of ours that had no session.
 	Repairs int `json:"repairs"`

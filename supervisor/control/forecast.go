@@ -11,7 +11,7 @@ import (
 // state.
 type Forecast struct {
 	At time.Time `json:"at"` // the moment at which the runs started
-	// Until is the time up to which all runs went in which an item was not merged; left out if there was no such run.
+	// Until is the time that all runs reached in which an item was not merged; left out if there was no such run.
 	Until    time.Time  `json:"until,omitzero"`
 	Runs     int        `json:"runs"`     // behind Items; 0 if no run was needed
 	Sessions int        `json:"sessions"` // sessions of the journal that the runs take their times from

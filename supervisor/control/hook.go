@@ -52,9 +52,9 @@ func (r *readers) enter(giveUp func()) (leave func()) {
 	}
 }
 
-// Hooks receives web hooks of the forge. A hook is only a hint that a scan is useful now. Hooks trusts nothing in it
-// except the repository's name, and its signature proves that the sender knows the secret. The functions may be
-// called from any goroutine.
+// Hooks receives web hooks of the forge. A hook is only a hint that a scan is useful now. Hooks trusts its signature,
+// which proves that the sender knows the secret, and the name of the repository, and nothing else in it. The
+// functions may be called from any goroutine.
 type Hooks struct {
 	Config func() *threads.Config // in force now; nil without a valid one
 	// Signed is called for each hook with a valid signature, Unsigned for one that names a repository and has a wrong

@@ -20,7 +20,7 @@ type LifeDocument struct {
 	FiledAt time.Time `json:"filed_at,omitzero"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	Verdict string    `json:"verdict"` // the verdict of why, in one line
-	Mend    string    `json:"mend"`    // what a person can do about it; empty where waiting is right
+	Mend    string    `json:"mend"`    // a person's remedy; empty if waiting is right
 
 	Pulls    []PullDocument    `json:"pulls"`             // for an issue, all its pull requests; else itself
 	Sessions []PastDocument    `json:"sessions"`          // ended, on the issue and its pull requests, oldest first

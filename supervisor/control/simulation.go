@@ -4,9 +4,9 @@ package control
 // asks how well the simulator reproduces what happened.
 type SimulateRequest struct {
 	Days int `json:"days,omitempty"` // 1 to 30; 0: 7
-	// Slots are the slots of threads without overlap, and the sessions at once of the others, by thread.
+	// Slots has, by thread, the number of slots or, for a thread with overlap, of concurrent sessions.
 	Slots   map[string]int    `json:"slots,omitempty"`
-	Hold    map[string]string `json:"hold,omitempty"`    // of threads without overlap, such as "4m", by thread
+	Hold    map[string]string `json:"hold,omitempty"`    // by sticky thread, such as "4m"
 	Without []string          `json:"without,omitempty"` // agents that do not take part
 }
 
@@ -28,7 +28,7 @@ type Played struct {
 	MeanTurn float64 `json:"mean_turn_seconds"` // from when an issue was workable until it was done
 	MeanWait float64 `json:"mean_wait_seconds"` // from when it was workable to its first session
 	MaxWait  float64 `json:"max_wait_seconds"`
-	Idle     float64 `json:"idle_seconds"` // of all slots together, while there was work for them
+	Idle     float64 `json:"idle_seconds"` // idle time of all slots together, while there was work for them
 	Busy     float64 `json:"busy"`         // share of all agents' time in sessions until the last issue was done
 	Switches int     `json:"switches"`     // sessions in a sticky slot that held another context
 }

@@ -56,7 +56,7 @@ func also(j, more audit.Journal) audit.Journal {
 	return more
 }
 
-// noteIn has a journal know what is removed.
+// noteIn returns a function that records the removed receipts in a journal.
 func noteIn(j *audit.Journal) func(audit.Pruned) error {
 	return func(p audit.Pruned) error {
 		j.Pruned = p

@@ -27,7 +27,7 @@ const (
 
 // Path is a rule for a file, or for a folder and everything in it.
 type Path struct {
-	Name   []byte // JSON strings would change what is not UTF-8
+	Name   []byte // bytes, because a JSON string would change other bytes than UTF-8
 	Access Access
 }
 

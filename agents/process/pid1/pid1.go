@@ -37,7 +37,7 @@ func init() {
 		}
 	}
 	if len(os.Args) > 1 && os.Args[1] == "exec" {
-		// main handles wrong usage and --help, and has the words for them.
+		// main handles wrong usage and --help.
 		if o, ok := parse(os.Args[2:]); ok {
 			syscall.Exit(run(o))
 		}

@@ -11,7 +11,8 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// settleTime is how long the command runs before settle. A shorter command saves that millisecond.
+// settleTime is how long the command runs before settle. A command that ends sooner never pays for settle, which
+// takes a millisecond.
 const settleTime = 50 * time.Millisecond
 
 // settle makes the process small for a wait that may last months.

@@ -37,7 +37,7 @@ func (c *command) stopped(by syscall.Signal) {
 		// Stop our group too, including this process (through pass), so that the shell above sees a stopped job.
 		_ = syscall.Kill(0, syscall.SIGTSTP)
 	case by == syscall.SIGTSTP:
-		// There is no shell above PID 1, and a stopped command would hold the terminal for good.
+		// Without a shell above PID 1, a stopped command would keep the terminal for ever.
 		_ = syscall.Kill(-c.pid, syscall.SIGCONT)
 	}
 }
