@@ -51,12 +51,12 @@ func TestRunsAsItsUser(t *testing.T) {
 		t.Errorf("the script printed\n%q, want\n%q", got, want)
 	}
 	if o.Result != agents.Refused || o.Reason != "too hard" {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want refused as too hard", o)
 	}
 	for _, dir := range []string{job.Home, job.Dir, filepath.Dir(job.ResultPath)} {
 		var st unix.Stat_t
 		if err := unix.Stat(dir, &st); err != nil || st.Uid != 65534 || st.Mode&0o777 != 0o700 {
-			t.Errorf("%s: uid %d mode %o %v", dir, st.Uid, st.Mode, err)
+			t.Errorf("%s: uid %d, mode %o, %v; want uid 65534 and mode 700", dir, st.Uid, st.Mode, err)
 		}
 	}
 }

@@ -66,10 +66,10 @@ func TestTermAtAnyMoment(t *testing.T) {
 						select {
 						case e := <-c.Exit():
 							if e.Status != 0 {
-								t.Errorf("it ended with %s", describe(e.Status))
+								t.Errorf("the program ended with %s, want exit status 0", describe(e.Status))
 							}
 						case <-time.After(time.Minute):
-							t.Error("it lost a TERM")
+							t.Error("the program lost a TERM")
 							_ = syscall.Kill(c.PID, syscall.SIGKILL)
 							<-c.Exit()
 						}

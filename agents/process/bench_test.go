@@ -68,7 +68,7 @@ func benchmarkSession(b *testing.B, sandbox agents.Sandbox) {
 				Sandbox: sandbox,
 			}, func(agents.Started) { start[with] = append(start[with], float64(b.Elapsed()-begin)/1e6) })
 			if o.Result != agents.Done {
-				b.Fatalf("outcome %+v", o)
+				b.Fatalf("outcome %+v, want done", o)
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func BenchmarkOrphans(b *testing.B) {
 		before := reaper.Orphans()
 		var ready, release [2]int
 		if syscall.Pipe2(ready[:], syscall.O_CLOEXEC) != nil || syscall.Pipe2(release[:], syscall.O_CLOEXEC) != nil {
-			b.Fatal("no pipes")
+			b.Fatal("cannot make pipes")
 		}
 		argv := helperCommand("nursery", itoa(orphans))
 		c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{Files: []uintptr{uintptr(release[0]), uintptr(ready[1]), 2}})

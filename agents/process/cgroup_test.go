@@ -55,7 +55,7 @@ func TestCgroup(t *testing.T) {
 	o := runJob(t, job)
 	noneAlive(t, job.RunID)
 	if !strings.HasSuffix(o.Tail, "/disinto-"+job.RunID) {
-		t.Errorf("the program runs in %q", o.Tail)
+		t.Errorf("the program runs in %q, want its session's cgroup", o.Tail)
 	}
 	if exists(filepath.Join(root, "disinto-"+job.RunID)) {
 		t.Error("the cgroup was not removed")
@@ -108,7 +108,7 @@ func TestStaleCgroup(t *testing.T) {
 	instance, word := token(), token()
 	c := newCgroup(instance + "-1")
 	if !c.ok {
-		t.Fatal("no cgroup")
+		t.Fatal("newCgroup made no cgroup")
 	}
 	child := spawn(t, "exec sh -c 'while :; do sleep 0.1; done' "+word)
 	if err := os.WriteFile(filepath.Join(c.path, "cgroup.procs"), []byte(itoa(child.PID)), 0o600); err != nil {
@@ -133,7 +133,7 @@ func TestCgroupKillByFreezing(t *testing.T) {
 	withCgroup(t)
 	c := newCgroup("i" + token())
 	if !c.ok {
-		t.Fatal("no cgroup")
+		t.Fatal("newCgroup made no cgroup")
 	}
 	child := spawn(t, "exec sleep 1000")
 	if err := c.write("cgroup.procs", itoa(child.PID)); err != nil {

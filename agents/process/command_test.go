@@ -45,7 +45,7 @@ func TestRunCommandReadsAll(t *testing.T) {
 	in := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	err := reaper.Run(t.Context(), Cmd{Argv: []string{"cat"}, Stdin: bytes.NewReader(in), Stdout: &out})
 	if err != nil || !bytes.Equal(in, out.Bytes()) {
-		t.Errorf("%v: %d bytes of %d came back", err, out.Len(), len(in))
+		t.Errorf("%v: got %d bytes, want %d equal ones", err, out.Len(), len(in))
 	}
 }
 
@@ -69,10 +69,10 @@ func TestRunCommandReadsRest(t *testing.T) {
 		Argv: []string{"sh", "-c", "sleep 30 & cat"}, Stdin: bytes.NewReader(in), Stdout: &out,
 	})
 	if err != nil || !bytes.Equal(in, out.got.Bytes()) {
-		t.Errorf("%v: %d bytes of %d came back", err, out.got.Len(), len(in))
+		t.Errorf("%v: got %d bytes, want %d equal ones", err, out.got.Len(), len(in))
 	}
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("Run took %s", took)
+		t.Errorf("Run took %s, want at most 20 s", took)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestRunCommandWithFiles(t *testing.T) {
 	}
 	defer f.Close()
 	if err := reaper.Run(t.Context(), Cmd{Argv: []string{"echo", "hi"}, Stdout: f}); err != nil || read(f.Name()) != "hi" {
-		t.Errorf("%v: %q", err, read(f.Name()))
+		t.Errorf("%v: the file has %q, want hi", err, read(f.Name()))
 	}
 	if _, err := f.WriteString("still open"); err != nil {
 		t.Errorf("the caller's file was closed: %v", err)
@@ -118,7 +118,7 @@ func TestRunCommandErrors(t *testing.T) {
 	var exit *ExitError
 	err := reaper.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", "exit 128"}})
 	if !errors.As(err, &exit) || exit.Status.ExitStatus() != 128 || exit.Name != "sh" {
-		t.Errorf("error %#v", err)
+		t.Errorf("error %#v, want sh with exit status 128", err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestRunCommandIsNotHeldUp(t *testing.T) {
 				Stdout: &out, Stderr: &out,
 			})
 			if err != nil || !strings.Contains(out.String(), "done\n") {
-				t.Errorf("%v: %q", err, out.String())
+				t.Errorf("%v: output %q, want done in it", err, out.String())
 			}
 			if name == "silent" && len(alive(t, word)) == 0 {
 				t.Error("Run ended a process that a short command left behind on purpose")
@@ -167,7 +167,7 @@ func TestRunCommandWithBrokenWriter(t *testing.T) {
 	err := reaper.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", script}, Stdout: brokenWriter{}})
 	var exit *ExitError
 	if !errors.As(err, &exit) && (err == nil || err.Error() != "disk full") {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want an exit error or disk full", err)
 	}
 	err = reaper.Run(t.Context(), Cmd{Argv: []string{"echo", "x"}, Stdout: brokenWriter{}})
 	if err == nil || err.Error() != "disk full" {
@@ -199,7 +199,7 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 				Stdout: w,
 			})
 			if err == nil || err.Error() != "cannot finish sh: too slow" {
-				t.Errorf("error %v", err)
+				t.Errorf("error %v, want cannot finish sh: too slow", err)
 			}
 			eventually(t, "no process of its group is left", func() bool { return len(alive(t, word)) == 0 })
 			if read(note) != tt.wantNote {
@@ -211,7 +211,7 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	<-ctx.Done()
 	if err := reaper.Run(ctx, Cmd{Argv: []string{"true"}}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want an exceeded deadline", err)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestRunSaysWhereItRuns(t *testing.T) {
 		Stdout: &out,
 	})
 	if err != nil || out.String() != "PATH=/usr/bin:/bin\nPWD="+dir+"\n" {
-		t.Errorf("%v, environment %q", err, out.String())
+		t.Errorf("%v, environment %q, want PWD to be the command's directory", err, out.String())
 	}
 }
 

@@ -19,7 +19,7 @@ func TestOOMScore(t *testing.T) {
 		while read its </proc/$PPID/oom_score_adj; [ $its = $mine ] && [ $((n+=1)) -lt 1000 ]; do sleep 0.01; done
 		printf '%s\n' $mine $its >"$T/work/scores"`)
 	if o := (&Executor{Reaper: reaper}).Run(context.Background(), job, nil); o.Result != agents.Done {
-		t.Fatalf("%+v", o)
+		t.Fatalf("outcome %+v, want done", o)
 	}
 	own, _ := strconv.Atoi(read("/proc/self/oom_score_adj"))
 	want := strconv.Itoa(min(own+oomMore, 1000)) + "\n" + strconv.Itoa(own)
@@ -48,7 +48,7 @@ func TestCapabilities(t *testing.T) {
 	job := newJob(t, `grep ^Cap /proc/self/status; grep -E '^(Groups|Umask|NoNewPrivs)' /proc/self/status`)
 	job.User = "nobody"
 	if o := (&Executor{Reaper: reaper}).Run(context.Background(), job, nil); o.Result != agents.Done {
-		t.Fatalf("%+v", o)
+		t.Fatalf("outcome %+v, want done", o)
 	}
 	log, err := os.ReadFile(job.LogPath)
 	if err != nil {
@@ -61,11 +61,11 @@ func TestCapabilities(t *testing.T) {
 	}
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
 		if strings.Trim(got[set], "0") != "" || got[set] == "" {
-			t.Errorf("%s is %q", set, got[set])
+			t.Errorf("%s is %q, want only zeros", set, got[set])
 		}
 	}
 	if got["NoNewPrivs"] != "1" || got["Umask"] != "0077" || got["Groups"] == "" ||
 		strings.HasPrefix(got["Groups"]+" ", "0 ") {
-		t.Errorf("%v", got)
+		t.Errorf("%v, want no new privileges, umask 0077, and groups without 0", got)
 	}
 }

@@ -37,7 +37,7 @@ func TestCutLog(t *testing.T) {
 			}
 			rest = rest[n:]
 			if info, err := file.Stat(); err != nil || info.Size() > limit {
-				t.Fatalf("the log has %d bytes, %v", info.Size(), err)
+				t.Fatalf("the log has %d bytes (%v), want at most its limit", info.Size(), err)
 			}
 		}
 		checkCut(t, file.Name(), whole.String(), limit)
@@ -61,7 +61,8 @@ func checkCut(t *testing.T, path, whole string, limit int) {
 	missing, _ := strconv.Atoi(text[at[2]:at[3]])
 	switch {
 	case len(text) > limit || len(head) < limit/4 || len(tail) < limit/4:
-		t.Errorf("of %d bytes stayed %d and %d", len(whole), len(head), len(tail))
+		t.Errorf("of %d bytes the log keeps %d and %d, want a quarter of its limit or more of each", len(whole),
+			len(head), len(tail))
 	case len(head)+missing+len(tail) != len(whole):
 		t.Errorf("the log keeps %d and %d bytes of %d, and reports %d as missing", len(head), len(tail), len(whole), missing)
 	case !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail):
@@ -81,7 +82,7 @@ func TestLogIsBounded(t *testing.T) {
 		}
 		job.User, job.MaxLog = user, 128<<10
 		if o := runJob(t, job); o.Result != agents.Done || !strings.HasSuffix(o.Tail, "line 29999\nend") {
-			t.Errorf("as %q: %+v", user, o)
+			t.Errorf("as %q: %+v, want done with the last lines", user, o)
 		}
 		var whole strings.Builder
 		for i := range 30_000 {

@@ -40,7 +40,7 @@ func TestShimKilled(t *testing.T) {
 	}
 	const want = "its session shim was ended from outside, killed by SIGKILL"
 	if o.Result != agents.Failed || !strings.Contains(o.Reason, want) {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want failed because of the shim", o)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestShimStopped(t *testing.T) {
 			o, took := r.stop()
 			noneAlive(t, word, job.RunID)
 			if o.Result != agents.Cancelled || took > slack {
-				t.Errorf("after %s: outcome %+v", took, o)
+				t.Errorf("after %s: outcome %+v, want cancelled soon", took, o)
 			}
 		})
 	}
@@ -97,10 +97,10 @@ func TestSweepGoesByRunID(t *testing.T) {
 	<-r.started
 	c, other := marked(t, job.RunID), marked(t, job.RunID+"0")
 	if o := <-r.ended; o.Result != agents.Done {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want done", o)
 	}
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the process with the run id: %s", describe(e.Status))
+		t.Errorf("the process with the run id: %s, want killed by SIGKILL", describe(e.Status))
 	}
 	if p, err := tree.Look(other.PID); err != nil || p.Dead() {
 		t.Error("a process of a run whose id starts with the same text was ended too")
@@ -120,13 +120,13 @@ func TestShimThatSaysNothing(t *testing.T) {
 	_ = unix.Close(pair[1])
 	r := &run{job: job, exec: &Executor{Reaper: reaper}, link: newLink(pair[0])}
 	if err := r.startProgram("/bin/true", nil); !Exhausted(err) {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want one that is Exhausted", err)
 	}
 	r.shim = spawn(t, "exit 1")
 	c := marked(t, job.RunID)
 	r.abandon()
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the process that the shim had started: %s", describe(e.Status))
+		t.Errorf("the process that the shim had started: %s, want killed by SIGKILL", describe(e.Status))
 	}
 }
 
@@ -155,7 +155,7 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 	_, c, instance, program := doomedSupervisor(t)
 	shim := shimOf(t, instance)
 	if p, err := tree.Look(program); err != nil || p.PPID != shim || p.Dead() {
-		t.Fatalf("the program is %+v, %v", p, err)
+		t.Fatalf("the program is %+v, %v; want a living child of the shim", p, err)
 	}
 	for _, kill := range []struct {
 		pid int
@@ -261,7 +261,7 @@ func shimOf(t *testing.T, instance string) int {
 			return pid
 		}
 	}
-	t.Fatal("no shim")
+	t.Fatal("found no shim")
 	return 0
 }
 
@@ -320,7 +320,7 @@ func TestEndStaleKillsFalseShims(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the false shim: %s", describe(e.Status))
+		t.Errorf("the false shim: %s, want killed by SIGKILL", describe(e.Status))
 	}
 }
 
@@ -341,10 +341,10 @@ func TestEndStale(t *testing.T) {
 	later := marked(t, "X=DISINTO_RUN_ID="+instance+"-1")
 	n, err := EndStale(t.Context(), instance)
 	if err != nil || n < 1 {
-		t.Errorf("EndStale = %d, %v", n, err)
+		t.Errorf("EndStale = %d, %v, want at least 1 process", n, err)
 	}
 	if e := <-stale.Exit(); e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("the stale process: %s", describe(e.Status))
+		t.Errorf("the stale process: %s, want killed by SIGKILL", describe(e.Status))
 	}
 	for _, c := range []*Child{other, later} {
 		if p, err := tree.Look(c.PID); err != nil || p.Dead() {
@@ -354,6 +354,6 @@ func TestEndStale(t *testing.T) {
 		<-c.Exit()
 	}
 	if n, err := EndStale(t.Context(), instance); n != 0 || err != nil {
-		t.Errorf("EndStale again = %d, %v", n, err)
+		t.Errorf("the second EndStale = %d, %v, want 0", n, err)
 	}
 }

@@ -69,10 +69,10 @@ func TestCancelEndsWhatEscaped(t *testing.T) {
 	o, took := r.stop()
 	noneAlive(t, word, job.RunID)
 	if o.Result != agents.Cancelled || o.Reason != "ended: issue closed" || o.Claimed {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want cancelled because the issue was closed", o)
 	}
 	if took < job.Grace || took > job.Grace+slack {
-		t.Errorf("took %v with a grace of %v", took, job.Grace)
+		t.Errorf("the end took %v, want at least the grace of %v and little more", took, job.Grace)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestOwnExitEndsWhatIsLeft(t *testing.T) {
 	o := runJob(t, job)
 	noneAlive(t, word, job.RunID)
 	if o.Result != agents.Done || !o.Claimed {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want done with a result", o)
 	}
 	if !exists(dir + "/told") {
 		t.Error("the leftover process got no TERM before it was killed")
@@ -123,10 +123,10 @@ func TestGraceIsForSaving(t *testing.T) {
 		t.Error("the work was not saved: TERM must be sent once, to the processes that exist then")
 	}
 	if o.Result != agents.Cancelled || o.ExitCode != 0 {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want cancelled with exit code 0", o)
 	}
 	if took > slack {
-		t.Errorf("took %v; the end must not wait for the grace when nothing is left", took)
+		t.Errorf("the end took %v; it must not wait for the grace when no process is left", took)
 	}
 }
 
@@ -152,12 +152,12 @@ func TestHurry(t *testing.T) {
 	r.exec.Hurry()
 	r.exec.Hurry()
 	if o := r.exec.Run(t.Context(), newJob(t, "sleep 0.2"), nil); o.Result != agents.Done {
-		t.Errorf("a session that is not being ended: %+v", o)
+		t.Errorf("a session that is not being ended: %+v, want done", o)
 	}
 	o, _ := r.stop()
 	noneAlive(t, job.RunID)
 	if o.Result != agents.Cancelled || o.Signal != "SIGKILL" {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want cancelled by SIGKILL", o)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestTimeout(t *testing.T) {
 	o := runJob(t, job)
 	noneAlive(t, job.RunID)
 	if o.Result != agents.TimedOut || o.Reason != "ended after its timeout of 300ms" || o.Claimed {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want timed out without a result", o)
 	}
 	if o.SessionID != "s9" || o.Usage.OutputTokens != 5 {
 		t.Errorf("the program's own result is lost: %+v", o)
@@ -260,7 +260,7 @@ func TestEndConvergesAgainstForks(t *testing.T) {
 			o, took := r.stop()
 			noneAlive(t, job.RunID)
 			if o.Result != agents.Cancelled && o.Result != agents.Done { // the hopping program itself ends at once
-				t.Errorf("outcome %+v", o)
+				t.Errorf("outcome %+v, want cancelled or done", o)
 			}
 			t.Logf("ended %v after the grace", took-job.Grace)
 		})
@@ -274,7 +274,7 @@ func TestManySessionsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			job := newJob(t, fmt.Sprintf("(setsid sleep 1000 &); exit %d", i))
 			if o := e.Run(t.Context(), job, nil); o.ExitCode != i {
-				t.Errorf("session %d: %+v", i, o)
+				t.Errorf("session %d: %+v, want its number as exit code", i, o)
 			}
 			noneAlive(t, job.RunID)
 		})

@@ -244,7 +244,7 @@ func TestSandboxOrdinary(t *testing.T) {
 		job.Command = helperCommand("behave", "127.0.0.1:"+itoa(port), udp.LocalAddr().String(), path)
 		job.User, job.Sandbox.Connect = user, []int{port}
 		if o := runJob(t, job); o.Result != agents.Done || strings.Contains(o.Tail, "cannot") {
-			t.Errorf("outcome %+v", o)
+			t.Errorf("outcome %+v, want done without a refusal", o)
 		}
 	})
 	for tool, script := range map[string]string{
@@ -267,7 +267,7 @@ threading.Thread(target=lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))
 			p, _ := strconv.Atoi(pagesPort)
 			job.Sandbox.Connect, job.Sandbox.Ephemeral, job.Sandbox.Write = []int{p}, tool == "node", []string{repo}
 			if o := runJob(t, job); o.Result != agents.Done {
-				t.Errorf("outcome %+v", o)
+				t.Errorf("outcome %+v, want done", o)
 			}
 		})
 	}
@@ -281,7 +281,7 @@ func TestSandboxCapabilities(t *testing.T) {
 		date -s now >/dev/null 2>&1 && echo can set the clock`)
 	o := runJob(t, job)
 	if strings.Contains(o.Tail, "cannot ") || strings.Contains(o.Tail, "can ") {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want neither a refusal nor an evasion", o)
 	}
 	const ordinary = "00000000000005fb" // without 2, DAC_READ_SEARCH, and 9, LINUX_IMMUTABLE
 	own, _ := strconv.ParseUint(capability(read("/proc/self/status"), "CapBnd"), 16, 64)
@@ -292,7 +292,7 @@ func TestSandboxCapabilities(t *testing.T) {
 	}
 	for _, set := range []string{"CapInh", "CapAmb"} {
 		if got := capability(o.Tail, set); strings.Trim(got, "0") != "" {
-			t.Errorf("%s is %s", set, got)
+			t.Errorf("%s is %s, want only zeros", set, got)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestDropWithoutSetpcap(t *testing.T) {
 			uint64(caps[0].Permitted|caps[0].Effective|caps[0].Inheritable)
 	}()
 	if got := <-left; got&^uint64(ordinary) != 0 {
-		t.Errorf("the thread keeps the capabilities %x", got)
+		t.Errorf("the thread keeps the capabilities %x, want only ordinary ones", got)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestProgramsWorld(t *testing.T) {
 	}
 	got := strings.Split(runJob(t, newJob(t, strings.Join(script, "\n"))).Tail, "\n")
 	if len(got) != len(want) {
-		t.Fatalf("the script printed %q", got)
+		t.Fatalf("the script printed %q, want a line per case", got)
 	}
 	for i, tt := range tests {
 		if got[i] != tt.want {
@@ -195,7 +195,7 @@ func TestBytesArriveAsTheyAre(t *testing.T) {
 	job.Command = append(job.Command, "sh", "a\xff\"<")
 	job.Env = append(job.Env, "LATIN=\xe4\n")
 	if o := runJob(t, job); o.Tail != " 61 ff 22 3c e4 0a" {
-		t.Errorf("the program got %q", o.Tail)
+		t.Errorf("the program got %q, want the bytes unchanged", o.Tail)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestStarted(t *testing.T) {
 		t.Errorf("started with pid %d, the program says %q", got.PID, want)
 	}
 	if age := time.Since(got.At); age < 0 || age > time.Minute {
-		t.Errorf("started at %v, %v ago", got.At, age)
+		t.Errorf("started at %v, %v ago; want within the last minute", got.At, age)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestSessionIsMeasured(t *testing.T) {
 		t.Errorf("CPU %v, want that of the loop", o.CPU)
 	}
 	if o.MaxRSS < 1<<20 || o.MaxRSS > 1<<30 {
-		t.Errorf("MaxRSS %d bytes", o.MaxRSS)
+		t.Errorf("MaxRSS = %d bytes, want 1 MiB to 1 GiB", o.MaxRSS)
 	}
 }
 
@@ -234,11 +234,11 @@ func TestLogIsAppendedAndPrivate(t *testing.T) {
 	}
 	runJob(t, job)
 	if got := read(job.LogPath); got != "first\nsecond" {
-		t.Errorf("log %q", got)
+		t.Errorf("log %q, want both lines", got)
 	}
 	info, err := os.Stat(job.LogPath)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("log: %v %v", info.Mode(), err)
+		t.Errorf("the log has mode %v (%v), want 0600", info.Mode(), err)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestActivity(t *testing.T) {
 	}
 	e := &Executor{Reaper: reaper}
 	if _, ok := e.Activity(job.RunID); ok {
-		t.Error("activity before the start")
+		t.Error("Activity found the run before its start")
 	}
 	var wg sync.WaitGroup
 	started := make(chan agents.Started, 1)
@@ -288,7 +288,7 @@ func TestActivity(t *testing.T) {
 	}
 	wg.Wait()
 	if _, ok := e.Activity(job.RunID); ok {
-		t.Error("activity after the end")
+		t.Error("Activity found the run after its end")
 	}
 }
 
@@ -298,7 +298,7 @@ func TestCancelledBeforeStart(t *testing.T) {
 	job := newJob(t, "touch $T/ran")
 	o := (&Executor{Reaper: reaper}).Run(ctx, job, nil)
 	if o.Result != agents.Cancelled || o.Reason != "ended: issue closed" {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want cancelled because the issue was closed", o)
 	}
 	if exists(filepath.Dir(job.Dir) + "/ran") {
 		t.Error("the program ran")

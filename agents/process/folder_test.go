@@ -42,7 +42,7 @@ func TestMakeFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if uid(t, ours+"/a") != 0 || uid(t, ours+"/a/b") != 0 || uid(t, ours+"/a/b/c") != 65534 {
-		t.Error("only the last folder is the account's")
+		t.Error("want only the last folder owned by the account")
 	}
 	if err := makeFolder(theirs+"/a/b", a); err != nil {
 		t.Fatal(err)
@@ -55,26 +55,26 @@ func TestMakeFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := makeFolder(ours+"/"+name+"/d"+name, a); err != nil || uid(t, ours+"/d"+name) != 65534 {
-			t.Errorf("through the operator's %s link: %v", name, err)
+			t.Errorf("through the operator's %s link: %v, want a folder of the account", name, err)
 		}
 	}
 	if err := os.Symlink("loop", ours+"/loop"); err != nil {
 		t.Fatal(err)
 	}
 	if err := makeFolder(ours+"/loop/d", a); !errors.Is(err, unix.ELOOP) {
-		t.Errorf("through a link to itself: %v", err)
+		t.Errorf("through a link to itself: %v, want ELOOP", err)
 	}
 	if err := os.WriteFile(ours+"/file", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := makeFolder(ours+"/file/d", a); !errors.Is(err, unix.ENOTDIR) {
-		t.Errorf("below a file: %v", err)
+		t.Errorf("below a file: %v, want ENOTDIR", err)
 	}
 	if err := makeFolder("relative/path", a); err == nil {
-		t.Error("a relative path was accepted")
+		t.Error("makeFolder accepted a relative path")
 	}
 	if err := makeFolder(ours+"/a/b/c", a); err != nil {
-		t.Errorf("a folder that exists: %v", err)
+		t.Errorf("for an existing folder: %v, want no error", err)
 	}
 }
 

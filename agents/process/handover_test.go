@@ -52,7 +52,7 @@ func TestDetachAndResume(t *testing.T) {
 	}
 	if text, err := json.Marshal(h); err != nil || len(text) == 0 ||
 		slices.Contains(h.Sessions[0].Job.Env, "SECRET=hush") {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("the hand-over is %s, %v; want JSON without the environment", text, err)
 	}
 	if err := os.WriteFile(filepath.Join(filepath.Dir(ending.Dir), "end"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -64,11 +64,11 @@ func TestDetachAndResume(t *testing.T) {
 	})
 	resume()
 	if o := <-ends; o.Result != agents.Failed || o.ExitCode != 3 {
-		t.Errorf("%+v", o)
+		t.Errorf("outcome %+v, want failed with exit code 3", o)
 	}
 	stop()
 	if o := <-cancelled; o.Result != agents.Cancelled {
-		t.Errorf("%+v", o)
+		t.Errorf("outcome %+v, want cancelled", o)
 	}
 	noneAlive(t, ending.RunID, going.RunID)
 }
@@ -91,13 +91,13 @@ func TestHandedTimeout(t *testing.T) {
 	}
 	var got map[string]int
 	if err := ReadLetter(letter, &got); err != nil || got["a"] != 1 {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("ReadLetter = %v, %v, want the written value", got, err)
 	}
 	if _, err := letter.Seek(0, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
 	if err := ReadLetter(letter, new(int)); err == nil {
-		t.Error("a letter with other content was read")
+		t.Error("ReadLetter accepted a letter with other content")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestBell(t *testing.T) {
 			Ring(bell)
 		}
 		if got := Rung(bell); got != (rings > 0) {
-			t.Errorf("rung %d times: %t", rings, got)
+			t.Errorf("Rung after %d rings = %t", rings, got)
 		}
 		Ring(bell) // too late, and harmless
 	}

@@ -25,7 +25,7 @@ func TestHeldUntilThreadEnds(t *testing.T) {
 	}()
 	b := <-started
 	if b.err != nil || !b.held {
-		t.Fatalf("%+v", b)
+		t.Fatalf("fork = %+v, want a held program", b)
 	}
 	gone := make(chan struct{})
 	go func() { defer close(gone); letGo(b.pid, thread) }()
@@ -56,6 +56,6 @@ func TestHeldMissing(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	attr := &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}
 	if b := forkUnreaped("/nowhere", []string{"nowhere"}, attr); b.err != syscall.ENOENT || b.held {
-		t.Errorf("%+v", b)
+		t.Errorf("fork = %+v, want ENOENT", b)
 	}
 }

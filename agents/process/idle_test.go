@@ -42,7 +42,7 @@ func TestStallAsksBackend(t *testing.T) {
 			var asked atomic.Int64
 			e := &Executor{Reaper: reaper, Progress: func(_ context.Context, url string) string {
 				if url != tt.url {
-					t.Errorf("asked %s", url)
+					t.Errorf("asked %s, want the job's backend", url)
 				}
 				return tt.marks(asked.Add(1))
 			}}
@@ -56,7 +56,7 @@ func TestStallAsksBackend(t *testing.T) {
 				t.Errorf("outcome %+v, want %s because of %q", o, tt.want, tt.why)
 			}
 			if (asked.Load() > 0) != (tt.url != "") {
-				t.Errorf("asked %d times", asked.Load())
+				t.Errorf("asked %d times, want questions only for a job with a backend", asked.Load())
 			}
 			noneAlive(t, job.RunID)
 		})
@@ -77,7 +77,7 @@ func TestCancelWhileBackendIsAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-asked; cancel() }()
 	if o := e.Run(ctx, job, nil); o.Result != agents.Cancelled {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want cancelled", o)
 	}
 	noneAlive(t, job.RunID)
 }

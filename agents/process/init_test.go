@@ -11,7 +11,7 @@ func TestTrim(t *testing.T) {
 	before := residentFile(t)
 	Trim()
 	if after := residentFile(t); after >= before {
-		t.Errorf("%d kB of files are resident after Trim, %d before", after, before)
+		t.Errorf("%d kB of files are resident after Trim, want less than the %d before", after, before)
 	}
 }
 

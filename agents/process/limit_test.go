@@ -77,7 +77,7 @@ func TestLimitsWithoutCgroup(t *testing.T) {
 	o := runJob(t, job)
 	for _, what := range []string{"limit of memory is not enforced", "limit of processes is not enforced"} {
 		if o.Result != agents.Done || strings.Count(o.Tail, what) != 1 {
-			t.Errorf("%s; %q is not in %q", o.Result, what, o.Tail)
+			t.Errorf("%s; want done, with %q once in %q", o.Result, what, o.Tail)
 		}
 	}
 }
@@ -96,14 +96,14 @@ func TestPIDsOfAnAccount(t *testing.T) {
 	}
 	if o.Result != agents.Failed || o.ExitCode == 0 || strings.Contains(rest, "too many") ||
 		strings.Contains(rest, "enforced") {
-		t.Errorf("60 processes: %+v", o)
+		t.Errorf("60 processes: %+v, want a failure, within the limit of its account", o)
 	}
 	noneAlive(t, job.RunID)
 
 	job.OwnUser, job.RunID = false, "i"+token() // another agent's processes would count
 	if o = runJob(t, job); !strings.Contains(o.Tail, "limit of processes is not enforced") ||
 		!strings.Contains(o.Tail, "too many") {
-		t.Errorf("with a shared account: %+v", o)
+		t.Errorf("with a shared account: %+v, want no limit", o)
 	}
 }
 
@@ -280,10 +280,10 @@ func TestLimits(t *testing.T) {
 				t.Errorf("(-want +got):\n%s\nlog: %s", diff, got.Outcome.Tail)
 			}
 			if strings.Contains(got.Outcome.Tail, "ate") || strings.Contains(got.Outcome.Tail, "enforced") {
-				t.Errorf("it says %q", got.Outcome.Tail)
+				t.Errorf("the log is %q, want the limit enforced", got.Outcome.Tail)
 			}
 			if left, _ := filepath.Glob(box + "/disinto-*"); len(left) > 0 {
-				t.Errorf("cgroups are left: %q", left)
+				t.Errorf("cgroups left behind: %q", left)
 			}
 		})
 	}
@@ -302,10 +302,10 @@ func TestLimitsAmongOthers(t *testing.T) {
 	got := inBox(t, box, job)
 	if len(got.Why) != 2 || !strings.Contains(got.Why[0], "other processes are in there too") ||
 		!strings.HasSuffix(got.Home, "/"+filepath.Base(box)) {
-		t.Errorf("%q, the supervisor is in %s", got.Why, got.Home)
+		t.Errorf("reasons %q, and the supervisor is in %s; want two reasons, and the supervisor not moved", got.Why, got.Home)
 	}
 	if o := got.Outcome; o.Result != agents.Done || !strings.Contains(o.Tail, "limit of memory is not enforced") {
-		t.Errorf("%+v", o)
+		t.Errorf("outcome %+v, want done with the warning about the limit", o)
 	}
 	_ = syscall.Kill(other.PID, syscall.SIGKILL)
 	<-other.Exit()

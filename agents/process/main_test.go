@@ -116,7 +116,7 @@ func noneAlive(t *testing.T, words ...string) {
 		if pids := alive(t, w); len(pids) > 0 {
 			for _, pid := range pids {
 				args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-				t.Errorf("process %d is left: %q", pid, args)
+				t.Errorf("process %d is still alive: %q", pid, args)
 			}
 		}
 	}

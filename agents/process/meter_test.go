@@ -102,7 +102,7 @@ func TestSpent(t *testing.T) {
 			}
 			o := (&Executor{Reaper: reaper}).Run(ctx, job, nil)
 			if o.Result != agents.Cancelled || !strings.Contains(o.Reason, limit.Error()) || o.Usage.Tokens() != 42 {
-				t.Errorf("outcome %+v", o)
+				t.Errorf("outcome %+v, want cancelled at 42 tokens", o)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			o := (&Executor{Reaper: reaper}).Run(t.Context(), job, nil)
 			if o.Result != agents.NoRoom || !strings.Contains(o.Reason, "no ") {
-				t.Errorf("outcome %+v", o)
+				t.Errorf("outcome %+v, want no-room", o)
 			}
 		})
 	}

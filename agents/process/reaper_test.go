@@ -36,7 +36,7 @@ func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
 		wg.Go(func() {
 			c := spawn(t, fmt.Sprintf("exit %d", i))
 			if e := <-c.Exit(); e.Status.ExitStatus() != i {
-				t.Errorf("child %d: %s", i, describe(e.Status))
+				t.Errorf("child %d: %s, want its number as status", i, describe(e.Status))
 			}
 		})
 	}
@@ -50,7 +50,7 @@ func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
 func TestReaperReportsSignalsAndUsage(t *testing.T) {
 	e := <-spawn(t, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; kill -9 $$").Exit()
 	if !e.Status.Signaled() || e.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("status: %s", describe(e.Status))
+		t.Errorf("status: %s, want killed by SIGKILL", describe(e.Status))
 	}
 	if e.Usage.Utime.Nano()+e.Usage.Stime.Nano() == 0 || e.Usage.Maxrss == 0 {
 		t.Errorf("usage is empty: %+v", e.Usage)
@@ -83,7 +83,7 @@ func TestReaperKeepsEarlyEnds(t *testing.T) {
 		t.Errorf("status: %s, want 9", describe(e.Status))
 	}
 	if got := r.Orphans() - before; got != -1 {
-		t.Errorf("the child is still counted as an orphan (%+d)", got)
+		t.Errorf("the number of orphans changed by %+d, want -1: the child is none", got)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestStartErrors(t *testing.T) {
 	before := len(reaper.children)
 	if _, err := reaper.Start("/nonexistent", []string{"x"}, &syscall.ProcAttr{}); err != syscall.ENOENT ||
 		Exhausted(err) {
-		t.Errorf("start of a missing program: %v", err)
+		t.Errorf("start of a missing program: %v, want ENOENT", err)
 	}
 	if len(reaper.children) != before {
 		t.Error("the reaper waits for a child that never ran")
@@ -151,7 +151,7 @@ func TestExhausted(t *testing.T) {
 	}
 	c := asNobody(t, helperCommand("exhaust", dir))
 	if e := <-c.Exit(); e.Status != 0 {
-		t.Errorf("helper: %s", describe(e.Status))
+		t.Errorf("helper: %s, want exit status 0", describe(e.Status))
 	}
 }
 
@@ -225,7 +225,7 @@ func TestReaperStorm(t *testing.T) {
 	}
 	var took, left, lost int
 	if n, err := fmt.Sscan(out.String(), &took, &left, &lost); n != 3 || left != 0 || lost != 0 {
-		t.Errorf("%d orphans are left and %d statuses are lost (%v, %q)", left, lost, err, out.String())
+		t.Errorf("%d orphans left and %d statuses lost (%v, %q), want none", left, lost, err, out.String())
 	}
 }
 
@@ -240,6 +240,6 @@ func TestReaperOutlivesPanics(t *testing.T) {
 	}
 	eventually(t, "the doomed child is reaped", func() bool { return !reaper.own(doomed.PID) })
 	if e := <-spawn(t, "exit 3").Exit(); e.Status.ExitStatus() != 3 {
-		t.Errorf("the next child: %s", describe(e.Status))
+		t.Errorf("the next child: %s, want exit status 3", describe(e.Status))
 	}
 }

@@ -48,7 +48,7 @@ func TestFreeMemory(t *testing.T) {
 func TestRoomOfThisMachine(t *testing.T) {
 	memory, disk := Room(t.TempDir())
 	if memory < 1<<20 || memory == math.MaxInt64 || disk < 1<<10 || disk == math.MaxInt64 {
-		t.Errorf("got %d bytes of memory and %d of disk", memory, disk)
+		t.Errorf("got %d bytes of memory and %d of disk, want plausible numbers", memory, disk)
 	}
 	if _, disk := Room("/no/such/folder"); disk != math.MaxInt64 {
 		t.Errorf("freeDisk of a missing folder: got %d, want unknown", disk)

@@ -88,7 +88,7 @@ func TestSandboxFiles(t *testing.T) {
 			t.Errorf("outcome %+v", o)
 		}
 		if text := read(filepath.Dir(job.Home) + "/../journal.jsonl"); text != "the journal" {
-			t.Errorf("the journal is %q", text)
+			t.Errorf("the journal is %q, want it unchanged", text)
 		}
 		if exists(job.Tmp) {
 			t.Error("the temporary files still exist")
@@ -219,24 +219,24 @@ func TestSandboxOld(t *testing.T) {
 			exit 1`)
 		o := runJob(t, job)
 		if strings.Contains(o.Tail, "can ") || strings.Contains(o.Tail, "cannot work") || !strings.Contains(o.Tail, want) {
-			t.Errorf("version %d: %s", version, o.Tail)
+			t.Errorf("version %d: got %s", version, o.Tail)
 		}
 		job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
 		o = runJob(t, job)
 		if started := !strings.HasPrefix(o.Reason,
 			"cannot start /bin/sh: its sandbox is strict, and"); started != (version >= 6) {
-			t.Errorf("version %d, strict: %+v", version, o)
+			t.Errorf("version %d, strict: %+v, want a start from version 6 on", version, o)
 		}
 	}
 	sandboxVersion = func() (int, error) { return 0, os.ErrInvalid }
 	job := sandboxed(t, "cat $T/journal.jsonl")
 	if o := runJob(t, job); o.Tail != "disinto: no sandbox: invalid argument\nthe journal" {
-		t.Errorf("without Landlock: %+v", o)
+		t.Errorf("without Landlock: %+v, want the session without a sandbox", o)
 	}
 	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
 	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and there is none here: invalid "+
 		"argument" {
-		t.Errorf("without Landlock, strict: %+v", o)
+		t.Errorf("without Landlock, strict: %+v, want no start", o)
 	}
 }
 
@@ -246,20 +246,20 @@ func TestSandboxUnfiltered(t *testing.T) {
 	sandboxFilter = func() error { return errors.New("the kernel has no seccomp") }
 	if holds, complete, err := FindSandbox(); err == nil &&
 		(complete || !strings.HasSuffix(holds, "the kernel has no seccomp")) {
-		t.Errorf("complete: %v, %s", complete, holds)
+		t.Errorf("complete: %v, %s; want incomplete, with the reason", complete, holds)
 	}
 	job := sandboxed(t, `cat $T/journal.jsonl; grep ^Seccomp: /proc/self/status`)
 	o := runJob(t, job)
 	if !strings.Contains(o.Tail, "; without system calls: the kernel has no seccomp\n") ||
 		strings.Contains(o.Tail, "the journal") {
-		t.Errorf("without seccomp: %+v", o)
+		t.Errorf("without seccomp: %+v, want a sandbox by Landlock only", o)
 	}
 	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
 	o = runJob(t, job)
 	if want := "cannot start /bin/sh: its sandbox is strict, and this kernel cannot hold "; !strings.HasPrefix(o.Reason,
 		want) ||
 		!strings.HasSuffix(o.Reason, "system calls") {
-		t.Errorf("without seccomp, strict: %+v", o)
+		t.Errorf("without seccomp, strict: %+v, want no start", o)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestSandboxInSandbox(t *testing.T) {
 	job.Command = helperCommand("nest")
 	o := runJob(t, job)
 	if !strings.HasSuffix(o.Tail, "\n15 more: argument list too long") {
-		t.Errorf("outcome %+v", o)
+		t.Errorf("outcome %+v, want 15 more sandboxes", o)
 	}
 }
 
@@ -283,18 +283,18 @@ func TestConfined(t *testing.T) {
 		eventually(t, "the process has escaped", func() bool { return exists(up) })
 		for _, pid := range append(alive(t, job.RunID), alive(t, word)...) {
 			if got := r.exec.Confined(pid); got != (mode == agents.SandboxAuto) && exists("/proc/"+itoa(pid)) {
-				t.Errorf("%s: process %d of the session: %v", mode, pid, got)
+				t.Errorf("%s: Confined(%d) = %v for a process of the session", mode, pid, got)
 			}
 		}
 		if r.exec.Confined(os.Getpid()) || r.exec.Confined(1) {
-			t.Errorf("%s: the supervisor counts as confined", mode)
+			t.Errorf("%s: Confined is true for the supervisor", mode)
 		}
 		r.stop()
 	}
 	gone := spawn(t, "exit 0")
 	<-gone.Exit()
 	if !(&Executor{}).Confined(gone.PID) {
-		t.Error("a process that has ended counts as unconfined")
+		t.Error("Confined is false for a process that has ended")
 	}
 }
 
@@ -330,7 +330,7 @@ if __name__ == "__main__":
 			job.Sandbox.Write = []string{filepath.Dir(job.Dir)}
 			job.Sandbox.Connect = []int{443}
 			if o := runJob(t, job); o.Result != agents.Done {
-				t.Errorf("%s: %+v", path, o)
+				t.Errorf("%s: %+v, want done", path, o)
 			}
 		})
 	}
@@ -369,6 +369,6 @@ func TestRefused(t *testing.T) {
 	}
 	told := agents.Outcome{Result: agents.Done, Tail: "cat: /data/x: Permission denied"}
 	if o := r.blame(told); o.Reason != "" {
-		t.Errorf("a session that did its work: %+v", o)
+		t.Errorf("for a successful session: %+v, want no reason", o)
 	}
 }

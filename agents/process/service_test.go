@@ -48,7 +48,7 @@ func TestAgentCannotEndService(t *testing.T) {
 		for s in TERM KILL STOP; do kill -$s `+itoa(program)+` `+itoa(p.PPID)+` && echo $s; done
 		touch $HOME/tried; echo tried`)
 	if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\ntried") || strings.ContainsAny(o.Tail, "KTMS") {
-		t.Errorf("the script printed %q", o.Tail)
+		t.Errorf("the script printed %q, want no successful signal", o.Tail)
 	}
 	lost := background(t, asStranger(t, `touch $HOME/tried; sleep 1000`))
 	runs, err := tree.Look((<-lost.started).PID)
@@ -61,9 +61,9 @@ func TestAgentCannotEndService(t *testing.T) {
 	}
 	<-lost.ended
 	if now, err := tree.Look(program); err != nil || now.ID() != p.ID() || now.Dead() {
-		t.Errorf("the service is %+v now, %v", now, err)
+		t.Errorf("the service is %+v now, %v; want it alive and the same", now, err)
 	}
 	if o, _ := service.stop(); o.Result != agents.Cancelled {
-		t.Errorf("the service ended before: %+v", o)
+		t.Errorf("the service ended too early: %+v", o)
 	}
 }

@@ -40,7 +40,7 @@ func TestTail(t *testing.T) {
 		})
 	}
 	if got := tail("/nonexistent/log", nil); got != "" {
-		t.Errorf("tail of nothing = %q", got)
+		t.Errorf("tail of a missing log = %q, want none", got)
 	}
 }
 
@@ -54,12 +54,13 @@ func TestTailIsBounded(t *testing.T) {
 	}
 	got := tail(path, []string{secret})
 	if len(got) > tailBytes || !strings.HasSuffix(got, "ä\nend") {
-		t.Errorf("tail has %d bytes and ends %q", len(got), got[max(0, len(got)-20):])
+		t.Errorf("tail has %d bytes and ends with %q, want at most 4 KiB and the last lines", len(got),
+			got[max(0, len(got)-20):])
 	}
 	if err := os.WriteFile(path, []byte(strings.Repeat(secret, 10_000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := tail(path, []string{secret}); strings.Contains(got, "0123456789") {
-		t.Errorf("tail shows %q", got)
+		t.Errorf("tail = %q, want no part of the secret", got)
 	}
 }

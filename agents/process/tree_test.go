@@ -16,14 +16,14 @@ func TestSignalOnlyTheSameProcess(t *testing.T) {
 	stale := p
 	stale.Start--
 	if err := stale.Signal(unix.SIGKILL); err != unix.ESRCH {
-		t.Errorf("a process with another one's number: %v", err)
+		t.Errorf("for a process with another one's number: %v, want ESRCH", err)
 	}
 	if err := p.Signal(unix.SIGKILL); err != nil {
 		t.Error(err)
 	}
 	<-c.Exit()
 	if err := p.Signal(unix.SIGKILL); err != unix.ESRCH {
-		t.Errorf("a process that has ended: %v", err)
+		t.Errorf("for a process that has ended: %v, want ESRCH", err)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestTreeCPUCountsTheDead(t *testing.T) {
 	c := spawn(t, "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; kill -STOP $$")
 	eventually(t, "the work is done", func() bool { p, _ := tree.Look(c.PID); return p.State == 'T' })
 	if cpu := tree.CPU(c.PID); cpu < 20*time.Millisecond {
-		t.Errorf("%v; the time of the collected child is missing", cpu)
+		t.Errorf("CPU = %v, want at least the 20 ms of the collected child", cpu)
 	}
 	_ = unix.Kill(c.PID, unix.SIGKILL)
 	<-c.Exit()
@@ -47,7 +47,7 @@ func TestCullIgnoresZombies(t *testing.T) {
 	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == c.PID }}
 	got, err := hunt.Cull()
 	if err != nil || got != 0 {
-		t.Errorf("Cull met %d, %v", got, err)
+		t.Errorf("Cull met %d, %v, want 0", got, err)
 	}
 	_ = unix.Kill(c.PID, unix.SIGKILL)
 	<-c.Exit()

@@ -76,7 +76,7 @@ func TestSeen(t *testing.T) {
 		}
 		o := <-ended
 		if o.Seen == nil || o.Seen.Programs.Count == nil || *o.Seen.Programs.Count < 2 || !o.Seen.Programs.AtLeast {
-			t.Fatalf("%+v of %+v", o.Seen, o)
+			t.Fatalf("seen %+v of %+v, want at least 2 programs", o.Seen, o)
 		}
 		for _, want := range []string{"[secret]", "holder", "sh"} {
 			if !slices.Contains(o.Seen.Programs.Names, want) {
@@ -84,7 +84,7 @@ func TestSeen(t *testing.T) {
 			}
 		}
 		if h := o.Seen.Hosts; h.Count == nil || *h.Count != 1 || !slices.Equal(h.Names, []string{server.Addr().String()}) {
-			t.Errorf("hosts %+v", h)
+			t.Errorf("hosts %+v, want the server's address", h)
 		}
 		if f := o.Seen.Files; f.Count != nil || f.Unknown == "" {
 			t.Errorf("without a sandbox the files are %+v, want unknown", f)
@@ -136,7 +136,7 @@ func TestSeenFiles(t *testing.T) {
 		o := e.Run(t.Context(), job, nil)
 		home, err := filepath.EvalSymlinks(job.Home)
 		if o.Result != agents.Done || err != nil {
-			t.Fatalf("%+v, %v", o, err)
+			t.Fatalf("outcome %+v, %v, want done", o, err)
 		}
 		got := o.Seen.Files
 		own := slices.DeleteFunc(slices.Clone(got.Names), func(name string) bool { return !strings.HasPrefix(name, home) })
@@ -148,7 +148,7 @@ func TestSeenFiles(t *testing.T) {
 			t.Errorf("files %+v, want %q among them", got, want)
 		}
 		if sum := sha256.Sum256([]byte(`{"outcome":"done"}`)); o.Digest != hex.EncodeToString(sum[:]) {
-			t.Errorf("digest %q of the result", o.Digest)
+			t.Errorf("digest %q, want the result's SHA-256", o.Digest)
 		}
 	})
 }
@@ -172,23 +172,23 @@ func TestSearchIsBounded(t *testing.T) {
 	s = search{left: mostChecked}
 	s.folder(dir)
 	if s.count != 50 || s.partly || len(s.names) != agents.MaxNames/2 {
-		t.Errorf("%d files, %d names, partly %v", s.count, len(s.names), s.partly)
+		t.Errorf("%d files, %d names, partly %v; want 50, the bound, and false", s.count, len(s.names), s.partly)
 	}
 	for _, name := range agents.Sight(s.count, s.names).Names {
 		if len(name) > 200 || strings.ContainsAny(name, "\n\x1b") {
-			t.Errorf("the name %q", name)
+			t.Errorf("name %q, want a short printable one", name)
 		}
 	}
 	s = search{left: mostChecked}
 	if s.folder(dir + "/missing"); !s.partly {
-		t.Error("a folder that cannot be read counts as read")
+		t.Error("partly is false after an unreadable folder")
 	}
 	if err := os.Symlink("/usr", dir+"/link"); err != nil {
 		t.Fatal(err)
 	}
 	s = search{left: mostChecked}
 	if s.folder(dir + "/link"); s.count != 0 || !s.partly {
-		t.Error("a link was followed")
+		t.Error("the search followed a link")
 	}
 }
 
@@ -205,14 +205,16 @@ func TestNamesAreBounded(t *testing.T) {
 		w.meet([]tree.Process{{PID: 1 << 30, Start: uint64(i)}}, open)
 	}
 	if len(w.programs) != mostNames || len(w.hosts) != mostNames || len(w.alive) != 1 {
-		t.Errorf("%d programs, %d hosts, %d processes are kept", len(w.programs), len(w.hosts), len(w.alive))
+		t.Errorf("kept %d programs, %d hosts, %d processes; want the bounds and 1", len(w.programs), len(w.hosts),
+			len(w.alive))
 	}
 	s := w.seen(agents.NotSeen("no"), nil)
 	if *s.Programs.Count != 10_001 || !s.Programs.Cut || !s.Hosts.Cut || len(s.Programs.Names) != agents.MaxNames {
-		t.Errorf("%d processes, %d names, cut %v %v", *s.Programs.Count, len(s.Programs.Names), s.Programs.Cut, s.Hosts.Cut)
+		t.Errorf("%d processes, %d names, cut %v %v; want 10001 processes, bounded names, and both cut",
+			*s.Programs.Count, len(s.Programs.Names), s.Programs.Cut, s.Hosts.Cut)
 	}
 	if text, err := json.Marshal(s); err != nil || len(text) > 26<<10 {
-		t.Errorf("%d bytes, %v", len(text), err)
+		t.Errorf("%d bytes, %v; want at most 26 KiB", len(text), err)
 	}
 }
 
@@ -276,7 +278,7 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if c := readConnections(t.TempDir()); c.known {
-		t.Error("without the tables, known is true")
+		t.Error("known is true without the tables")
 	}
 }
 
@@ -303,6 +305,6 @@ func TestSocketsOfNoFiles(t *testing.T) {
 		t.Errorf("an empty folder of descriptors: %v, sockets %v; want none, and no error", err, sockets)
 	}
 	if err := readSockets(filepath.Join(dir, "gone"), sockets); err == nil {
-		t.Error("a process that has ended counts as looked at")
+		t.Error("readSockets returned no error for a process that has ended")
 	}
 }

@@ -77,7 +77,7 @@ func TestPost(t *testing.T) {
 	var report Report
 	err := served(t, h).Post(t.Context(), "/v1/do", ItemRequest{Ref: "12"}, &report)
 	if err != nil || report.Subject != "12" {
-		t.Errorf("%v %+v", err, report)
+		t.Errorf("%v, report %+v, want subject 12", err, report)
 	}
 	large := `{"ref":"` + strings.Repeat("x", maxCommand) + `"}`
 	for body, want := range map[string]int{``: 200, `{"ref":"1"}`: 200, `{"rev":"1"}`: 400, `{"ref":`: 400, large: 400} {
@@ -88,7 +88,7 @@ func TestPost(t *testing.T) {
 		}
 	}
 	if done != 3 {
-		t.Errorf("done %d times", done)
+		t.Errorf("the command ran %d times, want 3", done)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestHear(t *testing.T) {
 	<-heard
 	feed.Close()
 	if n := <-heard; n != 3 {
-		t.Errorf("heard %d times", n)
+		t.Errorf("heard %d times, want 3", n)
 	}
 	if _, open := <-heard; open {
 		t.Error("Hear continued after the end")
@@ -118,7 +118,7 @@ func TestNoSupervisor(t *testing.T) {
 	c := NewClient(t.TempDir())
 	err := c.Get(t.Context(), "/v1/state", nil)
 	if !errors.Is(err, ErrNoSupervisor) || !strings.Contains(err.Error(), c.StateDir()) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want ErrNoSupervisor with the state directory", err)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestNoSupervisor(t *testing.T) {
 func TestStatusFile(t *testing.T) {
 	state := t.TempDir()
 	if document, _ := ReadStatusFile(state); document != nil {
-		t.Errorf("for a new state directory: %s", document)
+		t.Errorf("for a new state directory: %s, want none", document)
 	}
 	f, d := NewStatusFile(state), &Document{Version: "1"}
 	written := func() string {
@@ -139,7 +139,7 @@ func TestStatusFile(t *testing.T) {
 	}
 	f.Write(d)
 	if got := written(); got != "1" {
-		t.Errorf("version %q", got)
+		t.Errorf("version %q, want 1", got)
 	}
 	if err := os.Remove(filepath.Join(state, statusName)); err != nil {
 		t.Fatal(err)
@@ -147,11 +147,11 @@ func TestStatusFile(t *testing.T) {
 	d.Forge.LastScan, d.Forge.Requests = time.Now(), 7
 	f.Write(d)
 	if document, _ := ReadStatusFile(state); document != nil {
-		t.Error("written for a scan without changes")
+		t.Error("the file was written for a scan without changes")
 	}
 	d.Version = "2"
 	f.Write(d)
 	if got := written(); got != "2" {
-		t.Errorf("version %q", got)
+		t.Errorf("version %q, want 2", got)
 	}
 }

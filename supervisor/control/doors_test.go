@@ -79,7 +79,7 @@ func TestGuard(t *testing.T) {
 		w := httptest.NewRecorder()
 		Guard(func() *threads.Config { return none }, behind).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		if w.Code != 503 {
-			t.Errorf("with %s: %d", name, w.Code)
+			t.Errorf("with %s: %d, want 503", name, w.Code)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestHook(t *testing.T) {
 	none := Hooks{Config: func() *threads.Config { return nil }}
 	none.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/hook", nil))
 	if w.Code != 503 {
-		t.Errorf("without a configuration: %d", w.Code)
+		t.Errorf("without a configuration: %d, want 503", w.Code)
 	}
 }
 
@@ -168,10 +168,10 @@ func FuzzHook(f *testing.F) {
 		got, called := posted(body, "X-Forgejo-Signature", signature)
 		if strings.EqualFold(signature, right) {
 			if got != 202 && got != 400 {
-				t.Errorf("%q signed %q: %d", body, signature, got)
+				t.Errorf("%q signed %q: %d, want 202 or 400", body, signature, got)
 			}
 		} else if got != 403 || strings.HasPrefix(called, "signed") {
-			t.Errorf("%q signed %q: %d, %s", body, signature, got, called)
+			t.Errorf("%q signed %q: %d, %s; want 403 and no effect", body, signature, got, called)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func TestUnencodable(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != 500 || len(told) != 1 || !strings.Contains(told[0], "/v1/infinite: ") {
-		t.Errorf("got %s, told %q", resp.Status, told)
+		t.Errorf("got %s, reported %q, want 500 and the path", resp.Status, told)
 	}
 	resp, err = server.Client().Get(server.URL + "/v1/events")
 	if err != nil {
@@ -43,6 +43,6 @@ func TestUnencodable(t *testing.T) {
 		}
 	}
 	if lines.Text() != `data: "there"` {
-		t.Errorf("got %q", lines.Text())
+		t.Errorf("got %q, want the second event", lines.Text())
 	}
 }

@@ -27,7 +27,7 @@ func TestSlowReader(t *testing.T) {
 	}
 	late, _ := f.Read()
 	if _, open := <-late; open {
-		t.Error("a closed feed can be read")
+		t.Error("Read of a closed feed returned an open channel")
 	}
 	leaveQuick()
 }

@@ -40,7 +40,7 @@ func TestLastLine(t *testing.T) {
 	}
 	for _, path := range []string{pipe, pipe + "-missing", filepath.Dir(pipe)} {
 		if got := LastLine(path, nil); got != "" {
-			t.Errorf("%s: %q", path, got)
+			t.Errorf("%s: got %q, want none", path, got)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestLogIsPlain(t *testing.T) {
 		log := Log{Path: path}
 		err := log.Copy(t.Context(), &out, nil, func() bool { return true })
 		if !errors.Is(err, plainfile.ErrNotPlain) || out.Len() > 0 {
-			t.Errorf("%s: %v, %q", path, err, out.String())
+			t.Errorf("%s: %v, %q, want ErrNotPlain", path, err, out.String())
 		}
 	}
 }
@@ -70,6 +70,6 @@ func TestLogFollowsOverCut(t *testing.T) {
 	want := strings.Repeat("first\n", 100) + "\ndisinto: the log has reached max_log and was cut; the rest is in " +
 		path + "\nnext\n"
 	if out.String() != want {
-		t.Errorf("it shows\n%s\nwant\n%s", out.String(), want)
+		t.Errorf("the reader got\n%s\nwant\n%s", out.String(), want)
 	}
 }

@@ -159,7 +159,7 @@ func TestWhy(t *testing.T) {
 		}
 		ex, err := Why(dir, "2", began.Add(150*time.Second), true)
 		if err != nil || !ex.Decided.At.Equal(began.Add(2*time.Minute)) || ex.Decided.By != "1.2" {
-			t.Errorf("got %+v, %v", ex.Decided, err)
+			t.Errorf("got %+v, %v, want the decision of version 1.2 at its time", ex.Decided, err)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestNothingNew(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		if r.decide(s); size() == one {
-			t.Error("no mark after ten minutes")
+			t.Error("no mark was written after ten minutes")
 		}
 	})
 }
@@ -207,16 +207,16 @@ func TestNothingSecret(t *testing.T) {
 		r.stop()
 		info, err := os.Stat(filepath.Join(dir, Folder))
 		if err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("the folder: %v, %v", info.Mode(), err)
+			t.Errorf("the folder: %v, %v, want mode 0700", info.Mode(), err)
 		}
 		for _, path := range files(t, dir) {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("%s: %v, %v", path, info.Mode(), err)
+				t.Errorf("%s: %v, %v, want mode 0600", path, info.Mode(), err)
 			}
 			text := unzip(t, path)
 			for _, no := range []string{"s3cret", "text of"} {
 				if bytes.Contains(text, []byte(no)) {
-					t.Errorf("%s is in %s", no, text)
+					t.Errorf("found %s in %s", no, text)
 				}
 			}
 			if !bytes.Contains(text, []byte("issue 3")) {
@@ -285,11 +285,11 @@ func TestTorn(t *testing.T) {
 			}
 			first, last := verdict(dir, "1", began, false), verdict(dir, "1", began.Add(time.Minute), false)
 			if n >= len(whole) && !strings.Contains(first, "waits: everything is paused") || strings.Contains(first, "starts") {
-				t.Fatalf("of %d bytes, %d: at first %q", len(more), n, first)
+				t.Fatalf("after %d bytes and %d: the first verdict is %q", len(more), n, first)
 			}
 			if !strings.Contains(last, "cannot be read") && !strings.Contains(last, "is kept after") &&
 				!strings.Contains(last, "starts now") {
-				t.Fatalf("of %d bytes, %d: at last %q", len(more), n, last)
+				t.Fatalf("after %d bytes and %d: the last verdict is %q", len(more), n, last)
 			}
 		}
 		// A byte changed by the disk is noticed.
@@ -300,7 +300,7 @@ func TestTorn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := verdict(dir, "1", began, false); strings.Contains(got, "starts") || strings.Contains(got, "otherwise") {
-				t.Fatalf("with byte %d changed: %q", n, got)
+				t.Fatalf("with byte %d changed, the verdict is %q", n, got)
 			}
 		}
 	})
@@ -407,7 +407,7 @@ func TestDecidedOutOfTurn(t *testing.T) {
 		}
 		r.Settle(nil)
 		if n := len(files(t, dir)); n != 1 {
-			t.Errorf("%d segments", n)
+			t.Errorf("got %d segments, want 1", n)
 		}
 		time.Sleep(time.Minute)
 		expect(t, "at last", verdict(dir, "1", began.Add(10*time.Second), true), "starts now")
@@ -430,14 +430,14 @@ func TestDiskFull(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		if len(r.bad) != 1 || !strings.HasPrefix(r.bad[0].Error(), "cannot keep decisions: ") {
-			t.Fatalf("Trouble received %q", r.bad)
+			t.Fatalf("Trouble received %q, want one error", r.bad)
 		}
 		if err := os.Remove(filepath.Join(dir, Folder)); err != nil {
 			t.Fatal(err)
 		}
 		r.decide(s)
 		if len(r.bad) != 2 || r.bad[1] != nil {
-			t.Fatalf("Trouble received %q", r.bad)
+			t.Fatalf("Trouble received %q, want an error and nil", r.bad)
 		}
 		expect(t, "afterwards", verdict(dir, "1", time.Now(), true), "starts now")
 		expect(t, "before", verdict(dir, "1", began, true), "the first decision that is kept is of 2000-01-01T00:05:00Z")
@@ -465,7 +465,7 @@ func TestDiskFullLater(t *testing.T) {
 		take(false)
 		take(false)
 		if len(told) != 2 || told[0] == nil || told[1] != nil {
-			t.Fatalf("Trouble received %q", told)
+			t.Fatalf("Trouble received %q, want an error and nil", told)
 		}
 		expect(t, "before", verdict(dir, "1", began, true), "waits: everything is paused")
 		expect(t, "meanwhile", verdict(dir, "1", began.Add(90*time.Second), true),
@@ -529,13 +529,13 @@ func TestSegments(t *testing.T) {
 		time.Sleep(segmentTime)
 		r.decide(s)
 		if count() != 2 {
-			t.Errorf("%d segments after %s", count(), segmentTime)
+			t.Errorf("got %d segments after %s, want 2", count(), segmentTime)
 		}
 		cfg := *s.Config
 		s.Config = &cfg
 		time.Sleep(time.Minute)
 		if r.decide(s); count() != 3 {
-			t.Errorf("%d segments after a reload", count())
+			t.Errorf("got %d segments after a reload, want 3", count())
 		}
 		expect(t, "before the first end", verdict(dir, "1", began.Add(segmentTime-time.Minute), true), "starts now")
 		r.stop()

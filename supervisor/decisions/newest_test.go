@@ -10,7 +10,7 @@ import (
 func TestNewest(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		if _, err := Newest(dir); err == nil {
-			t.Error("there is a decision before the first")
+			t.Error("Newest found a decision before the first one")
 		}
 		s := factory(3)
 		r := newRecord(t, dir, false)
@@ -28,19 +28,19 @@ func TestNewest(t *testing.T) {
 			got, err := Newest(dir)
 			if err != nil || got.Config.Forge.MaxUnreviewed != unreviewed || len(got.Facts.Issues) != 3 ||
 				len(got.History.Paused) != 1 {
-				t.Fatalf("%v, %+v", err, got)
+				t.Fatalf("%v, %+v, want the newest decision", err, got)
 			}
 			if token := got.Config.Agents[0].Token.Reveal(); token == "" || token == string(s.Config.Agents[0].Token) {
-				t.Errorf("the token is %q", token)
+				t.Errorf("the token is %q, want a placeholder", token)
 			}
 		}
 		newest(7)
 		old, err := Last(dir, time.Now().Add(-90*time.Second))
 		if err != nil || old.Config.Forge.MaxUnreviewed != 3 || len(old.History.Paused) != 0 {
-			t.Errorf("%v, %+v", err, old)
+			t.Errorf("%v, %+v, want the older decision", err, old)
 		}
 		if _, err := Last(dir, time.Now().Add(-time.Hour)); err == nil {
-			t.Error("there is a decision before the first")
+			t.Error("Last found a decision before the first one")
 		}
 		last := files(t, dir)[1]
 		text, err := os.ReadFile(last)

@@ -86,7 +86,7 @@ func TestFile(t *testing.T) {
 			text, err := os.ReadFile(path)
 			if want == "" {
 				if !os.IsNotExist(err) {
-					t.Errorf("%v: there is a file: %s", err, text)
+					t.Errorf("%v: the file exists: %s", err, text)
 				}
 				return
 			}
@@ -139,7 +139,7 @@ func TestFileUnchanged(t *testing.T) {
 	}
 	f.update()
 	if n := testing.AllocsPerRun(10, f.update); n > 50 {
-		t.Errorf("%v allocations for 100 agents", n)
+		t.Errorf("%v allocations for 100 agents, want at most 50", n)
 	}
 }
 

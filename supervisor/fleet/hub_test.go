@@ -38,7 +38,7 @@ func TestCadence(t *testing.T) {
 	}
 	h.next = now.Add(time.Hour) // the interval was longer before a reload
 	if h.Due(config, now); h.next.Sub(now) > every {
-		t.Errorf("the next cycle is in %s", h.next.Sub(now))
+		t.Errorf("the next cycle is in %s, want at most the interval", h.next.Sub(now))
 	}
 }
 
@@ -65,7 +65,7 @@ func TestCycles(t *testing.T) {
 		h := NewHub(f, read, hclog.NewNullLogger())
 		f.rebalance = func(c *Cycle) error {
 			if busy.Add(1) != 1 {
-				t.Error("two cycles at once")
+				t.Error("two cycles ran at once")
 			}
 			c.Moves = []Move{{Run: "run", State: MovePending}}
 			h.Note(c)
@@ -88,11 +88,11 @@ func TestCycles(t *testing.T) {
 		h.Settle("run", MoveDone, "why")
 		s := h.Status()
 		if len(s.Cycles) != CycleLimit || !s.Cycles[0].At.After(s.Cycles[1].At) {
-			t.Errorf("%d cycles: %+v", len(s.Cycles), s.Cycles)
+			t.Errorf("got %d cycles, want 12, newest first: %+v", len(s.Cycles), s.Cycles)
 		}
 		for _, c := range s.Cycles {
 			if m := c.Moves[0]; m.State != MoveDone || m.StateWhy != "why" || c.Calls != 1 || c.TookMS != 1000 {
-				t.Errorf("%+v", c)
+				t.Errorf("cycle %+v, want its move settled", c)
 			}
 		}
 		if m := got[0].Moves[0]; m.State != MovePending {
@@ -105,7 +105,7 @@ func TestCycles(t *testing.T) {
 		}
 		f.rebalance = func(*Cycle) error { return errors.New("no forge") }
 		if c, err := h.Cycle(t.Context(), false); c != nil || err == nil || len(h.Status().Cycles) != CycleLimit {
-			t.Errorf("%+v, %v", c, err)
+			t.Errorf("%+v, %v, want an error and no new cycle", c, err)
 		}
 	})
 }
@@ -130,7 +130,7 @@ func TestStuck(t *testing.T) {
 		{Cycle{Idle: idle, Busy: busy}, true},
 	} {
 		if got := h.Note(&tt.c); got != tt.want {
-			t.Errorf("cycle %d: %t", i, got)
+			t.Errorf("cycle %d: Note = %t", i, got)
 		}
 	}
 }

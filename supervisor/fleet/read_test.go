@@ -129,7 +129,7 @@ func TestParse(t *testing.T) {
 			d, err := parse(text, noon, noon.Add(2*time.Second))
 			switch {
 			case tt.want == "" && (err != nil || len(d.Agents) != 1 || strings.Join(d.Agents[0].Skills, " ") != "go sql"):
-				t.Errorf("%v, %+v", err, d)
+				t.Errorf("%v, %+v, want one agent", err, d)
 			case tt.want != "" && (err == nil || err.Error() != tt.want || d != nil):
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
@@ -152,14 +152,14 @@ func TestParseTames(t *testing.T) {
 	}
 	gated, iris, started := d.Agents[0], d.Agents[1], d.Agents[2]
 	if !iris.Idle || iris.IdleSince.IsZero() || started.Idle || !started.IdleSince.IsZero() || gated.Idle {
-		t.Errorf("%+v", d.Agents)
+		t.Errorf("agents %+v, want only the first one idle", d.Agents)
 	}
 	if len(gated.StateWhy) > maxText || !strings.HasPrefix(gated.StateWhy, "paused  [ERROR]  ]0;x xxx") {
-		t.Errorf("%q", gated.StateWhy)
+		t.Errorf("state_why %q, want a short printable line", gated.StateWhy)
 	}
 	r := started.remote("east")
 	if r.Host != "east" || r.State != threads.LoadIdle || !r.IdleSince.IsZero() || r.Roles[0].On != agents.OnIssue {
-		t.Errorf("%+v", r)
+		t.Errorf("remote %+v, want the idle agent's facts", r)
 	}
 }
 
@@ -172,7 +172,7 @@ func FuzzParse(f *testing.F) {
 		at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		d, err := parse(text, at, at)
 		if err != nil && strings.ContainsAny(err.Error(), "\n\r\x1b") {
-			t.Errorf("%q", err)
+			t.Errorf("error %q, want one printable line", err)
 		}
 		if err == nil && d.Agents != nil {
 			for _, a := range d.Agents {

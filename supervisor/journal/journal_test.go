@@ -90,7 +90,7 @@ func reopen(t *testing.T, dir string) *ledger.State {
 	state := ledger.New()
 	j, corrupt, err := Open(dir, state.Apply)
 	if err != nil || corrupt > 0 {
-		t.Fatalf("%d corrupt lines, %v", corrupt, err)
+		t.Fatalf("%d corrupt lines, %v, want none", corrupt, err)
 	}
 	defer j.Close()
 	return state
@@ -158,10 +158,10 @@ func TestJournalOnFullDisk(t *testing.T) {
 		t.Errorf("the end was not written: %v", err)
 	}
 	if err := write(startRec("b", 2, 1), j.Append); !errors.Is(err, unix.ENOSPC) || h.Open["b"].Run != "" {
-		t.Errorf("a start on a full disk: %v", err)
+		t.Errorf("a start on a full disk: %v, want ENOSPC", err)
 	}
 	if err := j.HasRoom(); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("HasRoom on a full disk: %v", err)
+		t.Errorf("HasRoom on a full disk: %v, want ENOSPC", err)
 	}
 	if diff := cmp.Diff(remembered(h), remembered(reopen(t, dir))); diff != "" {
 		t.Errorf("a restart would restore another state:\n%s", diff)
@@ -170,7 +170,7 @@ func TestJournalOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := write(startRec("c", 3, 1), j.Append); err != nil || j.HasRoom() != nil {
-		t.Errorf("a start with room again: %v", err)
+		t.Errorf("a start with room again: %v, want no error", err)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestJournalFencesTornLine(t *testing.T) {
 	count := func(ledger.Record) { records++ }
 	j, corrupt, err := Open(dir, count)
 	if err != nil || records != 1 || corrupt != 0 {
-		t.Fatalf("%d records, %d corrupt, %v", records, corrupt, err)
+		t.Fatalf("%d records, %d corrupt, %v, want 1 and 0", records, corrupt, err)
 	}
 	for _, run := range []string{"b", "c"} {
 		if err := j.Append(startRec(run, 2, 1), func() {}); err != nil {
@@ -239,17 +239,17 @@ func TestLongJournal(t *testing.T) {
 		}
 	})
 	if err != nil || records != 2<<10 || corrupt != 1 {
-		t.Fatalf("%d records, %d corrupt lines, %v", records, corrupt, err)
+		t.Fatalf("%d records, %d corrupt lines, %v, want 2048 and 1", records, corrupt, err)
 	}
 	defer j.Close()
 	if most = max(most, heap()-before); most > 2<<20 {
-		t.Errorf("reading 16 MiB held %d bytes", most)
+		t.Errorf("reading 16 MiB held %d bytes, want at most 2 MiB", most)
 	}
 	if err := j.SetAside(); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "journal.corrupt")); err != nil || info.Size() != 8<<20+1 {
-		t.Errorf("set aside: %v, %v", info, err)
+		t.Errorf("journal.corrupt: %v, %v, want 8 MiB and 1 byte", info, err)
 	}
 }
 
@@ -263,10 +263,10 @@ func TestJournalRefusesLongLine(t *testing.T) {
 	long := endRec("a", 0, ledger.End{Result: agents.Failed, Reason: strings.Repeat("x", ledger.LineLimit)})
 	applied := 0
 	if err := j.Append(long, func() { applied++ }); err == nil || applied > 0 {
-		t.Errorf("append: %v, applied %d times", err, applied)
+		t.Errorf("Append: %v, applied %d times, want an error and 0", err, applied)
 	}
 	if err := j.Note(long, func() { applied++ }); err == nil || applied != 1 || len(j.owed) > 0 {
-		t.Errorf("note: %v, applied %d times, owed %d bytes", err, applied, len(j.owed))
+		t.Errorf("Note: %v, applied %d times, owed %d bytes, want an error, 1 and 0", err, applied, len(j.owed))
 	}
 }
 
@@ -298,7 +298,7 @@ func TestJournalOfNULs(t *testing.T) {
 	}
 	j, corrupt, err := Open(dir, func(ledger.Record) { t.Error("a record from NULs") })
 	if err != nil || corrupt != 1 {
-		t.Fatalf("%d corrupt lines, %v", corrupt, err)
+		t.Fatalf("%d corrupt lines, %v, want 1", corrupt, err)
 	}
 	if err := j.SetAside(); err != nil {
 		t.Error(err)

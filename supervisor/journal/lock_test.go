@@ -31,13 +31,13 @@ func TestInstance(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Instance(dir)
 	if err != nil || !validInstance(first) {
-		t.Fatalf("%q, %v", first, err)
+		t.Fatalf("Instance = %q, %v, want a valid id", first, err)
 	}
 	if again, err := Instance(dir); err != nil || again != first {
 		t.Errorf("the second time it is %q, %v; want %q", again, err, first)
 	}
 	if id := NewRun(first); !strings.HasPrefix(id, first+"-") || id == NewRun(first) {
-		t.Errorf("run id %q", id)
+		t.Errorf("run id %q, want a unique one after the instance", id)
 	}
 	// An id that would match other processes is not used.
 	for _, damaged := range []string{"", "a", strings.Repeat("x", 11), "abc=def\x00gh"} {
@@ -45,7 +45,7 @@ func TestInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 		if id, err := Instance(dir); err != nil || !validInstance(id) {
-			t.Errorf("instance file %q gave %q, %v", damaged, id, err)
+			t.Errorf("instance file %q gave %q, %v, want a new valid id", damaged, id, err)
 		}
 	}
 }

@@ -33,18 +33,18 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if name := (Conversation{"a", strings.Repeat("-", 100), forge.Ref{Repo: "o/r", Number: 1}}).File(); name != "" {
-		t.Errorf("a name of %d bytes", len(name))
+		t.Errorf("File returned a name of %d bytes, want none", len(name))
 	}
 	for _, name := range []string{
 		"", "disinto", "disintoZ", "other", Temporary("r1"), talk(1).File() + "Z",
 		talk(1).File() + "Z2d",
 	} {
 		if c, ok := parse(name); ok && c.File() != name {
-			t.Errorf("%q is %+v", name, c)
+			t.Errorf("parse(%q) = %+v, which has another name", name, c)
 		}
 	}
 	if name := Temporary("i-1/../" + strings.Repeat("x", 300)); !plain.MatchString(name) || len(name) > maxName {
-		t.Errorf("temporary %q", name)
+		t.Errorf("Temporary = %q, want a short plain name", name)
 	}
 }
 
@@ -53,7 +53,7 @@ func FuzzName(f *testing.F) {
 	f.Add(Temporary("r"))
 	f.Fuzz(func(t *testing.T, name string) {
 		if c, ok := parse(name); ok && c.File() != name {
-			t.Errorf("%q is %+v, whose file is %q", name, c, c.File())
+			t.Errorf("parse(%q) = %+v, whose file is %q", name, c, c.File())
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestFolder(t *testing.T) {
 	}
 	f := Folder{dir, 1000}
 	if list, err := f.List(); len(list) > 0 || err != nil {
-		t.Errorf("an empty folder has %v, %v", list, err)
+		t.Errorf("List of an empty folder = %v, %v", list, err)
 	}
 	if err := f.Check(); err != nil {
 		t.Error(err)
@@ -168,13 +168,13 @@ func TestFolder(t *testing.T) {
 		t.Errorf("want only our oldest file deleted: %s", diff)
 	}
 	if info, err := os.Stat(filepath.Join(dir, talk(4).File())); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
+		t.Errorf("mode %v, %v, want 0600", info.Mode(), err)
 	}
 	if !f.Has(talk(4)) || f.Has(talk(1)) {
-		t.Error("Has is wrong")
+		t.Error("Has finds the deleted conversation, or misses the kept one")
 	}
 	if err := f.Remove(talk(1), talk(2)); err != nil || f.Has(talk(2)) {
-		t.Errorf("removed: %v", err)
+		t.Errorf("Remove: %v, want the file gone", err)
 	}
 	f.Discard("run9")
 }
@@ -185,11 +185,11 @@ func TestFolderRefuses(t *testing.T) {
 	secret := filepath.Join(elsewhere, "secret")
 	write(t, elsewhere, "secret", 10, 0)
 	if err := f.Keep(talk(1), "none"); err == nil || !strings.Contains(err.Error(), "kv_folder has to be the server's") {
-		t.Errorf("a server that saves elsewhere: %v", err)
+		t.Errorf("for a server that saves elsewhere: %v", err)
 	}
 	write(t, dir, Temporary("large"), 1001, 0)
 	if err := f.Keep(talk(1), "large"); err == nil || !strings.Contains(err.Error(), "kv_save is") {
-		t.Errorf("larger than the folder's limit: %v", err)
+		t.Errorf("for a file above the limit: %v", err)
 	}
 	for _, name := range []string{Temporary("link"), talk(9).File()} {
 		if err := os.Symlink(secret, filepath.Join(dir, name)); err != nil {
@@ -203,7 +203,7 @@ func TestFolderRefuses(t *testing.T) {
 		t.Error("Has accepted a link")
 	}
 	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o644 || info.Size() != 10 {
-		t.Errorf("the link's target: %v, %v", info, err)
+		t.Errorf("the link's target: %v, %v, want it unchanged", info, err)
 	}
 	write(t, dir, Temporary("late"), 10, 2*time.Hour)
 	write(t, dir, Temporary("now"), 10, 0)
@@ -217,7 +217,7 @@ func TestFolderRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Check(); err == nil || !strings.Contains(err.Error(), "chmod 750") {
-		t.Errorf("a folder open to every account: %v", err)
+		t.Errorf("for a folder open to every account: %v", err)
 	}
 	if err := (Folder{filepath.Join(dir, "none"), 1}).Check(); err == nil {
 		t.Error("Check accepted a missing folder")
@@ -254,11 +254,11 @@ func TestUsing(t *testing.T) {
 	}
 	was := asks(1, 9, 900)
 	if got, still := Still([]agents.ServerSlot{slot(0, 9, 1), slot(1, 9, 1200)}, was); !still || got.ID != 1 || got.Busy {
-		t.Errorf("the slot is idle: %+v, %v", got, still)
+		t.Errorf("Still = %+v, %v, want the idle slot", got, still)
 	}
 	for _, now := range []agents.ServerSlot{slot(1, 10, 1200), slot(1, 9, 0), slot(0, 9, 1200)} {
 		if got, still := Still([]agents.ServerSlot{now}, was); still {
-			t.Errorf("%+v has the conversation of %+v", got, was)
+			t.Errorf("Still reports that %+v continues %+v", got, was)
 		}
 	}
 }

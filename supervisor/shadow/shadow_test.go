@@ -101,13 +101,13 @@ func TestDifferencesAreToldOnce(t *testing.T) {
 		o.plan = holds("later", true, 17)
 		for range 3 {
 			if !o.decide(holds("slot-kept", false, 17)) {
-				t.Fatal("not handed over")
+				t.Fatal("the decision was not handed over")
 			}
 			pass(time.Minute)
 		}
 		first := "shadow v1.2 on o/r#17: it would start dev-a (issue) on llama, slot 0; in charge: hold it: "
 		if n := strings.Count(o.log.String(), first); n != 1 {
-			t.Errorf("logged %d times: %s", n, o.log.String())
+			t.Errorf("logged %d times, want once: %s", n, o.log.String())
 		}
 		pass(24 * time.Hour)
 		o.plan = holds("later", true, 18, 17)
@@ -116,14 +116,14 @@ func TestDifferencesAreToldOnce(t *testing.T) {
 		d := o.document()
 		if len(d.Days) != 2 || d.Days[1].Decisions != 3 || d.Days[1].Differing != 3 || d.Days[1].Differences != 1 ||
 			d.Days[0].Differences != 2 || d.Total.Decisions != 4 || d.Total.Differences != 3 {
-			t.Errorf("days %+v, total %+v", d.Days, d.Total)
+			t.Errorf("days %+v, total %+v, want one difference a day and pair of reasons", d.Days, d.Total)
 		}
 		if len(d.Differs) != 3 || d.Differs[2].Times != 3 || d.Differs[2].Last.Sub(d.Differs[2].First) != 2*time.Minute {
-			t.Errorf("got %+v", d.Differs)
+			t.Errorf("got differences %+v, want 3, the oldest seen three times", d.Differs)
 		}
 		if d.Version != "v1.2" || d.Path != "/opt/new" ||
 			!strings.Contains(d.Line(time.Now()), "2 differences today, in 1 of 1") {
-			t.Errorf("got %s", d.Line(time.Now()))
+			t.Errorf("got %s, want 2 differences today", d.Line(time.Now()))
 		}
 	})
 }
@@ -143,10 +143,10 @@ func TestDifferencesAreBounded(t *testing.T) {
 		d := o.document()
 		if n := strings.Count(o.log.String(), "\n"); n != logged+1 ||
 			!strings.Contains(o.log.String(), "1990 more differences") {
-			t.Errorf("%d lines: %s", n, o.log.String())
+			t.Errorf("logged %d lines, want ten and the rest's number: %s", n, o.log.String())
 		}
 		if len(d.Differs) != control.ShadowDiffers || d.Total.Differences != maxSeen || d.Days[0].Decisions != 2 {
-			t.Errorf("%d listed, %+v", len(d.Differs), d.Total)
+			t.Errorf("%d listed, %+v, want the bounds", len(d.Differs), d.Total)
 		}
 		o.plan = threads.Plan{}
 		for range 30 {
@@ -155,7 +155,7 @@ func TestDifferencesAreBounded(t *testing.T) {
 			pass(time.Minute)
 		}
 		if d := o.document(); len(d.Days) != control.ShadowDays {
-			t.Errorf("%d days", len(d.Days))
+			t.Errorf("got %d days, want 7", len(d.Days))
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestNewestWins(t *testing.T) {
 		pass(0) // the question starts
 		for range 5 {
 			if !o.decide(busy) {
-				t.Error("a start is not handed over")
+				t.Error("a decision with a start was not handed over")
 			}
 		}
 		pass(stillRest / 2)
@@ -180,11 +180,11 @@ func TestNewestWins(t *testing.T) {
 			t.Error("a decision without an action replaced a start")
 		}
 		if d := o.document(); int(o.asked.Load()) != 1 || d.Total.Skipped != 5 {
-			t.Errorf("asked %d times, skipped %d", int(o.asked.Load()), d.Total.Skipped)
+			t.Errorf("asked %d times, skipped %d, want 1 and 5", int(o.asked.Load()), d.Total.Skipped)
 		}
 		pass(time.Minute)
 		if d := o.document(); int(o.asked.Load()) != 2 || d.Total.Decisions != 2 {
-			t.Errorf("asked %d times, %d decisions", int(o.asked.Load()), d.Total.Decisions)
+			t.Errorf("asked %d times, %d decisions, want 2 and 2", int(o.asked.Load()), d.Total.Decisions)
 		}
 		for range 60 { // in a minute
 			o.decide(busy)
@@ -205,14 +205,14 @@ func TestFailuresRest(t *testing.T) {
 			pass(time.Second)
 		}
 		if int(o.asked.Load()) < 9 || int(o.asked.Load()) > 12 { // after 10 s, 20 s, ... 10 min
-			t.Errorf("asked %d times in an hour", int(o.asked.Load()))
+			t.Errorf("asked %d times in an hour, want 9 to 12", int(o.asked.Load()))
 		}
 		if n := strings.Count(o.log.String(), "\n"); n != 1 || !strings.Contains(o.log.String(), "died [2J of") {
-			t.Errorf("%d lines: %s", n, o.log.String())
+			t.Errorf("logged %d lines, want 1: %s", n, o.log.String())
 		}
 		if d := o.document(); d.Error != "it died [2J of itself" || d.Total.Failed != int(o.asked.Load()) ||
 			d.Total.Decisions != 0 {
-			t.Errorf("got %+v", d)
+			t.Errorf("got %+v, want only failures, with a tame error", d)
 		}
 		o.err = nil
 		for range 1200 {
@@ -220,7 +220,7 @@ func TestFailuresRest(t *testing.T) {
 			pass(time.Second)
 		}
 		if d := o.document(); d.Error != "" || !strings.Contains(o.log.String(), "shadow v1.2 answers again") {
-			t.Errorf("got %+v", d)
+			t.Errorf("got %+v, want no error and a line about that", d)
 		}
 	})
 }
@@ -235,19 +235,19 @@ func TestOtherProgram(t *testing.T) {
 		pass(0)
 		o.config = &threads.Config{Factory: threads.Factory{Shadow: "/opt/newer"}}
 		if d := o.document(); d.Path != "/opt/newer" || d.Total.Decisions+len(d.Differs) > 0 {
-			t.Errorf("got %+v", d)
+			t.Errorf("got %+v, want nothing known of the new program", d)
 		}
 		o.takes = time.Second
 		if !o.decide(holds("x", false, 17)) {
-			t.Error("not handed over")
+			t.Error("the decision was not handed over")
 		}
 		pass(2 * time.Second) // the question to the first was ended
 		if d := o.document(); d.Total.Decisions != 1 || d.Total.Failed != 0 || len(d.Differs) != 1 {
-			t.Errorf("got %+v", d)
+			t.Errorf("got %+v, want one decision and one difference", d)
 		}
 		o.config = &threads.Config{}
 		if o.decide(holds("x", true, 17)) || o.document() != nil {
-			t.Error("asked without a program")
+			t.Error("a decision was handed over without a program")
 		}
 	})
 }
@@ -263,18 +263,18 @@ func TestKeepStill(t *testing.T) {
 		o.KeepStill(true)
 		pass(0)
 		if o.decide(holds("x", true, 17)) || time.Since(began) > 0 {
-			t.Error("the question continues")
+			t.Error("the question was not ended at once")
 		}
 		o.KeepStill(false)
 		o.takes = time.Second
 		pass(time.Minute)
 		if d := o.document(); int(o.asked.Load()) != 1 || d.Total.Failed != 0 {
-			t.Errorf("asked %d times, %+v", int(o.asked.Load()), d.Total)
+			t.Errorf("asked %d times, %+v, want 1 and no failure", int(o.asked.Load()), d.Total)
 		}
 		o.decide(holds("x", true, 17))
 		pass(time.Minute)
 		if d := o.document(); d.Total.Decisions != 1 {
-			t.Errorf("got %+v", d.Total)
+			t.Errorf("got %+v, want one decision", d.Total)
 		}
 	})
 }

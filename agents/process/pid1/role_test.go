@@ -98,12 +98,12 @@ func TestOtherNamesSignal(t *testing.T) {
 			}
 			code, _, stderr := as(t, words[0], environ, append(words[1:], "sh", "-c", script)...)
 			if code != 3 {
-				t.Errorf("exit code %d: %s", code, stderr)
+				t.Errorf("exit code %d, want 3: %s", code, stderr)
 			}
 			if group {
 				eventually(t, "the child got the signal", func() bool { return strings.HasSuffix(read(lines), "child\n") })
 			} else if got := read(lines); got != "up\n" {
-				t.Errorf("the child got a signal: %q", got)
+				t.Errorf("the child got a signal: %q, want none", got)
 			}
 			(&started{lines: lines}).killAll()
 		})
@@ -118,7 +118,7 @@ func TestParentDeath(t *testing.T) {
 	cmd.Args[0], cmd.Path = "bash", "/bin/bash"
 	cmd.Env = append(os.Environ(), "LINES="+lines)
 	if err := cmd.Run(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("%v", err)
+		t.Fatalf("error %v, want a kill by SIGKILL", err)
 	}
 	eventually(t, "the command has got the signal", func() bool { return strings.HasSuffix(read(lines), "usr1\n") })
 	pid, _ := strconv.Atoi(strings.Fields(read(lines))[0])
@@ -132,7 +132,7 @@ func FuzzOptions(f *testing.F) {
 		rest, wrong := options(args, "hvwgls", "per", map[string]byte{"rewrite": 'r', "help": 'h'},
 			func(byte, string) bool { return true })
 		if wrong == "" && len(rest) > len(args) {
-			t.Errorf("%q leaves %q", args, rest)
+			t.Errorf("options of %q left %q, which is longer", args, rest)
 		}
 	})
 }

@@ -173,7 +173,7 @@ func TestNoRoomForThreads(t *testing.T) {
 				program(t, "PID 1"), "exec", "bash", "-c", hog)
 			out, _ := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != 7 {
-				t.Errorf("exit code %d\n%.300s", code, out)
+				t.Errorf("exit code %d, want 7\n%.300s", code, out)
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func TestRewrites(t *testing.T) {
 	s.signal(syscall.SIGCONT)
 	s.says("18")
 	if got := read(s.lines); got != "up\n3\n1\n18\n" {
-		t.Errorf("the command got %q", got)
+		t.Errorf("the command got %q, want the rewritten signals", got)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestTERMReachesEverybody(t *testing.T) {
 				}
 			}
 			if n := s.killAll(); n > 0 {
-				t.Errorf("%d processes are left", n)
+				t.Errorf("%d processes are still alive", n)
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func TestLeftovers(t *testing.T) {
 			s.expect(3)
 			s.says("polite")
 			if n := s.killAll(); n > 0 {
-				t.Errorf("%d processes are left", n)
+				t.Errorf("%d processes are still alive", n)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestGrace(t *testing.T) {
 			s.signal(syscall.SIGTERM)
 			s.expect(137)
 			if n := s.killAll(); n > 0 {
-				t.Errorf("%d processes are left", n)
+				t.Errorf("%d processes are still alive", n)
 			}
 		})
 	}
@@ -228,10 +228,10 @@ func TestSingleChild(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	s.expect(143)
 	if got := read(s.lines); got != "up\n" {
-		t.Errorf("its child got a signal: %q", got)
+		t.Errorf("the command's child got a signal: %q, want none", got)
 	}
 	if n := s.killAll(); n == 0 {
-		t.Error("its leftover process was ended")
+		t.Error("the command's leftover process was ended")
 	}
 }
 
@@ -268,7 +268,7 @@ func TestF8_ReapingTakesNoMemory(t *testing.T) {
 	c.reap()
 	runtime.ReadMemStats(&after)
 	if n := after.Mallocs - before.Mallocs; n > uint64(len(pids)/2) { // the test allocates too
-		t.Errorf("%d allocations for %d children", n, len(pids))
+		t.Errorf("%d allocations for %d children, want less than half", n, len(pids))
 	}
 	eventually(t, "none is left", c.reap)
 }
@@ -288,7 +288,7 @@ func TestWithoutProc(t *testing.T) {
 			`mount -t tmpfs none /proc && exec "$@"`, "sh", program(t, "PID 1"), "exec", "--grace", "200ms", "sh", "-c",
 			command).CombinedOutput()
 		if took := time.Since(began); exitCodeOf(err) != 137 || took > killPatience+leftoverGrace {
-			t.Errorf("after %v: %v\n%s", took, err, out)
+			t.Errorf("after %v: %v, want exit code 137 soon\n%s", took, err, out)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func ran(t *testing.T, code []unix.SockFilter, arch, call uint32, args [6]uint64
 			}
 			return unix.Errno(c.K & 0xffff)
 		default:
-			t.Fatalf("instruction %d is %+v", at, c)
+			t.Fatalf("unknown instruction %d: %+v", at, c)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("call %d %x with any port: %v, want %v", tt.call, tt.args, got, tt.anyPorts)
 		}
 		if got := ran(t, limited, arch+1, tt.call, tt.args); got != unix.ENOSYS {
-			t.Errorf("call %d of another architecture: %v", tt.call, got)
+			t.Errorf("call %d of another architecture: %v, want ENOSYS", tt.call, got)
 		}
 	}
 }

@@ -47,17 +47,17 @@ func FuzzParseStat(f *testing.F) {
 func TestLookAndWalk(t *testing.T) {
 	self, err := Look(os.Getpid())
 	if err != nil || self.PID != os.Getpid() || self.PPID != os.Getppid() || self.Dead() {
-		t.Errorf("look at ourselves: %+v %v", self, err)
+		t.Errorf("Look at this process = %+v, %v", self, err)
 	}
 	if _, err := Look(1 << 30); err != syscall.ESRCH {
-		t.Errorf("a process that cannot be: %v", err)
+		t.Errorf("Look at an impossible number: %v, want ESRCH", err)
 	}
 	var pids []int
 	if err := Walk(func(p Process) { pids = append(pids, p.PID) }); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Contains(pids, 1) || !slices.Contains(pids, os.Getpid()) || !slices.IsSorted(pids) {
-		t.Errorf("walk met %v", pids)
+		t.Errorf("Walk met %v, want 1 and this process, sorted", pids)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestLookAndWalk(t *testing.T) {
 func TestWalkWithoutProc(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), t.TempDir() + "/none"} {
 		if err := walk(dir, func(Process) {}); err != ErrNoProc {
-			t.Errorf("%v", err)
+			t.Errorf("walk of an empty folder: %v, want ErrNoProc", err)
 		}
 	}
 }
