@@ -81,7 +81,7 @@ func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, re
 	file, err := os.Open(filepath.Join(stateDir, "journal.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("cannot find a log: no supervisor has worked in %s; "+
-			"start one with disinto run, or say --state", stateDir)
+			"start one with disinto run, or use --state", stateDir)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read the journal: %w", err)

@@ -407,7 +407,7 @@ func TestSocketPathTooLong(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	_, _, stop := real(t, dir, nil)
 	eventually(t, "an end", func() bool { _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); return err == nil })
-	if err := stop(); err == nil || !strings.Contains(err.Error(), "say a shorter --state") {
+	if err := stop(); err == nil || !strings.Contains(err.Error(), "use a shorter --state") {
 		t.Errorf("it said %v", err)
 	}
 }

@@ -39,7 +39,7 @@ file that does not match, and exits 1.`,
 func auditVerify(c *cli, state string, asJSON bool) error {
 	instance, err := os.ReadFile(filepath.Join(state, "instance"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot verify receipts: no supervisor has worked in %s yet: say --state", state)
+		return fmt.Errorf("cannot verify receipts: no supervisor has worked in %s yet: use --state", state)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot verify receipts: %w", err)

@@ -25,7 +25,7 @@ func TestAuditVerify(t *testing.T) {
 	dir := t.TempDir()
 	const instance = "abcdefghij"
 	if code, _, stderr := invoke("audit", "verify", "--state", dir); code != 1 ||
-		!strings.Contains(stderr, "say --state") {
+		!strings.Contains(stderr, "use --state") {
 		t.Errorf("without a supervisor's directory: %d, %s", code, stderr)
 	}
 	store, err := receipts.Open(dir, instance, audit.Journal{})

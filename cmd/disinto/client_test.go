@@ -108,7 +108,7 @@ func TestStatusWithForgeDown(t *testing.T) {
 
 func TestStatusWithoutSupervisor(t *testing.T) {
 	state := t.TempDir()
-	said := "disinto: no supervisor runs on " + state + ": start one with disinto run, or say --state\n"
+	said := "disinto: no supervisor runs on " + state + ": start one with disinto run, or use --state\n"
 	got := disinto(t.Context(), nil, "status", "--state", state)
 	if got.code != exitFailed || got.stdout != "" || got.stderr != said {
 		t.Errorf("in an empty directory: got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)

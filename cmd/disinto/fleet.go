@@ -73,7 +73,7 @@ func export(c *cli, state string) error {
 	path := filepath.Join(state, fleet.FileName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there is no %s: no supervisor works there, or say --state", path)
+		err = fmt.Errorf("there is no %s: no supervisor works there, or use --state", path)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot export: %w", err)

@@ -121,7 +121,7 @@ func (f *testForge) checkSecond(first *running, state string) {
 		f.t.Errorf("got exit code %d, want 1", code)
 	}
 	said := second.read(second.stderr)
-	want := fmt.Sprintf("disinto: cannot start: pid %d already works on %s: end it, or say --state\n", first.pid, state)
+	want := fmt.Sprintf("disinto: cannot start: pid %d already works on %s: end it, or use --state\n", first.pid, state)
 	if !strings.HasSuffix(said, want) {
 		f.t.Errorf("got stderr %q, want %q at its end", said, want)
 	}

@@ -168,7 +168,7 @@ func (c *Client) explain(err error) error {
 		}
 		return fmt.Errorf("cannot ask the supervisor at %s: %w; it listens where its [factory] listen says", c.base, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w on %s: start one with disinto run, or say --state", ErrNoSupervisor, c.state)
+		return fmt.Errorf("%w on %s: start one with disinto run, or use --state", ErrNoSupervisor, c.state)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot ask the supervisor on %s: permission denied: only the account that runs it "+
 			"and root may ask there (docker exec without -u), others at its [factory] listen, with the token", c.state)

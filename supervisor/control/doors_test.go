@@ -270,7 +270,7 @@ func (l *stub) Addr() net.Addr { return &net.UnixAddr{Name: "stub", Net: "unix"}
 
 func TestListenUnix(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketPath))
-	if _, err := ListenUnix(long); err == nil || !strings.Contains(err.Error(), "say a shorter --state") {
+	if _, err := ListenUnix(long); err == nil || !strings.Contains(err.Error(), "use a shorter --state") {
 		t.Errorf("a long path: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), SocketName)

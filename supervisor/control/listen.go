@@ -34,7 +34,7 @@ const (
 // an existing socket belongs to a dead supervisor and is removed.
 func ListenUnix(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("%s is %d bytes long, and a socket's path can have %d: say a shorter --state",
+		return nil, fmt.Errorf("%s is %d bytes long, and a socket's path can have %d: use a shorter --state",
 			path, len(path), maxSocketPath)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

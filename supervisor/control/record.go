@@ -50,7 +50,7 @@ func ReadRecordQuery(query url.Values, now time.Time) (q RecordQuery, err error)
 	for _, name := range query["by"] {
 		by := ledger.By(name)
 		if !slices.Contains(ledger.Bys, by) {
-			return q, fmt.Errorf("cannot group sessions by %q: say %s", name, Groupings())
+			return q, fmt.Errorf("cannot group sessions by %q: want %s", name, Groupings())
 		}
 		if !slices.Contains(q.By, by) {
 			q.By = append(q.By, by)

@@ -26,7 +26,7 @@ func Lock(dir string) (*os.File, error) {
 		holder, _ := os.ReadFile(path)
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("cannot start: pid %s already works on %s: end it, or say --state",
+			return nil, fmt.Errorf("cannot start: pid %s already works on %s: end it, or use --state",
 				strings.TrimSpace(string(holder)), dir)
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)

@@ -15,7 +15,7 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Lock(dir)
-	want := fmt.Sprintf("cannot start: pid %d already works on %s: end it, or say --state", os.Getpid(), dir)
+	want := fmt.Sprintf("cannot start: pid %d already works on %s: end it, or use --state", os.Getpid(), dir)
 	if err == nil || err.Error() != want {
 		t.Errorf("a second supervisor got %v\nwant %s", err, want)
 	}
