@@ -12,17 +12,17 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Faults beside a refusal. The call has its effect with each of them.
+// Faults that are not refusals: the call takes effect with each of them.
 var (
 	errAnswerLost = errors.New("the answer was lost")
-	errAnswerHalf = errors.New("the answer breaks off") // of a scan: only the issues arrive
-	errAnswerLate = errors.New("the answer is stale")   // it shows the state at the time of the request
+	errAnswerHalf = errors.New("the answer breaks off") // a scan returns only the issues
+	errAnswerLate = errors.New("the answer is stale")   // the answer shows the state at the request
 )
 
-// late is the delay of a stale answer, just below the limit of a call.
+// late is the delay of a stale answer, just below the time limit of a call.
 const late = 25 * time.Second
 
-// call makes a call, with its latency and faults.
+// call performs a call with its latency and fault.
 func (f *Forge) call(ctx context.Context, name string, effect func() error) error {
 	f.mu.Lock()
 	fault := f.fault
@@ -72,8 +72,8 @@ func (f *Forge) Prepare(ctx context.Context) error {
 	return f.call(ctx, "prepare", func() error { return nil })
 }
 
-// Scan reads everything. Its facts carry the time of the request, as every client's must. No time passes between two
-// statements in a bubble, so Scan lets a microsecond pass: otherwise the request would begin in the very moment of
+// Scan reads everything. Like every client's, its facts carry the time of the request. No time passes between two
+// statements in a bubble, so Scan sleeps a microsecond first: otherwise the request would start at the very time of
 // the write before it.
 func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 	time.Sleep(time.Microsecond)
@@ -102,8 +102,8 @@ func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 	return facts, nil
 }
 
-// half returns what a client has after an answer broke off: issues as they are now, and pull requests and
-// repositories as of the last whole scan.
+// half returns the facts of a scan that broke off: the current issues, and pull requests and repositories as of the
+// last whole scan.
 func (f *Forge) half(facts forge.Facts) forge.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -198,7 +198,7 @@ func (f *Forge) Claim(ctx context.Context, ref forge.Ref, login, _ string) error
 	})
 }
 
-// ClaimCommit is the commit of a claim's ref, which these claims do not have.
+// ClaimCommit returns "": these claims have no ref.
 func (f *Forge) ClaimCommit(forge.Ref) string { return "" }
 
 // Release removes the assignee, then the label, as two requests.
@@ -227,7 +227,7 @@ func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error 
 	})
 }
 
-// Free takes away a claim that a test gave to another supervisor.
+// Free removes a claim that a test gave to another supervisor.
 func (f *Forge) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
 	err = f.call(ctx, "free", func() error {
 		if is := f.issues[ref.Number]; is != nil {
@@ -238,7 +238,7 @@ func (f *Forge) Free(ctx context.Context, ref forge.Ref) (was string, err error)
 	return was, err
 }
 
-// Reassign writes the labels, then the assignee, as two requests, each after a fresh look.
+// Reassign writes the labels, then the assignee, as two requests. Each checks the item first.
 func (f *Forge) Reassign(ctx context.Context, ref forge.Ref, from, to string, add []string, _ string) error {
 	look := func(do func(labels, assignees *[]string)) func() error {
 		return func() error {
@@ -292,7 +292,7 @@ func (f *Forge) Label(ctx context.Context, ref forge.Ref, add, remove []string) 
 	})
 }
 
-// Keep writes or changes the one comment of a key.
+// Keep creates or changes the one comment with a key.
 func (f *Forge) Keep(ctx context.Context, ref forge.Ref, key, body string) error {
 	return f.call(ctx, "keep", func() error {
 		if f.kept == nil {
@@ -304,7 +304,7 @@ func (f *Forge) Keep(ctx context.Context, ref forge.Ref, key, body string) error
 	})
 }
 
-// Kept returns the comments of Keep, by item and key, and how often it was called.
+// Kept returns the comments of Keep, by item and key, and the number of calls of Keep.
 func (f *Forge) Kept() (kept map[string]string, calls int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -349,7 +349,7 @@ func (f *Forge) closeLocked(is *forge.Issue) {
 	is.Closed, is.Updated, is.Ended = true, time.Now(), time.Now()
 }
 
-// Merge merges, and closes the issue that the pull request is for.
+// Merge merges a pull request, and closes its issues.
 func (f *Forge) Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error {
 	return f.call(ctx, "merge", func() error {
 		p := f.pulls[ref.Number]
@@ -406,7 +406,7 @@ func (f *Forge) markedLocked(ref forge.Ref) (labels, assignees *[]string, closed
 	return &p.Labels, &p.Assignees, p.Closed
 }
 
-// with and without make new lists: facts that were handed out must not change.
+// with and without return new lists: facts that were handed out must not change.
 func with(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list

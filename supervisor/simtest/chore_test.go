@@ -14,7 +14,7 @@ import (
 )
 
 // A merge that the forge refuses rests, longer after each refusal, and is not retried at every tick. The next pull
-// request does not wait for it.
+// request is merged meanwhile.
 func TestMergeRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -35,9 +35,9 @@ func TestMergeRefused(t *testing.T) {
 		w.Until(10*time.Minute, "approved", func() bool { return len(w.Forge.Pulls()[1].Reviews) == 1 })
 		began := time.Now()
 		w.Until(10*time.Minute, "merged", w.Forge.Done)
-		// The first one rests 15 s, 30 s, 1 min and 2 min.
+		// The first pull request rests 15 s, 30 s, 1 min and 2 min.
 		if took := time.Since(began); calls.Load() != 6 || took < 3*time.Minute+40*time.Second || took > 4*time.Minute {
-			t.Errorf("merged at call %d after %s", calls.Load(), took)
+			t.Errorf("merged at call %d after %s, want call 6 after 3m40s to 4m", calls.Load(), took)
 		}
 		var merges []string
 		for _, write := range w.Forge.Writes() {
@@ -46,12 +46,12 @@ func TestMergeRefused(t *testing.T) {
 			}
 		}
 		if got := strings.Join(merges, ", "); got != "merge #4, merge #2" {
-			t.Errorf("%s; the second pull request was to go first", got)
+			t.Errorf("got %s, want the second pull request first", got)
 		}
 		l.Stop()
 		w.Check()
 		if n := strings.Count(w.Log.String(), "cannot merge"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, w.Log.String())
+			t.Errorf("logged %d times, want once:\n%s", n, w.Log.String())
 		}
 	})
 }
@@ -74,12 +74,12 @@ func TestMergeRefusedOnce(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if text := w.Log.String(); calls.Load() != 2 || strings.Contains(text, "cannot merge") {
-			t.Errorf("after %d calls:\n%s", calls.Load(), text)
+			t.Errorf("got %d calls of merge, want 2 and no log line about a refusal:\n%s", calls.Load(), text)
 		}
 	})
 }
 
-// quickly has every session take a minute, so that reviews that begin together end together.
+// quickly makes every session take a minute, so that reviews that start together end together.
 func quickly(w *World) func(agents.Job, int) Script {
 	return func(job agents.Job, n int) Script {
 		s := w.Work(job, n)
@@ -88,7 +88,7 @@ func quickly(w *World) func(agents.Job, int) Script {
 	}
 }
 
-// While a merge is under way no other merge of the repository begins, however often the threads tick.
+// During a merge, no other merge of the repository starts, however often the threads tick.
 func TestMergesOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -101,7 +101,7 @@ func TestMergesOneAtATime(t *testing.T) {
 			if call == "merge" {
 				calls.Add(1)
 				if merging.Add(1) > 1 {
-					t.Errorf("%s beside another one", call)
+					t.Errorf("%s starts during another one", call)
 				}
 				time.Sleep(20 * time.Second)
 				merging.Add(-1)
@@ -113,12 +113,12 @@ func TestMergesOneAtATime(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if n := calls.Load(); n != 2 {
-			t.Errorf("%d merges of 2 pull requests", n)
+			t.Errorf("got %d merges of 2 pull requests", n)
 		}
 	})
 }
 
-// A mark that the forge refuses is not retried at every tick, and never made twice at the same time.
+// A mark that the forge refuses is not retried at every tick, and never written twice at the same time.
 func TestChoreRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -133,7 +133,7 @@ func TestChoreRests(t *testing.T) {
 			}
 			tries.Add(1)
 			if at.Add(1) > 1 {
-				t.Error("released twice at the same time")
+				t.Error("two releases at the same time")
 			}
 			time.Sleep(20 * time.Second)
 			at.Add(-1)
@@ -142,17 +142,17 @@ func TestChoreRests(t *testing.T) {
 		l := w.Start()
 		time.Sleep(16 * time.Minute) // rests 1, 2, 4 and 8 minutes
 		if n := tries.Load(); n < 4 || n > 5 {
-			t.Errorf("%d tries in 16 minutes, want 4", n)
+			t.Errorf("got %d tries in 16 minutes, want 4 or 5", n)
 		}
 		w.Forge.Fail(nil)
-		w.Until(10*time.Minute, "it is taken off", func() bool { return len(w.Exec.Runs()) > 0 })
+		w.Until(10*time.Minute, "the claim is released and a session starts", func() bool { return len(w.Exec.Runs()) > 0 })
 		l.Stop()
 		w.Check()
 	})
 }
 
-// An agent refuses an issue. When a person has answered and removed the label, work begins again, and a second
-// refusal is commented like the first.
+// An agent refuses an issue. After a person has answered and removed the label, work starts again. A second refusal
+// is commented like the first.
 func TestRefusedAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -162,7 +162,7 @@ func TestRefusedAnswered(t *testing.T) {
 		for i := range 2 {
 			time.Sleep(10 * time.Minute)
 			if n, c := len(w.Exec.Runs()), len(w.Forge.Comments()); n != i+1 || c != i+1 {
-				t.Errorf("%d sessions and %d comments, want %d of each", n, c, i+1)
+				t.Errorf("got %d sessions and %d comments, want %d of each", n, c, i+1)
 			}
 			w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = without(is.Labels, forge.LabelNeedsHuman) })
 		}
@@ -171,7 +171,7 @@ func TestRefusedAnswered(t *testing.T) {
 	})
 }
 
-// A pull request that goes back and forth is put before a person after max_review_rounds, once. Sent back, it gets as
+// After max_review_rounds, a pull request is labelled needs-human once. When a person removes the label, it gets as
 // many rounds again.
 func TestTooManyRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -192,11 +192,11 @@ func TestTooManyRounds(t *testing.T) {
 			p := w.Forge.Pulls()[0]
 			rework, c := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Forge.Comments())
 			if !p.Has(forge.LabelNeedsHuman) || rework == 0 || c != i+1 {
-				t.Errorf("labelled %v after %d times rework, %d comments", p.Labels, rework, c)
+				t.Errorf("got labels %v after %d reworks, and %d comments", p.Labels, rework, c)
 			}
 			reviews := len(p.Reviews)
 			if want := 3 * (i + 1); reviews != want {
-				t.Errorf("%d reviews, want %d", reviews, want)
+				t.Errorf("got %d reviews, want %d", reviews, want)
 			}
 			w.Forge.EditPull(pull, func(p *forge.Pull) { p.Labels = without(p.Labels, forge.LabelNeedsHuman) })
 		}

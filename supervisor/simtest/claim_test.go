@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// unavailable makes the named calls fail while it is on.
+// unavailable makes the named calls fail while on is set.
 func unavailable(on *atomic.Bool, calls ...string) Fault {
 	return func(_ context.Context, call string) error {
 		if on.Load() && slices.Contains(calls, call) {
@@ -24,8 +24,8 @@ func unavailable(on *atomic.Bool, calls ...string) Fault {
 	}
 }
 
-// For half an hour the forge answers scans, and not how a session ended. Its slot and agent go on with other work,
-// and its issue stays claimed until the answer is there.
+// For half an hour the forge answers scans, but not the look after a session. Slot and agent do other work, and the
+// issue stays claimed until the look is answered.
 func TestLookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -38,13 +38,13 @@ func TestLookFails(t *testing.T) {
 		l := w.Start()
 		time.Sleep(30 * time.Minute)
 		if got, want := fmt.Sprint(minutes(w.Exec.RunsOf(agents.KindIssue, one), began)), "[0]"; got != want {
-			t.Errorf("the issue was started at %s minutes, want %s", got, want)
+			t.Errorf("got starts of the issue at minutes %s, want %s", got, want)
 		}
 		if got, want := fmt.Sprint(minutes(w.Exec.RunsOf(agents.KindIssue, two), began)), "[10]"; got != want {
-			t.Errorf("the next issue was started at %s minutes, want %s", got, want)
+			t.Errorf("got starts of the next issue at minutes %s, want %s", got, want)
 		}
 		if is := w.Forge.Get(one); !is.Has(forge.LabelInProgress) {
-			t.Errorf("released before it was known how the session ended: %v %v", is.Labels, is.Assignees)
+			t.Errorf("released before the look: labels %v, assignees %v", is.Labels, is.Assignees)
 		}
 		silent.Store(false)
 		w.Until(65*time.Second, "the claim is released", func() bool {
@@ -55,12 +55,12 @@ func TestLookFails(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if n := len(w.Exec.RunsOf(agents.KindIssue, one)) + len(w.Exec.RunsOf(agents.KindIssue, two)); n != 2 {
-			t.Errorf("%d implementations of 2 issues\n%s", n, w.Log.String())
+			t.Errorf("got %d sessions on 2 issues\n%s", n, w.Log.String())
 		}
 	})
 }
 
-// A release that hangs holds no slot: the next issue is started at once.
+// A release that hangs does not hold the slot: the next issue starts at once.
 func TestReleaseHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -70,7 +70,7 @@ func TestReleaseHangs(t *testing.T) {
 		w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1
 		w.Exec.Script = func(job agents.Job, n int) Script {
 			s := w.Work(job, n)
-			s.Takes += 20 * time.Second // so that it does not end at a poll
+			s.Takes += 20 * time.Second // so that it does not end at a scan
 			return s
 		}
 		began := time.Now()
@@ -85,7 +85,7 @@ func TestReleaseHangs(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		runs := w.Exec.RunsOf(agents.KindIssue, two)
 		if len(runs) != 1 || runs[0].Begin.Sub(began) > 10*time.Minute+22*time.Second {
-			t.Errorf("the next issue: %+v", runs)
+			t.Errorf("got sessions %+v on the next issue, want one at 10m22s at the latest", runs)
 		}
 		w.Forge.Fail(nil)
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
@@ -98,8 +98,8 @@ func TestReleaseHangs(t *testing.T) {
 	})
 }
 
-// A scan takes longer than a session, and comes back with the issue but without its pull request. The issue is not
-// started again on such facts.
+// A scan takes longer than a session, and returns the issue without its pull request. Such facts must not start the
+// issue again.
 func TestSlowScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -130,17 +130,17 @@ func TestSlowScans(t *testing.T) {
 		w.Check()
 		for _, r := range w.Exec.Runs() {
 			if n := len(w.Exec.RunsOf(r.Job.Kind, r.Job.Number)); n != 1 {
-				t.Errorf("%s of #%d ran %d times", r.Job.Kind, r.Job.Number, n)
+				t.Errorf("got %[3]d sessions of kind %[1]s on #%[2]d, want 1", r.Job.Kind, r.Job.Number, n)
 			}
 			if r.Outcome.Result != agents.Done {
-				t.Errorf("%s of #%d: %+v", r.Job.Kind, r.Job.Number, r.Outcome)
+				t.Errorf("%s on #%d: got outcome %+v, want done", r.Job.Kind, r.Job.Number, r.Outcome)
 			}
 		}
 	})
 }
 
-// A claim that never reached the forge is forgotten. The first half of a claim that another host writes later is not
-// taken for ours.
+// A claim that never reached the forge is forgotten. The supervisor does not mistake the label of another host's
+// later claim for its own.
 func TestClaimNeverArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -159,18 +159,18 @@ func TestClaimNeverArrived(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if writes := w.Forge.Writes(); len(writes) > 0 {
-			t.Errorf("we wrote %q", writes)
+			t.Errorf("got our writes %q, want none", writes)
 		}
 		is := w.Forge.Get(issue)
 		theirs := is.Has(forge.LabelInProgress) && slices.Equal(is.Assignees, []string{"dev-elsewhere"})
 		if !theirs || len(w.Exec.Runs()) > 0 {
-			t.Errorf("%v %v, %d sessions", is.Labels, is.Assignees, len(w.Exec.Runs()))
+			t.Errorf("got labels %v, assignees %v and %d sessions, want the other host's claim and none", is.Labels,
+				is.Assignees, len(w.Exec.Runs()))
 		}
 	})
 }
 
-// Another host writes the first half of its claim, the label, a moment after our release. It has a minute for the other
-// half.
+// Another host writes the label of its claim a moment after our release. It has a minute to write the assignee.
 func TestHalfWrittenClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -185,19 +185,19 @@ func TestHalfWrittenClaim(t *testing.T) {
 		w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelInProgress) })
 		time.Sleep(50 * time.Second)
 		if is := w.Forge.Get(issue); !is.Has(forge.LabelInProgress) {
-			t.Error("it was taken for ours")
+			t.Error("the label was removed within 50 s")
 		}
 		time.Sleep(20 * time.Second)
 		if is := w.Forge.Get(issue); is.Has(forge.LabelInProgress) {
-			t.Error("nobody stands behind it, and it is still there")
+			t.Error("the label without an assignee is still there after 70 s")
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// Where the end of a session leads to a label that keeps agents off, the claim stays on until that label is written:
-// in between, another supervisor would take an issue that an agent of ours has just given back.
+// If the end of a session leads to a skip label, the claim stays until that label is written. Otherwise another
+// supervisor could claim the issue in between.
 func TestLabelBeforeRelease(t *testing.T) {
 	for _, tt := range []struct {
 		label string
@@ -213,7 +213,7 @@ func TestLabelBeforeRelease(t *testing.T) {
 				issue := w.Forge.Issue("one")
 				always(w, agents.KindIssue, tt.ends)
 				l := w.Start()
-				w.Until(2*time.Hour, "it is labelled and free", func() bool {
+				w.Until(2*time.Hour, "labelled and released", func() bool {
 					return w.labelled(issue, tt.label) && !w.labelled(issue, forge.LabelInProgress)
 				})
 				l.Stop()
@@ -224,7 +224,7 @@ func TestLabelBeforeRelease(t *testing.T) {
 					return strings.HasPrefix(words, fmt.Sprintf("release #%d ", issue))
 				})
 				if label < 0 || release < 0 {
-					t.Errorf("no release after the label: %q", writes)
+					t.Errorf("got writes %q, want a release after the label", writes)
 				}
 			})
 		})

@@ -14,15 +14,15 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// span stands for a day, and makes the test shorter: passes come each hour.
+// span stands for a day. It makes the test shorter, as the disk is cleared each hour.
 const span = 90 * time.Minute
 
-// saveCommand is how the world's supervisor saves work.
+// saveCommand is the command that saves work.
 var saveCommand = []string{"save"}
 
 func isSave(job agents.Job) bool { return slices.Equal(job.Command, saveCommand) }
 
-// leave puts a file or, with a path that ends in a slash, a folder into the state directory, as old as is said.
+// leave puts a file, or with a trailing slash a folder, of the given age into the state directory.
 func (w *World) leave(name string, age time.Duration) {
 	w.T.Helper()
 	path := filepath.Join(w.Dir, name)
@@ -43,7 +43,7 @@ func (w *World) leave(name string, age time.Duration) {
 	}
 }
 
-// left lists what stands in the folders of logs, results and workspaces.
+// left lists the contents of the folders of logs, results and workspaces.
 func (w *World) left() (list []string) {
 	for _, folder := range []string{"logs", "results", "work"} {
 		found, _ := filepath.Glob(filepath.Join(w.Dir, folder, "*", "*"))
@@ -55,8 +55,8 @@ func (w *World) left() (list []string) {
 	return list
 }
 
-// Logs and results go after keep, and workspaces when their issue has been closed for keep_workspaces and their work is
-// saved. What is in use stays, and so does work that cannot be saved, until keep is over.
+// Logs and results are deleted after keep, and workspaces when their issue has been closed for keep_workspaces and
+// their work is saved. What is in use stays. Work that cannot be saved stays until keep is over.
 func TestClears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -95,32 +95,32 @@ func TestClears(t *testing.T) {
 		l := w.Start(func(l *Life) { l.SaveWork = saveCommand })
 		time.Sleep(5 * time.Minute)
 		if got := w.left(); !slices.Equal(got, stays) {
-			t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
+			t.Errorf("got left\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
 		}
 		doc := l.Document()
 		const why = "cannot save the work in work/dev-qwen/johba_harb_92: the forge refused the push; it stays until"
 		if len(doc.Problems) != 1 || !strings.HasPrefix(doc.Problems[0], why) ||
 			!strings.HasSuffix(doc.Problems[0], "(and 1 more)") {
-			t.Errorf("problems %q", doc.Problems)
+			t.Errorf("got problems %q, want one that starts with %q", doc.Problems, why)
 		}
 		if d := doc.Disk; d.Logs != 1 || d.Workspaces != 6 || d.Deleted != 6 {
-			t.Errorf("the status says %+v", d)
+			t.Errorf("got disk status %+v, want 1 log, 6 workspaces, 6 deleted", d)
 		}
 		time.Sleep(4 * span)
 		stays = []string{"work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_planner"}
 		if got := w.left(); !slices.Equal(got, stays) {
-			t.Errorf("after four spans\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
+			t.Errorf("after four spans: got left\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
 		}
 		if _, err := os.Stat(filepath.Join(w.Dir, "home/dev-qwen/file")); err != nil {
 			t.Error(err)
 		}
 		l.Stop()
-		w.Check() // an agent is not at work while its work is saved
+		w.Check() // no agent works while its work is saved
 	})
 }
 
-// While the disk is short, the oldest of what may be deleted goes, until a quarter more than min_free_disk is free.
-// Then work goes on.
+// While the disk is short, the oldest deletable files are deleted, until a quarter more than min_free_disk is free.
+// Then work continues.
 func TestClearsShortDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -148,7 +148,7 @@ func TestClearsShortDisk(t *testing.T) {
 			"logs/dev-qwen/3.log", "logs/dev-qwen/4.log", "work/dev-qwen/johba_harb_93", "work/dev-qwen/johba_harb_94",
 		}
 		if got := w.left(); !slices.Equal(got, want) {
-			t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("got left\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		l.Stop()
 		w.Check()

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// The clock was off by an hour or by years, in either direction, and is corrected while the supervisor is down. The
-// times in the journal then keep no work waiting: no scheduled role, rest, limit or budget.
+// The clock was wrong by an hour or by years, in either direction, and is corrected while the supervisor is down. The
+// times in the journal must not hold any work: no scheduled role, rest, limit or budget.
 func TestClockSet(t *testing.T) {
 	OnlyInStorms(t)
 	for name, off := range map[string]time.Duration{
@@ -52,7 +52,7 @@ func clockSet(t *testing.T, off time.Duration) {
 	l := w.Start()
 	time.Sleep(10 * time.Minute)
 	if l.Kill(); len(w.Exec.RunsOf(agents.KindSchedule, 0)) != 1 {
-		t.Fatal("nothing was scheduled")
+		t.Fatal("no scheduled session ran")
 	}
 	l.Bury()
 	setJournal(t, filepath.Join(w.Dir, "journal.jsonl"), off)
@@ -61,18 +61,19 @@ func clockSet(t *testing.T, off time.Duration) {
 	restarted := time.Now()
 	w.Until(2*time.Hour, "merged", w.Forge.Done)
 	if n := len(w.Exec.RunsOf(agents.KindIssue, issue)); n != 3 {
-		t.Errorf("the issue was tried %d times, want 3: one failed, one met a limit, one had done it", n)
+		t.Errorf("got %d sessions on the issue, want 3: failed, limited, done", n)
 	}
 	time.Sleep(24 * time.Hour)
 	l.Stop()
 	w.Check()
 	runs := w.Exec.RunsOf(agents.KindSchedule, 0)
 	if len(runs) < 2 || runs[1].Begin.Sub(restarted) > 24*time.Hour {
-		t.Errorf("the scheduled role ran %d times: its budget is used up for one day, and no longer", len(runs))
+		t.Errorf("got %d scheduled sessions, want the second within a day, as the budget is used up for one day only",
+			len(runs))
 	}
 }
 
-// setJournal shifts every time in a journal, as if the clock had been off by that much when it was written.
+// setJournal shifts every time in a journal by the clock's error.
 func setJournal(t *testing.T, path string, off time.Duration) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -88,6 +89,6 @@ func setJournal(t *testing.T, path string, off time.Duration) {
 		return []byte(at.Add(off).Format(`"` + time.RFC3339Nano + `"`))
 	})
 	if err := os.WriteFile(path, text, 0o600); err != nil || n == 0 {
-		t.Fatalf("%d times, %v", n, err)
+		t.Fatalf("shifted %d times: %v", n, err)
 	}
 }

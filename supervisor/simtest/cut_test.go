@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/agents/llama/fakellama"
 )
 
-// cutWorld is a world with saves in which two sessions are at work for an hour after the first three answers of each.
+// cutWorld is a world with saved conversations and two sessions. Each gets three answers, then works for an hour.
 func cutWorld(t *testing.T, s *fakellama.Server) (*World, *talker, func(*Life)) {
 	w, k, option := withSaves(t, s)
 	w.Exec.Script = func(job agents.Job, n int) Script {
@@ -26,7 +26,7 @@ func cutWorld(t *testing.T, s *fakellama.Server) (*World, *talker, func(*Life)) 
 	return w, k, option
 }
 
-// firsts returns the first requests of sessions since it was called last.
+// firsts returns the first requests of the sessions since its last call.
 func (k *talker) firsts() []used {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -35,12 +35,12 @@ func (k *talker) firsts() []used {
 	return list
 }
 
-// asking has each session of a world wait for one more answer, until it is told to end. Its prompt is larger than the
+// asking makes each session wait for one more answer until it is cut. The request's prompt is larger than the
 // conversation before.
 func asking(w *World, k *talker) {
 	const question = " a long question"
 	var mu sync.Mutex
-	open := make(map[string]chan bool) // by the beginning of the prompt
+	open := make(map[string]chan bool) // by the start of the prompt
 	k.Work = func(_ int, prompt string) {
 		if !strings.HasSuffix(prompt, question) {
 			return
@@ -74,12 +74,12 @@ func asking(w *World, k *talker) {
 	}
 }
 
-// The conversations of sessions that the end of the supervisor cuts are gone on with by the next one, whose server is
-// another process too.
+// The next supervisor continues the conversations of the sessions that a stop cuts, although the server is another
+// process, too.
 func TestSavedAtStop(t *testing.T) {
 	tests := []struct {
 		name string
-		asks bool // a request of each is under way
+		asks bool // each session has a request under way
 	}{{"while a tool runs", false}, {"while the model answers", true}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,10 +92,10 @@ func TestSavedAtStop(t *testing.T) {
 				l := w.Start(option)
 				time.Sleep(10 * time.Minute)
 				if took := l.Stop(); took > time.Second {
-					t.Errorf("stopped in %s", took)
+					t.Errorf("Stop took %s, want at most 1s", took)
 				}
 				if n := len(k.files()); n != 2 {
-					t.Fatalf("%d files\n%s", n, w.Log.String())
+					t.Fatalf("got %d files, want 2\n%s", n, w.Log.String())
 				}
 				k.Restart()
 				k.firsts()
@@ -104,7 +104,7 @@ func TestSavedAtStop(t *testing.T) {
 				defer l.Stop()
 				time.Sleep(Size(2*time.Hour, 40*time.Minute))
 				if first := k.firsts(); len(first) < 2 || !first[0].warm() || !first[1].warm() {
-					t.Errorf("after the restart: %+v\n%s", first, w.Log.String())
+					t.Errorf("after the restart: got first requests %+v, want two warm ones\n%s", first, w.Log.String())
 				}
 				if p := l.Document().Problems; len(p) > 0 {
 					t.Error(p)
@@ -114,7 +114,7 @@ func TestSavedAtStop(t *testing.T) {
 	}
 }
 
-// What a server does makes a stop at most 2 s longer, and no longer than the grace.
+// A slow server makes a stop at most 2 s longer, and no longer than the grace.
 func TestSavesAtStopAreBounded(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -147,7 +147,7 @@ func TestSavesAtStopAreBounded(t *testing.T) {
 					return nil
 				}
 				if took := l.Stop(); took > tt.max {
-					t.Errorf("stopped in %s, want %s at most", took, tt.max)
+					t.Errorf("Stop took %s, want at most %s", took, tt.max)
 				}
 				if left := w.Forge.Claimed(); len(left) > 0 {
 					t.Errorf("claims left: %v", left)
@@ -157,7 +157,7 @@ func TestSavesAtStopAreBounded(t *testing.T) {
 	}
 }
 
-// A supervisor that was restarted knows what a file has: it restores nothing that a slot of the server still holds.
+// A restarted supervisor knows the size of a saved conversation: it restores nothing that a slot still holds.
 func TestSavedSizeIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, k, option := cutWorld(t, &fakellama.Server{})
@@ -176,13 +176,14 @@ func TestSavedSizeIsKept(t *testing.T) {
 		time.Sleep(time.Minute)
 		first := k.firsts()
 		if restores.Load() > 0 || len(first) != 2 || !first[0].warm() || !first[1].warm() {
-			t.Errorf("%d restored, then %+v\n%s", restores.Load(), first, w.Log.String())
+			t.Errorf("got %d restores and first requests %+v, want none and two warm ones\n%s", restores.Load(), first,
+				w.Log.String())
 		}
 	})
 }
 
-// Before a person's restart of the service that computes, the conversations of its sessions are saved. They fail then,
-// and the next session goes on with what was saved.
+// Before a person's restart of the inference service, its sessions' conversations are saved. The sessions fail, and
+// the next ones continue the saved conversations.
 func TestSavedBeforeRestart(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -206,17 +207,17 @@ func TestSavedBeforeRestart(t *testing.T) {
 			}
 			l := w.Start(option, m.in)
 			defer l.Stop()
-			w.Until(time.Minute, "both are at work", func() bool { return len(w.Exec.Runs()) == 2 })
+			w.Until(time.Minute, "both sessions run", func() bool { return len(w.Exec.Runs()) == 2 })
 			time.Sleep(5 * time.Minute)
 			began := time.Now()
 			order(l, `{"service":"llama"}`)
 			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("the restart began after %s", took)
+				t.Errorf("the restart started after %s, want at most 2s", took)
 			}
 			if n := len(k.files()); n != map[bool]int{false: 2}[asks] {
-				t.Fatalf("%d files\n%s", n, w.Log.String())
+				t.Fatalf("got %d files\n%s", n, w.Log.String())
 			}
-			if asks { // a slot that computes is waited for, and this one still does
+			if asks { // the save waits for a slot that computes, and this one still does
 				return
 			}
 			k.Restart()
@@ -224,7 +225,7 @@ func TestSavedBeforeRestart(t *testing.T) {
 			down.Store(false)
 			time.Sleep(time.Hour)
 			if first := k.firsts(); len(first) < 2 || !first[0].warm() || !first[1].warm() {
-				t.Errorf("after the restart: %+v\n%s", first, w.Log.String())
+				t.Errorf("after the restart: got first requests %+v, want two warm ones\n%s", first, w.Log.String())
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// begun are the starts in a journal, with their times.
+// begun returns the Start records of a journal.
 func begun(t *testing.T, dir string) (list []ledger.Record) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
@@ -33,7 +33,8 @@ func begun(t *testing.T, dir string) (list []ledger.Record) {
 	return list
 }
 
-// foundAgain fails the test for every start of the journal that is not decided again at its time.
+// foundAgain fails the test for every start of the journal that is not decided again at its time. It returns their
+// number.
 func foundAgain(t *testing.T, dir string, runs bool) (n int) {
 	t.Helper()
 	for _, r := range begun(t, dir) {
@@ -48,7 +49,7 @@ func foundAgain(t *testing.T, dir string, runs bool) (n int) {
 	return n
 }
 
-// folderSize returns the bytes and the number of the segments in which decisions are kept.
+// folderSize returns the bytes and the number of the segments of recorded decisions.
 func folderSize(t *testing.T, dir string) (size int64, segments int) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(dir, decisions.Folder))
@@ -68,7 +69,8 @@ func folderSize(t *testing.T, dir string) (size int64, segments int) {
 	return size, len(entries)
 }
 
-// A working day is decided again: every start of the journal at its time, and at any other time what was decided then.
+// A working day is decided again: each start of the journal at its time, and at other times the decision of that
+// time.
 func TestDecisionsOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSoak(t, 3)
@@ -79,7 +81,7 @@ func TestDecisionsOfADay(t *testing.T) {
 		for at := s.Exec.Runs()[0].Begin; at.Before(end); at = at.Add(7 * time.Minute) {
 			ex, err := decisions.Why(s.Dir, "llama", at, true)
 			if err != nil || ex.Decided.Otherwise || ex.Decided.At.After(at.Add(time.Second)) {
-				t.Errorf("llama at %s: %+v, %v", at, ex.Decided, err)
+				t.Errorf("why llama at %s: got %+v, %v", at, ex.Decided, err)
 			}
 			asked++
 		}
@@ -89,12 +91,12 @@ func TestDecisionsOfADay(t *testing.T) {
 		l.Stop()
 		s.Check()
 		if n < 10 || n != len(s.Exec.Runs()) {
-			t.Errorf("%d starts in the journal, %d sessions ran", n, len(s.Exec.Runs()))
+			t.Errorf("got %d starts in the journal, want one for each of the %d sessions, at least 10", n, len(s.Exec.Runs()))
 		}
-		// Without a supervisor the same is known, and nothing of what came after.
+		// Without a supervisor the same is known, and nothing about later times.
 		foundAgain(t, s.Dir, false)
 		if _, err := decisions.Why(s.Dir, "llama", time.Now().Add(time.Hour), false); err == nil {
-			t.Error("it is known what is decided while no supervisor runs")
+			t.Error("Why for an hour in the future returned no error")
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Drift is looked for soon after the start and early on each day of UTC, with the configuration of the time. The log
-// says when it begins and ends, and the status what was found last.
+// Drift is looked for soon after the start and early on each day of UTC, with the configuration of that time. The log
+// says when drift starts and ends, and the status has the latest result.
 func TestDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -37,15 +37,15 @@ func TestDrift(t *testing.T) {
 		l.Reload(next, nil)
 		time.Sleep(time.Minute)
 		if d := l.Document(); d.Drift == nil || !d.Drift.Fits {
-			t.Errorf("after the start: %+v", d.Drift)
+			t.Errorf("after the start: got drift %+v, want one that fits", d.Drift)
 		}
 		for day, want := range []bool{false, true} {
 			time.Sleep(24 * time.Hour)
 			if d := l.Document(); d.Drift.Fits != want {
-				t.Errorf("on day %d: %+v", day, d.Drift)
+				t.Errorf("day %d: got drift %+v", day, d.Drift)
 			}
 			if d := l.Levels().Document.Drift; d == nil || d.Fits != want {
-				t.Errorf("metrics of day %d: %+v", day, d)
+				t.Errorf("day %d: got drift %+v in the metrics", day, d)
 			}
 		}
 		l.Stop()
@@ -53,13 +53,13 @@ func TestDrift(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(at) != 3 || at[1].Format(time.TimeOnly) != "00:05:00" || at[2].Sub(at[1]) != 24*time.Hour {
-			t.Errorf("looked at %v", at)
+			t.Errorf("got looks at %v, want 3, daily at 00:05", at)
 		}
 		if len(were) == 6 && (were[2].Thread("llama").Slots != 2 || were[3].Thread("llama").Slots != 1) {
-			t.Errorf("with %d slots, then %d", were[2].Thread("llama").Slots, were[3].Thread("llama").Slots)
+			t.Errorf("got %d slots, then %d, want 2, then 1", were[2].Thread("llama").Slots, were[3].Thread("llama").Slots)
 		}
 		if log := w.Log.String(); strings.Count(log, "no longer fits") != 1 || strings.Count(log, "can be judged") != 1 {
-			t.Errorf("the log says %s", log)
+			t.Errorf("want one line each of \"no longer fits\" and \"can be judged\", got log:\n%s", log)
 		}
 	})
 }

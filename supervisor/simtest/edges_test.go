@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// In the worst case every merge leaves all other pull requests in conflict. Rework still ends: the queue gets shorter
-// by one with every merge, no conflicting pull request is merged, and no attempt is burnt.
+// In the worst case every merge puts all other pull requests in conflict. Rework must still end: each merge shortens
+// the queue by one, no conflicting pull request is merged, and no attempt is burnt.
 func TestConflictsAfterEachMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 6
@@ -32,7 +32,7 @@ func TestConflictsAfterEachMerge(t *testing.T) {
 		}
 		w.Forge.Fail(func(_ context.Context, call string) error {
 			if before := len(open(w.Forge.Pulls())); call == "merge" {
-				time.AfterFunc(w.Forge.Latency/2+time.Millisecond, func() { // when it has merged, and not answered yet
+				time.AfterFunc(w.Forge.Latency/2+time.Millisecond, func() { // merged, but not answered yet
 					for _, p := range open(w.Forge.Pulls()) {
 						if len(open(w.Forge.Pulls())) < before {
 							w.Forge.EditPull(p.Number, func(p *forge.Pull) {
@@ -54,13 +54,13 @@ func TestConflictsAfterEachMerge(t *testing.T) {
 				rework++
 			}
 			if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
-				t.Errorf("%s #%d: attempt %s", r.Job.Kind, r.Job.Number, variable(r.Job, "DISINTO_ATTEMPT"))
+				t.Errorf("%s #%d: got attempt %s, want 1", r.Job.Kind, r.Job.Number, variable(r.Job, "DISINTO_ATTEMPT"))
 			}
 		}
 		if most := queue * (queue - 1) / 2; rework < queue-1 || rework > most {
-			t.Errorf("%d times rework for %d pull requests, want at most %d", rework, queue, most)
+			t.Errorf("got %d reworks for %d pull requests, want at most %d", rework, queue, most)
 		}
-		t.Logf("%d pull requests, %d times rework, %d sessions", queue, rework, len(w.Exec.Runs()))
+		t.Logf("%d pull requests, %d reworks, %d sessions", queue, rework, len(w.Exec.Runs()))
 	})
 }
 
@@ -70,11 +70,11 @@ func open(pulls []forge.Pull) []forge.Pull {
 	return slices.DeleteFunc(slices.Clone(pulls), func(p forge.Pull) bool { return p.Closed })
 }
 
-// Events on the way of a pull request to its merge, and the sessions that follow.
+// Events between a pull request and its merge, and the sessions that follow.
 func TestWayToMerge(t *testing.T) {
 	tests := []struct {
 		name string
-		at   time.Duration // when it happens: the review runs from 10 to 15 minutes
+		at   time.Duration // time of the event: the review runs from 10 to 15 minutes
 		what func(w *World, l *Life, pull int64)
 		want string // the sessions, as kind:agent:outcome
 	}{
@@ -112,9 +112,9 @@ func TestWayToMerge(t *testing.T) {
 				w.Forge.Open(1, "dev-qwen")
 				w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed = false })
 				second := w.Forge.Pulls()[1].Number
-				time.AfterFunc(time.Hour, func() { // it is left to people, and commented once
+				time.AfterFunc(time.Hour, func() { // the supervisor leaves it to people, and comments once
 					if p := w.Forge.Pulls()[1]; p.Closed || len(w.Forge.Comments()) != 1 {
-						w.T.Errorf("closed: %v, comments: %v", p.Closed, w.Forge.Comments())
+						w.T.Errorf("got closed = %v and comments %v, want open and one comment", p.Closed, w.Forge.Comments())
 					}
 					w.Forge.EditPull(second, func(p *forge.Pull) { p.Closed = true })
 				})
@@ -140,7 +140,7 @@ func TestWayToMerge(t *testing.T) {
 					got = append(got, fmt.Sprintf("%s:%s:%s", r.Job.Kind, r.Job.Agent, r.Outcome.Result))
 				}
 				if fmt.Sprint(got) != tt.want {
-					t.Errorf("sessions\n%s, want\n%s\n%s", got, tt.want, w.Log.String())
+					t.Errorf("got sessions\n%s, want\n%s\n%s", got, tt.want, w.Log.String())
 				}
 				if left := w.Forge.Claimed(); len(left) > 0 {
 					t.Errorf("claims left: %v", left)

@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A session that no node can run says so, burns no attempt, gives its claim back, and is tried again.
+// A session that no node can run ends with the reason, burns no attempt, releases its claim, and is tried again.
 func TestElsewhereNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -29,24 +29,24 @@ func TestElsewhereNoPlace(t *testing.T) {
 			return len(q) == 1 && q[0].Code == threads.NoPlace && strings.Contains(q[0].Why, "meta.llama")
 		})
 		if d := l.Document(); d.Recent[0].Outcome != agents.NoPlace || len(w.Forge.Claimed()) > 0 {
-			t.Errorf("recent %+v, claimed %v", d.Recent, w.Forge.Claimed())
+			t.Errorf("got recent sessions %+v and claims %v, want no-place and none", d.Recent, w.Forge.Claimed())
 		}
 		time.Sleep(20 * time.Minute)
 		if n := len(l.Document().Recent); n < 4 || n > 12 {
-			t.Errorf("%d tries in 20 minutes", n)
+			t.Errorf("got %d tries in 20 minutes, want 4 to 12", n)
 		}
 		e.Full(false)
 		w.Until(4*time.Hour, "merged", w.Forge.Done)
 		if got := variable(w.Exec.RunsOf(agents.KindIssue, 1)[0].Job, "DISINTO_ATTEMPT"); got != "1" {
-			t.Errorf("the session is attempt %s", got)
+			t.Errorf("got attempt %s, want 1", got)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// The log of a session elsewhere is where that of any other is: while it runs, after a restart, and when the engine has
-// forgotten it. Only our account can read it, and max_log bounds it.
+// The log of a session elsewhere is at the usual path: while it runs, after a restart, and when the engine has
+// forgotten the session. Only our account may read it, and max_log limits it.
 func TestElsewhereLog(t *testing.T) {
 	for _, most := range []int64{0, 36} {
 		synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestElsewhereLog(t *testing.T) {
 			hello := "hello from " + run + "\n"
 			time.Sleep(time.Second)
 			if got := readLog(t, filepath.Join(w.Dir, name)); got != hello {
-				t.Errorf("while it runs: %q", got)
+				t.Errorf("while the session runs: got log %q", got)
 			}
 			l.Stop()
 			l = w.Start()
@@ -71,11 +71,11 @@ func TestElsewhereLog(t *testing.T) {
 				want = hello
 			}
 			if got := readLog(t, filepath.Join(w.Dir, name)); got != want {
-				t.Errorf("in the end: %q, want %q", got, want)
+				t.Errorf("at the end: got log %q, want %q", got, want)
 			}
 			found, err := supervisor.FindLogs(w.Dir, control.LogQuery{Of: "1"})
 			if err != nil || len(found.Shown) != 1 || found.Shown[0].RunID != run {
-				t.Errorf("found %+v, %v", found, err)
+				t.Errorf("FindLogs = %+v, %v", found, err)
 			}
 			l.Stop()
 		})
@@ -89,7 +89,7 @@ func readLog(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the log has mode %v", info.Mode())
+		t.Errorf("got mode %v of the log, want 0600", info.Mode())
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +98,8 @@ func readLog(t *testing.T, path string) string {
 	return string(text)
 }
 
-// An upgrade in place hands over no session elsewhere: the next image finds it in the journal, and goes on with it.
+// An upgrade in place does not hand over sessions elsewhere: the next image finds them in the journal, and continues
+// them.
 func TestElsewhereUpgrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -110,7 +111,7 @@ func TestElsewhereUpgrade(t *testing.T) {
 		became := errors.New("another image")
 		err := l.HandOver(context.Background(), func(h supervisor.Handover, _ *os.File) error {
 			if len(h.Sessions) > 0 {
-				t.Errorf("handed over: %+v", h.Sessions)
+				t.Errorf("got sessions %+v handed over, want none", h.Sessions)
 			}
 			l.Kill()
 			return became
@@ -122,7 +123,7 @@ func TestElsewhereUpgrade(t *testing.T) {
 		l = w.Start(func(l *Life) { l.Inherited = &supervisor.Handover{Version: supervisor.HandoverVersion, Upgrades: 1} })
 		time.Sleep(time.Second)
 		if d := l.Document(); len(d.Sessions) != 1 || d.Sessions[0].RunID != w.Exec.Runs()[0].Job.RunID {
-			t.Errorf("after the upgrade: %+v", d.Sessions)
+			t.Errorf("after the upgrade: got sessions %+v", d.Sessions)
 		}
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		checkOnce(t, w, l)

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// starts counts the programs that began, by run id.
+// starts counts the started programs by run id.
 func starts(w *World) map[string]int {
 	count := make(map[string]int)
 	for _, r := range w.Exec.Runs() {
@@ -23,12 +23,12 @@ func starts(w *World) map[string]int {
 	return count
 }
 
-// checkOnce fails the test for a run that began twice, and for a session that is said to be lost.
+// checkOnce fails the test for a run that started twice, and for a lost session.
 func checkOnce(t *testing.T, w *World, l *Life) {
 	t.Helper()
 	for run, n := range starts(w) {
 		if n != 1 {
-			t.Errorf("%s began %d times", run, n)
+			t.Errorf("%s started %d times, want once", run, n)
 		}
 	}
 	for _, r := range l.Document().Recent {
@@ -38,8 +38,8 @@ func checkOnce(t *testing.T, w *World, l *Life) {
 	}
 }
 
-// A supervisor whose sessions run elsewhere is killed at every call that it makes, before and after the call has its
-// effect. Each run begins once, none is lost while its program runs, and the next supervisor goes on with it.
+// A supervisor whose sessions run elsewhere is killed at every call, before and after the call takes effect. Each run
+// starts once, none is lost while its program runs, and the next supervisor continues it.
 func TestElsewhereKilledAnywhere(t *testing.T) {
 	for i, call := range []string{"claim", "send", "ended", "look", "release"} {
 		for n := 1; n <= 3; n++ {
@@ -70,16 +70,16 @@ func killedElsewhere(t *testing.T, call string, n int, after bool) {
 	}
 	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview} {
 		if got := len(slices.DeleteFunc(w.Exec.Runs(), func(r Run) bool { return r.Job.Kind != kind })); got != 2 {
-			t.Errorf("%d sessions of kind %s, want 2\n%s", got, kind, w.Log.String())
+			t.Errorf("got %d sessions of kind %s, want 2\n%s", got, kind, w.Log.String())
 		}
 	}
 	for run, n := range starts(w) {
 		if n != 1 {
-			t.Errorf("%s began %d times", run, n)
+			t.Errorf("%s started %d times, want once", run, n)
 		}
 	}
 	if runs, _ := w.Engine.Kept(l.Instance()); len(runs) > 0 {
-		t.Errorf("the engine keeps %q", runs)
+		t.Errorf("the engine keeps %q, want none", runs)
 	}
 	l.Stop()
 	w.Check()
@@ -88,8 +88,8 @@ func killedElsewhere(t *testing.T, call string, n int, after bool) {
 	}
 }
 
-// With stop = "detach" TERM leaves sessions elsewhere, and their claims, as they are. The next supervisor goes on with
-// one that runs, and learns how one ended that did not wait for it.
+// With stop = "detach", TERM leaves sessions elsewhere and their claims. The next supervisor continues a running
+// session, and learns the outcome of one that ended meanwhile.
 func TestElsewhereDetach(t *testing.T) {
 	for _, pause := range []time.Duration{time.Minute, time.Hour} {
 		t.Run(pause.String(), func(t *testing.T) {
@@ -102,10 +102,10 @@ func TestElsewhereDetach(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				place := l.Document().Sessions[0].Place
 				if took := l.Stop(); took > 2*time.Second || place != "box1/"+w.Exec.Runs()[0].Job.RunID {
-					t.Errorf("it ran at %q, and the stop took %s", place, took)
+					t.Errorf("got place %q and a stop of %s", place, took)
 				}
 				if claimed := w.Forge.Claimed(); len(claimed) != 1 || !w.Exec.Runs()[0].End.IsZero() {
-					t.Errorf("claimed are %v, the session is %+v", claimed, w.Exec.Runs()[0])
+					t.Errorf("got claims %v and session %+v, want one claim and a running session", claimed, w.Exec.Runs()[0])
 				}
 				time.Sleep(pause)
 				l = w.Start()
@@ -114,12 +114,12 @@ func TestElsewhereDetach(t *testing.T) {
 				if pause < 10*time.Minute && (len(d.Sessions) != 1 || d.Sessions[0].Title != "one" ||
 					d.Sessions[0].Place != place ||
 					d.Sessions[0].State != threads.Running) {
-					t.Errorf("two seconds after the start: %+v", d.Sessions)
+					t.Errorf("two seconds after the start: got sessions %+v", d.Sessions)
 				}
 				w.Until(time.Hour, "merged", w.Forge.Done)
 				checkOnce(t, w, l)
 				if got := len(w.Exec.RunsOf(agents.KindIssue, 1)); got != 1 {
-					t.Errorf("%d sessions on the issue", got)
+					t.Errorf("got %d sessions on the issue, want 1", got)
 				}
 				l.Stop()
 				w.Check()
@@ -128,7 +128,7 @@ func TestElsewhereDetach(t *testing.T) {
 	}
 }
 
-// With stop = "end" they end with the supervisor, and their claims are released.
+// With stop = "end", the sessions end with the supervisor, and their claims are released.
 func TestElsewhereStopEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -142,16 +142,16 @@ func TestElsewhereStopEnds(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		l.Stop()
 		if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Cancelled || len(w.Forge.Claimed()) > 0 {
-			t.Errorf("the session is %+v, claimed are %v", r, w.Forge.Claimed())
+			t.Errorf("got session %+v and claims %v, want cancelled and none", r, w.Forge.Claimed())
 		}
 		if kept, _ := w.Engine.Kept(l.Instance()); len(kept) > 0 {
-			t.Errorf("kept are %q", kept)
+			t.Errorf("got kept sessions %q, want none", kept)
 		}
 		w.Check()
 	})
 }
 
-// A session that the journal does not know is ended before anything begins, however long the engine takes to answer.
+// A session that is not in the journal is ended before anything starts, however long the engine takes to answer.
 func TestElsewhereUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -173,7 +173,7 @@ func TestElsewhereUnknown(t *testing.T) {
 		l = w.Start()
 		time.Sleep(5 * time.Minute)
 		if n := len(w.Exec.Runs()); n != 1 {
-			t.Errorf("%d sessions began while nobody knew what runs", n)
+			t.Errorf("got %d sessions before the engine answered, want 1", n)
 		}
 		waits := func() bool {
 			return strings.Contains(strings.Join(l.Document().Problems, "\n"), "nothing is started before")
@@ -187,15 +187,15 @@ func TestElsewhereUnknown(t *testing.T) {
 			t.Errorf("the status still says that nothing starts: %q", l.Document().Problems)
 		}
 		if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Cancelled || !strings.Contains(r.Outcome.Reason, "journal") {
-			t.Errorf("the old session: %+v", r.Outcome)
+			t.Errorf("got outcome %+v of the old session, want cancelled because of the journal", r.Outcome)
 		}
 		l.Stop()
 		w.Check() // no two sessions on the issue at once
 	})
 }
 
-// A session that the journal knows and the engine does not is lost, costs nothing, and its claim is released. While the
-// engine does not answer, that is not known: the session keeps its slot, and other threads work.
+// A session that is in the journal but not on the engine is lost: it burns no attempt, and its claim is released.
+// While the engine does not answer, the session keeps its slot, and other threads work.
 func TestElsewhereGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -212,23 +212,23 @@ func TestElsewhereGone(t *testing.T) {
 		l = w.Start()
 		time.Sleep(10 * time.Minute)
 		if d := l.Document(); len(d.Sessions) != 1 || len(d.Recent) != 0 || len(w.Forge.Claimed()) != 1 {
-			t.Errorf("while the engine is down: sessions %+v, recent %+v", d.Sessions, d.Recent)
+			t.Errorf("while the engine is down: got sessions %+v and recent ones %+v", d.Sessions, d.Recent)
 		}
 		e.Down(false)
 		w.Until(time.Minute, "lost", func() bool { return len(l.Document().Recent) == 1 })
 		if r := l.Document().Recent[0]; r.Outcome != agents.Lost {
-			t.Errorf("it is %+v", r)
+			t.Errorf("got %+v, want lost", r)
 		}
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		if got := variable(w.Exec.RunsOf(agents.KindIssue, 1)[1].Job, "DISINTO_ATTEMPT"); got != "1" {
-			t.Errorf("the next session is attempt %s", got)
+			t.Errorf("got attempt %s of the next session, want 1", got)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// A claim, a place, and names for folders reach the executor.
+// The executor's job has the claim, the place and the keys of folders.
 func TestElsewhereJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -242,26 +242,26 @@ func TestElsewhereJob(t *testing.T) {
 		issue := w.Exec.RunsOf(agents.KindIssue, 1)[0].Job
 		if issue.Workspace != "dev-coder/johba_harb_1" || issue.HomeKey != "dev-coder" || issue.Instance != l.Instance() ||
 			issue.Thread != "llama" || issue.Role != "dev" || issue.Issue != 1 || len(issue.Nodes) != 1 || issue.Place != "" {
-			t.Errorf("the job is %+v", issue)
+			t.Errorf("got job %+v", issue)
 		}
 		for _, v := range issue.Env {
 			if strings.Contains(v, "token-of-") {
-				t.Errorf("the environment has a secret: %s", v)
+				t.Errorf("the environment has the secret %s", v)
 			}
 		}
 		if !slices.Contains(issue.Secrets, "FORGE_TOKEN=token-of-dev-coder") {
-			t.Errorf("secrets are %q", issue.Secrets)
+			t.Errorf("got secrets %q", issue.Secrets)
 		}
 		review := w.Exec.RunsOf(agents.KindReview, 2)[0].Job
 		if review.Place != "box1/"+issue.RunID || review.Issue != 1 || review.Number != 2 {
-			t.Errorf("the review's job is %+v", review)
+			t.Errorf("got review job %+v", review)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// The room of this machine holds no session elsewhere; that of the machines there does.
+// A lack of room on this machine does not hold a session elsewhere. A lack of room there does.
 func TestElsewhereRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -272,7 +272,7 @@ func TestElsewhereRoom(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Room = func(string) threads.Room { return threads.Room{} } })
 		time.Sleep(time.Minute)
 		if d := l.Document(); len(w.Exec.Runs()) > 0 || len(d.Queue) != 1 || d.Queue[0].Code != threads.NoRoom {
-			t.Errorf("with little room there: %+v", d.Queue)
+			t.Errorf("with little room there: got queue %+v", d.Queue)
 		}
 		e.Free(1000)
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
@@ -280,8 +280,8 @@ func TestElsewhereRoom(t *testing.T) {
 	})
 }
 
-// While no machine elsewhere can run a thread's sessions none is claimed, and the queue says why. What is not known
-// keeps nothing from starting.
+// While no machine elsewhere can run a thread's sessions, nothing is claimed, and the queue says why. Unknown room
+// holds nothing.
 func TestElsewhereUnfit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -293,7 +293,7 @@ func TestElsewhereUnfit(t *testing.T) {
 		d := l.Document()
 		if len(w.Exec.Runs()) > 0 || len(d.Recent) > 0 || len(w.Forge.Claimed()) > 0 || len(d.Queue) != 1 ||
 			d.Queue[0].Code != threads.NoPlace || !strings.Contains(d.Queue[0].Why, "meta.llama = box2") {
-			t.Errorf("recent %+v, queue %+v", d.Recent, d.Queue)
+			t.Errorf("got recent sessions %+v and queue %+v", d.Recent, d.Queue)
 		}
 		e.Lacks("")
 		w.Until(2*time.Hour, "merged", w.Forge.Done)

@@ -15,19 +15,19 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Engine runs sessions elsewhere, in virtual time: they go on while no supervisor lives. Their programs are those of
-// the world's executor, which checks that no agent or item has two of them.
+// Engine runs sessions elsewhere, in virtual time, also while no supervisor runs. Their programs run on the world's
+// executor, which checks that no agent or item has two of them.
 type Engine struct {
 	Exec *Executor
-	// Start is the time from a session's registration to the start of its program, and Tell that from its end to the
-	// moment at which this is known.
+	// Start is the time from a session's registration to the start of its program, and Tell the time from its end to the
+	// report of it.
 	Start, Tell time.Duration
 
 	mu       sync.Mutex // guards what follows
-	memory   int64      // that is free on the best node; 0 says nothing
-	down     bool       // it answers nothing; sessions go on
+	memory   int64      // free memory on the best node; 0: unknown
+	down     bool       // it does not answer; sessions continue
 	full     bool       // it has no node for a session
-	lacking  string     // what all its nodes are without; it tells before a session is sent
+	lacking  string     // why no node fits; reported before a session is sent
 	sessions map[string]*engaged
 }
 
@@ -37,8 +37,8 @@ type engaged struct {
 	cancel context.CancelCauseFunc
 	told   bool          // a supervisor knows its end; guarded by the engine's mutex
 	begun  chan struct{} // closed when the program runs
-	at     time.Time     // then
-	done   chan struct{} // closed when it is known to have ended
+	at     time.Time     // start of the program
+	done   chan struct{} // closed when its end is reported
 	out    agents.Outcome
 
 	mu    sync.Mutex // guards what follows
@@ -47,7 +47,7 @@ type engaged struct {
 
 var errEngineDown = errors.New("the engine does not answer")
 
-// Elsewhere has every thread of a world run its sessions on an engine.
+// Elsewhere makes every thread of a world run its sessions on an engine.
 func (w *World) Elsewhere() *Engine {
 	for i := range w.Config.Threads {
 		w.Config.Threads[i].Executor = threads.ExecutorNomad
@@ -58,16 +58,16 @@ func (w *World) Elsewhere() *Engine {
 	return w.Engine
 }
 
-// Down says whether the engine answers from now on.
+// Down sets whether the engine is down.
 func (e *Engine) Down(down bool) { set(&e.mu, &e.down, down) }
 
-// Free says how much memory is free on the best node from now on.
+// Free sets the free memory on the best node.
 func (e *Engine) Free(memory int64) { set(&e.mu, &e.memory, memory) }
 
-// Full says whether the engine has a node for a session from now on.
+// Full sets whether the engine has no node for a session.
 func (e *Engine) Full(full bool) { set(&e.mu, &e.full, full) }
 
-// Lacks says what all nodes are without from now on, and the engine tells so beforehand.
+// Lacks sets why no node fits, which the engine reports before a session is sent.
 func (e *Engine) Lacks(what string) { set(&e.mu, &e.lacking, what) }
 
 // answers waits until the engine answers.
@@ -87,7 +87,7 @@ func (e *Engine) answers(ctx context.Context) bool {
 	}
 }
 
-// Kept are the sessions of an instance whose end no supervisor knows, sorted.
+// Kept returns the sorted sessions of an instance whose end no supervisor knows.
 func (e *Engine) Kept(instance string) ([]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +100,7 @@ func (e *Engine) Kept(instance string) ([]string, error) {
 	}), nil
 }
 
-// register takes a session; false for one that it has.
+// register accepts a new session, and returns false for a known one.
 func (e *Engine) register(job agents.Job) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -115,7 +115,7 @@ func (e *Engine) register(job agents.Job) bool {
 	return true
 }
 
-// live is a session from its registration to the moment at which its end is known.
+// live runs a session from its registration to the report of its end.
 func (e *Engine) live(ctx context.Context, x *engaged, job agents.Job) {
 	defer close(x.done)
 	time.Sleep(e.Start)
@@ -135,7 +135,7 @@ func (x *engaged) tell(u agents.Usage) {
 	}
 }
 
-// find returns a session; nil when there is none.
+// find returns a session, or nil.
 func (e *Engine) find(run string) *engaged {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -148,7 +148,7 @@ func (e *Engine) hasNode() bool {
 	return !e.full
 }
 
-// attend waits for a session until it has ended or ctx is done. over is false when it goes on.
+// attend waits for a session until it ends or ctx is done. It returns false if the session continues.
 func (e *Engine) attend(ctx context.Context, x *engaged, job agents.Job, started func(agents.Started)) (over bool) {
 	x.mu.Lock()
 	x.spent = job.Spent
@@ -174,7 +174,7 @@ func (e *Engine) attend(ctx context.Context, x *engaged, job agents.Job, started
 	}
 }
 
-// tell notes that a supervisor knows the end of a session, which is remembered all the same.
+// tell records that a supervisor knows the end of a session. The engine still remembers the session.
 func (e *Engine) tell(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -190,7 +190,7 @@ func (e *Engine) forget(run string) {
 	delete(e.sessions, run)
 }
 
-// engineClient is an engine as a life sees it.
+// engineClient is the engine's interface for one life.
 type engineClient struct {
 	e *Engine
 	p *power
@@ -220,13 +220,13 @@ func (c *engineClient) Run(ctx context.Context, job agents.Job, started func(age
 		return lost
 	}
 	if err := c.p.use("ended", func() error { c.e.tell(job.RunID); return nil }); err != nil {
-		<-c.p.life.Killed // or the next life would find in its journal what this one never wrote
+		<-c.p.life.Killed // otherwise this life could journal the end after its death
 		return lost
 	}
 	return x.out
 }
 
-// begin registers a new session; the outcome says why it could not.
+// begin registers a new session. If it cannot, the outcome says why.
 func (c *engineClient) begin(ctx context.Context, job agents.Job) (out agents.Outcome, taken bool) {
 	if ctx.Err() != nil || !c.e.answers(ctx) {
 		return agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}, false
@@ -256,7 +256,7 @@ func (c *engineClient) Kept(_ context.Context, instance string) (runs []string, 
 	return runs, err
 }
 
-// Log says hello, and goodbye when the session has ended.
+// Log writes a greeting, and another line when the session has ended.
 func (c *engineClient) Log(ctx context.Context, run string, follow bool, w io.Writer) error {
 	x := c.e.find(run)
 	if x == nil {
@@ -274,7 +274,7 @@ func (c *engineClient) Log(ctx context.Context, run string, follow bool, w io.Wr
 	return err
 }
 
-// Unfit says what all nodes are without.
+// Unfit returns why no node fits, or "".
 func (c *engineClient) Unfit(_ context.Context, rules []agents.NodeRule) (why string, err error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -287,7 +287,7 @@ func (c *engineClient) Unfit(_ context.Context, rules []agents.NodeRule) (why st
 	return "", nil
 }
 
-// Room is the memory that is free on the best node.
+// Room returns the free memory on the best node.
 func (c *engineClient) Room(context.Context, string) (memory, disk int64, err error) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()

@@ -16,13 +16,13 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// seer makes forecasts by hand: every issue that is asked for, or open where none is, starts in an hour from a moment
-// that the test sets, and is merged an hour later.
+// seer is a fixed forecast: every requested issue, or every open one if none is requested, starts an hour after a
+// time that the test sets, and is merged an hour later.
 type seer struct {
 	mu    sync.Mutex
 	from  time.Time
 	asked int
-	most  int // issues that were asked for by name
+	most  int // largest number of requested issues
 }
 
 func (s *seer) set(from time.Time) {
@@ -60,7 +60,7 @@ func (s *seer) foresee(_ context.Context, q supervisor.Foresight) (*control.Fore
 	return f, nil
 }
 
-// comments are those that tell of expected times, by issue.
+// comments returns the comments with expected times, by issue, and the number of writes.
 func (s *seer) comments(w *World) (said map[string]string, writes int) {
 	kept, writes := w.Forge.Kept()
 	said = make(map[string]string)
@@ -72,8 +72,8 @@ func (s *seer) comments(w *World) (said map[string]string, writes int) {
 	return said, writes
 }
 
-// TestETA follows an issue from its place in the queue to its merge: its comment is changed when the state or the
-// forecast does, and at no other time, also by the next supervisor. Switched off, it stays as it is.
+// TestETA follows an issue from the queue to its merge. Its comment changes only when the state or the forecast does,
+// also under the next supervisor. Switched off, the comment stays unchanged.
 func TestETA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -91,7 +91,7 @@ func TestETA(t *testing.T) {
 			time.Sleep(11 * time.Minute)
 			said, n := s.comments(w)
 			if len(said) != 1 || !strings.Contains(said["#1"], words) || writes > 0 && n != writes {
-				t.Errorf("%s: %d writes, %q", when, n, said)
+				t.Errorf("%s: got %d writes, %q", when, n, said)
 			}
 		}
 		expect("it waits", "expects to start this between 2000-01-01 01:00 and 02:00 UTC, and to merge it between", 1)
@@ -112,14 +112,14 @@ func TestETA(t *testing.T) {
 		l.Stop()
 		w.Config.Factory.ETA = false
 		l = w.Start(with)
-		expect("it is open again, and nothing is to be told", "It was merged at", writes)
+		expect("the issue is open again, and eta is off", "It was merged at", writes)
 		l.Stop()
 		w.Check()
 	})
 }
 
-// TestETABounds has 100 issues: few of them get a comment, and few comments are written in a minute, also when
-// every forecast differs from the last one, and when the forge refuses them.
+// TestETABounds has 100 issues. Only some get a comment, and a minute has few writes, even if every forecast differs
+// and if the forge refuses comments.
 func TestETABounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -140,7 +140,8 @@ func TestETABounds(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Foresee = s.foresee })
 		time.Sleep(3*time.Minute + time.Second)
 		if said, n := s.comments(w); n > 0 || refused.Load() == 0 || refused.Load() > 12 {
-			t.Errorf("%d comments while the forge was down: %q; %d were tried", n, said, refused.Load())
+			t.Errorf("got %d comments while the forge was down: %q, in %d tries, want none in at most 12", n, said,
+				refused.Load())
 		}
 		before := 0
 		for i := range 11 {
@@ -148,12 +149,13 @@ func TestETABounds(t *testing.T) {
 			time.Sleep(time.Minute)
 			said, n := s.comments(w)
 			if n-before > 6 || n-before == 0 || len(said) > 60 {
-				t.Errorf("minute %d: %d writes, %d issues have a comment", i, n-before, len(said))
+				t.Errorf("minute %d: got %d writes and %d issues with a comment, want 1 to 6 and at most 60", i, n-before,
+					len(said))
 			}
 			before = n
 		}
 		if said, _ := s.comments(w); len(said) != 60 || said["#1"] == "" || said["#60"] == "" {
-			t.Errorf("%d issues have a comment", len(said))
+			t.Errorf("got %d issues with a comment, want the first 60", len(said))
 		}
 		l.Stop()
 		w.Check()

@@ -15,31 +15,30 @@ import (
 type Script struct {
 	Takes   time.Duration
 	Do      func()         // its effect, at the end; nil means none
-	Outcome agents.Outcome // the zero value is an exit with 0 and without a result
-	// Each turn of that length uses as much as Uses; none where it is 0.
+	Outcome agents.Outcome // the zero value: exit code 0 without a result file
+	// Each turn of length Turn uses Uses. If Turn is 0, the session uses nothing.
 	Turn time.Duration
 	Uses agents.Usage
-	// Cut is called when it is told to end; nil does nothing.
+	// Cut is called when the session must end. May be nil.
 	Cut func()
-	// Stubborn makes it ignore TERM, so that it takes the whole grace to end.
+	// Stubborn makes the program ignore TERM, so that it takes the whole grace to end.
 	Stubborn bool
-	// Undead makes it ignore KILL as well, like a process in an uninterruptible wait.
+	// Undead makes the program also ignore KILL, like a process in an uninterruptible wait.
 	Undead bool
 }
 
-// Run is a session that ran.
+// Run is a session that has started.
 type Run struct {
 	Job        agents.Job
 	Begin, End time.Time // End is zero while it runs
 	Outcome    agents.Outcome
 }
 
-// Executor runs sessions in virtual time. It checks the rules that only an executor can see broken: one session per
-// agent, one per item, and one per sticky slot.
+// Executor runs sessions in virtual time. It checks three rules: one session per agent, per item and per sticky slot.
 type Executor struct {
 	// Script describes the n-th session of a kind on an item; n counts from 1.
 	Script func(job agents.Job, n int) Script
-	// Sticky are the threads whose slots hold one session.
+	// Sticky are the threads whose slots hold one session each.
 	Sticky []string
 
 	mu         sync.Mutex // guards what follows
@@ -47,7 +46,7 @@ type Executor struct {
 	violations []string
 }
 
-// Run sleeps for the time of the script, and then has its effect.
+// Run sleeps for the time of the script, then performs its effect.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	return e.run(ctx, job, started, func() bool { return false })
 }
@@ -92,7 +91,7 @@ func (e *Executor) run(
 	return out
 }
 
-// spend plays the turns of a session, which tells after each what it has used. It takes their time off the script.
+// spend plays the turns of a session, which reports its usage after each. It subtracts their time from the script.
 func spend(ctx context.Context, job agents.Job, script *Script) (used agents.Usage) {
 	for script.Turn > 0 && script.Takes >= script.Turn {
 		select {
@@ -155,13 +154,13 @@ func variable(job agents.Job, name string) string {
 	return ""
 }
 
-// Activity knows nothing of any session.
+// Activity knows no session.
 func (e *Executor) Activity(string) (a agents.Activity, ok bool) { return a, false }
 
-// Kept names none: a life takes its sessions with it.
+// Kept returns none: sessions die with their life.
 func (e *Executor) Kept(context.Context, string) ([]string, error) { return nil, nil }
 
-// Runs returns all sessions that began, oldest first.
+// Runs returns all sessions, in the order of their starts.
 func (e *Executor) Runs() []Run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -177,7 +176,7 @@ func (e *Executor) RunsOf(kind agents.Kind, number int64) []Run {
 	return slices.DeleteFunc(e.Runs(), func(r Run) bool { return r.Job.Kind != kind || r.Job.Number != number })
 }
 
-// Violations returns the broken rules.
+// Violations returns the violations of the rules.
 func (e *Executor) Violations() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

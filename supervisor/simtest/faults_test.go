@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// For half an hour the forge does not answer. Sessions go on, none is started, and one line is logged. A session that
-// ended meanwhile is judged afterwards and burns no attempt.
+// The forge does not answer for half an hour. Sessions continue, none starts, and one line is logged. Afterwards,
+// sessions that ended meanwhile are judged without a burnt attempt.
 func TestForgeDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -37,50 +37,50 @@ func TestForgeDown(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		if n := len(w.Exec.Runs()); n != 2 {
-			t.Fatalf("%d sessions before the forge went down, want 2", n)
+			t.Fatalf("got %d sessions before the forge went down, want 2", n)
 		}
 		down.Store(true)
 		for range 30 * 12 {
 			time.Sleep(5 * time.Second)
 			l.Reload(w.Config, nil) // wakes every thread
 		}
-		// After 1, 2, 4, ... 32 s once a minute, however often threads are woken.
+		// Scans come after 1, 2, 4, ... 32 s, then once a minute, however often threads are woken.
 		if n := scans.Load(); n < 30 || n > 40 {
-			t.Errorf("%d scans of a forge that was down for 30 minutes", n)
+			t.Errorf("got %d scans of a forge that was down for 30 minutes, want 30 to 40", n)
 		}
 		runs := w.Exec.Runs()
 		if len(runs) != 2 || runs[0].Outcome.Result != agents.Done || runs[1].Outcome.Result != agents.Done {
-			t.Errorf("while the forge was down: %+v", runs)
+			t.Errorf("while the forge was down: got sessions %+v", runs)
 		}
 		d := l.Document()
 		if d.Forge.OK || !strings.Contains(d.Forge.Error, "no route") || len(d.Sessions) != 0 {
-			t.Errorf("status while the forge is down: %+v, %d sessions", d.Forge, len(d.Sessions))
+			t.Errorf("while the forge is down: got status %+v and %d sessions", d.Forge, len(d.Sessions))
 		}
 		if len(d.Queue) != 3 {
-			t.Errorf("the queue while the forge is down: %+v", d.Queue)
+			t.Errorf("while the forge is down: got queue %+v, want 3 issues", d.Queue)
 		}
 		for _, q := range d.Queue {
 			if q.Code != threads.NotRead {
-				t.Errorf("%s waits because of %s, want %s", q.Title, q.Code, threads.NotRead)
+				t.Errorf("%s: got code %s, want %s", q.Title, q.Code, threads.NotRead)
 			}
 		}
 		if n := strings.Count(w.Log.String(), "the forge could not be read"); n != 1 {
-			t.Errorf("%d lines about the forge, want 1:\n%s", n, w.Log.String())
+			t.Errorf("got %d lines about the forge, want 1:\n%s", n, w.Log.String())
 		}
 		down.Store(false)
-		w.Until(65*time.Second, "work goes on", func() bool { return len(w.Exec.Runs()) > 2 })
+		w.Until(65*time.Second, "work continues", func() bool { return len(w.Exec.Runs()) > 2 })
 		w.Until(3*time.Hour, "everything is merged", w.Forge.Done)
 		l.Stop()
 		w.Check()
 		for n := range int64(3) {
 			if runs := w.Exec.RunsOf(agents.KindIssue, n+1); len(runs) != 1 {
-				t.Errorf("issue %d was implemented %d times", n+1, len(runs))
+				t.Errorf("issue %d: got %d sessions, want 1", n+1, len(runs))
 			}
 		}
 	})
 }
 
-// The forge is down when the supervisor starts. Then it refuses a request that needs more rights than the token has.
+// The forge is down when the supervisor starts. Later it refuses a request for lack of rights.
 func TestForgeNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -98,26 +98,26 @@ func TestForgeNotReady(t *testing.T) {
 		l := w.Start()
 		time.Sleep(30 * time.Minute)
 		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") || len(w.Exec.Runs()) > 0 {
-			t.Errorf("while it is not there: %+v", d.Forge)
+			t.Errorf("while the forge is down: got status %+v", d.Forge)
 		}
-		w.Until(62*time.Second, "it begins", func() bool { return len(w.Exec.Runs()) == 1 })
+		w.Until(62*time.Second, "a session starts", func() bool { return len(w.Exec.Runs()) == 1 })
 		time.Sleep(10 * time.Minute)
 		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, "cannot create the label") {
-			t.Errorf("while it refuses: %+v", d.Forge)
+			t.Errorf("while the forge refuses: got status %+v", d.Forge)
 		}
 		time.Sleep(20 * time.Minute)
 		if d := l.Document(); !d.Forge.OK || d.Forge.Error != "" {
-			t.Errorf("afterwards: %+v", d.Forge)
+			t.Errorf("afterwards: got status %+v", d.Forge)
 		}
 		l.Stop()
 		w.Check()
 		if n := strings.Count(w.Log.String(), "the forge is not ready"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, w.Log.String())
+			t.Errorf("logged %d times, want once:\n%s", n, w.Log.String())
 		}
 	})
 }
 
-// A scan that never answers delays new work for minutes, and nothing else.
+// A scan that never answers delays only new work, by minutes.
 func TestHangingForge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -147,13 +147,13 @@ func TestHangingForge(t *testing.T) {
 		hang.Store(false)
 		w.Until(3*time.Minute+10*time.Minute, "merged", w.Forge.Done)
 		if took := l.Stop(); took > time.Second {
-			t.Errorf("idle, it stopped in %s", took)
+			t.Errorf("Stop of an idle supervisor took %s, want at most 1s", took)
 		}
 		w.Check()
 	})
 }
 
-// Stopping does not wait for a scan that hangs, and the last state does not blame the forge for its end.
+// A stop does not wait for a scan that hangs, and the last status has no error of the forge.
 func TestStopWhileForgeHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -164,16 +164,16 @@ func TestStopWhileForgeHangs(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Second)
 		if took := l.Stop(); took > time.Second {
-			t.Errorf("it stopped in %s", took)
+			t.Errorf("Stop took %s, want at most 1s", took)
 		}
 		if d := l.Document(); d.Forge.Error != "" {
-			t.Errorf("the last state says: %s", d.Forge.Error)
+			t.Errorf("got the error %s in the last status, want none", d.Forge.Error)
 		}
 	})
 }
 
-// The scheduler panics whenever the thread llama has a session to start. The other thread goes on, and the stack is
-// logged once.
+// The scheduler panics whenever the thread llama has a start. The other thread continues, and the stack is logged
+// once.
 func TestPanicInTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -184,7 +184,7 @@ func TestPanicInTick(t *testing.T) {
 			l.Decide = func(s threads.Snapshot) threads.Plan {
 				plan := threads.Decide(s)
 				for _, start := range plan.Starts {
-					// The first plan of all lets the reviewer begin.
+					// The first plan starts the reviewer.
 					if start.Thread == "llama" && len(s.Sessions) > 0 && panics.Add(1) > 0 {
 						panic("planned")
 					}
@@ -194,15 +194,15 @@ func TestPanicInTick(t *testing.T) {
 		})
 		time.Sleep(20 * time.Minute)
 		if runs := w.Exec.RunsOf(agents.KindReview, pull); len(runs) != 1 || runs[0].Outcome.Result != agents.Done {
-			t.Errorf("reviews: %+v", runs)
+			t.Errorf("got reviews %+v, want one that is done", runs)
 		}
 		d := l.Document()
 		l.Stop()
 		if panics.Load() < 2 || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "panicked, last: planned") {
-			t.Errorf("%d panics, problems %v", panics.Load(), d.Problems)
+			t.Errorf("got %d panics and problems %v", panics.Load(), d.Problems)
 		}
 		if n := strings.Count(w.Log.String(), "panicked: planned"); n != 1 {
-			t.Errorf("logged %d times", n)
+			t.Errorf("logged %d times, want once", n)
 		}
 		if !strings.Contains(w.Log.String(), "faults_test.go") {
 			t.Error("the log has no stack")
@@ -219,7 +219,7 @@ func only(starts []threads.Start, thread string) (list []threads.Start) {
 	return list
 }
 
-// The client panics in a scan. The threads that wait for that scan go on, and the next scan works.
+// The client panics in a scan. The threads that wait for the scan continue, and the next scan works.
 func TestPanicInScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -236,13 +236,12 @@ func TestPanicInScan(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if !strings.Contains(w.Log.String(), "panicked: scan") {
-			t.Errorf("the panic was not told:\n%s", w.Log.String())
+			t.Errorf("the log lacks the panic:\n%s", w.Log.String())
 		}
 	})
 }
 
-// The client panics once in each call that a session or a mark makes. Nothing is lost, and the work ends as it would
-// have.
+// The client panics once in each call of a session or a mark. Nothing is lost, and the work is done.
 func TestPanicInCall(t *testing.T) {
 	for _, name := range []string{"claim", "look", "release", "merge"} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +260,7 @@ func TestPanicInCall(t *testing.T) {
 				l.Stop()
 				w.Check()
 				if calls.Load() == 0 || !strings.Contains(w.Log.String(), "panicked: in "+name) {
-					t.Errorf("the panic was not told:\n%s", w.Log.String())
+					t.Errorf("the log lacks the panic:\n%s", w.Log.String())
 				}
 			})
 		})
@@ -281,8 +280,8 @@ func (p *panicking) Run(ctx context.Context, job agents.Job, started func(agents
 	return p.Executor.Run(ctx, job, started)
 }
 
-// What runs a session's program panics, and so does what makes its environment. Each costs that session an attempt:
-// slot, agent and claim are free afterwards, and the next attempt does the work.
+// The executor panics, and so does the code that makes a session's environment. Each panic costs the session an
+// attempt. Slot, agent and claim are free afterwards, and the next attempt does the work.
 func TestSessionPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -300,7 +299,7 @@ func TestSessionPanics(t *testing.T) {
 		w.Until(3*time.Hour, "merged", w.Forge.Done)
 		d := l.Document()
 		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "2 passes or calls panicked") {
-			t.Errorf("problems: %q", d.Problems)
+			t.Errorf("got problems %q", d.Problems)
 		}
 		failed := 0
 		for _, r := range d.Recent {
@@ -309,11 +308,11 @@ func TestSessionPanics(t *testing.T) {
 			}
 		}
 		if failed != 2 {
-			t.Errorf("%d sessions failed, want 2: %+v", failed, d.Recent)
+			t.Errorf("got %d failed sessions, want 2: %+v", failed, d.Recent)
 		}
 		for _, words := range []string{"panicked: in the program", "panicked: in the environment"} {
 			if n := strings.Count(w.Log.String(), words); n != 1 {
-				t.Errorf("%q was logged %d times", words, n)
+				t.Errorf("%q was logged %d times, want once", words, n)
 			}
 		}
 		l.Stop()
@@ -321,8 +320,8 @@ func TestSessionPanics(t *testing.T) {
 	})
 }
 
-// Another host takes the first issue just before us. The agent begins the next one in the same moment, on the facts at
-// hand, and the log has no error.
+// Another host claims the first issue just before us. The agent starts the next one at the same moment, on the same
+// facts, and the log has no error.
 func TestLostRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -342,11 +341,11 @@ func TestLostRace(t *testing.T) {
 		l := w.Start()
 		time.Sleep(2 * time.Second)
 		if runs := w.Exec.Runs(); len(runs) != 2 || scans.Load() != 1 {
-			t.Errorf("%d sessions after %d scans, want 2 after one:\n%s", len(runs), scans.Load(), w.Log.String())
+			t.Errorf("got %d sessions after %d scans, want 2 after 1:\n%s", len(runs), scans.Load(), w.Log.String())
 		}
 		if log := w.Log.String(); !strings.Contains(log, "goes to another: ") || strings.Contains(log, "[WARN]") ||
 			strings.Contains(log, "[ERROR]") {
-			t.Errorf("the log:\n%s", log)
+			t.Errorf("got log:\n%s", log)
 		}
 		w.Until(5*time.Hour, "merged", w.Forge.Done)
 		l.Stop()

@@ -56,7 +56,7 @@ func (f *Forge) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Blocke
 	return all, err
 }
 
-// statesLocked fills in how blockers are now.
+// statesLocked fills in the current states of blockers.
 func (f *Forge) statesLocked(blockers []forge.Blocker) []forge.Blocker {
 	list := slices.Clone(blockers)
 	for i := range list {
@@ -75,7 +75,7 @@ func (f *Forge) statesLocked(blockers []forge.Blocker) []forge.Blocker {
 	return list
 }
 
-// keptOpenLocked is the forge's refusal to close an issue with open dependencies; nil when it has none.
+// keptOpenLocked returns the forge's refusal to close an issue with open dependencies, or nil.
 func (f *Forge) keptOpenLocked(is *forge.Issue) error {
 	for _, b := range f.statesLocked(is.Blockers) {
 		if b.State == forge.BlockerOpen {

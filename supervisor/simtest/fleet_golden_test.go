@@ -21,10 +21,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files; read the diff before it is committed")
 
-// The golden files have times, and the virtual clock has the zone of the machine.
+// The golden files have times. The virtual clock would have the machine's zone.
 func init() { time.Local = time.UTC }
 
-// What a hub writes and answers about its fleet stays the same, byte for byte: hubs read other hosts' files across
+// The hub's file and answers about its fleet stay the same, byte for byte: hubs read other hosts' files across
 // versions, and programs read the answers.
 func TestFleetGolden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestFleetGolden(t *testing.T) {
 
 var fractions = regexp.MustCompile(`(T..:..:..)\.[0-9]+`)
 
-// goldenFleet compares a document with its file, in which the instance's random id is INSTANCE, and times end with
-// their seconds: how many calls were answered in between is no matter.
+// goldenFleet compares a document with its file. It replaces the random instance id, and cuts times to seconds, as
+// the number of calls in between does not matter.
 func goldenFleet(t *testing.T, l *Life, file, got string) {
 	t.Helper()
 	got = strings.ReplaceAll(got, l.Instance(), "INSTANCE")

@@ -20,7 +20,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// far is the host of dev-elsewhere, as a hub reads it.
+// far is dev-elsewhere's host, as a hub reads it.
 type far struct {
 	calls  atomic.Int64
 	answer func() ([]byte, error)
@@ -31,7 +31,7 @@ func (f *far) read(context.Context, threads.Host) ([]byte, error) {
 	return f.answer()
 }
 
-// says returns the export of the host now, about an agent in one state.
+// says returns the host's current export, with its agent in a state.
 func says(instance string, state threads.LoadState, begun ...string) []byte {
 	now := time.Now()
 	d := fleet.Document{Format: fleet.Format, Instance: instance, UpdatedAt: now, Begun: begun, Agents: []fleet.Agent{{
@@ -44,7 +44,7 @@ func says(instance string, state threads.LoadState, begun ...string) []byte {
 	return append(append(head, '\n'), text...)
 }
 
-// hubWorld is a hub whose agents have no work, and another host with n issues that any agent may do.
+// hubWorld is a hub whose agents have no work. Another host has n issues that any agent may do.
 func hubWorld(t testing.TB, n int, f *far) (*World, func(*supervisor.Supervisor)) {
 	w := night(t, n)
 	for i := range n {
@@ -54,8 +54,8 @@ func hubWorld(t testing.TB, n int, f *far) (*World, func(*supervisor.Supervisor)
 	return w, func(s *supervisor.Supervisor) { s.ReadHost = f.read }
 }
 
-// A hub looks every five minutes, with one call to each host, and takes from a busy agent elsewhere for its own what
-// it would take within one host. What was moved its own tick starts.
+// A hub looks every five minutes, with one call to each host. It moves issues from a busy agent elsewhere to its own
+// as it would within one host. Its own tick starts the moved issues.
 func TestHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive), nil }}
@@ -63,31 +63,31 @@ func TestHub(t *testing.T) {
 		l := w.Start(func(l *Life) { reads(l.Supervisor) })
 		time.Sleep(time.Hour + 10*time.Second)
 		if got := fmt.Sprint(w.stolen()); got != "[6 7 8 9]" {
-			t.Errorf("moved: %s, want the four newest: nine wait there, and five stay", got)
+			t.Errorf("got moved issues %s, want the four newest: nine wait there, and five stay", got)
 		}
 		who := w.implementers()
 		for n := int64(6); n <= 9; n++ {
 			if is := w.Forge.Get(n); len(who[n]) != 1 || !is.Has("fleet:iris:stolen") {
-				t.Errorf("#%d was implemented by %v: %+v", n, who[n], is)
+				t.Errorf("#%d: got sessions of %v and issue %+v", n, who[n], is)
 			}
 		}
-		// One when it started, then one for each of twelve looks.
+		// One call at the start, then one for each of twelve looks.
 		if n := f.calls.Load(); n != 13 {
-			t.Errorf("%d calls in an hour, want 13", n)
+			t.Errorf("got %d calls in an hour, want 13", n)
 		}
 		s := l.Fleet()
 		if len(s.Cycles) != fleet.CycleLimit || s.Cycles[0].Calls != 1 || len(s.Cycles[0].Moves) != 0 {
-			t.Errorf("looks: %+v", s.Cycles)
+			t.Errorf("got looks %+v", s.Cycles)
 		}
 		first := s.Cycles[len(s.Cycles)-1]
 		if len(first.Moves) != 4 || first.Moves[0].From != "iris/dev-elsewhere" || first.Moves[0].State != fleet.MoveDone {
-			t.Errorf("first look: %+v", first)
+			t.Errorf("got first look %+v", first)
 		}
 		l.Stop()
 	})
 }
 
-// The other way round: an idle agent elsewhere gets what waits behind ours. Nothing is started here for it.
+// An idle agent elsewhere gets issues that wait for ours. Nothing starts here for them.
 func TestHubGives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadIdle), nil }}
@@ -99,18 +99,18 @@ func TestHubGives(t *testing.T) {
 		l := w.Start(func(l *Life) { reads(l.Supervisor) })
 		time.Sleep(6 * time.Minute)
 		if got := fmt.Sprint(w.stolen()); got != "[7 8]" {
-			t.Errorf("moved: %s", got)
+			t.Errorf("got moved issues %s, want [7 8]", got)
 		}
 		for _, n := range []int64{7, 8} {
 			if is := w.Forge.Get(n); fmt.Sprint(is.Assignees) != "[dev-elsewhere]" {
-				t.Errorf("#%d is assigned to %v", n, is.Assignees)
+				t.Errorf("#%d: got assignees %v, want dev-elsewhere", n, is.Assignees)
 			}
 		}
 		l.Stop()
 	})
 }
 
-// What an agent elsewhere has a workspace for stays with it, which only its own host knows.
+// An issue with a workspace on another host stays there. Only that host knows of the workspace.
 func TestHubLeavesWhatIsBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive, Repo+"#9", Repo+"#7"), nil }}
@@ -118,7 +118,7 @@ func TestHubLeavesWhatIsBegun(t *testing.T) {
 		l := w.Start(func(l *Life) { reads(l.Supervisor) })
 		time.Sleep(6 * time.Minute)
 		if got := fmt.Sprint(w.stolen()); got != "[4 5 6 8]" {
-			t.Errorf("moved: %s", got)
+			t.Errorf("got moved issues %s, want [4 5 6 8]", got)
 		}
 		why := ""
 		for _, st := range l.Fleet().Cycles[0].Stays {
@@ -127,13 +127,13 @@ func TestHubLeavesWhatIsBegun(t *testing.T) {
 			}
 		}
 		if why != "iris worked on it" {
-			t.Errorf("#9 stays: %q", why)
+			t.Errorf("got reason %q for #9, want that iris worked on it", why)
 		}
 		l.Stop()
 	})
 }
 
-// N1: with four other hosts a look that moves something is four calls, and nothing is asked twice.
+// N1: with four other hosts, a look makes four calls, and none is repeated.
 func TestHubCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive), nil }}
@@ -145,14 +145,14 @@ func TestHubCalls(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		s := l.Fleet()
 		if len(s.Cycles) != 1 || s.Cycles[0].Calls != 4 || len(s.Cycles[0].Moves) == 0 || f.calls.Load() != 8 {
-			t.Errorf("%d calls, four of them at the start: %+v", f.calls.Load(), s.Cycles)
+			t.Errorf("got %d calls and cycles %+v, want 8 calls, four of them at the start", f.calls.Load(), s.Cycles)
 		}
 		l.Stop()
 	})
 }
 
-// K3, K4, I6: a host that says nothing useful takes no part, with its reason, which the log has once; when it does
-// again, it takes part again.
+// K3, K4, I6: a host without a usable status takes no part. The log says why, once. The host takes part again when it
+// has one.
 func TestHubUnknownHost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer func() ([]byte, error)
@@ -169,7 +169,7 @@ func TestHubUnknownHost(t *testing.T) {
 		},
 		"stopped": {func() ([]byte, error) {
 			text := says("other", threads.LoadActive)
-			time.Sleep(3 * time.Minute) // as an export would, which says when it was made
+			time.Sleep(3 * time.Minute) // an export has the time at which it was made
 			head, _ := json.Marshal(fleet.Export{ExportedAt: time.Now()})
 			return append(head, text[strings.IndexByte(string(text), '\n'):]...), nil
 		}, "its status is 3m0s old: does its supervisor run?"},
@@ -181,17 +181,17 @@ func TestHubUnknownHost(t *testing.T) {
 				l := w.Start(func(l *Life) { reads(l.Supervisor) })
 				time.Sleep(30 * time.Minute)
 				if got := w.stolen(); len(got) > 0 {
-					t.Errorf("moved: %v", got)
+					t.Errorf("got moved issues %v, want none", got)
 				}
 				s := l.Fleet()
 				if h := s.Hosts[1]; h.Known || h.Why != tt.why || len(h.Agents) > 0 {
-					t.Errorf("host %+v, want unknown: %s", h, tt.why)
+					t.Errorf("got host %+v, want unknown: %s", h, tt.why)
 				}
 				if got := s.Cycles[0].Unknown; fmt.Sprint(got) != "[iris: "+tt.why+"]" {
-					t.Errorf("unknown: %q", got)
+					t.Errorf("got unknown hosts %q", got)
 				}
 				if n := strings.Count(w.Log.String(), "host iris takes no part: "+tt.why); n != 1 {
-					t.Errorf("said %d times", n)
+					t.Errorf("logged %d times, want once", n)
 				}
 				l.Stop()
 			})
@@ -199,8 +199,7 @@ func TestHubUnknownHost(t *testing.T) {
 	}
 }
 
-// The same supervisor under two names, and an account that is no agent's as far as we know: nothing is taken from
-// either.
+// A supervisor with two names, and an account that is not known as an agent's, take no part.
 func TestHubDistrusts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit func(*threads.Config)
@@ -226,7 +225,7 @@ func TestHubDistrusts(t *testing.T) {
 				l := w.Start(func(l *Life) { reads(l.Supervisor) })
 				time.Sleep(6 * time.Minute)
 				if s := l.Fleet(); len(s.Cycles) == 0 || fmt.Sprint(s.Cycles[0].Unknown) != tt.why {
-					t.Errorf("%+v, want %s", s.Cycles, tt.why)
+					t.Errorf("got cycles %+v, want the unknown %s", s.Cycles, tt.why)
 				}
 				l.Stop()
 			})
@@ -234,8 +233,8 @@ func TestHubDistrusts(t *testing.T) {
 	}
 }
 
-// The file says that an agent is not idle before its program runs, that it is when it has ended, and nothing after
-// the end of the supervisor.
+// The file shows an agent as busy before its program runs, and as idle after its end. The file is gone after the end
+// of the supervisor.
 func TestFleetFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -261,7 +260,7 @@ func TestFleetFile(t *testing.T) {
 			starts++
 			a, _ := read(job.Agent)
 			if a.Idle || !a.IdleSince.IsZero() || a.State != threads.LoadActive || !strings.HasPrefix(a.Active, Repo) {
-				t.Errorf("%s is started, and in the file: %+v", job.Agent, a)
+				t.Errorf("%s starts, but the file has %+v", job.Agent, a)
 			}
 			return work(job, n)
 		}
@@ -269,12 +268,12 @@ func TestFleetFile(t *testing.T) {
 		time.Sleep(time.Minute)
 		since, _ := read("dev-coder")
 		if !since.Idle || since.PendingCount != 0 {
-			t.Errorf("nothing to do: %+v", since)
+			t.Errorf("without work: got %+v, want idle", since)
 		}
-		time.Sleep(10 * time.Minute) // nothing happens, and the file is written all the same
+		time.Sleep(10 * time.Minute) // nothing happens, but the file is still written
 		later, d := read("dev-coder")
 		if !later.IdleSince.Equal(since.IdleSince) || time.Since(d.UpdatedAt) > fleet.Pulse {
-			t.Errorf("ten minutes later: %+v, of %s", later, d.UpdatedAt)
+			t.Errorf("ten minutes later: got %+v, updated at %s", later, d.UpdatedAt)
 		}
 		for range 3 {
 			n := w.Forge.Issue("work")
@@ -283,27 +282,27 @@ func TestFleetFile(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		a, d := read("dev-coder")
 		if a.State != threads.LoadActive || a.PendingCount != 2 || fmt.Sprint(d.Begun) != "["+a.Active+"]" {
-			t.Errorf("with three issues: %+v, begun %v", a, d.Begun)
+			t.Errorf("with three issues: got %+v, begun %v", a, d.Begun)
 		}
 		time.Sleep(time.Hour)
 		a, _ = read("dev-coder")
 		if !a.Idle || !a.IdleSince.After(since.IdleSince) || a.LastProgressAt.IsZero() || starts < 6 {
-			t.Errorf("after %d sessions: %+v", starts, a)
+			t.Errorf("after %d sessions: got %+v", starts, a)
 		}
 		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
 		time.Sleep(5 * time.Minute)
 		if a, _ := read("dev-coder"); a.Idle || a.State != threads.LoadGated {
-			t.Errorf("without a forge: %+v", a)
+			t.Errorf("without a forge: got %+v, want gated", a)
 		}
 		l.Stop()
 		if _, err := os.Stat(filepath.Join(w.Dir, fleet.FileName)); !os.IsNotExist(err) {
-			t.Errorf("the file is left: %v", err)
+			t.Errorf("the file still exists after the stop: %v", err)
 		}
 	})
 }
 
-// A panic while agents are told of, or while a hub looks, ends nothing: the file goes, and both work again when that
-// is over.
+// A panic while the file is written, or while a hub looks, ends nothing: the file is removed, and both work again
+// later.
 func TestHubPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive), nil }}
@@ -326,7 +325,7 @@ func TestHubPanics(t *testing.T) {
 		bad.Store(true)
 		time.Sleep(2 * time.Minute)
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
-			t.Errorf("the file is left: %v", err)
+			t.Errorf("the file still exists: %v", err)
 		}
 		bad.Store(false)
 		time.Sleep(6 * time.Minute)
@@ -334,7 +333,7 @@ func TestHubPanics(t *testing.T) {
 			t.Error(err)
 		}
 		if got := fmt.Sprint(w.stolen()); got != "[6 7 8 9]" {
-			t.Errorf("moved: %s", got)
+			t.Errorf("got moved issues %s, want [6 7 8 9]", got)
 		}
 		l.Stop()
 	})

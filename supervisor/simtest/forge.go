@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Repo is the repository of a simulated forge; there is only one.
+// Repo is the only repository of a simulated forge.
 const Repo = "johba/harb"
 
 // Ref names an issue or pull request of Repo.
@@ -24,19 +24,19 @@ type Comment struct {
 	At        time.Time
 }
 
-// Forge is a forge in memory. Unlike a real one it has no network: every call takes Latency of the bubble's time,
-// half of it before the call takes effect and half after. Its methods may be called from any goroutine.
+// Forge is a forge in memory. It has no network: every call takes Latency of the bubble's time, half before its
+// effect and half after it. It is safe for concurrent use.
 type Forge struct {
 	Latency time.Duration
-	Lag     time.Duration // from the moment that a scan shows to its answer
-	// Tokens are the logins by token.
+	Lag     time.Duration // time from the state that a scan shows to its answer
+	// Tokens has the logins by token.
 	Tokens map[string]string
 
 	mu       sync.Mutex // guards what follows
 	fault    Fault
-	off      string      // why nothing can be done in the repository
+	off      string      // why the repository cannot be worked on
 	cold     int         // scans that stop early
-	whole    forge.Facts // of the last scan that was answered in full
+	whole    forge.Facts // facts of the last complete scan
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
@@ -44,11 +44,11 @@ type Forge struct {
 	keeps    int
 	comments []Comment
 	said     []forge.Said
-	taken    map[int64]bool           // commands that another supervisor took, by comment
+	taken    map[int64]bool           // commands taken by another supervisor, by comment
 	remarks  map[int64][]forge.Remark // by number
-	approved map[int64]string         // who labelled an issue plan-approved
+	approved map[int64]string         // account that labelled an issue plan-approved
 	writes   []string
-	last     int64 // number of an issue or pull request
+	last     int64 // last number of an issue or pull request
 	heads    int64
 	requests int64
 
@@ -56,8 +56,8 @@ type Forge struct {
 	errs       []string
 }
 
-// Fault is called before each call, with its name, such as scan or claim. An error is the call's answer. It may
-// block.
+// Fault is called before each call with the call's name, such as scan or claim. Its error is the call's answer. It
+// may block.
 type Fault func(ctx context.Context, call string) error
 
 // set sets a field under the mutex that guards it.
@@ -67,13 +67,13 @@ func set[T any](mu *sync.Mutex, field *T, value T) {
 	*field = value
 }
 
-// Fail sets the fault from now on; nil is none.
+// Fail sets the fault; nil means none.
 func (f *Forge) Fail(fault Fault) { set(&f.mu, &f.fault, fault) }
 
-// Shut has scans say why nothing can be done in the repository; "" means that it can.
+// Shut makes scans report why the repository cannot be worked on; "" means that it can.
 func (f *Forge) Shut(why string) { set(&f.mu, &f.off, why) }
 
-// Cold makes the next n scans stop early: they know the issues, and not their dependencies.
+// Cold makes the next n scans stop early: they return the issues without their dependencies.
 func (f *Forge) Cold(n int) { set(&f.mu, &f.cold, n) }
 
 // NewForge returns an empty forge.
@@ -90,7 +90,7 @@ func NewForge() *Forge {
 	}
 }
 
-// Issue files an issue that may be worked on once its blockers are closed, and returns its number.
+// Issue files an issue with blockers in the backlog, and returns its number.
 func (f *Forge) Issue(title string, blockers ...int64) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,8 +106,8 @@ func (f *Forge) Issue(title string, blockers ...int64) int64 {
 	return f.last
 }
 
-// Open opens a pull request of an agent for an issue and returns its number. When the issue has one already, Open
-// pushes to that.
+// Open opens an agent's pull request for an issue and returns its number. If the issue has an open one, Open pushes
+// to it instead.
 func (f *Forge) Open(issue int64, login string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (f *Forge) Review(pull int64, login string, v forge.Verdict) {
 	})
 }
 
-// Say comments on an issue or pull request as another account than the supervisor's.
+// Say comments on an issue or pull request with another account than the supervisor's.
 func (f *Forge) Say(n int64, login string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,14 +160,14 @@ func (f *Forge) Say(n int64, login string) {
 	f.asked[n][login] = append(f.asked[n][login], time.Now())
 }
 
-// Delete takes an issue away, as a deletion or a transfer does.
+// Delete removes an issue, like a deletion or a transfer.
 func (f *Forge) Delete(n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.issues, n)
 }
 
-// Edit changes an issue as a person does.
+// Edit changes an issue as a person.
 func (f *Forge) Edit(n int64, change func(*forge.Issue)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +177,7 @@ func (f *Forge) Edit(n int64, change func(*forge.Issue)) {
 	is.Updated = time.Now()
 }
 
-// EditPull changes a pull request as a person does.
+// EditPull changes a pull request as a person.
 func (f *Forge) EditPull(n int64, change func(*forge.Pull)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +187,7 @@ func (f *Forge) EditPull(n int64, change func(*forge.Pull)) {
 	p.Updated = time.Now()
 }
 
-// SendBack removes the labels that the supervisor wrote when it gave up, as a person does who wants another try.
+// SendBack removes the labels blocked and needs-human, as a person who wants another try does.
 func (f *Forge) SendBack() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,14 +199,14 @@ func (f *Forge) SendBack() {
 	}
 }
 
-// Get returns an issue as it is now.
+// Get returns the current state of an issue.
 func (f *Forge) Get(n int64) forge.Issue {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return *f.issues[n]
 }
 
-// Pulls returns all pull requests as they are now, by number.
+// Pulls returns the current state of all pull requests, by number.
 func (f *Forge) Pulls() []forge.Pull {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,14 +227,14 @@ func (f *Forge) Writes() []string {
 	return slices.Clone(f.writes)
 }
 
-// Errors returns the mistakes of the supervisor that a forge can see, such as a claim of a claimed item.
+// Errors returns the supervisor's mistakes that a forge can see, such as a claim of a claimed item.
 func (f *Forge) Errors() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.errs)
 }
 
-// Claimed lists the items that carry a claim.
+// Claimed lists the items with a claim.
 func (f *Forge) Claimed() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

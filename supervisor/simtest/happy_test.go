@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// The whole loop: two issues, the second blocked by the first; the first pull request gets changes requested once.
+// The whole loop: two issues, the second blocked by the first. The first pull request gets changes requested once.
 func TestIssueToMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -52,9 +52,9 @@ func TestIssueToMerge(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %s %s", r.Job.Kind, Ref(r.Job.Number).Short(), r.Job.Agent, r.Outcome.Result))
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("sessions:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("got sessions:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		// Sessions take 43 minutes. What is between them is calls to the forge, of 40 ms each: no step waits for a timer.
+		// Sessions take 43 minutes. Between them are only calls to the forge, of 40 ms each: no step waits for a timer.
 		if limit := 43*time.Minute + 4*time.Second; took > limit {
 			t.Errorf("took %s, want at most %s", took, limit)
 		}
@@ -62,27 +62,27 @@ func TestIssueToMerge(t *testing.T) {
 			t.Errorf("claims left: %v", left)
 		}
 		if n := asked.Load(); n != 3 {
-			t.Errorf("asked %d times whose a token is; three agents worked", n)
+			t.Errorf("got %d calls of whoami, want 3, one for each agent", n)
 		}
 		if len(d.Recent) != 6 || len(d.Sessions) != 0 || len(d.Queue) != 0 || len(d.Problems) != 0 || !d.Forge.OK {
-			t.Errorf("status afterwards: %d recent, %d sessions, queue %v, problems %v, forge %+v",
+			t.Errorf("status afterwards: got %d recent, %d sessions, queue %v, problems %v, forge %+v",
 				len(d.Recent), len(d.Sessions), d.Queue, d.Problems, d.Forge)
 		}
 		if w := d.Threads[1].Slots[0].Warm; w != "dev-coder" {
-			t.Errorf("slot 0 of llama is warm with %q, want dev-coder", w)
+			t.Errorf("slot 0 of llama: got warm %q, want dev-coder", w)
 		}
 		for _, line := range []string{
 			"[dev-coder #1] running implementation", "[dev-coder #1] implementation done: opened #3",
 			"[review-opus #3] review done: changes requested", "[dev-coder #3] rework done: pushed", "[#3] merged",
 		} {
 			if !strings.Contains(w.Log.String(), line) {
-				t.Errorf("no log line %q in\n%s", line, w.Log.String())
+				t.Errorf("the log lacks %q:\n%s", line, w.Log.String())
 			}
 		}
 	})
 }
 
-// A cold scan that stops early is continued at once, not at the next poll.
+// A first scan that stops early is continued at once, not at the next interval.
 func TestColdScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -92,14 +92,14 @@ func TestColdScan(t *testing.T) {
 		l := w.Start()
 		w.Until(5*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		if n := w.Forge.Requests(); n > 20+10 {
-			t.Errorf("%d requests for 21 scans and a start", n)
+			t.Errorf("got %d requests for 21 scans and a start, want at most 30", n)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// Polls of two threads share scans.
+// Two threads share their scans.
 func TestThreadsShareScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -111,9 +111,9 @@ func TestThreadsShareScans(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		n := w.Forge.Requests() - before
 		l.Stop()
-		// Each thread polls every 30 s; what it reads serves the other one for half of that.
+		// Each thread scans every 30 s. A scan of one thread serves the other for half of that time.
 		if n < 18 || n > 22 {
-			t.Errorf("%d scans in 10 idle minutes, want 20", n)
+			t.Errorf("got %d scans in 10 idle minutes, want about 20", n)
 		}
 	})
 }
@@ -146,10 +146,10 @@ func TestNoTokenAnywhere(t *testing.T) {
 		}
 		for name, text := range texts {
 			if strings.Contains(text, "token-of-") {
-				t.Errorf("%s has a token in it:\n%s", name, text)
+				t.Errorf("%s has a token:\n%s", name, text)
 			}
 			if !strings.Contains(text, "cannot push with [secret]") {
-				t.Errorf("%s does not say what happened:\n%s", name, text)
+				t.Errorf("%s lacks the reason:\n%s", name, text)
 			}
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A reload says in the log and in the status what it would have changed. The next one ends a comparison that is not
-// over, of which nothing is told; a reload that changes nothing is compared with nothing.
+// A reload writes to the log and the status what it would have changed. The next reload ends an unfinished comparison
+// without a result. A reload without changes is not compared.
 func TestHindsight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -53,7 +53,7 @@ func TestHindsight(t *testing.T) {
 		l.Reload(w.Config, nil)
 		time.Sleep(10 * time.Second)
 		if d := l.Document(); len(asked()) != 0 || d.Reload != nil {
-			t.Errorf("nothing was changed: asked %d times, %+v", len(asked()), d.Reload)
+			t.Errorf("without changes: got %d comparisons and result %+v, want none", len(asked()), d.Reload)
 		}
 		first, second := slots(w.Config, 1), slots(w.Config, 3)
 		l.Reload(first, nil)
@@ -63,32 +63,33 @@ func TestHindsight(t *testing.T) {
 		time.Sleep(time.Second)
 		got := asked()
 		if len(got) != 2 || got[0].Was != w.Config || got[0].Is != first || got[1].Was != first || got[1].Is != second {
-			t.Fatalf("asked %d times", len(got))
+			t.Fatalf("got %d comparisons, want 2", len(got))
 		}
 		if q := got[1]; len(q.Past) < 2 || len(q.Timeline.Merges) != 1 || len(q.Facts.Issues) != 1 {
-			t.Errorf("asked with %d sessions, %d merges, %d issues", len(q.Past), len(q.Timeline.Merges), len(q.Facts.Issues))
+			t.Errorf("got %d sessions, %d merges and %d issues to compare", len(q.Past), len(q.Timeline.Merges),
+				len(q.Facts.Issues))
 		}
 		const line = "yesterday with this file: 31 merged instead of 28"
 		if d := l.Document(); d.Reload == nil || d.Reload.Runs != 2 || d.Reload.Line() != line {
-			t.Errorf("the status says %+v", d.Reload)
+			t.Errorf("got status %+v", d.Reload)
 		}
 		if n := strings.Count(w.Log.String(), line); n != 1 {
-			t.Errorf("told %d times:\n%s", n, w.Log.String())
+			t.Errorf("logged %d times, want once:\n%s", n, w.Log.String())
 		}
 		be(true)
 		began := time.Now()
 		l.Reload(first, nil)
 		w.Until(6*time.Second, "the comparison is over", func() bool { return l.Document().Reload != nil })
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("told after %s", took)
+			t.Errorf("got the result after %s, want at most 5s", took)
 		}
 		time.Sleep(25 * time.Hour)
 		if d := l.Document(); d.Reload != nil {
-			t.Error("it is told for more than a day")
+			t.Error("the status still has the comparison after more than a day")
 		}
 		l.Reload(second, nil)
 		if took := l.Stop(); took > time.Second {
-			t.Errorf("a comparison kept the end waiting for %s", took)
+			t.Errorf("Stop during a comparison took %s, want at most 1s", took)
 		}
 		w.Check()
 	})

@@ -16,9 +16,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// With hold, and verdicts that come within a minute and want changes, a slot is soon kept for the agent whose pull
-// request is in review, and the status says so of the items that wait for it. The learned times survive a kill and
-// the compaction at the next start.
+// With hold, and verdicts that request changes within a minute, a slot is soon kept for the agent whose pull request
+// is in review. The status shows this for the waiting items. The learned times survive a kill, and the compaction at
+// the next start.
 func TestHeldForVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -44,15 +44,15 @@ func TestHeldForVerdict(t *testing.T) {
 		w.Until(24*time.Hour, "a slot is kept", held)
 		said := keptFor(l.Document())
 		if !strings.Contains(said, "a slot of llama is kept for dev-") || !strings.Contains(said, "is in review") {
-			t.Errorf("status says %q", said)
+			t.Errorf("got reason %q", said)
 		}
 		w.Until(24*time.Hour, "nothing is kept", func() bool { return !held() })
 		l.Kill()
 
 		l = w.Start() // its start compacts the journal
-		w.Until(time.Minute, "it is there", func() bool { return l.Document().Forge.OK })
+		w.Until(time.Minute, "the forge is read", func() bool { return l.Document().Forge.OK })
 		if known := w.learned("llama"); known.N < 3 || known.Gap < 30 || known.Gap > 40 || known.Back <= 0.5 {
-			t.Errorf("after a restart %+v is known of the verdicts", known)
+			t.Errorf("after a restart: got learned verdicts %+v", known)
 		}
 		w.Until(48*time.Hour, "all is done", w.Forge.Done)
 		l.Stop()
@@ -61,8 +61,8 @@ func TestHeldForVerdict(t *testing.T) {
 	})
 }
 
-// keptChains checks that from the third verdict on the sessions of each issue follow each other in the slot, whatever
-// else waits.
+// keptChains checks that from the third verdict on, the sessions of each issue follow each other in the slot,
+// whatever waits.
 func (w *World) keptChains() {
 	w.T.Helper()
 	issue := make(map[int64]int64)
@@ -81,7 +81,7 @@ func (w *World) keptChains() {
 		chains[last]++
 	}
 	if len(chains) != 8 || changes > 8+6 {
-		w.T.Errorf("the slot changed its issue %d times for %d issues", changes, len(chains))
+		w.T.Errorf("got %d changes of the slot for %d issues, want at most 14 for 8", changes, len(chains))
 	}
 }
 
@@ -106,7 +106,7 @@ func (w *World) learned(thread string) (known threads.Returns) {
 	return known
 }
 
-// keptFor returns the reason of an item that waits for a kept slot; empty when none does.
+// keptFor returns the reason of an item that waits for a kept slot, or "".
 func keptFor(d *control.Document) string {
 	for _, q := range d.Queue {
 		if q.Code == threads.SlotKept {

@@ -15,12 +15,11 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A supervisor is killed at every call that it makes, before and after the call has its effect. The next one has only
-// its journal. Between any two journal records there is such a call. Whatever the moment: every issue is implemented
-// effectively once, its pull request is merged once, no claim is lost, and within one pass after the restart no claim
-// is left without a session.
+// A supervisor is killed at every call, before and after the call takes effect. There is a call between any two
+// journal records. The next supervisor has only the journal. Every issue still has one effective implementation, its
+// pull request is merged once, and no claim is lost. One pass after the restart, every claim has a session.
 func TestF1_KilledAnywhere(t *testing.T) {
-	calls := map[string]int{ // how often to try each: once per kind of work
+	calls := map[string]int{ // how many calls to try: one per kind of work
 		"prepare": 1, "scan": 6, "whoami": 2, "claim": 3, "run": 3, "look": 3, "release": 3, "merge": 1,
 	}
 	for i, call := range slices.Sorted(maps.Keys(calls)) {
@@ -37,7 +36,7 @@ func TestF1_KilledAnywhere(t *testing.T) {
 	}
 }
 
-// objectOnce gives a slow world one issue, whose pull request is sent back once.
+// objectOnce gives a slow world one issue, whose pull request gets changes requested once.
 func objectOnce(w *World) {
 	w.Slow()
 	w.Forge.Issue("one")
@@ -51,14 +50,14 @@ func objectOnce(w *World) {
 	}
 }
 
-// restart starts a supervisor that is killed at a call, and the next one after it.
+// restart starts a supervisor that is killed at a call, and then the next one.
 func restart(t *testing.T, w *World, call string, n int, after bool) *Life {
 	t.Helper()
 	l := w.Start(KillAt(call, n, after))
 	select {
 	case <-l.Killed:
 	case <-time.After(2 * time.Hour):
-		t.Fatalf("%s was not called %d times", call, n)
+		t.Fatalf("%s was called fewer than %d times", call, n)
 	}
 	l.Bury()
 	w.logf("---- killed ----\n")
@@ -72,7 +71,7 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 	time.Sleep(30 * time.Second)
 	running := len(slices.DeleteFunc(w.Exec.Runs(), func(r Run) bool { return !r.End.IsZero() }))
 	if claims := w.Forge.Claimed(); len(claims) > running {
-		t.Errorf("30 s after the restart %d sessions run, and claimed are %v\n%s", running, claims, w.Log.String())
+		t.Errorf("30 s after the restart: got %d running sessions and the claims %v\n%s", running, claims, w.Log.String())
 	}
 	w.Until(2*time.Hour, "merged", w.Forge.Done)
 	time.Sleep(time.Minute)
@@ -83,7 +82,7 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 		t.Errorf("claims left: %v", left)
 	}
 	if pulls := w.Forge.Pulls(); len(pulls) != 1 || !pulls[0].Merged || len(pulls[0].Reviews) != 2 {
-		t.Errorf("pull requests: %+v", pulls)
+		t.Errorf("got pull requests %+v, want one that is merged after 2 reviews", pulls)
 	}
 	effective := make(map[string]int)
 	for _, r := range w.Exec.Runs() {
@@ -92,16 +91,16 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 		}
 	}
 	if fmt.Sprint(effective) != "map[issue:1 review:2 rework:1]" {
-		t.Errorf("effective sessions: %v\n%s", effective, w.Log.String())
+		t.Errorf("got effective sessions %v\n%s", effective, w.Log.String())
 	}
 	for _, r := range w.Exec.Runs() {
 		if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
-			t.Errorf("attempt %s of %s: a lost session burnt an attempt", variable(r.Job, "DISINTO_ATTEMPT"), r.Job.Kind)
+			t.Errorf("got attempt %s of %s: a lost session burnt an attempt", variable(r.Job, "DISINTO_ATTEMPT"), r.Job.Kind)
 		}
 	}
 }
 
-// A crash in the middle of a journal line costs only that line.
+// A crash in the middle of a journal line loses only that line.
 func TestTornJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -125,22 +124,22 @@ func TestTornJournal(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "1 lines of the journal were corrupt") {
-			t.Errorf("problems: %v", d.Problems)
+			t.Errorf("got problems %v", d.Problems)
 		}
 		aside, err := os.ReadFile(filepath.Join(w.Dir, "journal.corrupt"))
 		if err != nil || string(aside) != "no line of ours\n" {
-			t.Errorf("set aside: %q, %v", aside, err)
+			t.Errorf("journal.corrupt: got %q, %v", aside, err)
 		}
 		lost := slices.ContainsFunc(w.Exec.Runs(), func(r Run) bool {
 			return r.Job.Kind == agents.KindIssue && !r.End.IsZero()
 		})
 		if n := len(w.Exec.RunsOf(agents.KindIssue, 1)); !lost || n != 2 {
-			t.Errorf("the issue was started %d times, want 2: the first session was lost", n)
+			t.Errorf("got %d sessions on the issue, want 2, the first one lost", n)
 		}
 	})
 }
 
-// A supervisor without its journal learns all it needs from the forge, and no claim is lost.
+// A supervisor without its journal learns what it needs from the forge, and no claim is lost.
 func TestJournalDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// laddered gives dev-qwen the ladder of an agent on the API.
+// laddered gives dev-qwen a ladder with dev-opus, an agent on the API.
 func laddered(w *World) {
 	for i := range w.Config.Threads {
 		w.Config.Threads[i].Fallback = true
@@ -31,8 +31,8 @@ func laddered(w *World) {
 	w.Config.Agents = slices.Insert(w.Config.Agents, 1, opus)
 }
 
-// An issue that fails twice goes to the rung above, also when the supervisor is killed in between, which is told what
-// was tried.
+// An issue that fails twice goes to the next rung, also if the supervisor is killed in between. The rung's session
+// gets the earlier attempts.
 func TestLadder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -55,21 +55,21 @@ func TestLadder(t *testing.T) {
 		w.Check()
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if len(runs) != 3 || runs[0].Job.Agent != "dev-qwen" || runs[2].Job.Agent != "dev-opus" {
-			t.Fatalf("%d sessions on the issue: %+v", len(runs), runs)
+			t.Fatalf("got %d sessions on the issue: %+v", len(runs), runs)
 		}
 		tried := agents.ParseTried(variable(runs[2].Job, "DISINTO_TRIED"))
 		if len(tried) != 2 || tried[0].Reason != "cannot do dev-qwen" || tried[1].Outcome != agents.Failed {
-			t.Errorf("the rung was told %+v", tried)
+			t.Errorf("got DISINTO_TRIED %+v for the rung", tried)
 		}
 		for _, r := range runs[:2] {
 			if text := variable(r.Job, "DISINTO_TRIED"); text != "" {
-				t.Errorf("below the ladder %s was told %s", r.Job.Agent, text)
+				t.Errorf("got DISINTO_TRIED for %s, below the ladder: %s", r.Job.Agent, text)
 			}
 		}
 	})
 }
 
-// An issue that is assigned to an agent of a parked thread is assigned to a rung of its ladder, once, also when the
+// An issue that is assigned to an agent of a parked thread is reassigned once to a rung of its ladder, also if the
 // forge refuses at first.
 func TestFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -100,11 +100,11 @@ func TestFallback(t *testing.T) {
 				who = append(who, r.Job.Agent)
 			}
 			if last := who[len(who)-1]; last != "dev-opus" || strings.Count(strings.Join(who, " "), "dev-opus") != 1 {
-				t.Errorf("#%d was implemented by %v", n, who)
+				t.Errorf("#%d: got sessions of %v, want the last one by dev-opus", n, who)
 			}
 		}
 		if took := time.Since(began); took > 3*time.Hour {
-			t.Errorf("it took %s, and the thread was parked for ten hours", took)
+			t.Errorf("it took %s, want at most 3h, though the thread is parked for 10h", took)
 		}
 	})
 }

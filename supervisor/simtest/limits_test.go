@@ -13,20 +13,20 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// limit sets what one session of the role dev may use, and all on an issue.
+// limit sets the tokens that one session of the role dev may use, and all sessions on an issue.
 func limit(w *World, session, issue int64) {
 	dev := w.Config.Role("dev")
 	dev.PerSession.Tokens, dev.PerIssue.Tokens = session, issue
 }
 
-// spender is a session that uses 100 tokens every ten seconds, for ten minutes.
+// spender is a session of ten minutes that uses 100 tokens every ten seconds.
 var spender = Script{
 	Takes: 10 * time.Minute, Turn: 10 * time.Second,
 	Uses: agents.Usage{InputTokens: 90, OutputTokens: 10},
 }
 
-// At its limit a session is ended within the turn that reaches it, also while the forge is down. No attempt is burnt,
-// nothing starts again, and a person is asked with a comment that names the figures and the key.
+// A session that reaches its limit ends within that turn, also while the forge is down. No attempt is burnt, nothing
+// starts again, and a person gets a comment with the figures and the key.
 func TestSessionLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -41,35 +41,35 @@ func TestSessionLimit(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if len(runs) != 1 || runs[0].Outcome.Usage.Tokens() != 400 || runs[0].End.Sub(runs[0].Begin) > 41*time.Second {
-			t.Errorf("sessions: %+v, want one that ended at 400 tokens", runs)
+			t.Errorf("got sessions %+v, want one that ended at 400 tokens", runs)
 		}
 		if is := w.Forge.Get(issue); !is.Has(forge.LabelNeedsHuman) || len(is.Assignees) > 0 ||
 			is.Has(forge.LabelInProgress) {
-			t.Errorf("afterwards labelled %v, assigned %v", is.Labels, is.Assignees)
+			t.Errorf("afterwards: got labels %v, assignees %v", is.Labels, is.Assignees)
 		}
 		comments := w.Forge.Comments()
 		want := "This costs more than it may: the session has used 400 of 350 tokens (max_tokens per session of role dev). " +
 			"Its work so far is kept.\n\nTo let agents use as much again, remove the label `needs-human`, or comment " +
 			"`/disinto retry`. To let them use more, raise that limit in factory.toml first."
 		if len(comments) != 1 || comments[0].Body != want {
-			t.Errorf("comments: %q, want %q", comments, want)
+			t.Errorf("got comments %q, want %q", comments, want)
 		}
 		const label = "waits: labelled needs-human: the session has used 400 of 350 tokens"
 		if why := w.say(issue, "johba", "/disinto why"); !strings.Contains(why, label) {
-			t.Errorf("why: %q, want %q", why, label)
+			t.Errorf("got answer %q, want %q", why, label)
 		}
-		// A person lets it go on: the same again, and not one attempt was burnt.
+		// A person removes the label: a second session starts, still in the first attempt.
 		w.Forge.SendBack()
 		w.Until(time.Hour, "a second session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 2 })
 		if got := variable(w.Exec.RunsOf(agents.KindIssue, issue)[1].Job, "DISINTO_ATTEMPT"); got != "1" {
-			t.Errorf("attempt %s after a limit", got)
+			t.Errorf("got attempt %s after a limit, want 1", got)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// The sessions on an issue count together, over a kill of the supervisor, and the program is told what is left.
+// The usage of all sessions on an issue is summed, also over a kill of the supervisor. The program gets the rest.
 func TestIssueLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -79,16 +79,16 @@ func TestIssueLimit(t *testing.T) {
 		failing.Takes, failing.Outcome = time.Minute, agents.Outcome{Result: agents.Failed, Reason: "exit status 1"}
 		w.Exec.Script = func(_ agents.Job, n int) Script {
 			if n == 1 {
-				return failing // with 600
+				return failing // uses 600
 			}
 			return spender
 		}
 		l := w.Start()
 		w.Until(10*time.Minute, "a second session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 2 })
 		if got := variable(w.Exec.RunsOf(agents.KindIssue, issue)[1].Job, "DISINTO_MAX_TOKENS"); got != "900" {
-			t.Errorf("the second session may use %q, want 900", got)
+			t.Errorf("got limit %q for the second session, want 900", got)
 		}
-		time.Sleep(75 * time.Second) // 700 of them, of which the journal knows 600 at least
+		time.Sleep(75 * time.Second) // uses 700, of which the journal has at least 600
 		l.Kill()
 		l.Bury()
 		l = w.Start()
@@ -98,25 +98,25 @@ func TestIssueLimit(t *testing.T) {
 		})
 		third := variable(w.Exec.RunsOf(agents.KindIssue, issue)[2].Job, "DISINTO_MAX_TOKENS")
 		if left, err := strconv.Atoi(third); err != nil || left > 900-500 {
-			t.Errorf("after the kill the third may use %q: what the second used is forgotten", third)
+			t.Errorf("got limit %q for the third session, want at most 400: the kill lost the second's usage", third)
 		}
 		total := int64(0)
 		for _, r := range w.Exec.RunsOf(agents.KindIssue, issue) {
 			total += r.Outcome.Usage.Tokens()
 		}
-		if total < 1500 || total > 1500+100+700 { // a turn, and what a minute costs that the kill forgot
-			t.Errorf("the sessions used %d tokens of 1500", total)
+		if total < 1500 || total > 1500+100+700 { // one turn, and a minute's usage that the kill lost
+			t.Errorf("got usage of %d tokens, limit 1500", total)
 		}
 		if c := w.Forge.Comments(); len(c) != 1 ||
 			!strings.Contains(c[0].Body, "of 1500 tokens (max_tokens per issue of role dev)") {
-			t.Errorf("comments %q", c)
+			t.Errorf("got comments %q", c)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// The day's budget ends what runs, and the issue waits for the next day without a person.
+// The day's budget ends running sessions. The issue waits for the next day, without a person.
 func TestBudgetEndsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -126,7 +126,7 @@ func TestBudgetEndsSession(t *testing.T) {
 		}
 		issue := w.Forge.Issue("costly")
 		always(w, agents.KindIssue, spender)
-		time.Sleep(Size(0, 22*time.Hour)) // of the first day, before the supervisor starts
+		time.Sleep(Size(0, 22*time.Hour)) // in make check, the supervisor starts late on the first day
 		l := w.Start()
 		w.Until(time.Hour, "an end", func() bool {
 			runs := w.Exec.RunsOf(agents.KindIssue, issue)
@@ -137,25 +137,25 @@ func TestBudgetEndsSession(t *testing.T) {
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		for _, r := range runs {
 			if r.Outcome.Usage.Tokens() != 500 {
-				t.Errorf("a session used %d tokens of 500", r.Outcome.Usage.Tokens())
+				t.Errorf("got a session with %d tokens, want 500", r.Outcome.Usage.Tokens())
 			}
 		}
 		if is := w.Forge.Get(issue); forge.SkipLabel(is.Labels) != "" || len(w.Forge.Comments()) > 0 {
-			t.Errorf("labelled %v, comments %q", is.Labels, w.Forge.Comments())
+			t.Errorf("got labels %v and comments %q, want no skip label and none", is.Labels, w.Forge.Comments())
 		}
 		time.Sleep(5 * time.Minute)
 		if again := w.Exec.RunsOf(agents.KindIssue, issue); len(again) == len(runs) {
 			t.Error("nothing started on the next day")
 		} else if got := variable(again[len(again)-1].Job, "DISINTO_ATTEMPT"); got != "1" {
-			t.Errorf("attempt %s after a budget", got)
+			t.Errorf("got attempt %s after a budget, want 1", got)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// A program that says over-budget without having reached its limit has failed: otherwise it would never run out of
-// attempts. One that has reached it, and stops by itself, is ended as by us.
+// A program that reports over-budget below its limit has failed; otherwise it would never run out of attempts. A
+// program that has reached its limit and stops by itself counts as ended by the supervisor.
 func TestSaysOverBudget(t *testing.T) {
 	for name, used := range map[string]int64{"a lie": 349, "true": 350} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSaysOverBudget(t *testing.T) {
 				lied := used < 350
 				if lied && (len(runs) != 5 || !is.Has(forge.LabelBlocked)) || !lied &&
 					(len(runs) != 1 || !is.Has(forge.LabelNeedsHuman)) {
-					t.Errorf("%d sessions, labelled %v", len(runs), is.Labels)
+					t.Errorf("got %d sessions and labels %v", len(runs), is.Labels)
 				}
 				l.Stop()
 				w.Check()

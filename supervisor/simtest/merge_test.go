@@ -14,8 +14,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A reviewer that closes the pull request instead of objecting had the issue begun anew for ever: 207 implementations
-// and 203 reviews in five minutes of a machine. Now that is a rejection, and after max_review_rounds a person is asked.
+// A reviewer closes the pull request instead of objecting. The issue once started again and again: 207
+// implementations and 203 reviews in five minutes of machine time. Now the close is a rejection, and after
+// max_review_rounds a person is asked.
 func TestReviewerCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -43,26 +44,26 @@ func TestReviewerCloses(t *testing.T) {
 		time.Sleep(Size(9*time.Hour, 20*time.Minute))
 		rounds := w.Config.Forge.MaxReviewRounds + 1
 		if got := len(w.Exec.RunsOf(agents.KindIssue, issue)); got != rounds {
-			t.Errorf("%d implementations in twelve hours, want %d", got, rounds)
+			t.Errorf("got %d implementations in twelve hours, want %d", got, rounds)
 		}
 		if is := w.Forge.Get(issue); !is.Has(forge.LabelNeedsHuman) {
-			t.Errorf("labelled %v, want needs-human", is.Labels)
+			t.Errorf("got labels %v, want needs-human", is.Labels)
 		}
 		w.Forge.SendBack()
 		time.Sleep(Size(12*time.Hour, 4*time.Hour))
 		if got := len(w.Exec.RunsOf(agents.KindIssue, issue)); got != 2*rounds {
-			t.Errorf("%d implementations after a person sent it back, want %d", got, 2*rounds)
+			t.Errorf("got %d implementations after a person sent it back, want %d", got, 2*rounds)
 		}
 		comments := w.Forge.Comments()
 		if len(comments) != 2 || !strings.Contains(comments[1].Body, "closed by an agent 6 times") {
-			t.Errorf("comments: %v, want two about the rounds", comments)
+			t.Errorf("got comments %v, want two about the rounds", comments)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// Between the scan that led to a merge and the merge, the state is read once more.
+// The state is read again between the scan that led to a merge and the merge.
 func TestMergeReadsAgain(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
@@ -96,7 +97,7 @@ func TestMergeReadsAgain(t *testing.T) {
 						merges.Add(1)
 					}
 					if call == "look" && len(pulls) > 0 && len(pulls[0].Reviews) == 1 {
-						if looks.Add(1) == 2 { // the first is about the end of the review
+						if looks.Add(1) == 2 { // the first look judges the review
 							w.Forge.EditPull(pulls[0].Number, func(p *forge.Pull) { tt.change(w, p) })
 						}
 					}
@@ -106,7 +107,7 @@ func TestMergeReadsAgain(t *testing.T) {
 				w.Until(time.Hour, "two looks", func() bool { return looks.Load() >= 2 })
 				time.Sleep(5 * time.Second)
 				if p := w.Forge.Pulls()[0]; merges.Load() > 0 || p.Merged {
-					t.Error("merged all the same")
+					t.Error("merged in spite of the change")
 				}
 				l.Stop()
 				w.Check()
@@ -115,10 +116,10 @@ func TestMergeReadsAgain(t *testing.T) {
 	}
 }
 
-// A forge that stops in the middle of a merge leaves a pull request open whose commits are all in the base. It was
-// taken for one that its issue does not need any more, which waits for a person for ever.
+// A forge that stops during a merge leaves the pull request open, with all its commits in the base. The supervisor
+// once took it for superseded, which waits for a person for ever.
 func TestHalfMerge(t *testing.T) {
-	for _, noted := range []bool{true, false} { // whether the issue was closed
+	for _, noted := range []bool{true, false} { // whether the forge closed the issue
 		synctest.Test(t, func(t *testing.T) {
 			w := New(t)
 			issue := w.Forge.Issue("to do")
@@ -137,13 +138,13 @@ func TestHalfMerge(t *testing.T) {
 			time.Sleep(time.Hour)
 			comments := w.Forge.Comments()
 			if !w.Forge.Get(issue).Closed || len(comments) != 1 || !strings.Contains(comments[0].Body, "it is merged") {
-				t.Errorf("closed %v, comments %v; want it closed and one comment", w.Forge.Get(issue).Closed, comments)
+				t.Errorf("got closed = %v and comments %v, want closed and one comment", w.Forge.Get(issue).Closed, comments)
 			}
 			if n := len(w.Exec.Runs()); n != 2 {
-				t.Errorf("%d sessions, want an implementation and a review", n)
+				t.Errorf("got %d sessions, want an implementation and a review", n)
 			}
 			if log := w.Log.String(); !strings.Contains(log, "its commits are in main") {
-				t.Errorf("the log does not say so:\n%s", log)
+				t.Errorf("the log lacks the reason:\n%s", log)
 			}
 			l.Stop()
 			w.Check()
@@ -151,8 +152,8 @@ func TestHalfMerge(t *testing.T) {
 	}
 }
 
-// An approval by an agent's account that no review session of ours gave counts for nothing, nor does one that the
-// journal has lost: the head is reviewed, and the log says why.
+// An approval by an agent's account counts only if a review session gave it and the journal has that. Otherwise the
+// head is reviewed, and the log says why.
 func TestApprovalOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -167,17 +168,17 @@ func TestApprovalOutside(t *testing.T) {
 		l := w.Start()
 		w.Until(time.Hour, "merged", func() bool { p := w.Forge.Pulls(); return len(p) > 0 && p[0].Merged })
 		if n := len(w.Exec.RunsOf(agents.KindReview, w.Forge.Pulls()[0].Number)); n != 1 {
-			t.Errorf("%d reviews, want one", n)
+			t.Errorf("got %d reviews, want 1", n)
 		}
 		if log := w.Log.String(); !strings.Contains(log, "running review (approved outside a review session)") {
-			t.Errorf("the log does not say so:\n%s", log)
+			t.Errorf("the log lacks the reason:\n%s", log)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// A review session that says nothing, or fails, does not make count what its account approved before it.
+// A review session without a verdict, or that fails, does not validate an earlier approval by its account.
 func TestApprovalBeforeSession(t *testing.T) {
 	for _, does := range []struct {
 		name   string
@@ -206,7 +207,7 @@ func TestApprovalBeforeSession(t *testing.T) {
 				time.Sleep(Size(6*time.Hour, time.Hour))
 				p := w.Forge.Pulls()
 				if len(p) != 1 || p[0].Merged {
-					t.Errorf("pull requests: %+v", p)
+					t.Errorf("got pull requests %+v, want one that is not merged", p)
 				}
 				if n := len(w.Exec.RunsOf(agents.KindReview, p[0].Number)); n == 0 {
 					t.Error("no session reviewed it")

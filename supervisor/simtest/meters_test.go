@@ -25,7 +25,7 @@ type meterLog struct {
 	ends   map[agents.Result]int
 	kinds  map[agents.Kind]int
 	deeds  []supervisor.Deed
-	free   []threads.FreeSlot // of the newest plan
+	free   []threads.FreeSlot // free slots of the newest plan
 	codes  map[threads.Code]bool
 	syncs  int
 }
@@ -54,7 +54,7 @@ func (m *meterLog) meters() supervisor.Meters {
 	}
 }
 
-// What happens from an issue to its merge is metered, each thing once.
+// Everything from an issue to its merge is metered once.
 func TestMeters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -69,7 +69,7 @@ func TestMeters(t *testing.T) {
 		})
 		levels := l.Levels()
 		if n := levels.Queue[supervisor.Waiting{Kind: "issue", Code: threads.Paused}]; n != 1 || !levels.Document.Forge.OK {
-			t.Errorf("while it is paused: %+v", levels)
+			t.Errorf("while paused: got levels %+v", levels)
 		}
 		answer := httptest.NewRecorder()
 		l.Handler().ServeHTTP(answer, httptest.NewRequest("POST", "/v1/resume", strings.NewReader("{}")))
@@ -84,11 +84,11 @@ func TestMeters(t *testing.T) {
 		defer m.mu.Unlock()
 		if m.ends[agents.Done] != 2 || m.kinds[agents.KindIssue] != 1 || m.kinds[agents.KindReview] != 1 ||
 			len(m.claims) != 2 {
-			t.Errorf("ended %v %v, claims %+v", m.ends, m.kinds, m.claims)
+			t.Errorf("got ends %v %v and claims %+v", m.ends, m.kinds, m.claims)
 		}
 		for _, c := range m.claims {
 			if c.Result != supervisor.ClaimWon || c.Ended.Before(c.Began) || c.Start.Run == "" {
-				t.Errorf("claim %+v", c)
+				t.Errorf("got claim %+v", c)
 			}
 		}
 		var merges []supervisor.Deed
@@ -98,15 +98,15 @@ func TestMeters(t *testing.T) {
 			}
 		}
 		if len(merges) != 1 || merges[0].Chain != (forge.Ref{Repo: merges[0].Ref.Repo, Number: issue}) {
-			t.Errorf("merges %+v, of issue %d", merges, issue)
+			t.Errorf("got merges %+v, want one, of issue %d", merges, issue)
 		}
 		if len(m.free) > 0 || m.syncs == 0 {
-			t.Errorf("free at the end %v, %d writes of the journal", m.free, m.syncs)
+			t.Errorf("got free slots %v and %d journal syncs at the end, want none and some", m.free, m.syncs)
 		}
 	})
 }
 
-// A claim that another host won is told as lost, and the session as one that never was.
+// A claim that another host won is metered as lost, and its session as never started.
 func TestMetersLostClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -127,12 +127,12 @@ func TestMetersLostClaim(t *testing.T) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.claims[0].Result != supervisor.ClaimLost || m.ends[agents.ClaimFailed] != 1 {
-			t.Errorf("claims %+v, ends %v", m.claims, m.ends)
+			t.Errorf("got claims %+v and ends %v", m.claims, m.ends)
 		}
 	})
 }
 
-// A program is told the trace of its chain and its own span, and may send to the collector from its sandbox.
+// A program gets the trace of its chain and its own span, and its sandbox allows the collector.
 func TestTraceParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -145,7 +145,7 @@ func TestTraceParent(t *testing.T) {
 			defer mu.Unlock()
 			parents = append(parents, agents.Getenv(job.Env, "TRACEPARENT"))
 			if job.Sandbox.On() && !slices.Contains(job.Sandbox.Connect, 4318) {
-				t.Errorf("%s %d may not connect to the collector: %v", job.Kind, job.Number, job.Sandbox.Connect)
+				t.Errorf("%s #%d may not connect to the collector, only to %v", job.Kind, job.Number, job.Sandbox.Connect)
 			}
 			return w.Work(job, n)
 		}
@@ -159,7 +159,7 @@ func TestTraceParent(t *testing.T) {
 		defer mu.Unlock()
 		want := fmt.Sprint(issue, true)
 		if len(parents) < 2 || slices.ContainsFunc(parents, func(p string) bool { return p != want }) {
-			t.Errorf("parents %v, want %s for the issue and for its review", parents, want)
+			t.Errorf("got TRACEPARENT %v, want %s for the issue and for its review", parents, want)
 		}
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// toldPeople is a Notifier that notes when it saw what.
+// toldPeople is a Notifier that records its calls.
 type toldPeople struct {
 	mu       sync.Mutex           // guards what follows
-	needy    map[string]time.Time // when an item that needs a person was seen first
+	needy    map[string]time.Time // first time that an item needed a person
 	merged   []string
 	problems []string
 	panics   bool
@@ -45,7 +45,7 @@ func (n *toldPeople) Merged(ref forge.Ref, title string) {
 
 func (n *toldPeople) Problems() []string { return n.problems }
 
-// Who tells people sees an item that an agent refused within a second of the session's end, and each merge once.
+// A notifier sees an item that an agent refused within seconds of the session's end, and each merge once.
 func TestNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -63,22 +63,22 @@ func TestNotifier(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Notify = told })
 		w.Until(time.Hour, "one is merged", func() bool { return w.Forge.Get(done).Closed })
 		if problems := l.Document().Problems; !slices.Contains(problems, told.problems[0]) {
-			t.Errorf("the status has the problems %q", problems)
+			t.Errorf("got problems %q", problems)
 		}
 		l.Stop()
 		told.mu.Lock()
 		defer told.mu.Unlock()
 		seen := told.needy[fmt.Sprintf("%s#%d", Repo, refused)]
 		if waited := seen.Sub(ended); seen.IsZero() || waited > 5*time.Second {
-			t.Errorf("seen after %s", waited)
+			t.Errorf("seen after %s, want at most 5s", waited)
 		}
 		if len(told.merged) != 1 || len(told.needy) != 1 {
-			t.Errorf("merged %q, needy %v", told.merged, told.needy)
+			t.Errorf("got merges %q and items that need a person %v, want one each", told.merged, told.needy)
 		}
 	})
 }
 
-// A notifier that panics costs a message, and nothing of the work.
+// A panic of the notifier loses a message, and no work.
 func TestNotifierPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -86,7 +86,7 @@ func TestNotifierPanics(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Notify = &toldPeople{panics: true} })
 		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(issue).Closed })
 		if problems := strings.Join(l.Document().Problems, "\n"); !strings.Contains(problems, "a mistake of the notifier") {
-			t.Errorf("the status has the problems %q", problems)
+			t.Errorf("got problems %q", problems)
 		}
 		l.Stop()
 	})

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// archived is a refusal as the client makes it.
+// archived is the client's error for an archived repository.
 type archived struct{}
 
 func (archived) Error() string {
@@ -22,8 +22,8 @@ func (archived) Error() string {
 }
 func (archived) Unwrap() error { return forge.ErrOff }
 
-// The repository is archived in the middle of a session: that burns no attempt and holds no agent, nothing is begun,
-// one problem says what to do, and the work goes on by itself when the repository is back.
+// The repository is archived during a session. That burns no attempt and holds no agent. Nothing starts, one problem
+// says what to do, and work continues by itself when the repository is back.
 func TestArchived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -48,16 +48,16 @@ func TestArchived(t *testing.T) {
 		time.Sleep(Size(time.Hour, 20*time.Minute))
 		d := l.Document()
 		if n := len(w.Exec.Runs()); n != 1 {
-			t.Errorf("%d sessions", n)
+			t.Errorf("got %d sessions, want 1", n)
 		}
 		if r := d.Recent[0]; r.Outcome != agents.Cancelled || r.Reason != (archived{}).Error() {
-			t.Errorf("the session ended %s: %s", r.Outcome, r.Reason)
+			t.Errorf("got outcome %s: %s", r.Outcome, r.Reason)
 		}
 		if q := d.Queue[0]; q.Code != threads.RepoOff || q.Why != (archived{}).Error() || q.NeedsPerson {
-			t.Errorf("the issue waits: %s %s", q.Code, q.Why)
+			t.Errorf("got code %s: %s", q.Code, q.Why)
 		}
 		if n := strings.Count(strings.Join(d.Problems, "\n"), "archived"); n != 1 {
-			t.Errorf("%d problems name it: %q", n, d.Problems)
+			t.Errorf("got %d problems that name it: %q, want 1", n, d.Problems)
 		}
 		for _, a := range d.Agents {
 			if a.State == "held" {
@@ -71,7 +71,7 @@ func TestArchived(t *testing.T) {
 		w.Check()
 		for _, r := range w.Exec.Runs() {
 			if attempt := variable(r.Job, "DISINTO_ATTEMPT"); attempt != "1" {
-				t.Errorf("attempt %s of %s %d", attempt, r.Job.Kind, r.Job.Number)
+				t.Errorf("got attempt %s of %s #%d, want 1", attempt, r.Job.Kind, r.Job.Number)
 			}
 		}
 		if !w.Forge.Done() {

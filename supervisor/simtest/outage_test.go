@@ -14,13 +14,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// outage is how long the forge is away.
+// outage is how long the forge is down.
 const outage = 7 * time.Minute
 
-// The forge goes away for minutes at every call that is made, in every way: it refuses, which is the same as a 500;
-// it hangs; or it has the effect, and its answer is lost, breaks off, or is stale. Whatever the moment: sessions go
-// on, no issue is worked on twice, no attempt is burnt, and when the forge is back everything is merged and no claim
-// is left.
+// The forge goes down for minutes at every call, in every way. It refuses, which is the same as a 500; it hangs; or
+// the call takes effect, and its answer is lost, breaks off or is stale. In each case sessions continue, no issue is
+// worked on twice, and no attempt is burnt. When the forge is back, everything is merged and no claim is left.
 func TestForgeAwayAnywhere(t *testing.T) {
 	calls := map[string]int{
 		"prepare": 1, "scan": 4, "whoami": 2, "claim": 3, "assign": 3, "look": 3, "unassign": 3, "release": 3, "merge": 1,
@@ -48,7 +47,7 @@ func awayAt(t *testing.T, call string, n int, how string) {
 	w.Until(4*time.Hour, "merged", w.Forge.Done)
 	time.Sleep(10 * time.Minute)
 	if a.since.IsZero() {
-		t.Fatalf("%s was not called %d times", call, n)
+		t.Fatalf("%s was called fewer than %d times", call, n)
 	}
 	if left := w.Forge.Claimed(); len(left) > 0 {
 		t.Errorf("claims left: %v\n%s", left, w.Log.String())
@@ -63,16 +62,17 @@ func awayAt(t *testing.T, call string, n int, how string) {
 			}
 			ran++
 			if r.Outcome.Result != agents.Done || variable(r.Job, "DISINTO_ATTEMPT") != "1" {
-				t.Errorf("%s: %s at attempt %s", kind, r.Outcome.Result, variable(r.Job, "DISINTO_ATTEMPT"))
+				t.Errorf("%s: got %s at attempt %s, want done at attempt 1", kind, r.Outcome.Result, variable(r.Job,
+					"DISINTO_ATTEMPT"))
 			}
 		}
 		if ran != want {
-			t.Errorf("%d sessions of %s, want %d\n%s", ran, kind, want, w.Log.String())
+			t.Errorf("got %d sessions of %s, want %d\n%s", ran, kind, want, w.Log.String())
 		}
 	}
 }
 
-// away makes the forge go away at the n-th call of a name.
+// away makes the forge go down at the n-th call with a name.
 type away struct {
 	call string
 	n    int

@@ -25,12 +25,12 @@ func always(w *World, kind agents.Kind, s Script) {
 	}
 }
 
-// reports is a session that ends with a result of its own, and without an effect.
+// reports is a session without an effect that reports the given result.
 func reports(takes time.Duration, result agents.Result, reason string) Script {
 	return Script{Takes: takes, Outcome: agents.Outcome{Result: result, Claimed: true, Reason: reason}}
 }
 
-// minutes are the times of sessions since began, in full minutes.
+// minutes returns the starts of sessions since a time, in full minutes.
 func minutes(runs []Run, began time.Time) (list []int) {
 	for _, r := range runs {
 		list = append(list, int(r.Begin.Sub(began).Minutes()))
@@ -38,7 +38,7 @@ func minutes(runs []Run, began time.Time) (list []int) {
 	return list
 }
 
-// Sessions that fail at once start at 0, 2, 4, 9 and 19 minutes, whichever agent runs them, and also when the
+// Sessions that fail at once start at 0, 2, 4, 9 and 19 minutes, whichever agent runs them, and also if the
 // supervisor is killed in between. Then the issue is blocked, with one comment. Removing the label starts over.
 func TestG1_FiveFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -57,26 +57,26 @@ func TestG1_FiveFailures(t *testing.T) {
 
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if got, want := fmt.Sprint(minutes(runs, began)), "[0 2 4 9 19]"; got != want {
-			t.Errorf("started at %s minutes, want %s", got, want)
+			t.Errorf("got starts at minutes %s, want %s", got, want)
 		}
 		for i, r := range runs {
 			if got, want := variable(r.Job, "DISINTO_ATTEMPT"), fmt.Sprint(i+1); got != want {
-				t.Errorf("attempt %s, want %s", got, want)
+				t.Errorf("got attempt %s, want %s", got, want)
 			}
 		}
 		if is := w.Forge.Get(issue); !is.Has(forge.LabelBlocked) || !is.Has(forge.LabelBacklog) || len(is.Assignees) > 0 {
-			t.Errorf("afterwards labelled %v, assigned %v", is.Labels, is.Assignees)
+			t.Errorf("afterwards: got labels %v, assignees %v", is.Labels, is.Assignees)
 		}
 		comments := w.Forge.Comments()
 		if len(comments) != 1 {
-			t.Fatalf("%d comments, want 1: %v", len(comments), comments)
+			t.Fatalf("got %d comments, want 1: %v", len(comments), comments)
 		}
 		want := "Agents gave up on the implementation after 5 attempts. The last one ended with:\n\n" +
 			"```text\nwork: exit status 3\n```\n\nThe last lines of its output:\n\n" +
 			"````text\nbuilding\n```\n<! -- disinto:x -->\nboom\n````\n\n" +
 			"To have it tried again, remove the label `blocked`, or comment `/disinto retry`."
 		if comments[0].Body != want {
-			t.Errorf("comment:\n%s\nwant:\n%s", comments[0].Body, want)
+			t.Errorf("got comment:\n%s\nwant:\n%s", comments[0].Body, want)
 		}
 
 		w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = without(is.Labels, forge.LabelBlocked) })
@@ -86,23 +86,23 @@ func TestG1_FiveFailures(t *testing.T) {
 		w.Check()
 		again := w.Exec.RunsOf(agents.KindIssue, issue)[len(runs):]
 		if len(again) != 5 || variable(again[0].Job, "DISINTO_ATTEMPT") != "1" {
-			t.Errorf("after the label was taken off it started at %v minutes", minutes(again, began))
+			t.Errorf("after the label was removed: got starts at minutes %v, want five", minutes(again, began))
 		}
 		if n := len(w.Forge.Comments()); n != 2 {
-			t.Errorf("%d comments after giving up twice, want 2", n)
+			t.Errorf("got %d comments after the issue was blocked twice, want 2", n)
 		}
 	})
 }
 
-// How a session of a minute ends decides when, and whether, the next one begins.
+// The outcome of a session of a minute decides whether and when the next one starts.
 func TestOutcomes(t *testing.T) {
 	const refusal = "there is no such file; @johba fixes #1"
 	tests := []struct {
 		name   string
 		script func(w *World) Script
-		want   string // minutes at which sessions on the issue start within half an hour
+		want   string // start minutes of sessions on the issue within half an hour
 		result agents.Result
-		labels []string // beside backlog
+		labels []string // besides backlog
 	}{
 		{"pull request", func(w *World) Script {
 			return w.Work(agents.Job{Kind: agents.KindIssue, Number: 1, Agent: "dev-coder"}, 1)
@@ -155,12 +155,12 @@ func TestOutcomes(t *testing.T) {
 			}, "[0 11 23]", agents.Limited, nil,
 		},
 		{
-			"limited, nobody knows how long", func(*World) Script {
+			"limited without a reset time", func(*World) Script {
 				return reports(8*time.Minute, agents.Limited, "limit")
 			}, "[0 13 26]", agents.Limited, nil,
 		},
 		{
-			"no backend", func(*World) Script { // three times at once, then a probe each five minutes
+			"no backend", func(*World) Script { // three at once, then a probe every five minutes
 				return reports(4*time.Minute, agents.BackendDown, "refused")
 			}, "[0 4 8 17 26]", agents.BackendDown, nil,
 		},
@@ -184,15 +184,15 @@ func TestOutcomes(t *testing.T) {
 				w.Check()
 				runs := w.Exec.RunsOf(agents.KindIssue, issue)
 				if got := fmt.Sprint(minutes(runs, began)); got != tt.want {
-					t.Errorf("sessions started at %s minutes, want %s\n%s", got, tt.want, w.Log.String())
+					t.Errorf("got starts at minutes %s, want %s\n%s", got, tt.want, w.Log.String())
 				}
 				d := l.Document()
 				if first := d.Recent[len(d.Recent)-1]; first.Outcome != tt.result || first.Reason == "" {
-					t.Errorf("outcome %s %q, want %s and a reason", first.Outcome, first.Reason, tt.result)
+					t.Errorf("got outcome %s %q, want %s and a reason", first.Outcome, first.Reason, tt.result)
 				}
 				want := with(tt.labels, forge.LabelBacklog)
 				if is := w.Forge.Get(issue); !slices.Equal(is.Labels, want) {
-					t.Errorf("labels %v, want %v", is.Labels, want)
+					t.Errorf("got labels %v, want %v", is.Labels, want)
 				}
 				for _, c := range w.Forge.Comments() {
 					if tt.result == agents.Refused && !strings.Contains(c.Body, "```text\n"+refusal+"\n```") {
@@ -204,8 +204,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A usage limit parks its thread, and neither the item nor another thread. When it is over one session tries, and the
-// others follow a minute later.
+// A usage limit parks its thread, but not the item or another thread. Afterwards one session tries, and the others
+// follow a minute later.
 func TestG3_UsageLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -227,20 +227,20 @@ func TestG3_UsageLimit(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		llama := l.Document().Threads[1]
 		if !llama.ParkedUntil.Equal(began.Add(time.Hour)) || llama.ParkedWhy != "weekly limit" {
-			t.Errorf("parked until %s: %s", llama.ParkedUntil, llama.ParkedWhy)
+			t.Errorf("got parked until %s: %s", llama.ParkedUntil, llama.ParkedWhy)
 		}
 		for _, q := range l.Document().Queue {
 			if q.Kind == agents.KindIssue && q.Code != threads.ThreadPark && q.Code != threads.HasPull {
-				t.Errorf("%s waits because of %s", q.Title, q.Code)
+				t.Errorf("%s: got code %s", q.Title, q.Code)
 			}
 		}
 		if n := len(w.Exec.RunsOf(agents.KindReview, review)); n == 0 {
-			t.Error("the other thread stood still")
+			t.Error("the other thread started nothing")
 		}
 		time.Sleep(30*time.Minute + 30*time.Second)
 		llama = l.Document().Threads[1]
 		if !strings.HasPrefix(llama.ParkedWhy, "weekly limit, dev-") || !strings.HasSuffix(llama.ParkedWhy, " tries it") {
-			t.Errorf("while one session tries: parked until %s: %q", llama.ParkedUntil, llama.ParkedWhy)
+			t.Errorf("while one session tries: got parked until %s: %q", llama.ParkedUntil, llama.ParkedWhy)
 		}
 		time.Sleep(9 * time.Minute)
 		l.Stop()
@@ -254,12 +254,12 @@ func TestG3_UsageLimit(t *testing.T) {
 		}
 		want := "0s attempt 1, 0s attempt 1, 1h0m0s attempt 1, 1h1m0s attempt 1"
 		if got := strings.Join(starts, ", "); got != want {
-			t.Errorf("sessions: %s\nwant: %s", got, want)
+			t.Errorf("got sessions: %s\nwant: %s", got, want)
 		}
 	})
 }
 
-// With a dead backend and fifty issues there are three starts, then one each five minutes until it is back.
+// A dead backend with fifty issues gets three starts, then one every five minutes until it is back.
 func TestG2_Breaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -280,13 +280,13 @@ func TestG2_Breaker(t *testing.T) {
 		l := w.Start()
 		time.Sleep(31 * time.Minute)
 		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 0 0 5 10 15 20 25 30]"; got != want {
-			t.Errorf("sessions at %s minutes, want %s", got, want)
+			t.Errorf("got starts at minutes %s, want %s", got, want)
 		}
 		back.Store(true)
 		w.Until(6*time.Minute, "the breaker is closed", func() bool { return len(w.Exec.Runs()) > 9 })
 		time.Sleep(10 * time.Minute)
 		if d := l.Document(); !d.Threads[1].ParkedUntil.IsZero() {
-			t.Errorf("still parked: %+v", d.Threads[1])
+			t.Errorf("got thread %+v, want it not parked", d.Threads[1])
 		}
 		l.Stop()
 		w.Check()
@@ -305,7 +305,7 @@ func TestF4_PeopleInterfere(t *testing.T) {
 		edit   func(*forge.Issue)
 		result agents.Result
 		reason string
-		runs   int // within a quarter of an hour after it
+		runs   int // sessions up to a quarter of an hour later
 	}{
 		{"closed", func(is *forge.Issue) { is.Closed = true }, agents.Cancelled, "closed on the forge", 1},
 		{
@@ -329,7 +329,7 @@ func TestF4_PeopleInterfere(t *testing.T) {
 				w.Usual()
 				issue := w.Forge.Issue("one")
 				l := w.Start()
-				time.Sleep(5*time.Minute + 3*time.Second) // between two polls of an idle thread
+				time.Sleep(5*time.Minute + 3*time.Second) // between two scans of an idle thread
 				w.Forge.Edit(issue, tt.edit)
 				time.Sleep(15 * time.Minute)
 				d := l.Document()
@@ -337,18 +337,18 @@ func TestF4_PeopleInterfere(t *testing.T) {
 				w.Check()
 				runs := w.Exec.RunsOf(agents.KindIssue, issue)
 				if len(runs) != tt.runs {
-					t.Errorf("%d sessions, want %d", len(runs), tt.runs)
+					t.Errorf("got %d sessions, want %d", len(runs), tt.runs)
 				}
 				cancelled := runs[0].End.Sub(runs[0].Begin)
 				if tt.result == agents.Cancelled && cancelled > 5*time.Minute+9*time.Second {
-					t.Errorf("it ran for %s", cancelled)
+					t.Errorf("got a session of %s, want at most 5m9s", cancelled)
 				}
 				if tt.runs == 2 && runs[1].Begin.Sub(runs[0].End) < time.Minute {
-					t.Errorf("it was started again %s later", runs[1].Begin.Sub(runs[0].End))
+					t.Errorf("started again after %s, want at least 1m", runs[1].Begin.Sub(runs[0].End))
 				}
 				first := d.Recent[len(d.Recent)-1]
 				if first.Outcome != tt.result || first.Reason != tt.reason {
-					t.Errorf("ended %s: %s; want %s: %s", first.Outcome, first.Reason, tt.result, tt.reason)
+					t.Errorf("got outcome %s: %s; want %s: %s", first.Outcome, first.Reason, tt.result, tt.reason)
 				}
 				is := w.Forge.Get(issue)
 				if claimed := is.Has(forge.LabelInProgress) || slices.Contains(is.Assignees, "dev-coder"); tt.runs == 1 && claimed {
@@ -359,8 +359,8 @@ func TestF4_PeopleInterfere(t *testing.T) {
 	}
 }
 
-// A session is stopped because its issue is closed, by the merge of its own pull request, which is no longer listed:
-// the session is done.
+// The merge of a session's own pull request closes its issue, which stops the session. The pull request is no longer
+// listed. The outcome is done.
 func TestOwnMergeIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -374,21 +374,21 @@ func TestOwnMergeIsDone(t *testing.T) {
 		time.Sleep(time.Minute)
 		recent := l.Document().Recent
 		if len(recent) != 1 || recent[0].Outcome != agents.Done || recent[0].Reason != "merged #2" {
-			t.Errorf("it is shown as %+v\n%s", recent, w.Log.String())
+			t.Errorf("got recent sessions %+v, want done\n%s", recent, w.Log.String())
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// The failure of a claim decides what rests: the item, the agent, or the item for ten seconds. The forge fails for
-// 110 s.
+// The error of a claim decides what rests: the item, the agent, or the item for ten seconds. The forge fails for 110
+// s.
 func TestClaimFails(t *testing.T) {
 	tests := []struct {
 		name string
 		err  error
-		at   time.Duration // of the first session that runs
-		held bool          // the agent is held, and not the item
+		at   time.Duration // start of the first session
+		held bool          // the agent is held, not the item
 	}{
 		{"taken", forge.ErrTaken, 2 * time.Minute, false},
 		{"gone", forge.ErrNotFound, 2 * time.Minute, false},
@@ -416,25 +416,25 @@ func TestClaimFails(t *testing.T) {
 				l.Bury()
 				w.Check()
 				if got := held.State == "held"; got != tt.held || got && !strings.Contains(held.Why, "forbidden") {
-					t.Errorf("agent %+v, want held=%v", held, tt.held)
+					t.Errorf("got agent %+v, want held=%v", held, tt.held)
 				}
 				runs := w.Exec.Runs()
 				if len(runs) == 0 {
-					t.Fatalf("it was never started\n%s", w.Log.String())
+					t.Fatalf("the issue never started\n%s", w.Log.String())
 				}
 				if wrong := slices.Contains(w.Forge.Writes(), "release #1 dev-coder"); wrong && tt.err == forge.ErrTaken {
-					t.Error("somebody else's claim was released")
+					t.Error("another host's claim was released")
 				}
 				at, attempt := runs[0].Begin.Sub(began), variable(runs[0].Job, "DISINTO_ATTEMPT")
 				if at < tt.at || at > tt.at+2*time.Second || attempt != "1" {
-					t.Errorf("started after %s, attempt %s; want after %s, attempt 1\n%s", at, attempt, tt.at, w.Log.String())
+					t.Errorf("got a start after %s, attempt %s; want after %s, attempt 1\n%s", at, attempt, tt.at, w.Log.String())
 				}
 			})
 		})
 	}
 }
 
-// No agent starts under the account of another.
+// No agent starts under another agent's account.
 func TestWrongIdentity(t *testing.T) {
 	tests := []struct {
 		name, login, why string
@@ -443,7 +443,7 @@ func TestWrongIdentity(t *testing.T) {
 			"another account's", "dev-bot",
 			`the token of dev-coder logs in as dev-bot: set $FORGE_TOKEN_DEV_CODER, or forge_user = "dev-bot"`,
 		},
-		{"nobody's", "", "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER"},
+		{"no account's", "", "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -455,14 +455,14 @@ func TestWrongIdentity(t *testing.T) {
 				l := w.Start()
 				time.Sleep(time.Minute)
 				if a := l.Document().Agents[0]; a.State != "held" || a.Why != tt.why {
-					t.Errorf("%s is %s: %s\nwant held: %s", a.Name, a.State, a.Why, tt.why)
+					t.Errorf("%s: got %s: %s\nwant held: %s", a.Name, a.State, a.Why, tt.why)
 				}
 				time.Sleep(20 * time.Minute)
 				l.Stop()
 				w.Check()
 				for _, r := range w.Exec.Runs() {
 					if r.Job.Agent == "dev-coder" {
-						t.Errorf("dev-coder ran %s", r.Job.RunID)
+						t.Errorf("dev-coder ran %s, want no session", r.Job.RunID)
 					}
 				}
 				if len(w.Exec.RunsOf(agents.KindIssue, 1)) != 1 {

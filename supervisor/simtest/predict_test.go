@@ -23,7 +23,7 @@ import (
 )
 
 // lived plays some days of a factory with a real supervisor in virtual time, and returns its journal. Sessions take
-// lognormal times, three of ten reviews want changes, one of twenty sessions fails, and issues come at random.
+// lognormal times, three of ten reviews request changes, one of twenty sessions fails, and issues come at random.
 func lived(
 	t *testing.T, seed uint64, days int, perDay float64, poll time.Duration, options ...func(*Life),
 ) (j sim.Journal, config *threads.Config) {
@@ -74,19 +74,19 @@ func (w *World) history() (j sim.Journal) {
 	return j
 }
 
-// prophet makes a forecast now and then, by the code of why --until, where a supervisor asks for one each minute.
+// prophet makes some of the forecasts that a supervisor requests every minute, with the code of why --until.
 type prophet struct {
 	asked int
 	said  []prophecy
 }
 
-// prophecy has the bands of a moment.
+// prophecy has the bands of one forecast.
 type prophecy struct {
 	at   time.Time
 	list []sim.Expected
 }
 
-// prophetRest is how many requests it lets pass: forecasts of the same issues minutes apart say the same.
+// prophetRest is the number of requests for one forecast: forecasts of the same issues minutes apart are the same.
 const prophetRest = 120
 
 func (p *prophet) foresee(_ context.Context, q supervisor.Foresight) (*control.Forecast, error) {
@@ -106,7 +106,7 @@ func (p *prophet) foresee(_ context.Context, q supervisor.Foresight) (*control.F
 	return &control.Forecast{}, nil
 }
 
-// held returns of how many bands the end is known, and how many of them held.
+// held returns the number of bands that held, and of all bands whose event has happened.
 func (p *prophet) held(j sim.Journal) (held, of int) {
 	began, merged := make(map[forge.Ref][]time.Time), make(map[forge.Ref]time.Time)
 	for i := range j.Past {
@@ -135,10 +135,10 @@ func (p *prophet) held(j sim.Journal) (held, of int) {
 	return held, of
 }
 
-// TestPrediction simulates a week that a real supervisor has lived, from its journal: the median and the 95 % wait come
-// out within 15 %. Of the bands of its forecasts, which are to hold in 80 of 100 cases, seven to nine of ten do, for
-// these are few. The factory is busy: where few issues come, or polls are 10 minutes apart, the 95 % wait is that of a
-// handful of issues, and luck makes it a third longer or shorter.
+// TestPrediction simulates a week of a real supervisor from its journal: the median and the 95 % wait are within 15 %
+// of the real ones. Of the 80 % bands of its forecasts, 70 to 90 % hold, as there are few. The factory is busy. With
+// few issues, or scans 10 minutes apart, the 95 % wait is that of a handful of issues, and luck makes it a third
+// longer or shorter.
 func TestPrediction(t *testing.T) {
 	if !Storms() {
 		t.Skip("takes a minute")
@@ -151,25 +151,25 @@ func TestPrediction(t *testing.T) {
 		share := float64(held) / float64(of)
 		t.Logf("%d of %d bands held", held, of)
 		if of < 100 || share < 0.7 || share > 0.9 {
-			t.Errorf("of bands that are to hold in 80 of 100 cases, %d of %d did", held, of)
+			t.Errorf("got %d of %d 80 %% bands that held, want 70 to 90 %%", held, of)
 		}
 		was := sim.Happened(j.Past, j.Timeline, config, week)
 		trial := sim.Replay(j, config, week)
 		trial.Policy = sim.Ours
 		var half, most time.Duration
-		const seeds = 5 // the moments of polls are luck
+		const seeds = 5 // the times of scans are random
 		for trial.Seed = range uint64(seeds) {
 			is := trial.Run()
 			half, most = half+is.First.P50/seeds, most+is.First.P95/seeds
 			if is.Merged != was.Done || is.Twice > 0 {
-				t.Errorf("%d merged, %d twice, of %d", is.Merged, is.Twice, was.Done)
+				t.Errorf("got %d merged and %d twice, want %d merged", is.Merged, is.Twice, was.Done)
 			}
 		}
 		t.Logf("%d issues, %d sessions: waits %s, simulated %s; 95 %% %s, simulated %s",
 			was.Issues, was.Sessions, was.First.P50, half, was.First.P95, most)
 		for _, w := range [][2]time.Duration{{half, was.First.P50}, {most, was.First.P95}} {
 			if ratio := w[0].Seconds() / w[1].Seconds(); ratio < 0.85 || ratio > 1.15 {
-				t.Errorf("%s simulated, %s lived", w[0], w[1])
+				t.Errorf("got %s simulated, want %s within 15 %%", w[0], w[1])
 			}
 		}
 	})

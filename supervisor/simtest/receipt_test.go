@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// known returns the hashes that the journal of a world has of receipts.
+// known returns the hashes of receipts in the world's journal.
 func known(t *testing.T, w *World) audit.Journal {
 	t.Helper()
 	journal, err := os.Open(filepath.Join(w.Dir, "journal.jsonl"))
@@ -32,7 +32,7 @@ func known(t *testing.T, w *World) audit.Journal {
 	return j
 }
 
-// receiptsOf reads the receipts of a world, oldest first, and holds them to the journal.
+// receiptsOf returns a world's receipts, the oldest first, and verifies them against the journal.
 func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
 	t.Helper()
 	instance, err := os.ReadFile(filepath.Join(w.Dir, "instance"))
@@ -57,13 +57,13 @@ func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
 		list = append(list, r)
 	}
 	if r := chain.End(); !r.OK || r.Head.N != r.Journalled {
-		t.Errorf("%+v, %+v", r, r.Break)
+		t.Errorf("got chain %+v, break %+v", r, r.Break)
 	}
 	return list
 }
 
-// TestReceipts plays issues to their merges. Each session has a receipt, and the pull request shows those on it, also
-// those that it could not show while the forge took no comments.
+// TestReceipts plays issues to their merges. Each session has a receipt, and its pull request shows it, also if the
+// forge took no comments for a time.
 func TestReceipts(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		t.Run(fmt.Sprintf("refused=%v", refused), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestReceipts(t *testing.T) {
 				})
 				l := w.Start()
 				w.Until(2*time.Hour, "everything is merged", w.Forge.Done)
-				if refused { // what is owed outlives the supervisor
+				if refused { // unwritten comments survive a restart
 					l.Stop()
 					l = w.Start()
 					time.Sleep(4 * time.Hour)
@@ -91,10 +91,10 @@ func TestReceipts(t *testing.T) {
 				list := receiptsOf(t, w)
 				kept, calls := w.Forge.Kept()
 				if len(list) != len(w.Exec.Runs()) || len(list) < 4 || len(kept) != 2 {
-					t.Fatalf("%d receipts of %d sessions, shown in %d pull requests", len(list), len(w.Exec.Runs()), len(kept))
+					t.Fatalf("got %d receipts of %d sessions, in %d pull requests", len(list), len(w.Exec.Runs()), len(kept))
 				}
 				if !refused && calls != len(list) {
-					t.Errorf("%d comments were written or changed for %d sessions", calls, len(list))
+					t.Errorf("got %d writes of comments for %d sessions", calls, len(list))
 				}
 				all := ""
 				for _, body := range kept {
@@ -103,10 +103,10 @@ func TestReceipts(t *testing.T) {
 				for _, r := range list {
 					text, err := r.Text()
 					if err != nil || !strings.Contains(all, r.Run) || !strings.Contains(all, audit.Hash(text)) {
-						t.Errorf("the receipt of %s is not shown in %s, %v", r.Run, all, err)
+						t.Errorf("the comments lack the receipt of %s: %s, %v", r.Run, all, err)
 					}
 					if r.Ran == nil || !*r.Ran || r.Exit != nil || r.CPUSeconds != nil || r.Processes.Count != nil {
-						t.Errorf("of an executor that tells nothing: %+v", r)
+						t.Errorf("got receipt %+v, want unknown values from this executor", r)
 					}
 				}
 			})
@@ -114,8 +114,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestReceiptOfTheLost: the supervisor is killed in the middle of a session, and after a receipt that the journal does
-// not know. The next one goes on with the chain.
+// TestReceiptOfTheLost kills the supervisor during a session, and after a receipt that the journal does not have. The
+// next one continues the chain.
 func TestReceiptOfTheLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -146,35 +146,35 @@ func TestReceiptOfTheLost(t *testing.T) {
 		if first.Exit == nil {
 			out, _ := filepath.Glob(w.Dir + "/receipts/*")
 			t.Log(out)
-			t.Fatalf("%+v", first)
+			t.Fatalf("got receipt %+v, want an exit code", first)
 		}
 		if *first.Exit != "3" || *first.CPUSeconds != 1 || *first.PeakMemory != 5 ||
 			*first.Result != strings.Repeat("d", 64) {
-			t.Errorf("%+v", first)
+			t.Errorf("got receipt %+v", first)
 		}
 		if strings.Join(first.Processes.Names, " ") != "git [secret]" &&
 			strings.Join(first.Processes.Names, " ") != "[secret] git" {
-			t.Errorf("programs %q", first.Processes.Names)
+			t.Errorf("got programs %q", first.Processes.Names)
 		}
 		if *first.Hosts.Count != 0 || first.Files.Count != nil || first.Files.Unknown != "no sandbox" {
-			t.Errorf("hosts %+v, files %+v", first.Hosts, first.Files)
+			t.Errorf("got hosts %+v, files %+v", first.Hosts, first.Files)
 		}
 		lost := 0
 		for _, r := range list {
 			if r.Outcome == agents.Lost {
 				lost++
 				if r.Ran != nil || r.Exit != nil || r.Processes.Count != nil || r.Usage != nil {
-					t.Errorf("of the lost session nothing is known, and not %+v", r)
+					t.Errorf("got receipt %+v of the lost session, want unknown values", r)
 				}
 			}
 		}
 		if lost != 1 {
-			t.Errorf("%d receipts of lost sessions, want 1", lost)
+			t.Errorf("got %d receipts of lost sessions, want 1", lost)
 		}
 	})
 }
 
-// TestReceiptsArePruned has the supervisor remove receipts that are older than logs are kept. The rest still follows.
+// TestReceiptsArePruned: receipts are removed when logs of their age are. The rest is still a valid chain.
 func TestReceiptsArePruned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -186,7 +186,7 @@ func TestReceiptsArePruned(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.Forge.Issue("two")
 		w.Until(2*time.Hour, "the second is merged", w.Forge.Done)
-		all := len(receiptsOf(t, w)) // nothing is old enough
+		all := len(receiptsOf(t, w)) // none is old enough
 		time.Sleep(170 * time.Minute)
 		l.Stop()
 		instance, err := os.ReadFile(filepath.Join(w.Dir, "instance"))
@@ -196,7 +196,7 @@ func TestReceiptsArePruned(t *testing.T) {
 		r, err := receipts.Verify(w.Dir, strings.TrimSpace(string(instance)),
 			func() (audit.Journal, error) { return known(t, w), nil })
 		if err != nil || !r.OK || r.Pruned != int64(first) || r.Receipts != int64(all-first) || first == 0 || all == first {
-			t.Errorf("%d of %d receipts were old: %+v, %v", first, all, r, err)
+			t.Errorf("%d of %d receipts were old: got %+v, %v", first, all, r, err)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// slots returns a copy of the configuration with that many slots in the local thread.
+// slots returns a copy of the configuration with the given number of slots on the local thread.
 func slots(cfg *threads.Config, n int) *threads.Config {
 	next := *cfg
 	next.Threads = slices.Clone(cfg.Threads)
@@ -18,8 +18,8 @@ func slots(cfg *threads.Config, n int) *threads.Config {
 	return &next
 }
 
-// A thread of two slots gets one. The session in the other slot goes on and is shown until it ends. Then the slot is
-// gone, and one session runs at a time; with two slots again there are two.
+// A thread with two slots gets one. The session in the other slot continues, and is shown until it ends. Then the
+// slot is gone, and one session runs at a time. With two slots again, two run.
 func TestG5_ShrinkSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -31,17 +31,17 @@ func TestG5_ShrinkSlots(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		if n := len(w.Exec.Runs()); n != 2 {
-			t.Fatalf("%d sessions, want 2", n)
+			t.Fatalf("got %d sessions, want 2", n)
 		}
 		l.Reload(slots(w.Config, 1), nil)
 		time.Sleep(time.Minute)
 		d := l.Document()
 		if s := d.Threads[1].Slots; len(s) != 2 || len(s[1].Agents) != 1 {
-			t.Errorf("while the second slot retires it is shown as %+v", s)
+			t.Errorf("while the second slot retires: got slots %+v", s)
 		}
 		time.Sleep(30 * time.Minute)
 		if s := l.Document().Threads[1].Slots; len(s) != 1 {
-			t.Errorf("the slot that retired is still there: %+v", s)
+			t.Errorf("got slots %+v, want one", s)
 		}
 		runs := w.Exec.Runs()
 		for i, r := range runs {
@@ -49,14 +49,14 @@ func TestG5_ShrinkSlots(t *testing.T) {
 				continue
 			}
 			if i < 2 && r.Outcome.Result != agents.Done {
-				t.Errorf("a session that ran at the reload: %+v", r.Outcome)
+				t.Errorf("got outcome %+v of a session that ran at the reload, want done", r.Outcome)
 			}
 			if i >= 2 && variable(r.Job, "DISINTO_SLOT") != "0" {
-				t.Errorf("started in slot %s, which is retired", variable(r.Job, "DISINTO_SLOT"))
+				t.Errorf("a session started in the retired slot %s", variable(r.Job, "DISINTO_SLOT"))
 			}
 		}
 		if n := len(runs); n < 5 {
-			t.Errorf("only %d sessions in half an hour", n)
+			t.Errorf("got %d sessions in half an hour, want at least 5", n)
 		}
 		l.Reload(slots(w.Config, 2), nil)
 		w.Until(2*time.Minute, "both slots work", func() bool { return busySlots(l) == 2 })
@@ -77,8 +77,8 @@ func busySlots(l *Life) (n int) {
 	return n
 }
 
-// An agent that is removed from the configuration during its session finishes it, is released under its own account,
-// starts nothing more, and is gone from the status. The other agent goes on.
+// An agent that is removed from the configuration finishes its session. Its own account releases the claim, it starts
+// nothing more, and it is gone from the status. The other agent continues.
 func TestRemovedAgentDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -97,7 +97,7 @@ func TestRemovedAgentDrains(t *testing.T) {
 		time.Sleep(time.Minute)
 		d := l.Document()
 		if len(d.Sessions) != 2 || len(d.Agents) != 3 {
-			t.Errorf("after the reload: %d sessions, %d agents", len(d.Sessions), len(d.Agents))
+			t.Errorf("after the reload: got %d sessions and %d agents, want 2 and 3", len(d.Sessions), len(d.Agents))
 		}
 		time.Sleep(30 * time.Minute)
 		var mine []Run
@@ -107,7 +107,7 @@ func TestRemovedAgentDrains(t *testing.T) {
 			}
 		}
 		if len(mine) != 1 || mine[0].Outcome.Result != agents.Done {
-			t.Errorf("sessions of the agent that is gone: %+v", mine)
+			t.Errorf("got sessions %+v of the removed agent, want one that is done", mine)
 		}
 		w.Until(3*time.Hour, "merged", w.Forge.Done)
 		time.Sleep(time.Minute)

@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Command has a person with write access write a comment with a command, and returns the comment's number.
+// Command posts a comment with a command by a person who may write, and returns the comment's number.
 func (f *Forge) Command(n int64, login, text string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -21,21 +21,21 @@ func (f *Forge) Command(n int64, login, text string) int64 {
 	return id
 }
 
-// Unsay deletes the comment of a command. Scans that were made before still show it.
+// Unsay deletes the comment of a command. Earlier scans still show it.
 func (f *Forge) Unsay(id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.said = slices.DeleteFunc(slices.Clone(f.said), func(s forge.Said) bool { return s.ID == id })
 }
 
-// TakeAway has another supervisor take a command.
+// TakeAway makes another supervisor take a command.
 func (f *Forge) TakeAway(id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken[id] = true
 }
 
-// Take takes a command. A supervisor may repeat it, and there is only one here.
+// Take takes a command. A supervisor may repeat it.
 func (f *Forge) Take(ctx context.Context, said forge.Said) error {
 	return f.call(ctx, "take", func() error {
 		switch {
@@ -48,7 +48,7 @@ func (f *Forge) Take(ctx context.Context, said forge.Said) error {
 	})
 }
 
-// MayWrite allows every account but one named stranger.
+// MayWrite allows every account except stranger.
 func (f *Forge) MayWrite(ctx context.Context, _, login string) (may bool, err error) {
 	err = f.call(ctx, "maywrite", func() error {
 		may = login != "stranger"

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// answer returns the answers to a command.
+// answers returns the answers to a command.
 func (w *World) answers(id int64) (all []string) {
 	for _, c := range w.Forge.Comments() {
 		if c.Key == fmt.Sprintf("command-%d", id) {
@@ -31,13 +31,13 @@ func (w *World) say(n int64, login, command string) string {
 	return w.answers(id)[0]
 }
 
-// idle has each session take an hour, so that no issue changes by itself while the commands are tried.
+// idle makes each session take an hour, so that no issue changes by itself during the commands.
 func idle(w *World) {
 	w.Config.Agents = slices.Clone(w.Config.Agents)
 	w.Exec.Script = func(agents.Job, int) Script { return Script{Takes: time.Hour} }
 }
 
-// Each command in a comment does what the command of that name does, and is answered below it.
+// Each command in a comment does the same as the command of that name, and is answered below the comment.
 func TestCommandsInComments(t *testing.T) {
 	blocked := func(w *World, n int64) {
 		w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = []string{"backlog", "blocked"} })
@@ -45,7 +45,7 @@ func TestCommandsInComments(t *testing.T) {
 	tests := []struct {
 		name, command string
 		before        func(*World, int64)
-		want          []string // in the answer
+		want          []string // parts of the answer
 		labels        string   // of the issue afterwards
 		assignees     string
 	}{
@@ -104,18 +104,18 @@ func TestCommandsInComments(t *testing.T) {
 				got := w.say(n, "johba", tt.command)
 				for _, want := range tt.want {
 					if !strings.Contains(got, want) {
-						t.Errorf("%q is not in the answer:\n%s", want, got)
+						t.Errorf("the answer lacks %q:\n%s", want, got)
 					}
 				}
 				if !strings.HasPrefix(got, "```text\n") || !strings.HasSuffix(got, "\n```") || strings.Contains(got, "everyone") {
-					t.Errorf("not fenced:\n%s", got)
+					t.Errorf("the answer is not fenced:\n%s", got)
 				}
 				is := w.Forge.Get(n)
 				if labels := strings.Join(is.Labels, " "); tt.labels != "" && labels != tt.labels {
-					t.Errorf("labels: %s, want %s", labels, tt.labels)
+					t.Errorf("got labels %s, want %s", labels, tt.labels)
 				}
 				if tt.assignees != "" && strings.Join(is.Assignees, " ") != tt.assignees {
-					t.Errorf("assignees: %s", is.Assignees)
+					t.Errorf("got assignees %s", is.Assignees)
 				}
 				l.Stop()
 				w.Check()
@@ -126,7 +126,7 @@ func TestCommandsInComments(t *testing.T) {
 
 const verbHelp = "say /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
 
-// Only who may write to all repositories pauses what works in all of them.
+// Only a person who may write to all repositories can pause threads, agents or everything.
 func TestPauseInCommentWantsAllRepositories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -149,7 +149,7 @@ func TestCommandOnce(t *testing.T) {
 	for _, at := range []struct {
 		call  string
 		after bool
-		done  int // how often it was carried out; -1: at most once
+		done  int // number of executions; -1: at most one
 	}{
 		{"take", false, 1},
 		{"take", true, 1},
@@ -191,22 +191,22 @@ func TestCommandOnce(t *testing.T) {
 					}
 				}
 				if at.done >= 0 && done != at.done || done > 1 {
-					t.Errorf("carried out %d times, want %d", done, at.done)
+					t.Errorf("got %d executions, want %d", done, at.done)
 				}
 				if n := len(w.answers(id)); n != 1 {
-					t.Errorf("%d answers", n)
+					t.Errorf("got %d answers, want 1", n)
 				}
 				interrupted := at.call == "look" || at.call == "label"
 				want := map[bool]string{false: "label blocked removed", true: "does not do it twice"}[interrupted]
 				if got := w.answers(id)[0]; !strings.Contains(got, want) {
-					t.Errorf("carried out %d times, and answered %s", done, got)
+					t.Errorf("got %d executions and the answer %s", done, got)
 				}
 			})
 		})
 	}
 }
 
-// Comments of before the first start are text. Those that were written while no supervisor ran are not.
+// Commands from before the first start are ignored. Commands from a time without a supervisor are carried out.
 func TestCommandsOfBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -224,12 +224,12 @@ func TestCommandsOfBefore(t *testing.T) {
 		w.Until(time.Minute, "answered", func() bool { return len(w.answers(between)) == 1 })
 		l.Stop()
 		if got := w.answers(old); len(got) > 0 || slices.Contains(w.Forge.Get(n).Labels, "cancelled") {
-			t.Errorf("a comment of before was carried out: %s", got)
+			t.Errorf("a command from before the first start was carried out: %s", got)
 		}
 	})
 }
 
-// A command is left to the supervisor that took it, that holds its issue, or that runs the agent it names.
+// A command is left to the supervisor that took it, holds its issue, or runs the agent that it names.
 func TestCommandsForOthers(t *testing.T) {
 	for name, prepare := range map[string]func(*World, int64) int64{
 		"taken": func(w *World, n int64) int64 {
@@ -274,14 +274,14 @@ func TestCommandsForOthers(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				l.Stop()
 				if got := w.answers(id); len(got) > 0 || slices.Contains(w.Forge.Get(n).Labels, "cancelled") {
-					t.Errorf("carried out: %s", got)
+					t.Errorf("the command was carried out: %s", got)
 				}
 			})
 		})
 	}
 }
 
-// A person who commands without end gets ten answers a minute, one for each command in the end.
+// A person who writes many commands gets ten answers a minute, and eventually one for each command.
 func TestCommandsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -300,16 +300,16 @@ func TestCommandsAreBounded(t *testing.T) {
 		for _, c := range w.Forge.Comments() {
 			if times[c.At.Sub(began).Truncate(time.Minute)]++; c.Key == fmt.Sprintf("command-%d", other) &&
 				c.At.Sub(began) > time.Minute {
-				t.Errorf("the other person waited for %s", c.At.Sub(began))
+				t.Errorf("the other person waited for %s, want at most 1m", c.At.Sub(began))
 			}
 		}
 		if len(w.Forge.Comments()) != 26 || times[0] > 11 || times[time.Minute] > 10 {
-			t.Errorf("%d answers, by minute: %v", len(w.Forge.Comments()), times)
+			t.Errorf("got %d answers, by minute: %v", len(w.Forge.Comments()), times)
 		}
 	})
 }
 
-// An answer that the forge does not take is written when it does; one that it refuses for good is given up.
+// An answer that the forge cannot take now is written later. An answer that it refuses for good is dropped.
 func TestAnswersAreWrittenLater(t *testing.T) {
 	for _, refusal := range []error{forge.ErrUnavailable, forge.ErrConflict} {
 		t.Run(refusal.Error(), func(t *testing.T) {
@@ -336,14 +336,14 @@ func TestAnswersAreWrittenLater(t *testing.T) {
 				l.Stop()
 				lasting := refusal == forge.ErrConflict
 				if n := len(w.answers(id)); n != 1 && !lasting || lasting && (n != 0 || tries != 1) {
-					t.Errorf("%d answers after %d tries", n, tries)
+					t.Errorf("got %d answers after %d tries", n, tries)
 				}
 			})
 		})
 	}
 }
 
-// A session is told whose words its prompt may have.
+// A session gets the setting for whose words its prompt may contain.
 func TestReaders(t *testing.T) {
 	for all, want := range map[bool]string{false: "collaborators", true: "all"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -351,9 +351,9 @@ func TestReaders(t *testing.T) {
 			w.Config.Forge.ReadersAll = all
 			w.Forge.Issue("one")
 			l := w.Start()
-			w.Until(time.Minute, "begun", func() bool { return len(w.Exec.Runs()) > 0 })
+			w.Until(time.Minute, "a session starts", func() bool { return len(w.Exec.Runs()) > 0 })
 			if got := variable(w.Exec.Runs()[0].Job, "DISINTO_READERS"); got != want {
-				t.Errorf("readers %s, want %s", got, want)
+				t.Errorf("got readers %s, want %s", got, want)
 			}
 			l.Stop()
 		})

@@ -30,27 +30,27 @@ type talker struct {
 	mu    sync.Mutex
 	texts map[string]string // by agent and issue
 	first []used            // the first request of each session
-	saves int               // files written or tried
-	// before is called before an action on a slot, or a look at the slots; an error is the answer.
+	saves int               // calls of Save
+	// before is called before an action on a slot, and before the slots are read. Its error is the answer.
 	before func(ctx context.Context, what string) error
 	lies   func(*agents.Moved)
 }
 
-// used has the tokens of a session's first request: had are those of its conversation before, and of these the server
-// found cached ones and computed the others.
+// used has the tokens of a session's first request: had is the size of its earlier conversation; the server found
+// cached tokens of the prompt and computed the others.
 type used struct {
 	kind                  agents.Kind
 	had, cached, computed int64
 }
 
-// warm reports whether nearly all of the conversation was found.
+// warm reports whether the server had nearly all of the conversation.
 func (u used) warm() bool { return u.had > 0 && 100*u.cached >= 95*u.had }
 
 func newTalker(t testing.TB, s *fakellama.Server) *talker {
 	return &talker{Server: s, t: t, texts: make(map[string]string)}
 }
 
-// ask sends a request to the server, without a network: that would not be in virtual time.
+// ask sends a request to the server without a network, which would not be in virtual time.
 func (k *talker) ask(ctx context.Context, method, path string, body any, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -124,7 +124,7 @@ func (k *talker) act(ctx context.Context, slot int, what, file string, answer an
 	return k.ask(ctx, "POST", fmt.Sprintf("/slots/%d?action=%s", slot, what), map[string]string{"filename": file}, answer)
 }
 
-// say is a session of an agent: some requests, each of which goes on with the conversation on the issue.
+// say plays an agent's session: some requests that continue the conversation on the issue.
 func (k *talker) say(job agents.Job, requests int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,8 +154,8 @@ func (k *talker) say(job agents.Job, requests int) {
 	}
 }
 
-// withSaves is a world whose local thread saves conversations on a server with two slots of their own. A pull request
-// is approved in its second review.
+// withSaves is a world whose local thread saves conversations, on a server with two bound slots. A pull request is
+// approved in its second review.
 func withSaves(t *testing.T, s *fakellama.Server) (*World, *talker, func(*Life)) {
 	s.Slots, s.Model, s.Folder = 2, "tiny", t.TempDir()
 	w, k := New(t), newTalker(t, s)
@@ -178,7 +178,7 @@ func withSaves(t *testing.T, s *fakellama.Server) (*World, *talker, func(*Life))
 	return w, k, func(l *Life) { l.Saver = func(string) saved.Server { return k } }
 }
 
-// files are the names in the folder of saved conversations.
+// files returns the names in the folder of saved conversations.
 func (k *talker) files() (names []string) {
 	entries, _ := os.ReadDir(k.Folder)
 	for _, e := range entries {
@@ -196,7 +196,7 @@ func (k *talker) reworks() (list []used) {
 	return list
 }
 
-// A conversation that waits for its review outlives a restart of the server, and its file the chain does not.
+// A conversation that waits for its review survives a restart of the server. Its file is deleted with the chain.
 func TestSavedOverRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, k, option := withSaves(t, &fakellama.Server{})
@@ -205,18 +205,18 @@ func TestSavedOverRestart(t *testing.T) {
 		time.Sleep(12 * time.Minute) // the pull request is open
 		names := k.files()
 		if len(names) != 1 {
-			t.Fatalf("saved %v\n%s", names, w.Log.String())
+			t.Fatalf("got files %v, want one\n%s", names, w.Log.String())
 		}
 		if info, err := os.Stat(filepath.Join(k.Folder, names[0])); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%v, %v", info.Mode(), err)
+			t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
 		}
 		k.Restart()
 		time.Sleep(time.Hour)
 		if r := k.reworks(); len(r) != 1 || !r[0].warm() || !w.Forge.Get(first).Closed {
-			t.Errorf("the rework began with %+v\n%s", r, w.Log.String())
+			t.Errorf("got reworks %+v, want a warm one\n%s", r, w.Log.String())
 		}
 		if names := k.files(); len(names) > 0 {
-			t.Errorf("after its merge the folder has %v", names)
+			t.Errorf("after the merge: got files %v, want none", names)
 		}
 		if p := l.Document().Problems; len(p) > 0 {
 			t.Error(p)
@@ -224,24 +224,27 @@ func TestSavedOverRestart(t *testing.T) {
 	})
 }
 
-// Without kv_save nothing is asked of the server, and a restart makes the next session compute all.
+// Without kv_save the server gets no requests, and after its restart the next session computes everything.
 func TestNotSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, k, option := withSaves(t, &fakellama.Server{})
 		w.Config.Thread("llama").Saved = threads.Saved{}
-		k.before = func(_ context.Context, what string) error { t.Errorf("asked for %s", what); return nil }
+		k.before = func(_ context.Context, what string) error {
+			t.Errorf("the server got a request for %s", what)
+			return nil
+		}
 		w.Forge.Issue("one")
 		w.Start(option)
 		time.Sleep(12 * time.Minute)
 		k.Restart()
 		time.Sleep(time.Hour)
 		if r := k.reworks(); len(r) != 1 || r[0].cached > 0 {
-			t.Errorf("the rework began with %+v", r)
+			t.Errorf("got reworks %+v, want one without cached tokens", r)
 		}
 	})
 }
 
-// Two sessions at a time: each conversation is found by its size, and restored into a slot of its own.
+// With two sessions at a time, each conversation is found by its size, and restored into its own slot.
 func TestSavedSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, k, option := withSaves(t, &fakellama.Server{})
@@ -251,22 +254,22 @@ func TestSavedSideBySide(t *testing.T) {
 		w.Start(option)
 		time.Sleep(12 * time.Minute)
 		if names := k.files(); len(names) != 2 {
-			t.Fatalf("saved %v\n%s", names, w.Log.String())
+			t.Fatalf("got files %v, want two\n%s", names, w.Log.String())
 		}
 		k.Restart()
 		time.Sleep(2 * time.Hour)
 		for _, r := range k.reworks() {
 			if !r.warm() {
-				t.Errorf("a rework began with %+v\n%s", r, w.Log.String())
+				t.Errorf("got rework %+v, want a warm one\n%s", r, w.Log.String())
 			}
 		}
 		if n := len(k.reworks()); n != 2 {
-			t.Errorf("%d reworks", n)
+			t.Errorf("got %d reworks, want 2", n)
 		}
 	})
 }
 
-// A model whose state a file does not keep is found out once, and is never saved again, also not by the next
+// A model whose state does not survive in a file is detected once, and never saved again, also not by the next
 // supervisor.
 func TestForgottenModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,7 +284,7 @@ func TestForgottenModel(t *testing.T) {
 			return len(l.Document().Problems) == 1 && strings.HasPrefix(l.Document().Problems[0], words)
 		}
 		if r := k.reworks(); len(r) != 1 || r[0].cached > 0 || !told(l) {
-			t.Errorf("%+v, %v\n%s", r, l.Document().Problems, w.Log.String())
+			t.Errorf("got reworks %+v and problems %v\n%s", r, l.Document().Problems, w.Log.String())
 		}
 		saves := k.saves
 		l.Stop()
@@ -291,12 +294,12 @@ func TestForgottenModel(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		if k.saves != saves || !told(l) || strings.Count(w.Log.String(), words) != 1 {
-			t.Errorf("%d saves, then %d; %v\n%s", saves, k.saves, l.Document().Problems, w.Log.String())
+			t.Errorf("got %d saves, then %d, and problems %v\n%s", saves, k.saves, l.Document().Problems, w.Log.String())
 		}
 	})
 }
 
-// Whatever the server does, sessions begin and end, and the next one may be cold.
+// Whatever the server does, sessions start and end; the next one may be cold.
 func TestSavesFail(t *testing.T) {
 	hang := func(what string) func(*talker) {
 		return func(k *talker) {
@@ -337,18 +340,18 @@ func TestSavesFail(t *testing.T) {
 				time.Sleep(12 * time.Minute)
 				problems := strings.Join(l.Document().Problems, "\n")
 				if tt.problem == "" && problems != "" || !strings.Contains(problems, tt.problem) {
-					t.Errorf("problems %q, want %q\n%s", problems, tt.problem, w.Log.String())
+					t.Errorf("got problems %q, want %q\n%s", problems, tt.problem, w.Log.String())
 				}
 				if entries, err := os.ReadDir(folder); err != nil || len(entries) != tt.files {
-					t.Errorf("files %v, %v", entries, err)
+					t.Errorf("got files %v, %v", entries, err)
 				}
 				k.Restart()
-				time.Sleep(time.Hour) // also for saves that are under way when it is merged
+				time.Sleep(time.Hour) // also for saves that are under way at the merge
 				if !w.Forge.Get(first).Closed || len(k.reworks()) != 1 {
 					t.Errorf("not done\n%s", w.Log.String())
 				}
 				if n := strings.Count(w.Log.String(), "conversation not saved: "); tt.problem != "" && n != 1 {
-					t.Errorf("logged %d times", n)
+					t.Errorf("logged %d times, want once", n)
 				}
 			})
 		})

@@ -14,14 +14,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// inference is a server that says what a test wants, and counts how often it was asked.
+// inference is a server with answers that a test sets. It counts requests.
 type inference struct {
 	mu    sync.Mutex
 	says  agents.Server
 	err   error
 	hangs bool
 	asked map[string]int
-	work  int // how often for its work
+	work  int // number of requests for its work
 }
 
 func (f *inference) Look(ctx context.Context, url string, work bool) (agents.Server, error) {
@@ -54,7 +54,7 @@ func (f *inference) set(change func(*inference)) {
 	change(f)
 }
 
-// counts returns how often each server was asked, and how often one for its work.
+// counts returns the number of requests to each server, and of requests for work.
 func (f *inference) counts() (asked map[string]int, work int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -63,7 +63,7 @@ func (f *inference) counts() (asked map[string]int, work int) {
 
 const serverURL = "http://llama:8080/v1"
 
-// withServer is a world whose local thread has a server.
+// withServer returns a world whose local thread has a server.
 func withServer(t *testing.T) (*World, *inference, func(*Life)) {
 	w := New(t)
 	w.Config.Thread("llama").BaseURL = serverURL
@@ -72,7 +72,7 @@ func withServer(t *testing.T) (*World, *inference, func(*Life)) {
 	return w, f, func(l *Life) { l.Inference = f }
 }
 
-// The server of a local thread is looked at every minute, and of no other thread.
+// The server of a local thread is probed every minute. Other threads' servers are not.
 func TestServerIsLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, f, option := withServer(t)
@@ -85,14 +85,14 @@ func TestServerIsLookedAt(t *testing.T) {
 		d := l.Document()
 		if s := d.Threads[1].Server; s == nil || s.Model != "qwen3" || s.Slots != 2 || s.Now.Read != nil ||
 			len(s.Problems) > 0 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("got server %+v", s)
 		}
 		if asked, _ := f.counts(); d.Threads[0].Server != nil || len(asked) != 1 || asked[serverURL] != 2 {
-			t.Errorf("asked %v", asked)
+			t.Errorf("got requests %v", asked)
 		}
 		for _, a := range d.Agents {
 			if (a.Model == "qwen3") != (a.Thread == "llama") {
-				t.Errorf("%s has the model %q", a.Name, a.Model)
+				t.Errorf("%s: got model %q", a.Name, a.Model)
 			}
 		}
 		f.set(func(f *inference) {
@@ -103,18 +103,18 @@ func TestServerIsLookedAt(t *testing.T) {
 		s := l.Document().Threads[1].Server
 		if *s.Now.Read != 100 || *s.Hour.Written != 20 || *s.Deferred != 3 || *s.At[0].Written != 10 ||
 			s.At[1].Written != nil {
-			t.Errorf("%+v", s)
+			t.Errorf("got server %+v", s)
 		}
 		f.set(func(f *inference) { f.err = errors.New("gone") })
 		time.Sleep(5 * time.Minute)
 		if s := l.Document().Threads[1].Server; s != nil {
-			t.Errorf("a server that does not answer for five minutes: %+v", s)
+			t.Errorf("after five minutes without an answer: got server %+v, want none", s)
 		}
 		l.Stop()
 	})
 }
 
-// A problem of a server is logged once for as long as it lasts, and once more when it comes back.
+// A server's problem is logged once while it lasts, and again when it returns.
 func TestServerProblemIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, f, option := withServer(t)
@@ -124,23 +124,23 @@ func TestServerProblemIsToldOnce(t *testing.T) {
 		const words = "llama: the server has 1 slot, and max_concurrent of llama wants 2"
 		told := func() int { return strings.Count(w.Log.String(), words) }
 		if s := l.Document().Threads[1].Server; told() != 1 || len(s.Problems) != 1 {
-			t.Errorf("told %d times, %+v", told(), s)
+			t.Errorf("logged %d times, want once; got server %+v", told(), s)
 		}
 		f.set(func(f *inference) { f.says.Slots = 2 })
 		time.Sleep(2 * time.Minute)
 		if s := l.Document().Threads[1].Server; len(s.Problems) != 0 {
-			t.Errorf("it is mended: %+v", s)
+			t.Errorf("after the fix: got server %+v, want no problems", s)
 		}
 		f.set(func(f *inference) { f.says.Slots = 1 })
 		time.Sleep(2 * time.Minute)
 		if told() != 2 {
-			t.Errorf("told %d times", told())
+			t.Errorf("logged %d times, want 2", told())
 		}
 		l.Stop()
 	})
 }
 
-// A server that hangs holds nothing up, and one that lies breaks no document.
+// A server that hangs delays nothing, and one that lies breaks no document.
 func TestServerHangsAndLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, f, option := withServer(t)
@@ -159,13 +159,13 @@ func TestServerHangsAndLies(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		s := l.Document().Threads[1].Server
 		if s == nil || s.Model != "a[31m" || s.Slots != 0 || len(s.At) != agents.MaxServerSlots {
-			t.Errorf("%+v", s)
+			t.Errorf("got server %+v", s)
 		}
 		l.Stop()
 	})
 }
 
-// The model's name is the server's where the configuration has none, also in the journal.
+// Without a model in the configuration, the model's name is the server's.
 func TestModelOfServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, option := withServer(t)
@@ -180,14 +180,14 @@ func TestModelOfServer(t *testing.T) {
 		for _, run := range w.Exec.Runs() {
 			job := run.Job
 			if want := models[job.Agent]; agents.Getenv(job.Env, "DISINTO_MODEL") != want {
-				t.Errorf("%s runs with %q, want %q", job.Agent, agents.Getenv(job.Env, "DISINTO_MODEL"), want)
+				t.Errorf("%s: got model %q, want %q", job.Agent, agents.Getenv(job.Env, "DISINTO_MODEL"), want)
 			}
 		}
 	})
 }
 
-// A chain that goes on after another session took its slot says so, in the log, in the status until a conversation is
-// warm again, and in its record; and the part of each day that a cache had is known for agents and threads.
+// A chain that continues after another session took its slot is reported: in the log, in its record, and in the
+// status until a conversation is warm again. The cached share of each day is known for agents and threads.
 func TestColdConversation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, option := withServer(t)
@@ -227,30 +227,30 @@ func TestColdConversation(t *testing.T) {
 		const words = "the server had 0 % of 8000 tokens: its slot was taken by dev-qwen #2, and no memory kept it: " +
 			"--cache-ram"
 		if !strings.Contains(w.Log.String(), words) {
-			t.Errorf("the log does not say %q:\n%s", words, w.Log.String())
+			t.Errorf("the log lacks %q:\n%s", words, w.Log.String())
 		}
 		d := l.Document()
 		if llama := d.Threads[1]; !strings.HasSuffix(llama.Cold, words) || llama.Spent.CacheHit == nil ||
 			*llama.Spent.CacheHit != 0.2 {
-			t.Errorf("%+v", llama)
+			t.Errorf("got thread %+v", llama)
 		}
 		if d.Threads[0].Cold != "" || d.Threads[0].Spent.CacheHit != nil {
-			t.Errorf("a thread whose programs tell nothing: %+v", d.Threads[0])
+			t.Errorf("got thread %+v, want no cache figures for programs that report none", d.Threads[0])
 		}
 		if *d.Agents[0].Spent.CacheHit != 0.2 || d.Agents[1].Spent.CacheHit != nil {
-			t.Errorf("%+v", d.Agents)
+			t.Errorf("got agents %+v", d.Agents)
 		}
 		warm = true
 		w.Until(24*time.Hour, "merged", w.Forge.Done)
 		if cold := l.Document().Threads[1].Cold; cold != "" {
-			t.Errorf("warm again: %q", cold)
+			t.Errorf("after a warm session: got cold %q", cold)
 		}
 		l.Stop()
 	})
 }
 
-// A server without a session is not asked for its slots and counters: it may unload its model after a time without a
-// request.
+// Without a session, a server gets no requests for slots and counters: it may unload its model after a time without
+// requests.
 func TestServerMaySleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, f, option := withServer(t)
@@ -258,16 +258,16 @@ func TestServerMaySleep(t *testing.T) {
 		l := w.Start(option)
 		time.Sleep(time.Hour + 30*time.Second)
 		if asked, work := f.counts(); asked[serverURL] != 61 || work != 0 {
-			t.Errorf("asked %d times, %d for its work", asked[serverURL], work)
+			t.Errorf("got %d requests, %d for work, want 61 and none", asked[serverURL], work)
 		}
 		w.Forge.Issue("one") // a session of ten minutes, and a review on another thread
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		time.Sleep(time.Hour)
 		if _, work := f.counts(); work < 9 || work > 13 {
-			t.Errorf("asked %d times for its work", work)
+			t.Errorf("got %d requests for work, want 9 to 13", work)
 		}
 		if s := l.Document().Threads[1].Server; s == nil || len(s.At) != 0 {
-			t.Errorf("%+v", s)
+			t.Errorf("got server %+v, want no slots", s)
 		}
 		l.Stop()
 	})

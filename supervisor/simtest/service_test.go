@@ -19,14 +19,14 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// machine runs services, which do what a test says.
+// machine runs services as a test tells them.
 type machine struct {
 	w *World
 
 	mu     sync.Mutex
 	did    []string // "NAME starts" and "NAME ends", with the arguments of its command
 	ends   map[string]chan agents.Outcome
-	silent map[string]string // why a service says that it cannot be used, by its address
+	silent map[string]string // why a service is not usable, by its address
 }
 
 func newMachine(w *World) *machine {
@@ -61,7 +61,7 @@ func (m *machine) Run(ctx context.Context, job agents.Job, started func(agents.S
 	}
 }
 
-// Kept finds nothing.
+// Kept returns none.
 func (m *machine) Kept(context.Context, string) ([]string, error) { return nil, nil }
 
 func (m *machine) note(job agents.Job, what string) {
@@ -79,7 +79,7 @@ func (m *machine) probe(_ context.Context, url string) error {
 	return nil
 }
 
-// say has a service say that it cannot be used; no words mean that it can.
+// say sets why a service is not usable; "" means that it is.
 func (m *machine) say(url, why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *machine) in(l *Life) { l.Runner, l.Probe = m, m.probe }
 
 const health = "http://127.0.0.1:8080/health"
 
-// served is a world whose local thread is served by a service, which needs another one.
+// served returns a world whose local thread has a service as its server, which needs another service.
 func served(t *testing.T) (*World, *machine) {
 	w := New(t)
 	w.Config.Threads[1].BaseURL = "http://localhost:8080/v1"
@@ -122,8 +122,8 @@ func state(l *Life, service string) control.ServiceDocument {
 	return list[slices.IndexFunc(list, func(d control.ServiceDocument) bool { return d.Name == service })]
 }
 
-// Nothing starts on a thread before its service can be used, and then at once; what runs on other threads goes on. At
-// the stop services end after the sessions, in the reverse of the order in which they need each other.
+// Nothing starts on a thread before its service is usable, and then at once. Work on other threads continues. At a
+// stop, services end after the sessions, in the reverse order of their dependencies.
 func TestService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, m := served(t)
@@ -133,29 +133,29 @@ func TestService(t *testing.T) {
 		l := w.Start(m.in)
 		time.Sleep(30 * time.Second)
 		if d := state(l, "llama"); d.State != "starting" || d.PID != 50 || d.Why != "not ready yet: 503 Service Unavailable" {
-			t.Errorf("after its preparation: %+v", d)
+			t.Errorf("after its preparation: got %+v", d)
 		}
 		if q := l.Document().Queue; len(q) != 1 || q[0].Why != "llama waits for service llama, which is starting" {
-			t.Errorf("the queue: %+v", q)
+			t.Errorf("got queue %+v", q)
 		}
 		m.say(health, "")
-		w.Until(2*time.Second, "the session begins", func() bool { return len(w.Exec.Runs()) == 1 })
+		w.Until(2*time.Second, "the session starts", func() bool { return len(w.Exec.Runs()) == 1 })
 
 		m.fail("llama")
 		w.Forge.Issue("two")
 		synctest.Wait()
 		if d := state(l, "llama"); d.State != "resting" || d.Fails != 1 || d.Why != "llama: exit status 1" || d.PID != 0 {
-			t.Errorf("after its end: %+v", d)
+			t.Errorf("after its end: got %+v", d)
 		}
-		w.Until(25*time.Second, "it is there again", func() bool { return state(l, "llama").State == "ready" })
-		w.Until(time.Minute, "the second session begins", func() bool { return len(w.Exec.Runs()) == 2 })
+		w.Until(25*time.Second, "it is ready again", func() bool { return state(l, "llama").State == "ready" })
+		w.Until(time.Minute, "the second session starts", func() bool { return len(w.Exec.Runs()) == 2 })
 		l.Stop()
 		want := []string{
 			"gpu starts", "prepare prepares", "llama starts", "llama ends", "prepare prepares", "llama starts",
 			"llama ends", "gpu ends",
 		}
 		if got := m.log(); !slices.Equal(got, want) {
-			t.Errorf("services: %q, want %q", got, want)
+			t.Errorf("got services %q, want %q", got, want)
 		}
 		for _, r := range w.Exec.Runs() {
 			if r.End.IsZero() {
@@ -166,8 +166,8 @@ func TestService(t *testing.T) {
 	})
 }
 
-// A service that fails again and again is a person's business, and rests longer each time. One that stops answering is
-// ended after two minutes, and one that a person restarts does not rest.
+// A service that fails repeatedly needs a person, and rests longer each time. A service that stops answering is ended
+// after two minutes. A restart by a person skips the rest.
 func TestServiceFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, m := served(t)
@@ -179,18 +179,18 @@ func TestServiceFails(t *testing.T) {
 		}
 		const alarm = "service llama failed 3 times in a row, last: llama: exit status 1; see disinto logs llama"
 		if d := l.Document(); !slices.Contains(d.Problems, alarm) || !state(l, "llama").NeedsPerson {
-			t.Errorf("problems: %q", d.Problems)
+			t.Errorf("got problems %q", d.Problems)
 		}
 		if left := time.Until(state(l, "llama").Until); left != 4*time.Second {
-			t.Errorf("after its third failure it rests for %s", left)
+			t.Errorf("got a rest of %s after its third failure, want 4s", left)
 		}
 		answer := order(l, `{"service":"llama"}`)
 		if !strings.Contains(answer, `"did":["restarted"]`) || strings.Contains(answer, "ended first") {
-			t.Errorf("restart: %s", answer)
+			t.Errorf("got answer %s", answer)
 		}
 		synctest.Wait()
 		if d := state(l, "llama"); d.State != "preparing" || d.Fails != 0 || slices.Contains(l.Document().Problems, alarm) {
-			t.Errorf("after the restart: %+v", d)
+			t.Errorf("after the restart: got %+v", d)
 		}
 		w.Until(time.Minute, "it is ready", func() bool { return state(l, "llama").State == "ready" })
 		m.say(health, "no answer within 5s")
@@ -201,22 +201,22 @@ func TestServiceFails(t *testing.T) {
 		})
 		answer = order(l, `{"service":"lama"}`)
 		if !strings.Contains(answer, "no service has that name, did you mean llama?") {
-			t.Errorf("restart of another: %s", answer)
+			t.Errorf("restart of an unknown service: got answer %s", answer)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// order says restart.
+// order requests a restart, and returns the answer.
 func order(l *Life, body string) string {
 	answer := httptest.NewRecorder()
 	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/v1/restart", bytes.NewReader([]byte(body))))
 	return answer.Body.String()
 }
 
-// A reload starts new services and ends those that are gone. One with another definition goes on, and says so, until it
-// starts anew.
+// A reload starts new services and ends removed ones. A service with a changed definition continues, shown as
+// changed, until its next start.
 func TestServiceReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, m := served(t)
@@ -229,33 +229,33 @@ func TestServiceReload(t *testing.T) {
 		l.Reload(&changed, nil)
 		time.Sleep(2 * time.Second)
 		if d := state(l, "llama"); d.State != "ready" || !d.Changed {
-			t.Errorf("the changed one: %+v", d)
+			t.Errorf("changed service: got %+v", d)
 		}
 		if d := state(l, "new"); d.State != "ready" || d.Changed || len(l.Document().Services) != 2 {
-			t.Errorf("the new one: %+v of %+v", d, l.Document().Services)
+			t.Errorf("new service: got %+v of %+v", d, l.Document().Services)
 		}
 		order(l, `{"service":"llama"}`)
 		time.Sleep(3 * time.Second)
 		if d := state(l, "llama"); d.State != "ready" || d.Changed || d.Restarts != 1 {
-			t.Errorf("the changed one after its restart: %+v", d)
+			t.Errorf("changed service after its restart: got %+v", d)
 		}
 		l.Stop()
 		want := []string{
 			"gpu starts", "prepare prepares", "llama starts", "new starts", "gpu ends", "llama ends", "llama -np 4 starts",
 		}
 		if got := m.log(); len(got) != 9 || !slices.Equal(got[:7], want) {
-			t.Errorf("services: %q, want %q and two ends", got, want)
+			t.Errorf("got services %q, want %q and two ends", got, want)
 		}
 	})
 }
 
-// The place of a service's log, which people are told.
+// The status has the path of a service's log.
 func TestServiceLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, m := served(t)
 		l := w.Start(m.in)
 		if got, want := state(l, "llama").Log, filepath.Join(w.Dir, "services", "llama", "log", "output.log"); got != want {
-			t.Errorf("its log is %s, want %s", got, want)
+			t.Errorf("got log %s, want %s", got, want)
 		}
 		l.Stop()
 	})

@@ -19,8 +19,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// soak is a factory that works for a long time: people file issues, some of which depend on others, and agents do
-// them.
+// soak is a factory that works for a long time: people file issues, some of which depend on others, and agents work
+// on them.
 type soak struct {
 	*World
 	mu    sync.Mutex // guards rng
@@ -61,7 +61,7 @@ func (s *soak) file(life time.Duration) {
 	}
 }
 
-// idleRequests returns the requests per poll of a factory without work.
+// idleRequests returns the requests per interval of a factory without work.
 func idleRequests(w *World, polls int) float64 {
 	idle := w.Config.Threads[0].IdleInterval
 	before := w.Forge.Requests()
@@ -69,7 +69,7 @@ func idleRequests(w *World, polls int) float64 {
 	return float64(w.Forge.Requests()-before) / float64(polls)
 }
 
-// soakDays returns the length of a soak in virtual days, and whether it is to be thorough.
+// soakDays returns the length of a soak in virtual days, and whether the environment sets it.
 func soakDays(t *testing.T) (days int, long bool) {
 	text := os.Getenv("DISINTO_SOAK_DAYS")
 	if text == "" {
@@ -82,8 +82,8 @@ func soakDays(t *testing.T) (days int, long bool) {
 	return days, true
 }
 
-// A day without faults: every issue is merged, nothing had to be repaired, and at the end the supervisor holds as
-// many goroutines and items, and as much memory, as after the first hours.
+// A day without faults: every issue is merged, and nothing has to be repaired. At the end the supervisor has as many
+// goroutines and items, and as much memory, as after the first hours.
 func TestSoak(t *testing.T) {
 	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -108,24 +108,24 @@ func TestSoak(t *testing.T) {
 			"journal %d bytes; %.1f requests per idle poll of two threads",
 			s.filed, len(s.Exec.Runs()), early.goroutines, late.goroutines, early.heap>>10, late.heap>>10, journal, perPoll)
 		if d.Upkeep.Repairs+d.Upkeep.Violations > 0 || len(d.Problems) > 0 {
-			t.Errorf("mended without a fault: %+v, %q\n%s", d.Upkeep, d.Problems, s.Log.String())
+			t.Errorf("got repairs without a fault: %+v, %q\n%s", d.Upkeep, d.Problems, s.Log.String())
 		}
 		for _, r := range s.Exec.Runs() {
 			if r.Outcome.Result != agents.Done {
-				t.Errorf("%s #%d ended %s: %s", r.Job.Kind, r.Job.Number, r.Outcome.Result, r.Outcome.Reason)
+				t.Errorf("%s #%d: got outcome %s: %s", r.Job.Kind, r.Job.Number, r.Outcome.Result, r.Outcome.Reason)
 			}
 		}
 		if late.goroutines != early.goroutines || journal > 24<<10 { // 64 conversations of a thread are 4 kB
-			t.Errorf("it grows: %+v, then %+v, and %d bytes of journal with nothing left to do", early, late, journal)
+			t.Errorf("got resources %+v, then %+v, and a journal of %d bytes without work", early, late, journal)
 		}
-		if perPoll > 2 { // each of the two threads polls, and one scan is one request
-			t.Errorf("%.1f requests per idle poll", perPoll)
+		if perPoll > 2 { // two threads scan, and one scan is one request
+			t.Errorf("got %.1f requests per idle interval, want at most 2", perPoll)
 		}
 	})
 }
 
-// journalBesidesPast returns the size of the journal without the sessions that it keeps for simulations, whose number
-// is bounded.
+// journalBesidesPast returns the size of the journal without the sessions that it keeps for simulations. Their number
+// has a limit.
 func (s *soak) journalBesidesPast() (size int) {
 	s.T.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "journal.jsonl"))
@@ -140,7 +140,7 @@ func (s *soak) journalBesidesPast() (size int) {
 	return size
 }
 
-// measured are the resources that a supervisor holds.
+// measured are the resources of a supervisor.
 type measured struct {
 	goroutines int
 	heap       uint64
@@ -154,9 +154,9 @@ func measure() measured {
 	return measured{runtime.NumGoroutine(), mem.HeapAlloc}
 }
 
-// A day full of faults: the forge fails, hangs, answers late or not at all, sessions end in every way there is, and
-// the supervisor is killed every two hours and at times loses its journal. When the faults end everything ends well.
-// A soak of several days is as many different days.
+// A day full of faults: the forge fails, hangs, and answers late or not at all; sessions end in every way; and the
+// supervisor is killed every two hours and sometimes loses its journal. After the faults, all work is done. A soak of
+// several days plays as many different days.
 func TestSoakWithFaults(t *testing.T) {
 	OnlyInStorms(t)
 	seeds := uint64(1)
@@ -198,14 +198,14 @@ func soakWithFaults(t *testing.T, seed uint64) {
 	}
 	troubled.Store(false)
 	s.Forge.Fail(nil)
-	for range 4 * 24 { // a person looks in once an hour and sends back what agents gave up on
+	for range 4 * 24 { // a person sends blocked work back once an hour
 		s.Forge.SendBack()
 		if time.Sleep(time.Hour); s.Forge.Done() {
 			break
 		}
 	}
 	if !s.Forge.Done() {
-		t.Errorf("four days after the last fault there is something to do: %+v", l.Document().Queue)
+		t.Errorf("four days after the last fault: got queue %+v, want all done", l.Document().Queue)
 	}
 	d := l.Document()
 	l.Stop()
@@ -214,20 +214,20 @@ func soakWithFaults(t *testing.T, seed uint64) {
 		t.Errorf("claims left: %v", left)
 	}
 	if d.Upkeep.Violations > 0 {
-		t.Errorf("violations: %q", d.Problems)
+		t.Errorf("got violations, problems %q", d.Problems)
 	}
 	t.Logf("%d issues, %d sessions, killed %d times, %d claims left over in the last life",
 		s.filed, len(s.Exec.Runs()), killed, d.Upkeep.Repairs)
 }
 
-// loseJournal leaves the next life with the forge's knowledge only.
+// loseJournal deletes the journal: the next life has only the forge.
 func (s *soak) loseJournal() {
 	if err := os.Remove(filepath.Join(s.Dir, "journal.jsonl")); err != nil {
 		s.T.Error(err)
 	}
 }
 
-// misfortune is a session that does not achieve its purpose.
+// misfortune returns a session that does not achieve its purpose.
 func (s *soak) misfortune(good Script) Script {
 	fail := func(r agents.Result) Script {
 		return Script{Takes: good.Takes / 2, Outcome: agents.Outcome{Result: r, Claimed: true, Reason: "misfortune"}}
@@ -236,7 +236,7 @@ func (s *soak) misfortune(good Script) Script {
 	case s.chance(0.3):
 		return fail(agents.Failed)
 	case s.chance(0.3):
-		return Script{Takes: good.Takes} // nothing at all
+		return Script{Takes: good.Takes} // without any effect
 	case s.chance(0.3):
 		return fail(agents.Stalled)
 	case s.chance(0.5):
@@ -245,7 +245,7 @@ func (s *soak) misfortune(good Script) Script {
 	return fail(agents.Limited)
 }
 
-// fault is a failure of the forge; mostly none.
+// fault returns a failure of the forge, mostly none.
 func (s *soak) fault(ctx context.Context) error {
 	switch {
 	case s.chance(0.9):

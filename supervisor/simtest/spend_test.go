@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Agents that go in circles over one pull request: within four hours a person is asked,
-// with a comment, and nothing starts after that.
+// Agents that go in circles on one pull request: within four hours a person is asked with a comment, and nothing
+// starts after that.
 func TestCirclesEnd(t *testing.T) {
 	conflict := func(w *World, pull int64) {
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Mergeable, p.ConflictSince = forge.MergeNotClean, time.Now() })
@@ -48,7 +48,7 @@ func TestCirclesEnd(t *testing.T) {
 			func(w *World, pull int64) { w.Forge.Push(pull) },
 			func(w *World, pull int64, agent string) {
 				w.Forge.Review(pull, agent, forge.Approved)
-				time.AfterFunc(10*time.Second, func() { // the session is over then
+				time.AfterFunc(10*time.Second, func() { // after the end of the session
 					w.Forge.EditPull(pull, func(p *forge.Pull) {
 						p.Reviews = slices.Clone(p.Reviews)
 						p.Reviews[len(p.Reviews)-1].Dismissed = true
@@ -106,21 +106,22 @@ func TestCirclesEnd(t *testing.T) {
 				w.Check()
 				reworks, reviews := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Exec.RunsOf(agents.KindReview, pull))
 				if reworks > tt.reworks || reviews > tt.reviews {
-					t.Errorf("%d reworks and %d reviews in a day, want %d and %d at most", reworks, reviews, tt.reworks, tt.reviews)
+					t.Errorf("got %d reworks and %d reviews in a day, want at most %d and %d", reworks, reviews, tt.reworks,
+						tt.reviews)
 				}
 				if p := w.Forge.Pulls()[0]; !p.Has(tt.label) {
-					t.Errorf("labels %v, want %s", p.Labels, tt.label)
+					t.Errorf("got labels %v, want %s", p.Labels, tt.label)
 				}
 				if c := w.Forge.Comments(); len(c) != 1 || !strings.Contains(c[0].Body, tt.says) {
-					t.Errorf("comments %v, want one that says %q", c, tt.says)
+					t.Errorf("got comments %v, want one with %q", c, tt.says)
 				}
 			})
 		})
 	}
 }
 
-// One agent reports at once that it finds no backend, while the other one on its thread works. It took 19 sessions and
-// 969,000 tokens in a minute.
+// One agent reports at once that it finds no backend, while another agent on its thread works. This once used 19
+// sessions and 969,000 tokens in a minute.
 func TestOneAgentFindsNoBackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -139,7 +140,7 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		if a := l.Document().Agents[1]; a.Name != "dev-qwen" || !strings.Contains(a.Why, "connection refused") {
-			t.Errorf("the status says %+v", a)
+			t.Errorf("got agent %+v", a)
 		}
 		time.Sleep(Size(8*time.Hour, 80*time.Minute))
 		l.Stop()
@@ -154,7 +155,7 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 			}
 		}
 		if deaf > Size(16, 10) { // 3 at once, then after 5, 10, 20, 40 minutes, and once an hour
-			t.Errorf("%d sessions found no backend", deaf)
+			t.Errorf("got %d sessions without a backend, want at most 16 (10 in make test)", deaf)
 		}
 		if !w.Forge.Done() {
 			t.Error("the other agent did not finish the work")
@@ -162,8 +163,8 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 	})
 }
 
-// The forge stops to know an agent's token in the middle of its session: the failure burns no attempt, the agent is
-// held and its token asked about every five minutes, other agents go on, and a token that is good again works again.
+// The forge revokes an agent's token during its session. The failure burns no attempt. The agent is held, its token
+// is checked every five minutes, other agents continue, and a valid token works again.
 func TestTokenRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -195,20 +196,20 @@ func TestTokenRejected(t *testing.T) {
 		d := l.Document()
 		if a := d.Agents[0]; a.State != "held" ||
 			a.Why != "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER" {
-			t.Errorf("%s is %s: %s", a.Name, a.State, a.Why)
+			t.Errorf("%s: got %s: %s", a.Name, a.State, a.Why)
 		}
 		if r := d.Recent[0]; r.Outcome != agents.TokenRejected {
-			t.Errorf("the session ended %s: %s", r.Outcome, r.Reason)
+			t.Errorf("got outcome %s: %s", r.Outcome, r.Reason)
 		}
 		if q := d.Queue[0]; q.Code != threads.TokenRejected {
-			t.Errorf("the issue waits: %s %s", q.Code, q.Why)
+			t.Errorf("got code %s: %s", q.Code, q.Why)
 		}
 		time.Sleep(59 * time.Minute)
 		if n := asked.Load(); n != 12 {
-			t.Errorf("its token was asked about %d times in an hour, want 12", n)
+			t.Errorf("got %d checks of the token in an hour, want 12", n)
 		}
 		if n := len(w.Exec.Runs()); n != 1 {
-			t.Errorf("%d sessions with a token that the forge does not know", n)
+			t.Errorf("got %d sessions with a revoked token, want 1", n)
 		}
 		revoked.Store(false)
 		time.Sleep(Size(8*time.Hour, 90*time.Minute))
@@ -216,7 +217,7 @@ func TestTokenRejected(t *testing.T) {
 		w.Check()
 		for _, r := range w.Exec.Runs() {
 			if attempt := variable(r.Job, "DISINTO_ATTEMPT"); attempt != "1" {
-				t.Errorf("attempt %s of %s %d", attempt, r.Job.Kind, r.Job.Number)
+				t.Errorf("got attempt %s of %s #%d, want 1", attempt, r.Job.Kind, r.Job.Number)
 			}
 		}
 		if !w.Forge.Done() {
@@ -225,8 +226,8 @@ func TestTokenRejected(t *testing.T) {
 	})
 }
 
-// A person pushes every minute, over a restart as well, and a stranger too: the person's pull request is reviewed six
-// times an hour, the stranger's only once a person labels it.
+// A person and a stranger push every minute, over a restart as well. The person's pull request is reviewed six times
+// an hour, the stranger's only after a person labels it.
 func TestPeoplePushAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -251,7 +252,7 @@ func TestPeoplePushAgainAndAgain(t *testing.T) {
 		for _, q := range l.Document().Queue {
 			want := map[int64]threads.Code{ours: threads.ReviewLimit, theirs: threads.Uninvited}[q.Number]
 			if want != "" && q.Code != want {
-				t.Errorf("#%d waits: %s %s, want %s", q.Number, q.Code, q.Why, want)
+				t.Errorf("#%d: got code %s: %s, want %s", q.Number, q.Code, q.Why, want)
 			}
 		}
 		l.Kill()
@@ -270,21 +271,21 @@ func TestPeoplePushAgainAndAgain(t *testing.T) {
 				}
 			}
 			if n > 6 {
-				t.Errorf("%d reviews in the hour from minute %d on", n, from)
+				t.Errorf("got %d reviews in the hour from minute %d on, want at most 6", n, from)
 			}
 		}
 		if n := len(w.Exec.RunsOf(agents.KindReview, ours)); n < 20 {
-			t.Errorf("%d reviews of the person's in four hours, want 6 an hour", n)
+			t.Errorf("got %d reviews of the person's pull request in four hours, want at least 20", n)
 		}
 		runs := w.Exec.RunsOf(agents.KindReview, theirs)
 		if len(runs) != 6 || runs[0].Begin.Sub(began) < 3*time.Hour {
-			t.Errorf("%d reviews of the stranger's, want 6 in the hour after the label", len(runs))
+			t.Errorf("got %d reviews of the stranger's pull request, want 6 in the hour after the label", len(runs))
 		}
 	})
 }
 
-// An issue is deleted, or transferred, while an agent works on it: the session ends, nothing of it is tried again, and
-// the agent goes on with other work.
+// An issue is deleted or transferred during a session. The session ends, nothing of it is tried again, and the agent
+// does other work.
 func TestIssueGoesAway(t *testing.T) {
 	for name, during := range map[string]time.Duration{"in the session": 5 * time.Minute, "at its end": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -299,10 +300,10 @@ func TestIssueGoesAway(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				d := l.Document()
 				if n := len(d.Sessions) + len(d.Queue); n != 0 {
-					t.Errorf("it is still there: %+v %+v", d.Sessions, d.Queue)
+					t.Errorf("got sessions %+v and queue %+v, want none", d.Sessions, d.Queue)
 				}
 				if r := d.Recent; len(r) != 1 || r[0].Outcome != agents.Cancelled || r[0].Reason == "" {
-					t.Errorf("the session ended %+v", r)
+					t.Errorf("got recent sessions %+v, want one cancelled", r)
 				}
 				w.Exec.Script = w.Work
 				other := w.Forge.Issue("two")
@@ -310,18 +311,18 @@ func TestIssueGoesAway(t *testing.T) {
 				l.Stop()
 				w.Check()
 				if n := len(w.Exec.RunsOf(agents.KindIssue, gone)); n != 1 {
-					t.Errorf("%d sessions on an issue that is gone", n)
+					t.Errorf("got %d sessions on a deleted issue, want 1", n)
 				}
 				if !w.Forge.Get(other).Closed {
-					t.Error("the agents did not go on")
+					t.Error("the other issue is not done")
 				}
 			})
 		})
 	}
 }
 
-// What an issue depends on is opened again after its start: the session goes on, because its work is done as well now
-// as later. When it fails the issue waits, and nothing is tried, until the other is closed again.
+// An issue's blocker is reopened after the start of its session. The session continues, as its work is not lost.
+// After a failure, the issue waits until the blocker is closed again.
 func TestBlockerReopened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -343,12 +344,12 @@ func TestBlockerReopened(t *testing.T) {
 		time.Sleep(Size(24*time.Hour, time.Hour))
 		runs := w.Exec.RunsOf(agents.KindIssue, second)
 		if len(runs) != 1 || runs[0].End.Sub(runs[0].Begin) < 10*time.Minute {
-			t.Errorf("sessions while what it depends on was open again: %v", runs)
+			t.Errorf("got sessions %v while the blocker was open, want one of 10 minutes", runs)
 		}
 		if i := slices.IndexFunc(l.Document().Queue,
 			func(q control.QueueDocument) bool { return q.Number == second }); i < 0 ||
 			l.Document().Queue[i].Code != threads.BlockerOpen {
-			t.Errorf("it waits: %+v", l.Document().Queue)
+			t.Errorf("got queue %+v", l.Document().Queue)
 		}
 		w.Exec.Script = w.Work
 		w.Forge.Edit(first, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })
@@ -357,7 +358,7 @@ func TestBlockerReopened(t *testing.T) {
 		w.Check()
 		if runs := w.Exec.RunsOf(agents.KindIssue, second); len(runs) != 2 ||
 			variable(runs[1].Job, "DISINTO_ATTEMPT") != "2" {
-			t.Errorf("%d sessions after it was closed again", len(runs))
+			t.Errorf("got %d sessions after the blocker was closed again, want 2", len(runs))
 		}
 	})
 }

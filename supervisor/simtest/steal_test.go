@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// night is a world in which dev-coder has n issues that any agent may do, and dev-qwen has none.
+// night is a world in which dev-coder has n issues that every agent may do, and dev-qwen has none.
 func night(t testing.TB, n int) *World {
 	w := New(t)
 	w.Slow()
@@ -65,8 +65,8 @@ func (w *World) stolen() (list []int64) {
 	return list
 }
 
-// An idle agent takes over issues that wait behind a busy one, the newest first, until five are left. Everything else
-// about the issues stays, and the busy agent never tries to begin what it no longer has.
+// An idle agent takes issues that wait behind a busy agent, the newest first, until five are left. Everything else
+// about the issues stays, and the busy agent never tries to start a moved one.
 func TestSteal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := night(t, 8)
@@ -74,33 +74,33 @@ func TestSteal(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Host = "iris.lan" })
 		time.Sleep(6 * time.Minute)
 		if got := fmt.Sprint(w.stolen()); got != "[7 8]" {
-			t.Errorf("moved: %s, want #8 and #7: seven wait, and five stay", got)
+			t.Errorf("got moved issues %s, want #8 and #7: seven wait, and five stay", got)
 		}
 		after := w.Forge.Get(8)
 		same := after.Title == before.Title && after.Created.Equal(before.Created)
 		if !same || !after.Has("priority/8") || !after.Has(forge.LabelBacklog) || !after.Has("fleet:iris.lan:stolen") {
-			t.Errorf("S3: %+v became %+v", before, after)
+			t.Errorf("S3: got %+[2]v, want the rest of %+[1]v unchanged", before, after)
 		}
 		w.Until(6*time.Hour, "merged", w.Forge.Done)
 		l.Stop()
 		w.Check()
 		who := w.implementers()
 		if fmt.Sprint(who[7], who[8]) != "[dev-qwen] [dev-qwen]" {
-			t.Errorf("implemented by %v", who)
+			t.Errorf("got implementers %v, want dev-qwen for #7 and #8", who)
 		}
-		for _, p := range w.history().Past { // each issue waited for the agent that it was assigned to at last
+		for _, p := range w.history().Past { // each issue was pinned to its last assignee
 			if p.Pinned != (p.Kind == agents.KindIssue) {
-				t.Errorf("%s of %s by %s: pinned %t", p.Kind, forge.Ref(p.Ref).Short(), p.Agent, p.Pinned)
+				t.Errorf("%s of %s by %s: got pinned = %t", p.Kind, forge.Ref(p.Ref).Short(), p.Agent, p.Pinned)
 			}
 		}
 		if !strings.Contains(w.Log.String(), "moved from dev-coder to dev-qwen, who was idle") {
-			t.Errorf("the log does not say so:\n%s", w.Log.String())
+			t.Errorf("the log lacks the move:\n%s", w.Log.String())
 		}
 	})
 }
 
-// G2: whatever goes wrong at whatever step of a steal, one copy of each issue can be begun, and each is implemented
-// once. A step fails, or happens and its answer is lost, or the supervisor is killed before or after it.
+// G2: whatever fails at any step of a steal, one copy of each issue can start, and each is implemented once. A step
+// fails, or takes effect and loses its answer, or the supervisor is killed before or after it.
 func TestStealFaults(t *testing.T) {
 	for i, step := range []string{"mark", "hand over"} {
 		for _, n := range []int{1, 2} {
@@ -114,7 +114,7 @@ func TestStealFaults(t *testing.T) {
 			}
 		}
 	}
-	// Around a whole steal: its journal lines are written between these calls.
+	// Kills around a whole steal: its journal records are written between these calls.
 	for _, call := range []string{"reassign", "scan"} {
 		for n := 1; n <= 8; n++ {
 			for _, after := range []bool{false, true} {
@@ -132,7 +132,7 @@ func TestStealFaults(t *testing.T) {
 	}
 }
 
-// faultyNight makes the n-th step of a kind go wrong, once.
+// faultyNight makes the n-th step of a kind fail once.
 func faultyNight(t *testing.T, step string, n int, fault string) {
 	w := night(t, 8)
 	var count atomic.Int64
@@ -160,7 +160,7 @@ func faultyNight(t *testing.T, step string, n int, fault string) {
 	}
 	w.morning(l)
 	if count.Load() < int64(n) {
-		t.Errorf("%s was done %d times", step, count.Load())
+		t.Errorf("%s was called %d times, want more", step, count.Load())
 	}
 }
 
@@ -172,14 +172,14 @@ func killedNight(t *testing.T, call string, n int, after bool) {
 	w.morning(w.Start())
 }
 
-// morning waits until all is merged, and checks all the time that no issue has two assignees.
+// morning waits until all is merged. It always checks that no issue has two assignees.
 func (w *World) morning(l *Life) {
 	w.T.Helper()
 	deadline := time.Now().Add(8 * time.Hour)
 	for !w.Forge.Done() && time.Now().Before(deadline) {
 		for n, is := range w.issues() {
 			if len(is.Assignees) > 1 {
-				w.T.Fatalf("#%d is assigned to %v", n, is.Assignees)
+				w.T.Fatalf("#%d: got assignees %v, want at most one", n, is.Assignees)
 			}
 		}
 		time.Sleep(10 * time.Second)
@@ -188,21 +188,21 @@ func (w *World) morning(l *Life) {
 	l.Stop()
 	w.Check()
 	if !w.Forge.Done() {
-		w.T.Errorf("not all was done:\n%s", w.Log.String())
+		w.T.Errorf("not all issues are done:\n%s", w.Log.String())
 	}
 	who := w.implementers()
 	for n := range w.issues() {
 		if len(who[n]) != 1 {
-			w.T.Errorf("#%d was implemented by %v\n%s", n, who[n], w.Log.String())
+			w.T.Errorf("#%d: got implementers %v, want one\n%s", n, who[n], w.Log.String())
 		}
 	}
 	moved := w.stolen()
 	if len(moved) == 0 {
-		w.T.Error("nothing was moved, so nothing was tested")
+		w.T.Error("no issue was moved, so the test shows nothing")
 	}
 }
 
-// A2: an issue that is begun between the look and the move stays where it is, and nothing of the move is left.
+// A2: an issue that starts between the look and the move stays with its agent, and the move leaves no trace.
 func TestStealBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := night(t, 7)
@@ -220,16 +220,16 @@ func TestStealBegun(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		is := w.Forge.Get(7)
 		if fmt.Sprint(is.Assignees) != "[dev-elsewhere]" || is.Has(forge.LabelStolen) {
-			t.Errorf("it is %v of %v", is.Labels, is.Assignees)
+			t.Errorf("got labels %v and assignees %v", is.Labels, is.Assignees)
 		}
 		if !strings.Contains(w.Log.String(), "stays with dev-coder") {
-			t.Errorf("the log does not say so:\n%s", w.Log.String())
+			t.Errorf("the log lacks the reason:\n%s", w.Log.String())
 		}
 		l.Stop()
 	})
 }
 
-// U2: an idle agent beside a busy one with nothing to move is logged the second time, with the reasons.
+// U2: an idle agent beside a busy one without a movable issue is logged the second time, with the reasons.
 func TestStealNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := night(t, 9)
@@ -240,21 +240,22 @@ func TestStealNothing(t *testing.T) {
 		told := func() bool { return strings.Contains(w.Log.String(), "and nothing can be moved") }
 		time.Sleep(6 * time.Minute)
 		if told() {
-			t.Error("told the first time")
+			t.Error("logged the first time")
 		}
 		w.Until(5*time.Minute, "told", told)
 		want := "dev-qwen idle beside dev-coder busy, and nothing can be moved: #9 priority 2 stays, from 5 on issues move"
 		if !strings.Contains(w.Log.String(), want) {
-			t.Errorf("no %q in\n%s", want, w.Log.String())
+			t.Errorf("the log lacks %q:\n%s", want, w.Log.String())
 		}
 		l.Stop()
 		if len(w.stolen()) > 0 {
-			t.Errorf("moved: %v", w.stolen())
+			t.Errorf("got moved issues %v, want none", w.stolen())
 		}
 	})
 }
 
-// A route assigns the issues of a skill as soon as they may be worked on. When the forge refuses, it is asked again.
+// A route assigns the issues with a skill as soon as they can be worked on. If the forge refuses, the supervisor
+// tries again.
 func TestRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -282,7 +283,7 @@ func TestRoute(t *testing.T) {
 		w.Check()
 		for n, who := range w.implementers() {
 			if fmt.Sprint(who) != "[dev-qwen]" {
-				t.Errorf("#%d was implemented by %v", n, who)
+				t.Errorf("#%d: got implementers %v, want dev-qwen", n, who)
 			}
 		}
 	})

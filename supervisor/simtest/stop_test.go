@@ -51,7 +51,7 @@ func TestStop(t *testing.T) {
 				time.Sleep(time.Minute)
 				w.Forge.Fail(tt.fault)
 				if took := l.Stop(); took < tt.min || took > tt.max {
-					t.Errorf("stopped in %s, want %s to %s", took, tt.min, tt.max)
+					t.Errorf("Stop took %s, want %s to %s", took, tt.min, tt.max)
 				}
 				w.Check()
 				if left := w.Forge.Claimed(); len(left) == 0 != tt.released {
@@ -59,16 +59,16 @@ func TestStop(t *testing.T) {
 				}
 				for _, r := range w.Exec.Runs() {
 					if r.End.IsZero() || r.Outcome.Result != agents.Cancelled {
-						t.Errorf("session of #%d: %+v", r.Job.Number, r.Outcome)
+						t.Errorf("session of #%d: got %+v, want cancelled", r.Job.Number, r.Outcome)
 					}
 				}
-				// What was stopped is started again by the next supervisor, at once and without a burnt attempt.
+				// The next supervisor starts the stopped work again, at once and without a burnt attempt.
 				w.Forge.Fail(nil)
 				l = w.Start()
 				w.Until(2*time.Second, "both are started again", func() bool { return len(w.Exec.Runs()) == 4 })
 				for _, r := range w.Exec.Runs() {
 					if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
-						t.Error("stopping burnt an attempt")
+						t.Error("the stop burnt an attempt")
 					}
 				}
 				w.Until(2*time.Hour, "merged", w.Forge.Done)
@@ -79,7 +79,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A session that nothing can end does not keep the supervisor from stopping in time.
+// A session that cannot be ended does not delay the supervisor's stop beyond its limit.
 func TestStopWithUndead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -88,15 +88,15 @@ func TestStopWithUndead(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		if took := l.Stop(); took != 9*time.Second {
-			t.Errorf("stopped in %s, want 9 s", took)
+			t.Errorf("Stop took %s, want 9s", took)
 		}
 		w.Check()
 		time.Sleep(2 * time.Hour) // its late end has no effect
 	})
 }
 
-// The supervisor stops while it asks the forge how a session ended. Without an answer the session counts as lost, and
-// burns no attempt.
+// The supervisor stops during the look after a session. Without an answer the session counts as lost, and burns no
+// attempt.
 func TestStopWhileJudging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -111,7 +111,7 @@ func TestStopWhileJudging(t *testing.T) {
 		l := w.Start()
 		time.Sleep(2 * time.Minute)
 		if took := l.Stop(); took > time.Second {
-			t.Errorf("stopped in %s", took)
+			t.Errorf("Stop took %s, want at most 1s", took)
 		}
 		w.Forge.Fail(nil)
 		w.Exec.Script = w.Work
@@ -119,10 +119,10 @@ func TestStopWhileJudging(t *testing.T) {
 		time.Sleep(time.Minute)
 		runs := w.Exec.RunsOf(agents.KindIssue, 1)
 		if len(runs) != 2 || variable(runs[1].Job, "DISINTO_ATTEMPT") != "1" {
-			t.Errorf("after the restart: %+v", runs)
+			t.Errorf("after the restart: got sessions %+v, want a second one at attempt 1", runs)
 		}
 		if recent := l.Document().Recent; len(recent) != 1 || recent[0].Outcome != agents.Lost {
-			t.Errorf("it is shown as %+v", recent)
+			t.Errorf("got recent sessions %+v, want one lost", recent)
 		}
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		l.Stop()
@@ -146,12 +146,12 @@ func TestNoStartWhileStopping(t *testing.T) {
 		time.Sleep(time.Minute)
 		l.Stop()
 		if n := len(w.Exec.Runs()); n != 2 {
-			t.Errorf("%d sessions, want the 2 from before", n)
+			t.Errorf("got %d sessions, want the 2 from before the stop", n)
 		}
 	})
 }
 
-// Two threads compete for the same work. The executor checks that no item, agent or slot is ever taken twice.
+// Two threads compete for the same work. The executor checks that no item, agent or slot is taken twice.
 func TestManyThreadsOneQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -184,7 +184,7 @@ func TestManyThreadsOneQueue(t *testing.T) {
 		w.Check()
 		for i := range int64(issues) {
 			if n := len(w.Exec.RunsOf(agents.KindIssue, i+1)); n != 1 {
-				t.Errorf("issue %d was implemented %d times", i+1, n)
+				t.Errorf("issue %d: got %d implementations, want 1", i+1, n)
 			}
 		}
 		used := make(map[string]bool)
@@ -192,12 +192,12 @@ func TestManyThreadsOneQueue(t *testing.T) {
 			used[r.Job.Agent] = true
 		}
 		if len(used) != 6 {
-			t.Errorf("agents that worked: %v, want all 6", used)
+			t.Errorf("got sessions of the agents %v, want all 6", used)
 		}
 	})
 }
 
-// A scheduled role runs when it is due, claims nothing, and waits for its next time after a failure.
+// A scheduled role runs when it is due, claims nothing, and waits for its next due time after a failure.
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -211,21 +211,21 @@ func TestSchedule(t *testing.T) {
 		began := time.Now()
 		l := w.Start()
 		time.Sleep(35 * time.Minute)
-		l.Kill() // its last run is remembered
+		l.Kill() // the journal has its last run
 		l.Bury()
 		l = w.Start()
 		time.Sleep(50 * time.Minute)
 		l.Stop()
 		w.Check()
 		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 24 48 72]"; got != want {
-			t.Errorf("it ran at %s minutes, want %s", got, want)
+			t.Errorf("got runs at minutes %s, want %s", got, want)
 		}
 		if writes := w.Forge.Writes(); len(writes) > 0 {
-			t.Errorf("it wrote %v", writes)
+			t.Errorf("got writes %v, want none", writes)
 		}
 		job := w.Exec.Runs()[0].Job
 		if !strings.HasSuffix(job.Dir, "/work/review-sonnet/johba_harb_watch") {
-			t.Errorf("it worked in %s", job.Dir)
+			t.Errorf("got workspace %s", job.Dir)
 		}
 	})
 }
@@ -251,14 +251,14 @@ func TestJob(t *testing.T) {
 		w.Check()
 		issue, rework := w.Exec.RunsOf(agents.KindIssue, 1)[0].Job, w.Exec.RunsOf(agents.KindRework, 2)[0].Job
 		if got := strings.Join(issue.Command, " "); got != "dev-agent.sh 1" {
-			t.Errorf("command %q", got)
+			t.Errorf("got command %q", got)
 		}
 		place := func(kind, name string) string { return w.Dir + "/" + kind + "/dev-coder/" + name }
 		if issue.Dir != place("work", "johba_harb_1") || rework.Dir != issue.Dir {
-			t.Errorf("works in %s, and reworks in %s; want one folder for the chain", issue.Dir, rework.Dir)
+			t.Errorf("got workspaces %s and %s, want one folder for the chain", issue.Dir, rework.Dir)
 		}
 		if issue.LogPath != place("logs", issue.RunID+".log") || issue.ResultPath != place("results", issue.RunID+".json") {
-			t.Errorf("log %s, result %s", issue.LogPath, issue.ResultPath)
+			t.Errorf("got log %s and result %s", issue.LogPath, issue.ResultPath)
 		}
 		for name, want := range map[string]string{
 			"FORGE_TOKEN": "token-of-dev-coder", "FORGE_URL": "http://forge", "DISINTO_KIND": "issue", "DISINTO_NUMBER": "1",
@@ -267,15 +267,15 @@ func TestJob(t *testing.T) {
 			"DISINTO_RUN_ID": issue.RunID,
 		} {
 			if got := variable(issue, name); got != want {
-				t.Errorf("%s is %q, want %q", name, got, want)
+				t.Errorf("got %s = %q, want %q", name, got, want)
 			}
 		}
 		if issue.BackendURL != "http://llama/v1" || w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL != "" {
-			t.Errorf("the backend to ask is %q for local work and %q for an API",
+			t.Errorf("got backend %q for local work and %q for an API",
 				issue.BackendURL, w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL)
 		}
 		if issue.Timeout != 2*time.Hour || issue.Stall != 15*time.Minute || issue.Grace != 7*time.Second {
-			t.Errorf("limits: %+v", issue)
+			t.Errorf("got limits of %+v", issue)
 		}
 	})
 }

@@ -8,15 +8,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Answer has an account comment below an issue or pull request, and returns the comment's number. The stranger may not
-// write to the repository.
+// Answer posts a comment by an account below an issue or pull request, and returns the comment's number. stranger may
+// not write to the repository.
 func (f *Forge) Answer(n int64, login string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.remarkLocked(n, login, "")
 }
 
-// Like has an account give the last plan of an issue a thumbs-up, which moves no time of the issue.
+// Like gives the last plan of an issue a thumbs-up, which does not bump the issue's update time.
 func (f *Forge) Like(n int64, login string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -30,7 +30,7 @@ func (f *Forge) Like(n int64, login string) {
 	f.remarks[n] = list
 }
 
-// Approve labels an issue plan-approved as an account.
+// Approve labels an issue plan-approved as the given account.
 func (f *Forge) Approve(n int64, login string) {
 	f.Edit(n, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelPlanApproved) })
 	f.mu.Lock()
@@ -52,7 +52,7 @@ func (f *Forge) Unsaid(n, comment int64) {
 	f.comments = slices.DeleteFunc(f.comments, func(c Comment) bool { return c.Key == key && key != "" })
 }
 
-// Remarks are the questions and plans below an issue or pull request, and what other accounts wrote.
+// Remarks returns the questions and plans below an issue or pull request, and other accounts' comments.
 func (f *Forge) Remarks(n int64) []forge.Remark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +72,7 @@ func (f *Forge) remarkLocked(n int64, login, key string) int64 {
 	return f.lastRemark
 }
 
-// talkLocked returns the talk of an item as a scan shows it.
+// talkLocked returns the comments of an item as a scan shows them.
 func (f *Forge) talkLocked(n int64, labels []string) (t forge.Talk) {
 	asks := func(l string) bool {
 		return l == forge.LabelNeedsAnswer || l == forge.LabelPlanFirst || l == forge.LabelPlanApproved

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// speaks is a session that ends with words for people.
+// speaks is a session that ends with a question or a plan.
 func speaks(result agents.Result, words string) Script {
 	return Script{Takes: time.Minute, Outcome: agents.Outcome{
 		Result: result, Claimed: true, Reason: strings.Join(strings.Fields(words), " "), Words: words,
@@ -26,7 +26,7 @@ func (w *World) labelled(issue int64, label string) bool {
 	return is.Has(label)
 }
 
-// asksFirst has sessions on an issue ask until they are answered, and all others work.
+// asksFirst makes sessions on an issue ask until they get an answer. All other sessions work.
 func asksFirst(w *World, issue int64) {
 	w.Exec.Script = func(job agents.Job, n int) Script {
 		if job.Kind == agents.KindIssue && job.Number == issue && variable(job, "DISINTO_COMMENTS") == "" {
@@ -36,8 +36,8 @@ func asksFirst(w *World, issue int64) {
 	}
 }
 
-// An agent asks: the person who filed the issue hears of it within seconds, the slot goes to other work at once, and
-// the answer leads to the same agent, with the comments, in its first attempt.
+// An agent asks a question. The issue's author is notified within seconds, the slot takes other work at once, and the
+// answer starts the same agent, with the comments, in its first attempt.
 func TestQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -52,7 +52,7 @@ func TestQuestion(t *testing.T) {
 		heard := told.needy[fmt.Sprintf("%s#%d", Repo, issue)]
 		told.mu.Unlock()
 		if heard.IsZero() || heard.Sub(asked.End) > 5*time.Second {
-			t.Errorf("the session ended at %v, and people hear of it at %v", asked.End, heard)
+			t.Errorf("the session ended at %v, and people were notified at %v, want within 5s", asked.End, heard)
 		}
 		comments := w.Forge.Comments()
 		want := "@johba, " + asked.Job.Agent +
@@ -60,32 +60,32 @@ func TestQuestion(t *testing.T) {
 			"Please answer in a comment below; the agent then goes on with its work. Those who may write to this repository " +
 			"can answer. To have it go on without an answer, remove the label `needs-answer`."
 		if len(comments) != 1 || comments[0].Body != want {
-			t.Errorf("comments %+v, want %s", comments, want)
+			t.Errorf("got comments %+v, want %s", comments, want)
 		}
 		if claims := w.Forge.Claimed(); len(claims) > 0 {
 			t.Errorf("claims left: %v", claims)
 		}
 
-		// Hours without an answer change nothing but other work.
+		// Hours without an answer change nothing, and other work is done.
 		other := w.Forge.Issue("clear")
 		w.Until(time.Hour, "other work is done", func() bool { return w.Forge.Get(other).Closed })
 		time.Sleep(3 * time.Hour)
 		if n := len(w.Exec.RunsOf(agents.KindIssue, issue)); n != 1 || len(w.Forge.Comments()) != 1 {
-			t.Errorf("%d sessions, %d comments after hours", n, len(w.Forge.Comments()))
+			t.Errorf("got %d sessions and %d comments after hours, want one of each", n, len(w.Forge.Comments()))
 		}
 		why := ""
 		for _, q := range l.Document().Queue {
 			why += q.Why
 		}
 		if !strings.Contains(why, asked.Job.Agent+" asked @johba at ") || !strings.Contains(why, "no answer: Which one?") {
-			t.Errorf("the status says %q", why)
+			t.Errorf("got reason %q", why)
 		}
 
 		w.Forge.Answer(issue, "stranger")
 		w.Forge.Answer(issue, "dev-elsewhere")
 		time.Sleep(time.Minute)
 		if n := len(w.Exec.RunsOf(agents.KindIssue, issue)); n != 1 {
-			t.Errorf("%d sessions after what answers nothing", n)
+			t.Errorf("got %d sessions after comments that are not answers, want 1", n)
 		}
 		id := w.Forge.Answer(issue, "ada")
 		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(issue).Closed })
@@ -93,16 +93,16 @@ func TestQuestion(t *testing.T) {
 		w.Check()
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if len(runs) != 2 || runs[1].Job.Agent != asked.Job.Agent || variable(runs[1].Job, "DISINTO_ATTEMPT") != "1" {
-			t.Fatalf("sessions %+v", runs)
+			t.Fatalf("got sessions %+v", runs)
 		}
 		question := w.Forge.Remarks(issue)[0].ID
 		if got, want := variable(runs[1].Job, "DISINTO_COMMENTS"), fmt.Sprintf("%d,%d", question, id); got != want {
-			t.Errorf("the session is about comments %s, want %s", got, want)
+			t.Errorf("got comments %s, want %s", got, want)
 		}
 	})
 }
 
-// A kill before or after any call costs neither question nor answer: one comment, one label, one answered session.
+// A kill before or after any call loses neither question nor answer: one comment, one label, one answered session.
 func TestQuestionKilledAnywhere(t *testing.T) {
 	for i, at := range []struct {
 		call string
@@ -136,7 +136,7 @@ func questionKilledAt(t *testing.T, call string, n int, after bool) {
 			again()
 		default:
 		}
-		if !answered && len(w.Forge.Remarks(issue)) == 1 { // also before the label is there
+		if !answered && len(w.Forge.Remarks(issue)) == 1 { // possibly before the label is written
 			w.Forge.Answer(issue, "ada")
 			answered = true
 		}
@@ -147,21 +147,21 @@ func questionKilledAt(t *testing.T, call string, n int, after bool) {
 	l.Stop()
 	w.Check()
 	if !w.Forge.Get(issue).Closed || !answered {
-		t.Fatalf("not merged; answered: %v\n%s", answered, w.Log.String())
+		t.Fatalf("not merged; answered = %v\n%s", answered, w.Log.String())
 	}
 	if comments := w.Forge.Comments(); len(comments) != 1 {
-		t.Errorf("comments %+v", comments)
+		t.Errorf("got comments %+v, want 1", comments)
 	}
 	runs := w.Exec.RunsOf(agents.KindIssue, issue)
 	if last := runs[len(runs)-1]; variable(last.Job, "DISINTO_COMMENTS") == "" {
-		t.Errorf("the last of %d sessions is not told of the answer\n%s", len(runs), w.Log.String())
+		t.Errorf("the last of %d sessions does not get the answer\n%s", len(runs), w.Log.String())
 	}
 	if is := w.Forge.Get(issue); is.Has(forge.LabelNeedsAnswer) {
-		t.Errorf("labelled %v", is.Labels)
+		t.Errorf("got labels %v", is.Labels)
 	}
 }
 
-// People may take the label off, delete the question, or say retry; an agent that asks for ever is stopped.
+// People may remove the label, delete the question or retry. An agent that asks for ever is stopped.
 func TestQuestionWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -180,7 +180,7 @@ func TestQuestionWithdrawn(t *testing.T) {
 		w.Forge.Answer(issue, "stranger")
 		w.Until(time.Hour, "it is asked again", asked(1))
 		if n := len(w.Exec.RunsOf(agents.KindIssue, issue)); n != 1 {
-			t.Errorf("%d sessions before anything was answered", n)
+			t.Errorf("got %d sessions before an answer, want 1", n)
 		}
 		for n := 2; n <= threads.MaxQuestions; n++ {
 			w.Forge.Edit(issue, func(is *forge.Issue) {
@@ -192,14 +192,14 @@ func TestQuestionWithdrawn(t *testing.T) {
 		w.Until(time.Hour, "a person is asked", func() bool { return w.labelled(issue, forge.LabelNeedsHuman) })
 		last := w.Forge.Comments()[threads.MaxQuestions]
 		if !strings.Contains(last.Body, "it has asked 3 questions, and asks: Which one?") {
-			t.Errorf("the comment is %s", last.Body)
+			t.Errorf("got comment %s", last.Body)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// A role plans first: the label, the plan, words that send it back, a thumbs-up, code by the same agent.
+// A role plans first: the label, the plan, a comment that sends it back, a thumbs-up, and code by the same agent.
 func TestPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -217,14 +217,14 @@ func TestPlan(t *testing.T) {
 		plans := func(n int) func() bool { return func() bool { return len(w.Forge.Comments()) == n } }
 		w.Until(time.Hour, "a plan", plans(1))
 		if body := w.Forge.Comments()[0].Body; !strings.HasPrefix(body, "@johba, dev-") || !strings.Contains(body, "Plan 1") {
-			t.Errorf("the plan is %s", body)
+			t.Errorf("got plan %s", body)
 		}
 		w.Forge.Like(issue, "dev-elsewhere")
 		w.Forge.Like(issue, "dev-qwen")
 		w.Forge.Answer(issue, "stranger")
 		time.Sleep(time.Hour)
 		if n := len(w.Exec.RunsOf(agents.KindIssue, issue)); n != 1 {
-			t.Errorf("%d sessions while the plan waits", n)
+			t.Errorf("got %d sessions while the plan waits, want 1", n)
 		}
 		words := w.Forge.Answer(issue, "ada")
 		w.Until(time.Hour, "another plan", plans(2))
@@ -233,24 +233,24 @@ func TestPlan(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if is := w.Forge.Get(issue); !is.Has(forge.LabelPlanFirst) || !is.Has(forge.LabelPlanApproved) {
-			t.Errorf("labelled %v", is.Labels)
+			t.Errorf("got labels %v", is.Labels)
 		}
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if len(runs) != 3 {
-			t.Fatalf("%d sessions", len(runs))
+			t.Fatalf("got %d sessions, want 3", len(runs))
 		}
 		first := w.Forge.Remarks(issue)
 		about := fmt.Sprintf("%d,%d", first[0].ID, words)
 		for i, want := range []string{"plan/", "plan/" + about, "/" + fmt.Sprint(first[len(first)-1].ID)} {
 			got := variable(runs[i].Job, "DISINTO_CAUSE") + "/" + variable(runs[i].Job, "DISINTO_COMMENTS")
 			if got != want || runs[i].Job.Agent != runs[0].Job.Agent {
-				t.Errorf("session %d by %s has cause and comments %s, want %s", i, runs[i].Job.Agent, got, want)
+				t.Errorf("session %d by %s: got cause and comments %s, want %s", i, runs[i].Job.Agent, got, want)
 			}
 		}
 	})
 }
 
-// A session that was to plan and opens a pull request has not planned, and what it opened waits.
+// A session that must plan, but opens a pull request, has not planned. Its pull request waits.
 func TestCodeInsteadOfPlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -260,15 +260,15 @@ func TestCodeInsteadOfPlan(t *testing.T) {
 		w.Until(time.Hour, "it has ended", func() bool { return len(l.Document().Recent) == 1 })
 		time.Sleep(time.Hour)
 		if r := l.Document().Recent[0]; r.Outcome != agents.NoProgress || r.Reason != "ended without a plan" {
-			t.Errorf("it ended as %s: %s", r.Outcome, r.Reason)
+			t.Errorf("got outcome %s: %s", r.Outcome, r.Reason)
 		}
 		if p := w.Forge.Pulls(); len(p) != 1 || len(p[0].Reviews) != 0 || p[0].Merged {
-			t.Errorf("pull requests %+v", p)
+			t.Errorf("got pull requests %+v, want one without a review", p)
 		}
 		w.Forge.Approve(issue, "dev-qwen")
 		time.Sleep(time.Hour)
 		if p := w.Forge.Pulls()[0]; len(p.Reviews) != 0 {
-			t.Error("an agent's label approves it")
+			t.Error("an agent's label approved the plan")
 		}
 		w.Forge.Approve(issue, "ada")
 		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(issue).Closed })

@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A session that fails without a reason is logged with the last line that it printed and the path of its log; one
-// that gave a reason is logged with that. A restart forgets neither.
+// A session that fails without a reason is logged with its last line of output and the path of its log. A session
+// with a reason is logged with that. Both survive a restart.
 func TestFailureIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -36,7 +36,7 @@ func TestFailureIsTold(t *testing.T) {
 		check := func(d *control.Document, dir string) {
 			t.Helper()
 			if len(d.Recent) != 2 {
-				t.Fatalf("%d sessions ended", len(d.Recent))
+				t.Fatalf("got %d ended sessions, want 2", len(d.Recent))
 			}
 			for _, r := range d.Recent {
 				want := "curl: (22) 404 for http://x:[secret]@forge"
@@ -44,7 +44,7 @@ func TestFailureIsTold(t *testing.T) {
 					want = ""
 				}
 				if r.LastLine != want || r.Log != fmt.Sprintf("%s/logs/%s/%s.log", dir, r.Agent, r.RunID) {
-					t.Errorf("#%d: last line %q, log %q", r.Number, r.LastLine, r.Log)
+					t.Errorf("#%d: got last line %q and log %q", r.Number, r.LastLine, r.Log)
 				}
 			}
 		}
@@ -57,7 +57,7 @@ func TestFailureIsTold(t *testing.T) {
 				want = fmt.Sprintf("[%s #2] implementation failed (attempt 1 of 5): the tests are red (%s)", r.Agent, r.Log)
 			}
 			if !strings.Contains(w.Log.String(), want) {
-				t.Errorf("nothing says %q:\n%s", want, w.Log.String())
+				t.Errorf("the log lacks %q:\n%s", want, w.Log.String())
 			}
 		}
 		l.Kill()
@@ -69,8 +69,8 @@ func TestFailureIsTold(t *testing.T) {
 	})
 }
 
-// When the machine has no room for another process, no attempt is burnt and no agent is blamed. The thread starts
-// nothing for a minute, and scheduled work stays due.
+// If the machine has no room for another process, no attempt is burnt and no agent counts as failed. The thread
+// starts nothing for a minute, and scheduled work stays due.
 func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -81,7 +81,7 @@ func TestNoRoom(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		d := l.Document()
 		if len(w.Exec.Runs()) != 0 || d.Threads[1].ParkedWhy != "no room for another process" || d.Agents[0].Failed != 0 {
-			t.Errorf("while there is no room: %d sessions, thread %+v, agent %+v", len(w.Exec.Runs()), d.Threads[1], d.Agents[0])
+			t.Errorf("without room: got %d sessions, thread %+v, agent %+v", len(w.Exec.Runs()), d.Threads[1], d.Agents[0])
 		}
 		if left := w.Forge.Claimed(); len(left) > 0 && len(d.Sessions) == 0 {
 			t.Errorf("claims left: %v", left)
@@ -89,14 +89,14 @@ func TestNoRoom(t *testing.T) {
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		runs := w.Exec.RunsOf(agents.KindIssue, 1)
 		if len(runs) != 1 || variable(runs[0].Job, "DISINTO_ATTEMPT") != "1" || runs[0].Begin.Sub(began) > 32*time.Minute {
-			t.Errorf("with room again: %+v", runs)
+			t.Errorf("with room again: got sessions %+v", runs)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// crowded is an executor on a machine that has no room for another process.
+// crowded is an executor on a machine without room for another process.
 type crowded struct {
 	supervisor.Executor
 	full func() bool
@@ -109,23 +109,23 @@ func (c *crowded) Run(ctx context.Context, job agents.Job, started func(agents.S
 	return c.Executor.Run(ctx, job, started)
 }
 
-// One of two repositories is gone, so that every scan has an error. In the other one everything goes on: a claim of
-// ours without a session is released, and work is done.
+// One of two repositories is gone, so every scan has an error. Work in the other one continues: a claim of ours
+// without a session is released, and the issue is done.
 func TestOneRepositoryMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const gone = "johba/gone"
 		w := New(t)
 		w.Config.Forge.Repos = []string{gone, Repo}
-		issue := w.Forge.Issue("claimed by us, in a life that nobody remembers")
+		issue := w.Forge.Issue("claimed by us, in a forgotten life")
 		w.Forge.Edit(issue, func(is *forge.Issue) {
 			is.Labels, is.Assignees = with(is.Labels, forge.LabelInProgress), []string{"dev-qwen"}
 		})
 		l := w.Start(func(l *Life) { l.Forge = &halfForge{l.Forge, gone} })
-		w.Until(2*time.Minute, "the claim is released and the issue begun", func() bool {
+		w.Until(2*time.Minute, "the claim is released and the issue starts", func() bool {
 			return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 1
 		})
 		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, gone) {
-			t.Errorf("the forge is shown as %+v", d.Forge)
+			t.Errorf("got forge %+v", d.Forge)
 		}
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		l.Stop()
@@ -133,7 +133,7 @@ func TestOneRepositoryMissing(t *testing.T) {
 	})
 }
 
-// halfForge cannot find one of the repositories.
+// halfForge lacks one of the repositories.
 type halfForge struct {
 	supervisor.Forge
 	gone string

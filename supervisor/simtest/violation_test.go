@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A broken scheduler starts nothing that a rule forbids. The wrong parts of its plans are kept back, counted once and
-// logged once, and everything else goes on.
+// A broken scheduler starts nothing that a rule forbids. The forbidden parts of its plans are dropped, counted once
+// and logged once; everything else is carried out.
 func TestF7_MadScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -24,7 +24,7 @@ func TestF7_MadScheduler(t *testing.T) {
 		w.Forge.Edit(blocked, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelNeedsHuman) })
 		mad := func(s threads.Snapshot) threads.Plan {
 			p := threads.Decide(s)
-			for _, st := range p.Starts { // whatever starts is started twice, by two agents in one slot
+			for _, st := range p.Starts { // each start is duplicated for a second agent in the same slot
 				if st.Agent == "dev-coder" {
 					st.Agent = "dev-qwen"
 					p.Starts = append(p.Starts, st)
@@ -44,28 +44,28 @@ func TestF7_MadScheduler(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if n := len(w.Exec.RunsOf(agents.KindIssue, blocked)); n > 0 {
-			t.Errorf("the issue that needs a person was started %d times", n)
+			t.Errorf("got %d sessions on the issue that needs a person, want none", n)
 		}
 		if d.Upkeep.Violations < 2 || d.Upkeep.Violations > 4 {
-			t.Errorf("%d violations, want one for each of what was wrong", d.Upkeep.Violations)
+			t.Errorf("got %d violations, want 2 to 4", d.Upkeep.Violations)
 		}
 		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "a rule would have been broken, last: ") {
-			t.Errorf("problems: %q", d.Problems)
+			t.Errorf("got problems %q", d.Problems)
 		}
 		held := false
 		for _, q := range d.Queue {
 			held = held || q.Code == threads.RuleBroken && q.Number == blocked
 		}
 		if !held {
-			t.Errorf("nothing says why #%d is kept back: %+v", blocked, d.Queue)
+			t.Errorf("no hold of #%d in the queue %+v", blocked, d.Queue)
 		}
 		if n := strings.Count(w.Log.String(), "needs-human"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, w.Log.String())
+			t.Errorf("logged %d times, want once:\n%s", n, w.Log.String())
 		}
 	})
 }
 
-// The status shows the usage of today beside the budget, for the agent and for its thread. On the next day it is zero.
+// The status shows today's usage beside the budget, for the agent and its thread. On the next day it is zero.
 func TestSpentIsShown(t *testing.T) {
 	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -87,16 +87,16 @@ func TestSpentIsShown(t *testing.T) {
 		had := new(0.065) // 7 of 107
 		spent := control.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2, CacheHit: had}
 		if diff := cmp.Diff(spent, d.Threads[1].Spent); diff != "" {
-			t.Errorf("thread:\n%s", diff)
+			t.Errorf("thread (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(control.SpentDocument{Tokens: 120, USD: 0.5, CacheHit: had}, d.Agents[0].Spent); diff != "" {
-			t.Errorf("%s:\n%s", d.Agents[0].Name, diff)
+			t.Errorf("%s (-want +got):\n%s", d.Agents[0].Name, diff)
 		}
 		time.Sleep(24 * time.Hour)
 		d = l.Document()
 		l.Stop()
 		if diff := cmp.Diff(control.SpentDocument{TokensPerDay: 1000, USDPerDay: 2}, d.Threads[1].Spent); diff != "" {
-			t.Errorf("a day later:\n%s", diff)
+			t.Errorf("a day later (-want +got):\n%s", diff)
 		}
 	})
 }

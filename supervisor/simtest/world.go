@@ -1,9 +1,9 @@
-// Package simtest runs the real supervisor against a forge in memory and an executor that sleeps, in the virtual time
-// of testing/synctest: a night of work takes milliseconds, and a test can say at which minute what has to happen.
+// Package simtest runs the real supervisor with a forge in memory and an executor that sleeps, in the virtual time of
+// testing/synctest. A night of work takes milliseconds, and a test can check events to the minute.
 //
-// A World outlives its supervisors: the forge, the state directory, the record of sessions. A Life is one supervisor
-// in it. It ends like a process, by Stop, which is SIGTERM, or by Kill, after which it has no effect on the world.
-// Everything must be used inside one synctest bubble.
+// A World outlives its supervisors: it has the forge, the state directory and the record of sessions. A Life is one
+// supervisor in it. A Life ends by Stop, which is SIGTERM, or by Kill, after which it has no effect on the world. All
+// of it must be used inside one synctest bubble.
 package simtest
 
 import (
@@ -33,15 +33,15 @@ type World struct {
 	T      testing.TB
 	Forge  *Forge
 	Exec   *Executor
-	Engine *Engine // nil where all sessions run on the machine
+	Engine *Engine // nil if all sessions run on this machine
 	Config *threads.Config
 	Dir    string // the state directory of the next life
 	Log    Log
 	lives  int
 }
 
-// New returns a world with Factory's configuration, in which every issue gets a pull request after ten minutes, and
-// its approval after another five. In make test it is a slow one, unless the test says Usual.
+// New returns a world with the configuration of Factory. Every issue gets a pull request after ten minutes, and its
+// approval after another five. In make test the world is Slow, unless the test calls Usual.
 func New(t testing.TB) *World {
 	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir()}
 	for _, a := range w.Config.Agents {
@@ -112,11 +112,11 @@ func Factory() *threads.Config {
 	}
 }
 
-// Slow has the forge polled once a minute, which makes a virtual day shorter. No step of the work should wait for a
-// poll.
+// Slow sets all intervals to a minute, which makes a virtual day faster to play. No step of the work should wait for
+// a scan.
 func (w *World) Slow() { w.poll(time.Minute, time.Minute) }
 
-// Usual has the forge polled as often as a factory.toml that does not say.
+// Usual sets the default intervals of factory.toml.
 func (w *World) Usual() { w.poll(5*time.Second, 30*time.Second) }
 
 func (w *World) poll(interval, idle time.Duration) {
@@ -125,7 +125,7 @@ func (w *World) poll(interval, idle time.Duration) {
 	}
 }
 
-// Life is one supervisor, from its start to its end.
+// Life is one supervisor from its start to its end.
 type Life struct {
 	*supervisor.Supervisor
 	Killed chan struct{} // closed by a kill
@@ -135,7 +135,7 @@ type Life struct {
 	power  *power
 }
 
-// Start begins a life. The options change the supervisor before it runs.
+// Start starts a life. The options change the supervisor before it runs.
 func (w *World) Start(options ...func(*Life)) *Life {
 	w.T.Helper()
 	w.lives++
@@ -160,7 +160,7 @@ func (w *World) Start(options ...func(*Life)) *Life {
 	return l
 }
 
-// Stop ends a life as SIGTERM does, and returns how long that took.
+// Stop ends a life like SIGTERM, and returns how long that took.
 func (l *Life) Stop() time.Duration {
 	l.w.T.Helper()
 	began := time.Now()
@@ -171,8 +171,8 @@ func (l *Life) Stop() time.Duration {
 	return time.Since(began)
 }
 
-// Kill ends a life as SIGKILL does: nothing that it does from now on has an effect. The next life begins with a copy
-// of its journal, and of its receipts, as they are at this moment.
+// Kill ends a life like SIGKILL: nothing that it does later has an effect. The next life starts with a copy of its
+// journal and receipts as of this moment.
 func (l *Life) Kill() {
 	if !l.power.off.CompareAndSwap(false, true) {
 		return
@@ -198,7 +198,7 @@ func (l *Life) Kill() {
 	close(l.Killed)
 }
 
-// copyReceipts copies a folder of receipts, of which the killed life may rename or delete one at the same moment.
+// copyReceipts copies a folder of receipts. The killed life may rename or delete a file at the same time.
 func copyReceipts(to, from string) error {
 	list, err := os.ReadDir(from)
 	if err == nil {
@@ -222,7 +222,7 @@ func (l *Life) Bury() {
 	<-l.ended
 }
 
-// KillAt kills the life at the n-th call of a name, before or after the call has its effect.
+// KillAt kills the life at the n-th call with a name, before or after the call takes effect.
 func KillAt(call string, n int, after bool) func(*Life) {
 	return func(l *Life) { l.power.call, l.power.n, l.power.after = call, n, after }
 }
@@ -239,7 +239,7 @@ type power struct {
 
 var errDead = fmt.Errorf("the supervisor is dead: %w", forge.ErrUnavailable)
 
-// use is one call to the world.
+// use performs a call to the world.
 func (p *power) use(call string, f func() error) error {
 	hit := call == p.call && int(p.count.Add(1)) == p.n
 	if hit && !p.after {
@@ -258,7 +258,7 @@ func (p *power) use(call string, f func() error) error {
 	return err
 }
 
-// client is the forge as a life sees it.
+// client is the forge's interface for one life.
 type client struct {
 	f *Forge
 	p *power
@@ -328,7 +328,7 @@ func (c *client) MayWork(ctx context.Context, token, repo string) error {
 
 func (c *client) Requests() int64 { return c.f.Requests() }
 
-// executor is the executor as a life sees it. Its sessions die with the life.
+// executor is the executor's interface for one life. Its sessions die with the life.
 type executor struct {
 	e *Executor
 	p *power
@@ -337,7 +337,7 @@ type executor struct {
 func (x *executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) (out agents.Outcome) {
 	ctx, die := context.WithCancelCause(ctx)
 	defer die(nil)
-	killed := x.p.life.Killed // a test may put another life in its place
+	killed := x.p.life.Killed // a test may replace the life
 	go func() {
 		select {
 		case <-killed:
@@ -379,7 +379,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// listener is a socket in memory. A real one would stop the bubble's clock.
+// listener is a listener in memory. A real one would stop the bubble's clock.
 type listener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -407,7 +407,7 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
 
-// Until waits, a second at a time, until so is true. It fails the test after the limit.
+// Until waits in steps of a second until so returns true. It fails the test after the limit.
 func (w *World) Until(limit time.Duration, what string, so func() bool) {
 	w.T.Helper()
 	end := time.Now().Add(limit)
@@ -419,7 +419,7 @@ func (w *World) Until(limit time.Duration, what string, so func() bool) {
 	}
 }
 
-// Check fails the test for every broken rule that the forge or the executor saw.
+// Check fails the test for every violation that the forge or the executor saw.
 func (w *World) Check() {
 	w.T.Helper()
 	for _, v := range w.Exec.Violations() {
@@ -430,5 +430,5 @@ func (w *World) Check() {
 	}
 }
 
-// logf adds a line of the test to the log.
+// logf writes a line of the test to the log.
 func (w *World) logf(format string, args ...any) { fmt.Fprintf(&w.Log, format, args...) }
