@@ -116,19 +116,13 @@ func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.
 	return slices.Compact(refs), nil
 }
 
-// listAll reads all pages of a list of unknown length. path must contain a query.
-func listAll[T any](ctx context.Context, api *rest.API, path string) (all []T, err error) {
-	for page := 1; page <= maxPages; page++ {
-		var some []T
-		if err := api.Get(ctx, fmt.Sprintf("%s&limit=%d&page=%d", path, pageSize, page), &some); err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-		if len(some) < smallestCap {
-			return all, nil
-		}
+// listAll reads a whole list.
+func listAll[T any](ctx context.Context, api *rest.API, path string) ([]T, error) {
+	all, err := readUpTo[T](ctx, api.Page, path, maxPages*smallestCap)
+	if err == nil && len(all) == maxPages*smallestCap {
+		err = errEndless
 	}
-	return nil, errEndless
+	return all, err
 }
 
 // Unassign removes an account from an issue or pull request: the assignee first, then the label in-progress. The label

@@ -23,7 +23,7 @@ func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error)
 	if err != nil {
 		return nil, err
 	}
-	all, err := listAll[forge.Token](ctx, as, tokensOf(login)+"?")
+	all, err := listAll[forge.Token](ctx, as, tokensOf(login))
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the tokens of %s: %w", login, err)
 	}

@@ -40,32 +40,13 @@ func at(repo, format string, args ...any) string {
 	return "/repos/" + repo + fmt.Sprintf(format, args...)
 }
 
-// A session reads at most pullPages of pull requests (150) and reviewPages of reviews (1,000). It reads the line
-// comments of only the newest fullReviews reviews, because each takes a request.
+// A session reads at most maxPulls pull requests and maxReviews reviews. It reads the line comments of only the newest
+// fullReviews reviews, because each takes a request.
 const (
-	pullPages   = 3
-	reviewPages = 20
+	maxPulls    = 150
+	maxReviews  = 1_000
 	fullReviews = 150
 )
-
-// deskList reads at most the given number of pages of a list.
-func deskList[T any](ctx context.Context, d *Desk, path string, pages int) (all []T, err error) {
-	separator := "?"
-	if strings.Contains(path, "?") {
-		separator = "&"
-	}
-	for page := 1; page <= pages; page++ {
-		var some []T
-		if err := d.api.Get(ctx, fmt.Sprintf("%s%slimit=%d&page=%d", path, separator, pageSize, page), &some); err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-		if len(some) < pageSize {
-			break
-		}
-	}
-	return all, nil
-}
 
 // Login returns the name of the account that the token belongs to.
 func (d *Desk) Login(ctx context.Context) (string, error) {
@@ -81,7 +62,7 @@ func (d *Desk) Repository(ctx context.Context, name string) (forge.Repository, e
 
 // Writers lists the accounts with write access to a repository.
 func (d *Desk) Writers(ctx context.Context, repo string) ([]string, error) {
-	return writersOf(ctx, d.api.Get, repo)
+	return writersOf(ctx, d.api.Page, repo)
 }
 
 func repository(ctx context.Context, api *rest.API, name string) (forge.Repository, error) {
@@ -139,10 +120,14 @@ func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 // PullsFrom lists the pull requests, open or ended, from a branch of the repository itself. It searches the 150 that
 // changed last.
 func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
-	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"), pullPages)
+	path := at(repo, "/pulls?state=all&sort=recentupdate")
+	wire, err := readUpTo[*gitea.PullRequest](ctx, d.api.Page, path, maxPulls)
 	var all []forge.Pull
-	for i := range wire {
-		p := deskPull(repo, &wire[i])
+	for _, in := range wire {
+		if in == nil {
+			continue // the forge cannot load it
+		}
+		p := deskPull(repo, in)
 		if p.Head == branch && (p.HeadRepo == "" || strings.EqualFold(p.HeadRepo, repo)) {
 			all = append(all, p)
 		}
@@ -169,21 +154,23 @@ func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, e
 // Reviews reads the newest submitted reviews of a pull request that are not dismissed, oldest first.
 func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error) {
 	path := at(pull.Repo, "/pulls/%d/reviews", pull.Number)
-	wire, err := deskList[gitea.PullReview](ctx, d, path, reviewPages)
+	wire, err := readUpTo[*gitea.PullReview](ctx, d.api.Page, path, maxReviews)
 	if err != nil {
 		return nil, err
 	}
-	stands := func(w gitea.PullReview) bool {
-		r, submitted := reviewOf(&w)
-		return submitted && !r.Dismissed
-	}
-	wire = slices.DeleteFunc(wire, func(w gitea.PullReview) bool { return !stands(w) })
+	wire = slices.DeleteFunc(wire, func(in *gitea.PullReview) bool {
+		if in == nil {
+			return true
+		}
+		r, submitted := reviewOf(in)
+		return !submitted || r.Dismissed
+	})
 	wire = wire[max(0, len(wire)-fullReviews):]
 	var all []forge.FullReview
-	for i := range wire {
-		r, _ := reviewOf(&wire[i])
+	for _, in := range wire {
+		r, _ := reviewOf(in)
 		full := forge.FullReview{Review: r}
-		if wire[i].CodeCommentsCount > 0 {
+		if in.CodeCommentsCount > 0 {
 			if full.Lines, err = d.lines(ctx, path+"/"+strconv.FormatInt(r.ID, 10)+"/comments"); err != nil {
 				return nil, err
 			}

@@ -161,6 +161,7 @@ func TestDeskManyReviews(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			requests++
 			page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+			w.Header().Set("X-Total-Count", strconv.Itoa(tt.reviews))
 			var list []map[string]any
 			for id := (page-1)*50 + 1; id <= min(page*50, tt.reviews); id++ {
 				list = append(list, map[string]any{"id": id, "state": "COMMENT", "body": "no"})

@@ -49,15 +49,16 @@ func read[T any](ctx context.Context, c *Client, path string) (T, *exchange, err
 	return do[T](ctx, c, ask{http.MethodGet, path, nil})
 }
 
-// get is read that decodes into a variable.
-func (c *Client) get(ctx context.Context, path string, out any) error {
-	raw, _, err := read[json.RawMessage](ctx, c, path)
-	if err == nil {
-		if err = json.Unmarshal(raw, out); err != nil {
-			err = fmt.Errorf("%w: %s: %w", forge.ErrUnavailable, path, err)
-		}
+// get is read that decodes into a variable; it is a getter.
+func (c *Client) get(ctx context.Context, path string, out any) (total int, err error) {
+	raw, x, err := read[json.RawMessage](ctx, c, path)
+	if err != nil {
+		return -1, err
 	}
-	return err
+	if err := json.Unmarshal(raw, out); err != nil {
+		return -1, fmt.Errorf("%w: %s: %w", forge.ErrUnavailable, path, err)
+	}
+	return x.total, nil
 }
 
 // turn waits for one of the slots for concurrent requests; done gives the slot back.

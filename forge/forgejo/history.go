@@ -136,9 +136,10 @@ type event struct {
 func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
 	var all []event
 	seen := known[event]{}
+	p := pagesOf(at(w.Repo, "/issues/%d/timeline?since=%s", w.Number, stamp(w.since)))
 	for page := 1; page <= maxPages; page++ {
-		events, _, err := readPage[event](ctx, c, page, at(w.Repo, "/issues/%d/timeline?since=%s", w.Number, stamp(w.since)))
-		if err != nil || seen.add(events) == 0 {
+		events, _, err := readPage[event](ctx, c, p, page)
+		if p.full = p.size; err != nil || seen.add(events) == 0 {
 			return all, err
 		}
 		all = append(all, events...)

@@ -16,12 +16,13 @@ import (
 // to administrators. To every writer it lists the accounts that an issue can be assigned to. These are the accounts
 // with write access and, in a repository of an organisation, also the members of teams with read access.
 
-// getter reads a JSON document from the forge into out.
-type getter func(ctx context.Context, path string, out any) error
+// getter reads a JSON document from the forge into out. If the document is a page of a list, getter returns how many
+// entries the forge says that the list has, or -1.
+type getter func(ctx context.Context, path string, out any) (total int, err error)
 
 const (
-	// memberPages bounds how many members of a team are read, at 500.
-	memberPages = 10
+	// maxMembers bounds how many members of a team are read.
+	maxMembers = 500
 	// maxAsked bounds the accounts whose role in an organisation is read. The others count as readers.
 	maxAsked = 100
 )
@@ -47,12 +48,12 @@ func (t *team) writes() bool {
 // only the teams that it is in.
 func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
 	var in []*gitea.User
-	if err := get(ctx, at(repo, "/assignees"), &in); err != nil {
+	if _, err := get(ctx, at(repo, "/assignees"), &in); err != nil {
 		return nil, err
 	}
 	listed := logins(in)
 	var teams []*team
-	err := get(ctx, at(repo, "/teams"), &teams)
+	_, err := get(ctx, at(repo, "/teams"), &teams)
 	switch {
 	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // the owner is no organisation
 		return listed, nil
@@ -89,21 +90,15 @@ func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
 func membersOf(ctx context.Context, get getter, teams []*team) (map[string]bool, error) {
 	known := make(map[string]bool)
 	for _, t := range teams {
-		for page := 1; page <= memberPages; page++ {
-			var some []*gitea.User
-			err := get(ctx, fmt.Sprintf("/teams/%d/members?limit=%d&page=%d", t.ID, pageSize, page), &some)
-			if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound) {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			for _, login := range logins(some) {
-				known[strings.ToLower(login)] = true
-			}
-			if len(some) < pageSize {
-				break
-			}
+		members, err := readUpTo[*gitea.User](ctx, get, fmt.Sprintf("/teams/%d/members", t.ID), maxMembers)
+		if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, login := range logins(members) {
+			known[strings.ToLower(login)] = true
 		}
 	}
 	return known, nil
@@ -116,7 +111,7 @@ func writesBeside(ctx context.Context, get getter, login, org string) (bool, err
 		Owner  bool `json:"is_owner"`
 		Member bool `json:"can_read"`
 	}
-	err := get(ctx, "/users/"+login+"/orgs/"+org+"/permissions", &place)
+	_, err := get(ctx, "/users/"+login+"/orgs/"+org+"/permissions", &place)
 	switch {
 	case errors.Is(err, forge.ErrNotFound): // the account cannot see the organisation
 		return true, nil

@@ -37,10 +37,11 @@ func TestWritersOf(t *testing.T) {
 		{"no teams", " ", false, "guest root"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			get := func(_ context.Context, path string, out any) error {
+			get := func(_ context.Context, path string, out any) (int, error) {
 				answer := map[string]string{
 					"/repos/org/r/assignees": listed, "/repos/org/r/teams": "[" + tt.teams + "]",
-					"/teams/2/members?limit=50&page=1":   `[{"login":"boss"},{"login":"Coder"}]`,
+					"/teams/2/members?page=1&limit=50":   `[{"login":"boss"},{"login":"Coder"}]`,
+					"/teams/2/members?page=2&limit=50":   `[]`,
 					"/users/boss/orgs/org/permissions":   `{"can_read":true,"can_write":true}`,
 					"/users/Reader/orgs/org/permissions": `{"can_read":true,"can_write":true}`, // writes elsewhere
 					"/users/coder/orgs/org/permissions":  `{"can_read":true,"can_write":true}`,
@@ -49,13 +50,13 @@ func TestWritersOf(t *testing.T) {
 				}[path]
 				switch {
 				case path == "/repos/org/r/teams" && tt.teams == "":
-					return fmt.Errorf("405: %w", forge.ErrConflict)
+					return -1, fmt.Errorf("405: %w", forge.ErrConflict)
 				case answer == "", tt.hidden && strings.HasPrefix(path, "/teams/"):
-					return fmt.Errorf("%s: %w", path, forge.ErrForbidden)
+					return -1, fmt.Errorf("%s: %w", path, forge.ErrForbidden)
 				case tt.hidden && path == "/users/guest/orgs/org/permissions":
-					return fmt.Errorf("%s: %w", path, forge.ErrNotFound)
+					return -1, fmt.Errorf("%s: %w", path, forge.ErrNotFound)
 				}
-				return json.Unmarshal([]byte(answer), out)
+				return -1, json.Unmarshal([]byte(answer), out)
 			}
 			got, err := writersOf(t.Context(), get, "org/r")
 			if strings.Join(got, " ") != tt.want || err != nil {
@@ -68,14 +69,14 @@ func TestWritersOf(t *testing.T) {
 // If one of the forge's lists cannot be read, writersOf returns the error and no account.
 func TestWritersOfFails(t *testing.T) {
 	for _, broken := range []string{"/assignees", "/teams", "/members", "/permissions"} {
-		get := func(_ context.Context, path string, out any) error {
+		get := func(_ context.Context, path string, out any) (int, error) {
 			switch {
 			case strings.Contains(path, broken):
-				return forge.ErrUnavailable
+				return -1, forge.ErrUnavailable
 			case strings.Contains(path, "/members"):
-				return nil
+				return -1, nil
 			}
-			return json.Unmarshal([]byte(`[{"login":"eve","id":1},{"login":"mal","id":2,"permission":"write"}]`), out)
+			return -1, json.Unmarshal([]byte(`[{"login":"eve","id":1},{"login":"mal","id":2,"permission":"write"}]`), out)
 		}
 		if got, err := writersOf(t.Context(), get, "org/r"); len(got) > 0 || !errors.Is(err, forge.ErrUnavailable) {
 			t.Errorf("without %s: got %v, %v; want %v", broken, got, err, forge.ErrUnavailable)
@@ -86,14 +87,14 @@ func TestWritersOfFails(t *testing.T) {
 // The accounts of an organisation with thousands of members are found with a bounded number of requests.
 func TestWritersOfBounded(t *testing.T) {
 	requests := 0
-	get := func(_ context.Context, path string, out any) error {
+	get := func(_ context.Context, path string, out any) (int, error) {
 		requests++
 		var list []string
 		switch {
 		case strings.HasSuffix(path, "/teams"):
-			return json.Unmarshal([]byte(`[{"id":1,"permission":"read"},{"id":2,"permission":"write"}]`), out)
+			return -1, json.Unmarshal([]byte(`[{"id":1,"permission":"read"},{"id":2,"permission":"write"}]`), out)
 		case strings.HasSuffix(path, "/permissions"):
-			return json.Unmarshal([]byte(`{"can_read":true}`), out)
+			return -1, json.Unmarshal([]byte(`{"can_read":true}`), out)
 		}
 		for n := range 5000 {
 			list = append(list, fmt.Sprintf(`{"login":"u%d"}`, n))
@@ -101,10 +102,10 @@ func TestWritersOfBounded(t *testing.T) {
 		if strings.HasPrefix(path, "/teams/") { // the last page never comes
 			list = list[:pageSize]
 		}
-		return json.Unmarshal([]byte("["+strings.Join(list, ",")+"]"), out)
+		return -1, json.Unmarshal([]byte("["+strings.Join(list, ",")+"]"), out)
 	}
 	got, err := writersOf(t.Context(), get, "org/r")
-	if len(got) != pageSize || requests > 2+memberPages+maxAsked || err != nil {
+	if len(got) != pageSize || requests > 2+maxMembers/pageSize+maxAsked || err != nil {
 		t.Errorf("writersOf returned %d writers with %d requests, %v", len(got), requests, err)
 	}
 }

@@ -24,21 +24,33 @@ const (
 
 var errEndless = errors.New("the list does not end")
 
-// readPage reads a page of a list. If the answer is too long, it reads the same entries in smaller pages.
-func readPage[T any](ctx context.Context, c *Client, n int, path string) ([]T, *exchange, error) {
-	items, x, err := readSized[T](ctx, c, n, pageSize, path)
-	if errors.Is(err, errTooLong) {
-		items, x, err = readSmaller[T](ctx, c, (n-1)*pageSize, pageSize, path)
+// pager reads the pages of one list. The first page is read first, and alone.
+type pager struct {
+	path string
+	size int // entries of a page that we ask for
+	full int // entries of the first page; the forge's limit can be lower than size
+}
+
+func pagesOf(path string) *pager { return &pager{path: path, size: pageSize, full: pageSize} }
+
+// readPage reads a page of a list. If the answer is too long, it reads the same entries in smaller pages. If the first
+// answer is too long, it reads the whole list in smaller pages, because the forge's limit is not known yet.
+func readPage[T any](ctx context.Context, c *Client, p *pager, n int) ([]T, *exchange, error) {
+	items, x, err := readSized[T](ctx, c, n, p.size, p.path)
+	switch {
+	case err == nil && n == 1:
+		p.full = len(items)
+	case errors.Is(err, errTooLong) && n == 1 && p.size > smallestCap:
+		p.size, p.full = smallestCap, smallestCap
+		return readPage[T](ctx, c, p, n)
+	case errors.Is(err, errTooLong):
+		return readSmaller[T](ctx, c, (n-1)*p.full, p.full, p.path)
 	}
 	return items, x, err
 }
 
 func readSized[T any](ctx context.Context, c *Client, n, size int, path string) ([]T, *exchange, error) {
-	mark := "?"
-	if strings.Contains(path, "?") {
-		mark = "&"
-	}
-	items, x, err := read[[]T](ctx, c, fmt.Sprintf("%s%spage=%d&limit=%d", path, mark, n, size))
+	items, x, err := read[[]T](ctx, c, paged(path, n, size))
 	for i := range items {
 		slim(any(items[i]))
 	}
@@ -57,7 +69,7 @@ func readSmaller[T any](ctx context.Context, c *Client, offset, size int, path s
 	if size > smallestCap {
 		step = smallestCap
 	}
-	for at := offset; at < offset+size; at += step {
+	for at := offset - offset%step; at < offset+size; at += step {
 		items, x, err := readSized[T](ctx, c, at/step+1, step, path)
 		switch {
 		case errors.Is(err, errTooLong) && step > 1:
@@ -83,16 +95,16 @@ func readSmaller[T any](ctx context.Context, c *Client, offset, size int, path s
 // list reads all pages of a list one by one, and returns them with the first page's exchange. An item that is added
 // meanwhile moves others to later pages, so that some entries come twice; none is lost.
 func list[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
-	return listFrom[T](ctx, c, 1, nil, path)
+	return listFrom[T](ctx, c, pagesOf(path), 1, nil)
 }
 
 // listFrom continues a list with page n; all has the items of the pages before.
-func listFrom[T any](ctx context.Context, c *Client, n int, all []T, path string) ([]T, *exchange, error) {
+func listFrom[T any](ctx context.Context, c *Client, p *pager, n int, all []T) ([]T, *exchange, error) {
 	var first *exchange
 	seen := known[T]{}
 	seen.add(all)
 	for ; n <= maxPages; n++ {
-		items, x, err := readPage[T](ctx, c, n, path)
+		items, x, err := readPage[T](ctx, c, p, n)
 		if err != nil {
 			return nil, x, err
 		}
@@ -105,6 +117,35 @@ func listFrom[T any](ctx context.Context, c *Client, n int, all []T, path string
 		}
 	}
 	return nil, first, errEndless
+}
+
+// readUpTo reads a list page by page, but at most the given number of entries. A page that is shorter than pageSize
+// need not be the last: the forge's administrator can set a lower limit (MAX_RESPONSE_ITEMS).
+func readUpTo[T any](ctx context.Context, get getter, path string, most int) (all []T, err error) {
+	seen := known[T]{}
+	for page := 1; page <= most/smallestCap && len(all) < most; page++ {
+		var some []T
+		total, err := get(ctx, paged(path, page, pageSize), &some)
+		if err != nil {
+			return nil, err
+		}
+		if seen.add(some) == 0 {
+			break
+		}
+		if all = append(all, some...); total >= 0 && len(all) >= total {
+			break
+		}
+	}
+	return all[:min(len(all), most)], nil
+}
+
+// paged returns the path of a page of a list.
+func paged(path string, page, size int) string {
+	mark := "?"
+	if strings.Contains(path, "?") {
+		mark = "&"
+	}
+	return fmt.Sprintf("%s%spage=%d&limit=%d", path, mark, page, size)
 }
 
 // known holds the ids of the entries that a list had so far. A page without a new entry comes after the last page: some
@@ -132,19 +173,20 @@ func lastPage(here, soFar, total int) bool {
 // listAtOnce reads a long list with concurrent requests: the first page says how many entries there are. Items that are
 // added or removed meanwhile move others between pages, so the caller has to list the changes afterwards.
 func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
-	all, first, err := readPage[T](ctx, c, 1, path)
+	p := pagesOf(path)
+	all, first, err := readPage[T](ctx, c, p, 1)
 	if err != nil || lastPage(len(all), len(all), first.total) {
 		return all, first, err
 	}
 	if first.total < 0 {
-		all, _, err = listFrom(ctx, c, 2, all, path)
+		all, _, err = listFrom(ctx, c, p, 2, all)
 		return all, first, err
 	}
 	last := min((first.total+len(all)-1)/len(all), maxPages)
 	seen := known[T]{}
 	seen.add(all)
 	for next := 2; next <= last; next += pagesAtOnce {
-		some, err := readPages[T](ctx, c, next, min(pagesAtOnce, last-next+1), path)
+		some, err := readPages[T](ctx, c, p, next, min(pagesAtOnce, last-next+1))
 		if err != nil {
 			return nil, first, err
 		}
@@ -160,10 +202,10 @@ func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *excha
 const pagesAtOnce = 8 * atOnce
 
 // readPages reads n pages of a list concurrently, beginning with page from.
-func readPages[T any](ctx context.Context, c *Client, from, n int, path string) ([]T, error) {
+func readPages[T any](ctx context.Context, c *Client, p *pager, from, n int) ([]T, error) {
 	pages := make([][]T, n)
 	err := inParallel(ctx, n, func(ctx context.Context, i int) error {
-		items, _, err := readPage[T](ctx, c, from+i, path)
+		items, _, err := readPage[T](ctx, c, p, from+i)
 		pages[i] = items
 		return err
 	})

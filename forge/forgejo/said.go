@@ -20,8 +20,8 @@ const (
 	// saidFor is the maximum age of a comment, by the forge's clock, to be a command: about as long as a supervisor may
 	// be down over night. An older request may have been settled in another way since.
 	saidFor = 24 * time.Hour
-	// saidPages bounds how many pages of comments one scan reads; it reads the newest.
-	saidPages = 10
+	// saidAtOnce bounds how many comments one scan reads; it reads the newest.
+	saidAtOnce = 500
 	// maxSaid bounds how many commands of one repository the facts contain; they contain the newest.
 	maxSaid = 200
 )
@@ -73,17 +73,19 @@ func (c *Client) readSaid(ctx context.Context, r *repo) error {
 
 // newestComments reads the last pages of a list of comments; the list begins with the oldest.
 func newestComments(ctx context.Context, c *Client, path string) ([]*gitea.Comment, *exchange, error) {
-	all, first, err := readPage[*gitea.Comment](ctx, c, 1, path)
+	p := pagesOf(path)
+	all, first, err := readPage[*gitea.Comment](ctx, c, p, 1)
 	if err != nil || lastPage(len(all), len(all), first.total) {
 		return all, first, err
 	}
-	from, n := 2, saidPages-1
+	pages := saidAtOnce / max(len(all), smallestCap)
+	from, n := 2, pages-1
 	if first.total >= 0 {
 		last := (first.total + len(all) - 1) / len(all)
-		from = max(2, last-saidPages+1)
+		from = max(2, last-pages+1)
 		n = last - from + 1
 	}
-	some, err := readPages[*gitea.Comment](ctx, c, from, n, path)
+	some, err := readPages[*gitea.Comment](ctx, c, p, from, n)
 	return append(all, some...), first, err
 }
 

@@ -90,6 +90,12 @@ func idOf(entry any) int64 {
 		if in != nil {
 			return in.ID
 		}
+	case *gitea.User:
+		if in != nil {
+			return in.ID
+		}
+	case forge.Token:
+		return in.ID
 	case event:
 		return in.ID
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,14 +48,26 @@ func (a *API) Call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
+// Page is Get that also returns how many entries the forge says that the whole list has: its header X-Total-Count, or
+// -1 without one.
+func (a *API) Page(ctx context.Context, path string, out any) (total int, err error) {
+	header, err := a.send(ctx, http.MethodGet, root, path, http.NoBody, out)
+	if n, err := strconv.Atoi(header.Get("X-Total-Count")); err == nil && n >= 0 {
+		return n, nil
+	}
+	return -1, err
+}
+
 // root is the path of the API below the forge's address.
 const root = "/api/v1"
 
-// send sends a request to a path below a folder of the forge, and returns the media type of the answer.
-func (a *API) send(ctx context.Context, method, folder, path string, body io.Reader, out any) (kind string, err error) {
+// send sends a request to a path below a folder of the forge, and returns the header of an answer that it could decode.
+func (a *API) send(
+	ctx context.Context, method, folder, path string, body io.Reader, out any,
+) (header http.Header, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, a.URL+folder+path, body)
 	if err != nil {
-		return "", fmt.Errorf("cannot send %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("cannot send %s %s: %w", method, path, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if a.Token != "" {
@@ -64,17 +77,20 @@ func (a *API) send(ctx context.Context, method, folder, path string, body io.Rea
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", forge.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", forge.ErrUnavailable, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %w", method, path, forge.ErrUnavailable, err)
+		return nil, fmt.Errorf("%s %s: %w: %w", method, path, forge.ErrUnavailable, err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return "", refusal(method, path, resp, answer)
+		return nil, refusal(method, path, resp, answer)
 	}
-	return resp.Header.Get("Content-Type"), decode(answer, out)
+	if err := decode(answer, out); err != nil {
+		return nil, err
+	}
+	return resp.Header, nil
 }
 
 // Get reads a path of the API.
@@ -86,8 +102,8 @@ func (a *API) Get(ctx context.Context, path string, out any) error {
 // page, is forge.ErrForbidden.
 func (a *API) Text(ctx context.Context, path string) (string, error) {
 	var answer []byte
-	kind, err := a.send(ctx, http.MethodGet, "", path, nil, &answer)
-	if err == nil && !strings.HasPrefix(kind, "text/plain") {
+	header, err := a.send(ctx, http.MethodGet, "", path, nil, &answer)
+	if kind := header.Get("Content-Type"); err == nil && !strings.HasPrefix(kind, "text/plain") {
 		err = fmt.Errorf("GET %s: %w: a page for people, of type %q", path, forge.ErrForbidden, kind)
 	}
 	if err != nil {

@@ -1,0 +1,183 @@
+package forgejo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// listOf is a getter for a list of that many issues, numbered from 1, from a forge whose pages have at most limit
+// entries. It counts its requests.
+func listOf(entries, limit int, hasTotal bool, requests *int) getter {
+	return func(_ context.Context, path string, out any) (int, error) {
+		*requests++
+		_, raw, _ := strings.Cut(path, "?")
+		query, err := url.ParseQuery(raw)
+		if err != nil {
+			return -1, err
+		}
+		page, _ := strconv.Atoi(query.Get("page"))
+		size, _ := strconv.Atoi(query.Get("limit"))
+		size = min(size, limit)
+		some := []*gitea.Issue{}
+		for n := (page-1)*size + 1; n <= min(page*size, entries); n++ {
+			some = append(some, &gitea.Issue{ID: int64(n), Index: int64(n)})
+		}
+		text, err := json.Marshal(some)
+		if err != nil {
+			return -1, err
+		}
+		total := -1
+		if hasTotal {
+			total = entries
+		}
+		return total, json.Unmarshal(text, out)
+	}
+}
+
+// TestReadUpTo: a page shorter than ours does not end a list, because the forge's administrator can limit pages.
+func TestReadUpTo(t *testing.T) {
+	for _, tt := range []struct {
+		entries, limit, want int
+		hasTotal             bool
+		most                 int // requests
+	}{
+		{entries: 0, limit: 50, hasTotal: true, most: 1},
+		{entries: 50, limit: 50, want: 50, hasTotal: true, most: 1},
+		{entries: 120, limit: 50, want: 120, hasTotal: true, most: 3},
+		{entries: 120, limit: 20, want: 120, hasTotal: true, most: 6},
+		{entries: 120, limit: 20, want: 120, most: 7},
+		{entries: 400, limit: 20, want: 150, hasTotal: true, most: 8},
+		{entries: 400, limit: 20, want: 150, most: 8},
+		{entries: 400, limit: 1, want: 15, hasTotal: true, most: 15}, // bounded
+	} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			requests := 0
+			get := listOf(tt.entries, tt.limit, tt.hasTotal, &requests)
+			got, err := readUpTo[*gitea.Issue](t.Context(), get, "/x?state=all", 150)
+			if err != nil || len(got) != tt.want || requests > tt.most {
+				t.Fatalf("%d entries with %d requests, %v; want %d with at most %d", len(got), requests, err, tt.want, tt.most)
+			}
+			for i, in := range got {
+				if in.Index != int64(i+1) {
+					t.Errorf("entry %d is #%d", i, in.Index)
+				}
+			}
+		})
+	}
+	t.Run("a list that is never paged", func(t *testing.T) {
+		whole := func(_ context.Context, _ string, out any) (int, error) {
+			return -1, json.Unmarshal([]byte(`[{"id":1},{"id":2}]`), out)
+		}
+		if got, err := readUpTo[*gitea.Issue](t.Context(), whole, "/x", 150); err != nil || len(got) != 2 {
+			t.Errorf("%d entries, %v; want 2", len(got), err)
+		}
+	})
+}
+
+// capped limits the pages of the forge, as [api] MAX_RESPONSE_ITEMS does.
+func (w *world) capped(limit int) {
+	w.fault = func(r *http.Request) localforge.Fault {
+		query := r.URL.Query()
+		if size, err := strconv.Atoi(query.Get("limit")); err == nil && size > limit {
+			query.Set("limit", strconv.Itoa(limit))
+			r.URL.RawQuery = query.Encode()
+		}
+		return localforge.NoFault
+	}
+}
+
+// TestLowLimit: on a forge whose pages have at most 20 entries, a scan misses nothing, and neither does a session's
+// desk, which did not find its own pull request among forty.
+func TestLowLimit(t *testing.T) {
+	t.Run("scan", func(t *testing.T) {
+		onLocal(t, func(w *world) {
+			w.capped(20)
+			var want []int64
+			for n := range 45 {
+				want = append(want, w.file(fmt.Sprint("issue ", n), "", "backlog"))
+			}
+			var got []int64
+			for _, i := range w.scan(w.client()).Issues {
+				got = append(got, i.Number)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				w.Errorf("the scan has the issues %v, want %v", got, want)
+			}
+		})
+	})
+	t.Run("desk", func(t *testing.T) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			page, _ := strconv.Atoi(r.FormValue("page"))
+			w.Header().Set("X-Total-Count", "41")
+			var some []map[string]any
+			for n := (page-1)*20 + 1; n <= min(page*20, 41); n++ {
+				some = append(some, map[string]any{"id": n, "number": n, "head": map[string]string{"ref": fmt.Sprint("b", n)}})
+			}
+			_ = json.NewEncoder(w).Encode(some)
+		}))
+		defer server.Close()
+		found, err := NewDesk(server.URL, "t").PullsFrom(t.Context(), "a/b", "b41")
+		if err != nil || len(found) != 1 || found[0].Number != 41 {
+			t.Errorf("PullsFrom returned %+v, %v; want #41", found, err)
+		}
+	})
+}
+
+// TestLongAnswers: where the forge's pages are short, a page that is too long as a whole is read in smaller ones, and
+// the pages after it are read too.
+func TestLongAnswers(t *testing.T) {
+	for _, long := range []int{1, 3} {
+		t.Run(fmt.Sprint("page ", long), func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				page, _ := strconv.Atoi(r.FormValue("page"))
+				size, _ := strconv.Atoi(r.FormValue("limit"))
+				size = min(size, 20)
+				w.Header().Set("X-Total-Count", "95")
+				var some []map[string]any
+				for n := (page-1)*size + 1; n <= min(page*size, 95); n++ {
+					in := map[string]any{"id": n, "number": n}
+					if n > (long-1)*20 && n <= long*20 {
+						in["labels"] = slices.Repeat([]string{"0"}, maxAll/20+1)
+					}
+					some = append(some, in)
+				}
+				_ = json.NewEncoder(w).Encode(some)
+			}))
+			defer server.Close()
+			c, err := New(Options{URL: server.URL, Token: "t", Repos: []string{"a/b"}, HTTP: server.Client()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, read := range map[string]func() ([]*gitea.Issue, *exchange, error){
+				"list":       func() ([]*gitea.Issue, *exchange, error) { return list[*gitea.Issue](t.Context(), c, "/x") },
+				"listAtOnce": func() ([]*gitea.Issue, *exchange, error) { return listAtOnce[*gitea.Issue](t.Context(), c, "/x") },
+			} {
+				all, _, err := read()
+				seen := map[int64]bool{}
+				null := 0
+				for _, in := range all {
+					if in == nil {
+						null++
+					} else {
+						seen[in.Index] = true
+					}
+				}
+				if err != nil || len(seen) != 75 || null < 20 {
+					t.Errorf("%s: %d entries and %d unreadable ones, %v; want 75 and 20", name, len(seen), null, err)
+				}
+			}
+		})
+	}
+}
