@@ -47,16 +47,16 @@ func (r *run) refused(line string) string {
 	for _, m := range slices.Backward(absolutePath.FindAllStringSubmatch(line, -1)) { // the first may be the program
 		switch path := filepath.Clean(m[1]); r.allows(path) {
 		case "":
-			return fmt.Sprintf("the sandbox keeps %s out of reach (sandbox_read, sandbox_write)", path)
+			return fmt.Sprintf("the sandbox denies access to %s (sandbox_read, sandbox_write)", path)
 		case landlock.Read, landlock.List:
 			readable = cmp.Or(readable, path)
 		}
 	}
 	if readable != "" {
-		return fmt.Sprintf("perhaps because the sandbox lets it only read %s (sandbox_write)", readable)
+		return fmt.Sprintf("perhaps because the sandbox makes %s read-only (sandbox_write)", readable)
 	}
 	if connecting.MatchString(line) && !r.rules.AnyPort {
-		return fmt.Sprintf("the sandbox lets it connect to the TCP ports %s only (sandbox_connect%s)",
+		return fmt.Sprintf("the sandbox allows connections only to the TCP ports %s (sandbox_connect%s)",
 			portList(r.rules), hint(r.rules))
 	}
 	return ""
@@ -93,7 +93,7 @@ func hint(rules landlock.Rules) string {
 	if rules.Range.First > 0 {
 		return ""
 	}
-	return `; tests with servers of their own need "ephemeral"`
+	return `; tests with their own servers need "ephemeral"`
 }
 
 // portList formats ports for people.

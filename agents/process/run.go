@@ -248,7 +248,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)
 	}
 	if report.NoSandbox != "" && report.Errno != 0 {
-		return fmt.Errorf("its sandbox is strict, and there is none here: %s", report.NoSandbox)
+		return fmt.Errorf("its sandbox is strict, and this machine has none: %s", report.NoSandbox)
 	}
 	if report.NoSandbox != "" {
 		r.note("no sandbox: " + report.NoSandbox)

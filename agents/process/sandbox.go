@@ -57,9 +57,9 @@ func FindSandbox() (holds string, complete bool, err error) {
 // holding says for people what a sandbox restricts, and what it cannot.
 func holding(version int, unfiltered error) string {
 	if unfiltered != nil {
-		return fmt.Sprintf("%s; without system calls: %v", landlock.Describe(version), unfiltered)
+		return fmt.Sprintf("%s; system calls are not restricted: %v", landlock.Describe(version), unfiltered)
 	}
-	return landlock.Describe(version) + "; seccomp holds system calls"
+	return landlock.Describe(version) + "; seccomp restricts system calls"
 }
 
 // These two ask the kernel for its version of Landlock, and for the reason why it cannot refuse system calls. Tests
@@ -103,9 +103,9 @@ func (r *run) confine() (*sandboxOrder, error) {
 	strict := mode == agents.SandboxStrict
 	switch {
 	case err == nil && strict && len(lacks) > 0:
-		return nil, fmt.Errorf("its sandbox is strict, and this kernel cannot hold %s", strings.Join(lacks, ", "))
+		return nil, fmt.Errorf("its sandbox is strict, and this kernel cannot restrict %s", strings.Join(lacks, ", "))
 	case err != nil && strict:
-		return nil, fmt.Errorf("its sandbox is strict, and there is none here: %w", err)
+		return nil, fmt.Errorf("its sandbox is strict, and this machine has none: %w", err)
 	case err != nil:
 		r.note("no sandbox: " + err.Error())
 		return nil, nil

@@ -149,7 +149,7 @@ func TestSandboxNetwork(t *testing.T) {
 		abstract.Addr().String(),
 		free.Addr().String())
 	job.Sandbox.Connect = []int{ports[0]}
-	refused := fmt.Sprintf("TCP ports %d only (sandbox_connect; tests ", ports[0])
+	refused := fmt.Sprintf("TCP ports %d (sandbox_connect; tests ", ports[0])
 	check := func(want string) {
 		t.Helper()
 		job.RunID = "i" + token()
@@ -164,7 +164,7 @@ func TestSandboxNetwork(t *testing.T) {
 	}
 	open := freePorts(string(text))
 	job.Sandbox.Ephemeral = true
-	refused = fmt.Sprintf("TCP ports %d %d-%d only (sandbox_connect)", ports[0], open.First, open.Last)
+	refused = fmt.Sprintf("TCP ports %d %d-%d (sandbox_connect)", ports[0], open.First, open.Last)
 	check("yes no no yes")
 	job.Sandbox.AnyPort, refused = true, ""
 	check("yes yes no yes")
@@ -208,9 +208,9 @@ func connect(addresses []string) int {
 func TestSandboxOld(t *testing.T) {
 	defer func() { sandboxVersion = landlock.Version }()
 	for version, want := range map[int]string{
-		2: "; this kernel cannot hold truncation, TCP ports, devices, signals, abstract sockets",
-		4: "; this kernel cannot hold devices, signals, abstract sockets",
-		6: "truncation, TCP ports, devices, signals, abstract sockets; seccomp holds system calls\n",
+		2: "; this kernel cannot restrict truncation, TCP ports, devices, signals, abstract sockets",
+		4: "; this kernel cannot restrict devices, signals, abstract sockets",
+		6: "truncation, TCP ports, devices, signals, abstract sockets; seccomp restricts system calls\n",
 	} {
 		sandboxVersion = func() (int, error) { return version, nil }
 		job := sandboxed(t, `
@@ -234,7 +234,7 @@ func TestSandboxOld(t *testing.T) {
 		t.Errorf("without Landlock: %+v, want the session without a sandbox", o)
 	}
 	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
-	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and there is none here: invalid "+
+	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and this machine has none: invalid "+
 		"argument" {
 		t.Errorf("without Landlock, strict: %+v, want no start", o)
 	}
@@ -250,14 +250,14 @@ func TestSandboxUnfiltered(t *testing.T) {
 	}
 	job := sandboxed(t, `cat $T/journal.jsonl; grep ^Seccomp: /proc/self/status`)
 	o := runJob(t, job)
-	if !strings.Contains(o.Tail, "; without system calls: the kernel has no seccomp\n") ||
+	if !strings.Contains(o.Tail, "; system calls are not restricted: the kernel has no seccomp\n") ||
 		strings.Contains(o.Tail, "the journal") {
 		t.Errorf("without seccomp: %+v, want a sandbox by Landlock only", o)
 	}
 	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
 	o = runJob(t, job)
-	if want := "cannot start /bin/sh: its sandbox is strict, and this kernel cannot hold "; !strings.HasPrefix(o.Reason,
-		want) ||
+	const want = "cannot start /bin/sh: its sandbox is strict, and this kernel cannot restrict "
+	if !strings.HasPrefix(o.Reason, want) ||
 		!strings.HasSuffix(o.Reason, "system calls") {
 		t.Errorf("without seccomp, strict: %+v, want no start", o)
 	}
@@ -344,18 +344,18 @@ func TestRefused(t *testing.T) {
 		{Name: []byte("/work"), Access: landlock.Write},
 	}}}
 	for line, want := range map[string]string{
-		"cat: /data/x: Permission denied": "the sandbox keeps /data/x out of reach (sandbox_read, " +
+		"cat: /data/x: Permission denied": "the sandbox denies access to /data/x (sandbox_read, " +
 			"sandbox_write)",
-		"/usr/a.sh: line 102: /tmp/a.lock: Permission denied": "the sandbox keeps /tmp/a.lock out of reach (sandbox_read, " +
+		"/usr/a.sh: line 102: /tmp/a.lock: Permission denied": "the sandbox denies access to /tmp/a.lock (sandbox_read, " +
 			"sandbox_write)",
-		"cp: cannot create '/usr/x': Permission denied": "perhaps because the sandbox lets it only read /usr/x " +
+		"cp: cannot create '/usr/x': Permission denied": "perhaps because the sandbox makes /usr/x read-only " +
 			"(sandbox_write)",
-		"Error: EACCES: permission denied, mkdir '/srv/cache'": "the sandbox keeps /srv/cache out of reach (sandbox_read, " +
+		"Error: EACCES: permission denied, mkdir '/srv/cache'": "the sandbox denies access to /srv/cache (sandbox_read, " +
 			"sandbox_write)",
-		"mv: /work/a to /data/a: Invalid cross-device link": "the sandbox keeps /data/a out of reach (sandbox_read, " +
+		"mv: /work/a to /data/a: Invalid cross-device link": "the sandbox denies access to /data/a (sandbox_read, " +
 			"sandbox_write)",
-		"dial tcp 127.0.0.1:5432: connect: permission denied": "the sandbox lets it connect to the TCP ports 22 443 only " +
-			"(sandbox_connect; tests with servers of their own need \"ephemeral\")",
+		"dial tcp 127.0.0.1:5432: connect: permission denied": "the sandbox allows connections only to the TCP ports " +
+			"22 443 (sandbox_connect; tests with their own servers need \"ephemeral\")",
 		"sh: 1: cannot create /work/x: Permission denied": "",
 		"Permission denied (publickey).":                  "",
 		"make: *** [Makefile:12: /data/test] Error 1":     "",

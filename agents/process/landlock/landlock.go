@@ -217,9 +217,9 @@ func skips(err error) bool {
 // Describe says for people what a version refuses, and what it cannot.
 func Describe(version int) string {
 	holds, lacks := Holds(version)
-	text := fmt.Sprintf("Landlock %d holds %s", version, strings.Join(holds, ", "))
+	text := fmt.Sprintf("Landlock %d restricts %s", version, strings.Join(holds, ", "))
 	if len(lacks) > 0 {
-		text += "; this kernel cannot hold " + strings.Join(lacks, ", ")
+		text += "; this kernel cannot restrict " + strings.Join(lacks, ", ")
 	}
 	return text
 }
