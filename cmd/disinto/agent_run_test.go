@@ -84,7 +84,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	var issue struct{ State string }
 	for deadline := time.Now().Add(patience); issue.State != "closed"; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("issue 8 is not closed after %s\n%s", patience, disinto(t.Context(), nil, "status", "--state",
+			t.Errorf("issue 8 is still open after %s\n%s", patience, disinto(t.Context(), nil, "status", "--state",
 				state).stdout)
 			break
 		}

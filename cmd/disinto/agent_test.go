@@ -303,7 +303,7 @@ func lookPath(t *testing.T, name string) string {
 			return filepath.Join(dir, name)
 		}
 	}
-	t.Skip("no " + name)
+	t.Skip("found no " + name)
 	return ""
 }
 
@@ -324,7 +324,7 @@ func TestD4_SavesLeftovers(t *testing.T) {
 	for _, name := range []string{"half.txt", "c.txt"} {
 		var file struct{ Type string }
 		if b.get("/contents/"+name+"?ref="+wip[0], &file); file.Type != "file" {
-			t.Errorf("%s is not on %s", name, wip[0])
+			t.Errorf("branch %[2]s lacks %[1]s", name, wip[0])
 		}
 	}
 	if len(b.branches("fix/issue-8")) != 1 {

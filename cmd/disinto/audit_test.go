@@ -26,7 +26,7 @@ func TestAuditVerify(t *testing.T) {
 	const instance = "abcdefghij"
 	if code, _, stderr := invoke("audit", "verify", "--state", dir); code != 1 ||
 		!strings.Contains(stderr, "use --state") {
-		t.Errorf("without a supervisor's directory: %d, %s", code, stderr)
+		t.Errorf("without a supervisor's directory: got exit code %d, %s", code, stderr)
 	}
 	store, err := receipts.Open(dir, instance, audit.Journal{})
 	if err != nil {
@@ -54,14 +54,14 @@ func TestAuditVerify(t *testing.T) {
 	}
 	code, stdout, stderr := invoke("audit", "verify", "--state", dir)
 	if code != 0 || !strings.Contains(stdout, "3 receipts in order, 1 to 3") || stderr != "" {
-		t.Errorf("%d, %s%s", code, stdout, stderr)
+		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
 	}
 	if err := os.Rename(filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "away")); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, stderr = invoke("audit", "verify", "--state", dir)
 	if code != 1 || !strings.Contains(stderr, "journal.jsonl: it knows none of the receipts, 3 of which are there") {
-		t.Errorf("without a journal: %d, %s%s", code, stdout, stderr)
+		t.Errorf("without a journal: got exit code %d, %s%s", code, stdout, stderr)
 	}
 	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "journal.jsonl")); err != nil {
 		t.Fatal(err)
@@ -73,11 +73,11 @@ func TestAuditVerify(t *testing.T) {
 	code, stdout, stderr = invoke("audit", "verify", "--state", dir)
 	if code != 1 || !strings.Contains(stderr, "0000000003-*.json: receipt 3 is missing at the end") ||
 		!strings.Contains(stdout, "2 receipts in order") {
-		t.Errorf("%d, %s%s", code, stdout, stderr)
+		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = invoke("audit", "verify", "--state", dir, "--json")
 	var r audit.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 1 || r.OK || r.Break == nil || stderr != "" {
-		t.Errorf("%d, %s%s, %v", code, stdout, stderr, err)
+		t.Errorf("got exit code %d, %s%s, %v", code, stdout, stderr, err)
 	}
 }

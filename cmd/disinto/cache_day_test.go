@@ -356,7 +356,8 @@ func playDays(t *testing.T, server dayServer) {
 		t.Errorf("computed again: cron %d, ours %d, with memory %d: want a quarter and a tenth at most", cron, ours, memory)
 	}
 	if kept.again() >= restarted || kept.restored == 0 || kept.least < 0.95 {
-		t.Errorf("computed again with kv_save: %d, without: %d; found %.2f", kept.again(), restarted, kept.least)
+		t.Errorf("got %d tokens computed again with kv_save, %d without; found %.2f of a conversation",
+			kept.again(), restarted, kept.least)
 	}
 }
 

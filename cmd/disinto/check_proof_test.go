@@ -66,7 +66,7 @@ func TestCheckTellsOnce(t *testing.T) {
 			told++
 			story := strings.Join(finding.Story, "\n")
 			if !finding.Problem || !strings.Contains(story, "review-kimi: local work needs a reviewer that is not local") {
-				t.Errorf("finding %+v", finding)
+				t.Errorf("got finding %+v", finding)
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func TestCheckServer(t *testing.T) {
 			}
 			offline := disinto(t.Context(), []string{"PATH=" + os.Getenv("PATH")}, "check", "--config", path, "--offline")
 			if strings.Contains(offline.stdout, "tiny") {
-				t.Errorf("with --offline check asks the server:\n%s", offline.stdout)
+				t.Errorf("check --offline asks the server:\n%s", offline.stdout)
 			}
 		})
 	}

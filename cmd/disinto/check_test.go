@@ -247,7 +247,7 @@ func TestCheckAgentRights(t *testing.T) {
 	// A supervisor holds the agent for the same reason.
 	state := t.TempDir()
 	f.startRun(state, nil)
-	status(t, state, "it is held", func(d *control.Document) bool {
+	status(t, state, "dev-kimi is held", func(d *control.Document) bool {
 		return slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
 			return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):])
 		})

@@ -49,7 +49,7 @@ func TestTwoSupervisors(t *testing.T) {
 			for i, own := range tt.of {
 				w.start(own, tt.of[1-i])
 			}
-			eventually(t, "everything waits for a person", func() bool {
+			eventually(t, "every issue waits for a person", func() bool {
 				return w.carry("needs-human") == issues && w.carry("in-progress") == 0
 			})
 			for _, r := range w.all {

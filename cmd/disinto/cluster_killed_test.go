@@ -44,7 +44,7 @@ func TestClusterKilled(t *testing.T) {
 			}
 		}
 		r := c.start("0.3")
-		status(c.t, c.state, "nothing works", func(d *control.Document) bool {
+		status(c.t, c.state, "no session runs", func(d *control.Document) bool {
 			return d.Forge.OK && len(d.Sessions) == 0 && c.told(agents.Refused) == issues
 		})
 		c.wantOnce(issues)

@@ -66,7 +66,7 @@ func TestClusterLost(t *testing.T) {
 func (c *farm) begun() control.SessionDocument {
 	c.t.Helper()
 	first := c.works(1).Sessions[0]
-	eventually(c.t, "its program writes", func() bool { return c.runs("begin") == 1 })
+	eventually(c.t, "the first session's program starts", func() bool { return c.runs("begin") == 1 })
 	return first
 }
 
@@ -78,7 +78,9 @@ func (c *farm) begunAgain(first control.SessionDocument) (second control.Session
 	})
 	second = d.Sessions[0]
 	begun := "begin " + second.RunID + " 1"
-	eventually(c.t, "its program writes", func() bool { return strings.Contains(strings.Join(c.marked(1), "\n"), begun) })
+	eventually(c.t, "the second session's program starts", func() bool {
+		return strings.Contains(strings.Join(c.marked(1), "\n"), begun)
+	})
 	if p := c.past(); len(p) != 1 || p[0].Run != first.RunID || p[0].Outcome != agents.Lost || second.Attempt != 1 {
 		c.t.Errorf("got ended sessions %+v and attempt %d", p, second.Attempt)
 	}
@@ -117,7 +119,7 @@ func (c *farm) partition() {
 	}
 	t.Logf("git printed for the first session: %s", said)
 	mend()
-	d := status(t, c.state, "nothing works", func(d *control.Document) bool { return len(d.Sessions) == 0 })
+	d := status(t, c.state, "no session runs", func(d *control.Document) bool { return len(d.Sessions) == 0 })
 	if d.Recent[0].RunID != second.RunID || d.Recent[0].Outcome != agents.Refused {
 		t.Errorf("got the last session %+v", d.Recent[0])
 	}

@@ -142,7 +142,7 @@ func TestShells(t *testing.T) {
 			t.Parallel()
 			path, err := exec.LookPath(shell)
 			if err != nil {
-				t.Skip("found no " + shell + " here")
+				t.Skip("found no " + shell)
 			}
 			want := slices.Clone(words)
 			for i, line := range strings.Split(lines, "\n") {

@@ -183,9 +183,9 @@ func TestConvoyStatusWatch(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.asked
 	}
-	eventually(t, "it is asked for", func() bool { return times() == 1 })
+	eventually(t, "the first request for the convoy", func() bool { return times() == 1 })
 	s.tell <- "held" // the convoy has not changed
-	eventually(t, "it is asked for again", func() bool { return times() > 1 })
+	eventually(t, "the second request for the convoy", func() bool { return times() > 1 })
 	s.set(done)
 	before := times()
 	s.tell <- "closed"

@@ -68,11 +68,11 @@ func pidsGroup(t *testing.T) string {
 	}
 	group := filepath.Join(parent, "disinto-test-"+itoa(os.Getpid()))
 	if err := os.Mkdir(group, 0o755); err != nil {
-		t.Skipf("no cgroup for pids: %v", err)
+		t.Skipf("cannot limit pids by a cgroup: %v", err)
 	}
 	t.Cleanup(func() { _ = os.Remove(group) })
 	if _, err := os.Stat(filepath.Join(group, "pids.max")); err != nil {
-		t.Skipf("no cgroup for pids: %v", err)
+		t.Skipf("cannot limit pids by a cgroup: %v", err)
 	}
 	return group
 }

@@ -154,6 +154,6 @@ func TestDemoAgentNeedsWhatItBuildsOn(t *testing.T) {
 	f := newTestForge(t)
 	out := f.session(t.TempDir(), "dev-qwen", agents.KindIssue, "dev", 2)
 	if out.Result != agents.Failed || out.Reason != "orders/format.md is not there yet, and this builds on it" {
-		t.Errorf("outcome %+v", out)
+		t.Errorf("got outcome %+v", out)
 	}
 }

@@ -128,7 +128,7 @@ func TestDemoInterrupted(t *testing.T) {
 	} {
 		tmp := t.TempDir()
 		d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--think", "1h")
-		eventually(t, "it has begun", func() bool { return begun(d, tmp) })
+		eventually(t, "the demo is under way", func() bool { return begun(d, tmp) })
 		d.signal(signal)
 		if code := d.wait(); code != 128+int(signal) {
 			t.Errorf("%s: got exit code %d, want %d", signal, code, 128+int(signal))
@@ -160,7 +160,9 @@ func TestDemoKeep(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
 	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--keep", "--think", "0s")
-	eventually(t, "it says how to go on", func() bool { return strings.Contains(d.read(d.stdout), "Its files stay in") })
+	eventually(t, "the demo prints the next commands", func() bool {
+		return strings.Contains(d.read(d.stdout), "Its files stay in")
+	})
 	said := d.read(d.stdout)
 	token := regexp.MustCompile(`Authorization: (token \w+)`).FindStringSubmatch(said)
 	body := regexp.MustCompile(`-d '(.*)'`).FindStringSubmatch(said)
@@ -199,7 +201,7 @@ func TestDemoKeep(t *testing.T) {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	if _, err := os.Stat(state[1]); err != nil {
-		t.Errorf("its files are gone: %v", err)
+		t.Errorf("the demo's files are gone: %v", err)
 	}
 	if left := mentions(t, tmp); len(left) > 0 {
 		t.Errorf("the demo left the processes %q", left)

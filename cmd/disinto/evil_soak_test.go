@@ -226,7 +226,7 @@ func (s *evilSoak) start() *running {
 		environ = append(environ, agents.TokenVar(account)+"="+token)
 	}
 	r := start(s.t, environ, soakBinary(s.t), "run", "--yes", "--config", s.config)
-	status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
+	status(s.t, s.state, "the supervisor answers", func(*control.Document) bool { return true })
 	return r
 }
 
@@ -296,7 +296,7 @@ func (s *evilSoak) open(label string) int {
 
 // queue returns the reasons of the first items in the queue.
 func (s *evilSoak) queue() string {
-	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
+	d := status(s.t, s.state, "the supervisor answers", func(*control.Document) bool { return true })
 	var b strings.Builder
 	for _, q := range d.Queue[:min(len(d.Queue), 30)] {
 		fmt.Fprintf(&b, "\n%s #%d: %s", q.Kind, q.Number, q.Why)
@@ -310,7 +310,7 @@ func (s *evilSoak) queue() string {
 // look checks the invariants that hold at any time.
 func (s *evilSoak) look(r *running) {
 	s.t.Helper()
-	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
+	d := status(s.t, s.state, "the supervisor answers", func(*control.Document) bool { return true })
 	if d.PID != r.pid || d.Paused || d.Upgrades > 0 {
 		s.t.Errorf("got pid %d, want %d; paused %v, upgraded %d times", d.PID, r.pid, d.Paused, d.Upgrades)
 	}

@@ -101,7 +101,7 @@ func linked(t *testing.T) string {
 	for _, name := range []string{"LDFLAGS", "ENTRY"} {
 		line := regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)
 		if line == nil {
-			t.Fatalf("no %s in the Makefile", name)
+			t.Fatalf("the Makefile lacks %s", name)
 		}
 		flags = append(flags, string(line[1]))
 	}
@@ -131,7 +131,7 @@ func TestLinkedProgram(t *testing.T) {
 		// command spins and starts orphans, to give the runtime reasons for a preemption.
 		script := `n=0; trap 'n=$((n+1))' URG; echo up; while [ $n -lt 2 ]; do (true &); sleep 0.01; done; echo "$n"; exit 7`
 		r := start(t, nil, path, "exec", "bash", "-c", script)
-		eventually(t, "it runs", func() bool { return r.read(r.stdout) == "up\n" && listens(r.pid) })
+		eventually(t, "the command runs", func() bool { return r.read(r.stdout) == "up\n" && listens(r.pid) })
 		time.Sleep(200 * time.Millisecond) // for the runtime's own signals
 		for range 2 {
 			r.signal(syscall.SIGURG)
@@ -143,9 +143,9 @@ func TestLinkedProgram(t *testing.T) {
 	})
 	t.Run("at rest", func(t *testing.T) {
 		r := start(t, nil, path, "exec", "sleep", "1000")
-		eventually(t, "it has settled", func() bool { return listens(r.pid) && resident(r) < 4096 })
+		eventually(t, "exec is at rest", func() bool { return listens(r.pid) && resident(r) < 4096 })
 		// The runtime's monitor wakes up about once a minute.
-		eventually(t, "it sleeps for a whole second", func() bool {
+		eventually(t, "exec sleeps for a whole second", func() bool {
 			before := field(r, "voluntary_ctxt_switches")
 			time.Sleep(time.Second)
 			return field(r, "voluntary_ctxt_switches") == before

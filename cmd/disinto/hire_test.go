@@ -61,7 +61,7 @@ func TestHireWhileRunning(t *testing.T) {
 	state := t.TempDir()
 	path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
 	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
-	status(t, state, "it works", working)
+	status(t, state, "an agent works", working)
 	admin := f.environ(map[string]string{"FORGE_ADMIN_TOKEN": f.adminToken(), "FORGE_TOKEN": ""})
 	do := func(code int, says string, args ...string) {
 		t.Helper()
@@ -76,7 +76,9 @@ func TestHireWhileRunning(t *testing.T) {
 	do(exitDone, "its token logs in as dev-glm", "hire-an-agent", "dev-glm", "--thread", "anthropic", "--model", "glm")
 	token := secretOf(t, path, "FORGE_TOKEN_DEV_GLM")
 	isGLM := func(s control.SessionDocument) bool { return s.Agent == "dev-glm" && s.PID > 0 }
-	d := status(t, state, "it works", func(d *control.Document) bool { return slices.ContainsFunc(d.Sessions, isGLM) })
+	d := status(t, state, "dev-glm works", func(d *control.Document) bool {
+		return slices.ContainsFunc(d.Sessions, isGLM)
+	})
 	if d.Config.Generation < 2 || d.Config.Error != "" { // hiring may cause one or two reloads
 		t.Errorf("got configuration %+v", d.Config)
 	}
@@ -90,7 +92,7 @@ func TestHireWhileRunning(t *testing.T) {
 	if f.lives(token) || secretOf(t, path, "FORGE_TOKEN_DEV_GLM") != "" {
 		t.Error("want the token revoked and removed from the secrets file")
 	}
-	status(t, state, "it is gone", func(d *control.Document) bool {
+	status(t, state, "dev-glm is gone", func(d *control.Document) bool {
 		return !slices.ContainsFunc(d.Sessions, isGLM) && !slices.ContainsFunc(d.Agents,
 			func(a control.AgentDocument) bool { return a.Name == "dev-glm" })
 	})

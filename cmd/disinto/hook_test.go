@@ -32,7 +32,7 @@ func TestHookEndToEnd(t *testing.T) {
 	}
 	startDisinto(t, environ, "run", "--yes", "--config", path)
 	// From here on the supervisor has no reason to scan: scheduled sessions run, and no waiting item is for an agent.
-	status(t, state, "it is busy with what is scheduled", func(d *control.Document) bool {
+	status(t, state, "the scheduled sessions run", func(d *control.Document) bool {
 		running := 0
 		for _, s := range d.Sessions {
 			if s.PID > 0 {

@@ -25,7 +25,7 @@ func TestIdle(t *testing.T) {
 	}
 	s := newSoak(t, soakThreads, 0, "0")
 	r := s.start()
-	status(t, s.state, "it has looked at the forge", func(d *control.Document) bool { return d.Forge.OK })
+	status(t, s.state, "the first scan of the forge", func(d *control.Document) bool { return d.Forge.OK })
 	time.Sleep(startTime + 2*time.Second) // by then it has released the memory of its start
 	before := vitalsOf(t, r.pid)
 	time.Sleep(10 * time.Second)
@@ -54,7 +54,7 @@ func TestIdleRoom(t *testing.T) {
 	s := newSoak(t, soakThreads, 0, "0")
 	s.factory = fmt.Sprintf("listen_web = %q\nlisten_token = \"0123456789abcdef\"\n", address)
 	r := s.start()
-	status(t, s.state, "it has looked at the forge", func(d *control.Document) bool { return d.Forge.OK })
+	status(t, s.state, "the first scan of the forge", func(d *control.Document) bool { return d.Forge.OK })
 	time.Sleep(startTime + 2*time.Second)
 	closed := vitalsOf(t, r.pid)
 	client := &http.Client{}

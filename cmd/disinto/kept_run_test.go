@@ -154,11 +154,11 @@ func TestKeptByRun(t *testing.T) {
 				return err == nil && slices.ContainsFunc(slots, func(s agents.ServerSlot) bool { return s.Busy && s.Written > 1 })
 			},
 			restart: func(state string) {
-				pid := service(status(t, state, "it is ready", isIn("ready", "llama")), "llama").PID
+				pid := service(status(t, state, "the server is ready", isIn("ready", "llama")), "llama").PID
 				if got := disinto(t.Context(), nil, "restart", "llama", "--state", state); got.code != exitDone {
 					t.Fatalf("restart: %+v", got)
 				}
-				status(t, state, "another one is ready", func(d *control.Document) bool {
+				status(t, state, "the restarted server is ready", func(d *control.Document) bool {
 					return isIn("ready", "llama")(d) && service(d, "llama").PID != pid
 				})
 			},
@@ -216,7 +216,7 @@ command = [%q, %q, %q]
 	}
 	r := run()
 	first(1)
-	eventually(t, "its conversation is saved", func() bool {
+	eventually(t, "the conversation is saved", func() bool {
 		files, _ := filepath.Glob(filepath.Join(folder, "disinto[^Z]*"))
 		return len(files) == 1
 	})
@@ -228,7 +228,7 @@ command = [%q, %q, %q]
 		t.Fatalf("retry: %+v", got)
 	}
 	first(2)
-	eventually(t, "its third answer is there, and the last one under way", func() bool {
+	eventually(t, "the third answer is complete, and the last one under way", func() bool {
 		var told talk
 		text, _ := os.ReadFile(filepath.Join(dir, "talk.json"))
 		return json.Unmarshal(text, &told) == nil && len(told.Messages) == 12 && server.writes()

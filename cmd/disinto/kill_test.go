@@ -129,7 +129,7 @@ func killedAtRequest(t *testing.T, g *gate) {
 	path := f.file(state, append(edits, f.URL, server.URL)...)
 	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
 	g.arm(func() { r.signal(syscall.SIGKILL) })
-	eventually(t, "it is killed", func() bool {
+	eventually(t, "the supervisor is killed", func() bool {
 		select {
 		case <-g.killed:
 			return true

@@ -139,7 +139,7 @@ func serial(t *testing.T, f *testForge) {
 		})
 	}
 	by := map[string]int{}
-	for _, s := range status(t, state, "it answers", func(*control.Document) bool { return true }).Recent {
+	for _, s := range status(t, state, "the supervisor answers", func(*control.Document) bool { return true }).Recent {
 		if s.Kind == agents.KindIssue {
 			by[s.Agent]++
 		}

@@ -33,7 +33,7 @@ func FuzzReadLegacy(f *testing.F) {
 		}
 		if v := l.Supervisor.Version; v < 1 || v > supervisor.HandoverVersion ||
 			!slices.Equal(l.Process.Runs(), l.Supervisor.Runs()) {
-			t.Errorf("accepted %s", text)
+			t.Errorf("readLegacy accepted %s", text)
 		}
 	})
 }

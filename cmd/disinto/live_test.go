@@ -124,7 +124,7 @@ func (l *live) play() {
 	}
 	binary := cmp.Or(os.Getenv("DISINTO_BINARY"), "/proc/self/exe")
 	r := start(l.t, l.environ, binary, "run", "--yes", "--config", l.config)
-	status(l.t, l.state, "it has read the forge", func(d *control.Document) bool { return d.Forge.OK })
+	status(l.t, l.state, "the first scan of the forge", func(d *control.Document) bool { return d.Forge.OK })
 	begin := time.Now()
 	l.tasks = make([]liveTask, len(l.shape))
 	for i := range l.shape {
@@ -132,7 +132,7 @@ func (l *live) play() {
 		l.tasks[i].filed = time.Since(begin)
 		l.file(i + 1)
 	}
-	eventually(l.t, "all is done", func() bool { return strings.Count(r.read(l.ledger), "\n") == len(l.tasks) })
+	eventually(l.t, "all sessions end", func() bool { return strings.Count(r.read(l.ledger), "\n") == len(l.tasks) })
 	for line := range strings.Lines(r.read(l.ledger)) {
 		var n int
 		var agent string
@@ -143,7 +143,7 @@ func (l *live) play() {
 		task := &l.tasks[n-1]
 		task.agent, task.began, task.end = agent, time.Unix(0, began).Sub(begin), time.Unix(0, end).Sub(begin)
 		if task.began < 0 {
-			l.t.Fatalf("the clock was set while this ran: %q", line)
+			l.t.Fatalf("the clock was set during the test: %q", line)
 		}
 	}
 	r.signal(syscall.SIGTERM)

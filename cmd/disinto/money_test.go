@@ -35,7 +35,7 @@ func TestSpendingAgent(t *testing.T) {
 		spends + "''']"
 	f.pick(8)
 	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", f.file(state, was, is))
-	status(t, state, "its use is shown", func(d *control.Document) bool {
+	status(t, state, "the session's usage is shown", func(d *control.Document) bool {
 		return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Usage.InputTokens == 100 })
 	})
 	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
@@ -49,7 +49,9 @@ func TestSpendingAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	over := func(s control.RecentDocument) bool { return s.Outcome == agents.OverBudget }
-	d := status(t, state, "it is ended", func(d *control.Document) bool { return slices.ContainsFunc(d.Recent, over) })
+	d := status(t, state, "the session is ended", func(d *control.Document) bool {
+		return slices.ContainsFunc(d.Recent, over)
+	})
 	const said = "the session has used 400 of 350 tokens (max_tokens per session of role dev)"
 	if got := d.Recent[slices.IndexFunc(d.Recent, over)].Reason; got != said {
 		t.Errorf("got reason %q", got)

@@ -114,7 +114,7 @@ func (f *testForge) file404(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("found no label backlog")
+	t.Fatal("the repository has no label backlog")
 }
 
 // check --notify sends one message to each url, and names the recipients that failed, without their urls.

@@ -56,7 +56,7 @@ func TestLinks(t *testing.T) {
 		}
 		for _, link := range linkPattern.FindAllStringSubmatch(string(raw), -1) {
 			if !strings.Contains(link[1], "://") && !leads(page, link[1]) {
-				t.Errorf("%s: %s leads nowhere", page, link[1])
+				t.Errorf("%s: the link %s has no target", page, link[1])
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 	if err := os.WriteFile(path, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	status(t, state, "it works with the mended file", func(d *control.Document) bool {
+	status(t, state, "an agent works with the fixed file", func(d *control.Document) bool {
 		return d.Config.Error == "" && d.Config.Generation == 1 && working(d)
 	})
 	if len(f.claimed()) == 0 {
@@ -94,7 +94,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.signal(syscall.SIGHUP)
-	status(t, state, "what runs goes on under the last good file", func(d *control.Document) bool {
+	status(t, state, "the session continues under the last valid file", func(d *control.Document) bool {
 		return strings.Contains(d.Config.Error, "factory.toml:1") && d.Config.Generation == 1 && working(d)
 	})
 	r.signal(syscall.SIGTERM)
@@ -146,7 +146,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 				`stop_grace = "2s"`, `stop_grace = "1h"`)
 			d := status(t, state, "an agent works", working)
 			r.signal(pair[0])
-			eventually(t, "it is stopping", func() bool {
+			eventually(t, "the supervisor is stopping", func() bool {
 				return strings.Contains(r.read(r.stderr), "stopping: "+pair[0].String())
 			})
 			if err := syscall.Kill(d.Sessions[0].PID, 0); err != nil {
@@ -169,7 +169,7 @@ func TestRunWithForgeDown(t *testing.T) {
 	f := newTestForge(t)
 	state, address := t.TempDir(), deadAddress(t)
 	f.startRun(state, nil, f.URL, "http://"+address)
-	d := status(t, state, "it says that the forge is down", func(d *control.Document) bool { return d.Forge.Error != "" })
+	d := status(t, state, "the forge is down", func(d *control.Document) bool { return d.Forge.Error != "" })
 	if d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") {
 		t.Errorf("got forge %+v", d.Forge)
 	}
@@ -180,7 +180,7 @@ func TestRunWithForgeDown(t *testing.T) {
 	server := &http.Server{Handler: f.forge}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
-	status(t, state, "it works", func(d *control.Document) bool { return d.Forge.OK && working(d) })
+	status(t, state, "an agent works", func(d *control.Document) bool { return d.Forge.OK && working(d) })
 }
 
 // hold is a text that must be in a part of the status: said returns that part.
@@ -234,7 +234,7 @@ func TestRunHolds(t *testing.T) {
 			state := t.TempDir()
 			f.startRun(state, tt.environ(f), tt.edits...)
 			for _, h := range tt.holds {
-				status(t, state, "it says "+strconv.Quote(h.want),
+				status(t, state, "the status contains "+strconv.Quote(h.want),
 					func(d *control.Document) bool { return strings.Contains(h.said(d), h.want) })
 			}
 		})

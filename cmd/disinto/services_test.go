@@ -129,7 +129,7 @@ needs = ["stubborn"]
 	if got.stdout != fmt.Sprintf("loud: restarted; process %d is ended first\n", service(after, "loud").PID) {
 		t.Errorf("restart: got %+v", got)
 	}
-	status(t, state, "it is another one", func(d *control.Document) bool {
+	status(t, state, "service loud has a new process", func(d *control.Document) bool {
 		x := service(d, "loud")
 		return x.State == "ready" && x.PID != service(after, "loud").PID && x.Restarts == 1
 	})
@@ -170,16 +170,16 @@ command = ["sh", "-c", '''
 `, twice))
 	args := []string{"run", "--yes", "--config", path}
 	first := startDisinto(t, nil, args...)
-	before := status(t, state, "it runs", isIn("ready", "only"))
+	before := status(t, state, "the service runs", isIn("ready", "only"))
 	first.signal(syscall.SIGKILL)
 	first.wait()
 	second := startDisinto(t, nil, args...)
-	after := status(t, state, "another one runs", func(d *control.Document) bool {
+	after := status(t, state, "the second supervisor's service runs", func(d *control.Document) bool {
 		return d.PID == second.pid && isIn("ready", "only")(d) && first.read(filepath.Join(state, "services/only/pid")) ==
 			itoa(service(d, "only").PID)+"\n"
 	})
 	if service(after, "only").PID == service(before, "only").PID {
-		t.Errorf("service only still has process %d", service(after, "only").PID)
+		t.Errorf("the service still has process %d", service(after, "only").PID)
 	}
 	if exists(twice) {
 		t.Errorf("two processes of the service ran at once: %s", first.read(twice))

@@ -150,7 +150,7 @@ func TestSimulateReplaySlots(t *testing.T) {
 		"two.toml", "--json")
 	var got struct{ Reports []sim.Report }
 	if err := json.Unmarshal([]byte(text), &got); err != nil || code != 0 || len(got.Reports) != 2 {
-		t.Fatalf("%d, %v: %s", code, err, complaint)
+		t.Fatalf("got exit code %d, %v: %s", code, err, complaint)
 	}
 	one, two := got.Reports[0].Turn.Mean, got.Reports[1].Turn.Mean
 	if one < 4*time.Hour || one > 5*time.Hour || two > one*6/10 {

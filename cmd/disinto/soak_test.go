@@ -70,7 +70,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	took := time.Since(begin)
-	status(t, s.state, "everything waits for a person", func(d *control.Document) bool {
+	status(t, s.state, "every issue waits for a person", func(d *control.Document) bool {
 		busy := slices.ContainsFunc(d.Queue, func(q control.QueueDocument) bool { return q.Code != threads.SkipLabel })
 		return len(d.Sessions) == 0 && !busy
 	})
@@ -178,14 +178,14 @@ func (s *soak) start() *running {
 		binary, _ = os.Executable()
 	}
 	r := start(s.t, s.environ, append(s.parent, binary, "run", "--yes", "--config", s.config)...)
-	status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
+	status(s.t, s.state, "the supervisor answers", func(*control.Document) bool { return true })
 	return r
 }
 
 // look checks the invariants that hold at any time, and returns the number of sessions that ended.
 func (s *soak) look(r *running) (done int) {
 	s.t.Helper()
-	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
+	d := status(s.t, s.state, "the supervisor answers", func(*control.Document) bool { return true })
 	for _, thread := range d.Threads {
 		if n := len(thread.Slots[0].Agents); n > 1 {
 			s.t.Errorf("got %d agents in the slot of %s", n, thread.Name)
@@ -214,7 +214,7 @@ func (s *soak) checkRest(r *running, warm, last vitals) {
 	if last.children > 0 {
 		s.t.Errorf("got %d children at rest, including zombies", last.children)
 	}
-	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
+	d := status(s.t, s.state, "the supervisor answers", func(*control.Document) bool { return true })
 	for _, thread := range d.Threads {
 		if len(thread.Slots[0].Agents) > 0 {
 			s.t.Errorf("the slot of %s is occupied", thread.Name)
@@ -244,7 +244,7 @@ func (s *soak) checkBooks(n int, journal string) {
 		case r.Open != nil: // it ran when the journal was compacted
 			begun[r.Open.Run] = true
 		case r.End != nil && ended[r.End.Run] != "":
-			s.t.Errorf("%s ended twice", r.End.Run)
+			s.t.Errorf("session %s ended twice", r.End.Run)
 		case r.End != nil:
 			ended[r.End.Run] = r.End.Exit
 		}

@@ -109,7 +109,7 @@ func TestDemoOnTerminal(t *testing.T) {
 	for buf := make([]byte, 4096); !strings.HasSuffix(shown.String(), leaveScreen); {
 		n, err := screen.Read(buf)
 		if err != nil {
-			t.Fatalf("%v after %q", err, shown.String())
+			t.Fatalf("got error %v after %q", err, shown.String())
 		}
 		shown.Write(buf[:n])
 	}
@@ -146,7 +146,7 @@ func TestWatchLeaves(t *testing.T) {
 			for buf := make([]byte, 4096); !strings.Contains(shown, "q or Ctrl-C leaves"); {
 				n, err := screen.Read(buf)
 				if err != nil {
-					t.Fatalf("%v after %q", err, shown)
+					t.Fatalf("got error %v after %q", err, shown)
 				}
 				shown += string(buf[:n])
 			}

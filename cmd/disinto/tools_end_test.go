@@ -63,7 +63,7 @@ sleep W4`, "W", word)
 		}
 		return true
 	})
-	run := status(t, state, "it is a session",
+	run := status(t, state, "the session runs",
 		func(d *control.Document) bool { return len(d.Sessions) == 1 }).Sessions[0].RunID
 	begun := time.Now()
 	if got := disinto(t.Context(), nil, "cancel", "--state", state, "8"); got.code != exitDone {

@@ -53,14 +53,15 @@ func TestUpgradeRefused(t *testing.T) {
 			if got.code != exitFailed || !strings.Contains(got.stderr, tt.want) || strings.Count(got.stderr, "\n") != 1 {
 				t.Errorf("got %+v, want %q", got, tt.want)
 			}
-			if d := status(t, s.state, "both go on", both); d.Upgrades != 0 || d.Sessions[0].PID != before.Sessions[0].PID {
+			d := status(t, s.state, "both sessions continue", both)
+			if d.Upgrades != 0 || d.Sessions[0].PID != before.Sessions[0].PID {
 				t.Errorf("got %d upgrades, sessions %+v", d.Upgrades, d.Sessions)
 			}
 		})
 	}
 
 	r.signal(syscall.SIGUSR2)
-	d := status(t, s.state, "it is upgraded", func(d *control.Document) bool { return d.Upgrades == 1 && both(d) })
+	d := status(t, s.state, "the upgrade is done", func(d *control.Document) bool { return d.Upgrades == 1 && both(d) })
 	for i, x := range d.Sessions {
 		was := before.Sessions[i]
 		if x.RunID != was.RunID || x.PID != was.PID || x.Slot != was.Slot || !x.StartedAt.Equal(was.StartedAt) ||
@@ -80,7 +81,7 @@ func TestUpgradeRefused(t *testing.T) {
 	if got.code != exitDone {
 		t.Errorf("cancel: got %+v", got)
 	}
-	d = status(t, s.state, "one is cancelled", func(d *control.Document) bool {
+	d = status(t, s.state, "one session is cancelled", func(d *control.Document) bool {
 		return len(d.Sessions) == 1 && len(d.Recent) == 1 && d.Recent[0].Outcome == "cancelled"
 	})
 	// A session that is killed during the upgrade stays a zombie until the next image collects it.
@@ -112,7 +113,7 @@ func (s *soak) checkMask(r *running) {
 	})
 	path := "/proc/" + itoa(d.Sessions[0].PID) + "/status"
 	// The C library blocks all signals while the program, a shell, forks. Only an inherited mask would stay.
-	eventually(s.t, "its program has no blocked signals", func() bool {
+	eventually(s.t, "the agent's program has no blocked signals", func() bool {
 		_, mask, _ := strings.Cut(r.read(path), "SigBlk:")
 		mask, _, _ = strings.Cut(mask, "\n")
 		return mask != "" && strings.Trim(mask, "0\t") == ""
@@ -130,7 +131,7 @@ func TestDump(t *testing.T) {
 		return strings.Contains(log, `"started_at"`) && strings.Contains(log, "goroutine 1 [") &&
 			strings.Contains(log, "keepStatusFile")
 	})
-	status(t, s.state, "it goes on", func(*control.Document) bool { return true })
+	status(t, s.state, "the supervisor continues", func(*control.Document) bool { return true })
 	if log := r.read(r.stderr); strings.Contains(log, tokenOf(s.environ)) {
 		t.Error("the log contains a token")
 	}
@@ -170,7 +171,7 @@ func TestTermDuringUpgrade(t *testing.T) {
 			if code := r.wait(); code != exitDone && code != 128+int(syscall.SIGTERM) {
 				t.Errorf("got exit code %d", code)
 			}
-			eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
+			eventually(t, "no process remains", func() bool { return len(mentions(t, s.state)) == 0 })
 		})
 	}
 }
@@ -212,7 +213,7 @@ func TestTermsDuringUpgrades(t *testing.T) {
 					t.Fatalf("got remaining claims on %v, %v\n%s", left, err, r.read(r.stderr))
 				}
 				// The new program may still be trying itself out.
-				eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
+				eventually(t, "no process remains", func() bool { return len(mentions(t, s.state)) == 0 })
 			}
 		})
 	}
@@ -236,9 +237,9 @@ func TestParentDeathAfterUpgrade(t *testing.T) {
 	if err := syscall.Kill(d.PID, syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	status(t, s.state, "it is upgraded", func(d *control.Document) bool { return d.Upgrades == 1 })
+	status(t, s.state, "the upgrade is complete", func(d *control.Document) bool { return d.Upgrades == 1 })
 	r.signal(syscall.SIGKILL)
-	eventually(t, "it has ended", func() bool { return syscall.Kill(d.PID, 0) == syscall.ESRCH })
+	eventually(t, "the supervisor has ended", func() bool { return syscall.Kill(d.PID, 0) == syscall.ESRCH })
 	if log := r.read(r.stderr); !strings.Contains(log, "stopping: terminated") {
 		t.Errorf("the supervisor got no parent-death signal:\n%s", log)
 	}

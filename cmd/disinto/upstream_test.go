@@ -252,7 +252,7 @@ func TestUpstreamItself(t *testing.T) {
 			break
 		}
 	}
-	status(t, state, "both have worked", func(d *control.Document) bool {
+	status(t, state, "both agents have worked", func(d *control.Document) bool {
 		return strings.Contains(fmt.Sprint(d.Recent), "merged #")
 	})
 	r.signal(syscall.SIGTERM)

@@ -71,7 +71,7 @@ func scrapeText(t *testing.T, m *Metrics) string {
 	answer := httptest.NewRecorder()
 	m.ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
 	if answer.Code != 200 {
-		t.Fatalf("%d: %s", answer.Code, answer.Body)
+		t.Fatalf("got status %d: %s", answer.Code, answer.Body)
 	}
 	var lines []string
 	for line := range strings.Lines(answer.Body.String()) {

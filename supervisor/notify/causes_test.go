@@ -134,11 +134,11 @@ func TestHostileText(t *testing.T) {
 	words := Causes(d)[0].Words
 	for _, bad := range []string{"@everyone", "<!", "\n", "\r", "\x1b", "\u202e", "https://", "](http"} {
 		if strings.Contains(words, bad) {
-			t.Errorf("%q is in %q", bad, words)
+			t.Errorf("got %q in %q", bad, words)
 		}
 	}
 	if len(words) > 2*(maxTitle+2*maxWhy) {
-		t.Errorf("%d bytes", len(words))
+		t.Errorf("got %d bytes", len(words))
 	}
 }
 

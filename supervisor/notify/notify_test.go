@@ -143,7 +143,7 @@ func TestNotifierFailure(t *testing.T) {
 				before := time.Now()
 				b.Saw(needing(1, n+2))
 				if waited := time.Since(before); waited > 0 {
-					t.Fatalf("hangs %v: Saw took %s", hangs, waited)
+					t.Fatalf("hangs %v: Saw took %s, want no time", hangs, waited)
 				}
 				time.Sleep(time.Minute)
 			}

@@ -51,7 +51,7 @@ func newCollector(t *testing.T) *collector {
 			err = json.Unmarshal(body, &said)
 		}
 		if err != nil || r.URL.Path != "/v1/traces" || r.Method != http.MethodPost {
-			t.Errorf("%s %s: %v", r.Method, r.URL, err)
+			t.Errorf("got the request %s %s (%v)", r.Method, r.URL, err)
 			return
 		}
 		c.spans = append(c.spans, said.ResourceSpans[0].ScopeSpans[0].Spans...)

@@ -48,11 +48,11 @@ func TestWaves(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text, ">over<") || !strings.Contains(text, ">wave 2<") || sec.Note != "2 waves left" {
-		t.Errorf("%s: %s", sec.Note, text)
+		t.Errorf("got note %q and\n%s", sec.Note, text)
 	}
 	line := curve(boxWidth, graphTop+boxHeight/2, boxWidth+gapX, graphTop+boxHeight/2)
 	if !strings.Contains(text, line) {
-		t.Errorf("no line %s from the first wave to the second:\n%s", line, text)
+		t.Errorf("want the line %s from the first wave to the second:\n%s", line, text)
 	}
 }
 
@@ -71,11 +71,11 @@ func TestManyMembers(t *testing.T) {
 	for _, b := range g.Boxes {
 		at[fmt.Sprint(b.X, b.Y)] = true
 		if b.X+boxWidth > g.Width || b.Y+boxHeight > g.Height {
-			t.Errorf("%s at %d, %d is outside of %d x %d", b.Name, b.X, b.Y, g.Width, g.Height)
+			t.Errorf("%s at %d, %d is outside the graph of %d x %d", b.Name, b.X, b.Y, g.Width, g.Height)
 		}
 	}
 	if len(at) != 201 || g.Height > 1000 || len(g.Lines) != 1 {
-		t.Errorf("%d places, %d x %d, %d lines", len(at), g.Width, g.Height, len(g.Lines))
+		t.Errorf("got %d places, a graph of %d x %d, %d lines", len(at), g.Width, g.Height, len(g.Lines))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestConvoyPages(t *testing.T) {
 	} {
 		status, page := v.get(path)
 		if status != http.StatusOK || strings.Contains(page, "<img") {
-			t.Errorf("%s: %d\n%s", path, status, page)
+			t.Errorf("%s: got status %d\n%s", path, status, page)
 		}
 		for _, want := range wants {
 			if !strings.Contains(page, want) {
@@ -110,7 +110,7 @@ func TestConvoyPages(t *testing.T) {
 	}
 	v.api.set("/v1/convoys", control.Convoys{})
 	if _, page := v.get("/convoys"); !strings.Contains(page, "No convoy is open") {
-		t.Errorf("without convoys:\n%s", page)
+		t.Errorf("without convoys: got\n%s", page)
 	}
 	if status, _ := v.get("/convoy"); status != http.StatusNotFound {
 		t.Errorf("/convoy without a ref: status %d, want 404", status)
@@ -128,7 +128,7 @@ func TestNeighbours(t *testing.T) {
 	sec := place(d)
 	text := string(sec.Rows[0].HTML)
 	if strings.Count(text, "<path") != 3 || !strings.Contains(text, "here") || strings.Contains(text, "<img") {
-		t.Errorf("drawn as\n%s", text)
+		t.Errorf("got the graph\n%s", text)
 	}
 	if sec.Note != "2 before it, 1 after it" {
 		t.Errorf("got the note %q", sec.Note)
@@ -146,6 +146,6 @@ func TestApproveButton(t *testing.T) {
 		}
 	}
 	if commands["approve"] == nil {
-		t.Error("no command belongs to the button approve")
+		t.Error("the button approve has no command")
 	}
 }

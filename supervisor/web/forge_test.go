@@ -183,23 +183,23 @@ func TestForgeTrips(t *testing.T) {
 	p := newPeople(t)
 	back := p.depart("ada")
 	if status, _ := p.arrive(back); status != http.StatusOK {
-		t.Fatalf("first callback: status %d", status)
+		t.Fatalf("first callback: got status %d, want 200", status)
 	}
 	u, _ := url.Parse(back)
 	p.client.Jar.SetCookies(u, []*http.Cookie{{Name: tripCookie, Value: u.Query().Get("state"), Path: Callback}})
 	if status, _ := p.arrive(back); status != http.StatusBadRequest {
-		t.Errorf("second callback: status %d", status)
+		t.Errorf("second callback: got status %d, want 400", status)
 	}
 	back = p.depart("ada")
 	p.newBrowser()
 	if status, _ := p.arrive(back); status != http.StatusBadRequest {
-		t.Errorf("callback in another browser: status %d", status)
+		t.Errorf("callback in another browser: got status %d, want 400", status)
 	}
 	stolen := p.depart("ada")
 	p.depart("carl") // the browser has a sign-in under way, but gets the code of another one
 	u, _ = url.Parse(stolen)
 	if status, _ := p.get(Callback + "?code=" + u.Query().Get("code")); status != http.StatusBadRequest {
-		t.Errorf("callback with a code but no state: status %d", status)
+		t.Errorf("callback with a code but no state: got status %d, want 400", status)
 	}
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var ts trips
@@ -234,7 +234,7 @@ func TestForgeFailures(t *testing.T) {
 		}
 	}
 	if status, _ := p.post("/signin", p.server.URL, url.Values{"token": {token}}); status != http.StatusOK {
-		t.Errorf("sign-in with the token: status %d", status)
+		t.Errorf("sign-in with the token: got status %d, want 200", status)
 	}
 }
 

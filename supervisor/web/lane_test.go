@@ -111,7 +111,7 @@ func TestTimeline(t *testing.T) {
 	for _, r := range reaches {
 		status, page := v.get("/timeline?range=" + r.Name)
 		if status != 200 || len(page) > 200_000 || strings.Contains(page, "<img") {
-			t.Errorf("%s: status %d, %d bytes", r.Name, status, len(page))
+			t.Errorf("%s: got status %d, %d bytes", r.Name, status, len(page))
 		}
 		if !strings.Contains(page, `class="bar issue`) || !strings.Contains(page, "llama/1") {
 			t.Errorf("%s shows no session", r.Name)
@@ -128,7 +128,7 @@ func TestTimelineEmpty(t *testing.T) {
 	v.signIn()
 	v.api.set("/v1/history", control.HistoryDocument{})
 	if status, page := v.get("/timeline"); status != 200 || !strings.Contains(page, "llama/0") {
-		t.Errorf("%d %s", status, page)
+		t.Errorf("got %d %s", status, page)
 	}
 }
 

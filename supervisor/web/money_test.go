@@ -111,7 +111,7 @@ func TestSpending(t *testing.T) {
 	sec := spending(&control.RecordDocument{Groups: []control.RecordGroup{{By: ledger.ByIssue, Rows: many}}},
 		ledger.ByIssue)
 	if len(sec.Rows) != mostSpending || sec.Note != "50 of 4000" {
-		t.Errorf("%d rows, %s", len(sec.Rows), sec.Note)
+		t.Errorf("got %d rows and the note %q", len(sec.Rows), sec.Note)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	} {
 		status, page := v.get(path)
 		if status != http.StatusOK || strings.Contains(page, "<img") {
-			t.Errorf("%s: %d\n%s", path, status, page)
+			t.Errorf("%s: got status %d\n%s", path, status, page)
 		}
 		for _, want := range wants {
 			if !strings.Contains(page, want) {
@@ -163,7 +163,7 @@ func TestAgentsAndMoney(t *testing.T) {
 		"/money":  "No session ended in the last 30 days.",
 	} {
 		if status, page := v.get(path); status != http.StatusOK || !strings.Contains(page, want) {
-			t.Errorf("%s of an empty factory: %d\n%s", path, status, page)
+			t.Errorf("%s of an empty factory: got status %d\n%s", path, status, page)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (c *crowd) page(path string) (text, version string) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
-		c.Fatalf("%s: %s, %v\n%s", path, resp.Status, err, body)
+		c.Fatalf("%s: got %s, %v\n%s", path, resp.Status, err, body)
 	}
 	if m := regexp.MustCompile(`data-version="(\w+)"`).FindSubmatch(body); m != nil {
 		version = string(m[1])

@@ -182,7 +182,7 @@ func (v *visit) post(path, origin string, form url.Values) (int, string) {
 func (v *visit) signIn() {
 	v.Helper()
 	if status, text := v.post("/signin", v.server.URL, url.Values{"token": {token}}); status != http.StatusOK {
-		v.Fatalf("sign-in: %d %s", status, text)
+		v.Fatalf("sign-in: got %d %s", status, text)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestHostileText(t *testing.T) {
 	v.signIn()
 	status, page := v.get("/")
 	if status != http.StatusOK || !strings.Contains(page, "llama") {
-		t.Fatalf("%d %s", status, page)
+		t.Fatalf("got %d %s", status, page)
 	}
 	if strings.Contains(page, "<img") || strings.Contains(page, "alert(1)\"") {
 		t.Errorf("the title became markup:\n%s", page)
@@ -310,7 +310,7 @@ func TestVisitorsEnd(t *testing.T) {
 	}
 	for at := now; at.Before(now.Add(stayTime)); at = at.Add(visitTime / 2) {
 		if vs.find(first, at) == nil {
-			t.Fatalf("signed out after %s", at.Sub(now))
+			t.Fatalf("signed out too early, after %s", at.Sub(now))
 		}
 	}
 	if vs.find(first, now.Add(stayTime+time.Minute)) != nil {
@@ -364,7 +364,7 @@ func TestLive(t *testing.T) {
 	for !strings.Contains(text, "data:") {
 		n, err := resp.Body.Read(buf)
 		if text += string(buf[:n]); err != nil {
-			t.Fatalf("%v after %q", err, text)
+			t.Fatalf("got error %v after %q", err, text)
 		}
 	}
 	if !strings.Contains(text, "asks again") || strings.Contains(text, "blocked by") {

@@ -49,7 +49,7 @@ func TestWhatIf(t *testing.T) {
 		}
 	}
 	if strings.Contains(page, "hold.api") || v.api.commands() != "" || strings.Contains(page, "<img") {
-		t.Errorf("sent %q; the form:\n%s", v.api.commands(), page)
+		t.Errorf("got commands %q and the form\n%s", v.api.commands(), page)
 	}
 	query := url.Values{
 		"asked": {"1"}, "days": {"3"}, "slots.llama": {"2"}, "slots.api": {"3"}, "hold.llama": {"0s"},

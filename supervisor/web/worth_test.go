@@ -38,7 +38,7 @@ func TestWorth(t *testing.T) {
 	v.api.set("/v1/advise", advice())
 	if _, page := v.get("/whatif"); !strings.Contains(page, `name="worth" type="number" min="1" max="30" value="30"`) ||
 		v.api.commands() != "" {
-		t.Errorf("sent %q before the form was submitted:\n%s", v.api.commands(), page)
+		t.Errorf("before the form was submitted: got commands %q and\n%s", v.api.commands(), page)
 	}
 	_, page := v.get("/whatif?worth=3")
 	if sent := `/v1/advise {"days":3}`; v.api.commands() != sent {
@@ -59,7 +59,7 @@ func TestWorth(t *testing.T) {
 	}
 	v.api.set("/v1/advise", &control.Advice{Days: 3, More: advice().More[1:]})
 	if _, page = v.get("/whatif?worth=3"); !strings.Contains(page, "No addition would have made") {
-		t.Errorf("without a difference:\n%s", page)
+		t.Errorf("without a difference: got\n%s", page)
 	}
 	v.api.set("/v1/advise", control.Conflict("nothing to play again"))
 	for query, want := range map[string]string{"worth=x": "cannot read &#34;x&#34;", "worth=9": "nothing to play again"} {
@@ -76,7 +76,7 @@ func TestPicture(t *testing.T) {
 		r := picture(f, min(0, f.Low), max(0, f.High), 1)
 		for _, x := range []float64{r.Zero, r.Low, r.High, r.Bar, r.Bar + r.Width} {
 			if !(x >= 0 && x <= rangeWidth) {
-				t.Errorf("%+v: %+v", f, r)
+				t.Errorf("picture of %+v: got %+v", f, r)
 			}
 		}
 	}
