@@ -63,11 +63,13 @@ TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' \
 	-gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' \
 	$(foreach p,$(COMPUTES),-gcflags=$(p)='$(UNWATCHED)') ./...
 
-# The race detector does not watch packages that only compute, which takes a third off the tests that parse long
-# answers with regular expressions. Never add a package that synchronises goroutines: the order that it creates would
-# be invisible, and look like races elsewhere. Packages that read our own values, such as reflect and encoding/json,
-# stay watched.
-COMPUTES  = regexp/... strconv unicode/... compress/... hash/crc32
+# The race detector does not watch packages that only compute. Of the standard library these are the ones that parse
+# long answers, which takes a third off such tests; of ours the pure packages, which start no goroutine (arch_test.go
+# compares the lists), and the tests of the simulator then take a third of the time. Never add a package that
+# synchronises goroutines: the order that it creates would be invisible, and look like races elsewhere. Packages that
+# read our own values, such as reflect and encoding/json, stay watched. make check watches everything.
+COMPUTES  = regexp/... strconv unicode/... compress/... hash/crc32 $(addprefix codeberg.org/johba/disinto/,$(PURE))
+PURE      = forge forge/plan agents agents/tomltext threads threads/...
 UNWATCHED = -race=false -d=checkptr=0 -dwarf=false
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
@@ -151,6 +153,7 @@ check: ## what CI checks beside make test: form, vet, static analysis, modules, 
 	go mod tidy -diff
 	GOOS=darwin go build -o /dev/null ./cmd/disinto # the commands of a client
 	GOOS=windows go build -o /dev/null ./cmd/disinto
+	go test $(RACE) -vet=off ./supervisor ./supervisor/simtest ./threads/... # with the pure packages watched
 	DISINTO_STORMS=1 go test -tags storms -timeout 40m ./... # every storm, long world and repeated kill: make test plays a few of each
 
 .PHONY: format

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -556,6 +557,26 @@ func TestRulesBite(t *testing.T) {
 		got := strings.Join(tt.check(s), "\n")
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s in %s: got %q, want %q", strings.TrimSpace(tt.text), tt.name, got, tt.want)
+		}
+	}
+}
+
+// The race detector leaves out the pure packages in `make test`, and no other package of the product.
+func TestMakefileListsPurePackages(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nPURE ")
+	list, _, _ := strings.Cut(rest, "\n")
+	listed := strings.Fields(strings.TrimLeft(list, " ="))
+	for dir := range layers {
+		got := slices.ContainsFunc(listed, func(pattern string) bool {
+			above, below := strings.CutSuffix(pattern, "...")
+			return pattern == dir || below && strings.HasPrefix(dir, above)
+		})
+		if want := slices.Contains(pure, dir) || dir == "threads/filltest"; got != want {
+			t.Errorf("PURE in the Makefile is %q: %s is in it: %v, want %v", listed, dir, got, want)
 		}
 	}
 }

@@ -258,7 +258,11 @@ echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"ap
 		},
 		{"forgets to commit", `echo x > forgotten.txt` + stubDone, agents.Done, "opened #12"},
 	}
+	storm := []string{"not signed in", "no last event", "dies with words"} // only in make check
 	for _, tt := range tests {
+		if !storms() && slices.Contains(storm, tt.name) {
+			continue
+		}
 		b.want(tt.result, tt.reason, "dev-qwen", agents.KindIssue, 8, tt.script)
 		if tt.result == agents.Limited {
 			out := b.run("dev-qwen", agents.KindIssue, 8, tt.script)

@@ -63,6 +63,7 @@ func TestAgentTidiesMerged(t *testing.T) {
 // Of the worktrees that wait for a merge, only the newest are kept, so that disks do not fill up. A deleted one is
 // recreated from the forge.
 func TestAgentTidiesOldest(t *testing.T) {
+	leftToStorms(t, "the worktrees of TestAgentTidiesMerged")
 	t.Parallel()
 	b := newBench(t)
 	for issue := 1; issue <= 10; issue++ {

@@ -16,6 +16,7 @@ import (
 // At a container's pids limit no session can start a program, and nothing breaks: the supervisor answers, the waiting
 // session logs why, and it starts as soon as there is room.
 func TestPIDsLimit(t *testing.T) {
+	leftToStorms(t, "TestPIDsOfAnAccount of agents/process")
 	group := pidsGroup(t)
 	t.Parallel()
 	f := newTestForge(t)

@@ -56,6 +56,7 @@ func secretOf(t *testing.T, config, name string) string {
 // A running supervisor uses a new agent without a restart. A token that a session uses stays valid when the agent is
 // hired again. Retiring the agent removes it without a restart.
 func TestHireWhileRunning(t *testing.T) {
+	leftToStorms(t, "the steps of a hire in agents/hire")
 	t.Parallel()
 	f := newTestForge(t)
 	state := t.TempDir()

@@ -89,18 +89,19 @@ func (g *gate) arm(kill func()) {
 // after every write; in make test once, after the claim. The next supervisor ends leftover agents. The issue is
 // implemented once, sent back once, reworked once, approved and merged, and no attempt is burnt.
 func TestKilledAtRequest(t *testing.T) {
+	if os.Getenv("DISINTO_SOAK") == "" {
+		leftToStorms(t, "TestF1_KilledAnywhere of supervisor/simtest")
+	}
 	type step struct {
 		who, how string
 		at       int
 		after    bool
 	}
-	steps := []step{{"supervisor", "write", 4, true}} // claimed, not started
-	if storms() {
-		steps = append(steps,
-			step{"supervisor", "write", 1, false}, // journalled, not claimed
-			step{"agent", "write", 2, true},       // running, with its pull request open
-			step{"supervisor", "write", 5, true},  // ended, its claim half released
-		)
+	steps := []step{
+		{"supervisor", "write", 1, false}, // journalled, not claimed
+		{"supervisor", "write", 4, true},  // claimed, not started
+		{"agent", "write", 2, true},       // running, with its pull request open
+		{"supervisor", "write", 5, true},  // ended, its claim half released
 	}
 	if os.Getenv("DISINTO_SOAK") != "" {
 		steps = []step{{"supervisor", "any", 1, false}, {"supervisor", "any", 12, false}, {"supervisor", "any", 20, true}}

@@ -71,7 +71,10 @@ func startLazy(f *testForge, think string, edits ...string) (state string) {
 }
 
 // Fifty simultaneous slings of one issue cause one start, and all answers name the agent.
-func TestA5_RaceOnAForge(t *testing.T) { onEachForge(t, race) }
+func TestA5_RaceOnAForge(t *testing.T) {
+	leftToStorms(t, "TestA5_Race of supervisor")
+	onEachForge(t, race)
+}
 
 func race(t *testing.T, f *testForge) {
 	state := startLazy(f, "1h")

@@ -61,6 +61,7 @@ func (in *inbox) about(words string) (n int) {
 // The real program sends a message about an issue that needs a person. One url is in a variable with a secret; at the
 // other nothing listens. A restart repeats no message.
 func TestNotify(t *testing.T) {
+	leftToStorms(t, "the messages and retries of supervisor/notify")
 	t.Parallel()
 	f := newTestForge(t)
 	in := newInbox(t)

@@ -165,6 +165,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 
 // A supervisor starts although the forge is down, reports that, and works when the forge is up again.
 func TestRunWithForgeDown(t *testing.T) {
+	leftToStorms(t, "TestForgeDown of supervisor/simtest")
 	t.Parallel()
 	f := newTestForge(t)
 	state, address := t.TempDir(), deadAddress(t)
@@ -227,6 +228,9 @@ func TestRunHolds(t *testing.T) {
 			holds:   []hold{{forgeError, "eve may only read it; make it a collaborator with write access"}},
 		},
 	}
+	if !storms() {
+		tests = tests[:1]
+	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -280,6 +284,7 @@ func TestPID1(t *testing.T) {
 		checkDemo(t, start(t, []string{"TMPDIR=" + t.TempDir()}, append(unshare, "demo", "--json", "--think", "0s")...))
 	})
 	t.Run("run", func(t *testing.T) {
+		leftToStorms(t, "TestUpgradeAsPID1")
 		t.Parallel()
 		f := newTestForge(t)
 		state := t.TempDir()

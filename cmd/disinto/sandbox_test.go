@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,8 +34,12 @@ func TestCheckSandbox(t *testing.T) {
 		"strict, a part":  {keys: "sandbox = \"strict\"\n", want: "sandbox = \"strict\" of dev", code: exitFailed},
 		"strict and none": {keys: "sandbox = \"strict\"\n", err: none, want: "sandbox = \"strict\" of dev", code: exitFailed},
 	}
+	storm := []string{"a part", "off", "strict", "strict and none"} // only in make check
 	f := newTestForge(t)
 	for name, tt := range tests {
+		if !storms() && slices.Contains(storm, name) {
+			continue
+		}
 		findSandbox = func() (string, bool, error) { return "some Landlock", tt.complete, tt.err }
 		path := f.file(t.TempDir(), "[factory]\n", "[factory]\n"+tt.keys)
 		got := disinto(t.Context(), f.environ(nil), "check", "--config", path)

@@ -12,6 +12,7 @@ import (
 
 // A real run sends a collector the sessions, claims and merges of its issues. Each trace has its root span.
 func TestTraces(t *testing.T) {
+	leftToStorms(t, "the spans of supervisor/trace")
 	t.Parallel()
 	var mu sync.Mutex
 	names, roots, merged := map[string]int{}, map[string]bool{}, map[string]bool{} // roots and merges by trace

@@ -18,6 +18,7 @@ import (
 func TestDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Slow()
 		w.Forge.Issue("one")
 		var mu sync.Mutex // guards what follows
 		var at []time.Time

@@ -17,6 +17,7 @@ import (
 func TestHindsight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Slow()
 		w.Forge.Issue("one")
 		var mu sync.Mutex // guards what follows
 		var list []supervisor.Hindsight
