@@ -19,7 +19,7 @@ func (s *Supervisor) Handler() http.Handler {
 	return control.Handler(s.unencodable, s.routes()...)
 }
 
-// routes is the control API. To add a command, write its method and its row.
+// routes returns the control API. To add a command, write its method and its row.
 func (s *Supervisor) routes() []control.Route {
 	metrics := http.NotFoundHandler()
 	if s.Metrics != nil {
@@ -55,7 +55,7 @@ func (s *Supervisor) routes() []control.Route {
 	}
 }
 
-// serve answers on the control socket until end.
+// serve answers on the control socket until end is called.
 func (s *Supervisor) serve() (end func(), err error) {
 	listen := s.Listen
 	if listen == nil {
@@ -65,7 +65,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on the control socket: %w", err)
 	}
-	// Upgrade names a program to run, so only our own user may ask for it: it is not on any port.
+	// An upgrade names a program to run, so only our own user may request it, and no port serves it.
 	own := append(s.routes(), control.Post("/v1/upgrade", s.replace))
 	stop := control.Serve(l, control.Handler(s.unencodable, own...), s.Confined, s.log)
 	return func() {
@@ -74,7 +74,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 	}, nil
 }
 
-// keepPorts listens on TCP where the configuration says, until end.
+// keepPorts listens on the configured TCP addresses until end is called.
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
 		Config: s.books.config, API: s.Handler(), Hooks: s.HookHandler(), Metrics: s.Metrics, Web: s.Web,
@@ -86,7 +86,7 @@ func (s *Supervisor) keepPorts() (end func()) {
 	return p.Keep(s.replug)
 }
 
-// state answers GET /v1/state: the status, with at most ?rows= items that wait.
+// state answers GET /v1/state: the status, with at most ?rows= waiting items.
 func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Document, error) {
 	d := s.Document()
 	if said := query.Get("rows"); said != "" {
@@ -99,7 +99,8 @@ func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Docume
 	return d, nil
 }
 
-// portProblem shows why an address of [factory] cannot be listened on, and logs it once; "" means that it can.
+// portProblem shows why the supervisor cannot listen on an address of [factory], and logs it once; "" means that it
+// can.
 func (s *Supervisor) portProblem(key, why string) {
 	if s.problems.setPort(key, why) {
 		s.tell(notice{bad: true, words: why})
@@ -107,7 +108,7 @@ func (s *Supervisor) portProblem(key, why string) {
 	}
 }
 
-// Fleet returns what this supervisor knows of its fleet, without asking the other hosts. It may be called from any
+// Fleet returns this supervisor's knowledge of its fleet, without querying the other hosts. It may be called from any
 // goroutine.
 func (s *Supervisor) Fleet() *fleet.Status {
 	s.init()

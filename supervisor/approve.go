@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// approvePlan approves the plan of an issue, as a thumbs-up of a person does: the issue goes on. Before the plan is
-// written it means that none is needed. It may be repeated.
+// approvePlan approves an issue's plan, as a person's thumbs-up does, and the issue's work continues. Before a plan is
+// written, the approval means that no plan is needed. The command may be repeated.
 func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, report *control.Report) error {
 	t, err := s.find("approve", "", r.Ref)
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, repor
 	if t.closed {
 		return control.Conflict("cannot approve %s: it is closed, reopen it", t.Ref)
 	}
-	if !t.has(forge.LabelPlanFirst) && s.books.chain(t.Ref).Planner == "" { // an agent can take the label off
+	if !t.has(forge.LabelPlanFirst) && s.books.chain(t.Ref).Planner == "" { // an agent may have removed the label
 		return control.Conflict("cannot approve %s: it needs no plan; the label plan-first asks for one", t.Ref)
 	}
 	report.Subject = t.String()
@@ -37,8 +37,8 @@ func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, repor
 	return nil
 }
 
-// labelApproved labels an issue plan-approved in the supervisor's name. An agent may have set the label, which counts
-// for nothing: so it is taken off first.
+// labelApproved labels an issue plan-approved in the supervisor's name. It removes the label first: an agent may have
+// set it, which does not count.
 func (s *Supervisor) labelApproved(ref forge.Ref) error {
 	if err := s.label(ref, nil, []string{forge.LabelPlanApproved}); err != nil {
 		return err

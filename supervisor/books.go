@@ -16,38 +16,37 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// books hold what the supervisor knows: the configuration in force, the forge's facts, the ledger, and the sessions
-// and chores under way. One mutex guards all of it, so a plan is made on facts that belong together, and no two loops
-// take the same agent, item or slot. Methods lock, and those named ...Locked are called by them. No method
-// does I/O, except that append, note and noteThen write the journal before they lock.
+// books hold what the supervisor knows: the configuration in force, the forge's facts, the ledger, the running
+// sessions and the chores. One mutex guards all of it, so a plan is made on consistent facts, and no two loops take
+// the same agent, item or slot. Each method locks; a method named ...Locked needs the lock held. No method does I/O,
+// except that append, note and noteThen write the journal before they lock.
 //
 // The methods about sessions are in table.go, snapshots in snapshot.go, decisions in plan.go, chores in chorelist.go,
 // grips in grip.go, and documents in document.go.
 type books struct {
 	decide     func(threads.Snapshot) threads.Plan
 	heard      func() bool // the event feed has readers
-	journalled func(error) // tells people when the journal begins to fail, and when that is over
+	journalled func(error) // takes the result of each write to the journal
 	meters     Meters
-	caches     map[string]serverCache       // as servers were seen to have them, by base_url
-	model      func(*threads.Thread) string // of a thread's server, for agents without one; nil or "": unknown
-	// outages are the services that cannot be used; nil: all can. It may be called under mu.
+	caches     map[string]serverCache       // the caches of servers as last observed, by base_url
+	model      func(*threads.Thread) string // a thread's server's model, for agents without one; nil or "": unknown
+	// outages returns the services that cannot be used; nil means that all can. It may be called under mu.
 	outages func(*threads.Config, time.Time) map[string]threads.Outage
-	shadow  *shadow.Shadow // is asked what it would decide; nil: none
-	// record takes in a decision of a time, for which it may call frozen, and is called under mu. frozen copies the
-	// decision.
+	shadow  *shadow.Shadow // the other build, which is asked for its decision; nil: none
+	// record takes the decision of a time. It is called under mu, and may call frozen, which copies the decision.
 	record  func(now time.Time, frozen func() *threads.FrozenDecision)
-	journal *journal.File // the ledger is folded from it; nil before Run. Its lock is taken before mu
+	journal *journal.File // the source of the ledger; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
 	instance   string
-	until      context.Context // done when nothing may begin any more
-	base       context.Context // of sessions
+	until      context.Context // done when nothing may start any more
+	base       context.Context // the parent of sessions' contexts
 	life       life
 	cfg        *threads.Config // in force; nil until there is a valid one
-	cfgErr     error           // of the file as it is now
+	cfgErr     error           // the present error of the file
 	generation int
 	facts      forge.Facts
-	rooms      map[string]threads.Room // of threads that run elsewhere, by name
+	rooms      map[string]threads.Room // the room of threads that run elsewhere, by name
 	read       reading
 	ledger     *ledger.State
 	plan       threads.Plan        // the newest
@@ -55,25 +54,25 @@ type books struct {
 	busy       map[forge.Ref]int   // grips on each item
 	chores     map[choreKey]*chore
 	stood      stood
-	closed     bool   // nothing begins: another image takes over
-	saves      string // the agent whose work is saved, see gripOver; empty: none
+	closed     bool   // nothing starts: another image takes over
+	saves      string // the agent whose workspace is being saved, see gripOver; empty: none
 	forgetAt   time.Time
-	frozen     *threads.Frozen // of the last decision that was copied; nil when a chain or an item may have changed since
+	frozen     *threads.Frozen // the last copied decision's history; nil if a chain or an item may have changed since
 }
 
-// life is when this supervisor began, over all its images.
+// life has the start of this supervisor and of its present image.
 type life struct {
 	started  time.Time
 	upgrades int       // images before this one
-	upgraded time.Time // when this one took over
+	upgraded time.Time // when this image took over
 }
 
-// reading is how the newest finished scan went.
+// reading is the result of the newest finished scan.
 type reading struct {
-	began    time.Time // when it began
+	began    time.Time // when the scan began
 	good     time.Time // when the newest scan without an error began
 	err      error
-	notReady error // the forge refuses something that we need
+	notReady error // the forge refuses something that the supervisor needs
 }
 
 func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) threads.Plan, heard func() bool) *books {
@@ -89,21 +88,22 @@ func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) t
 	return b
 }
 
-// open sets what is known once Run has the state directory.
+// open sets the fields that Run knows once it has the state directory.
 func (b *books) open(instance string, until, base context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.instance, b.until, b.base = instance, until, base
 }
 
-// config returns the configuration in force; nil until there is a valid one. It is never changed, only replaced.
+// config returns the configuration in force; nil until there is a valid one. A configuration is never changed, only
+// replaced.
 func (b *books) config() *threads.Config {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.cfg
 }
 
-// inForce returns the configuration in force, and what is wrong with its file as that is now.
+// inForce returns the configuration in force, and the present error of its file.
 func (b *books) inForce() (*threads.Config, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,8 +116,8 @@ func (b *books) setConfigError(err error) {
 	b.cfgErr = err
 }
 
-// reload puts a configuration in force, and with it what also changes: no decision sees only one of them. Holds that
-// were to last until then are over. It returns the configuration before; nil for none.
+// reload puts a configuration in force and calls also under the same lock, so that no decision sees only one of the
+// two changes. It ends the holds that last until a reload. It returns the previous configuration; nil for none.
 func (b *books) reload(cfg *threads.Config, also func()) (was *threads.Config) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,15 +132,15 @@ func (b *books) reload(cfg *threads.Config, also func()) (was *threads.Config) {
 	return was
 }
 
-// close keeps everything from beginning until closed is false again.
+// close stops or resumes all starts.
 func (b *books) close(closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = closed
 }
 
-// land takes in what a scan that began at a time has read, and returns the error of the scan before it. After an
-// error any reports whether at least one repository was read.
+// land stores the result of a scan that began at a time, and returns the error of the previous scan. After an error,
+// any reports whether the scan read at least one repository.
 func (b *books) land(began time.Time, facts forge.Facts, err error) (was error, any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,7 @@ func (b *books) land(began time.Time, facts forge.Facts, err error) (was error, 
 	return was, any
 }
 
-// startedSince reports whether a session of the thread has been begun at this time or later.
+// startedSince reports whether a session of the thread was reserved at this time or later.
 func (b *books) startedSince(thread string, at time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,8 +169,8 @@ func (b *books) startedSince(thread string, at time.Time) bool {
 	return false
 }
 
-// onlyRead marks every repository that the scan did not read as not read, so that nothing is started, stopped or
-// written in it on facts that the forge has not confirmed.
+// onlyRead marks every repository that the scan did not read as unread. Nothing is started, stopped or written there
+// on facts that the forge has not confirmed.
 func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {
 	facts.Repos = slices.Clone(facts.Repos)
 	for i := range facts.Repos {
@@ -183,7 +183,7 @@ func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool)
 	return facts, any
 }
 
-// off says of each repository in which nothing can be done why.
+// off returns one line for each repository in which nothing can be done, with the reason.
 func (b *books) off() (lines []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +195,7 @@ func (b *books) off() (lines []string) {
 	return lines
 }
 
-// prepared notes what the forge refused when it was prepared, and returns what it refused before.
+// prepared stores the forge's refusal of its preparation, and returns the previous refusal.
 func (b *books) prepared(refused error) (was error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,24 +203,24 @@ func (b *books) prepared(refused error) (was error) {
 	return was
 }
 
-// scanned returns how the newest finished scan went.
+// scanned returns the result of the newest finished scan.
 func (b *books) scanned() reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.read
 }
 
-// append journals what is about to be done, and makes it true. After an error it must not be done.
+// append journals an action and then applies the record. After an error the action must not be done.
 func (b *books) append(r ledger.Record) error {
 	err := b.journal.Append(r, func() { b.apply(r, nil) })
 	b.journalled(err)
 	return err
 }
 
-// note journals what has happened. It is true whether or not it could be written.
+// note journals and applies an event. The event is applied even if the journal cannot be written.
 func (b *books) note(r ledger.Record) { b.noteThen(r, nil) }
 
-// noteThen is note with something that becomes true in the same moment, while the books are locked.
+// noteThen is note, and calls then under the same lock.
 func (b *books) noteThen(r ledger.Record, then func(*books)) {
 	b.journalled(b.journal.Note(r, func() { b.apply(r, then) }))
 }
@@ -230,7 +230,7 @@ func (b *books) rewrite() error {
 	return b.journal.Rewrite(func() iter.Seq[ledger.Record] { return slices.Values(b.compact(time.Now())) })
 }
 
-// apply makes a record true, and what has to become true in the same moment.
+// apply folds a record into the ledger and calls then under the same lock.
 func (b *books) apply(r ledger.Record, then func(*books)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -240,7 +240,8 @@ func (b *books) apply(r ledger.Record, then func(*books)) {
 	}
 }
 
-// applyLocked folds a record into the ledger. Of a session that ends the ledger keeps nothing that says all of it.
+// applyLocked folds a record into the ledger. It passes an ended session to the meters first, because the ledger then
+// drops most of it.
 func (b *books) applyLocked(r ledger.Record) {
 	if r.End != nil && b.meters.Ended != nil {
 		if x, known := b.ledger.Open[r.End.Run]; known {
@@ -251,18 +252,18 @@ func (b *books) applyLocked(r ledger.Record) {
 	b.frozen = nil
 }
 
-// compact returns the shortest journal that has the ledger's meaning.
+// compact returns the shortest journal with the ledger's meaning.
 func (b *books) compact(now time.Time) []ledger.Record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ledger.Compact(now)
 }
 
-// endedUnder is the reason of a session that was lost.
+// endedUnder is the reason of a lost session.
 const endedUnder = "the supervisor ended under it"
 
-// replay makes true what a journal adds up to, and then that the sessions left open in it are lost, except for those
-// that go on in this image or elsewhere.
+// replay installs the ledger of a journal, and ends the open sessions as lost, except for those that continue in this
+// image or elsewhere.
 func (b *books) replay(
 	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool, receipts map[string]*ledger.Receipt,
 ) (news []notice) {
@@ -282,7 +283,7 @@ func (b *books) replay(
 	return news
 }
 
-// chain returns what is known of an issue or pull request.
+// chain returns the history of an issue or pull request.
 func (b *books) chain(item forge.Ref) threads.ChainHistory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -291,14 +292,14 @@ func (b *books) chain(item forge.Ref) threads.ChainHistory {
 	return c
 }
 
-// past are the sessions that ran and ended, oldest first.
+// past returns the sessions that ran and ended, oldest first.
 func (b *books) past() []ledger.Past {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.ledger.Past)
 }
 
-// tried returns the sessions on a chain that failed, and the reviews that rejected it, since a person last said retry.
+// tried returns a chain's failed sessions, and the reviews that rejected it, since the last retry by a person.
 func (b *books) tried(chain forge.Ref) (list []agents.Tried) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -319,7 +320,7 @@ func (b *books) tried(chain forge.Ref) (list []agents.Tried) {
 	return list
 }
 
-// timeline tells what happened besides sessions since a time, with the times beside work that have not ended.
+// timeline returns the events other than sessions since a time, including times beside work that have not ended.
 func (b *books) timeline(since, now time.Time) ledger.Timeline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -328,7 +329,7 @@ func (b *books) timeline(since, now time.Time) ledger.Timeline {
 	return t
 }
 
-// stand are the times beside work that have not ended, sorted by slot.
+// stand returns the times beside work that have not ended, sorted by slot.
 func (b *books) stand(now time.Time) []ledger.Free {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -342,8 +343,8 @@ func (b *books) rests(item forge.Ref, now time.Time) bool {
 	return slices.ContainsFunc(ledger.Keys(item), func(k threads.Key) bool { return b.ledger.Item(k).CoolDown.After(now) })
 }
 
-// issue returns an issue as the newest scan shows it, and whether we have written to it since. Nil when the scan does
-// not show it.
+// issue returns an issue as the newest scan shows it, and whether the supervisor has written to it since. The issue is
+// nil if the scan does not show it.
 func (b *books) issue(item forge.Ref) (is *forge.Issue, stale bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -351,21 +352,21 @@ func (b *books) issue(item forge.Ref) (is *forge.Issue, stale bool) {
 	return b.facts.Issue(item), !repo.AsOf.After(b.ledger.Touched[item])
 }
 
-// pull returns a pull request as the newest scan shows it; nil when it does not.
+// pull returns a pull request as the newest scan shows it; nil if the scan does not show it.
 func (b *books) pull(item forge.Ref) *forge.Pull {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.facts.Pull(item)
 }
 
-// paused returns what people have paused, sorted.
+// paused returns the pauses that people have set, sorted.
 func (b *books) paused() []threads.Pause {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(b.ledger.Paused), ledger.ComparePauses)
 }
 
-// knownOpen reports whether an issue or pull request is open for all that we know without asking the forge.
+// knownOpen reports whether an issue or pull request is open, as far as the books know without asking the forge.
 func (b *books) knownOpen(item forge.Ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -379,8 +380,8 @@ func (b *books) knownOpen(item forge.Ref) bool {
 	return p != nil && !p.Closed
 }
 
-// forgetLocked drops what no decision asks for again, and returns the issues and pull requests of which the journal
-// can forget everything: their repository was read, and they are no longer in it.
+// forgetLocked drops write times that no decision needs any more. It returns the issues and pull requests whose
+// history the journal can drop: the newest scan of their repository no longer shows them.
 func (b *books) forgetLocked() []forge.Ref {
 	for r, touched := range b.ledger.Touched {
 		if repo, known := b.facts.Repo(r.Repo); known && repo.AsOf.After(touched) && b.busy[r] == 0 {
@@ -399,8 +400,8 @@ func (b *books) forgetLocked() []forge.Ref {
 	return gone
 }
 
-// dropClaimsLocked forgets claims that the journal remembers and the forge does not show, such as one that never got
-// there. If they stayed in the books, the claim of another host on the same item would be taken for ours.
+// dropClaimsLocked drops claims that the journal remembers and the forge does not show, such as one that never reached
+// the forge. If they stayed in the books, another host's claim on the same item would count as ours.
 func (b *books) dropClaimsLocked() []forge.Ref {
 	var dropped []forge.Ref
 	for _, r := range b.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" }) {
@@ -415,8 +416,8 @@ func (b *books) dropClaimsLocked() []forge.Ref {
 	return dropped
 }
 
-// claimShownLocked reports whether the forge shows a claim on an open item that may be ours: in-progress, and no other
-// host's agent assigned.
+// claimShownLocked reports whether the forge shows a claim on an open item that may be ours: the label in-progress,
+// and no other host's agent assigned.
 func (b *books) claimShownLocked(r forge.Ref) bool {
 	var labelled, closed bool
 	var assignees []string

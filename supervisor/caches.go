@@ -7,7 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// sawCache takes in a look at a server's cache. Slots that were seen emptied are so until the server is restarted.
+// sawCache stores an observation of a server's cache. Slots that were once seen emptied count as emptied until the
+// server restarts.
 func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -21,13 +22,13 @@ func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
 	b.caches[url] = now
 }
 
-// serverCache has the facts of a server since it was restarted.
+// serverCache has the facts about a server's cache since its restart.
 type serverCache struct {
 	threads.ServerCache
 	restarted time.Time
 }
 
-// cachesLocked is the same by thread.
+// cachesLocked returns the caches by thread.
 func (b *books) cachesLocked() map[string]threads.ServerCache {
 	caches := make(map[string]threads.ServerCache)
 	if b.cfg == nil {

@@ -13,12 +13,12 @@ import (
 // callTimeout bounds every call to the forge but a scan.
 const callTimeout = 30 * time.Second
 
-// lookTime is how long a slot waits for the forge to say how its session ended.
+// lookTime is how long a slot waits for the forge's view of an ended session.
 const lookTime = 10 * time.Second
 
-// call makes one call to the forge within a time limit. A panic in it counts as an answer that could not be read:
-// sessions and chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. One
-// did, when a pull request appeared between two requests of one Look.
+// call makes one call to the forge within a time limit. A panic in it counts as an unreadable answer: sessions and
+// chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. That happened once,
+// when a pull request appeared between two requests of one Look.
 func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -37,7 +37,7 @@ func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(conte
 	return err
 }
 
-// ask makes one call to the forge that returns something.
+// ask makes one call to the forge that returns a value.
 func ask[T any](s *Supervisor, f func(context.Context, Forge) (T, error)) (answer T, err error) {
 	err = s.call(s.base, callTimeout, func(ctx context.Context, client Forge) (err error) {
 		answer, err = f(ctx, client)
@@ -59,7 +59,7 @@ func (s *Supervisor) comment(item forge.Ref, words comment) error {
 	})
 }
 
-// keepComment is comment for one whose text changes.
+// keepComment writes a comment whose text may change later.
 func (s *Supervisor) keepComment(item forge.Ref, words comment) error {
 	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.Keep(ctx, item, words.key, words.body)

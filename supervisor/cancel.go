@@ -12,9 +12,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// cancelItem ends the session on an issue or pull request, labels it cancelled and takes the claim off; it stays open.
-// From the journal record on nothing starts on it, whatever the forge shows. The open pull requests of our agents for
-// an issue are included: merged, they would close it. It may be repeated.
+// cancelItem ends the session on an issue or pull request, labels it cancelled and releases the claim; the item stays
+// open. Once the cancel is journalled, nothing starts on the item, whatever the forge shows. The cancel of an issue
+// includes the open pull requests of our agents for it: a merge would close the issue. The command may be repeated.
 func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
 	item, err := s.item("", r.Ref)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	t, err := s.see(item)
 	switch {
 	case errors.Is(err, forge.ErrUnavailable) && s.books.knownOpen(item):
-		t = &target{Ref: item, chain: item} // a session can be ended without the forge
+		t = &target{Ref: item, chain: item} // the session can be ended without the forge
 	case err != nil:
 		return notDone("cancel", item, err)
 	case t.closed && s.books.sessionOn(item) == nil:
@@ -48,7 +48,7 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	return nil
 }
 
-// reportCancelled reports what a chore did, or why it is still to be done. item is the one that the person named.
+// reportCancelled reports a chore's steps, or why the chore is pending. item is the item that the person named.
 func reportCancelled(report *control.Report, c *chore, item forge.Ref, left string) {
 	of := ""
 	if c.ref != item {
@@ -58,13 +58,13 @@ func reportCancelled(report *control.Report, c *chore, item forge.Ref, left stri
 		report.Add("%s%s", of, did)
 	}
 	if left != "" && report.Pending == "" {
-		report.Pending = "nothing starts on it; " + cmp.Or(of, "it ") + "is labelled when the forge lets us: " + left
+		report.Pending = "nothing starts on it; " + cmp.Or(of, "it ") + "is labelled when the forge allows it: " + left
 	}
 }
 
-// beginCancel journals a cancel and in the same moment tells the sessions to end: one that was reserved before is among
-// them, and none is reserved after. It returns those sessions, and the chores to do once they have ended, without those
-// that another goroutine is doing.
+// beginCancel journals a cancel and under the same lock ends the sessions on the items: a session reserved before is
+// among them, and none is reserved after. It returns those sessions, and the chores to do once they have ended, except
+// chores that another goroutine does already.
 func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*chore, sessions []*session) {
 	said := ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Close: closing}}
 	for _, item := range items {

@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// cancel labels the item, then takes the claim off. An item that has closed meanwhile stays as it is: there the label
-// would block everything that depends on it.
+// cancel labels the item, then releases the claim. It leaves an item that has closed meanwhile: there the label would
+// block every dependent issue.
 func (s *Supervisor) cancel(c *chore) error {
 	t, err := s.see(c.ref)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -38,7 +38,7 @@ func (s *Supervisor) cancel(c *chore) error {
 }
 
 // closeCancelled closes an issue that was cancelled with --close. The forge refuses while one of its dependencies is
-// open; then the chore is retried.
+// open; the chore is then retried.
 func (s *Supervisor) closeCancelled(c *chore, t *target) error {
 	if known := s.books.chain(c.ref); !known.Close || t.pull {
 		return nil

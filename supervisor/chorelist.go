@@ -16,29 +16,30 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// How long a failed chore rests. The scheduler asks for it again in every plan.
+// The delay before a failed chore is retried. The scheduler asks for the chore again in every plan.
 const (
 	unansweredRest = 10 * time.Second // the forge did not answer
-	refusedRest    = time.Minute      // the forge refused; doubled each time
-	// mergeRest is the first rest of a refused merge. Forgejo refuses for a moment after every push and every other merge.
+	refusedRest    = time.Minute      // the forge refused; doubles each time
+	// mergeRest is the first delay after a refused merge. Forgejo briefly refuses merges after every push and every other
+	// merge.
 	mergeRest = 15 * time.Second
-	choreRest = 10 * time.Minute // where doubling ends
+	choreRest = 10 * time.Minute // the longest delay
 )
 
-// ActMerge is the action of a merge, which no plan asks for in a Mark.
+// ActMerge is the action of a merge. A plan lists merges apart from its Marks.
 const ActMerge threads.Action = "merge"
 
-// The other actions that no plan asks for in a Mark.
+// These actions never stand in a plan's Marks either.
 const (
-	actCancel threads.Action = "cancel" // what a person cancelled: label it, and take the claim off
+	actCancel threads.Action = "cancel" // label an item that a person cancelled, and release its claim
 	actSteal  threads.Action = "steal"  // move an issue from a busy agent to an idle one
 )
 
-// choreKey names a chore, so that no two ticks do the same one at a time.
+// choreKey identifies a chore, so that no two ticks do the same chore at once.
 type choreKey struct {
 	action threads.Action
 	ref    forge.Ref
-	head   string // of a merge: a push makes it another one
+	head   string // of a merge: after a push it is another chore
 }
 
 func (k choreKey) compare(other choreKey) int {
@@ -49,40 +50,40 @@ func (k choreKey) compare(other choreKey) int {
 }
 
 // chore is one change of the forge that belongs to no session: a merge, a mark such as a label or a released claim, a
-// cancel or a steal. It is under way, or it failed and rests.
+// cancel or a steal. It is under way, or it failed and waits for a retry.
 type chore struct {
-	// What it is. Nothing changes it once it is under way.
+	// The order. It does not change once the chore is under way.
 	choreKey
 	mark    threads.Mark // zero for a merge, a cancel and a steal
 	base    string       // of a merge: the branch
 	hold    threads.Key  // the item that cools down after a refusal
 	tag     string
-	login   string          // the account whose claim is released, or that gets the issue
-	from    string          // the account that the issue is taken from; empty for none
-	failure threads.Attempt // the last one of an item that gave up
+	login   string          // the account whose claim is released, or to which the issue goes
+	from    string          // the account that loses the issue; empty for none
+	failure threads.Attempt // the last attempt, if agents gave up on the item
 	refused time.Time       // when an agent refused the item
 	handed  int             // how often a person was asked before
 	grip    *grip
 	steal   *ledger.Steal
-	// dialogue is a copy of the item's question or plan, and filers says that who filed an issue may answer.
+	// dialogue is a copy of the item's question or plan, and filers reports whether the issue's author may answer.
 	dialogue threads.Dialogue
 	filers   bool
 
-	// What came of it, for the goroutine that does it.
-	did  []string // the steps of a cancel, for its report
-	said string   // the log line of success, where actions has none
-	// chain is that of a pull request which was to be merged.
+	// The result, owned by the goroutine that does the chore.
+	did  []string // the completed steps of a cancel, for its report
+	said string   // the log line of success, if actions has none
+	// chain is the chain of a pull request that the chore merges.
 	chain forge.Ref
 
-	// Guarded by the mutex of the books.
+	// The mutex of the books guards the following fields.
 	working  bool
 	retryAt  time.Time
 	failures int    // refusals in a row
 	failed   string // the last error
 }
 
-// choresLocked picks the chores of a plan that are neither under way nor resting. They belong to no thread: the first
-// tick that sees them does them.
+// choresLocked returns the plan's chores that are neither under way nor waiting for a retry. Chores belong to no
+// thread: the first tick that sees them does them.
 func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	wanted := make(map[choreKey]*chore)
 	want := func(c *chore) { wanted[c.choreKey] = c }
@@ -97,7 +98,7 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 			want(cancelChore(item))
 		}
 	}
-	for item, r := range b.ledger.Steals { // how these ended is not known
+	for item, r := range b.ledger.Steals { // these may or may not have happened
 		want(&chore{choreKey: choreKey{actSteal, item, ""}, steal: &r})
 	}
 	for k, c := range b.chores {
@@ -124,7 +125,7 @@ func stealChore(instance string, m threads.Move) *chore {
 	}}
 }
 
-// choreLocked begins a chore. old is its last attempt; nil for the first.
+// choreLocked starts a chore. old is its last attempt; nil for the first.
 func (b *books) choreLocked(c, old *chore) *chore {
 	if old != nil {
 		c.failures, c.failed = old.failures, old.failed
@@ -141,7 +142,7 @@ func (b *books) choreLocked(c, old *chore) *chore {
 		c.dialogue, c.filers = *d, b.cfg.Forge.AnswersAuthor
 	}
 	refs := b.relatedLocked(c.ref)
-	if c.action == ActMerge { // it moves the base of every pull request of the repository, for which the repository stands
+	if c.action == ActMerge { // the grip on the repository covers all its pull requests: the merge moves their base
 		refs = append(refs, forge.Ref{Repo: c.ref.Repo})
 	}
 	c.grip = b.gripLocked(refs)
@@ -160,8 +161,8 @@ func (b *books) loginLocked(agent string, item forge.Ref) string {
 	return agent
 }
 
-// choreDone notes how a chore ended. A failure is logged once, not at each retry, and the refusal of a merge not the
-// first time.
+// choreDone records a chore's result. A failure is logged once, not at each retry. The first conflict of a merge is
+// not logged: Forgejo reports one for a second or two after a push.
 func (b *books) choreDone(c *chore, row action, err error) notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,14 +177,13 @@ func (b *books) choreDone(c *chore, row action, err error) notice {
 		b.frozen = nil
 	}
 	if was := c.failed; was == text(err) || c.action == ActMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
-		// Forgejo reports a conflict, too, for a second or two after a push.
 		return notice{}
 	}
 	c.failed = text(err)
 	return notice{bad: true, words: fmt.Sprintf("%s cannot %s, tried again: %s", c.tag, row.verb, text(err))}
 }
 
-// rest returns how long the chore rests after a failure, and counts refusals.
+// rest returns the delay after a failure, and counts refusals.
 func (c *chore) rest(err error) time.Duration {
 	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 		return unansweredRest
@@ -199,13 +199,13 @@ func (c *chore) rest(err error) time.Duration {
 
 // action is one kind of chore.
 type action struct {
-	verb string                          // follows "cannot" when it failed
-	done string                          // the log line of success, unless the chore said another
-	do   func(*Supervisor, *chore) error // does the I/O; may be repeated
+	verb string                          // follows "cannot" in the log line of a failure
+	done string                          // the log line of success, unless the chore sets its own
+	do   func(*Supervisor, *chore) error // does the I/O; may be called again
 }
 
-// cancelLocked ends the sessions on items that a person cancelled, and begins the chores that finish the cancel on
-// the forge, except for those already under way.
+// cancelLocked ends the sessions on items that a person cancelled, and starts the chores that finish the cancel on the
+// forge, except chores already under way.
 func (b *books) cancelLocked(items []forge.Ref) (chores []*chore, sessions []*session) {
 	sessions = b.endLocked(items, threads.StopCancelled)
 	for _, item := range items {
@@ -217,7 +217,7 @@ func (b *books) cancelLocked(items []forge.Ref) (chores []*chore, sessions []*se
 	return chores, sessions
 }
 
-// cancelLeft says why a cancel is not on the forge yet; empty when it is.
+// cancelLeft returns why a cancel is not on the forge yet; empty if it is.
 func (b *books) cancelLeft(c *chore) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,7 +227,7 @@ func (b *books) cancelLeft(c *chore) string {
 	return c.failed
 }
 
-// cancelling reports whether a cancel of one of the items is being written at this moment.
+// cancelling reports whether a cancel of one of the items is being written now.
 func (b *books) cancelling(items []forge.Ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -237,14 +237,14 @@ func (b *books) cancelling(items []forge.Ref) bool {
 	})
 }
 
-// wakeChores ends the rests of failed chores on some items.
+// wakeChores makes failed chores on some items due now.
 func (b *books) wakeChores(items []forge.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.DeleteFunc(b.chores, func(k choreKey, c *chore) bool { return !c.working && slices.Contains(items, k.ref) })
 }
 
-// stealing reports whether the journal knows that an issue is to change hands.
+// stealing reports whether the journal has an unfinished steal of an issue.
 func (b *books) stealing(item forge.Ref) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -252,5 +252,5 @@ func (b *books) stealing(item forge.Ref) bool {
 	return noted
 }
 
-// cancelled reports whether a person cancelled a chain and the label is still to be written.
+// cancelled reports whether a person cancelled a chain and the label is not written yet.
 func cancelled(c *threads.ChainHistory) bool { return c.Cancel }

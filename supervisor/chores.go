@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// do does a chore, and then lets its items be decided on again. One that panics has failed.
+// do does a chore, and then allows decisions on its items again. A chore that panics has failed.
 func (s *Supervisor) do(c *chore) {
 	row, err, began := actions[c.action], errors.New(internalError), time.Now()
 	s.safely("a chore of "+c.tag, func() { err = row.do(s, c) })
@@ -27,7 +27,7 @@ func (s *Supervisor) do(c *chore) {
 	s.touchStatus()
 }
 
-// actions are all kinds of chores. To add one, write its row.
+// actions has a row for each kind of chore. To add one, write its row.
 var actions = map[threads.Action]action{
 	ActMerge:              {"merge", "merged", (*Supervisor).merge},
 	actCancel:             {"label cancelled", "cancelled by hand", (*Supervisor).cancel},
@@ -45,7 +45,8 @@ var actions = map[threads.Action]action{
 	threads.ActEndConvoy:  {"close the convoy", "", (*Supervisor).endConvoy},
 }
 
-// merge reads the pull request once more before it merges: the plan is from a scan, which does not read everything.
+// merge reads the pull request again before it merges, because the plan is from a scan, which does not read
+// everything.
 func (s *Supervisor) merge(c *chore) error {
 	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, c.ref, time.Now()) })
 	switch {
@@ -77,7 +78,7 @@ func (s *Supervisor) merge(c *chore) error {
 	return err
 }
 
-// inChore runs a chore's goroutine, which a group counts.
+// inChore runs a chore's goroutine in a wait group.
 func (s *Supervisor) inChore(group *sync.WaitGroup, c *chore) {
 	s.background(group, "the end of a chore of "+c.tag, func() { s.do(c) })
 }

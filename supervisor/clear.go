@@ -20,30 +20,30 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The state directory is cleared in passes, of which each is a list of what could be deleted, oldest first. A pass
-// deletes what is due, and while the disk is short also what is not.
+// The state directory is cleared in passes. A pass lists everything that could be deleted, oldest first. It deletes
+// entries that are due, and while the disk is short also entries that are not.
 const (
 	passRest  = time.Hour
-	shortRest = time.Minute // between two looks at what the disk has left
-	saveTime  = time.Minute // for the work in a workspace
+	shortRest = time.Minute // between two checks of the free disk
+	saveTime  = time.Minute // bounds the push of a workspace
 )
 
-// clearing remembers what the newest pass found, for the status.
+// clearing has the result of the newest pass, for the status.
 type clearing struct {
 	mu      sync.Mutex // guards what follows
 	found   control.DiskDocument
-	unsaved map[string]string // why what is due stays, by path
+	unsaved map[string]string // why a due entry stays, by path
 }
 
 // leftover is a file or folder that may be deleted.
 type leftover struct {
 	disk.Entry
 	chain forge.Ref // of a workspace
-	since time.Time // when it was used last
+	since time.Time // its last use
 	due   time.Time
 }
 
-// path is where it is in the state directory.
+// path returns the leftover's path in the state directory.
 func (l *leftover) path() string { return path.Join(l.Folder, l.Agent, l.Name) }
 
 // keepDisk clears the state directory until ctx is done.
@@ -64,7 +64,7 @@ func (s *Supervisor) keepDisk(ctx context.Context) {
 	}
 }
 
-// short reports whether the disk has less than min_free_disk left, and so much more.
+// short reports whether the free disk is below min_free_disk plus more.
 func (s *Supervisor) short(config *threads.Config, more int64) bool {
 	if config.Factory.MinFreeDisk == 0 {
 		return false
@@ -73,8 +73,8 @@ func (s *Supervisor) short(config *threads.Config, more int64) bool {
 	return room != nil && room.Disk < config.Factory.MinFreeDisk+more
 }
 
-// clear is one pass. Only a full one tries again to save work that could not be saved in the one before. done is false
-// when something was in use.
+// clear is one pass. Only a full pass retries the pushes that failed in the previous pass. done is false if a
+// workspace was in use.
 func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full bool) (done bool) {
 	state, err := disk.Open(s.StateDir)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 		s.pruneReceipts(config)
 	}
 	list, found := s.leftovers(state, config)
-	more := int64(0) // once it is short, a quarter more is freed, or every new line would begin a pass
+	more := int64(0) // once the disk is short, a quarter more is freed, or every new line would start a pass
 	unsaved, deleted := make(map[string]string), 0
 	for _, l := range list {
 		if l.due.After(time.Now()) && !s.short(config, more) || ctx.Err() != nil {
@@ -123,7 +123,7 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 	return done
 }
 
-// discount takes what was deleted off what was found.
+// discount subtracts a deleted entry from the totals.
 func discount(found *control.DiskDocument, l leftover) {
 	switch l.Folder {
 	case disk.Logs:
@@ -134,7 +134,7 @@ func discount(found *control.DiskDocument, l leftover) {
 	}
 }
 
-// leftovers lists what may be deleted, oldest first.
+// leftovers lists the entries that may be deleted, oldest first, and counts all of them.
 func (s *Supervisor) leftovers(
 	state *disk.State, config *threads.Config,
 ) (list []leftover, found control.DiskDocument) {
@@ -148,7 +148,7 @@ func (s *Supervisor) leftovers(
 	}
 	for _, e := range state.List(disk.Results) {
 		l := leftover{Entry: e, since: e.At, due: e.At.Add(keep)}
-		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the folder is the agent's
+		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the agent can write anything in this folder
 			l.due = now
 		}
 		if !s.books.runs(strings.TrimSuffix(e.Name, ".json")) {
@@ -171,10 +171,10 @@ func (s *Supervisor) leftovers(
 	return list, found
 }
 
-// errInUse keeps a workspace whose agent is at work.
+// errInUse keeps a workspace whose agent works, or whose chain is not over.
 var errInUse = errors.New("in use")
 
-// remove deletes a leftover. The work in a workspace is saved before, and nothing starts there meanwhile.
+// remove deletes a leftover. Before it deletes a workspace, it pushes the work there; nothing starts in it meanwhile.
 func (s *Supervisor) remove(ctx context.Context, state *disk.State, config *threads.Config, l leftover) error {
 	if l.Folder != disk.Work {
 		return state.Remove(l.Entry)
@@ -201,7 +201,7 @@ func (s *Supervisor) remove(ctx context.Context, state *disk.State, config *thre
 	return nil
 }
 
-// saveWork has a program of the agent push what is not on the forge, and returns its words.
+// saveWork pushes the unpushed work of a workspace with a program of the agent, and returns the program's words.
 func (s *Supervisor) saveWork(ctx context.Context, config *threads.Config, l leftover) (string, error) {
 	agent := config.Agent(l.Agent)
 	switch {
@@ -239,8 +239,8 @@ func (b *books) runs(run string) bool {
 	return b.sessions[run] != nil
 }
 
-// overSince returns since when an agent has no more to do on a chain, as far as is known: it is closed, or gone from
-// the forge, and no session works on it. over is false while that may not be so.
+// overSince reports whether an agent has no more work on a chain, as far as is known, and since when: the chain is
+// closed, or gone from the forge, and no session works on it.
 func (b *books) overSince(agent string, chain forge.Ref) (since time.Time, over bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -277,8 +277,8 @@ func (b *books) overSinceLocked(agent string, chain forge.Ref) (since time.Time,
 	return since, over
 }
 
-// gripOver takes hold of a chain on which an agent has no more to do, and of the agent, until letGo; nil when it has
-// more to do, or is at work elsewhere.
+// gripOver grips a chain on which an agent has no more work, and holds the agent, until letGo. It returns nil if the
+// agent has more work on the chain, or works elsewhere.
 func (b *books) gripOver(agent string, chain forge.Ref) *grip {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -293,7 +293,7 @@ func (b *books) gripOver(agent string, chain forge.Ref) *grip {
 	return b.gripLocked(b.relatedLocked(chain))
 }
 
-// letGo ends what gripOver began.
+// letGo undoes gripOver.
 func (b *books) letGo(g *grip) {
 	g.letGo()
 	b.mu.Lock()
@@ -301,13 +301,13 @@ func (b *books) letGo(g *grip) {
 	b.saves = ""
 }
 
-// savingLocked returns the histories of agents, in which the one whose work is saved is held.
+// savingLocked returns the histories of agents, with a hold on the agent whose workspace is being saved.
 func (b *books) savingLocked(now time.Time) map[string]*threads.AgentHistory {
 	if b.saves == "" {
 		return b.ledger.Agents
 	}
 	held := *b.ledger.Agent(b.saves)
-	held.Hold(now.Add(saveTime), "the work in a workspace of it is saved")
+	held.Hold(now.Add(saveTime), "one of its workspaces is being saved")
 	list := maps.Clone(b.ledger.Agents)
 	list[b.saves] = &held
 	return list
@@ -320,21 +320,21 @@ func (c *clearing) set(found control.DiskDocument, unsaved map[string]string, de
 	c.found, c.unsaved = found, unsaved
 }
 
-// why says why a leftover could not be deleted in the newest pass; "" when it was not tried.
+// why returns why the newest pass could not delete a leftover; "" if it did not try.
 func (c *clearing) why(path string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unsaved[path]
 }
 
-// document returns what the newest pass found.
+// document returns the result of the newest pass.
 func (c *clearing) document() control.DiskDocument {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.found
 }
 
-// lines are the problems in words.
+// lines returns the problems as text.
 func (c *clearing) lines() (list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

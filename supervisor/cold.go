@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// judgeCache says at the end of a session why the server had little of its conversation, in the journal and, once, in
-// the log.
+// judgeCache records at the end of a session why the server had little of its conversation, in the journal and, once,
+// in the log.
 func (s *Supervisor) judgeCache(x *session, end *ledger.End) {
 	if end.Resumed == nil || x.thread.Backend != threads.Local {
 		return
@@ -24,7 +24,8 @@ func (s *Supervisor) judgeCache(x *session, end *ledger.End) {
 	}
 }
 
-// resumed adds to a session that went on when the last one on its chain ended, and which ran on the same server since.
+// resumed describes a resumed session: when the last session on its chain ended, and which sessions have run on the
+// same server since.
 func (b *books) resumed(x *session, said *agents.Resumption) threads.Resumed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +58,7 @@ func (b *books) resumed(x *session, said *agents.Resumption) threads.Resumed {
 	return r
 }
 
-// numbered is an item in a list of sessions; scheduled work has no number.
+// numbered returns an item's number for a list of sessions; scheduled work has none.
 func numbered(n int64) string {
 	if n == 0 {
 		return "scheduled"
@@ -65,7 +66,7 @@ func numbered(n int64) string {
 	return fmt.Sprintf("#%d", n)
 }
 
-// around adds what is known of the server.
+// around adds the last look at the server.
 func (v *servers) around(url string, r *threads.Resumed) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -75,7 +76,7 @@ func (v *servers) around(url string, r *threads.Resumed) {
 	}
 }
 
-// hits add up what caches had of the sessions of a day, by agent and by thread.
+// hits sums computed and cached tokens, by agent or by thread.
 type hits map[string]*hit
 
 type hit struct{ computed, cached int64 }
@@ -88,7 +89,7 @@ func (h hits) add(name string, u *agents.Usage) {
 	h[name].cached += u.CachedTokens
 }
 
-// of is the part that a cache had, in thousandths; nil where it is unknown.
+// of returns the cached share of the tokens, rounded to thousandths; nil if it is unknown.
 func (h hits) of(name string) *float64 {
 	sum := h[name]
 	if sum == nil || sum.computed+sum.cached <= 0 {
@@ -98,7 +99,7 @@ func (h hits) of(name string) *float64 {
 	return new(float64(int64(share*1000+0.5)) / 1000)
 }
 
-// hitsLocked are those of this day (UTC), with the sessions that run.
+// hitsLocked returns the hits of this day (UTC), including running sessions.
 func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
 	byAgent, byThread = make(hits), make(hits)
 	add := func(agent, thread string, u *agents.Usage) {
@@ -123,8 +124,8 @@ func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
 	return byAgent, byThread
 }
 
-// coldLocked is why the newest session of a thread that went on with a conversation computed most of it again, and
-// which it was; empty when it did not.
+// coldLocked returns why the newest resumed session of a thread computed most of its conversation again, with the
+// session; empty if it did not.
 func (b *books) coldLocked(thread string) string {
 	for i := range b.ledger.Past {
 		p := &b.ledger.Past[len(b.ledger.Past)-1-i]

@@ -8,7 +8,7 @@ import (
 )
 
 // command wraps do, which carries out a command and fills in its report. The command is refused while the supervisor
-// starts, stops or hands over, and keeps it from ending meanwhile.
+// starts, stops or hands over. While it runs, the supervisor does not end.
 func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
 	return func(ctx context.Context, request T) (*A, error) {
 		leave, err := s.enterCommand()
@@ -21,7 +21,7 @@ func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) fun
 	}
 }
 
-// enterCommand lets a command begin, and keeps the supervisor from ending until leave.
+// enterCommand admits a command, and keeps the supervisor from ending until leave.
 func (s *Supervisor) enterCommand() (leave func(), err error) {
 	leave, err = s.gate.enter(&s.running)
 	if err == nil && s.books.config() == nil {
@@ -31,7 +31,7 @@ func (s *Supervisor) enterCommand() (leave func(), err error) {
 	return leave, err
 }
 
-// noConfig refuses a question that cannot be answered without a valid configuration, with the first error in it.
+// noConfig refuses a question that needs a valid configuration, with the first error of the configuration.
 func (s *Supervisor) noConfig() error {
 	config, err := s.books.inForce()
 	switch {

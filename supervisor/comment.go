@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// gaveUpComment tells why no agent works on an item any more. The key holds the time of the last failure, so that
-// people are told again when a retry fails too.
+// gaveUpComment says why no agent works on an item any more. Its key holds the time of the last failure, so that
+// people get another comment if a retry fails too.
 func gaveUpComment(c *chore) comment {
 	it := &c.mark.Item
 	var b strings.Builder
@@ -25,7 +25,7 @@ func gaveUpComment(c *chore) comment {
 	return comment{fmt.Sprintf("blocked-%d-%s-%d", it.Chain.Number, it.Kind, c.failure.Failed.Unix()), b.String()}
 }
 
-// needsHumanComment tells why a person has to look at an item.
+// needsHumanComment says why a person must look at an item.
 func needsHumanComment(c *chore) comment {
 	why := c.mark.Reason
 	if why.Code == threads.Refused {
@@ -54,8 +54,8 @@ func needsHumanComment(c *chore) comment {
 	}
 }
 
-// overLimitComment names the figures and the key to raise. The reason is ours: it has names of the configuration in it.
-// The key of the comment holds the time of the hand-over, because each one is news.
+// overLimitComment names the figures and the key to raise. The reason is our own text: it contains names of the
+// configuration. The comment's key holds the time of the hand-over, because each hand-over is news.
 func overLimitComment(c *chore) comment {
 	return comment{
 		fmt.Sprintf("limit-%d-%d-%d", c.ref.Number, c.refused.Unix(), c.handed),
@@ -65,7 +65,7 @@ func overLimitComment(c *chore) comment {
 	}
 }
 
-// toldComment tells of a problem that only people can solve, and that blocks nothing else.
+// toldComment reports a problem that only people can solve, and that blocks nothing else.
 func toldComment(c *chore) comment {
 	if why := c.mark.Reason; why.Code == threads.Superseded {
 		return comment{
@@ -81,7 +81,8 @@ func toldComment(c *chore) comment {
 	return circleComment(c)
 }
 
-// strayComment tells that a pull request goes where nothing is merged. The branch is text of its author.
+// strayComment says that a pull request targets a branch into which nothing is merged. The branch name is text of the
+// pull request's author.
 func strayComment(c *chore) comment {
 	return comment{
 		"base-changed",
@@ -92,7 +93,7 @@ func strayComment(c *chore) comment {
 	}
 }
 
-// landedComment tells that a pull request is merged. Every commit of it passed the review, so its base is one of ours.
+// landedComment says that a pull request is merged. Every commit of it passed the review, so its base is one of ours.
 func landedComment(base string) comment {
 	return comment{
 		"landed",
@@ -101,7 +102,7 @@ func landedComment(base string) comment {
 	}
 }
 
-// circleComment tells that issues wait for each other. It is written on the first of them.
+// circleComment says that issues wait for each other. It is written on the first of them.
 func circleComment(c *chore) comment {
 	why := c.mark.Reason
 	if why.Code == threads.BlocksItself {
@@ -114,7 +115,7 @@ func circleComment(c *chore) comment {
 	}
 }
 
-// mention lists issues as the forge links them.
+// mention lists issues in the forge's syntax for links.
 func mention(home string, refs []forge.Ref) string { return strings.Join(mentions(home, refs), ", ") }
 
 func mentions(home string, refs []forge.Ref) []string {
@@ -125,7 +126,7 @@ func mentions(home string, refs []forge.Ref) []string {
 	return words
 }
 
-// nameIn is a reference as the forge links it in an issue of the repository home.
+// nameIn returns a reference in the forge's syntax for links, in an issue of the repository home.
 func nameIn(home string, r forge.Ref) string {
 	if r.Repo == home {
 		return r.Short()
@@ -142,9 +143,9 @@ func refKey(refs []forge.Ref) string {
 	return strings.Join(words, ".")
 }
 
-// fence quotes the output of a program: no mention, reference, keyword or marker in it has an effect. The fence is
-// longer than any in the text, and the opening of an HTML comment is broken up, because our own comments are recognised
-// by one.
+// fence quotes a program's output, so that no mention, reference, keyword or marker in it has an effect. The fence is
+// longer than any in the text. The opening of an HTML comment is broken up, because our own comments are recognised by
+// one.
 func fence(text string) string {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "<!--", "<! --")
 	marks := "```"
@@ -154,7 +155,7 @@ func fence(text string) string {
 	return marks + "text\n" + text + "\n" + marks
 }
 
-// askPerson writes the comment first: the label stops the scheduler from asking for both again.
+// askPerson writes the comment before the label, because the label stops the scheduler from asking for both again.
 func (s *Supervisor) askPerson(c *chore, label string, words comment) error {
 	c.said = cmp.Or(c.said, "labelled "+string(c.action)+": "+c.mark.Reason.Text())
 	if err := s.comment(c.ref, words); err != nil {

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// startConvoy lets the members of a staged convoy be worked on, as removing the label staged does. It may be repeated.
+// startConvoy removes the label staged from a convoy, so that its members may start. It may be repeated.
 func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, report *control.Report) error {
 	t, err := s.findConvoy("start", r.Ref)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, rep
 	return nil
 }
 
-// findConvoy looks at the convoy that a command names.
+// findConvoy reads the convoy that a command names.
 func (s *Supervisor) findConvoy(verb, said string) (*target, error) {
 	t, err := s.find(verb, "", said)
 	if err == nil && !t.has(forge.LabelConvoy) {
@@ -46,8 +46,8 @@ func (s *Supervisor) findConvoy(verb, said string) (*target, error) {
 	return t, err
 }
 
-// cancelConvoy cancels every member that is not done, and the convoy last. Sessions end before anything is labelled.
-// From the journal record on nothing starts on any of them, whatever the forge shows, and the next supervisor finishes
+// cancelConvoy cancels every unfinished member, and the convoy last. Sessions end before anything is labelled. Once
+// the cancel is journalled, nothing starts on any of them, whatever the forge shows, and the next supervisor finishes
 // what this one could not. It may be repeated.
 func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelRequest, report *control.Report) error {
 	t, err := s.findConvoy("cancel", r.Ref)
@@ -74,7 +74,7 @@ func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelReque
 			cancelled++
 		}
 		if left := s.books.cancelLeft(c); left != "" {
-			report.Pending = fmt.Sprintf("nothing starts any more; %s is labelled when the forge lets us: %s",
+			report.Pending = fmt.Sprintf("nothing starts any more; %s is labelled when the forge allows it: %s",
 				c.ref.Short(), left)
 		}
 	}
@@ -85,16 +85,16 @@ func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelReque
 		report.Add("convoy %s", convoy)
 	}
 	if len(begun) > 0 {
-		report.Note = "goes on to its end: " + mention(t.Repo, begun)
+		report.Note = "continues to its end: " + mention(t.Repo, begun)
 	} else if len(report.Did) == 0 && report.Pending == "" {
 		report.Note = "cancelled already"
 	}
 	return nil
 }
 
-// cancellable returns the members of a convoy that can be cancelled, with the pull requests of our agents for them, and
-// the convoy itself last. Each comes after what it depends on, because the forge closes them in that order only. With
-// drain, the members that were begun are left out, and returned apart.
+// cancellable returns a convoy's members that can be cancelled, with our agents' pull requests for them, and the
+// convoy itself last. Each stands after its dependencies, because the forge closes issues in that order only. With
+// drain, it leaves out the members with a session or pull request, and returns them as begun.
 func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []forge.Ref, err error) {
 	members, err := s.membersOf(convoy.Ref)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []for
 	return append(items, convoy.Ref), begun, nil
 }
 
-// membersOf reads the members of a convoy from the forge, in the order of their waves as far as it is known.
+// membersOf reads a convoy's members from the forge, in the order of their waves as far as it is known.
 func (s *Supervisor) membersOf(convoy forge.Ref) ([]forge.Blocker, error) {
 	members, err := s.blockers(convoy)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *Supervisor) convoyOf(is *forge.Issue) (convoy threads.Convoy) {
 	return convoy
 }
 
-// convoys answers with all open convoys, from memory, or with the one in ?ref=. The forge is asked about one that is
-// closed, because the facts forget its members, and about one that we have just written to.
+// convoys answers with all open convoys, from memory, or with the one in ?ref=. It reads that one from the forge if it
+// is closed, because the facts drop its members, or if the supervisor has written to it since the last scan.
 func (s *Supervisor) convoys(_ context.Context, query url.Values, answer *control.Convoys) error {
 	answer.Convoys = []threads.Convoy{}
 	said := query.Get("ref")

@@ -10,17 +10,17 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// convoyEnd sorts the members of a convoy by how they ended, as the forge shows it now.
+// convoyEnd has the members of a convoy by their ends, as the forge shows them now.
 type convoyEnd struct {
 	open     []forge.Ref // reopened
 	unmerged []forge.Ref // closed, and none of their pull requests was merged
 	merged   []string    // a line each
-	byHand   []forge.Ref // closed without any pull request: a person said that it is done
+	byHand   []forge.Ref // closed by a person without any pull request
 }
 
-// endConvoy closes a convoy when all its members are merged, with a comment that lists them. Where a member was closed
-// with its pull requests unmerged it asks a person instead. The forge is asked, because the facts on which the
-// scheduler decided forget merged pull requests.
+// endConvoy closes a convoy whose members are all merged, with a comment that lists them. If a member was closed with
+// its pull requests unmerged, it asks a person instead. It reads the forge, because the scheduler's facts drop merged
+// pull requests.
 func (s *Supervisor) endConvoy(c *chore) error {
 	end, err := s.lookBack(c.ref)
 	switch {

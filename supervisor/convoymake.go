@@ -13,25 +13,25 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// tie is a dependency to write: item waits for on.
+// tie is a dependency to write: item depends on the issue on.
 type tie struct{ item, on forge.Ref }
 
-// making is a convoy that is being made.
+// making is a convoy under construction.
 type making struct {
 	draft   forge.Draft
 	members []forge.Ref // in the order of the request
-	filed   []forge.Ref // those of them that were filed for this
+	filed   []forge.Ref // the members that this request filed
 	ties    []tie
 }
 
-// makeConvoy makes a tracking issue that depends on its members. It assigns no agent: the ticks hand out the members
-// one at a time, as they become ready. Dependency cycles of any length and unsuitable members are refused before
-// anything is written. Nothing starts before the last dependency is written.
+// makeConvoy creates a tracking issue that depends on its members. It assigns no agent: the ticks start the members as
+// they become ready. It refuses dependency cycles of any length and unsuitable members before it writes anything.
+// Nothing starts before the last dependency is written.
 func (s *Supervisor) makeConvoy(ctx context.Context, r control.ConvoyRequest, report *control.Report) (err error) {
 	var m *making
 	switch {
 	case (r.Plan == nil) == (len(r.Members) == 0):
-		err = control.Invalid("cannot make a convoy: say its members or a plan, one of them")
+		err = control.Invalid("cannot make a convoy: give either its members or a plan")
 	case r.Plan != nil:
 		m, err = s.fromPlan(&r)
 	default:
@@ -56,7 +56,7 @@ func (s *Supervisor) makeConvoy(ctx context.Context, r control.ConvoyRequest, re
 	return nil
 }
 
-// called returns a reference as the person would write it.
+// called returns a convoy's reference as the person would write it.
 func called(r *control.ConvoyRequest, convoy forge.Ref) string {
 	if r.Repo == "" {
 		return fmt.Sprint(convoy.Number)
@@ -64,7 +64,8 @@ func called(r *control.ConvoyRequest, convoy forge.Ref) string {
 	return convoy.String()
 }
 
-// left says what an unfinished convoy has left on the forge. None of it starts, and a person can clear it away.
+// left describes the leftovers of an unfinished convoy on the forge. None of them starts, and a person can remove
+// them.
 func (m *making) left(convoy forge.Ref) string {
 	switch {
 	case !convoy.IsZero():
@@ -76,11 +77,11 @@ func (m *making) left(convoy forge.Ref) string {
 	return ""
 }
 
-// fromMembers checks a convoy of existing issues.
+// fromMembers validates a convoy of existing issues.
 func (s *Supervisor) fromMembers(r *control.ConvoyRequest) (*making, error) {
 	m := &making{draft: forge.Draft{Title: r.Title, Body: r.Body}}
 	if strings.TrimSpace(r.Title) == "" {
-		return nil, control.Invalid("cannot make a convoy without a title: say --title")
+		return nil, control.Invalid("cannot make a convoy without a title: set --title")
 	}
 	for _, said := range r.Members {
 		t, err := s.find("take", r.Repo, said)
@@ -109,7 +110,7 @@ func (s *Supervisor) fromMembers(r *control.ConvoyRequest) (*making, error) {
 	return m, s.refuseCycle(m)
 }
 
-// unfit says why an issue cannot be a member; "" when it can.
+// unfit returns why an issue cannot be a member; "" if it can.
 func unfit(t *target) string {
 	switch {
 	case t.closed:
@@ -122,11 +123,11 @@ func unfit(t *target) string {
 	return ""
 }
 
-// mostWalked bounds how many issues' dependencies are read, so that a large graph does not take minutes.
+// mostWalked bounds the number of issues whose dependencies are read, so that a large graph does not take minutes.
 const mostWalked = 500
 
-// refuseCycle reads everything that the members wait for from the forge, and refuses a cycle: its issues would never
-// start. The forge itself refuses cycles of two only.
+// refuseCycle reads all dependencies of the members from the forge, and refuses a cycle: its issues would never start.
+// The forge itself refuses only cycles of two.
 func (s *Supervisor) refuseCycle(m *making) error {
 	waits := make(map[forge.Ref][]forge.Ref)
 	for _, t := range m.ties {
@@ -159,14 +160,14 @@ func (s *Supervisor) refuseCycle(m *making) error {
 	return nil
 }
 
-// fromPlan checks a plan, and files its tasks.
+// fromPlan validates a plan, and files its tasks.
 func (s *Supervisor) fromPlan(r *control.ConvoyRequest) (*making, error) {
 	p := r.Plan
 	if err := p.Check(); err != nil {
 		return nil, control.Invalid("%s", text(err))
 	}
 	if r.Chain {
-		return nil, control.Invalid("cannot chain a plan: it says itself what depends on what")
+		return nil, control.Invalid("cannot chain a plan: it states its own dependencies")
 	}
 	home, err := s.repository(cmp.Or(r.Repo, p.Repo))
 	if err != nil {
@@ -209,7 +210,7 @@ func (s *Supervisor) fileTasks(m *making, p *plan.Plan, repos []string, needed [
 }
 
 // assemble writes the dependencies of the members, files the tracking issue, makes it depend on them, and only then
-// puts the members up for work. The tracking issue is staged until all of that is written, so that a scan in between
+// adds backlog to the members. The tracking issue is staged until all of that is written, so that a scan in between
 // does not take it for a convoy of fewer members.
 func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err error) {
 	for _, t := range m.ties {
@@ -240,8 +241,8 @@ func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err err
 	return convoy, err
 }
 
-// trackingText is the text of the tracking issue. It has no titles: the forge shows them beside the numbers, and a
-// title might read as a dependency.
+// trackingText returns the text of the tracking issue. It contains no titles: the forge shows them beside the numbers,
+// and a title might read as a dependency.
 func trackingText(m *making) string {
 	var b strings.Builder
 	if body := strings.TrimSpace(m.draft.Body); body != "" {

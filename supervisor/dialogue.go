@@ -10,13 +10,14 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// askPeople brings an agent's question or plan to the forge. The comment comes first: the label says that it is there.
+// askPeople posts an agent's question or plan on the forge. The comment comes first, because the label says that it is
+// there.
 func (s *Supervisor) askPeople(c *chore) error {
 	words, label := questionComment(c), forge.LabelNeedsAnswer
-	c.said = c.dialogue.Agent + " asked people"
+	c.said = c.dialogue.Agent + " asked people a question"
 	if c.dialogue.Plan {
 		words, label = planComment(c), forge.LabelPlanFirst
-		c.said = c.dialogue.Agent + " planned, and people are asked"
+		c.said = c.dialogue.Agent + " asked people to approve its plan"
 	}
 	if err := s.comment(c.ref, words); err != nil {
 		return err
@@ -25,8 +26,8 @@ func (s *Supervisor) askPeople(c *chore) error {
 	return s.noteAfter(err, ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(c.ref), Run: c.dialogue.Run}})
 }
 
-// noteAnswer journals what answered a question or plan before it writes the label that this means: once the question's
-// label is off, the forge is not asked for the comments any more.
+// noteAnswer journals the answer to a question or plan before it changes the label: once the question's label is off,
+// the supervisor does not ask the forge for the comments any more.
 func (s *Supervisor) noteAnswer(c *chore) error {
 	c.said = c.mark.Reason.Text()
 	s.books.note(ledger.Record{
@@ -58,7 +59,7 @@ func questionComment(c *chore) comment {
 		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words), who)}
 }
 
-// planComment asks whether an agent may do what it plans.
+// planComment asks people to approve an agent's plan.
 func planComment(c *chore) comment {
 	return comment{c.dialogue.Key(), fmt.Sprintf(
 		"%s%s plans:\n\n%s\n\nTo approve it, give this comment a thumbs-up, or label the issue `plan-approved`. To have it "+
@@ -66,7 +67,7 @@ func planComment(c *chore) comment {
 		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words))}
 }
 
-// greeting mentions a person, whom the forge then tells; empty for no account's name.
+// greeting mentions a person, whom the forge then notifies; it is empty if login is no valid account name.
 func greeting(login string) string {
 	odd := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))

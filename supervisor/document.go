@@ -12,8 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// document returns what the books know of the status. Program, problems, requests and output are added by the
-// supervisor.
+// document returns the books' part of the status. The supervisor adds program, problems, requests and output.
 func (b *books) document(now time.Time) *control.Document {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,7 +27,7 @@ func (b *books) document(now time.Time) *control.Document {
 	return d
 }
 
-// summaryLocked is the document without sessions, queue and what has ended.
+// summaryLocked returns the document without sessions, queue and ended sessions.
 func (b *books) summaryLocked(now time.Time) *control.Document {
 	d := &control.Document{
 		StartedAt: b.life.started, Upgrades: b.life.upgrades, UpgradedAt: b.life.upgraded,
@@ -69,7 +68,7 @@ func (b *books) threadLocked(
 	n := t.Slots
 	for _, x := range b.sessions {
 		if x.Thread == t.Name {
-			n = max(n, x.Slot+1) // a slot that a reload took away is there until its session ends
+			n = max(n, x.Slot+1) // a slot that a reload removed stays until its session ends
 		}
 	}
 	d := control.ThreadDocument{
@@ -126,7 +125,7 @@ func (b *books) agentLocked(a *agents.Agent, now time.Time) control.AgentDocumen
 	return d
 }
 
-// heldWhyLocked says why an agent can start nothing, whatever there is to do; empty when it can.
+// heldWhyLocked returns why an agent can start nothing, whatever work there is; empty if it can.
 func (b *books) heldWhyLocked(a *agents.Agent, now time.Time) string {
 	known := b.ledger.Agent(a.Name)
 	programs := slices.ContainsFunc(a.Roles, func(name string) bool {
@@ -147,14 +146,14 @@ func (b *books) heldWhyLocked(a *agents.Agent, now time.Time) string {
 	return ""
 }
 
-// spent compares what was used today with a budget.
+// spent returns today's usage beside the budget.
 func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
 	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
 }
 
-// queueLocked returns the items that wait, with reasons: those put up for work in the order of the plan, and the other
-// open issues. Between two plans sessions begin and end, so it adds the issues that the last plan does not mention:
-// every open issue has a session or a reason.
+// queueLocked returns the waiting items, with reasons: the items put up for work in the order of the plan, and the
+// other open issues. Sessions start and end between two plans, so it adds the issues that the last plan does not
+// mention: every open issue has a session or a reason.
 func (b *books) queueLocked() (queue, unqueued []control.QueueDocument) {
 	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
 	said := make(map[forge.Ref]bool, len(b.plan.Holds)+len(b.plan.Unqueued))
@@ -195,14 +194,14 @@ func queueDocument(h *threads.Hold) control.QueueDocument {
 	}
 }
 
-// pausedLocked reports whether a thread starts nothing because a person paused it, or everything.
+// pausedLocked reports whether a person paused a thread, or everything.
 func (b *books) pausedLocked(thread string) bool {
 	_, own := b.ledger.Paused[threads.Pause{Thread: thread}]
 	_, all := b.ledger.Paused[threads.Pause{}]
 	return own || all
 }
 
-// fleetDocument returns what the hub of a fleet is told about the agents of this host.
+// fleetDocument returns the description of this host's agents for the hub of a fleet.
 func (b *books) fleetDocument(hub *fleet.Hub, version string, room *threads.Room) *fleet.Document {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -222,7 +221,7 @@ func (b *books) fleetDocument(hub *fleet.Hub, version string, room *threads.Room
 	return d
 }
 
-// progressLocked is when a session of each agent last achieved something, as far as it is remembered.
+// progressLocked returns the end of each agent's last successful session, as far as the ledger remembers it.
 func (b *books) progressLocked() map[string]time.Time {
 	progress := make(map[string]time.Time)
 	for i := range b.ledger.Recent { // newest first

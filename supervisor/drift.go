@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// driftTime is how long it may take to judge the newest days.
+	// driftTime bounds one judgement of the newest days.
 	driftTime = 20 * time.Second
-	// driftFirst is when that is done after a start, and driftLate how late on a day of UTC it is done then.
+	// driftFirst is the delay of the first judgement after a start. Later ones come driftLate after midnight, UTC.
 	driftFirst = 2 * time.Minute
 	driftLate  = 5 * time.Minute
 )
 
-// Drift asks whether the days before At went as the days before them let expect.
+// Drift asks whether the days before At went as the days before them predict.
 type Drift struct {
 	At       time.Time
 	Past     []ledger.Past   // at most ledger.PastLimit
-	Timeline ledger.Timeline // of as many days
-	// Config returns the configuration that was in force at a time.
+	Timeline ledger.Timeline // of foresightAge
+	// Config returns the configuration in force at a time.
 	Config func(time.Time) *threads.Config
 }
 
-// drift has the newest answer.
+// drift has the newest judgement.
 type drift struct {
 	newest atomic.Pointer[control.Drift]
 }
@@ -51,7 +51,7 @@ func (s *Supervisor) keepDrift(ctx context.Context) {
 	}
 }
 
-// judge looks for drift, and says in the log when it begins and ends.
+// judge looks for drift, and logs its start and end.
 func (s *Supervisor) judge(ctx context.Context) {
 	config := s.books.config()
 	if config == nil {
@@ -73,8 +73,8 @@ func (s *Supervisor) judge(ctx context.Context) {
 	s.touchStatus()
 }
 
-// ConfigAt returns what finds the configuration of a time among the decisions that a state directory keeps; of a time
-// without any it is the one that is given.
+// ConfigAt returns a function that finds the configuration of a time in a state directory's record of decisions. For a
+// time without a decision it returns otherwise.
 func ConfigAt(stateDir string, otherwise *threads.Config) func(time.Time) *threads.Config {
 	return func(at time.Time) *threads.Config {
 		if s, err := decisions.Last(stateDir, at); err == nil {

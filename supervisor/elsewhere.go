@@ -13,7 +13,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// send journals what the end of a session elsewhere is judged by. Without that on the disk it must not run.
+// send journals the facts by which the end of a session elsewhere is judged. The session must not run before they are
+// on the disk.
 func (s *Supervisor) send(x *session) error {
 	if x.thread.Executor == "" {
 		return nil
@@ -31,7 +32,7 @@ func (b *books) sent(x *session) {
 	x.sent = true
 }
 
-// placed notes where the program of a session elsewhere runs, unless the journal says it, and has its log copied.
+// placed records where the program of a session elsewhere runs, unless the journal has it, and starts copying its log.
 func (s *Supervisor) placed(x *session, begun agents.Started) {
 	if x.thread.Executor == "" {
 		return
@@ -44,15 +45,15 @@ func (s *Supervisor) placed(x *session, begun agents.Started) {
 	s.books.note(ledger.Record{At: time.Now(), Placed: &ledger.Placed{Run: x.RunID, Place: begun.Place, Began: begun.At}})
 }
 
-// hasBegun reports whether the ledger knows since when the program of a session elsewhere runs.
+// hasBegun reports whether the ledger has the start time of the program of a session elsewhere.
 func (b *books) hasBegun(x *session) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.ledger.Open[x.RunID].Began.IsZero()
 }
 
-// copyLog keeps a session's log that is elsewhere in the file where the log of a session of this machine is: so it can
-// be followed, and read when the engine has long forgotten it.
+// copyLog copies the log of a session elsewhere to the path at which the log of a local session would be, so that
+// people can follow it, and read it after the engine has deleted its own.
 func (s *Supervisor) copyLog(x *session) {
 	far, ok := s.executor(x.thread.Executor).(logger)
 	if !ok {
@@ -75,15 +76,15 @@ func (s *Supervisor) copyLog(x *session) {
 			err = far.Log(ctx, x.RunID, true, w)
 		}
 		if err != nil && !errors.Is(err, errLogFull) && ctx.Err() == nil {
-			s.log.Warn(fmt.Sprintf("%s its log is not whole: %s", x.tag, text(err)))
+			s.log.Warn(fmt.Sprintf("%s cannot copy the whole log: %s", x.tag, text(err)))
 		}
 	})
 }
 
-// logTime is how long the rest of a log is waited for after the end of its session.
+// logTime is how long copyLog waits for the rest of a log after the end of its session.
 const logTime = 10 * time.Second
 
-// awaitLog returns when there is nothing more to read of a session's log, or nothing that can be waited for.
+// awaitLog returns when copying a session's log must end.
 func (s *Supervisor) awaitLog(ctx context.Context, x *session) {
 	select {
 	case <-ctx.Done():
@@ -97,7 +98,7 @@ func (s *Supervisor) awaitLog(ctx context.Context, x *session) {
 	}
 }
 
-// createLog makes a log anew, which nothing but this supervisor reads. Its folder is ours alone.
+// createLog creates a log file that only this supervisor reads, and deletes an older one. The folder is ours alone.
 func createLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func createLog(path string) (*os.File, error) {
 
 var errLogFull = errors.New("the log has reached max_log")
 
-// atMost writes so many bytes.
+// atMost writes at most left bytes to w.
 type atMost struct {
 	w    io.Writer
 	left int64
@@ -124,7 +125,7 @@ func (a *atMost) Write(p []byte) (int, error) {
 	return a.w.Write(p)
 }
 
-// left reports whether a session goes on although Run has returned: the supervisor stops, and was told to leave it.
+// left reports whether a session continues after Run returns: the supervisor stops, and has detached the session.
 func (x *session) left(out agents.Outcome) bool {
 	return errors.Is(context.Cause(x.ctx), agents.ErrDetached) && out.Result == agents.Lost
 }

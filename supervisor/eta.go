@@ -17,38 +17,38 @@ import (
 	"codeberg.org/johba/disinto/threads/eta"
 )
 
-// With [factory] eta an issue has one comment that tells when it is expected to be started and merged. The comments
-// follow the forecast beside the threads' loops. No rule reads them, so no item is gripped for them.
+// With [factory] eta an issue has one comment with its expected times of start and merge. A goroutine beside the
+// threads' loops updates the comments from the forecast. No rule reads the comments, so no item is gripped for them.
 
 const (
-	// etaRest is the time between two rounds, in each of which at most etaWrites comments are read and written.
+	// etaRest is the time between two rounds. A round reads and writes at most etaWrites comments.
 	etaRest   = time.Minute
 	etaWrites = 6
-	// etaItems is how much of the queue gets comments: as many as are written anew in the time that each of them stands.
-	// Further behind, a queue is reordered before its times come true, and each new comment is mail to people. etaMost is
-	// how many open issues have one.
+	// etaItems is the number of queued items with a comment: as many as can be rewritten before the first is out of date
+	// again. Further back, the queue is reordered before its times come true, and each new comment sends mail. etaMost is
+	// the maximum number of open issues with a comment.
 	etaItems = 60
 	etaMost  = 500
-	// etaName is a file in the state directory, etaSize is more than etaMost comments take in it.
+	// etaName is a file in the state directory. etaSize is larger than etaMost comments in it.
 	etaName = "eta.json"
 	etaSize = 1 << 20
 )
 
-// told has the words of the comment on an issue.
+// told has the text of the comment on an issue.
 type told struct {
 	Issue string    `json:"issue"`
-	At    time.Time `json:"at"` // it was written
+	At    time.Time `json:"at"` // when the comment was written
 	eta.Note
 }
 
-// etas keeps the comments. It belongs to one goroutine.
+// etas keeps the comments. One goroutine owns it.
 type etas struct {
 	s     *Supervisor
-	said  map[forge.Ref]told // of issues that were open; written to the file
-	dirty bool               // the file is older
+	said  map[forge.Ref]told // comments on issues that were open; the content of the file
+	dirty bool               // the file is out of date
 }
 
-// keepETAs keeps the comments up to date while the configuration says so, until ctx is done.
+// keepETAs updates the comments while the configuration enables them, until ctx is done.
 func (s *Supervisor) keepETAs(ctx context.Context) {
 	if s.Foresee == nil {
 		return
@@ -70,8 +70,8 @@ func (s *Supervisor) keepETAs(ctx context.Context) {
 	}
 }
 
-// round brings the comments up to date that need it most: those of issues that have ended, then those in front. It
-// reports whether others need it too.
+// round updates the most urgent comments: first those of issues that have ended, then those at the front of the queue.
+// It reports whether more comments need an update.
 func (e *etas) round(ctx context.Context, cfg *threads.Config) (more bool) {
 	maps.DeleteFunc(e.said, func(ref forge.Ref, _ told) bool { return !slices.Contains(cfg.Forge.Repos, ref.Repo) })
 	var open []forge.Ref
@@ -103,13 +103,13 @@ func (e *etas) round(ctx context.Context, cfg *threads.Config) (more bool) {
 	return more
 }
 
-// news are the next words of a comment. Where note is nil, the forge has to be asked how the issue ended.
+// news is the next text of a comment. If note is nil, the forge must be asked how the issue ended.
 type news struct {
 	forge.Ref
 	note *eta.Note
 }
 
-// ended are the issues with a comment that were open and are no more, as far as the last scan shows.
+// ended returns the commented issues that were open and are no longer, by the last scan.
 func (e *etas) ended(open map[forge.Ref]bool) (list []news) {
 	for _, ref := range slices.SortedFunc(maps.Keys(e.said), forge.Ref.Compare) {
 		if !open[ref] {
@@ -119,7 +119,7 @@ func (e *etas) ended(open map[forge.Ref]bool) (list []news) {
 	return list
 }
 
-// due are the open issues whose comment is missing or too far from the forecast, in the order of the forecast.
+// due returns the open issues whose comment is missing or too far from the forecast, in the order of the forecast.
 func (e *etas) due(f *control.Forecast, at *etaPlaces) (list []news) {
 	known := make(map[forge.Ref]bool)
 	free, now := etaMost-len(e.said), time.Now()
@@ -148,8 +148,8 @@ func (e *etas) due(f *control.Forecast, at *etaPlaces) (list []news) {
 
 func ends(b control.Band) eta.Band { return eta.Band{Low: b.Low, High: b.High} }
 
-// tell writes a comment. It reports false when the forge is to be left alone for now. What it refuses for ever counts
-// as said.
+// tell writes a comment. It returns false if the forge does not answer, so that the round ends. A comment that the
+// forge refuses permanently counts as written.
 func (e *etas) tell(ref forge.Ref, n *eta.Note) bool {
 	now := time.Now()
 	over := n == nil
@@ -159,7 +159,7 @@ func (e *etas) tell(ref forge.Ref, n *eta.Note) bool {
 		switch {
 		case err != nil && !isPermanent(err):
 			return false
-		case d == nil, d.State == control.StateOpen: // gone, or as one that has no comment yet
+		case d == nil, d.State == control.StateOpen: // gone, or reopened: then treated as not commented yet
 			e.forget(ref)
 			return true
 		}
@@ -189,11 +189,11 @@ func (e *etas) forget(ref forge.Ref) {
 	e.dirty = true
 }
 
-// etaPlaces tells of issues by the facts and the journal.
+// etaPlaces has the state of issues by the facts and the journal.
 type etaPlaces struct {
 	open   map[forge.Ref]bool
-	chains map[forge.Ref]forge.Ref // of open pull requests
-	began  map[forge.Ref]time.Time // the first session that is remembered
+	chains map[forge.Ref]forge.Ref // by open pull request
+	began  map[forge.Ref]time.Time // the start of the first known session
 }
 
 func (s *Supervisor) places() *etaPlaces {
@@ -226,7 +226,7 @@ func (s *Supervisor) places() *etaPlaces {
 	return at
 }
 
-// readETAs returns what comments say by the file; nothing where that cannot be read: then they are written anew.
+// readETAs returns the comments in the file; none if it cannot be read, and then all are written again.
 func readETAs(path string) map[forge.Ref]told {
 	said := make(map[forge.Ref]told)
 	var list []told
@@ -241,8 +241,8 @@ func readETAs(path string) map[forge.Ref]told {
 	return said
 }
 
-// writeETAs replaces the file. Where it fails, comments are written again after a restart; the journal tells of a full
-// disk.
+// writeETAs replaces the file. If that fails, the comments are written again after a restart; the journal reports a
+// full disk.
 func writeETAs(path string, said map[forge.Ref]told) error {
 	list := make([]told, 0, len(said))
 	for _, ref := range slices.SortedFunc(maps.Keys(said), forge.Ref.Compare) {

@@ -10,53 +10,53 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// Executor runs the programs of sessions. agents/executortest holds an executor to what is said here. Its methods may
+// Executor runs the programs of sessions. agents/executortest tests an executor against this contract. Its methods may
 // be called from several goroutines at once.
 type Executor interface {
-	// Run runs a job's program and returns when no process of the session is left. When ctx is done it ends them, within
-	// about the job's grace, and the outcome is Cancelled with the context's cause as the reason. It calls started once,
-	// from any goroutine, when the program runs; never, if that could not be started. Every failure is an Outcome with a
-	// Result and, unless that is Done, a Reason. A run id may be run again after Run has returned.
+	// Run runs a job's program and returns when no process of the session is left. When ctx is done, Run ends the
+	// processes, within about the job's grace, and the outcome is Cancelled with the context's cause as the reason. Run
+	// calls started once, from any goroutine, when the program runs; never, if the program could not be started. Every
+	// failure is an Outcome with a Result and, unless that is Done, a Reason. A run id may be run again after Run has
+	// returned.
 	//
-	// For a session that this process inherited from its last image, or that Kept has named, Run starts nothing: the job
-	// has only its RunID and Spent, started may be nil, and Run waits for the program that runs. Of a run that the
-	// executor does not know any more the outcome is Lost. While an executor cannot find out, Run waits. An executor whose
-	// sessions outlive the supervisor tells the end of a run again, while its engine remembers: the supervisor may have
-	// been killed before it wrote that down.
+	// For a session that this process inherited from its previous image, or that Kept has named, Run starts nothing: the
+	// job has only its RunID and Spent, started may be nil, and Run waits for the running program. If the executor does
+	// not know the run any more, the outcome is Lost. While it cannot find out, Run waits. An executor whose sessions
+	// outlive the supervisor reports the end of a run again, as long as its engine remembers it: the supervisor may have
+	// been killed before it journalled the end.
 	//
-	// An executor whose sessions outlive the supervisor leaves the session alone when the cause of ctx is
-	// agents.ErrDetached. It returns soon: Lost when the program runs or may run, Cancelled when it never will.
+	// An executor whose sessions outlive the supervisor leaves the session alone if the cause of ctx is
+	// agents.ErrDetached. Run then returns soon: Lost if the program runs or may run, Cancelled if it never will.
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
-	// Activity returns what is known of a run whose program runs. ok is false for a run that is unknown, has ended or has
-	// not started its program. It is asked for every status and must be fast.
+	// Activity returns the activity of a run whose program runs. ok is false for a run that is unknown, has ended or has
+	// not started its program. Every status calls Activity, so it must be fast.
 	Activity(runID string) (a agents.Activity, ok bool)
-	// Kept returns the run ids of the sessions of an instance whose end Run has not told yet, sorted. An executor whose
-	// sessions do not outlive the supervisor ends what is left of them and returns none. After an error it is not known,
-	// and asked again. It is called once before the first Run on this machine; elsewhere sessions may run by then.
+	// Kept returns the run ids of an instance's sessions whose end Run has not reported yet, sorted. An executor whose
+	// sessions do not outlive the supervisor ends their processes and returns none. After an error the supervisor calls
+	// it again. On this machine it is called once, before the first Run; elsewhere sessions may run by then.
 	Kept(ctx context.Context, instance string) (runs []string, err error)
 }
 
-// logger is an executor whose logs are no files of this machine.
+// logger is an executor whose logs are not files of this machine.
 type logger interface {
-	// Log writes what a run has printed, and with follow what it prints until it ends.
+	// Log writes a run's output so far, and with follow also the output until the run ends.
 	Log(ctx context.Context, runID string, follow bool, w io.Writer) error
 }
 
-// roomer is an executor that measures what the machines have left on which a thread's sessions run.
+// roomer is an executor that measures the room of the machines on which a thread's sessions run.
 type roomer interface {
-	// Room returns the memory and disk that are free on the machine that has most, in bytes; math.MaxInt64 for what is
-	// not known.
+	// Room returns the free memory and disk of the machine with the most, in bytes; math.MaxInt64 means unknown.
 	Room(ctx context.Context, thread string) (memory, disk int64, err error)
 }
 
-// placer is an executor that can tell before a session is sent that no machine could run it.
+// placer is an executor that can report, before a session is sent, that no machine could run it.
 type placer interface {
-	// Unfit says why no machine elsewhere can run a session with these rules for machines, whatever else runs there; ""
-	// where one can. After an error it is not known.
+	// Unfit returns why no machine elsewhere can run a session with these node rules, whatever else runs there; "" if one
+	// can. After an error the answer is unknown.
 	Unfit(ctx context.Context, rules []agents.NodeRule) (why string, err error)
 }
 
-// executor runs the sessions of a thread; nil when there is none of that name.
+// executor returns the executor of that name, "" for this machine's; nil if there is none.
 func (s *Supervisor) executor(name string) Executor {
 	if name == "" {
 		return s.Executor
@@ -64,7 +64,7 @@ func (s *Supervisor) executor(name string) Executor {
 	return s.Elsewhere[name]
 }
 
-// addActivity adds to the documents of sessions what their executors know.
+// addActivity adds the executors' knowledge to the documents of sessions.
 func (s *Supervisor) addActivity(list []control.SessionDocument) {
 	for i := range list {
 		if a, ok := s.activity(list[i].RunID); ok {
@@ -73,7 +73,7 @@ func (s *Supervisor) addActivity(list []control.SessionDocument) {
 	}
 }
 
-// activity returns what the executor of a run knows of it.
+// activity returns a run's activity, from the executor that knows the run.
 func (s *Supervisor) activity(run string) (a agents.Activity, ok bool) {
 	if a, ok = s.Executor.Activity(run); ok {
 		return a, ok

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// repository returns the repository that a request names, in the spelling of the configuration; "" names the only one.
+// repository returns a request's repository in the configuration's spelling; "" means the only one.
 func (s *Supervisor) repository(said string) (string, error) {
 	config := s.books.config()
 	repos := config.Forge.Repos
@@ -23,10 +23,10 @@ func (s *Supervisor) repository(said string) (string, error) {
 	case len(repos) == 1:
 		return repos[0], nil
 	}
-	return "", control.Invalid("cannot tell which repository is meant: say --repo, one of %s", strings.Join(repos, ", "))
+	return "", control.Invalid("cannot tell which repository is meant: set --repo to one of %s", strings.Join(repos, ", "))
 }
 
-// roleLabels returns the labels that send an issue to agents of a role; none for the role "".
+// roleLabels returns the labels that route an issue to agents of a role; none for the role "".
 func (s *Supervisor) roleLabels(role string) ([]string, error) {
 	if role == "" {
 		return nil, nil
@@ -49,12 +49,12 @@ func (s *Supervisor) roleLabels(role string) ([]string, error) {
 		return []string{r.Label}, nil
 	case others:
 		return nil, control.Conflict(
-			"nothing tells the issues of the role %s from those of others: give its table a label", role)
+			"cannot tell issues of the role %s from those of other roles: give its table a label", role)
 	}
 	return nil, nil
 }
 
-// existing reads references, and makes sure that there is an issue behind each, before anything is written.
+// existing parses references, and checks before any write that each names an existing issue.
 func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
 	var refs []forge.Ref
 	for _, one := range said {
@@ -67,34 +67,34 @@ func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
 	return refs, nil
 }
 
-// relabel changes the labels of an item that the scheduler must not decide on until a scan shows them. It returns the
-// time that facts have to be newer than.
+// relabel changes an item's labels under a grip. It returns the time after which facts about the item must have been
+// requested.
 func (s *Supervisor) relabel(item forge.Ref, add, remove []string) (need time.Time, err error) {
 	grip := s.books.grip(item)
 	err = s.label(item, add, remove)
 	return grip.letGo(), err
 }
 
-// putUp lets an issue be worked on.
+// putUp labels an issue backlog.
 func (s *Supervisor) putUp(item forge.Ref) error {
 	_, err := s.relabel(item, []string{forge.LabelBacklog}, nil)
 	return err
 }
 
-// answerTime bounds how long sling and the commands about convoys wait for scans that show what they wrote, and sling
-// for an agent to be at work. The next ticks do the rest; a person does not wait for a slow forge.
+// answerTime bounds how long sling and the convoy commands wait for a scan that shows their writes, and sling for an
+// agent to start. Later ticks do the rest, so that a person does not wait for a slow forge.
 const answerTime = 700 * time.Millisecond
 
-// shown waits until a scan shows what was written, for answerTime at most, so that the next question is answered with
-// it.
+// shown waits until a scan shows the last write, for answerTime at most, so that the person's next question is
+// answered with it.
 func (s *Supervisor) shown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	s.freshen(ctx)
 }
 
-// freshen waits for facts that are asked for now, until ctx is done. It also kicks the loops: where it gives up they go
-// on, and the time of their next look may be another one now.
+// freshen waits for facts requested from now on, until ctx is done. It also kicks the loops: they continue the wait if
+// freshen stops first, and their next tick may be due at another time now.
 func (s *Supervisor) freshen(ctx context.Context) {
 	need := time.Now()
 	read := make(chan struct{})

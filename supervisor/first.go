@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// pauseFirst pauses everything before the first tick: where the operator said so, and in a state directory without a
-// journal, until the first scan has shown how much work waits. A repository may carry the label backlog on a hundred
-// issues of which its owner knows nothing any more.
+// pauseFirst pauses everything before the first tick if the operator asked for it. In a state directory without a
+// journal the pause lasts until the first scan has shown how much work waits: a repository may carry the label backlog
+// on a hundred issues that its owner has forgotten.
 func (s *Supervisor) pauseFirst(fresh bool) {
 	ask := s.Ask && fresh
 	if !s.Paused && !ask || s.Inherited != nil || len(s.books.paused()) > 0 {
@@ -23,15 +23,15 @@ func (s *Supervisor) pauseFirst(fresh bool) {
 	}
 }
 
-// askFirst decides on the pause of a first start once everything has been read: without work it is over, otherwise a
-// person says resume.
+// askFirst decides on the pause of a first start once everything has been read. Without work it ends the pause;
+// otherwise a person must resume.
 func (s *Supervisor) askFirst() {
 	n, known := s.books.waitForPause()
 	if !known || !s.asking.CompareAndSwap(true, false) {
 		return
 	}
 	if n == 0 {
-		s.tell(notice{words: "first start: nothing waits, new issues are begun as they come"})
+		s.tell(notice{words: "first start: nothing waits, new issues start as they come"})
 		_ = s.unpause(context.Background(), control.PauseRequest{}, new(control.Report))
 		return
 	}
@@ -39,12 +39,12 @@ func (s *Supervisor) askFirst() {
 	if n == 1 {
 		wait = "1 item waits"
 	}
-	words := "first start: " + wait + ": disinto resume begins them (run --yes does not ask)"
+	words := "first start: " + wait + ": disinto resume starts them (disinto run --yes does not ask)"
 	s.problems.setFirst(words)
 	s.tell(notice{words: words})
 }
 
-// waitForPause counts the items that only a pause of everything keeps from being begun. It is not known before every
+// waitForPause counts the items that only a pause of everything holds back. The count is unknown until every
 // repository has been read.
 func (b *books) waitForPause() (n int, known bool) {
 	b.mu.Lock()

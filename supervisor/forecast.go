@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// forecastTime is how long the runs of a forecast may take that a person asks for.
+	// forecastTime bounds the simulation runs of a forecast that a person requests.
 	forecastTime = 200 * time.Millisecond
-	// foresightAge is as old as merges are that a forecast learns from: a journal remembers no older sessions.
+	// foresightAge is the age of the oldest merges from which a forecast learns: a journal keeps no older sessions.
 	foresightAge = 30 * 24 * time.Hour
-	// outlookRest is the time between two forecasts of the queue, outlookAge is how old one may become while nothing
-	// changes, and outlookItems is how much of the queue they tell.
+	// outlookRest is the time between two forecasts of the queue. outlookAge is the maximum age of a forecast while
+	// nothing changes. outlookItems is the number of queued items in it.
 	outlookRest  = time.Minute
 	outlookAge   = 10 * time.Minute
 	outlookItems = 10
 )
 
-// Foresight is a forecast that is asked for.
+// Foresight is a request for a forecast.
 type Foresight struct {
 	Refs     []forge.Ref
-	Items    int             // not 0: what runs too, and so many items of the front of the queue
-	Time     time.Duration   // of the runs
+	Items    int             // if not 0: also the running items, and this many from the front of the queue
+	Time     time.Duration   // bounds the simulation runs
 	Past     []ledger.Past   // at most ledger.PastLimit
-	Timeline ledger.Timeline // of as many days
-	// View runs f on a snapshot of this moment, whose maps f must not keep.
+	Timeline ledger.Timeline // of foresightAge
+	// View runs f on a present snapshot, whose maps f must not keep.
 	View func(f func(threads.Snapshot))
 }
 
@@ -40,7 +40,8 @@ type outlook struct {
 	newest atomic.Pointer[control.Forecast]
 }
 
-// forecast answers GET /v1/forecast: of one item, or without ?ref= the newest of what runs and waits.
+// forecast answers GET /v1/forecast: for one item, or without ?ref= the newest forecast of the running and waiting
+// items.
 func (s *Supervisor) forecast(ctx context.Context, query url.Values) (*control.Forecast, error) {
 	if err := s.noConfig(); err != nil {
 		return nil, err
@@ -74,14 +75,14 @@ func (s *Supervisor) forecast(ctx context.Context, query url.Values) (*control.F
 	return f, err
 }
 
-// foresee has a forecast made from this moment on, by what the journal remembers. It needs a configuration.
+// foresee makes a forecast from now on, from the journal's past. It needs a configuration.
 func (s *Supervisor) foresee(ctx context.Context, q Foresight) (*control.Forecast, error) {
 	now := time.Now()
 	q.Past, q.Timeline, q.View = s.books.past(), s.books.timeline(now.Add(-foresightAge), now), s.view
 	return s.Foresee(ctx, q)
 }
 
-// keepOutlook makes forecasts of the queue: one a minute, and one in ten while nothing changes.
+// keepOutlook makes a forecast of the queue every minute, and every ten minutes while nothing changes.
 func (s *Supervisor) keepOutlook(ctx context.Context) {
 	if s.Foresee == nil {
 		return
@@ -105,7 +106,7 @@ func (s *Supervisor) keepOutlook(ctx context.Context) {
 func (s *Supervisor) lookAhead(ctx context.Context) {
 	f, err := s.foresee(ctx, Foresight{Items: outlookItems, Time: forecastTime})
 	if err != nil {
-		return // there is nothing to tell
+		return // no forecast is possible now
 	}
 	s.outlook.newest.Store(f)
 }

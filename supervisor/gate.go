@@ -7,10 +7,11 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// gate lets commands in: not before the loops have begun, not while another image takes over, and not after the end.
+// gate admits commands while the loops run: not before they start, not while another image takes over, and not after
+// the end.
 type gate struct {
 	mu      sync.Mutex      // guards what follows
-	until   context.Context // done when the supervisor is to stop; nil until loops may begin
+	until   context.Context // done when the supervisor must stop; nil until loops may start
 	handing bool            // another image takes over
 	inside  int             // commands under way
 }
@@ -21,21 +22,21 @@ var (
 	errUpgrading = control.NotNow("not now: an upgrade is under way")
 )
 
-// open lets commands in until a context is done.
+// open admits commands until a context is done.
 func (g *gate) open(until context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.until = until
 }
 
-// isOpen reports whether loops may begin.
+// isOpen reports whether loops may start.
 func (g *gate) isOpen() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.until != nil && g.until.Err() == nil
 }
 
-// enter lets a command in. running counts it until leave is called.
+// enter admits a command. The wait group running counts it until leave is called.
 func (g *gate) enter(running *sync.WaitGroup) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// grip keeps items from being decided on while we write to them, and after that until a scan that began later shows
-// what was written. That is the stale-facts rule.
+// grip keeps items from being decided on while the supervisor writes to them, and afterwards until a later scan shows
+// the result. This is the stale-facts rule.
 type grip struct {
 	b    *books
 	refs []forge.Ref
 }
 
-// grip takes hold of an issue or pull request and of its whole chain.
+// grip grips an issue or pull request and its whole chain.
 func (b *books) grip(item forge.Ref) *grip {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,7 +28,8 @@ func (b *books) gripLocked(refs []forge.Ref) *grip {
 	return &grip{b, refs}
 }
 
-// letGo ends the grip and returns the time that facts have to be newer than. It may be repeated.
+// letGo ends the grip and returns the time after which facts about its items must have been requested. It may be
+// called again.
 func (g *grip) letGo() time.Time {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
@@ -43,8 +44,8 @@ func (g *grip) letGo() time.Time {
 	return now
 }
 
-// relatedLocked returns an issue or pull request with its chain, sorted: the issues that a pull request is for, and all
-// pull requests of those. Scheduled work, which has no number, has none.
+// relatedLocked returns an issue or pull request with its chain, sorted: the issues that a pull request is for, and
+// all pull requests for those. Scheduled work has no number and no chain.
 func (b *books) relatedLocked(item forge.Ref) []forge.Ref {
 	if item.Number == 0 {
 		return nil

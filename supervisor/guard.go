@@ -9,11 +9,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// The supervisor is PID 1: a panic that leaves a goroutine ends every agent with it, and where an answer of the forge
-// caused it, again after each restart. So every goroutine ends its panics itself: arch_test.go wants safely in each.
+// The supervisor is PID 1: a panic that leaves a goroutine ends every agent with it. If an answer of the forge caused
+// the panic, every restart would panic again. So every goroutine recovers its own panics; arch_test.go requires a call
+// of safely in each.
 
-// safely runs f and ends a panic in it, which is counted, shown in the status, and logged once. It reports whether f
-// came to its end.
+// safely runs f and recovers a panic in it, which is counted, shown in the status, and logged once. It reports whether
+// f returned normally.
 func (s *Supervisor) safely(what string, f func()) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -24,12 +25,12 @@ func (s *Supervisor) safely(what string, f func()) (whole bool) {
 	return true
 }
 
-// background runs f safely in a goroutine that a group counts.
+// background runs f safely in a goroutine of a wait group.
 func (s *Supervisor) background(group *sync.WaitGroup, what string, f func()) {
 	group.Go(func() { s.safely(what, f) })
 }
 
-// panicked counts a panic. The stack is logged the first time it says what it says.
+// panicked counts a panic. It logs the stack once for each panic value.
 func (s *Supervisor) panicked(what string, v any, stack []byte) {
 	words := fmt.Sprint(v)
 	if s.problems.panicked(words) {
@@ -38,17 +39,17 @@ func (s *Supervisor) panicked(what string, v any, stack []byte) {
 	s.touchStatus()
 }
 
-// answered tells of a panic that the forge's client ended: what it was reading counts as not read.
+// answered reports the panics that the forge's client recovered. What the client was reading counts as not read.
 func (s *Supervisor) answered(err error) {
 	for _, p := range forge.Panics(err) {
 		s.panicked(p.What, p.Value, p.Stack)
 	}
 }
 
-// internalError is the reason of what failed because of a mistake of ours.
+// internalError is the reason of a failure that a bug of ours caused.
 const internalError = "internal error, see the log of the supervisor"
 
-// inLoop runs a goroutine that lasts as long as the supervisor. After a panic it begins anew.
+// inLoop runs a goroutine that lasts as long as the supervisor. After a panic it runs f again.
 func (s *Supervisor) inLoop(what string, f func()) {
 	s.background(&s.loops, what, func() {
 		for !s.safely(what, f) && s.until.Err() == nil {
@@ -60,6 +61,6 @@ func (s *Supervisor) inLoop(what string, f func()) {
 	})
 }
 
-// longRest is the pause of a loop that has no interval of its own: while nothing may begin, and after a panic of a
+// longRest is the delay of a loop that has no interval of its own: while nothing may start, and after a panic in a
 // thread that is no longer configured.
 const longRest = 30 * time.Second

@@ -12,29 +12,29 @@ import (
 // HandoverVersion is the version of Handover that this image writes. An image reads all versions up to its own.
 const HandoverVersion = 1
 
-// Handover tells the next image of the program what the journal does not: the sessions that go on. It holds no secret;
-// the next image reads configuration and tokens again. Fields are added, never renamed or removed.
+// Handover gives the next image of the program what the journal lacks: the running sessions and services. It holds no
+// secret; the next image reads configuration and tokens again. Fields are added, never renamed or removed.
 type Handover struct {
 	Version  int                    `json:"version"`
-	Started  time.Time              `json:"started"`  // when the first image started
+	Started  time.Time              `json:"started"`  // the start of the first image
 	Upgrades int                    `json:"upgrades"` // images before the next one
 	Upkeep   control.UpkeepDocument `json:"upkeep"`
 	Sessions []HandedSession        `json:"sessions"`           // by run id
 	Services []HandedService        `json:"services,omitempty"` // by name
 }
 
-// HandedService is a service, and its command that runs.
+// HandedService is a service and its running command.
 type HandedService struct {
 	Service threads.Service `json:"service"`
 	State   services.State  `json:"state"`
-	Run     string          `json:"run,omitempty"` // the run id of its command; empty when none runs
+	Run     string          `json:"run,omitempty"` // the run id of its command; empty if none runs
 	Step    int             `json:"step,omitempty"`
 	PID     int             `json:"pid,omitempty"`
-	Stop    bool            `json:"stop,omitempty"` // it is being ended
+	Stop    bool            `json:"stop,omitempty"` // the command is being ended
 }
 
-// HandedSession is a session whose program runs, with everything that the next image needs to end it even if its
-// agent, role and thread are no longer configured.
+// HandedSession is a session whose program runs. The next image can end it even if its agent, role and thread are no
+// longer configured.
 type HandedSession struct {
 	Session  threads.Session `json:"session"`
 	Login    string          `json:"login"`   // of its agent
@@ -42,7 +42,7 @@ type HandedSession struct {
 	Grace    time.Duration   `json:"grace"`
 	Reserved time.Time       `json:"reserved"`
 	PID      int             `json:"pid"`
-	Stop     threads.Reason  `json:"stop,omitzero"` // why it is being ended
+	Stop     threads.Reason  `json:"stop,omitzero"` // why the session is being ended
 	Sandbox  string          `json:"sandbox,omitempty"`
 }
 

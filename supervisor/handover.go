@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for work under way.
+// ErrNotQuiet is wrapped by the error of a hand-over that must wait for work under way.
 var ErrNotQuiet = errors.New("cannot hand over now")
 
 const (
@@ -23,7 +23,8 @@ const (
 	quietRest = 20 * time.Millisecond
 )
 
-// Handover returns what HandOver would tell now, to find out whether another image can read it. Work goes on meanwhile.
+// Handover returns what HandOver would hand over now, to test whether another image can read it. Work continues
+// meanwhile.
 func (s *Supervisor) Handover() Handover {
 	h, _ := s.books.handover()
 	h.Services, _ = s.serving.handover()
@@ -31,10 +32,10 @@ func (s *Supervisor) Handover() Handover {
 	return h
 }
 
-// HandOver begins nothing more, waits until only programs of sessions are under way, and calls replace while nothing
-// can be journalled. replace returns only when it failed: with an error that wraps ErrNotQuiet to be called again, with
-// any other to end the hand-over, after which work goes on as before. held is the lock of the state directory. HandOver
-// may be called from any goroutine; while one is under way, another is refused.
+// HandOver stops all starts, waits until only programs of sessions and services are under way, and calls replace while
+// nothing can be journalled. replace returns only if it failed. After an error that wraps ErrNotQuiet it is called
+// again; any other error ends the hand-over, after which work continues. held is the lock of the state directory.
+// HandOver may be called from any goroutine; while one call is under way, another is refused.
 func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held *os.File) error) error {
 	s.init()
 	if err := s.gate.hand(); err != nil {
@@ -69,7 +70,7 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 	}
 }
 
-// tryHandOver calls replace while it holds the journal's lock, so that nothing happens that has to be remembered.
+// tryHandOver calls replace while it holds the journal's lock, so that nothing happens that the journal would miss.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
 	owed, resume := s.books.journal.Still()
 	defer resume()
@@ -92,14 +93,14 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 	return replace(h, s.held)
 }
 
-// handover returns the sessions to hand over, and why that has to wait; "" when it need not.
+// handover returns the sessions to hand over, and why the hand-over must wait; "" if it need not.
 func (b *books) handover() (h Handover, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h = Handover{Version: HandoverVersion, Started: b.life.started, Upgrades: b.life.upgrades + 1}
 	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
 		x := b.sessions[run]
-		if x.sent { // the journal has all that the next image needs
+		if x.sent { // the journal has everything that the next image needs
 			continue
 		}
 		if !x.works() {
@@ -113,12 +114,12 @@ func (b *books) handover() (h Handover, why string) {
 		})
 	}
 	for r := range b.busy {
-		why = "the forge has not said yet what became of " + r.String()
+		why = "the forge has not confirmed yet what was written to " + r.String()
 	}
 	return h, why
 }
 
-// replace replaces the program. On success there is no answer: the connection ends.
+// replace replaces the program. On success it sends no answer: the connection ends.
 func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (report control.Report, err error) {
 	if s.Upgrade == nil {
 		return report, control.Conflict("cannot upgrade this one: only disinto run can be replaced")

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// hindsightTime is how long a comparison of two configurations may take.
+	// hindsightTime bounds a comparison of two configurations.
 	hindsightTime = 4 * time.Second
-	// hindsightAge is how long the status tells of it.
+	// hindsightAge is how long the status shows a comparison.
 	hindsightAge = 24 * time.Hour
 )
 
-// Hindsight asks what a configuration would have changed about the newest day of the journal.
+// Hindsight asks how another configuration would have changed the newest day of the journal.
 type Hindsight struct {
 	Was, Is  *threads.Config
 	Past     []ledger.Past   // at most ledger.PastLimit
-	Timeline ledger.Timeline // of as many days
-	Facts    forge.Facts     // with the issues that wait
+	Timeline ledger.Timeline // of foresightAge
+	Facts    forge.Facts     // with the waiting issues
 }
 
-// hindsight compares the configuration of the newest reload with the one before.
+// hindsight compares the configuration of the newest reload with the previous one.
 type hindsight struct {
-	asked chan struct{} // there is something to compare, with room for one
+	asked chan struct{} // 1-buffered: a comparison is due
 
 	mu      sync.Mutex // guards what follows
 	was, is *threads.Config
@@ -37,7 +37,7 @@ type hindsight struct {
 	newest  *control.Hindsight
 }
 
-// ask has two configurations compared, instead of any two before them.
+// ask requests a comparison of two configurations. It replaces an earlier request.
 func (h *hindsight) ask(was, is *threads.Config) {
 	if was == nil || reflect.DeepEqual(was, is) {
 		return
@@ -53,7 +53,7 @@ func (h *hindsight) ask(was, is *threads.Config) {
 	}
 }
 
-// take returns what is to be compared, until ctx is done.
+// take returns the requested comparison, with a context that bounds it.
 func (h *hindsight) take(ctx context.Context) (q Hindsight, within context.Context, over func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *hindsight) take(ctx context.Context) (q Hindsight, within context.Conte
 	return Hindsight{Was: h.was, Is: h.is}, within, h.drop
 }
 
-// keep keeps a comparison, unless another was asked for meanwhile. It reports whether it did.
+// keep stores a comparison, unless another was requested meanwhile. It reports whether it stored it.
 func (h *hindsight) keep(q *Hindsight, found *control.Hindsight) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *hindsight) keep(q *Hindsight, found *control.Hindsight) bool {
 	return true
 }
 
-// document is the newest comparison; nil where there is none of this day.
+// document returns the newest comparison; nil if it is older than hindsightAge.
 func (h *hindsight) document(now time.Time) *control.Hindsight {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *hindsight) document(now time.Time) *control.Hindsight {
 	return h.newest
 }
 
-// keepHindsight says after each reload what it would have changed, until ctx is done.
+// keepHindsight makes a comparison after each reload, until ctx is done.
 func (s *Supervisor) keepHindsight(ctx context.Context) {
 	if s.LookBack == nil {
 		return
@@ -97,16 +97,16 @@ func (s *Supervisor) keepHindsight(ctx context.Context) {
 	}
 }
 
-// compare compares the newest configuration with the one before it.
+// compare compares the newest configuration with the previous one.
 func (s *Supervisor) compare(ctx context.Context) {
 	q, within, over := s.hindsight.take(ctx)
 	defer over()
 	now := time.Now()
 	q.Past, q.Timeline = s.books.past(), s.books.timeline(now.Add(-foresightAge), now)
-	s.view(func(snap threads.Snapshot) { q.Facts = snap.Facts }) // which is replaced, never changed
+	s.view(func(snap threads.Snapshot) { q.Facts = snap.Facts }) // facts are replaced, never changed
 	found, err := s.LookBack(within, q)
 	if err != nil || ctx.Err() != nil {
-		return // the journal tells of no work yet, or all ends
+		return // the journal has no work yet, or the supervisor stops
 	}
 	if s.hindsight.keep(&q, found) {
 		s.log.Info("configuration reloaded: " + found.Line())

@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	// hookRest is the least time between two scans that hooks ask for. One claim alone is two labels and an assignment.
+	// hookRest is the shortest time between two scans for web hooks. One claim alone causes three hooks: two labels and
+	// an assignment.
 	hookRest = 500 * time.Millisecond
-	// hookWarning is the least time between two warnings about hooks with a wrong signature: any client can send them.
+	// hookWarning is the shortest time between two warnings about hooks with a wrong signature: any client can send them.
 	hookWarning = time.Hour
 )
 
-// hints times the scans that web hooks ask for. The zero value has had none.
+// hints times the scans for web hooks. The zero value has had none.
 type hints struct {
 	mu     sync.Mutex // guards what follows
-	hinted time.Time  // when a hook last had the forge scanned
-	due    bool       // another one waits to do so
-	warned time.Time  // when the log last told of a hook with a wrong signature
+	hinted time.Time  // when a hook last caused a scan
+	due    bool       // another hook waits to cause one
+	warned time.Time  // the last warning about a hook with a wrong signature
 }
 
-// take says how long a hint that comes now waits for those that follow; due reports that one waits already.
+// take returns how long a hint that comes now waits for more hints; due reports that another hint waits already.
 func (h *hints) take(now time.Time) (wait time.Duration, due bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,12 +56,12 @@ func (h *hints) warn(now time.Time) bool {
 	return true
 }
 
-// warnOfHook logs once an hour that hooks about a repository of ours are refused. After a change of the secret
-// nothing else shows that: work begins later, and the forge lists the refusals on a page that few people open.
+// warnOfHook logs once an hour that the supervisor refuses hooks of one of its repositories. After a change of the
+// secret nothing else shows that: work starts later, and the forge lists the refusals on a page that few people open.
 func (s *Supervisor) warnOfHook(repo string) {
 	if s.isOurs(repo) && s.hints.warn(time.Now()) {
-		s.log.Warn("a web hook of " + repo + " is refused: it is not signed with [forge] webhook_secret: " +
-			"disinto check --fix registers it anew")
+		s.log.Warn("refused a web hook of " + repo + ": it is not signed with [forge] webhook_secret; " +
+			"disinto check --fix registers it again")
 	}
 }
 
@@ -69,8 +70,8 @@ func (s *Supervisor) isOurs(repo string) bool {
 	return cfg != nil && slices.ContainsFunc(cfg.Forge.Repos, func(r string) bool { return strings.EqualFold(r, repo) })
 }
 
-// hint has the forge scanned, if the repository is one of ours: at once after a pause, else together with the hints
-// that follow within half a second.
+// hint scans the forge if the repository is one of ours: at once if no hint came within hookRest, else together with
+// the hints that follow until then.
 func (s *Supervisor) hint(repo string) {
 	if !s.isOurs(repo) {
 		return

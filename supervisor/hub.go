@@ -10,13 +10,13 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// aroundHub is the supervisor as its hub sees it.
+// aroundHub is the supervisor from the hub's view.
 type aroundHub struct{ s *Supervisor }
 
 var _ fleet.Supervisor = aroundHub{}
 
-// keepHub runs each cycle that is due, until ctx is done. It reads the other hosts once at the start, for people who
-// ask about the fleet before the first cycle.
+// keepHub runs each due cycle, until ctx is done. It reads the other hosts once at the start, for people who ask about
+// the fleet before the first cycle.
 func (s *Supervisor) keepHub(ctx context.Context) {
 	s.hub.Read(ctx)
 	for s.hub.Wait(ctx) {
@@ -28,8 +28,7 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 	}
 }
 
-// rebalanceNow runs a cycle besides those that are due, and returns when all its moves have ended or are known to
-// take longer.
+// rebalanceNow runs an extra cycle, and returns when all its moves have ended or are known to take longer.
 func (s *Supervisor) rebalanceNow(ctx context.Context, r control.RebalanceRequest, report *fleet.Cycle) error {
 	if s.books.config().Stealing.PerCycle == 0 {
 		return control.Conflict("cannot move anything: [stealing] per_cycle is 0")
@@ -49,12 +48,12 @@ func (a aroundHub) Config() (config *threads.Config, instance string) {
 // Rebalance implements fleet.Supervisor.
 func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 	s := a.s
-	s.scan(ctx, c.At) // the facts have to be newer than what the hosts said
+	s.scan(ctx, c.At) // the facts must be newer than the hosts' descriptions
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if s.books.config() == nil || s.books.scanned().err != nil {
-		return control.NotNow("cannot look for what to move: the forge could not be read")
+		return control.NotNow("cannot look for moves: the forge could not be read")
 	}
 	var all sync.WaitGroup
 	for _, m := range s.weigh(c) {
@@ -69,7 +68,7 @@ func (a aroundHub) Document() *fleet.Document {
 	return a.s.books.fleetDocument(a.s.hub, a.s.Version, a.s.room())
 }
 
-// keepFleetFile writes fleet-status.json until end is called, which removes it.
+// keepFleetFile writes fleet-status.json until end is called, which removes the file.
 func (s *Supervisor) keepFleetFile() (end func()) {
 	s.fleetFile = fleet.Keep(filepath.Join(s.StateDir, fleet.FileName), func() (d *fleet.Document) {
 		s.safely("telling of the agents", func() { d = aroundHub{s}.Document() })

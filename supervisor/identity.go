@@ -13,18 +13,17 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// How long an agent is held after the forge was asked about its account.
+// How long an agent is held after a question about its account.
 const (
-	forbiddenRest   = 5 * time.Minute  // the forge refused: a person has to give the account the right
+	forbiddenRest   = 5 * time.Minute  // the forge refused: a person must grant the right
 	unavailableRest = 10 * time.Second // the forge did not answer
 )
 
-// Instance returns the id of the state directory, with which every run id begins; "" before Run has read it.
-// Everything that Run calls may call it.
+// Instance returns the id of the state directory, with which every run id starts; "" before Run has read it. Anything
+// that Run calls may call it.
 func (s *Supervisor) Instance() string { return s.instance }
 
-// accounts remember which tokens the forge has admitted where, and as whose, so that it is asked once. The zero value
-// remembers nothing.
+// accounts cache which account the forge recognised behind each token, per repository. The zero value is empty.
 type accounts struct {
 	mu     sync.Mutex // guards what follows
 	logins map[workplace]string
@@ -36,7 +35,7 @@ type workplace struct {
 	repo  string
 }
 
-// login returns the account that may work in a workplace; "" when that is not known.
+// login returns the account that may work in a workplace; "" if that is unknown.
 func (a *accounts) login(w workplace) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,28 +51,28 @@ func (a *accounts) learn(w workplace, login string) {
 	a.logins[w] = login
 }
 
-// doubt drops what is known of one workplace.
+// doubt drops the cached account of one workplace.
 func (a *accounts) doubt(w workplace) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.logins, w)
 }
 
-// forget drops what is known: a new client may be that of another forge.
+// forget empties the cache: a new client may be another forge's.
 func (a *accounts) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.logins = nil
 }
 
-// doubt says why an agent's account may not do its work.
+// doubt is the reason why an agent's account may not do its work.
 type doubt struct {
 	why  string
-	rest time.Duration // until the forge is asked again; 0 means until the configuration changes
-	code threads.Code  // threads.TokenRejected where the forge said no, RepoOff where it would to every account
+	rest time.Duration // until the next question; 0 means until the configuration changes
+	code threads.Code  // TokenRejected if the forge refuses this account, RepoOff if it refuses every account
 }
 
-// identified makes sure that a session's agent may do its work. An agent that may not is held, with the remedy.
+// identified reports whether a session's agent may do its work. It holds an agent that may not, with the remedy.
 func (s *Supervisor) identified(x *session) bool {
 	no := s.examine(x.ctx, &x.agent, x.Item.Ref.Repo)
 	if no == nil || x.ctx.Err() != nil {
@@ -88,9 +87,8 @@ func (s *Supervisor) identified(x *session) bool {
 	return false
 }
 
-// reproach asks the forge again about the account of a session that failed, and its repository: whether it rejects the
-// one, or nothing can be done in the other. A token that was revoked in the middle would fail every issue within
-// seconds.
+// reproach asks the forge again about the account and the repository of a failed session: it may reject the account,
+// or every write in the repository. A token that was revoked during the session would fail every issue within seconds.
 func (s *Supervisor) reproach(x *session, r *ledger.Report) {
 	s.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
 	ctx, cancel := context.WithTimeout(s.base, lookTime)
@@ -104,9 +102,9 @@ func (s *Supervisor) reproach(x *session, r *ledger.Report) {
 	}
 }
 
-// examine asks the forge once whether a token belongs to its agent's account and whether that has the rights for the
-// work; nil when both is so. Work under another account would be claimed, reviewed and counted as another agent's, and
-// a missing right would show only after the work is done.
+// examine asks the forge once whether a token belongs to its agent's account and whether the account has the rights
+// for the work; nil if both are true. Work under another account would be claimed, reviewed and counted as another
+// agent's, and a missing right would show only after the work.
 func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) (no *doubt) {
 	w := workplace{a.Token, repo}
 	if s.accounts.login(w) == a.Login {
@@ -125,7 +123,7 @@ func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) 
 	return no
 }
 
-// doubtOf says what the forge's answer about an agent's account means. login is "" when the token was not identified.
+// doubtOf interprets the forge's answer about an agent's account. login is "" if the forge did not identify the token.
 func doubtOf(a *agents.Agent, login string, err error) *doubt {
 	refused := errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound)
 	switch {
@@ -147,8 +145,8 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 	return nil
 }
 
-// holdAgent keeps an agent from starting while its account is in doubt. The hold is not journalled: the next supervisor
-// asks again. isNew reports whether the agent was not held for the same reason already.
+// holdAgent holds an agent while its account is in doubt. The hold is not journalled: the next supervisor asks again.
+// isNew reports whether the agent was not held for the same reason before.
 func (b *books) holdAgent(name string, no *doubt) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// inherit continues the sessions of the last image, and reports whether there was one. That image left no stale
+// inherit continues the sessions of the previous image, and reports whether there was one. That image left no stale
 // processes.
 func (s *Supervisor) inherit() bool {
 	h := s.Inherited
@@ -26,7 +26,7 @@ func (s *Supervisor) inherit() bool {
 	for _, x := range s.serving.inherit(h.Services, s.base) {
 		s.inService(x)
 	}
-	s.log.Info(fmt.Sprintf("disinto %s goes on with %s and %s of the image before it", s.Version,
+	s.log.Info(fmt.Sprintf("disinto %s continues %s and %s of the previous image", s.Version,
 		control.Count(len(h.Sessions), "session"), control.Count(len(h.Services), "service")))
 	return true
 }
@@ -43,9 +43,9 @@ func (b *books) inherit(h *Handover) (list []*session) {
 	return list
 }
 
-// continued restores a session of the last image, or one elsewhere of the last supervisor. Agent, role and thread come
-// from the configuration of this one, which nearly always is the one it was started with; where that lacks them, what
-// was handed over is enough to end it.
+// continued restores a session of the previous image, or one elsewhere of the last supervisor. Agent, role and thread
+// come from the present configuration, which is nearly always the one at the session's start. Where it lacks them, the
+// handed-over fields are enough to end the session.
 func continued(h *HandedSession, cfg *threads.Config, base context.Context) *session {
 	x := &session{
 		Session: h.Session, config: cfg, reserved: h.Reserved, pid: h.PID, sandbox: h.Sandbox,
@@ -75,14 +75,14 @@ func continued(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 	return x
 }
 
-// resume waits for a program that the last image or supervisor started, and concludes its session.
+// resume waits for a program that the previous image or supervisor started, and concludes its session.
 func (s *Supervisor) resume(x *session) {
 	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { s.spent(x, u) }}
 	out := s.executor(x.thread.Executor).Run(x.ctx, job, func(begun agents.Started) { s.placed(x, begun) })
 	s.conclude(x, x.redacted(out), true)
 }
 
-// inherits reports whether a run continues from the last image.
+// inherits reports whether a run continues from the previous image.
 func (s *Supervisor) inherits(run string) bool {
 	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
 }

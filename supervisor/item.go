@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// target is an issue or pull request that a command is about, as the forge shows it now.
+// target is the issue or pull request of a command, as the forge shows it now.
 type target struct {
 	forge.Ref
 	pull      bool
@@ -27,14 +27,14 @@ type target struct {
 
 func (t *target) has(label string) bool { return slices.Contains(t.labels, label) }
 
-// item reads a reference, and returns it in the spelling of the configuration. A bare number is in the repository home;
-// with home "" it is in the factory's only one.
+// item parses a reference, and returns it in the configuration's spelling. A bare number is in the repository home; if
+// home is "", it is in the factory's only repository.
 func (s *Supervisor) item(home, said string) (forge.Ref, error) {
 	item, err := s.books.config().Item(home, said)
 	return item, misnamed(err)
 }
 
-// misnamed is the refusal of what is no reference, or none to this factory; nil for nil.
+// misnamed returns the refusal of an invalid reference, or of one outside this factory; nil for nil.
 func misnamed(err error) error {
 	switch {
 	case errors.Is(err, threads.ErrOtherRepo):
@@ -45,8 +45,8 @@ func misnamed(err error) error {
 	return nil
 }
 
-// find looks at the item that a command names; verb names the command in a refusal. The forge is asked and not the last
-// scan: a person speaks of what the forge shows now.
+// find reads the item that a command names; verb is the command's name in a refusal. It asks the forge, not the last
+// scan: the person sees the forge as it is now.
 func (s *Supervisor) find(verb, home, said string) (*target, error) {
 	item, err := s.item(home, said)
 	if err != nil {
@@ -81,16 +81,16 @@ func (s *Supervisor) see(item forge.Ref) (*target, error) {
 	return nil, forge.ErrNotFound
 }
 
-// explain returns every rule about an item and its answer.
+// explain returns every rule's answer about an item.
 func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error) {
 	s.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
 	return ex, err
 }
 
-// view runs f on a snapshot of this moment. It needs a configuration.
+// view runs f on a present snapshot. It needs a configuration.
 func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
 
-// notDone is the refusal of a command that the forge did not let us do.
+// notDone returns the refusal of a command after an error of the forge.
 func notDone(verb string, item forge.Ref, err error) error {
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
@@ -101,8 +101,8 @@ func notDone(verb string, item forge.Ref, err error) error {
 	return control.Conflict("cannot %s %s: %s", verb, item, text(err))
 }
 
-// family is an issue with the open pull requests of our agents for it; a pull request is alone. A command about an
-// issue includes them, because the agent is the only one on the forge who would look after them.
+// family returns an issue with the open pull requests of our agents for it; a pull request is alone. A command on an
+// issue includes them, because on the forge only the agent would look after them.
 func (s *Supervisor) family(t *target) []forge.Ref {
 	config, refs := s.books.config(), []forge.Ref{t.Ref}
 	for i := range t.pulls {
@@ -114,11 +114,11 @@ func (s *Supervisor) family(t *target) []forge.Ref {
 	return refs
 }
 
-// goneTime is how long a command waits, beyond the grace, for the end of a session: KILL, the sweep and the release.
+// goneTime is how long a command waits, beyond the grace, for a session's end: KILL, the sweep and the release.
 const goneTime = 30 * time.Second
 
-// awaitEnds waits until nothing is left of sessions that were told to end and their claims are off, and reports each.
-// One that takes longer is pending: it ended by itself in the same moment, and waits for the forge.
+// awaitEnds waits until sessions that were ended are gone and their claims are released, and reports each. A session
+// that takes longer is pending: it ended by itself at the same time, and waits for the forge.
 func awaitEnds(report *control.Report, list []*session) {
 	for _, x := range list {
 		limit := time.NewTimer(x.config.Factory.StopGrace + goneTime)
@@ -132,8 +132,8 @@ func awaitEnds(report *control.Report, list []*session) {
 	}
 }
 
-// unclaim takes our claim off, and reports whether there was one. It leaves the claim of another host alone, and an
-// agent that is assigned without in-progress: that one is pinned, and has not begun.
+// unclaim releases our claim, and reports whether there was one. It leaves another host's claim alone. It also leaves
+// an agent that is assigned without in-progress: that is a pin.
 func (s *Supervisor) unclaim(t *target) (was bool, err error) {
 	if !t.has(forge.LabelInProgress) {
 		return false, nil

@@ -170,7 +170,7 @@ func TestCancelWithForgeDown(t *testing.T) {
 			time.Sleep(time.Minute)
 			w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
 			told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of dev-coder ended "+
-				"[nothing starts on it; it is labelled when the forge lets us: forge unavailable]")
+				"[nothing starts on it; it is labelled when the forge allows it: forge unavailable]")
 			told(t, l, "/v1/cancel", `{"ref":"7"}`, "503 cannot cancel johba/harb#7 now: forge unavailable")
 			told(t, l, "/v1/retry", `{"ref":"1"}`, "503 cannot retry johba/harb#1 now: forge unavailable")
 			if restart {

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// job describes a session for the executor. Its paths consist of configured names and numbers only.
+// job returns a session's job for the executor. Its paths consist of configured names and numbers only.
 func (s *Supervisor) job(x *session) (agents.Job, error) {
 	argv, err := x.role.Argv(agents.CommandData{
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number, Kind: x.Item.Kind,
@@ -64,9 +64,9 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	return j, nil
 }
 
-// workspaceName is the same for every session of an agent on a chain, so that rework finds what the implementation
-// left: owner_repo_12, or owner_repo_role for scheduled work. Only the first and the last _ separate: those of an
-// owner or a role become ~, which no name has, or a_b/c and a/b_c would share a folder.
+// workspaceName returns the same name for every session of an agent on a chain, so that rework finds the
+// implementation's files: owner_repo_12, or owner_repo_role for scheduled work. Only the first and the last _
+// separate. A _ in an owner or a role becomes ~, which no name contains, or a_b/c and a/b_c would share a folder.
 func workspaceName(x *session) string {
 	owner, repo, _ := strings.Cut(x.Item.Chain.Repo, "/")
 	what := strconv.FormatInt(x.Item.Chain.Number, 10)
@@ -78,7 +78,7 @@ func workspaceName(x *session) string {
 
 func apart(name string) string { return strings.ReplaceAll(name, "_", "~") }
 
-// chainOf returns the chain of a workspace by its name. Scheduled work has none.
+// chainOf parses a workspace's name. Scheduled work has no chain.
 func chainOf(workspace string) (chain forge.Ref, ok bool) {
 	owner, rest, _ := strings.Cut(workspace, "_")
 	cut := max(strings.LastIndexByte(rest, '_'), 0)
@@ -99,8 +99,8 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 	}
 }
 
-// sandbox adds to what the configuration allows what the session itself needs: its agent's workspaces, of which the
-// built-in program tidies old ones up, and the ports of the forge and the model.
+// sandbox adds to the configured sandbox what the session needs: its agent's workspaces, because the built-in program
+// tidies old ones up, and the ports of the forge and the model.
 func (s *Supervisor) sandbox(x *session, j *agents.Job) {
 	j.Sandbox = x.role.Sandbox
 	if !j.Sandbox.On() {

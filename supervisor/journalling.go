@@ -1,6 +1,7 @@
 package supervisor
 
-// journalled tells people when the journal begins to fail, and when that is over, and compacts one that has grown.
+// journalled logs when writes to the journal start to fail and when they succeed again. It compacts a journal that has
+// grown too large.
 func (s *Supervisor) journalled(err error) {
 	if err == nil && s.books.journal.Oversize() {
 		err = s.books.rewrite()
@@ -10,14 +11,13 @@ func (s *Supervisor) journalled(err error) {
 	}
 	switch was := s.problems.setJournal(text(err)); {
 	case err != nil && was == "":
-		s.log.Error(text(err) + ": nothing is started until that works again")
+		s.log.Error(text(err) + ": nothing starts until the journal can be written")
 	case err == nil && was != "":
 		s.log.Info("the journal can be written again")
 	}
 }
 
-// mendJournal finds out whether a journal that failed can be written again, also while nothing happens that has to be
-// written.
+// mendJournal retries a failed journal, so that a quiet factory also notices when the journal works again.
 func (s *Supervisor) mendJournal() {
 	if s.problems.journalFails() {
 		s.journalled(s.books.journal.Settle())

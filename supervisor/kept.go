@@ -14,11 +14,11 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Sessions that run elsewhere outlive the supervisor. What is needed to go on with one stands in the journal before its
-// program can run: the start, and after the claim what its end is judged by (ledger.Sent). So a supervisor that was
-// killed at any point leaves a session that the next one either goes on with or knows never to have been sent.
+// Sessions that run elsewhere outlive the supervisor. The journal has everything needed to continue one before its
+// program can run: the start, and after the claim the facts by which its end is judged (ledger.Sent). So a supervisor
+// that is killed at any point leaves a session that the next one either continues or knows was never sent.
 
-// keptRestMin and keptRestMax bound the time between two questions for kept sessions to an engine that does not answer.
+// keptRestMin and keptRestMax bound the back-off while an engine does not answer the question for kept sessions.
 const (
 	keptRestMin = 5 * time.Second
 	keptRestMax = time.Minute
@@ -26,7 +26,7 @@ const (
 
 var errUnknown = errors.New("the journal does not know it")
 
-// outlives reports whether an open session goes on without the supervisor that began it.
+// outlives reports whether an open session continues without the supervisor that started it.
 func (s *Supervisor) outlives(o *ledger.Open) bool {
 	return o.Outlives() && s.Elsewhere[o.Executor] != nil
 }
@@ -38,7 +38,7 @@ func (s *Supervisor) goOn() {
 		s.inSession(x, s.resume)
 	}
 	if len(list) > 0 {
-		s.log.Info(fmt.Sprintf("disinto goes on with %s elsewhere, from before it started",
+		s.log.Info(fmt.Sprintf("disinto continues %s elsewhere that started before it",
 			control.Count(len(list), "session")))
 	}
 }
@@ -61,9 +61,9 @@ func (b *books) goOn(outlives func(*ledger.Open) bool) (list []*session) {
 	return list
 }
 
-// settleElsewhere ends the sessions of ours that an engine keeps and the journal does not know. While the journal may
-// have lost some, nothing begins before that is done: an item would be worked on twice. Otherwise there are none but
-// those of an older copy of the state directory, and nothing waits.
+// settleElsewhere ends our sessions that an engine keeps and the journal does not know. If the journal may have lost
+// some, nothing starts before that is done, or an item could be worked on twice. Otherwise only an older copy of the
+// state directory can have left such sessions, and nothing waits.
 func (s *Supervisor) settleElsewhere(ctx context.Context) {
 	for _, name := range s.usedElsewhere() {
 		if s.unsure {
@@ -74,7 +74,7 @@ func (s *Supervisor) settleElsewhere(ctx context.Context) {
 	}
 }
 
-// usedElsewhere names the executors elsewhere that threads use, sorted.
+// usedElsewhere returns the names of the executors elsewhere that threads use, sorted.
 func (s *Supervisor) usedElsewhere() []string {
 	used := make(map[string]bool)
 	if config := s.books.config(); config != nil {
@@ -87,7 +87,7 @@ func (s *Supervisor) usedElsewhere() []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// settle is settleElsewhere for one executor. It asks until the engine answers.
+// settle does settleElsewhere for one executor. It asks until the engine answers.
 func (s *Supervisor) settle(ctx context.Context, name string) {
 	e := s.Elsewhere[name]
 	for rest := keptRestMin; ctx.Err() == nil; rest = min(2*rest, keptRestMax) {
@@ -112,7 +112,7 @@ func (s *Supervisor) settle(ctx context.Context, name string) {
 	}
 }
 
-// unsettled shows why nothing is started yet.
+// unsettled shows why nothing starts yet; "" means that starts are allowed.
 func (s *Supervisor) unsettled(words string) {
 	s.problems.setUnsettled(words)
 	s.touchStatus()
@@ -139,7 +139,7 @@ func (s *Supervisor) endUnknown(e Executor, runs []string) {
 	all.Wait()
 }
 
-// openRuns are the run ids of all sessions that have not ended.
+// openRuns returns the run ids of all sessions that have not ended.
 func (b *books) openRuns() map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

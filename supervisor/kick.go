@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// kicks wake the loops, one for each thread that has one. The zero value has none.
+// kicks wake the loops, one kick for each thread that has a loop. The zero value has no kicks.
 type kicks struct {
 	mu      sync.Mutex // guards what follows
 	threads map[string]*kick
@@ -15,11 +15,11 @@ type kicks struct {
 
 // kick wakes the loop of one thread.
 type kick struct {
-	wake chan struct{} // 1-buffered: a kick during a tick is not lost, and ten are one
-	need time.Time     // the tick wants facts requested at this time or later
+	wake chan struct{} // 1-buffered: a kick during a tick is kept, and ten of them cause one tick
+	need time.Time     // the next tick needs facts requested at this time or later
 }
 
-// add makes the kick of a thread's loop, which is to tick at once; nil when the thread has a loop already.
+// add creates the kick of a thread's loop, which ticks at once; nil if the thread has a loop already.
 func (k *kicks) add(name string) *kick {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -35,14 +35,15 @@ func (k *kicks) add(name string) *kick {
 	return one
 }
 
-// remove ends the kicks of a thread whose loop is over.
+// remove deletes the kick of a thread whose loop has ended.
 func (k *kicks) remove(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.threads, name)
 }
 
-// need says how new the facts of a thread's next tick have to be; zero when that does not matter.
+// need returns the time at or after which the facts of a thread's next tick must have been requested; zero if any
+// facts will do.
 func (k *kicks) need(name string) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,7 +53,7 @@ func (k *kicks) need(name string) time.Time {
 	return time.Time{}
 }
 
-// thread wakes a thread's loop, which then decides on facts requested no earlier than need.
+// thread wakes a thread's loop, which then decides on facts requested at need or later.
 func (k *kicks) thread(name string, need time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -82,7 +83,7 @@ func (k *kicks) kickLocked(name string, need time.Time) {
 	}
 }
 
-// touchStatus says that the status is another now.
+// touchStatus marks the status as changed.
 func (s *Supervisor) touchStatus() {
 	s.touches.Add(1)
 	select {

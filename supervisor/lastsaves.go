@@ -12,12 +12,12 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// lastLook bounds the look at servers before sessions, or a server, are ended. Together with lastSave it makes a stop
-// or a restart at most 2 s longer.
+// lastLook bounds the look at servers before sessions, or a server, are ended. With lastSave it makes a stop or a
+// restart at most 2 s longer.
 const lastLook = 500 * time.Millisecond
 
-// lookLast finds out which slots have the conversations of sessions that are about to be cut. While a request is
-// under way its slot tells what the request found, which is the conversation so far; afterwards nothing tells it.
+// lookLast finds the slots with the conversations of sessions that are about to be cut. During a request a slot shows
+// which part of the conversation the request found; afterwards nothing shows it.
 func (s *Supervisor) lookLast(ends func(url string) bool) {
 	ctx, cancel := context.WithTimeout(s.base, lastLook)
 	defer cancel()
@@ -34,7 +34,7 @@ func (s *Supervisor) lookLast(ends func(url string) bool) {
 	all.Wait()
 }
 
-// saving are the sessions whose conversations are to be saved on some servers.
+// saving returns, by server, the sessions whose conversations must be saved on some servers.
 func (b *books) saving(on func(url string) bool) map[string][]*session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *books) saving(on func(url string) bool) map[string][]*session {
 	return list
 }
 
-// seenAt notes which slots have the conversations of sessions.
+// seenAt records which slots have the conversations of sessions.
 func (b *books) seenAt(sessions []*session, slots []agents.ServerSlot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,8 +58,8 @@ func (b *books) seenAt(sessions []*session, slots []agents.ServerSlot) {
 	}
 }
 
-// saveServed saves the conversations of sessions that run on the server of a service, which is about to be ended. A
-// session that fails for want of its server saves nothing at its own end.
+// saveServed saves the conversations of sessions on the server of a service that is about to be ended. A session that
+// fails because its server is gone saves nothing at its own end.
 func (s *Supervisor) saveServed(service *threads.Service) {
 	s.lookLast(service.Serves)
 	var all sync.WaitGroup

@@ -277,7 +277,7 @@ func TestE6_Drain(t *testing.T) {
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"],"chain":true}`)
 		time.Sleep(time.Minute)
 		told(t, l, "/v1/convoy/cancel", `{"ref":"4","drain":true}`,
-			"johba/harb#4: 2 of 2 issues and pull requests cancelled, convoy labelled cancelled (goes on to its end: #1)")
+			"johba/harb#4: 2 of 2 issues and pull requests cancelled, convoy labelled cancelled (continues to its end: #1)")
 		w.Until(time.Hour, "the running one is merged", func() bool { return w.Forge.Get(1).Closed })
 		time.Sleep(simtest.Size(3*time.Hour, time.Hour))
 		if _, sessions := workers(w); sessions != 1 {

@@ -253,7 +253,7 @@ func TestA7_Refused(t *testing.T) {
 			"6": "409 cannot sling johba/harb#6: it is a pull request, which is reviewed and merged by itself",
 			"9": "404 cannot sling johba/harb#9: there is no such issue or pull request",
 			"x": `400 cannot read "x" as an issue: write 12, #12 or owner/name#12`,
-			"":  "400 cannot sling: say an issue or a title, one of them",
+			"":  "400 cannot sling: give either an issue or a title",
 		} {
 			var r control.SlingReport
 			status, no := asked(t, l, "/v1/sling", fmt.Sprintf(`{"ref":%q}`, ref), &r)
@@ -312,7 +312,7 @@ func TestSlingFiles(t *testing.T) {
 			`{"title":"x","role":"review"}`:     "409 the role review works on no issues",
 			`{"title":"x","role":"cook"}`:       "404 no agent has the role cook",
 			`{"title":"x","repo":"a/b"}`:        "404 a/b is none of the repositories of this factory",
-			`{"title":"x","ref":"1"}`:           "400 cannot sling: say an issue or a title, one of them",
+			`{"title":"x","ref":"1"}`:           "400 cannot sling: give either an issue or a title",
 		} {
 			if status, no := asked(t, l, "/v1/sling", body, &r); fmt.Sprint(status, " ", no) != want {
 				t.Errorf("%s: %d %s, want %s", body, status, no, want)

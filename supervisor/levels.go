@@ -7,23 +7,23 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Levels are numbers of this moment, for metrics. They cost much less than the status document of a large tracker.
+// Levels are present counts for metrics. They cost much less than the status document of a large tracker.
 type Levels struct {
-	// Document is the status without queue, sessions and what has ended.
+	// Document is the status without queue, sessions and ended sessions.
 	Document *control.Document
-	// Queue counts the items that wait.
+	// Queue counts the waiting items.
 	Queue map[Waiting]int
-	// NeedPerson is how many of them wait for a person.
+	// NeedPerson counts those of them that wait for a person.
 	NeedPerson int
 }
 
-// Waiting names items that wait and are counted together.
+// Waiting identifies waiting items that are counted together.
 type Waiting struct {
 	Kind string
 	Code threads.Code
 }
 
-// Levels returns the numbers of this moment.
+// Levels returns the present counts.
 func (s *Supervisor) Levels() Levels {
 	s.init()
 	l := s.books.levels(time.Now())

@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// show answers GET /v1/show with the life of an issue or pull request. It asks the forge: a scan keeps nothing of what
-// is long closed.
+// show answers GET /v1/show with the life of an issue or pull request. It asks the forge, because a scan keeps nothing
+// of items that closed long ago.
 func (s *Supervisor) show(_ context.Context, query url.Values) (*control.LifeDocument, error) {
 	if err := s.noConfig(); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (s *Supervisor) show(_ context.Context, query url.Values) (*control.LifeDoc
 	return s.life("show", item)
 }
 
-// life gathers all that forge and journal know of an item; verb names the command in a refusal.
+// life collects everything that forge and journal know of an item; verb is the command's name in a refusal.
 func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, error) {
 	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, time.Now()) })
 	d := control.LifeOf(item, look)
@@ -66,7 +66,7 @@ func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, e
 	return d, nil
 }
 
-// ended says in one line how an item ended and by whom; empty while it is open.
+// ended returns in one line how an item ended and by whom; empty while it is open.
 func ended(d *control.LifeDocument) string {
 	var writers, approvers []string
 	add := func(names []string, name string) []string {
@@ -101,7 +101,7 @@ func ended(d *control.LifeDocument) string {
 	return words
 }
 
-// past are the sessions that ended and that fit, oldest first.
+// past returns the sessions that ended and that fit, oldest first.
 func (s *Supervisor) past(fits func(*ledger.Past) bool) []control.PastDocument {
 	list := []control.PastDocument{}
 	for _, p := range s.books.past() {
@@ -112,7 +112,7 @@ func (s *Supervisor) past(fits func(*ledger.Past) bool) []control.PastDocument {
 	return list
 }
 
-// PastOf is the document of a session that ended. Its log may have been deleted since.
+// PastOf returns the document of a session that ended. Its log may have been deleted since.
 func PastOf(stateDir string, p ledger.Past) control.PastDocument {
 	d := control.PastDocument{Past: p}
 	if p.Run == "" {
@@ -129,7 +129,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// history answers GET /v1/history: the sessions that ended, of an agent (?agent=) and from a time on (?since=).
+// history answers GET /v1/history: the ended sessions, of one agent (?agent=) and from a time on (?since=).
 func (s *Supervisor) history(_ context.Context, query url.Values) (*control.HistoryDocument, error) {
 	of, err := PastQuery(query)
 	if err != nil {
@@ -142,13 +142,13 @@ func (s *Supervisor) history(_ context.Context, query url.Values) (*control.Hist
 	return d, nil
 }
 
-// Span says which sessions are asked for.
+// Span selects ended sessions.
 type Span struct {
-	Agent string // empty: of all
+	Agent string // empty: all agents
 	Since time.Time
 }
 
-// PastQuery reads the query of GET /v1/history: agent is a name, since a time (RFC 3339).
+// PastQuery parses the query of GET /v1/history: agent is a name, since a time (RFC 3339).
 func PastQuery(query url.Values) (of Span, err error) {
 	of.Agent = query.Get("agent")
 	if said := query.Get("since"); said != "" {
@@ -159,12 +159,12 @@ func PastQuery(query url.Values) (of Span, err error) {
 	return of, nil
 }
 
-// Fits reports whether a session is asked for.
+// Fits reports whether the span contains a session.
 func (of Span) Fits(p *ledger.Past) bool {
 	return (of.Agent == "" || p.Agent == of.Agent) && !p.End.Before(of.Since)
 }
 
-// record answers GET /v1/report: what sessions took, and what came of them.
+// record answers GET /v1/report: the cost of sessions, and their results.
 func (s *Supervisor) record(_ context.Context, query url.Values) (*control.RecordDocument, error) {
 	q, err := control.ReadRecordQuery(query, time.Now())
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// notice is a log line. It is made under the lock and logged outside it, since a log is I/O.
+// notice is a log line. It is made under the lock and logged outside it, because logging is I/O.
 type notice struct {
 	bad   bool   // an error
-	words string // empty logs nothing
+	words string // nothing is logged if empty
 }
 
 func (s *Supervisor) tell(list ...notice) {
@@ -45,12 +45,12 @@ func wordsOf(cfg *threads.Config, item forge.Ref, separator string) string {
 	return separator + item.String()
 }
 
-// logPath is where the output of a session is.
+// logPath returns the path of a session's log.
 func logPath(stateDir, agent, run string) string {
 	return filepath.Join(stateDir, ledger.LogPath(agent, run))
 }
 
-// text returns an error in one line, "" for nil. Semicolons separate joined errors.
+// text returns an error as one line, "" for nil. Semicolons separate joined errors.
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -58,7 +58,7 @@ func text(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// task names what an agent does with an item.
+// task names the work on an item.
 func task(it *threads.Item) string {
 	switch it.Kind {
 	case agents.KindIssue:
@@ -69,7 +69,7 @@ func task(it *threads.Item) string {
 	return string(it.Kind)
 }
 
-// because adds the cause of a rework, or of a review although the head was approved.
+// because returns the cause of a rework, or of a review of an approved head, in parentheses.
 func because(it *threads.Item) string {
 	if it.Cause == "" {
 		return ""

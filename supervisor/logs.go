@@ -18,22 +18,22 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// serviceRun stands for a run id in the log of a service, which is that of all its runs.
+// serviceRun is the run id of a service's log, which holds the output of all its runs.
 const serviceRun = "service"
 
-// prints reports whether more may come in the log of a run.
+// prints reports whether the log of a run may still grow.
 func (s *Supervisor) prints(run string) bool {
 	return run == serviceRun && s.gate.isOpen() || s.books.running(run)
 }
 
-// logged is a session that the journal names.
+// logged is the log of a session in the journal.
 type logged struct {
 	control.Log
 	item forge.Ref
 }
 
-// FindLogs returns the output of those sessions of an agent, or on an issue or pull request (12, #12, owner/name#12 or
-// its address), that the query chooses; or that of a service. It reads the state directory only, so it needs no
+// FindLogs returns the logs that the query selects: of an agent's sessions, of the sessions on an issue or pull
+// request (12, #12, owner/name#12 or its address), or of a service. It reads the state directory only, so it needs no
 // supervisor. A session that printed nothing has no log.
 func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 	if log := ServiceLog(stateDir, q.Of); filepath.IsLocal(q.Of) && !strings.Contains(q.Of, "/") && exists(log) {
@@ -63,7 +63,7 @@ func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 	return found, err
 }
 
-// noLog says which logs there are in place of the one that was asked for.
+// noLog returns the error for a missing log, with the logs that exist.
 func noLog(stateDir, of string, isRef bool, worked []string) error {
 	why := "no agent has worked here yet"
 	switch {
@@ -76,7 +76,7 @@ func noLog(stateDir, of string, isRef bool, worked []string) error {
 	return fmt.Errorf("cannot find a log of %s: %s; all logs are in %s", of, why, filepath.Join(stateDir, "logs"))
 }
 
-// logsWhere are the logs of the sessions that fit, oldest first, and the repositories of their items.
+// logsWhere returns the logs of the sessions that fit, oldest first, and the repositories of their items.
 func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, repos map[string]bool, err error) {
 	file, err := os.Open(filepath.Join(stateDir, "journal.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -105,7 +105,7 @@ func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, re
 	return logs, repos, err
 }
 
-// sessionIn returns the session that a record of the journal names. Compaction keeps the newest.
+// sessionIn returns the session of a journal record. Compaction keeps the newest sessions.
 func sessionIn(stateDir string, r *ledger.Record) (l logged, is bool) {
 	switch {
 	case r.Start != nil:
@@ -147,8 +147,8 @@ func (s *Supervisor) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 	return found, nil
 }
 
-// secretsOf returns the secrets of a configuration, and of those that running sessions were started with: after a
-// reload a session may still print a token that has changed.
+// secretsOf returns the secrets of a configuration and those of running sessions' configurations: after a reload a
+// session may still print an old token.
 func (s *Supervisor) secretsOf(config *threads.Config) []string {
 	list := secretsOf(config)
 	for _, x := range s.books.others(config) {
@@ -157,7 +157,7 @@ func (s *Supervisor) secretsOf(config *threads.Config) []string {
 	return list
 }
 
-// ServiceLog is the path of a service's log.
+// ServiceLog returns the path of a service's log.
 func ServiceLog(stateDir, service string) string {
 	return filepath.Join(stateDir, "services", service, "log", "output.log")
 }

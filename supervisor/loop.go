@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// startLoops begins a loop for every configured thread that has none.
+// startLoops starts a loop for every configured thread that has none.
 func (s *Supervisor) startLoops() {
 	cfg := s.books.config()
 	if cfg == nil || !s.gate.isOpen() {
@@ -36,11 +36,11 @@ func (s *Supervisor) loop(ctx context.Context, name string, wake <-chan struct{}
 		t := s.books.config().Thread(name)
 		if t == nil {
 			s.kicks.remove(name)
-			s.startLoops() // for a configuration that brought the thread back meanwhile
+			s.startLoops() // a reload may have configured the thread again meanwhile
 			return
 		}
-		// A timer is content with what another thread read within half its interval, so that twenty threads do not scan
-		// twenty times as often. A kick wants facts from after it.
+		// A timer accepts facts that another thread read within half its interval, so that twenty threads do not scan twenty
+		// times as often. A kick requires facts requested after it.
 		need := time.Now().Add(-t.Interval / 2)
 		if k := s.kicks.need(name); k.After(need) {
 			need = k

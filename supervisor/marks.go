@@ -57,7 +57,7 @@ func (s *Supervisor) markNeedsHuman(c *chore) error {
 	return s.noteAfter(err, ledger.Record{Handed: handedOf(c)})
 }
 
-// gaveUp says in one line why agents gave up.
+// gaveUp returns in one line why agents gave up.
 func (c *chore) gaveUp() string {
 	why := c.mark.Reason.Text()
 	if c.failure.Reason != "" {
@@ -71,7 +71,7 @@ func (s *Supervisor) tellPeople(c *chore) error {
 	return s.noteAfter(s.comment(c.ref, toldComment(c)), ledger.Record{Told: toldOf(c)})
 }
 
-// noteAfter journals what a chore did, unless it failed.
+// noteAfter journals a chore's record unless the chore failed.
 func (s *Supervisor) noteAfter(err error, r ledger.Record) error {
 	if err == nil {
 		r.At = time.Now()
@@ -84,7 +84,8 @@ func toldOf(c *chore) *ledger.Told {
 	return &ledger.Told{Ref: ledger.Ref(c.ref), Key: c.mark.Reason.Key()}
 }
 
-// handedOf records what a person now looks at, so that it does not count again when they send it back.
+// handedOf returns the record of an item's hand-over to a person. What it counts does not count again when the person
+// sends the item back.
 func handedOf(c *chore) *ledger.Handed {
 	h := &ledger.Handed{Ref: ledger.Ref(c.ref), Why: c.mark.Reason.Text()}
 	if c.mark.Reason.Code == threads.OverLimit {

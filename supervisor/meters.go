@@ -10,18 +10,18 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Meters are told what happens, for metrics and traces. One that is nil is not called, and then costs nothing. They are
-// called by several goroutines, some while the books are locked: they must be quick and must not ask the supervisor.
+// Meters count events for metrics and traces. A nil function is not called, and costs nothing. Several goroutines call
+// them, some while the books are locked: a meter must be quick and must not query the supervisor.
 type Meters struct {
 	// Claimed is called when a session has its claim, or has failed to get it.
 	Claimed func(Claim)
-	// Ended is called with each session whose end is in the ledger, also with one that never got its claim.
+	// Ended is called with each session whose end is in the ledger, including sessions that never got their claim.
 	Ended func(x ledger.Open, end *ledger.End, at time.Time)
 	// Done is called with each chore that was tried, such as a merge.
 	Done func(Deed)
-	// Free is called with the slots that stand free beside work after each plan, until the next one.
+	// Free is called after each plan with the slots that stand free beside work until the next plan.
 	Free func(at time.Time, slots []threads.FreeSlot)
-	// Synced is called with the time that the disk took for each write to the journal.
+	// Synced is called with the duration of each sync of the journal to the disk.
 	Synced func(took time.Duration)
 }
 
@@ -38,17 +38,17 @@ type ClaimResult string
 // The results of claims.
 const (
 	ClaimWon         ClaimResult = "won"
-	ClaimLost        ClaimResult = "lost" // another supervisor or a person was first
+	ClaimLost        ClaimResult = "lost" // another supervisor or a person claimed the item first
 	ClaimForbidden   ClaimResult = "forbidden"
 	ClaimUnavailable ClaimResult = "unavailable"
-	ClaimCancelled   ClaimResult = "cancelled" // the session was told to end meanwhile
+	ClaimCancelled   ClaimResult = "cancelled" // the session was ended meanwhile
 )
 
 // Deed is a chore that was tried.
 type Deed struct {
 	Action       threads.Action
 	Ref          forge.Ref
-	Chain        forge.Ref // of a merge that the forge was asked for: the issue, else the pull request
+	Chain        forge.Ref // of a merge that was requested: the issue, or the pull request if it has none
 	Began, Ended time.Time
 	Result       DeedResult
 }

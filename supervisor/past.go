@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// keepDecisions writes down what is decided, until end.
+// keepDecisions records the decisions until end is called.
 func (s *Supervisor) keepDecisions(upgraded bool) (end func()) {
 	done := make(chan struct{})
 	o := decisions.Options{StateDir: s.StateDir, Program: s.Version, Upgraded: upgraded, Trouble: s.undecided}
@@ -31,16 +31,16 @@ func (s *Supervisor) keepDecisions(upgraded bool) (end func()) {
 	}
 }
 
-// undecided tells people when decisions cannot be written, and when that is over. Nothing waits for it.
+// undecided logs when decisions cannot be recorded, and when they can again. Nothing waits for the record.
 func (s *Supervisor) undecided(err error) {
 	if err != nil {
-		s.log.Warn(text(err) + ": disinto why --at does not know what is decided meanwhile")
+		s.log.Warn(text(err) + ": disinto why --at lacks the decisions made meanwhile")
 		return
 	}
-	s.log.Info("decisions can be kept again")
+	s.log.Info("decisions are recorded again")
 }
 
-// whyAt explains what was decided at a time (RFC 3339).
+// whyAt explains the decision of a time (RFC 3339).
 func (s *Supervisor) whyAt(ctx context.Context, said, when string) (threads.Explanation, error) {
 	at, err := time.Parse(time.RFC3339, when)
 	switch {

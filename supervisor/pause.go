@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// pause keeps everything, a thread or an agent from starting sessions, until unpause, also over restarts. Sessions and
-// merges go on. It may be repeated.
+// pause stops everything, a thread or an agent from starting sessions, until unpause, also across restarts. Running
+// sessions and merges continue. The command may be repeated.
 func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	named, paused := s.pauses(r.Name)
 	if len(named) == 0 {
@@ -22,7 +22,7 @@ func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *co
 	return s.setPauses(report, r.Name, todo, false)
 }
 
-// unpause takes pauses back: with a name those of that name, without one all of them. It may be repeated.
+// unpause ends the pauses of a name, or all pauses without one. The command may be repeated.
 func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	named, paused := s.pauses(r.Name)
 	todo := slices.Clone(paused)
@@ -41,7 +41,7 @@ func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *
 	return nil
 }
 
-// unknownName refuses a command about a thread or an agent that is not there.
+// unknownName refuses a command about an unknown thread or agent.
 func (s *Supervisor) unknownName(verb, name string) error {
 	return control.NotFound("cannot %s %s: no thread or agent has that name%s", verb, name,
 		s.books.config().SuggestName(name))
@@ -59,8 +59,8 @@ func (s *Supervisor) pauses(name string) (named, inForce []threads.Pause) {
 	return named, s.books.paused()
 }
 
-// setPauses journals pauses, or their end, and reports them. A pause that cannot be journalled is refused: it would be
-// gone after a restart, which is when it matters most.
+// setPauses journals pauses, or their end, and reports them. It refuses a pause that cannot be journalled: a restart
+// would drop it, which is when it matters most.
 func (s *Supervisor) setPauses(report *control.Report, name string, list []threads.Pause, off bool) error {
 	report.Subject = cmp.Or(name, "everything")
 	done, none := "paused", "paused already"

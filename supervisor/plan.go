@@ -12,36 +12,36 @@ import (
 )
 
 const (
-	// forgetRest is the time between two searches for what can be forgotten.
+	// forgetRest is the time between two searches for history that can be dropped.
 	forgetRest = 10 * time.Minute
-	// wakeFloor is the shortest wait of a loop that was not kicked. A wake-up that the scheduler asks for again and
-	// again must not become a storm of scans.
+	// wakeFloor is the shortest delay of a loop without a kick. A wake-up that the scheduler requests again and again
+	// must not cause a storm of scans.
 	wakeFloor = time.Second
 )
 
-// todo lists what a tick does for a plan, after the books are unlocked.
+// todo is a tick's work after the books are unlocked.
 type todo struct {
 	starts  []*session
 	stops   []*session
 	chores  []*chore
-	kicks   []string                // threads whose starts are for their own loops
-	dropped []forge.Ref             // claims in our books that are not on the forge
-	gone    []forge.Ref             // what the journal can forget
-	stood   []ledger.Free           // times beside work that are over
-	used    []ledger.Used           // what sessions have told, to be written
-	asked   *threads.FrozenDecision // for the other build; nil: it is not asked about this one
+	kicks   []string                // other threads with starts: their own loops commit those
+	dropped []forge.Ref             // claims in the books that are not on the forge
+	gone    []forge.Ref             // items that the journal can forget
+	stood   []ledger.Free           // ended times beside work
+	used    []ledger.Used           // reported usage of sessions, to be journalled
+	asked   *threads.FrozenDecision // for the other build; nil: the other build is not asked about this decision
 	held    []*threads.Hold
 	broken  []threads.Violation
 	delay   time.Duration // until the next tick of the thread
-	more    bool          // the forge has more to read at once
+	more    bool          // the forge has more pages to read at once
 }
 
-// tick makes the plan of this moment and commits of it the starts of one thread, and all stops, merges and marks.
+// tick makes a plan and commits one thread's starts, and all stops, merges and marks.
 func (b *books) tick(thread string, now time.Time, room *threads.Room) todo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cfg == nil || b.closed || b.until.Err() != nil {
-		return todo{delay: longRest} // a kick comes when that is over
+		return todo{delay: longRest} // a kick ends this delay
 	}
 	t := b.commitLocked(now, room, func(start *threads.Start) bool { return start.Thread == thread })
 	t.more = b.facts.More && b.read.err == nil
@@ -49,7 +49,7 @@ func (b *books) tick(thread string, now time.Time, room *threads.Room) todo {
 	return t
 }
 
-// commit makes the plan of this moment and commits of it the start on one item, and all stops, merges and marks.
+// commit makes a plan and commits the start on one item, and all stops, merges and marks.
 func (b *books) commit(item forge.Ref, now time.Time, room *threads.Room) todo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,8 +59,8 @@ func (b *books) commit(item forge.Ref, now time.Time, room *threads.Room) todo {
 	return b.commitLocked(now, room, func(start *threads.Start) bool { return start.Item.Ref == item })
 }
 
-// commitLocked reserves what it returns, so that no other plan decides on it. Starts that are not ours to make are
-// left to the loops of their threads.
+// commitLocked reserves everything that it returns, so that no other plan decides on it. It leaves other threads'
+// starts to their own loops.
 func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threads.Start) bool) (t todo) {
 	t.dropped = b.dropClaimsLocked()
 	if !now.Before(b.forgetAt) {
@@ -93,8 +93,8 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	return t
 }
 
-// tellLocked has a decision recorded, and returns it for the other build if that is to be asked about it. It is copied
-// for both at once, and not at all where neither takes it.
+// tellLocked records a decision, and returns it if the other build must be asked about it. It copies the decision at
+// most once, and only if the recorder or the other build takes it.
 func (b *books) tellLocked(snap *threads.Snapshot, plan *threads.Plan) (asked *threads.FrozenDecision) {
 	frozen := sync.OnceValue(func() *threads.FrozenDecision {
 		d := snap.Freeze(plan, b.frozen)
@@ -111,7 +111,7 @@ func (b *books) tellLocked(snap *threads.Snapshot, plan *threads.Plan) (asked *t
 // heldLocked returns the items that wait for another reason than in the last plan.
 func (b *books) heldLocked(holds []*threads.Hold) []*threads.Hold {
 	if !b.heard() {
-		return nil // with ten thousand items the comparison is work
+		return nil // comparing ten thousand items takes time
 	}
 	before := make(map[threads.Key]threads.Code, len(b.plan.Holds))
 	for _, h := range b.plan.Holds {
@@ -120,8 +120,8 @@ func (b *books) heldLocked(holds []*threads.Hold) []*threads.Hold {
 	return slices.DeleteFunc(slices.Clone(holds), func(h *threads.Hold) bool { return before[h.Key()] == h.Reason.Code })
 }
 
-// weigh has the hub decide which pinned issues change hands, and reserves those moves unless the cycle is a dry run.
-// stuck reports that agents are idle beside busy ones and nothing can be moved, once.
+// weigh asks the hub which pinned issues change hands, and reserves those moves unless the cycle is a dry run. stuck
+// reports, once, that agents are idle beside busy ones and nothing can be moved.
 func (b *books) weigh(hub *fleet.Hub, c *fleet.Cycle, now time.Time, room *threads.Room) (moves []*chore, stuck bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +138,7 @@ func (b *books) weigh(hub *fleet.Hub, c *fleet.Cycle, now time.Time, room *threa
 	return moves, hub.Note(c)
 }
 
-// delayLocked is how long a thread waits for its next tick unless it is kicked.
+// delayLocked returns a thread's delay until its next tick, unless a kick comes.
 func (b *books) delayLocked(name string, now time.Time) time.Duration {
 	t := b.cfg.Thread(name)
 	if t == nil {
@@ -154,8 +154,8 @@ func (b *books) delayLocked(name string, now time.Time) time.Duration {
 	return delay
 }
 
-// activeLocked reports whether there is work: something that runs, or that the next scans may let run. Items that
-// wait for a person or a clock are not polled for.
+// activeLocked reports whether there is work: something that runs, or that a next scan may start. Items that wait for
+// a person or a clock do not count.
 func (b *books) activeLocked() bool {
 	p := &b.plan
 	if len(b.ledger.Select(cancelled))+len(b.ledger.Steals)+len(b.sessions)+len(p.Starts)+len(p.Merges)+len(p.Marks) > 0 {
@@ -164,8 +164,8 @@ func (b *books) activeLocked() bool {
 	return slices.ContainsFunc(p.Holds, func(h *threads.Hold) bool { return h.Reason.Code.Ends() == threads.ByScan })
 }
 
-// labelBeforeRelease begins the chore that labels an item whose session has ended and whose claim is still on the
-// forge; nil when there is none to begin.
+// labelBeforeRelease starts the chore that labels an item after its session has ended and before its claim is
+// released; nil if no label is due.
 func (b *books) labelBeforeRelease(item forge.Ref, now time.Time, room *threads.Room) *chore {
 	b.mu.Lock()
 	defer b.mu.Unlock()

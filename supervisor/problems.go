@@ -10,25 +10,26 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// problems counts the faults that a person has to mend, and those that the supervisor mended itself, for the status.
+// problems has the faults that a person must fix, and counts those that the supervisor fixed itself, for the status.
 // In a month without faults all of it stays empty.
 type problems struct {
 	mu         sync.Mutex        // guards what follows
-	first      string            // that a first start waits for a person
+	first      string            // says that a first start waits for a person
 	journal    string            // why the newest record could not be written
 	corrupt    int               // lines of the journal that were set aside at the start
-	unsettled  string            // why nothing is started yet: an engine does not say what it keeps
-	ports      map[string]string // why an address cannot be listened on, by key of [factory]
+	unsettled  string            // why nothing starts yet: an engine has not named the sessions that it keeps
+	ports      map[string]string // why the supervisor cannot listen on an address, by key of [factory]
 	unwritten  map[string]string // why a document could not be encoded, by its name
 	panics     int
-	panic      string          // the newest
-	violations int             // rules that were found broken, each counted once for as long as it is
-	violation  string          // the newest
-	breaking   map[string]bool // those that the newest plan broke
-	repairs    int             // claims that were left over and taken off
+	panic      string          // the newest panic
+	violations int             // broken rules; a rule that stays broken counts once
+	violation  string          // the newest violation
+	breaking   map[string]bool // violations by the newest plan
+	repairs    int             // leftover claims that were released
 }
 
-// setJournal notes why the newest record could not be written, and returns what was noted before.
+// setJournal records why the newest record could not be written, and returns the previous reason; "" means that it was
+// written.
 func (p *problems) setJournal(why string) (was string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +37,7 @@ func (p *problems) setJournal(why string) (was string) {
 	return was
 }
 
-// setFirst notes that a first start waits for a person; "" means that it does no more.
+// setFirst records that a first start waits for a person; "" means that it does not.
 func (p *problems) setFirst(words string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,14 +57,16 @@ func (p *problems) setCorrupt(lines int) {
 	p.corrupt = lines
 }
 
-// setUnsettled notes why nothing is started before an engine has said which sessions it keeps; "" means that it has.
+// setUnsettled records why nothing starts until an engine has named the sessions that it keeps; "" means that nothing
+// waits.
 func (p *problems) setUnsettled(words string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unsettled = words
 }
 
-// setPort notes why an address cannot be listened on, and reports whether that is news; "" means that it can.
+// setPort records why the supervisor cannot listen on an address, and reports whether that is news; "" means that it
+// can.
 func (p *problems) setPort(key, why string) (isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +80,7 @@ func (p *problems) setPort(key, why string) (isNew bool) {
 	return isNew
 }
 
-// unencodable notes a document that could not be encoded, and reports whether that is news.
+// unencodable records a document that could not be encoded, and reports whether that is news.
 func (p *problems) unencodable(name, words string) (isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +119,7 @@ func (p *problems) violated(found []threads.Violation) (fresh []threads.Violatio
 	return fresh
 }
 
-// repaired counts a chore that mended what should not have been.
+// repaired counts a chore that repaired a leftover claim or label.
 func (p *problems) repaired(a threads.Action) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +128,7 @@ func (p *problems) repaired(a threads.Action) {
 	}
 }
 
-// upkeep returns the counts that the next image goes on with, and inherit takes them over.
+// upkeep returns the counts for the next image.
 func (p *problems) upkeep() control.UpkeepDocument {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +141,7 @@ func (p *problems) inherit(u control.UpkeepDocument) {
 	p.violations, p.repairs = u.Violations, u.Repairs
 }
 
-// lines are the problems in words.
+// lines returns the problems as text.
 func (p *problems) lines() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,7 +150,7 @@ func (p *problems) lines() []string {
 		list = append(list, p.first)
 	}
 	if p.journal != "" {
-		list = append(list, p.journal+": nothing is started until that works again")
+		list = append(list, p.journal+": nothing starts until the journal can be written")
 	}
 	if p.unsettled != "" {
 		list = append(list, p.unsettled)

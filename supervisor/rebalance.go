@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// rebalance searches, whenever stealing's interval is over, for issues that should change hands. It reserves them at
-// once, so that no tick starts them here.
+// rebalance looks for issues that should change hands, once in every interval of [stealing]. It reserves them at once,
+// so that no tick starts them here.
 func (s *Supervisor) rebalance(now time.Time) {
 	cfg := s.books.config()
 	if cfg == nil {
@@ -19,7 +19,7 @@ func (s *Supervisor) rebalance(now time.Time) {
 	}
 	switch due := s.hub.Due(cfg, now); {
 	case due && cfg.Fleet.Hub:
-		s.hub.Wake() // it asks the other hosts first, which a tick must not wait for
+		s.hub.Wake() // the hub asks the other hosts first; a tick must not wait for that
 	case due && s.books.scanned().err == nil:
 		for _, m := range s.weigh(&fleet.Cycle{At: now}) {
 			s.inChore(&s.running, m)
@@ -36,7 +36,7 @@ func (s *Supervisor) weigh(c *fleet.Cycle) (moves []*chore) {
 	return moves
 }
 
-// stuckWords says for each issue that could move why it does not.
+// stuckWords returns the log line that says for each movable issue why it does not move.
 func stuckWords(cfg *threads.Config, c *fleet.Cycle) string {
 	var whys []string
 	for i := range c.Stays {

@@ -17,18 +17,18 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Every session but one whose claim failed gets a receipt (package receipts) before the journal has its end, with the
-// hash in it. The pull requests of its chain show the hashes in one comment, which is written before the claim is
-// released, while nothing is decided on the item, or later, when the forge answers again.
+// Every session, except one whose claim failed, gets a receipt (package receipts) before the journal has its end, with
+// the receipt's hash in it. The pull requests of its chain show the hashes in one comment. The comment is written
+// before the claim is released, while the item is gripped, or later, when the forge answers again.
 
 const (
 	// owedRest is the time between two tries to show receipts.
 	owedRest = time.Minute
-	// mostShown bounds the sessions in the comment, of which the newest count.
+	// mostShown bounds the sessions in the comment, which shows the newest ones.
 	mostShown = 50
 )
 
-// pullOf is the pull request that a session worked on or opened; zero for none.
+// pullOf returns the pull request that a session worked on or opened; zero for none.
 func (x *session) pullOf(look *forge.Look) (pull forge.Ref) {
 	if x.Item.Kind != agents.KindIssue {
 		if look != nil && look.Pull == nil {
@@ -46,7 +46,8 @@ func (x *session) pullOf(look *forge.Look) (pull forge.Ref) {
 	return pull
 }
 
-// openReceipts opens the receipts, and writes those of the sessions that are lost. Without them the rest works.
+// openReceipts opens the store of receipts, and writes those of lost sessions. If the store cannot be opened,
+// everything else still works.
 func (s *Supervisor) openReceipts(
 	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool,
 ) map[string]*ledger.Receipt {
@@ -75,7 +76,7 @@ func (s *Supervisor) openReceipts(
 	return lost
 }
 
-// lostReceipt is that of a session whose end was not seen.
+// lostReceipt returns the receipt of a session whose end the supervisor did not see.
 func lostReceipt(o *ledger.Open, now time.Time) *audit.Receipt {
 	unseen := agents.NotSeen(endedUnder)
 	r := &audit.Receipt{
@@ -90,7 +91,7 @@ func lostReceipt(o *ledger.Open, now time.Time) *audit.Receipt {
 	return r
 }
 
-// receipt writes the receipt of a session that ended; nil when it gets none.
+// receipt writes the receipt of an ended session; nil if the session gets none.
 func (s *Supervisor) receipt(x *session, end *ledger.End, at time.Time) *ledger.Receipt {
 	if s.receipts == nil || end.Result == agents.ClaimFailed {
 		return nil
@@ -107,11 +108,11 @@ func (s *Supervisor) receipt(x *session, end *ledger.End, at time.Time) *ledger.
 	return r
 }
 
-// receipt tells what is known of a session at its end. An executor that saw nothing also measured nothing.
+// receipt returns the receipt of a session at its end. An executor that observed nothing also measured nothing.
 func (b *books) receipt(x *session, end *ledger.End, at time.Time) *audit.Receipt {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	unseen := agents.NotSeen("its executor does not tell")
+	unseen := agents.NotSeen("its executor does not report it")
 	r := &audit.Receipt{
 		Run: x.RunID, Agent: x.Agent, Role: x.Role, Thread: x.Thread, Model: x.agent.Model, Kind: x.Item.Kind,
 		Item: x.Item.Ref.String(), Chain: x.Item.Chain.String(), Attempt: x.Attempt, Executor: x.thread.Executor,
@@ -141,14 +142,14 @@ func (b *books) receipt(x *session, end *ledger.End, at time.Time) *audit.Receip
 	return r
 }
 
-// showing is a pull request that is about to show receipts: nothing is decided on it meanwhile.
+// showing is a pull request on which receipts are about to be shown. It is gripped.
 type showing struct {
 	grip *grip
 	pull forge.Ref
 	ledger.Owed
 }
 
-// gripPull takes hold of the pull request that is to show a receipt; nil when none is.
+// gripPull grips the pull request that must show a receipt; nil if there is none.
 func (s *Supervisor) gripPull(r *ledger.Receipt) *showing {
 	if r == nil || r.Pull.Number == 0 || s.until.Err() != nil {
 		return nil
@@ -157,8 +158,8 @@ func (s *Supervisor) gripPull(r *ledger.Receipt) *showing {
 	return &showing{s.books.grip(pull), pull, ledger.Owed{N: r.N, Chain: forge.Ref(r.Chain)}}
 }
 
-// showNow has a pull request show its receipts. What the forge does not take now is owed. The threads are to be kicked
-// afterwards.
+// showNow writes a pull request's comment with receipts. If the forge does not answer, the comment stays owed. The
+// caller must kick the threads afterwards.
 func (s *Supervisor) showNow(w *showing) {
 	if w == nil {
 		return
@@ -175,7 +176,7 @@ func (s *Supervisor) showNow(w *showing) {
 	}
 }
 
-// keepReceipts has pull requests show receipts that they could not before, until ctx is done.
+// keepReceipts retries owed comments with receipts, until ctx is done.
 func (s *Supervisor) keepReceipts(ctx context.Context) {
 	for {
 		select {
@@ -194,7 +195,7 @@ func (s *Supervisor) keepReceipts(ctx context.Context) {
 	}
 }
 
-// owed takes hold of the pull requests that do not show their receipts yet, and that no one writes to.
+// owed grips the pull requests with an owed comment, except those that are gripped already.
 func (b *books) owed() (list []*showing) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,7 +207,7 @@ func (b *books) owed() (list []*showing) {
 	return list
 }
 
-// receipted are the sessions on a pull request or its chain that have a receipt, oldest first.
+// receipted returns the sessions on a pull request or its chain that have a receipt, oldest first.
 func (b *books) receipted(pull, chain forge.Ref) (list []ledger.Past) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,7 +219,7 @@ func (b *books) receipted(pull, chain forge.Ref) (list []ledger.Past) {
 	return list
 }
 
-// pruneReceipts removes the receipts that are older than the logs.
+// pruneReceipts deletes the receipts that are older than the logs.
 func (s *Supervisor) pruneReceipts(config *threads.Config) {
 	if s.receipts == nil {
 		return
@@ -233,8 +234,8 @@ func (s *Supervisor) pruneReceipts(config *threads.Config) {
 	}
 }
 
-// receiptsComment shows the hashes of receipts. All words in it are ours or names of the configuration. Its key has the
-// instance, because the hosts of a fleet may have one account.
+// receiptsComment returns the comment with the hashes of receipts. All words in it are ours or names of the
+// configuration. Its key contains the instance, because the hosts of a fleet may share an account.
 func receiptsComment(instance string, list []ledger.Past) comment {
 	var b strings.Builder
 	b.WriteString("Sessions on this, each with the SHA-256 of its receipt. `disinto audit verify` checks receipts on " +

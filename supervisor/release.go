@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// releaseItem ends the session on an issue or pull request, if there is one, and takes our claim off. The item stays in
-// the queue: an issue without backlog gets it back, because some agent programs remove it. After a session it rests for
-// a minute, so that a person can say what is next. It may be repeated.
+// releaseItem ends the session on an issue or pull request, if there is one, and releases our claim. The item stays in
+// the queue: an issue without backlog gets it back, because some agent programs remove it. After a session the item
+// rests for a minute, so that a person can decide the next step. The command may be repeated.
 func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
 	before, err := s.find("release", "", r.Ref)
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, repor
 	return nil
 }
 
-// releaseNow takes off what the session left, and reports what was there before. ran says that there was a session.
+// releaseNow removes the session's claim, and reports what was there before. ran reports that there was a session.
 func (s *Supervisor) releaseNow(report *control.Report, before *target, ran bool) error {
 	t, err := s.see(before.Ref)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Supervisor) releaseNow(report *control.Report, before *target, ran bool
 	return nil
 }
 
-// free takes away the claim of another supervisor, and one that was never finished, which shows no label.
+// free removes another supervisor's claim, or a half-written one, which shows no label.
 func (s *Supervisor) free(report *control.Report, t *target) error {
 	if t.heldBy == "" && t.has(forge.LabelInProgress) {
 		return nil

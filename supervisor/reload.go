@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Reload puts a new configuration in force for what starts from now on. A running session keeps the one that it was
-// started with, also when its thread or agent is gone. A nil client keeps the present one. It may be called from any
+// Reload puts a new configuration in force for later starts. A running session keeps the configuration that it was
+// started with, even if its thread or agent is gone. A nil client keeps the present one. Reload may be called from any
 // goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
@@ -25,7 +25,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.touchStatus()
 }
 
-// SetError shows the error of the configuration file as it is now; nil means that the file is valid. The last valid
+// SetError sets the present error of the configuration file; nil means that the file is valid. The last valid
 // configuration stays in force.
 func (s *Supervisor) SetError(err error) {
 	s.init()
@@ -33,7 +33,7 @@ func (s *Supervisor) SetError(err error) {
 	s.touchStatus()
 }
 
-// lookAtPorts has the TCP listeners compared with the configuration.
+// lookAtPorts asks for a comparison of the TCP listeners with the configuration.
 func (s *Supervisor) lookAtPorts() {
 	select {
 	case s.replug <- struct{}{}:

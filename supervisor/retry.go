@@ -16,9 +16,9 @@ import (
 // retryLabels are the labels that retry removes.
 var retryLabels = []string{forge.LabelBlocked, forge.LabelCancelled, forge.LabelNeedsHuman, forge.LabelNeedsAnswer}
 
-// retryItem lets an issue or pull request begin anew: it forgets failures, rests, refusals, review rounds and a
-// rejected pull request, removes the labels that say so, and puts backlog back on an open issue. The open pull requests
-// of our agents for an issue are included. It may be repeated.
+// retryItem gives an issue or pull request a fresh start: it clears failures, cool-downs, refusals, review rounds and
+// a rejected pull request, removes their labels, and puts backlog back on an open issue. The retry of an issue
+// includes our agents' open pull requests for it. The command may be repeated.
 func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
 	t, err := s.find("retry", "", r.Ref)
 	if err != nil {
@@ -54,13 +54,13 @@ func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report 
 	if x := s.books.sessionOn(family...); x != nil {
 		report.Note = x.Agent + " works on it"
 	} else if len(report.Did) == 0 {
-		report.Note = "nothing was in its way that retry can take away: see disinto why " + r.Ref
+		report.Note = "retry found nothing to clear: see disinto why " + r.Ref
 	}
 	s.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(s.books.config(), t.Ref, "")))
 	return nil
 }
 
-// forgive journals the retry and reports what that forgets.
+// forgive journals the retry and reports what it clears.
 func (s *Supervisor) forgive(report *control.Report, t *target, items []forge.Ref) error {
 	said := ledger.Record{At: time.Now(), Retry: &ledger.Retry{}}
 	for _, item := range items {
@@ -80,11 +80,11 @@ func (s *Supervisor) forgive(report *control.Report, t *target, items []forge.Re
 	if err := s.books.append(said); err != nil {
 		return fmt.Errorf("%w: %w", err, forge.ErrUnavailable)
 	}
-	s.books.wakeChores(items) // a merge or mark that failed does not rest any longer either
+	s.books.wakeChores(items) // failed merges and marks are due now, too
 	return nil
 }
 
-// reportForgotten reports what the books hold against an item, which a retry takes out of them.
+// reportForgotten reports the history that a retry clears from an item.
 func (s *Supervisor) reportForgotten(report *control.Report, item forge.Ref, now time.Time) {
 	chain, rests := s.books.chain(item), s.books.rests(item, now)
 	failures := 0
@@ -121,11 +121,11 @@ func (s *Supervisor) hasRounds(item forge.Ref, since time.Time) bool {
 	})
 }
 
-// backKey replaces what an issue was told when its blocker was cancelled, so that another cancel tells it anew.
+// backKey replaces the key of the comment about a cancelled blocker, so that another cancel writes the comment again.
 const backKey = "blocker-retried"
 
-// bringBack takes needs-human off the issues that have it only because this one was cancelled: a retry is to be the way
-// back from a cancel for them, too.
+// bringBack removes needs-human from the issues that have it only because this blocker was cancelled, so that a retry
+// undoes a cancel for them, too.
 func (s *Supervisor) bringBack(report *control.Report, item forge.Ref) error {
 	for _, waiting := range s.books.orphansOf(item) {
 		grip := s.books.grip(waiting)
@@ -142,8 +142,8 @@ func (s *Supervisor) bringBack(report *control.Report, item forge.Ref) error {
 	return nil
 }
 
-// orphansOf are the open issues that were handed to a person because of this cancelled blocker and no other that is
-// still cancelled.
+// orphansOf returns the open issues that were handed to a person because of this cancelled blocker and no other that
+// is still cancelled.
 func (b *books) orphansOf(item forge.Ref) (list []forge.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -166,7 +166,7 @@ func (b *books) orphansOf(item forge.Ref) (list []forge.Ref) {
 	return list
 }
 
-// liftLabels removes the labels that keep one of t's family from being worked on, and puts backlog back on an issue.
+// liftLabels removes the skip labels from one item of t's family, and puts backlog back on an issue.
 func (s *Supervisor) liftLabels(report *control.Report, t *target, item forge.Ref) error {
 	labels, of := t.labels, ""
 	if item != t.Ref {

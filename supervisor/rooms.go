@@ -8,10 +8,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// roomRest is the time between two looks at the room of machines elsewhere.
+// roomRest is the time between two measurements of the room elsewhere.
 const roomRest = 30 * time.Second
 
-// keepRooms measures what the machines elsewhere have left, until ctx is done.
+// keepRooms measures the room of machines elsewhere, until ctx is done.
 func (s *Supervisor) keepRooms(ctx context.Context) {
 	for {
 		rooms := make(map[string]threads.Room)
@@ -29,7 +29,7 @@ func (s *Supervisor) keepRooms(ctx context.Context) {
 	}
 }
 
-// measure adds the room of a thread that runs elsewhere. What is not known keeps nothing from starting.
+// measure adds the room of a thread that runs elsewhere. An unknown room holds back nothing.
 func (s *Supervisor) measure(ctx context.Context, t *threads.Thread, rooms map[string]threads.Room) {
 	unknown := threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64}
 	room := unknown
@@ -54,7 +54,7 @@ func (b *books) setRooms(rooms map[string]threads.Room) {
 	b.rooms = rooms
 }
 
-// room measures what the machine has left; nil when that is not measured.
+// room measures the room of this machine; nil if it is not measured.
 func (s *Supervisor) room() *threads.Room {
 	if s.Room == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
-// is one line about why it could not begin.
+// Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. An error
+// is one line that says why the supervisor could not start.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return s.books.journal.Close()
 }
 
-// check says what is wrong with the exported fields.
+// check validates the exported fields.
 func (s *Supervisor) check() error {
 	if !filepath.IsAbs(s.StateDir) {
 		return fmt.Errorf("internal error: the state directory %q is not absolute", s.StateDir)
@@ -82,7 +82,7 @@ func (s *Supervisor) check() error {
 	return nil
 }
 
-// enter takes the state directory and brings its memory back.
+// enter locks the state directory and restores its journal.
 func (s *Supervisor) enter() (held *os.File, err error) {
 	// Agents with accounts of their own pass through to their folders; every file in it is ours alone.
 	if err := os.MkdirAll(s.StateDir, 0o711); err != nil {
@@ -106,11 +106,12 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 	return held, nil
 }
 
-// restoreGC has the garbage of reading a journal collected early: of 102,000 lines the heap took 67 MB, and 49 so.
+// restoreGC makes the garbage collector run early while a journal is read: for 102,000 lines the heap took 49 MB
+// instead of 67 MB.
 const restoreGC = 20
 
-// restore folds the journal, ends the sessions that the last supervisor left open, and starts the journal afresh. What
-// keeps it from being rewritten, such as a full disk, keeps nothing else from working.
+// restore folds the journal, ends the sessions that the last supervisor left open, and rewrites the journal. If the
+// journal cannot be rewritten, such as on a full disk, everything else still works.
 func (s *Supervisor) restore() error {
 	defer debug.SetGCPercent(debug.SetGCPercent(restoreGC))
 	now := time.Now()
@@ -147,8 +148,8 @@ func (s *Supervisor) restore() error {
 	return nil
 }
 
-// endStale ends what the last supervisor of this state directory left running on this machine. Nothing is released or
-// started before that: outside a PID namespace agents outlive a kill -9.
+// endStale ends the processes that the last supervisor of this state directory left running on this machine. Nothing
+// is released or started before that: outside a PID namespace agents outlive a kill -9.
 func (s *Supervisor) endStale(ctx context.Context) error {
 	if s.Executor == nil {
 		return nil
@@ -156,16 +157,16 @@ func (s *Supervisor) endStale(ctx context.Context) error {
 	if _, err := s.Executor.Kept(ctx, s.instance); err != nil || s.Runner == nil {
 		return err
 	}
-	_, err := s.Runner.Kept(ctx, s.instance) // sessions may run elsewhere
+	_, err := s.Runner.Kept(ctx, s.instance) // Executor may have none of its processes: sessions may run elsewhere
 	return err
 }
 
-// stopGrace is the grace of shutdown while there is no valid configuration.
+// stopGrace is the grace of shutdown without a valid configuration.
 const stopGrace = 7 * time.Second
 
-// shutdown ends all sessions and waits for them and their releases, but not for ever: Docker kills after 10 s, and
-// what was not released by then is released at the next start. Run's context is done, so no plan commits anything any
-// more; the sessions committed before are in the table.
+// shutdown ends all sessions and waits for them and their releases, but not indefinitely: Docker kills after 10 s, and
+// the next start releases the remaining claims. Run's context is done, so no plan commits anything any more; the
+// sessions committed before are in the table.
 func (s *Supervisor) shutdown(abandon func()) {
 	grace := stopGrace
 	if cfg := s.books.config(); cfg != nil {
@@ -184,7 +185,7 @@ func (s *Supervisor) shutdown(abandon func()) {
 	done := make(chan struct{})
 	go s.safely("the end", func() {
 		defer close(done)
-		s.loops.Wait() // they begin what is waited for next
+		s.loops.Wait() // first: a loop may still start a session or chore
 		s.running.Wait()
 	})
 	limit := time.NewTimer(time.Until(end))

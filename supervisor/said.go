@@ -11,17 +11,17 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// This file carries out the commands that people write in comments, one after the other. A command is journalled before
-// it is carried out, and its answer before that is written, so that a crash in between repeats neither.
+// This file carries out the commands in people's comments, one after the other. A command is journalled before it is
+// carried out, and its answer before that is written, so that a crash in between repeats neither.
 
-// maxAnswer bounds an answer in bytes: the journal keeps it until it is written.
+// maxAnswer bounds an answer in bytes: the journal keeps the answer until it is written.
 const maxAnswer = 2000
 
-// interrupted is the answer to a command during which the supervisor ended.
+// interrupted is the answer to a command that the supervisor's end interrupted.
 const interrupted = "the supervisor ended while it did this, and does not do it twice: say it again if it is needed"
 
-// keepEars carries out the commands that scans find, until ctx is done. What the forge did not let us do waits for the
-// next scan.
+// keepEars carries out the commands that scans find, until ctx is done. Commands and answers that the forge refused
+// for now wait for the next scan.
 func (s *Supervisor) keepEars(ctx context.Context) {
 	for {
 		select {
@@ -38,8 +38,8 @@ func (s *Supervisor) keepEars(ctx context.Context) {
 	}
 }
 
-// inCommand runs one step as a command of the control API does: it keeps the supervisor from ending meanwhile. While
-// that stops or hands over, the step is left for the next one.
+// inCommand runs one step as a command of the control API, so the supervisor does not end meanwhile. While the
+// supervisor stops or hands over, the step is left to the next supervisor.
 func (s *Supervisor) inCommand(step func()) {
 	if leave, err := s.enterCommand(); err == nil {
 		defer leave()
@@ -47,22 +47,22 @@ func (s *Supervisor) inCommand(step func()) {
 	}
 }
 
-// obey takes a command, carries it out and answers.
+// obey claims a command on the forge, carries it out and answers.
 func (s *Supervisor) obey(ctx context.Context, said forge.Said) {
 	heard := ledger.Heard{Ref: ledger.Ref(said.Ref), Comment: said.ID, By: said.Author, Verb: verbOf(said.Command)}
 	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Take(ctx, said) })
 	switch {
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrForbidden):
-		heard.Done = true // another supervisor has it, or it is none any more
+		heard.Done = true // another supervisor has it, or the comment is gone
 		s.books.note(ledger.Record{At: time.Now(), Heard: &heard})
-		s.log.Debug(fmt.Sprintf("[%s] a command in a comment is left alone: %s", wordsOf(s.books.config(), said.Ref, ""),
+		s.log.Debug(fmt.Sprintf("[%s] ignoring a command in a comment: %s", wordsOf(s.books.config(), said.Ref, ""),
 			text(err)))
 		return
 	case err != nil:
-		return // the scan says that the forge is down; the next one finds the command again
+		return // the next scan reports that the forge is down, and finds the command again
 	}
 	if s.books.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
-		return // the journal's failure is shown; done now, it would be done again after a restart
+		return // unjournalled, the command would be carried out again after a restart
 	}
 	heard.Answer = cutText(s.carryOut(ctx, said), maxAnswer)
 	s.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(s.books.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
@@ -71,7 +71,7 @@ func (s *Supervisor) obey(ctx context.Context, said forge.Said) {
 	s.reply(heard)
 }
 
-// reply writes the answer to a command below it. One that the forge refuses for good is given up.
+// reply writes the answer to a command below it. It drops an answer that the forge refuses permanently.
 func (s *Supervisor) reply(h ledger.Heard) {
 	if h.Answer == "" {
 		h.Answer = interrupted
@@ -91,10 +91,10 @@ func (s *Supervisor) reply(h ledger.Heard) {
 	s.books.note(ledger.Record{At: time.Now(), Heard: &h})
 }
 
-// spoken is a verb as people write it.
+// spoken returns a verb as people write it.
 func spoken(verb string) string { return strings.TrimSpace("/disinto " + verb) }
 
-// cutText is the beginning of a text that is too long.
+// cutText cuts a text that is too long.
 func cutText(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "..."
@@ -102,7 +102,7 @@ func cutText(text string, most int) string {
 	return text
 }
 
-// commands returns the commands in comments that are to be carried out now.
+// commands returns the commands in comments that must be carried out now.
 func (b *books) commands(now time.Time) []forge.Said {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +112,7 @@ func (b *books) commands(now time.Time) []forge.Said {
 	return b.ledger.Commands(b.cfg, &b.facts, now)
 }
 
-// unanswered returns the commands whose answers are still to be written.
+// unanswered returns the commands whose answers are not written yet.
 func (b *books) unanswered() (list []ledger.Heard) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +122,7 @@ func (b *books) unanswered() (list []ledger.Heard) {
 	return list
 }
 
-// verbOf is the verb of a command as the journal has it: one of ours, or none.
+// verbOf returns a command's verb for the journal, or "" for an unknown verb.
 func verbOf(c forge.Command) string {
 	if _, known := verbs[c.Verb]; known {
 		return c.Verb

@@ -17,21 +17,20 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// kvTime bounds the saving of a conversation, and the bringing back of one. A session waits for it: neither a tick nor
-// a claim does.
+// kvTime bounds the save of a conversation, and its restore. Only the session waits for it, not a tick or a claim.
 const kvTime = 10 * time.Second
 
 // lastSave bounds each save while the supervisor stops, or a service restarts.
 const lastSave = 1500 * time.Millisecond
 
-// saves remembers what kept conversations from being saved.
+// saves has the failures of saves.
 type saves struct {
 	mu  sync.Mutex        // guards what follows
-	why map[string]string // the newest save of a thread failed
-	end time.Time         // of all saves; zero until the supervisor stops
+	why map[string]string // why the newest save of a thread failed
+	end time.Time         // the deadline of all saves; zero until the supervisor stops
 }
 
-// set notes how the newest save of a thread went, and reports whether a failure is news.
+// set records the result of a thread's newest save, and reports whether a failure is news.
 func (v *saves) set(thread string, err error) (isNew bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -47,7 +46,7 @@ func (v *saves) set(thread string, err error) (isNew bool) {
 	return isNew
 }
 
-// lines are the problems in words.
+// lines returns the problems as text.
 func (v *saves) lines() (list []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -57,8 +56,8 @@ func (v *saves) lines() (list []string) {
 	return list
 }
 
-// warmUp restores the conversation of a session that is about to begin into an idle slot of its server. Whatever
-// fails there, the session begins cold.
+// warmUp restores the conversation of a session that is about to start into an idle slot of its server. If that fails,
+// the session starts cold.
 func (s *Supervisor) warmUp(x *session) {
 	url := x.server()
 	if url == "" {
@@ -76,7 +75,7 @@ func (s *Supervisor) warmUp(x *session) {
 	defer cancel()
 	slots, err := v.server.Slots(ctx)
 	if err != nil || v.File() == "" {
-		return // where its conversation goes to cannot be known
+		return // the slot of its conversation could not be found at the end
 	}
 	v.since, v.told = saved.Newest(slots), s.books.lastTalk(x).Tokens
 	defer s.books.keeps(x, v)
@@ -89,14 +88,14 @@ func (s *Supervisor) warmUp(x *session) {
 	}
 	moved, err := v.server.Restore(ctx, slot, v.File())
 	if err != nil {
-		s.log.Info(fmt.Sprintf("%s begins cold: %s", x.tag, text(err)))
+		s.log.Info(fmt.Sprintf("%s starts cold: %s", x.tag, text(err)))
 		return
 	}
 	v.restored = moved.Tokens
 	s.log.Debug(fmt.Sprintf("%s conversation of %d tokens restored", x.tag, moved.Tokens))
 }
 
-// save saves the conversation of a session whose program has ended, while its slot is still taken.
+// save saves the conversation of a session whose program has ended, while the session still has its slot.
 func (s *Supervisor) save(x *session, out agents.Outcome, ran bool) {
 	v := x.saving
 	if v == nil || !ran || !x.goesOn(out.Result) {
@@ -107,7 +106,7 @@ func (s *Supervisor) save(x *session, out agents.Outcome, ran bool) {
 		tokens, known, err = s.saveTo(s.base, s.saves.left(), x, x.RunID)
 	}
 	if err == nil && !known {
-		s.log.Debug(x.tag + " conversation not saved: it is not known which slot has it")
+		s.log.Debug(x.tag + " conversation not saved: the slot that has it is unknown")
 		return
 	}
 	if err == nil {
@@ -119,8 +118,8 @@ func (s *Supervisor) save(x *session, out agents.Outcome, ran bool) {
 	s.touchStatus()
 }
 
-// goesOn reports whether the chain may go on with the conversation of a session that ended so: the next supervisor
-// begins again what the end of this one cut.
+// goesOn reports whether the chain may continue the conversation of a session with this result: the next supervisor
+// restarts a session that this one's end cut.
 func (x *session) goesOn(r agents.Result) bool {
 	switch r {
 	case agents.Cancelled:
@@ -131,7 +130,7 @@ func (x *session) goesOn(r agents.Result) bool {
 	return true
 }
 
-// saveTo saves a session's conversation, first under a name of a run.
+// saveTo saves a session's conversation, at first under the name of a run.
 func (s *Supervisor) saveTo(
 	ctx context.Context, limit time.Duration, x *session, run string,
 ) (tokens int64, known bool, err error) {
@@ -162,8 +161,8 @@ func (s *Supervisor) saveTo(
 	return moved.Tokens, true, err
 }
 
-// spoke adds to the end of a session what is known of its conversation. Whether that was brought back can be told only
-// of a program that tells its cached tokens, and that went on with the conversation.
+// spoke adds the facts about a session's conversation to its end. Whether the conversation was restored is known only
+// if the program reports its cached tokens and resumed the conversation.
 func (s *Supervisor) spoke(x *session, end *ledger.End) {
 	end.Talk, _ = s.books.talk(x)
 	v := x.saving
@@ -171,7 +170,7 @@ func (s *Supervisor) spoke(x *session, end *ledger.End) {
 		return
 	}
 	end.Saved = v.saved
-	restored := min(v.restored, v.told) // a cut answer stands in the file, and in no later prompt
+	restored := min(v.restored, v.told) // a cut answer is in the file, but in no later prompt
 	found, told := s.books.first(x)
 	if r := end.Resumed; r != nil {
 		found, told = r.Cached, r.Changed == ""
@@ -181,7 +180,7 @@ func (s *Supervisor) spoke(x *session, end *ledger.End) {
 	}
 }
 
-// warnForgotten says once that a model's conversations are not saved any more.
+// warnForgotten logs once that a model's conversations are not saved any more.
 func (s *Supervisor) warnForgotten(x *session, end *ledger.End) {
 	if f := s.books.forgets(x); f != nil && end.Restored > 0 {
 		s.log.Warn(forgotten(x.Thread, f))
@@ -194,7 +193,7 @@ func forgotten(thread string, f *threads.Forgotten) string {
 		thread, cmp.Or(f.Model, "its model"), f.Restored, f.Found)
 }
 
-// deleteSaved deletes the conversations that are over.
+// deleteSaved deletes the saved conversations of chains that are over.
 func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string, chain forge.Ref) bool) {
 	for i := range config.Threads {
 		t := &config.Threads[i]
@@ -215,7 +214,7 @@ func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string,
 	}
 }
 
-// server is the address of a session's inference server; empty where that is not the operator's.
+// server returns the address of a session's inference server; empty if the server is not the operator's.
 func (x *session) server() string {
 	if x.thread.Backend != threads.Local {
 		return ""
@@ -223,7 +222,7 @@ func (x *session) server() string {
 	return cmp.Or(x.agent.BaseURL, x.thread.BaseURL)
 }
 
-// share notes that a session begins on its server, beside those that are there.
+// share records that a session starts on its server, beside the sessions already there.
 func (b *books) share(x *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,8 +234,8 @@ func (b *books) share(x *session) {
 	}
 }
 
-// place returns the slot to restore a session's conversation into, and keeps others from it until the session has used
-// it. A server that computes for others makes the session one among several.
+// place returns the slot into which a session's conversation is restored, and keeps other restores out of it until the
+// session has used it. On a server that others use, the session is one among several.
 func (b *books) place(x *session, slots []agents.ServerSlot) (slot int, ok bool) {
 	tokens := b.lastTalk(x).Saved
 	b.mu.Lock()
@@ -253,29 +252,29 @@ func (b *books) place(x *session, slots []agents.ServerSlot) (slot int, ok bool)
 	return slot, ok
 }
 
-// lastTalk is the conversation that a session goes on with, as the journal has it.
+// lastTalk returns the conversation that a session continues, as the journal has it.
 func (b *books) lastTalk(x *session) threads.Talk {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ledger.Thread(x.Thread).Talk(x.Agent, x.Item.Chain)
 }
 
-// keeps notes that a session's conversation is saved at its end.
+// keeps records that a session's conversation is saved at its end.
 func (b *books) keeps(x *session, v *saving) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	x.saving = v
 }
 
-// talk returns the size of a session's conversation in tokens, 0 where it is not known, and whether no other session
-// of ours has used its server meanwhile.
+// talk returns the size of a session's conversation in tokens, 0 if unknown, and whether no other session of ours has
+// used its server meanwhile.
 func (b *books) talk(x *session) (tokens int64, alone bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return x.talk, x.served && !x.shares
 }
 
-// first returns the cached tokens of a session's first answer. told is false where its program never told any: then 0
+// first returns the cached tokens of a session's first answer. told is false if its program never reported any; 0 then
 // means nothing.
 func (b *books) first(x *session) (cached int64, told bool) {
 	b.mu.Lock()
@@ -283,14 +282,14 @@ func (b *books) first(x *session) (cached int64, told bool) {
 	return x.first.CachedTokens, x.Used.CachedTokens > 0
 }
 
-// forgets returns why the conversations of a session's model are not saved; nil when they may be.
+// forgets returns why the conversations of a session's model are not saved; nil if they may be.
 func (b *books) forgets(x *session) *threads.Forgotten {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ledger.Thread(x.Thread).Forgets(x.agent.Model)
 }
 
-// forgotten says of each model whose conversations are not saved why.
+// forgotten returns a line for each model whose conversations are not saved, with the reason.
 func (b *books) forgotten() (lines []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,8 +309,8 @@ func (b *books) forgotten() (lines []string) {
 	return lines
 }
 
-// answered takes in what a session used since it last told. It tells after each answer of its model, so that this is
-// one request and the whole conversation.
+// answered takes a session's usage since its last report. A program reports after each answer of its model, so this is
+// one request, which contains the whole conversation.
 func (x *session) answered(more agents.Usage) {
 	size := more.InputTokens + more.CachedTokens + more.OutputTokens
 	if size == 0 {
@@ -323,24 +322,24 @@ func (x *session) answered(more agents.Usage) {
 	x.talk = size
 }
 
-// endAt bounds the saves of a supervisor that stops: the releases need the time after the grace.
+// endAt sets the deadline of saves while the supervisor stops: the releases need the time after the grace.
 func (v *saves) endAt(end time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.end = end
 }
 
-// left is the time for a save while the supervisor stops.
+// left returns the time for a save while the supervisor stops.
 func (v *saves) left() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.end.IsZero() { // the stop has not got that far
+	if v.end.IsZero() { // the shutdown has not set it yet
 		return lastSave
 	}
 	return min(lastSave, time.Until(v.end))
 }
 
-// holding returns the slot that has a session's conversation.
+// holding returns the slot with a session's conversation.
 func (b *books) holding(x *session, since int64, slots []agents.ServerSlot) (slot agents.ServerSlot, known bool) {
 	size, alone := b.talk(x)
 	b.mu.Lock()

@@ -15,25 +15,25 @@ const (
 	scanTimeout = 2 * time.Minute
 	// prepareRest is the time between attempts to prepare a forge that refuses.
 	prepareRest = time.Minute
-	// scanRestMin and scanRestMax bound the pause after a scan that read nothing. It doubles each time.
+	// scanRestMin and scanRestMax bound the back-off after a scan that read nothing. It doubles each time.
 	scanRestMin = time.Second
 	scanRestMax = time.Minute
 )
 
-// scans is the state of the one scan that serves all threads. The zero value has had none.
+// scans is the state of the one scan that serves all threads. The zero value has had no scan.
 type scans struct {
 	mu       sync.Mutex    // guards what follows
 	flight   chan struct{} // closed when the scan under way ends; nil when there is none
 	began    time.Time     // when the newest finished scan began
 	failures int           // scans in a row that read nothing
-	retryAt  time.Time     // no scan begins earlier
+	retryAt  time.Time     // no scan starts earlier
 
 	prepared  bool
 	prepareAt time.Time
 }
 
-// board returns the scan under way, or makes the caller the pilot of a new one. It returns neither when the facts are
-// new enough, nor during the pause after a scan that read nothing.
+// board returns the scan under way, or makes the caller the pilot of a new one. It returns neither if the facts are
+// new enough, or during the back-off.
 func (s *scans) board(need time.Time) (flight <-chan struct{}, pilot bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,15 +81,15 @@ func (s *scans) setPrepared(prepared bool) {
 	s.prepared, s.prepareAt = prepared, time.Now().Add(prepareRest)
 }
 
-// restart has a new client prepared and scanned at once.
+// restart makes the next scan prepare a new client at once.
 func (s *scans) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prepared, s.prepareAt, s.retryAt = false, time.Time{}, time.Time{}
 }
 
-// scan returns when a scan that began at need or later has ended; it begins one if none is under way. During the pause
-// after a scan that read nothing it returns at once. The facts and the error are in the books.
+// scan returns when a scan that began at need or later has ended; it starts one if none is under way. During the
+// back-off it returns at once. The books have the facts and the error.
 func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 	client := s.forge.get()
 	for client != nil {
@@ -109,13 +109,13 @@ func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 	}
 }
 
-// fly makes one scan. It wakes the goroutines that wait for it even if the client panics.
+// fly makes one scan. It wakes the goroutines that wait for the scan even if the client panics.
 func (s *Supervisor) fly(ctx context.Context, client Forge) {
 	began := time.Now()
 	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
 	defer func() {
 		s.answered(err)
-		if err != nil && ctx.Err() != nil { // our own end cut it short, which says nothing about the forge
+		if err != nil && ctx.Err() != nil { // the supervisor cut the scan short, so the error says nothing about the forge
 			s.scans.abandon()
 			return
 		}
@@ -138,8 +138,9 @@ func (s *Supervisor) fly(ctx context.Context, client Forge) {
 	facts, err = client.Scan(limited)
 }
 
-// prepare creates the labels that we need and checks the rights of the token. Only a forge that does not answer is an
-// error. A refusal is shown and retried later, and the scan goes on, since other repositories may be fine.
+// prepare creates the labels that the supervisor needs and checks the token's rights. It returns an error only if the
+// forge does not answer. A refusal is shown and retried later, and the scan continues, because other repositories may
+// work.
 func (s *Supervisor) prepare(ctx context.Context, client Forge) error {
 	err := client.Prepare(ctx)
 	if errors.Is(err, forge.ErrUnavailable) || ctx.Err() != nil {
@@ -152,19 +153,19 @@ func (s *Supervisor) prepare(ctx context.Context, client Forge) error {
 	return nil
 }
 
-// scanNews is the log line after a scan, if its result is new. Outages are compared by their kind: the text names the
-// time of the next try and differs each time.
+// scanNews returns the log line after a scan if its result is news. Outages are compared by their kind, because the
+// text names the time of the next try and differs each time.
 func scanNews(was, err error) notice {
 	switch {
 	case err == nil && was != nil:
 		return notice{words: "the forge answers again"}
 	case err != nil && (was == nil || errors.Is(was, forge.ErrUnavailable) != errors.Is(err, forge.ErrUnavailable)):
-		return notice{bad: true, words: "the forge could not be read, what runs goes on: " + text(err)}
+		return notice{bad: true, words: "cannot read the forge, running sessions continue: " + text(err)}
 	}
 	return notice{}
 }
 
-// listen journals since when comments in each repository may be commands, after the first scan that read them.
+// listen journals, for each repository that a scan has read for the first time, since when comments may be commands.
 func (b *books) listen(now time.Time) {
 	b.mu.Lock()
 	var list []ledger.Record

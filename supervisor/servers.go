@@ -13,34 +13,34 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Inference asks inference servers of the operator's.
+// Inference queries the operator's inference servers.
 type Inference interface {
-	// Look returns what the server at a thread's base_url says of itself and, with work, of its slots and counters: a
-	// server may take that for a request, after which it keeps its model loaded. An error means that it does not answer,
-	// or does not say. It may be called from several goroutines at a time.
+	// Look returns the description of the server at a thread's base_url and, with work, its slots and counters. A server
+	// may count a query with work as a request, and then keeps its model loaded. An error means that the server does not
+	// answer, or gives no description. Look may be called from several goroutines at a time.
 	Look(ctx context.Context, baseURL string, work bool) (agents.Server, error)
 }
 
 const (
-	serverRest = time.Minute      // from one look at a server to the next
-	serverTime = 10 * time.Second // that it may take to answer
+	serverRest = time.Minute      // between two looks at a server
+	serverTime = 10 * time.Second // bounds a look
 )
 
-// servers are the operator's inference servers as they were when they were looked at last.
+// servers has the last look at each of the operator's inference servers.
 type servers struct {
 	mu sync.Mutex               // guards of
-	of map[string]*serverRecord // by base_url; those that have answered
+	of map[string]*serverRecord // the servers that have answered, by base_url
 }
 
 // serverRecord is one server.
 type serverRecord struct {
-	at     time.Time // of the last look that it answered
+	at     time.Time // the last look that the server answered
 	said   agents.Server
 	past   threads.ServerPast
-	work   time.Time // of the last look at its work
+	work   time.Time // the last look at its work
 	worked bool      // sessions ran at the last look
-	slept  time.Time // when it was found with its model unloaded
-	bad    []string  // that were logged, as long as they hold
+	slept  time.Time // the last look that found its model unloaded
+	bad    []string  // logged problems that still hold
 }
 
 // keepServers looks at the servers of all local threads until ctx is done.
@@ -61,7 +61,7 @@ func (s *Supervisor) keepServers(ctx context.Context) {
 	}
 }
 
-// lookAtServers looks at each server once, at all of them at the same time.
+// lookAtServers looks at each server once, at all of them in parallel.
 func (s *Supervisor) lookAtServers(ctx context.Context, config *threads.Config) {
 	var all sync.WaitGroup
 	urls, works := make(map[string]bool), s.books.serving(config)
@@ -84,7 +84,7 @@ func (s *Supervisor) lookAtServers(ctx context.Context, config *threads.Config) 
 	s.servers.only(urls)
 }
 
-// serving has the servers for which a session runs.
+// serving returns the servers for which a session runs.
 func (b *books) serving(config *threads.Config) map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +97,8 @@ func (b *books) serving(config *threads.Config) map[string]bool {
 	return urls
 }
 
-// works reports whether a server is to be asked for its work: while sessions run, and once more after the last of them.
+// works reports whether a look must include the server's work: while sessions run, and once more after the last of
+// them.
 func (v *servers) works(url string, now bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -110,7 +111,7 @@ func (v *servers) works(url string, now bool) bool {
 	return now || was
 }
 
-// sawServer takes in what a server says, and logs what is wrong with it once.
+// sawServer stores a server's answer, and logs each new problem once.
 func (s *Supervisor) sawServer(config *threads.Config, t *threads.Thread, said *agents.Server, work bool) {
 	bounded := said.Bounded()
 	problems := func(r *serverRecord) []string { return r.problems(config, t) }
@@ -122,7 +123,7 @@ func (s *Supervisor) sawServer(config *threads.Config, t *threads.Thread, said *
 	s.touchStatus()
 }
 
-// restarted is when a server was found to begin anew.
+// restarted returns when a server was found restarted.
 func (v *servers) restarted(url string) time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -132,7 +133,7 @@ func (v *servers) restarted(url string) time.Time {
 	return time.Time{}
 }
 
-// problems are those of a server for a thread.
+// problems returns a server's problems for a thread.
 func (r *serverRecord) problems(config *threads.Config, t *threads.Thread) []string {
 	lines := config.ServerProblems(t, &r.said)
 	if slow := r.past.Slowed(); slow != "" && r.at.Sub(r.work) <= staleServer {
@@ -141,7 +142,7 @@ func (r *serverRecord) problems(config *threads.Config, t *threads.Thread) []str
 	return lines
 }
 
-// saw takes in a look, and returns the problems that are new.
+// saw stores a look, and returns the problems that are new.
 func (v *servers) saw(
 	url string, said *agents.Server, work bool, at time.Time, problems func(*serverRecord) []string,
 ) (fresh []string) {
@@ -182,17 +183,17 @@ func dropDigits(text string) string {
 	return string(slices.DeleteFunc([]rune(text), func(r rune) bool { return r >= '0' && r <= '9' || r == '.' }))
 }
 
-// only forgets the servers that no thread uses any more.
+// only drops the servers that no thread uses any more.
 func (v *servers) only(urls map[string]bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	maps.DeleteFunc(v.of, func(url string, _ *serverRecord) bool { return !urls[url] })
 }
 
-// staleServer is how old a look may be that the status shows as the present.
+// staleServer is the maximum age of a look that the status shows.
 const staleServer = 3 * serverRest
 
-// document is a thread's server for the status; nil where it has not answered for some minutes.
+// document returns a thread's server for the status; nil if it has not answered for some minutes.
 func (v *servers) document(config *threads.Config, t *threads.Thread, now time.Time) *control.ServerDocument {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -226,7 +227,7 @@ func speedOf(s threads.Speed) control.SpeedDocument {
 	return control.SpeedDocument{Read: rounded(s.Read), Written: rounded(s.Written)}
 }
 
-// rounded is a speed in tenths; nil where it is unknown.
+// rounded returns a speed rounded to tenths; nil if it is unknown.
 func rounded(perSecond float64) *float64 {
 	if perSecond <= 0 {
 		return nil
@@ -234,7 +235,7 @@ func rounded(perSecond float64) *float64 {
 	return new(float64(int64(perSecond*10+0.5)) / 10)
 }
 
-// model is the name that the server of a thread has for its model; empty where it does not say.
+// model returns the model name that a thread's server reports; empty if it reports none.
 func (v *servers) model(t *threads.Thread) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -244,7 +245,7 @@ func (v *servers) model(t *threads.Thread) string {
 	return ""
 }
 
-// addServers adds to a status what the servers of its threads say, and the models that the configuration does not name.
+// addServers adds the servers of a status's threads, and the models that the configuration does not name.
 func (s *Supervisor) addServers(d *control.Document) {
 	config := s.books.config()
 	if config == nil {

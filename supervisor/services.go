@@ -15,25 +15,25 @@ import (
 	"codeberg.org/johba/disinto/threads/services"
 )
 
-// Runner runs the programs of services on this machine. Its methods keep the promises of Executor's. Nothing that it
-// runs outlives the supervisor: Kept names no run.
+// Runner runs the programs of services on this machine. Its methods keep the promises of Executor's. No program of it
+// outlives the supervisor, so Kept names no run.
 type Runner interface {
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
 	Kept(ctx context.Context, instance string) (runs []string, err error)
 }
 
 const (
-	// askTime is how long a service may take to say whether it can be used.
+	// askTime is how long a service may take to report that it is ready.
 	askTime = 5 * time.Second
-	// lastRest is the least time that services have to end, after sessions that took all of theirs.
+	// lastRest is the shortest time that services have to end, after sessions that used up the whole grace.
 	lastRest = 500 * time.Millisecond
-	// serviceLog is the limit of a service's log where max_log sets none: it is never over.
+	// serviceLog is the limit of a service's log without max_log, because a service may run forever.
 	serviceLog = 64 << 20
-	// askLog is the limit of the log of the questions to a service.
+	// askLog is the limit of the log of ready_command.
 	askLog = 64 << 10
 )
 
-// beginServices begins to keep services, in a goroutine that lasts until stopServices.
+// beginServices runs keepServices in a goroutine that lasts until stopServices.
 func (s *Supervisor) beginServices() {
 	if s.Runner == nil {
 		return
@@ -66,7 +66,7 @@ func (s *Supervisor) keepServices() {
 	}
 }
 
-// stopServices ends all services, those first that others do not need, and waits for that until a time.
+// stopServices ends all services, dependents first, and waits for that until a time.
 func (s *Supervisor) stopServices(until time.Time) {
 	s.serving.stop()
 	done := make(chan struct{})
@@ -97,15 +97,15 @@ func (s *Supervisor) inService(x *service) {
 	})
 }
 
-// serviceTurned has everything decided anew that depends on which services can be used.
+// serviceTurned triggers every decision that depends on which services can be used.
 func (s *Supervisor) serviceTurned() {
 	s.serving.poke()
 	s.kicks.all(time.Time{})
 	s.touchStatus()
 }
 
-// live runs the commands of a service, or goes on with the one that the last image started. It returns how it failed;
-// empty when it was to end.
+// live runs the commands of a service, or continues the one that the previous image started. It returns how the
+// service failed; empty if it ended as ordered.
 func (s *Supervisor) live(x *service) (why string) {
 	job := agents.Job{RunID: x.run}
 	for ; ; s.serving.stepped(x) {
@@ -136,10 +136,10 @@ func (s *Supervisor) live(x *service) (why string) {
 	}
 }
 
-// serviceJob is a command of a service, or a question to it, as the executor runs it.
+// serviceJob returns the job of a service's command or question.
 func (s *Supervisor) serviceJob(x *threads.Service, command []string, log string) agents.Job {
 	cfg := s.books.config()
-	if cfg == nil { // an upgrade left a service, and the file is not valid any more
+	if cfg == nil { // an upgrade handed over a service, and the file is no longer valid
 		cfg = new(threads.Config)
 	}
 	dir := filepath.Join(s.StateDir, "services", x.Name)
@@ -158,7 +158,7 @@ func (s *Supervisor) serviceJob(x *threads.Service, command []string, log string
 	return j
 }
 
-// ask asks a service whether it can be used.
+// ask asks whether a service is ready.
 func (s *Supervisor) ask(q question) {
 	ctx, cancel := context.WithTimeoutCause(q.ctx, askTime, fmt.Errorf("no answer within %s", askTime))
 	defer cancel()
@@ -179,7 +179,7 @@ func (s *Supervisor) ask(q question) {
 	s.serviceTurned()
 }
 
-// usable returns nil when a service can be used.
+// usable returns nil if a service is ready.
 func (s *Supervisor) usable(ctx context.Context, q question) error {
 	if q.ReadyURL != "" {
 		return s.Probe(ctx, q.ReadyURL)
@@ -192,7 +192,7 @@ func (s *Supervisor) usable(ctx context.Context, q question) error {
 	return nil
 }
 
-// restart ends a service, and starts it anew.
+// restart carries out the command restart.
 func (s *Supervisor) restart(_ context.Context, r control.RestartRequest, report *control.Report) error {
 	cfg := s.books.config()
 	report.Subject = r.Service
@@ -207,7 +207,7 @@ func (s *Supervisor) restart(_ context.Context, r control.RestartRequest, report
 		}
 		return control.NotFound("cannot restart %s: no service has that name%s", r.Service, threads.Suggest(r.Service, names))
 	}
-	s.log.Info("service " + r.Service + " is restarted: a person said so")
+	s.log.Info("service " + r.Service + " restarted by hand")
 	report.Add("restarted")
 	if pid > 0 {
 		report.Note = fmt.Sprintf("process %d is ended first", pid)

@@ -15,43 +15,43 @@ import (
 
 // service is a program that runs beside the agents.
 type service struct {
-	threads.Service // as it was started; while nothing of it runs, as it is to be
+	threads.Service // the definition at its start; while it is stopped, the configured one
 	state           services.State
 
-	ctx    context.Context // of its commands, one after the other; nil when none of them runs or is about to
+	ctx    context.Context // of its commands, which run one after the other; nil while the service is stopped
 	cancel context.CancelCauseFunc
-	step   int    // commands of before that are done
-	run    string // run id of the command that runs; empty between two of them
+	step   int    // completed commands of before
+	run    string // run id of the running command; empty between two commands
 	pid    int
 }
 
-// toEnd is why a service's context ended.
+// toEnd is the cause of a service's context when the service must end.
 type toEnd struct {
 	why    string
-	failed bool // it counts as a failure, after which the service rests
+	failed bool // counts as a failure, after which the service rests
 }
 
 func (e toEnd) Error() string { return e.why }
 
-// question asks a service whether it can be used.
+// question asks whether a service is ready.
 type question struct {
 	threads.Service
 	ctx context.Context
 	run string
 }
 
-// serving has the services: those that are configured, and those that still run. The zero value has none.
+// serving has the services: the configured ones, and those that still run. The zero value has none.
 type serving struct {
-	group sync.WaitGroup // their goroutines
+	group sync.WaitGroup // the services' goroutines
 
 	mu       sync.Mutex // guards what follows
 	wake     chan struct{}
 	all      map[string]*service
-	still    bool // another image takes over: nothing begins
-	stopping bool // all of them are to end
+	still    bool // another image takes over: nothing starts
+	stopping bool // all services must end
 }
 
-// woken is signalled when the services are to be decided on anew.
+// woken is signalled when the services must be decided on again.
 func (v *serving) woken() chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -68,8 +68,7 @@ func (v *serving) poke() {
 	}
 }
 
-// look calls f with the services as they are now, after it has brought them up to date with a configuration; nil
-// changes nothing.
+// look updates the services from a configuration, where nil changes nothing, and then calls f with a snapshot of them.
 func (v *serving) look(cfg *threads.Config, now time.Time, f func(services.Snapshot)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -100,13 +99,13 @@ func (v *serving) look(cfg *threads.Config, now time.Time, f func(services.Snaps
 	f(s)
 }
 
-// outages are the configured services that cannot be used.
+// outages returns the configured services that cannot be used.
 func (v *serving) outages(cfg *threads.Config, now time.Time) (out map[string]threads.Outage) {
 	v.look(cfg, now, func(s services.Snapshot) { out = services.Outages(s) })
 	return out
 }
 
-// alarms tell what a person has to mend.
+// alarms returns the faults that a person must fix.
 func (v *serving) alarms(cfg *threads.Config, now time.Time) (lines []string) {
 	v.look(cfg, now, func(s services.Snapshot) {
 		for i := range s.Services {
@@ -118,8 +117,8 @@ func (v *serving) alarms(cfg *threads.Config, now time.Time) (lines []string) {
 	return lines
 }
 
-// decide makes a plan, notes that its steps are being carried out, and returns the services to start and to ask, and
-// the time until the next plan.
+// decide makes a plan and marks its steps as under way. It returns the services to start and to ask, and the delay
+// until the next plan.
 func (v *serving) decide(
 	cfg *threads.Config, base context.Context, now time.Time,
 ) (starts []*service, asks []question, rest time.Duration) {
@@ -162,15 +161,15 @@ func (v *serving) began(x *service, run string, pid int, now time.Time) {
 	}
 }
 
-// stepped notes that a command before a service's program has done its work.
+// stepped records that a command before a service's program has succeeded.
 func (v *serving) stepped(x *service) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	x.step, x.run, x.pid = x.step+1, "", 0
 }
 
-// answered notes whether a service can be used, and returns its state before and after; they are the same for an answer
-// that comes too late.
+// answered records whether a service is ready, and returns its state before and after. The two are the same for an
+// answer that comes too late.
 func (v *serving) answered(q question, why string, now time.Time) (was, is services.State) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -183,7 +182,7 @@ func (v *serving) answered(q question, why string, now time.Time) (was, is servi
 	return was, x.state
 }
 
-// ended notes that no process of a service is left, and returns its state.
+// ended records that no process of a service is left, and returns its state.
 func (v *serving) ended(x *service, why string, now time.Time) services.State {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -193,8 +192,8 @@ func (v *serving) ended(x *service, why string, now time.Time) services.State {
 	return x.state
 }
 
-// restart has a service started anew, at once where it rests. It returns false for a name that no service has, and the
-// process that is ended first, 0 for none.
+// restart restarts a service, at once if it rests. pid is the process that is ended first, 0 for none; known is false
+// if no service has the name.
 func (v *serving) restart(cfg *threads.Config, name string, now time.Time) (pid int, known bool) {
 	v.look(cfg, now, func(services.Snapshot) {
 		x := v.all[name]
@@ -211,7 +210,7 @@ func (v *serving) restart(cfg *threads.Config, name string, now time.Time) (pid 
 	return pid, known
 }
 
-// stop has all services end.
+// stop ends all services.
 func (v *serving) stop() {
 	v.mu.Lock()
 	v.stopping = true
@@ -227,7 +226,7 @@ func (v *serving) over() bool {
 	return v.stopping && !slices.ContainsFunc(slices.Collect(maps.Values(v.all)), runs)
 }
 
-// keepStill has nothing begin while another image takes over.
+// keepStill stops or resumes all starts, while another image takes over.
 func (v *serving) keepStill(still bool) {
 	v.mu.Lock()
 	v.still = still
@@ -235,7 +234,7 @@ func (v *serving) keepStill(still bool) {
 	v.poke()
 }
 
-// handover returns the services, and why a hand-over has to wait; "" when it need not.
+// handover returns the services, and why a hand-over must wait; "" if it need not.
 func (v *serving) handover() (list []HandedService, why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -254,7 +253,7 @@ func (v *serving) handover() (list []HandedService, why string) {
 	return list, why
 }
 
-// inherit takes over the services of the last image, and returns those whose command runs.
+// inherit takes over the services of the previous image, and returns those whose command runs.
 func (v *serving) inherit(list []HandedService, base context.Context) (running []*service) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -268,14 +267,14 @@ func (v *serving) inherit(list []HandedService, base context.Context) (running [
 		}
 		x.ctx, x.cancel = context.WithCancelCause(base)
 		if h.Stop {
-			x.cancel(toEnd{why: "the last image ended it"})
+			x.cancel(toEnd{why: "the previous image ended it"})
 		}
 		running = append(running, x)
 	}
 	return running
 }
 
-// documents describe the services for the status.
+// documents returns the services for the status.
 func (v *serving) documents(cfg *threads.Config, now time.Time) (list []control.ServiceDocument) {
 	v.look(cfg, now, func(s services.Snapshot) {
 		for i := range s.Services {

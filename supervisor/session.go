@@ -13,33 +13,33 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// releaseTime bounds the releases while the supervisor stops: with the default grace it ends under Docker's 10 s.
+// releaseTime bounds the releases while the supervisor stops: with the default grace they end within Docker's 10 s.
 const releaseTime = 2 * time.Second
 
-// A session's life. Every arrow out of a box is taken on every path; what is written behind a slash is journalled
-// first.
+// A session's life. Every arrow out of a state is taken on every path; a record behind a slash is journalled before
+// the step.
 //
 //	reserved -> identity checked -> /start -> claimed -> running -> ended -> judged -> /end -> released -> /released
 //	    \____________\__________________________\ (claim failed) _____________________/
 //
-// The slot and the agent are taken from reserved to /end; the item cannot be decided on from the claim's beginning
-// until a scan that was asked for after the release.
+// The slot and the agent are taken from reserved to /end. The item cannot be decided on from the start of the claim
+// until a scan that was requested after the release.
 
 const (
-	// lookRestMin and lookRestMax bound the pause between further questions, which hold no slot.
+	// lookRestMin and lookRestMax bound the delay between further looks, which hold no slot.
 	lookRestMin = 5 * time.Second
 	lookRestMax = time.Minute
 )
 
-// run is a session from its reservation to its release. lost is when another host's claim on the item freed the slot;
-// zero when none did.
+// run carries a session from its reservation to its release. lost is when another host's claim on the item freed the
+// slot; zero if none did.
 func (s *Supervisor) run(x *session) (lost time.Time) {
 	if !s.identified(x) || s.books.append(startOf(x)) != nil {
 		s.books.drop(x) // a later tick tries again
 		s.touchStatus()
 		return lost
 	}
-	s.fleetFile.Write() // before anything runs: the hub gives an idle agent more to do
+	s.fleetFile.Write() // before anything runs: the hub gives idle agents more work
 	x.grip = s.books.grip(x.Item.Ref)
 	began, failed := time.Now(), s.claim(x)
 	s.claimed(x, began, failed)
@@ -53,7 +53,8 @@ func (s *Supervisor) run(x *session) (lost time.Time) {
 	return lost
 }
 
-// conclude is a session after the end of its program. One that goes on without us stays open in the journal.
+// conclude carries a session from the end of its program to its release. A session that continues without this
+// supervisor stays open in the journal.
 func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	if x.left(out) {
 		return
@@ -79,7 +80,7 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	s.warnForgotten(x, end)
 }
 
-// claim takes the item on the forge under the agent's login. It returns how the session ended if it could not.
+// claim claims the item on the forge under the agent's login. If it fails, it returns the session's end.
 func (s *Supervisor) claim(x *session) *ledger.End {
 	if !x.claims() {
 		return nil
@@ -102,15 +103,15 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
 		end.Claim, end.Reason = ledger.ClaimTaken, text(err)
 	case errors.Is(err, forge.ErrForbidden):
-		end.Claim, end.Reason = ledger.ClaimForbidden, text(err) // it names the item
+		end.Claim, end.Reason = ledger.ClaimForbidden, text(err) // the error names the item
 	default:
 		end.Reason = text(err)
 	}
 	return end
 }
 
-// countReviews notes which reviews a pull request has before a review session: an approval among them is not the
-// session's. The scan may be older than one of them.
+// countReviews records the newest review of a pull request before a review session, because an older approval is not
+// the session's. The scan may have missed a review.
 func (s *Supervisor) countReviews(x *session) error {
 	var newest int64
 	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
@@ -128,7 +129,7 @@ func (s *Supervisor) countReviews(x *session) error {
 	return err
 }
 
-// execute runs the program and waits until nothing of it is left. ran is false when it never began.
+// execute runs the program and waits until no process of it is left. ran is false if the program never started.
 func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	job, err := s.job(x)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	return x.redacted(out), ran
 }
 
-// started notes that the session's program runs.
+// started records and reports that the session's program runs.
 func (s *Supervisor) started(x *session, begun agents.Started) {
 	defer close(x.atWork)
 	s.books.began(x, begun)
@@ -160,7 +161,7 @@ func (s *Supervisor) started(x *session, begun agents.Started) {
 	s.touchStatus()
 }
 
-// finish journals the end, frees slot and agent, and takes the claim off the forge. lost is as in run.
+// finish journals the end, frees slot and agent, and releases the claim. lost is as in run.
 func (s *Supervisor) finish(x *session, end *ledger.End) (lost time.Time) {
 	at := time.Now()
 	end.Receipt = s.receipt(x, end, at)
@@ -188,7 +189,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End) (lost time.Time) {
 	return lost
 }
 
-// recent is the document of a session that ended.
+// recent returns the document of a session that ended.
 func (x *session) recent(e *ledger.End, at time.Time) control.RecentDocument {
 	return control.RecentDocument{
 		RunID: x.RunID, Agent: x.Agent, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Kind: x.Item.Kind,
@@ -196,8 +197,8 @@ func (x *session) recent(e *ledger.End, at time.Time) control.RecentDocument {
 	}
 }
 
-// labelBeforeRelease writes the label that keeps every supervisor's agents off the item from now on, if there is one.
-// Without an answer of the forge, and while the supervisor stops, that is left to a later plan.
+// labelBeforeRelease writes the label that keeps every supervisor's agents off the item, if one is due. If the forge
+// does not answer, and while the supervisor stops, a later plan writes the label.
 func (s *Supervisor) labelBeforeRelease(x *session) {
 	if s.until.Err() != nil {
 		return
@@ -207,7 +208,7 @@ func (s *Supervisor) labelBeforeRelease(x *session) {
 	}
 }
 
-// release takes the claim off. What does not succeed is left to reconcile, which finds a claim without a session.
+// release releases the claim. If that fails, reconcile finds a claim without a session.
 func (s *Supervisor) release(x *session) {
 	limit := callTimeout
 	if s.until.Err() != nil {
@@ -217,13 +218,14 @@ func (s *Supervisor) release(x *session) {
 		return f.Release(ctx, x.Item.Ref, x.agent.Login)
 	})
 	if err != nil {
-		s.log.Warn(fmt.Sprintf("%s claim not released yet: %s", x.tag, text(err)))
+		s.log.Warn(fmt.Sprintf("%s cannot release the claim yet: %s", x.tag, text(err)))
 		return
 	}
 	s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
 }
 
-// report tells all that is known of a session at the end of its program. ran is false when that never began.
+// report returns everything known about a session at the end of its program. ran is false if the program never
+// started.
 func (x *session) report(out agents.Outcome, ran bool, stop threads.Code) *ledger.Report {
 	r := &ledger.Report{
 		Run: x.RunID, Item: x.Item, Login: x.agent.Login, Breaker: x.thread.BreakerInterval,
@@ -235,9 +237,9 @@ func (x *session) report(out agents.Outcome, ran bool, stop threads.Code) *ledge
 	return r
 }
 
-// look adds what the forge says about the session's item, which is asked until it answers. After the first time without
-// an answer the slot and the agent go on to other work; the item itself stays out of reach. There is no answer when the
-// supervisor stops before; the session is then lost, which costs nothing.
+// look adds the forge's view of the session's item, and asks until the forge answers. After the first failure the slot
+// and the agent take other work; the item itself stays gripped. answered is false if the supervisor stops first; the
+// session is then lost, which burns no attempt.
 func (s *Supervisor) look(x *session, report *ledger.Report) (answered bool) {
 	for limit, rest := lookTime, lookRestMin; ; rest = min(2*rest, lookRestMax) {
 		var look forge.Look
@@ -264,20 +266,20 @@ func (s *Supervisor) look(x *session, report *ledger.Report) (answered bool) {
 	}
 }
 
-// begun is when the program began. Nothing changes it any more once the program ended.
+// begun returns when the program started. The time does not change after the program has ended.
 func (x *session) begun() time.Time { return x.Started }
 
-// retire frees the slot and the agent of a session that is over but not judged.
+// retire frees the slot and the agent of a session that has ended but is not judged.
 func (s *Supervisor) retire(x *session, err error) {
 	s.books.drop(x)
-	s.log.Warn(fmt.Sprintf("%s ended; how will be known when the forge answers: %s", x.tag, text(err)))
+	s.log.Warn(fmt.Sprintf("%s ended; its outcome waits for the forge: %s", x.tag, text(err)))
 	s.kicks.thread(x.Thread, time.Now())
 	s.touchStatus()
 }
 
-// ending is the log line of a session that ended.
+// ending returns the log line of a session that ended.
 func ending(stateDir string, x *session, e *ledger.End) notice {
-	if e.Claim == ledger.ClaimTaken { // how hosts share the work, and no fault
+	if e.Claim == ledger.ClaimTaken { // not a fault: this is how hosts share the work
 		return notice{words: x.tag + " goes to another: " + e.Reason}
 	}
 	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// shadowTime is how long another build may take to decide.
+	// shadowTime bounds another build's decision.
 	shadowTime = 5 * time.Second
-	// longestAnswer bounds its answer in bytes: 10,000 items that wait take half of that.
+	// longestAnswer bounds its answer in bytes: 10,000 waiting items take half of that.
 	longestAnswer = 16 << 20
 )
 
-// newShadow makes what asks the build that [factory] decide names; nil where nothing can run one.
+// newShadow returns the client of the build that [factory] decide names; nil without a runner.
 func (s *Supervisor) newShadow() *shadow.Shadow {
 	if s.Runner == nil {
 		return nil
@@ -35,15 +35,15 @@ func (s *Supervisor) newShadow() *shadow.Shadow {
 	return &shadow.Shadow{Run: s.runShadow, Log: s.log, Changed: s.touchStatus}
 }
 
-// keepShadow keeps the other build from being asked while another image takes over.
+// keepShadow stops or resumes the questions to the other build, while another image takes over.
 func (s *Supervisor) keepShadow(still bool) {
 	if s.books.shadow != nil {
 		s.books.shadow.KeepStill(still)
 	}
 }
 
-// runShadow has a program answer a question. It runs like a session: below this process, less urgent, in a sandbox from
-// which it reaches the question and no port, and until no process of it is left.
+// runShadow runs a program that answers a question. The program runs like a session: below this process, at a lower
+// priority, until no process of it is left. Its sandbox lets it read the question and opens no port.
 func (s *Supervisor) runShadow(ctx context.Context, program string, question []byte) ([]byte, error) {
 	folder := filepath.Join(s.StateDir, "shadow")
 	if err := errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)); err != nil {
@@ -74,13 +74,13 @@ func (s *Supervisor) runShadow(ctx context.Context, program string, question []b
 	return answer, err
 }
 
-// isRemark reports whether a text begins with a line of the executor, which a log has before those of the program.
+// isRemark reports whether a text starts with a line of the executor. Such lines precede the program's in a log.
 func isRemark(text []byte) bool {
 	is := func(prefix string) bool { return bytes.HasPrefix(text, []byte("disinto: "+prefix)) }
 	return slices.ContainsFunc([]string{"sandbox: ", "no sandbox: ", "the session's "}, is)
 }
 
-// shadowFailure is why a program did not answer, with the last line that it printed.
+// shadowFailure returns why a program did not answer, with the last line of its output.
 func shadowFailure(program string, out *agents.Outcome) string {
 	why := strings.TrimPrefix(out.Reason, program+": ")
 	lines := strings.Split(strings.TrimSpace(out.Tail), "\n")
@@ -91,7 +91,8 @@ func shadowFailure(program string, out *agents.Outcome) string {
 	return why + ": " + last
 }
 
-// addShadow adds what the other build would decide to a status. A build that does not answer is a problem for a person.
+// addShadow adds the other build's differing decisions to a status. A build that does not answer is a problem for a
+// person.
 func (s *Supervisor) addShadow(d *control.Document) {
 	if s.books.shadow == nil {
 		return
@@ -103,7 +104,7 @@ func (s *Supervisor) addShadow(d *control.Document) {
 	}
 }
 
-// shadowed says what the other build would do about an item otherwise; empty when it would do the same.
+// shadowed returns the other build's differing decision about an item; empty if it does not differ.
 func (s *Supervisor) shadowed(item forge.Ref) string {
 	if s.books.shadow == nil {
 		return ""

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// simulateTime is how long a simulation may take, and adviseTime how long all of those that an advice is made of may.
+	// simulateTime bounds a simulation, and adviseTime all simulations of an advice together.
 	simulateTime, adviseTime = 10 * time.Second, time.Minute
-	// simulateDays is how many days are simulated where the request does not say, and maxSimulateDays at most: older
-	// sessions are forgotten.
+	// simulateDays is the default number of days to simulate, and maxSimulateDays the maximum: the journal drops older
+	// sessions.
 	simulateDays    = 7
 	maxSimulateDays = 30
 )
 
-// WhatIf is a simulation that a person asks for.
+// WhatIf is a person's request for a simulation.
 type WhatIf struct {
 	Ask      control.SimulateRequest // with Days filled in
 	Config   *threads.Config         // in force
 	Past     []ledger.Past           // at most ledger.PastLimit
-	Timeline ledger.Timeline         // of these days
-	Facts    forge.Facts             // with the issues that wait
+	Timeline ledger.Timeline         // of the same days
+	Facts    forge.Facts             // with the waiting issues
 }
 
 // simulate answers POST /v1/simulate. It changes nothing.
@@ -41,7 +41,7 @@ func (s *Supervisor) advise(ctx context.Context, ask control.AdviceRequest) (*co
 	return playPast(ctx, s, control.SimulateRequest{Days: days}, s.Advise, adviseTime)
 }
 
-// playPast plays the last days again. One request of all does so at a time, because it takes a whole processor.
+// playPast replays the last days. Only one request runs at a time, because it takes a whole processor.
 func playPast[T any](
 	ctx context.Context, s *Supervisor, ask control.SimulateRequest,
 	play func(context.Context, WhatIf) (*T, error), within time.Duration,
@@ -63,7 +63,7 @@ func playPast[T any](
 	now := time.Now()
 	since := now.Add(-time.Duration(ask.Days) * 24 * time.Hour)
 	q := WhatIf{Ask: ask, Config: s.books.config(), Timeline: s.books.timeline(since, now)}
-	s.view(func(snap threads.Snapshot) { q.Facts = snap.Facts }) // which is replaced, never changed
+	s.view(func(snap threads.Snapshot) { q.Facts = snap.Facts }) // facts are replaced, never changed
 	of := Span{Since: since}
 	for _, p := range s.books.past() {
 		if of.Fits(&p) {

@@ -11,16 +11,16 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// slingTries is how many agents may fail to start before sling answers that no session is on the issue.
+// slingTries is how many sessions may fail to start before sling answers that no session is on the issue.
 const slingTries = 3
 
-// sling has the scheduler decide on one issue at once, as a tick would, and reports the result. Its only change to an
-// existing issue is the label backlog, which lets it be worked on. It may be repeated.
+// sling makes the scheduler decide on one issue at once, as a tick would, and reports the result. The only change to
+// an existing issue is the label backlog. The command may be repeated.
 func (s *Supervisor) sling(ctx context.Context, r control.SlingRequest, report *control.SlingReport) (err error) {
 	var item forge.Ref
 	switch {
 	case (r.Ref == "") == (r.Title == ""):
-		return control.Invalid("cannot sling: say an issue or a title, one of them")
+		return control.Invalid("cannot sling: give either an issue or a title")
 	case r.Title != "":
 		item, err = s.fileSlung(&r)
 		report.Filed = err == nil
@@ -48,7 +48,7 @@ func (s *Supervisor) sling(ctx context.Context, r control.SlingRequest, report *
 	return nil
 }
 
-// offer puts an existing issue up for work, unless a session is on it already.
+// offer labels an existing issue backlog, unless a session is on it already.
 func (s *Supervisor) offer(said string) (forge.Ref, error) {
 	item, err := s.item("", said)
 	if err != nil || s.books.sessionOn(item) != nil {
@@ -70,8 +70,8 @@ func (s *Supervisor) offer(said string) (forge.Ref, error) {
 	return item, nil
 }
 
-// unslingable says why an issue cannot be handed out, and what to do about it; "" when it can. A reason that time takes
-// away, such as a blocker, does not count: the scheduler gives that one.
+// unslingable returns why an issue cannot be slung, with the remedy; "" if it can. A temporary reason, such as a
+// blocker, does not count: the scheduler reports it.
 func (s *Supervisor) unslingable(t *target) string {
 	switch label := forge.SkipLabel(t.labels); {
 	case t.pull:
@@ -94,7 +94,7 @@ func (s *Supervisor) unslingable(t *target) string {
 	return ""
 }
 
-// fileSlung makes the issue. It gets the label backlog only after all its dependencies.
+// fileSlung files the issue. It adds the label backlog only after all its dependencies.
 func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 	repo, err := s.repository(r.Repo)
 	if err != nil {
@@ -127,19 +127,19 @@ func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 		err = s.label(item, []string{forge.LabelBacklog}, nil)
 	}
 	if err != nil {
-		return item, control.NotNow("%s is filed, and not put up for work: %s", item, text(err))
+		return item, control.NotNow("%s is filed, but not labelled backlog: %s", item, text(err))
 	}
 	return item, nil
 }
 
-// decideOn is a tick for one issue: it commits the issue's start, whatever its thread, and leaves the other starts to
-// the loops of their threads.
+// decideOn is a tick for one issue: it commits the issue's start on any thread, and leaves the other starts to their
+// threads' loops.
 func (s *Supervisor) decideOn(ctx context.Context, item forge.Ref) {
 	s.freshen(ctx)
 	s.act(s.books.commit(item, time.Now(), s.room()))
 }
 
-// reportSession reports a session, unless it is over.
+// reportSession reports a session, and returns false if it has ended.
 func (s *Supervisor) reportSession(report *control.SlingReport, x *session) bool {
 	if !s.books.running(x.RunID) {
 		return false
@@ -153,7 +153,7 @@ func (s *Supervisor) reportSession(report *control.SlingReport, x *session) bool
 func (s *Supervisor) reportWhy(report *control.SlingReport, item forge.Ref) {
 	ex, err := s.explain(item)
 	switch {
-	case err != nil: // no scan has shown it yet
+	case err != nil: // no scan shows the issue yet
 		report.Code, report.Why = threads.StaleFacts, threads.Reason{Code: threads.StaleFacts}.Text()
 	case ex.Code == "":
 		report.Why = ex.Verdict

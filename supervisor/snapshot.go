@@ -8,29 +8,30 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// probeTime is how long a session has to run before its backend counts as found: a usage limit and a dead server show
+// probeTime is how long a session must run before its backend counts as working: a usage limit and a dead server show
 // within the first request.
 const probeTime = time.Minute
 
-// view runs f on a snapshot of this moment, which is gone when f returns. It needs a configuration.
+// view runs f on a present snapshot, which is invalid once f returns. It needs a configuration.
 func (b *books) view(now time.Time, room *threads.Room, f func(threads.Snapshot)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f(b.snapshotLocked(now, room))
 }
 
-// snapshotLocked is all that is known at now. What is being written to counts as touched at this very moment, so that
-// no facts are new enough to act on it. That moment is read under the lock: a caller that waited for the lock brings a
-// now from before it, and facts requested since would count as newer than a write that is still under way.
+// snapshotLocked returns all that the books know at now. Items that are being written to count as touched at this very
+// moment, so that no facts are new enough to act on. That moment is read under the lock: a caller that waited for the
+// lock brings a now from before it, and facts requested since would count as newer than a write that is still under
+// way.
 func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
 	locked := time.Now()
 	for r := range b.busy {
 		b.ledger.Touched[r] = locked
 	}
-	for r := range b.ledger.Steals { // the assignee is known when the steal is over
+	for r := range b.ledger.Steals { // the assignee is unknown until the steal ends
 		b.ledger.Touched[r] = locked
 	}
-	for _, r := range b.ledger.Select(cancelled) { // as good as labelled, also after a restart
+	for _, r := range b.ledger.Select(cancelled) { // treated as labelled, also after a restart
 		b.ledger.Touched[r] = locked
 	}
 	snap := threads.Snapshot{
@@ -48,8 +49,8 @@ func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapsh
 	return snap
 }
 
-// parkedLocked returns the histories of threads, in which a park lasts until the one session that probes the backend
-// after it has run for probeTime.
+// parkedLocked returns the histories of threads. A park lasts until a single session has probed the backend for
+// probeTime.
 func (b *books) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
 	parked := make(map[string]*threads.ThreadHistory, len(b.ledger.Threads))
 	for name, known := range b.ledger.Threads {
@@ -65,7 +66,7 @@ func (b *books) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
 	return parked
 }
 
-// probeLocked is the first session that a thread started after it was parked; nil when there is none.
+// probeLocked returns the first session that a thread started after it was parked; nil if there is none.
 func (b *books) probeLocked(thread string) *session {
 	var first *session
 	for _, x := range b.sessions {
@@ -77,7 +78,7 @@ func (b *books) probeLocked(thread string) *session {
 	return first
 }
 
-// mayProbeLocked lets a thread that was parked begin with one session only.
+// mayProbeLocked reports whether a thread may start a session: a thread that was parked starts with a single one.
 func (b *books) mayProbeLocked(thread string, now time.Time) bool {
 	if b.ledger.Thread(thread).ParkedUntil.IsZero() {
 		return true

@@ -12,12 +12,12 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// usedRest is the least time between two records of what a session has used: after a crash that much is not counted.
+// usedRest is the shortest time between two records of a session's usage. A crash loses that much usage.
 const usedRest = time.Minute
 
-// spent counts what a running session has used so far, and ends the sessions that must use no more. It needs no scan:
-// neither a slow forge nor one that is down lets a session go on. It does not journal: the session's executor waits for
-// it, and an upgrade in place waits for that with the journal in its hands.
+// spent counts the usage of a running session, and ends the sessions that must use no more. It needs no scan, so a
+// forge that is slow or down does not let a session continue. It does not journal: the session's executor waits for
+// it, and an upgrade in place waits for the executor while it holds the journal.
 func (s *Supervisor) spent(x *session, used agents.Usage) {
 	for _, x := range s.books.spent(x, used) {
 		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
@@ -25,7 +25,7 @@ func (s *Supervisor) spent(x *session, used agents.Usage) {
 	s.touchStatus()
 }
 
-// spent counts the use of a session, and returns the sessions that it ends.
+// spent counts a session's usage, and returns the sessions that it ends.
 func (b *books) spent(x *session, used agents.Usage) []*session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,7 +41,7 @@ func (b *books) spent(x *session, used agents.Usage) []*session {
 	return b.stopLocked(threads.Overspent(b.cfg, &b.ledger.History, sessions, now))
 }
 
-// told counts what a session has used by its end.
+// told counts a session's usage at its end.
 func (b *books) told(x *session, used agents.Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +55,7 @@ func (b *books) useLocked(x *session, used agents.Usage, now time.Time) {
 	x.answered(x.Used.Less(was))
 }
 
-// usedLocked returns what sessions have used since it was last written, for each at most once in usedRest.
+// usedLocked returns the usage that is due to be journalled: for each session at most once in usedRest.
 func (b *books) usedLocked(now time.Time) (due []ledger.Used) {
 	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
 		if x := b.sessions[run]; x.Used != x.written && now.Sub(x.writtenAt) >= usedRest {
@@ -66,7 +66,7 @@ func (b *books) usedLocked(now time.Time) (due []ledger.Used) {
 	return due
 }
 
-// left returns the use that remains to a session when it begins.
+// left returns the budget that a session has when it starts.
 func (b *books) left(x *session) agents.Budget {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,8 +80,8 @@ func (b *books) left(x *session) agents.Budget {
 	return left
 }
 
-// atLimit judges a session that says it has reached its limit, or that was ended at one. A program that only says so
-// has failed: no attempt would ever be burnt.
+// atLimit judges a session that reports it has reached its limit, or that was ended at one. If the program's report is
+// false, the session has failed: otherwise it would never burn an attempt.
 func (b *books) atLimit(x *session, out agents.Outcome) (agents.Outcome, threads.Code) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,13 +93,13 @@ func (b *books) atLimit(x *session, out agents.Outcome) (agents.Outcome, threads
 	if out.Result != agents.OverBudget {
 		return out, stop.Code
 	}
-	b.useLocked(x, out.Usage, time.Now()) // the end says it once more
+	b.useLocked(x, out.Usage, time.Now()) // the outcome may report more usage
 	if why := threads.LimitReached(&b.ledger.History, &x.Session); why != nil {
 		out.Reason = why.Text()
 		return out, why.Code
 	}
 	out.Result = agents.Failed
-	out.Reason = fmt.Sprintf("it says over-budget, and has used %d tokens and $%.2f of what it may; %s",
+	out.Reason = fmt.Sprintf("its program reported over-budget after %d tokens and $%.2f, below every limit; %s",
 		x.Used.Tokens(), x.Used.CostUSD, out.Reason)
 	return out, stop.Code
 }

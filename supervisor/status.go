@@ -9,10 +9,10 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// statusRest is the least time between two versions of status.json.
+// statusRest is the shortest time between two versions of status.json.
 const statusRest = time.Second
 
-// Document is the status as it is now.
+// Document returns the present status.
 func (s *Supervisor) Document() *control.Document {
 	s.init()
 	d := s.books.document(time.Now())
@@ -41,8 +41,8 @@ func (s *Supervisor) Document() *control.Document {
 	return d
 }
 
-// keepStatusFile writes status.json whenever the status changed, so that there is something to show without a
-// supervisor. It returns how to write it a last time.
+// keepStatusFile writes status.json whenever the status has changed, so that `disinto status` has something to show
+// without a supervisor. last writes it for the last time.
 func (s *Supervisor) keepStatusFile() (last func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	file := control.NewStatusFile(s.StateDir)
@@ -69,8 +69,8 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 	}
 }
 
-// writeStatus writes the status file, and lets people be told of what changed. Of a status that cannot be encoded it
-// writes the problems, of which that is one.
+// writeStatus writes the status file, and passes the status to the notifier. If the status cannot be encoded, it
+// writes only the problems, which then include that one.
 func (s *Supervisor) writeStatus(file *control.StatusFile) {
 	d := s.Document()
 	if s.Notify != nil {
@@ -84,7 +84,7 @@ func (s *Supervisor) writeStatus(file *control.StatusFile) {
 	}
 }
 
-// unencodable tells of a document that cannot be encoded, once for each.
+// unencodable reports a document that cannot be encoded, once for each document.
 func (s *Supervisor) unencodable(name string, err error) {
 	words := fmt.Sprintf("internal error: cannot write %s: %s", name, text(err))
 	if s.problems.unencodable(name, words) {
@@ -93,6 +93,6 @@ func (s *Supervisor) unencodable(name string, err error) {
 	}
 }
 
-// Events returns what happens from now on to a reader in this process, until leave. It may be called before Run, so
-// that no event is missed. The channel is closed when the reader falls behind, and when Run ends.
+// Events returns the events from now on to a reader in this process, until leave is called. It may be called before
+// Run, so that a reader misses no event. The channel is closed when the reader falls behind, and when Run ends.
 func (s *Supervisor) Events() (events <-chan control.Event, leave func()) { return s.events.Read() }

@@ -11,13 +11,14 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// steal journals what is to happen, changes the assignee on the forge in one step, and journals how that ended. After a
-// crash or a lost answer the same steal is retried: it has happened already, or it still can, or an agent has begun the
-// issue, which then stays. There is one issue with one assignee at every moment, so there is never a second copy.
+// steal journals the intended move, changes the assignee on the forge in one step, and journals the result. After a
+// crash or a lost answer the same steal is retried: the move has happened, or is still possible, or an agent has
+// started the issue, which then stays. At every moment there is one issue with one assignee, so there is never a
+// second copy.
 func (s *Supervisor) steal(c *chore) error {
 	if !s.books.stealing(c.ref) {
 		if err := s.books.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
-			return err // nothing has happened, and the next cycle decides again
+			return err // nothing has changed, and the next cycle decides again
 		}
 	}
 	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, s.stolenLabels(c.steal), c.steal.Run)
@@ -39,7 +40,7 @@ func (s *Supervisor) steal(c *chore) error {
 	return nil
 }
 
-// stolenLabels are the labels of an issue that is moved away from an agent of another host, or of ours.
+// stolenLabels returns the labels of an issue that is stolen from an agent of this or another host.
 func (s *Supervisor) stolenLabels(steal *ledger.Steal) []string {
 	host, _, other := strings.Cut(steal.From, "/")
 	if !other {

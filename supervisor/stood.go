@@ -12,12 +12,12 @@ import (
 const (
 	// stoodMin is the shortest time beside work that is journalled: between two sessions a slot is free for a second.
 	stoodMin = 30 * time.Second
-	// stoodMax is the longest time in one line of the journal: what a kill takes with it is no more than that.
+	// stoodMax is the longest time in one record. A kill loses at most that much.
 	stoodMax = time.Hour
 )
 
-// stood says since when each slot stands free beside work, and what keeps that work. Its zero value is an empty map
-// that cannot be written to.
+// stood records since when each slot stands free beside work, and which code holds that work. The zero value is a nil
+// map, which cannot be written to.
 type stood map[threads.SlotKey]standing
 
 type standing struct {
@@ -25,7 +25,7 @@ type standing struct {
 	since time.Time
 }
 
-// turn takes in the slots that stand free at now, and returns the times that are over, sorted by slot.
+// turn takes the slots that stand free at now, and returns the times that have ended, sorted by slot.
 func (s stood) turn(free []threads.FreeSlot, now time.Time) (over []ledger.Free) {
 	is := make(map[threads.SlotKey]threads.Code, len(free))
 	for _, f := range free {
@@ -49,7 +49,7 @@ func (s stood) turn(free []threads.FreeSlot, now time.Time) (over []ledger.Free)
 	return over
 }
 
-// stand is the time beside work that has not ended, sorted by slot.
+// stand returns the times beside work that have not ended, sorted by slot.
 func (s stood) stand(now time.Time) (list []ledger.Free) {
 	for _, k := range slices.SortedFunc(maps.Keys(s), threads.SlotKey.Compare) {
 		if was := s[k]; now.Sub(was.since) >= stoodMin {

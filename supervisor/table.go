@@ -20,60 +20,60 @@ import (
 
 // session is one run of an agent's program on one item, from its reservation until its claim is released.
 type session struct {
-	threads.Session // State and Started are guarded by the mutex of the books
+	threads.Session // the mutex of the books guards State and Started
 
-	// What it was started with. A reload changes none of it.
+	// The configuration at the start. A reload does not change it.
 	config   *threads.Config
 	agent    agents.Agent
 	role     agents.Role
 	thread   threads.Thread
-	over     threads.Key // the item that was passed over
-	ready    time.Time   // since when the item could be worked on
+	over     threads.Key // the item that this start passed over
+	ready    time.Time   // when the item became ready
 	skills   []string
-	pinned   bool     // the issue is assigned to the agent already
-	secrets  []string // redacted from what it prints
-	tag      string   // of its log lines
+	pinned   bool     // the issue was assigned to the agent before the start
+	secrets  []string // redacted from its output
+	tag      string   // begins its log lines
 	reserved time.Time
 
-	ctx     context.Context // done when it has to end; the cause says why
+	ctx     context.Context // done when the session must end; the cause says why
 	cancel  context.CancelCauseFunc
-	atWork  chan struct{} // closed when its program runs
-	gone    chan struct{} // closed when nothing of it is left and nothing more is written
-	grip    *grip         // the newest on its item; belongs to the session's goroutine
-	saving  *saving       // nil where its conversation is not saved; set under the mutex of the books, see saving
-	commit  string        // of its claim; empty where that has none. Belongs to the session's goroutine too
-	remains *remains      // nil until its program has ended; belongs to the session's goroutine too
+	atWork  chan struct{} // closed when the program runs
+	gone    chan struct{} // closed when no process is left and nothing more is written
+	grip    *grip         // the newest grip on the item; owned by the session's goroutine
+	saving  *saving       // nil if the conversation is not saved; set under the mutex of the books
+	commit  string        // the claim's commit; empty if the forge has none. Owned by the session's goroutine
+	remains *remains      // nil until the program has ended; owned by the session's goroutine
 
-	// Guarded by the mutex of the books.
+	// The mutex of the books guards the following fields.
 	pid     int
-	place   string // where it runs; empty on this machine
-	sandbox string // what holds it; empty without one
-	sent    bool   // it was given to an executor elsewhere, or may have been
-	served  bool   // its program may use its server
-	shares  bool   // and another session has, meanwhile
-	placed  bool   // its conversation was restored into slot
+	place   string // where the program runs; empty on this machine
+	sandbox string // describes the sandbox; empty without one
+	sent    bool   // an executor elsewhere has the session, or may have it
+	served  bool   // the program may use the thread's inference server
+	shares  bool   // another session has used the same server meanwhile
+	placed  bool   // the conversation is being restored into slot, or was
 	slot    int
-	holds   *agents.ServerSlot // had its conversation just before it or its server was told to end; nil: not known
-	first   agents.Usage       // of its first answer
-	talk    int64              // tokens of its last request and the answer
-	// written is the use that was last journalled, at writtenAt.
+	holds   *agents.ServerSlot // had the conversation just before the session or its server was ended; nil: unknown
+	first   agents.Usage       // usage of the first answer
+	talk    int64              // tokens of the last request and its answer
+	// written is the usage that was last journalled, at writtenAt.
 	written   agents.Usage
 	writtenAt time.Time
 }
 
-// stopped is why a session's context ended: reconcile found that its item went away, or a person said so.
+// stopped is the cause of a session's context if reconcile or a person ended the session.
 type stopped struct{ reason threads.Reason }
 
 func (s stopped) Error() string { return s.reason.Text() }
 
-// stop is why reconcile or a person ended the session; zero when neither did.
+// stop returns why reconcile or a person ended the session; zero if neither did.
 func (x *session) stop() threads.Reason {
 	var s stopped
 	errors.As(context.Cause(x.ctx), &s)
 	return s.reason
 }
 
-// reserveLocked takes agent, slot and item for a start.
+// reserveLocked reserves agent, slot and item for a start.
 func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 	x := &session{
 		Session: threads.Session{
@@ -96,7 +96,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 	return x
 }
 
-// began notes that a session's program runs.
+// began records that a session's program runs.
 func (b *books) began(x *session, program agents.Started) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +106,7 @@ func (b *books) began(x *session, program agents.Started) {
 	}
 }
 
-// reviewed notes the newest review that a pull request had before a session.
+// reviewed records the newest review that a pull request had before a session.
 func (b *books) reviewed(x *session, newest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,8 +120,7 @@ func (b *books) drop(x *session) {
 	delete(b.sessions, x.RunID)
 }
 
-// endAll tells every session to end, but leaves those elsewhere that go on without a supervisor. It returns how many
-// there are of each.
+// endAll ends every session, but leaves sessions elsewhere that outlive the supervisor. It returns the count of each.
 func (b *books) endAll(why error) (ending, staying int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +135,7 @@ func (b *books) endAll(why error) (ending, staying int) {
 	return len(b.sessions) - staying, staying
 }
 
-// end tells the sessions on some items to end, and returns them.
+// end ends the sessions on some items, and returns them. It does not wait for them.
 func (b *books) end(items []forge.Ref, why threads.Code) []*session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +158,7 @@ func (b *books) endLocked(items []forge.Ref, why threads.Code) []*session {
 	return list
 }
 
-// stopLocked tells the sessions to end that a plan ends. The scheduler names none that is ending already.
+// stopLocked ends the sessions that a plan stops. The scheduler names no session that is ending already.
 func (b *books) stopLocked(stops []threads.Stop) []*session {
 	var list []*session
 	for _, stop := range stops {
@@ -172,7 +171,7 @@ func (b *books) stopLocked(stops []threads.Stop) []*session {
 	return list
 }
 
-// sessionOn returns the session on one of some items; nil when there is none.
+// sessionOn returns the session on one of some items; nil if there is none.
 func (b *books) sessionOn(items ...forge.Ref) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,7 +197,7 @@ func (b *books) hasChainLocked(r forge.Ref) bool {
 	return false
 }
 
-// show returns the document of a session.
+// show returns a session's document.
 func (b *books) show(x *session) control.SessionDocument {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -239,7 +238,7 @@ func (b *books) running(runID string) bool {
 	return b.sessions[runID] != nil
 }
 
-// others returns the sessions that were started under another configuration than cfg.
+// others returns the sessions that started under another configuration than cfg.
 func (b *books) others(cfg *threads.Config) []*session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -255,7 +254,7 @@ func (b *books) others(cfg *threads.Config) []*session {
 // claims reports whether the session's item is claimed on the forge. Scheduled work belongs to no issue.
 func (x *session) claims() bool { return x.Item.Kind != agents.KindSchedule }
 
-// works reports whether the session's program has been started.
+// works reports whether the session's program has started.
 func (x *session) works() bool {
 	select {
 	case <-x.atWork:
@@ -265,10 +264,10 @@ func (x *session) works() bool {
 	}
 }
 
-// detaches needs the mutex of the books.
+// detaches reports whether the session continues without this supervisor. It needs the mutex of the books.
 func (x *session) detaches() bool { return x.sent && !x.thread.StopEnds }
 
-// secretsOf returns every secret of a configuration: they are redacted from what agents printed.
+// secretsOf returns every secret of a configuration. They are redacted from the output of agents.
 func secretsOf(config *threads.Config) []string {
 	list := []string{config.Forge.Token.Reveal(), config.Forge.WebhookSecret.Reveal()}
 	for i := range config.Agents {
@@ -280,7 +279,7 @@ func secretsOf(config *threads.Config) []string {
 	return list
 }
 
-// redacted is an outcome without the secrets that the program printed.
+// redacted returns an outcome without the secrets that the program printed.
 func (x *session) redacted(out agents.Outcome) agents.Outcome {
 	for _, text := range []*string{&out.Reason, &out.Words, &out.Tail} {
 		*text = agents.Redact(*text, x.secrets)
@@ -306,15 +305,15 @@ func startOf(x *session) ledger.Record {
 
 var errShutdown = errors.New("the supervisor stops")
 
-// remains hold what a session's program left for its receipt.
+// remains has the parts of a receipt that are known once the session's program has ended.
 type remains struct {
 	agents.Outcome
 	ran  bool
 	pull forge.Ref // that shows the receipt; zero for none
 }
 
-// saving is a session whose conversation is saved at its end. restored is set before the books know it, and saved
-// belongs to the session's goroutine.
+// saving is the state of a session whose conversation is saved at its end. restored is set before the books know the
+// saving, and saved is owned by the session's goroutine.
 type saving struct {
 	saved.Conversation
 	server   saved.Server

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// tick is one pass of a thread: scan, decide, act. It returns how long to wait for the next one. A mistake in one pass
-// must not stop what the other threads do, so a panic ends here.
+// tick is one pass of a thread: scan, decide, act. It returns the delay until the next pass. A panic ends here: a bug
+// in one pass must not stop the other threads.
 func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (delay time.Duration) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -37,7 +37,7 @@ func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (d
 	return t.delay
 }
 
-// act does what was committed.
+// act carries out the committed plan.
 func (s *Supervisor) act(t todo) {
 	for _, x := range t.stops {
 		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
@@ -65,7 +65,8 @@ func (s *Supervisor) act(t todo) {
 	s.touchStatus()
 }
 
-// remember journals what a tick found to be over.
+// remember journals what a tick found: claims that are gone, items to forget, the sessions' usage, and ended times
+// beside work.
 func (s *Supervisor) remember(t *todo) {
 	for _, r := range t.dropped {
 		s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(r)}})
@@ -73,7 +74,7 @@ func (s *Supervisor) remember(t *todo) {
 	for _, r := range t.gone {
 		s.books.note(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
 	}
-	for i := range t.used { // which adds nothing to the books: each is the whole use of a session
+	for i := range t.used { // each record has a session's whole usage, so the books already count it
 		s.books.note(ledger.Record{At: time.Now(), Used: &t.used[i]})
 	}
 	for i := range t.stood {
@@ -81,7 +82,7 @@ func (s *Supervisor) remember(t *todo) {
 	}
 }
 
-// panicDelay is how long a thread rests after a panic.
+// panicDelay returns how long a thread rests after a panic.
 func (s *Supervisor) panicDelay(thread string) time.Duration {
 	if cfg := s.books.config(); cfg != nil && cfg.Thread(thread) != nil {
 		return cfg.Thread(thread).IdleInterval
@@ -89,16 +90,17 @@ func (s *Supervisor) panicDelay(thread string) time.Duration {
 	return longRest
 }
 
-// runThenNext runs a session. If another host took its item, the slot takes the next one.
+// runThenNext runs a session. If another host took the session's item, the slot takes the next item.
 func (s *Supervisor) runThenNext(x *session) {
 	if lost := s.run(x); !lost.IsZero() {
 		s.takeNext(x.Thread, lost)
 	}
 }
 
-// takeNext begins what a thread does instead of an item that another host took. The facts at hand are good enough, only
-// that item has to be read again: on a slow forge two hosts that scanned after each lost race met at the next one, too.
-// Of two sessions that lost at once the first may find both slots free and fill them, which leaves the second none.
+// takeNext starts the thread's next item after another host took the last one. It does not scan: the present facts are
+// good enough, because only the lost item must be read again. On a slow forge two hosts that scanned after each lost
+// race also collided on the next item. If two sessions lose at the same time, the first takeNext may find both slots
+// free and fill them, which leaves none for the second.
 func (s *Supervisor) takeNext(thread string, freed time.Time) {
 	now := time.Now()
 	t := s.books.tick(thread, now, s.room())

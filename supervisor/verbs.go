@@ -15,11 +15,11 @@ import (
 
 // verb is a command that people may write in a comment.
 type verb struct {
-	args, most int // words that it needs, and takes at most
+	args, most int // the least and the most arguments
 	do         func(*Supervisor, context.Context, forge.Said) (answer string, err error)
 }
 
-// verbs are the commands in comments, each the same as that of the control API. To add one, write its row.
+// verbs has the commands in comments, each the same as in the control API. To add one, write its row.
 var verbs = map[string]verb{
 	"retry":   {do: onItem((*Supervisor).retryItem)},
 	"cancel":  {do: onItem((*Supervisor).cancelItem)},
@@ -30,10 +30,10 @@ var verbs = map[string]verb{
 	"pause":   {most: 1, do: (*Supervisor).sayPause},
 }
 
-// verbHelp answers a command that is none.
+// verbHelp answers an unknown command.
 const verbHelp = "say /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
 
-// carryOut does what a command says and returns the answer, which has at most a few lines.
+// carryOut carries out a command and returns the answer, which has at most a few lines.
 func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer string) {
 	v, known := verbs[said.Command.Verb]
 	n := len(said.Command.Args)
@@ -54,7 +54,7 @@ func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer stri
 	return answer
 }
 
-// onItem makes a verb of a command about an issue or pull request.
+// onItem turns a command on an issue or pull request into a verb.
 func onItem(
 	do func(*Supervisor, context.Context, control.ItemRequest, *control.Report) error,
 ) func(*Supervisor, context.Context, forge.Said) (string, error) {
@@ -65,7 +65,7 @@ func onItem(
 	}
 }
 
-// sayWhy answers with the verdict of why, and what would change it.
+// sayWhy answers with the verdict of why, and the remedy.
 func (s *Supervisor) sayWhy(_ context.Context, said forge.Said) (string, error) {
 	ex, err := s.whyItem(said.Ref)
 	if err != nil {
@@ -84,7 +84,8 @@ func (s *Supervisor) saySling(ctx context.Context, said forge.Said) (string, err
 	return report.Line(), err
 }
 
-// sayPause pauses what works in every repository of the factory, so that only who may write to all of them may.
+// sayPause pauses agents that work in every repository of the factory, so its author must have write access to all of
+// them.
 func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, error) {
 	for _, repo := range s.books.config().Forge.Repos {
 		may, err := ask(s, func(ctx context.Context, f Forge) (bool, error) { return f.MayWrite(ctx, repo, said.Author) })
@@ -92,7 +93,7 @@ func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, err
 			err = fmt.Errorf("%w: %s may not write to %s", forge.ErrForbidden, said.Author, repo)
 		}
 		if err != nil {
-			return "", fmt.Errorf("cannot pause what works in other repositories too: %w", err)
+			return "", fmt.Errorf("cannot pause agents that also work in other repositories: %w", err)
 		}
 	}
 	var report control.Report
@@ -100,8 +101,8 @@ func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, err
 	return report.Line() + "; until disinto resume", err
 }
 
-// assign gives an issue that waits to one agent, and slings it. In contrast to a claim this begins nothing by itself:
-// the issue is pinned, and the scheduler says when the agent may have it.
+// assign assigns a waiting issue to one agent, and slings it. Unlike a claim, the assignment starts nothing: it is a
+// pin, and the scheduler decides when the agent may start.
 func (s *Supervisor) assign(ctx context.Context, said forge.Said) (string, error) {
 	name := said.Command.Args[0]
 	agent := s.books.config().Agent(name)
@@ -127,7 +128,7 @@ func (s *Supervisor) assign(ctx context.Context, said forge.Said) (string, error
 	return "assigned to " + agent.Name + "\n" + answer, err
 }
 
-// unassignable says why an issue cannot be given to another agent; "" when it can.
+// unassignable returns why an issue cannot be assigned to another agent; "" if it can.
 func (s *Supervisor) unassignable(t *target) string {
 	if why := s.unslingable(t); why != "" {
 		return why

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// why explains one item, an agent or a thread, as things are or as they were at a time.
+// why explains one item, an agent or a thread, at present or at a time in the past.
 func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Explanation, err error) {
 	said := query.Get("ref")
 	if at := query.Get("at"); at != "" {
@@ -37,7 +37,7 @@ func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Expl
 	return s.whyItem(item)
 }
 
-// whyItem explains an item. If it is closed, or no scan has read it, the forge and the journal tell who ended it.
+// whyItem explains an item. If it is closed, or no scan has read it, the forge and the journal say who ended it.
 func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
 	ex, err := s.explain(item)
 	if err == nil && ex.Code != threads.Closed {

@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
-// come while Run is still on its way.
+// init derives the unexported fields from the exported ones. Every exported method that may be called before Run calls
+// init first: a question or a reload may arrive while Run is still starting.
 func (s *Supervisor) init() {
 	s.once.Do(func() {
 		s.log = s.Log

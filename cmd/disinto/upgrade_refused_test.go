@@ -204,7 +204,7 @@ func TestTermsDuringUpgrades(t *testing.T) {
 				if code := r.wait(); code != exitDone {
 					t.Fatalf("got exit code %d\n%s", code, r.read(r.stderr))
 				}
-				if strings.Contains(r.read(r.stderr), "goes on with 1 session ") {
+				if strings.Contains(r.read(r.stderr), "continues 1 session ") {
 					upgraded.Add(1)
 				}
 				var left []struct{ Number int }

@@ -64,7 +64,7 @@ func TestForgeDown(t *testing.T) {
 				t.Errorf("%s: got code %s, want %s", q.Title, q.Code, threads.NotRead)
 			}
 		}
-		if n := strings.Count(w.Log.String(), "the forge could not be read"); n != 1 {
+		if n := strings.Count(w.Log.String(), "cannot read the forge"); n != 1 {
 			t.Errorf("got %d lines about the forge, want 1:\n%s", n, w.Log.String())
 		}
 		down.Store(false)
