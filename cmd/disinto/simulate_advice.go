@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,9 @@ import (
 
 // adviseDays are played with --advise where --days does not say.
 const adviseDays = 30
+
+// searchGC is the garbage collector's target during a search, in percent.
+const searchGC = 800
 
 // progressEvery is how many trials are played before the number of them is written again.
 const progressEvery = 5
@@ -49,6 +53,8 @@ func (q *simulation) ask(ctx context.Context, c *cli, flags *pflag.FlagSet) erro
 	}
 	trial.Seed = q.seed
 	tell, end := progressOf(c)
+	// Trials leave much behind and keep little: by default a third of the time would go into collecting that.
+	defer debug.SetGCPercent(debug.SetGCPercent(searchGC))
 	asked := advice.Question{Trial: trial, Length: q.length(&trial), Play: player(ctx, tell)}
 	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed}
 	if q.hurt {

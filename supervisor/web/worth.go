@@ -99,7 +99,7 @@ type ranged struct {
 // has one, in the time that issues stay open.
 func worthOf(id, title string, lines []control.AdvisedLine, d *control.Advice) section {
 	sec := section{
-		ID: id, Title: title, Note: fmt.Sprintf("beside %.1f of %.1f issues done; each played %d times", d.Now.Done.Mean,
+		ID: id, Title: title, Note: fmt.Sprintf("beside %.1f of %.1f issues done; played up to %d times", d.Now.Done.Mean,
 			d.Now.Issues.Mean, d.Plays),
 		Head:  []string{"What", "Issues done", "Open", "Waits", "Cost", "Range"},
 		Empty: "Nothing to try.",

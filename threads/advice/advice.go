@@ -29,7 +29,7 @@ type Question struct {
 	// search without an answer. Nil plays one trial after the other.
 	Play func([]sim.Trial) []sim.Report
 
-	enough int // in place of enoughIssues; 0 means enoughIssues
+	enough int // in place of enoughSessions; 0 for that
 }
 
 // Figure is the mean over all plays of a variant, and its 99 % confidence interval.
@@ -65,8 +65,12 @@ var measures = []struct {
 	{func(o *Outcome) *Figure { return &o.USD }, func(r *sim.Report) float64 { return r.CostUSD }},
 }
 
-// outcomeOf sums up the plays of one variant or, if base is not nil, their differences from those of base.
+// outcomeOf sums up the plays of one variant or, if base is not nil, how they differ from those of another, as far as
+// both were played.
 func outcomeOf(reports, base []sim.Report) (o Outcome) {
+	if base != nil {
+		reports = reports[:min(len(reports), len(base))]
+	}
 	list := make([]float64, len(reports))
 	for _, m := range measures {
 		for i := range reports {
@@ -80,10 +84,13 @@ func outcomeOf(reports, base []sim.Report) (o Outcome) {
 }
 
 // student has the two-sided 99 % quantiles of Student's distribution, by the number of plays.
-var student = map[int]float64{6: 4.032, 7: 3.707, 8: 3.499, 9: 3.355, 10: 3.250, 11: 3.169, 12: 3.106}
+var student = map[int]float64{
+	4: 5.841, 5: 4.604, 6: 4.032, 7: 3.707, 8: 3.499, 9: 3.355, 10: 3.250, 11: 3.169, 12: 3.106,
+}
 
-// Each variant is played at least leastPlays and at most mostPlays times.
-const leastPlays, mostPlays = 6, 12
+// A variant is played firstPlays times and, unless the sign of its difference is certain by then, as often as the
+// search has loads, which is from leastPlays to mostPlays times.
+const firstPlays, leastPlays, mostPlays = 4, 6, 12
 
 func figureOf(list []float64) Figure {
 	n := float64(len(list))
@@ -99,26 +106,34 @@ func figureOf(list []float64) Figure {
 	return Figure{Mean: mean, Low: mean - off, High: mean + off}
 }
 
-// enoughIssues is about how many issues are played in total. They take ten seconds of one processor.
-const enoughIssues = 40_000
+// enoughSessions is about how many sessions are played in total. They take ten seconds of one processor.
+const enoughSessions = 250_000
 
-// plays returns how often each variant is played: as often as enoughIssues allows.
-func (q *Question) plays(variants int) int {
-	return max(leastPlays, min(mostPlays, cmp.Or(q.enough, enoughIssues)/max(1, variants*len(q.Trial.Load))))
+// plays returns how often each variant is played, by the sessions of one play: as often as enoughSessions allows.
+func (q *Question) plays(variants, sessions int) int {
+	return max(leastPlays, min(mostPlays, cmp.Or(q.enough, enoughSessions)/max(1, variants*sessions)))
 }
 
 // search plays variants of a question.
 type search struct {
 	Question
-	loads []sim.Load // one for each play
-	ended bool       // Play ended the search
+	loads []sim.Load   // one for each play
+	plain []sim.Report // of the configuration as it is, when nothing goes wrong
+	ended bool         // Play ended the search
 }
 
+// search plays the configuration as it is. The given number of variants are compared with that.
 func (q *Question) search(variants int) *search {
 	s := &search{Question: *q, loads: []sim.Load{q.Trial.Load}}
-	for n := 1; n < q.plays(variants); n++ {
+	as := variant{config: q.Trial.Config}
+	s.plain = s.play(s.trials(nil, &as, 0))
+	if s.ended {
+		return s
+	}
+	for n := 1; n < q.plays(1+variants, s.plain[0].Sessions); n++ {
 		s.loads = append(s.loads, q.Trial.Load.Dealt(q.Trial.Seed+uint64(n)))
 	}
+	s.plain = append(s.plain, s.play(s.trials(nil, &as, 1))...)
 	return s
 }
 
@@ -128,43 +143,82 @@ type variant struct {
 	harms  []harm
 }
 
-// run plays each variant once with each load.
-func (s *search) run(list []variant) [][]sim.Report {
-	var trials []sim.Trial
-	for i := range list {
-		for n, load := range s.loads {
-			t := s.Trial
-			t.Load, t.Seed, t.Policy, t.Quiet = load, s.Trial.Seed+uint64(n), sim.Ours, true
-			t.Config = list[i].config
-			for _, h := range list[i].harms {
-				h.befall(&t, s.Length)
-			}
-			t.Drain = max(1, s.Length-t.Load[len(t.Load)-1].At)
-			trials = append(trials, t)
+// trials appends the plays of a variant, from the given one on.
+func (s *search) trials(list []sim.Trial, v *variant, from int) []sim.Trial {
+	for n := from; n < len(s.loads); n++ {
+		t := s.Trial
+		t.Load, t.Seed, t.Policy, t.Quiet = s.loads[n], s.Trial.Seed+uint64(n), sim.Ours, true
+		t.Config = v.config
+		for _, h := range v.harms {
+			h.befall(&t, s.Length)
 		}
+		t.Drain = max(1, s.Length-t.Load[len(t.Load)-1].At)
+		list = append(list, t)
 	}
-	reports := s.play(trials)
-	if len(reports) < len(trials) {
-		s.ended = true
-		return make([][]sim.Report, len(list))
-	}
-	split := make([][]sim.Report, len(list))
-	for i := range list {
-		split[i] = reports[i*len(s.loads) : (i+1)*len(s.loads)]
-	}
-	return split
+	return list
 }
 
+// run plays each variant until its difference from other plays is settled, at most once with each load.
+func (s *search) run(list []variant, beside []sim.Report) [][]sim.Report {
+	played := make([][]sim.Report, len(list))
+	loads := s.loads
+	defer func() { s.loads = loads }()
+	for _, upTo := range []int{firstPlays, len(loads)} {
+		s.loads = loads[:upTo]
+		var trials []sim.Trial
+		for i := range list {
+			if len(played[i]) == 0 || !outcomeOf(played[i], beside).settled() {
+				trials = s.trials(trials, &list[i], len(played[i]))
+			}
+		}
+		reports := s.play(trials)
+		if s.ended {
+			return make([][]sim.Report, len(list))
+		}
+		for i := range list {
+			if from := len(played[i]); from == 0 || !outcomeOf(played[i], beside).settled() {
+				played[i], reports = append(played[i], reports[:upTo-from]...), reports[upTo-from:]
+			}
+		}
+	}
+	return played
+}
+
+// whole plays a variant with the loads that it was not played with yet.
+func (s *search) whole(w *tried) {
+	w.played = append(w.played, s.play(s.trials(nil, &w.variant, len(w.played)))...)
+}
+
+// settled reports whether more plays are needless: nothing differs, or the sign is certain for the time that issues are
+// open, and for the issues done unless these hardly differ.
+func (o Outcome) settled() bool {
+	const smallest = 0.5 // issues
+	alike := o.Waits == Figure{} && o.Open == Figure{} && o.Done == Figure{} && o.Undone == Figure{} && o.USD == Figure{}
+	return alike || o.Open.surer() && (o.Done.surer() || math.Abs(o.Done.Mean) < smallest) &&
+		(o.Undone.surer() || math.Abs(o.Undone.Mean) < smallest)
+}
+
+// surer is Sure with 99.5 % instead of 99 % after firstPlays, because a search that looks twice errs more often.
+func (f Figure) surer() bool {
+	const wider = 7.453 / 5.841
+	return math.Abs(f.Mean) > wider*(f.High-f.Mean)
+}
+
+// play plays trials. It returns nothing if Play ends the search.
 func (s *search) play(trials []sim.Trial) []sim.Report {
 	if s.ended {
 		return nil
 	}
+	var reports []sim.Report
 	if s.Play != nil {
-		return s.Play(trials)
+		reports = s.Play(trials)
+	} else {
+		for i := range trials {
+			reports = append(reports, trials[i].Run())
+		}
 	}
-	reports := make([]sim.Report, len(trials))
-	for i := range trials {
-		reports[i] = trials[i].Run()
+	if s.ended = len(reports) < len(trials); s.ended {
+		return nil
 	}
 	return reports
 }

@@ -216,6 +216,81 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// A variant is played again only while that can change the answer.
+func TestSettled(t *testing.T) {
+	q := question(fleet(4, 3, 1), loadOf(16, time.Minute, time.Minute))
+	q.enough = 0
+	plain := 0
+	q.Play = func(trials []sim.Trial) []sim.Report {
+		for i := range trials {
+			if len(trials[i].Outages) == 0 {
+				plain++
+			}
+		}
+		return guessed(trials)
+	}
+	harms := []harm{
+		q.outage("sure", day, sim.Outage{Thread: "write"}), q.outage("nothing", day, sim.Outage{Agent: "dev-0"}),
+	}
+	s := q.search(2)
+	for _, h := range harms {
+		if one := s.run([]variant{{q.Trial.Config, []harm{h}}}, s.plain)[0]; len(one) != firstPlays {
+			t.Errorf("%s was played %d times, want %d", h.name, len(one), firstPlays)
+		}
+	}
+	if len(s.plain) != mostPlays || plain != mostPlays {
+		t.Errorf("played %d times as it is, with %d reports, want %d", plain, len(s.plain), mostPlays)
+	}
+	base := make([]sim.Report, mostPlays)
+	s.Play = func(trials []sim.Trial) []sim.Report {
+		reports := make([]sim.Report, len(trials))
+		for i := range reports {
+			reports[i].Done = int(trials[i].Seed % 3)
+		}
+		return reports
+	}
+	if one := s.run([]variant{{config: q.Trial.Config}}, base)[0]; len(one) != mostPlays {
+		t.Errorf("what is not sure was played %d times, want %d", len(one), mostPlays)
+	}
+}
+
+// Sessions cost time, not issues: where scheduled roles run all the time, fewer plays are made.
+func TestPlays(t *testing.T) {
+	q := question(fleet(2, 2, 1), loadOf(4, time.Minute, time.Minute))
+	q.enough = 0
+	for _, tt := range []struct{ variants, sessions, want int }{
+		{20, 800, mostPlays}, {20, 4500, leastPlays}, {30, 1000, 8}, {0, 0, mostPlays},
+	} {
+		if got := q.plays(tt.variants, tt.sessions); got != tt.want {
+			t.Errorf("%+v: %d plays", tt, got)
+		}
+	}
+}
+
+// An agent is away for a week, and for a day; in a factory that is played for a day only once.
+func TestAway(t *testing.T) {
+	q := question(fleet(2, 2, 1), loadOf(8, time.Minute, time.Minute))
+	for length, want := range map[time.Duration]string{
+		day: "all the time", week: "for a week, for a day",
+	} {
+		q.Length = length
+		var got []string
+		for _, h := range q.harms() {
+			if rest, ok := strings.CutPrefix(h.name, "review-0 away "); ok {
+				got = append(got, rest)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: review-0 is away %q, want %s", length, got, want)
+		}
+	}
+	a, b := harm{name: "a week", agent: "x"}, harm{name: "a day", agent: "x"}
+	list := []tried{{variant: variant{harms: []harm{a}}}, {variant: variant{harms: []harm{b}}}}
+	if got := differing(append(list, tried{variant: variant{harms: []harm{{}}}})); len(got) != 2 {
+		t.Errorf("%d weeks differ, want 2", len(got))
+	}
+}
+
 // Break and Advise return nil when Play ends the search, at whichever call.
 func TestStop(t *testing.T) {
 	q := question(fleet(2, 2, 1), loadOf(4, 15*time.Minute, 5*time.Minute))
@@ -281,6 +356,7 @@ func TestTried(t *testing.T) {
 		"dev-0 away for a week", "dev-1 away for a week", "dev-2 away for a week", "review-0 away for a week",
 		"review at its usage limit for a day", "every third session on review fails", "the server of write gone for a day",
 		"every third session on write fails", "the forge down for an hour", "40 issues at once on Monday",
+		"dev-0 away for a day", "dev-1 away for a day", "dev-2 away for a day", "review-0 away for a day",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("harms (-want +got):\n%s", diff)

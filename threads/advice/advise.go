@@ -14,14 +14,13 @@ type Advice struct {
 // if Play ended the search.
 func (q *Question) Advise() *Advice {
 	up, down := more(q.Trial.Config), fewer(q.Trial.Config)
-	s := q.search(1 + len(up) + len(down))
-	now := variant{config: q.Trial.Config}
-	was := s.run([]variant{now})[0]
+	s := q.search(len(up) + len(down))
 	if s.ended {
 		return nil
 	}
-	a := &Advice{Plays: len(s.loads), Now: outcomeOf(was, nil), More: s.compare(up, now, was)}
-	a.Less = s.compare(down, now, was)
+	now := variant{config: q.Trial.Config}
+	a := &Advice{Plays: len(s.loads), Now: outcomeOf(s.plain, nil), More: s.compare(up, now, s.plain)}
+	a.Less = s.compare(down, now, s.plain)
 	slices.Reverse(a.Less)
 	if s.ended {
 		return nil

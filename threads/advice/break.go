@@ -35,28 +35,28 @@ const (
 // Break searches for the week that hurts the factory most, and for the changes that would have helped. It returns nil
 // if Play ended the search.
 func (q *Question) Break() *Breakdown {
-	changes := more(q.Trial.Config)
-	s := q.search(0)
-	harms := s.harms()
-	s = q.search(1 + len(harms) + allPairs + len(changes))
-	weeks := []variant{{config: q.Trial.Config}}
-	for _, h := range harms {
-		weeks = append(weeks, variant{q.Trial.Config, []harm{h}})
-	}
-	played := s.run(weeks)
+	changes, harms := more(q.Trial.Config), q.harms()
+	s := q.search(len(harms) + allPairs + len(changes))
 	if s.ended {
 		return nil
 	}
-	b := &Breakdown{Plays: len(s.loads), Plain: outcomeOf(played[0], nil), Harms: []Line{}, Helps: []Line{}}
+	var weeks []variant
+	for _, h := range harms {
+		weeks = append(weeks, variant{q.Trial.Config, []harm{h}})
+	}
+	b := &Breakdown{Plays: len(s.loads), Plain: outcomeOf(s.plain, nil), Harms: []Line{}, Helps: []Line{}}
 	var list []tried
-	for i, v := range weeks[1:] {
-		list = append(list, tried{v, played[i+1], Line{What: v.harms[0].name, Outcome: outcomeOf(played[i+1], played[0])}})
+	for i, played := range s.run(weeks, s.plain) {
+		if s.ended {
+			return nil
+		}
+		list = append(list, tried{weeks[i], played, Line{What: harms[i].name, Outcome: outcomeOf(played, s.plain)}})
 	}
 	slices.SortStableFunc(list, worse)
 	for i := range list {
 		b.Harms = append(b.Harms, list[i].line)
 	}
-	if worst := s.worst(list, played[0]); worst != nil {
+	if worst := s.worst(list); worst != nil {
 		b.Worst, b.Week = &worst.line, outcomeOf(worst.played, nil)
 		b.Helps = s.compare(changes, worst.variant, worst.played)
 	}
@@ -75,32 +75,49 @@ type tried struct {
 
 // worst returns the week that hurts most: one of list, or a pair of harms that hurts more. Nil means that no harm
 // hurts.
-func (s *search) worst(list []tried, plain []sim.Report) *tried {
+func (s *search) worst(list []tried) *tried {
 	list = slices.DeleteFunc(slices.Clone(list), func(w tried) bool { return !w.line.hurts() })
 	if len(list) == 0 {
 		return nil
 	}
 	var pairs []variant
-	for i := range list[:min(len(list), worstOf)] {
+	apart := differing(list)
+	for i := range apart[:min(len(apart), worstOf)] {
 		for j := range i {
-			pairs = append(pairs, variant{list[i].config, slices.Concat(list[j].harms, list[i].harms)})
+			pairs = append(pairs, variant{apart[i].config, slices.Concat(apart[j].harms, apart[i].harms)})
 		}
 	}
 	var both []tried
-	for i, played := range s.run(pairs) {
+	for i, played := range s.run(pairs, s.plain) {
 		if s.ended {
 			return nil
 		}
 		name := pairs[i].harms[0].name + ", and " + pairs[i].harms[1].name
-		both = append(both, tried{pairs[i], played, Line{What: name, Outcome: outcomeOf(played, plain)}})
+		both = append(both, tried{pairs[i], played, Line{What: name, Outcome: outcomeOf(played, s.plain)}})
 	}
 	slices.SortStableFunc(both, worse)
-	if len(both) > 0 {
+	if s.whole(&list[0]); len(both) > 0 {
+		s.whole(&both[0])
+		if s.ended {
+			return nil
+		}
 		if more := (Line{Outcome: outcomeOf(both[0].played, list[0].played)}); more.hurts() {
 			return &both[0]
 		}
 	}
 	return &list[0]
+}
+
+// differing returns the weeks, but for each absent agent only the first one.
+func differing(list []tried) (apart []tried) {
+	away := make(map[string]bool)
+	for _, w := range list {
+		if agent := w.harms[0].agent; agent == "" || !away[agent] {
+			away[agent] = true
+			apart = append(apart, w)
+		}
+	}
+	return apart
 }
 
 // hurts reports whether fewer issues are done than without the harm, or issues are open longer.
@@ -131,7 +148,7 @@ func (s *search) compare(changes []change, in variant, without []sim.Report) []L
 		list = append(list, variant{c.config, in.harms})
 	}
 	lines := []Line{}
-	for i, played := range s.run(list) {
+	for i, played := range s.run(list, without) {
 		if s.ended {
 			return nil
 		}

@@ -15,7 +15,8 @@ import (
 
 // harm is a fault of a week: an absent agent, a failing server, a burst of issues.
 type harm struct {
-	name string
+	name  string
+	agent string // the absent agent
 	// befall adds the harm to a trial of the given length. The trial shares its load and outages with others, so befall
 	// copies before it writes.
 	befall func(t *sim.Trial, length time.Duration)
@@ -32,10 +33,10 @@ const (
 
 // harms returns the harms that are tried. Of agents that are alike, only one is away. An outage shorter than the
 // trial starts when most issues are filed.
-func (s *search) harms() (list []harm) {
-	c := s.Trial.Config
+func (q *Question) harms() (list []harm) {
+	c := q.Trial.Config
 	for _, a := range alike(c) {
-		list = append(list, s.outage(a.Name+" away ", week, sim.Outage{Agent: a.Name}))
+		list = append(list, q.outage(a.Name+" away ", week, sim.Outage{Agent: a.Name}))
 	}
 	for i := range c.Threads {
 		t := &c.Threads[i]
@@ -44,36 +45,41 @@ func (s *search) harms() (list []harm) {
 		if t.Backend != threads.Local {
 			gone.Result, name = agents.Limited, t.Name+" at its usage limit "
 		}
-		list = append(list, s.outage(name, day, gone), harm{
+		list = append(list, q.outage(name, day, gone), harm{
 			name: "every third session on " + t.Name + " fails",
 			befall: func(tr *sim.Trial, length time.Duration) {
 				add(tr, sim.Outage{Thread: t.Name, Until: length, Result: agents.Failed, After: length, OneIn: 3})
 			},
 		})
 	}
-	name, at := monday(s.Trial.From, s.Length)
+	name, at := monday(q.Trial.From, q.Length)
 	list = append(
-		list, s.outage("the forge down ", time.Hour, sim.Outage{}),
-		harm{name, func(t *sim.Trial, _ time.Duration) { t.Load = crowd(t.Load, at, t.Seed) }},
+		list, q.outage("the forge down ", time.Hour, sim.Outage{}),
+		harm{name: name, befall: func(t *sim.Trial, _ time.Duration) { t.Load = crowd(t.Load, at, t.Seed) }},
 	)
-	if slower := s.Trial.Model.Slower(sim.Checks, 2); slower != nil {
+	if slower := q.Trial.Model.Slower(sim.Checks, 2); slower != nil {
 		list = append(list, harm{
-			"checks that take twice as long", func(t *sim.Trial, _ time.Duration) { t.Model = slower },
+			name: "checks that take twice as long", befall: func(t *sim.Trial, _ time.Duration) { t.Model = slower },
 		})
+	}
+	for _, a := range alike(c) {
+		if q.Length > day+day/8 {
+			list = append(list, q.outage(a.Name+" away ", day, sim.Outage{Agent: a.Name}))
+		}
 	}
 	return list[:min(len(list), mostHarms)]
 }
 
 // outage returns an outage that starts when most issues are filed within its length.
-func (s *search) outage(name string, lasts time.Duration, o sim.Outage) harm {
+func (q *Question) outage(name string, lasts time.Duration, o sim.Outage) harm {
 	words := map[time.Duration]string{week: "for a week", day: "for a day", time.Hour: "for an hour"}[lasts]
-	if lasts > s.Length {
-		if lasts > s.Length+s.Length/8 { // a replayed week starts at its first issue, so it is a little shorter
+	if lasts > q.Length {
+		if lasts > q.Length+q.Length/8 { // a replayed week starts at its first issue, so it is a little shorter
 			words = "all the time"
 		}
-		lasts = s.Length
+		lasts = q.Length
 	}
-	return harm{name + words, func(t *sim.Trial, length time.Duration) {
+	return harm{name + words, o.Agent, func(t *sim.Trial, length time.Duration) {
 		o := o
 		o.From = min(busiest(t.Load, lasts), length-lasts)
 		o.Until = o.From + lasts

@@ -49,7 +49,8 @@ func (v View) Advice(work string, a *advice.Advice) string {
 // played says what was played, and how often.
 func (p *page) played(work string, plays int) {
 	p.line(work, plain)
-	p.line(fmt.Sprintf("played %d times: once as it was, then with other luck", plays), faint)
+	p.line(fmt.Sprintf("played up to %d times, fewer where the answer was clear: once as it was, then with other luck",
+		plays), faint)
 	p.end()
 }
 
