@@ -30,7 +30,7 @@ func TestCheckServer(t *testing.T) {
 	}{
 		{"it saves", saves, []string{"llama: 0 conversations saved in " + folder + ": 0 of 10G"}, folder},
 		{"it has no folder", fits, []string{"llama: kv_save: cannot use", "Start it with `--slot-save-path`"}, folder},
-		{"others can read its files", saves, []string{"can be entered by every account", "chmod 750"}, open},
+		{"others can read its files", saves, []string{"every account can enter", "chmod 750"}, open},
 		{"its folder is on another machine", saves, []string{"cannot open the folder of saved conversations"}, "/none"},
 		{"it fits", fits, []string{"llama: tiny, 2 slots, 40960 tokens of context each"}, ""},
 		{"it is too small", small, []string{

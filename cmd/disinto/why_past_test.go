@@ -50,7 +50,7 @@ func TestWhyPast(t *testing.T) {
 	}
 	got = why("-2h")
 	if got.code != exitFailed ||
-		!strings.Contains(got.stderr, "the first decision that is kept is of 2026-11-03T11:00:00Z") {
+		!strings.Contains(got.stderr, "the first kept decision is from 2026-11-03T11:00:00Z") {
 		t.Errorf("before the first decision: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }

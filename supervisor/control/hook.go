@@ -96,7 +96,7 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 		if err == nil {
 			h.Unsigned(repo)
 		}
-		return &Refusal{http.StatusForbidden, "cannot believe the hook: it is not signed with [forge] webhook_secret"}
+		return &Refusal{http.StatusForbidden, "cannot accept the hook: it is not signed with [forge] webhook_secret"}
 	}
 	if err == nil && !idle {
 		h.Signed(repo)

@@ -147,13 +147,13 @@ func TestWhy(t *testing.T) {
 			time.Minute:                    "waits: everything is paused",
 			119 * time.Second:              "waits: everything is paused",
 			2*time.Minute + 30*time.Second: "no open issue or pull request of that number had been read",
-			-time.Second - 1:               "the first decision that is kept is of 2000-01-01T00:00:00Z",
+			-time.Second - 1:               "the first kept decision is from 2000-01-01T00:00:00Z",
 		} {
 			expect(t, at.String(), verdict(dir, "1", began.Add(at), true), want)
 		}
 		for said, want := range map[string]string{
 			"o/R#2": "starts now", "dev": "works on issue o/r#2", "llama": "1 of 1 sessions run: dev",
-			"x/y#1": "none of the repositories", "nobody": "it was no agent",
+			"x/y#1": "none of the repositories", "nobody": "it was neither an agent",
 		} {
 			expect(t, said, verdict(dir, said, began.Add(150*time.Second), true), want)
 		}
@@ -321,12 +321,13 @@ func TestGaps(t *testing.T) {
 		first.stop()
 		expect(t, "before the end", at(1), "waits: everything is paused")
 		time.Sleep(3 * time.Minute)
-		expect(t, "after the end", at(4), "kept after 2000-01-01T00:02:00Z: it did not run")
+		expect(t, "after the end", at(4), "kept after 2000-01-01T00:02:00Z: the supervisor did not run")
 		second := newRecord(t, dir, false)
 		second.decide(s)
-		expect(t, "between", at(4), "kept between 2000-01-01T00:02:00Z and 2000-01-01T00:05:00Z: it did not run")
+		expect(t, "between", at(4), "kept between 2000-01-01T00:02:00Z and 2000-01-01T00:05:00Z: the supervisor did not run")
 		time.Sleep(5 * time.Minute)
-		expect(t, "while it may run", at(6), "kept after 2000-01-01T00:05:00Z: it was killed, or could not write them")
+		expect(t, "while it may run", at(6),
+			"kept after 2000-01-01T00:05:00Z: the supervisor was killed, or could not write them")
 		expect(t, "while it runs", verdict(dir, "1", began.Add(6*time.Minute), true), "waits: everything is paused")
 		// The second is replaced by its next image without an ending.
 		third := newRecord(t, dir, true)
@@ -361,8 +362,7 @@ func TestLost(t *testing.T) {
 		expect(t, "the last that was taken", verdict(dir, "1", began.Add((waiting-1)*time.Second), false), "starts now")
 		for _, lost := range []time.Duration{waiting * time.Second, (waiting + 4) * time.Second, 60 * time.Second} {
 			expect(t, lost.String(), verdict(dir, "1", began.Add(lost), false),
-				"decisions between 2000-01-01T00:00:08Z and 2000-01-01T00:01:13Z were made faster than they could be written, 5 "+
-					"of them")
+				"5 decisions between 2000-01-01T00:00:08Z and 2000-01-01T00:01:13Z were made faster than they could be written")
 		}
 		expect(t, "the next", verdict(dir, "1", began.Add(73*time.Second), false), "waits: everything is paused")
 	})
@@ -440,7 +440,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatalf("Trouble received %q, want an error and nil", r.bad)
 		}
 		expect(t, "afterwards", verdict(dir, "1", time.Now(), true), "starts now")
-		expect(t, "before", verdict(dir, "1", began, true), "the first decision that is kept is of 2000-01-01T00:05:00Z")
+		expect(t, "before", verdict(dir, "1", began, true), "the first kept decision is from 2000-01-01T00:05:00Z")
 	})
 }
 
@@ -469,7 +469,7 @@ func TestDiskFullLater(t *testing.T) {
 		}
 		expect(t, "before", verdict(dir, "1", began, true), "waits: everything is paused")
 		expect(t, "meanwhile", verdict(dir, "1", began.Add(90*time.Second), true),
-			"kept between 2000-01-01T00:00:00Z and 2000-01-01T00:02:00Z: it was killed, or could not write them")
+			"kept between 2000-01-01T00:00:00Z and 2000-01-01T00:02:00Z: the supervisor was killed, or could not write them")
 		expect(t, "afterwards", verdict(dir, "1", began.Add(150*time.Second), true), "starts now")
 		w.end(stopped, time.Now())
 	})
@@ -592,7 +592,7 @@ func TestForeignFiles(t *testing.T) {
 	if err := os.WriteFile(s.path(folder), zipped.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "newer", verdict(dir, "1", now, true), "is written in format 2, and this disinto reads 1")
+	expect(t, "newer", verdict(dir, "1", now, true), "is stored in format 2, and this disinto reads 1")
 }
 
 // FuzzSegment: any content of a segment is either read or refused.

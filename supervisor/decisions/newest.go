@@ -28,5 +28,5 @@ func Last(stateDir string, until time.Time) (*threads.Snapshot, error) {
 			return &r.now.Snapshot, nil
 		}
 	}
-	return nil, fmt.Errorf("no decisions up to then are kept in %s", dir)
+	return nil, fmt.Errorf("no decisions up to that time are kept in %s", dir)
 }

@@ -37,7 +37,7 @@ func between(stateDir string, from, to time.Time, runs bool, visit func(*decided
 		at--
 	}
 	if at < 0 {
-		return fmt.Errorf("the first decision that is kept is of %s", show(segments[0].began))
+		return fmt.Errorf("the first kept decision is from %s", show(segments[0].began))
 	}
 	first := at
 	for first > 0 && segments[first].began.After(from) {
@@ -51,7 +51,7 @@ func between(stateDir string, from, to time.Time, runs bool, visit func(*decided
 	case r.visited:
 		return nil
 	case r.newer != 0:
-		return fmt.Errorf("what was decided then is written in format %d, and this disinto reads %d", r.newer, format)
+		return fmt.Errorf("that decision is stored in format %d, and this disinto reads %d", r.newer, format)
 	case r.stands(segments[at+1:], dir, runs):
 		visit(r.now)
 		return nil
@@ -175,17 +175,17 @@ func begunAfter(path string) ending {
 func (r *reader) gap(later []segment) error {
 	switch {
 	case r.now == nil:
-		return fmt.Errorf("the decisions of then cannot be read")
+		return fmt.Errorf("the decisions of that time cannot be read")
 	case r.next != nil:
-		return fmt.Errorf("decisions between %s and %s were made faster than they could be written, %d of them",
-			show(r.next.Lost.From), show(r.next.At), r.next.Lost.N)
+		return fmt.Errorf("%d decisions between %s and %s were made faster than they could be written",
+			r.next.Lost.N, show(r.next.Lost.From), show(r.next.At))
 	}
-	since, why := r.now.Now, "it was killed, or could not write them"
+	since, why := r.now.Now, "the supervisor was killed, or could not write them"
 	if r.end != nil {
-		since, why = r.end.At, "it did not run"
+		since, why = r.end.At, "the supervisor did not run"
 	}
 	if len(later) == 0 {
-		return fmt.Errorf("no decision of a supervisor is kept after %s: %s", show(since), why)
+		return fmt.Errorf("no decision is kept after %s: %s", show(since), why)
 	}
-	return fmt.Errorf("no decision of a supervisor is kept between %s and %s: %s", show(since), show(later[0].began), why)
+	return fmt.Errorf("no decision is kept between %s and %s: %s", show(since), show(later[0].began), why)
 }

@@ -59,7 +59,8 @@ func (d *decided) about(said string) (threads.Explanation, error) {
 		return threads.Explanation{}, err
 	}
 	if err != nil {
-		return threads.Explanation{}, errors.New("it was no agent and no thread, and is no issue such as 12 or owner/name#12")
+		return threads.Explanation{}, errors.New("it was neither an agent nor a thread, and is no issue such as 12 or " +
+			"owner/name#12")
 	}
 	if d.Facts.Issue(item) == nil && d.Facts.Pull(item) == nil {
 		return threads.Explanation{}, errors.New("no open issue or pull request of that number had been read")

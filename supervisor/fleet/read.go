@@ -111,7 +111,7 @@ func parse(text []byte, began, now time.Time) (*Document, error) {
 	var d Document
 	in := json.NewDecoder(bytes.NewReader(text))
 	if err := in.Decode(&head); errors.Is(err, io.EOF) {
-		return nil, errors.New("it said nothing")
+		return nil, errors.New("it printed nothing")
 	} else if err != nil || head.ExportedAt.IsZero() {
 		return nil, errors.New("its output is not a disinto status: is its command disinto fleet export?")
 	}
@@ -152,9 +152,9 @@ func checkClock(exported, updated, began, now time.Time) error {
 func (d *Document) check() error {
 	switch {
 	case len(d.Agents) > maxAgents:
-		return fmt.Errorf("it says that it has %d agents", len(d.Agents))
+		return fmt.Errorf("it reports %d agents", len(d.Agents))
 	case len(d.Begun) > maxBegun:
-		return fmt.Errorf("it says that it has begun %d issues", len(d.Begun))
+		return fmt.Errorf("it reports %d started issues", len(d.Begun))
 	}
 	for _, said := range d.Begun {
 		if _, err := forge.ParseRef(said, ""); err != nil {

@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 		want string // "" means no error
 	}{
 		{name: "a correct report"},
-		{name: "nothing", text: "\n", want: "it said nothing"},
+		{name: "nothing", text: "\n", want: "it printed nothing"},
 		{name: "a banner", text: "Welcome to iris\n", want: foreign},
 		{name: "other JSON", text: "{}\n{}", want: foreign},
 		{name: "a status without a time", text: `{"format":1,"agents":[]}`, want: foreign},
@@ -113,11 +113,11 @@ func TestParse(t *testing.T) {
 		},
 		{
 			name: "begun too much", edit: func(_ *Export, d *Document) { d.Begun = make([]string, 10_001) },
-			want: "it says that it has begun 10001 issues",
+			want: "it reports 10001 started issues",
 		},
 		{
 			name: "too many", edit: func(_ *Export, d *Document) { d.Agents = make([]Agent, 1001) },
-			want: "it says that it has 1001 agents",
+			want: "it reports 1001 agents",
 		},
 	}
 	for _, tt := range tests {

@@ -49,7 +49,7 @@ func (f Folder) Check() error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return fmt.Errorf("%s can be entered by every account, and its files have what agents read: chmod %o %s", f.Path,
+		return fmt.Errorf("every account can enter %s, and its files contain what agents read: chmod %o %s", f.Path,
 			mode&^0o007, f.Path)
 	}
 	if err := unix.Access(f.Path, unix.W_OK|unix.X_OK); err != nil {
@@ -61,7 +61,7 @@ func (f Folder) Check() error {
 func (f Folder) open() (*os.Root, error) {
 	root, err := os.OpenRoot(f.Path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the folder of saved conversations, which has to be the server's: %w", err)
+		return nil, fmt.Errorf("cannot open the folder of saved conversations, which must be the server's: %w", err)
 	}
 	return root, nil
 }
@@ -134,7 +134,7 @@ func (f Folder) Keep(c Conversation, run string) error {
 	info, err := root.Lstat(saved)
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot keep a conversation in %s: %w: kv_folder has to be the server's --slot-save-path", f.Path,
+		return fmt.Errorf("cannot keep a conversation in %s: %w: kv_folder must be the server's --slot-save-path", f.Path,
 			errNotThere)
 	case !info.Mode().IsRegular():
 		err = errors.New("it is no file")

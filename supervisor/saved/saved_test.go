@@ -184,7 +184,7 @@ func TestFolderRefuses(t *testing.T) {
 	f := Folder{dir, 1000}
 	secret := filepath.Join(elsewhere, "secret")
 	write(t, elsewhere, "secret", 10, 0)
-	if err := f.Keep(talk(1), "none"); err == nil || !strings.Contains(err.Error(), "kv_folder has to be the server's") {
+	if err := f.Keep(talk(1), "none"); err == nil || !strings.Contains(err.Error(), "kv_folder must be the server's") {
 		t.Errorf("for a server that saves elsewhere: %v", err)
 	}
 	write(t, dir, Temporary("large"), 1001, 0)

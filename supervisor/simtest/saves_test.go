@@ -324,7 +324,7 @@ func TestSavesFail(t *testing.T) {
 		{"no folder", func(k *talker) { k.Folder = "" }, "not saved: status 501", 0},
 		{"a full disk", func(k *talker) { k.lies = func(m *agents.Moved) { m.Bytes = 0 } }, "its disk may be full", 0},
 		{"another conversation", func(k *talker) { k.lies = func(m *agents.Moved) { m.Tokens += 9 } }, "tokens, and", 0},
-		{"another folder", func(k *talker) { k.Folder = k.t.TempDir() }, "kv_folder has to be the server's", 0},
+		{"another folder", func(k *talker) { k.Folder = k.t.TempDir() }, "kv_folder must be the server's", 0},
 		{"an answer that is none", func(k *talker) {
 			k.before = func(context.Context, string) error { return errors.New("lies") }
 		}, "", 0},
