@@ -113,7 +113,7 @@ func TestMergesOneAtATime(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if n := calls.Load(); n != 2 {
-			t.Errorf("got %d merges of 2 pull requests", n)
+			t.Errorf("got %d merges of 2 pull requests, want 2", n)
 		}
 	})
 }
@@ -192,7 +192,8 @@ func TestTooManyRounds(t *testing.T) {
 			p := w.Forge.Pulls()[0]
 			rework, c := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Forge.Comments())
 			if !p.Has(forge.LabelNeedsHuman) || rework == 0 || c != i+1 {
-				t.Errorf("got labels %v after %d reworks, and %d comments", p.Labels, rework, c)
+				t.Errorf("got labels %v after %d reworks, and %d comments, want needs-human, some, and %d", p.Labels, rework, c,
+					i+1)
 			}
 			reviews := len(p.Reviews)
 			if want := 3 * (i + 1); reviews != want {

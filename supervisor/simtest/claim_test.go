@@ -55,7 +55,7 @@ func TestLookFails(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if n := len(w.Exec.RunsOf(agents.KindIssue, one)) + len(w.Exec.RunsOf(agents.KindIssue, two)); n != 2 {
-			t.Errorf("got %d sessions on 2 issues\n%s", n, w.Log.String())
+			t.Errorf("got %d sessions on 2 issues, want 2\n%s", n, w.Log.String())
 		}
 	})
 }

@@ -215,7 +215,7 @@ func TestSavedBeforeRestart(t *testing.T) {
 				t.Errorf("the restart started after %s, want at most 2s", took)
 			}
 			if n := len(k.files()); n != map[bool]int{false: 2}[asks] {
-				t.Fatalf("got %d files\n%s", n, w.Log.String())
+				t.Fatalf("got %d files, want 2, or none while a request is under way\n%s", n, w.Log.String())
 			}
 			if asks { // the save waits for a slot that computes, and this one still does
 				return

@@ -81,7 +81,7 @@ func TestDecisionsOfADay(t *testing.T) {
 		for at := s.Exec.Runs()[0].Begin; at.Before(end); at = at.Add(7 * time.Minute) {
 			ex, err := decisions.Why(s.Dir, "llama", at, true)
 			if err != nil || ex.Decided.Otherwise || ex.Decided.At.After(at.Add(time.Second)) {
-				t.Errorf("why llama at %s: got %+v, %v", at, ex.Decided, err)
+				t.Errorf("why llama at %s: got %+v, %v, want a decision of that time", at, ex.Decided, err)
 			}
 			asked++
 		}

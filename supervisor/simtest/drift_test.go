@@ -43,10 +43,10 @@ func TestDrift(t *testing.T) {
 		for day, want := range []bool{false, true} {
 			time.Sleep(24 * time.Hour)
 			if d := l.Document(); d.Drift.Fits != want {
-				t.Errorf("day %d: got drift %+v", day, d.Drift)
+				t.Errorf("day %d: got drift %+v, want fits = %t", day, d.Drift, want)
 			}
 			if d := l.Levels().Document.Drift; d == nil || d.Fits != want {
-				t.Errorf("day %d: got drift %+v in the metrics", day, d)
+				t.Errorf("day %d: got drift %+v in the metrics, want fits = %t", day, d, want)
 			}
 		}
 		l.Stop()

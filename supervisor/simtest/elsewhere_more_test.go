@@ -61,7 +61,7 @@ func TestElsewhereLog(t *testing.T) {
 			hello := "hello from " + run + "\n"
 			time.Sleep(time.Second)
 			if got := readLog(t, filepath.Join(w.Dir, name)); got != hello {
-				t.Errorf("while the session runs: got log %q", got)
+				t.Errorf("while the session runs: got log %q, want %q", got, hello)
 			}
 			l.Stop()
 			l = w.Start()
@@ -123,7 +123,7 @@ func TestElsewhereUpgrade(t *testing.T) {
 		l = w.Start(func(l *Life) { l.Inherited = &supervisor.Handover{Version: supervisor.HandoverVersion, Upgrades: 1} })
 		time.Sleep(time.Second)
 		if d := l.Document(); len(d.Sessions) != 1 || d.Sessions[0].RunID != w.Exec.Runs()[0].Job.RunID {
-			t.Errorf("after the upgrade: got sessions %+v", d.Sessions)
+			t.Errorf("after the upgrade: got sessions %+v, want the one from before", d.Sessions)
 		}
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		checkOnce(t, w, l)

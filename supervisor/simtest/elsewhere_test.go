@@ -102,7 +102,7 @@ func TestElsewhereDetach(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				place := l.Document().Sessions[0].Place
 				if took := l.Stop(); took > 2*time.Second || place != "box1/"+w.Exec.Runs()[0].Job.RunID {
-					t.Errorf("got place %q and a stop of %s", place, took)
+					t.Errorf("got place %q and a stop of %s, want box1 and the run id, and at most 2s", place, took)
 				}
 				if claimed := w.Forge.Claimed(); len(claimed) != 1 || !w.Exec.Runs()[0].End.IsZero() {
 					t.Errorf("got claims %v and session %+v, want one claim and a running session", claimed, w.Exec.Runs()[0])
@@ -114,7 +114,8 @@ func TestElsewhereDetach(t *testing.T) {
 				if pause < 10*time.Minute && (len(d.Sessions) != 1 || d.Sessions[0].Title != "one" ||
 					d.Sessions[0].Place != place ||
 					d.Sessions[0].State != threads.Running) {
-					t.Errorf("two seconds after the start: got sessions %+v", d.Sessions)
+					t.Errorf("two seconds after the start: got sessions %+v, want the one from before, running at %s", d.Sessions,
+						place)
 				}
 				w.Until(time.Hour, "merged", w.Forge.Done)
 				checkOnce(t, w, l)
@@ -212,7 +213,8 @@ func TestElsewhereGone(t *testing.T) {
 		l = w.Start()
 		time.Sleep(10 * time.Minute)
 		if d := l.Document(); len(d.Sessions) != 1 || len(d.Recent) != 0 || len(w.Forge.Claimed()) != 1 {
-			t.Errorf("while the engine is down: got sessions %+v and recent ones %+v", d.Sessions, d.Recent)
+			t.Errorf("while the engine is down: got sessions %+v and recent ones %+v, want one, none, and one claim",
+				d.Sessions, d.Recent)
 		}
 		e.Down(false)
 		w.Until(time.Minute, "lost", func() bool { return len(l.Document().Recent) == 1 })
@@ -242,7 +244,7 @@ func TestElsewhereJob(t *testing.T) {
 		issue := w.Exec.RunsOf(agents.KindIssue, 1)[0].Job
 		if issue.Workspace != "dev-coder/johba_harb_1" || issue.HomeKey != "dev-coder" || issue.Instance != l.Instance() ||
 			issue.Thread != "llama" || issue.Role != "dev" || issue.Issue != 1 || len(issue.Nodes) != 1 || issue.Place != "" {
-			t.Errorf("got job %+v", issue)
+			t.Errorf("got job %+v, want the folders, ids and node rule of this session", issue)
 		}
 		for _, v := range issue.Env {
 			if strings.Contains(v, "token-of-") {
@@ -250,11 +252,11 @@ func TestElsewhereJob(t *testing.T) {
 			}
 		}
 		if !slices.Contains(issue.Secrets, "FORGE_TOKEN=token-of-dev-coder") {
-			t.Errorf("got secrets %q", issue.Secrets)
+			t.Errorf("got secrets %q, want the agent's token", issue.Secrets)
 		}
 		review := w.Exec.RunsOf(agents.KindReview, 2)[0].Job
 		if review.Place != "box1/"+issue.RunID || review.Issue != 1 || review.Number != 2 {
-			t.Errorf("got review job %+v", review)
+			t.Errorf("got review job %+v, want the place of the writing session, and the numbers 1 and 2", review)
 		}
 		l.Stop()
 		w.Check()
@@ -272,7 +274,7 @@ func TestElsewhereRoom(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Room = func(string) threads.Room { return threads.Room{} } })
 		time.Sleep(time.Minute)
 		if d := l.Document(); len(w.Exec.Runs()) > 0 || len(d.Queue) != 1 || d.Queue[0].Code != threads.NoRoom {
-			t.Errorf("with little room there: got queue %+v", d.Queue)
+			t.Errorf("with little room there: got queue %+v, want one item that waits for room", d.Queue)
 		}
 		e.Free(1000)
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
@@ -293,7 +295,7 @@ func TestElsewhereUnfit(t *testing.T) {
 		d := l.Document()
 		if len(w.Exec.Runs()) > 0 || len(d.Recent) > 0 || len(w.Forge.Claimed()) > 0 || len(d.Queue) != 1 ||
 			d.Queue[0].Code != threads.NoPlace || !strings.Contains(d.Queue[0].Why, "meta.llama = box2") {
-			t.Errorf("got recent sessions %+v and queue %+v", d.Recent, d.Queue)
+			t.Errorf("got recent sessions %+v and queue %+v, want none, and one item without a place", d.Recent, d.Queue)
 		}
 		e.Lacks("")
 		w.Until(2*time.Hour, "merged", w.Forge.Done)

@@ -91,7 +91,7 @@ func TestETA(t *testing.T) {
 			time.Sleep(11 * time.Minute)
 			said, n := s.comments(w)
 			if len(said) != 1 || !strings.Contains(said["#1"], words) || writes > 0 && n != writes {
-				t.Errorf("%s: got %d writes, %q", when, n, said)
+				t.Errorf("%s: got %d writes, %q, want one comment with %q", when, n, said, words)
 			}
 		}
 		expect("it waits", "expects to start this between 2000-01-01 01:00 and 02:00 UTC, and to merge it between", 1)

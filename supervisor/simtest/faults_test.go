@@ -50,11 +50,12 @@ func TestForgeDown(t *testing.T) {
 		}
 		runs := w.Exec.Runs()
 		if len(runs) != 2 || runs[0].Outcome.Result != agents.Done || runs[1].Outcome.Result != agents.Done {
-			t.Errorf("while the forge was down: got sessions %+v", runs)
+			t.Errorf("while the forge was down: got sessions %+v, want 2 that are done", runs)
 		}
 		d := l.Document()
 		if d.Forge.OK || !strings.Contains(d.Forge.Error, "no route") || len(d.Sessions) != 0 {
-			t.Errorf("while the forge is down: got status %+v and %d sessions", d.Forge, len(d.Sessions))
+			t.Errorf("while the forge is down: got status %+v and %d sessions, want the error, and no session", d.Forge,
+				len(d.Sessions))
 		}
 		if len(d.Queue) != 3 {
 			t.Errorf("while the forge is down: got queue %+v, want 3 issues", d.Queue)
@@ -98,16 +99,16 @@ func TestForgeNotReady(t *testing.T) {
 		l := w.Start()
 		time.Sleep(30 * time.Minute)
 		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") || len(w.Exec.Runs()) > 0 {
-			t.Errorf("while the forge is down: got status %+v", d.Forge)
+			t.Errorf("while the forge is down: got status %+v, want a refused connection, and no session", d.Forge)
 		}
 		w.Until(62*time.Second, "a session starts", func() bool { return len(w.Exec.Runs()) == 1 })
 		time.Sleep(10 * time.Minute)
 		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, "cannot create the label") {
-			t.Errorf("while the forge refuses: got status %+v", d.Forge)
+			t.Errorf("while the forge refuses: got status %+v, want the refused request", d.Forge)
 		}
 		time.Sleep(20 * time.Minute)
 		if d := l.Document(); !d.Forge.OK || d.Forge.Error != "" {
-			t.Errorf("afterwards: got status %+v", d.Forge)
+			t.Errorf("afterwards: got status %+v, want no error", d.Forge)
 		}
 		l.Stop()
 		w.Check()
@@ -199,7 +200,7 @@ func TestPanicInTick(t *testing.T) {
 		d := l.Document()
 		l.Stop()
 		if panics.Load() < 2 || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "panicked, last: planned") {
-			t.Errorf("got %d panics and problems %v", panics.Load(), d.Problems)
+			t.Errorf("got %d panics and problems %v, want at least 2, and one problem", panics.Load(), d.Problems)
 		}
 		if n := strings.Count(w.Log.String(), "panicked: planned"); n != 1 {
 			t.Errorf("logged %d times, want once", n)
@@ -299,7 +300,7 @@ func TestSessionPanics(t *testing.T) {
 		w.Until(3*time.Hour, "merged", w.Forge.Done)
 		d := l.Document()
 		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "2 passes or calls panicked") {
-			t.Errorf("got problems %q", d.Problems)
+			t.Errorf("got problems %q, want one that counts 2 panics", d.Problems)
 		}
 		failed := 0
 		for _, r := range d.Recent {
@@ -345,7 +346,7 @@ func TestLostRace(t *testing.T) {
 		}
 		if log := w.Log.String(); !strings.Contains(log, "goes to another: ") || strings.Contains(log, "[WARN]") ||
 			strings.Contains(log, "[ERROR]") {
-			t.Errorf("got log:\n%s", log)
+			t.Errorf("got log:, want a line about the lost race, and no warning\n%s", log)
 		}
 		w.Until(5*time.Hour, "merged", w.Forge.Done)
 		l.Stop()

@@ -68,7 +68,7 @@ func TestHub(t *testing.T) {
 		who := w.implementers()
 		for n := int64(6); n <= 9; n++ {
 			if is := w.Forge.Get(n); len(who[n]) != 1 || !is.Has("fleet:iris:stolen") {
-				t.Errorf("#%d: got sessions of %v and issue %+v", n, who[n], is)
+				t.Errorf("#%d: got sessions of %v and issue %+v, want one session, and the stolen label", n, who[n], is)
 			}
 		}
 		// One call at the start, then one for each of twelve looks.
@@ -77,11 +77,11 @@ func TestHub(t *testing.T) {
 		}
 		s := l.Fleet()
 		if len(s.Cycles) != fleet.CycleLimit || s.Cycles[0].Calls != 1 || len(s.Cycles[0].Moves) != 0 {
-			t.Errorf("got looks %+v", s.Cycles)
+			t.Errorf("got looks %+v, want the last %d, each with 1 call", s.Cycles, fleet.CycleLimit)
 		}
 		first := s.Cycles[len(s.Cycles)-1]
 		if len(first.Moves) != 4 || first.Moves[0].From != "iris/dev-elsewhere" || first.Moves[0].State != fleet.MoveDone {
-			t.Errorf("got first look %+v", first)
+			t.Errorf("got first look %+v, want 4 moves from iris/dev-elsewhere", first)
 		}
 		l.Stop()
 	})
@@ -188,7 +188,7 @@ func TestHubUnknownHost(t *testing.T) {
 					t.Errorf("got host %+v, want unknown: %s", h, tt.why)
 				}
 				if got := s.Cycles[0].Unknown; fmt.Sprint(got) != "[iris: "+tt.why+"]" {
-					t.Errorf("got unknown hosts %q", got)
+					t.Errorf("got unknown hosts %q, want [iris: %s]", got, tt.why)
 				}
 				if n := strings.Count(w.Log.String(), "host iris takes no part: "+tt.why); n != 1 {
 					t.Errorf("logged %d times, want once", n)
@@ -273,7 +273,8 @@ func TestFleetFile(t *testing.T) {
 		time.Sleep(10 * time.Minute) // nothing happens, but the file is still written
 		later, d := read("dev-coder")
 		if !later.IdleSince.Equal(since.IdleSince) || time.Since(d.UpdatedAt) > fleet.Pulse {
-			t.Errorf("ten minutes later: got %+v, updated at %s", later, d.UpdatedAt)
+			t.Errorf("ten minutes later: got %+v, updated at %s, want the same idle time, and a recent update", later,
+				d.UpdatedAt)
 		}
 		for range 3 {
 			n := w.Forge.Issue("work")
@@ -282,12 +283,12 @@ func TestFleetFile(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		a, d := read("dev-coder")
 		if a.State != threads.LoadActive || a.PendingCount != 2 || fmt.Sprint(d.Begun) != "["+a.Active+"]" {
-			t.Errorf("with three issues: got %+v, begun %v", a, d.Begun)
+			t.Errorf("with three issues: got %+v, begun %v, want active with 2 waiting issues", a, d.Begun)
 		}
 		time.Sleep(time.Hour)
 		a, _ = read("dev-coder")
 		if !a.Idle || !a.IdleSince.After(since.IdleSince) || a.LastProgressAt.IsZero() || starts < 6 {
-			t.Errorf("after %d sessions: got %+v", starts, a)
+			t.Errorf("after %d sessions: got %+v, want idle since later, after at least 6 sessions", starts, a)
 		}
 		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
 		time.Sleep(5 * time.Minute)

@@ -72,7 +72,7 @@ func TestHindsight(t *testing.T) {
 		}
 		const line = "yesterday with this file: 31 merged instead of 28"
 		if d := l.Document(); d.Reload == nil || d.Reload.Runs != 2 || d.Reload.Line() != line {
-			t.Errorf("got status %+v", d.Reload)
+			t.Errorf("got status %+v, want 2 runs and the line %q", d.Reload, line)
 		}
 		if n := strings.Count(w.Log.String(), line); n != 1 {
 			t.Errorf("logged %d times, want once:\n%s", n, w.Log.String())

@@ -44,7 +44,7 @@ func TestHeldForVerdict(t *testing.T) {
 		w.Until(24*time.Hour, "a slot is kept", held)
 		said := keptFor(l.Document())
 		if !strings.Contains(said, "a slot of llama is kept for dev-") || !strings.Contains(said, "is in review") {
-			t.Errorf("got reason %q", said)
+			t.Errorf("got reason %q, want a slot of llama that is kept during a review", said)
 		}
 		w.Until(24*time.Hour, "nothing is kept", func() bool { return !held() })
 		l.Kill()
@@ -52,7 +52,7 @@ func TestHeldForVerdict(t *testing.T) {
 		l = w.Start() // its start compacts the journal
 		w.Until(time.Minute, "the forge is read", func() bool { return l.Document().Forge.OK })
 		if known := w.learned("llama"); known.N < 3 || known.Gap < 30 || known.Gap > 40 || known.Back <= 0.5 {
-			t.Errorf("after a restart: got learned verdicts %+v", known)
+			t.Errorf("after a restart: got learned verdicts %+v, want at least 3, with a gap of 30 to 40 s", known)
 		}
 		w.Until(48*time.Hour, "all is done", w.Forge.Done)
 		l.Stop()

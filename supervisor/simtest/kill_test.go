@@ -71,7 +71,8 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 	time.Sleep(30 * time.Second)
 	running := len(slices.DeleteFunc(w.Exec.Runs(), func(r Run) bool { return !r.End.IsZero() }))
 	if claims := w.Forge.Claimed(); len(claims) > running {
-		t.Errorf("30 s after the restart: got %d running sessions and the claims %v\n%s", running, claims, w.Log.String())
+		t.Errorf("30 s after the restart: got %d running sessions and the claims %v, want no more claims than sessions\n%s",
+			running, claims, w.Log.String())
 	}
 	w.Until(2*time.Hour, "merged", w.Forge.Done)
 	time.Sleep(time.Minute)
@@ -91,7 +92,7 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 		}
 	}
 	if fmt.Sprint(effective) != "map[issue:1 review:2 rework:1]" {
-		t.Errorf("got effective sessions %v\n%s", effective, w.Log.String())
+		t.Errorf("got effective sessions %v, want map[issue:1 review:2 rework:1]\n%s", effective, w.Log.String())
 	}
 	for _, r := range w.Exec.Runs() {
 		if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
@@ -124,11 +125,11 @@ func TestTornJournal(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "1 lines of the journal were corrupt") {
-			t.Errorf("got problems %v", d.Problems)
+			t.Errorf("got problems %v, want one about a corrupt line", d.Problems)
 		}
 		aside, err := os.ReadFile(filepath.Join(w.Dir, "journal.corrupt"))
 		if err != nil || string(aside) != "no line of ours\n" {
-			t.Errorf("journal.corrupt: got %q, %v", aside, err)
+			t.Errorf("journal.corrupt: got %q, %v, want the corrupt line", aside, err)
 		}
 		lost := slices.ContainsFunc(w.Exec.Runs(), func(r Run) bool {
 			return r.Job.Kind == agents.KindIssue && !r.End.IsZero()

@@ -55,11 +55,12 @@ func TestLadder(t *testing.T) {
 		w.Check()
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if len(runs) != 3 || runs[0].Job.Agent != "dev-qwen" || runs[2].Job.Agent != "dev-opus" {
-			t.Fatalf("got %d sessions on the issue: %+v", len(runs), runs)
+			t.Fatalf("got %d sessions on the issue: %+v, want 3, the first of dev-qwen and the last of dev-opus", len(runs),
+				runs)
 		}
 		tried := agents.ParseTried(variable(runs[2].Job, "DISINTO_TRIED"))
 		if len(tried) != 2 || tried[0].Reason != "cannot do dev-qwen" || tried[1].Outcome != agents.Failed {
-			t.Errorf("got DISINTO_TRIED %+v for the rung", tried)
+			t.Errorf("got DISINTO_TRIED %+v for the rung, want 2 failed attempts of dev-qwen", tried)
 		}
 		for _, r := range runs[:2] {
 			if text := variable(r.Job, "DISINTO_TRIED"); text != "" {

@@ -69,7 +69,7 @@ func TestMeters(t *testing.T) {
 		})
 		levels := l.Levels()
 		if n := levels.Queue[supervisor.Waiting{Kind: "issue", Code: threads.Paused}]; n != 1 || !levels.Document.Forge.OK {
-			t.Errorf("while paused: got levels %+v", levels)
+			t.Errorf("while paused: got levels %+v, want one paused issue", levels)
 		}
 		answer := httptest.NewRecorder()
 		l.Handler().ServeHTTP(answer, httptest.NewRequest("POST", "/v1/resume", strings.NewReader("{}")))
@@ -84,11 +84,11 @@ func TestMeters(t *testing.T) {
 		defer m.mu.Unlock()
 		if m.ends[agents.Done] != 2 || m.kinds[agents.KindIssue] != 1 || m.kinds[agents.KindReview] != 1 ||
 			len(m.claims) != 2 {
-			t.Errorf("got ends %v %v and claims %+v", m.ends, m.kinds, m.claims)
+			t.Errorf("got ends %v %v and claims %+v, want one issue, one review and 2 claims", m.ends, m.kinds, m.claims)
 		}
 		for _, c := range m.claims {
 			if c.Result != supervisor.ClaimWon || c.Ended.Before(c.Began) || c.Start.Run == "" {
-				t.Errorf("got claim %+v", c)
+				t.Errorf("got claim %+v, want a won one of a run", c)
 			}
 		}
 		var merges []supervisor.Deed
@@ -127,7 +127,7 @@ func TestMetersLostClaim(t *testing.T) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.claims[0].Result != supervisor.ClaimLost || m.ends[agents.ClaimFailed] != 1 {
-			t.Errorf("got claims %+v and ends %v", m.claims, m.ends)
+			t.Errorf("got claims %+v and ends %v, want a lost one, and one failed claim", m.claims, m.ends)
 		}
 	})
 }

@@ -63,7 +63,7 @@ func TestNotifier(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Notify = told })
 		w.Until(time.Hour, "one is merged", func() bool { return w.Forge.Get(done).Closed })
 		if problems := l.Document().Problems; !slices.Contains(problems, told.problems[0]) {
-			t.Errorf("got problems %q", problems)
+			t.Errorf("got problems %q, want the notifier's", problems)
 		}
 		l.Stop()
 		told.mu.Lock()
@@ -86,7 +86,7 @@ func TestNotifierPanics(t *testing.T) {
 		l := w.Start(func(l *Life) { l.Notify = &toldPeople{panics: true} })
 		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(issue).Closed })
 		if problems := strings.Join(l.Document().Problems, "\n"); !strings.Contains(problems, "a mistake of the notifier") {
-			t.Errorf("got problems %q", problems)
+			t.Errorf("got problems %q, want the panic", problems)
 		}
 		l.Stop()
 	})

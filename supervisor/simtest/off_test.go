@@ -51,10 +51,10 @@ func TestArchived(t *testing.T) {
 			t.Errorf("got %d sessions, want 1", n)
 		}
 		if r := d.Recent[0]; r.Outcome != agents.Cancelled || r.Reason != (archived{}).Error() {
-			t.Errorf("got outcome %s: %s", r.Outcome, r.Reason)
+			t.Errorf("got outcome %s: %s, want cancelled: %s", r.Outcome, r.Reason, archived{}.Error())
 		}
 		if q := d.Queue[0]; q.Code != threads.RepoOff || q.Why != (archived{}).Error() || q.NeedsPerson {
-			t.Errorf("got code %s: %s", q.Code, q.Why)
+			t.Errorf("got code %s: %s, want repo-off: %s", q.Code, q.Why, archived{}.Error())
 		}
 		if n := strings.Count(strings.Join(d.Problems, "\n"), "archived"); n != 1 {
 			t.Errorf("got %d problems that name it: %q, want 1", n, d.Problems)

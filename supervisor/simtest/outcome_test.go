@@ -65,7 +65,7 @@ func TestG1_FiveFailures(t *testing.T) {
 			}
 		}
 		if is := w.Forge.Get(issue); !is.Has(forge.LabelBlocked) || !is.Has(forge.LabelBacklog) || len(is.Assignees) > 0 {
-			t.Errorf("afterwards: got labels %v, assignees %v", is.Labels, is.Assignees)
+			t.Errorf("afterwards: got labels %v, assignees %v, want blocked, backlog, and no assignee", is.Labels, is.Assignees)
 		}
 		comments := w.Forge.Comments()
 		if len(comments) != 1 {
@@ -227,11 +227,11 @@ func TestG3_UsageLimit(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		llama := l.Document().Threads[1]
 		if !llama.ParkedUntil.Equal(began.Add(time.Hour)) || llama.ParkedWhy != "weekly limit" {
-			t.Errorf("got parked until %s: %s", llama.ParkedUntil, llama.ParkedWhy)
+			t.Errorf("got parked until %s: %s, want an hour after the start: weekly limit", llama.ParkedUntil, llama.ParkedWhy)
 		}
 		for _, q := range l.Document().Queue {
 			if q.Kind == agents.KindIssue && q.Code != threads.ThreadPark && q.Code != threads.HasPull {
-				t.Errorf("%s: got code %s", q.Title, q.Code)
+				t.Errorf("%s: got code %s, want parked or has-pull", q.Title, q.Code)
 			}
 		}
 		if n := len(w.Exec.RunsOf(agents.KindReview, review)); n == 0 {
@@ -240,7 +240,8 @@ func TestG3_UsageLimit(t *testing.T) {
 		time.Sleep(30*time.Minute + 30*time.Second)
 		llama = l.Document().Threads[1]
 		if !strings.HasPrefix(llama.ParkedWhy, "weekly limit, dev-") || !strings.HasSuffix(llama.ParkedWhy, " tries it") {
-			t.Errorf("while one session tries: got parked until %s: %q", llama.ParkedUntil, llama.ParkedWhy)
+			t.Errorf("while one session tries: got parked until %s: %q, want the agent that tries", llama.ParkedUntil,
+				llama.ParkedWhy)
 		}
 		time.Sleep(9 * time.Minute)
 		l.Stop()

@@ -57,7 +57,7 @@ func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
 		list = append(list, r)
 	}
 	if r := chain.End(); !r.OK || r.Head.N != r.Journalled {
-		t.Errorf("got chain %+v, break %+v", r, r.Break)
+		t.Errorf("got chain %+v, break %+v, want a valid one that ends with the journal's newest", r, r.Break)
 	}
 	return list
 }
@@ -91,10 +91,11 @@ func TestReceipts(t *testing.T) {
 				list := receiptsOf(t, w)
 				kept, calls := w.Forge.Kept()
 				if len(list) != len(w.Exec.Runs()) || len(list) < 4 || len(kept) != 2 {
-					t.Fatalf("got %d receipts of %d sessions, in %d pull requests", len(list), len(w.Exec.Runs()), len(kept))
+					t.Fatalf("got %d receipts of %d sessions, in %d pull requests, want one for each session, in 2", len(list),
+						len(w.Exec.Runs()), len(kept))
 				}
 				if !refused && calls != len(list) {
-					t.Errorf("got %d writes of comments for %d sessions", calls, len(list))
+					t.Errorf("got %d writes of comments for %d sessions, want one each", calls, len(list))
 				}
 				all := ""
 				for _, body := range kept {
@@ -150,14 +151,14 @@ func TestReceiptOfTheLost(t *testing.T) {
 		}
 		if *first.Exit != "3" || *first.CPUSeconds != 1 || *first.PeakMemory != 5 ||
 			*first.Result != strings.Repeat("d", 64) {
-			t.Errorf("got receipt %+v", first)
+			t.Errorf("got receipt %+v, want exit code 3, 1 s, 5 bytes and the digest", first)
 		}
 		if strings.Join(first.Processes.Names, " ") != "git [secret]" &&
 			strings.Join(first.Processes.Names, " ") != "[secret] git" {
-			t.Errorf("got programs %q", first.Processes.Names)
+			t.Errorf("got programs %q, want git and [secret]", first.Processes.Names)
 		}
 		if *first.Hosts.Count != 0 || first.Files.Count != nil || first.Files.Unknown != "no sandbox" {
-			t.Errorf("got hosts %+v, files %+v", first.Hosts, first.Files)
+			t.Errorf("got hosts %+v, files %+v, want no host, and unknown files", first.Hosts, first.Files)
 		}
 		lost := 0
 		for _, r := range list {
@@ -196,7 +197,8 @@ func TestReceiptsArePruned(t *testing.T) {
 		r, err := receipts.Verify(w.Dir, strings.TrimSpace(string(instance)),
 			func() (audit.Journal, error) { return known(t, w), nil })
 		if err != nil || !r.OK || r.Pruned != int64(first) || r.Receipts != int64(all-first) || first == 0 || all == first {
-			t.Errorf("%d of %d receipts were old: got %+v, %v", first, all, r, err)
+			t.Errorf("%d of %d receipts were old: got %+v, %v, want the old ones removed, and a valid chain of the rest", first,
+				all, r, err)
 		}
 	})
 }

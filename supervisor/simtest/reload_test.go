@@ -37,7 +37,7 @@ func TestG5_ShrinkSlots(t *testing.T) {
 		time.Sleep(time.Minute)
 		d := l.Document()
 		if s := d.Threads[1].Slots; len(s) != 2 || len(s[1].Agents) != 1 {
-			t.Errorf("while the second slot retires: got slots %+v", s)
+			t.Errorf("while the second slot retires: got slots %+v, want 2, the second one busy", s)
 		}
 		time.Sleep(30 * time.Minute)
 		if s := l.Document().Threads[1].Slots; len(s) != 1 {

@@ -115,7 +115,7 @@ func TestCommandsInComments(t *testing.T) {
 					t.Errorf("got labels %s, want %s", labels, tt.labels)
 				}
 				if tt.assignees != "" && strings.Join(is.Assignees, " ") != tt.assignees {
-					t.Errorf("got assignees %s", is.Assignees)
+					t.Errorf("got assignees %s, want %s", is.Assignees, tt.assignees)
 				}
 				l.Stop()
 				w.Check()
@@ -199,7 +199,7 @@ func TestCommandOnce(t *testing.T) {
 				interrupted := at.call == "look" || at.call == "label"
 				want := map[bool]string{false: "label blocked removed", true: "does not do it twice"}[interrupted]
 				if got := w.answers(id)[0]; !strings.Contains(got, want) {
-					t.Errorf("got %d executions and the answer %s", done, got)
+					t.Errorf("got %d executions and the answer %s, want %q", done, got, want)
 				}
 			})
 		})
@@ -304,7 +304,8 @@ func TestCommandsAreBounded(t *testing.T) {
 			}
 		}
 		if len(w.Forge.Comments()) != 26 || times[0] > 11 || times[time.Minute] > 10 {
-			t.Errorf("got %d answers, by minute: %v", len(w.Forge.Comments()), times)
+			t.Errorf("got %d answers, by minute: %v, want 26, at most 11 in the first minute and 10 in the next",
+				len(w.Forge.Comments()), times)
 		}
 	})
 }
@@ -336,7 +337,7 @@ func TestAnswersAreWrittenLater(t *testing.T) {
 				l.Stop()
 				lasting := refusal == forge.ErrConflict
 				if n := len(w.answers(id)); n != 1 && !lasting || lasting && (n != 0 || tries != 1) {
-					t.Errorf("got %d answers after %d tries", n, tries)
+					t.Errorf("got %d answers after %d tries, want 1, or none after one refusal for good", n, tries)
 				}
 			})
 		})

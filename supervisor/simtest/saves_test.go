@@ -284,7 +284,8 @@ func TestForgottenModel(t *testing.T) {
 			return len(l.Document().Problems) == 1 && strings.HasPrefix(l.Document().Problems[0], words)
 		}
 		if r := k.reworks(); len(r) != 1 || r[0].cached > 0 || !told(l) {
-			t.Errorf("got reworks %+v and problems %v\n%s", r, l.Document().Problems, w.Log.String())
+			t.Errorf("got reworks %+v and problems %v, want a cold one, and the model named\n%s", r, l.Document().Problems,
+				w.Log.String())
 		}
 		saves := k.saves
 		l.Stop()
@@ -294,7 +295,8 @@ func TestForgottenModel(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		if k.saves != saves || !told(l) || strings.Count(w.Log.String(), words) != 1 {
-			t.Errorf("got %d saves, then %d, and problems %v\n%s", saves, k.saves, l.Document().Problems, w.Log.String())
+			t.Errorf("got %d saves, then %d, and problems %v, want no more, and the model named once\n%s", saves, k.saves,
+				l.Document().Problems, w.Log.String())
 		}
 	})
 }
@@ -343,7 +345,7 @@ func TestSavesFail(t *testing.T) {
 					t.Errorf("got problems %q, want %q\n%s", problems, tt.problem, w.Log.String())
 				}
 				if entries, err := os.ReadDir(folder); err != nil || len(entries) != tt.files {
-					t.Errorf("got files %v, %v", entries, err)
+					t.Errorf("got files %v, %v, want %d", entries, err, tt.files)
 				}
 				k.Restart()
 				time.Sleep(time.Hour) // also for saves that are under way at the merge

@@ -85,14 +85,14 @@ func TestServerIsLookedAt(t *testing.T) {
 		d := l.Document()
 		if s := d.Threads[1].Server; s == nil || s.Model != "qwen3" || s.Slots != 2 || s.Now.Read != nil ||
 			len(s.Problems) > 0 {
-			t.Fatalf("got server %+v", s)
+			t.Fatalf("got server %+v, want qwen3 with 2 slots and no problem", s)
 		}
 		if asked, _ := f.counts(); d.Threads[0].Server != nil || len(asked) != 1 || asked[serverURL] != 2 {
-			t.Errorf("got requests %v", asked)
+			t.Errorf("got requests %v, want 2 of the server of llama", asked)
 		}
 		for _, a := range d.Agents {
 			if (a.Model == "qwen3") != (a.Thread == "llama") {
-				t.Errorf("%s: got model %q", a.Name, a.Model)
+				t.Errorf("%s: got model %q, want qwen3 on llama only", a.Name, a.Model)
 			}
 		}
 		f.set(func(f *inference) {
@@ -103,7 +103,7 @@ func TestServerIsLookedAt(t *testing.T) {
 		s := l.Document().Threads[1].Server
 		if *s.Now.Read != 100 || *s.Hour.Written != 20 || *s.Deferred != 3 || *s.At[0].Written != 10 ||
 			s.At[1].Written != nil {
-			t.Errorf("got server %+v", s)
+			t.Errorf("got server %+v, want its speeds, and 3 deferred requests", s)
 		}
 		f.set(func(f *inference) { f.err = errors.New("gone") })
 		time.Sleep(5 * time.Minute)
@@ -159,7 +159,7 @@ func TestServerHangsAndLies(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		s := l.Document().Threads[1].Server
 		if s == nil || s.Model != "a[31m" || s.Slots != 0 || len(s.At) != agents.MaxServerSlots {
-			t.Errorf("got server %+v", s)
+			t.Errorf("got server %+v, want a cleaned name, no slots, and at most %d entries", s, agents.MaxServerSlots)
 		}
 		l.Stop()
 	})
@@ -232,18 +232,18 @@ func TestColdConversation(t *testing.T) {
 		d := l.Document()
 		if llama := d.Threads[1]; !strings.HasSuffix(llama.Cold, words) || llama.Spent.CacheHit == nil ||
 			*llama.Spent.CacheHit != 0.2 {
-			t.Errorf("got thread %+v", llama)
+			t.Errorf("got thread %+v, want a cold conversation, and a hit ratio of 0.2", llama)
 		}
 		if d.Threads[0].Cold != "" || d.Threads[0].Spent.CacheHit != nil {
 			t.Errorf("got thread %+v, want no cache figures for programs that report none", d.Threads[0])
 		}
 		if *d.Agents[0].Spent.CacheHit != 0.2 || d.Agents[1].Spent.CacheHit != nil {
-			t.Errorf("got agents %+v", d.Agents)
+			t.Errorf("got agents %+v, want a hit ratio of 0.2 for dev-qwen only", d.Agents)
 		}
 		warm = true
 		w.Until(24*time.Hour, "merged", w.Forge.Done)
 		if cold := l.Document().Threads[1].Cold; cold != "" {
-			t.Errorf("after a warm session: got cold %q", cold)
+			t.Errorf("after a warm session: got cold %q, want none", cold)
 		}
 		l.Stop()
 	})

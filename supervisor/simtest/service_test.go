@@ -133,10 +133,10 @@ func TestService(t *testing.T) {
 		l := w.Start(m.in)
 		time.Sleep(30 * time.Second)
 		if d := state(l, "llama"); d.State != "starting" || d.PID != 50 || d.Why != "not ready yet: 503 Service Unavailable" {
-			t.Errorf("after its preparation: got %+v", d)
+			t.Errorf("after its preparation: got %+v, want starting with process 50", d)
 		}
 		if q := l.Document().Queue; len(q) != 1 || q[0].Why != "llama waits for service llama, which is starting" {
-			t.Errorf("got queue %+v", q)
+			t.Errorf("got queue %+v, want one issue that waits for the service", q)
 		}
 		m.say(health, "")
 		w.Until(2*time.Second, "the session starts", func() bool { return len(w.Exec.Runs()) == 1 })
@@ -145,7 +145,7 @@ func TestService(t *testing.T) {
 		w.Forge.Issue("two")
 		synctest.Wait()
 		if d := state(l, "llama"); d.State != "resting" || d.Fails != 1 || d.Why != "llama: exit status 1" || d.PID != 0 {
-			t.Errorf("after its end: got %+v", d)
+			t.Errorf("after its end: got %+v, want resting after 1 failure", d)
 		}
 		w.Until(25*time.Second, "it is ready again", func() bool { return state(l, "llama").State == "ready" })
 		w.Until(time.Minute, "the second session starts", func() bool { return len(w.Exec.Runs()) == 2 })
@@ -179,18 +179,18 @@ func TestServiceFails(t *testing.T) {
 		}
 		const alarm = "service llama failed 3 times in a row, last: llama: exit status 1; see disinto logs llama"
 		if d := l.Document(); !slices.Contains(d.Problems, alarm) || !state(l, "llama").NeedsPerson {
-			t.Errorf("got problems %q", d.Problems)
+			t.Errorf("got problems %q, want the alarm", d.Problems)
 		}
 		if left := time.Until(state(l, "llama").Until); left != 4*time.Second {
 			t.Errorf("got a rest of %s after its third failure, want 4s", left)
 		}
 		answer := order(l, `{"service":"llama"}`)
 		if !strings.Contains(answer, `"did":["restarted"]`) || strings.Contains(answer, "ended first") {
-			t.Errorf("got answer %s", answer)
+			t.Errorf("got answer %s, want restarted, and nothing ended", answer)
 		}
 		synctest.Wait()
 		if d := state(l, "llama"); d.State != "preparing" || d.Fails != 0 || slices.Contains(l.Document().Problems, alarm) {
-			t.Errorf("after the restart: got %+v", d)
+			t.Errorf("after the restart: got %+v, want preparing without failures", d)
 		}
 		w.Until(time.Minute, "it is ready", func() bool { return state(l, "llama").State == "ready" })
 		m.say(health, "no answer within 5s")
@@ -201,7 +201,7 @@ func TestServiceFails(t *testing.T) {
 		})
 		answer = order(l, `{"service":"lama"}`)
 		if !strings.Contains(answer, "no service has that name, did you mean llama?") {
-			t.Errorf("restart of an unknown service: got answer %s", answer)
+			t.Errorf("restart of an unknown service: got answer %s, want the suggestion llama", answer)
 		}
 		l.Stop()
 		w.Check()
@@ -229,15 +229,15 @@ func TestServiceReload(t *testing.T) {
 		l.Reload(&changed, nil)
 		time.Sleep(2 * time.Second)
 		if d := state(l, "llama"); d.State != "ready" || !d.Changed {
-			t.Errorf("changed service: got %+v", d)
+			t.Errorf("changed service: got %+v, want ready and changed", d)
 		}
 		if d := state(l, "new"); d.State != "ready" || d.Changed || len(l.Document().Services) != 2 {
-			t.Errorf("new service: got %+v of %+v", d, l.Document().Services)
+			t.Errorf("new service: got %+v of %+v, want ready and unchanged, and 2 services", d, l.Document().Services)
 		}
 		order(l, `{"service":"llama"}`)
 		time.Sleep(3 * time.Second)
 		if d := state(l, "llama"); d.State != "ready" || d.Changed || d.Restarts != 1 {
-			t.Errorf("changed service after its restart: got %+v", d)
+			t.Errorf("changed service after its restart: got %+v, want ready, unchanged, and 1 restart", d)
 		}
 		l.Stop()
 		want := []string{

@@ -108,15 +108,16 @@ func TestSoak(t *testing.T) {
 			"journal %d bytes; %.1f requests per idle poll of two threads",
 			s.filed, len(s.Exec.Runs()), early.goroutines, late.goroutines, early.heap>>10, late.heap>>10, journal, perPoll)
 		if d.Upkeep.Repairs+d.Upkeep.Violations > 0 || len(d.Problems) > 0 {
-			t.Errorf("got repairs without a fault: %+v, %q\n%s", d.Upkeep, d.Problems, s.Log.String())
+			t.Errorf("got repairs without a fault: %+v, %q, want none\n%s", d.Upkeep, d.Problems, s.Log.String())
 		}
 		for _, r := range s.Exec.Runs() {
 			if r.Outcome.Result != agents.Done {
-				t.Errorf("%s #%d: got outcome %s: %s", r.Job.Kind, r.Job.Number, r.Outcome.Result, r.Outcome.Reason)
+				t.Errorf("%s #%d: got outcome %s: %s, want done", r.Job.Kind, r.Job.Number, r.Outcome.Result, r.Outcome.Reason)
 			}
 		}
 		if late.goroutines != early.goroutines || journal > 24<<10 { // 64 conversations of a thread are 4 kB
-			t.Errorf("got resources %+v, then %+v, and a journal of %d bytes without work", early, late, journal)
+			t.Errorf("got resources %+v, then %+v, and a journal of %d bytes, want no growth and at most 24 KiB", early, late,
+				journal)
 		}
 		if perPoll > 2 { // two threads scan, and one scan is one request
 			t.Errorf("got %.1f requests per idle interval, want at most 2", perPoll)
@@ -214,7 +215,7 @@ func soakWithFaults(t *testing.T, seed uint64) {
 		t.Errorf("claims left: %v", left)
 	}
 	if d.Upkeep.Violations > 0 {
-		t.Errorf("got violations, problems %q", d.Problems)
+		t.Errorf("got violations, problems %q, want none", d.Problems)
 	}
 	t.Logf("%d issues, %d sessions, killed %d times, %d claims left over in the last life",
 		s.filed, len(s.Exec.Runs()), killed, d.Upkeep.Repairs)

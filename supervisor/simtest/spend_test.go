@@ -140,7 +140,7 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		if a := l.Document().Agents[1]; a.Name != "dev-qwen" || !strings.Contains(a.Why, "connection refused") {
-			t.Errorf("got agent %+v", a)
+			t.Errorf("got agent %+v, want dev-qwen with the reason", a)
 		}
 		time.Sleep(Size(8*time.Hour, 80*time.Minute))
 		l.Stop()
@@ -196,13 +196,13 @@ func TestTokenRejected(t *testing.T) {
 		d := l.Document()
 		if a := d.Agents[0]; a.State != "held" ||
 			a.Why != "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER" {
-			t.Errorf("%s: got %s: %s", a.Name, a.State, a.Why)
+			t.Errorf("%s: got %s: %s, want held, and how to set the token", a.Name, a.State, a.Why)
 		}
 		if r := d.Recent[0]; r.Outcome != agents.TokenRejected {
-			t.Errorf("got outcome %s: %s", r.Outcome, r.Reason)
+			t.Errorf("got outcome %s: %s, want token-rejected", r.Outcome, r.Reason)
 		}
 		if q := d.Queue[0]; q.Code != threads.TokenRejected {
-			t.Errorf("got code %s: %s", q.Code, q.Why)
+			t.Errorf("got code %s: %s, want token-rejected", q.Code, q.Why)
 		}
 		time.Sleep(59 * time.Minute)
 		if n := asked.Load(); n != 12 {
@@ -349,7 +349,7 @@ func TestBlockerReopened(t *testing.T) {
 		if i := slices.IndexFunc(l.Document().Queue,
 			func(q control.QueueDocument) bool { return q.Number == second }); i < 0 ||
 			l.Document().Queue[i].Code != threads.BlockerOpen {
-			t.Errorf("got queue %+v", l.Document().Queue)
+			t.Errorf("got queue %+v, want #%d blocked", l.Document().Queue, second)
 		}
 		w.Exec.Script = w.Work
 		w.Forge.Edit(first, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })

@@ -90,7 +90,8 @@ func TestSteal(t *testing.T) {
 		}
 		for _, p := range w.history().Past { // each issue was pinned to its last assignee
 			if p.Pinned != (p.Kind == agents.KindIssue) {
-				t.Errorf("%s of %s by %s: got pinned = %t", p.Kind, forge.Ref(p.Ref).Short(), p.Agent, p.Pinned)
+				t.Errorf("%s of %s by %s: got pinned = %t, want pinned only for the issue", p.Kind, forge.Ref(p.Ref).Short(),
+					p.Agent, p.Pinned)
 			}
 		}
 		if !strings.Contains(w.Log.String(), "moved from dev-coder to dev-qwen, who was idle") {
@@ -220,7 +221,8 @@ func TestStealBegun(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		is := w.Forge.Get(7)
 		if fmt.Sprint(is.Assignees) != "[dev-elsewhere]" || is.Has(forge.LabelStolen) {
-			t.Errorf("got labels %v and assignees %v", is.Labels, is.Assignees)
+			t.Errorf("got labels %v and assignees %v, want the claim of dev-elsewhere, and no stolen label", is.Labels,
+				is.Assignees)
 		}
 		if !strings.Contains(w.Log.String(), "stays with dev-coder") {
 			t.Errorf("the log lacks the reason:\n%s", w.Log.String())

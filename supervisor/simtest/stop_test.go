@@ -225,7 +225,7 @@ func TestSchedule(t *testing.T) {
 		}
 		job := w.Exec.Runs()[0].Job
 		if !strings.HasSuffix(job.Dir, "/work/review-sonnet/johba_harb_watch") {
-			t.Errorf("got workspace %s", job.Dir)
+			t.Errorf("got workspace %s, want the agent's folder for the role", job.Dir)
 		}
 	})
 }
@@ -251,14 +251,14 @@ func TestJob(t *testing.T) {
 		w.Check()
 		issue, rework := w.Exec.RunsOf(agents.KindIssue, 1)[0].Job, w.Exec.RunsOf(agents.KindRework, 2)[0].Job
 		if got := strings.Join(issue.Command, " "); got != "dev-agent.sh 1" {
-			t.Errorf("got command %q", got)
+			t.Errorf("got command %q, want dev-agent.sh 1", got)
 		}
 		place := func(kind, name string) string { return w.Dir + "/" + kind + "/dev-coder/" + name }
 		if issue.Dir != place("work", "johba_harb_1") || rework.Dir != issue.Dir {
 			t.Errorf("got workspaces %s and %s, want one folder for the chain", issue.Dir, rework.Dir)
 		}
 		if issue.LogPath != place("logs", issue.RunID+".log") || issue.ResultPath != place("results", issue.RunID+".json") {
-			t.Errorf("got log %s and result %s", issue.LogPath, issue.ResultPath)
+			t.Errorf("got log %s and result %s, want the agent's folders and the run id", issue.LogPath, issue.ResultPath)
 		}
 		for name, want := range map[string]string{
 			"FORGE_TOKEN": "token-of-dev-coder", "FORGE_URL": "http://forge", "DISINTO_KIND": "issue", "DISINTO_NUMBER": "1",
@@ -275,7 +275,7 @@ func TestJob(t *testing.T) {
 				issue.BackendURL, w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL)
 		}
 		if issue.Timeout != 2*time.Hour || issue.Stall != 15*time.Minute || issue.Grace != 7*time.Second {
-			t.Errorf("got limits of %+v", issue)
+			t.Errorf("got limits of %+v, want 2h, 15m and 7s", issue)
 		}
 	})
 }

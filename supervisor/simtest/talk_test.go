@@ -78,7 +78,7 @@ func TestQuestion(t *testing.T) {
 			why += q.Why
 		}
 		if !strings.Contains(why, asked.Job.Agent+" asked @johba at ") || !strings.Contains(why, "no answer: Which one?") {
-			t.Errorf("got reason %q", why)
+			t.Errorf("got reason %q, want the agent, @johba and the question", why)
 		}
 
 		w.Forge.Answer(issue, "stranger")
@@ -93,7 +93,7 @@ func TestQuestion(t *testing.T) {
 		w.Check()
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if len(runs) != 2 || runs[1].Job.Agent != asked.Job.Agent || variable(runs[1].Job, "DISINTO_ATTEMPT") != "1" {
-			t.Fatalf("got sessions %+v", runs)
+			t.Fatalf("got sessions %+v, want 2 by the same agent at attempt 1", runs)
 		}
 		question := w.Forge.Remarks(issue)[0].ID
 		if got, want := variable(runs[1].Job, "DISINTO_COMMENTS"), fmt.Sprintf("%d,%d", question, id); got != want {
@@ -157,7 +157,7 @@ func questionKilledAt(t *testing.T, call string, n int, after bool) {
 		t.Errorf("the last of %d sessions does not get the answer\n%s", len(runs), w.Log.String())
 	}
 	if is := w.Forge.Get(issue); is.Has(forge.LabelNeedsAnswer) {
-		t.Errorf("got labels %v", is.Labels)
+		t.Errorf("got labels %v, want no needs-answer", is.Labels)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestQuestionWithdrawn(t *testing.T) {
 		w.Until(time.Hour, "a person is asked", func() bool { return w.labelled(issue, forge.LabelNeedsHuman) })
 		last := w.Forge.Comments()[threads.MaxQuestions]
 		if !strings.Contains(last.Body, "it has asked 3 questions, and asks: Which one?") {
-			t.Errorf("got comment %s", last.Body)
+			t.Errorf("got comment %s, want the count and the question", last.Body)
 		}
 		l.Stop()
 		w.Check()
@@ -217,7 +217,7 @@ func TestPlan(t *testing.T) {
 		plans := func(n int) func() bool { return func() bool { return len(w.Forge.Comments()) == n } }
 		w.Until(time.Hour, "a plan", plans(1))
 		if body := w.Forge.Comments()[0].Body; !strings.HasPrefix(body, "@johba, dev-") || !strings.Contains(body, "Plan 1") {
-			t.Errorf("got plan %s", body)
+			t.Errorf("got plan %s, want a mention and Plan 1", body)
 		}
 		w.Forge.Like(issue, "dev-elsewhere")
 		w.Forge.Like(issue, "dev-qwen")
@@ -233,7 +233,7 @@ func TestPlan(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if is := w.Forge.Get(issue); !is.Has(forge.LabelPlanFirst) || !is.Has(forge.LabelPlanApproved) {
-			t.Errorf("got labels %v", is.Labels)
+			t.Errorf("got labels %v, want plan-first and plan-approved", is.Labels)
 		}
 		runs := w.Exec.RunsOf(agents.KindIssue, issue)
 		if len(runs) != 3 {
@@ -260,7 +260,7 @@ func TestCodeInsteadOfPlan(t *testing.T) {
 		w.Until(time.Hour, "it has ended", func() bool { return len(l.Document().Recent) == 1 })
 		time.Sleep(time.Hour)
 		if r := l.Document().Recent[0]; r.Outcome != agents.NoProgress || r.Reason != "ended without a plan" {
-			t.Errorf("got outcome %s: %s", r.Outcome, r.Reason)
+			t.Errorf("got outcome %s: %s, want no-progress: ended without a plan", r.Outcome, r.Reason)
 		}
 		if p := w.Forge.Pulls(); len(p) != 1 || len(p[0].Reviews) != 0 || p[0].Merged {
 			t.Errorf("got pull requests %+v, want one without a review", p)

@@ -44,7 +44,7 @@ func TestFailureIsTold(t *testing.T) {
 					want = ""
 				}
 				if r.LastLine != want || r.Log != fmt.Sprintf("%s/logs/%s/%s.log", dir, r.Agent, r.RunID) {
-					t.Errorf("#%d: got last line %q and log %q", r.Number, r.LastLine, r.Log)
+					t.Errorf("#%d: got last line %q and log %q, want %q and the agent's folder", r.Number, r.LastLine, r.Log, want)
 				}
 			}
 		}
@@ -81,7 +81,8 @@ func TestNoRoom(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		d := l.Document()
 		if len(w.Exec.Runs()) != 0 || d.Threads[1].ParkedWhy != "no room for another process" || d.Agents[0].Failed != 0 {
-			t.Errorf("without room: got %d sessions, thread %+v, agent %+v", len(w.Exec.Runs()), d.Threads[1], d.Agents[0])
+			t.Errorf("without room: got %d sessions, thread %+v, agent %+v, want none, parked for lack of room, and no failure",
+				len(w.Exec.Runs()), d.Threads[1], d.Agents[0])
 		}
 		if left := w.Forge.Claimed(); len(left) > 0 && len(d.Sessions) == 0 {
 			t.Errorf("claims left: %v", left)
@@ -89,7 +90,7 @@ func TestNoRoom(t *testing.T) {
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		runs := w.Exec.RunsOf(agents.KindIssue, 1)
 		if len(runs) != 1 || variable(runs[0].Job, "DISINTO_ATTEMPT") != "1" || runs[0].Begin.Sub(began) > 32*time.Minute {
-			t.Errorf("with room again: got sessions %+v", runs)
+			t.Errorf("with room again: got sessions %+v, want one at attempt 1 within 32m", runs)
 		}
 		l.Stop()
 		w.Check()
@@ -125,7 +126,7 @@ func TestOneRepositoryMissing(t *testing.T) {
 			return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 1
 		})
 		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, gone) {
-			t.Errorf("got forge %+v", d.Forge)
+			t.Errorf("got forge %+v, want an error that names %s", d.Forge, gone)
 		}
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		l.Stop()

@@ -50,7 +50,7 @@ func TestF7_MadScheduler(t *testing.T) {
 			t.Errorf("got %d violations, want 2 to 4", d.Upkeep.Violations)
 		}
 		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "a rule would have been broken, last: ") {
-			t.Errorf("got problems %q", d.Problems)
+			t.Errorf("got problems %q, want one about the rules", d.Problems)
 		}
 		held := false
 		for _, q := range d.Queue {

@@ -186,7 +186,8 @@ func TestRanks(t *testing.T) {
 		t.Errorf("%q hurts most, want %q", b.Worst.What, want)
 	}
 	if b.Worst.Undone.Low < 40 || b.Week.Done.Mean != 0 || b.Plain.Done.Mean != 12.5 {
-		t.Errorf("got the worst week %+v with outcome %+v, and the plain week %+v", b.Worst, b.Week, b.Plain)
+		t.Errorf("got worst %+v, week %+v, plain %+v, want 40 more undone, none done, and 12.5 done", b.Worst, b.Week,
+			b.Plain)
 	}
 	var harms []string
 	for _, h := range b.Harms[:4] {

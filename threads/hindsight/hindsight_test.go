@@ -69,7 +69,7 @@ func TestYesterdayLived(t *testing.T) {
 		t.Errorf("got %+v, want a lived day without differences", d)
 	}
 	if d.Was.Merged != float64(len(j.Timeline.Merges)) || d.Was.USD < 0.25*d.Was.Merged {
-		t.Errorf("%d merges in the journal, got %+v", len(j.Timeline.Merges), d.Was)
+		t.Errorf("%d merges in the journal, got %+v, want as many and at least $0.25 each", len(j.Timeline.Merges), d.Was)
 	}
 	if by := d.Is.Wait - d.Was.Wait; by < -5*time.Minute || by > 5*time.Minute || d.Was.Merged-d.Is.Merged > 1 {
 		t.Errorf("lived %+v, played %+v, want at most 5 minutes and 1 merge apart", d.Was, d.Is)

@@ -287,7 +287,7 @@ func TestProve(t *testing.T) {
 			for _, f := range rest {
 				for _, was := range found {
 					if f.Claim == was.Claim && f.Text == was.Text {
-						t.Errorf("after the fix: got %s", told(rest))
+						t.Errorf("after the fix: got %s, want the finding gone", told(rest))
 					}
 				}
 			}

@@ -22,7 +22,8 @@ func TestEngine(t *testing.T) {
 	near, far := here.Run(), there.Run()
 	far.whole(t, "on an engine")
 	if far.Sessions != n || far.Gap.P99 > Ours.Latency+engineStartMax {
-		t.Errorf("got %d sessions, and 99 %% of gaps up to %s", far.Sessions, far.Gap.P99)
+		t.Errorf("got %d sessions, and 99 %% of gaps up to %s, want %d and at most %s", far.Sessions, far.Gap.P99, n,
+			Ours.Latency+engineStartMax)
 	}
 	longer := far.Turn.Mean - near.Turn.Mean
 	t.Logf("%d sessions, from filing to done %s here and %s longer there", n, near.Turn.Mean, longer)

@@ -50,7 +50,8 @@ func TestHappened(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", r, want)
 	}
 	if r.First.Mean != 200*time.Minute || r.First.Max != 5*time.Hour || r.Turn.Mean != 330*time.Minute {
-		t.Errorf("got waits %+v and turnarounds %+v", r.First, r.Turn)
+		t.Errorf("got waits %+v and turnarounds %+v, want a mean of 200m and a maximum of 5h, and a mean of 330m", r.First,
+			r.Turn)
 	}
 	if r.Used != 6./24 { // six hours of work, by four agents (one is no longer configured) in six hours
 		t.Errorf("got used %f, want 6/24", r.Used)
@@ -99,10 +100,10 @@ func TestChange(t *testing.T) {
 		t.Errorf("got differences %q, want %d", differs, want)
 	}
 	if w := is.Thread("write"); w.Slots != 2 || w.MaxSessions != 2 || w.Hold != time.Minute || len(w.Agents) != 1 {
-		t.Errorf("got the thread write %+v", w)
+		t.Errorf("got the thread write %+v, want 2 slots, 2 sessions, a hold of 1m and 1 agent", w)
 	}
 	if v := is.Thread("review"); v.MaxSessions != 3 || v.Slots != 1 || len(v.Agents) != 0 {
-		t.Errorf("got the thread review %+v", v)
+		t.Errorf("got the thread review %+v, want 3 sessions, 1 slot and no agent", v)
 	}
 	if len(is.Agents) != 1 || len(is.Roles) != 1 || len(is.Routes) != 1 || len(is.Routes[0].Agents) != 1 {
 		t.Errorf("got agents %+v, roles %+v, routes %+v, want one of each", is.Agents, is.Roles, is.Routes)

@@ -73,7 +73,7 @@ func TestLearn(t *testing.T) {
 	}
 	if early := Learn(diary().Before(diary().Past[4].End)); len(early.Learnt()) == 0 ||
 		early.counts[peers{agent: "dev-a", kind: agents.KindIssue}] != 3 {
-		t.Errorf("learnt before the end of the third session: got counts %+v", early.counts)
+		t.Errorf("learnt before the end of the third session: got counts %+v, want 3 of dev-a", early.counts)
 	}
 }
 

@@ -168,10 +168,10 @@ func TestReplay(t *testing.T) {
 	}}, config, 24*time.Hour).Load
 	if len(load) != 3 || load[2].At != 90*time.Minute || load[0].Review != 15*time.Minute ||
 		len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute {
-		t.Errorf("got load %+v", load)
+		t.Errorf("got load %+v, want 3 issues, the first with 2 sessions and reviews of 15m, the last at 90m", load)
 	}
 	if w := load[1]; w.At != 30*time.Minute || w.Priority != 2 || len(w.Skills) != 0 || len(w.Sessions) != 1 {
-		t.Errorf("got the issue that waited as %+v", w)
+		t.Errorf("got the issue that waited as %+v, want it at 30m with priority 2, no skill and 1 session", w)
 	}
 	if len(Replay(Journal{}, config, time.Hour).Load) > 0 {
 		t.Error("Replay of an empty journal has a load")

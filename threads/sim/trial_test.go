@@ -247,7 +247,8 @@ func TestSlots(t *testing.T) {
 			per[i] = float64(r.Switches) / float64(r.Chains)
 			// There and back; the first three issues only teach.
 			if extra := r.Switches - r.Chains; hold > 0 && extra > 2*r.Starved+3 {
-				t.Errorf("review %s: got %d changes for %d issues, %d starved", review, r.Switches, r.Chains, r.Starved)
+				t.Errorf("review %s: got %d changes for %d issues, %d starved, want at most two more a starved issue, and three",
+					review, r.Switches, r.Chains, r.Starved)
 			}
 		}
 		t.Logf("review %s: %.2f changes per issue without hold, %.2f with it", review, per[0], per[1])
