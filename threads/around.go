@@ -2,8 +2,8 @@ package threads
 
 import "codeberg.org/johba/disinto/forge"
 
-// Around returns what an issue depends on, and the issues that wait for it, with their progress. Both are sorted by
-// reference, and as far as the facts go back: what was closed long ago is in neither.
+// Around returns an issue's blockers and the issues that it blocks, with their progress, each list sorted by
+// reference. It knows only issues in the facts: one closed long ago has no blockers here and is no dependent.
 func Around(s Snapshot, ref forge.Ref) (dependsOn, dependents []Member) {
 	if s.Config == nil {
 		return nil, nil

@@ -2,8 +2,8 @@ package threads
 
 import "codeberg.org/johba/disinto/forge"
 
-// uninvited keeps what a stranger opened from being reviewed until an account with write access asks for it: the forge
-// lets no other set labels.
+// uninvited holds a stranger's pull request until an account with write access asks for a review. The forge lets no
+// other account set labels.
 func uninvited(_ *view, w *work) *Reason {
 	if w.Author == "" || !w.pull.Stranger || w.has(forge.LabelReview) {
 		return nil
@@ -11,8 +11,8 @@ func uninvited(_ *view, w *work) *Reason {
 	return &Reason{Code: Uninvited, Note: w.Author}
 }
 
-// reviewLimit bounds what a person can make us spend who pushes again and again. Reviews that were reserved count at
-// once, also those of this plan; see view.ask.
+// reviewLimit bounds what a person can make us spend by pushing again and again. A reserved review counts at once,
+// even one of this plan; see view.ask.
 func reviewLimit(v *view, w *work) *Reason {
 	if w.Author == "" {
 		return nil
@@ -30,7 +30,7 @@ func reviewLimit(v *view, w *work) *Reason {
 	return why
 }
 
-// ask counts a review of a person's pull request whose start is not journalled yet.
+// ask counts a review of a person's pull request whose start is not in the journal yet.
 func (v *view) ask(s *Session) {
 	if s.Item.Author == "" || s.State != Reserved {
 		return

@@ -6,18 +6,18 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// FreeSlot is a slot that stands free beside work: an item waits for which an agent of its thread has role and skills.
+// FreeSlot is a free slot of a thread that has an agent with the role and the skills for a waiting item.
 type FreeSlot struct {
 	Thread string
 	Slot   int
-	Code   Code // of what keeps that item from this thread
+	Code   Code // of the reason that keeps this item off the thread
 }
 
-// Beside returns the slots that stand free beside work once the starts of a plan are made, in the order of the
-// configuration's threads. A slot is free while it has no session and its thread may take one more. Of the items that
-// wait for nothing but an agent, a slot or a short rest, the first in the queue gives the code. Where an item rule
-// keeps it, that is the item's code. Otherwise it is that of the thread's agent that passed most rules, and not the
-// item's: the item may wait for a busy agent of one thread while another thread is paused.
+// Beside returns the slots that stay free beside waiting work after a plan's starts, in the order of the
+// configuration's threads. A slot is free while it has no session and its thread may take one more. Its code comes
+// from the first item in the queue that waits only for an agent, a slot or a short rest. If an item rule holds that
+// item, it is that rule's code. Otherwise it is that of the thread's agent that passed most rules. The item's own
+// code would be wrong: the item may wait for a busy agent of one thread while another thread is paused.
 func Beside(s *Snapshot, plan *Plan) []FreeSlot {
 	if s.Config == nil {
 		return nil
@@ -50,7 +50,7 @@ func Beside(s *Snapshot, plan *Plan) []FreeSlot {
 	return free
 }
 
-// afterStarts is the snapshot with the starts as sessions.
+// afterStarts returns the snapshot with the starts added to its sessions.
 func afterStarts(s *Snapshot, starts []Start) *Snapshot {
 	after := *s
 	after.Sessions = slices.Clone(s.Sessions)
@@ -60,7 +60,7 @@ func afterStarts(s *Snapshot, starts []Start) *Snapshot {
 	return &after
 }
 
-// openThreads are the threads with a free slot, by the kinds of work that their agents have roles for.
+// openThreads returns the threads with a free slot, by the kinds of work that their agents have roles for.
 func (v *view) openThreads() map[agents.Kind][]*threadState {
 	open := make(map[agents.Kind][]*threadState)
 	for i := range v.threads {
@@ -77,13 +77,13 @@ func (v *view) openThreads() map[agents.Kind][]*threadState {
 	return open
 }
 
-// triggers are the roles that do each kind of work.
+// triggers maps a kind of work to the trigger of the roles that do it.
 var triggers = map[agents.Kind]agents.On{
 	agents.KindIssue: agents.OnIssue, agents.KindRework: agents.OnIssue, agents.KindReview: agents.OnReview,
 	agents.KindSchedule: agents.OnSchedule,
 }
 
-// couldStart reports whether nothing but an agent, a slot or a short rest is missing.
+// couldStart reports whether the item waits only for an agent, a slot or a short rest.
 func (h *Hold) couldStart() bool {
 	switch h.Reason.Code.Class() {
 	case Ready, Unfit, Busy:
@@ -92,7 +92,7 @@ func (h *Hold) couldStart() bool {
 	return false
 }
 
-// besideTraits gathers the traits of an item that waits.
+// besideTraits gathers the traits of a waiting item.
 func (v *view) besideTraits(h *Hold) traits {
 	w := work{Hold: *h}
 	if h.Kind == agents.KindIssue {
@@ -107,8 +107,8 @@ func (v *view) besideTraits(h *Hold) traits {
 	return v.traitsOf(&w)
 }
 
-// keeps is the code of what keeps an item from a thread; empty where no agent of the thread has the role and the
-// skills.
+// keeps returns the code of the reason that keeps an item off a thread. It is empty where no agent of the thread has
+// the role and the skills.
 func (v *view) keeps(thread *threadState, t *traits, item Code) Code {
 	furthest, code := -1, Code("")
 	for _, c := range v.cands {

@@ -7,10 +7,10 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Spender uses tokens and money: one agent, or one thread for all of its agents. The other field is empty.
+// Spender uses tokens and money: an agent, or a thread with all its agents. Exactly one field is set.
 type Spender struct{ Thread, Agent string }
 
-// Spent adds up the use of one day, of sessions that run as far as their programs tell it.
+// Spent adds up the usage of one day. A running session counts as far as its program has reported its usage.
 type Spent struct {
 	Day    time.Time `json:"day"` // see Day; zero means nothing yet
 	Tokens int64     `json:"tokens"`
@@ -19,14 +19,15 @@ type Spent struct {
 
 const (
 	dayLength = 24 * time.Hour
-	// maxSpent is more than a thousand agents use in a day, in tokens or dollars. Sums stay near it.
+	// maxSpent is more than a thousand agents use in a day, in tokens or dollars. A sum exceeds it by one report at
+	// most.
 	maxSpent = 1_000_000_000_000
 )
 
-// Day is the beginning of the day of t in UTC, which is the same on every host and never 23 hours long.
+// Day returns the start of t's day in UTC. A UTC day is the same on every host and never 23 hours long.
 func Day(t time.Time) time.Time { return t.UTC().Truncate(dayLength) }
 
-// spent is the entry of an agent or a thread.
+// spent returns what an agent or a thread spent last.
 func (h *History) spent(who Spender) Spent {
 	if who.Agent != "" {
 		return h.Agent(who.Agent).Spent
@@ -34,7 +35,7 @@ func (h *History) spent(who Spender) Spent {
 	return h.Thread(who.Thread).Spent
 }
 
-// Today returns what was spent on the day of a time, or later by a clock that was ahead; zero when that is nothing.
+// Today returns what was spent on now's day. A later day, written while the clock was ahead, counts as today.
 func (s Spent) Today(now time.Time) Spent {
 	if s.Day.Before(Day(now)) {
 		return Spent{}
@@ -42,25 +43,24 @@ func (s Spent) Today(now time.Time) Spent {
 	return s
 }
 
-// Add counts what a session used up to a time. A clock that went back goes on with the later day, so that it frees
-// nothing.
+// Add adds a usage report of a given time. After the clock went back, the later day continues, so no budget is freed.
 func (s Spent) Add(at time.Time, u agents.Usage) Spent {
 	if day := Day(at); day.After(s.Day) {
 		s = Spent{Day: day}
 	}
-	u = u.Bounded() // an older journal has what a program said
+	u = u.Bounded() // records of older versions are unbounded
 	total := Used{s.Tokens, s.USD}.Add(u)
 	s.Tokens, s.USD = total.Tokens, total.USD
 	return s
 }
 
-// Used adds up what all sessions on an issue and its pull requests have used.
+// Used is a sum of usage, for example of all sessions on an issue and its pull requests.
 type Used struct {
 	Tokens int64   `json:"tokens,omitzero"`
 	USD    float64 `json:"usd,omitzero"`
 }
 
-// Add counts a part of what a session used.
+// Add adds one usage report.
 func (s Used) Add(u agents.Usage) Used {
 	s.Tokens = min(max(s.Tokens, 0), maxSpent) + u.Tokens()
 	if !(s.USD >= 0) {
@@ -70,7 +70,7 @@ func (s Used) Add(u agents.Usage) Used {
 	return s
 }
 
-// withinBudget asks for the agent first, as notPaused does.
+// withinBudget checks the agent's budget before the thread's.
 func withinBudget(v *view, c candidate) *Reason {
 	if why := v.overBudget(Spender{Agent: c.agent.Name}, c.agent.Budget); why != nil {
 		return why
@@ -98,7 +98,7 @@ func overBudget(h *History, now time.Time, who Spender, b agents.Budget, code Co
 	return &Reason{Code: code, Agent: who.Agent, Thread: who.Thread, Note: words, Until: s.Day.Add(dayLength)}
 }
 
-// spendRule returns why a session must use no more; nil when it may.
+// spendRule returns why a session must not use more; nil when it may.
 type spendRule struct {
 	name string
 	why  func(cfg *Config, h *History, s *Session, now time.Time) *Reason
@@ -111,8 +111,8 @@ var spendRules = []spendRule{
 	{"its thread within the budget", threadSpent},
 }
 
-// Overspent returns the running sessions that must end because a limit of what may be used is reached. Decide stops the
-// same ones; the supervisor also asks when a session has used more and nothing else has changed.
+// Overspent returns the running sessions that must end because they have reached a limit. Decide stops the same
+// sessions. The supervisor also calls Overspent when a session has used more and nothing else has changed.
 func Overspent(cfg *Config, h *History, sessions []Session, now time.Time) (stops []Stop) {
 	for i := range sessions {
 		if why := overspent(cfg, h, &sessions[i], now); why != nil {
@@ -134,7 +134,7 @@ func overspent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
 	return nil
 }
 
-// LimitReached is the reason if a session, or its issue, has reached the limit that it was started with; nil otherwise.
+// LimitReached returns the reason if a session, or its issue, has reached the limit that the session started with.
 func LimitReached(h *History, s *Session) *Reason {
 	if why := sessionSpent(nil, h, s, time.Time{}); why != nil {
 		return why
@@ -150,7 +150,7 @@ func issueSpent(_ *Config, h *History, s *Session, _ time.Time) *Reason {
 	return limitReached("issue", s.Role, s.PerIssue, h.Chain(s.Item.Chain).Used)
 }
 
-// limitReached names the key to raise.
+// limitReached returns a reason that names the key to raise; nil below the limit.
 func limitReached(of, role string, b agents.Budget, used Used) *Reason {
 	key := "max_usd"
 	if b.Tokens > 0 && used.Tokens >= b.Tokens {
@@ -180,8 +180,8 @@ func threadSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
 	return overBudget(h, now, Spender{Thread: s.Thread}, t.Budget, StopOverBudget)
 }
 
-// issueLimit holds an issue, and its pull requests, on which as much was used as a role allows that may take them. Of
-// several such roles the lowest limit counts.
+// issueLimit holds an issue and its pull requests when they have used as much as a role allows that may take them. Of
+// several such roles, the lowest limit counts.
 func issueLimit(v *view, w *work) *Reason {
 	on := agents.OnIssue
 	switch w.Kind {
@@ -204,7 +204,7 @@ func issueLimit(v *view, w *work) *Reason {
 	return nil
 }
 
-// outOfMoney leaves an issue alone on which a session or a pull request is under way: that may be the last one needed.
+// outOfMoney does not mark an issue that has a session or an open pull request: that may be the last one needed.
 func outOfMoney(v *view, w *work) *Reason {
 	why := issueLimit(v, w)
 	if why == nil || hasSession(v, w) != nil || w.issue != nil && (notBacklog(v, w) != nil || hasPull(v, w) != nil) {

@@ -1,9 +1,9 @@
 package threads
 
-// Code is the stable name of a reason. Programs may rely on it; the text beside it may change.
+// Code is the stable name of a reason. Programs may rely on it; a reason's text may change.
 type Code string
 
-// The codes of items, in the order in which the rules are asked.
+// The codes of items, in rule order.
 const (
 	NotRead           Code = "not-read"
 	RepoOff           Code = "repo-off"
@@ -56,8 +56,7 @@ const (
 	PlanUnlabelled    Code = "plan-unlabelled"
 )
 
-// The codes of candidates, in the order in which the rules are asked. The candidate that passed most rules names the
-// item's reason.
+// The codes of candidates, in rule order. The candidate that passed most rules gives the item its reason.
 const (
 	NoRole        Code = "no-role"
 	NoSkill       Code = "no-skill"
@@ -95,8 +94,7 @@ const (
 	PlanReturned Code = "plan-returned"
 )
 
-// The codes of sick agents, and of issues that an idle agent does not take over from a busy one, in the order in
-// which the rules are asked.
+// The codes of sick agents, and of issues that an idle agent does not take over from a busy one, in rule order.
 const (
 	AgentSick    Code = "sick"
 	StolenBefore Code = "stolen-before"
@@ -120,30 +118,30 @@ const (
 	RuleBroken     Code = "rule-broken"
 )
 
-// Class says in which state an item is that a Code holds. Convoys, the simulator and the supervisor classify reasons by
-// the table below and by nothing else.
+// Class is the state of an item that a Code holds. Convoys, the simulator and the supervisor classify reasons by the
+// table below only.
 type Class int
 
 // The classes of codes.
 const (
-	NoHold  Class = iota + 1 // of a mark, a stop, a sick agent, an issue that does not move, or a broken rule
+	NoHold  Class = iota + 1 // of a mark, a stop, a sick agent, an issue that is not moved, or a broken rule
 	Blocked                  // something else has to happen first
-	Ready                    // nothing but a short rest, or room in the review, is missing
-	Begun                    // work on it is under way, or done and not yet closed
-	Failed                   // given up or refused
+	Ready                    // only a short rest, or room in the review, is missing
+	Begun                    // it is being worked on, or is done and not yet closed
+	Failed                   // it was rejected or refused, or its attempts or its budget are used up
 	Unfit                    // no agent may take it: the codes of candidate rules
-	Busy                     // an agent may take it, and none can now: the codes of free rules and of slot rules
+	Busy                     // an agent may take it, but none can now: the codes of free rules and of slot rules
 )
 
-// Ends says what ends a wait.
+// Ends is the event that ends a wait.
 type Ends int
 
-// The ends of a wait.
+// The events that end a wait.
 const (
-	ByItself Ends = iota // time, the work of agents, or a write of ours that follows
-	ByScan               // the next scan of the forge may
-	ByPerson             // only a person does, who may not know of it
-	ByChoice             // only a person does, who chose that it waits
+	ByItself Ends = iota // time, the work of agents, or our own next write
+	ByScan               // the next scan of the forge may end it
+	ByPerson             // only a person can end it, who may not know of it
+	ByChoice             // only a person can end it, who chose this wait
 )
 
 // CodeDoc classifies a code and explains it to people: the text of a Reason and docs/codes.md come from it.
@@ -153,18 +151,18 @@ type CodeDoc struct {
 	Ends  Ends
 	Means string // the explanation
 	Mend  string // the remedy for a person; empty where waiting is right
-	// text is that of a Reason, with its operands in braces; see Reason.operand. Behind a bar stands the text for a reason
-	// that has an agent or references.
+	// text is the template of Reason.Text, with operands in braces; see Reason.operand. The part after a bar is for a
+	// reason that has an agent or references.
 	text string
 }
 
-// Codes returns the documentation of every code, in rule order. It must not be written to.
+// Codes returns the documentation of every code, in rule order. The caller must not change it.
 func Codes() []CodeDoc { return codeDocs }
 
-// Class classifies a code; 0 for one that is not in the table.
+// Class returns the class of a code; 0 for an unknown code.
 func (c Code) Class() Class { return docs[c].Class }
 
-// Ends says what ends a wait for this reason.
+// Ends returns the event that ends a wait for this reason.
 func (c Code) Ends() Ends { return docs[c].Ends }
 
 var docs = func() map[Code]CodeDoc {
@@ -186,7 +184,7 @@ var codeDocs = []CodeDoc{
 	doc(RepoOff, Blocked, ByChoice, "{note}", "its repository is archived, or has another name now",
 		"unarchive it, or change `repos` of `[forge]`"),
 	doc(StaleFacts, Ready, ByScan, "waits for the next scan of the forge",
-		"we wrote to it, and the next scan has not come back", ""),
+		"we wrote to it, and no scan has finished since", ""),
 	doc(Closed, Blocked, ByChoice, "closed", "it is closed", "reopen it"),
 	doc(NotBacklog, Blocked, ByChoice, "not labelled backlog", "it does not carry the label `backlog`", "add `backlog`"),
 	doc(Tracking, Blocked, ByChoice, "a convoy, {count} of {limit} members closed",
@@ -194,7 +192,7 @@ var codeDocs = []CodeDoc{
 	doc(NeedsAnswer, Blocked, ByPerson,
 		"a question waits for {person}: see its comments|{agent} asked {person} at {time}, no answer: {note}",
 		"an agent asked a question, and no person has answered it",
-		"answer in a comment below it, or remove `needs-answer` to have the agent go on without one"),
+		"answer in a comment below it, or remove `needs-answer` to let the agent continue without one"),
 	doc(SkipLabel, Blocked, ByChoice, "labelled {note}{why}",
 		"a label keeps it from being worked on",
 		"settle what its comments ask; then `disinto retry REF`, or remove the label"),
@@ -205,7 +203,7 @@ var codeDocs = []CodeDoc{
 		"a claim of ours is left over and being released", ""),
 	doc(HasPull, Begun, ByItself, "waits for its pull request {refs}", "an open pull request is for it", ""),
 	doc(MergedNotClosed, Begun, ByItself, "merged, being closed|merged, cannot close: {refs} open",
-		"it is merged, and to be closed, which the forge may refuse", "close what it depends on"),
+		"its pull request is merged, and we close it, which the forge may refuse", "close what it depends on"),
 	doc(PullRejected, Failed, ByPerson, "pull request {refs} was rejected",
 		"a person closed its pull request unmerged", "`disinto retry REF`, or reopen the issue"),
 	doc(StagedConvoy, Blocked, ByChoice, "convoy {refs} is staged",
@@ -213,7 +211,7 @@ var codeDocs = []CodeDoc{
 	doc(BlockersUnknown, Blocked, ByScan, "blockers unknown|members of staged convoy {refs} unknown",
 		"its dependencies could not be read yet", ""),
 	doc(TextTooLong, Blocked, ByPerson, "its text is too long to be searched for blockers",
-		"its text is longer than 64 kB, or names more than 1,000 issues: what it depends on may stand in the rest",
+		"its text is longer than 64 kB, or names more than 1,000 issues: the rest may name blockers",
 		"shorten the text"),
 	doc(BlocksItself, Blocked, ByPerson, "depends on itself", "it depends on itself", "edit its dependencies"),
 	doc(BlockerCycle, Blocked, ByPerson, "dependency cycle: {circle}",
@@ -229,17 +227,18 @@ var codeDocs = []CodeDoc{
 	doc(BlockerUnmerged, Blocked, ByPerson, "{refs} is closed but not merged",
 		"a blocker was closed without a merge, and require_merged is set", ""),
 	doc(Superseded, Blocked, ByPerson, "{refs} is done without it",
-		"what our pull request is for is done without it: by another one, or a person closed it",
-		"close the pull request; to have it all the same, reopen the issue, or merge by hand"),
+		"the issue of our pull request was closed without it: by another pull request or by a person",
+		"close the pull request; if it is still wanted, reopen the issue, or merge by hand"),
 	doc(BaseChanged, Blocked, ByPerson, "its target is {note}, which we do not merge into",
 		"our pull request goes to a branch that is neither the default branch nor named in `bases`",
-		"edit its target branch, or name the branch in `bases` of `[forge]`; what was approved is reviewed anew"),
+		"edit its target branch, or name the branch in `bases` of `[forge]`; an approval then has to be repeated"),
 	doc(NoPlan, Blocked, ByPerson, "the plan of {refs} is not approved",
 		"our pull request is for an issue labelled `plan-first`, whose plan no person has approved",
 		"label the issue `plan-approved`, or close the pull request"),
 	doc(Draft, Blocked, ByChoice, "draft", "the pull request is a draft", "mark it ready"),
 	doc(CIPending, Blocked, ByScan, "waits for CI", "its checks have not all reported", ""),
-	doc(NotOurs, Blocked, ByChoice, "waits for {note}", "a person's pull request: what follows is theirs to do", ""),
+	doc(NotOurs, Blocked, ByChoice, "waits for {note}",
+		"it is a person's pull request, and the next step is theirs", ""),
 	doc(PeopleReview, Blocked, ByPerson, "waits for a person's review",
 		"there is no review agent, so people review", "review it, or hire a review agent"),
 	doc(Uninvited, Blocked, ByPerson, "not labelled review, and {note} may not write here",
@@ -267,16 +266,16 @@ var codeDocs = []CodeDoc{
 	doc(Refused, Failed, ByItself, "refused: {note}",
 		"an agent refused it", "answer the agent's comment, then remove `needs-human`"),
 	doc(OverLimit, Failed, ByItself, "{note}",
-		"as much was used as its role allows for one session, or for the issue",
+		"a session, or all sessions on the issue together, used as much as the role allows",
 		"`disinto retry REF` allows as much again; `max_tokens` and `max_usd` of the role allow more"),
 	doc(TalkUnread, Blocked, ByScan, "its comments are not read yet",
-		"its labels say that people and agents speak below it, which is not read yet", ""),
+		"its labels say that it needs a plan, and the comments below it have not been read yet", ""),
 	doc(PlanWaits, Blocked, ByPerson,
 		"its plan waits for {person}|the plan of {agent} waits for {person} since {time}",
 		"an agent wrote a plan, and no person with write access has approved it or sent it back",
 		"`disinto approve REF`, or a thumbs-up to the plan; a comment sends it back"),
 	doc(PlanUnlabelled, Ready, ByItself, "to be planned first, for {note}",
-		"a role with `plan = true` may take it, or an agent was to plan it, and it is being labelled `plan-first`", ""),
+		"it needs a plan, for a role with `plan = true` or of an agent, and is being labelled `plan-first`", ""),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",
 		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 
@@ -290,12 +289,12 @@ var codeDocs = []CodeDoc{
 	doc(AuthorFirst, Unfit, ByItself, "waits for its author {agent}{until}",
 		"it goes to the author of the pull request, who is not free", ""),
 	doc(AskerFirst, Unfit, ByItself, "waits for {agent}, who asked or planned,{until}",
-		"people answered the agent, which goes on first, for the time of `rework_wait`", ""),
+		"people answered this agent, which may continue first, for the time of `rework_wait`", ""),
 	doc(FinisherFirst, Unfit, ByItself, "waits for {agent}, who finished what it depends on,{until}",
 		"it goes first to the agent that finished its last blocker, for the time of `affinity_wait`", ""),
 	doc(OnRung, Unfit, ByItself, "goes to {agent}, rung {limit} of the ladder (rejected or failed: {count})",
 		"it was rejected, or failed, as often as `escalate_after` says, and waits for the next agent of the ladder",
-		"`disinto retry REF` begins below the ladder"),
+		"`disinto retry REF` starts below the ladder"),
 	doc(OwnWork, Unfit, ByPerson, "{agent} wrote it", "no agent reviews its own work", "add a second review agent"),
 	doc(LocalPair, Unfit, ByPerson, "local work needs a reviewer that is not local, {agent} is",
 		"a local model's work is not reviewed by a local model", "add a review agent on an API thread"),
@@ -307,7 +306,7 @@ var codeDocs = []CodeDoc{
 		"the agent has no forge token", "set its token"),
 	doc(AgentHeld, Busy, ByItself, "{agent} is held: {note}{until}", "the agent cannot work", "see the reason"),
 	doc(TokenRejected, Busy, ByItself, "{agent} is held: {note}{until}",
-		"the forge rejects the agent's token, or what that may do; it is asked again every five minutes",
+		"the forge rejects the agent's token or its rights; we try the token again every five minutes",
 		"`disinto hire-an-agent` again, which makes a new token"),
 	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
@@ -320,7 +319,7 @@ var codeDocs = []CodeDoc{
 	doc(NoRoom, Busy, ByItself, "{note}",
 		"the machine has too little memory or disk left", "free some, or lower `min_free_memory` or `min_free_disk`"),
 	doc(NoPlace, Busy, ByItself, "no node for {agent}: {note}{until}",
-		"no machine of the cluster can run the agent's sessions: none has what `node` of its thread says, or room",
+		"no machine of the cluster can run the agent's sessions: none fits `node` of its thread and has room",
 		"see the reason; `node` of the thread, `limits` of the agent"),
 	doc(Starting, Busy, ByItself, "{thread} waits for service {note}{until}",
 		"the thread's inference server is one of our services, which cannot be used yet, or has failed",
@@ -339,8 +338,8 @@ var codeDocs = []CodeDoc{
 	doc(WorkBegun, NoHold, ByItself, "{agent} worked on it", "an agent worked on it already", ""),
 	doc(TooUrgent, NoHold, ByItself, "priority {count} stays, from {limit} on issues move",
 		"it is too urgent to be moved", "`priority` in `[stealing]`"),
-	doc(NoSkillSaid, NoHold, ByItself, "no skill label, and priority {count}: without one from {limit} on",
-		"no skill label says who can do it, and there is too much at stake", "label it `skill/...`"),
+	doc(NoSkillSaid, NoHold, ByItself, "priority {count} without a skill label stays, from {limit} on issues move",
+		"no skill label says who can do it, and it is too urgent to guess", "label it `skill/...`"),
 	doc(NotBusy, NoHold, ByItself, "{agent} has only {count}", "its agent has few enough issues", ""),
 	doc(StealLimit, NoHold, ByItself, "{count} issues move already|{agent} takes {count} already",
 		"enough moves at a time", ""),

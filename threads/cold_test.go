@@ -42,12 +42,12 @@ func TestCold(t *testing.T) {
 		{
 			"too large for memory",
 			threads.Resumed{Resumption: none, Others: two, Server: huge},
-			"it takes 15.6 GiB, and memory keeps no conversation",
+			"it takes 15.6 GiB, more than the server's memory",
 		},
 		{
 			"the prompt changed",
 			threads.Resumed{Resumption: changed, Others: two, Server: huge},
-			"not that of the last session from line 12: the date",
+			"differs from the last session's, first in line 12: the date",
 		},
 		{
 			"the model",
@@ -57,7 +57,7 @@ func TestCold(t *testing.T) {
 		{
 			"a restart",
 			threads.Resumed{Resumption: changed, Last: at, Restarted: at.Add(time.Minute)},
-			"started anew at 2026-11-22T12:01:00Z",
+			"restarted at 2026-11-22T12:01:00Z",
 		},
 		{
 			"a restart before",
@@ -68,7 +68,7 @@ func TestCold(t *testing.T) {
 		{
 			"alone, and a part is the same",
 			threads.Resumed{Resumption: cold},
-			"what the CLI sends behind its first 100 tokens has changed",
+			"the CLI's prompt changed after its first 100 tokens",
 		},
 	}
 	for _, tt := range tests {

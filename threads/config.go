@@ -14,7 +14,7 @@ import (
 )
 
 // Config is one decoded factory.toml: complete, with every default filled in and every contradiction refused.
-// It never changes after it was decoded; a reload makes a new one.
+// It never changes after decoding; a reload makes a new one.
 type Config struct {
 	Name     string // the file it came from, for messages
 	Forge    Forge
@@ -28,8 +28,8 @@ type Config struct {
 	Nomad    Nomad
 	Notify   Notify
 	Services []Service // sorted by name
-	// Secrets are the values behind every $NAME that the file uses, and their variables. They serve to keep these values
-	// away from programs and out of logs, never to print them.
+	// Secrets are the variables that the file names as $NAME, with their values. They serve to keep these values away
+	// from programs and out of logs, never to print them.
 	Secrets []agents.SecretVar
 }
 
@@ -40,10 +40,10 @@ type Forge struct {
 	Repos           []string // owner/name, sorted
 	Bases           []string // branches beside the default one that our pull requests may go to, sorted
 	Bots            []string // logins of other hosts' agents, sorted
-	ReadersAll      bool     // readers = "all": what accounts without write access write enters prompts too
+	ReadersAll      bool     // readers = "all": text of accounts without write access enters prompts too
 	MergeAuto       bool     // merge = "auto"
 	ClaimSingle     bool     // claim = "single": no other supervisor works in the repositories
-	AnswersAuthor   bool     // answers = "author": who filed an issue answers questions about it, too
+	AnswersAuthor   bool     // answers = "author": the author of an issue may answer questions about it, too
 	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
 	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
 	MaxReviewRounds int      // requests for changes and conflicts of one pull request before a person is asked
@@ -62,32 +62,32 @@ type Factory struct {
 	// With less than this many bytes free nothing new starts; 0 is no limit.
 	MinFreeMemory, MinFreeDisk int64
 
-	MaxLog int64 // of a session's log, in bytes; 0 is no limit
+	MaxLog int64 // bytes of a session's log; 0 is no limit
 
 	Keep           time.Duration // logs and results of sessions are deleted when they are older than this
 	KeepWorkspaces time.Duration // workspaces are deleted this long after their item was closed
 
 	Listen      string        // host:port of the control API over TCP; empty: only the unix socket
-	ListenToken agents.Secret // what every request over TCP has to bring; not empty where Listen is not
-	ListenHosts []string      // more names by which it may be called, in lower case, sorted
+	ListenToken agents.Secret // every request over TCP must carry it; set whenever Listen is
+	ListenHosts []string      // other host names that requests may use, in lower case, sorted
 	ListenHooks string        // host:port for the forge's web hooks; empty: none
-	HooksURL    string        // that address as the forge calls it, with its path; empty: see HookURL
+	HooksURL    string        // ListenHooks as the forge calls it, with its path; empty: see HookURL
 	ListenWeb   string        // host:port of the control room; empty: none
 	WebURL      string        // the control room as browsers call it, without a path; empty: see WebAddress
-	WebClientID string        // of the control room as an OAuth2 application of the forge; empty: it is none
+	WebClientID string        // ID of the control room as an OAuth2 application of the forge; empty: it is none
 	// ListenMetrics is host:port for GET /metrics without a token; empty: none.
 	ListenMetrics string
 
-	ETA bool // a comment on each issue in front of the queue tells when it is expected to be started and merged
+	ETA bool // comment on each issue at the head of the queue when it is expected to start and to be merged
 
-	// Shadow is the program of another build, which is asked what it would decide; absolute, or empty: none. ShadowLine is
-	// the line of its key.
+	// Shadow is another build's program, which is asked what it would decide; an absolute path, or empty: none.
+	// ShadowLine is the line of its key.
 	Shadow     string
 	ShadowLine int
 }
 
-// HookURL is the address to which the forge is to send its web hooks. It is empty without listen_hooks, and when
-// those listen on every interface, because it is not known which of them the forge reaches.
+// HookURL returns the address to which the forge should send its web hooks. It is empty without listen_hooks, and
+// when listen_hooks covers every interface, because it is not known which of them the forge reaches.
 func (f *Factory) HookURL() string {
 	if f.HooksURL != "" {
 		return f.HooksURL
@@ -99,7 +99,7 @@ func (f *Factory) HookURL() string {
 	return "http://" + f.ListenHooks + "/v1/hook"
 }
 
-// WebAddress is the control room as browsers call it, such as http://127.0.0.1:7080. It is empty when web_url is not
+// WebAddress returns the address of the control room for browsers, such as http://127.0.0.1:7080. It is empty when
 // set and listen_web has no host.
 func (f *Factory) WebAddress() string {
 	if f.ListenWeb == "" || f.WebURL != "" {
@@ -117,7 +117,7 @@ type Backend string
 
 // The backends. What a local model wrote is never reviewed by a local model.
 const (
-	// Anthropic is any API, of any vendor: factory.toml also calls it "api". Documents keep the older name.
+	// Anthropic is any vendor's API. factory.toml also calls it "api"; JSON documents keep the older name.
 	Anthropic Backend = "anthropic"
 	Local     Backend = "local"
 )
@@ -139,27 +139,27 @@ type Thread struct {
 	BreakerInterval time.Duration // between probes of a backend that is down
 	Budget          agents.Budget // of all its agents together
 	Windows         []Window      // of its subscription, the shortest first
-	// Reserve is the share of each window that no new issue is begun with, from 0 to less than 1.
+	// Reserve is the share of each window with which no new issue is started, from 0 to less than 1.
 	Reserve  float64
 	Fallback bool     // off the thread while it is parked: pinned and rework items go up the ladder of their agent
 	Agents   []string // names, sorted
 	EnvAllow []string
 	EnvDeny  []string
-	// AffinityWait is how long an issue waits for the agent of this thread that finished its last blocker, when that agent
+	// AffinityWait is how long an issue waits for this thread's agent that finished its last blocker, if that agent
 	// cannot start it at once. Zero: it does not wait.
 	AffinityWait time.Duration
-	// Executor names what runs its sessions; empty is this machine.
+	// Executor is where its sessions run: ExecutorNomad, or empty for this machine.
 	Executor string
-	// StopEnds ends its sessions when the supervisor stops, also where they could go on without it.
+	// StopEnds ends its sessions when the supervisor stops, even where they could continue without it.
 	StopEnds bool
-	Nodes    []agents.NodeRule // of the machines that may run its sessions, sorted by attribute
-	// Hold is the time that reading a session's context again takes on a sticky thread. A free slot is kept for its
+	Nodes    []agents.NodeRule // for the machines that may run its sessions, sorted by attribute
+	// Hold is the time that a sticky thread needs to read a session's context again. A free slot is kept for its
 	// resident for that long at most, and only while that pays: see Returns. Zero keeps none.
 	Hold time.Duration
-	// Cache says where conversations stay warm on a sticky thread. Empty: as the server was seen to do; see
+	// Cache says where conversations stay warm on a sticky thread. Empty: as observed on the server; see
 	// Snapshot.Caches.
 	Cache Cache
-	Saved Saved // conversations that wait; the zero value saves none
+	Saved Saved // the folder for waiting conversations; the zero value saves none
 }
 
 // Cache is the place where a local server keeps conversations.
@@ -167,11 +167,11 @@ type Cache string
 
 // The places.
 const (
-	CacheSlot   Cache = "slot"   // each slot has its last one
-	CacheServer Cache = "server" // its memory has the last ones, for every slot
+	CacheSlot   Cache = "slot"   // each slot keeps its last conversation
+	CacheServer Cache = "server" // the server's memory keeps the last ones, for every slot
 )
 
-// Saved says where a thread's conversations are saved while they wait.
+// Saved says where a thread's waiting conversations are saved.
 type Saved struct {
 	Limit  int64  // of the folder, in bytes; 0 saves none
 	Folder string // the server's --slot-save-path, as this machine sees it; absolute
@@ -188,10 +188,10 @@ type Nomad struct {
 	Region      string   // empty: that of the server
 	Datacenters []string // in which sessions may run, sorted; "*" is any
 	Volume      string   // host volume for workspaces; empty: each session clones
-	Program     string   // disinto's own, on the nodes
+	Program     string   // path of disinto on the nodes
 
-	// The absolute paths of PEM files: the authority that signed the certificates of the cluster, empty for those that the
-	// system trusts, and what the cluster's mutual TLS wants of a client, empty for none.
+	// Absolute paths of PEM files. CACert is the authority that signed the cluster's certificates; empty: those that the
+	// system trusts. ClientCert and ClientKey are for the cluster's mutual TLS; empty: none.
 	CACert, ClientCert, ClientKey string
 }
 
@@ -204,14 +204,14 @@ type Fleet struct {
 // Host is another host's supervisor: a [[fleet.hosts]] table.
 type Host struct {
 	Name string
-	// User and Address are arguments of ssh. They consist of letters, digits, dots, dashes and underscores, and begin
-	// with no dash, so that neither ssh nor a shell reads anything else into them.
-	User    string // empty: as ssh's own configuration says
-	Address string // or a Host of that configuration
-	Port    int    // 0: as ssh's own configuration says
+	// User and Address are arguments of ssh. They consist of letters, digits, dots, dashes and underscores, and do not
+	// start with a dash, so that ssh and a shell cannot take them for anything else.
+	User    string // empty: as in ssh's configuration
+	Address string // or a Host of ssh's configuration
+	Port    int    // 0: as in ssh's configuration
 }
 
-// Destination is the argument of ssh that names the host.
+// Destination returns the ssh argument that names the host.
 func (h Host) Destination() string {
 	if h.User == "" {
 		return h.Address
@@ -219,7 +219,7 @@ func (h Host) Destination() string {
 	return h.User + "@" + h.Address
 }
 
-// String is the host as factory.toml writes it.
+// String returns the host as factory.toml writes it.
 func (h Host) String() string {
 	s := h.Destination()
 	if h.Port > 0 {
@@ -228,10 +228,10 @@ func (h Host) String() string {
 	return s
 }
 
-// ErrOtherRepo is the error of a repository that the factory does not work in.
+// ErrOtherRepo is the error for a repository that is not the factory's.
 var ErrOtherRepo = errors.New("none of the repositories of this factory")
 
-// Repo returns a repository in the spelling of the configuration.
+// Repo returns a repository in the configuration's spelling.
 func (c *Config) Repo(said string) (string, error) {
 	i := slices.IndexFunc(c.Forge.Repos, func(r string) bool { return strings.EqualFold(r, said) })
 	if i < 0 {
@@ -240,8 +240,8 @@ func (c *Config) Repo(said string) (string, error) {
 	return c.Forge.Repos[i], nil
 }
 
-// Item reads a reference, and returns it in the spelling of the configuration. A bare number is in the repository home;
-// with home "" it is in the factory's only one.
+// Item parses a reference and returns it in the configuration's spelling. A bare number is in the repository home, or
+// in the factory's only repository if home is empty.
 func (c *Config) Item(home, said string) (item forge.Ref, err error) {
 	if home == "" && len(c.Forge.Repos) == 1 {
 		home = c.Forge.Repos[0]
@@ -286,7 +286,7 @@ func find[T any](list []T, fits func(*T) bool) *T {
 // OwnUser reports whether an agent has a system account that no other agent and no service of ours uses.
 func (c *Config) OwnUser(a *agents.Agent) bool { return c.OnlyUser(a.User) }
 
-// OnlyUser reports whether a system account is that of one agent or service of ours alone.
+// OnlyUser reports whether a system account belongs to one agent or service alone.
 func (c *Config) OnlyUser(user string) bool {
 	n := 0
 	for i := range c.Agents {

@@ -24,7 +24,7 @@ const (
 // ConvoyState is the progress of a convoy as a whole.
 type ConvoyState string
 
-// The states of a convoy. A started convoy may be waiting for a person, which its members show.
+// The states of a convoy. Whether a started convoy waits for a person, its members show.
 const (
 	ConvoyStaged    ConvoyState = "staged"
 	ConvoyStarted   ConvoyState = "started"
@@ -38,7 +38,7 @@ type Convoy struct {
 	Number int64               `json:"number"`
 	Title  string              `json:"title"`
 	State  ConvoyState         `json:"state"`
-	Known  bool                `json:"known"` // its members have been read
+	Known  bool                `json:"known"` // whether its members have been read
 	Counts map[MemberState]int `json:"counts"`
 	// Members are sorted by wave, then by reference.
 	Members []Member `json:"members"`
@@ -56,15 +56,15 @@ type Member struct {
 	Agent string `json:"agent"` // that works on it; empty without one
 	Code  Code   `json:"code"`  // of the reason it waits; empty when it does not wait
 	Why   string `json:"why"`
-	// DependsOn are the other members that it depends on, as owner/name#12 and sorted, also those that are done. They
-	// are unknown of a member that was closed long ago.
+	// DependsOn are the other members that it depends on, finished ones included, as owner/name#12 and sorted. It is
+	// empty for a member that was closed long ago: its dependencies are unknown.
 	DependsOn []string `json:"depends_on,omitempty"`
 }
 
 // Ref names the member.
 func (m *Member) Ref() forge.Ref { return forge.Ref{Repo: m.Repo, Number: m.Number} }
 
-// Convoys are all open convoys that have been read, sorted by reference.
+// Convoys returns all open convoys of the facts, sorted by reference.
 func Convoys(s Snapshot) []Convoy {
 	if s.Config == nil {
 		return nil
@@ -79,7 +79,7 @@ func Convoys(s Snapshot) []Convoy {
 	return list
 }
 
-// ConvoyOf returns the progress of a convoy that was read just now. The reasons of its members are those of Decide.
+// ConvoyOf returns the progress of a convoy that was read just now. Its members' reasons are those of Decide.
 func ConvoyOf(s Snapshot, is *forge.Issue) Convoy {
 	_, d := decide(&s)
 	return d.convoy(is)
@@ -116,7 +116,7 @@ func convoyState(is *forge.Issue) ConvoyState {
 	return ConvoyStarted
 }
 
-// waves returns the wave of each member that is not over. Those on a dependency cycle, or behind one, are in the last.
+// waves returns the wave of each member. Members on a dependency cycle, or behind one, are in the last wave.
 func (d *decision) waves(is *forge.Issue) map[forge.Ref]int {
 	waves := make(map[forge.Ref]int, len(is.Blockers))
 	left := slices.Clone(is.Blockers)
@@ -145,7 +145,7 @@ func (d *decision) waitsForOneOf(ref forge.Ref, others []forge.Blocker) bool {
 	})
 }
 
-// dependsOn names those of some issues that an issue depends on.
+// dependsOn returns the blockers of an issue that are among some others.
 func (d *decision) dependsOn(ref forge.Ref, among []forge.Blocker) (names []string) {
 	is := d.Facts.Issue(ref)
 	if is == nil {
@@ -182,7 +182,8 @@ func (d *decision) member(b forge.Blocker) Member {
 
 func (m *Member) fail(why *Reason) { m.State, m.Code, m.Why = MemberFailed, why.Code, why.Text() }
 
-// openMember fills in a member that is open or not read. The latter counts as blocked until it is known to be closed.
+// openMember fills in a member that is open or was not read. An unread one counts as blocked until it is known as
+// closed.
 func (d *decision) openMember(m *Member, b forge.Blocker) {
 	if d.cancelled(b) {
 		m.State = MemberCancelled
@@ -208,7 +209,7 @@ func (d *decision) openMember(m *Member, b forge.Blocker) {
 	}
 }
 
-// waits is the reason an item is not worked on; nil when it starts now.
+// waits returns the reason why an item waits; nil when the plan starts or merges it.
 func (d *decision) waits(w *work) *Reason {
 	switch {
 	case w.taken:
@@ -219,7 +220,7 @@ func (d *decision) waits(w *work) *Reason {
 	return d.objection(w)
 }
 
-// stateOf is the state of a member that waits for a reason.
+// stateOf returns the state of a member that has this reason.
 func stateOf(why *Reason) MemberState {
 	switch why.Code.Class() {
 	case Failed:
@@ -235,7 +236,7 @@ func stateOf(why *Reason) MemberState {
 	return MemberBlocked
 }
 
-// follow adds to a member in review the reason its pull request waits, which may be a person's business.
+// follow adds to a member in review the reason why its pull request waits. The member failed if its pull request did.
 func (d *decision) follow(m *Member, pulls []forge.Ref) {
 	for _, ref := range pulls {
 		w, err := d.find(ref)
@@ -251,7 +252,7 @@ func (d *decision) follow(m *Member, pulls []forge.Ref) {
 	}
 }
 
-// cancelled reports whether a blocker was given up. It may still be open: work will not close it.
+// cancelled reports whether a blocker was cancelled. It may still be open, and no work will close it.
 func (v *view) cancelled(b forge.Blocker) bool {
 	if b.State != forge.BlockerOpen {
 		return b.State == forge.BlockerCancelled
@@ -259,7 +260,8 @@ func (v *view) cancelled(b forge.Blocker) bool {
 	return v.dropped[b.Ref]
 }
 
-// indexDropped notes what is labelled cancelled. Looking every blocker up took an eighth of the time of a plan.
+// indexDropped notes the issues and pull requests labelled cancelled. To look up every blocker took an eighth of a
+// plan's time.
 func (v *view) indexDropped() {
 	v.dropped = make(map[forge.Ref]bool)
 	for i := range v.Facts.Issues {
@@ -274,7 +276,7 @@ func (v *view) indexDropped() {
 	}
 }
 
-// cancelledBlockers are the blockers of an issue that were given up.
+// cancelledBlockers returns the cancelled blockers of an issue.
 func (v *view) cancelledBlockers(is *forge.Issue) []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range is.Blockers {
@@ -285,9 +287,9 @@ func (v *view) cancelledBlockers(is *forge.Issue) []forge.Ref {
 	return refs
 }
 
-// convoyOver asks for a convoy to be closed when all its members are. A convoy without members has no result, a
-// staged one may be incomplete, and one with needs-human was handed to a person before. The supervisor asks the forge
-// again whether the members were merged, because the facts do not go back far enough.
+// convoyOver asks for a convoy to be closed when all its members are closed. A convoy without members has no result,
+// a staged one may be incomplete, and one with needs-human was already handed to a person. Before it closes a convoy,
+// the supervisor reads from the forge whether the members were merged, because the facts do not go back far enough.
 func convoyOver(_ *view, w *work) *Reason {
 	is := w.issue
 	if is == nil || !is.Has(forge.LabelConvoy) || !is.BlockersKnown || len(is.Blockers) == 0 {
@@ -302,7 +304,7 @@ func convoyOver(_ *view, w *work) *Reason {
 	return &Reason{Code: ConvoyOver, Refs: blockersIn(is, forge.BlockerClosed)}
 }
 
-// tracking is the reason a convoy itself is not worked on: the progress of its members, or what keeps all of them.
+// tracking returns the reason why a convoy itself is not worked on: its members' progress, or what holds all of them.
 func tracking(is *forge.Issue) *Reason {
 	for _, l := range []string{forge.LabelCancelled, forge.LabelNeedsHuman} {
 		if is.Has(l) {
@@ -321,7 +323,7 @@ func tracking(is *forge.Issue) *Reason {
 	return &Reason{Code: Tracking, Count: len(closed), Limit: len(is.Blockers)}
 }
 
-// orphaned asks for a person where an issue waits for cancelled work, which will never be done.
+// orphaned hands an issue to a person if it waits for cancelled work, which will never be done.
 func orphaned(v *view, w *work) *Reason {
 	if w.Kind != agents.KindIssue || !w.queued || !w.issue.BlockersKnown {
 		return nil

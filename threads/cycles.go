@@ -33,8 +33,8 @@ func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 	return cycles
 }
 
-// Circle finds a dependency cycle: the shortest way from the first issue that is on one back to itself, or nil. An
-// issue that waits for itself is a cycle.
+// Circle returns a dependency cycle: the shortest way from the first issue on any cycle back to itself. It returns
+// nil without a cycle. An issue that waits for itself is a cycle.
 func Circle(waits map[forge.Ref][]forge.Ref) []forge.Ref {
 	var facts forge.Facts
 	for _, ref := range slices.SortedFunc(maps.Keys(waits), forge.Ref.Compare) {
@@ -56,7 +56,7 @@ func Circle(waits map[forge.Ref][]forge.Ref) []forge.Ref {
 	return nil
 }
 
-// waitingIssues are the open issues with an open blocker: only those can be on a cycle.
+// waitingIssues returns the open issues with an open blocker: only those can be on a cycle.
 func waitingIssues(f *forge.Facts) []*forge.Issue {
 	var list []*forge.Issue
 	for i := range f.Issues {
@@ -69,8 +69,7 @@ func waitingIssues(f *forge.Facts) []*forge.Issue {
 	return list
 }
 
-// edgesOf are the nodes that an issue waits for. A blocker that is no node has no open blocker of its own, as far as
-// is known.
+// edgesOf returns the nodes that an issue waits for. A blocker that is not a node has no open blocker that is known.
 func (g *graph) edgesOf(is *forge.Issue) []int {
 	var edges []int
 	for _, b := range is.Blockers {
@@ -84,20 +83,21 @@ func (g *graph) edgesOf(is *forge.Issue) []int {
 	return edges
 }
 
-// graph is the state of Tarjan's search for strongly connected components, which is linear and misses no cycle.
+// graph is the state of Tarjan's search for strongly connected components, which takes linear time and misses no
+// cycle.
 type graph struct {
 	nodes []forge.Ref // sorted
 	edges [][]int
-	seen  []int // visiting order, from 1; 0 is not visited, finished is a known component
+	seen  []int // visiting order, from 1; 0 is not visited, finished is in a known component
 	count int
 	stack []int
 }
 
-// finished is above every order, so that an edge into a known component never lowers anything.
+// finished is above every order, so that an edge into a known component never lowers a node's low.
 const finished = math.MaxInt
 
-// visit returns the smallest visiting order that node reaches among those still on the stack. found gets each
-// component of more than one node.
+// visit returns the smallest visiting order that node reaches among those still on the stack. It calls found with
+// each component of more than one node.
 func (g *graph) visit(node int, found func(members []int)) int {
 	g.count++
 	order, low := g.count, g.count
@@ -127,7 +127,7 @@ func (g *graph) visit(node int, found func(members []int)) int {
 	return low
 }
 
-// shortest is a breadth-first search from a node back to itself inside its component.
+// shortest returns the shortest cycle through a node inside its component, by breadth-first search.
 func (g *graph) shortest(node int, members []int) []forge.Ref {
 	from := map[int]int{}
 	queue := []int{node}

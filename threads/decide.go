@@ -19,7 +19,7 @@ func Decide(s Snapshot) Plan {
 	return plan
 }
 
-// decide also returns what the plan was made from, for explaining it.
+// decide also returns the decision behind the plan, which explains it.
 func decide(s *Snapshot) (Plan, *decision) {
 	v := newView(s)
 	d := newDecision(v)
@@ -39,7 +39,7 @@ func decide(s *Snapshot) (Plan, *decision) {
 type decision struct {
 	*view
 	items   []work
-	issues  int     // how many of the items, the first, are issues; they are sorted by Ref
+	issues  int     // the first so many items are issues, sorted by Ref
 	queue   []*work // the items that are put up for work and have no session, in queue order
 	classes []*class
 	plan    Plan
@@ -55,7 +55,7 @@ func newDecision(v *view) *decision {
 	return d
 }
 
-// line asks the item rules and sorts what is put up for work. One of the first rules always objects to other issues.
+// line applies the item rules and sorts the queue. To an issue that is not queued, one of the first rules objects.
 func (d *decision) line() {
 	order := make([]standing, 0, len(d.items))
 	for i := range d.items {
@@ -76,7 +76,7 @@ func (d *decision) line() {
 	}
 }
 
-// classify groups the items to which no rule objects by traits.
+// classify groups the items without an objection by traits.
 func (d *decision) classify() {
 	byTraits := make(map[traits]*class)
 	var c *class
@@ -88,7 +88,7 @@ func (d *decision) classify() {
 			d.ready = append(d.ready, w)
 			continue
 		}
-		if t := d.traitsOf(w); c == nil || c.traits != t { // neighbours are mostly of one class
+		if t := d.traitsOf(w); c == nil || c.traits != t { // neighbours mostly share a class
 			c = d.classOf(t, byTraits)
 		}
 		w.class = c
@@ -96,7 +96,7 @@ func (d *decision) classify() {
 	}
 }
 
-// classOf returns the class of these traits and makes it when it is new.
+// classOf returns the class of these traits. It creates a class that is new.
 func (d *decision) classOf(t traits, known map[traits]*class) *class {
 	c := known[t]
 	if c == nil {
@@ -108,8 +108,8 @@ func (d *decision) classOf(t traits, known map[traits]*class) *class {
 	return c
 }
 
-// merge picks the oldest mergeable pull request of each repository. Each merge moves the base under the others, so
-// whether those still merge cleanly has to be scanned first.
+// merge picks the oldest mergeable pull request of each repository. A merge moves the base of the others, so a scan
+// has to show whether they still merge cleanly.
 func (d *decision) merge() {
 	slices.SortFunc(d.ready, func(a, b *work) int {
 		return cmp.Or(a.pull.Created.Compare(b.pull.Created), a.Ref.Compare(b.Ref))
@@ -144,7 +144,7 @@ func (d *decision) start() {
 	}
 }
 
-// occupy shows a start to the rest of the plan as the session that it will be.
+// occupy makes a start count as a session in the rest of the plan.
 func (d *decision) occupy(got *placement, s Start) {
 	session := s.session()
 	d.byAgent[s.Agent] = session
@@ -158,7 +158,7 @@ func (d *decision) occupy(got *placement, s Start) {
 	got.thread.sessions[got.slot]++
 }
 
-// hold gives every item that waits its reason.
+// hold gives every waiting item its reason.
 func (d *decision) hold() {
 	for _, c := range d.classes {
 		c.why = d.waitsFor(c)
@@ -169,7 +169,7 @@ func (d *decision) hold() {
 			continue
 		}
 		if w.Reason == nil && len(d.plan.Starts) > 0 {
-			w.Reason = cmp.Or(chainBusy(d.view, w), reviewLimit(d.view, w)) // one of them may have taken what it needs
+			w.Reason = cmp.Or(chainBusy(d.view, w), reviewLimit(d.view, w)) // a start may have taken what it needs
 		}
 		if w.Reason == nil {
 			w.Reason = w.class.why

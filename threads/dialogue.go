@@ -8,26 +8,26 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// The most questions and plans of an item since a person last said retry: each costs a session and a person's time. The
-// next one counts as a refusal.
+// The most questions and plans on an item since a person's last retry: each costs a session and a person's time. One
+// more counts as a refusal.
 const (
 	MaxQuestions = 3
 	MaxPlans     = 5
 )
 
-// Dialogue remembers the last question or plan of an agent, which people answer. It is dropped when the work is done.
+// Dialogue is an agent's last question or plan, which people answer. It is dropped when the work is done.
 type Dialogue struct {
-	Plan     bool      `json:"plan,omitempty"` // a plan; else a question
+	Plan     bool      `json:"plan,omitempty"` // false for a question
 	Run      string    `json:"run,omitempty"`  // the session; empty where only the forge shows the dialogue
 	Agent    string    `json:"agent,omitempty"`
-	Words    string    `json:"words,omitempty"` // until they are answered
+	Words    string    `json:"words,omitempty"` // the text, until people answer
 	At       time.Time `json:"at,omitzero"`
 	Asked    bool      `json:"asked,omitempty"` // the comment and the label are written
 	Answered time.Time `json:"answered,omitzero"`
 	Comments []int64   `json:"comments,omitempty"` // the question or plan, and its answers
 }
 
-// Key is that of the comment which has the words.
+// Key returns the key of the comment with the question or plan.
 func (d *Dialogue) Key() string {
 	if d.Plan {
 		return forge.PlanKey + d.Run
@@ -35,13 +35,13 @@ func (d *Dialogue) Key() string {
 	return forge.QuestionKey + d.Run
 }
 
-// open reports whether it still waits for people.
+// open reports whether the dialogue still waits for people.
 func (d *Dialogue) open() bool { return d != nil && d.Answered.IsZero() }
 
-// noteMax bounds the words of a reason, in runes.
+// noteMax bounds the quoted words of a reason, in runes.
 const noteMax = 200
 
-// line is the beginning of the words on one line.
+// line returns the start of the words, on one line.
 func (d *Dialogue) line() string {
 	words := []rune(strings.Join(strings.Fields(d.Words), " "))
 	if len(words) > noteMax {
@@ -75,7 +75,8 @@ func needsAnswer(v *view, w *work) *Reason {
 	return why
 }
 
-// filer is the person who filed the issue that an item is about; empty when an agent did, or when that is not known.
+// filer returns the person who filed the item's issue, or who opened its pull request where no issue is known. It is
+// empty for an agent.
 func (v *view) filer(w *work) string {
 	is := w.issue
 	if is == nil {
@@ -94,15 +95,15 @@ func (v *view) filer(w *work) string {
 	return login
 }
 
-// approved reports whether a person approved the plan of an issue, or said that it needs none. A label that an agent
-// set counts for nothing.
+// approved reports whether a person approved the plan of an issue, or decided that it needs none. A label that an
+// agent set does not count.
 func (v *view) approved(is *forge.Issue) bool {
 	by := is.Talk.ApprovedBy
 	return is.Has(forge.LabelPlanApproved) && is.Talk.Known && by != "" && !v.isAgent(by)
 }
 
-// unplanned reports whether an issue must have a plan that people approved, and has none yet. Once an agent was to
-// plan it, the label does not count any more: that agent can take it off.
+// unplanned reports whether an issue needs a plan that people approve, and has none yet. Once an agent was asked for
+// a plan, the label no longer counts, because that agent can remove it.
 func (v *view) unplanned(is *forge.Issue, past *ChainHistory) bool {
 	return (is.Has(forge.LabelPlanFirst) || past.Planner != "") && !v.approved(is)
 }
@@ -133,8 +134,8 @@ func planWaits(v *view, w *work) *Reason {
 	return why
 }
 
-// planUnlabelled holds an issue that a role with plan may take, or that an agent was to plan, until it carries
-// plan-first: from there on the forge shows all that counts.
+// planUnlabelled holds an issue that a role with plan may take, or that an agent was asked to plan, until it carries
+// plan-first. From then on the forge shows everything that counts.
 func planUnlabelled(v *view, w *work) *Reason {
 	if w.has(forge.LabelPlanFirst) || v.approved(w.issue) {
 		return nil
@@ -151,8 +152,8 @@ func planUnlabelled(v *view, w *work) *Reason {
 	return nil
 }
 
-// unplannedPull holds our pull request for an issue whose plan is not approved: a session that was to write the plan
-// wrote code.
+// unplannedPull holds our pull request for an issue whose plan is not approved: a session that should have written
+// the plan wrote code.
 func unplannedPull(v *view, w *work) *Reason {
 	is := v.Facts.Issue(w.Chain)
 	if !w.stage.own || is == nil || is.Closed || !v.unplanned(is, v.History.Chain(is.Ref)) {
@@ -161,8 +162,8 @@ func unplannedPull(v *view, w *work) *Reason {
 	return &Reason{Code: NoPlan, Refs: []forge.Ref{is.Ref}}
 }
 
-// planAt is the place of the last plan among the remarks; -1 without one. Where a plan is remembered, only that one
-// counts: when its comment was deleted, an older plan is not taken for it.
+// planAt returns the index of the last plan among the remarks; -1 without one. If we remember an open plan, only that
+// one counts: when its comment was deleted, an older plan does not take its place.
 func (v *view) planAt(w *work) int {
 	if d := v.dialogue(w); d.open() && d.Plan {
 		return lastKey(w.talk(), d.Key())
@@ -170,7 +171,7 @@ func (v *view) planAt(w *work) int {
 	return lastKey(w.talk(), forge.PlanKey)
 }
 
-// questionAt is the same for the last question.
+// questionAt returns the index of the last question in the same way.
 func (v *view) questionAt(w *work) int {
 	if d := v.dialogue(w); d.open() && !d.Plan && d.Run != "" {
 		return lastKey(w.talk(), d.Key())
@@ -178,7 +179,7 @@ func (v *view) questionAt(w *work) int {
 	return lastKey(w.talk(), forge.QuestionKey)
 }
 
-// lastKey is the place of the last remark whose key begins so; -1 without one.
+// lastKey returns the index of the last remark whose key has this prefix; -1 without one.
 func lastKey(t *forge.Talk, key string) int {
 	for i := len(t.Remarks) - 1; i >= 0; i-- {
 		if strings.HasPrefix(t.Remarks[i].Key, key) {
@@ -188,8 +189,8 @@ func lastKey(t *forge.Talk, key string) int {
 	return -1
 }
 
-// repliesTo returns the remarks after one of ours that answer it: those of accounts that may write, and those of the
-// person who filed the issue where the configuration says so, to questions only. Agents answer nothing.
+// repliesTo returns the answers to one of our remarks: later remarks of accounts with write access and, to questions
+// only, of the person who filed the issue if the configuration says so. Agents answer nothing.
 func (v *view) repliesTo(w *work, at int) (replies []forge.Remark) {
 	all := w.talk().Remarks
 	filers := v.Config.Forge.AnswersAuthor && strings.HasPrefix(all[at].Key, forge.QuestionKey)
@@ -202,7 +203,7 @@ func (v *view) repliesTo(w *work, at int) (replies []forge.Remark) {
 	return replies
 }
 
-// withReplies lists one of our remarks and what answers it.
+// withReplies returns the IDs of one of our remarks and of its answers.
 func (v *view) withReplies(w *work, at int) []int64 {
 	ids := []int64{w.talk().Remarks[at].ID}
 	for _, r := range v.repliesTo(w, at) {
@@ -211,7 +212,7 @@ func (v *view) withReplies(w *work, at int) []int64 {
 	return ids
 }
 
-// about are the comments that a session on the item is about.
+// about returns the IDs of the comments that a session on the item has to read.
 func (v *view) about(w *work) []int64 {
 	var ids []int64
 	if d := v.dialogue(w); d != nil {
@@ -224,14 +225,14 @@ func (v *view) about(w *work) []int64 {
 	return slices.Compact(ids)
 }
 
-// planning marks the session that is due as one that writes a plan.
+// planning gives the issue's next session the cause CausePlan if it has to write a plan.
 func (v *view) planning(w *work) {
 	if v.unplanned(w.issue, v.past(w)) {
 		w.Cause = CausePlan
 	}
 }
 
-// reply is how people answered the last question or plan, with the comments; nil while they have not.
+// reply returns how people answered the last question or plan, and the comments; nil without an answer.
 func (v *view) reply(w *work) (why *Reason, comments []int64) {
 	d := v.dialogue(w)
 	switch {
@@ -239,7 +240,7 @@ func (v *view) reply(w *work) (why *Reason, comments []int64) {
 		return nil, nil
 	case w.has(forge.LabelNeedsAnswer):
 		return v.replyToQuestion(w)
-	case d.open() && !d.Plan: // a person took the label off, which answers as well
+	case d.open() && !d.Plan: // a person removed the label, which is an answer too
 		return &Reason{Code: Answered}, nil
 	case w.issue != nil:
 		return v.replyToPlan(w)
@@ -259,7 +260,7 @@ func (v *view) replyToQuestion(w *work) (*Reason, []int64) {
 	return &Reason{Code: Answered, Person: replies[0].Author}, v.withReplies(w, at)
 }
 
-// replyToPlan takes a thumbs-up before words: who gave it wants the plan carried out.
+// replyToPlan prefers a thumbs-up to comments: the person who gave it wants the plan carried out.
 func (v *view) replyToPlan(w *work) (*Reason, []int64) {
 	d, at := v.dialogue(w), v.planAt(w)
 	if !v.unplanned(w.issue, v.past(w)) || !w.talk().Known || at < 0 {
@@ -275,7 +276,7 @@ func (v *view) replyToPlan(w *work) (*Reason, []int64) {
 	return &Reason{Code: PlanReturned, Person: replies[0].Author}, v.withReplies(w, at)
 }
 
-// likedBy is a person who gave a plan a thumbs-up; empty without one.
+// likedBy returns a person who gave a plan a thumbs-up; empty without one.
 func (v *view) likedBy(w *work, at int) string {
 	likes := w.talk().Remarks[at].Likes
 	i := slices.IndexFunc(likes, func(login string) bool { return !v.isAgent(login) })
@@ -285,7 +286,7 @@ func (v *view) likedBy(w *work, at int) string {
 	return likes[i]
 }
 
-// asks is the reason of a question or plan that is not on the forge yet, or whose comment was deleted.
+// asks returns the reason for a question or plan that is not on the forge yet, or whose comment was deleted.
 func asks(v *view, w *work) *Reason {
 	d := v.dialogue(w)
 	if !d.open() || d.Run == "" || d.Asked && !v.deleted(w, d) {
@@ -297,7 +298,7 @@ func asks(v *view, w *work) *Reason {
 	return needsAnswer(v, w)
 }
 
-// deleted reports whether the comment of a dialogue was deleted while its label says that it is waited for.
+// deleted reports whether the comment of a dialogue was deleted while its label shows that it still waits.
 func (v *view) deleted(w *work, d *Dialogue) bool {
 	label := forge.LabelNeedsAnswer
 	if d.Plan {
@@ -306,7 +307,7 @@ func (v *view) deleted(w *work, d *Dialogue) bool {
 	return w.has(label) && w.talk().Known && lastKey(w.talk(), d.Key()) < 0
 }
 
-// markReply notes the answer, and writes the label that it means.
+// markReply records the answer, and the label that it implies.
 func markReply(d *decision, w *work) *Mark {
 	why, comments := d.reply(w)
 	if why == nil {
@@ -317,7 +318,7 @@ func markReply(d *decision, w *work) *Mark {
 	return m
 }
 
-// markPlanFirst labels an issue that could be begun, but for its plan.
+// markPlanFirst labels an issue that could start, except for its plan.
 func markPlanFirst(d *decision, w *work) *Mark {
 	if w.issue == nil || planUnlabelled(d.view, w) == nil {
 		return nil

@@ -10,17 +10,16 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Violation is a rule that must always hold and was broken: a mistake of this program, not of its user.
+// Violation is a breach of a rule that must always hold: a bug of this program, not a mistake of its user.
 type Violation struct {
 	Ref   forge.Ref // of the item
 	Words string
 }
 
-// Enforce checks a snapshot and the plan that was made from it for breaches of the rules that cost most: work done
-// twice, two sessions in a sticky slot, work that must not be done. It was written from the design and, but for the
-// pairing, shares no code with the rules that made the plan, so that a mistake there does not hide itself. A start
-// that would break a rule is moved from p.Starts to p.Holds; of two running sessions that break one the younger is
-// stopped.
+// Enforce checks a snapshot and its plan for breaches of the rules that cost most: work done twice, two sessions in a
+// sticky slot, work that must not be done. It was written from the design and, except for the pairing, shares no code
+// with the rules that made the plan, so that a bug there does not hide itself. A start that would break a rule moves
+// from p.Starts to p.Holds. Of two running sessions that break a rule, the younger is stopped.
 func Enforce(s *Snapshot, p *Plan) []Violation {
 	if s.Config == nil {
 		return nil
@@ -46,12 +45,12 @@ func Enforce(s *Snapshot, p *Plan) []Violation {
 
 type enforcer struct {
 	s     *Snapshot
-	busy  []Session // the sessions, and the starts that were let through
+	busy  []Session // the sessions, and the starts that passed
 	found []Violation
 }
 
-// sessions checks what runs, but only against rules that do not depend on the configuration: a reload may have
-// changed the slots, and the roles that wait for reviews, since a session began.
+// sessions checks the sessions, but only against rules that do not depend on the configuration: since a session
+// started, a reload may have changed the slots and the roles that wait for reviews.
 func (e *enforcer) sessions(p *Plan) {
 	for i := range e.s.Sessions {
 		x := &e.s.Sessions[i]
@@ -84,8 +83,8 @@ func (e *enforcer) wrongSession(x *Session) string {
 	return ""
 }
 
-// over reports whether the item of a session was closed without a merge. After a merge the session may be about to
-// end by itself, because some programs wait for the merge.
+// over reports whether the item of a session was closed without a merge. After a merge the session may soon end by
+// itself, because some programs wait for the merge.
 func (e *enforcer) over(x *Session) bool {
 	ref := x.Item.Ref
 	repo, known := e.s.Facts.Repo(ref.Repo)
@@ -125,7 +124,7 @@ func (e *enforcer) wrongPlace(st *Start) string {
 	t, a := e.s.Config.Thread(st.Thread), e.s.Config.Agent(st.Agent)
 	switch {
 	case t == nil || a == nil || a.Thread != st.Thread || !slices.Contains(a.Roles, st.Role):
-		return "it is no " + st.Role + " on " + st.Thread
+		return st.Agent + " has no role " + st.Role + " on " + st.Thread
 	case st.Slot < 0 || st.Slot >= t.Slots:
 		return fmt.Sprintf("%s has no slot %d", t.Name, st.Slot)
 	}
@@ -144,7 +143,7 @@ func (e *enforcer) wrongPlace(st *Start) string {
 	return ""
 }
 
-// wrongBeside looks for a session beside which this one must not run.
+// wrongBeside looks for a session that must not run beside this start.
 func (e *enforcer) wrongBeside(st *Start) string {
 	for i := range e.busy {
 		x := &e.busy[i]
@@ -178,7 +177,7 @@ func (e *enforcer) wrongTime(st *Start) string {
 	case !known || repo.AsOf.IsZero():
 		return "its repository was not read"
 	case st.Item.Kind != agents.KindSchedule && touched.After(time.Time{}) && !repo.AsOf.After(touched):
-		return "what is known of it is older than what we wrote"
+		return "the facts about it are older than our last write"
 	}
 	return ""
 }
@@ -241,9 +240,9 @@ func (e *enforcer) wrongReviewer(st *Start) string {
 	writers, _ := e.s.writersOf(e.s.Facts.Pull(st.Item.Ref), st.Item.Chain)
 	switch e.s.Config.Unpaired(e.s.Config.Agent(st.Agent), writers) {
 	case OwnWork:
-		return "it wrote that"
+		return st.Agent + " wrote it"
 	case LocalPair:
-		return "local work needs another reviewer"
+		return "local work needs a reviewer that is not local"
 	}
 	return ""
 }

@@ -10,15 +10,16 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Explanation has every rule that was asked about one item, in order, with its answer. The rules are those that
-// Decide runs, so the two cannot disagree. Its JSON form is part of the control API.
+// Explanation has the answer of every rule about one item, in order. The rules are those of Decide, so the two cannot
+// disagree. Its JSON form is part of the control API.
 type Explanation struct {
 	Repo   string      `json:"repo"`
 	Number int64       `json:"number"`
 	Kind   agents.Kind `json:"kind"`
 	Title  string      `json:"title"`
 	Steps  []Step      `json:"steps"`
-	// Candidates are the agents whose role could fit, each with its own rules; empty when an item rule objects.
+	// Candidates are the agents whose role could fit, each with the answers of its rules; empty when an item rule
+	// objects.
 	Candidates []CandidateSteps `json:"candidates"`
 	Verdict    string           `json:"verdict"` // in one line: it starts, runs, is merged, or the reason it waits
 	Code       Code             `json:"code"`    // of the reason it waits; empty when it does not wait
@@ -29,9 +30,9 @@ type Explanation struct {
 	Name string `json:"name,omitempty"`
 	// Items are the waiting items that an agent has a role for.
 	Items []ExplainedItem `json:"items,omitempty"`
-	// Shadow tells in a line how another build would decide on the item otherwise; left out where it decides the same.
+	// Shadow says in one line how another build would decide differently on the item; absent where it decides the same.
 	Shadow string `json:"shadow,omitempty"`
-	// Decided says which decision of the past is explained; nil for one that would be made now.
+	// Decided names the past decision that is explained; nil for a decision of now.
 	Decided *Decided `json:"decided,omitempty"`
 }
 
@@ -39,7 +40,7 @@ type Explanation struct {
 type Decided struct {
 	At time.Time `json:"at"`
 	By string    `json:"by"` // version of disinto
-	// Otherwise says that this program decides something else from the same facts.
+	// Otherwise reports that this program decides differently from the same facts.
 	Otherwise bool `json:"otherwise,omitempty"`
 }
 
@@ -50,7 +51,7 @@ type Step struct {
 	Why  string `json:"why"` // when not OK
 }
 
-// CandidateSteps are the rules of one agent for the item.
+// CandidateSteps are the answers of the rules about one agent for the item.
 type CandidateSteps struct {
 	Agent  string `json:"agent"`
 	Role   string `json:"role"`
@@ -71,13 +72,13 @@ func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 	}
 	ex := Explanation{Repo: w.Ref.Repo, Number: w.Ref.Number, Kind: asShown(w.Kind), Title: w.Title}
 	if w.stage != nil {
-		w.Kind = w.stage.kind // the rules want this one; a hold has the kind that is shown
+		w.Kind = w.stage.kind // the rules need this kind; a hold has the kind that is shown
 	}
 	passed := true
 	for _, rule := range rulesFor(w) {
 		why := rule.why(d.view, w)
 		if why != nil && w.taken && (why.Code == HasSession || why.Code == ChainBusy) {
-			why = nil // the start of the item itself in this plan does not keep it from starting
+			why = nil // the item's own start in this plan does not keep it from starting
 		}
 		ex.Steps = append(ex.Steps, d.stepOf(rule.name, why))
 		passed = passed && why == nil
@@ -110,7 +111,7 @@ func (d *decision) find(ref forge.Ref) (*work, error) {
 	return nil, fmt.Errorf("cannot explain %s: no open issue or pull request of that number has been read", ref)
 }
 
-// explainCandidates asks every rule of every agent whose role could fit.
+// explainCandidates applies every rule to every agent whose role could fit.
 func (d *decision) explainCandidates(w *work) []CandidateSteps {
 	t := d.traitsOf(w)
 	var list []CandidateSteps
@@ -134,7 +135,7 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 	return list
 }
 
-// slotSteps asks the slot rules for a free agent. A rule objects when it objects to every free slot.
+// slotSteps applies the slot rules to a free agent. A rule objects when it objects to every free slot.
 func (d *decision) slotSteps(w *work, c candidate) []Step {
 	var steps []Step
 	for _, rule := range slotRules {
@@ -156,7 +157,7 @@ func (d *decision) stepOf(rule string, why *Reason) Step {
 	return Step{Rule: rule, OK: true}
 }
 
-// inFull is the text of a reason with more detail: what a blocker itself waits for, and which agents have the slots.
+// inFull returns a reason's text with more detail: what a blocker itself waits for, or which agents have the slots.
 func (d *decision) inFull(why *Reason) string {
 	switch why.Code {
 	case BlockerOpen:
@@ -167,7 +168,7 @@ func (d *decision) inFull(why *Reason) string {
 	return why.Text()
 }
 
-// behind is the chain from a blocker to the issue that all of it waits for: " <- #13 <- #14".
+// behind returns the chain of open blockers below a blocker, such as " <- #13 <- #14".
 func (d *decision) behind(ref forge.Ref) string {
 	words, seen := "", []forge.Ref{ref}
 	for {
@@ -185,7 +186,7 @@ func (d *decision) behind(ref forge.Ref) string {
 	}
 }
 
-// holders lists the agents that have the slots of a thread with their items, including those that start in this plan.
+// holders lists the agents in a thread's slots with their items, including those that start in this plan.
 func (d *decision) holders(thread string) string {
 	var names []string
 	for i := range d.agents {
@@ -232,7 +233,8 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 }
 
-// warmed says where a start goes on with its conversation; empty where it begins a new one, or no cache has it.
+// warmed says which cache has the conversation that a start continues; empty where it starts a new one, or none has
+// it.
 func (d *decision) warmed(s *Start) string {
 	t := d.thread(s.Thread)
 	switch {
@@ -253,7 +255,7 @@ func (w *work) onLadder() string {
 	return fmt.Sprintf("; rung %d of the ladder, rejected or failed: %d", w.class.level, w.class.setbacks)
 }
 
-// waits makes a verdict of a reason, of which some begin with that word.
+// waits turns a reason into a verdict. Some reasons already start with that word.
 func waits(why string) string {
 	if strings.HasPrefix(why, "waits ") {
 		return why

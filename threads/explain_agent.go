@@ -8,10 +8,10 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// explainLimit is how many items the explanation of an agent or a thread lists.
+// explainLimit bounds the items that the explanation of an agent or a thread lists.
 const explainLimit = 50
 
-// ExplainedItem is a waiting item, and why one agent does not begin it.
+// ExplainedItem is a waiting item, with the reason why one agent does not start it.
 type ExplainedItem struct {
 	Repo   string      `json:"repo"`
 	Number int64       `json:"number"`
@@ -21,8 +21,8 @@ type ExplainedItem struct {
 	Why    string      `json:"why"`
 }
 
-// ExplainName returns what an agent or the agents of a thread do, and why they begin nothing. It fails for a name that
-// the configuration does not have.
+// ExplainName returns what an agent, or the agents of a thread, do, and why they start nothing. It fails for a name
+// that is not in the configuration.
 func ExplainName(s Snapshot, name string) (Explanation, error) {
 	if s.Config == nil {
 		return Explanation{}, fmt.Errorf("cannot explain %s: no valid configuration", name)
@@ -41,7 +41,7 @@ func ExplainName(s Snapshot, name string) (Explanation, error) {
 	return Explanation{}, fmt.Errorf("cannot explain %s: it is no agent and no thread of this factory", name)
 }
 
-// explainAgent says what an agent does or what keeps it from starting anything, and lists the items of its roles.
+// explainAgent says what an agent does, or what keeps it from starting anything, and lists the items of its roles.
 func (d *decision) explainAgent(a *agentState) Explanation {
 	ex := Explanation{Name: a.Name, Kind: "agent", Steps: []Step{}, Title: strings.Join(a.Roles, ", ") + " on " + a.Thread}
 	var own []candidate
@@ -64,7 +64,7 @@ func (d *decision) explainAgent(a *agentState) Explanation {
 	return ex
 }
 
-// standing fills in what an agent does: its session, its start, the rule that keeps it, or that nothing is for it.
+// standing fills in what an agent does: its session or start, the rule that holds it, or that no item is for it.
 func (ex *Explanation) standing(d *decision, own []candidate) {
 	if s := d.byAgent[ex.Name]; s != nil {
 		ex.Verdict = fmt.Sprintf("works on %s in slot %d (%s)", s.Item.words(), s.Slot, s.State)
@@ -90,7 +90,7 @@ func (it *Item) words() string {
 	return string(it.Kind) + " " + it.Ref.String()
 }
 
-// freeSteps asks the rules about the candidate itself.
+// freeSteps applies the free rules to the candidate.
 func (d *decision) freeSteps(c candidate) []Step {
 	var steps []Step
 	for _, rule := range freeRules {
@@ -99,7 +99,8 @@ func (d *decision) freeSteps(c candidate) []Step {
 	return steps
 }
 
-// keeps is the first objection to an item for an agent in one of its roles; nil when none of its roles fits the item.
+// keeps returns the first objection to an item for an agent in one of its roles; nil when none of its roles fits the
+// item.
 func (d *decision) keeps(own []candidate, w *work) *Reason {
 	t := d.traitsOf(w)
 	i := slices.IndexFunc(own, func(c candidate) bool { return roleFits(d.view, &t, c) == nil })
@@ -123,14 +124,15 @@ func (d *decision) keeps(own []candidate, w *work) *Reason {
 	return w.Reason
 }
 
-// explainThread says how many sessions a thread runs or what keeps it from starting more, and asks each of its agents.
+// explainThread says how many sessions a thread runs, or what keeps it from starting more, and explains each of its
+// agents.
 func (d *decision) explainThread(t *threadState) Explanation {
 	ex := Explanation{Name: t.Name, Kind: "thread", Steps: []Step{}, Title: fmt.Sprintf("%s, %s", t.Backend, slotsOf(t))}
 	ex.Verdict = fmt.Sprintf("%d of %d sessions run", t.running, t.MaxSessions)
 	if t.running > 0 {
 		ex.Verdict += ": " + d.holders(t.Name)
 	}
-	var wide *Reason // keeps every agent of the thread, and names none
+	var wide *Reason // holds every agent of the thread, and names none
 	for i, c := range d.cands {
 		if c.agent.thread != t {
 			continue

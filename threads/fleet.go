@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Remote is an agent of another host on the same forge, from that host's status. Its queue is not in there: the forge
-// shows what is assigned to it.
+// Remote is an agent of another host on the same forge, as that host's status describes it. The status has no queue:
+// the forge shows which issues are assigned to the agent.
 type Remote struct {
 	Host    string // unique, and not the name of a thread or agent of ours
 	Agent   string
@@ -21,13 +21,13 @@ type Remote struct {
 	Roles     []agents.Role
 	Skills    []string // sorted
 	State     LoadState
-	Why       string    // of an agent that is gated or sick, in the host's words
+	Why       string    // of a gated or sick agent, in the host's words
 	IdleSince time.Time // by the host's clock
 }
 
-// withFleet returns the snapshot with the agents of other hosts as if they were ours. The rules within one host then
-// move issues between hosts too. The supervisor leaves a host whose status is missing or old out of Fleet; what is
-// assigned to that host's agents stays with them.
+// withFleet returns the snapshot with the agents of other hosts added to ours, so that the rules within one host also
+// move issues between hosts. The supervisor leaves a host whose status is missing or old out of Fleet. Issues that
+// are assigned to that host's agents stay with them.
 func (s Snapshot) withFleet() Snapshot {
 	if len(s.Fleet) == 0 {
 		return s
@@ -41,7 +41,7 @@ func (s Snapshot) withFleet() Snapshot {
 		s.History.Agents = make(map[string]*AgentHistory)
 	}
 	for i := range s.Fleet {
-		if r := &s.Fleet[i]; cfg.AgentByLogin(r.Login) == nil { // an account of two agents identifies neither
+		if r := &s.Fleet[i]; cfg.AgentByLogin(r.Login) == nil { // an account that two agents share identifies neither
 			s.join(&cfg, r)
 		}
 	}
@@ -69,7 +69,7 @@ func (s *Snapshot) join(cfg *Config, r *Remote) {
 		t = &cfg.Threads[len(cfg.Threads)-1]
 	}
 	t.Agents = append(slices.Clone(t.Agents), a.Name)
-	t.MaxSessions++ // an agent without a free slot on its host is gated in its host's status
+	t.MaxSessions++ // a host reports an agent without a free slot as gated
 	known := new(AgentHistory)
 	s.History.Agents[a.Name] = known
 	switch r.State {

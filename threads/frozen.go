@@ -8,16 +8,16 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// FrozenDecision is a plan with the snapshot that it was made from. It is read while the next decisions are made, so
-// nothing in it may be written to.
+// FrozenDecision is a plan with its snapshot. Nothing in it may be written to, because it is read while later
+// decisions are made.
 type FrozenDecision struct {
 	Snapshot Snapshot // its History is not set; see Whole
 	History  *Frozen
 	Plan     Plan
 }
 
-// Freeze copies a decision. The books go on to change the history; all else is replaced and never changed. known is the
-// history of an earlier decision if no chain and no item has changed since, and nil otherwise.
+// Freeze copies a decision. The books continue to change the history. They replace everything else as a whole, so it
+// is not copied. known is an earlier frozen history if no chain and no item has changed since, and nil otherwise.
 func (s *Snapshot) Freeze(p *Plan, known *Frozen) *FrozenDecision {
 	d := &FrozenDecision{Snapshot: *s, History: s.History.freeze(known), Plan: *p}
 	d.Snapshot.History = History{}
@@ -31,8 +31,8 @@ func (d *FrozenDecision) Whole() *Snapshot {
 	return &s
 }
 
-// Frozen is a history as it was at one moment. It shares nothing with the history that can be written to, so that it
-// can be read while that goes on.
+// Frozen is a history as it was at one moment. It shares nothing with the live history, so it can be read while that
+// changes.
 type Frozen struct {
 	chains  []pair[forge.Ref, ChainHistory]
 	items   []pair[Key, ItemHistory]
@@ -44,17 +44,17 @@ type Frozen struct {
 	touched map[forge.Ref]time.Time
 }
 
-// pair is an entry of a map. Lists of pairs are made in a fifth of the time that another map takes.
+// pair is an entry of a map. To copy a map into a list takes a fifth of the time of a copy into a map.
 type pair[K comparable, V any] struct {
 	key   K
 	value V
 }
 
-// Freeze copies the history. Nothing else can be decided meanwhile, so it does the least that must be done then.
+// Freeze copies the history. It keeps every decision waiting, so it does no more than it must.
 func (h *History) Freeze() *Frozen { return h.freeze(nil) }
 
-// freeze takes chains and items from a history that is frozen already, or copies them too. There are ten thousand of
-// them where there are ten agents.
+// freeze shares the chains and items of known, or copies them too if known is nil. A factory with ten agents has ten
+// thousand of them.
 func (h *History) freeze(known *Frozen) *Frozen {
 	f := &Frozen{
 		agents: pairs(h.Agents), threads: pairs(h.Threads), authors: pairs(h.Authors),
@@ -78,7 +78,7 @@ func (h *History) freeze(known *Frozen) *Frozen {
 	return f
 }
 
-// History is the frozen history. Its entries are those of every other history that is made of it.
+// History returns the frozen history. All histories that it returns share their entries.
 func (f *Frozen) History() History {
 	return History{
 		Chains: thawed(f.chains), Items: thawed(f.items), Agents: thawed(f.agents), Threads: thawed(f.threads),
@@ -104,7 +104,7 @@ func thawed[K comparable, V any](list []pair[K, V]) map[K]*V {
 	return m
 }
 
-// unshare replaces what could be written to by a copy.
+// unshare replaces by a copy everything that could be written to.
 func (c *ChainHistory) unshare() {
 	c.Writers, c.Approved, c.Attempts = slices.Clone(c.Writers), slices.Clone(c.Approved), slices.Clone(c.Attempts)
 	if c.Dialogue != nil {

@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// inherit names the agent that an item waits for until a time: the one that asked goes before the one that finished a
-// blocker.
+// inherit sets the agent that an item waits for, and until when. The agent that asked about the item goes before the
+// one that finished a blocker.
 func (v *view) inherit(w *work, t *traits) {
 	if t.heir, t.until = v.askerOf(w, *t); t.heir != "" {
 		t.asked = true
@@ -16,7 +16,7 @@ func (v *view) inherit(w *work, t *traits) {
 	t.heir, t.until = v.heirOf(w, *t)
 }
 
-// heirFirst is the reason of the agents that are not the heir.
+// heirFirst returns the reason for the agents that are not the heir.
 func (t *traits) heirFirst() *Reason {
 	code := FinisherFirst
 	if t.asked {
@@ -25,8 +25,8 @@ func (t *traits) heirFirst() *Reason {
 	return &Reason{Code: code, Agent: t.heir, Until: t.until}
 }
 
-// heirOf is the agent that an issue waits for, and until when: the one that finished the blocker closed last, if its
-// thread has affinity_wait and the agent may take the issue. The wait begins when that blocker was closed.
+// heirOf returns the agent that an issue waits for, and until when. It is the agent that finished the blocker closed
+// last, if its thread has affinity_wait and it may take the issue. The wait starts when that blocker was closed.
 func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	if w.issue == nil || len(w.issue.Blockers) == 0 {
 		return "", time.Time{}
@@ -56,15 +56,15 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	return heir, closed.Add(wait)
 }
 
-// askerOf is the agent that asked, or planned, and goes on with the item once people answered; others may after
-// rework_wait. Its program still has the conversation.
+// askerOf returns the agent that asked a question or wrote a plan. It continues the item once people have answered,
+// because its program still has the conversation. Other agents may take the item after rework_wait.
 func (v *view) askerOf(w *work, t traits) (agent string, until time.Time) {
 	d := v.dialogue(w)
 	if d == nil || d.Agent == "" || !d.Asked || w.Kind == agents.KindRework {
 		return "", time.Time{}
 	}
 	since := d.Answered
-	if since.IsZero() { // a label answered
+	if since.IsZero() { // the answer was a change of labels
 		since = w.updated()
 	}
 	until = since.Add(v.Config.Forge.ReworkWait)
@@ -74,8 +74,8 @@ func (v *view) askerOf(w *work, t traits) (agent string, until time.Time) {
 	return d.Agent, until
 }
 
-// heirFirst reserves an item for the agent that asked about it, for rework_wait, or an issue for the agent that
-// finished its last blocker, for the affinity_wait of the agent's thread.
+// heirFirst reserves an item for its heir: the agent that asked about it, for rework_wait, or the agent that finished
+// an issue's last blocker, for that agent's affinity_wait.
 func heirFirst(_ *view, t *traits, c candidate) *Reason {
 	if t.heir != "" && t.heir != c.agent.Name {
 		return t.heirFirst()

@@ -10,11 +10,11 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// History holds the facts that the forge cannot tell. It is folded from the journal (see package ledger), and losing
-// it loses no work. Decide only looks entries up and never walks the maps, so their order cannot reach a decision. A
-// nil map is empty.
+// History holds the facts that the forge does not have. It is folded from the journal (see package ledger), and
+// losing it loses no work. Decide only looks entries up and never iterates over the maps, so their order cannot reach
+// a decision. A nil map is empty.
 //
-// The JSON tags of the entries are those of the journal's compacted lines.
+// The JSON tags are those of the journal's compacted lines.
 type History struct {
 	Chains  map[forge.Ref]*ChainHistory
 	Items   map[Key]*ItemHistory
@@ -22,10 +22,11 @@ type History struct {
 	Threads map[string]*ThreadHistory
 	Authors map[string]*AuthorHistory // by account: people whose pull requests were reviewed within the last hour
 	Slots   map[SlotKey]Warm          // residents of sticky slots
-	// Paused says since when a person keeps a thread, an agent or everything from starting sessions.
+	// Paused has the time at which a person paused a thread, an agent or everything.
 	Paused map[Pause]time.Time
-	// Touched is when we last wrote to an issue or pull request, or a session on it ended. A fact requested before that is
-	// stale and is not acted on. It is never journalled: after a restart every fact is newer than every write.
+	// Touched has the time at which we last wrote to an issue or pull request, or a session on it ended. A fact
+	// requested before that is stale and is not acted on. Touched is not journalled: after a restart every fact is newer
+	// than every write.
 	Touched map[forge.Ref]time.Time
 }
 
@@ -85,64 +86,64 @@ var (
 
 // ChainHistory remembers an issue or a pull request.
 type ChainHistory struct {
-	Claimed string `json:"claimed,omitempty"` // the agent that holds our claim on it; empty without one
-	Login   string `json:"login,omitempty"`   // that agent's account when it claimed, which a reload may change
-	// Writers are the agents that ran a writing session on the chain, in the order in which they first did.
+	Claimed string `json:"claimed,omitempty"` // the agent that holds our claim; empty without one
+	Login   string `json:"login,omitempty"`   // that agent's account at the time of the claim; a reload may change it
+	// Writers are the agents that ran a writing session on the chain, in the order of their first one.
 	Writers []string `json:"writers,omitempty"`
 	CIFixes int      `json:"ci_fixes,omitempty"` // rework sessions started for red CI of a pull request
-	// Conflicts and Reviews count the sessions that resolved a conflict of a pull request, and those that reviewed it,
-	// since a person last looked at it. A session that burnt an attempt is not among them.
+	// Conflicts counts the sessions that resolved a conflict of a pull request, and Reviews those that reviewed it,
+	// since a person last looked at it. A session that burnt an attempt does not count.
 	Conflicts int `json:"conflicts,omitempty"`
 	Reviews   int `json:"reviews,omitempty"`
-	// Asked counts the rounds of a pull request that a person has seen and sent back. They do not count again.
+	// Asked counts the rounds of a pull request that a person has seen and sent back. The limit of rounds ignores them.
 	Asked int `json:"asked,omitempty"`
-	// Failures counts the attempts that writing sessions burnt since a person last said retry, and Rung is how high the
-	// chain got on a ladder in that time; see Config.Ladder.
+	// Failures counts the attempts that writing sessions burnt since the last retry, and Rung is the highest rung of a
+	// ladder that the chain reached in that time; see Config.Ladder.
 	Failures int `json:"failures,omitempty"`
 	Rung     int `json:"rung,omitempty"`
-	// Handed counts how often a person was asked to look at it, since one last said retry.
+	// Handed counts how often a person was asked to look at it since the last retry.
 	Handed int `json:"handed,omitempty"`
-	// Approved are the approvals that review sessions of ours gave the pull request: the last of each agent.
+	// Approved has each agent's last approval of the pull request in a review session of ours.
 	Approved []Approval `json:"approved,omitempty"`
-	// Told is the Key of the reason that was last commented, so that each reason is commented once.
+	// Told is the Key of the reason that was commented last, so that each reason is commented once.
 	Told string `json:"told,omitempty"`
-	// Refused is the reason an agent gave for refusing the item, until the label needs-human is written.
+	// Refused is the reason that an agent gave for refusing the item, until the label needs-human is written.
 	Refused   string    `json:"refused,omitempty"`
-	RefusedAt time.Time `json:"refused_at,omitzero"`  // set whenever an agent refused, also without a reason
-	RefusedAs Code      `json:"refused_as,omitempty"` // the code of that, where it is not Refused
-	Used      Used      `json:"used,omitzero"`        // by all sessions on it, since a person last looked at that
-	// Labelled is the last label that asks a person to look, until work goes on.
+	RefusedAt time.Time `json:"refused_at,omitzero"`  // set after every refusal, even one without a reason
+	RefusedAs Code      `json:"refused_as,omitempty"` // the code of the refusal, where it is not Refused
+	Used      Used      `json:"used,omitzero"`        // by all sessions on it, since a person last looked at the usage
+	// Labelled is the last label that asks a person to look, until work continues.
 	Labelled Labelled `json:"labelled,omitzero"`
 	// Dialogue is the last question or plan of an agent; nil when there is none, or the work is done.
 	Dialogue *Dialogue `json:"dialogue,omitempty"`
-	// Planner is the agent that was last started to plan it, since a person last said retry. From then on it has to be
-	// planned, whatever becomes of the label.
+	// Planner is the agent that was last started to plan it, since the last retry. From then on it needs a plan,
+	// whatever happens to the label.
 	Planner string `json:"planner,omitempty"`
-	// Questions and Plans count those of agents since a person last said retry.
+	// Questions and Plans count those of agents since the last retry.
 	Questions int `json:"questions,omitempty"`
 	Plans     int `json:"plans,omitempty"`
-	// Retried is when a person last said retry. Rejections and review rounds before it do not count.
+	// Retried is the time of the last retry. Earlier rejections and review rounds do not count.
 	Retried  time.Time `json:"retried,omitzero"`
-	Cancel   bool      `json:"cancel,omitempty"`   // a person cancelled it, and the label is still to be written
-	Close    bool      `json:"close,omitempty"`    // and the issue is then to be closed
+	Cancel   bool      `json:"cancel,omitempty"`   // a person cancelled it, and the label is not written yet
+	Close    bool      `json:"close,omitempty"`    // the issue has to be closed after that
 	Attempts []Attempt `json:"attempts,omitempty"` // by kind; see Attempt
-	// Written is when a writing session in a sticky slot of the thread WrittenOn ended whose work has no verdict yet.
+	// Written is when a writing session in a sticky slot ended whose work has no verdict yet. WrittenOn is its thread.
 	Written   time.Time `json:"written,omitzero"`
 	WrittenOn string    `json:"written_on,omitempty"`
 	// Place is where the last session on the chain ran that ran elsewhere; see agents.Started.
 	Place string `json:"place,omitempty"`
 }
 
-// Labelled is a label of ours with what led to it, in words. The zero value says that there is none.
+// Labelled is one of our labels with its cause, in words. The zero value means that there is none.
 type Labelled struct {
 	Label string `json:"label"`
 	Why   string `json:"why"`
 }
 
-// Approval says what an agent approved in a review session. The same head is another change when it goes to another
-// branch, or to the same one from another point of it.
+// Approval is a change that an agent approved in a review session. The same head is another change if it goes to
+// another branch, or if it left the same branch at another commit.
 type Approval struct {
-	Agent     string `json:"agent,omitempty"` // left out in the record of a session, which names it
+	Agent     string `json:"agent,omitempty"` // absent in the record of a session, which names the agent
 	Head      string `json:"head"`
 	Base      string `json:"base"`
 	MergeBase string `json:"merge_base,omitempty"`
@@ -154,7 +155,8 @@ func (c *ChainHistory) Approve(a Approval) {
 	c.Approved = append(slices.DeleteFunc(slices.Clone(c.Approved), others), a)
 }
 
-// HasRefusal reports whether an agent refused the item and no person was asked yet. Its words may be empty.
+// HasRefusal reports whether an agent refused the item and no person has been asked yet. The refusal may have no
+// words.
 func (c *ChainHistory) HasRefusal() bool { return c.Refused != "" || !c.RefusedAt.IsZero() }
 
 // Attempt returns the failures at one kind of work; zero when there are none.
@@ -194,9 +196,9 @@ func (c *ChainHistory) attempt(kind agents.Kind) (i int, found bool) {
 type Attempt struct {
 	Kind  agents.Kind `json:"kind"`
 	Count int         `json:"count"`
-	Until time.Time   `json:"until,omitzero"` // the next try may begin then
-	// Marked says that the label blocked was written after the last attempt. When the forge no longer shows it, a person
-	// removed it, and the count starts over.
+	Until time.Time   `json:"until,omitzero"` // the next attempt may start then
+	// Marked reports that the label blocked was written after the last attempt. When the forge no longer shows it, a
+	// person removed it, and the count starts again at zero.
 	Marked bool      `json:"marked,omitempty"`
 	Failed time.Time `json:"failed,omitzero"` // when the last failure ended; cleared once the label is written
 	Reason string    `json:"reason,omitempty"`
@@ -209,7 +211,7 @@ type ItemHistory struct {
 	CoolDown   time.Time `json:"cool_down,omitzero"`
 	LastRun    time.Time `json:"last_run,omitzero"`     // when scheduled work last finished, whatever the outcome
 	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
-	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but words
+	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
 	Downs      int       `json:"downs,omitempty"`       // sessions in a row that found no backend while others did
 }
 
@@ -219,7 +221,7 @@ type AgentHistory struct {
 	// HeldUntil and HeldWhy keep the agent from starting; see Held.
 	HeldUntil time.Time `json:"held_until,omitzero"`
 	HeldWhy   string    `json:"held_why,omitempty"`
-	HeldAs    Code      `json:"held_as,omitempty"`   // the code of that, where it is not AgentHeld
+	HeldAs    Code      `json:"held_as,omitempty"`   // the code of the hold, where it is not AgentHeld
 	Done      int       `json:"done,omitempty"`      // sessions that achieved something
 	Failed    int       `json:"failed,omitempty"`    // sessions that burnt an attempt
 	Fruitless int       `json:"fruitless,omitempty"` // sessions in a row that achieved nothing; see SickAfter
@@ -227,7 +229,7 @@ type AgentHistory struct {
 	Spent     Spent     `json:"spent,omitzero"`
 }
 
-// Hold keeps the agent from starting until a time; a zero time is until the configuration changes.
+// Hold keeps the agent from starting until a time; zero means until the configuration changes.
 func (a *AgentHistory) Hold(until time.Time, why string) { a.HoldAs("", until, why) }
 
 // HoldAs is Hold with the code of the reason.
@@ -235,7 +237,7 @@ func (a *AgentHistory) HoldAs(code Code, until time.Time, why string) {
 	a.HeldAs, a.HeldUntil, a.HeldWhy = code, until, why
 }
 
-// Held reports whether a hold was set that is not over at a time.
+// Held reports whether the agent is held now.
 func (a *AgentHistory) Held(now time.Time) bool {
 	if a.HeldUntil.IsZero() {
 		return a.HeldWhy != ""
@@ -245,32 +247,33 @@ func (a *AgentHistory) Held(now time.Time) bool {
 
 // ThreadHistory remembers a thread.
 type ThreadHistory struct {
-	// ParkedUntil and ParkedWhy keep the thread from starting: a usage limit, or an open breaker. After that time they
-	// stay until a session found the backend, because the first one is a probe. A zero time means not parked.
+	// ParkedUntil and ParkedWhy keep the thread from starting: after a usage limit, or while the breaker is open. They
+	// stay set after that time until a session finds the backend, because the first session is a probe. A zero time
+	// means not parked.
 	ParkedUntil time.Time `json:"parked_until,omitzero"`
 	ParkedWhy   string    `json:"parked_why,omitempty"`
 	Downs       int       `json:"downs,omitempty"`  // sessions in a row that found no backend
 	Limits      int       `json:"limits,omitempty"` // sessions in a row, one after the other, that met a usage limit
-	Returns     Returns   `json:"returns,omitzero"` // how soon verdicts came on what was written on the thread
+	Returns     Returns   `json:"returns,omitzero"` // how soon verdicts on the thread's work came
 	Spent       Spent     `json:"spent,omitzero"`
 	Uses        []Use     `json:"uses,omitempty"`  // within MaxWindow, oldest first
 	Paces       []Pace    `json:"paces,omitempty"` // by kind
-	// Talks are the last conversations of a sticky thread, those used last first.
+	// Talks are the last conversations of a sticky thread, the last used one first.
 	Talks []Talk `json:"talks,omitempty"`
-	// Forgotten are the models whose conversations are not saved, because a file did not bring one back.
+	// Forgotten are the models whose conversations are not saved, because a file failed to restore one.
 	Forgotten []Forgotten `json:"forgotten,omitempty"`
 }
 
 // AuthorHistory remembers a person who opened a pull request.
 type AuthorHistory struct {
-	// Reviews says when each review of their pull requests began, by run.
+	// Reviews has the start of each review of their pull requests, by run.
 	Reviews map[string]time.Time `json:"reviews"`
 }
 
-// ReviewHour is the time for which a review counts against its author.
+// ReviewHour is how long a review counts against the author of its pull request.
 const ReviewHour = time.Hour
 
-// Reviewed returns when the reviews of a person's pull requests began that count at a time, oldest first.
+// Reviewed returns the starts of the reviews of a person's pull requests that count now, oldest first.
 func (h *History) Reviewed(author string, now time.Time) (began []time.Time) {
 	if a := h.Authors[author]; a != nil {
 		for _, at := range a.Reviews {

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// work is an item on its way through Decide, with the facts that rules ask about.
+// work is an item on its way through Decide, with the facts that rules need.
 type work struct {
 	Hold                // the item, and the reason once one is known
 	issue *forge.Issue  // of an issue item
@@ -24,13 +24,13 @@ type work struct {
 	sessions []*Session // on the item, or elsewhere on its chain
 	class    *class     // set once no item rule objects
 
-	urgency  int16 // priority class; even for items that were passed over too often, which go first in their class
+	urgency  int16 // twice the priority class plus 1; 1 less if passed over too often, to go first in the class
 	nearness int8  // place of the kind in kindOrder
 	queued   bool  // put up for work: an issue labelled backlog, or not an issue
 	taken    bool  // started, or merged
 }
 
-// past returns what is known of an issue or pull request itself. It is looked up once: ten rules ask for it.
+// past returns the history of the issue or pull request itself. It looks it up once: ten rules need it.
 func (v *view) past(w *work) *ChainHistory {
 	if w.known == nil {
 		w.known = v.History.Chain(w.Ref)
@@ -38,11 +38,11 @@ func (v *view) past(w *work) *ChainHistory {
 	return w.known
 }
 
-// items lists everything that is open: issues, pull requests, and every scheduled role in every repository. Issues
-// without backlog are included because they may carry a claim.
+// items lists everything that is open: issues, pull requests, and every scheduled role in every repository. It
+// includes issues without backlog, because they may carry a claim.
 func (v *view) items() []work {
 	list := make([]work, 0, len(v.Facts.Issues)+len(v.Facts.Pulls)+len(v.Config.Roles)*len(v.Facts.Repos))
-	add := func() *work { // filled in place: ten thousand of them are not worth copying
+	add := func() *work { // fills in place: ten thousand copies cost too much
 		list = list[:len(list)+1]
 		return &list[len(list)-1]
 	}
@@ -67,8 +67,8 @@ func (v *view) items() []work {
 	return list
 }
 
-// attend notes a session on its item and on all others of its chain. The search starts from the few sessions: 10,000
-// items searching for theirs took a tenth of the time of a plan.
+// attend adds a session to its item and to all others of its chain. The search starts from the few sessions: 10,000
+// items searching for theirs took a tenth of a plan's time.
 func (d *decision) attend(s *Session) {
 	issues, others := d.items[:d.issues], d.items[d.issues:]
 	for _, ref := range slices.Compact([]forge.Ref{s.Item.Ref, s.Item.Chain}) {
@@ -88,11 +88,11 @@ func (w *work) attend(s *Session) {
 	}
 }
 
-// is reports whether a session works on this item, in whichever kind: a pull request changes between review and
-// rework, and issues and pull requests share their numbers.
+// is reports whether a session works on this item, whatever its kind: a pull request changes between review and
+// rework. Issues and pull requests share one sequence of numbers.
 func (w *work) is(s *Session) bool { return s.Item.Ref == w.Ref && s.Item.Role == w.Item.Role }
 
-// session is the session on the item; nil when there is none.
+// session returns the session on the item; nil without one.
 func (w *work) session() *Session {
 	for _, s := range w.sessions {
 		if w.is(s) {
@@ -138,7 +138,7 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 	v.complete(w)
 }
 
-// complete computes once what rules and sorting ask for many times.
+// complete computes once the values that rules and sorting need many times.
 func (v *view) complete(w *work) {
 	w.repo = v.repo(w.Ref.Repo)
 	w.nearness = int8(slices.Index(kindOrder, w.Kind))
@@ -151,8 +151,8 @@ func (v *view) complete(w *work) {
 // starved reports whether the item was passed over often enough to go first in its class.
 func (w *work) starved() bool { return w.urgency%2 == 0 }
 
-// pinOf is the agent that an issue without in-progress is assigned to: work reserved, not begun. An issue assigned to
-// two agents can be claimed by neither; the pin then has both names, which no agent has, so that the reason shows
+// pinOf returns the agent that an issue without in-progress is assigned to: its work is reserved and not begun. Two
+// assigned agents cannot claim an issue. The pin then has both names, which no agent has, so that the reason shows
 // both.
 func (v *view) pinOf(is *forge.Issue) string {
 	if is.Has(forge.LabelInProgress) {
@@ -171,7 +171,7 @@ func (v *view) pinOf(is *forge.Issue) string {
 	return pin
 }
 
-// attempts are the failures of an item. Scheduled work has none: after a failure it waits for its next due time.
+// attempts returns the failures of an item. Scheduled work has none: after a failure it waits for its next due time.
 func (v *view) attempts(w *work) Attempt {
 	if w.role != nil {
 		return Attempt{}
@@ -179,7 +179,7 @@ func (v *view) attempts(w *work) Attempt {
 	return v.History.Chain(w.Chain).Attempt(w.Kind)
 }
 
-// attempt is the number of the next try. After a person removed the label blocked it is 1 again.
+// attempt returns the number of the next attempt. It is 1 again after a person removed the label blocked.
 func (v *view) attempt(w *work) int {
 	a := v.attempts(w)
 	if a.Marked {
@@ -188,7 +188,7 @@ func (v *view) attempt(w *work) int {
 	return a.Count + 1
 }
 
-// labels are those of the issue or pull request itself.
+// labels returns the labels of the issue or pull request itself.
 func (w *work) labels() []string {
 	switch {
 	case w.issue != nil:
@@ -199,7 +199,7 @@ func (w *work) labels() []string {
 	return nil
 }
 
-// assignees are those of the issue or pull request itself.
+// assignees returns the assignees of the issue or pull request itself.
 func (w *work) assignees() []string {
 	switch {
 	case w.issue != nil:
@@ -210,7 +210,7 @@ func (w *work) assignees() []string {
 	return nil
 }
 
-// heldBy names another supervisor's agent that works on the issue or pull request itself; empty without one.
+// heldBy returns another supervisor's agent that works on the issue or pull request itself; empty without one.
 func (w *work) heldBy() string {
 	switch {
 	case w.issue != nil:
@@ -221,7 +221,7 @@ func (w *work) heldBy() string {
 	return ""
 }
 
-// updated is the time of the last change of the issue or pull request itself.
+// updated returns the time of the last change of the issue or pull request itself.
 func (w *work) updated() time.Time {
 	switch {
 	case w.issue != nil:

@@ -12,9 +12,9 @@ import (
 // Effect is the trace of a session on the forge.
 type Effect int
 
-// The effects, from none to all that was asked for.
+// The effects, from none to all of the task.
 const (
-	// NoEffect means that the forge shows nothing of the agent since the session began.
+	// NoEffect means that the forge shows nothing by the agent since the session started.
 	NoEffect Effect = iota
 	// Remarked means a comment or a label: the agent made progress, and the item still needs the same work.
 	Remarked
@@ -22,15 +22,15 @@ const (
 	Achieved
 )
 
-// Judge decides how a session really ended, from the report of its program and the state of the forge afterwards.
-// Exit codes do not tell: programs end with 0 after a usage limit, and with 1 after opening a good pull request. A
-// session that achieved its work is done however it ended. One that reports done and left nothing is no-progress: if
-// it were believed, the item would start again at once, for ever. Every other report stands. A session that we
-// stopped because its item was closed is done if the merge of its own work closed it.
+// Judge decides how a session really ended, from its program's report and the state of the forge afterwards. Exit
+// codes say little: programs exit with 0 after a usage limit, and with 1 after opening a good pull request. A session
+// that achieved its work is done however it ended. One that reports done and left no trace is no-progress: otherwise
+// its item would start again at once, for ever. Every other report stands. A session that we stopped because its item
+// was closed is done if the merge of its own work closed it.
 //
-// The look must have been requested after the session ended, and its comments counted from the session's beginning.
-// headBefore is the head of the pull request when the session began. The outcome of scheduled work is returned as it
-// is: nothing on the forge shows it.
+// The look must have been requested after the session ended, and must count comments since the session started.
+// headBefore is the pull request's head when the session started. Judge does not change the outcome of scheduled
+// work, because nothing on the forge shows it.
 func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBefore string) (agents.Outcome, Effect) {
 	if out.Result == agents.Cancelled {
 		return judgeCancelled(item, login, out, look)
@@ -55,8 +55,8 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 	return out, effect
 }
 
-// AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. A program that
-// reports a failure, a refusal, a question, a plan that was asked for, or a limit is believed without one.
+// AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. Without one, Judge
+// believes a program that reports a failure, a refusal, a question, a requested plan, or a limit.
 func AsksForge(item Item, out agents.Outcome) bool {
 	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result.BurnsAttempt() && !out.Claimed ||
 		out.Result == agents.Planned && item.Cause != CausePlan
@@ -73,7 +73,7 @@ func judgeCancelled(item Item, login string, out agents.Outcome, look forge.Look
 	return out, NoEffect
 }
 
-// ownMerged is the item, if it is a merged pull request, or else a merged pull request of the account for it.
+// ownMerged returns the item if it is a merged pull request, or else a merged pull request of the account for it.
 func ownMerged(login string, look forge.Look) *forge.Pull {
 	if look.Pull != nil && look.Pull.Merged {
 		return look.Pull
@@ -106,7 +106,7 @@ var missing = map[agents.Kind]string{
 	agents.KindRework: "a new commit",
 }
 
-// endedWithout names the missing result, and adds what the program or the executor said.
+// endedWithout names the missing result, and adds the words of the program or the executor.
 func endedWithout(item *Item, out agents.Outcome) string {
 	words := "ended without " + missing[item.Kind]
 	if item.Cause == CausePlan {
@@ -126,7 +126,7 @@ func effectOf(item Item, login string, look forge.Look, headBefore string) (Effe
 	switch item.Kind {
 	case agents.KindIssue:
 		if item.Cause == CausePlan {
-			look.Pulls = nil // code is no plan: the pull request waits for one
+			look.Pulls = nil // code is no plan: its pull request is held until there is one
 		}
 		effect, words = implemented(login, look)
 	case agents.KindReview:
@@ -155,14 +155,14 @@ func implemented(login string, look forge.Look) (Effect, string) {
 	case is.Closed:
 		return Achieved, "closed " + is.Short()
 	case forge.SkipLabel(is.Labels) != "":
-		// It had no such label when it was started.
+		// The issue had no such label when the session started.
 		return Remarked, "labelled " + forge.SkipLabel(is.Labels)
 	}
 	return NoEffect, ""
 }
 
-// VerdictOf is the last verdict, Approved or ChangesRequested, of a review session on its pull request; Commented
-// when there is none.
+// VerdictOf returns the last verdict, Approved or ChangesRequested, of a review session on its pull request;
+// Commented without one.
 func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
 	if look.Pull == nil || item.Kind != agents.KindReview {
 		return forge.Commented
@@ -176,8 +176,8 @@ func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
 	return v
 }
 
-// given are the reviews of a pull request that a session gave. What the account gave before the session, or another
-// program with its token, counts for nothing: otherwise a session that crashed would make it count.
+// given returns a session's reviews of a pull request. Reviews that its account gave before the session do not count:
+// otherwise a session that crashed would appear to have given them.
 func (it *Item) given(login string, p *forge.Pull) (list []forge.Review) {
 	for _, r := range p.Reviews {
 		before := r.ID <= it.Reviewed && it.Reviewed != 0
@@ -188,8 +188,8 @@ func (it *Item) given(login string, p *forge.Pull) (list []forge.Review) {
 	return list
 }
 
-// ApprovalOf returns the approval of a review session; nil when it approved nothing, or when the pull request changed
-// since the session was started. That includes a base that went somewhere else and came back: see Item.Seen.
+// ApprovalOf returns the approval of a review session. It is nil when the session approved nothing, or when the pull
+// request has changed since it started. A base that was changed and changed back counts as a change: see Item.Seen.
 func ApprovalOf(item Item, login string, look forge.Look) *Approval {
 	p := look.Pull
 	if p == nil || item.Kind != agents.KindReview || p.HeadSHA != item.HeadSHA || p.Base != item.Base ||
@@ -208,7 +208,7 @@ func ApprovalOf(item Item, login string, look forge.Look) *Approval {
 	return &Approval{Head: p.HeadSHA, Base: p.Base, MergeBase: p.MergeBase}
 }
 
-// reviewed accepts a verdict on the head that the session was started for and on the present head. A head that moved is
+// reviewed accepts a verdict on the head at the session's start and on the present head. A head that moved is
 // reviewed again anyway.
 func reviewed(item Item, login string, look forge.Look, headBefore string) (Effect, string) {
 	p := look.Pull
@@ -253,7 +253,7 @@ func reworked(look forge.Look, headBefore string) (Effect, string) {
 	return NoEffect, ""
 }
 
-// sentBack reports whether the head of a pull request is one on which changes were requested already. To go back and
+// sentBack reports whether changes were already requested on the present head of a pull request. To switch back and
 // forth between two such heads answers nothing, and asks for no new review that could be counted.
 func sentBack(p *forge.Pull) bool {
 	back := make(map[string]bool)

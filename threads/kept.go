@@ -8,22 +8,22 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Returns are statistics of the verdicts on pull requests that were written in the slots of a thread. The zero value
-// has seen none.
+// Returns are statistics of the verdicts on pull requests written in a thread's slots. The zero value has no
+// verdicts.
 type Returns struct {
 	N    int     `json:"n"`    // verdicts seen
-	Gap  float64 `json:"gap"`  // mean seconds from the end of a session to the verdict on its work, newer ones weigh more
+	Gap  float64 `json:"gap"`  // mean seconds from a session's end to the verdict on its work; newer ones weigh more
 	Back float64 `json:"back"` // share of verdicts that requested changes, likewise
 }
 
-// Returns are relied on from learnedAt verdicts on. learnedLeast is the least weight of a new verdict: a reviewer
-// that became slow is noticed within about ten.
+// Returns count from learnedAt verdicts on. learnedLeast is the least weight of a new verdict: a reviewer that became
+// slow shows within about ten.
 const (
 	learnedAt    = 3
 	learnedLeast = 0.1
 )
 
-// Learn adds a verdict. Each of the first ten weighs as much as each one before it.
+// Learn adds a verdict. The first ten weigh the same.
 func (r Returns) Learn(gap time.Duration, back bool) Returns {
 	r.N++
 	weight := max(learnedLeast, 1/float64(r.N))
@@ -36,17 +36,17 @@ func (r Returns) Learn(gap time.Duration, back bool) Returns {
 	return r
 }
 
-// Soon reports whether waiting for a verdict costs less than it saves: the mean wait, against the time to read the
-// context again times the share of verdicts after which it is needed. Waiting for a slow reviewer costs most: with
-// verdicts after four minutes issues took 1.6 times as long.
+// Soon reports whether waiting for a verdict costs less than it saves. The cost is the mean wait. The gain is the
+// time to read the context again, times the share of verdicts that need it. Waiting for a slow reviewer costs most:
+// with verdicts after four minutes issues took 1.6 times as long.
 func (r Returns) Soon(reload time.Duration) bool {
 	return r.N >= learnedAt && r.Gap < r.Back*reload.Seconds()
 }
 
-// urgentMost is the priority up to which items do not wait for the sake of a cache.
+// urgentMost is the highest priority number whose items do not wait for a cache.
 const urgentMost = 2
 
-// keeping is a free slot whose resident is expected back, because its last work there is in review.
+// keeping is a free slot that is kept for its resident, whose last work there is in review.
 type keeping struct {
 	agent string
 	slot  int
@@ -55,8 +55,8 @@ type keeping struct {
 	until time.Time
 }
 
-// indexKept finds the slots of a thread that are kept for their residents. Of several slots of one resident the one
-// it left last is kept.
+// indexKept finds the slots of a thread that are kept for their residents. If a resident left several slots, only the
+// last one is kept.
 func (v *view) indexKept(t *threadState) {
 	if t.Hold == 0 || t.Overlap || !v.History.Thread(t.Name).Returns.Soon(t.Hold) {
 		return
@@ -73,9 +73,9 @@ func (v *view) indexKept(t *threadState) {
 	}
 }
 
-// reviewed is the open pull request of a resident that waits for an agent's verdict, or whose rework waits only for
-// facts newer than the review's end: otherwise another item would get the slot between the verdict and the next scan.
-// Nil when there is none.
+// reviewed returns the open pull request of a resident that waits for an agent's verdict; nil without one. One whose
+// rework waits only for facts newer than the review's end counts too: otherwise another item would get the slot
+// between the verdict and the next scan.
 func (v *view) reviewed(w Warm) *forge.Pull {
 	for i := range v.Facts.Pulls {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]
@@ -100,7 +100,7 @@ func (v *view) canReturn(t *threadState, agent string) bool {
 	})
 }
 
-// slotRule says why an agent may not take an item into a slot that is free; nil when it may.
+// slotRule returns why an agent may not take an item into a free slot; nil when it may.
 type slotRule struct {
 	name string
 	why  func(v *view, w *work, c candidate, slot int) *Reason
@@ -110,7 +110,7 @@ var slotRules = []slotRule{
 	{"slot not kept", notKept},
 }
 
-// noSlotFor is the first slot rule that objects.
+// noSlotFor returns the first objection of the slot rules; nil without one.
 func (v *view) noSlotFor(w *work, c candidate, slot int) *Reason {
 	for _, rule := range slotRules {
 		if why := rule.why(v, w, c, slot); why != nil {
@@ -120,8 +120,8 @@ func (v *view) noSlotFor(w *work, c candidate, slot int) *Reason {
 	return nil
 }
 
-// noFreeSlotFor is the objection to the last free slot of the agent's thread; nil when the agent may take the item
-// into one.
+// noFreeSlotFor returns the objection to the last free slot of the agent's thread; nil when the agent may take the
+// item into one of them.
 func (v *view) noFreeSlotFor(w *work, c candidate) (why *Reason) {
 	for _, slot := range freeSlots(c.agent.thread) {
 		if why = v.noSlotFor(w, c, slot); why == nil {
@@ -131,8 +131,8 @@ func (v *view) noFreeSlotFor(w *work, c candidate) (why *Reason) {
 	return why
 }
 
-// notKept reserves a kept slot and its resident until the resident's pull request has its verdict. Its own chain goes
-// on, and items that insist do not wait.
+// notKept reserves a kept slot and its resident until the resident's pull request has its verdict. The same chain may
+// continue there, and items that insist do not wait.
 func notKept(v *view, w *work, c candidate, slot int) *Reason {
 	if w.insists() {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Ladder returns the rungs above an agent, in their order: other agents to which a chain goes that it does not bring to
-// an end. after is the number of setbacks that lead from one rung to the next. An agent's own ladder takes precedence
-// over its role's; of a ladder that the agent is on, only what comes above it counts.
+// Ladder returns the rungs above an agent, in order: the agents that get a chain when it does not succeed. after is
+// the number of setbacks from one rung to the next. An agent's own ladder takes precedence over its role's. If the
+// agent is on the ladder itself, only the rungs above it count.
 func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	a := c.Agent(agent)
 	if a == nil {
@@ -25,27 +25,27 @@ func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	return rungs[1+slices.Index(rungs, agent):], max(1, after)
 }
 
-// climb says how high a chain stands on the ladder of an agent.
+// climb is the position of a chain on the ladder of an agent.
 type climb struct {
 	of       string // the agent
 	level    int    // 0 is below the first rung
 	setbacks int    // rejections and failures so far
 }
 
-// ladder has the agents above one, see Config.Ladder.
+// ladder has the rungs above an agent; see Config.Ladder.
 type ladder struct {
 	rungs []string
 	after int
 }
 
-// foot has all that the choice of a rung depends on. Ten thousand items that climb have a handful of them.
+// foot has everything that decides the choice of a rung. Ten thousand items that climb share a handful of them.
 type foot struct {
 	traits
 	of    string
 	level int
 }
 
-// ladderOf is Config.Ladder, found once for each agent.
+// ladderOf returns Config.Ladder, which it computes once for each agent.
 func (v *view) ladderOf(agent string) ladder {
 	l, known := v.ladders[agent]
 	if !known {
@@ -58,12 +58,12 @@ func (v *view) ladderOf(agent string) ladder {
 	return l
 }
 
-// climbOf finds the ladder of an item's chain, which is that of the first of its writers with one, and how high the
-// chain stands there. A chain never goes down before a person says retry.
+// climbOf finds the ladder of an item's chain, and the chain's level on it. The ladder is that of the first writer
+// with one. The level never falls before a retry.
 func (v *view) climbOf(w *work) (c climb) {
 	h := v.History.Chain(w.Chain)
 	writers := h.Writers
-	if w.stage != nil && w.stage.own && len(writers) == 0 { // after the journal is lost
+	if w.stage != nil && w.stage.own && len(writers) == 0 { // the journal was lost
 		writers = w.stage.writers[:1]
 	}
 	for _, name := range writers {
@@ -73,14 +73,14 @@ func (v *view) climbOf(w *work) (c climb) {
 		}
 		c.of, c.setbacks = name, h.Failures+v.rejections(w, h)
 		c.level = min(len(l.rungs), max(h.Rung, c.setbacks/l.after))
-		c.setbacks = max(c.setbacks, c.level*l.after) // fewer where a review was dismissed since
+		c.setbacks = max(c.setbacks, c.level*l.after) // fewer if a review was dismissed since
 		break
 	}
 	return c
 }
 
-// rejections counts the commits of a chain's pull requests for which changes were requested, or which an agent closed
-// unmerged, since a person last said retry.
+// rejections counts the commits of a chain's pull requests on which changes were requested, or which an agent closed
+// unmerged, since the last retry.
 func (v *view) rejections(w *work, h *ChainHistory) int {
 	pulls := v.pullsOf(w)
 	if len(pulls) == 0 {
@@ -102,7 +102,7 @@ func (v *view) rejections(w *work, h *ChainHistory) int {
 	return len(heads)
 }
 
-// pullsOf are the pull requests of an item's chain.
+// pullsOf returns the pull requests of an item's chain.
 func (v *view) pullsOf(w *work) (list []*forge.Pull) {
 	switch {
 	case w.pull != nil && w.Chain == w.Ref:
@@ -118,9 +118,9 @@ func (v *view) pullsOf(w *work) (list []*forge.Pull) {
 	return list
 }
 
-// climbing finds the agent that goes on with an item because of a ladder; empty when there is none. An assignment
-// counts more: a person made it, or a route. A rung that the other rules keep from the item is left out; the next one
-// above takes its place, else the next below, else there is none.
+// climbing finds the agent that a ladder gives an item to; empty without one. An assignment takes precedence: a
+// person made it, or a route. If the other rules refuse the rung, the next one above takes its place, else the next
+// one below, else none.
 func (v *view) climbing(w *work, t traits) (rung string, level, setbacks int) {
 	if !t.kind.Writes() || t.pin != "" {
 		return "", 0, 0
@@ -168,8 +168,8 @@ func (v *view) chooseRung(f foot) string {
 	return rungs[at]
 }
 
-// standIn is the rung that takes an item in the place of an agent whose thread is shut: the first that is idle, else
-// the first; empty when there is none.
+// standIn returns the rung that replaces an agent whose thread is shut: the first that is idle, else the first; empty
+// without one.
 func (v *view) standIn(rungs []string, t traits) (rung string) {
 	for _, name := range rungs {
 		if !v.mayStep(name, t) || v.shut(v.thread(v.Config.Agent(name).Thread)) {
@@ -189,7 +189,7 @@ func (v *view) mayStep(name string, t traits) bool {
 	return v.may(name, t)
 }
 
-// fallsBack reports whether work that waits for an agent may go up its ladder, because its thread is shut.
+// fallsBack reports whether the work of an agent may go up its ladder, because its thread is shut and has fallback.
 func (v *view) fallsBack(agent string) bool {
 	a := v.Config.Agent(agent)
 	if a == nil {
@@ -212,10 +212,10 @@ func onRung(_ *view, t *traits, c candidate) *Reason {
 	return &Reason{Code: OnRung, Agent: t.rung, Count: t.setbacks, Limit: t.level}
 }
 
-// fallBack assigns issues that are pinned to agents of a shut thread to a rung above that can start them now, one to
-// each agent. The forge lets no other agent than the assignee claim an issue.
+// fallBack assigns issues that are pinned to agents of a shut thread to a higher rung that can start them now, one
+// issue to each agent. The forge lets only the assignee claim an issue.
 func (d *decision) fallBack() {
-	taken := make(map[string]bool) // agents that have an issue to begin
+	taken := make(map[string]bool) // agents that have an issue to start
 	var stranded []*work
 	for _, w := range d.queue {
 		switch {
@@ -223,7 +223,7 @@ func (d *decision) fallBack() {
 		case !d.fallsBack(w.pin):
 			taken[w.pin] = taken[w.pin] || w.pending(d.view)
 		case w.Reason != nil && w.Reason.Code == StaleFacts:
-			return // it may just have been assigned to a rung
+			return // it may have just been assigned to a rung
 		case w.pending(d.view):
 			stranded = append(stranded, w)
 		}
@@ -242,7 +242,7 @@ func (d *decision) fallBack() {
 	}
 }
 
-// couldPin reports whether an agent could start an issue at once if that were assigned to it.
+// couldPin reports whether an agent could start an issue at once if the issue were assigned to it.
 func (d *decision) couldPin(w *work, name string) bool {
 	t := w.class.traits
 	t.pin = name

@@ -6,10 +6,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// StillMerges decides on one merge of a plan once more, with the pull request as a later reading shows it, and says why
-// not; empty when it is to be merged. Between a scan and the merge an approval may be dismissed, a person may object,
-// the base may change, and the reading may tell what no scan reads. What was written since the scan counts as known,
-// because the reading came after it.
+// StillMerges decides again on one merge of a plan, with the pull request as it was read just now. It returns why
+// not; empty means that it is merged. Between a scan and the merge an approval may be dismissed, a person may object,
+// the base may change, and the new reading may show a fact that no scan reads. Our writes since the scan count as
+// known, because the reading came after them.
 func StillMerges(s Snapshot, m Merge, now forge.Pull) (why string) {
 	if s.Config == nil {
 		return "no valid configuration"
@@ -44,9 +44,9 @@ func StillMerges(s Snapshot, m Merge, now forge.Pull) (why string) {
 	return why
 }
 
-// landed reports whether an open pull request of ours is merged although the forge does not say so: its base has every
-// commit of it. The forge may have ended in the middle of the merge. One without commits looks the same, so it also has
-// to be approved, or its issues have to be closed, as they are in the middle of a merge.
+// landed reports whether an open pull request of ours is merged although the forge does not say so: its base has
+// every commit of it. The forge may have stopped in the middle of the merge. A pull request without commits looks the
+// same. Therefore it must also be approved, or its issues must be closed, as in the middle of a merge.
 func (v *view) landed(p *forge.Pull) bool {
 	if !p.Contained || p.Closed {
 		return false
@@ -55,7 +55,7 @@ func (v *view) landed(p *forge.Pull) bool {
 	return st.own && !st.stray && (st.kind == stageMerge || v.unwanted(p))
 }
 
-// unnoted holds a pull request that is merged until it is closed, which is after the issues that it is for.
+// unnoted holds a merged pull request until it is closed. Its issues are closed first.
 func unnoted(v *view, w *work) *Reason {
 	if !v.landed(w.pull) {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Notify is the [notify] table: to whom messages go, and which.
+// Notify is the [notify] table: the recipients and the topics of messages.
 type Notify struct {
 	To []Recipient // in the order of the file
 	On []Topic     // sorted
@@ -31,12 +31,12 @@ var Topics = []Topic{NotifyNeedsHuman, NotifyMerged, NotifyParked, NotifyBudget,
 // Recipient is one of the urls of [notify], taken apart.
 type Recipient struct {
 	Number   int           // its place among urls, from 1
-	Kind     RecipientKind // what it speaks
-	Host     string        // with its port where the url has one; no secret
-	URL      agents.Secret // as it is configured: two recipients with the same url are the same
+	Kind     RecipientKind // the protocol
+	Host     string        // with its port where the url has one; not secret
+	URL      agents.Secret // as configured; two recipients with the same url are the same
 	Endpoint agents.Secret // the http address of requests; for mail, host:port of the server
 	User     string
-	Password agents.Secret // without User it is a token
+	Password agents.Secret // a token if User is empty
 	From     string        // the sender of mail
 	To       []string      // addresses of mail, rooms of Matrix, the topic of ntfy; empty for others
 }
@@ -44,7 +44,7 @@ type Recipient struct {
 // RecipientKind is a way to send messages.
 type RecipientKind string
 
-// The kinds of recipients. Generic is sent JSON.
+// The kinds of recipients. Generic receives JSON.
 const (
 	Ntfy    RecipientKind = "ntfy"
 	Matrix  RecipientKind = "matrix"
@@ -52,7 +52,7 @@ const (
 	Generic RecipientKind = "generic"
 )
 
-// String names a recipient without what is secret.
+// String names a recipient without its secrets.
 func (r *Recipient) String() string {
 	return fmt.Sprintf("url %d of [notify] (%s %s)", r.Number, r.Kind, r.Host)
 }

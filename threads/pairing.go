@@ -6,14 +6,13 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Unpaired says why an agent may not review the work of some writers: OwnWork, LocalPair, or nothing. A local model's
-// work is never reviewed by a local model. A writer that is no longer configured may have been one.
+// Unpaired returns why an agent may not review the work of some writers: OwnWork, LocalPair, or empty. A local model
+// never reviews a local model's work. A writer that is no longer configured counts as local.
 func (c *Config) Unpaired(reviewer *agents.Agent, writers []string) Code {
 	return c.unpaired(reviewer, writers, c.anyLocal(writers))
 }
 
-// unpaired is Unpaired for a caller that knows whether a writer is local. It is called for every agent and pull
-// request.
+// unpaired is Unpaired for a caller that knows whether a writer is local. It runs for every agent and pull request.
 func (c *Config) unpaired(reviewer *agents.Agent, writers []string, local bool) Code {
 	switch {
 	case slices.Contains(writers, reviewer.Name):

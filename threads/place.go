@@ -9,23 +9,23 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// PassedOverLimit is how often a slot may go to an item behind this one before this one goes first in its priority
-// class, so that warmth starves no item.
+// PassedOverLimit is how often an item may be passed over before it goes first in its priority class, so that warmth
+// starves no item.
 const PassedOverLimit = 3
 
 // kindOrder is the order of the kinds of work, nearest to a merge first.
 var kindOrder = []agents.Kind{stageMerge, agents.KindRework, agents.KindReview, agents.KindSchedule, agents.KindIssue}
 
-// The warmth of a placement in a sticky slot says how much of the cache it can use. The most valuable is first.
+// The warmth of a placement in a sticky slot is the share of the cache that it can use, the largest first.
 const (
-	warmChain    = iota // the agent goes on with its conversation on the chain
+	warmChain    = iota // the agent continues its conversation on the chain
 	warmFinisher        // the agent that finished one of the item's blockers
-	warmResident        // the resident, with something else
+	warmResident        // the resident, with another item
 	cold
 )
 
-// before is the order of the queue: priority, passed over, kind, age, name. For a given slot warmth comes between the
-// second and the third: see better. Sorting calls it 100,000 times.
+// before is the order of the queue: priority, passed over, kind, age, name. For a given slot, warmth comes between
+// passed over and kind: see better. Sorting calls before 100,000 times.
 func before(a, b *work) int {
 	if a.urgency != b.urgency {
 		return int(a.urgency) - int(b.urgency)
@@ -43,7 +43,7 @@ type standing struct {
 	work  *work
 }
 
-// yearOne is the age of an item without a date, in seconds since 1970.
+// yearOne is the date of an item without one, in seconds since 1970.
 var yearOne = time.Time{}.Unix()
 
 func standingOf(w *work) standing {
@@ -73,7 +73,7 @@ type placement struct {
 	slot   int
 	warmth int
 	home   bool // the agent is the slot's resident
-	away   bool // the agent is the resident of another slot, which a session here would waste
+	away   bool // the agent is the resident of another slot, whose cache a session here would waste
 	idle   time.Time
 }
 
@@ -103,15 +103,15 @@ func falseLast(a, b bool) int {
 	return 1
 }
 
-// placer fills free slots with the best placement until there is none. It remembers the best of each thread and
-// recomputes it only where the last start could have changed it; without that, ninety starts from 10,000 items took
-// 20 ms.
+// placer fills free slots with the best placement until none is left. It remembers the best placement of each thread,
+// and recomputes it only where the last start could have changed it. Without that, ninety starts from 10,000 items
+// took 20 ms.
 type placer struct {
 	*view
 	classes []*class              // with an able agent, sorted by the queue place of their heads
-	chains  map[forge.Ref][]*work // items that go on with a warm conversation
-	heirs   map[string][]*work    // items whose blocker this agent finished
-	best    []placement           // per thread; one without work means that there is none
+	chains  map[forge.Ref][]*work // items that continue a warm conversation
+	heirs   map[string][]*work    // items, by the agent that finished a blocker
+	best    []placement           // per thread; without work if there is none
 }
 
 func (v *view) newPlacer(classes []*class) *placer {
@@ -146,7 +146,7 @@ func (p *placer) advance() {
 	slices.SortFunc(p.classes, func(a, b *class) int { return before(a.head(), b.head()) })
 }
 
-// head is the first item of the class that can still start.
+// head returns the first item of the class that can still start.
 func (c *class) head() *work { return c.items[c.next] }
 
 // indexWarmth finds the items to which warmth applies, so that eachWarm need not search the queue.
@@ -175,7 +175,7 @@ func (p *placer) indexWarmth() {
 	}
 }
 
-// finishers are the agents that wrote last on the blockers of an issue.
+// finishers returns the agents that wrote last on the blockers of an issue.
 func (v *view) finishers(w *work) []string {
 	if w.issue == nil || len(w.issue.Blockers) == 0 {
 		return nil
@@ -205,8 +205,8 @@ func (p *placement) improve(other *placement) {
 	}
 }
 
-// took recomputes what a start may have changed: its own thread, and every thread whose best is an item of the same
-// chain. On every other thread some items are gone, but not the best.
+// took recomputes the best placements that a start may have changed: that of its own thread, and those whose item can
+// no longer start. On every other thread some items are gone, but not the best.
 func (p *placer) took(started *placement) {
 	p.advance()
 	for i := range p.view.threads {
@@ -217,7 +217,7 @@ func (p *placer) took(started *placement) {
 	}
 }
 
-// bestOn is the best placement on one thread.
+// bestOn returns the best placement on one thread.
 func (p *placer) bestOn(t *threadState) placement {
 	var best placement
 	if t.full() {
@@ -237,7 +237,7 @@ func (p *placer) bestOn(t *threadState) placement {
 		}
 		if p.anyFree(c, t) {
 			consider(w)
-			if len(t.kept) > 0 && !w.insists() { // an item behind it may
+			if len(t.kept) > 0 && !w.insists() { // an item behind it may insist
 				c.eachInsistent(p, consider)
 			}
 		}
@@ -246,8 +246,8 @@ func (p *placer) bestOn(t *threadState) placement {
 	return best
 }
 
-// freeSlots are the slots that a new session may take. On an overlap thread slots are only for display, and the
-// session is shown in the one with the fewest.
+// freeSlots returns the slots that a new session may take. On an overlap thread slots are only for display, and a
+// session is shown in the slot with the fewest.
 func freeSlots(t *threadState) []int {
 	if t.Overlap {
 		return []int{slices.Index(t.sessions, slices.Min(t.sessions))}
@@ -281,8 +281,8 @@ func (p *placer) open(w *work) bool {
 	return !w.taken && p.intruder(w) == nil && (w.Author == "" || reviewLimit(p.view, w) == nil)
 }
 
-// eachWarm calls use with the items for which a free slot of a sticky thread is warm, and with those whose blocker an
-// idle agent finished.
+// eachWarm calls use with the items that continue a conversation in a free slot or in the memory of a sticky thread,
+// and with those that have a blocker finished by an idle agent of the thread.
 func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
 	if t.Overlap {
 		return
@@ -355,8 +355,8 @@ func (t *threadState) residentElsewhere(slot int, agent string) bool {
 	return false
 }
 
-// passedOver is the first item by priority and age alone that could have had the slot of a placement; zero when that
-// is the placement's own.
+// passedOver returns the first item, by priority and age alone, that could have had the slot of a placement; zero
+// when that is the placement's own item.
 func (p *placer) passedOver(got *placement) Key {
 	first := got.work
 	for _, c := range p.classes {
@@ -370,8 +370,8 @@ func (p *placer) passedOver(got *placement) Key {
 	return first.Key()
 }
 
-// oldest is the open item of a class that is first by priority and age alone. That is the head, or, where items that
-// were passed over too often went ahead of older ones, the first behind those.
+// oldest returns the open item of a class that is first by priority and age alone. That is the head or, if items
+// passed over too often overtook older ones, the first item behind those.
 func (p *placer) oldest(c *class) *work {
 	first := c.head()
 	for i, starved := c.next, true; i < len(c.items) && starved; i++ {

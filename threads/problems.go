@@ -9,20 +9,21 @@ import (
 // Problem is a mistake in a valid configuration that keeps some work from ever being done.
 type Problem struct {
 	Key    string // the table with the mistake, such as agents.dev-qwen
-	Reason Reason // the one that held items will show
+	Reason Reason // the reason that held items will show
 }
 
-// String is the problem and its remedy on one line.
+// String returns the problem and its remedy on one line.
 func (p Problem) String() string {
 	text := p.Key + ": " + p.Reason.Text()
-	if mend := p.Reason.Mend(); mend != "" && p.Reason.Code != NoToken { // whose text names the variable to set
+	if mend := p.Reason.Mend(); mend != "" && p.Reason.Code != NoToken { // its text names the variable to set
 		text += ": " + mend
 	}
 	return text
 }
 
-// Problems lists what `disinto check` refuses and `disinto run` tolerates, holding the work with a reason. It asks the
-// scheduler's own rules, so the two cannot disagree. Agents come first, then roles, each sorted by name.
+// Problems lists the mistakes that `disinto check` refuses. `disinto run` tolerates them, and holds the work with a
+// reason. The scheduler's own rules find them, so the two cannot disagree. Agents come first, then roles, each sorted
+// by name.
 func (c *Config) Problems() []Problem {
 	v := &view{Snapshot: &Snapshot{Config: c}}
 	var all []Problem
@@ -45,9 +46,9 @@ func (c *Config) Problems() []Problem {
 	return all
 }
 
-// Deadlocked lists the agents of a thread whose sessions wait for a review that only agents of the same thread may
-// give, if they can fill the thread: every session would then wait until its time limit, which happened to upstream
-// twice. Nil when they cannot.
+// Deadlocked lists the agents of a thread whose sessions wait for a review by agents of the same thread, if they can
+// fill the thread. Every session would then wait until its time limit; this happened to upstream twice. It returns
+// nil if they cannot fill the thread.
 func (c *Config) Deadlocked(t *Thread) []string {
 	var waiting []string
 	for i := range c.Agents {
@@ -69,7 +70,7 @@ func (c *Config) waitsForReview(a *agents.Agent) bool {
 	})
 }
 
-// reviewedOnlyOn reports whether there are agents that may review a writer's work, all of them on this thread.
+// reviewedOnlyOn reports whether some agents may review a writer's work, and all of them are on this thread.
 func (c *Config) reviewedOnlyOn(thread, writer string) (only bool) {
 	for i := range c.Agents {
 		a := &c.Agents[i]

@@ -11,8 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Reason says why an item waits, a session is stopped or a mark is written. Only the operands that its code uses are
-// set.
+// Reason says why an item waits, a session is stopped or a mark is written. The code decides which operands are set.
 type Reason struct {
 	Code   Code
 	Agent  string
@@ -22,11 +21,11 @@ type Reason struct {
 	Limit  int
 	Until  time.Time
 	Note   string // a label, a login, or words of the forge or of an agent
-	Person string // the login of a person who is asked, or who answered
-	Why    string // what led to the label in Note
+	Person string // the login of the person who was asked, or who answered
+	Why    string // the cause of the label in Note
 }
 
-// Text is the reason in words, without the item: "blocked by #12".
+// Text returns the reason in words, without the item: "blocked by #12".
 func (r Reason) Text() string {
 	doc, documented := docs[r.Code]
 	if !documented {
@@ -39,11 +38,11 @@ func (r Reason) Text() string {
 	return r.expand(text)
 }
 
-// Mend is the remedy for a person; empty where waiting is right.
+// Mend returns the remedy for a person; empty where waiting is right.
 func (r Reason) Mend() string { return docs[r.Code].Mend }
 
-// MendFor is the remedy with the name of what it is for in its commands. A status with 10,000 items asks for as many: a
-// strings.Replacer for each took half of its time.
+// MendFor returns the remedy with a name in place of REF, and of AGENT where the reason has no agent. A status with
+// 10,000 items calls it as often: a strings.Replacer per call took half of its time.
 func (r Reason) MendFor(name string) string {
 	parts := strings.Split(r.Mend(), "REF")
 	for i, part := range parts {
@@ -52,8 +51,8 @@ func (r Reason) MendFor(name string) string {
 	return strings.Join(parts, name)
 }
 
-// NeedsPerson reports whether an item with this reason is to be shown to a person: it goes on by nothing else, and no
-// person chose that.
+// NeedsPerson reports whether an item with this reason must be shown to a person: only a person can end the wait, and
+// no person chose it.
 func (r *Reason) NeedsPerson() bool {
 	if r.Code == SkipLabel {
 		return r.Note == forge.LabelBlocked || r.Note == forge.LabelNeedsHuman
@@ -62,7 +61,7 @@ func (r *Reason) NeedsPerson() bool {
 	return d.Ends == ByPerson || d.Class == Failed
 }
 
-// expand fills the operands into a text, each named in braces.
+// expand replaces the operands in a text, each named in braces.
 func (r *Reason) expand(text string) string {
 	var b strings.Builder
 	for {
@@ -125,7 +124,7 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// busy says how many of the agents that could take an item work.
+// busy says how many of the agents that could take an item are at work.
 func (r *Reason) busy() string {
 	switch {
 	case r.Count < r.Limit:
@@ -136,7 +135,7 @@ func (r *Reason) busy() string {
 	return fmt.Sprintf("all %d %ss are busy", r.Limit, r.Note)
 }
 
-// failed says how often the item failed and why the last time; empty where it did not.
+// failed says how often the item failed, and why it failed last; empty if it did not.
 func (r *Reason) failed() string {
 	switch {
 	case r.Count == 0:
@@ -147,7 +146,7 @@ func (r *Reason) failed() string {
 	return fmt.Sprintf("failed %d of %d: %s; ", r.Count, r.Limit, r.Note)
 }
 
-// free says when an agent is expected to end its session; empty where that is not known.
+// free says when an agent is expected to end its session; empty where that is unknown.
 func (r *Reason) free() string {
 	about := " free about " + r.Until.Format(time.RFC3339)
 	switch {
@@ -159,7 +158,8 @@ func (r *Reason) free() string {
 	return ", first" + about
 }
 
-// Key identifies the reason among those that were commented: its code and references, without what changes by itself.
+// Key identifies the reason among those that were commented: its code and references, which do not change by
+// themselves.
 func (r *Reason) Key() string {
 	refs := slices.Clone(r.Refs)
 	slices.SortFunc(refs, forge.Ref.Compare)
@@ -170,7 +170,7 @@ func join(refs []forge.Ref, sep string) string {
 	s := make([]string, len(refs))
 	for i, r := range refs {
 		s[i] = r.String()
-		if r.IsZero() { // the forge does not say which one
+		if r.IsZero() { // the forge does not say which issue
 			s[i] = "a hidden issue"
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // reconcile compares the forge with the sessions: it stops sessions whose item is gone, releases claims without a
-// session, and asks for labels that are due. It acts only on facts newer than our own writes.
+// session, and plans the marks that are due. It acts only on facts newer than our own writes.
 func (d *decision) reconcile() {
 	for i := range d.Sessions {
 		why := overspent(d.Config, &d.History, &d.Sessions[i], d.Now)
@@ -27,7 +27,7 @@ func (d *decision) reconcile() {
 	}
 }
 
-// stopRule returns why a running session must end; nil when it may go on. The first objection counts.
+// stopRule returns why a running session must end; nil when it may continue. The first objection counts.
 type stopRule struct {
 	name string
 	why  func(d *decision, s *Session) *Reason
@@ -35,12 +35,12 @@ type stopRule struct {
 
 var stopRules = []stopRule{
 	{"its item is open", stopClosed},
-	{"head and base are what it reviews", stopHeadMoved},
+	{"head and base unchanged", stopHeadMoved},
 	{"its item is not cancelled", stopCancelled},
-	{"its item is its agent's", stopTaken},
+	{"assigned to its agent", stopTaken},
 }
 
-// spareRule reports whether a session itself closed its item. It is then about to end by itself.
+// spareRule reports whether a session itself closed its item. The session will then end by itself.
 type spareRule struct {
 	name string
 	so   func(d *decision, s *Session) bool
@@ -51,7 +51,7 @@ var spareRules = []spareRule{
 	{"merged while it waits for that", mergeAwaited},
 }
 
-// stopReason is the reason a running session must end; nil when it may go on.
+// stopReason returns why a running session must end; nil when it may continue.
 func (d *decision) stopReason(s *Session) *Reason {
 	if s.State != Running || s.Item.Kind == agents.KindSchedule {
 		return nil
@@ -73,7 +73,7 @@ func (d *decision) stopReason(s *Session) *Reason {
 	return nil
 }
 
-// itemOf is the issue or the pull request of a session, from the facts. Both are nil when it is gone.
+// itemOf returns the issue or the pull request of a session, from the facts. Both are nil when it is gone.
 func (d *decision) itemOf(s *Session) (*forge.Issue, *forge.Pull) {
 	if s.Item.Kind == agents.KindIssue {
 		return d.Facts.Issue(s.Item.Ref), nil
@@ -85,8 +85,8 @@ func isOpen(is *forge.Issue, p *forge.Pull) bool {
 	return is != nil && !is.Closed || p != nil && !p.Closed
 }
 
-// ownMerge reports whether the merge of a session's own pull request closed its issue. Merges from before the session
-// and of other authors do not count.
+// ownMerge reports whether the merge of a session's own pull request closed its issue. Earlier merges and those of
+// other authors do not count.
 func ownMerge(d *decision, s *Session) bool {
 	is, _ := d.itemOf(s)
 	own := func(p *forge.Pull) bool { return p.Merged && p.Ended.After(s.Started) && p.Author == s.Login }
@@ -122,7 +122,7 @@ func stopCancelled(d *decision, s *Session) *Reason {
 	return nil
 }
 
-// stopTaken ends a session whose item is no longer assigned to its agent, because a person changed that.
+// stopTaken ends a session whose item is no longer assigned to its agent, because a person changed the assignment.
 func stopTaken(d *decision, s *Session) *Reason {
 	var assignees []string
 	switch is, p := d.itemOf(s); {
@@ -141,24 +141,24 @@ func stopTaken(d *decision, s *Session) *Reason {
 	return &Reason{Code: StopReassigned, Note: assignees[0]}
 }
 
-// markRule returns what is to be written to an open issue or pull request; nil when there is nothing. Rules do not
-// exclude one another.
+// markRule returns a write to an open issue or pull request that is due; nil when none is. Rules do not exclude one
+// another.
 type markRule struct {
 	name string
 	due  func(d *decision, w *work) *Mark
 }
 
 var markRules = []markRule{
-	{"a claim that is left over is released", markRelease},
-	{"half a claim is taken off", markUnlabel},
-	{"a convoy that is over is ended", markConvoy},
-	{"an issue that is merged is closed", markClose},
-	{"an answer is noted", markReply},
+	{"a leftover claim is released", markRelease},
+	{"a half-written claim is removed", markUnlabel},
+	{"a finished convoy is closed", markConvoy},
+	{"a merged issue is closed", markClose},
+	{"an answer is recorded", markReply},
 	{"an issue to be planned is labelled", markPlanFirst},
-	{"who can mend it is asked", markEnd},
+	{"a person is asked", markEnd},
 }
 
-// markItem finds what is to be written on an open issue or pull request.
+// markItem plans the writes to an open issue or pull request that are due.
 func (d *decision) markItem(w *work) {
 	for i := range markRules {
 		if m := markRules[i].due(d, w); m != nil {
@@ -167,7 +167,7 @@ func (d *decision) markItem(w *work) {
 	}
 }
 
-// leftOver is the reason of a claim without a session; nil when there is none.
+// leftOver returns the reason for a claim without a session; nil when there is none.
 func (d *decision) leftOver(w *work) *Reason {
 	why := claimLeft(d.view, w)
 	if why == nil || why.Code != ClaimLeft || hasSession(d.view, w) != nil {
@@ -200,7 +200,7 @@ func markConvoy(d *decision, w *work) *Mark {
 	return &Mark{Action: ActEndConvoy, Ref: w.Ref, Item: w.Item, Reason: *why}
 }
 
-// markClose also closes an issue with failed attempts, and a pull request that the forge does not know to be merged.
+// markClose also closes an issue with failed attempts, and a pull request whose merge the forge does not show.
 func markClose(d *decision, w *work) *Mark {
 	why := merged(d.view, w)
 	if w.pull != nil {
@@ -212,12 +212,12 @@ func markClose(d *decision, w *work) *Mark {
 	return &Mark{Action: ActClose, Ref: w.Ref, Reason: *why}
 }
 
-// endRule returns why agents can get no further with an item; action is to be written then.
+// endRule returns why agents can get no further with an item. action is the write that is due then.
 type endRule struct {
 	name   string
 	action Action
-	once   bool // the item stays as it is afterwards, so a reason that was commented before is none
-	own    bool // it follows from how our sessions ended, whatever was written on the forge since
+	once   bool // the item does not change afterwards, so a reason that was commented before does not count
+	own    bool // the reason follows from how our sessions ended, whatever was written on the forge since
 	why    func(v *view, w *work) *Reason
 }
 
@@ -227,9 +227,9 @@ var endRules = []endRule{
 	{"asked or planned by an agent", ActAsk, false, true, asks},
 	{"out of rounds", ActNeedsHuman, false, false, outOfRounds},
 	{"out of attempts", ActBlocked, false, true, gaveUp},
-	{"waits for what was cancelled", ActNeedsHuman, true, false, orphaned},
-	{"for what is closed", ActTell, true, false, unwantedPull},
-	{"for another branch", ActTell, true, false, strayPull},
+	{"waits for cancelled work", ActNeedsHuman, true, false, orphaned},
+	{"its issue is closed", ActTell, true, false, unwantedPull},
+	{"goes to another branch", ActTell, true, false, strayPull},
 	{"waits for itself", ActTell, true, false, circular},
 }
 
@@ -250,8 +250,8 @@ func unwantedPull(v *view, w *work) *Reason {
 	return superseded(v, w)
 }
 
-// strayPull leaves it at one reason where an issue is done without the pull request, too: of two that are each told
-// once, the other would always be news.
+// strayPull does not object where the issue is also done without the pull request: each reason is commented once, but
+// two that take turns would be commented for ever.
 func strayPull(v *view, w *work) *Reason {
 	if w.pull == nil || superseded(v, w) != nil {
 		return nil
@@ -260,8 +260,8 @@ func strayPull(v *view, w *work) *Reason {
 }
 
 // markEnd asks for a person where agents can get no further with an item. It waits while another label keeps agents
-// off. When the label of the mark itself is there, it was written and its record was lost; it is planned again until
-// there is a record, because otherwise the old failures would count once more when a person removes the label.
+// off. If the mark's own label is there already, its record was lost. The mark is then planned again until there is a
+// record: otherwise the old failures would count once more when a person removes the label.
 func markEnd(d *decision, w *work) *Mark {
 	if merged(d.view, w) != nil || w.pull != nil && unnoted(d.view, w) != nil {
 		return nil
@@ -280,11 +280,11 @@ func markEnd(d *decision, w *work) *Mark {
 	return nil
 }
 
-// LabelBeforeRelease returns the mark whose label keeps agents off an issue or pull request after a session on it, as
-// soon as that has ended; nil when there is none. While the claim is on the forge no other supervisor takes the item,
-// and between a release and a label that a later plan asks for there is about a second: another supervisor began an
-// issue in it that an agent of ours had just refused. The facts may be older than the session, so only those rules
-// speak that follow from how it ended.
+// LabelBeforeRelease returns the mark whose label keeps agents off an issue or pull request after a session on it has
+// ended; nil when there is none. While the claim is on the forge, no other supervisor takes the item. A label that a
+// later plan asks for comes about a second after the release: in such a second another supervisor started an issue
+// that an agent of ours had just refused. The facts may be older than the session, so only the rules about how it
+// ended count.
 func LabelBeforeRelease(s Snapshot, item forge.Ref) *Mark {
 	if s.Config == nil {
 		return nil
@@ -304,7 +304,7 @@ func LabelBeforeRelease(s Snapshot, item forge.Ref) *Mark {
 	return nil
 }
 
-// labelOf is the label that an action writes.
+// labelOf has the label that an action writes.
 var labelOf = map[Action]string{
 	ActNeedsHuman: forge.LabelNeedsHuman, ActBlocked: forge.LabelBlocked, ActAsk: forge.LabelNeedsAnswer,
 }

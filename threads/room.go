@@ -6,18 +6,17 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Room is the free memory and disk of the machine in bytes; math.MaxInt64 where it is not known.
+// Room is the free memory and disk of the machine in bytes; math.MaxInt64 where it is unknown.
 type Room struct {
-	Memory int64 // that a new process can use before the kernel kills one
+	Memory int64 // a new process can use it before the kernel kills one
 	Disk   int64 // of the file system with the state directory
-	// None says, of machines elsewhere, why none of them could run a session of the thread if it ran nothing else; empty
-	// where one could, or that is not known.
+	// None says why no machine elsewhere could run a session of the thread even if it ran nothing else. It is empty
+	// where one could, or where that is unknown.
 	None string
 }
 
 // hasRoom keeps a machine that is nearly full from filling up: one more agent could make the kernel kill one, or
-// leave no space for the journal.
-// Sessions elsewhere take room there, and none here.
+// leave no space for the journal. A session elsewhere needs room there, and none here.
 func hasRoom(v *view, c candidate) *Reason {
 	f, room := &v.Config.Factory, v.Room
 	if c.agent.thread.Executor != "" {

@@ -5,9 +5,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// tooManyRounds holds a pull request on which agents go in circles. A request for changes that stands is counted
-// already, the other rounds are counted when they are over. A pull request of ours is not reviewed for ever either: its
-// head may move, and its verdicts may be dismissed, without any rework.
+// tooManyRounds holds a pull request on which agents go in circles. A standing request for changes counts at once,
+// another round when it is over. Reviews of our own pull requests are bounded too: the head may move, and verdicts
+// may be dismissed, without any rework.
 func tooManyRounds(v *view, w *work) *Reason {
 	h, most := v.past(w), &v.Config.Forge
 	n, limit, what := 0, 0, string(w.Cause)
@@ -33,7 +33,7 @@ func tooManyRounds(v *view, w *work) *Reason {
 }
 
 // rounds counts the requests for changes by agents on all heads of a pull request, and the sessions that resolved a
-// conflict of it, since the last retry and without those that a person has seen.
+// conflict in it, since the last retry. The rounds that a person has seen do not count.
 func (v *view) rounds(p *forge.Pull) int {
 	n := 0
 	for i := range p.Reviews {

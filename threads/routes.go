@@ -7,7 +7,7 @@ import (
 )
 
 // Route is one line of [routes]. Issues with its skill label are assigned to one of its agents as soon as they can be
-// worked on, even when none is free. Without a route an issue waits unassigned for the next free agent.
+// worked on, even if no agent is free. Without a route an issue waits unassigned for the next free agent.
 type Route struct {
 	Skill  string
 	Agents []string // sorted; each has the skill
@@ -43,8 +43,8 @@ func (d *decision) routed(w *work) bool {
 	return slices.ContainsFunc(d.Config.Routes, func(r Route) bool { return slices.Contains(skills, r.Skill) })
 }
 
-// leastLoaded is the agent on the route of an issue with the fewest issues; empty when none of them can work now,
-// because an issue that is pinned to a held agent would wait without need.
+// leastLoaded returns the agent on an issue's route that has the fewest issues. It returns none if no agent on the
+// route can work now, because an issue that is pinned to a held agent would wait without need.
 func (d *decision) leastLoaded(w *work, load map[string]int) string {
 	best, least := "", 0
 	for _, c := range w.class.able {

@@ -10,34 +10,34 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// traits are all properties of an item that candidate rules may use. They are comparable, and items with the same
-// traits share one answer: ten thousand issues are a handful of classes. Lists are joined by newlines, which no name
-// on the forge can contain; a label can contain spaces.
+// traits are all properties of an item that candidate rules may use. They are comparable, so items with the same
+// traits share one answer: ten thousand issues make a handful of classes. Lists are joined by newlines, which no name
+// on the forge can contain. A label can contain spaces.
 type traits struct {
 	kind    agents.Kind
-	role    string // the one role that may take it; empty means any whose trigger fits
+	role    string // the only role that may take it; empty means any whose trigger fits
 	labels  string // those that some role filters on
 	skills  string // skill labels
-	writers string // agents that wrote to the pull request, or tried the issue
+	writers string // agents that wrote to the pull request, or worked on the issue
 	local   bool   // one of them is local
-	pin     string // the one agent it is reserved for
-	author  string // the one agent it waits for, as the author of the pull request
-	heir    string // the one agent it waits for until a time, because it finished a blocker, or asked
+	pin     string // the only agent that may take it, for which it is reserved
+	author  string // the agent it waits for, as the author of the pull request
+	heir    string // the agent it waits for until a time, which finished a blocker, or asked
 	asked   bool   // the heir asked
 	until   time.Time
-	// rung is the agent that a ladder has go on with it: the only one with a level, and without one in the author's place.
+	// rung is the agent that a ladder chose: with a level the only one that may take it, else a stand-in for the author.
 	rung            string
 	level, setbacks int
 }
 
-// class has the items with the same traits and the agents that may take them.
+// class has the items with the same traits, and the agents that may take them.
 type class struct {
 	traits
 	items []*work     // in queue order
 	able  []candidate // those that pass every candidate rule, sorted by agent name
-	why   *Reason     // why the items wait: at first for want of an able agent, later see waitsFor
+	why   *Reason     // the reason of its items: at first the lack of an able agent, later see waitsFor
 
-	on   [][]candidate // the able, by place of their thread
+	on   [][]candidate // the able, by the place of their thread
 	next int           // items before this one can no longer start
 }
 
@@ -45,12 +45,12 @@ type class struct {
 type candidate struct {
 	agent *agentState
 	role  *agents.Role
-	kind  agents.Kind // of the items that it is asked for; empty where it is asked for itself
-	stuck bool        // a free rule that does not move objects, so it can start nothing in this plan
+	kind  agents.Kind // of the items in question; empty where the question is about the agent itself
+	stuck bool        // a free rule that does not move objects, so the agent can start nothing in this plan
 }
 
-// candidateRule returns why an agent may not take items with these traits; nil when it may. Whether the agent is free
-// is for freeRules.
+// candidateRule returns why an agent may not take items with these traits; nil when it may. freeRules decide whether
+// the agent is free.
 type candidateRule struct {
 	name string
 	why  func(v *view, t *traits, c candidate) *Reason
@@ -66,13 +66,13 @@ var candidateRules = []candidateRule{
 	{"on its rung", onRung},
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},
-	{"somebody may review it", canBeReviewed},
+	{"its work can be reviewed", canBeReviewed},
 }
 
 // freeRule returns why an agent can start no item, or none of its kind, now; nil when it can.
 type freeRule struct {
 	name  string
-	moves bool // a start in this very plan can change the answer
+	moves bool // a start in the same plan can change the answer
 	why   func(v *view, c candidate) *Reason
 }
 
@@ -116,7 +116,7 @@ func (v *view) traitsOf(w *work) traits {
 	return t
 }
 
-// filterLabels keeps the labels that some role filters on, so that the others do not split classes. A pull request
+// filterLabels keeps only labels that some role filters on, so that the others do not split classes. A pull request
 // also has the labels of its issue, so that the role that implemented the issue reworks it.
 func (v *view) filterLabels(w *work) string {
 	labels := w.labels()
@@ -135,8 +135,8 @@ func (v *view) filterLabels(w *work) string {
 	return strings.Join(kept, "\n")
 }
 
-// reworkers returns who may rework a pull request: its author, and after rework_wait every agent with the author's
-// role. An author that is gone, or has lost that role, is not waited for.
+// reworkers returns the role that may rework a pull request, and its author while rework_wait lasts. After that every
+// agent with the role may. It waits for no author that is no longer configured.
 func (v *view) reworkers(w *work, labels string) (role, author string) {
 	a := v.Config.AgentByLogin(w.pull.Author)
 	if a == nil {
@@ -156,7 +156,7 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 }
 
 // may reports whether an agent passes the candidate rules. The traits are passed by value because rules move them to
-// the heap, which would be done for each of ten thousand issues otherwise.
+// the heap, which would otherwise happen for each of ten thousand issues.
 func (v *view) may(agent string, t traits) bool {
 	return slices.ContainsFunc(v.cands, func(c candidate) bool {
 		if c.agent.Name != agent {
@@ -167,7 +167,7 @@ func (v *view) may(agent string, t traits) bool {
 	})
 }
 
-// newCandidate also asks the free rules that do not move, because their answer holds for the whole plan.
+// newCandidate also applies the free rules that do not move, because their answer holds for the whole plan.
 func (v *view) newCandidate(a *agentState, r *agents.Role) candidate {
 	c := candidate{agent: a, role: r}
 	for _, rule := range freeRules {
@@ -191,8 +191,8 @@ func (v *view) free(c candidate) bool {
 	return true
 }
 
-// qualify fills in the agents that may take the items of a class, or else why none may. An agent is able in the first
-// of its roles that fits.
+// qualify fills in the agents that may take the items of a class, or the reason why none may. An agent is able in the
+// first of its roles that fits.
 func (v *view) qualify(c *class) {
 	furthest := -1
 	for _, cand := range v.cands {
@@ -212,7 +212,7 @@ func (v *view) qualify(c *class) {
 	}
 }
 
-// refusal is the first objection of a candidate rule, and the rule's place in the order.
+// refusal returns the first objection of a candidate rule, and the rule's place in the order.
 func (v *view) refusal(t *traits, c candidate) (at int, why *Reason) {
 	for i, rule := range candidateRules {
 		if why := rule.why(v, t, c); why != nil {
@@ -222,7 +222,7 @@ func (v *view) refusal(t *traits, c candidate) (at int, why *Reason) {
 	return len(candidateRules), nil
 }
 
-// unfree is the first objection of a free rule, and the rule's place in the order.
+// unfree returns the first objection of a free rule, and the rule's place in the order.
 func (v *view) unfree(c candidate) (at int, why *Reason) {
 	for i, rule := range freeRules {
 		if why := rule.why(v, c); why != nil {
@@ -232,10 +232,10 @@ func (v *view) unfree(c candidate) (at int, why *Reason) {
 	return len(freeRules), nil
 }
 
-// waitsFor is the reason no item of the class can start now: the objection to the able candidate that passed most
-// rules.
+// waitsFor returns the reason why no item of the class can start now: the objection to the able candidate that passed
+// most rules.
 func (v *view) waitsFor(c *class) *Reason {
-	if c.heir != "" { // others could start it
+	if c.heir != "" { // other agents could start it
 		return c.heirFirst()
 	}
 	furthest, reason := -1, c.why
@@ -254,8 +254,8 @@ func (v *view) waitsFor(c *class) *Reason {
 	return reason
 }
 
-// allBusy is the reason of a class whose able agents work. Where there are several it names none: to name one would
-// read as if only that one could take it.
+// allBusy returns the reason of a class whose able agents are all at work. It names no agent if there are several: a
+// name would suggest that only this agent could take the item.
 func (v *view) allBusy(c *class, one *Reason) *Reason {
 	all := Reason{Code: AgentBusy, Limit: len(c.able), Note: "agent"}
 	roles := make(map[string]bool)
@@ -280,8 +280,8 @@ func (v *view) allBusy(c *class, one *Reason) *Reason {
 	return &all
 }
 
-// freeAbout is when the session of an agent ends if it takes as long as most of its kind did; zero when that is not
-// known, or over.
+// freeAbout returns when an agent's session ends if it takes the median time of its kind; zero if that is unknown or
+// past.
 func (v *view) freeAbout(agent string) time.Time {
 	s := v.byAgent[agent]
 	if s == nil || s.Started.IsZero() || v.Typical[s.Item.Kind] == 0 {
@@ -294,15 +294,15 @@ func (v *view) freeAbout(agent string) time.Time {
 	return end
 }
 
-// waiting is the first item of the class that was not started, that no item rule objects to, and that does not
+// waiting returns the first item of the class that was not started, that no item rule objects to, and that does not
 // insist. If it waits for a kept slot, so do all others: an insistent item would have taken the slot.
 func (c *class) waiting() *work {
 	i := slices.IndexFunc(c.items, func(w *work) bool { return !w.taken && w.Reason == nil && !w.insists() })
 	return c.items[max(i, 0)]
 }
 
-// noRole has one reason per kind for all items: most agents have no role for most items, and each of a hundred agents
-// is asked about each of a hundred pull requests.
+// noRole has one reason per kind for all items: most agents have no role for most items, and every rule sees each of
+// a hundred agents with each of a hundred pull requests.
 var noRole = map[agents.Kind]*Reason{}
 
 func init() {
@@ -343,7 +343,7 @@ func lines(list string) []string {
 	return strings.Split(list, "\n")
 }
 
-// hasSkills wants all skills of an issue, so an issue without skill labels is for every agent.
+// hasSkills requires all skills of an issue, so an issue without skill labels is for every agent.
 func hasSkills(_ *view, t *traits, c candidate) *Reason {
 	for _, skill := range lines(t.skills) {
 		if !slices.Contains(c.agent.Skills, skill) {
@@ -388,9 +388,9 @@ func (v *view) unpaired(t *traits, c candidate) Code {
 	return v.Config.unpaired(c.agent.Agent, lines(t.writers), t.local)
 }
 
-// canBeReviewed keeps an agent from writing what no agent could review afterwards: the last possible reviewer must
-// not become a writer. A pull request that no agent can review any more may still be reworked, because people review
-// it. Without any review agent people review everything, and the rule is off.
+// canBeReviewed keeps an agent from writing work that no agent could review: the last possible reviewer must not
+// become a writer. A pull request that no agent can review any more may still be reworked, because people review it.
+// Without any review agent people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) *Reason {
 	before := lines(t.writers)
 	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(append(before, c.agent.Name)) &&
@@ -424,8 +424,8 @@ func notHeld(v *view, c candidate) *Reason {
 	return &Reason{Code: cmp.Or(h.HeldAs, AgentHeld), Agent: c.agent.Name, Note: h.HeldWhy, Until: h.HeldUntil}
 }
 
-// notPaused asks for the agent first: a user who paused one agent of a paused thread wants to see that it stays
-// paused when the thread resumes.
+// notPaused checks the agent first: a user who paused one agent of a paused thread should see that it stays paused
+// when the thread resumes.
 func notPaused(v *view, c candidate) *Reason {
 	for _, p := range []Pause{{Agent: c.agent.Name}, {Thread: c.agent.Thread}, {}} {
 		if _, paused := v.History.Paused[p]; paused {

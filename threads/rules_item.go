@@ -12,14 +12,14 @@ import (
 // MaxAttempts is how often an item may fail before a person is asked.
 const MaxAttempts = 5
 
-// HalfWritten is how long in-progress without an assignee may be another supervisor's claim in the making: a claim
+// HalfWritten is how long in-progress without an assignee counts as another supervisor's half-written claim: a claim
 // writes the label first.
 const HalfWritten = 60 * time.Second
 
-// itemRule returns why an item cannot be worked on by any agent; nil when it can. Rules are asked in order and the
-// first objection counts, so a rule may rely on those before it.
+// itemRule returns why no agent can work on an item; nil when one can. The first objection counts, so a rule may rely
+// on those before it.
 type itemRule struct {
-	name string // the question, as `why` prints it
+	name string // the condition, as `why` prints it
 	why  func(v *view, w *work) *Reason
 }
 
@@ -69,7 +69,7 @@ var (
 		{"its issue's plan approved", unplannedPull},
 		{"not a draft", draft},
 		{"next step is ours", notOurs},
-		{"somebody may review", peopleReview},
+		{"a review agent exists", peopleReview},
 		{"review asked for", uninvited},
 		{"CI reported", ciPending},
 		{"rounds left", tooManyRounds},
@@ -102,7 +102,7 @@ func rulesFor(w *work) []itemRule {
 	return scheduleRules
 }
 
-// objection is the first objection of an item rule; nil when there is none.
+// objection returns the first objection of an item rule; nil when there is none.
 func (v *view) objection(w *work) *Reason {
 	rules := rulesFor(w)
 	for i := range rules {
@@ -113,7 +113,7 @@ func (v *view) objection(w *work) *Reason {
 	return nil
 }
 
-// when is the reason of a code without operands; nil when it does not hold.
+// when returns a reason without operands if it holds, and nil otherwise.
 func when(holds bool, code Code) *Reason {
 	if holds {
 		return &Reason{Code: code}
@@ -125,7 +125,7 @@ func isClosed(_ *view, w *work) *Reason {
 	return when(w.issue != nil && w.issue.Closed || w.pull != nil && w.pull.Closed, Closed)
 }
 
-// unqueued is shared: most issues of a large tracker lack backlog.
+// unqueued is shared, because most issues of a large tracker lack backlog.
 var unqueued = &Reason{Code: NotBacklog}
 
 func notBacklog(_ *view, w *work) *Reason {
@@ -157,8 +157,8 @@ func hasSession(_ *view, w *work) *Reason {
 	return &Reason{Code: HasSession, Agent: s.Agent, Thread: s.Thread}
 }
 
-// merged holds an open issue whose pull request is merged. Forgejo closes it by the closing keyword, except while it
-// has open dependencies, and then says nothing.
+// merged holds an open issue whose pull request is merged. The closing keyword makes Forgejo close it, but not while
+// it has open dependencies, and Forgejo does not report that.
 func merged(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		if p.Merged && p.Ended.After(w.issue.Reopened) || v.landed(p) {
@@ -168,10 +168,10 @@ func merged(v *view, w *work) *Reason {
 	return nil
 }
 
-// skipLabel says of a label that we wrote what led to it: "labelled needs-human" alone sends a person to the comments.
+// skipLabel adds the cause to a label that we wrote: "labelled needs-human" alone sends a person to the comments.
 func skipLabel(v *view, w *work) *Reason {
 	labels := w.labels()
-	i := slices.IndexFunc(labels, func(l string) bool { // for the other label see needsAnswer
+	i := slices.IndexFunc(labels, func(l string) bool { // needsAnswer handles the other label
 		return l != forge.LabelNeedsAnswer && forge.Skips(l)
 	})
 	if i < 0 {
@@ -185,8 +185,8 @@ func skipLabel(v *view, w *work) *Reason {
 	}
 }
 
-// labelledFor says what led us to write a label; empty where a person wrote it. Attempts are counted by chain, so the
-// label blocked is remembered of the issue, also where a pull request carries it.
+// labelledFor returns why we wrote a label; empty where a person wrote it. Attempts are counted by chain, so the
+// label blocked is recorded with the issue, even where a pull request carries it.
 func (v *view) labelledFor(w *work, label string) string {
 	for _, ref := range []forge.Ref{w.Ref, w.Chain} {
 		if l := v.History.Chain(ref).Labelled; l.Label == label {
@@ -214,13 +214,13 @@ func claimedElsewhere(v *view, w *work) *Reason {
 	return nil
 }
 
-// claimLeft holds an item with a claim of ours and no session. reconcile releases the claim; until the forge shows
-// that, the item is not free.
+// claimLeft holds an item with a claim of ours and no session. reconcile releases the claim. Until the forge shows
+// the release, the item is not free.
 func claimLeft(v *view, w *work) *Reason {
 	if !w.has(forge.LabelInProgress) {
 		return nil
 	}
-	if by := w.heldBy(); by != "" { // another supervisor's agents may use the accounts of ours
+	if by := w.heldBy(); by != "" { // another supervisor's agents may use our accounts
 		return &Reason{Code: ClaimedElsewhere, Note: by}
 	}
 	agent := v.past(w).Claimed
@@ -235,8 +235,8 @@ func claimLeft(v *view, w *work) *Reason {
 	return &Reason{Code: ClaimLeft, Agent: agent}
 }
 
-// takesItems reports whether an agent is given issues or pull requests. One with scheduled roles only never has a
-// claim of ours: its program assigned its items to itself, as upstream's pollers do.
+// takesItems reports whether an agent takes issues or pull requests. An agent with scheduled roles only has no claim
+// of ours: its program assigned the items to itself, as upstream's pollers do.
 func (v *view) takesItems(a *agents.Agent) bool {
 	return v.Config.HasTrigger(a, agents.OnIssue) || v.Config.HasTrigger(a, agents.OnReview)
 }
@@ -254,8 +254,8 @@ func hasPull(_ *view, w *work) *Reason {
 	return nil
 }
 
-// pullRejected holds an issue after a person closed our pull request for it unmerged. To reopen the issue, or retry,
-// is to ask for another try.
+// pullRejected holds an issue after a person closed our pull request for it unmerged. Reopening the issue, or a
+// retry, asks for another attempt.
 func pullRejected(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		rejected := p.Closed && !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
@@ -266,8 +266,8 @@ func pullRejected(v *view, w *work) *Reason {
 	return nil
 }
 
-// closedAgain holds an issue after agents closed its pull requests unmerged more often than reviewers may object. To
-// close a pull request is to reject it; without this rule a reviewer that closes instead of objecting keeps the issue
+// closedAgain holds an issue after agents closed its pull requests unmerged more often than reviewers may request
+// changes. Closing a pull request rejects it. Without this rule a reviewer that closes pull requests keeps the issue
 // going round for as long as there is money.
 func closedAgain(v *view, w *work) *Reason {
 	n, last := -v.past(w).Asked, (*forge.Pull)(nil)
@@ -291,8 +291,8 @@ func stagedConvoy(v *view, w *work) *Reason {
 	return &Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}
 }
 
-// blockersUnknown tells a text that is too long apart, because only a person can shorten it. It also holds every issue
-// while the members of a staged convoy are not read, because it may be one of them.
+// blockersUnknown has a reason of its own for a text that is too long, because only a person can shorten it. It also
+// holds every issue while the members of a staged convoy are not read, because any issue may be a member.
 func blockersUnknown(v *view, w *work) *Reason {
 	if !w.issue.BlockersKnown {
 		return unknown(w.issue)
@@ -308,7 +308,7 @@ func blockersUnknown(v *view, w *work) *Reason {
 	return nil
 }
 
-// unknown is the reason of an issue whose blockers are not known.
+// unknown returns the reason of an issue whose blockers are not known.
 func unknown(is *forge.Issue) *Reason {
 	if is.Cut {
 		return &Reason{Code: TextTooLong}
@@ -328,10 +328,10 @@ func onCycle(v *view, w *work) *Reason {
 	return nil
 }
 
-// blockersOpen fails closed: only a blocker that is known to be closed lets work begin. Blockers that need a person
+// blockersOpen fails closed: only a blocker that is known to be closed lets work start. Blockers that need a person
 // are named before those that only take time.
 func blockersOpen(v *view, w *work) *Reason {
-	if len(w.issue.Blockers) == 0 { // as most issues; asking for each state took a tenth of a plan's time
+	if len(w.issue.Blockers) == 0 { // true of most issues; the search for each state took a tenth of a plan's time
 		return nil
 	}
 	for _, c := range []struct {
@@ -365,8 +365,8 @@ func blockersIn(is *forge.Issue, state forge.BlockerState) []forge.Ref {
 	return refs
 }
 
-// openDependencies are the blockers for which the forge refuses to close an issue. References in its text are not
-// among them, because the forge does not know those.
+// openDependencies returns the blockers for which the forge refuses to close an issue. References in the issue's text
+// are not among them, because the forge does not know them.
 func openDependencies(is *forge.Issue) []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range is.Blockers {
@@ -377,8 +377,8 @@ func openDependencies(is *forge.Issue) []forge.Ref {
 	return refs
 }
 
-// superseded holds our pull request when every issue that it is for is done without it: another one was merged, or a
-// person closed the issue. To rework and merge it would do the work twice, the second time over the first.
+// superseded holds our pull request when all its issues are done without it: another one was merged, or a person
+// closed the issue. To rework and merge it would do the work twice, the second time over the first.
 func superseded(v *view, w *work) *Reason {
 	if !w.stage.own || !v.unwanted(w.pull) {
 		return nil
@@ -386,7 +386,7 @@ func superseded(v *view, w *work) *Reason {
 	return &Reason{Code: Superseded, Refs: w.pull.Closes}
 }
 
-// unwanted reports whether a pull request is for some issues that are all done without it.
+// unwanted reports whether a pull request is for issues that are all done without it.
 func (v *view) unwanted(p *forge.Pull) bool {
 	undone := func(ref forge.Ref) bool {
 		is := v.Facts.Issue(ref)
@@ -397,8 +397,8 @@ func (v *view) unwanted(p *forge.Pull) bool {
 	return len(p.Closes) > 0 && !slices.ContainsFunc(p.Closes, undone)
 }
 
-// strayBase holds our pull request to a branch that the configuration does not name. What is approved there may be a
-// few harmless lines, and everything else once it is turned to the default branch.
+// strayBase holds our pull request to a branch that the configuration does not name. Approved there, its diff may be
+// a few harmless lines; retargeted to the default branch, the same head may bring much more.
 func strayBase(_ *view, w *work) *Reason {
 	if !w.stage.stray {
 		return nil
@@ -426,7 +426,7 @@ func peopleReview(v *view, w *work) *Reason {
 	return when(w.Kind == agents.KindReview && !v.Config.hasReviewers(), PeopleReview)
 }
 
-// ciPending gates review and merge on green, or no, CI. Rework does not wait for it.
+// ciPending holds reviews and merges while CI has not reported. Rework does not wait for CI.
 func ciPending(_ *view, w *work) *Reason {
 	return when(w.Kind != agents.KindRework && w.pull.CI == forge.CIPending, CIPending)
 }
@@ -484,8 +484,8 @@ func humanObjects(_ *view, w *work) *Reason {
 	return nil
 }
 
-// mergeLate waits until the forge has checked this head and base. A merge moves the base of every other pull request,
-// so facts from before our last merge in the repository do not count.
+// mergeLate holds a merge until the forge has checked this head and base. A merge moves the base of every other pull
+// request, so facts from before our last merge in the repository do not count.
 func mergeLate(v *view, w *work) *Reason {
 	unknown := w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})
 	return when(w.Kind == stageMerge && unknown, MergeLate)

@@ -6,14 +6,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// stealRule returns why an idle agent does not get an issue that is pinned to another; nil when it does.
+// stealRule returns why an idle agent does not get an issue that is pinned to another agent; nil when it does.
 type stealRule struct {
 	name   string
-	shared bool // every idle agent gets the same answer, and an objection stays, so that 90 agents ask it once
+	shared bool // every idle agent gets the same answer, and an objection is final, so it is found once for 90 agents
 	why    func(b *balancer, w *work, thief string) *Reason
 }
 
-// stealRules are asked in order. The idle agent that passed most of them names the reason.
+// stealRules apply in order. The reason is that of the idle agent that passed most of them.
 var stealRules = []stealRule{
 	{"never moved before", true, movedBefore},
 	{"not begun", true, begun},
@@ -63,7 +63,7 @@ func stillBusy(b *balancer, w *work, _ string) *Reason {
 	return nil
 }
 
-// mayHave asks the rules that Decide would ask if the issue were pinned to the idle agent.
+// mayHave applies the rules that Decide would apply if the issue were pinned to the idle agent.
 func mayHave(b *balancer, w *work, thief string) *Reason {
 	t := w.class.traits
 	t.pin = thief
@@ -104,8 +104,8 @@ func cycleFull(b *balancer, _ *work, _ string) *Reason {
 	return nil
 }
 
-// onRoute keeps a routed issue from agents that are not on its route. Once it is pinned, by the route, by a person or
-// by a steal, only the pin counts.
+// onRoute keeps a routed issue from agents that are not on its route. Once the issue is pinned, by the route, by a
+// person or by a steal, only the pin counts.
 func onRoute(v *view, t *traits, c candidate) *Reason {
 	if t.pin != "" || t.skills == "" {
 		return nil

@@ -9,49 +9,50 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// firstPrompts are the tokens that an agent CLI sends before the first word of ours: its system prompt and its tools,
-// as they were measured on local threads, with four bytes to a token. Of others nothing is known.
+// firstPrompts are the tokens that an agent CLI sends before our first word: its system prompt and its tools, as
+// measured on local threads, with four bytes to a token. Other CLIs were not measured.
 var firstPrompts = map[string]int{"claude": 1_000, "codex": 10_000, "opencode": 8_000, "qwen": 9_000}
 
-// leastRoom has room for an issue, the files that a model reads for it and its answers, in tokens.
+// leastRoom is room for an issue, the files that a model reads for it and its answers, in tokens.
 const leastRoom = 8_000
 
-// defaultRAM is --cache-ram of a llama-server, in bytes, where it is not set. No server tells its own.
+// defaultRAM is the default of a llama-server's --cache-ram, in bytes. No server reports its setting.
 const defaultRAM = 8 << 30
 
-// ServerProblems says in what a local server does not fit the threads that use it, each with the flag to set.
+// ServerProblems returns the ways in which a local server does not fit the threads that use it, each with the flag to
+// set.
 func (c *Config) ServerProblems(t *Thread, s *agents.Server) (lines []string) {
 	if slots, who := c.slotsWanted(t); s.Slots > 0 && s.Slots < slots {
 		lines = append(lines, fmt.Sprintf("the server has %s, and max_concurrent of %s wants %d: requests wait for each "+
 			"other; start it with -np %d, or set max_concurrent to %d", count(s.Slots, "slot"), who, slots, slots, s.Slots))
 	}
 	if cli, need := c.contextWanted(t); s.Context > 0 && s.Context < need {
-		lines = append(lines, fmt.Sprintf("the server's context has %d tokens for each slot, and %s needs %d to begin with: "+
+		lines = append(lines, fmt.Sprintf("the server's context has %d tokens for each slot, and %s needs %d at its start: "+
 			"start it with -c %d", s.Context, cli, need, need*max(s.Slots, 1)))
 	}
 	return lines
 }
 
-// ServerNotes says what a local server may cost, each with the flag to set. It is no fault as long as conversations are
-// gone on with from the server's memory.
+// ServerNotes returns what a local server may cost, each with the flag to set. It is no fault as long as
+// conversations continue from the server's memory.
 func (c *Config) ServerNotes(t *Thread, s *agents.Server) (lines []string) {
 	if !t.Overlap && s.Emptied() {
-		lines = append(lines, "the server's slots share one cache and idle ones are emptied: a conversation is gone on with "+
-			"from --cache-ram only; --no-kv-unified gives each slot its own, and divides -c by their number")
+		lines = append(lines, "the server's slots share one cache and idle ones are emptied: a conversation continues from "+
+			"--cache-ram only; --no-kv-unified gives each slot its own cache, and divides -c by their number")
 	}
 	n := len(t.Agents)
 	if need := float64(n) * float64(s.PerToken) * float64(s.Context); need > defaultRAM {
-		lines = append(lines, fmt.Sprintf("conversations of %s take up to %.1f GiB, and the server keeps 8 GiB unless it is "+
-			"told otherwise: start it with --cache-ram %.0f", count(n, "agent"), need/(1<<30), math.Ceil(need/(1<<20))))
+		lines = append(lines, fmt.Sprintf("conversations of %s take up to %.1f GiB, and the server keeps 8 GiB by default: "+
+			"start it with --cache-ram %.0f", count(n, "agent"), need/(1<<30), math.Ceil(need/(1<<20))))
 	}
 	if s.Forgets {
-		lines = append(lines, "the server's model keeps state that is not kept token by token: a conversation whose prompt "+
-			"changed is computed from a saved point or from its beginning, and no file brings it back")
+		lines = append(lines, "the server's model has state that is not kept token by token: a conversation whose prompt "+
+			"changed is computed again from a saved point or from its start, and no file brings it back")
 	}
 	return lines
 }
 
-// slotsWanted are the sessions at a time of all threads that use a thread's server, and their names.
+// slotsWanted returns the slots of all threads that use a thread's server, and the names of these threads.
 func (c *Config) slotsWanted(t *Thread) (slots int, who string) {
 	for i := range c.Threads {
 		if o := &c.Threads[i]; o.BaseURL == t.BaseURL {
@@ -69,7 +70,7 @@ func joinNames(names, name string) string {
 	return names + " and " + name
 }
 
-// contextWanted is the largest context that a CLI of a thread's agents needs to begin with, and the CLI.
+// contextWanted returns the largest context that a CLI of a thread's agents needs at its start, and that CLI.
 func (c *Config) contextWanted(t *Thread) (cli string, tokens int) {
 	for i := range c.Agents {
 		if c.Agents[i].Thread != t.Name {
@@ -84,35 +85,35 @@ func (c *Config) contextWanted(t *Thread) (cli string, tokens int) {
 	return cli, tokens
 }
 
-// Speed is how fast a slot of a server reads prompts and writes answers, in tokens per second of the time in which it
-// does so. 0 means unknown.
+// Speed is how fast a slot of a server reads prompts and writes answers, in tokens per second of reading or writing.
+// 0 means unknown.
 type Speed struct{ Read, Written float64 }
 
-// ServerPast has the work of a server in the last hour, by a look at it every minute. The zero value knows nothing.
+// ServerPast is the work of a server in the last hour, from one look a minute. The zero value has none.
 type ServerPast struct {
-	looks []serverSample // the oldest first, without counters that were counted by an earlier process
+	looks []serverSample // oldest first, none from before a restart
 	last  []agents.ServerSlot
 	slots map[int]Speed // since the last look
-	// Restarted is when its counters or its requests were found to begin anew; zero if they never were.
+	// Restarted is when its counters or its request numbers were found to start again; zero if never.
 	Restarted time.Time
 }
 
-// serverSample are the sums of one look.
+// serverSample has the sums of one look.
 type serverSample struct {
 	at   time.Time
 	task int64
 	work agents.ServerWork
-	told bool // it counts
+	told bool // whether the server reports work
 }
 
 const (
 	serverHour   = time.Hour
-	serverRecent = 5 * time.Minute // what "now" is compared with the hour by
-	// Of the hour before and of the last minutes so many tokens are needed to say that a server slowed down.
+	serverRecent = 5 * time.Minute // the time whose speed is compared with the hour's
+	// A slowdown is reported only with so many tokens both in the hour before and in the last minutes.
 	steadyRead, steadyWritten = 2000, 200
 )
 
-// Add takes in a look.
+// Add adds a look.
 func (p *ServerPast) Add(at time.Time, s *agents.Server) {
 	now := serverSample{at: at, task: -1}
 	for _, slot := range s.At {
@@ -134,8 +135,8 @@ func (p *ServerPast) Add(at time.Time, s *agents.Server) {
 	p.looks = slices.DeleteFunc(p.looks, func(l serverSample) bool { return at.Sub(l.at) > serverHour })
 }
 
-// since are the speeds of the slots whose request was under way at the last look too. A request that read and wrote
-// between the two tells neither.
+// since returns the speeds of the slots that are busy with the same request as at the last look. A request that both
+// read and wrote between the two looks gives no speed.
 func (p *ServerPast) since(at time.Time, slots []agents.ServerSlot) map[int]Speed {
 	if len(p.looks) == 0 {
 		return nil
@@ -158,28 +159,28 @@ func (p *ServerPast) since(at time.Time, slots []agents.ServerSlot) map[int]Spee
 	return speeds
 }
 
-// Slot is the speed of one slot in the last minute.
+// Slot returns the speed of one slot in the last minute.
 func (p *ServerPast) Slot(id int) Speed { return p.slots[id] }
 
-// Now is the speed of a slot in the last minutes, and Hour that in the last hour.
+// Now returns the speed of a slot in the last minutes.
 func (p *ServerPast) Now() Speed {
 	speed, _ := p.between(p.recent(), len(p.looks)-1)
 	return speed
 }
 
-// Hour is the speed of a slot in the last hour.
+// Hour returns the speed of a slot in the last hour.
 func (p *ServerPast) Hour() Speed {
 	speed, _ := p.between(0, len(p.looks)-1)
 	return speed
 }
 
-// recent is the index of the look that the last minutes began with.
+// recent returns the index of the first look of the last minutes.
 func (p *ServerPast) recent() int {
 	n := len(p.looks) - 1
 	return max(0, slices.IndexFunc(p.looks, func(l serverSample) bool { return p.looks[n].at.Sub(l.at) <= serverRecent }))
 }
 
-// between is the speed of a slot from one look to a later one, with the work done meanwhile.
+// between returns the speed of a slot from one look to a later one, and the work done meanwhile.
 func (p *ServerPast) between(from, to int) (Speed, agents.ServerWork) {
 	if from < 0 || to <= from || !p.looks[from].told || !p.looks[to].told {
 		return Speed{}, agents.ServerWork{}
@@ -199,7 +200,7 @@ func rate(tokens int64, seconds float64) float64 {
 	return float64(tokens) / seconds
 }
 
-// Slowed says that the server does half of what it did, or less; empty while it does not.
+// Slowed says that the server has half of its former speed, or less; empty while it has more.
 func (p *ServerPast) Slowed() string {
 	if len(p.looks) == 0 {
 		return ""
@@ -218,7 +219,7 @@ func (p *ServerPast) Slowed() string {
 	return ""
 }
 
-// perSecond is a speed with as many digits as matter.
+// perSecond formats a speed with as many digits as matter.
 func perSecond(tokens float64) string {
 	if tokens < 10 {
 		return fmt.Sprintf("%.1f", tokens)

@@ -49,10 +49,10 @@ func TestServerProblems(t *testing.T) {
 		{
 			"no room for the CLI", two,
 			agents.Server{Slots: 2, Context: 8192},
-			[]string{"qwen needs 17000 to begin with: start it with -c 34000"},
+			[]string{"qwen needs 17000 at its start: start it with -c 34000"},
 		},
 		{"codex", serverConfig(1, "codex", "a"), agents.Server{Slots: 1, Context: 16_384}, []string{
-			"codex needs 18000 to begin with: start it with -c 18000",
+			"codex needs 18000 at its start: start it with -c 18000",
 		}},
 		{"a short CLI", serverConfig(1, "claude", "a"), agents.Server{Slots: 1, Context: 9_000}, nil},
 		{"a program of the operator's", serverConfig(1, "", "a"), agents.Server{Slots: 1, Context: 512}, nil},

@@ -27,8 +27,8 @@ type Service struct {
 	ReadyCommand []string
 }
 
-// Port is the TCP port on which the service listens, as far as the configuration tells: that of its ReadyURL, or what
-// follows --port in its command; 0 where neither is there.
+// Port returns the TCP port on which the service listens, as far as the configuration shows it: the port of ReadyURL,
+// or the value of --port in the command; 0 without either.
 func (s *Service) Port() int {
 	if port := agents.Port(s.ReadyURL); port > 0 {
 		return port
@@ -72,8 +72,8 @@ type Outage struct {
 	Until time.Time // the next try; zero where none is due
 }
 
-// serviceReady keeps a session from starting while the service of ours that serves its model cannot be used. It would
-// find no backend, and after three such sessions the thread would be parked.
+// serviceReady keeps a session from starting while the service that serves its model cannot be used. The session
+// would find no backend, and three of them would park the thread.
 func serviceReady(v *view, c candidate) *Reason {
 	if len(v.Outages) == 0 {
 		return nil

@@ -9,19 +9,19 @@ import (
 )
 
 // ConflictSettled is how long "does not merge cleanly" must last for one head and base before it counts as a
-// conflict: Forgejo answers false until it has checked.
+// conflict: Forgejo reports false until it has checked.
 const ConflictSettled = 30 * time.Second
 
 // stage is the next step of an open pull request. Every open pull request is in exactly one stage.
 type stage struct {
 	kind     agents.Kind // review, rework, or stageMerge
 	cause    Cause       // of rework
-	since    time.Time   // when that fell due
+	since    time.Time   // when the stage fell due
 	chain    forge.Ref
 	writers  []string // agents that wrote to it, the opener first
 	own      bool     // one of our agents opened it
 	objector string   // with stageMerge: a person whose request for changes on an older head stands
-	stray    bool     // one of our agents opened it, and it goes to a branch that nothing of ours is merged into
+	stray    bool     // one of our agents opened it, and we do not merge into its target branch
 }
 
 // stageMerge is the stage after approval. No agent works on it: the supervisor merges.
@@ -65,8 +65,8 @@ func (v *view) conflicts(p *forge.Pull) bool {
 	return !p.AsOf.Before(settled)
 }
 
-// ChainOf is the issue that a pull request is for, or the pull request itself when it is for none. Of several issues
-// it is the one whose branch is the head, because a session that still runs on that issue writes there.
+// ChainOf returns the issue that a pull request is for, or the pull request itself if it is for none. Of several
+// issues it prefers the one whose branch is the head, because a running session on that issue writes there.
 func ChainOf(p *forge.Pull) forge.Ref {
 	if len(p.Closes) > 1 {
 		for _, ref := range forge.Closes(p.Head, "", "", p.Repo) {
@@ -81,9 +81,9 @@ func ChainOf(p *forge.Pull) forge.Ref {
 	return p.Ref
 }
 
-// writersOf are the opener, all agents that ran a writing session on the chain, and those whose accounts the forge
-// names with a commit. The opener is known from the forge when the journal is lost, and from the journal when the agent
-// is no longer configured. own: an agent of ours opened it.
+// writersOf returns the opener, all agents that ran a writing session on the chain, and those whose accounts the
+// forge names with a commit. The forge shows the opener when the journal is lost; the journal shows it when the agent
+// is no longer configured. own reports whether an agent of ours opened it.
 func (s *Snapshot) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own bool) {
 	opener := p.Author
 	if a := s.Config.AgentByLogin(p.Author); a != nil {
@@ -106,7 +106,7 @@ func (s *Snapshot) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, 
 	return writers, own
 }
 
-// verdicts are the result of the reviews of a pull request.
+// verdicts is the result of a pull request's reviews.
 type verdicts struct {
 	changes  *forge.Review // the oldest standing request for changes on the head
 	approved bool          // a reviewer whose approval counts approved the head
@@ -114,9 +114,9 @@ type verdicts struct {
 	objector string        // a person whose request for changes on an older head still stands
 }
 
-// verdicts weighs the last verdict of each reviewer. An agent's verdict is for a head and lapses with it; a person's
-// request for changes stands until that person approves. Verdicts of people without write access do not count: on an
-// open forge every account can approve.
+// verdicts weighs the last verdict of each reviewer. An agent's verdict is for one head only; a person's request for
+// changes stands until that person approves. Verdicts of people without write access do not count: on an open forge
+// every account can approve.
 func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 	last := make(map[string]*forge.Review, len(p.Reviews))
 	var order []string
@@ -135,7 +135,7 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 		r := last[login]
 		onHead := r.CommitSHA == p.HeadSHA
 		switch {
-		case !r.Official && !v.isAgent(login): // it still replaces an earlier verdict that counted
+		case !r.Official && !v.isAgent(login): // it still replaces the account's earlier verdict
 		case r.Verdict == forge.ChangesRequested && onHead:
 			if got.changes == nil || r.Submitted.Before(got.changes.Submitted) {
 				got.changes = r
@@ -153,9 +153,9 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 	return got
 }
 
-// mayApprove reports whether an account may approve a pull request: an agent that wrote nothing of it and is paired
-// with those that did. Other hosts' agents are paired by their own supervisors. People may, also after a commit of
-// their own: they could as well merge.
+// mayApprove reports whether an account may approve a pull request. An agent may if it wrote nothing of it and may
+// review its writers' work. Other hosts' supervisors pair their own agents. People may, even after a commit of their
+// own: they could merge it anyway.
 func (v *view) mayApprove(p *forge.Pull, login string, writers []string) bool {
 	if a := v.Config.AgentByLogin(login); a != nil {
 		return v.Config.Unpaired(a, writers) == ""
@@ -163,9 +163,9 @@ func (v *view) mayApprove(p *forge.Pull, login string, writers []string) bool {
 	return !slices.Contains(writers, login) && !(v.isAgent(login) && slices.Contains(p.Coders, login))
 }
 
-// void says why an approval of the head does not count; empty when it does. An approval is for a head, a base branch
-// and the point where the two part. The one of our agents has to come from a review session: anything that the agent
-// runs may have used its account. Of other accounts it is only known when they approved.
+// void returns why an approval of the head does not count; empty when it does. An approval is for a head, a base
+// branch and their merge base. That of an agent of ours must come from a review session: anything that the agent runs
+// may have used its account. Of other accounts' approvals only the time is known.
 func (v *view) void(p *forge.Pull, r *forge.Review) Cause {
 	a := v.Config.AgentByLogin(r.Author)
 	if a == nil {

@@ -12,11 +12,11 @@ import (
 // Stealing is the [stealing] table: when an idle agent may take over issues that are pinned to a busy one. The zero
 // value moves nothing.
 type Stealing struct {
-	Every    time.Duration // interval between two looks
-	Idle     time.Duration // how long an agent must have been idle; a short gap between two sessions is not idleness
+	Every    time.Duration // between two cycles
+	Idle     time.Duration // an agent counts as idle after this time; a short gap between two sessions is not idleness
 	Busy     int           // an agent with more pending issues is busy
 	Priority int           // the most urgent class that moves
-	// AnyPriority is the most urgent class in which an issue without skill labels moves. Nothing says which agents can
+	// AnyPriority is the most urgent class in which an issue without skill labels moves. It is unknown which agents can
 	// do it, so little must be at stake.
 	AnyPriority int
 	PerAgent    int // issues that one agent takes at a time
@@ -27,7 +27,7 @@ type Stealing struct {
 // because it gets nothing done, and more work would not be done either.
 const SickAfter = 3
 
-// Move is one issue that changes hands: from the agent it is assigned to, who has not begun it, to an idle one.
+// Move is one issue that changes hands: from its assigned agent, which has not started it, to an idle one.
 type Move struct {
 	Ref      forge.Ref
 	Title    string
@@ -37,11 +37,11 @@ type Move struct {
 	FromLogin, ToLogin string
 }
 
-// Stay is an issue of a busy agent that no idle agent gets.
+// Stay is an issue of a busy agent that moves to no idle agent.
 type Stay struct {
 	Item
-	Agent  string  // it is pinned to
-	Reason *Reason // of the idle agent that came furthest
+	Agent  string  // that it is pinned to
+	Reason *Reason // of the idle agent that passed most rules
 }
 
 // LoadState says whether an agent can work, and whether it does.
@@ -60,11 +60,11 @@ type Load struct {
 	Agent     string
 	State     LoadState
 	Why       *Reason   // of an agent that is gated or sick
-	IdleSince time.Time // zero unless it is idle, or when it is not known
+	IdleSince time.Time // zero for an agent that is not idle, or where it is unknown
 	Pending   int       // issues pinned to it that wait for nothing but the agent
 }
 
-// Balance is the result of Weigh: the work of each agent, and what moves.
+// Balance is the result of Weigh: each agent's load, and the moves.
 type Balance struct {
 	Loads []Load // of every agent, by name
 	Idle  []string
@@ -107,7 +107,7 @@ type balancer struct {
 	stays  map[*work]stay
 }
 
-// stay is how far an idle agent came with an issue.
+// stay is the first steal rule that objects to an issue, for the idle agent that came furthest, and its reason.
 type stay struct {
 	at  int
 	why *Reason
@@ -141,8 +141,8 @@ func (w *work) pending(v *view) bool {
 	return w.issue != nil && w.class != nil && !w.taken && v.Config.Agent(w.pin) != nil && v.intruder(w) == nil
 }
 
-// leastFirst orders the issues that may move: the least urgent first, and of those the newest, which would wait
-// longest.
+// leastFirst orders the issues that may move: the least urgent first, and within a class the newest first, which
+// would wait longest.
 func leastFirst(a, b *work) int {
 	return cmp.Or(b.Priority-a.Priority, b.Since.Compare(a.Since), b.Ref.Compare(a.Ref))
 }
@@ -165,8 +165,8 @@ func (b *balancer) loadOf(a *agentState) Load {
 	return l
 }
 
-// gate is the reason an agent can start nothing in any of its roles; nil when it can. stuck: the reason is neither
-// its own session nor those of others in its slots.
+// gate returns why an agent can start nothing in any of its roles; nil when it can. stuck reports that the reason is
+// neither its own session nor other sessions in its thread's slots.
 func (v *view) gate(a *agentState) (why *Reason, stuck bool) {
 	stuck = true
 	for _, c := range v.cands {
@@ -215,13 +215,13 @@ func (b *balancer) steal() {
 }
 
 // isIdle reports whether an agent may take issues: it has a role for them and has been idle for long enough. An
-// unknown time, and one in the future by another host's clock, do not count.
+// unknown time does not count, nor one that another host's clock puts in the future.
 func (b *balancer) isIdle(l *Load) bool {
 	return b.Config.HasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle &&
 		!l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= b.rules.Idle
 }
 
-// isBusy leaves out agents that get nothing done. An agent whose slots others hold does get something done.
+// isBusy excludes agents that get nothing done. An agent whose slots other agents hold does get something done.
 func (b *balancer) isBusy(l *Load) bool {
 	if len(b.queues[l.Agent]) <= b.rules.Busy || l.State == LoadSick {
 		return false
@@ -262,7 +262,7 @@ func (b *balancer) move(w *work, thief string) {
 	})
 }
 
-// keeps is the first objection of a steal rule, and the rule's place in the order.
+// keeps returns the first objection of a steal rule, and the rule's place in the order.
 func (b *balancer) keeps(w *work, thief string) (at int, why *Reason) {
 	for i, rule := range stealRules {
 		if why := rule.why(b, w, thief); why != nil {

@@ -32,7 +32,7 @@ func (c *Config) SuggestName(name string) string {
 	return Suggest(name, known)
 }
 
-// distance is the number of letters to add, remove, change or swap with their neighbour that turn a into b.
+// distance returns how many letters must be added, removed, changed or swapped with a neighbour to turn a into b.
 func distance(a, b string) int {
 	if len(a) > 40 || len(b) > 40 {
 		return 40

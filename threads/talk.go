@@ -8,25 +8,24 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Talk is a conversation of an agent on a chain, with the model of a sticky thread.
+// Talk is an agent's conversation on a chain with the model of a sticky thread.
 type Talk struct {
 	Agent  string `json:"agent"`
 	Repo   string `json:"repo"`
 	Number int64  `json:"number,omitempty"` // 0 for scheduled work
-	Tokens int64  `json:"tokens,omitempty"` // of its last request with the answer; 0 means unknown
-	Saved  int64  `json:"saved,omitempty"`  // tokens that its file got, if it has one; 0 means unknown
+	Tokens int64  `json:"tokens,omitempty"` // its last request with the answer; 0 means unknown
+	Saved  int64  `json:"saved,omitempty"`  // tokens in its file, if it has one; 0 means unknown
 }
 
-// Chain is the chain that the conversation is on.
+// Chain returns the chain of the conversation.
 func (t *Talk) Chain() forge.Ref { return forge.Ref{Repo: t.Repo, Number: t.Number} }
 
 func (t *Talk) is(agent string, chain forge.Ref) bool { return t.Agent == agent && t.Chain() == chain }
 
-// maxTalks bounds the conversations that are remembered of a thread: 8 GiB of memory hold fewer, unless each is short.
+// maxTalks bounds the remembered conversations of a thread: 8 GiB of memory hold fewer, unless each is short.
 const maxTalks = 64
 
-// Said notes the end of a session: its conversation is the one that was used last. A size of 0 leaves the one that was
-// known.
+// Said records the end of a session: its conversation becomes the last used one. A size of 0 keeps the known size.
 func (h *ThreadHistory) Said(agent string, chain forge.Ref, tokens, saved int64) {
 	was := h.Talk(agent, chain)
 	talks := []Talk{{agent, chain.Repo, chain.Number, cmp.Or(tokens, was.Tokens), cmp.Or(saved, was.Saved)}}
@@ -38,7 +37,7 @@ func (h *ThreadHistory) Said(agent string, chain forge.Ref, tokens, saved int64)
 	h.Talks = talks[:min(len(talks), maxTalks)]
 }
 
-// Talk returns what is known of a conversation; the zero value when nothing is.
+// Talk returns a remembered conversation; the zero value for one that is not remembered.
 func (h *ThreadHistory) Talk(agent string, chain forge.Ref) Talk {
 	for _, t := range h.Talks {
 		if t.is(agent, chain) {
@@ -48,14 +47,14 @@ func (h *ThreadHistory) Talk(agent string, chain forge.Ref) Talk {
 	return Talk{}
 }
 
-// ServerCache is a fact about the server of a sticky thread, from looks at it. The zero value is a server of which
-// nothing is known.
+// ServerCache describes the cache of a sticky thread's server, as looks at the server show it. The zero value knows
+// nothing.
 type ServerCache struct {
-	Shared bool  // idle slots were seen emptied: its memory has their conversations
-	Tokens int64 // that its memory has room for; 0 means unknown
+	Shared bool  // idle slots were seen emptied: the server's memory has their conversations
+	Tokens int64 // room in the server's memory; 0 means unknown
 }
 
-// CacheOf returns the facts of a cache that a look at its server tells.
+// CacheOf returns what a look at a server shows of its cache.
 func CacheOf(s *agents.Server) ServerCache {
 	c := ServerCache{Shared: s.Emptied()}
 	if s.PerToken > 0 {
@@ -64,13 +63,13 @@ func CacheOf(s *agents.Server) ServerCache {
 	return c
 }
 
-// InMemory reports whether conversations of a thread stay warm in its server's memory, and not each in its slot.
+// InMemory reports whether conversations of a thread stay warm in its server's memory, rather than each in its slot.
 func (t *Thread) InMemory(c ServerCache) bool {
 	return !t.Overlap && (t.Cache == CacheServer || t.Cache == "" && c.Shared)
 }
 
-// Remembered are the conversations that a server's memory still has, those used last first: as many as it has room
-// for. One that is larger than the memory is never in it. One of unknown size counts as the largest known.
+// Remembered returns the conversations that a server's memory still has, the last used first: as many as fit. One
+// that is larger than the memory is never in it. One of unknown size counts as large as the largest known.
 func (h *ThreadHistory) Remembered(c ServerCache) []Talk {
 	if c.Tokens == 0 {
 		return h.Talks
@@ -98,7 +97,7 @@ func (h *ThreadHistory) Remembered(c ServerCache) []Talk {
 	return kept
 }
 
-// warmthRule reports whether a session of an agent on an item could go on with its conversation in a free slot.
+// warmthRule reports whether a session of an agent on an item could continue its conversation in a free slot.
 type warmthRule struct {
 	name string
 	is   func(v *view, w *work, c candidate, slot int) bool
@@ -118,20 +117,20 @@ func inMemory(_ *view, w *work, c candidate, _ int) bool {
 	return slices.ContainsFunc(c.agent.thread.talks, func(t Talk) bool { return t.is(c.agent.Name, w.Chain) })
 }
 
-// goesOn reports whether a session in a free slot of a sticky thread would go on with its conversation.
+// goesOn reports whether a session in a free slot of a sticky thread would continue its conversation.
 func (v *view) goesOn(w *work, c candidate, slot int) bool {
 	return slices.ContainsFunc(warmthRules, func(r warmthRule) bool { return r.is(v, w, c, slot) })
 }
 
-// Forgotten says of a model how little of a conversation that was restored from a file was found by the first request.
+// Forgotten is a model whose first request found little of a conversation that was restored from a file.
 type Forgotten struct {
 	Model    string `json:"model"`
 	Restored int64  `json:"restored"` // tokens
 	Found    int64  `json:"found"`
 }
 
-// Forget notes what the first request of a session found of its restored conversation. With less than half, the model's
-// state is not what its files have, and its conversations are not saved any more.
+// Forget records how much of its restored conversation a session's first request found. If that is less than half,
+// files do not hold the model's whole state, and its conversations are no longer saved.
 func (h *ThreadHistory) Forget(model string, restored, found int64) {
 	if restored <= 0 || 2*found >= restored || h.Forgets(model) != nil {
 		return

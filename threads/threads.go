@@ -1,9 +1,9 @@
 // Package threads is the scheduler: it defines inference threads and decides what each does next.
 //
-// Decide is one pure function. It takes a Snapshot, everything that is known at one moment, and returns a Plan: what
-// to start, stop, merge and mark, and for every item that waits the reason. It reads no clock and does no I/O; the
-// time is a field of the snapshot. The supervisor's tick, sling, why, status and the simulator all call it, so they
-// always agree.
+// Decide is one pure function. It takes a Snapshot, which has everything known at one moment, and returns a Plan:
+// what to start, stop, merge and mark, and why each other item waits. It reads no clock and does no I/O; the time is
+// a field of the snapshot. The supervisor's tick, sling, why, status and the simulator all call it, so they always
+// agree.
 //
 // Rules are ordered lists of functions that return why not: item rules in rules_item.go, candidate rules (an agent on
 // a thread) in rules_candidate.go. To add one, write the function, its line in the list, its code and its row in
@@ -33,35 +33,35 @@ type Item struct {
 	Since   time.Time
 	HeadSHA string // of a pull request
 	Base    string // branch that the pull request goes to
-	// Seen is the last change of the pull request by the forge's clock, when its head and base were these.
+	// Seen is when the pull request last changed, by the forge's clock, while it had this head and base.
 	Seen time.Time
-	// Reviewed is the id of the newest review that the pull request had when the session was claimed. It and older ones
-	// are not the session's.
+	// Reviewed is the ID of the newest review of the pull request when the session was claimed. Only newer reviews are
+	// the session's.
 	Reviewed int64
-	Cause    Cause // of rework, of a review that an approval did not spare, and of an issue that is planned
-	// Comments are those that the session is about: a question or plan of ours, and what people answered. Sorted.
+	Cause    Cause // of rework, of a review in spite of an approval, or of an issue to be planned
+	// Comments has the IDs of the comments that the session has to read: our question or plan, and the answers. Sorted.
 	Comments []int64
-	// Author is set for the review of a person's pull request: its reviews are counted for that account.
+	// Author is the author of a person's pull request that is to be reviewed: its reviews count for that account.
 	Author string
 }
 
-// Cause says why a pull request needs rework.
+// Cause says why a pull request or an issue needs work of its kind.
 type Cause string
 
-// The causes, in the order in which they are looked for.
+// The causes of rework, in the order of the checks.
 const (
 	CauseChanges  Cause = "changes requested"
 	CauseCI       Cause = "failed CI"
 	CauseConflict Cause = "conflict"
 
-	// The causes of a review although an account that may has approved the head.
+	// The causes of a review of a head that a permitted account has approved.
 	CauseBase     Cause = "base changed"
 	CauseUnproven Cause = "approved outside a review session"
 
-	// CausePlan has an issue planned, not implemented.
+	// CausePlan asks for a plan of an issue, not for its implementation.
 	CausePlan Cause = "plan"
 
-	// CauseClosed is no cause of rework: an agent closed the pull request unmerged, and its issue is begun anew.
+	// CauseClosed is no cause of rework: an agent closed the pull request unmerged, and its issue starts again.
 	CauseClosed Cause = "closed by an agent"
 )
 
@@ -77,17 +77,17 @@ func (k Key) Compare(other Key) int {
 	return cmp.Or(k.Ref.Compare(other.Ref), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Role, other.Role))
 }
 
-// Key is the item's identity.
+// Key returns the item's identity.
 func (i *Item) Key() Key { return Key{i.Kind, i.Ref, i.Role} }
 
 // SessionState is the state of a session.
 type SessionState string
 
-// The states, in their order. A session that ended is in no snapshot.
+// The states, in order. A session that ended is in no snapshot.
 const (
 	Reserved SessionState = "claiming" // committed by Decide, being claimed on the forge
 	Running  SessionState = "running"
-	Stopping SessionState = "stopping" // told to end; the slot is still taken
+	Stopping SessionState = "stopping" // asked to end; the slot is still taken
 )
 
 // Session is one run of an agent's program on one item in one slot.
@@ -96,81 +96,81 @@ type Session struct {
 	Thread  string
 	Slot    int
 	Agent   string
-	Login   string // the agent's account, also after a reload that dropped the agent
+	Login   string // the agent's account, even after a reload that dropped the agent
 	Role    string
 	Item    Item
 	State   SessionState
 	Attempt int // counted from 1
 	Rung    int // of the ladder; see Start
 	Started time.Time
-	Used    agents.Usage // so far, as its program tells
-	// PerSession and PerIssue are the limits of its role when it was started.
+	Used    agents.Usage // so far, as its program reports
+	// PerSession and PerIssue are the limits of its role when it started.
 	PerSession, PerIssue agents.Budget
 }
 
-// Snapshot is everything that Decide knows. Decide changes nothing in it, and the caller changes nothing in it until
-// Decide returned: the maps, slices and pointers are the caller's own, not copies.
+// Snapshot is everything that Decide knows. Decide does not change it, and the caller must not change it until Decide
+// has returned: the maps, slices and pointers are the caller's own, not copies.
 type Snapshot struct {
-	Now time.Time // the only clock; History's times are by it
-	// Config is the configuration in force; nil when there is none, and then the plan is empty. Sessions may have agents,
-	// roles and threads that it no longer has.
+	Now time.Time // the only clock; History's times are from it
+	// Config is the configuration in force; if it is nil, the plan is empty. Sessions may have agents, roles and threads
+	// that it no longer has.
 	Config *Config
-	// Facts are from the last scans, sorted by reference. Each repository has the time at which the request for its
-	// facts began (AsOf). Facts from before a write of ours are stale: see History.Touched.
+	// Facts are from the last scans, sorted by reference. A repository's AsOf is the time at which the request for its
+	// facts began. Facts from before a write of ours are stale: see History.Touched.
 	Facts forge.Facts
-	// Sessions are all sessions that hold an agent, a slot and an item, sorted by RunID: from the moment a Start is
-	// committed, before its claim is on the forge, until its end is journalled and no process of it is left. Leaving one
-	// out runs work twice.
+	// Sessions are all sessions that hold an agent, a slot and an item, sorted by RunID. A session does from the moment
+	// its Start is committed, before its claim is on the forge, until its end is journalled and none of its processes is
+	// left. If a session is missing here, its work runs twice.
 	Sessions []Session
-	// History has what the forge does not show, folded from all records up to now: that of a start once it is on disk,
-	// those of what already happened even while the disk refuses them.
+	// History has what the forge does not show, folded from all records up to now. A start counts once its record is on
+	// disk. Other records tell of what has already happened, and count even while the disk refuses them.
 	History History
-	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance looks at them.
+	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance uses them.
 	Fleet []Remote
-	// Typical is the median time that sessions of a kind took; 0 where that is not known. Only reasons speak of it.
+	// Typical is the median duration of sessions by kind; 0 where it is unknown. Only reasons mention it.
 	Typical map[agents.Kind]time.Duration
-	// Caches has what is known of the caches of local threads' servers, by thread.
+	// Caches describes the caches of local threads' servers, by thread, as far as they are known.
 	Caches map[string]ServerCache
-	// Room is the free memory and disk; nil when it is not known, and then it keeps nothing from starting.
+	// Room is the free memory and disk. If it is nil, they are unknown and keep nothing from starting.
 	Room *Room
-	// Rooms are those of the machines elsewhere that run a thread's sessions, by the thread's name, where they are known.
+	// Rooms has the room of the machines elsewhere that run a thread's sessions, by thread, where it is known.
 	Rooms map[string]Room
-	// Outages has the services of the configuration that cannot be used now, by name. What is not in it keeps nothing
-	// from starting.
+	// Outages has the configured services that cannot be used now, by name. No other service keeps a session from
+	// starting.
 	Outages map[string]Outage
 }
 
-// Plan says what to do now. Each list is in the order in which things were decided. A plan is made for the whole
-// factory and is out of date as soon as another is made, so what is not committed under the lock that the snapshot
-// was taken under is dropped: the next plan says it again.
+// Plan says what to do now. Each list is in the order of the decisions. A plan covers the whole factory, and the next
+// one replaces it. What the caller does not commit under the lock of the snapshot is dropped, and the next plan has
+// it again.
 type Plan struct {
-	// Starts are sessions to begin. To commit one is to make it a Reserved session of the next snapshot, in the same hold
-	// of the lock as Decide, so that no other plan gives its agent, slot or item away. Then, without the lock and in this
-	// order: journal the start, claim the item on the forge, start the program.
-	// A start whose record cannot be written is given back and nothing else happened. A claim that fails is journalled as
-	// the end of the session. Starts may be committed one by one: none relies on another one being carried out.
+	// Starts are sessions to start. To commit one, make it a Reserved session of the next snapshot under the same lock
+	// as Decide, so that no other plan gives away its agent, slot or item. Then, without the lock and in this order:
+	// journal the start, claim the item on the forge, start the program. If the record of a start cannot be written, the
+	// start is undone, and nothing else has happened. A failed claim is journalled as the end of the session. Starts may
+	// be committed one by one: none relies on another.
 	Starts []Start
-	// Stops are running sessions to end. Each becomes Stopping, and keeps its agent and slot until no process of it is
-	// left and its end is journalled. To stop a session twice does no harm.
+	// Stops are running sessions to end. Each becomes Stopping, and keeps its agent and slot until none of its processes
+	// is left and its end is journalled. To stop a session twice does no harm.
 	Stops []Stop
-	// Merges are pull requests to merge, at most one for each repository. The forge must refuse when the head is not
-	// HeadSHA or the base not Base. Nothing is journalled: the forge shows the merge. Until the forge answered, the pull
-	// request, its issues and the repository (number 0) count as touched, so that nothing is merged on older facts. A
-	// refusal becomes the CoolDown of Merge.Key, in memory only: after a restart it is tried again.
+	// Merges are pull requests to merge, at most one for each repository. The forge must refuse if the head is not
+	// HeadSHA or the base not Base. Nothing is journalled: the forge shows the merge. Until the forge has answered, the
+	// pull request, its issues and the repository (number 0) count as touched, so that nothing is merged on older facts.
+	// A refusal becomes the CoolDown of Merge.Key, in memory only: after a restart the merge is tried again.
 	Merges []Merge
 	// Marks are writes to issues and pull requests, in any order. The write comes first and can be repeated. Its record
-	// (of a release, a label or a comment) follows, and the same mark is planned again until History has it, also after a
-	// crash between the two. Only the record of ActAnswered comes first, because the label that it takes off shows the
-	// answer. ActUnlabel, ActClose, ActRoute, ActPlanFirst and ActEndConvoy have no record: the forge shows them. Touched
-	// and CoolDown are as for Merges, under Mark.Key.
+	// (of a release, a label or a comment) follows. Until History has the record, the same mark is planned again, even
+	// after a crash between the two. Only the record of ActAnswered comes first, because its write removes the label
+	// that shows the answer. ActUnlabel, ActClose, ActRoute, ActPlanFirst and ActEndConvoy have no record: the forge
+	// shows them. Touched and CoolDown work as for Merges, under Mark.Key.
 	Marks []Mark
-	// Holds has one entry for each item that waits, in the order of the queue. They are for showing; nothing is done.
+	// Holds has one entry for each waiting item, in queue order, for display only.
 	Holds []*Hold
-	// Unqueued has one entry for each open issue without backlog that no agent works on, sorted by reference. It is for
-	// showing.
+	// Unqueued has one entry for each open issue without backlog that no agent works on, sorted by reference, for
+	// display only.
 	Unqueued []*Hold
-	// NextWake is the earliest moment at which the passing of time alone changes the plan; zero when none does. A new plan
-	// before it, without new facts or records, is the same.
+	// NextWake is the earliest moment at which time alone changes the plan; zero if it never does. Until then, without
+	// new facts or records, a new plan is the same.
 	NextWake time.Time
 }
 
@@ -185,13 +185,13 @@ type Start struct {
 	Agent   string
 	Role    string // the role in which the agent takes the item
 	Attempt int    // counted from 1
-	Rung    int    // that the chain has reached on a ladder, counted from 1; 0 is below, or on none
-	// PassedOver is the item that stood ahead by priority and age and could have had this slot; zero when there was none.
-	// The record of the start counts it.
+	Rung    int    // of a ladder that the chain has reached, counted from 1; 0 is below the ladder, or without one
+	// PassedOver is the item that was ahead by priority and age and could have had this slot; zero without one. The
+	// record of the start counts it.
 	PassedOver Key
 }
 
-// session is the session that the start becomes.
+// session returns the session that the start becomes.
 func (s *Start) session() *Session {
 	return &Session{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role, Item: s.Item, State: Reserved, Attempt: s.Attempt,
@@ -212,7 +212,7 @@ type Merge struct {
 	Base    string
 }
 
-// Key is the key of the ItemHistory whose CoolDown holds back a merge that the forge refused.
+// Key returns the key of the ItemHistory whose CoolDown holds back a merge that the forge refused.
 func (m *Merge) Key() Key { return Key{Kind: stageMerge, Ref: m.Ref} }
 
 // Action is the write that a Mark asks for.
@@ -226,10 +226,10 @@ const (
 	ActBlocked    Action = "blocked"     // label blocked and say why
 	ActNeedsHuman Action = "needs-human" // label needs-human and say why
 	ActRoute      Action = "route"       // assign an issue to an agent of its route, or from one agent to a rung above
-	ActAsk        Action = "ask"         // comment an agent's question or plan, and label that it waits
-	ActAnswered   Action = "answered"    // note the answer, and label what it means
+	ActAsk        Action = "ask"         // comment an agent's question or plan, and label the item as waiting
+	ActAnswered   Action = "answered"    // record the answer, and write the label that it implies
 	ActPlanFirst  Action = "plan-first"  // label plan-first
-	ActTell       Action = "tell"        // say why, and no more
+	ActTell       Action = "tell"        // comment the reason, and do nothing else
 	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all closed, and comment the result
 )
 
@@ -237,17 +237,17 @@ const (
 type Mark struct {
 	Action Action
 	Ref    forge.Ref
-	Item   Item   // that gave up, was refused or answered; only Key, Chain, Title and Comments count, others have none
-	Agent  string // the one whose claim is released, or that gets the issue; empty for other actions
-	From   string // the one that the issue is taken from; empty where it is assigned to none
+	Item   Item   // only Key, Chain, Title and Comments are used; empty for actions that need none
+	Agent  string // whose claim is released, or that gets the issue; empty for other actions
+	From   string // the agent that loses the issue; empty where it is assigned to none
 	Reason Reason
 }
 
-// Key is the key of the ItemHistory whose CoolDown holds back a mark that the forge refused.
+// Key returns the key of the ItemHistory whose CoolDown holds back a mark that the forge refused.
 func (m *Mark) Key() Key { return Key{Kind: agents.KindIssue, Ref: m.Ref} }
 
 // Hold says why an item waits.
 type Hold struct {
 	Item
-	Reason *Reason // never nil; items that wait for the same share one
+	Reason *Reason // never nil; items that wait for the same thing share one
 }

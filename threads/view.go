@@ -10,7 +10,7 @@ import (
 )
 
 // view is a snapshot with the indexes that rules use, and the state of the plan in the making. Rules read it; only
-// the steps of Decide write to it.
+// Decide's own steps write to it.
 type view struct {
 	*Snapshot
 	byAgent map[string]*Session
@@ -21,13 +21,13 @@ type view struct {
 	unread  []forge.Ref                 // staged convoys whose members are not known yet
 	cycles  map[forge.Ref][]forge.Ref   // the dependency cycle by its issues, from the issue back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for a verdict
-	asked   map[string]int              // by person: reviews that were reserved and are not in the history yet
+	asked   map[string]int              // by person: reserved reviews that are not in the history yet
 	threads []threadState
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent
 
-	ladders map[string]ladder // by agent, of those that were asked for
-	chosen  map[foot]string   // the rungs that were asked for
+	ladders map[string]ladder // by agent, computed on demand
+	chosen  map[foot]string   // computed on demand
 
 	wakeAt time.Time
 }
@@ -38,11 +38,11 @@ type threadState struct {
 	place    int    // among the threads
 	sessions []int  // per slot
 	warm     []Warm // the resident of each slot, zero without one; nil on an overlap thread
-	talks    []Talk // conversations in its server's memory; then no slot has a resident
+	talks    []Talk // conversations, where its server's memory keeps them; no slot has a resident then
 	running  int
 	kept     []keeping // slots that wait for their residents
 	gauges   []gauge   // the limits of its windows
-	// usedUp says which window is used up, and reserved which one has no more for new issues; nil for none.
+	// usedUp is the reason of a window that is used up, and reserved of one that has nothing left for new issues.
 	usedUp, reserved *Reason
 }
 
@@ -68,7 +68,7 @@ func newView(s *Snapshot) *view {
 	return v
 }
 
-// newCrew is a view with its threads, agents and sessions only: enough for the rules about agents.
+// newCrew returns a view with its threads, agents and sessions only: enough for the rules about agents.
 func newCrew(s *Snapshot) *view {
 	v := &view{
 		Snapshot: s,
@@ -83,7 +83,7 @@ func newCrew(s *Snapshot) *view {
 	return v
 }
 
-// indexWorkers notes which threads and agents the sessions occupy. A session whose thread or agent is no longer
+// indexWorkers records which threads and agents the sessions occupy. A session whose thread or agent is no longer
 // configured occupies nothing.
 func (v *view) indexWorkers() {
 	v.threads = make([]threadState, len(v.Config.Threads))
@@ -122,7 +122,7 @@ func (v *view) indexWorkers() {
 	}
 }
 
-// indexWarm notes which conversations of a thread are warm, and where.
+// indexWarm records which conversations of a thread are warm, and where.
 func (v *view) indexWarm(t *threadState) {
 	if t.Overlap {
 		return
@@ -146,7 +146,7 @@ func (v *view) thread(name string) *threadState {
 	return nil
 }
 
-// repo is a repository; nil when it was never read.
+// repo returns a repository; nil if it was never read.
 func (v *view) repo(name string) *forge.Repo {
 	i, known := slices.BinarySearchFunc(v.Facts.Repos, name, func(r forge.Repo, n string) int {
 		return strings.Compare(r.Name, n)
@@ -183,13 +183,13 @@ func (v *view) indexPulls() {
 	}
 }
 
-// askedAgain reports whether a pull request rests because a person was asked about it more than once. It is as good as
-// with a person: three of them must not keep a repository from new work for a day.
+// askedAgain reports whether a pull request rests because a person was asked about it more than once. It then does
+// not count as unreviewed: three of them must not keep a repository from new work for a day.
 func (v *view) askedAgain(ref forge.Ref) bool {
 	return v.History.Chain(ref).Handed > 1 && v.later(v.History.Item(Key{Kind: agents.KindReview, Ref: ref}).CoolDown)
 }
 
-// indexConvoys notes the members of staged convoys: a convoy depends on its members, so they are its blockers.
+// indexConvoys records the members of staged convoys. A convoy depends on its members, so they are its blockers.
 func (v *view) indexConvoys() {
 	for i := range v.Facts.Issues {
 		is := &v.Facts.Issues[i]
@@ -216,21 +216,21 @@ func (v *view) isAgent(login string) bool {
 	return bot || v.ours(login)
 }
 
-// wake notes that the passing of time changes the plan at t.
+// wake records that time alone changes the plan at t.
 func (v *view) wake(t time.Time) {
 	if t.After(v.Now) && (v.wakeAt.IsZero() || t.Before(v.wakeAt)) {
 		v.wakeAt = t
 	}
 }
 
-// later reports whether t is still to come, and if so has Decide called again then.
+// later reports whether t is in the future, and makes sure that Decide is called again then.
 func (v *view) later(t time.Time) bool {
 	v.wake(t)
 	return t.After(v.Now)
 }
 
 // stale reports whether we wrote to one of refs, or ended a session on it, after the facts of the repository were
-// requested. They may then be from before our write.
+// requested. The facts may then lack our write.
 func (v *view) stale(repo *forge.Repo, refs ...forge.Ref) bool {
 	for _, r := range refs {
 		if t, ok := v.History.Touched[r]; ok && !repo.AsOf.After(t) {
@@ -241,8 +241,8 @@ func (v *view) stale(repo *forge.Repo, refs ...forge.Ref) bool {
 }
 
 // intruder returns the session beside which an item may not start, or nil. At most one session writes to a chain. No
-// review and no merge happens beside it, because their subject would change, unless the writer's program itself waits
-// for them.
+// review and no merge happens beside a writing session, because it may change their subject, unless its program waits
+// for them itself.
 func (v *view) intruder(w *work) *Session {
 	for _, s := range w.sessions {
 		switch {

@@ -9,13 +9,13 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Window is a limit of a subscription: what the sessions of a thread may use together within any time of a length.
+// Window is a limit of a subscription: what a thread's sessions may use together within any period of that length.
 type Window struct {
 	Length time.Duration
 	agents.Budget
 }
 
-// Name is the length of the window as factory.toml has it, such as 5h or 7d.
+// Name returns the length of the window as factory.toml has it, such as 5h or 7d.
 func (w Window) Name() string {
 	switch d := w.Length; {
 	case d%dayLength == 0:
@@ -27,35 +27,35 @@ func (w Window) Name() string {
 	}
 }
 
-// MaxWindow is the longest window. What was used before it is forgotten.
+// MaxWindow is the longest window. Older usage is forgotten.
 const MaxWindow = 7 * 24 * time.Hour
 
-// useStep is the time whose sessions are counted together: a week of it is a thousand numbers. What was used in a step
-// counts until all of the step has left the window, so that it never counts for less long than the backend counts it.
+// useStep is the period whose usage is added up: a week has a thousand of them. The usage of a step counts until the
+// whole step has left the window, so that it never counts for less time than at the backend.
 const useStep = 10 * time.Minute
 
-// Use adds up what the sessions of a thread used that ended within one step of time.
+// Use adds up the usage of a thread's sessions within one step.
 type Use struct {
-	At     time.Time `json:"at"` // the beginning of the step
+	At     time.Time `json:"at"` // the start of the step
 	Tokens int64     `json:"tokens,omitempty"`
 	USD    float64   `json:"usd,omitempty"`
 }
 
-// gone is when the use counts in a window no longer.
+// gone returns when the usage no longer counts in a window.
 func (u Use) gone(length time.Duration) time.Time { return u.At.Add(useStep + length) }
 
-// Pace is the mean use of a thread's sessions of one kind; newer ones weigh more.
+// Pace is the mean usage of a thread's sessions of one kind; newer ones weigh more.
 type Pace struct {
 	Kind   agents.Kind `json:"kind"`
-	N      int         `json:"n"` // sessions that told their use
+	N      int         `json:"n"` // sessions that reported usage
 	Tokens float64     `json:"tokens,omitempty"`
 	USD    float64     `json:"usd,omitempty"`
 }
 
-// Use counts what a session used up to a time. A clock that went back goes on with the newest step, so that it frees
-// nothing.
+// Use adds a usage report of a given time. After the clock went back, the newest step continues, so no usage is
+// freed.
 func (t *ThreadHistory) Use(at time.Time, u agents.Usage) {
-	u = u.Bounded() // an older journal has what a program said
+	u = u.Bounded() // records of older versions are unbounded
 	tokens := u.Tokens()
 	t.Uses = t.UsesSince(at)
 	if tokens == 0 && u.CostUSD == 0 {
@@ -68,7 +68,7 @@ func (t *ThreadHistory) Use(at time.Time, u agents.Usage) {
 	last.Tokens, last.USD = min(last.Tokens+tokens, maxSpent), min(last.USD+u.CostUSD, maxSpent)
 }
 
-// UsesSince returns what still counts at a time in the longest window; nil for nothing.
+// UsesSince returns the usage that still counts in the longest window; nil without any.
 func (t *ThreadHistory) UsesSince(now time.Time) []Use {
 	i := slices.IndexFunc(t.Uses, func(u Use) bool { return u.gone(MaxWindow).After(now) })
 	if i < 0 {
@@ -77,8 +77,7 @@ func (t *ThreadHistory) UsesSince(now time.Time) []Use {
 	return t.Uses[i:]
 }
 
-// Learn adds the use of a session that ended to the pace of its kind. Each of the first ten weighs as much as each one
-// before it.
+// Learn adds the usage of an ended session to the pace of its kind. The first ten sessions weigh the same.
 func (t *ThreadHistory) Learn(kind agents.Kind, u agents.Usage) {
 	u = u.Bounded()
 	i, known := slices.BinarySearchFunc(t.Paces, kind, func(p Pace, k agents.Kind) int {
@@ -94,13 +93,13 @@ func (t *ThreadHistory) Learn(kind agents.Kind, u agents.Usage) {
 	p.USD += weight * (u.CostUSD - p.USD)
 }
 
-// Filled is a window of a thread and what of it is used.
+// Filled is a window of a thread with its usage.
 type Filled struct {
 	Window
-	Used Use // in all
+	Used Use // sum over the window
 }
 
-// Fill returns how much of each window of a thread is used at a time.
+// Fill returns the usage of each window of a thread.
 func (t *Thread) Fill(known *ThreadHistory, now time.Time) []Filled {
 	list := make([]Filled, len(t.Windows))
 	for i, w := range t.Windows {
@@ -145,10 +144,10 @@ type gauge struct {
 	max    float64
 	open   float64 // the rest is kept for review and rework
 	used   float64
-	coming float64 // what the sessions that run are expected to use yet
+	coming float64 // the expected further usage of the running sessions
 }
 
-// indexGauges measures the windows of a thread. Its sessions are noted afterwards, by comes.
+// indexGauges measures the windows of a thread. comes adds the thread's sessions afterwards.
 func (v *view) indexGauges(t *threadState) {
 	for _, w := range t.Fill(v.History.Thread(t.Name), v.Now) {
 		for _, m := range measures {
@@ -161,7 +160,7 @@ func (v *view) indexGauges(t *threadState) {
 	}
 }
 
-// comes notes a session that runs on the thread, or is about to: what it has used counts as used.
+// comes adds the expected further usage of a session that runs on the thread, or is about to.
 func (v *view) comes(t *threadState, s *Session) {
 	for i := range t.gauges {
 		g := &t.gauges[i]
@@ -170,7 +169,7 @@ func (v *view) comes(t *threadState, s *Session) {
 	}
 }
 
-// of returns the expected use of a session; 0 where it is not known.
+// of returns the expected usage of a session; 0 where it is unknown.
 func (g *gauge) of(known *ThreadHistory, kind agents.Kind) float64 {
 	for _, p := range known.Paces {
 		if p.Kind == kind {
@@ -180,8 +179,9 @@ func (g *gauge) of(known *ThreadHistory, kind agents.Kind) float64 {
 	return 0
 }
 
-// weighGauges finds out whether a window of the thread is used up, or the rest of one is kept. A new issue is expected
-// to use what issues did, but at most half of what is open to them: otherwise a reserve could keep them off for ever.
+// weighGauges finds out whether a window of the thread is used up, or its rest is kept. A new issue is expected to
+// use as much as earlier ones, but at most half of what is open to issues: otherwise a reserve could hold them for
+// ever.
 func (v *view) weighGauges(t *threadState) {
 	t.usedUp, t.reserved = nil, nil
 	known := v.History.Thread(t.Name)
@@ -203,7 +203,7 @@ func (v *view) weighGauges(t *threadState) {
 	}
 }
 
-// below returns when less than a limit of the window will be used if nothing starts; zero for never.
+// below returns when the usage of the window falls below a limit if nothing starts; zero for never.
 func (v *view) below(known *ThreadHistory, g *gauge, limit float64) time.Time {
 	rest := g.used
 	for _, u := range known.Uses {
@@ -218,7 +218,7 @@ func (v *view) below(known *ThreadHistory, g *gauge, limit float64) time.Time {
 	return time.Time{}
 }
 
-// keptFor says how many sessions the rest of the window is expected to be enough for.
+// keptFor says for how many sessions the rest of the window is expected to be enough.
 func (g *gauge) keptFor(known *ThreadHistory) string {
 	for _, kind := range []agents.Kind{agents.KindReview, agents.KindRework} {
 		each := g.of(known, kind)
@@ -236,8 +236,8 @@ func (g *gauge) keptFor(known *ThreadHistory) string {
 	return "review and rework"
 }
 
-// withinWindows waits while a window of the thread's subscription is used up. It is asked before the backend is: a
-// session that meets the limit half-way loses what it cost.
+// withinWindows holds a thread's sessions while a window of its subscription is used up. Otherwise a session would
+// meet the limit half-way, and its cost would be lost.
 func withinWindows(v *view, c candidate) *Reason {
 	why := c.agent.thread.usedUp
 	if why != nil {
@@ -246,8 +246,8 @@ func withinWindows(v *view, c candidate) *Reason {
 	return why
 }
 
-// windowReserved keeps the rest of a window from new issues. Reviews and rework may use it: without a reserve
-// the end of a window goes into pull requests that lie unreviewed until the next one.
+// windowReserved keeps the rest of a window from new issues. Reviews and rework may use it: without a reserve the end
+// of a window is spent on pull requests that stay unreviewed until the next one.
 func windowReserved(v *view, c candidate) *Reason {
 	if c.kind != agents.KindIssue {
 		return nil

@@ -34,7 +34,7 @@ func TestCheckServer(t *testing.T) {
 		{"its folder is on another machine", saves, []string{"cannot open the folder of saved conversations"}, "/none"},
 		{"it fits", fits, []string{"llama: tiny, 2 slots, 40960 tokens of context each"}, ""},
 		{"it is too small", small, []string{
-			"start it with -np 2, or set max_concurrent to 1", "codex needs 18000 to begin with: start it with -c 18000",
+			"start it with -np 2, or set max_concurrent to 1", "codex needs 18000 at its start: start it with -c 18000",
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
