@@ -7,11 +7,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// leastSaved keeps a typing error such as "10M" from saving conversations that are deleted at once: of 1,000 tokens one
-// takes about 100 MiB on a large model.
+// leastSaved refuses a typing error such as "10M", with which every saved conversation would be deleted at once: on a
+// large model a conversation of 1,000 tokens takes about 100 MiB.
 const leastSaved = 256 << 20
 
-// cache reads where the conversations of a local thread stay warm, and whether they are saved while they wait.
+// cache reads where a local thread's conversations stay warm, and whether they are saved while they wait.
 func (t *table) cache(th *threads.Thread) (threads.Cache, threads.Saved) {
 	const without = `works without overlap on a "local" backend only: elsewhere no slot keeps a conversation`
 	sticky := th.Backend == threads.Local && !th.Overlap
@@ -34,8 +34,8 @@ func (t *table) cache(th *threads.Thread) (threads.Cache, threads.Saved) {
 	case th.BaseURL == "":
 		t.wrong("kv_save", "is set without base_url: the server at that address saves conversations")
 	case saved.Folder == "":
-		t.wrong("kv_folder", "is not set, want the server's --slot-save-path as this machine sees it: what kv_save allows "+
-			"is kept by deleting there")
+		t.wrong("kv_folder", "is not set, want the server's --slot-save-path as this machine sees it: files are deleted "+
+			"there to stay within kv_save")
 	}
 	if saved.Folder != "" {
 		if !path.IsAbs(saved.Folder) {

@@ -10,7 +10,7 @@ import (
 )
 
 // checkAccounts refuses two agents with one account on the forge, and an agent whose account is also listed as
-// another host's: the forge could not tell whose work is whose.
+// another host's: the forge could not show whose work is whose.
 func (d *decoder) checkAccounts() {
 	c := &d.config
 	for i, a := range c.Agents {
@@ -23,7 +23,8 @@ func (d *decoder) checkAccounts() {
 		}
 		if slices.ContainsFunc(c.Forge.Bots, func(bot string) bool { return strings.EqualFold(bot, a.Login) }) {
 			key := []string{"forge", "bots"}
-			d.wrong(d.lineOf(key), key, "has %q in it, which is %s here: bots are the agents of other hosts", a.Login, a.Name)
+			d.wrong(d.lineOf(key), key, "has %q in it, the account of %s here: bots are the agents of other hosts", a.Login,
+				a.Name)
 		}
 	}
 }

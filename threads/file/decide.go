@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readDecide reads which other build is asked what it would decide. Whether there is such a program shows when it is
-// asked: without it the factory works on.
+// readDecide reads which other build is asked how it would decide. Whether the program exists shows when it is asked;
+// without it the factory continues.
 func (d *decoder) readDecide(t *table) {
 	const shadow = "shadow:"
 	t.note("decide").Pattern = "^(" + shadow + "/.*)?$"

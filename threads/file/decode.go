@@ -1,5 +1,5 @@
 // Package file decodes factory.toml into a threads.Config and reports every mistake at once, each with its file, line
-// and key. It refuses what contradicts itself; whether the factory can do its work is for Config.Problems.
+// and key. It refuses contradictions; Config.Problems judges whether the factory can do its work.
 package file
 
 import (
@@ -18,7 +18,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Mistake is one thing that is wrong in a configuration file.
+// Mistake is one mistake in a configuration file.
 type Mistake struct {
 	File string
 	Line int    // from 1; 0 for something missing from the file
@@ -26,7 +26,7 @@ type Mistake struct {
 	Text string
 }
 
-// Error is the mistake on one line, behind its place.
+// Error returns the place and the mistake, on one line.
 func (m Mistake) Error() string {
 	var b strings.Builder
 	b.WriteString(m.File)
@@ -39,10 +39,10 @@ func (m Mistake) Error() string {
 	return b.String() + ": " + m.Text
 }
 
-// Mistakes are all mistakes of a configuration file in the order of its lines. As an error it is never empty.
+// Mistakes are all mistakes in a configuration file, in the order of its lines. As an error it is never empty.
 type Mistakes []Mistake
 
-// Error is one line per mistake.
+// Error returns one line per mistake.
 func (m Mistakes) Error() string { return errors.Join(m.Unwrap()...).Error() }
 
 // Unwrap returns the mistakes one by one, for errors.As.
@@ -55,8 +55,8 @@ func (m Mistakes) Unwrap() []error {
 }
 
 // Decode decodes the text of a factory.toml. name is the name of the file in messages, lookupEnv is os.LookupEnv or a
-// stand-in. The error is of type Mistakes and has every mistake; only a syntax error hides those behind it. The
-// configuration is nil with an error, else complete: factory.toml.example documents the defaults.
+// stand-in. The error is of type Mistakes and has every mistake, unless a syntax error hides others. With an error
+// the configuration is nil, else it is complete: factory.toml.example documents the defaults.
 func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.Config, error) {
 	d := &decoder{config: threads.Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
 	var values map[string]any
@@ -77,7 +77,7 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	return &d.config, nil
 }
 
-// read reads the whole file, and checks what its tables say of each other.
+// read reads the whole file, and checks its tables against each other.
 func (d *decoder) read(root *table) {
 	forgeTable := root.table("forge")
 	d.readForge(forgeTable)
@@ -106,15 +106,15 @@ type decoder struct {
 	lookupEnv func(string) (string, bool)
 	lines     map[string]int
 	mistakes  Mistakes
-	assigned  map[string]assignment // of every agent that a thread names
-	sandbox   agents.Sandbox        // of roles that say nothing else
+	assigned  map[string]assignment // by agent, of those that a thread names
+	sandbox   agents.Sandbox        // of roles without a setting of their own
 }
 
 func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
 	d.mistakes = append(d.mistakes, Mistake{d.config.Name, line, key.String(), fmt.Sprintf(format, args...)})
 }
 
-// secret notes the owner of a secret and returns it. An empty value is no secret.
+// secret records a secret with its owner and returns it. An empty value is no secret.
 func (d *decoder) secret(name, value, owner string) agents.Secret {
 	s := agents.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
 	if value != "" && !slices.Contains(d.config.Secrets, s) {
@@ -175,7 +175,7 @@ func (d *decoder) forgeURL(t *table) string {
 	return t.address("url", "$FORGE_URL", s)
 }
 
-// repos are the repositories of the file, or else those of $FORGE_REPO, separated by commas.
+// repos returns the repositories of the file, or else those of $FORGE_REPO, separated by commas.
 func (d *decoder) repos(t *table) []string {
 	repos := t.set("repos")
 	if !t.has("repos") {
@@ -201,7 +201,7 @@ func (d *decoder) repos(t *table) []string {
 	return repos
 }
 
-// minLog is the least limit of a log: the beginning and the end of a session have to fit in.
+// minLog is the least limit of a log: it has to hold the start and the end of a session.
 const minLog = 64 << 10
 
 func (d *decoder) readFactory(t *table) {

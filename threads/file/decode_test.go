@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// env makes a lookupEnv of pairs.
+// env returns a lookupEnv with these pairs.
 func env(pairs ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -33,7 +33,7 @@ var inContainer = env("FORGE_URL", "http://forgejo:3000", "FORGE_REPO", "johba/h
 	"FORGE_TOKEN_DEV_QWEN", "qwen-token", "FORGE_TOKEN_REVIEW_SONNET", "sonnet-token", "EMPTY", "", "SPACED", "a token\n",
 	"HOOK", "hook secret")
 
-// worker is the smallest factory; rows of TestMistakes add text before or behind it.
+// worker is the smallest factory. The rows of TestMistakes add text before or after it.
 const worker = `[threads.llama]
 backend = "local"
 agents = ["dev-qwen"]
@@ -127,7 +127,7 @@ func TestMistakes(t *testing.T) {
 
 		// Routes.
 		{
-			name: "route to nobody", text: worker + "[routes]\ngo = []",
+			name: "route without agents", text: worker + "[routes]\ngo = []",
 			want: `:5: routes.go: is empty, want at least one agent`,
 		},
 		{
@@ -136,17 +136,17 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			name: "route to a stranger", text: worker + "[routes]\ngo = \"dev-qwem\"",
-			want: `:5: routes.go: has "dev-qwem" in it, who is in no thread's agents, did you mean dev-qwen?`,
+			want: `:5: routes.go: has "dev-qwem" in it, which is in no thread's agents, did you mean dev-qwen?`,
 		},
 		{
 			name: "route without the skill", text: worker + "[routes]\ngo = [\"dev-qwen\"]",
-			want: `:5: routes.go: has dev-qwen in it, who lacks the skill: add "go" to its skills`,
+			want: `:5: routes.go: has dev-qwen in it, which lacks the skill: add "go" to its skills`,
 		},
 		{
 			name: "route to a reviewer",
 			text: "[threads.a]\nbackend = \"anthropic\"\nagents = [\"review-x\"]\n[agents.review-x]\nskills = [\"go\"]\n" +
 				"[routes]\ngo = \"review-x\"",
-			want: `:7: routes.go: has review-x in it, who has no role for issues`,
+			want: `:7: routes.go: has review-x in it, which has no role with on = "issue"`,
 		},
 
 		// Types.
@@ -262,7 +262,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			name: "password in the address", text: "[forge]\nurl = \"http://a:b@f\"\n" + worker,
-			want: `:2: forge.url: has a password in it: it would be shown in logs`,
+			want: `:2: forge.url: has a password in it: logs would show it`,
 		},
 		{
 			name: "query in the address", text: "[forge]\nurl = \"http://f/?x\"\n" + worker,
@@ -276,15 +276,15 @@ func TestMistakes(t *testing.T) {
 		{name: "variable empty", text: "[forge]\ntoken = \"$EMPTY\"\n" + worker, want: `:2: forge.token: $EMPTY is empty`},
 		{
 			name: "no variable", text: "[forge]\ntoken = \"$A-B\"\n" + worker,
-			want: `:2: forge.token: begins with $, want $NAME with the name of an environment variable`,
+			want: `:2: forge.token: starts with $, want $NAME with the name of an environment variable`,
 		},
 		{
 			name: "white space in a token", text: "[forge]\ntoken = \"$SPACED\"\n" + worker,
-			want: `:2: forge.token: is no token: it has white space or other odd characters in it`,
+			want: `:2: forge.token: has white space or other characters in it that a token cannot have`,
 		},
 		{
 			name: "API without a token", text: "[factory]\nlisten = \"127.0.0.1:7070\"\n" + worker,
-			want: `:2: factory.listen: needs listen_token, such as "$DISINTO_API_TOKEN": who can reach it could end every ` +
+			want: `:2: factory.listen: needs listen_token, such as "$DISINTO_API_TOKEN": anyone who reaches it could end every ` +
 				`session`,
 		},
 		{
@@ -296,7 +296,7 @@ func TestMistakes(t *testing.T) {
 		{
 			name: "API token for nothing",
 			text: "[factory]\nlisten_token = \"0123456789abcdef\"\nlisten_hosts = [\"factory\"]\n" + worker,
-			want: `:1: factory.listen: is not set, and listen_token and listen_hosts mean nothing without it`,
+			want: `:1: factory.listen: is not set, and listen_token and listen_hosts have no effect without it`,
 		},
 		{
 			name: "addresses that are none",
@@ -314,7 +314,7 @@ func TestMistakes(t *testing.T) {
 			worker, want: `:2: factory.listen_hooks: is ":70710", want host:port such as "127.0.0.1:7070"`},
 		{
 			name: "hooks without a secret", text: "[factory]\nlisten_hooks = \":7071\"\n" + worker,
-			want: `:2: factory.listen_hooks: needs [forge] webhook_secret: without it nobody knows who sent a hook`,
+			want: `:2: factory.listen_hooks: needs [forge] webhook_secret: without it anyone could send hooks`,
 		},
 		{
 			name: "hooks whose secret is missing",
@@ -323,8 +323,8 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			name: "sign-in of no page", text: "[factory]\nweb_url = \"http://a\"\nweb_client_id = \"x\"\n" + worker,
-			want: `:2: factory.web_url: means nothing without listen_web
-:3: factory.web_client_id: means nothing without listen_web`,
+			want: `:2: factory.web_url: has no effect without listen_web
+:3: factory.web_client_id: has no effect without listen_web`,
 		},
 		{
 			name: "sign-in without an address",
@@ -340,24 +340,24 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			name: "address of hooks for nothing", text: "[factory]\nhooks_url = \"http://a/b\"\n" + worker,
-			want: `:1: factory.listen_hooks: is not set, and hooks_url means nothing without it`,
+			want: `:1: factory.listen_hooks: is not set, and hooks_url has no effect without it`,
 		},
 		{
 			name: "two listeners on one address",
 			text: "[forge]\nwebhook_secret = \"$HOOK\"\n[factory]\nlisten = \":7070\"\nlisten_token = \"0123456789abcdef\"\n" +
 				"listen_hooks = \":7070\"\n" + worker,
-			want: `:6: factory.listen_hooks: is ":7070", which listen is too: give each an address of its own`,
+			want: `:6: factory.listen_hooks: is ":7070", the address of listen too: give each an address of its own`,
 		},
 		{
 			name: "metrics on the address of the API",
 			text: "[factory]\nlisten = \":7070\"\nlisten_token = \"0123456789abcdef\"\nlisten_metrics = \":7070\"\n" + worker,
-			want: `:4: factory.listen_metrics: is ":7070", which listen is too: give each an address of its own`,
+			want: `:4: factory.listen_metrics: is ":7070", the address of listen too: give each an address of its own`,
 		},
 		{
 			name: "metrics on the address of the hooks",
 			text: "[forge]\nwebhook_secret = \"$HOOK\"\n[factory]\nlisten_hooks = \":7070\"\nlisten_metrics = \":7070\"\n" +
 				worker,
-			want: `:5: factory.listen_metrics: is ":7070", which listen_hooks is too: give each an address of its own`,
+			want: `:5: factory.listen_metrics: is ":7070", the address of listen_hooks too: give each an address of its own`,
 		},
 		{
 			name: "metrics nowhere", text: "[factory]\nlisten_metrics = \"7072\"\n" + worker,
@@ -367,7 +367,7 @@ func TestMistakes(t *testing.T) {
 			name: "token for metrics",
 			text: "[factory]\nlisten_metrics = \":7072\"\nlisten_hosts = [\"disinto\"]\nlisten_token = \"0123456789abcdef\"\n" +
 				worker,
-			want: `:1: factory.listen: is not set, and listen_token and listen_hosts mean nothing without it`,
+			want: `:1: factory.listen: is not set, and listen_token and listen_hosts have no effect without it`,
 		},
 		{
 			name: "hook secret missing", text: "[forge]\nwebhook_secret = \"$NOPE\"\n" + worker,
@@ -412,9 +412,9 @@ func TestMistakes(t *testing.T) {
 :4: factory.sandbox_connect: has 0 in it, want ports from 1 to 65535
 :4: factory.sandbox_connect: has 65536 in it, want ports from 1 to 65535
 :4: factory.sandbox_connect: has a string in it, want a list of TCP ports such as [8080], "ephemeral" or "any"
-:10: roles.dev.sandbox_write: is set, and sandbox is "off": there is nothing to allow
+:10: roles.dev.sandbox_write: is set, and sandbox is "off": remove one of them
 :11: roles.dev.sandbox_connect: is a string, want a list of TCP ports such as [8080], "ephemeral" or "any"
-:11: roles.dev.sandbox_connect: is set, and sandbox is "off": there is nothing to allow`,
+:11: roles.dev.sandbox_connect: is set, and sandbox is "off": remove one of them`,
 		},
 		{
 			name: "days as a fraction", text: "[factory]\nstop_grace = \"1.5d\"\n" + worker,
@@ -443,11 +443,11 @@ func TestMistakes(t *testing.T) {
 				"[roles.planner]\nescalate = \"dev-kimi\"\n",
 			want: `:6: agents.dev-qwen.escalate: has "dev-kim" in it, which is no agent, did you mean dev-kimi?
 :6: agents.dev-qwen.escalate: has "dev-kimi" twice
-:6: agents.dev-qwen.escalate: has dev-qwen itself in it
+:6: agents.dev-qwen.escalate: has dev-qwen itself in it: want other agents
 :6: agents.dev-qwen.escalate: has planner-qwen in it, which has no role with on = "issue"
 :7: agents.dev-qwen.escalate_after: is 0, want at least 1
 :9: agents.planner-qwen.escalate: is set, and planner-qwen has no work with on = "issue": only that goes up a ladder
-:11: agents.dev-kimi.escalate_after: is set, and escalate is not: it is the number of setbacks before each agent of that
+:11: agents.dev-kimi.escalate_after: is set, and escalate is not: want both, or neither
 :13: roles.dev.escalate: leads in a circle: dev-kimi -> senior-opus -> dev-kimi
 :18: roles.planner.escalate: is a string, want a list of strings`,
 		},
@@ -460,7 +460,7 @@ func TestMistakes(t *testing.T) {
 				"{ length = \"5h\", tokens = 10, usd = 1 }]\nreserve = \"0.5\"\n[threads.more]\nbackend = \"api\"\n" +
 				"reserve = 0.1\nwindows = 5\n",
 			want: `:4: threads.llama.windows.dollars: unknown key
-:4: threads.llama.windows.length: is "300m", as that of a window before it: want one window of each length
+:4: threads.llama.windows.length: is "300m", as in an earlier window: want one window of each length
 :4: threads.llama.windows.length: is "8d", want at most 7d
 :4: threads.llama.windows.length: is 59m, want at least 1h
 :4: threads.llama.windows.length: is not set, want one such as "5h" or "7d"
@@ -499,11 +499,11 @@ max_tokens = { session = 3, issue = 2 }
 :6: roles.dev.max_usd.session: is 0, want more than 0
 :9: roles.review.max_tokens.session: is a fraction, want a whole number
 :10: roles.review.max_usd: is a string, want an amount of dollars such as 12.50
-:12: roles.gardener.max_tokens: has issue in it, but on is "schedule": scheduled work is for no issue
+:12: roles.gardener.max_tokens: has issue in it, but on is "schedule", and scheduled work has no issue
 :13: roles.gardener.max_usd: is empty, want session or issue
 :15: roles.planner.max_tokens.session: is 1000000001, want 1 to 1000000000
-:16: roles.planner.max_usd: is set, and codex does not tell what it costs: want max_tokens
-:20: roles.architect.max_tokens: allows one session more than all of its issue together`,
+:16: roles.planner.max_usd: is set, and codex does not report its cost: want max_tokens
+:20: roles.architect.max_tokens: allows one session more than all sessions of an issue together`,
 		},
 		{
 			name: "budgets",
@@ -587,7 +587,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "hold for an hour", text: worker + `hold = "1h"`,
-			want: `:4: threads.llama.hold: is 1h, want at most 15m: it is how long reading one context again takes`,
+			want: `:4: threads.llama.hold: is 1h, want at most 15m: it is the time to read one context again`,
 		},
 		{name: "negative hold", text: worker + `hold = "-1m"`, want: `:4: threads.llama.hold: is -1m, want at least 0s`},
 		{
@@ -611,8 +611,8 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "a limit without a folder", text: worker + "base_url = \"http://x\"\nkv_save = \"10G\"",
-			want: `:1: threads.llama.kv_folder: is not set, want the server's --slot-save-path as this machine sees it: what ` +
-				`kv_save allows is kept by deleting there`,
+			want: `:1: threads.llama.kv_folder: is not set, want the server's --slot-save-path as this machine sees it: files ` +
+				`are deleted there to stay within kv_save`,
 		},
 		{name: "saved by no server", text: worker + "kv_save = \"10G\"\nkv_folder = \"kv\"", want: `:4: threads.llama.kv_save: is set without base_url: the server at that address saves conversations
 :5: threads.llama.kv_folder: is "kv", want an absolute path`},
@@ -630,12 +630,12 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "stop here", text: worker + `stop = "end"`,
-			want: `:4: threads.llama.stop: means nothing without executor = "nomad": sessions on this machine run here, and ` +
+			want: `:4: threads.llama.stop: has no effect without executor = "nomad": sessions on this machine run here, and ` +
 				`end with the supervisor`,
 		},
 		{
 			name: "nodes here", text: worker + `node = ["node.class=gpu"]`,
-			want: `:4: threads.llama.node: means nothing without executor = "nomad": sessions on this machine run here, and ` +
+			want: `:4: threads.llama.node: has no effect without executor = "nomad": sessions on this machine run here, and ` +
 				`end with the supervisor`,
 		},
 		{
@@ -650,7 +650,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "attribute twice", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=1\", \"meta.a=2\"]",
-			want: `:5: threads.llama.node: has meta.a twice, and a node has one value`,
+			want: `:5: threads.llama.node: has meta.a twice, and a node has one value of it`,
 		},
 		{
 			name: "bad base URL", text: worker + `base_url = "localhost:8080"`,
@@ -658,7 +658,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "thread name", text: "[threads.\"a b\"]\nbackend = \"local\"",
-			want: `:1: threads."a b": is no name: want letters and digits, with - _ . between them`,
+			want: `:1: threads."a b": is not a valid name: want letters and digits, with - _ . between them`,
 		},
 		{
 			name: "agent name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev_qwen\"]",
@@ -672,7 +672,7 @@ max_tokens = { session = 3, issue = 2 }
 		{
 			name: "agent on two threads",
 			text: "[threads.z]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.a]\nbackend = \"local\"\n" +
-				"agents = [\"dev-x\"]", want: `:6: threads.a.agents: has dev-x in it, who is on thread z already`,
+				"agents = [\"dev-x\"]", want: `:6: threads.a.agents: has dev-x in it, which is on thread z already`,
 		},
 		{
 			name: "bad glob", text: worker + `env_allow = ["A["]`,
@@ -695,7 +695,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "datacenter", text: worker + "[nomad]\ndatacenters = [\"a b\"]",
-			want: `:5: nomad.datacenters: has "a b" in it, want names, in which * stands for anything`,
+			want: `:5: nomad.datacenters: has "a b" in it, want names; * stands for any text`,
 		},
 		{
 			name: "ca by a relative path", text: worker + "[nomad]\naddress = \"https://a:4646\"\nca_cert = \"ca.pem\"",
@@ -703,11 +703,11 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "ca without https", text: worker + "[nomad]\nca_cert = \"/ca.pem\"",
-			want: `:5: nomad.ca_cert: means nothing without an address that begins with https`,
+			want: `:5: nomad.ca_cert: has no effect without an address that starts with https`,
 		},
 		{
 			name: "certificate without a key", text: worker + "[nomad]\naddress = \"https://a:4646\"\nclient_cert = \"/c.pem\"",
-			want: `:6: nomad.client_cert: and client_key go together: set both, or neither`,
+			want: `:6: nomad.client_cert: is set without client_key, or client_key without it: set both, or neither`,
 		},
 		{
 			name: "program by name", text: worker + "[nomad]\nprogram = \"disinto\"",
@@ -727,7 +727,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "thread in the table of an agent", text: worker + "[agents.dev-qwen]\nthread = \"llama\"",
-			want: `:5: agents.dev-qwen.thread: is no key of an agent: a thread names its agents, and dev-qwen is on llama`,
+			want: `:5: agents.dev-qwen.thread: is not a key of an agent: threads list their agents, and dev-qwen is on llama`,
 		},
 		{
 			name: "agent misspelt", text: worker + "[agents.dev-qwne]\nrole = \"dev\"",
@@ -735,11 +735,11 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "upstream's schedule", text: worker + "[agents.schedule]\nplanner_interval = 1",
-			want: `:4: agents.schedule: is upstream's table of intervals and no agent: write every = "6h" in the table of ` +
+			want: `:4: agents.schedule: is upstream's table of intervals, not an agent: write every = "6h" in the table of ` +
 				`a role`,
 		},
 		{
-			name: "two ways to say the role", text: worker + "[agents.dev-qwen]\nrole = \"dev\"\nroles = [\"dev\"]",
+			name: "role and roles", text: worker + "[agents.dev-qwen]\nrole = \"dev\"\nroles = [\"dev\"]",
 			want: `:5: agents.dev-qwen.role: is set, and roles is too: want one of them`,
 		},
 		{
@@ -753,25 +753,25 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "role misspelt", text: worker + "[agents.dev-qwen]\nrole = \"deb\"",
-			want: `:5: agents.dev-qwen.role: "deb" is no built-in role and has no table, did you mean dev?`,
+			want: `:5: agents.dev-qwen.role: "deb" is not a built-in role and has no table, did you mean dev?`,
 		},
 		{
 			name: "unknown roles", text: worker + "[agents.dev-qwen]\nroles = [\"dev\", \"writer\"]",
-			want: `:5: agents.dev-qwen.roles: "writer" is no built-in role and has no table: add [roles.writer] with on = ` +
+			want: `:5: agents.dev-qwen.roles: "writer" is not a built-in role and has no table: add [roles.writer] with on = ` +
 				`"issue", "review" or "schedule"`,
 		},
 		{
 			name: "unknown role by name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"writer-x\"]",
-			want: `:3: agents.writer-x.role: "writer" is no built-in role and has no table: add [roles.writer] with on = ` +
+			want: `:3: agents.writer-x.role: "writer" is not a built-in role and has no table: add [roles.writer] with on = ` +
 				`"issue", "review" or "schedule"`,
 		},
 		{
 			name: "no role by name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"qwen\"]",
-			want: `:3: agents.qwen.role: is not set, and qwen begins with no role as dev-qwen does`,
+			want: `:3: agents.qwen.role: is not set, and qwen does not start with a role, as dev-qwen does`,
 		},
 		{
 			name: "no role in the table", text: "[threads.a]\nbackend = \"local\"\nagents = [\"qwen\"]\n[agents.qwen]",
-			want: `:4: agents.qwen.role: is not set, and qwen begins with no role as dev-qwen does`,
+			want: `:4: agents.qwen.role: is not set, and qwen does not start with a role, as dev-qwen does`,
 		},
 		{
 			name: "agent's variable missing", text: worker + "[agents.dev-qwen]\ntoken = \"$NOPE\"",
@@ -793,7 +793,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "agent is a bot", text: "[forge]\nbots = [\"dev-qwen\"]\n" + worker,
-			want: `:2: forge.bots: has "dev-qwen" in it, which is dev-qwen here: bots are the agents of other hosts`,
+			want: `:2: forge.bots: has "dev-qwen" in it, the account of dev-qwen here: bots are the agents of other hosts`,
 		},
 		{
 			name: "agent's base URL", text: worker + "[agents.dev-qwen]\nbase_url = \"x\"",
@@ -840,7 +840,7 @@ max_tokens = { session = 3, issue = 2 }
 			want: `:5: roles.dev.priority: is 11, want 1 (first) to 10 (last)`,
 		},
 		{
-			name: "role nobody has", text: worker + "[roles.writer]\non = \"issue\"",
+			name: "role without an agent", text: worker + "[roles.writer]\non = \"issue\"",
 			want: `:4: roles.writer: no agent has this role`,
 		},
 		{
@@ -849,7 +849,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "role name", text: worker + "[agents.dev-qwen]\nrole = \"a b\"\n[roles.\"a b\"]\non = \"issue\"",
-			want: `:6: roles."a b": is no name: want letters and digits, with - _ . between them`,
+			want: `:6: roles."a b": is not a valid name: want letters and digits, with - _ . between them`,
 		},
 		{
 			name: "command is a string", text: worker + "[roles.dev]\ncommand = \"dev-agent.sh\"",
@@ -909,14 +909,14 @@ max_tokens = { session = 3, issue = 2 }
 
 		// Sessions that wait for each other.
 		{
-			name: "reviewer behind the one who waits",
+			name: "reviewer on the thread of the waiting agent",
 			want: `:4: threads.a.agents: dev-x would wait for a review in its only slot, and only agents of the same thread ` +
 				`may review: put a reviewer on another thread`,
 			text: "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nagents = [\"dev-x\", \"review-x\"]\n[roles.dev]\n" +
 				"waits_for_review = true",
 		},
 		{
-			name: "two who wait and two slots",
+			name: "two waiting agents and two slots",
 			want: `:5: threads.a.agents: dev-x and dev-y would wait for a review in all of its 2 slots, and only agents of ` +
 				`the same thread may review: put a reviewer on another thread`,
 			text: "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nmax_concurrent = 2\n" +
@@ -940,7 +940,7 @@ max_tokens = { session = 3, issue = 2 }
 				`:6: forge.url: is not set, and $FORGE_URL is not either` + "\n" +
 				`:7: forge.repos: has "x" in it, want "owner/name"` + "\n" +
 				`:8: forge.token: $NOPE is not set` + "\n" +
-				`:11: agents.dev-x.role: "deb" is no built-in role and has no table, did you mean dev?`,
+				`:11: agents.dev-x.role: "deb" is not a built-in role and has no table, did you mean dev?`,
 		},
 	}
 	for _, tt := range tests {
@@ -951,14 +951,14 @@ max_tokens = { session = 3, issue = 2 }
 			}
 			config, err := Decode("factory.toml", tt.text, lookup)
 			if err == nil {
-				t.Fatal("no error")
+				t.Fatal("Decode returned no error")
 			}
 			if config != nil {
-				t.Error("a configuration beside the error")
+				t.Error("Decode returned a configuration and an error")
 			}
 			want := "factory.toml" + strings.ReplaceAll(tt.want, "\n", "\nfactory.toml")
 			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(err.Error(), "\n")); diff != "" {
-				t.Errorf("of\n%s\n(-want +got):\n%s", tt.text, diff)
+				t.Errorf("mistakes of\n%s\n(-want +got):\n%s", tt.text, diff)
 			}
 		})
 	}
@@ -969,14 +969,14 @@ func TestMistakesAsErrors(t *testing.T) {
 	var one Mistake
 	var all Mistakes
 	if !errors.As(err, &all) || len(all) != 3 || !errors.As(err, &one) || one != all[0] {
-		t.Fatalf("%d mistakes, the first is %v, of %v", len(all), one, err)
+		t.Fatalf("got %d mistakes, want 3; the first is %v, of %v", len(all), one, err)
 	}
 	if joined := errors.Join(err, errors.New("more")); !errors.Is(joined, all[2]) {
-		t.Errorf("no %v in %v", all[2], joined)
+		t.Errorf("%v is not in %v", all[2], joined)
 	}
 }
 
-// TestNotMistakes has texts that resemble those of TestMistakes and are valid.
+// TestNotMistakes decodes valid texts that resemble those of TestMistakes.
 func TestNotMistakes(t *testing.T) {
 	for name, text := range map[string]string{
 		"thread without agents":     "[threads.a]\nbackend = \"local\"",
@@ -1009,7 +1009,7 @@ func TestNotMistakes(t *testing.T) {
 	}
 }
 
-// TestDefaults holds the defaults of section 9 of the design.
+// TestDefaults checks the defaults of section 9 of the design.
 func TestDefaults(t *testing.T) {
 	text := "[threads.llama]\nbackend = \"local\"\nagents = [\"dev-qwen\", \"gardener-qwen\"]\nmax_concurrent = 3\n" +
 		"[threads.opus]\nbackend = \"anthropic\"\nagents = [\"review-opus\", \"planner-opus\"]\n[threads.spare]\n" +
@@ -1080,7 +1080,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestUnreviewedDefault: people have more patience than tokens, but the work that waits for them is bounded too.
+// TestUnreviewedDefault checks that the limit is higher where people review: they have more patience than tokens.
 func TestUnreviewedDefault(t *testing.T) {
 	const reviewer = "[threads.opus]\nbackend = \"anthropic\"\nagents = [\"review-opus\"]\n"
 	for text, want := range map[string]int{
@@ -1099,7 +1099,7 @@ func TestUnreviewedDefault(t *testing.T) {
 	}
 }
 
-// TestSandboxKeys has a factory, a role that adds to it, and one that leaves it.
+// TestSandboxKeys has a sandbox in [factory], and roles that extend it, change its mode or turn it off.
 func TestSandboxKeys(t *testing.T) {
 	text := worker + "[factory]\nsandbox_read = [\"/srv/data/\"]\nsandbox_connect = [5432]\n" +
 		"[roles.dev]\nsandbox = \"strict\"\nsandbox_write = [\"/cache\"]\nsandbox_connect = \"any\"\n" +

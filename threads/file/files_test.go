@@ -29,7 +29,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// dump is a configuration with one line for each part. Secrets print as placeholders.
+// dump formats a configuration, one line for each part. Secrets print as placeholders.
 func dump(c *threads.Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "forge %+v\nfactory %+v\n", c.Forge, c.Factory)
@@ -53,7 +53,7 @@ func dump(c *threads.Config) string {
 	return b.String()
 }
 
-// TestDecodeFiles decodes the file of the founding document, to the letter, and the documented example.
+// TestDecodeFiles decodes the unchanged file of the founding document, and the documented example.
 func TestDecodeFiles(t *testing.T) {
 	for name, file := range map[string]string{"seed": "testdata/decode/seed.toml", "example": exampleFile} {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestDecodeFiles(t *testing.T) {
 	}
 }
 
-// TestExampleDefaults removes the # from every commented-out key of the example. Nothing may change, because those are
-// the defaults.
+// TestExampleDefaults removes the # from every commented-out key of the example. Nothing may change, because these
+// keys show the defaults.
 func TestExampleDefaults(t *testing.T) {
 	text := read(t, exampleFile)
 	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(text, "$1")
@@ -86,23 +86,23 @@ func TestExampleDefaults(t *testing.T) {
 	}
 	all, err := Decode(exampleFile, full, inContainer)
 	if err != nil {
-		t.Fatalf("without the marks: %v", err)
+		t.Fatalf("without the #: %v", err)
 	}
 	if diff := cmp.Diff(c, all); diff != "" {
 		t.Errorf("a commented-out key is not the default (-commented +in force):\n%s", diff)
 	}
 }
 
-// TestExampleHasEveryKey compares the keys of the example with those that the decoder asks for.
+// TestExampleHasEveryKey compares the keys of the example with those that the decoder reads.
 func TestExampleHasEveryKey(t *testing.T) {
 	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(read(t, exampleFile), "$1")
-	full = regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =)`).ReplaceAllString(full, "$1") // have no default
+	full = regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =)`).ReplaceAllString(full, "$1") // these have no default
 	var values map[string]any
 	md, err := toml.Decode(full, &values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// asked collects what the decoder asks of an empty table.
+	// asked returns the keys that the decoder reads from an empty table.
 	asked := func(read func(*decoder, *table)) []string {
 		d := &decoder{lookupEnv: inContainer, assigned: map[string]assignment{}}
 		empty := &table{d: d, path: []string{"x", "dev-x"}}

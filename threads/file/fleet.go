@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// sshPlace is a host, which may be a Host of the ssh configuration, with or without user@ before it and :port behind
-// it. Each part begins with a letter, a digit or an underscore: ssh would take a leading dash for an option, and
-// -oProxyCommand= runs programs. It is compiled where a file has hosts: that of every command would take half a
+// sshPlace matches a host, which may be a Host of the ssh configuration, with or without user@ before it and :port
+// after it. Each part starts with a letter, a digit or an underscore: ssh would take a leading dash for an option,
+// and -oProxyCommand= runs programs. It is compiled only for a file with hosts, because compiling it takes half a
 // millisecond.
 const sshPlace = `^(?:(\w[\w.-]{0,63})@)?(\w[\w.-]{0,252})(?::([0-9]{1,5}))?$`
 
@@ -35,25 +35,25 @@ func (d *decoder) readFleet(t *table) {
 	}
 	switch {
 	case f.Hub && len(tables) == 0 && !d.mistaken("fleet.hosts"):
-		t.wrong("hub", `is true, and there are no others: add [[fleet.hosts]] with name and ssh = "user@host" for each`)
+		t.wrong("hub", `is true, and no other hosts are set: add [[fleet.hosts]] with name and ssh = "user@host" for each`)
 	case !f.Hub && len(tables) > 0 && !d.mistaken("fleet.hub"):
-		t.wrong("hosts", "mean nothing without hub = true: only one host reads the others")
+		t.wrong("hosts", "have no effect without hub = true: only a hub reads other hosts")
 	}
 	slices.SortFunc(f.Hosts, func(a, b threads.Host) int { return cmp.Compare(a.Name, b.Name) })
 	t.done()
 }
 
-// host reads one [[fleet.hosts]]. Its name must not be one of ours, because its threads and agents are called by its
-// name, a slash and their own.
+// host reads one [[fleet.hosts]]. Its name must not be one of ours, because its threads and agents are called by that
+// name, a slash and their own name.
 func (d *decoder) host(t *table) threads.Host {
 	h := threads.Host{Name: t.text("name")}
 	switch {
 	case h.Name == "" && !t.has("name"):
-		t.wrong("name", "is not set, want what the host is to be called")
+		t.wrong("name", "is not set, want a name for the host")
 	case !otherName.MatchString(h.Name) && !d.mistakenAt("fleet.hosts.name", t.lineOf("name")):
 		t.wrong("name", "is %q, want letters, digits, dots, dashes and underscores", h.Name)
 	case d.config.Thread(h.Name) != nil || d.config.Agent(h.Name) != nil:
-		t.wrong("name", "is %q, which a thread or an agent is called here", h.Name)
+		t.wrong("name", "is %q, the name of a thread or an agent here", h.Name)
 	}
 	const want = `want "user@host", "user@host:port", or a Host of the ssh configuration`
 	s, ok := get[string](t, "ssh", strings.TrimPrefix(want, "want "))
@@ -77,7 +77,7 @@ func (d *decoder) host(t *table) threads.Host {
 	return h
 }
 
-// mistakenAt reports whether there is a mistake in a key on one line already.
+// mistakenAt reports whether a mistake in a key on this line was already reported.
 func (d *decoder) mistakenAt(key string, line int) bool {
 	return slices.ContainsFunc(d.mistakes, func(m Mistake) bool { return m.Key == key && m.Line == line })
 }

@@ -37,9 +37,9 @@ func TestDecodeFleetMistakes(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{
 			"hub alone", "hub = true\n",
-			`:6: fleet.hub: is true, and there are no others: add [[fleet.hosts]] with name and ssh = "user@host" for each`,
+			`:6: fleet.hub: is true, and no other hosts are set: add [[fleet.hosts]] with name and ssh = "user@host" for each`,
 		},
-		{"no hub", "\n" + host, `:7: fleet.hosts: mean nothing without hub = true: only one host reads the others`},
+		{"no hub", "\n" + host, `:7: fleet.hosts: have no effect without hub = true: only a hub reads other hosts`},
 		{"hub is a word", "hub = \"yes\"\n" + host, `:6: fleet.hub: is a string, want true or false`},
 		{"hosts are a word", "hub = true\nhosts = \"a\"\n", `:7: fleet.hosts: is a string, want [[fleet.hosts]] tables`},
 		{
@@ -48,7 +48,7 @@ func TestDecodeFleetMistakes(t *testing.T) {
 		},
 		{
 			"second host without a name", "hub = true\n" + host + "[[fleet.hosts]]\nssh = \"u@b\"\n",
-			`:10: fleet.hosts.name: is not set, want what the host is to be called`,
+			`:10: fleet.hosts.name: is not set, want a name for the host`,
 		},
 		{
 			"mistake in the second", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\nssh = \"b!\"\n",
@@ -64,7 +64,7 @@ func TestDecodeFleetMistakes(t *testing.T) {
 		},
 		{
 			"name of a thread", "hub = true\n[[fleet.hosts]]\nname = \"llama\"\nssh = \"u@a\"\n",
-			`:8: fleet.hosts.name: is "llama", which a thread or an agent is called here`,
+			`:8: fleet.hosts.name: is "llama", the name of a thread or an agent here`,
 		},
 		{
 			"name with a slash", "hub = true\n[[fleet.hosts]]\nname = \"a/b\"\nssh = \"u@a\"\n",
@@ -99,7 +99,7 @@ func TestDecodeFleetMistakes(t *testing.T) {
 	}
 }
 
-// No text that a file could say reaches ssh as an option, or a shell as anything but a name.
+// TestDecodeFleetPlace checks that no text reaches ssh as an option, or a shell as anything but a name.
 func TestDecodeFleetPlace(t *testing.T) {
 	place := regexp.MustCompile(sshPlace)
 	for _, s := range []string{

@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// FuzzDecode looks for texts that crash the decoder, and checks what the scheduler relies on for those that it accepts.
-// Its seeds are also in testdata/fuzz/FuzzDecode.
+// FuzzDecode looks for texts that crash the decoder, and checks the invariants that the scheduler relies on in every
+// configuration that the decoder accepts. Its seeds are also in testdata/fuzz/FuzzDecode.
 func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Decode("factory.toml", text, inContainer)
@@ -20,12 +20,12 @@ func FuzzDecode(f *testing.F) {
 			checkInvariants(t, c)
 			c.Problems()
 		case !errors.As(err, &mistakes) || len(mistakes) == 0:
-			t.Fatalf("an error without mistakes: %v", err)
+			t.Fatalf("got an error without mistakes: %v", err)
 		}
 		end := 1 + strings.Count(text, "\n")
 		for _, m := range mistakes {
 			if m.Line < 0 || m.Line > end {
-				t.Errorf("%v is behind line %d", m, end)
+				t.Errorf("%v is after line %d", m, end)
 			}
 		}
 	})

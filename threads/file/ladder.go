@@ -8,10 +8,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// escalateAfter is the default number of rejections and failures that lead to the next rung.
+// escalateAfter is the default number of setbacks from one rung to the next.
 const escalateAfter = 2
 
-// ladder reads the agents that go on with what an agent, or those of a role, do not bring to an end.
+// ladder reads the agents that take over work that an agent, or the agents of a role, did not finish.
 func (t *table) ladder() (rungs []string, after int) {
 	rungs = t.list("escalate")
 	t.note("escalate").Unique = true
@@ -25,12 +25,12 @@ func (t *table) ladder() (rungs []string, after int) {
 		return rungs, after
 	}
 	if t.has("escalate_after") {
-		t.wrong("escalate_after", "is set, and escalate is not: it is the number of setbacks before each agent of that")
+		t.wrong("escalate_after", "is set, and escalate is not: want both, or neither")
 	}
 	return nil, 0
 }
 
-// checkLadders refuses rungs that cannot write, and ladders that lead back to where they began.
+// checkLadders refuses rungs that cannot write, and ladders that lead in a circle.
 func (d *decoder) checkLadders() {
 	c := &d.config
 	told := make(map[string]bool)
@@ -39,7 +39,7 @@ func (d *decoder) checkLadders() {
 		key := []string{"agents", a.Name, "escalate"}
 		d.checkLadder(key, a.Escalate, c.HasTrigger(a, agents.OnIssue))
 		if slices.Contains(a.Escalate, a.Name) {
-			d.wrong(d.lineOf(key), key, "has %s itself in it", a.Name)
+			d.wrong(d.lineOf(key), key, "has %s itself in it: want other agents", a.Name)
 			continue
 		}
 		circle := d.circle(a.Name)
@@ -48,7 +48,7 @@ func (d *decoder) checkLadders() {
 		}
 		key = d.ladderOf(a)
 		ladder, members := strings.Join(key[:2], "."), strings.Join(slices.Sorted(slices.Values(circle[1:])), " ")
-		if !told[ladder] && !told[members] { // it is the same circle from each agent on it
+		if !told[ladder] && !told[members] { // all agents of a circle find the same one
 			told[ladder], told[members] = true, true
 			d.wrong(d.lineOf(key), key, "leads in a circle: %s", strings.Join(circle, " -> "))
 		}
@@ -78,9 +78,9 @@ func (d *decoder) checkLadder(key, rungs []string, writes bool) {
 	}
 }
 
-// circle follows all ladders above an agent, and returns the shortest way back to it; nil when there is none.
+// circle follows all ladders above an agent, and returns the shortest way back to it; nil without one.
 func (d *decoder) circle(agent string) []string {
-	below := map[string]string{} // the agent from which another was reached first
+	below := map[string]string{} // the agent from which another agent was reached first
 	for queue := []string{agent}; len(queue) > 0; queue = queue[1:] {
 		rungs, _ := d.config.Ladder(queue[0])
 		for _, name := range rungs {
@@ -102,7 +102,7 @@ func (d *decoder) circle(agent string) []string {
 	return append([]string{agent}, way...)
 }
 
-// ladderOf is the key of the ladder that counts for an agent.
+// ladderOf returns the key of the ladder that applies to an agent.
 func (d *decoder) ladderOf(a *agents.Agent) []string {
 	if len(a.Escalate) == 0 {
 		for _, name := range a.Roles {

@@ -12,7 +12,7 @@ import (
 
 var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + agents.SizeUnits + `]?)$`)
 
-// size reads a number of bytes such as "512M".
+// size reads a size in bytes such as "512M".
 func (t *table) size(key string, unset int64) int64 {
 	const want = `a size such as "512M" or "8G", or "0" for none`
 	s, ok := get[string](t, key, want)
@@ -37,7 +37,7 @@ func (t *table) size(key string, unset int64) int64 {
 	return n << shift
 }
 
-// budget reads the table of the use allowed in a day.
+// budget reads the table of the usage allowed in a day.
 func (t *table) budget() agents.Budget {
 	b := t.table("budget")
 	got := b.amounts("tokens_per_day", "usd_per_day")
@@ -63,7 +63,7 @@ func (t *table) amounts(tokens, usd string) (got agents.Budget) {
 	return got
 }
 
-// limits reads the table of the use allowed at a time.
+// limits reads the table of the memory and processes allowed at a time.
 func (t *table) limits() agents.Limits {
 	l := t.table("limits")
 	got := agents.Limits{Memory: l.size("memory", 0)}
@@ -84,7 +84,8 @@ func (t *table) limits() agents.Limits {
 }
 
 const (
-	// leastMemory keeps a typing error such as "8M" from killing every session at once: git alone takes about ten MiB.
+	// leastMemory refuses a typing error such as "8M", with which every session would be killed at once: git alone takes
+	// about ten MiB.
 	leastMemory = 32 << 20
 	// leastPIDs leaves room for a shell, git and its children, and the dozen threads of a CLI in Go or JavaScript.
 	leastPIDs = 16
@@ -149,17 +150,17 @@ func (t *table) spending(r *agents.Role) {
 	} {
 		switch {
 		case limit.issue && r.On == agents.OnSchedule:
-			t.wrong(limit.key, `has issue in it, but on is "schedule": scheduled work is for no issue`)
+			t.wrong(limit.key, `has issue in it, but on is "schedule", and scheduled work has no issue`)
 		case limit.tooLarge:
-			t.wrong(limit.key, "allows one session more than all of its issue together")
+			t.wrong(limit.key, "allows one session more than all sessions of an issue together")
 		}
 	}
 	if t.has("max_usd") && slices.Contains(priceless, r.CLI) {
-		t.wrong("max_usd", "is set, and %s does not tell what it costs: want max_tokens", r.CLI)
+		t.wrong("max_usd", "is set, and %s does not report its cost: want max_tokens", r.CLI)
 	}
 }
 
-// priceless are the agent CLIs that tell their tokens and no price.
+// priceless are the agent CLIs that report their tokens and no price.
 var priceless = []string{"codex", "qwen"}
 
 // allowance reads an amount for a session, or a table with amounts for a session and for an issue.
@@ -187,7 +188,7 @@ func allowance[N int64 | float64](t *table, key, kind string, read func(*table, 
 	return session, issue
 }
 
-// tokens reads a number of tokens that can be reached.
+// tokens reads a number of tokens, up to the largest that a session can reach.
 func (t *table) tokens(key string) int64 {
 	t.note(key).between(1, agents.MaxTokens)
 	n, ok := get[int64](t, key, "a whole number")

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// minListenToken is the length from which a token cannot be guessed over a network: 16 letters and digits are 95 bits.
+// minListenToken is the length of a token that cannot be guessed over a network: 16 letters and digits are 95 bits.
 const minListenToken = 16
 
-// readListeners reads the TCP addresses of the control API, of the web hooks, of the metrics and of the control room.
-// All but the metrics need their secrets.
+// readListeners reads the TCP addresses of the control API, the web hooks, the metrics and the control room. All but
+// the metrics need a secret.
 func (d *decoder) readListeners(t *table) {
 	f := &d.config.Factory
 	f.Listen = t.place("listen")
@@ -26,10 +26,10 @@ func (d *decoder) readListeners(t *table) {
 	}
 	d.checkToken(t)
 	if f.ListenHooks == "" && !t.has("listen_hooks") && f.HooksURL != "" {
-		t.wrong("listen_hooks", "is not set, and hooks_url means nothing without it")
+		t.wrong("listen_hooks", "is not set, and hooks_url has no effect without it")
 	}
 	if f.ListenHooks != "" && d.config.Forge.WebhookSecret == "" && !d.mistaken("forge.webhook_secret") {
-		t.wrong("listen_hooks", "needs [forge] webhook_secret: without it nobody knows who sent a hook")
+		t.wrong("listen_hooks", "needs [forge] webhook_secret: without it anyone could send hooks")
 	}
 	t.apart("listen_hooks", f.ListenHooks, "listen", f.Listen)
 	t.apart("listen_metrics", f.ListenMetrics, "listen", f.Listen)
@@ -51,7 +51,7 @@ func (d *decoder) readSignIn(t *table) {
 	f.WebClientID, _ = get[string](t, "web_client_id", "the client id in quotes, as the forge shows it")
 	for _, k := range []struct{ name, value string }{{"web_url", f.WebURL}, {"web_client_id", f.WebClientID}} {
 		if k.value != "" && f.ListenWeb == "" && !t.has("listen_web") {
-			t.wrong(k.name, "means nothing without listen_web")
+			t.wrong(k.name, "has no effect without listen_web")
 		}
 	}
 	if f.WebClientID != "" && f.ListenWeb != "" && f.WebAddress() == "" && !t.has("web_url") {
@@ -59,14 +59,14 @@ func (d *decoder) readSignIn(t *table) {
 	}
 }
 
-// checkToken wants a token where people or programs bring one, and names that are of use.
+// checkToken requires a token where people or programs must send one, and refuses names and tokens that have no use.
 func (d *decoder) checkToken(t *table) {
 	f := &d.config.Factory
 	n := len(f.ListenToken.Reveal())
 	missing := n == 0 && !d.mistaken(append(slices.Clone(t.path), "listen_token").String())
 	switch {
 	case f.Listen != "" && missing:
-		t.wrong("listen", `needs listen_token, such as "$DISINTO_API_TOKEN": who can reach it could end every session`)
+		t.wrong("listen", `needs listen_token, such as "$DISINTO_API_TOKEN": anyone who reaches it could end every session`)
 	case f.ListenWeb != "" && missing:
 		t.wrong("listen_web", `needs listen_token, such as "$DISINTO_API_TOKEN": people sign in with it`)
 	case n > 0 && n < minListenToken:
@@ -75,18 +75,18 @@ func (d *decoder) checkToken(t *table) {
 	switch {
 	case f.Listen != "" || t.has("listen") || f.ListenWeb != "":
 	case n > 0, len(f.ListenHosts) > 0 && f.ListenMetrics == "":
-		t.wrong("listen", "is not set, and listen_token and listen_hosts mean nothing without it")
+		t.wrong("listen", "is not set, and listen_token and listen_hosts have no effect without it")
 	}
 }
 
 // apart refuses one address for two listeners.
 func (t *table) apart(key, address, other, taken string) {
 	if address != "" && address == taken {
-		t.wrong(key, "is %q, which %s is too: give each an address of its own", address, other)
+		t.wrong(key, "is %q, the address of %s too: give each an address of its own", address, other)
 	}
 }
 
-// mistaken reports whether there is a mistake in a key already.
+// mistaken reports whether a mistake in a key was already reported.
 func (d *decoder) mistaken(key string) bool {
 	return slices.ContainsFunc(d.mistakes, func(m Mistake) bool { return m.Key == key })
 }

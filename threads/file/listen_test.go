@@ -34,7 +34,7 @@ listen_metrics = ":7072"
 	if diff := cmp.Diff([]string{"10.0.0.7", "factory.example"}, f.ListenHosts); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
-	// It is a secret: no agent gets the variable.
+	// The token is a secret: no agent gets its variable.
 	var named bool
 	for _, s := range c.Secrets {
 		named = named || s.Name == "API" && s.Agent == ""
@@ -55,7 +55,7 @@ func TestWebAddress(t *testing.T) {
 	} {
 		f := threads.Factory{ListenWeb: tt.listen, WebURL: tt.url}
 		if got := f.WebAddress(); got != tt.want {
-			t.Errorf("%q, %q: %q, want %q", tt.listen, tt.url, got, tt.want)
+			t.Errorf("listen_web %q, web_url %q: got %q, want %q", tt.listen, tt.url, got, tt.want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestHookURL(t *testing.T) {
 	} {
 		f := threads.Factory{ListenHooks: tt.listen, HooksURL: tt.url}
 		if got := f.HookURL(); got != tt.want {
-			t.Errorf("%q, %q: %q, want %q", tt.listen, tt.url, got, tt.want)
+			t.Errorf("listen_hooks %q, hooks_url %q: got %q, want %q", tt.listen, tt.url, got, tt.want)
 		}
 	}
 }

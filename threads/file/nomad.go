@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	// nomadName has the names that Nomad allows for namespaces, regions and volumes, of at most maxNomadName bytes.
+	// nomadName matches the names that Nomad allows for namespaces, regions and volumes, of at most maxNomadName bytes.
 	nomadName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
-	// datacenterGlob may have a * anywhere. It is no longer than a name.
+	// datacenterGlob may contain * anywhere, and is at most as long as a name.
 	datacenterGlob = regexp.MustCompile(`^[A-Za-z0-9_.*-]+$`)
 	// nodeRule is an attribute of a node, as Nomad names it between ${ and }, and a value. Neither can end the
-	// interpolation, or begin another one. The attribute is at most maxNomadName and the prefix long.
+	// interpolation or start another one. The attribute is at most maxNomadName bytes longer than its prefix.
 	nodeRule = regexp.MustCompile(`^((?:meta|attr|node)\.[A-Za-z0-9_.-]+)=([A-Za-z0-9_.:/-]+)$`)
 )
 
@@ -27,7 +27,7 @@ const (
 	maxNodeValue = 256
 )
 
-// localNomad is where a Nomad agent on the same machine listens.
+// localNomad is the address of a Nomad agent on the same machine.
 const localNomad = "http://127.0.0.1:4646"
 
 // readNomad reads [nomad].
@@ -41,7 +41,7 @@ func (d *decoder) readNomad(t *table) {
 	n.Datacenters = t.set("datacenters")
 	for _, dc := range n.Datacenters {
 		if len(dc) > maxNomadName || !datacenterGlob.MatchString(dc) {
-			t.wrong("datacenters", `has %q in it, want names, in which * stands for anything`, dc)
+			t.wrong("datacenters", `has %q in it, want names; * stands for any text`, dc)
 		}
 	}
 	if len(n.Datacenters) == 0 {
@@ -54,7 +54,7 @@ func (d *decoder) readNomad(t *table) {
 	t.done()
 }
 
-// nomadAddress is that of the file, or else $NOMAD_ADDR.
+// nomadAddress returns the address of the file, or else $NOMAD_ADDR, or else localNomad.
 func (t *table) nomadAddress() string {
 	if s, subject := t.orVariable("address", "NOMAD_ADDR"); s != "" {
 		return t.address("address", strings.TrimSpace(subject), s)
@@ -67,7 +67,7 @@ func (d *decoder) elsewhere() bool {
 	return slices.ContainsFunc(d.config.Threads, func(t threads.Thread) bool { return t.Executor != "" })
 }
 
-// nomadName reads a name of the cluster's. Without the key it is that of a variable, if it names one.
+// nomadName reads a name of the cluster's. Without the key it comes from a variable, if unset names one.
 func (t *table) nomadName(key, unset string) string {
 	s, subject := t.orVariable(key, unset)
 	if s != "" && (len(s) > maxNomadName || !nomadName.MatchString(s)) {
@@ -77,8 +77,8 @@ func (t *table) nomadName(key, unset string) string {
 	return s
 }
 
-// orVariable reads a text of a key, or else, where a thread runs elsewhere, of a variable. Mistakes in it begin with
-// subject.
+// orVariable reads the text of a key. Without the key it reads a variable, if a thread runs elsewhere. subject is the
+// start of messages about the variable.
 func (t *table) orVariable(key, unset string) (s, subject string) {
 	if s = t.text(key); s == "" && unset != "" && t.d.elsewhere() {
 		s, _ = t.d.lookupEnv(unset)
@@ -87,7 +87,8 @@ func (t *table) orVariable(key, unset string) (s, subject string) {
 	return s, subject
 }
 
-// nomadTLS reads the files of an encrypted connection. Where there is none the environment may name them all the same.
+// nomadTLS reads the files of an encrypted connection. Without encryption it ignores files that only the environment
+// names.
 func (t *table) nomadTLS(n *threads.Nomad) {
 	secure := strings.HasPrefix(n.Address, "https:")
 	for _, file := range []struct {
@@ -102,7 +103,7 @@ func (t *table) nomadTLS(n *threads.Nomad) {
 		switch {
 		case s == "" || n.Address == "" || !secure && subject != "":
 		case !secure:
-			t.wrong(file.key, "means nothing without an address that begins with https")
+			t.wrong(file.key, "has no effect without an address that starts with https")
 		case !path.IsAbs(s):
 			t.wrong(file.key, "%sis %q, want the absolute path of a PEM file", subject, s)
 		default:
@@ -110,18 +111,18 @@ func (t *table) nomadTLS(n *threads.Nomad) {
 		}
 	}
 	if (n.ClientCert == "") != (n.ClientKey == "") {
-		t.wrong("client_cert", "and client_key go together: set both, or neither")
+		t.wrong("client_cert", "is set without client_key, or client_key without it: set both, or neither")
 	}
 }
 
-// executor reads what runs the sessions of a thread, and where.
+// executor reads where the sessions of a thread run, and on which nodes.
 func (t *table) executor(th *threads.Thread) {
 	if th.Executor = t.oneOf("executor", "process", "process", threads.ExecutorNomad); th.Executor == "process" {
 		th.Executor = ""
 	}
 	th.StopEnds = t.oneOf("stop", "detach", "detach", "end") == "end"
 	th.Nodes = t.nodes()
-	const nothing = `means nothing without executor = "nomad": ` +
+	const nothing = `has no effect without executor = "nomad": ` +
 		"sessions on this machine run here, and end with the supervisor"
 	if th.Executor == "" && th.StopEnds {
 		t.wrong("stop", nothing)
@@ -131,7 +132,7 @@ func (t *table) executor(th *threads.Thread) {
 	}
 }
 
-// nodes reads what nodes must have.
+// nodes reads the attributes that a node must have.
 func (t *table) nodes() (list []agents.NodeRule) {
 	rules := t.set("node")
 	for _, rule := range rules {
@@ -142,7 +143,7 @@ func (t *table) nodes() (list []agents.NodeRule) {
 		}
 		same := func(r agents.NodeRule) bool { return r.Attribute == part[1] }
 		if slices.ContainsFunc(list, same) {
-			t.wrong("node", "has %s twice, and a node has one value", part[1])
+			t.wrong("node", "has %s twice, and a node has one value of it", part[1])
 		}
 		list = append(list, agents.NodeRule{Attribute: part[1], Value: part[2]})
 	}

@@ -52,7 +52,7 @@ program = "/opt/disinto"
 	if !found {
 		t.Error("the token of the cluster is not among the secrets")
 	}
-	// Where nothing runs elsewhere, a cluster's address that an operator's shell has set cannot be a mistake.
+	// Without a thread that runs elsewhere, a cluster address in the operator's shell is never a mistake.
 	odd := func(name string) (string, bool) {
 		if name == "NOMAD_ADDR" {
 			return "unix:///run/nomad.sock", true
@@ -63,12 +63,12 @@ program = "/opt/disinto"
 		t.Error(err)
 	}
 	if c, err := Decode("f", worker+`executor = "process"`, inContainer); err != nil || c.Thread("llama").Executor != "" {
-		t.Errorf("%v", err)
+		t.Errorf("executor \"process\": %v", err)
 	}
 }
 
-// What the file does not say comes from the variables of Nomad's own command line, where a thread runs
-// elsewhere. The file counts before them, and files for TLS mean nothing without https.
+// TestNomadVariables checks that variables of Nomad's own command line replace missing keys if a thread runs
+// elsewhere. The file takes precedence, and without https the variables for TLS are ignored.
 func TestNomadVariables(t *testing.T) {
 	set := map[string]string{
 		"NOMAD_ADDR": "https://box1:4646", "NOMAD_NAMESPACE": "factory", "NOMAD_REGION": "eu", "NOMAD_CACERT": "/tls/ca.pem",
@@ -109,11 +109,11 @@ func TestNomadVariables(t *testing.T) {
 	}
 	set["NOMAD_NAMESPACE"] = "*"
 	if _, err := Decode("f", far, lookup); err == nil || !strings.Contains(err.Error(), `$NOMAD_NAMESPACE is "*"`) {
-		t.Errorf("a namespace that is none: %v", err)
+		t.Errorf("got error %v, want one about $NOMAD_NAMESPACE", err)
 	}
 }
 
-// What goes to a cluster as a name or a constraint is as long as Nomad allows, and no longer.
+// TestNomadLengths checks that a name or a constraint for a cluster may be as long as Nomad allows, and no longer.
 func TestNomadLengths(t *testing.T) {
 	for want, most := range map[string]int{
 		"node = [\"meta.%s=box2\"]\n": 128, "node = [\"node.class=%s\"]\n": 256,

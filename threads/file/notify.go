@@ -10,11 +10,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// maxRecipients bounds [notify] urls: each has a queue and a connection of its own.
+// maxRecipients bounds [notify] urls: each has its own queue and connection.
 const maxRecipients = 20
 
-// recipients read the urls of each kind, by the scheme. They return what is wrong, in words without any part of the
-// url but its names of parameters: the rest may be secret.
+// recipients has the readers of urls, by scheme. A reader returns a mistake in words that contain no part of the url
+// except names of parameters, because the rest may be secret.
 var recipients = []struct {
 	scheme string
 	read   func(*threads.Recipient, *url.URL) (wrong string)
@@ -37,12 +37,12 @@ func (d *decoder) readNotify(t *table) {
 	for i, s := range list {
 		value := t.secretOf("urls", s, "")
 		if value == "" {
-			continue // said already
+			continue // already reported
 		}
 		r := threads.Recipient{Number: i + 1, URL: value}
 		wrong := readRecipient(&r)
 		if same := slices.IndexFunc(n.To, func(o threads.Recipient) bool { return o.URL == value }); same >= 0 {
-			wrong = "is the same as another one"
+			wrong = "is the same as another url"
 		}
 		if wrong != "" {
 			t.wrong("urls", "number %d %s", i+1, wrong)
@@ -57,7 +57,7 @@ func (d *decoder) readNotify(t *table) {
 	t.done()
 }
 
-// topics reads what messages are about: all but merges, unless the file says.
+// topics reads the topics of messages. The default is all topics except merges.
 func (t *table) topics(key string) []threads.Topic {
 	var words []string
 	for _, topic := range threads.Topics {
@@ -77,18 +77,18 @@ func (t *table) topics(key string) []threads.Topic {
 		on = append(on, threads.Topic(word))
 	}
 	if values, ok := t.values[key].([]any); ok && len(values) == 0 {
-		t.wrong(key, "is empty: remove urls to send nothing")
+		t.wrong(key, "is empty: to send nothing, remove urls")
 	}
 	return on
 }
 
-// readRecipient takes a url apart. What is wrong is said without the url, which is a secret.
+// readRecipient takes a url apart. The mistake that it returns does not contain the url, which is a secret.
 func readRecipient(r *threads.Recipient) (wrong string) {
 	const want = `want a url that begins with ntfy://, matrix://, smtp:// or generic+https://`
 	scheme, _, found := strings.Cut(r.URL.Reveal(), "://")
 	u, err := url.Parse(r.URL.Reveal())
 	if err != nil || !found || u.Hostname() == "" {
-		return "is no url of a host, " + want
+		return "is not a url with a host, " + want
 	}
 	r.Host, r.User = u.Host, u.User.Username()
 	password, _ := u.User.Password()
@@ -104,12 +104,12 @@ func readRecipient(r *threads.Recipient) (wrong string) {
 	return "is of an unknown kind, " + want
 }
 
-// webOf is the http address of a url with a path, without its user and its parameters.
+// webOf returns the http address of a url with a path, without its user and its parameters.
 func webOf(u *url.URL, scheme, path string) agents.Secret {
 	return agents.Secret((&url.URL{Scheme: scheme, Host: u.Host, Path: path}).String())
 }
 
-// schemeOf reads the parameter scheme, which a server of one's own without TLS needs.
+// schemeOf reads the parameter scheme, which a private server without TLS needs.
 func schemeOf(u *url.URL) (scheme, wrong string) {
 	switch s := u.Query().Get("scheme"); s {
 	case "", "https":
@@ -120,11 +120,11 @@ func schemeOf(u *url.URL) (scheme, wrong string) {
 	return "", `has a parameter scheme that is neither "https" nor "http"`
 }
 
-// unknownParameter says that a url has parameters that its kind does not know.
+// unknownParameter reports parameters of a url that its kind does not have.
 func unknownParameter(u *url.URL, known ...string) string {
 	for key := range u.Query() {
 		if !slices.Contains(known, key) {
-			return "has a parameter that its kind does not know, which has " + strings.Join(known, ", ")
+			return "has an unknown parameter, want " + strings.Join(known, ", ")
 		}
 	}
 	return ""
@@ -150,7 +150,7 @@ func readMatrix(r *threads.Recipient, u *url.URL) (wrong string) {
 	}
 	for room := range strings.SplitSeq(u.Query().Get("rooms"), ",") {
 		if !strings.HasPrefix(room, "!") {
-			return "names no rooms by their ids, which begin with !: matrix://:TOKEN@host/?rooms=!ROOM:host"
+			return "names a room without its id, which starts with !: matrix://:TOKEN@host/?rooms=!ROOM:host"
 		}
 		r.To = append(r.To, room)
 	}
@@ -187,12 +187,12 @@ func readMail(r *threads.Recipient, u *url.URL) (wrong string) {
 		r.To = append(r.To, to)
 	}
 	if (r.User == "") != (r.Password == "") {
-		return "has a user or a password, and not both: " + want
+		return "has only one of user and password: " + want
 	}
 	return unknownParameter(u, "from", "to")
 }
 
-// plainAddress reports whether s is an address of mail and nothing more, so that no header line can be in it.
+// plainAddress reports whether s is a bare mail address, so that it cannot contain a header line.
 func plainAddress(s string) bool {
 	a, err := mail.ParseAddress(s)
 	return err == nil && a.Address == s && !strings.ContainsAny(s, "\r\n<>")

@@ -58,12 +58,12 @@ func TestRecipients(t *testing.T) {
 		}
 		if text := fmt.Sprintf("%v %+v %#v %s", c.Notify, c.Notify, c.Notify,
 			&c.Notify.To[0]); strings.Contains(text, tt.url) {
-			t.Errorf("the url shows when it is printed: %s", text)
+			t.Errorf("printing a recipient shows its url: %s", text)
 		}
 	}
 }
 
-// A url may be a variable, which no program gets, and its password alone is a secret, too.
+// TestRecipientSecrets checks that a url from a variable is a secret, and that its password alone is a secret, too.
 func TestRecipientSecrets(t *testing.T) {
 	c, err := notified(`urls = ["$NTFY"]`)
 	if err != nil {
@@ -82,31 +82,31 @@ func TestRecipientSecrets(t *testing.T) {
 	}
 }
 
-// Every mistake has its line and key, and shows nothing of a url.
+// TestNotifyMistakes checks that every mistake has its line and key, and shows no secret part of a url.
 func TestNotifyMistakes(t *testing.T) {
 	const unknown = "want a url that begins with ntfy://, matrix://, smtp:// or generic+https://"
 	tests := []struct{ table, want string }{
-		{`urls = ["s3cret"]`, `:5: notify.urls: number 1 is no url of a host, ` + unknown},
-		{`urls = ["s3cret://%zz"]`, `:5: notify.urls: number 1 is no url of a host, ` + unknown},
+		{`urls = ["s3cret"]`, `:5: notify.urls: number 1 is not a url with a host, ` + unknown},
+		{`urls = ["s3cret://%zz"]`, `:5: notify.urls: number 1 is not a url with a host, ` + unknown},
 		{`urls = ["s3cret://host/"]`, `:5: notify.urls: number 1 is of an unknown kind, ` + unknown},
 		{`urls = ["https://host/s3cret"]`, `:5: notify.urls: number 1 is of an unknown kind, ` + unknown},
 		{`urls = ["ntfy://h/a", "ntfy://:s3cret@h/"]`, `:5: notify.urls: number 2 names no topic: ntfy://host/topic`},
 		{
 			`urls = ["ntfy://h/a?s3cret=1"]`,
-			`:5: notify.urls: number 1 has a parameter that its kind does not know, which has scheme`,
+			`:5: notify.urls: number 1 has an unknown parameter, want scheme`,
 		},
 		{
 			`urls = ["ntfy://h/a?scheme=s3cret"]`,
 			`:5: notify.urls: number 1 has a parameter scheme that is neither "https" nor "http"`,
 		},
-		{`urls = ["ntfy://h/s3cret", "ntfy://h/s3cret"]`, `:5: notify.urls: number 2 is the same as another one`},
+		{`urls = ["ntfy://h/s3cret", "ntfy://h/s3cret"]`, `:5: notify.urls: number 2 is the same as another url`},
 		{
 			`urls = ["matrix://s3cret@h/?rooms=!a:h"]`,
 			`:5: notify.urls: number 1 has no access token: matrix://:TOKEN@host/?rooms=!ROOM:host`,
 		},
 		{
 			`urls = ["matrix://:s3cret@h/?rooms=a"]`,
-			`:5: notify.urls: number 1 names no rooms by their ids, which begin with !: matrix://:TOKEN@host/?rooms=!ROOM:host`,
+			`:5: notify.urls: number 1 names a room without its id, which starts with !: matrix://:TOKEN@host/?rooms=!ROOM:host`,
 		},
 		{
 			`urls = ["smtp://u:s3cret@h/?to=a@b"]`,
@@ -125,7 +125,7 @@ func TestNotifyMistakes(t *testing.T) {
 		},
 		{
 			`urls = ["smtp://s3cret@h/?from=a@b&to=c@d"]`,
-			`:5: notify.urls: number 1 has a user or a password, and not both: ` +
+			`:5: notify.urls: number 1 has only one of user and password: ` +
 				`smtp://user:password@host:587/?from=factory@example.org&to=me@example.org`,
 		},
 		{`urls = ["ntfy://a%0ab:s3cret@h/a"]`, `:5: notify.urls: number 1 has control characters in it`},
@@ -137,7 +137,7 @@ func TestNotifyMistakes(t *testing.T) {
 			`:5: notify.on: has "needs-humans" in it, want "needs-human", "merged", "parked", "budget", "down", did you mean ` +
 				`needs-human?`,
 		},
-		{`on = []`, `:5: notify.on: is empty: remove urls to send nothing`},
+		{`on = []`, `:5: notify.on: is empty: to send nothing, remove urls`},
 		{`url = ["s3cret"]`, `:5: notify.url: unknown key, did you mean urls?`},
 	}
 	for _, tt := range tests {

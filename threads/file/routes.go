@@ -22,7 +22,7 @@ func (d *decoder) readRoutes(t *table) {
 	t.done()
 }
 
-// oneOrMore reads a string or a list with at least one.
+// oneOrMore reads a string, or a list that is not empty.
 func (t *table) oneOrMore(key string) []string {
 	if s, ok := t.values[key].(string); ok && s != "" {
 		t.ignore(key)
@@ -44,13 +44,13 @@ func (d *decoder) checkRoute(t *table, skill, name string) {
 		for i := range d.config.Agents {
 			known = append(known, d.config.Agents[i].Name)
 		}
-		t.wrong(skill, "has %q in it, who is in no thread's agents%s", name, threads.Suggest(name, known))
+		t.wrong(skill, "has %q in it, which is in no thread's agents%s", name, threads.Suggest(name, known))
 		return
 	}
 	if !slices.Contains(a.Skills, skill) {
-		t.wrong(skill, "has %s in it, who lacks the skill: add %q to its skills", name, skill)
+		t.wrong(skill, "has %s in it, which lacks the skill: add %q to its skills", name, skill)
 	}
 	if !d.config.HasTrigger(a, agents.OnIssue) {
-		t.wrong(skill, "has %s in it, who has no role for issues", name)
+		t.wrong(skill, `has %s in it, which has no role with on = "issue"`, name)
 	}
 }

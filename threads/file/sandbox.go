@@ -7,13 +7,13 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// These stand in the place of a list of ports: all, and those that the kernel gives to a server that asks for any.
+// These words replace a list of ports: all ports, or those that the kernel assigns to a server without a fixed port.
 const (
 	anyPort       = "any"
 	ephemeralPort = "ephemeral"
 )
 
-// sandbox reads what the sandbox of sessions allows, beside what base does. A role's base is the factory's.
+// sandbox reads what the sandbox of sessions allows beyond base. A role's base is the factory's sandbox.
 func (t *table) sandbox(base agents.Sandbox) agents.Sandbox {
 	s := agents.Sandbox{
 		Mode: agents.SandboxMode(t.oneOf("sandbox", string(base.Mode),
@@ -26,7 +26,7 @@ func (t *table) sandbox(base agents.Sandbox) agents.Sandbox {
 	s.AnyPort, s.Ephemeral = base.AnyPort || word == anyPort, base.Ephemeral || word == ephemeralPort
 	for _, key := range []string{"sandbox_read", "sandbox_write", "sandbox_connect"} {
 		if s.Mode == agents.SandboxOff && t.has(key) && t.has("sandbox") {
-			t.wrong(key, `is set, and sandbox is "off": there is nothing to allow`)
+			t.wrong(key, `is set, and sandbox is "off": remove one of them`)
 		}
 	}
 	return s
@@ -44,7 +44,7 @@ func (t *table) paths(key string) []string {
 	return list
 }
 
-// ports reads a list of TCP ports, or a word for many of them.
+// ports reads a list of TCP ports, or a word that stands for many.
 func (t *table) ports(key string) (ports []int, word string) {
 	const want = `a list of TCP ports such as [8080], "ephemeral" or "any"`
 	if word, ok := t.values[key].(string); ok && (word == anyPort || word == ephemeralPort) {

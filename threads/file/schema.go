@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
-// shape says what a key may hold, in the words of JSON Schema. The reading methods of table fill it in, so that it
-// never differs from what they accept.
+// shape is the JSON Schema of a key. The reading methods of table fill it in, so it always describes what they
+// accept.
 type shape struct {
 	Description string            `json:"description,omitempty"`
 	Type        any               `json:"type,omitempty"` // a name or, for a choice, several
@@ -27,11 +27,12 @@ type shape struct {
 	Items       *shape            `json:"items,omitempty"`
 	Unique      bool              `json:"uniqueItems,omitempty"`
 	Properties  map[string]*shape `json:"properties,omitempty"`
-	// More is about the keys that are not among Properties: false, or for tables with names of one's own their shape.
+	// More describes the keys that are not among Properties: false for none, or their shape in a table whose names the
+	// user chooses.
 	More any `json:"additionalProperties,omitempty"`
 }
 
-// at is the shape of a key below s.
+// at returns the shape of a key below s.
 func (s *shape) at(key string) *shape {
 	if s.Items != nil {
 		return s.Items.at(key)
@@ -48,7 +49,7 @@ func (s *shape) at(key string) *shape {
 	return s.Properties[key]
 }
 
-// typed notes the type of values of T.
+// typed records the type of values of T.
 func typed[T any](s *shape) {
 	switch any(*new(T)).(type) {
 	case string:
@@ -64,20 +65,20 @@ func typed[T any](s *shape) {
 	}
 }
 
-// from notes the least of a number.
+// from records the least value of a number.
 func (s *shape) from(least int64) { s.Minimum = &least }
 
-// between notes the least and the most of a number.
+// between records the least and the greatest value of a number.
 func (s *shape) between(least, most int64) { s.Minimum, s.Maximum = &least, &most }
 
-// portsOr notes a list of TCP ports, or a word for many of them.
+// portsOr records a list of TCP ports, or a word that stands for many.
 func (s *shape) portsOr(words ...string) {
 	port := &shape{Type: "integer"}
 	port.between(1, 65535)
 	s.Type, s.Items, s.Pattern = []string{"string", "array"}, port, "^("+strings.Join(words, "|")+")$"
 }
 
-// everything has each table once, and the keys that are only read where they are there. Its mistakes do not matter.
+// everything has each table once, and the keys that are read only where they are present. Its mistakes do not matter.
 const everything = `
 forge.url = ""
 routes.go = []
@@ -96,7 +97,7 @@ cli = ""
 command = [""]
 `
 
-// recorded is the shape of the whole file, as the decoder notes it while it reads everything.
+// recorded returns the shape of the whole file. The decoder records it while it reads everything.
 func recorded() (*shape, error) {
 	root := &shape{Type: "object"}
 	none := func(string) (string, bool) { return "", false }
@@ -110,7 +111,7 @@ func recorded() (*shape, error) {
 	return root, nil
 }
 
-// tablesWith names the tables that have a key: "[forge] or [agents.NAME]"; empty where none has it.
+// tablesWith names the tables that have a key: "[forge] or [agents.NAME]"; empty if none has it.
 func tablesWith(key string) string {
 	root, err := recorded()
 	if err != nil {
@@ -130,8 +131,8 @@ func tablesWith(key string) string {
 	return strings.Join(names, " or ")
 }
 
-// Schema is the JSON Schema of factory.toml, for editors. It is recorded from the decoder while that reads a file that
-// has everything; example is the text of factory.toml.example, whose comments describe the keys.
+// Schema returns the JSON Schema of factory.toml, for editors. It is recorded while the decoder reads everything.
+// example is the text of factory.toml.example, whose comments describe the keys.
 func Schema(example string) (string, error) {
 	root, err := recorded()
 	if err != nil {
@@ -153,7 +154,7 @@ func Schema(example string) (string, error) {
 	return out.String(), nil
 }
 
-// describe gives each key the comment above it in the example. Keys that stand together share it.
+// describe gives each key the comment above it in the example. Adjacent keys share a comment.
 func describe(root *shape, example string) {
 	lines := strings.Split(example, "\n")
 	for i, line := range lines {
@@ -186,7 +187,7 @@ func describe(root *shape, example string) {
 	}
 }
 
-// known is the shape of a key below s; nil for one that is not read.
+// known returns the shape of a key below s; nil for a key that is not read.
 func (s *shape) known(key string) *shape {
 	if s.Items != nil {
 		s = s.Items
@@ -197,7 +198,7 @@ func (s *shape) known(key string) *shape {
 	return s.Properties[key]
 }
 
-// commentedPair is the key and value, or the header of a table, in a line that is commented out; "" without one.
+// commentedPair returns the key and value, or the table header, in a commented-out line; "" without one.
 func commentedPair(line string) string {
 	text, commented := strings.CutPrefix(line, "#")
 	text = strings.TrimPrefix(text, " ")
@@ -209,7 +210,7 @@ func commentedPair(line string) string {
 	return text
 }
 
-// commentAbove is the prose right above a line, as one paragraph. Between them only other keys may stand.
+// commentAbove returns the prose above a line as one paragraph. Only other keys may stand between them.
 func commentAbove(lines []string, at int) string {
 	isProse := func(line string) bool {
 		return strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "# ---") && commentedPair(line) == ""

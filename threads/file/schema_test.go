@@ -17,7 +17,8 @@ import (
 
 const schemaFile = "../../factory.schema.json"
 
-// The schema in the tree is the one that the decoder draws; go test ./threads/file -run TestSchema -update writes it.
+// TestSchema compares the schema in the tree with the decoder's; go test ./threads/file -run TestSchema -update
+// writes it.
 func TestSchema(t *testing.T) {
 	text, err := Schema(read(t, exampleFile))
 	if err != nil {
@@ -42,11 +43,11 @@ func TestSchema(t *testing.T) {
 	})
 }
 
-// TestSchemaAccepts has the schema accept what the decoder does.
+// TestSchemaAccepts checks that the schema accepts files that the decoder accepts.
 func TestSchemaAccepts(t *testing.T) {
 	for _, name := range []string{exampleFile, "testdata/decode/seed.toml", "../../docker/factory.toml"} {
 		full := read(t, name)
-		if name == exampleFile { // all of it
+		if name == exampleFile { // every key
 			full = regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(full, "$1")
 			full = regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =)`).ReplaceAllString(full, "$1")
 		}
@@ -60,8 +61,8 @@ func TestSchemaAccepts(t *testing.T) {
 	}
 }
 
-// TestSchemaRefuses tries every key with a value of each type, and a key that is unknown in every table: the schema
-// refuses what the decoder refuses for its type or as unknown.
+// TestSchemaRefuses tries every key with a value of each type, and an unknown key in every table. The schema must
+// refuse what the decoder refuses for its type or as unknown.
 func TestSchemaRefuses(t *testing.T) {
 	root := schema(t)
 	tried := 0
@@ -77,7 +78,7 @@ func TestSchemaRefuses(t *testing.T) {
 			return aboutType.MatchString(m.Text) && strings.HasPrefix(key, keyOf(path))
 		})
 		if wrong := root.refuse(nil, values); refused != (len(wrong) > 0) {
-			t.Errorf("%s = %#v: the decoder says %v, the schema %q", keyOf(path), value, d.mistakes, wrong)
+			t.Errorf("%s = %#v: the decoder reports %v, the schema %q", keyOf(path), value, d.mistakes, wrong)
 		}
 		tried++
 	}
@@ -92,7 +93,7 @@ func TestSchemaRefuses(t *testing.T) {
 			map[string]any{},
 			map[string]any{"colour": int64(1)},
 		} {
-			if s.Type != nil { // the rest means nothing here
+			if s.Type != nil { // a key without a type accepts every value
 				try(path, value)
 			}
 		}
@@ -102,11 +103,11 @@ func TestSchemaRefuses(t *testing.T) {
 	})
 	try([]string{"colour"}, int64(1))
 	if tried < 1000 {
-		t.Errorf("only %d values were tried", tried)
+		t.Errorf("tried %d values, want at least 1000", tried)
 	}
 }
 
-// The schema has the grammar of durations once more, as a pattern.
+// TestDurationPattern compares the schema's pattern for durations with the decoder.
 func TestDurationPattern(t *testing.T) {
 	for _, text := range []string{
 		"5s", "1h30m", "1.5h", ".5m", "5.s", "+2h", "0", "+0", "30d", "9999d", "12345d", "1d2h", "d", "", "5", "5 s", "1h ",
@@ -114,18 +115,18 @@ func TestDurationPattern(t *testing.T) {
 	} {
 		_, err := parseDuration(text)
 		if fits := regexp.MustCompile(durationPattern).MatchString(text); fits != (err == nil) {
-			t.Errorf("%q fits %v, and the decoder says %v", text, fits, err)
+			t.Errorf("%q matches the pattern: %v; error of the decoder: %v", text, fits, err)
 		}
 	}
 }
 
-// aboutType matches the mistakes that a schema can find: of type, of grammar and of range.
+// aboutType matches the mistakes that a schema can find: in type, grammar and range.
 var aboutType = regexp.MustCompile(`^unknown key|^(is|has) (a|an|true or false|one of) ` +
 	`?(string|number|fraction|table|list|date)?.*want|` +
 	`^is true or false|^is -?\d+, want (at |more |\d+ (\(first\) )?to)|^has -?\d+ in it|want a (duration|size)|^is ` +
 	`"[^"]*", want "|has an empty string|^is 2\.5, want|want "needs-human"`)
 
-// named stands for a name of one's own in a path.
+// named stands in a path for a name that the user chooses.
 const named = "name"
 
 // eachKey visits every key of a schema.
@@ -144,7 +145,7 @@ func eachKey(s *shape, path []string, visit func([]string, *shape)) {
 	}
 }
 
-// nested is a file with one key, and what has to be there for the decoder to look at it.
+// nested returns a file with one key, and with the keys without which the decoder would not read it.
 func nested(path []string, value any) map[string]any {
 	inner := value
 	for i := len(path) - 1; i >= 0; i-- {
@@ -194,7 +195,7 @@ func (s *shape) readMore(t *testing.T) *shape {
 	return s
 }
 
-// refuse returns what a schema has against a value. It knows the keywords of shape, and nothing else of JSON Schema.
+// refuse returns why a schema refuses a value. It supports only the keywords of shape.
 func (s *shape) refuse(path []string, value any) (wrong []string) {
 	no := func(why string) { wrong = append(wrong, keyOf(path)+": "+why) }
 	types := map[string]bool{}
@@ -212,7 +213,7 @@ func (s *shape) refuse(path []string, value any) (wrong []string) {
 		is = "string"
 		if s.Pattern != "" && !regexp.MustCompile(s.Pattern).MatchString(v) || len(v) < s.MinLength || s.Enum != nil &&
 			!slices.Contains(s.Enum, v) {
-			no("this string does not fit")
+			no("the string does not match")
 		}
 	case bool:
 		is = "boolean"
@@ -234,7 +235,7 @@ func (s *shape) refuse(path []string, value any) (wrong []string) {
 				wrong = append(wrong, s.Items.refuse(append(path, "0"), one)...)
 			}
 			if s.Unique && slices.Contains(v[:i], one) {
-				no("this is there twice")
+				no("an element is there twice")
 			}
 		}
 	case map[string]any:

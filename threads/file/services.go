@@ -14,7 +14,7 @@ func (d *decoder) readServices(tables []*table) {
 	for _, t := range tables {
 		d.checkName(t, otherName)
 		if d.config.Agent(t.name()) != nil {
-			d.wrong(t.line, t.path, "is the name of an agent: disinto logs could not tell them apart")
+			d.wrong(t.line, t.path, "is the name of an agent, too: disinto logs could not tell them apart")
 		}
 		s := threads.Service{
 			Name: t.name(), Command: t.program("command"), Before: t.programs("before"), Needs: t.set("needs"),
@@ -33,7 +33,7 @@ func (d *decoder) readServices(tables []*table) {
 	}
 }
 
-// program reads a command and its arguments, which are no templates.
+// program reads a command and its arguments, which are not templates.
 func (t *table) program(key string) []string {
 	const want = `a list such as ["llama-server", "--port", "8080"]`
 	values, _ := get[[]any](t, key, want)
@@ -57,7 +57,7 @@ func (t *table) programs(key string) (all [][]string) {
 	return all
 }
 
-// words checks a command: the program is not empty, and nothing in it ends a string of the kernel's.
+// words checks a command: its program is not empty, and no word contains a NUL, which ends a string in the kernel.
 func (t *table) words(key string, values []any, there bool, want string) (command []string) {
 	for i, v := range values {
 		word, ok := v.(string)
@@ -78,7 +78,7 @@ func (t *table) words(key string, values []any, there bool, want string) (comman
 	return command
 }
 
-// ready reads how it is asked whether a service can be used: at an address, or by a command.
+// ready reads how to find out whether a service can be used: an address or a command.
 func (t *table) ready() (address string, command []string) {
 	const want = `an address such as "http://127.0.0.1:8080/health", or a command such as ["pg_isready"]`
 	t.ignore("ready")
@@ -96,8 +96,8 @@ func (t *table) ready() (address string, command []string) {
 	return "", nil
 }
 
-// checkNeeds refuses needs that can never be met: services that are not there, and those that need each other. A circle
-// is told once, at the first of its services.
+// checkNeeds refuses needs that can never be met: services that do not exist, and services that need each other. It
+// reports a circle once, at the first of its services.
 func (d *decoder) checkNeeds(s *threads.Service) {
 	key := toml.Key{"services", s.Name, "needs"}
 	var names []string
@@ -111,12 +111,12 @@ func (d *decoder) checkNeeds(s *threads.Service) {
 	}
 	circle := d.roundTrip(s.Name, []string{s.Name}, make(map[string]bool))
 	if len(circle) > 0 && slices.Min(circle) == s.Name {
-		d.wrong(d.lineOf(key), key, "goes round in a circle, so none of them could start: %s", strings.Join(circle, " -> "))
+		d.wrong(d.lineOf(key), key, "leads in a circle, so none of these could start: %s", strings.Join(circle, " -> "))
 	}
 }
 
-// roundTrip is a way along needs from the last service of a path to a service; nil where there is none. Every service
-// is gone through once.
+// roundTrip returns a way along needs from the last service of a path to another service; nil without one. It visits
+// every service once.
 func (d *decoder) roundTrip(to string, path []string, seen map[string]bool) []string {
 	s := d.config.Service(path[len(path)-1])
 	if s == nil || seen[s.Name] {

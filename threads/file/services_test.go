@@ -66,21 +66,21 @@ func TestServiceMistakes(t *testing.T) {
 		{"unknown key", a + `restart = "always"`, ":6: services.a.restart: unknown key"},
 		{
 			"name", "[services.\"a/b\"]\ncommand = [\"a\"]",
-			`:4: services."a/b": is no name: want letters and digits, with - _ . between them`,
+			`:4: services."a/b": is not a valid name: want letters and digits, with - _ . between them`,
 		},
 		{
 			"name of an agent", "[services.dev-qwen]\ncommand = [\"a\"]",
-			":4: services.dev-qwen: is the name of an agent: disinto logs could not tell them apart",
+			":4: services.dev-qwen: is the name of an agent, too: disinto logs could not tell them apart",
 		},
 		{"unknown need", a + `needs = ["zebra"]` + "\n" + b, `:6: services.a.needs: has "zebra" in it, which is no service`},
 		{
 			"close need", "[services.llama]\ncommand = [\"a\"]\n" + b + `needs = ["lama"]`,
 			`:8: services.b.needs: has "lama" in it, which is no service, did you mean llama?`,
 		},
-		{"itself", a + `needs = ["a"]`, ":6: services.a.needs: goes round in a circle, so none of them could start: a -> a"},
+		{"itself", a + `needs = ["a"]`, ":6: services.a.needs: leads in a circle, so none of these could start: a -> a"},
 		{
 			"circle", a + "needs = [\"b\"]\n" + b + "needs = [\"a\"]",
-			":6: services.a.needs: goes round in a circle, so none of them could start: a -> b -> a",
+			":6: services.a.needs: leads in a circle, so none of these could start: a -> b -> a",
 		},
 	}
 	for _, tt := range tests {
@@ -93,7 +93,7 @@ func TestServiceMistakes(t *testing.T) {
 	}
 }
 
-// Services that need all those behind them have more ways between them than can be walked: each is gone through once.
+// TestManyNeeds has services that each need all later ones. There are too many ways to follow them all.
 func TestManyNeeds(t *testing.T) {
 	var text strings.Builder
 	for i := range 40 {

@@ -2,8 +2,8 @@ package file
 
 import "time"
 
-// readStealing reads [stealing]. The defaults are the numbers of the design that work stealing follows; per_cycle = 0
-// turns it off.
+// readStealing reads [stealing]. The defaults are those of the design that stealing follows. per_cycle = 0 turns it
+// off.
 func (d *decoder) readStealing(t *table) {
 	s := &d.config.Stealing
 	s.Every = t.duration("every", 5*time.Minute, time.Second)

@@ -19,15 +19,15 @@ import (
 )
 
 // table is one table of the file while it is read. Each reading method accepts a key, returns its value, and reports
-// mistakes in it; done reports the keys that no method accepted.
+// mistakes in it. done reports the keys that no method accepted.
 type table struct {
 	d      *decoder
 	path   toml.Key
-	at     string // its name among the lines, where that is not path
-	line   int    // the line of mistakes about missing keys
+	at     string // its name among the lines, where that differs from path
+	line   int    // of mistakes about missing keys
 	values map[string]any
 	known  []string
-	noted  *shape // what the schema says of it; nil where a file is read
+	noted  *shape // its schema; nil while a file is read
 }
 
 // wrong reports a mistake in a key.
@@ -35,7 +35,7 @@ func (t *table) wrong(key, format string, args ...any) {
 	t.d.wrong(t.lineOf(key), append(slices.Clone(t.path), key), format, args...)
 }
 
-// lineOf is the line of a key, or of the table when the key is missing.
+// lineOf returns the line of a key, or of the table when the key is missing.
 func (t *table) lineOf(key string) int {
 	full := append(slices.Clone(t.path), key).String()
 	if t.at != "" {
@@ -44,7 +44,7 @@ func (t *table) lineOf(key string) int {
 	return cmp.Or(t.d.lines[full], t.line)
 }
 
-// note returns the schema of a key, to be filled in. Where a file is read it is lost.
+// note returns the schema of a key, to be filled in. While a file is read, the result is discarded.
 func (t *table) note(key string) *shape {
 	if t.noted == nil {
 		return new(shape)
@@ -64,7 +64,7 @@ func (t *table) done() {
 	}
 }
 
-// unknown says which key may be meant, or in which table this one belongs.
+// unknown reports an unknown key, and suggests a similar one or the table where it belongs.
 func (t *table) unknown(key string) {
 	hint := threads.Suggest(key, t.known)
 	if home := tablesWith(key); hint == "" && home != "" {
@@ -87,7 +87,7 @@ func (t *table) has(key string) bool {
 	return ok
 }
 
-// get reads a value of one type; not ok when it is missing or of another type.
+// get reads a value of one type. ok is false when it is missing or of another type.
 func get[T any](t *table, key, want string) (T, bool) {
 	t.known = append(t.known, key)
 	typed[T](t.note(key))
@@ -118,7 +118,7 @@ func kindOf(value any) string {
 	}
 }
 
-// table reads the table below key; an empty one when there is none.
+// table reads the table below key; without one it returns an empty table.
 func (t *table) table(key string) *table {
 	values, _ := get[map[string]any](t, key, "a table")
 	full := append(slices.Clone(t.path), key)
@@ -129,7 +129,7 @@ func (t *table) table(key string) *table {
 	return child
 }
 
-// isEmpty tells whether a table without keys is below key. A value of another type is a mistake that table has told.
+// isEmpty reports whether a table without keys is below key. table reports a value of another type.
 func (t *table) isEmpty(key string) bool {
 	values, isTable := t.values[key].(map[string]any)
 	return isTable && len(values) == 0
@@ -153,7 +153,7 @@ func (t *table) tables(key string) []*table {
 	return all
 }
 
-// named notes that people name the keys of the table, which are all alike.
+// named records that users choose the names of the table's keys, which all have the same shape.
 func (t *table) named() {
 	if t.noted != nil {
 		t.noted.More = new(shape)
@@ -190,7 +190,7 @@ func (t *table) elements(key string) []*table {
 	return all
 }
 
-// name is the last part of the table's path.
+// name returns the last part of the table's path.
 func (t *table) name() string { return t.path[len(t.path)-1] }
 
 func (t *table) text(key string) string {
@@ -225,7 +225,7 @@ func (t *table) number(key string, unset, least int) int {
 	return max(unset, least)
 }
 
-// short writes a duration as people write it in the file: "1h", where String has 1h0m0s.
+// short formats a duration as people write it in the file: "1h", where String has 1h0m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -237,7 +237,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// durationPattern matches what parseDuration reads, except negative ones.
+// durationPattern matches what parseDuration reads, except negative durations.
 const durationPattern = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$|^\+?0$|^[0-9]{1,4}d$`
 
 func (t *table) duration(key string, unset, least time.Duration) time.Duration {
@@ -269,7 +269,7 @@ func parseDuration(s string) (time.Duration, error) {
 	return time.Duration(n) * 24 * time.Hour, err
 }
 
-// oneOf reads one of a few words; unset is the default, and the key is required when that is empty.
+// oneOf reads one of a few words. unset is the default; if it is empty, the key is required.
 func (t *table) oneOf(key, unset string, words ...string) string {
 	want := `"` + strings.Join(words[:len(words)-1], `", "`) + `" or "` + words[len(words)-1] + `"`
 	s, ok := get[string](t, key, want)
@@ -305,7 +305,7 @@ func (t *table) list(key string) []string {
 	return list
 }
 
-// set reads a list without an order: it is returned sorted, and duplicates are mistakes.
+// set reads a list whose order does not matter. It is returned sorted, and duplicates are mistakes.
 func (t *table) set(key string) []string {
 	list := t.list(key)
 	t.note(key).Unique = true
@@ -329,14 +329,14 @@ func (t *table) patterns(key string) []string {
 	return list
 }
 
-// exampleAddress has an address for each key in mistakes; other keys get that of a forge.
+// exampleAddress has the address that messages show for a key. Other keys get that of a forge.
 var exampleAddress = map[string]string{
 	"base_url": "http://localhost:8080/v1", "address": "http://127.0.0.1:4646", "ready": "http://127.0.0.1:8080/health",
 	"hooks_url": "http://disinto:7071/v1/hook", "web_url": "https://room.example.org",
 }
 
-// address checks the URL of a server and returns it without a slash at its end, "" for a mistake. Mistakes begin with
-// subject, such as a variable; an empty subject means the key itself.
+// address checks the URL of a server and returns it without a trailing slash; "" for a mistake. subject is the start
+// of messages, such as a variable; empty means the key itself.
 func (t *table) address(key, subject, s string) string {
 	want := fmt.Sprintf("want an address such as %q", cmp.Or(exampleAddress[key], "http://forgejo:3000"))
 	subject = strings.TrimLeft(subject+" ", " ")
@@ -345,7 +345,7 @@ func (t *table) address(key, subject, s string) string {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		t.wrong(key, "%sis %q, %s", subject, s, want)
 	case u.User != nil:
-		t.wrong(key, "%shas a password in it: it would be shown in logs", subject)
+		t.wrong(key, "%shas a password in it: logs would show it", subject)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		t.wrong(key, "%sis %q, want it without a query", subject, s)
 	default:
@@ -356,8 +356,8 @@ func (t *table) address(key, subject, s string) string {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secret reads a secret and notes its owner. The file has it literally or as $NAME; without the key it comes from the
-// variable unset, unless that is empty or not set.
+// secret reads a secret and records its owner. The file has the secret literally or as $NAME. Without the key it
+// comes from the variable unset, if that is given and set.
 func (t *table) secret(key, owner, unset string) agents.Secret {
 	s, ok := get[string](t, key, `a string, "$NAME" for an environment variable`)
 	switch {
@@ -370,14 +370,14 @@ func (t *table) secret(key, owner, unset string) agents.Secret {
 	return t.secretOf(key, s, owner)
 }
 
-// secretOf is the secret that a string of a key stands for: itself, or $NAME.
+// secretOf returns the secret for which a string of a key stands: itself, or the value of $NAME.
 func (t *table) secretOf(key, s, owner string) agents.Secret {
 	name, isVar := strings.CutPrefix(s, "$")
 	switch {
 	case !isVar:
 		return t.d.secret("", s, owner)
 	case !envName.MatchString(name):
-		t.wrong(key, "begins with $, want $NAME with the name of an environment variable")
+		t.wrong(key, "starts with $, want $NAME with the name of an environment variable")
 		return ""
 	}
 	value, there := t.d.lookupEnv(name)
@@ -389,11 +389,11 @@ func (t *table) secretOf(key, s, owner string) agents.Secret {
 	return t.d.secret(name, value, owner)
 }
 
-// token reads a secret that is sent in a header.
+// token reads a secret that is sent in an HTTP header.
 func (t *table) token(key, owner, unset string) agents.Secret {
 	s := t.secret(key, owner, unset)
 	if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
-		t.wrong(key, "is no token: it has white space or other odd characters in it")
+		t.wrong(key, "has white space or other characters in it that a token cannot have")
 	}
 	return s
 }

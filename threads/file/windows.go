@@ -8,10 +8,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// leastWindow is far above the step in which use is counted.
+// leastWindow is far above the step in which usage is counted.
 const leastWindow = time.Hour
 
-// windows reads the limits of a subscription, and how much of each is kept for work that is begun.
+// windows reads the limits of a subscription, and the share of each that is kept from new issues.
 func (t *table) windows() (list []threads.Window, reserve float64) {
 	for _, w := range t.elements("windows") {
 		got := threads.Window{Length: w.duration("length", 0, leastWindow), Budget: w.amounts("tokens", "usd")}
@@ -21,7 +21,7 @@ func (t *table) windows() (list []threads.Window, reserve float64) {
 		case got.Length > threads.MaxWindow:
 			w.wrong("length", "is %q, want at most 7d", w.values["length"])
 		case got.Length > 0 && slices.ContainsFunc(list, func(o threads.Window) bool { return o.Length == got.Length }):
-			w.wrong("length", "is %q, as that of a window before it: want one window of each length", w.values["length"])
+			w.wrong("length", "is %q, as in an earlier window: want one window of each length", w.values["length"])
 		}
 		if got.Tokens == 0 && got.USD == 0 && !w.has("tokens") && !w.has("usd") {
 			w.wrong("tokens", "is not set, and usd is not either: want one of them, or both")
@@ -39,7 +39,7 @@ func (t *table) windows() (list []threads.Window, reserve float64) {
 	return list, t.reserve(len(list) > 0)
 }
 
-// reserve reads a share of the windows.
+// reserve reads the share of the windows that is kept from new issues.
 func (t *table) reserve(windows bool) float64 {
 	reserve := t.share("reserve")
 	if reserve > 0 && !windows {

@@ -18,7 +18,8 @@ import (
 )
 
 var (
-	// agentName equals the rule of upstream's hire-an-agent. It fits a login, a directory and an environment variable.
+	// agentName is the rule of upstream's hire-an-agent. Such a name is valid as a login, a directory and an environment
+	// variable.
 	agentName = regexp.MustCompile(`^[a-z]([a-z0-9]|-[a-z0-9])*$`)
 	otherName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 )
@@ -39,10 +40,10 @@ func (d *decoder) readThreads(tables []*table) {
 	slices.SortFunc(d.config.Threads, func(a, b threads.Thread) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// maxHold bounds the time that a slot may be kept empty: reading 200,000 tokens at 220 a second takes that long.
+// maxHold bounds how long a slot may be kept empty: reading 200,000 tokens at 220 a second takes that long.
 const maxHold = 15 * time.Minute
 
-// leastInterval keeps a typing error such as "5ms" from asking the forge 200 times a second.
+// leastInterval refuses a typing error such as "5ms", which would send the forge 200 requests a second.
 const leastInterval = 100 * time.Millisecond
 
 func (d *decoder) thread(t *table) threads.Thread {
@@ -74,7 +75,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 	case th.Hold > 0 && th.Cache == threads.CacheServer:
 		t.wrong("hold", `is %s, and with cache = "server" no slot keeps anything: want 0s, or cache = "slot"`, th.Hold)
 	case th.Hold > maxHold:
-		const want = "is %s, want at most %s: it is how long reading one context again takes"
+		const want = "is %s, want at most %s: it is the time to read one context again"
 		t.wrong("hold", want, short(th.Hold), short(maxHold))
 	}
 	if th.Overlap {
@@ -93,7 +94,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 	return th
 }
 
-// backend reads the kind of a thread's inference. All APIs are one kind, which has two names.
+// backend reads the kind of a thread's inference. All APIs are one kind, which has two names in the file.
 func (t *table) backend() threads.Backend {
 	const api = "api"
 	const want = `"api" for any service that keeps nothing between two requests, such as Anthropic's or OpenAI's, ` +
@@ -120,7 +121,7 @@ func (d *decoder) assign(t *table, name string) {
 		return
 	}
 	if other, ok := d.assigned[name]; ok {
-		t.wrong("agents", "has %s in it, who is on thread %s already", name, other.thread)
+		t.wrong("agents", "has %s in it, which is on thread %s already", name, other.thread)
 		return
 	}
 	key := append(slices.Clone(t.path), "agents")
@@ -129,11 +130,11 @@ func (d *decoder) assign(t *table, name string) {
 
 func (d *decoder) checkName(t *table, grammar *regexp.Regexp) {
 	if !grammar.MatchString(t.name()) {
-		d.wrong(t.line, t.path, "is no name: want letters and digits, with - _ . between them")
+		d.wrong(t.line, t.path, "is not a valid name: want letters and digits, with - _ . between them")
 	}
 }
 
-// baseURL reads the address of an inference server; "" for none.
+// baseURL reads the address of an inference server; "" without one.
 func (t *table) baseURL() string {
 	s := t.text("base_url")
 	if s == "" {
@@ -142,8 +143,8 @@ func (t *table) baseURL() string {
 	return t.address("base_url", "", s)
 }
 
-// readAgents reads the agents that threads name, which need no table. A table of an agent that no thread names is a
-// mistake: the agent would silently never work.
+// readAgents reads the agents that threads name, which need no table. A table for any other agent is a mistake: the
+// agent would silently never work.
 func (d *decoder) readAgents(tables []*table) {
 	byName := make(map[string]*table)
 	for _, t := range tables {
@@ -152,7 +153,7 @@ func (d *decoder) readAgents(tables []*table) {
 			continue
 		}
 		if t.name() == "schedule" {
-			d.wrong(t.line, t.path, `is upstream's table of intervals and no agent: write every = "6h" in the table of a role`)
+			d.wrong(t.line, t.path, `is upstream's table of intervals, not an agent: write every = "6h" in the table of a role`)
 		} else {
 			d.wrong(t.line, t.path, "is in no thread's agents%s",
 				cmp.Or(threads.Suggest(t.name(), slices.Collect(maps.Keys(d.assigned))), d.lineToAdd(t)))
@@ -167,7 +168,7 @@ func (d *decoder) readAgents(tables []*table) {
 	}
 }
 
-// lineToAdd is the line that puts an agent on a thread: the one that its table names, else the first.
+// lineToAdd returns the line that puts an agent on a thread: the thread that its table names, else the first.
 func (d *decoder) lineToAdd(t *table) string {
 	if len(d.config.Threads) == 0 {
 		return ""
@@ -187,7 +188,8 @@ func (d *decoder) agent(t *table) agents.Agent {
 	name := t.name()
 	if t.has("thread") {
 		t.ignore("thread")
-		t.wrong("thread", "is no key of an agent: a thread names its agents, and %s is on %s", name, d.assigned[name].thread)
+		t.wrong("thread", "is not a key of an agent: threads list their agents, and %s is on %s", name,
+			d.assigned[name].thread)
 	}
 	a := agents.Agent{
 		Name:    name,
@@ -206,8 +208,8 @@ func (d *decoder) agent(t *table) agents.Agent {
 	if !forge.ValidRepo(a.Login + "/x") {
 		t.wrong("forge_user", "is %q, which cannot be a login", a.Login)
 	}
-	// Upstream's hire-an-agent writes these three keys. The variable of api_key is a secret to keep from all other
-	// agents; only the agent's program uses it.
+	// Upstream's hire-an-agent writes these three keys. The variable of api_key is a secret that other agents must not
+	// see; only the agent's program uses it.
 	if s := t.text("api_key"); strings.HasPrefix(s, "$") {
 		value, _ := d.lookupEnv(s[1:])
 		d.secret(s[1:], value, name)
@@ -217,7 +219,7 @@ func (d *decoder) agent(t *table) agents.Agent {
 	return a
 }
 
-// agentRoles reads the roles of an agent: role or roles, else the one that its name begins with.
+// agentRoles reads the roles of an agent: role or roles, else the role with which its name starts.
 func (d *decoder) agentRoles(t *table) []string {
 	one, many := t.text("role"), t.list("roles")
 	switch {
@@ -239,7 +241,7 @@ func (d *decoder) agentRoles(t *table) []string {
 		}
 	default:
 		if one = agents.RoleFromName(t.name()); one == "" {
-			t.wrong("role", "is not set, and %s begins with no role as dev-qwen does", t.name())
+			t.wrong("role", "is not set, and %s does not start with a role, as dev-qwen does", t.name())
 		}
 	}
 	if one == "" {
@@ -248,8 +250,8 @@ func (d *decoder) agentRoles(t *table) []string {
 	return []string{one}
 }
 
-// builtinRoles need no table. The intervals are those of upstream's scheduler without its rounding, except the
-// gardener's: every 5 min would be 288 sessions a day.
+// builtinRoles returns the roles that need no table. The intervals are those of upstream's scheduler without its
+// rounding, except the gardener's: every 5 min would be 288 sessions a day.
 func builtinRoles() map[string]agents.Role {
 	return map[string]agents.Role{
 		"dev":        {On: agents.OnIssue},
@@ -262,7 +264,7 @@ func builtinRoles() map[string]agents.Role {
 	}
 }
 
-// readRoles reads the tables of roles and fills the configuration with the roles that agents have.
+// readRoles reads the tables of roles and adds the roles that agents have to the configuration.
 func (d *decoder) readRoles(tables []*table) {
 	builtin := builtinRoles()
 	known := slices.Collect(maps.Keys(builtin))
@@ -289,7 +291,7 @@ func (d *decoder) readRoles(tables []*table) {
 	}
 }
 
-// usedRoles are the names of all roles that agents have, sorted.
+// usedRoles returns the names of all roles that agents have, sorted.
 func (d *decoder) usedRoles() []string {
 	var used []string
 	for _, a := range d.config.Agents {
@@ -313,7 +315,7 @@ func (d *decoder) unknownRole(name string, known []string) {
 				key, line = k, l
 			}
 		}
-		d.wrong(line, key, "%q is no built-in role and has no table%s", name,
+		d.wrong(line, key, "%q is not a built-in role and has no table%s", name,
 			cmp.Or(threads.Suggest(name, known), `: add [roles.`+name+`] with on = "issue", "review" or "schedule"`))
 	}
 }
@@ -372,8 +374,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	return r
 }
 
-// builtinProgram stands for our own executable in the command of a role with cli, until the caller replaces it by a
-// path.
+// builtinProgram stands for our own executable in the command of a role with cli. The caller replaces it by a path.
 const builtinProgram = "disinto"
 
 // cli reads the name of an agent CLI that the built-in program can run.
@@ -385,8 +386,8 @@ func (t *table) cli() string {
 	return t.oneOf("cli", "", agents.CLIs...)
 }
 
-// checkCLI reports keys that contradict cli: the built-in program has its own command line, works in a worktree of
-// its own, and never waits for a review.
+// checkCLI reports keys that contradict cli: the built-in program has its own command line, works in its own
+// worktree, and never waits for a review.
 func (t *table) checkCLI(r *agents.Role) {
 	if t.has("command") {
 		t.wrong("command", "is set, and cli is too: want one of them")
