@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// What a review session approved is known from its end on, the last time of each agent. Sessions that were lost, and
-// those of older versions, vouch for nothing: what they approved is reviewed anew. Retry keeps it, and a pull request
-// that is gone takes it along.
+// TestApprovals checks that a review session's approval is known from its end on, the last one of each agent. Lost
+// sessions and those of older versions approve nothing: their reviews are repeated. A retry keeps approvals, and a
+// pull request that is gone loses them.
 func TestApprovals(t *testing.T) {
 	pull := forge.Ref{Repo: "o/r", Number: 7}
 	review := func(run, agent string, e End) []Record {

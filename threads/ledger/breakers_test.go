@@ -10,16 +10,15 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// TestBreakerInARow checks which ends of a session interrupt a row of sessions that find no backend: those that found
-// it.
+// TestBreakerInARow checks which sessions interrupt a row of sessions that find no backend: those that found it.
 func TestBreakerInARow(t *testing.T) {
 	for _, wrong := range breakers() {
 		t.Error(wrong)
 	}
 }
 
-// breakers plays four sessions on a thread, of which all but the third find no backend, and returns the cases in
-// which the breaker is not as it should be.
+// breakers plays four sessions on a thread, of which all but the third find no backend. It returns the cases in which
+// the breaker has the wrong state.
 func breakers() (wrong []string) {
 	for _, tt := range []struct {
 		third agents.Result

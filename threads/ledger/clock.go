@@ -6,10 +6,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// TurnBack corrects what was remembered by a clock that was ahead: a board without a battery, a host that slept, a
-// wrong time zone. The newest record cannot be from later than now, so every time in the state is moved back by as
-// much as it is. Otherwise a run in the year 2030 would be the last one of its role, and a rest of two minutes would
-// take years. A clock that was behind looks like a supervisor that was down, and does no harm.
+// TurnBack corrects times that a clock recorded while it was ahead: a board without a battery, a host that slept, a
+// wrong time zone. The newest record cannot be later than now, so every time in the state moves back by the
+// difference. Otherwise a run in the year 2030 would be the last one of its role, and a rest of two minutes would
+// take years. A clock that was behind does no harm: it looks like a supervisor that was down.
 func (s *State) TurnBack(newest, now time.Time) {
 	off := newest.Sub(now)
 	if off <= 0 {
@@ -44,7 +44,7 @@ func (s *State) TurnBack(newest, now time.Time) {
 		back(off, &h.At)
 		s.Heard[id] = h
 	}
-	days := threads.Day(newest).Sub(threads.Day(now)) // the day of the newest record was today
+	days := threads.Day(newest).Sub(threads.Day(now)) // the day of the newest record is today
 	for _, a := range s.Agents {
 		back(off, &a.IdleSince, &a.HeldUntil)
 		back(days, &a.Spent.Day)
@@ -58,7 +58,7 @@ func (s *State) TurnBack(newest, now time.Time) {
 	}
 }
 
-// back moves times back; a zero time means that there is none, and stays.
+// back moves times back. A zero time means none, and stays zero.
 func back(off time.Duration, times ...*time.Time) {
 	for _, t := range times {
 		if !t.IsZero() {

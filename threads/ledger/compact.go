@@ -13,11 +13,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Compact returns the shortest journal that folds into this state. Rests that are over by now are left out.
+// Compact returns the shortest journal that folds into this state. It leaves out rests that are over by now.
 func (s *State) Compact(now time.Time) []Record { return slices.Collect(s.Compaction(now)) }
 
-// Compaction is Compact, a record at a time: of 34,000 chains that fail, all records together take 20 MB. The state
-// must not change meanwhile.
+// Compaction yields the records of Compact one at a time: together, the records of 34,000 failed chains take 20 MB.
+// The state must not change meanwhile.
 func (s *State) Compaction(now time.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, part := range []iter.Seq[Record]{
@@ -33,7 +33,7 @@ func (s *State) Compaction(now time.Time) iter.Seq[Record] {
 	}
 }
 
-// compactOpen is Compact for what is under way.
+// compactOpen is Compact for open sessions, steals and pauses.
 func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 	var list []Record
 	for _, run := range slices.Sorted(maps.Keys(s.Open)) {
@@ -50,7 +50,7 @@ func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 	return slices.Values(list)
 }
 
-// compactItems is Compact for chains and pieces of work that have something to say.
+// compactItems is Compact for the entries of chains and pieces of work that are not empty.
 func (s *State) compactItems(now time.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, r := range slices.SortedFunc(maps.Keys(s.Chains), forge.Ref.Compare) {
@@ -70,7 +70,7 @@ func (s *State) compactItems(now time.Time) iter.Seq[Record] {
 	}
 }
 
-// compactMaps is Compact for agents, threads, authors and slots that have something to say.
+// compactMaps is Compact for agents, threads, authors and slots. It leaves out empty entries.
 func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	var list []Record
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
@@ -116,5 +116,5 @@ func ComparePauses(a, b threads.Pause) int {
 	return cmp.Or(strings.Compare(a.Thread, b.Thread), strings.Compare(a.Agent, b.Agent))
 }
 
-// isZero reports whether an entry has nothing to say. By reflection, so that no new field can be left out.
+// isZero reports whether an entry is empty. It uses reflection, so that no new field can be forgotten.
 func isZero[T any](v T) bool { return reflect.ValueOf(v).IsZero() }

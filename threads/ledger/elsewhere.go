@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Sent says that a session, whose item is claimed, is about to be given to an executor whose sessions outlive the
-// supervisor. It has what the end of the session is judged by: the next supervisor may be the one that judges.
+// Sent records that a session with a claimed item is about to be given to an executor whose sessions outlive the
+// supervisor. It has everything that is needed to judge the session's end, because the next supervisor may have to.
 type Sent struct {
 	Run      string    `json:"run"`
 	Title    string    `json:"title,omitempty"`
@@ -20,7 +20,7 @@ type Sent struct {
 	Comments []int64   `json:"comments,omitempty"`
 }
 
-// SentOf returns the record of a session that is about to run.
+// SentOf returns the record of a session that is about to be sent.
 func SentOf(run string, it *threads.Item) *Sent {
 	return &Sent{
 		Run: run, Title: it.Title, Head: it.HeadSHA, Base: it.Base, Seen: it.Seen, Reviewed: it.Reviewed,
@@ -38,7 +38,7 @@ func (r *Sent) apply(s *State, _ time.Time) {
 	}
 }
 
-// Placed says since when, and where, the program of such a session runs.
+// Placed records since when, and where, the program of a sent session runs.
 type Placed struct {
 	Run   string    `json:"run"`
 	Place string    `json:"place"`
@@ -59,11 +59,11 @@ func (r *Placed) apply(s *State, _ time.Time) {
 	}
 }
 
-// Outlives reports whether the session can go on although its supervisor has ended: it was sent to an executor that is
-// not this machine.
+// Outlives reports whether the session can continue after its supervisor has ended: it was sent to an executor that
+// is not this machine.
 func (o *Open) Outlives() bool { return o.Executor != "" && o.Sent != nil }
 
-// Session returns a session that outlives its supervisor, as the scheduler sees it.
+// Session returns a session that outlives its supervisor as the scheduler's Session.
 func (o *Open) Session() threads.Session {
 	x := threads.Session{
 		RunID: o.Run, Thread: o.Thread, Slot: o.Slot, Agent: o.Agent, Login: o.Login, Role: o.Role, State: threads.Running,

@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The journal gives back the session that was sent, also after compaction, and for a program whose start it does not
-// know.
+// TestOutlives checks that the journal gives back a session that was sent, even after compaction, and even without
+// the record of its program's start.
 func TestOutlives(t *testing.T) {
 	begin := startRec("a", 61, 2)
 	begin.Start.Executor, begin.Start.Item.Kind, begin.Start.Chain.Number = "nomad", agents.KindReview, 60
@@ -24,19 +24,19 @@ func TestOutlives(t *testing.T) {
 		Comments: []int64{4, 5}, Author: "johba",
 	}
 	for field, v := range reflect.ValueOf(item).Fields() {
-		if v.IsZero() && field.Name != "Role" && field.Name != "Since" { // of scheduled work; of no use once it runs
-			t.Errorf("the item of the test has no %s", field.Name)
+		if v.IsZero() && field.Name != "Role" && field.Name != "Since" { // for scheduled work; unused once it runs
+			t.Errorf("the test's item lacks %s", field.Name)
 		}
 	}
 	sent := Record{At: noon, Sent: SentOf("a", &item)}
 	placed := Record{At: noon, Placed: &Placed{"a", "box2/1f0c", noon.Add(time.Second)}}
 	used := Record{At: noon, Used: &Used{"a", agents.Usage{OutputTokens: 5}}}
 	if o := Fold([]Record{begin}).Open["a"]; o.Outlives() {
-		t.Error("a session that was never sent outlives its supervisor")
+		t.Error("Outlives is true for a session that was never sent")
 	}
 	here := startRec("b", 1, 1)
 	if o := Fold([]Record{here, {At: noon, Sent: &Sent{Run: "b"}}}).Open["b"]; o.Outlives() {
-		t.Error("a session on this machine outlives its supervisor")
+		t.Error("Outlives is true for a session on this machine")
 	}
 	want := threads.Session{
 		RunID: "a", Thread: "llama", Slot: 1, Agent: "dev-qwen", Login: "qwen", Role: "dev", Item: item,
@@ -56,6 +56,6 @@ func TestOutlives(t *testing.T) {
 	}
 	state := Fold([]Record{begin, sent, placed, endRec("a", time.Minute, End{Result: agents.Done})})
 	if got := state.Chain(forge.Ref{Repo: "o/r", Number: 60}).Place; got != "box2/1f0c" {
-		t.Errorf("the chain's last place is %q", got)
+		t.Errorf("the chain's last place is %q, want box2/1f0c", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Start says that a session is about to claim its item.
+// Start records that a session is about to claim its item.
 type Start struct {
 	Run     string        `json:"run"`
 	Thread  string        `json:"thread"`
@@ -22,8 +22,8 @@ type Start struct {
 	Chain   Ref           `json:"chain"`
 	Cause   threads.Cause `json:"cause,omitempty"`
 	Attempt int           `json:"attempt"`
-	Rung    int           `json:"rung,omitempty"` // of the ladder that the chain has reached
-	// PassedOver is the item that stood ahead and could have had the slot.
+	Rung    int           `json:"rung,omitempty"` // rung of the ladder that the chain has reached
+	// PassedOver is the item that was ahead and could have had the slot.
 	PassedOver Key `json:"passed_over,omitzero"`
 	// Author is the person whose pull request is reviewed.
 	Author string `json:"author,omitempty"`
@@ -31,14 +31,14 @@ type Start struct {
 	Ready    time.Time `json:"ready,omitzero"`
 	Priority int       `json:"priority,omitempty"`
 	Skills   []string  `json:"skills,omitempty"`
-	Pinned   bool      `json:"pinned,omitempty"` // the issue was assigned to this agent: no other could have begun it
+	Pinned   bool      `json:"pinned,omitempty"` // the issue was assigned to this agent: no other could have started it
 	Model    string    `json:"model,omitempty"`  // of the agent; empty where its program chooses
-	// NewWriter is set in the open record of an agent that had not written on the chain before.
+	// NewWriter is set in the open record of an agent that had not written on the chain before the session.
 	NewWriter bool `json:"new_writer,omitempty"`
-	// Used is set in the open record of a session that has told what it uses.
+	// Used is set in the open record of a session that has reported its usage.
 	Used agents.Usage `json:"used,omitzero"`
 
-	// Executor names what runs the session; empty is the supervisor's own machine.
+	// Executor is where the session runs; empty is the supervisor's own machine.
 	Executor string `json:"executor,omitempty"`
 	// Sent, Place and Began are set in the open record of a session that runs elsewhere; see Sent and Placed.
 	Sent  *Sent     `json:"sent,omitempty"`
@@ -57,7 +57,7 @@ func (r *Start) apply(s *State, at time.Time) {
 	if r.Item.Kind != agents.KindSchedule {
 		c := s.chain(r.Item.Ref)
 		c.Claimed, c.Login = r.Agent, r.Login
-		c.Labelled = threads.Labelled{} // work on it means that the label is gone
+		c.Labelled = threads.Labelled{} // work on it means that its label is gone
 		s.chain(r.Chain).Labelled = threads.Labelled{}
 	}
 	if r.Item.Kind.Writes() && !slices.Contains(s.Chain(forge.Ref(r.Chain)).Writers, r.Agent) {
@@ -74,7 +74,7 @@ func (r *Start) apply(s *State, at time.Time) {
 	if c := s.chain(r.Chain); r.Item.Kind.Writes() {
 		c.Rung = max(c.Rung, r.Rung)
 	}
-	if r.Item.Kind == agents.KindReview { // all that was asked for is answered, or there would be rework
+	if r.Item.Kind == agents.KindReview { // every request is answered, or there would be rework
 		s.chain(r.Chain).ClearAttempt(agents.KindRework)
 	}
 	if r.Author != "" {
@@ -88,8 +88,8 @@ func (r *Start) apply(s *State, at time.Time) {
 	}
 }
 
-// Used says how much a running session has used so far, as its program tells. It counts at once, and is journalled now
-// and then.
+// Used records how much a running session has used so far, as its program reports it. The usage counts at once, and
+// is journalled now and then.
 type Used struct {
 	Run   string       `json:"run"`
 	Usage agents.Usage `json:"usage"`
@@ -103,8 +103,8 @@ func (r *Used) apply(s *State, at time.Time) {
 	}
 }
 
-// use counts what a session has used up to a time, against the day of that time, and returns the session with it. A
-// usage that has shrunk counts for nothing.
+// use adds the usage of a session up to a time to its agent's, its thread's and its issue's, and returns the session
+// with it. Usage that shrinks counts for nothing.
 func (s *State) use(open Open, at time.Time, u agents.Usage) Open {
 	total := open.Used.Max(u.Bounded())
 	more := total.Less(open.Used)
@@ -122,12 +122,12 @@ func (s *State) use(open Open, at time.Time, u agents.Usage) Open {
 	return open
 }
 
-// End says how a session ended, with everything that its consequences follow from.
+// End records how a session ended, with everything that decides the consequences.
 type End struct {
 	Run    string        `json:"run"`
 	Result agents.Result `json:"result"`
 	Reason string        `json:"reason,omitempty"`
-	// Remarked marks a session that left nothing but words: see threads.Remarked.
+	// Remarked marks a session that left only comments or labels: see threads.Remarked.
 	Remarked bool          `json:"remarked,omitempty"`
 	Claim    ClaimFailure  `json:"claim,omitempty"`     // of agents.ClaimFailed
 	Stop     threads.Code  `json:"stop,omitempty"`      // of agents.Cancelled by reconcile or a person
@@ -135,7 +135,7 @@ type End struct {
 	RetryAt  time.Time     `json:"retry_at,omitzero"`   // of agents.Limited; zero means unknown
 	Breaker  time.Duration `json:"breaker,omitempty"`   // the thread's breaker_interval
 	Tail     string        `json:"tail,omitempty"`      // last lines of output of a failure, redacted
-	LastLine string        `json:"last_line,omitempty"` // of them, where the program gave no reason itself
+	LastLine string        `json:"last_line,omitempty"` // last line of Tail, where the program gave no reason itself
 	Session  string        `json:"session,omitempty"`   // the program's own session id
 	Usage    *agents.Usage `json:"usage,omitempty"`     // nil means unknown
 	CPU      time.Duration `json:"cpu,omitempty"`       // user and system time of the whole tree
@@ -143,20 +143,20 @@ type End struct {
 	Exit     string        `json:"exit,omitempty"`      // exit code or signal, where it is not 0
 	NeverRan bool          `json:"no_start,omitempty"`  // the program could not be started
 	Verdict  Verdict       `json:"verdict,omitempty"`   // of a review; empty where it left none
-	// Talk is the size of its conversation at its end, in tokens: 0 means unknown. Restored are the tokens of it that came
-	// from a file before its first request, and Found those of them that this request had not to compute. Saved are those
-	// that a file got at its end.
+	// Talk is the size of its conversation at its end, in tokens; 0 means unknown. Restored is how many tokens of it
+	// came from a file before the session's first request, and Found how many of these that request did not compute
+	// again. Saved is how many went into a file at its end.
 	Talk     int64 `json:"talk,omitempty"`
 	Saved    int64 `json:"saved,omitempty"`
 	Restored int64 `json:"restored,omitempty"`
 	Found    int64 `json:"found,omitempty"`
-	// Approved says what the session approved; nil where that is not known, as in journals of older versions.
+	// Approved is the change that the session approved; nil where that is unknown, as in journals of older versions.
 	Approved *threads.Approval `json:"approved,omitempty"`
-	// Resumed tells what a cache had of the first answer; nil where no conversation was gone on with. Cold says why that
-	// was little, and is empty otherwise.
+	// Resumed is how much a cache had of the first request; nil if the session continued no conversation. Cold says why
+	// it had little, and is empty otherwise.
 	Resumed *agents.Resumption `json:"resumed,omitempty"`
 	Cold    string             `json:"cold,omitempty"`
-	// Receipt is nil where none could be written, and in journals of older versions.
+	// Receipt is nil if none could be written, and in journals of older versions.
 	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
@@ -174,17 +174,17 @@ const (
 	ChangesRequested Verdict = "changes"
 )
 
-// ClaimFailure says why a claim failed.
+// ClaimFailure is the cause of a failed claim.
 type ClaimFailure string
 
-// The ways in which a claim fails.
+// The causes of a failed claim.
 const (
 	ClaimTaken       ClaimFailure = "taken"       // the item is claimed by another supervisor or a person
 	ClaimForbidden   ClaimFailure = "forbidden"   // the account lacks the right
 	ClaimUnavailable ClaimFailure = "unavailable" // the forge did not answer, or not as expected
 )
 
-// Released says that no claim of ours is left on the item.
+// Released records that no claim of ours is left on the item.
 type Released struct {
 	Ref Ref `json:"ref"`
 }
@@ -193,7 +193,7 @@ func (r *Released) valid() bool { return r.Ref.Repo != "" }
 
 func (r *Released) apply(s *State, _ time.Time) { s.Drop(forge.Ref(r.Ref)) }
 
-// Blocked says that the label blocked was written after the last attempt.
+// Blocked records that the label blocked was written after the last attempt.
 type Blocked struct {
 	Chain Ref         `json:"chain"`
 	Kind  agents.Kind `json:"kind"`
@@ -210,26 +210,26 @@ func (r *Blocked) apply(s *State, _ time.Time) {
 	labelled(c, forge.LabelBlocked, r.Why)
 }
 
-// labelled keeps what led to a label. A record of an older version does not say it.
+// labelled keeps the cause of a label. Records of older versions have none.
 func labelled(c *threads.ChainHistory, label, why string) {
 	if why != "" {
 		c.Labelled = threads.Labelled{Label: label, Why: why}
 	}
 }
 
-// Handed says that needs-human was written: a person has the item now, and what led there is forgotten.
+// Handed records that needs-human was written. A person has the item now, and the counts that led there start again.
 type Handed struct {
 	Ref    Ref    `json:"ref"`
 	Rounds int    `json:"rounds,omitempty"` // rounds that led there
 	Fixes  bool   `json:"fixes,omitempty"`  // CI fixes led there
-	Used   Ref    `json:"used,omitzero"`    // the issue whose use led there
+	Used   Ref    `json:"used,omitzero"`    // the issue whose usage led there
 	Why    string `json:"why,omitempty"`    // for people
 }
 
 func (r *Handed) valid() bool { return r.Ref.Repo != "" && r.Rounds >= 0 }
 
-// apply lets the item rest from the second time on, longer each time. A person who has taken the label off wants it to
-// go on; but any agent with write access can take the label off, too, and did so within seconds.
+// apply makes the item rest from the second time on, longer each time. A person who removes the label wants work to
+// continue; but any agent with write access can remove it, too, and one did so within seconds.
 func (r *Handed) apply(s *State, at time.Time) {
 	c := s.chain(r.Ref)
 	if c.Handed++; c.Handed > 1 {
@@ -250,7 +250,7 @@ func (r *Handed) apply(s *State, at time.Time) {
 	}
 }
 
-// Asked says that the question or plan of a session is on the forge, with its label.
+// Asked records that the question or plan of a session is on the forge, with its label.
 type Asked struct {
 	Ref Ref    `json:"ref"`
 	Run string `json:"run"`
@@ -264,7 +264,7 @@ func (r *Asked) apply(s *State, _ time.Time) {
 	}
 }
 
-// Answered says that people answered the question or plan, or took the label off.
+// Answered records that people answered the question or plan, or removed the label.
 type Answered struct {
 	Ref      Ref     `json:"ref"`
 	Comments []int64 `json:"comments,omitempty"` // the question or plan, and the answers
@@ -272,7 +272,7 @@ type Answered struct {
 
 func (r *Answered) valid() bool { return r.Ref.Repo != "" }
 
-// apply also makes a dialogue of which only the forge knew: the journal was lost.
+// apply also creates a dialogue that only the forge had, because the journal was lost.
 func (r *Answered) apply(s *State, at time.Time) {
 	c := s.chain(r.Ref)
 	if c.Dialogue == nil {
@@ -285,11 +285,11 @@ func (r *Answered) apply(s *State, at time.Time) {
 	d.Words, d.Comments = "", r.Comments
 }
 
-// Told says which reason was commented on an item, by its key.
+// Told records the key of a reason that was commented on an item.
 type Told struct {
 	Ref Ref    `json:"ref"`
 	Key string `json:"key"`
-	Why string `json:"why,omitempty"` // what led to needs-human; empty where that was not written
+	Why string `json:"why,omitempty"` // cause of the label needs-human; empty where it was not written
 }
 
 func (r *Told) valid() bool { return r.Ref.Repo != "" && r.Key != "" }
@@ -300,14 +300,14 @@ func (r *Told) apply(s *State, _ time.Time) {
 	labelled(c, forge.LabelNeedsHuman, r.Why)
 }
 
-// Forget says that the issue or pull request is gone from the forge's open work.
+// Forget records that the issue or pull request is no longer open on the forge.
 type Forget struct {
 	Ref Ref `json:"ref"`
 }
 
 func (r *Forget) valid() bool { return r.Ref.Repo != "" }
 
-// apply drops everything about an issue or pull request but a claim, which is released first.
+// apply drops everything about an issue or pull request except a claim, which is released first.
 func (r *Forget) apply(s *State, _ time.Time) {
 	item := forge.Ref(r.Ref)
 	c := s.Chain(item)
@@ -319,17 +319,17 @@ func (r *Forget) apply(s *State, _ time.Time) {
 	}
 }
 
-// Steal says that an issue is to change hands, or how that ended.
+// Steal records that an issue is about to change hands, or how that ended.
 type Steal struct {
 	Ref  Ref    `json:"ref"`
-	Run  string `json:"run"` // of the claim that keeps others off meanwhile
+	Run  string `json:"run"` // of the claim that keeps other agents off meanwhile
 	From string `json:"from"`
 	To   string `json:"to"`
-	// FromLogin and ToLogin are their accounts, which a reload may change.
+	// FromLogin and ToLogin are the accounts of both; a reload may change them.
 	FromLogin string `json:"from_login,omitempty"`
 	ToLogin   string `json:"to_login,omitempty"`
 	Done      bool   `json:"done,omitempty"`
-	Why       string `json:"why,omitempty"` // the issue stays after all; with Done
+	Why       string `json:"why,omitempty"` // why the issue stays after all; with Done
 }
 
 func (r *Steal) valid() bool { return r.Ref.Repo != "" && r.Run != "" }
@@ -342,7 +342,7 @@ func (r *Steal) apply(s *State, _ time.Time) {
 	}
 }
 
-// Pause says that a thread, an agent or, with neither, everything was paused or, with Off, resumed.
+// Pause records that a thread, an agent or, with neither, everything was paused or, with Off, resumed.
 type Pause struct {
 	Thread string `json:"thread,omitempty"`
 	Agent  string `json:"agent,omitempty"`
@@ -360,11 +360,11 @@ func (r *Pause) apply(s *State, at time.Time) {
 	}
 }
 
-// Cancel says that issues and pull requests are to be labelled cancelled, whatever comes in between, or that it is
-// done.
+// Cancel records that issues and pull requests must be labelled cancelled, even after a crash. With Done it records
+// that they are.
 type Cancel struct {
 	Refs  []Ref `json:"refs"`
-	Close bool  `json:"close,omitempty"` // they are to be closed as well
+	Close bool  `json:"close,omitempty"` // they must be closed, too
 	Done  bool  `json:"done,omitempty"`
 }
 
@@ -378,14 +378,14 @@ func (r *Cancel) apply(s *State, _ time.Time) {
 	}
 }
 
-// Retry says that what keeps an issue and its pull requests from being worked on is forgotten.
+// Retry records that a person removed every obstacle to work on an issue and its pull requests.
 type Retry struct {
 	Refs []Ref `json:"refs"` // the chain is among them
 }
 
 func (r *Retry) valid() bool { return named(r.Refs) }
 
-// apply lets an issue and its pull requests begin anew. Its writers stay, because the pairing rule is about them.
+// apply lets an issue and its pull requests start again. The writers stay, because the pairing rule needs them.
 func (r *Retry) apply(s *State, at time.Time) {
 	for _, item := range r.Refs {
 		s.forgive(forge.Ref(item))
@@ -393,7 +393,7 @@ func (r *Retry) apply(s *State, at time.Time) {
 	}
 }
 
-// named reports whether a list is not empty and each reference in it has a repository.
+// named reports whether a list is not empty and every reference in it has a repository.
 func named(refs []Ref) bool {
 	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r Ref) bool { return r.Repo == "" })
 }

@@ -13,8 +13,8 @@ func Outcomes() (names []string) {
 	return names
 }
 
-// WithoutOutcome removes a row from the table of outcomes until back is called. A session that no row fits then has no
-// consequences.
+// WithoutOutcome removes a row from the table of outcomes until back is called. A session that no other row fits then
+// has no consequences.
 func WithoutOutcome(name string) (back func()) {
 	whole := outcomes
 	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(row outcome) bool { return row.name == name })
@@ -22,7 +22,7 @@ func WithoutOutcome(name string) (back func()) {
 	return func() { outcomes = whole }
 }
 
-// Parse reads the text of a journal: its records, and the lines that are not understood.
+// Parse reads the text of a journal: its records, and the lines that are not valid.
 func Parse(text []byte) (records []Record, corrupt [][]byte) {
 	err := Read(bytes.NewReader(text), func(r Record) { records = append(records, r) }, func(from, to int64) {
 		corrupt = append(corrupt, bytes.TrimSuffix(text[from:to], []byte("\n")))

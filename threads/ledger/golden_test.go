@@ -11,10 +11,11 @@ import (
 )
 
 var update = flag.Bool("update", false,
-	"write the compacted journals from what the program does now; the others are pinned")
+	"rewrite the compacted journals; the others never change")
 
-// The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to.
-// Each case is a journal that the program of 22 November 2026 wrote, and what compaction makes of it, which only grows.
+// TestJournalBytes checks the bytes of a journal, which are a contract: the next version reads what this one wrote,
+// and the one before may have to. Each case is a journal that the program of 22 November 2026 wrote, and its
+// compaction. Both may only grow.
 func TestJournalBytes(t *testing.T) {
 	for _, name := range []string{"everything", "demo", "commands"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "journal", name+".jsonl"))
@@ -23,10 +24,10 @@ func TestJournalBytes(t *testing.T) {
 		}
 		records, corrupt := Parse(text)
 		if len(corrupt) > 0 {
-			t.Fatalf("%s: %d lines cannot be read, the first: %s", name, len(corrupt), corrupt[0])
+			t.Fatalf("%s: got %d corrupt lines, want none; the first: %s", name, len(corrupt), corrupt[0])
 		}
 		if got := encoded(t, records); !bytes.Equal(got, text) {
-			t.Errorf("%s: written again it is different:\n%s", name, got)
+			t.Errorf("%s changes when it is written again:\n%s", name, got)
 		}
 		last := records[len(records)-1].At
 		checkCompaction(t, name+".compacted", records, last.Add(time.Second).UTC())

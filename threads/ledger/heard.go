@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxHeard bounds the commands that are remembered, the newest. One that is older than all of a full memory counts as
-	// heard: the forge numbers comments as they come.
+	// maxHeard bounds the remembered commands; the newest stay. When the memory is full, a command older than all of it
+	// counts as heard: the forge numbers comments in order.
 	maxHeard = 1000
-	// heardFor is how long one is remembered: longer than a scan shows it, whatever the two clocks say.
+	// heardFor is how long a command is remembered: longer than a scan shows it, even if the two clocks differ.
 	heardFor = 72 * time.Hour
-	// CommandsPerMinute is how many commands of one person are carried out in a minute. The others wait.
+	// CommandsPerMinute bounds the commands of one person that are carried out in a minute. The others wait.
 	CommandsPerMinute = 10
 )
 
-// Listen says from when on, by the forge's clock, comments in a repository may be commands: since the second in which
-// we first read it.
+// Listen records when the comments in a repository may be commands: from the second in which we first read it, by the
+// forge's clock.
 type Listen struct {
 	Ref   Ref       `json:"ref"` // of the repository
 	Since time.Time `json:"since"`
@@ -36,8 +36,8 @@ func (r *Listen) apply(s *State, _ time.Time) {
 	}
 }
 
-// Heard says how far the command of a comment is. It is journalled before it is carried out, so that no crash has it
-// carried out twice; then again with its answer; and once more when the answer is on the forge.
+// Heard records the progress of a comment's command. It is journalled before the command is carried out, so that no
+// crash repeats the command; again with the answer; and once more when the answer is on the forge.
 type Heard struct {
 	Ref     Ref    `json:"ref"`
 	Comment int64  `json:"comment"`
@@ -64,13 +64,13 @@ func (r *Heard) apply(s *State, at time.Time) {
 	}
 }
 
-// Taken is a command that a supervisor of this ledger took.
+// Taken is a command that this supervisor, or one before it, has taken.
 type Taken struct {
 	Heard
 	At time.Time // when it was taken
 }
 
-// heard reports whether a command was taken, or is too old to tell.
+// heard reports whether a command was taken, or is too old to know.
 func (s *State) heard(id int64) bool {
 	if _, known := s.Heard[id]; known {
 		return true
@@ -78,8 +78,8 @@ func (s *State) heard(id int64) bool {
 	return len(s.Heard) >= maxHeard && id < slices.Min(slices.Collect(maps.Keys(s.Heard)))
 }
 
-// Commands returns the commands that are to be carried out now, in the order in which they were written: those that
-// came since we know the repository, that were not heard before, and that are for this supervisor.
+// Commands returns the commands that are due now, in the order in which they were written. These came after we first
+// read the repository, were not heard before, and are for this supervisor.
 func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due []forge.Said) {
 	said := make(map[string]int)
 	for _, h := range s.Heard {
@@ -100,7 +100,7 @@ func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due 
 	return due
 }
 
-// elsewhere reports whether a command is for another supervisor: that holds the item or has the agent.
+// elsewhere reports whether a command is for another supervisor, which holds the item or has the agent.
 func elsewhere(c *threads.Config, f *forge.Facts, s *forge.Said) bool {
 	foreign := func(login string) bool {
 		same := func(bot string) bool { return strings.EqualFold(bot, login) }
@@ -117,7 +117,7 @@ func elsewhere(c *threads.Config, f *forge.Facts, s *forge.Said) bool {
 	return p != nil && (p.HeldBy != "" || slices.ContainsFunc(p.Assignees, foreign))
 }
 
-// Unanswered returns the commands whose answers are not on the forge, the oldest first.
+// Unanswered returns the commands whose answers are not on the forge, oldest first.
 func (s *State) Unanswered() (list []Taken) {
 	for _, id := range slices.Sorted(maps.Keys(s.Heard)) {
 		if h := s.Heard[id]; !h.Done {

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// listener is a factory with an agent, beside the agent far of another host.
+// listener is a factory with one agent. The agent far belongs to another host.
 var listener = &threads.Config{
 	Forge:  threads.Forge{Bots: []string{"far"}},
 	Agents: []agents.Agent{{Name: "dev-qwen", Login: "qwen"}},
@@ -34,7 +34,7 @@ func ids(said []forge.Said) string {
 	return strings.Join(list, " ")
 }
 
-// Each line is a reason for which a command is left alone.
+// TestCommandsDue has a row for each reason for which a command is not carried out.
 func TestCommandsDue(t *testing.T) {
 	issue := func(is forge.Issue) forge.Facts {
 		is.Ref = forge.Ref{Repo: "o/r", Number: 7}
@@ -59,8 +59,8 @@ func TestCommandsDue(t *testing.T) {
 			issue(forge.Issue{Assignees: []string{"qwen"}}),
 			saidAt(5, time.Second, "why"), true,
 		},
-		{"of before", []Record{known}, forge.Facts{}, saidAt(5, -time.Second, "why"), false},
-		{"of the second in which we began", []Record{known}, forge.Facts{}, saidAt(5, 0, "why"), true},
+		{"before we first read the repository", []Record{known}, forge.Facts{}, saidAt(5, -time.Second, "why"), false},
+		{"in the second of the first read", []Record{known}, forge.Facts{}, saidAt(5, 0, "why"), true},
 		{"in a repository that was never read", nil, forge.Facts{}, saidAt(5, time.Second, "why"), false},
 		{
 			"taken",
@@ -90,7 +90,7 @@ func TestCommandsDue(t *testing.T) {
 		{"for an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "assign", "Far"), false},
 		{"pause of an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "far"), false},
 		{"pause of ours", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "dev-qwen"), true},
-		{"listened to since later, by a second record", []Record{known, {At: noon, Listen: &Listen{
+		{"a second, later Listen record", []Record{known, {At: noon, Listen: &Listen{
 			Ref: Ref{Repo: "o/r"}, Since: noon.Add(time.Hour),
 		}}}, forge.Facts{}, saidAt(5, time.Second, "why"), true},
 	}
@@ -99,33 +99,33 @@ func TestCommandsDue(t *testing.T) {
 			tt.facts.Said = []forge.Said{tt.said}
 			got := Fold(tt.journal).Commands(listener, &tt.facts, noon)
 			if (len(got) == 1) != tt.due {
-				t.Errorf("due: %v", got)
+				t.Errorf("due: got %v, want %t", got, tt.due)
 			}
 		})
 	}
 }
 
-// A thousand commands are remembered. What is older than all of them counts as heard.
+// TestHeardIsBounded checks that a thousand commands are remembered, and that an older command counts as heard.
 func TestHeardIsBounded(t *testing.T) {
 	s := Fold([]Record{{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}})
 	for id := range int64(3 * maxHeard) {
 		s.Apply(Record{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: id + 100}})
 	}
 	if len(s.Heard) != maxHeard || len(s.Compact(noon)) != maxHeard+1 {
-		t.Fatalf("%d remembered, %d lines", len(s.Heard), len(s.Compact(noon)))
+		t.Fatalf("got %d commands and %d lines, want 1000 and 1001", len(s.Heard), len(s.Compact(noon)))
 	}
 	f := &forge.Facts{Said: []forge.Said{saidAt(100, time.Hour, "why"), saidAt(9000, time.Hour, "why")}}
 	if got := ids(s.Commands(listener, f, noon.Add(time.Hour))); got != "9000" {
-		t.Errorf("due: %s", got)
+		t.Errorf("due: got %s, want 9000", got)
 	}
 	if n := len(s.Compact(noon.Add(heardFor))); n != 1 {
-		t.Errorf("%d lines after three days", n)
+		t.Errorf("got %d lines after three days, want 1", n)
 	}
 }
 
-// Worlds in which people command, and the supervisor dies at any moment and forgets what it did not journal. Whatever
-// happens, the list of what was carried out says: none twice, none of before, ten of a person in a minute at most, and
-// in the end all.
+// TestCommandWorlds plays worlds in which people write commands, and the supervisor dies at any moment and forgets
+// what it did not journal. No command may be carried out twice, no command from before the first read, and at most
+// ten of a person in a minute. In the end all the others must be carried out.
 func TestCommandWorlds(t *testing.T) {
 	for seed := range uint64(60) {
 		playCommands(t, seed)
@@ -141,7 +141,7 @@ func playCommands(t *testing.T, seed uint64) {
 		now     = noon
 		carried []forge.Said
 		when    []time.Time
-		fair    = map[int64]bool{} // commands that have to be carried out
+		fair    = map[int64]bool{} // commands that must be carried out
 	)
 	write := func(r Record) {
 		journal = append(journal, r)
@@ -151,7 +151,7 @@ func playCommands(t *testing.T, seed uint64) {
 		for _, s := range state.Commands(listener, &facts, now) {
 			write(Record{At: now, Heard: &Heard{Ref: Ref(s.Ref), Comment: s.ID, By: s.Author}})
 			carried, when = append(carried, s), append(when, now)
-			if rng.IntN(8) == 0 { // died while it did it
+			if rng.IntN(8) == 0 { // the supervisor died while it carried out the command
 				state = Fold(journal)
 				return
 			}
@@ -170,7 +170,7 @@ func playCommands(t *testing.T, seed uint64) {
 			facts.Said = append(facts.Said, s)
 			fair[s.ID] = !s.At.Before(noon)
 		}
-		if step%7 == 0 { // a restart, which compacts
+		if step%7 == 0 { // a restart, after a compaction
 			journal = state.Compact(now)
 			state = Fold(journal)
 		}
@@ -183,7 +183,7 @@ func playCommands(t *testing.T, seed uint64) {
 	seen := map[int64]bool{}
 	for i, s := range carried {
 		if seen[s.ID] || !fair[s.ID] {
-			t.Fatalf("world %d: comment %d: carried out before %v, may be %v", seed, s.ID, seen[s.ID], fair[s.ID])
+			t.Fatalf("world %d: comment %d: carried out before: %v, allowed: %v", seed, s.ID, seen[s.ID], fair[s.ID])
 		}
 		seen[s.ID] = true
 		n := 0
@@ -202,6 +202,6 @@ func playCommands(t *testing.T, seed uint64) {
 		}
 	}
 	if len(state.Unanswered()) > 0 || !slices.IsSortedFunc(when, time.Time.Compare) {
-		t.Fatalf("world %d: unanswered: %v", seed, state.Unanswered())
+		t.Fatalf("world %d: got unanswered commands %v, want none", seed, state.Unanswered())
 	}
 }

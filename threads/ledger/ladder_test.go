@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// TestSetbacks counts the failures of writing sessions on a chain until a person says retry, and remembers its highest
-// rung. A review that fails is no setback of the one that wrote, and neither is a session that burnt no attempt.
+// TestSetbacks counts the failures of writing sessions on a chain since the last retry, and checks its highest rung.
+// A failed review is no setback for the writer, nor is a session that burnt no attempt.
 func TestSetbacks(t *testing.T) {
 	chain := forge.Ref{Repo: "o/r", Number: 1}
 	session := func(run string, kind agents.Kind, rung int, end agents.Result) []Record {
@@ -49,11 +49,11 @@ func TestSetbacks(t *testing.T) {
 	}
 	journal = append(journal, Record{At: noon, Retry: &Retry{Refs: []Ref{Ref(chain)}}})
 	if c := fold(journal...).Chain(chain); c.Failures != 0 || c.Rung != 0 || len(c.Writers) != 1 {
-		t.Errorf("after retry: %+v", c)
+		t.Errorf("after retry: got %+v, want no failures, rung 0 and one writer", c)
 	}
 }
 
-// TestPlanner remembers that an issue was to be planned, whatever came of the session, until a person says retry.
+// TestPlanner checks that the planner of an issue is remembered until a retry, however the session ended.
 func TestPlanner(t *testing.T) {
 	start := startRec("run", 1, 1)
 	start.Start.Cause = threads.CausePlan
@@ -63,12 +63,12 @@ func TestPlanner(t *testing.T) {
 			"folded": fold(journal...), "compacted": fold(fold(journal...).Compact(noon.Add(time.Hour))...),
 		} {
 			if got := state.Chain(forge.Ref{Repo: "o/r", Number: 1}).Planner; got != start.Start.Agent {
-				t.Errorf("%s, after %s: planner %q", what, result, got)
+				t.Errorf("%s, after %s: got planner %q, want %q", what, result, got, start.Start.Agent)
 			}
 		}
 		again := fold(append(journal, Record{At: noon, Retry: &Retry{Refs: []Ref{{Repo: "o/r", Number: 1}}}})...)
 		if got := again.Chain(forge.Ref{Repo: "o/r", Number: 1}).Planner; got != "" {
-			t.Errorf("after %s and retry: planner %q", result, got)
+			t.Errorf("after %s and retry: got planner %q, want none", result, got)
 		}
 	}
 }

@@ -1,20 +1,20 @@
-// Package ledger is the memory of a factory: the journal's records, what they add up to, and what follows from the
-// way a session ended. It is pure, so the supervisor, which writes the records to a file, and the simulator, which
-// does not, remember the same.
+// Package ledger is the memory of a factory: the journal's records, their fold into a state, and the consequences of
+// a session's end. It is pure, so the supervisor, which writes the records to a file, and the simulator, which does
+// not, remember the same.
 //
 //	record.go   a line of the journal
-//	events.go   what happened, and what each event changes in State
+//	events.go   the events, and how each changes State
 //	elsewhere.go sessions that outlive the supervisor
-//	facts.go    what a compacted journal has in their place
-//	report.go   what is known of a session when its program ended, judged
+//	facts.go    the records that a compacted journal has instead of events
+//	report.go   the judgement on a session whose program has ended
 //	ledger.go   State, the fold of the records
-//	outcome.go  what follows from the end of a session: the table of outcomes, design section 7
+//	outcome.go  the consequences of a session's end: the table of outcomes, design section 7
 //	heard.go    commands in comments: which were heard, and which are due
-//	past.go     what is kept of a session that ended
-//	receipt.go  the receipts of sessions, and which pull requests are to show them
+//	past.go     the record of a session that ended
+//	receipt.go  the receipts of sessions, and the pull requests that do not show them yet
 //	timeline.go merges, slots that stood free beside work, and times in which a thread was parked
 //	compact.go  State -> the shortest journal that folds into it
-//	clock.go    what to do about a clock that was ahead
+//	clock.go    the correction of times that a clock recorded while it was ahead
 package ledger
 
 import (
@@ -28,27 +28,27 @@ import (
 	"codeberg.org/johba/disinto/threads/audit"
 )
 
-// State is the fold of the journal's records. All times in it come from the records, so that a replay gives the same
+// State is the fold of the journal's records. All its times come from the records, so that a replay gives the same
 // state. It is not safe for concurrent use.
 type State struct {
 	threads.History
 
-	Open   map[string]Open     // sessions that began and have not ended, by run id
-	Steals map[forge.Ref]Steal // issues that are to change hands
+	Open   map[string]Open     // sessions that started and have not ended, by run id
+	Steals map[forge.Ref]Steal // issues that are about to change hands
 	Recent []Recent            // newest first, at most RecentLimit
 	Past   []Past              // every session that ran, oldest first, at most PastLimit
 
-	Listens map[string]time.Time // by repository: since when comments may be commands, by the forge's clock
-	Heard   map[int64]Taken      // commands of comments that were taken, by comment; at most maxHeard
+	Listens map[string]time.Time // by repository: when comments became commands, by the forge's clock
+	Heard   map[int64]Taken      // commands that were taken, by comment; at most maxHeard
 
 	Receipt audit.Head         // the newest receipt of a session
 	Pruned  audit.Pruned       // the receipts that were removed
 	Owed    map[forge.Ref]Owed // pull requests that do not show the receipts of their sessions yet, at most maxOwed
 
-	Timeline // of merges, parks, and slots that stood free beside work
+	Timeline // merges, parks, and slots that stood free beside work
 }
 
-// Open is a session that began and has not ended.
+// Open is a session that started and has not ended.
 type Open struct {
 	Start
 	At time.Time
@@ -62,7 +62,7 @@ func New() *State {
 	}
 }
 
-// Fold returns the state after some records.
+// Fold returns the state after a list of records.
 func Fold(records []Record) *State {
 	s := New()
 	for i := range records {
@@ -71,7 +71,7 @@ func Fold(records []Record) *State {
 	return s
 }
 
-// Apply makes a record true.
+// Apply applies a record to the state.
 func (s *State) Apply(r Record) {
 	if c := r.content(); c != nil {
 		c.apply(s, r.At)
@@ -81,7 +81,7 @@ func (s *State) Apply(r Record) {
 func (s *State) chain(r Ref) *threads.ChainHistory       { return Entry(s.Chains, forge.Ref(r)) }
 func (s *State) item(k threads.Key) *threads.ItemHistory { return Entry(s.Items, k) }
 
-// Entry returns the entry of a key for writing, and adds it when it is missing.
+// Entry returns the entry of a key for writing, and creates it if it is missing.
 func Entry[K comparable, V any](m map[K]*V, k K) *V {
 	e := m[k]
 	if e == nil {
@@ -91,7 +91,7 @@ func Entry[K comparable, V any](m map[K]*V, k K) *V {
 	return e
 }
 
-// reviewed counts a review of a person's pull request, and forgets those of everyone that count no longer.
+// reviewed counts a review of a person's pull request, and drops all reviews that no longer count.
 func (s *State) reviewed(author, run string, at time.Time) {
 	a := Entry(s.Authors, author)
 	if a.Reviews == nil {
@@ -110,13 +110,13 @@ func (s *State) forgetReviews(now time.Time) {
 	}
 }
 
-// Drop forgets a claim, because the forge does not show it.
+// Drop drops a claim that the forge does not show.
 func (s *State) Drop(item forge.Ref) {
 	c := Entry(s.Chains, item)
 	c.Claimed, c.Login = "", ""
 }
 
-// forgive drops what keeps an issue or pull request from being worked on.
+// forgive removes every obstacle to work on an issue or pull request.
 func (s *State) forgive(item forge.Ref) {
 	c := Entry(s.Chains, item)
 	*c = threads.ChainHistory{
@@ -140,7 +140,7 @@ func Keys(item forge.Ref) []threads.Key {
 	}
 }
 
-// Remembered lists the issues and pull requests of which something but a claim is known, sorted.
+// Remembered returns the issues and pull requests with a history beyond a claim, sorted.
 func (s *State) Remembered() []forge.Ref {
 	set := make(map[forge.Ref]bool)
 	for r, c := range s.Chains {
@@ -158,7 +158,7 @@ func (s *State) Remembered() []forge.Ref {
 	return slices.SortedFunc(maps.Keys(set), forge.Ref.Compare)
 }
 
-// Select lists the issues and pull requests whose history has a property, sorted.
+// Select returns the issues and pull requests whose history has a property, sorted.
 func (s *State) Select(has func(*threads.ChainHistory) bool) []forge.Ref {
 	var list []forge.Ref
 	for r, c := range s.Chains {

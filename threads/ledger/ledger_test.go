@@ -34,7 +34,7 @@ func endRec(run string, after time.Duration, e End) Record {
 
 func fold(records ...Record) *State { return Fold(records) }
 
-// everything is a journal in which each kind of memory has something in it.
+// everything is a journal that sets every field of the state.
 func everything() []Record {
 	schedule := startRec("s", 0, 1)
 	schedule.Start.Item, schedule.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"},
@@ -155,7 +155,8 @@ func everything() []Record {
 	}
 }
 
-// Compaction keeps every field of every entry. A new field fails here until everything has it.
+// TestCompactionForgetsNothing checks that compaction keeps every field of every entry. A new field fails here until
+// everything() sets it.
 func TestCompactionForgetsNothing(t *testing.T) {
 	h := fold(everything()...)
 	set := make(map[string]bool)
@@ -166,12 +167,12 @@ func TestCompactionForgetsNothing(t *testing.T) {
 	}
 	for name, in := range set {
 		if !in {
-			t.Errorf("no entry of the test has %s", name)
+			t.Errorf("no entry of the test sets %s", name)
 		}
 	}
 	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free),
 		len(h.Parks), len(h.Listens), len(h.Heard), len(h.Owed), int(h.Receipt.N), int(h.Pruned.Lost)) == 0 {
-		t.Errorf("the test leaves something empty: %+v", h)
+		t.Errorf("the test leaves a part of the state empty: %+v", h)
 	}
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -182,19 +183,20 @@ func TestCompactionForgetsNothing(t *testing.T) {
 	}
 	records, corrupt := Parse(text.Bytes())
 	if len(corrupt) > 0 {
-		t.Errorf("compaction wrote lines that cannot be read: %q", corrupt)
+		t.Errorf("compaction wrote corrupt lines: %q", corrupt)
 	}
 	if diff := cmp.Diff(h, fold(records...), sameState); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Every kind of line is read as it was written. A new one is corrupt until valid knows it.
+// TestEveryRecordIsRead checks that every kind of line is read as it was written. A new one is corrupt until valid
+// knows it.
 func TestEveryRecordIsRead(t *testing.T) {
 	want := append(everything(), Record{At: noon, Forget: &Forget{Ref{Repo: "o/r", Number: 2}}})
 	got, corrupt := Parse(encoded(t, want))
 	if len(corrupt) > 0 {
-		t.Errorf("%d lines cannot be read, the first: %s", len(corrupt), corrupt[0])
+		t.Errorf("got %d corrupt lines, want none; the first: %s", len(corrupt), corrupt[0])
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -204,12 +206,12 @@ func TestEveryRecordIsRead(t *testing.T) {
 		here := func(r Record) bool { return !reflect.ValueOf(r).Field(i).IsZero() }
 		compacted := fold(want...).Compact(noon)
 		if !slices.ContainsFunc(want, here) && !slices.ContainsFunc(compacted, here) {
-			t.Errorf("the test has no %s", kinds.Field(i).Name)
+			t.Errorf("the test has no record %s", kinds.Field(i).Name)
 		}
 	}
 }
 
-// noteFields notes by name which fields of an entry are set.
+// noteFields records by name which fields of an entry are set.
 func noteFields(set map[string]bool, entry reflect.Value) {
 	for i := range entry.NumField() {
 		name := entry.Type().Name() + "." + entry.Type().Field(i).Name
@@ -217,7 +219,7 @@ func noteFields(set map[string]bool, entry reflect.Value) {
 	}
 }
 
-// sameState compares states. An entry that says nothing is as good as none.
+// sameState compares states. An empty entry equals a missing one.
 var sameState = cmp.Options{
 	cmpopts.IgnoreMapEntries(func(_ forge.Ref, c *threads.ChainHistory) bool { return isZero(*c) }),
 	cmpopts.IgnoreMapEntries(func(_ threads.Key, i *threads.ItemHistory) bool { return isZero(*i) }),
@@ -247,13 +249,13 @@ func TestParseJournal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			records, corrupt := Parse([]byte(tt.text))
 			if len(records) != tt.records || len(corrupt) != tt.corrupt {
-				t.Errorf("%d records and %d corrupt lines, want %d and %d", len(records), len(corrupt), tt.records, tt.corrupt)
+				t.Errorf("got %d records and %d corrupt lines, want %d and %d", len(records), len(corrupt), tt.records, tt.corrupt)
 			}
 		})
 	}
 }
 
-// Whatever stands in the file, reading it does not panic, and compacting what was understood keeps its meaning.
+// FuzzJournal checks that no text makes the reader panic, and that compaction keeps the meaning of what was read.
 func FuzzJournal(f *testing.F) {
 	var all bytes.Buffer
 	enc := json.NewEncoder(&all)
@@ -275,16 +277,16 @@ func FuzzJournal(f *testing.F) {
 		enc := json.NewEncoder(&compacted)
 		for _, r := range h.Compact(noon) {
 			if err := enc.Encode(r); err != nil {
-				t.Skip("a year beyond what JSON can say")
+				t.Skip("a year that JSON cannot encode")
 			}
 		}
 		again, corrupt := Parse(compacted.Bytes())
 		if len(corrupt) > 0 {
-			t.Fatalf("compaction wrote what cannot be read: %q", corrupt)
+			t.Fatalf("compaction wrote corrupt lines: %q", corrupt)
 		}
 		first, second := h.Compact(noon), fold(again...).Compact(noon)
 		if diff := cmp.Diff(first, second); diff != "" {
-			t.Errorf("compacting twice is not compacting once:\n%s", diff)
+			t.Errorf("a second compaction changed the journal:\n%s", diff)
 		}
 	})
 }
@@ -297,7 +299,7 @@ func TestRefText(t *testing.T) {
 			err = back.UnmarshalText(text)
 		}
 		if err != nil || forge.Ref(back) != r {
-			t.Errorf("%v became %q and then %v, %v", r, text, back, err)
+			t.Errorf("%v became %q, and then %v, %v; want %v again", r, text, back, err, r)
 		}
 	}
 }

@@ -11,32 +11,32 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// How long an item, an agent or a thread rests after what happened.
+// The times for which an item, an agent or a thread rests.
 const (
-	takenRest       = time.Minute      // another claim is on the item: the next scans show whose
+	takenRest       = time.Minute      // another claim is on the item: the next scans show whose it is
 	unavailableRest = 10 * time.Second // the forge did not answer a claim
-	downRest        = 10 * time.Second // no backend for this item, doubled each time in a row; the breaker counts
-	downMax         = time.Hour        // also of the agent
+	downRest        = 10 * time.Second // no backend for this item, doubled each time in a row; the breaker counts itself
+	downMax         = time.Hour        // for the agent, too
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account the right
 	unstartableRest = time.Minute      // the program cannot be started: a person has to look
 	noRoomRest      = time.Minute      // the machine has no room for another process
-	noPlaceRest     = time.Minute      // no node of an engine can run the agent's sessions, doubled each time in a row
-	reassignedRest  = time.Minute      // a person took our agent off and is about to assign the item
-	limitMin        = time.Minute      // a usage limit is never over sooner, doubled each time in a row
+	noPlaceRest     = time.Minute      // no node can run the agent's sessions, doubled each time in a row
+	reassignedRest  = time.Minute      // a person unassigned our agent and is about to assign the item
+	limitMin        = time.Minute      // the shortest usage limit, doubled each time in a row
 	limitMinMax     = time.Hour
-	limitMax        = 7 * 24 * time.Hour // no backend has a longer one: a later reset is not believed
-	limitUnknown    = 5 * time.Minute    // a limit without a reset time that can be believed
-	remarkMin       = time.Minute        // after words only, doubled each time in a row
+	limitMax        = 7 * 24 * time.Hour // no backend has a longer limit: we do not believe a later reset
+	limitUnknown    = 5 * time.Minute    // for a limit without a credible reset time
+	remarkMin       = time.Minute        // after a session with comments only, doubled each time in a row
 	remarkMax       = time.Hour
-	handedRest      = 10 * time.Minute // a person was asked for the second time, doubled at each further one
+	handedRest      = 10 * time.Minute // after a person was asked for the second time, doubled each further time
 	handedMax       = 24 * time.Hour
 )
 
-// breakerThreshold is how many sessions in a row have to find no backend before the thread is parked. One may be a
-// restart of the server.
+// breakerThreshold is how many sessions in a row must find no backend before the thread is parked. A single one may
+// have met a restart of the server.
 const breakerThreshold = 3
 
-// attemptRest is the time from the end of each failed attempt to the next. There is none after the last.
+// attemptRest is the time from the end of each failed attempt to the next. There is none after the last attempt.
 var attemptRest = [threads.MaxAttempts - 1]time.Duration{
 	2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
 }
@@ -51,20 +51,20 @@ type ended struct {
 	item   *threads.ItemHistory
 	agent  *threads.AgentHistory
 	thread *threads.ThreadHistory
-	author *threads.AuthorHistory // of the person whose pull request it reviewed; nil where nothing is counted
+	author *threads.AuthorHistory // of the person whose pull request it reviewed; nil if the review does not count
 	// writer is the thread on which the chain was written last; see ChainHistory.WrittenOn.
 	writer *threads.ThreadHistory
 }
 
-// scheduled reports whether the session worked on no issue or pull request.
+// scheduled reports whether the session did scheduled work.
 func (e *ended) scheduled() bool { return e.Item.Kind == agents.KindSchedule }
 
-// outcome is a row of the table of outcomes. The first row that fits a session says what follows from its end.
+// outcome is a row of the table of outcomes. The first row that fits a session decides the consequences of its end.
 type outcome struct {
 	name string
 	fits func(*ended) bool
-	then func(*ended) // nil: nothing more
-	// reached says that the session found its backend, which ends the breaker's count.
+	then func(*ended) // nil: no consequence
+	// reached reports that the session found its backend, which resets the breaker's count.
 	reached bool
 }
 
@@ -72,11 +72,11 @@ type outcome struct {
 var outcomes = []outcome{
 	{"claim taken", claimFailed(ClaimTaken), (*ended).taken, false},
 	{"claim forbidden", claimFailed(ClaimForbidden), holdAgent(forbiddenRest), false},
-	// The claim stays in the books, because a write without an answer may have half happened: reconcile takes off what the
-	// forge shows.
+	// The claim stays in the books, because a write without an answer may have half happened: reconcile removes any part
+	// that the forge shows.
 	{"claim unanswered", is(agents.ClaimFailed), coolDown(unavailableRest), false},
-	// The program is missing, or its account. No issue is to blame: a typing error in factory.toml must not end with the
-	// whole backlog blocked.
+	// The program, or its account, is missing. No issue is to blame: a typing error in factory.toml must not block the
+	// whole backlog.
 	{"not started", notStarted, holdAgent(unstartableRest), false},
 	{"token rejected", is(agents.TokenRejected), (*ended).rejected, false},
 	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason) }, false},
@@ -93,7 +93,7 @@ var outcomes = []outcome{
 	{"words only", func(e *ended) bool { return e.Result == agents.Done && e.Remarked }, (*ended).remarked, true},
 	{"done", is(agents.Done), (*ended).achieved, true},
 	{"failed", func(e *ended) bool { return e.Result.BurnsAttempt() && !e.scheduled() }, (*ended).failed, true},
-	// Scheduled work waits for the next due time, and what a day's budget ended for the next day.
+	// Scheduled work waits for its next due time; a session that a day's budget ended waits for the next day.
 	{"scheduled work", func(*ended) bool { return true }, nil, true},
 }
 
@@ -117,10 +117,11 @@ func holdAgent(rest time.Duration) func(*ended) {
 	return func(e *ended) { e.agent.Hold(e.at.Add(rest), e.Reason) }
 }
 
-// rejected holds the agent: every issue would fail in the same way, within seconds.
+// rejected holds the agent: every issue would fail in the same way within seconds.
 func (e *ended) rejected() { e.agent.HoldAs(threads.TokenRejected, e.at.Add(forbiddenRest), e.Reason) }
 
-// placeless holds the agent, as long as if it had found no backend. Nodes are chosen by its thread and its limits.
+// placeless holds the agent, for as long as if it had found no backend. Its thread and its limits decide which nodes
+// fit.
 func (e *ended) placeless() {
 	e.agent.Downs++
 	e.agent.HoldAs(threads.NoPlace, e.at.Add(doubled(noPlaceRest, e.agent.Downs, downMax)), e.Reason)
@@ -130,7 +131,7 @@ func coolDown(rest time.Duration) func(*ended) {
 	return func(e *ended) { e.item.CoolDown = e.at.Add(rest) }
 }
 
-// apply makes true what follows from the way a session ended.
+// apply applies the consequences of a session's end.
 func (r *End) apply(s *State, at time.Time) {
 	if r.Receipt != nil {
 		r.Receipt.apply(s, at)
@@ -176,7 +177,7 @@ func (r *End) apply(s *State, at time.Time) {
 	s.parked(e, parked)
 }
 
-// neverStarted takes back what start said of a session whose program then never ran.
+// neverStarted undoes the effects of Start for a session whose program never ran.
 func (e *ended) neverStarted() {
 	if e.NewWriter {
 		e.chain.Writers = slices.DeleteFunc(e.chain.Writers, func(a string) bool { return a == e.Agent })
@@ -192,9 +193,8 @@ func (e *ended) neverStarted() {
 	}
 }
 
-// judged remembers what was approved, and learns from a verdict how soon, and how often, work written on a thread comes
-// back. Only the first verdict on
-// what a session wrote counts; a second reviewer, or a second look, comes after it.
+// judged records an approval, and learns from a verdict how soon, and how often, work written on a thread comes back.
+// Only the first verdict on a session's work counts. Those of a second reviewer or a second look come later.
 func (e *ended) judged() {
 	if e.Sticky && e.Item.Kind.Writes() && e.Result == agents.Done && !e.Remarked {
 		e.chain.Written, e.chain.WrittenOn, e.writer = e.at, e.Thread, e.thread
@@ -210,8 +210,8 @@ func (e *ended) judged() {
 	}
 }
 
-// round counts a session that may be followed by another one of its kind without an attempt having been burnt. The
-// head of a pull request can move in every review, so a review that was cancelled counts too.
+// round counts a session that another session of its kind may follow without a burnt attempt. The head of a pull
+// request can move in every review, so a cancelled review counts too.
 func (e *ended) round() {
 	switch {
 	case e.NeverRan || e.Result != agents.Done && e.Result != agents.Cancelled:
@@ -222,7 +222,7 @@ func (e *ended) round() {
 	}
 }
 
-// tally counts what the agent achieved. A session that we ended, or that a limit kept from its work, says nothing about
+// tally counts the agent's results. A session that we ended, or that a limit kept from its work, says nothing about
 // the agent.
 func (e *ended) tally() {
 	switch {
@@ -240,7 +240,7 @@ func (e *ended) tally() {
 	if e.Usage != nil {
 		e.thread.Learn(e.Item.Kind, *e.Usage)
 	}
-	// A run that the backend, a day's budget, or the supervisor's own end kept from its work is still due.
+	// A run is still due if the backend, a day's budget, or the supervisor's end kept it from its work.
 	ran := e.Result == agents.Done || e.Result == agents.Refused || e.talks() || e.Result.BurnsAttempt()
 	if (ran || e.Stop == threads.StopOverLimit) && e.scheduled() {
 		e.item.LastRun = e.at
@@ -253,7 +253,7 @@ func (e *ended) taken() {
 	coolDown(takenRest)(e)
 }
 
-// doubled is a rest that doubles each time in a row, up to most.
+// doubled returns a rest that doubles each time in a row, up to most.
 func doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	rest := first
 	for ; times > 1 && rest < most; times-- {
@@ -262,9 +262,9 @@ func doubled(first time.Duration, times int, most time.Duration) time.Duration {
 	return max(first, min(rest, most))
 }
 
-// backendDown opens the breaker of the thread at the third time in a row. It stays open through every probe that finds
-// nothing, because the count goes on. It does not get there while other sessions on the thread find the backend: then
-// the agent cannot reach it, or the item breaks it, and these rest longer each time.
+// backendDown opens the breaker of the thread at the third failure in a row. The breaker stays open through every
+// probe that fails, because the count continues. While other sessions on the thread find the backend, the count never
+// gets there. Then the agent cannot reach the backend, or the item breaks it, and both rest longer each time.
 func (e *ended) backendDown() {
 	if e.thread.Downs++; e.thread.Downs >= breakerThreshold {
 		coolDown(downRest)(e)
@@ -278,15 +278,15 @@ func (e *ended) backendDown() {
 	}
 }
 
-// park never shortens: of two sessions that met the limit, the later reset counts.
+// park never shortens a park: of two sessions that met the limit, the later reset counts.
 func (e *ended) park(until time.Time, why string) {
 	if until.After(e.thread.ParkedUntil) {
 		e.thread.ParkedUntil, e.thread.ParkedWhy = until, why
 	}
 }
 
-// limited parks the thread until the usage limit is over, within bounds whatever the program said. Sessions that ran
-// beside the first one that met the limit count with it.
+// limited parks the thread until the usage limit is over, within bounds whatever the program reported. Sessions
+// beside the first one that met the limit count with it, as one.
 func (e *ended) limited() {
 	if !e.At.Before(e.thread.ParkedUntil) {
 		e.thread.Limits++
@@ -305,7 +305,7 @@ func (e *ended) limited() {
 	e.park(until, why)
 }
 
-// talks reports whether the session ended with words for people.
+// talks reports whether the session ended with a question or a plan.
 func (e *ended) talks() bool { return e.Result == agents.Question || e.Result == agents.Planned }
 
 func (e *ended) asked() {
@@ -316,8 +316,8 @@ func (e *ended) planned() {
 	e.speaks(true, &e.held.Plans, threads.MaxPlans, "people sent %d plans back, and it plans: %s")
 }
 
-// speaks keeps a question or a plan until people have it. One too many counts as a refusal: a person should look at the
-// issue.
+// speaks keeps a question or a plan until people have it. One too many counts as a refusal, because a person should
+// look at the issue.
 func (e *ended) speaks(plan bool, count *int, most int, tooMany string) {
 	if *count >= most {
 		e.Reason = fmt.Sprintf(tooMany, *count, e.Reason)
@@ -330,20 +330,20 @@ func (e *ended) speaks(plan bool, count *int, most int, tooMany string) {
 
 func (e *ended) refused() { e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, "" }
 
-// overLimit asks a person: the next session would use as much again.
+// overLimit hands the item to a person: the next session would use as much again.
 func (e *ended) overLimit() {
 	e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, threads.OverLimit
 }
 
-// remarked lets an item rest whose session left nothing but words. It is progress, so no attempt is burnt, but the item
-// is as open as before, and an agent that says the same each time must not say it every minute of the night.
+// remarked makes an item rest after a session that left only comments or labels. That is progress, so no attempt is
+// burnt. But the item is as open as before, and an agent must not repeat the same comment every minute of the night.
 func (e *ended) remarked() {
 	e.item.Remarks++
 	coolDown(doubled(remarkMin, e.item.Remarks, remarkMax))(e)
 }
 
-// achieved forgets the failures of the chain at this kind of work. Whether a push repaired the checks or resolved the
-// conflict shows only later, when a review begins: see Start.apply.
+// achieved clears the chain's failures at this kind of work. Whether a push repaired the checks or resolved the
+// conflict shows only later, when a review starts: see Start.apply.
 func (e *ended) achieved() {
 	if e.Cause != threads.CauseCI && e.Cause != threads.CauseConflict {
 		e.chain.ClearAttempt(e.Item.Kind)
@@ -355,7 +355,7 @@ func (e *ended) achieved() {
 func (e *ended) failed() {
 	a := threads.Attempt{Kind: e.Item.Kind, Count: e.Attempt, Failed: e.at, Reason: e.Reason}
 	if a.Count >= threads.MaxAttempts {
-		a.Tail = e.Tail // for the comment; of 34,000 chains the others took 12 MB
+		a.Tail = e.Tail // for the comment; keeping it for 34,000 unfinished chains took 12 MB
 	}
 	if a.Count >= 1 && a.Count <= len(attemptRest) {
 		a.Until = e.at.Add(attemptRest[a.Count-1])
@@ -366,8 +366,8 @@ func (e *ended) failed() {
 	}
 }
 
-// reached closes the breaker after a session that found its backend. One from before the parking proves nothing about
-// the time after it.
+// reached closes the breaker after a session that found its backend. A session that started before the park proves
+// nothing about the time after it.
 func (e *ended) reached() {
 	e.thread.Downs, e.agent.Downs, e.item.Downs, e.thread.Limits = 0, 0, 0, 0
 	if !e.At.Before(e.thread.ParkedUntil) {

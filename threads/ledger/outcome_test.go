@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// One session on issue 1 ended after ten minutes: what is remembered of that. The empty answer is the one of a session
-// that is done.
+// TestEndTable ends one session on issue 1 after ten minutes, in each way, and checks the consequences. The zero row
+// is that of a session that is done.
 func TestEndTable(t *testing.T) {
 	item := issueKey(1).Of()
 	at := func(d time.Duration) time.Time { return noon.Add(10*time.Minute + d) }
@@ -159,19 +159,19 @@ func TestEndTable(t *testing.T) {
 			got := fmt.Sprint(a.Count, since(rest), since(h.Thread("llama").ParkedUntil), since(h.Agent("dev-qwen").HeldUntil))
 			want := fmt.Sprint(tt.attempts, tt.rest, tt.parked, tt.held)
 			if got != want {
-				t.Errorf("attempts, rest, parked, held: %s; want %s", got, want)
+				t.Errorf("attempts, rest, parked, held: got %s, want %s", got, want)
 			}
 			if tt.extra != nil && !tt.extra(h) {
-				t.Errorf("history: %+v", h)
+				t.Errorf("got history %+v", h)
 			}
 			if !h.Agent("dev-qwen").IdleSince.Equal(at(0)) || len(h.Open) != 0 {
-				t.Errorf("idle since %s, open %v", h.Agent("dev-qwen").IdleSince, h.Open)
+				t.Errorf("got idle since %s and open sessions %v", h.Agent("dev-qwen").IdleSince, h.Open)
 			}
 		})
 	}
 }
 
-// since is how long after the end of the session at ten past noon a time is; 0 for none.
+// since returns how long a time is after the session's end at ten past noon; 0 for none.
 func since(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -185,13 +185,13 @@ func TestAttemptsRest(t *testing.T) {
 		h := fold(startRec("a", 1, i+1), endRec("a", 10*time.Minute, End{Result: agents.Failed}))
 		a := h.Chain(forge.Ref{Repo: "o/r", Number: 1}).Attempt(agents.KindIssue)
 		if got := since(a.Until); a.Count != i+1 || got != rest {
-			t.Errorf("after attempt %d: count %d, rest %s; want %s", i+1, a.Count, got, rest)
+			t.Errorf("after attempt %d: got count %d and rest %s, want %d and %s", i+1, a.Count, got, i+1, rest)
 		}
 	}
 }
 
-// The breaker opens at the third time in a row, not before, and one session that found its backend starts the count
-// over.
+// TestBreakerCounts checks that the breaker opens at the third failure in a row and not before, and that a session
+// that found its backend resets the count.
 func TestBreakerCounts(t *testing.T) {
 	down := End{Result: agents.BackendDown, Breaker: 5 * time.Minute}
 	run := func(ends ...End) *State {
@@ -216,14 +216,15 @@ func TestBreakerCounts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := since(run(tt.ends...).Thread("llama").ParkedUntil); got != tt.want {
-				t.Errorf("parked for %s, want %s", got, tt.want)
+				t.Errorf("got parked for %s, want %s", got, tt.want)
 			}
 		})
 	}
 }
 
-// One agent finds no backend while another one on its thread does: the thread's breaker never opens, so the agent is
-// held, and the item rests, longer each time. When the whole thread finds none, its breaker alone counts.
+// TestBreakerOfAgentAndItem has one agent that finds no backend while another agent on its thread does. The thread's
+// breaker never opens, so the agent is held, and the item rests, longer each time. If the whole thread finds none,
+// only its breaker counts.
 func TestBreakerOfAgentAndItem(t *testing.T) {
 	down := End{Result: agents.BackendDown, Breaker: 5 * time.Minute, Reason: "refused"}
 	h, at, n := New(), noon, 0
@@ -250,28 +251,28 @@ func TestBreakerOfAgentAndItem(t *testing.T) {
 	}
 	const m, s = time.Minute, time.Second
 	if want := []time.Duration{0, 0, 5 * m, 10 * m, 20 * m, 40 * m, 60 * m, 60 * m}; !slices.Equal(holds, want) {
-		t.Errorf("the agent is held for %v, want %v", holds, want)
+		t.Errorf("the agent was held for %v, want %v", holds, want)
 	}
 	if want := []time.Duration{
 		10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 640 * s,
 		1280 * s,
 	}; !slices.Equal(rests, want) {
-		t.Errorf("the item rests for %v, want %v", rests, want)
+		t.Errorf("the item rested for %v, want %v", rests, want)
 	}
 	play("dev-qwen", 1, End{Result: agents.NoProgress}) // it found the backend
 	if h.Agent("dev-qwen").Downs+h.Item(issueKey(1).Of()).Downs+h.Thread("llama").Downs != 0 {
-		t.Error("the counts go on after a session that found the backend")
+		t.Error("a session that found the backend did not reset the counts")
 	}
 	for i := range 9 {
 		play([]string{"dev-qwen", "dev-opus"}[i%2], int64(200+i), down)
 	}
 	if a := h.Agent("dev-qwen"); a.Downs > 1 || a.Held(at.Add(6*m)) || !h.Thread("llama").ParkedUntil.Equal(at.Add(5*m)) {
-		t.Errorf("a dead backend: %+v, parked until %s", a, h.Thread("llama").ParkedUntil)
+		t.Errorf("without any backend: got agent %+v, thread parked until %s", a, h.Thread("llama").ParkedUntil)
 	}
 }
 
-// A usage limit that comes back at every probe rests longer each time, whatever reset the program names. Sessions that
-// met it side by side count once.
+// TestLimitsInARow checks that a usage limit that comes back at every probe parks longer each time, whatever reset
+// the program reports. Sessions that met it side by side count once.
 func TestLimitsInARow(t *testing.T) {
 	for name, retry := range map[string]time.Time{
 		"in the past": noon.Add(-time.Hour), "in a moment": noon, "year 9999": time.Date(9999, 12, 31, 23, 59,
@@ -300,17 +301,17 @@ func TestLimitsInARow(t *testing.T) {
 			want[0], want[1], want[2] = 5, 5, 5
 		}
 		if !slices.Equal(parks, want) {
-			t.Errorf("%s: parked for %d minutes, want %d", name, parks, want)
+			t.Errorf("%s: got parked for %d minutes, want %d", name, parks, want)
 		}
 		h.Apply(startRec("z", 1, 1))
 		h.Apply(endRec("z", 0, End{Result: agents.Done}))
 		if n := h.Thread("llama").Limits; n != 0 {
-			t.Errorf("%s: %d limits are remembered after a session that met none", name, n)
+			t.Errorf("%s: got %d limits after a session that met none, want 0", name, n)
 		}
 	}
 }
 
-// What sessions used counts for the agent and for its thread, on the day on which they ended, however they ended.
+// TestSpent checks that usage counts for the agent and its thread on the day of its report, however a session ended.
 func TestSpent(t *testing.T) {
 	used := func(in, out int64, usd float64) *agents.Usage {
 		return &agents.Usage{InputTokens: in, OutputTokens: out, CachedTokens: 1000, CostUSD: usd}
@@ -332,9 +333,9 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// What a running session uses counts at once: for its agent, its thread and its issue, on the day on which it was used.
-// Less than before counts for nothing, and the end of the session adds only what was not told before. It is all there
-// after a restart, and the issue's own part until a person says retry.
+// TestUsed checks that the usage of a running session counts at once, for its agent, its thread and its issue, on the
+// day of its report. Usage that shrinks counts for nothing, and the end adds only what was not reported before. All
+// of it survives a restart; the issue's own part lasts until a retry.
 func TestUsed(t *testing.T) {
 	told := func(run string, after time.Duration, tokens int64, usd float64) Record {
 		return Record{At: noon.Add(after), Used: &Used{run, agents.Usage{InputTokens: tokens, CostUSD: usd}}}
@@ -349,7 +350,7 @@ func TestUsed(t *testing.T) {
 			t.Errorf("%s: agent %+v and thread %+v, want %+v", when, got, h.Thread("llama").Spent, today)
 		}
 		if got := h.Chain(one).Used; got != issue {
-			t.Errorf("%s: the issue %+v, want %+v", when, got, issue)
+			t.Errorf("%s: issue %+v, want %+v", when, got, issue)
 		}
 	}
 	day := threads.Day(noon)
@@ -361,7 +362,7 @@ func TestUsed(t *testing.T) {
 	h.Apply(endRec("a", 14*time.Hour, End{Result: agents.Failed, Usage: &agents.Usage{InputTokens: 131, CostUSD: 1}}))
 	check("at its end", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 31}, threads.Used{Tokens: 131, USD: 2})
 	if p := h.Past[0]; *p.Usage != (agents.Usage{InputTokens: 131, CostUSD: 2}) {
-		t.Errorf("the session is remembered with %+v", *p.Usage)
+		t.Errorf("the past session has usage %+v, want 131 tokens and $2", *p.Usage)
 	}
 	h.Apply(review)
 	h.Apply(told("b", 15*time.Hour, 9, 0))
@@ -378,8 +379,8 @@ func TestUsed(t *testing.T) {
 	check("a person says retry", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{})
 }
 
-// Scheduled work that reaches its limit waits for its next due time. It asks no person, because there is no issue to
-// ask on. Scheduled work that a day's budget ended stays due.
+// TestScheduledOverLimit checks that scheduled work that reaches its limit waits for its next due time. It asks no
+// person, because it has no issue for the question. Scheduled work that a day's budget ended stays due.
 func TestScheduledOverLimit(t *testing.T) {
 	for stop, ran := range map[threads.Code]bool{threads.StopOverLimit: true, threads.StopOverBudget: false} {
 		start := startRec("a", 0, 1)
@@ -390,12 +391,13 @@ func TestScheduledOverLimit(t *testing.T) {
 		c := h.Chain(forge.Ref{Repo: "o/r"})
 		if got := !h.Item(start.Start.Item.Of()).LastRun.IsZero(); got != ran || c.HasRefusal() ||
 			c.Used != (threads.Used{}) {
-			t.Errorf("%s: ran %v, %+v", stop, got, c)
+			t.Errorf("%s: got ran %v, want %v; chain %+v", stop, got, ran, c)
 		}
 	}
 }
 
-// Of two sessions that met the limit the later reset counts; and only a session that began after it closes the matter.
+// TestParking checks that of two sessions that met the limit the later reset counts, and that only a session that
+// started after the limit ends the park.
 func TestParking(t *testing.T) {
 	limit := func(d time.Duration) End { return End{Result: agents.Limited, RetryAt: noon.Add(d)} }
 	h := fold(
@@ -403,18 +405,18 @@ func TestParking(t *testing.T) {
 		endRec("a", time.Minute, limit(2*time.Hour)), endRec("b", 2*time.Minute, limit(time.Hour)),
 	)
 	if until := h.Thread("llama").ParkedUntil; !until.Equal(noon.Add(2 * time.Hour)) {
-		t.Errorf("parked until %s, want the later of both", until)
+		t.Errorf("got parked until %s, want the later reset", until)
 	}
 	h.Apply(endRec("c", 3*time.Minute, End{Result: agents.Done}))
 	if h.Thread("llama").ParkedUntil.IsZero() {
-		t.Error("a session from before the limit ended the parking")
+		t.Error("a session from before the limit ended the park")
 	}
 	probe := startRec("d", 4, 1)
 	probe.At = noon.Add(2 * time.Hour)
 	h.Apply(probe)
 	h.Apply(endRec("d", 3*time.Hour, End{Result: agents.NoProgress}))
 	if until := h.Thread("llama").ParkedUntil; !until.IsZero() {
-		t.Errorf("still parked after a session, until %s", until)
+		t.Errorf("got parked until %s after a session, want not parked", until)
 	}
 }
 
@@ -427,21 +429,22 @@ func TestStartRemembers(t *testing.T) {
 	h := fold(first, ci)
 	one, pull := forge.Ref{Repo: "o/r", Number: 1}, forge.Ref{Repo: "o/r", Number: 12}
 	if h.Item(issueKey(2).Of()).PassedOver != 1 || h.Chain(pull).CIFixes != 1 || h.Chain(pull).Claimed != "dev-opus" {
-		t.Errorf("passed over %v, CI fixes %v, claimed %v", h.Item(issueKey(2).Of()).PassedOver, h.Chain(pull).CIFixes,
-			h.Chain(pull).Claimed)
+		t.Errorf("passed over %v, CI fixes %v, claimed %v; want 1, 1, dev-opus", h.Item(issueKey(2).Of()).PassedOver,
+			h.Chain(pull).CIFixes, h.Chain(pull).Claimed)
 	}
 	if !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen", "dev-opus"}) {
-		t.Errorf("writers %v", h.Chain(one).Writers)
+		t.Errorf("got writers %v, want dev-qwen and dev-opus", h.Chain(one).Writers)
 	}
-	// A claim that fails takes back what only a session that ran is to leave.
+	// A failed claim undoes the effects of a start.
 	h.Apply(endRec("b", time.Minute, End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true}))
 	if h.Chain(pull).CIFixes != 0 || !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen"}) {
-		t.Errorf("after a failed claim: CI fixes %v, writers %v", h.Chain(pull).CIFixes, h.Chain(one).Writers)
+		t.Errorf("after a failed claim: got CI fixes %v and writers %v, want 0 and dev-qwen", h.Chain(pull).CIFixes,
+			h.Chain(one).Writers)
 	}
-	// Starting ends an item's patience.
+	// A start resets the count of an item that was passed over.
 	h.Apply(startRec("c", 2, 1))
 	if h.Item(issueKey(2).Of()).PassedOver != 0 {
-		t.Errorf("passed over %v", h.Item(issueKey(2).Of()).PassedOver)
+		t.Errorf("got passed over %v after its start, want 0", h.Item(issueKey(2).Of()).PassedOver)
 	}
 }
 
@@ -455,16 +458,16 @@ func TestForget(t *testing.T) {
 		h.Apply(Record{At: noon, Forget: &Forget{Ref(r)}})
 	}
 	if left := h.Remembered(); len(left) > 0 {
-		t.Errorf("still remembered: %v", left)
+		t.Errorf("got remembered %v, want none", left)
 	}
 	for r, c := range h.Chains {
-		if !isZero(*c) && !c.Cancel { // a cancel is carried out all the same
-			t.Errorf("of %s this is left: %+v", r, c)
+		if !isZero(*c) && !c.Cancel { // a cancel must still be carried out
+			t.Errorf("%s: got history %+v, want none", r, c)
 		}
 	}
 	ran := func(i *threads.ItemHistory) bool { return !i.LastRun.IsZero() }
 	if len(h.Agents) == 0 || !slices.ContainsFunc(slices.Collect(maps.Values(h.Items)), ran) {
-		t.Error("agents and scheduled runs were forgotten too")
+		t.Error("the history of agents or of scheduled runs was lost")
 	}
 }
 
@@ -482,7 +485,8 @@ func TestHanded(t *testing.T) {
 	}
 }
 
-// What led to a label of ours is kept until work goes on: the person who finds the label asks for it.
+// TestLabelled checks that the cause of our label is kept until work continues, because the person who finds it needs
+// it.
 func TestLabelled(t *testing.T) {
 	item := Ref{Repo: "o/r", Number: 12}
 	for label, r := range map[string]Record{
@@ -499,14 +503,14 @@ func TestLabelled(t *testing.T) {
 		started.Apply(startRec("a", 12, 1))
 		for _, s := range []*State{started, retried} {
 			if got := s.Chain(forge.Ref(item)).Labelled; got != (threads.Labelled{}) {
-				t.Errorf("%s: %+v is kept although work goes on", label, got)
+				t.Errorf("%s: got %+v after work continued, want none", label, got)
 			}
 		}
 	}
 }
 
-// A person is asked again and again, because an account takes the label off each time. From the second time on the item
-// rests, longer each time, until a person says retry.
+// TestHandedAgain has a person who is asked again and again, because an account removes the label each time. From the
+// second time on the item rests, longer each time, until a retry.
 func TestHandedAgain(t *testing.T) {
 	item := forge.Ref{Repo: "o/r", Number: 12}
 	h := New()
@@ -517,23 +521,24 @@ func TestHandedAgain(t *testing.T) {
 		rests = append(rests, rest)
 		for _, kind := range []agents.Kind{agents.KindIssue, agents.KindRework} {
 			if got := max(0, h.Item(threads.Key{Kind: kind, Ref: item}).CoolDown.Sub(noon)); got != rest {
-				t.Errorf("%s rests %s, a review %s", kind, got, rest)
+				t.Errorf("%s rested %s, a review %s", kind, got, rest)
 			}
 		}
 	}
 	const want = "[0s 10m0s 20m0s 40m0s 1h20m0s 2h40m0s 5h20m0s 10h40m0s 21h20m0s 24h0m0s]"
 	if got := fmt.Sprint(rests); got != want {
-		t.Errorf("rests %s, want %s", got, want)
+		t.Errorf("got rests %s, want %s", got, want)
 	}
 	h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{Ref(item)}}})
 	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item)}})
 	if rest := h.Item(threads.Key{Kind: agents.KindReview, Ref: item}).CoolDown; !rest.IsZero() {
-		t.Errorf("after a retry it rests until %s", rest)
+		t.Errorf("after a retry: got a rest until %s, want none", rest)
 	}
 }
 
-// Rounds of a pull request: conflicts that were resolved, or were said to be, and reviews, also those whose head moved.
-// A session that burnt an attempt is none, nor is one that never ran or was kept from its work.
+// TestRoundsCounted counts the rounds of a pull request: sessions that resolved a conflict or claimed to, and
+// reviews, even of a head that moved. A session that burnt an attempt is no round, nor is one that never ran or was
+// kept from its work.
 func TestRoundsCounted(t *testing.T) {
 	on := func(run string, kind agents.Kind, cause threads.Cause) Record {
 		r := startRec(run, 12, 1)
@@ -561,21 +566,21 @@ func TestRoundsCounted(t *testing.T) {
 		)
 		c := h.Chain(forge.Ref{Repo: "o/r", Number: 12})
 		if c.Conflicts != tt.want || c.Reviews != tt.want {
-			t.Errorf("%+v: %d conflicts, %d reviews, want %d", tt.end, c.Conflicts, c.Reviews, tt.want)
+			t.Errorf("%+v: got %d conflicts and %d reviews, want %d each", tt.end, c.Conflicts, c.Reviews, tt.want)
 		}
 		h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref{"o/r", 12}, Rounds: 1}})
 		if c.Reviews != 0 || c.Asked != 1 {
-			t.Errorf("handed to a person: %+v", c)
+			t.Errorf("handed to a person: got %+v, want no reviews and 1 asked", c)
 		}
 		h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 12}}}})
 		if c.Conflicts+c.Reviews+c.Asked != 0 {
-			t.Errorf("retried: %+v", c)
+			t.Errorf("retried: got %+v, want no rounds", c)
 		}
 	}
 }
 
-// A request for changes asks for a push. Whether the push repairs the checks, or resolves the conflict, shows only when
-// a review begins; until then the failures before it count.
+// TestPushClearsAttempts checks that a push answers a request for changes at once. Whether it repairs the checks or
+// resolves the conflict shows only when a review starts; until then earlier failures count.
 func TestPushClearsAttempts(t *testing.T) {
 	rework := func(run string, attempt int, cause threads.Cause) Record {
 		r := startRec(run, 12, attempt)
@@ -593,11 +598,11 @@ func TestPushClearsAttempts(t *testing.T) {
 		)
 		attempts := func() int { return h.Chain(forge.Ref{Repo: "o/r", Number: 11}).Attempt(agents.KindRework).Count }
 		if got := attempts(); got != want {
-			t.Errorf("%s: %d failures are remembered after a push, want %d", cause, got, want)
+			t.Errorf("%s: got %d failures after a push, want %d", cause, got, want)
 		}
 		h.Apply(review)
 		if got := attempts(); got != 0 {
-			t.Errorf("%s: %d failures are remembered after it was answered", cause, got)
+			t.Errorf("%s: got %d failures after a review started, want 0", cause, got)
 		}
 	}
 }
@@ -608,12 +613,12 @@ func TestRecentIsBounded(t *testing.T) {
 		h.remember(Recent{RunID: fmt.Sprint(i)})
 	}
 	if len(h.Recent) != RecentLimit || h.Recent[0].RunID != fmt.Sprint(3*RecentLimit-1) {
-		t.Errorf("%d, newest %s", len(h.Recent), h.Recent[0].RunID)
+		t.Errorf("got %d sessions, the newest %s, want the newest 20", len(h.Recent), h.Recent[0].RunID)
 	}
 }
 
-// What is learned of verdicts: how long after the session in the sticky slot the first one on it came, and what it
-// wanted.
+// TestReturnsLearned checks the statistics of verdicts: how long after the end of a session in a sticky slot the
+// first verdict came, and whether it requested changes.
 func TestReturnsLearned(t *testing.T) {
 	write := startRec("w", 1, 1)
 	review := startRec("v", 11, 1)
@@ -666,8 +671,8 @@ func TestReturnsLearned(t *testing.T) {
 	}
 }
 
-// Reviews of what a person opened are remembered for an hour, those of everyone else's not at all. One that never ran
-// is none.
+// TestReviewsOfPeople checks that reviews of a person's pull requests count for an hour, and those of an agent's not
+// at all. A review that never ran does not count.
 func TestReviewsOfPeople(t *testing.T) {
 	review := func(run, author string, at time.Duration) Record {
 		r := startRec(run, 12, 1)
@@ -688,24 +693,25 @@ func TestReviewsOfPeople(t *testing.T) {
 		100 * time.Minute: "0 1 2",
 	} {
 		if got := count(at); got != want {
-			t.Errorf("after %s: %s reviews of johba and ada, and authors; want %s", at, got, want)
+			t.Errorf("after %s: got %s reviews of johba and ada, and authors, want %s", at, got, want)
 		}
 	}
 	h.Apply(review("f", "eve", 101*time.Minute))
 	if got := count(101 * time.Minute); got != "0 1 2" {
-		t.Errorf("after eve's: %s; want 0 1 2: johba is forgotten", got)
+		t.Errorf("after eve's review: got %s, want 0 1 2 without johba", got)
 	}
 	h.TurnBack(noon.Add(101*time.Minute), noon.Add(time.Minute))
 	if got := len(h.Reviewed("eve", noon.Add(50*time.Minute))); got != 1 {
-		t.Errorf("by the corrected clock eve had %d reviews, want 1", got)
+		t.Errorf("after TurnBack: got %d reviews of eve, want 1", got)
 	}
 	if list := h.Compact(noon.Add(24 * time.Hour)); slices.ContainsFunc(list,
 		func(r Record) bool { return r.Author != nil }) {
-		t.Error("a journal of the next day still has reviews of people")
+		t.Error("a journal compacted the next day still has reviews of people")
 	}
 }
 
-// The output of the last attempt is kept for the comment that gives up; that of others is not.
+// TestTailOfTheLastAttempt checks that only the output of the last attempt is kept, for the comment on the blocked
+// item.
 func TestTailOfTheLastAttempt(t *testing.T) {
 	s := New()
 	for n := 1; n <= threads.MaxAttempts; n++ {
@@ -716,7 +722,7 @@ func TestTailOfTheLastAttempt(t *testing.T) {
 		s.Apply(endRec(run, time.Minute, End{Result: agents.Failed, Tail: "line\n"}))
 		kept := s.Chain(forge.Ref{Repo: "o/r", Number: 1}).Attempt(agents.KindIssue)
 		if last := n == threads.MaxAttempts; kept.Count != n || (kept.Tail != "") != last {
-			t.Errorf("after attempt %d: %+v", n, kept)
+			t.Errorf("after attempt %d: got %+v, want a tail only after the last", n, kept)
 		}
 	}
 }

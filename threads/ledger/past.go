@@ -17,8 +17,8 @@ import (
 // RecentLimit is how many ended sessions State.Recent keeps: a screenful of the status.
 const RecentLimit = 20
 
-// Of sessions that ran, the newest PastLimit are kept, for pastAge: 570 a day for a week, or 130 a day for a month.
-// They take 1 MB of the journal and 50 ms of a start.
+// The newest PastLimit sessions that ran are kept, for pastAge: 570 a day for a week, or 130 a day for a month. They
+// take 1 MB of the journal and 50 ms of a start.
 const (
 	PastLimit = 4000
 	pastAge   = 30 * 24 * time.Hour
@@ -27,7 +27,7 @@ const (
 // pastWords bounds the reason of a past session in bytes, so that 4,000 of them take 2 MB at most.
 const pastWords = 200
 
-// shortened is the beginning of a text in at most pastWords bytes.
+// shortened returns the start of a text, in at most pastWords bytes.
 func shortened(text string) string {
 	if len(text) <= pastWords {
 		return text
@@ -46,7 +46,7 @@ type Recent struct {
 	Reason  string        `json:"reason"`
 	// LastLine is the last line of output, redacted, of a session that failed without giving a reason.
 	LastLine string `json:"last_line,omitempty"`
-	// Log is the path of its log, in the journal relative to the state directory; left out when it never ran.
+	// Log is the path of its log; in the journal it is relative to the state directory. Absent if the session never ran.
 	Log       string    `json:"log,omitempty"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at"`
@@ -67,11 +67,11 @@ type Past struct {
 	Agent    string      `json:"agent"`
 	Kind     agents.Kind `json:"kind"`
 	Ref      Ref         `json:"ref"`
-	Chain    Ref         `json:"chain"`              // the issue that it was about
-	Ready    time.Time   `json:"ready,omitzero"`     // could be worked on since then; zero if unknown
-	Priority int         `json:"priority,omitempty"` // 0 where the journal does not say
+	Chain    Ref         `json:"chain"`              // the issue that it was for
+	Ready    time.Time   `json:"ready,omitzero"`     // since when it could be worked on; zero if unknown
+	Priority int         `json:"priority,omitempty"` // 0 if the journal does not have it
 	Skills   []string    `json:"skills,omitempty"`   // of its labels
-	Pinned   bool        `json:"pinned,omitempty"`   // it was assigned to the agent before, and waited for that one
+	Pinned   bool        `json:"pinned,omitempty"`   // it was assigned to the agent before, and waited for it
 	Start    time.Time   `json:"start"`
 	End      time.Time   `json:"end"`
 
@@ -86,8 +86,8 @@ type Past struct {
 	Usage   *agents.Usage `json:"usage,omitempty"` // nil means unknown
 	Model   string        `json:"model,omitempty"`
 
-	Resumed *agents.Resumption `json:"resumed,omitempty"` // nil where no conversation was gone on with
-	Cold    string             `json:"cold,omitempty"`    // why a cache had little of it; at most pastWords
+	Resumed *agents.Resumption `json:"resumed,omitempty"` // nil if it continued no conversation
+	Cold    string             `json:"cold,omitempty"`    // why a cache had little of the conversation; at most pastWords
 	Receipt string             `json:"receipt,omitempty"` // the SHA-256 of its receipt; empty without one
 }
 
@@ -95,10 +95,10 @@ func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain
 
 func (r *Past) apply(s *State, _ time.Time) { s.bury(*r) }
 
-// bury adds a session.
+// bury adds an ended session to Past.
 func (s *State) bury(p Past) { s.Past = bounded(s.Past, p) }
 
-// keep remembers the session itself, unless it had no claim and so never was one.
+// keep remembers the session itself. A session without a claim never was one.
 func (s *State) keep(e *ended) {
 	if e.Result == agents.ClaimFailed {
 		return
@@ -124,7 +124,7 @@ func (s *State) keep(e *ended) {
 	s.remember(r)
 }
 
-// credible is a usage as it counts; an older journal has what a program said.
+// credible returns a usage within bounds: records of older versions have what a program reported.
 func credible(u *agents.Usage) *agents.Usage {
 	if u == nil {
 		return nil
@@ -132,7 +132,7 @@ func credible(u *agents.Usage) *agents.Usage {
 	return new(u.Bounded())
 }
 
-// plausible is a resumption as it counts.
+// plausible returns a resumption within bounds.
 func plausible(r *agents.Resumption) *agents.Resumption {
 	if r == nil {
 		return nil
@@ -142,26 +142,26 @@ func plausible(r *agents.Resumption) *agents.Resumption {
 	return r
 }
 
-// LogPath is where a session's log is, relative to the state directory, which may move.
+// LogPath returns the path of a session's log, relative to the state directory, which may move.
 func LogPath(agent, run string) string { return path.Join("logs", agent, run+".log") }
 
-// ReadHistory returns the sessions that a journal tells of, oldest first, and the timeline beside them. Lines that are
-// not understood are skipped, but a text in which none is understood is no journal.
+// ReadHistory returns the sessions of a journal, oldest first, and its timeline. It skips lines that are not valid
+// records. A text in which no line is valid is not a journal.
 func ReadHistory(journal io.Reader) ([]Past, Timeline, error) {
 	s := New()
 	records, corrupt := 0, 0
 	err := Read(journal, func(r Record) { records++; s.Apply(r) }, func(_, _ int64) { corrupt++ })
 	if err == nil && records == 0 && corrupt > 0 {
-		return nil, Timeline{}, errors.New("cannot read the journal: none of its lines is a record of one")
+		return nil, Timeline{}, errors.New("cannot read the journal: none of its lines is a valid record")
 	}
 	slices.SortStableFunc(s.Past, func(a, b Past) int { return a.Start.Compare(b.Start) })
 	return s.Past, s.Timeline, err
 }
 
-// typicalOf is how many of the newest sessions of a kind say how long such sessions take.
+// typicalOf is how many of the newest sessions of a kind decide how long its sessions take.
 const typicalOf = 50
 
-// Typical returns the median time that the newest sessions of each kind took. Fewer than three say nothing.
+// Typical returns the median duration of the newest sessions of each kind. Fewer than three sessions have none.
 func (s *State) Typical() map[agents.Kind]time.Duration {
 	took := make(map[agents.Kind][]time.Duration)
 	for _, p := range slices.Backward(s.Past) {
@@ -179,8 +179,8 @@ func (s *State) Typical() map[agents.Kind]time.Duration {
 	return typical
 }
 
-// ReadySince returns since when an item could be worked on, as far as the forge tells, and the skills in its labels.
-// An issue could from its filing, its reopening or the end of the last issue that it depends on, whichever is latest.
+// ReadySince returns since when an item could be worked on, as far as the forge shows it, and the skills in its
+// labels. An issue could be from its filing, its reopening or the end of its last blocker, whichever is latest.
 func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills []string) {
 	since = it.Since
 	is := facts.Issue(it.Chain)
@@ -199,7 +199,7 @@ func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills [
 }
 
 // Pinned reports whether an issue is assigned to the account that is about to start it, so that no other agent could
-// have started it. With the label in-progress an earlier session assigned it, which pins nothing.
+// have started it. With the label in-progress the assignment is that of an earlier session, and pins nothing.
 func Pinned(facts *forge.Facts, it *threads.Item, login string) bool {
 	is := facts.Issue(it.Ref)
 	return it.Kind == agents.KindIssue && is != nil && !is.Has(forge.LabelInProgress) &&

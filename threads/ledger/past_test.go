@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Past tells of every session that ran and ended, and a journal that was compacted tells the same.
+// TestPast checks that Past has every session that ran and ended, and that compaction keeps it.
 func TestPast(t *testing.T) {
 	review := startRec("r", 12, 1)
 	review.At = noon.Add(time.Hour)
@@ -34,7 +34,7 @@ func TestPast(t *testing.T) {
 		{At: noon, Past: &old},
 		startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Failed}),
 		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.ClaimFailed, NeverRan: true}),
-		startRec("c", 3, 1), // runs still
+		startRec("c", 3, 1), // still runs
 		review, end,
 	}
 	const rest = "rework #12 of #11, 1h0m0s, p0 [] false; issue #1 of #1, 1m0s, p0 [] false; " +
@@ -43,8 +43,8 @@ func TestPast(t *testing.T) {
 		name, want string
 		records    []Record
 	}{
-		{"as it was written", "rework #12 of #11, 1h0m0s, p0 [] false; " + rest, list},
-		{"compacted", rest, fold(list...).Compact(noon)}, // what is older than a month is forgotten
+		{"as written", "rework #12 of #11, 1h0m0s, p0 [] false; " + rest, list},
+		{"compacted", rest, fold(list...).Compact(noon)}, // sessions older than a month are dropped
 	} {
 		var got []string
 		past, _, err := ReadHistory(bytes.NewReader(journalText(t, tt.records)))
@@ -61,14 +61,14 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// The median of the newest sessions of a kind is typical; fewer than three sessions say nothing.
+// TestTypical checks that the typical duration is the median of a kind's newest sessions. Fewer than three give none.
 func TestTypical(t *testing.T) {
 	var s State
 	session := func(kind agents.Kind, took time.Duration) {
 		s.bury(Past{Kind: kind, Start: noon, End: noon.Add(took)})
 	}
 	for range typicalOf {
-		session(agents.KindIssue, time.Hour) // forgotten below
+		session(agents.KindIssue, time.Hour) // displaced below
 	}
 	for i := range typicalOf {
 		session(agents.KindIssue, time.Duration(i+1)*time.Minute)
@@ -78,11 +78,11 @@ func TestTypical(t *testing.T) {
 	}
 	got := s.Typical()
 	if len(got) != 1 || got[agents.KindIssue] != (typicalOf/2+1)*time.Minute {
-		t.Errorf("typical is %v", got)
+		t.Errorf("got %v, want the median of issues only", got)
 	}
 }
 
-// journalText is a journal of these lines, and the beginning of one more.
+// journalText returns a journal of these records and a torn last line.
 func journalText(t testing.TB, records []Record) []byte {
 	t.Helper()
 	var text bytes.Buffer
@@ -95,7 +95,7 @@ func journalText(t testing.TB, records []Record) []byte {
 	return append(text.Bytes(), "{ torn"...)
 }
 
-// A month of work is remembered in little room, and only so much of it however much there was.
+// TestPastIsBounded checks the number and the size of the sessions that are kept.
 func TestPastIsBounded(t *testing.T) {
 	h := New()
 	for i := range 2*PastLimit + 7 {
@@ -106,14 +106,15 @@ func TestPastIsBounded(t *testing.T) {
 		})
 	}
 	if n := len(h.Past); n != PastLimit || h.Past[0].Ref.Number != PastLimit+7 || h.Past[n-1].Ref.Number != 2*PastLimit+6 {
-		t.Errorf("%d sessions are remembered, from %v to %v", n, h.Past[0].Ref, h.Past[n-1].Ref)
+		t.Errorf("got %d sessions, from %v to %v, want the newest PastLimit", n, h.Past[0].Ref, h.Past[n-1].Ref)
 	}
 	if size := len(journalText(t, h.Compact(noon))); size > 5<<18 {
-		t.Errorf("they take %d bytes of the journal", size)
+		t.Errorf("got %d bytes of journal, want at most 1.25 MiB", size)
 	}
 }
 
-// An issue is ready when it was filed, reopened, or rid of what it depended on; what follows it when that fell due.
+// TestReadySince checks that an issue is ready since it was filed, reopened or unblocked, and other work since it was
+// due.
 func TestReadySince(t *testing.T) {
 	on, is := forge.Ref{Repo: "o/r", Number: 1}, forge.Ref{Repo: "o/r", Number: 2}
 	facts := forge.Facts{Issues: []forge.Issue{
@@ -125,15 +126,15 @@ func TestReadySince(t *testing.T) {
 	}}
 	it := threads.Item{Kind: agents.KindIssue, Ref: is, Chain: is, Since: noon.Add(-time.Hour)}
 	if since, skills := ReadySince(&facts, &it); !since.Equal(noon) || !slices.Equal(skills, []string{"go"}) {
-		t.Errorf("behind its blocker: %s, %v", since, skills)
+		t.Errorf("after its blocker: got %s and %v, want noon and go", since, skills)
 	}
 	facts.Issues[1].Reopened = noon.Add(time.Minute)
 	if since, _ := ReadySince(&facts, &it); !since.Equal(noon.Add(time.Minute)) {
-		t.Errorf("reopened: %s", since)
+		t.Errorf("reopened: got %s, want a minute after noon", since)
 	}
 	it.Kind, it.Since = agents.KindRework, noon.Add(2*time.Minute)
 	if since, _ := ReadySince(&facts, &it); !since.Equal(it.Since) {
-		t.Errorf("rework: %s", since)
+		t.Errorf("rework: got %s, want %s", since, it.Since)
 	}
 }
 
@@ -163,7 +164,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// BenchmarkStartWithPast folds a journal in which all is remembered that may be.
+// BenchmarkStartWithPast folds a journal with as many past sessions as are kept.
 func BenchmarkStartWithPast(b *testing.B) {
 	h := New()
 	for i := range PastLimit {
@@ -181,7 +182,7 @@ func BenchmarkStartWithPast(b *testing.B) {
 	}
 }
 
-// The sessions of a long journal are cut off without being copied for each of its lines.
+// TestPastIsNotCopied checks that dropping old sessions does not copy the list for each line of a long journal.
 func TestPastIsNotCopied(t *testing.T) {
 	h := New()
 	copies := 0
@@ -197,6 +198,6 @@ func TestPastIsNotCopied(t *testing.T) {
 		}
 	}
 	if len(h.Past) != PastLimit || copies > 30 {
-		t.Errorf("%d sessions, copied %d times", len(h.Past), copies)
+		t.Errorf("got %d sessions and %d copies, want PastLimit and at most 30", len(h.Past), copies)
 	}
 }

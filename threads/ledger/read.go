@@ -9,13 +9,13 @@ import (
 	"io"
 )
 
-// LineLimit is how long a line of the journal may be, in bytes: some hundred times the longest one seen, which has the
-// last output of a failure. A longer one is not read, and not written.
+// LineLimit bounds a line of the journal, in bytes. It is some hundred times the longest line seen, which has the
+// last output of a failure. A longer line is neither read nor written.
 const LineLimit = 1 << 20
 
-// Read reads a journal line by line, in memory for one of them. record is called with each, and corrupt with the place
-// of each line that is not a valid record: from the byte at from, to the one before to. A torn last line is neither,
-// because nothing was done about it.
+// Read reads a journal line by line, with one line in memory at a time. It calls record with each valid record, and
+// corrupt with the place of each other line: from the byte at from, to the byte before to. It ignores a torn last
+// line, because nothing has been done about it.
 func Read(journal io.Reader, record func(Record), corrupt func(from, to int64)) error {
 	in := bufio.NewReaderSize(journal, 64<<10)
 	var line []byte

@@ -12,27 +12,27 @@ import (
 	"codeberg.org/johba/disinto/threads/audit"
 )
 
-// Receipt names the receipt of a session, in its end. By itself, in a compacted journal, it is the newest one, or that
-// which a pull request does not show yet.
+// Receipt names the receipt of a session, in its End. Alone, in a compacted journal, it is the newest receipt, or one
+// that a pull request does not show yet.
 type Receipt struct {
 	N    int64  `json:"n"`
 	Hash string `json:"sha256,omitempty"`
-	// Pull is to show it, beside those of the other sessions on the chain. Shown says that it does.
+	// Pull must show the receipt, beside those of the other sessions on the chain. Shown reports that it does.
 	Pull  Ref  `json:"pull,omitzero"`
 	Chain Ref  `json:"chain,omitzero"`
 	Shown bool `json:"shown,omitempty"`
-	// Pruned says that this receipt and those before it were removed for their age, and Lost how many of them were missing
-	// or changed before that.
+	// Pruned reports that this receipt and those before it were removed because of their age. Lost is how many of them were
+	// missing or changed before that.
 	Pruned bool  `json:"pruned,omitempty"`
 	Lost   int64 `json:"lost,omitempty"`
 }
 
-// maxOwed bounds the pull requests that are to show receipts, for a forge that refuses for long.
+// maxOwed bounds the pull requests that must still show receipts, in case a forge refuses for long.
 const maxOwed = 500
 
 // Owed is a pull request that does not show the receipts of its chain yet.
 type Owed struct {
-	N     int64 // of the newest of them
+	N     int64 // the number of the newest one
 	Chain forge.Ref
 }
 
@@ -79,7 +79,7 @@ func (s *State) compactReceipts(now time.Time) iter.Seq[Record] {
 	return slices.Values(list)
 }
 
-// Receipts returns what the journal knows of receipts.
+// Receipts returns the facts that the journal has about receipts.
 func (s *State) Receipts() audit.Journal {
 	j := audit.Journal{
 		Newest: s.Receipt, Pruned: s.Pruned, Hashes: make(map[string]string), Open: make(map[string]bool),
@@ -95,7 +95,7 @@ func (s *State) Receipts() audit.Journal {
 	return j
 }
 
-// ReadReceipts returns what a journal knows of receipts. Lines that are not understood are skipped.
+// ReadReceipts returns the facts that a journal has about receipts. It skips lines that are not valid records.
 func ReadReceipts(journal io.Reader) (audit.Journal, error) {
 	s := New()
 	err := Read(journal, s.Apply, func(_, _ int64) {})

@@ -91,12 +91,12 @@ func (k Key) Of() threads.Key { return threads.Key{Kind: k.Kind, Ref: forge.Ref(
 
 // content is the one event or fact of a record.
 type content interface {
-	valid() bool // whether it is whole
+	valid() bool // whether it is complete
 	apply(s *State, at time.Time)
 }
 
-// content returns the event or fact of a record, which is the first field that is set; nil when this version does not
-// know it. By reflection, so that no new field can be left out.
+// content returns the event or fact of a record, which is the first field that is set; nil if this version does not
+// know it. It uses reflection, so that no new field can be forgotten.
 func (r *Record) content() content {
 	fields := reflect.ValueOf(r).Elem()
 	for i := 1; i < fields.NumField(); i++ {
@@ -107,7 +107,7 @@ func (r *Record) content() content {
 	return nil
 }
 
-// valid reports whether a line says something that this version understands, and says it wholly.
+// valid reports whether a record is complete and this version knows its content.
 func (r *Record) valid() bool {
 	c := r.content()
 	return !r.At.IsZero() && c != nil && c.valid()

@@ -10,24 +10,24 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Report is all that is known of a session at the end of its program.
+// Report is everything known of a session when its program has ended.
 type Report struct {
 	Run     string
 	Item    threads.Item
 	Login   string         // of its agent
 	Breaker time.Duration  // the thread's breaker_interval
-	Outcome agents.Outcome // by the program and its executor, without secrets
+	Outcome agents.Outcome // from the program and its executor, without secrets
 	Ran     bool           // the program could be started
 	Stop    threads.Code   // why reconcile or a person ended it; empty when neither did
-	Look    *forge.Look    // the answer of the forge, where AsksForge
-	Gone    bool           // the forge answered that there is no such item any more
-	// Rejected says why the forge rejects the agent's token. It is asked for after a failure; empty when it does not.
+	Look    *forge.Look    // the forge's answer, if AsksForge
+	Gone    bool           // the forge answered that the item no longer exists
+	// Rejected says why the forge rejects the agent's token. The forge is asked after a failure; empty if it accepts.
 	Rejected string
-	// Off says why nothing could be done in the repository, asked for with Rejected.
+	// Off says why no work in the repository was possible. It is read together with Rejected.
 	Off string
 }
 
-// AsksForge reports whether the forge has to be asked before the session can be judged. Guessing would burn an attempt,
+// AsksForge reports whether the forge must be asked before the session can be judged. A guess would burn an attempt,
 // or do the work twice.
 func (r *Report) AsksForge() bool {
 	return r.Ran && (r.Stop == threads.StopClosed || threads.AsksForge(r.Item, r.Outcome))
@@ -51,7 +51,7 @@ func (r *Report) End() *End {
 	}
 	switch {
 	case !out.Result.BurnsAttempt():
-	case r.Off != "": // whatever it did, it could not bring it to the forge
+	case r.Off != "": // whatever the session did, it could not get it to the forge
 		out.Result, out.Reason = agents.Cancelled, r.Off
 	case r.Rejected != "":
 		out.Result, out.Reason = agents.TokenRejected, r.Rejected
@@ -77,7 +77,7 @@ func (r *Report) End() *End {
 	return end
 }
 
-// VerdictOf returns the journal's form of a review's verdict; empty for one that decides nothing.
+// VerdictOf returns the journal's form of a verdict; empty for one that decides nothing.
 func VerdictOf(v forge.Verdict) Verdict {
 	switch v {
 	case forge.Approved:
@@ -88,10 +88,10 @@ func VerdictOf(v forge.Verdict) Verdict {
 	return ""
 }
 
-// tailMax bounds the output that is kept of a failure, in bytes: the end of a stack trace.
+// tailMax bounds the output of a failure that is kept, in bytes: the end of a stack trace.
 const tailMax = 4 << 10
 
-// lastLines is the end of a text in at most limit bytes, from the beginning of a line if there is one.
+// lastLines returns the end of a text in at most limit bytes, from the start of a line if there is one.
 func lastLines(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -103,10 +103,10 @@ func lastLines(text string, limit int) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// lineMax bounds a last line in runes: it stands in a table.
+// lineMax bounds a last line in runes, because a table shows it.
 const lineMax = 200
 
-// lastLine returns the last line of a text that is not blank. It most often says more than "exit status 22".
+// lastLine returns the last line of a text that is not blank. It usually says more than "exit status 22".
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))

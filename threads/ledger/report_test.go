@@ -19,12 +19,13 @@ func TestLastLine(t *testing.T) {
 		"": "", "one": "one", "one\n two \n\n \n": "two", string(long): string(long[:lineMax-1]) + "…",
 	} {
 		if got := lastLine(text); got != want {
-			t.Errorf("of %q: %q, want %q", text, got, want)
+			t.Errorf("lastLine(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
 
-// A program that says nothing of its end is judged by what the forge shows; one that names the reason is believed.
+// TestReport checks that a program that does not explain its end is judged by the forge, and that one that names the
+// reason is believed.
 func TestReport(t *testing.T) {
 	item := threads.Item{Kind: agents.KindIssue, Ref: forge.Ref{Repo: "o/r", Number: 1}}
 	opened := &forge.Look{Pulls: []forge.Pull{{Ref: forge.Ref{Repo: "o/r", Number: 2}, Author: "qwen"}}}
@@ -46,7 +47,7 @@ func TestReport(t *testing.T) {
 			true,
 			End{Result: agents.Done, Reason: "opened #2, although it exited with 22", Exit: "22"},
 		},
-		"said so itself": {
+		"named the reason itself": {
 			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Failed, Reason: "no", Claimed: true, Tail: "x"}},
 			false,
 			End{Result: agents.Failed, Reason: "no", Tail: "x"},
@@ -84,7 +85,7 @@ func TestReport(t *testing.T) {
 		r.Run, r.Item, r.Login, r.Breaker = "run", item, "qwen", time.Minute
 		tt.want.Run, tt.want.Breaker = "run", time.Minute
 		if diff := cmp.Diff(&tt.want, r.End()); diff != "" || r.AsksForge() != tt.asks {
-			t.Errorf("%s: asks the forge: %t\n%s", name, r.AsksForge(), diff)
+			t.Errorf("%s: asks the forge %t, want %t (-want +got):\n%s", name, r.AsksForge(), tt.asks, diff)
 		}
 	}
 }

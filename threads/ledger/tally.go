@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// By says how sessions are grouped.
+// By is a property by which sessions are grouped.
 type By string
 
 // The ways to group sessions. A session counts for each of its skills, and for the day (UTC) on which it ended.
@@ -27,7 +27,7 @@ const (
 // Bys are all ways to group sessions.
 var Bys = []By{ByAgent, ByModel, ByRole, BySkill, ByThread, ByIssue, ByDay}
 
-// keys are the groups of a session.
+// keys returns the groups of a session.
 func (by By) keys(p *Past) []string {
 	switch by {
 	case ByAgent:
@@ -55,11 +55,12 @@ func (by By) keys(p *Past) []string {
 
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// Tally tells what one group of sessions did in a time, and what it took. Its JSON form is part of the control API.
+// Tally is the work of one group of sessions in a time. Its JSON form is part of the control API.
 type Tally struct {
-	Key  string `json:"key"` // of the group, such as an agent; empty for sessions that have none, or one unknown
+	Key  string `json:"key"` // of the group, such as an agent; empty for sessions for which it is unknown
 	Work        // of the sessions that ended in that time
-	// Busy is the part of the time, between the first of all sessions and the last, in which one of the group ran.
+	// Busy is the share of the time from the first session of all groups to the last in which a session of this group
+	// ran.
 	Busy   float64    `json:"busy"`
 	Merged MergedWork `json:"merged"`
 	// PerIssue is left out where no issue was merged.
@@ -68,24 +69,25 @@ type Tally struct {
 	runs [][2]time.Time
 }
 
-// Work counts what sessions took.
+// Work is the effort of sessions.
 type Work struct {
 	Sessions int     `json:"sessions"`
 	Minutes  float64 `json:"minutes"`
-	// Tokens, without those from a cache, and USD add up the sessions whose programs told them. They are nil, which is
-	// unknown and not none, where no program did.
+	// Tokens, without those from a cache, and USD add up the sessions whose programs reported them. They are nil, which
+	// means unknown and not none, if no program did.
 	Tokens *int64   `json:"tokens"`
 	USD    *float64 `json:"usd"`
-	// CacheHit is the part of what was read that a cache had, from 0 to 1, of the sessions whose programs told that. It is
-	// left out where none did.
+	// CacheHit is the share of the tokens read that came from a cache, from 0 to 1, over the sessions whose programs
+	// reported it. It is absent if none did.
 	CacheHit *float64 `json:"cache_hit,omitempty"`
-	// Cold counts the sessions that went on with a conversation of which the server had less than half.
+	// Cold counts the sessions that continued a conversation of which the server had less than half.
 	Cold int `json:"cold,omitempty"`
-	// Untold counts the sessions without a number of tokens, and Unpriced those without a cost, as local models have.
+	// Untold counts the sessions without a number of tokens, and Unpriced those without a cost, which local models have
+	// not.
 	Untold   int `json:"untold,omitempty"`
 	Unpriced int `json:"unpriced,omitempty"`
 
-	computed, cached int64 // tokens that were read, of the sessions that told what a cache had
+	computed, cached int64 // tokens read, of the sessions that reported the cache's share
 }
 
 func (w *Work) add(p *Past) {
@@ -112,7 +114,7 @@ func (w *Work) add(p *Past) {
 	}
 }
 
-// round cuts off what binary fractions add to a sum of decimal ones.
+// round removes the error that binary fractions add to a sum of decimal ones.
 func (w *Work) round() {
 	w.Minutes = round(w.Minutes, 1e2)
 	if read := w.computed + w.cached; read > 0 {
@@ -125,7 +127,7 @@ func (w *Work) round() {
 
 func round(n, parts float64) float64 { return math.Round(n*parts) / parts }
 
-// plus adds to a number that may be unknown.
+// plus adds to a sum that may be unknown.
 func plus[N int64 | float64](sum *N, n N) *N {
 	if sum != nil {
 		n += *sum
@@ -133,17 +135,18 @@ func plus[N int64 | float64](sum *N, n N) *N {
 	return &n
 }
 
-// MergedWork is about the issues that were merged in the time and that the group worked on, with all that was done for
-// them, also before. An issue that was merged twice counts once. By day, it counts for the day of its merge.
+// MergedWork is about the issues that were merged in the time and that the group worked on. It counts all work on
+// them, even earlier work. An issue that was merged twice counts once. By day, an issue counts for the day of its
+// merge.
 type MergedWork struct {
 	Issues     int `json:"issues"`
-	Reviewed   int `json:"reviewed"`    // of them, by our agents
-	FirstRound int `json:"first_round"` // of those, approved by their first review
-	Rounds     int `json:"rounds"`      // reviews that asked for changes
-	Work           // of the group's own sessions on them; by day, of all
+	Reviewed   int `json:"reviewed"`    // issues of these that our agents reviewed
+	FirstRound int `json:"first_round"` // reviewed issues that the first review approved
+	Rounds     int `json:"rounds"`      // reviews that requested changes
+	Work           // of the group's own sessions on these issues; by day, of all sessions
 }
 
-// Rate says what one merged issue took on average.
+// Rate is the average effort for a merged issue.
 type Rate struct {
 	Rounds  float64  `json:"rounds"`
 	Minutes float64  `json:"minutes"`
@@ -151,7 +154,7 @@ type Rate struct {
 	USD     *float64 `json:"usd"`
 }
 
-// Total is the tally of all sessions.
+// Total returns the tally of all sessions.
 func Total(past []Past, merges []Merged, from time.Time) Tally {
 	if list := Tallies(past, merges, from, byAll); len(list) > 0 {
 		return list[0]
@@ -159,7 +162,8 @@ func Total(past []Past, merges []Merged, from time.Time) Tally {
 	return Tally{}
 }
 
-// Tallies groups the sessions that ended, and the issues that were merged, from a time on. It is sorted by key.
+// Tallies groups the sessions that ended, and the issues that were merged, from a time on. The result is sorted by
+// key.
 func Tallies(past []Past, merges []Merged, from time.Time, by By) []Tally {
 	t := tallies{by: by, rows: make(map[string]*Tally), chains: make(map[Ref][]*Past)}
 	var first, last time.Time
@@ -252,7 +256,7 @@ func (w *MergedWork) judge(sessions []*Past) {
 	}
 }
 
-// finish works out what follows from the sums. span is the time from the first session to the last.
+// finish computes the ratios from the sums. span is the time from the first session to the last.
 func (t *Tally) finish(span time.Duration) {
 	slices.SortFunc(t.runs, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
 	var busy time.Duration

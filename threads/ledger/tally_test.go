@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// run is a session on an issue of o/r, of so many minutes, that begins so many minutes after noon.
+// run returns a session on an issue of o/r that starts, and lasts, the given minutes; it starts after noon.
 func run(agent string, kind agents.Kind, issue int64, begins, minutes int, used *agents.Usage) Past {
 	start := noon.Add(time.Duration(begins) * time.Minute)
 	return Past{
@@ -29,8 +29,8 @@ func used(tokens int64, usd float64) *agents.Usage {
 	return &agents.Usage{InputTokens: tokens - 1, OutputTokens: 1, CachedTokens: 1e6, CostUSD: usd}
 }
 
-// worked is an issue that two agents reworked once each, one that was approved at once and merged twice, one that is
-// open, scheduled work, and a session of an older version.
+// worked returns the sessions on an issue that two agents reworked once each, on one that was approved at once and
+// merged twice, and on one that is open, scheduled work, and a session of an older version.
 func worked() ([]Past, []Merged) {
 	scheduled := run("planner-opus", agents.KindSchedule, 0, 100, 10, used(50, 0.5))
 	old := Past{Agent: "dev-old", Kind: agents.KindIssue, Ref: Ref{"o/r", 4}, Chain: Ref{"o/r", 4}, Start: noon, End: noon}
@@ -54,8 +54,8 @@ func worked() ([]Past, []Merged) {
 	return past, []Merged{merge(1, 35), merge(2, 65), merge(9, 66), merge(2, 70)}
 }
 
-// tallied writes a tally: its work; and of the merged issues how many, approved at once of the reviewed ones, rounds,
-// its own work on them, and what one took.
+// tallied formats a tally: its work and, of the merged issues, their number, those approved at once of the reviewed
+// ones, the rounds, the group's own work on them, and the average.
 func tallied(t Tally) string {
 	text := fmt.Sprintf("%s: %s", t.Key, took(t.Work))
 	if m := t.Merged; m.Issues > 0 {
@@ -131,7 +131,7 @@ func TestTallies(t *testing.T) {
 	}
 }
 
-// The time in which any session of a group ran counts once, however many ran, and only after the beginning.
+// TestTallyBusy checks that overlapping sessions of a group count once, and only after the start of the period.
 func TestTallyBusy(t *testing.T) {
 	past := []Past{
 		run("dev-qwen", agents.KindIssue, 1, -10, 20, nil), run("dev-kimi", agents.KindIssue, 2, 5, 10, nil),
@@ -145,7 +145,7 @@ func TestTallyBusy(t *testing.T) {
 	}
 }
 
-// The groups of a session add up to all of them, except by skill.
+// TestTalliesAddUp checks that the groups of each kind add up to all sessions, except by skill.
 func TestTalliesAddUp(t *testing.T) {
 	past, merges := worked()
 	all := Total(past, merges, noon)
@@ -158,12 +158,12 @@ func TestTalliesAddUp(t *testing.T) {
 			}
 		}
 		if by != BySkill && (n != all.Sessions || math.Abs(usd-*all.Merged.USD) > 1e-9) {
-			t.Errorf("by %s: %d sessions and $%.2f, of %d and $%.2f", by, n, usd, all.Sessions, *all.Merged.USD)
+			t.Errorf("by %s: got %d sessions and $%.2f, want %d and $%.2f", by, n, usd, all.Sessions, *all.Merged.USD)
 		}
 	}
 }
 
-// The model of a session is that of its start, also after compaction.
+// TestPastModel checks that a past session has the model of its start, even after compaction.
 func TestPastModel(t *testing.T) {
 	start := startRec("a", 1, 1)
 	start.Start.Model = "qwen3.5"
@@ -171,11 +171,12 @@ func TestPastModel(t *testing.T) {
 	s := fold(records...)
 	again := fold(s.Compact(noon.Add(time.Hour))...)
 	if s.Past[0].Model != "qwen3.5" || again.Past[0].Model != "qwen3.5" {
-		t.Errorf("the models are %q and %q", s.Past[0].Model, again.Past[0].Model)
+		t.Errorf("got models %q and %q, want qwen3.5", s.Past[0].Model, again.Past[0].Model)
 	}
 }
 
-// The part that a cache had is that of the tokens of all sessions that told it; of none it is unknown, which 0 is not.
+// TestTallyHits checks that the share from a cache is that of all tokens of the sessions that reported it. Without
+// any it is unknown, which differs from 0.
 func TestTallyHits(t *testing.T) {
 	hit := func(agent string, issue int64, u *agents.Usage) Past {
 		return run(agent, agents.KindIssue, issue, 0, 1, u)
@@ -200,12 +201,12 @@ func TestTallyHits(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %d", row.Key, share, row.Cold))
 		}
 		if text := strings.Join(got, ", "); text != want {
-			t.Errorf("by %q: %q, want %q", by, text, want)
+			t.Errorf("by %q: got %q, want %q", by, text, want)
 		}
 	}
 }
 
-// What a journal says of a cache is bounded where it is shown.
+// TestColdIsBounded checks that Past bounds a journal's words and numbers about a cache.
 func TestColdIsBounded(t *testing.T) {
 	s := New()
 	s.Apply(startRec("u", 60, 1))
@@ -216,6 +217,6 @@ func TestColdIsBounded(t *testing.T) {
 	p := s.Past[0]
 	if len(p.Cold) > pastWords || len(p.Resumed.Changed) > pastWords || p.Resumed.Cached != 0 ||
 		p.Resumed.Computed != agents.MaxTokens {
-		t.Errorf("%d bytes, %+v", len(p.Cold), p.Resumed)
+		t.Errorf("got %d bytes and %+v, want both bounded", len(p.Cold), p.Resumed)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Timeline tells what happened besides sessions. Each list is sorted by time, the oldest first, and has at most
-// PastLimit entries.
+// Timeline has the events beside sessions. Each list is sorted by time, the oldest first, and has at most PastLimit
+// entries.
 type Timeline struct {
 	Merges []Merged `json:"merges,omitempty"`
 	Free   []Free   `json:"free,omitempty"`
 	Parks  []Parked `json:"parked,omitempty"`
 }
 
-// Since is the part of a timeline that is not over before a time.
+// Since returns the part of a timeline that ended at or after a time.
 func (t Timeline) Since(from time.Time) Timeline {
 	return Timeline{
 		Merges: after(t.Merges, func(m Merged) bool { return m.When.Before(from) }),
@@ -25,15 +25,15 @@ func (t Timeline) Since(from time.Time) Timeline {
 	}
 }
 
-// after is a copy of a list without what is over.
+// after returns a copy of a list without the entries that are over.
 func after[T any](list []T, over func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), over)
 }
 
-// Merged says that the supervisor merged a pull request.
+// Merged records that the supervisor merged a pull request.
 type Merged struct {
 	Ref   Ref       `json:"ref"`
-	Chain Ref       `json:"chain"` // the issue that it was for; the pull request itself where there is none
+	Chain Ref       `json:"chain"` // the issue that it was for, or else the pull request itself
 	When  time.Time `json:"when"`
 }
 
@@ -41,7 +41,7 @@ func (r *Merged) valid() bool { return r.Ref.Repo != "" && r.Chain.Repo != "" &&
 
 func (r *Merged) apply(s *State, _ time.Time) { s.Merges = bounded(s.Merges, *r) }
 
-// Free is a time in which a slot stood free beside an item that could have been worked on, and what kept it.
+// Free is a time in which a slot stood free although an item could have been worked on, and what held the item.
 type Free struct {
 	Thread string       `json:"thread"`
 	Slot   int          `json:"slot"`
@@ -57,24 +57,24 @@ func (r *Free) valid() bool {
 func (r *Free) apply(s *State, _ time.Time) { s.Free = bounded(s.Free, *r) }
 
 // Parked is a time in which a thread started nothing because of a usage limit, or because its breaker was open. Only
-// compaction writes it; before, it follows from the ends of sessions.
+// compaction writes it; without it, parks follow from the ends of sessions.
 type Parked struct {
 	Thread string    `json:"thread"`
 	Why    string    `json:"why"`
 	From   time.Time `json:"from"`
-	Until  time.Time `json:"until"` // as far as is known
+	Until  time.Time `json:"until"` // as far as it is known
 }
 
 func (r *Parked) valid() bool { return r.Thread != "" && !r.Until.Before(r.From) }
 
 func (r *Parked) apply(s *State, _ time.Time) { s.Parks = bounded(s.Parks, *r) }
 
-// bounded adds to a list that keeps the newest PastLimit. The oldest are cut off by slicing, so that a long journal is
-// not copied once for each of its lines.
+// bounded appends to a list that keeps the newest PastLimit entries. It cuts off the oldest by slicing: copying the
+// list for each line of a long journal would take too long.
 func bounded[T any](list []T, v T) []T { return append(list[max(0, len(list)-PastLimit+1):], v) }
 
-// parked notes what the end of a session changed about the parking of its thread, which was until was before. A park
-// that was extended stays one.
+// parked records how the end of a session changed the park of its thread, which lasted until was before. A park that
+// was extended remains one.
 func (s *State) parked(e *ended, was time.Time) {
 	until := e.thread.ParkedUntil
 	if until.Equal(was) || until.IsZero() {
@@ -89,7 +89,7 @@ func (s *State) parked(e *ended, was time.Time) {
 	}
 }
 
-// lastPark is the index of a thread's newest park; -1 when there is none.
+// lastPark returns the index of a thread's newest park; -1 without one.
 func lastPark(parks []Parked, thread string) int {
 	for i, p := range slices.Backward(parks) {
 		if p.Thread == thread {
@@ -99,7 +99,7 @@ func lastPark(parks []Parked, thread string) int {
 	return -1
 }
 
-// compactTimeline is Compact for the sessions that ended and for what happened beside them, a month of it.
+// compactTimeline is Compact for the last month of ended sessions, merges, free slots and parks.
 func (s *State) compactTimeline(now time.Time) iter.Seq[Record] {
 	young := func(at time.Time) bool { return now.Sub(at) <= pastAge }
 	return func(yield func(Record) bool) {

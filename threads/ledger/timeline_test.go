@@ -11,7 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A park lasts from the session that met the limit to the reset, to a later reset, or to the session that got through.
+// TestParks checks that a park lasts from the session that met the limit to the reset, to a later reset, or to a
+// session that got through.
 func TestParks(t *testing.T) {
 	limited := func(run string, at, reset time.Duration) []Record {
 		start, end := startRec(run, 1, 1), endRec(run, 0, End{Result: agents.Limited, RetryAt: noon.Add(reset)})
@@ -53,7 +54,8 @@ func TestParks(t *testing.T) {
 	}
 }
 
-// The timeline keeps the newest of each list, and a month of it.
+// TestTimelineIsBounded checks that the timeline keeps the newest entries of each list, and compaction a month of
+// them.
 func TestTimelineIsBounded(t *testing.T) {
 	s := New()
 	for i := range PastLimit + 10 {
@@ -71,17 +73,17 @@ func TestTimelineIsBounded(t *testing.T) {
 		}
 	}
 	if len(s.Merges) != PastLimit || len(s.Free) != PastLimit || len(s.Parks) != PastLimit {
-		t.Errorf("%d merges, %d free, %d parks, want %d each", len(s.Merges), len(s.Free), len(s.Parks), PastLimit)
+		t.Errorf("got %d merges, %d free, %d parks, want %d each", len(s.Merges), len(s.Free), len(s.Parks), PastLimit)
 	}
 	if first := s.Merges[0].When; !first.Equal(noon.Add(10 * time.Second)) {
-		t.Errorf("the first merge is from %s", first)
+		t.Errorf("the first merge is from %s, want 10 s after noon", first)
 	}
 	if list := slices.Collect(s.compactTimeline(noon.Add(pastAge + 24*time.Hour))); len(list) != 0 {
-		t.Errorf("after a month %d records are left", len(list))
+		t.Errorf("after a month: got %d records, want none", len(list))
 	}
 }
 
-// What is over before a time is not part of the timeline since then.
+// TestTimelineSince checks that a timeline since a time lacks what was over before it.
 func TestTimelineSince(t *testing.T) {
 	line := Timeline{
 		Merges: []Merged{{When: noon}, {When: noon.Add(2 * time.Hour)}},
@@ -91,9 +93,9 @@ func TestTimelineSince(t *testing.T) {
 	got := line.Since(noon.Add(time.Hour))
 	if len(got.Merges) != 1 || len(got.Free) != 1 || len(got.Parks) != 1 ||
 		!got.Merges[0].When.Equal(line.Merges[1].When) {
-		t.Errorf("since an hour later: %+v", got)
+		t.Errorf("since an hour later: got %+v, want the second entry of each list", got)
 	}
 	if len(line.Merges) != 2 {
-		t.Error("the timeline itself was changed")
+		t.Error("Since changed the timeline itself")
 	}
 }

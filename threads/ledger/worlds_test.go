@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// No world comes to the rows in unplayed: TestEndTable has them. The rows in counted matter only to the breaker's
+// No world reaches the rows in unplayed; TestEndTable has them. The rows in counted matter only to the breaker's
 // count: see breakers.
 var (
 	unplayed = []string{"not started", "no room"}
@@ -18,18 +18,18 @@ var (
 )
 
 // TestWorldsMissEveryOutcome removes each row of the table of outcomes in turn and plays worlds until an invariant is
-// broken. Only make check has the tag: a claim that is taken shows in world 17665, and threads/sim is compiled once
-// more against the package under test.
+// broken. Only make check has the tag, because a claim that is taken shows in world 17665, and threads/sim is
+// compiled once more against the package under test.
 func TestWorldsMissEveryOutcome(t *testing.T) {
 	for _, name := range ledger.Outcomes() {
 		t.Run(name, func(t *testing.T) {
 			if slices.Contains(unplayed, name) {
-				t.Skip("no world comes to that")
+				t.Skip("no world reaches this row")
 			}
 			defer ledger.WithoutOutcome(name)()
 			if slices.Contains(counted, name) {
 				if wrong := breakers(); len(wrong) == 0 {
-					t.Error("the breaker does not miss it")
+					t.Error("no case of breakers fails without this row")
 				}
 				return
 			}
@@ -39,7 +39,7 @@ func TestWorldsMissEveryOutcome(t *testing.T) {
 					return
 				}
 			}
-			t.Error("40000 worlds, and no invariant is broken")
+			t.Error("no invariant was broken in 40000 worlds")
 		})
 	}
 }
