@@ -21,8 +21,8 @@ type Receipt struct {
 	Pull  Ref  `json:"pull,omitzero"`
 	Chain Ref  `json:"chain,omitzero"`
 	Shown bool `json:"shown,omitempty"`
-	// Pruned reports that this receipt and those before it were removed because of their age. Lost is how many of them were
-	// missing or changed before that.
+	// Pruned reports that this receipt and those before it were removed because of their age. Lost is how many of them
+	// were missing or changed before that.
 	Pruned bool  `json:"pruned,omitempty"`
 	Lost   int64 `json:"lost,omitempty"`
 }
