@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A prompt contains the comments of people with write access, as a real forge reports it, and says how many others it
-// leaves out. readers = "all" leaves out none.
+// A prompt contains the comments of people who have write access according to a real forge, and says how many others
+// it leaves out. readers = "all" leaves out none.
 func TestAgentReadsWriters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

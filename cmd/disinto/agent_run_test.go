@@ -77,7 +77,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	path := factoryFile(t, fmt.Sprintf(cliFactory, f.URL, demo.Repo, model, model, dev, reviewer))
 	environ := withEnv(f.environ(nil), []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none",
-		"PWD=" + t.TempDir(), // not this checkout: opencode has committed to where PWD said
+		"PWD=" + t.TempDir(), // not this checkout: opencode once committed to the folder in PWD
 	})
 	told := f.watchArguments()
 	r := startDisinto(t, environ, "run", "--yes", "--config", path, "--state", state)
@@ -127,7 +127,7 @@ func (f *testForge) watchArguments() (told func()) {
 	f.t.Helper()
 	stop, done := make(chan struct{}), make(chan struct{})
 	var leaks []string
-	supervisors := 0 // not gits: they last milliseconds, and a busy watch has missed all
+	supervisors := 0 // counts supervisors: gits last only milliseconds
 	go func() {
 		defer close(done)
 		for seen := map[string]bool{}; ; time.Sleep(50 * time.Millisecond) {

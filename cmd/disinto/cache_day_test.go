@@ -176,7 +176,8 @@ func (p *dayPlayer) words(chain int64, part, tokens int) string {
 
 func (p *dayPlayer) complete(prompt string) (cached, computed int64) {
 	p.t.Helper()
-	// llama-server answers 500 to the output of a model with random weights, unless a grammar restricts the output.
+	// The grammar restricts the output, because llama-server answers 500 if a model with random weights writes
+	// freely.
 	text, err := json.Marshal(map[string]any{"prompt": prompt, "n_predict": 1, "grammar": `root ::= "a"`})
 	if err != nil {
 		p.t.Fatal(err)

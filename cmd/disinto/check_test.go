@@ -208,7 +208,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// That agents run under the supervisor's account is a note, neither a problem nor fine.
+// check reports agents under the supervisor's account as a note: that is no problem, but not fine either.
 func TestCheckNote(t *testing.T) {
 	f := newTestForge(t)
 	path := f.file(t.TempDir(), "[factory]\n", "[factory]\nsandbox = \"off\"\n")

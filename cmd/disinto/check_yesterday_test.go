@@ -100,7 +100,7 @@ func TestCheckYesterday(t *testing.T) {
 	}
 }
 
-// A comparison without time reports that nothing is known, and one of an empty journal is an error.
+// A comparison whose time is over reports that nothing is known. A comparison with an empty journal is an error.
 func TestLookBackCut(t *testing.T) {
 	q := supervisor.Hindsight{Was: whatIfConfig(t), Is: whatIfConfig(t), Past: waited(8)}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// An older status --json passes on fields of a newer supervisor that it does not know.
+// status --json also prints fields that only a newer supervisor knows.
 func TestStatusJSON(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{"/v1/state": `{"version":"v9","new_field":[1]}`})
 	got := disinto(t.Context(), nil, "status", "--json", "--state", state)
@@ -169,7 +169,7 @@ func TestWhy(t *testing.T) {
 	if late.code != exitUsage || late.stderr != "disinto: --at: 12:01 is not over yet\n" {
 		t.Errorf("why --at 12:01: got exit code %d, stderr %q", late.code, late.stderr)
 	}
-	// Only the supervisor knows the agents and threads, so an unknown reference is its error.
+	// Only the supervisor knows the agents and threads, so the error for an unknown reference is the supervisor's.
 	got := disinto(t.Context(), nil, "why", "99", "--state", state)
 	if got.code != exitFailed || got.stderr != "disinto: cannot explain /v1/why?ref=99: nobody knows it\n" {
 		t.Errorf("why 99: got exit code %d, stderr %q", got.code, got.stderr)

@@ -28,8 +28,8 @@ cat > ../answer.json <<'JSON'
 {"question": "Which database?\n\n- <postgres>\n- @sqlite"}
 JSON` + stubDone
 
-// An agent asks, and continues in the same conversation with its worktree and the answers, on whatever slot it runs
-// next and also on an API. Other conversations start anew there.
+// After a question, an agent continues the same conversation in its worktree with the answers. It does so even on
+// another slot and on an API, where other sessions start a new conversation.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	workers := []string{"dev-sonnet"}

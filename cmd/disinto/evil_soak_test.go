@@ -32,7 +32,7 @@ import (
 const (
 	mostSessions = 60        // on one issue and its pull requests
 	mostComments = 30        // by the supervisor on one issue
-	mostLog      = 2 << 20   // bytes on the disk that a session's log keeps, with max_log = "1M"
+	mostLog      = 2 << 20   // bytes of a session's log on disk, with max_log = "1M"
 	mostMemory   = 200 << 10 // KiB of the supervisor
 	mostDelay    = 5 * time.Minute
 )
@@ -256,7 +256,7 @@ func all[T any](s *evilSoak, path string) (list []T) {
 	}
 }
 
-// file creates an issue with the labels and backlog.
+// file creates an issue with labels and the label backlog.
 func (s *evilSoak) file(labels ...string) {
 	s.t.Helper()
 	var ids []int64
@@ -274,8 +274,8 @@ func (s *evilSoak) file(labels ...string) {
 	s.post("/issues", map[string]any{"title": "issue", "labels": ids})
 }
 
-// fileEvil creates an issue for each manner whose work is an issue or a review, and two for those that meddle with
-// any.
+// fileEvil creates an issue for each manner that works on an issue or a review, and two as targets of the scheduled
+// manners.
 func (s *evilSoak) fileEvil() {
 	for i := range manners {
 		switch m := &manners[i]; m.on {

@@ -66,7 +66,7 @@ func TestForeignCommand(t *testing.T) {
 		stdout, stderr string
 	}{
 		{args: []string{"sh", "-c", "exit 7"}, code: 7},
-		{args: []string{"stat", "--version"}, code: 0, stdout: "stat ("}, // similar to status
+		{args: []string{"stat", "--version"}, code: 0, stdout: "stat ("}, // not a mistyped status
 		{args: []string{"/bin/echo", "exec", "-r"}, code: 0, stdout: "exec -r\n"},
 		{
 			args: []string{"stauts"}, code: exitUsage,

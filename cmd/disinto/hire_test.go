@@ -399,7 +399,7 @@ func TestHireBeforeFactory(t *testing.T) {
 }
 
 // The supervisor's own account is created like an agent's, but without a profile and without lines in factory.toml.
-// Its token is the one of [forge], and hiring it again replaces the token.
+// Its token becomes [forge] token, and hiring it again replaces that.
 func TestHireSupervisor(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)

@@ -37,8 +37,8 @@ echo "$DISINTO_NUMBER $DISINTO_AGENT $began $(date +%s%N)" >>"$2"
 // A real supervisor with agents that sleep behaves as the simulator predicts for the same load: agents are idle
 // beside work only while they are being matched. The time of a match (the forge's answers, the claim, the start of a
 // program) is measured for each start, from when the issue was filed and its agent was free, and is the simulator's
-// Claim. Compared is the total time that agents were idle beside work. `make live` runs the test. It measures time,
-// so nothing else should run beside it.
+// Claim. The test compares the total time that agents were idle beside work. `make live` runs the test. It measures
+// time, so nothing else should run beside it.
 func TestLive(t *testing.T) {
 	seed, _ := strconv.ParseUint(os.Getenv("DISINTO_LIVE"), 10, 64)
 	if seed == 0 {

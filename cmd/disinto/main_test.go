@@ -76,7 +76,7 @@ func disinto(ctx context.Context, environ []string, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// testCLI returns a command's surroundings at noon, without output.
+// testCLI returns a cli whose clock is at noon and whose output is dropped.
 func testCLI(environ []string) *cli {
 	return &cli{
 		environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,

@@ -306,7 +306,7 @@ func TestMCPHostile(t *testing.T) {
 	}
 }
 
-// A supervisor's answer reaches a model bounded, and without control characters.
+// A supervisor's answer is bounded, and has no control characters, when it reaches a model.
 func TestMCPAnswers(t *testing.T) {
 	long := strings.Repeat(`{"repo":"o/r","number":1,"title":"`+strings.Repeat("ü", 40)+`"},`, 2000)
 	a := newAsked(t, map[string]string{

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// spends is a program that reports 100 tokens, and 400 once there is a file named more. Then it runs on.
+// spends is a program that reports 100 tokens, and 400 once there is a file named more. Then it keeps running.
 const spends = `tell() { printf '{"usage":{"input_tokens":%d}}' $1 >"$DISINTO_RESULT.new"; mv "$DISINTO_RESULT.new" "$DISINTO_RESULT"; }
 	cd "$DISINTO_WORKSPACE"; echo $DISINTO_ATTEMPT >>attempts; tell 100
 	until [ -e more ]; do sleep 0.1; done

@@ -68,7 +68,8 @@ func unpack(t *testing.T, path string) map[string]*entryOf {
 	return entries(t, z)
 }
 
-// An image archive is an OCI layout with right digests, can be read by docker load, and has the same bytes each time.
+// An image archive is an OCI layout with correct digests, can be read by docker load, and has the same bytes each
+// time.
 func TestImageArchive(t *testing.T) {
 	dir := t.TempDir()
 	root := filepath.Join(dir, "root")

@@ -190,7 +190,7 @@ type hold struct {
 	want string
 }
 
-// A fault that the start cannot detect makes a held state, whose reason says what to do.
+// A fault that shows only after the start holds work, and its reason says what to do.
 func TestRunHolds(t *testing.T) {
 	forgeError := func(d *control.Document) string { return d.Forge.Error }
 	const programOf = "[roles.planner]\non = \"schedule\"\ncommand = ["

@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The arguments of ssh are fixed except for the host, which is where no option can be. ssh's environment has no
-// secret.
+// The arguments of ssh are fixed, except for the host after --, which cannot be read as an option. ssh's environment
+// has no secret.
 func TestHostReader(t *testing.T) {
 	var got process.Cmd
 	read := hostReader(func(_ context.Context, cmd process.Cmd) error {

@@ -115,7 +115,7 @@ func (r *running) read(path string) string {
 	return string(text)
 }
 
-// status polls a supervisor's document until ok accepts it. No event outside the supervisor could be awaited instead.
+// status polls a supervisor's document until ok accepts it. There is no event to wait for instead.
 func status(t *testing.T, state, what string, ok func(*control.Document) bool) *control.Document {
 	t.Helper()
 	var d control.Document

@@ -22,7 +22,7 @@ const (
 	// A failed letter is retried after firstRetry, and then after double the time, up to lastRetry.
 	firstRetry = 5 * time.Second
 	lastRetry  = 10 * time.Minute
-	// late is the age from which a message says since when its cause lasts.
+	// late is the age beyond which a message says when its cause started.
 	late = 2 * time.Minute
 )
 

@@ -116,7 +116,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A retried letter has the same id, and a late one says since when its cause lasts.
+// A retried letter has the same id, and a late one says when its cause started.
 func TestLetter(t *testing.T) {
 	batch := numbered(1, epoch)
 	first, second := write(epoch, batch, 0), write(epoch.Add(time.Hour), batch, 0)

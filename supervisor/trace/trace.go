@@ -137,7 +137,7 @@ func (t *Tracer) add(s span) {
 
 func (t *Tracer) boundLocked() {
 	if over := len(t.pending) - mostSpans; over > 0 {
-		t.pending = t.pending[over:] // a copy each time would be slow: append copies now and then
+		t.pending = t.pending[over:] // append copies the rest now and then, not each time
 	}
 }
 
@@ -150,7 +150,7 @@ func (t *Tracer) take() []span {
 	return spans
 }
 
-// putBack returns spans that could not be sent to the queue.
+// putBack puts unsent spans back into the queue.
 func (t *Tracer) putBack(spans []span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

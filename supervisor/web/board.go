@@ -14,7 +14,7 @@ type board struct {
 	Sections []section
 	// Item is the issue that the page is about, for the commands beside it; nil for other pages.
 	Item *subject
-	// Live reports whether an open page is kept up to date.
+	// Live is true for a page that is kept up to date while it is open.
 	Live bool
 }
 

@@ -22,8 +22,8 @@ import (
 )
 
 // People sign in with their accounts on the forge by OAuth2's code flow with PKCE. The control room is a public
-// client: it has no secret that could leak. The token that the forge gives for the code answers who the person is and
-// what the account may do. It is not kept.
+// client: it has no secret that could leak. The token that the forge gives for the code only serves to read who the
+// person is and what the account may do. It is not kept.
 
 const (
 	// tripTime is how long a person may take at the forge. maxTrips bounds the sign-ins under way; the oldest is
@@ -139,8 +139,8 @@ func refused(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// errNoTrip refuses a callback from a browser that did not start the sign-in, a second use of one, and an attacker's
-// link.
+// errNoTrip refuses a callback that does not belong to a sign-in under way in this browser, such as a second use or
+// an attacker's link.
 var errNoTrip = refused(http.StatusBadRequest,
 	"This sign-in did not start in this browser, or took too long: try again.")
 

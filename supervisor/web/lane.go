@@ -76,7 +76,7 @@ func (f *frame) section(id, title, note string, lanes []lane, merges []ledger.Me
 	return sec
 }
 
-// coarse joins narrow bars. It doubles the width of those it joins until a page can hold all bars.
+// coarse joins narrow bars. It doubles the width of those it joins until at most maxBars remain.
 func (f *frame) coarse(lanes []lane) []lane {
 	for narrow := 1.0; ; narrow *= 2 {
 		n, joined := 0, slices.Clone(lanes)

@@ -1,7 +1,7 @@
 // Package web is the control room: the pages that a supervisor serves on [factory] listen_web. They show the output
 // of `disinto status`, `why`, `show` and `history`, and steer with the same commands.
 //
-// The pages are a client of the control API like any command: they show nothing and do nothing that a command cannot.
+// The pages are a client of the control API like any command: no page shows or does anything that a command cannot.
 // Each page is a file with a function that returns sections of rows (board.go). The server renders them to HTML. It
 // renders an open page again when something happens, once for all its readers, and sends the rows that changed
 // (live.go). Without JavaScript the browser reloads the page.
@@ -35,7 +35,7 @@ type API interface {
 	Copy(ctx context.Context, path string, w io.Writer) error
 }
 
-// Site is the control room of one factory. Set the exported fields before the call of Handler, and do not change them
+// Site is the control room of one factory. Set the exported fields before calling Handler, and do not change them
 // after it.
 type Site struct {
 	API    API

@@ -77,7 +77,7 @@ func wishes(c *threads.Config, query url.Values) section {
 			w.Noun = "sessions at once"
 		}
 		w.Slots = or("slots."+t.Name, strconv.Itoa(t.MaxSessions))
-		w.Hold = or("hold."+t.Name, t.Hold.String()) // a form that the person submits returns it
+		w.Hold = or("hold."+t.Name, t.Hold.String()) // parsed again when the form is submitted
 		for _, name := range t.Agents {
 			with := !query.Has("asked") || slices.Contains(query["with"], name)
 			w.Agents = append(w.Agents, wishedAgent{name, strings.Join(c.Agent(name).Roles, ", "), with})
