@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
-// A person can approve by a command: the first plan of an issue, of which an agent had said that it is approved.
+// A person approves a plan by a command. An agent's approval before that does not count.
 func TestApprove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -44,7 +44,7 @@ func TestApprove(t *testing.T) {
 		l.Stop()
 		w.Check()
 		if runs := w.Exec.RunsOf(agents.KindIssue, planned); len(runs) != 2 {
-			t.Errorf("%d sessions, want one that plans and one that works", len(runs))
+			t.Errorf("got %d sessions on the issue, want 2: one that plans and one that works", len(runs))
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
-// BenchmarkNextExec is our own time from the end of a session to the start of the next program in its slot: judging,
-// journal with its fsyncs, scan, decision and claim, with a forge that answers in no time.
+// BenchmarkNextExec measures the supervisor's own time from the end of a session to the start of the next program in
+// its slot: judging, journalling with fsync, scan, decision and claim, with a forge that answers at once.
 func BenchmarkNextExec(b *testing.B) {
 	const sessions = 200
 	var gap, worst time.Duration
@@ -41,8 +41,8 @@ func BenchmarkNextExec(b *testing.B) {
 	b.ReportMetric(float64(worst.Microseconds())/1000, "ms-worst")
 }
 
-// BenchmarkHook is the time from a web hook about a new issue to the start of its agent, in a factory that was idle,
-// with a forge that answers in no time.
+// BenchmarkHook measures the time from a web hook about a new issue to the start of its agent, in an idle factory,
+// with a forge that answers at once.
 func BenchmarkHook(b *testing.B) {
 	var took, worst time.Duration
 	for b.Loop() {
@@ -64,7 +64,7 @@ func BenchmarkHook(b *testing.B) {
 		w.Forge.Issue("one")
 		began := time.Now()
 		if got := send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs)); got != 202 {
-			b.Fatal(got)
+			b.Fatalf("a web hook: got status %d, want 202", got)
 		}
 		for len(w.Exec.Runs()) == 0 {
 			time.Sleep(100 * time.Microsecond)
@@ -80,7 +80,7 @@ func BenchmarkHook(b *testing.B) {
 	b.ReportMetric(float64(worst.Microseconds())/1000, "ms-worst")
 }
 
-// BenchmarkIdle is the memory of a supervisor that has nothing to do, beside the facts of its forge.
+// BenchmarkIdle measures the memory of an idle supervisor, without its forge's facts.
 func BenchmarkIdle(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -97,7 +97,7 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportMetric(float64(after.StackInuse)/(1<<20), "MiB-stack")
 }
 
-// runFor runs a supervisor in real time until something is so.
+// runFor runs a supervisor in real time until a condition holds.
 func runFor(b *testing.B, w *simtest.World, so func() bool) {
 	s := &supervisor.Supervisor{Forge: w.Forge, Executor: w.Exec, Config: w.Config, StateDir: w.Dir}
 	ctx, cancel := context.WithCancel(b.Context())

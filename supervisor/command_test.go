@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
-// tell says a command over the control API and returns its answer in a line.
+// tell sends a command over the control API and returns its answer as one line.
 func tell(t *testing.T, l *simtest.Life, path, body string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -24,13 +24,13 @@ func tell(t *testing.T, l *simtest.Life, path, body string) string {
 	if w.Code != 200 {
 		var no struct{ Error string }
 		if err := json.Unmarshal(w.Body.Bytes(), &no); err != nil {
-			t.Errorf("%s: %v: %s", path, err, w.Body)
+			t.Errorf("%s: %v in the answer %s", path, err, w.Body)
 		}
 		return fmt.Sprint(w.Code, " ", no.Error)
 	}
 	var r control.Report
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
-		t.Errorf("%s: %v: %s", path, err, w.Body)
+		t.Errorf("%s: %v in the answer %s", path, err, w.Body)
 	}
 	line := r.Subject + ": " + strings.Join(r.Did, ", ")
 	if r.Note != "" {
@@ -42,15 +42,15 @@ func tell(t *testing.T, l *simtest.Life, path, body string) string {
 	return line
 }
 
-// told fails the test when a command does not answer what it should.
+// told fails the test if a command's answer is not want.
 func told(t *testing.T, l *simtest.Life, path, body, want string) {
 	t.Helper()
 	if got := tell(t, l, path, body); got != want {
-		t.Errorf("%s %s: %q, want %q", path, body, got, want)
+		t.Errorf("%s %s: got %q, want %q", path, body, got, want)
 	}
 }
 
-// held are the codes of what waits.
+// held returns the waiting items with their codes.
 func held(l *simtest.Life) string {
 	var codes []string
 	for _, q := range l.Document().Queue {
@@ -59,7 +59,22 @@ func held(l *simtest.Life) string {
 	return strings.Join(codes, ", ")
 }
 
-// What is paused starts nothing, also after a restart; what runs goes on; and resume starts it at once.
+func wantHeld(t *testing.T, l *simtest.Life, want string) {
+	t.Helper()
+	if got := held(l); got != want {
+		t.Errorf("got held %q, want %q", got, want)
+	}
+}
+
+// wantReplay fails the test if a restart would change the ledger.
+func wantReplay(t *testing.T, l *simtest.Life) {
+	t.Helper()
+	if diff, err := l.ReplayDiff(); diff != "" || err != nil {
+		t.Errorf("ReplayDiff returned %v, and a restart would change the ledger:\n%s", err, diff)
+	}
+}
+
+// A paused thread starts nothing, also after a restart; running sessions continue; resume starts the thread at once.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -72,15 +87,13 @@ func TestPause(t *testing.T) {
 		told(t, l, "/v1/pause", `{"name":"llama"}`, "llama:  (paused already)")
 		w.Forge.Issue("two")
 		time.Sleep(30 * time.Minute)
-		// The session that ran went on, its pull request was reviewed on the other thread, and merged.
+		// The running session continued, and its pull request was reviewed on the other thread and merged.
 		if n := len(w.Exec.RunsOf(agents.KindIssue, 2)); n != 0 || !w.Forge.Get(1).Closed {
-			t.Errorf("%d sessions on a paused thread; the first issue: %+v", n, w.Forge.Get(1))
+			t.Errorf("got %d sessions on a paused thread, want 0, and #1 closed: %+v", n, w.Forge.Get(1))
 		}
-		if got := held(l); got != "#2 paused" {
-			t.Errorf("waiting: %s", got)
-		}
+		wantHeld(t, l, "#2 paused")
 		if d := l.Document(); d.Paused || d.Threads[0].Paused || !d.Threads[1].Paused {
-			t.Errorf("status: %v %+v", d.Paused, d.Threads)
+			t.Errorf("got paused %v, threads %+v, want only llama paused", d.Paused, d.Threads)
 		}
 		told(t, l, "/v1/pause", `{"name":"dev-coder"}`, "dev-coder: paused")
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
@@ -97,10 +110,10 @@ func TestPause(t *testing.T) {
 		time.Sleep(time.Hour)
 		d := l.Document()
 		if !d.Paused || !d.Threads[1].Paused || d.Agents[0].Why != "dev-coder is paused" || d.Agents[1].Why != "" {
-			t.Errorf("after a restart: %v, %+v, %+v", d.Paused, d.Threads, d.Agents)
+			t.Errorf("after a restart: got paused %v, threads %+v, agents %+v", d.Paused, d.Threads, d.Agents)
 		}
 		if n := len(w.Exec.Runs()); n != 2 {
-			t.Errorf("%d sessions while everything was paused", n)
+			t.Errorf("got %d sessions while everything was paused, want 2", n)
 		}
 		began := time.Now()
 		told(t, l, "/v1/resume", ``, "everything: resumed, agent dev-coder resumed")
@@ -108,17 +121,15 @@ func TestPause(t *testing.T) {
 		told(t, l, "/v1/resume", `{"name":"nobody"}`, "404 cannot resume nobody: no thread or agent has that name")
 		w.Until(2*time.Second, "the session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
 		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("resumed after %s", took)
+			t.Errorf("the session started %s after resume, want at most 2 s", took)
 		}
-		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
-			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
-		}
+		wantReplay(t, l)
 		l.Stop()
 		w.Check()
 	})
 }
 
-// Without a journal record there is no pause.
+// A pause that cannot be journalled is refused.
 func TestPauseIsWrittenDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -130,7 +141,7 @@ func TestPauseIsWrittenDown(t *testing.T) {
 		}
 		if got := tell(t, l, "/v1/pause", `{}`); !strings.HasPrefix(got, "503 cannot write the journal") ||
 			l.Document().Paused {
-			t.Errorf("with a full disk: %s, paused %v", got, l.Document().Paused)
+			t.Errorf("a pause on a full disk: got %q, paused %v, want a refusal", got, l.Document().Paused)
 		}
 		empty()
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
@@ -138,33 +149,33 @@ func TestPauseIsWrittenDown(t *testing.T) {
 	})
 }
 
-// A command needs a supervisor that works.
+// A command is refused before Run, without a configuration, and after Run.
 func TestCommandNotNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
 		s := &supervisor.Supervisor{Config: w.Config}
 		if got := tell(t, &simtest.Life{Supervisor: s}, "/v1/pause",
 			`{}`); got != "503 not now: the supervisor is still starting" {
-			t.Errorf("before it runs: %s", got)
+			t.Errorf("before Run: got %q", got)
 		}
 		l := w.Start(func(l *simtest.Life) { l.Config, l.Forge = nil, nil })
 		time.Sleep(time.Second)
 		if got := tell(t, l, "/v1/pause", `{}`); got != "503 not now: there is no valid configuration" {
-			t.Errorf("without a configuration: %s", got)
+			t.Errorf("without a configuration: got %q", got)
 		}
 		l.Stop()
 		if got := tell(t, l, "/v1/pause", `{}`); got != "503 not now: the supervisor stops" {
-			t.Errorf("after it ran: %s", got)
+			t.Errorf("after Run: got %q", got)
 		}
 	})
 }
 
-// request is a cancel whose answer is not read.
+// request is a cancel, for discard.
 func request(body string) *http.Request {
 	return httptest.NewRequest("POST", "/v1/cancel", strings.NewReader(body))
 }
 
-// discard is an answer that is not read.
+// discard ignores an answer.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

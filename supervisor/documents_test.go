@@ -23,7 +23,7 @@ import (
 
 var update = supervisor.Update
 
-// golden fails the test when a text is not that of its file, byte for byte.
+// golden fails the test if a text differs from its file in any byte.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -40,12 +40,12 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is another one now:\n%s\nwant:\n%s", path, got, want)
+		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
 	}
 }
 
-// Programs read these documents: no field may change its name, its place or its form. Each file has the document twice:
-// with every field filled, and empty, which shows which fields are left out.
+// Programs read these documents: no field may change its name, place or form. Each file has the document twice: with
+// every field filled, and empty, which shows which fields are omitted.
 func TestDocuments(t *testing.T) {
 	for name, document := range map[string]any{
 		"state":          control.Document{},
@@ -97,7 +97,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// fill gives every field another value: texts are the names of their fields.
+// fill gives every field a different value; a text gets its field's name.
 func fill(v reflect.Value, name string, n *int) {
 	*n++
 	switch v.Kind() {
@@ -137,14 +137,14 @@ func fill(v reflect.Value, name string, n *int) {
 	}
 }
 
-// transcript records each request to a supervisor and its answer, with the fields that differ from run to run cut out.
+// transcript records each request to a supervisor and its answer, without the fields that differ from run to run.
 type transcript struct {
 	t    *testing.T
 	l    *simtest.Life
 	text strings.Builder
 }
 
-// ask makes a request one second after the last one, so that everything the last one began is over.
+// ask makes a request one second after the last one, so that everything that the last one started has ended.
 func (s *transcript) ask(method, path, body string) {
 	time.Sleep(time.Second)
 	w := httptest.NewRecorder()
@@ -161,7 +161,7 @@ var (
 	runWord = regexp.MustCompile(`"run(_id)?":"[^"]*"`)
 	pidWord = regexp.MustCompile(`"pid":\d+`)
 	logWord = regexp.MustCompile(`/logs/([a-z-]+)/[^"]*\.log`)
-	seconds = regexp.MustCompile(`(T\d\d:\d\d):[\d.]+Z`) // which of two goroutines asked the forge first shows in them
+	seconds = regexp.MustCompile(`(T\d\d:\d\d):[\d.]+Z`) // they show which of two goroutines asked the forge first
 	counted = regexp.MustCompile(`"requests":\d+`)
 	hashed  = regexp.MustCompile(`"receipt":"[0-9a-f]{64}"`)
 	lasted  = regexp.MustCompile(`"(minutes|busy)":[\d.]+`)
@@ -178,7 +178,7 @@ func (s *transcript) steady(text string) string {
 	return strings.ReplaceAll(text, s.l.StateDir, "STATE")
 }
 
-// firsts are the first events of each type: how many of them there are, and in which order, is not this test's concern.
+// firsts returns the first event of each type: this test does not check their number and order.
 func firsts(stream string) string {
 	var kept strings.Builder
 	for _, e := range strings.SplitAfter(stream, "\n\n") {
@@ -190,7 +190,7 @@ func firsts(stream string) string {
 	return kept.String()
 }
 
-// What the control API answers, from the first moment of a factory to an issue that was cancelled, retried and merged.
+// The control API's answers, from the first moment of a factory to an issue that was cancelled, retried and merged.
 func TestAnswers(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		s := &transcript{t: t, l: l}
@@ -238,7 +238,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// convoy makes a convoy of what there is and what is filed for it.
+// convoy creates a convoy of existing issues, and one of issues that it files.
 func (s *transcript) convoy() {
 	s.ask("POST", "/v1/sling", `{"title":"three","body":"text","skills":["go"],"depends_on":["1"]}`)
 	s.ask("POST", "/v1/convoy", `{"title":"all","members":["1","3"],"staged":true}`)
@@ -250,7 +250,7 @@ func (s *transcript) convoy() {
 	s.ask("POST", "/v1/convoy/cancel", `{"ref":"6"}`)
 }
 
-// refusals asks for what is not done.
+// refusals makes requests that are refused.
 func (s *transcript) refusals() {
 	for _, asked := range [][2]string{
 		{"/v1/sling", `{}`},

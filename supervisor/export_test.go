@@ -19,12 +19,12 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Update is set by -update, for the tests inside and outside of the package.
+// Update is the flag -update, for the tests inside and outside of the package.
 var Update = flag.Bool("update", false,
 	"write the golden files from what the program does now; read the diff before it is committed")
 
-// FillDisk makes every write to the journal fail until the answer is called. The journal's descriptor becomes one
-// that is for reading only.
+// FillDisk makes every write to the journal fail until the returned function is called. It replaces the journal's
+// descriptor by a read-only one.
 func (s *Supervisor) FillDisk() (empty func(), err error) {
 	path := filepath.Join(s.StateDir, "journal.jsonl")
 	fds, err := filepath.Glob("/proc/self/fd/*")
@@ -54,7 +54,7 @@ func (s *Supervisor) FillDisk() (empty func(), err error) {
 	return nil, fmt.Errorf("%s is not open", path)
 }
 
-// ReplayDiff returns the difference between the ledger and the one that a supervisor would have that starts now.
+// ReplayDiff returns the difference between the ledger and that of a supervisor that would start now.
 func (s *Supervisor) ReplayDiff() (string, error) {
 	again := ledger.New()
 	j, _, err := journal.Open(s.StateDir, again.Apply)
@@ -64,11 +64,11 @@ func (s *Supervisor) ReplayDiff() (string, error) {
 	defer j.Close()
 	s.books.mu.Lock()
 	defer s.books.mu.Unlock()
-	always := time.Time{} // rests that are over included
+	always := time.Time{} // include expired cool-downs
 	return cmp.Diff(s.books.ledger.Compact(always), again.Compact(always)), nil
 }
 
-// Remembered are the issues and pull requests of which the supervisor keeps anything.
+// Remembered returns the issues and pull requests of which the supervisor keeps any history.
 func (s *Supervisor) Remembered() []forge.Ref {
 	s.books.mu.Lock()
 	defer s.books.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A forecast goes on from this moment, of the item that is asked about; that of the queue is made when something has
-// changed, once a minute, and the status has it.
+// A forecast of an item starts from the present. The forecast of the queue is made once a minute if something has
+// changed, and the status has it.
 func TestForecast(t *testing.T) {
 	var mu sync.Mutex
 	var all []supervisor.Foresight
@@ -50,14 +50,14 @@ func TestForecast(t *testing.T) {
 		w.Until(time.Hour, "it runs", func() bool { return len(l.Document().Sessions) > 0 })
 		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"runs":1`) ||
 			!strings.Contains(text, `"why":{`) {
-			t.Errorf("of an issue: %d %s", code, text)
+			t.Errorf("the forecast of an issue: got %d %s", code, text)
 		}
 		if q := last(asked()); len(q.Refs) != 1 || q.Refs[0] != (forge.Ref{Repo: w.Config.Forge.Repos[0], Number: 1}) {
-			t.Errorf("asked for %+v", q.Refs)
+			t.Errorf("Foresee got refs %+v, want #1", q.Refs)
 		}
 		for path, want := range map[string]int{"/v1/forecast?ref=99": 404, "/v1/forecast?ref=x": 400} {
 			if code, text := ask(path); code != want {
-				t.Errorf("%s: %d %s", path, code, text)
+				t.Errorf("%s: got %d %s, want %d", path, code, text, want)
 			}
 		}
 		w.Until(6*time.Hour, "it is merged", w.Forge.Done)
@@ -65,24 +65,24 @@ func TestForecast(t *testing.T) {
 		n, at := len(asked()), l.Document().Forecast.At
 		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"code":"closed"`) ||
 			len(asked()) != n {
-			t.Errorf("of a closed issue: %d %s", code, text)
+			t.Errorf("the forecast of a closed issue: got %d %s", code, text)
 		}
 		time.Sleep(9 * time.Minute)
 		if n := len(asked()) - n; n != 1 || !l.Document().Forecast.At.After(at) {
-			t.Errorf("%d forecasts in nine minutes in which nothing happened", n)
+			t.Errorf("got %d forecasts in nine minutes without a change, want 1", n)
 		}
 		q := last(asked())
 		if len(q.Refs) != 0 || q.Items == 0 || len(q.Past) != 2 || len(q.Timeline.Merges) != 1 {
-			t.Errorf("of the queue: %+v", q)
+			t.Errorf("for the forecast of the queue Foresee got %+v", q)
 		}
 		if code, text := ask("/v1/forecast"); code != 200 || !strings.Contains(text, `"items":[]`) {
-			t.Errorf("of the queue: %d %s", code, text)
+			t.Errorf("the forecast of the queue: got %d %s", code, text)
 		}
 		l.Stop()
 		l = w.Start()
 		time.Sleep(time.Minute)
 		if code, text := ask("/v1/forecast?ref=1"); code != 404 || !strings.Contains(text, "no forecasts") {
-			t.Errorf("without forecasts: %d %s", code, text)
+			t.Errorf("without Foresee: got %d %s, want 404", code, text)
 		}
 		l.Stop()
 		w.Check()

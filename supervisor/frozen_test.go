@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// A copy of a decision takes the chains and items of the copy before it. After each way in which the books change
-// one of them it has the change.
+// A copy of a decision shares unchanged chains and items with the previous copy. Each way in which the books change
+// one of them shows in the next copy.
 func TestCopiesFollowTheBooks(t *testing.T) {
 	ref, now := forge.Ref{Repo: "o/r", Number: 1}, time.Now()
 	b := newBooks(&threads.Config{}, nil, nil, nil)
@@ -45,22 +45,22 @@ func TestCopiesFollowTheBooks(t *testing.T) {
 		snap := b.snapshotLocked(now, nil)
 		b.tellLocked(&snap, new(threads.Plan))
 		if diff := cmp.Diff(snap.History, copied.Whole().History); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
+			t.Errorf("%s: the copy differs from the books: %s", tt.name, diff)
 		}
 	}
 }
 
-// One copy serves the record and the other build. Where neither takes a decision, none is made.
+// The record and the other build get the same copy of a decision. If neither takes it, no copy is made.
 func TestCopiedOnce(t *testing.T) {
 	b := newBooks(&threads.Config{}, nil, nil, nil)
 	snap := b.snapshotLocked(time.Now(), nil)
 	if b.tellLocked(&snap, new(threads.Plan)); b.frozen != nil {
-		t.Error("a copy for none")
+		t.Error("the decision was copied although neither takes it")
 	}
 	b.cfg.Factory.Shadow, b.shadow = "/opt/new", new(shadow.Shadow)
 	var recorded *threads.FrozenDecision
 	b.record = func(_ time.Time, frozen func() *threads.FrozenDecision) { recorded = frozen() }
 	if asked := b.tellLocked(&snap, new(threads.Plan)); asked == nil || asked != recorded {
-		t.Errorf("%p is recorded, and the other build is asked about %p", recorded, asked)
+		t.Errorf("recorded copy %p, asked the other build about %p, want one copy", recorded, asked)
 	}
 }

@@ -24,7 +24,7 @@ func sign(secret, body string) string {
 
 const aboutUs = `{"action":"opened","repository":{"full_name":"Johba/Harb"}}`
 
-// send sends a web hook and returns the answer's status.
+// send sends a web hook and returns the response's status.
 func send(h http.Handler, body string, header ...string) int {
 	r := httptest.NewRequest("POST", "/v1/hook", strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -35,7 +35,7 @@ func send(h http.Handler, body string, header ...string) int {
 	return w.Code
 }
 
-// idle is a supervisor that looks at the forge once an hour, and has done so.
+// idle returns a supervisor that scans the forge once an hour, and has just done so.
 func idle(t *testing.T) (*simtest.World, *simtest.Life, http.Handler) {
 	t.Helper()
 	w := simtest.New(t)
@@ -48,7 +48,7 @@ func idle(t *testing.T) (*simtest.World, *simtest.Life, http.Handler) {
 	return w, l, l.HookHandler()
 }
 
-// From idle to started by a hook, in less than a second, and by a hook that is signed only.
+// A signed hook starts an agent of an idle factory in less than a second; an unsigned one does nothing.
 func TestHookStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l, h := idle(t)
@@ -68,30 +68,30 @@ func TestHookStarts(t *testing.T) {
 			{"about another repository", elsewhere, []string{"X-Forgejo-Signature", sign(hookSecret, elsewhere)}, 202},
 		} {
 			if got := send(h, tt.body, tt.header...); got != tt.want {
-				t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+				t.Errorf("%s: got status %d, want %d", tt.name, got, tt.want)
 			}
 		}
 		if n := strings.Count(w.Log.String(), ": it is not signed with [forge] webhook_secret"); n != 1 {
-			t.Errorf("%d warnings about hooks with a wrong signature, want one an hour\n%s", n, w.Log.String())
+			t.Errorf("got %d warnings about hooks with a wrong signature, want 1 an hour:\n%s", n, w.Log.String())
 		}
 		time.Sleep(30 * time.Minute)
 		if n := len(w.Exec.Runs()); n != 0 {
-			t.Fatalf("%d sessions by hooks that were refused, or about others", n)
+			t.Fatalf("hooks that were refused or about other items started %d sessions, want 0", n)
 		}
 		began := time.Now()
 		if got := send(h, aboutUs, "X-Forgejo-Signature", sum); got != 202 {
-			t.Errorf("a good one: %d", got)
+			t.Errorf("a signed hook: got status %d, want 202", got)
 		}
 		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		if took := w.Exec.Runs()[0].Begin.Sub(began); took > time.Second {
-			t.Errorf("from the hook to the start: %s", took)
+			t.Errorf("the session started %s after the hook, want at most 1 s", took)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// Many hooks are one scan, and none of them is lost: what the last one was about is seen.
+// Many hooks cause one scan, and the issue of the last hook is still seen.
 func TestHooksCoalesce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, l, h := idle(t)
@@ -102,11 +102,11 @@ func TestHooksCoalesce(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if n := w.Forge.Requests() - before; n < 2 || n > 3 {
-			t.Errorf("200 hooks in a fifth of a second were %d requests", n)
+			t.Errorf("200 hooks in a fifth of a second caused %d requests, want 2 or 3", n)
 		}
 		send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs))
 		time.Sleep(35 * time.Millisecond)
-		w.Forge.Issue("one") // the scan that the first hook began has passed it by
+		w.Forge.Issue("one") // too late for the first hook's scan
 		send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs))
 		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		l.Stop()

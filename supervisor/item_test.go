@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
-// runs are the sessions on issues, such as "#1 cancelled", with the attempt from the second on.
+// runs returns the sessions on issues, such as "#1 cancelled", with the attempt from the second on.
 func runs(w *simtest.World) string {
 	var list []string
 	for _, r := range w.Exec.Runs() {
@@ -33,11 +33,11 @@ func runs(w *simtest.World) string {
 func wantRuns(t *testing.T, w *simtest.World, want string) {
 	t.Helper()
 	if got := runs(w); got != want {
-		t.Errorf("sessions: %s; want %s", got, want)
+		t.Errorf("got sessions %q, want %q", got, want)
 	}
 }
 
-// marks are the labels and assignees of an issue.
+// marks returns the labels and assignees of an issue.
 func marks(w *simtest.World, n int64) string {
 	is := w.Forge.Get(n)
 	return strings.Join(append(slices.Clone(is.Labels), is.Assignees...), " ")
@@ -46,11 +46,11 @@ func marks(w *simtest.World, n int64) string {
 func wantMarks(t *testing.T, w *simtest.World, n int64, want string) {
 	t.Helper()
 	if got := marks(w, n); got != want {
-		t.Errorf("#%d carries %q, want %q", n, got, want)
+		t.Errorf("#%d: got labels and assignees %q, want %q", n, got, want)
 	}
 }
 
-// life runs a test in a world with one issue that is being worked on.
+// life runs a test in a world with one issue that an agent works on.
 func life(t *testing.T, test func(t *testing.T, w *simtest.World, l *simtest.Life)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,16 +60,13 @@ func life(t *testing.T, test func(t *testing.T, w *simtest.World, l *simtest.Lif
 		time.Sleep(time.Minute)
 		wantRuns(t, w, "issue #1")
 		test(t, w, l)
-		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
-			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
-		}
+		wantReplay(t, l)
 		l.Stop()
 		w.Check()
 	})
 }
 
-// Cancel: the session ends, the label is there, the claim is off, and that is so when the answer comes. Retry takes
-// it back.
+// When cancel answers, the session has ended, the label is written and the claim is released. Retry undoes it.
 func TestCancel(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of dev-coder ended, labelled cancelled")
@@ -82,7 +79,7 @@ func TestCancel(t *testing.T) {
 		wantRuns(t, w, "issue #1 cancelled")
 		if d := l.Document(); d.Recent[0].Outcome != agents.Cancelled || d.Recent[0].Reason != "cancelled by hand" ||
 			held(l) != "#1 label" {
-			t.Errorf("afterwards: %+v, %s", d.Recent[0], held(l))
+			t.Errorf("got %+v, held %s, want it cancelled by hand", d.Recent[0], held(l))
 		}
 		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed")
 		w.Until(2*time.Second, "another session", func() bool { return len(w.Exec.Runs()) == 2 })
@@ -100,7 +97,7 @@ func TestCancelWithoutSession(t *testing.T) {
 		time.Sleep(simtest.Size(time.Hour, 20*time.Minute))
 		wantMarks(t, w, 2, "backlog cancelled")
 		if n := len(w.Exec.RunsOf(agents.KindIssue, 2)); n != 0 {
-			t.Errorf("%d sessions on cancelled work", n)
+			t.Errorf("got %d sessions on a cancelled issue, want 0", n)
 		}
 		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1:  (closed, nothing to cancel)")
 		told(t, l, "/v1/cancel", `{"ref":"99"}`, "404 cannot cancel johba/harb#99: there is no such issue or pull request")
@@ -109,7 +106,7 @@ func TestCancelWithoutSession(t *testing.T) {
 	})
 }
 
-// A start that races with cancel does not happen after the answer, and what it began is gone by then.
+// A start that races with a cancel does not happen after the answer, and a session started before has ended by then.
 func TestCancelRace(t *testing.T) {
 	for i := 0; i < 125; i += simtest.Size(1, 6) {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,18 +120,18 @@ func TestCancelRace(t *testing.T) {
 			answer := tell(t, l, "/v1/cancel", `{"ref":"1"}`)
 			answered := time.Now()
 			if !strings.Contains(answer, "labelled cancelled") || strings.Contains(answer, "[") {
-				t.Errorf("after %d ms: %s", 4*i, answer)
+				t.Errorf("cancel after %d ms: got %s", 4*i, answer)
 			}
 			for _, r := range w.Exec.Runs() {
 				if r.End.IsZero() {
-					t.Errorf("after %d ms: a session runs on after the answer", 4*i)
+					t.Errorf("cancel after %d ms: a session still runs after the answer", 4*i)
 				}
 			}
 			wantMarks(t, w, 1, "backlog cancelled")
 			time.Sleep(simtest.Size(10*time.Minute, 3*time.Minute))
 			for _, r := range w.Exec.Runs() {
 				if r.Begin.After(answered) {
-					t.Errorf("after %d ms: a session began after the answer", 4*i)
+					t.Errorf("cancel after %d ms: a session started after the answer", 4*i)
 				}
 			}
 			wantMarks(t, w, 1, "backlog cancelled")
@@ -144,7 +141,7 @@ func TestCancelRace(t *testing.T) {
 	}
 }
 
-// An issue is cancelled with our pull requests for it: they would be merged, and close it.
+// The cancel of an issue includes our pull requests for it: a merge would close the issue.
 func TestCancelWithPull(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Until(time.Hour, "a review", func() bool { return len(w.Exec.Runs()) == 2 })
@@ -153,14 +150,15 @@ func TestCancelWithPull(t *testing.T) {
 		time.Sleep(simtest.Size(3*time.Hour, 40*time.Minute))
 		wantRuns(t, w, "issue #1 done, review #2 cancelled")
 		if w.Forge.Get(1).Closed || w.Forge.Pulls()[0].Closed {
-			t.Error("cancelled work was merged")
+			t.Error("a cancelled issue or its pull request was closed")
 		}
 		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed, #2 label cancelled removed")
 		w.Until(time.Hour, "merged", w.Forge.Done)
 	})
 }
 
-// Without the forge the session ends all the same, nothing starts, and the label follows; also after a restart.
+// A cancel while the forge is down ends the session, and nothing starts; the label follows later, also after a
+// restart.
 func TestCancelWithForgeDown(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -182,18 +180,16 @@ func TestCancelWithForgeDown(t *testing.T) {
 			w.Until(3*time.Minute, "the label", func() bool { return marks(w, 1) == "backlog cancelled" })
 			time.Sleep(simtest.Size(time.Hour, 20*time.Minute))
 			wantRuns(t, w, "issue #1 cancelled")
-			if diff, err := l.ReplayDiff(); diff != "" || err != nil {
-				t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
-			}
+			wantReplay(t, l)
 			l.Stop()
 			w.Check()
 		})
 	}
 }
 
-// A supervisor that is killed in the middle of a cancel leaves the next one to finish it.
+// If a supervisor is killed in the middle of a cancel, the next one finishes it.
 func TestCancelKilled(t *testing.T) {
-	// The second look is the one after the journal record and the end of the session.
+	// The second look comes after the journal record and the end of the session.
 	for call, n := range map[string]int{"release": 1, "look": 2, "label": 1} {
 		for _, after := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -208,7 +204,7 @@ func TestCancelKilled(t *testing.T) {
 				w.Until(2*time.Minute, "the label", func() bool { return marks(w, 1) == "backlog cancelled" })
 				time.Sleep(simtest.Size(time.Hour, 15*time.Minute))
 				if n := len(w.Exec.Runs()); n != 1 {
-					t.Errorf("killed at %s: %s", call, runs(w))
+					t.Errorf("killed at %s: got sessions %s, want 1", call, runs(w))
 				}
 				wantMarks(t, w, 1, "backlog cancelled")
 				l.Stop()
@@ -218,7 +214,8 @@ func TestCancelKilled(t *testing.T) {
 	}
 }
 
-// Release: the session ends, the issue stays in the queue, and after a minute an agent takes it, at the same attempt.
+// After release the session has ended and the issue stays in the queue. After a minute an agent takes it, at the same
+// attempt.
 func TestRelease(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Edit(1, func(is *forge.Issue) { is.Labels = []string{forge.LabelInProgress} }) // as upstream's programs do
@@ -259,13 +256,12 @@ func TestReleaseWithoutSession(t *testing.T) {
 			wantMarks(t, w, n, want)
 		}
 		if w.Exec.Runs()[0].End != (time.Time{}) {
-			t.Error("it ended somebody else's session")
+			t.Error("release ended the session of another issue")
 		}
 	})
 }
 
-// What another supervisor holds is left alone, although its agent's account is one of ours, until a person says that
-// it is gone.
+// A claim of another supervisor stays, even if its agent's account is one of ours, until a person releases it.
 func TestReleaseOfAnother(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
@@ -277,7 +273,7 @@ func TestReleaseOfAnother(t *testing.T) {
 		wantMarks(t, w, 2, "backlog in-progress dev-qwen")
 		for _, q := range l.Document().Queue {
 			if q.Number == 2 && (q.Code != "claimed-elsewhere" || q.Why != "claimed by dev-qwen on another") {
-				t.Errorf("%+v", q)
+				t.Errorf("got queue entry %+v, want claimed by dev-qwen on another host", q)
 			}
 		}
 		told(t, l, "/v1/release", `{"ref":"2"}`, "johba/harb#2: claim of dev-qwen on another taken away, claim released")
@@ -285,7 +281,7 @@ func TestReleaseOfAnother(t *testing.T) {
 	})
 }
 
-// Retry forgets what is in the way, says what, and the work begins at its first attempt.
+// Retry clears every obstacle and reports each, and the work restarts at its first attempt.
 func TestRetry(t *testing.T) {
 	fails := func(r agents.Result) func(w *simtest.World) {
 		return func(w *simtest.World) {
@@ -326,11 +322,9 @@ func TestRetry(t *testing.T) {
 				told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: "+tt.want)
 				w.Until(2*time.Second, "another session", func() bool { return len(w.Exec.Runs()) == n+1 })
 				if last := w.Exec.Runs()[n]; !slices.Contains(last.Job.Env, "DISINTO_ATTEMPT=1") {
-					t.Errorf("it is not the first attempt: %s", runs(w))
+					t.Errorf("the session after retry is not a first attempt: %s", runs(w))
 				}
-				if diff, err := l.ReplayDiff(); diff != "" || err != nil {
-					t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
-				}
+				wantReplay(t, l)
 				w.Until(time.Hour, "merged", w.Forge.Done)
 				told(t, l, "/v1/retry", `{"ref":"1"}`, "409 cannot retry johba/harb#1: it is closed, reopen it")
 				l.Stop()
@@ -340,7 +334,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A pull request that a person closed is forgotten too.
+// Retry also clears a pull request that a person closed.
 func TestRetryRejected(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Until(time.Hour, "a review", func() bool { return len(w.Exec.Runs()) == 2 })
@@ -351,7 +345,7 @@ func TestRetryRejected(t *testing.T) {
 	})
 }
 
-// Review rounds from before a retry do not count, neither at once nor later.
+// Review rounds before a retry do not count, neither at once nor later.
 func TestRetryRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -379,26 +373,26 @@ func TestRetryRounds(t *testing.T) {
 	})
 }
 
-// What closes before the label could be written keeps none: on finished work it would hold what depends on it.
+// An item that closes before the label is written gets no label: on finished work it would block dependent issues.
 func TestCancelClosedMeanwhile(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Issue("two", 1)
 		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
 		if got := tell(t, l, "/v1/cancel", `{"ref":"1"}`); !strings.Contains(got, "[nothing starts on it") {
-			t.Errorf("cancel: %s", got)
+			t.Errorf("cancel without the forge: got %s", got)
 		}
 		w.Forge.Edit(1, func(is *forge.Issue) { is.Closed = true })
 		w.Forge.Fail(nil)
 		w.Until(5*time.Minute, "the next issue", func() bool { return len(w.Exec.Runs()) == 2 })
 		time.Sleep(time.Minute)
 		if is := w.Forge.Get(1); is.Has(forge.LabelCancelled) {
-			t.Errorf("a closed issue carries %v", is.Labels)
+			t.Errorf("a closed issue got labels %v, want no label cancelled", is.Labels)
 		}
 	})
 }
 
-// A retry is the way back from a cancel, also for what waits for it: needs-human comes off when the last of the
-// cancelled blockers is retried. Another cancel hands the issue to a person once more.
+// A retry undoes a cancel, also for dependent issues: needs-human is removed when the last cancelled blocker is
+// retried. Another cancel hands the issue to a person again.
 func TestCancelAndRetryIsARoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -417,12 +411,12 @@ func TestCancelAndRetryIsARoundTrip(t *testing.T) {
 		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed")
 		time.Sleep(5 * time.Minute)
 		if !handed() {
-			t.Error("it is taken from the person while a blocker is cancelled")
+			t.Error("needs-human was removed while a blocker was still cancelled")
 		}
 		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2: label cancelled removed, #3 label needs-human removed")
 		time.Sleep(5 * time.Minute)
 		if handed() {
-			t.Error("it is handed to a person once more")
+			t.Error("the issue was handed to a person again")
 		}
 		told(t, l, "/v1/cancel", `{"ref":"2"}`, "johba/harb#2: labelled cancelled")
 		w.Until(time.Hour, "the third is handed to a person again", handed)

@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// No two chains share a folder, whatever the names are made of. Those without an _ in the owner's name keep the
-// folder that they always had.
+// No two chains share a workspace, whatever their names contain. Chains without a _ in the owner's name keep the
+// folder that they had in older versions.
 func TestWorkspaceName(t *testing.T) {
 	seen := map[string]forge.Ref{}
 	for _, tt := range []struct {
@@ -28,10 +28,10 @@ func TestWorkspaceName(t *testing.T) {
 		x := &session{Session: threads.Session{Role: tt.role, Item: threads.Item{Ref: tt.chain, Chain: tt.chain}}}
 		got := workspaceName(x)
 		if got != tt.want {
-			t.Errorf("%s as %s: %s, want %s", tt.chain, tt.role, got, tt.want)
+			t.Errorf("workspaceName of %s as %s: got %s, want %s", tt.chain, tt.role, got, tt.want)
 		}
 		if other, taken := seen[got]; taken {
-			t.Errorf("%s and %s share %s", tt.chain, other, got)
+			t.Errorf("%s and %s share the folder %s", tt.chain, other, got)
 		}
 		seen[got] = tt.chain
 	}
@@ -46,7 +46,7 @@ func TestHidden(t *testing.T) {
 	s.sandbox(x, &j)
 	for _, path := range []string{"/state", "/etc/factory.toml", "/tls/key.pem"} {
 		if !slices.Contains(j.Sandbox.Hide, path) {
-			t.Errorf("%s is not among %q", path, j.Sandbox.Hide)
+			t.Errorf("Sandbox.Hide lacks %s: %q", path, j.Sandbox.Hide)
 		}
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// affinity has an agent waited for that finished what an issue depends on.
+// affinity sets affinity_wait, for the agent that finished a blocker.
 func affinity(wait time.Duration) func(w *simtest.World) {
 	return func(w *simtest.World) { w.Config.Threads[1].AffinityWait = wait }
 }
 
-// distracted has two issues begin together, the second of which takes long; a third waits for the first, whose agent is
-// kept busy by the fourth, more urgent one.
+// distracted starts two issues together, of which the second takes long. A third depends on the first, whose agent
+// then works on the fourth, more urgent one.
 func distracted(w *simtest.World) {
 	w.Exec.Script = func(job agents.Job, n int) simtest.Script {
 		s := w.Work(job, n)
@@ -36,7 +36,7 @@ func distracted(w *simtest.World) {
 	w.Forge.Edit(3, func(is *forge.Issue) { is.Labels = []string{forge.LabelBacklog, "priority/1"} })
 }
 
-// agentOn is who ran the first session on an issue, and when that began after the first issue was closed.
+// agentOn returns the agent of the first session on an issue, and how long after the first issue's close it started.
 func agentOn(w *simtest.World, n int64) (agent string, after time.Duration) {
 	all := w.Exec.RunsOf(agents.KindIssue, n)
 	if len(all) == 0 {
@@ -52,13 +52,13 @@ func TestD1_SameAgent(t *testing.T) {
 		first := sling(t, l, `{"ref":"1"}`)
 		w.Until(time.Hour, "B is begun", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
 		if got, after := agentOn(w, 2); got != string(first.Agent) || after > 2*time.Second {
-			t.Errorf("A by %s, B by %s %s later", first.Agent, got, after)
+			t.Errorf("A by %s, B by %s %s after A closed, want the same agent within 2 s", first.Agent, got, after)
 		}
 	})
 }
 
 func TestD2_AffinityWait(t *testing.T) {
-	// Without affinity_wait another agent begins at once; with it, another agent when the time is over.
+	// Without affinity_wait another agent starts at once; with it, another agent starts when the wait is over.
 	for _, tt := range []struct {
 		wait, from, to time.Duration
 	}{{0, 0, 2 * time.Second}, {20 * time.Minute, 20 * time.Minute, 20*time.Minute + 2*time.Second}} {
@@ -72,13 +72,13 @@ func TestD2_AffinityWait(t *testing.T) {
 				w.Until(time.Hour, "A is closed", func() bool { return w.Forge.Get(1).Closed })
 				time.Sleep(2 * time.Second)
 				if tt.wait > 0 && held(l) != "#2 finisher-first" {
-					t.Errorf("meanwhile: %s", held(l))
+					t.Errorf("got held %q, want #2 finisher-first", held(l))
 				}
 				w.Until(time.Hour, "B is begun", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
 				urgent, _ := agentOn(w, 3)
 				got, after := agentOn(w, 2)
 				if urgent != "dev-coder" || got == urgent || after < tt.from || after > tt.to {
-					t.Errorf("urgent by %s, B by %s after %s, want from %s to %s", urgent, got, after, tt.from, tt.to)
+					t.Errorf("urgent by %s, B by %s after %s, want another agent after %s to %s", urgent, got, after, tt.from, tt.to)
 				}
 				l.Stop()
 				w.Check()
@@ -97,7 +97,8 @@ func TestD3_TwoDependents(t *testing.T) {
 		b, afterB := agentOn(w, 2)
 		c, afterC := agentOn(w, 3)
 		if b == c || b != string(first.Agent) || max(afterB, afterC) > 2*time.Second {
-			t.Errorf("A by %s; B by %s after %s, C by %s after %s", first.Agent, b, afterB, c, afterC)
+			t.Errorf("A by %s; got B by %s after %s, C by %s after %s, want B by A's agent, C by another, within 2 s",
+				first.Agent, b, afterB, c, afterC)
 		}
 	})
 }
@@ -114,7 +115,7 @@ func TestE1_CancelBeforeStart(t *testing.T) {
 			wantMarks(t, w, n, "backlog cancelled")
 		}
 		if slices.ContainsFunc(w.Forge.Writes(), func(s string) bool { return strings.HasPrefix(s, "claim") }) {
-			t.Errorf("somebody was assigned: %q", w.Forge.Writes())
+			t.Errorf("an agent claimed an issue: %q", w.Forge.Writes())
 		}
 	})
 }
@@ -138,19 +139,19 @@ func TestE2_CancelWhileRunning(t *testing.T) {
 		told(t, l, "/v1/convoy/cancel", `{"ref":"6"}`,
 			"johba/harb#6: session of dev-coder ended, 5 of 5 issues and pull requests cancelled, convoy labelled cancelled")
 		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("the cancel took %s, want at most 10 s", took)
 		}
 		time.Sleep(time.Second)
-		wantRuns(t, w, "issue #1 cancelled, issue #7") // the slot is used
+		wantRuns(t, w, "issue #1 cancelled, issue #7") // the next issue takes the slot
 		wantMarks(t, w, 1, "backlog cancelled")
 		ends := w.Exec.Runs()[0].End
 		if wait := w.Exec.Runs()[1].Begin.Sub(ends); wait > 2*time.Second {
-			t.Errorf("the slot was free for %s", wait)
+			t.Errorf("the slot was free for %s, want at most 2 s", wait)
 		}
 		time.Sleep(simtest.Size(5*time.Hour, 90*time.Minute))
 		for n := int64(2); n <= 5; n++ {
 			if len(w.Exec.RunsOf(agents.KindIssue, n)) > 0 {
-				t.Errorf("#%d was begun", n)
+				t.Errorf("#%d was started", n)
 			}
 		}
 	})
@@ -162,17 +163,15 @@ func TestE3_CancelledIsNotDone(t *testing.T) {
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2"],"chain":true}`)
 		told(t, l, "/v1/cancel", `{"ref":"3"}`, "409 cannot cancel johba/harb#3: it is a convoy, say disinto convoy cancel")
 		tell(t, l, "/v1/convoy/cancel", `{"ref":"3","close":true}`)
-		if got := convoyLine(t, l, 3); got != "cancelled: 2 cancelled" {
-			t.Errorf("convoy %s", got)
-		}
-		for n := int64(1); n <= 3; n++ { // each after what it waits for
+		wantConvoy(t, l, 3, "cancelled: 2 cancelled")
+		for n := int64(1); n <= 3; n++ { // each closed after its blockers
 			if !w.Forge.Get(n).Closed {
-				t.Errorf("#%d is open", n)
+				t.Errorf("#%d is open, want it closed", n)
 			}
 		}
 		time.Sleep(simtest.Size(3*time.Hour, time.Hour))
 		if c := w.Forge.Comments(); len(c) > 0 {
-			t.Errorf("comments %+v", c)
+			t.Errorf("got comments %+v, want none", c)
 		}
 	})
 }
@@ -200,13 +199,13 @@ func TestE4_CancelRace(t *testing.T) {
 				first, second = second, first
 			}
 			go first()
-			time.Sleep(time.Duration(random.Int64N(1 << (20 + random.IntN(10))))) // up to 1 ms, and up to 1 s, and all between
+			time.Sleep(time.Duration(random.Int64N(1 << (20 + random.IntN(10))))) // at most 1 ms to at most 1 s
 			second()
 			answered := <-said
 			time.Sleep(3 * time.Minute)
 			for _, r := range w.Exec.Runs() {
 				if r.Job.Number >= a && (r.Begin.After(answered) || r.End.IsZero() || r.End.After(answered)) {
-					t.Errorf("#%d ran from %s to %s, cancelled at %s", r.Job.Number, r.Begin, r.End, answered)
+					t.Errorf("#%d ran from %s to %s, but was cancelled at %s", r.Job.Number, r.Begin, r.End, answered)
 				}
 			}
 		}
@@ -215,7 +214,7 @@ func TestE4_CancelRace(t *testing.T) {
 		w.Check()
 	})
 	if two := 2 * thousand(); begun < two/10 || begun > two*9/10 {
-		t.Errorf("%d of %d that could begin did: that is no race", begun, two)
+		t.Errorf("%d of %d possible starts happened: the cancels did not race with them", begun, two)
 	}
 }
 
@@ -227,17 +226,17 @@ func TestE5_CancelTwiceAndRestart(t *testing.T) {
 		n := len(w.Forge.Writes())
 		told(t, l, "/v1/convoy/cancel", `{"ref":"2"}`, "johba/harb#2:  (cancelled already)")
 		if len(w.Forge.Writes()) != n {
-			t.Errorf("wrote %q", w.Forge.Writes()[n:])
+			t.Errorf("a repeated cancel wrote %q, want nothing", w.Forge.Writes()[n:])
 		}
 		told(t, l, "/v1/convoy/cancel", `{"ref":"2","close":true}`,
 			"johba/harb#2: 1 of 1 issues and pull requests cancelled, convoy closed")
 		told(t, l, "/v1/convoy/cancel", `{"ref":"2"}`, "johba/harb#2:  (closed, nothing to cancel)")
 	})
-	for n := 1; n <= 4; n++ { // killed at each label
+	for n := 1; n <= 4; n++ { // kill at each label
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(n, after), func(t *testing.T) {
 				if !simtest.Storms() && after != (n%2 == 0) {
-					t.Skip("make check plays it")
+					t.Skip("only make check runs this case")
 				}
 				synctest.Test(t, func(t *testing.T) {
 					w := simtest.New(t)
@@ -257,12 +256,12 @@ func TestE5_CancelTwiceAndRestart(t *testing.T) {
 					w.Until(time.Hour, "the cancel is finished", func() bool { return w.Forge.Done() })
 					for i := int64(1); i <= 4; i++ {
 						if is := w.Forge.Get(i); !is.Has(forge.LabelCancelled) || len(is.Assignees) > 0 {
-							t.Errorf("#%d: %v %v", i, is.Labels, is.Assignees)
+							t.Errorf("#%d: got labels %v, assignees %v, want cancelled and none", i, is.Labels, is.Assignees)
 						}
 					}
 					time.Sleep(simtest.Size(time.Hour, 20*time.Minute))
 					if got := len(w.Exec.Runs()); got > 2 {
-						t.Errorf("sessions: %s", runs(w))
+						t.Errorf("got sessions %s, want at most 2", runs(w))
 					}
 					l.Stop()
 				})
@@ -281,11 +280,9 @@ func TestE6_Drain(t *testing.T) {
 		w.Until(time.Hour, "the running one is merged", func() bool { return w.Forge.Get(1).Closed })
 		time.Sleep(simtest.Size(3*time.Hour, time.Hour))
 		if _, sessions := workers(w); sessions != 1 {
-			t.Errorf("%d starts: %s", sessions, runs(w))
+			t.Errorf("got %d sessions, want 1: %s", sessions, runs(w))
 		}
-		if got := convoyLine(t, l, 4); got != "cancelled: 1 done, 2 cancelled" {
-			t.Errorf("convoy %s", got)
-		}
+		wantConvoy(t, l, 4, "cancelled: 1 done, 2 cancelled")
 	})
 }
 
@@ -298,10 +295,10 @@ func TestF2_ClaimWithoutSession(t *testing.T) {
 		sling(t, l, `{"ref":"2"}`)
 		time.Sleep(time.Minute)
 		if d := l.Document(); d.Upkeep.Repairs != 1 || len(w.Exec.RunsOf(agents.KindIssue, 1)) != 1 {
-			t.Errorf("%d repairs, sessions: %s", d.Upkeep.Repairs, runs(w))
+			t.Errorf("got %d repairs and sessions %s, want 1 repair", d.Upkeep.Repairs, runs(w))
 		}
-		if got := len(w.Exec.RunsOf(agents.KindIssue, 2)); got != 1 { // the other one was left alone
-			t.Errorf("%d sessions on the one that ran", got)
+		if got := len(w.Exec.RunsOf(agents.KindIssue, 2)); got != 1 { // the running session was not touched
+			t.Errorf("got %d sessions on the running issue, want 1", got)
 		}
 	})
 }
@@ -327,7 +324,7 @@ func TestF3_SafetyNetAsksTheSame(t *testing.T) {
 		time.Sleep(simtest.Size(5*time.Hour, time.Hour))
 		wantRuns(t, w, "")
 		if got := strings.Join(w.Forge.Claimed(), "; "); got != "#3 [backlog] [ada]" {
-			t.Errorf("claimed: %s", got)
+			t.Errorf("got claims %s", got)
 		}
 	})
 }
@@ -347,14 +344,14 @@ func TestF6_NoRepairsOnAQuietDay(t *testing.T) {
 		}
 		w.Until(24*time.Hour, "all is merged", w.Forge.Done)
 		if d := l.Document(); d.Upkeep.Repairs != 0 || len(w.Exec.Runs()) < 50 {
-			t.Errorf("%d repairs in %d sessions", d.Upkeep.Repairs, len(w.Exec.Runs()))
+			t.Errorf("got %d repairs in %d sessions, want 0 in 50 or more", d.Upkeep.Repairs, len(w.Exec.Runs()))
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// accounted makes sure that the status has a session or a reason for each of the first open issues.
+// accounted checks that the status has a session or a reason for each of the first open issues.
 func accounted(t *testing.T, w *simtest.World, l *simtest.Life, n int64) {
 	t.Helper()
 	d := l.Document()
@@ -364,7 +361,7 @@ func accounted(t *testing.T, w *simtest.World, l *simtest.Life, n int64) {
 	}
 	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
 		if q.Why == "" || q.Code == "" {
-			t.Errorf("no reason: %+v", q)
+			t.Errorf("a queued item has no reason: %+v", q)
 		}
 		if q.Kind == agents.KindIssue {
 			said[q.Number]++
@@ -372,13 +369,13 @@ func accounted(t *testing.T, w *simtest.World, l *simtest.Life, n int64) {
 	}
 	for i := int64(1); i <= n; i++ {
 		if !w.Forge.Get(i).Closed && said[i] != 1 {
-			t.Errorf("the status speaks %d times of #%d", said[i], i)
+			t.Errorf("the status lists #%d %d times, want 1", i, said[i])
 		}
 	}
 }
 
-// Also between two looks, while sessions begin and end, and while a thread that was parked risks one session of the
-// many that it could have.
+// The status is complete also between two scans, while sessions start and end, and while a thread that was parked
+// starts a single session as a probe.
 func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -399,7 +396,7 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 		}
 		w.Forge.Edit(w.Forge.Issue("convoy", 1, 4), func(is *forge.Issue) { is.Labels = []string{forge.LabelConvoy} })
 		l := w.Start()
-		w.Until(time.Minute, "the forge is read", func() bool { return len(l.Document().Unqueued) > 0 })
+		w.Until(time.Minute, "the first scan", func() bool { return len(l.Document().Unqueued) > 0 })
 		step := simtest.Size(100*time.Millisecond, 710*time.Millisecond)
 		for range 20 * time.Minute / step {
 			accounted(t, w, l, 9)
@@ -413,7 +410,7 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 		want := "#1 not-backlog: not labelled backlog; #2 not-backlog: not labelled backlog; #3 not-backlog: not labelled " +
 			"backlog; #9 convoy: a convoy, 1 of 2 members closed"
 		if got := strings.Join(unqueued, "; "); got != want {
-			t.Errorf("not put up for work: %s", got)
+			t.Errorf("got unqueued %q, want %q", got, want)
 		}
 		l.Stop()
 		w.Check()
@@ -444,20 +441,20 @@ func TestG6_EveryReasonIsPrintable(t *testing.T) {
 				ex := explain(t, l, n)
 				if ex.Verdict == "" || ex.Code == "" || (ex.Code == threads.HasSession) != (n == 1) ||
 					strings.Contains(ex.Verdict, string(ex.Code)+"\n") {
-					t.Errorf("#%d: %+v", n, ex)
+					t.Errorf("why %d: got %+v", n, ex)
 				}
 				for _, s := range ex.Steps {
 					if !s.OK && s.Why == "" {
-						t.Errorf("#%d: %q says no without a reason", n, s.Rule)
+						t.Errorf("why %d: rule %q refuses without a reason", n, s.Rule)
 					}
 				}
 			}
 			accounted(t, w, l, 10)
 			if n := w.Forge.Requests() - before; n != 0 {
-				t.Errorf("why asked the forge %d times", n)
+				t.Errorf("why made %d requests to the forge, want 0", n)
 			}
 			if ex := explain(t, l, 10); ex.Code != threads.NoSlot && ex.Code != threads.AgentBusy {
-				t.Errorf("the one that waits for a slot: %s", ex.Verdict)
+				t.Errorf("why of an issue that waits for a slot: got %s", ex.Verdict)
 			}
 		})
 }

@@ -18,8 +18,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// convoys asks how far a convoy is: its state, then the counts that are not zero.
-func convoyLine(t *testing.T, l *simtest.Life, n int64) string {
+// wantConvoy checks a convoy's state and the member counts that are not zero.
+func wantConvoy(t *testing.T, l *simtest.Life, n int64, want string) {
 	t.Helper()
 	c := convoy(t, l, n)
 	var parts []string
@@ -28,7 +28,9 @@ func convoyLine(t *testing.T, l *simtest.Life, n int64) string {
 			parts = append(parts, fmt.Sprint(c.Counts[s], " ", s))
 		}
 	}
-	return string(c.State) + ": " + strings.Join(parts, ", ")
+	if got := string(c.State) + ": " + strings.Join(parts, ", "); got != want {
+		t.Errorf("got convoy %q, want %q", got, want)
+	}
 }
 
 func convoy(t *testing.T, l *simtest.Life, n int64) threads.Convoy {
@@ -37,7 +39,7 @@ func convoy(t *testing.T, l *simtest.Life, n int64) threads.Convoy {
 	l.Handler().ServeHTTP(w, httptest.NewRequest("GET", fmt.Sprintf("/v1/convoys?ref=%d", n), nil))
 	var d control.Convoys
 	if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || len(d.Convoys) != 1 {
-		t.Fatalf("convoy %d: %v: %s", n, err, w.Body)
+		t.Fatalf("/v1/convoys of #%d: %v in %s", n, err, w.Body)
 	}
 	return d.Convoys[0]
 }
@@ -59,7 +61,7 @@ func assigned(w *simtest.World, n int64) (count int) {
 	return count
 }
 
-// workers are the agents that had a session on an issue, and how many sessions there were.
+// workers returns the agents that had a session on an issue, and the number of those sessions.
 func workers(w *simtest.World) (names []string, sessions int) {
 	for _, r := range w.Exec.Runs() {
 		if r.Job.Kind == agents.KindIssue {
@@ -78,11 +80,9 @@ func TestB1_Serial(t *testing.T) {
 			"johba/harb#6: convoy of 5 made")
 		time.Sleep(time.Second)
 		if got := assigned(w, 5); got != 1 || len(w.Forge.Get(1).Assignees) != 1 {
-			t.Errorf("%d assigned at once", got)
+			t.Errorf("got %d issues assigned at once, want only #1", got)
 		}
-		if got := convoyLine(t, l, 6); got != "started: 1 running, 4 blocked" {
-			t.Errorf("convoy %s", got)
-		}
+		wantConvoy(t, l, 6, "started: 1 running, 4 blocked")
 		most := 0
 		w.Until(3*time.Hour, "all merged and the convoy closed", func() bool {
 			most = max(most, assigned(w, 5))
@@ -90,24 +90,22 @@ func TestB1_Serial(t *testing.T) {
 		})
 		names, sessions := workers(w)
 		if most != 1 || len(names) != 1 || sessions != 5 {
-			t.Errorf("at most %d assigned at a time, agents %v, %d starts", most, names, sessions)
+			t.Errorf("got at most %d assigned at a time, agents %v, %d sessions, want 1, 1 and 5", most, names, sessions)
 		}
 		for _, r := range w.Exec.Runs() {
 			if r.Job.Kind == agents.KindIssue && !slices.Contains(r.Job.Env, "DISINTO_SLOT=0") {
-				t.Errorf("#%d was in another slot", r.Job.Number)
+				t.Errorf("#%d ran in another slot than 0", r.Job.Number)
 			}
 		}
 		writes := w.Forge.Writes()
 		if last := writes[len(writes)-2:]; !slices.Equal(last, []string{"comment #6 convoy-over-6", "close #6"}) {
-			t.Errorf("at the end: %q", last)
+			t.Errorf("got last writes %q, want a comment on the convoy and its close", last)
 		}
 		want := "This convoy is done: 5 of 5 members are merged.\n\n- #1 by dev-coder, merged as #7"
 		if c := w.Forge.Comments(); len(c) != 1 || !strings.HasPrefix(c[0].Body, want) {
-			t.Errorf("comments %+v", c)
+			t.Errorf("got comments %+v, want one with %q", c, want)
 		}
-		if got := convoyLine(t, l, 6); got != "done: 5 done" {
-			t.Errorf("convoy %s", got)
-		}
+		wantConvoy(t, l, 6, "done: 5 done")
 	})
 }
 
@@ -117,11 +115,9 @@ func TestB2_Parallel(t *testing.T) {
 		told(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"]}`, "johba/harb#4: convoy of 3 made")
 		time.Sleep(time.Second)
 		if got := assigned(w, 3); got != 2 { // there are two slots
-			t.Errorf("%d assigned within a tick", got)
+			t.Errorf("got %d issues assigned within a tick, want 2", got)
 		}
-		if got := convoyLine(t, l, 4); got != "started: 2 running, 1 ready" {
-			t.Errorf("convoy %s", got)
-		}
+		wantConvoy(t, l, 4, "started: 2 running, 1 ready")
 	})
 }
 
@@ -139,14 +135,14 @@ func TestB3_Diamond(t *testing.T) {
 		told(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"]}`, "johba/harb#4: convoy of 3 made")
 		for !w.Forge.Get(a).Closed || !w.Forge.Get(b).Closed {
 			if len(w.Forge.Get(c).Assignees) > 0 {
-				t.Fatal("C was assigned while it was blocked")
+				t.Fatal("C was assigned while a blocker was open")
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
 		closed := time.Now()
 		w.Until(time.Minute, "C is assigned", func() bool { return len(w.Forge.Get(c).Assignees) > 0 })
 		if took := time.Since(closed); took > 2*time.Second {
-			t.Errorf("assigned after %s", took)
+			t.Errorf("C was assigned %s after its last blocker closed, want at most 2 s", took)
 		}
 	})
 }
@@ -161,9 +157,7 @@ func TestB4_Staged(t *testing.T) {
 			"johba/harb#3: convoy of 2 made (staged: nothing starts until disinto convoy start 3)")
 		time.Sleep(100 * 30 * time.Second)
 		wantRuns(t, w, "")
-		if got := convoyLine(t, l, 3); got != "staged: 2 blocked" {
-			t.Errorf("convoy %s", got)
-		}
+		wantConvoy(t, l, 3, "staged: 2 blocked")
 		told(t, l, "/v1/convoy/start", `{"ref":"3"}`, "johba/harb#3: started")
 		time.Sleep(time.Second)
 		wantRuns(t, w, "issue #1")
@@ -176,7 +170,7 @@ func TestB4_Staged(t *testing.T) {
 	})
 }
 
-// In the forge's own pages a convoy is started by taking the label off.
+// A person starts a convoy on the forge by removing the label staged.
 func TestB4_StartedByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -224,22 +218,20 @@ func TestB5_Circles(t *testing.T) {
 				"409 cannot make the convoy, issues would wait for each other: "+tt.want)
 		}
 		if after := w.Forge.Writes(); len(after) != before {
-			t.Errorf("wrote %q", after[before:])
+			t.Errorf("refused convoys wrote %q, want nothing", after[before:])
 		}
-		// Made by hand all the same, it starts nothing and people are told once.
+		// A cycle that a person created starts nothing, and people get one comment.
 		for n, on := range map[int64]int64{1: 2, 2: 3, 3: 1, 4: 4} {
 			depend(n, on)
 			w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = []string{forge.LabelBacklog} })
 		}
 		time.Sleep(5 * time.Hour)
 		wantRuns(t, w, "")
-		if got := held(l); got != "#1 blocker-cycle, #2 blocker-cycle, #3 blocker-cycle, #4 blocks-itself" {
-			t.Errorf("held: %s", got)
-		}
+		wantHeld(t, l, "#1 blocker-cycle, #2 blocker-cycle, #3 blocker-cycle, #4 blocks-itself")
 		told := slices.Sorted(slices.Values(w.Forge.Writes()[before:]))
 		want := "comment #1 circle-johba/harb/1.johba/harb/2.johba/harb/3.johba/harb/1, comment #4 blocks-itself"
 		if got := strings.Join(told, ", "); got != want {
-			t.Errorf("wrote %s", got)
+			t.Errorf("got comments %s, want %s", got, want)
 		}
 	})
 }
@@ -249,11 +241,11 @@ func TestB6_FailClosed(t *testing.T) {
 		w.Forge.Edit(w.Forge.Issue("one"), func(is *forge.Issue) { is.BlockersKnown = false })
 		if r := sling(t, l, `{"ref":"1"}`); r.Agent != "" || r.Code != threads.BlockersUnknown ||
 			r.Why != "blockers unknown" {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want blockers unknown", r)
 		}
 		w.Forge.Edit(1, func(is *forge.Issue) { is.BlockersKnown = true })
 		if r := sling(t, l, `{"ref":"1"}`); r.Agent == "" {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want a session", r)
 		}
 	})
 }
@@ -268,21 +260,17 @@ func TestB7_FailedAndCancelled(t *testing.T) {
 		w.Forge.Edit(other, func(is *forge.Issue) { is.Assignees = []string{"ada"} })
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3","4"]}`)
 		time.Sleep(time.Minute)
-		if got := convoyLine(t, l, 5); got != "started: 1 failed, 3 blocked" {
-			t.Errorf("convoy %s", got)
-		}
+		wantConvoy(t, l, 5, "started: 1 failed, 3 blocked")
 		told(t, l, "/v1/cancel", `{"ref":"3"}`, "johba/harb#3: labelled cancelled")
 		time.Sleep(3 * time.Hour)
 		wantRuns(t, w, "")
 		wantMarks(t, w, 2, "backlog")
 		wantMarks(t, w, 4, "backlog needs-human")
 		if c := w.Forge.Comments(); len(c) != 1 || !strings.HasPrefix(c[0].Body, "This depends on #3, which was cancelled") {
-			t.Errorf("comments %+v", c)
+			t.Errorf("got comments %+v, want one about the cancelled #3", c)
 		}
-		if got := convoyLine(t, l, 5); got != "started: 2 failed, 1 cancelled, 1 blocked" {
-			t.Errorf("convoy %s", got)
-		}
-		// A person who takes the label off has the last word.
+		wantConvoy(t, l, 5, "started: 2 failed, 1 cancelled, 1 blocked")
+		// The label stays off once a person has removed it.
 		w.Forge.Edit(4, func(is *forge.Issue) { is.Labels = []string{forge.LabelBacklog} })
 		time.Sleep(3 * time.Hour)
 		wantMarks(t, w, 4, "backlog")
@@ -301,16 +289,16 @@ func TestB8_Unmerged(t *testing.T) {
 		one := w.Forge.Issue("one")
 		w.Forge.Edit(one, func(is *forge.Issue) { is.Assignees = []string{"ada"} })
 		pull := w.Forge.Open(one, "dev-qwen")
-		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Draft = true }) // so it is not reviewed
+		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Draft = true }) // a draft is not reviewed
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1"]}`)
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed, p.Ended, p.ClosedBy = true, time.Now(), "ada" })
 		w.Forge.Edit(one, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })
 		time.Sleep(2 * time.Hour)
 		if is := w.Forge.Get(3); is.Closed || !is.Has(forge.LabelNeedsHuman) {
-			t.Errorf("a convoy whose member was rejected: %+v", is)
+			t.Errorf("the convoy of a rejected member: got %+v, want it open with needs-human", is)
 		}
 		if c := w.Forge.Comments(); len(c) != 1 || !strings.Contains(c[0].Body, "#1 without a merge") {
-			t.Errorf("comments %+v", c)
+			t.Errorf("got comments %+v, want one about #1", c)
 		}
 	})
 }
@@ -325,11 +313,11 @@ func TestB9_DependencyAdded(t *testing.T) {
 		w.Forge.Issue("ready")
 		block(2)
 		if r := sling(t, l, `{"ref":"2"}`); r.Code != threads.BlockerOpen {
-			t.Errorf("before the start: %+v", r)
+			t.Errorf("sling of a blocked issue: got %+v", r)
 		}
 		w.Forge.Issue("begun")
 		if r := sling(t, l, `{"ref":"3"}`); r.Agent == "" {
-			t.Errorf("answer %+v", r)
+			t.Errorf("sling of a free issue: got %+v, want a session", r)
 		}
 		block(3)
 		time.Sleep(5 * time.Minute)
@@ -361,15 +349,15 @@ func TestB10_Priority(t *testing.T) {
 			}
 		}
 		if got := fmt.Sprint(order); got != "[5 4 2 3 1]" {
-			t.Errorf("order %s", got)
+			t.Errorf("got order %s, want [5 4 2 3 1]", got)
 		}
 	})
 }
 
-// thousand is how many random cases a test plays of which a thousand are asked for.
+// thousand returns the number of random cases: 1,000 in make check, 20 in make test.
 func thousand() int { return simtest.Size(1000, 20) }
 
-// inWorlds plays a thousand cases, so many of them in one world: each makes it larger.
+// inWorlds plays a thousand cases, several in each world: every case makes its world larger.
 func inWorlds(t *testing.T, play func(t *testing.T, random *rand.Rand, cases int)) {
 	const each = 10
 	for seed := range uint64(thousand() / each) {
@@ -403,7 +391,7 @@ func TestC1_WithinATick(t *testing.T) {
 			all := w.Exec.RunsOf(agents.KindIssue, blocked)
 			claimed := w.Config.Threads[1].IdleInterval + 500*time.Millisecond
 			if len(all) != 1 || all[0].Begin.Sub(closed) > claimed {
-				t.Fatalf("#%d was free at %s, %d sessions: %s", blocked, closed, len(all), runs(w))
+				t.Fatalf("#%d was ready at %s: got %d sessions, want 1 within a tick: %s", blocked, closed, len(all), runs(w))
 			}
 		}
 		l.Stop()
@@ -417,7 +405,7 @@ func TestC2_FromIdle(t *testing.T) {
 			t.Helper()
 			time.Sleep(time.Second)
 			if got := len(w.Exec.Runs()); got != n {
-				t.Errorf("%s: %d sessions a second later, want %d", what, got, n)
+				t.Errorf("%s: got %d sessions after a second, want %d", what, got, n)
 			}
 		}
 		w.Forge.Issue("slung")
@@ -437,7 +425,7 @@ func TestC4_FreedSlot(t *testing.T) {
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"]}`)
 		w.Until(time.Hour, "the third begins", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 3)) == 1 })
 		if wait := w.Exec.RunsOf(agents.KindIssue, 3)[0].Begin.Sub(w.Exec.Runs()[0].End); wait > time.Second {
-			t.Errorf("began %s after a slot was free", wait)
+			t.Errorf("the third session started %s after a slot was free, want at most 1 s", wait)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Web hooks that get lost cost time, and no more of it than the next look at the forge.
+// A lost web hook delays work until the next scan, and no longer.
 func TestC3_HooksLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -36,14 +36,14 @@ func TestC3_HooksLost(t *testing.T) {
 	})
 }
 
-// waiting is how long work for a thread has waited beside an idle agent and a free slot of it.
+// waiting measures how long work for a thread has waited beside an idle agent and a free slot of the thread.
 type waiting struct {
 	free  time.Duration
 	worst time.Duration
 	last  string
 }
 
-// look judges one moment, half a second after the one before.
+// look takes one measurement, half a second after the last.
 func (x *waiting) look(d *control.Document) {
 	idle := slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
 		return a.Thread == "llama" && a.State == control.AgentIdle
@@ -62,9 +62,9 @@ func (x *waiting) look(d *control.Document) {
 	}
 }
 
-// A day on which sessions fail and one call in twenty, at most one a minute, meets a forge that does not answer:
-// nothing that could be worked on waits for longer than a tick beside an agent and a slot, or, where a write was lost,
-// than the 10 s until it is written again and a tick. Each plan is held to the same in threads/sim.
+// On this day sessions fail, and one call in twenty, at most one a minute, meets a forge that does not answer. No
+// ready item waits beside an idle agent and a free slot for longer than a tick or, after a lost write, than a tick and
+// the 10 s until the retry. Tests of threads/sim require the same of each plan.
 func TestC5_NoSlotStandsIdle(t *testing.T) {
 	simtest.OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -89,12 +89,12 @@ func TestC5_NoSlotStandsIdle(t *testing.T) {
 			return s
 		}
 		w.Forge.Fail(func(_ context.Context, call string) error {
-			if call == "scan" || !chance(0.05) { // without a scan no work is known
+			if call == "scan" || !chance(0.05) { // a failed scan would hide work from the supervisor
 				return nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if time.Since(failed) < time.Minute { // a write that is lost twice waits twice
+			if time.Since(failed) < time.Minute { // a write that is lost twice is retried twice
 				return nil
 			}
 			failed = time.Now()
@@ -110,17 +110,17 @@ func TestC5_NoSlotStandsIdle(t *testing.T) {
 			x.look(l.Document())
 		}
 		if limit := 10*time.Second + 2*w.Config.Threads[1].Interval; x.worst > limit {
-			t.Errorf("for %s something waited beside an idle agent and a free slot: %s", x.worst, x.last)
+			t.Errorf("an item waited for %s beside an idle agent and a free slot, want at most %s: %s", x.worst, limit, x.last)
 		}
 		if n := len(w.Exec.Runs()); n < 150 {
-			t.Errorf("%d sessions in a day", n)
+			t.Errorf("got %d sessions in a day, want 150 or more", n)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// A backend that hangs keeps its own thread busy. Another thread begins as fast as ever.
+// A backend that hangs blocks its own thread only. Another thread starts as fast as ever.
 func TestC6_HangingBackend(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
@@ -139,17 +139,17 @@ func TestC6_HangingBackend(t *testing.T) {
 		began := time.Now()
 		r := sling(t, l, `{"ref":"3"}`)
 		if r.Code != threads.HasPull {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want code %s", r, threads.HasPull)
 		}
 		w.Until(2*time.Second, "the review begins", func() bool { return len(w.Exec.RunsOf(agents.KindReview, pull)) == 1 })
 		if took := w.Exec.RunsOf(agents.KindReview, pull)[0].Begin.Sub(began); took > time.Second {
-			t.Errorf("the review began after %s", took)
+			t.Errorf("the review started after %s, want at most 1 s", took)
 		}
 		w.Until(20*time.Minute, "it is merged", func() bool { return w.Forge.Get(3).Closed })
 	})
 }
 
-// A slot of a local server has one session after the other, each to its end, also where that takes a KILL.
+// A slot of a local server runs one session after the other, each to its end, also if that takes a KILL.
 func TestD5_NoInterleave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -189,15 +189,14 @@ func TestD5_NoInterleave(t *testing.T) {
 			}
 		}
 		if len(last) != 2 || sessions < 2*work {
-			t.Errorf("%d sessions in %d slots", sessions, len(last))
+			t.Errorf("got %d sessions in %d slots, want %d or more in 2", sessions, len(last), 2*work)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// An agent does not review its own work, also where it is the only one that is free, and affinity would have it wait
-// for no other.
+// No agent reviews its own work, even if it is the only free one and affinity would make others wait.
 func TestD6_AuthorNeverReviews(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		for i := range w.Config.Agents { // every agent may do both
@@ -218,7 +217,7 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 				t.Errorf("%s reviewed its own #%d", author, r.Job.Number)
 			}
 		}
-		// The other one is gone: no agent is left that may.
+		// The other agent is removed, so no agent is left that may review.
 		next := *w.Config
 		next.Agents = slices.DeleteFunc(slices.Clone(next.Agents), func(a agents.Agent) bool { return a.Name != author })
 		next.Threads = slices.Clone(next.Threads)
@@ -228,13 +227,13 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 		time.Sleep(5 * time.Hour)
 		if got := held(l); !strings.Contains(got, fmt.Sprintf("#%d own-work", pull)) ||
 			len(w.Exec.RunsOf(agents.KindReview, pull)) > 0 {
-			t.Errorf("held: %s", got)
+			t.Errorf("got held %q, want own-work for #%d", got, pull)
 		}
 	})
 }
 
-// A session whose record on the forge was changed under it goes on, and at its end the record is right again. Only a
-// change of who it is assigned to is an order to end.
+// A session continues when people change its issue's labels, blockers or other assignees, and its end corrects the
+// claim. Only a change of its own assignee ends a session.
 func TestF5_WrongRecordIsNoReasonToKill(t *testing.T) {
 	for name, change := range map[string]func(is *forge.Issue){
 		"in-progress taken off": func(is *forge.Issue) { is.Labels = []string{forge.LabelBacklog} },
@@ -255,16 +254,16 @@ func TestF5_WrongRecordIsNoReasonToKill(t *testing.T) {
 				w.Forge.Edit(1, change)
 				time.Sleep(8 * time.Minute)
 				if d := l.Document(); len(d.Sessions) != 1 || d.Sessions[0].State != threads.Running {
-					t.Errorf("meanwhile: %+v", d.Sessions)
+					t.Errorf("got sessions %+v, want one that runs", d.Sessions)
 				}
 				time.Sleep(2 * time.Minute)
 				wantRuns(t, w, "issue #1 done, review #3")
 				if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Done {
-					t.Errorf("it ended %+v", r.Outcome)
+					t.Errorf("got outcome %+v, want done", r.Outcome)
 				}
 				if is := w.Forge.Get(1); is.Has(forge.LabelInProgress) && len(is.Assignees) == 0 ||
 					slices.Contains(is.Assignees, "dev-coder") {
-					t.Errorf("a claim is left: %v %v", is.Labels, is.Assignees)
+					t.Errorf("a claim is left: labels %v, assignees %v", is.Labels, is.Assignees)
 				}
 				l.Stop()
 				w.Check()
@@ -273,7 +272,7 @@ func TestF5_WrongRecordIsNoReasonToKill(t *testing.T) {
 	}
 }
 
-// The rests between failures are those of the issue: no sling, other agent or restart makes them shorter. Retry does.
+// Cool-downs belong to the issue: no sling, other agent or restart shortens them. Retry ends them.
 func TestG1_SlingIsNoRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -287,7 +286,7 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			asked(t, l, "/v1/sling", `{"ref":"1"}`, new(control.SlingReport))
 			switch i {
-			case 5: // another agent has to go on with it
+			case 5: // another agent must continue the issue
 				w.Forge.Edit(1, func(is *forge.Issue) { is.Assignees = []string{w.Exec.Runs()[0].Job.Agent} })
 				time.Sleep(time.Second)
 				w.Forge.Edit(1, func(is *forge.Issue) { is.Assignees = nil })
@@ -302,15 +301,15 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 			at = append(at, int(r.Begin.Sub(began).Minutes()))
 		}
 		if got := fmt.Sprint(at); got != "[0 2 4 9 19]" {
-			t.Errorf("started at %s minutes", got)
+			t.Errorf("got starts at minutes %s, want [0 2 4 9 19]", got)
 		}
 		if is := w.Forge.Get(1); !is.Has(forge.LabelBlocked) || len(w.Forge.Comments()) != 1 {
-			t.Errorf("afterwards %v, comments %+v", is.Labels, w.Forge.Comments())
+			t.Errorf("got labels %v, comments %+v, want blocked and 1 comment", is.Labels, w.Forge.Comments())
 		}
 		var r control.SlingReport
 		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 ||
 			no != "cannot sling johba/harb#1: it is labelled blocked: disinto retry takes that off" {
-			t.Errorf("sling of one that is given up: %d %s", status, no)
+			t.Errorf("sling of a blocked issue: got %d %s", status, no)
 		}
 		tell(t, l, "/v1/retry", `{"ref":"1"}`)
 		w.Until(5*time.Second, "it is tried again", func() bool { return len(w.Exec.Runs()) == 6 })
@@ -318,7 +317,8 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 	})
 }
 
-// At the day's budget nothing more begins, what runs is ended, and the reason says so. Tomorrow is another day.
+// When the day's budget is used up, nothing starts, running sessions end, and the reason says so. The next day work
+// continues.
 func TestG4_Budget(t *testing.T) {
 	simtest.OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -330,7 +330,7 @@ func TestG4_Budget(t *testing.T) {
 			s := w.Work(job, n)
 			if job.Kind == agents.KindIssue {
 				s.Outcome = agents.Outcome{Result: agents.Done, Usage: agents.Usage{CostUSD: 6}}
-				s.Takes += time.Duration(job.Number) * time.Minute // they do not end together
+				s.Takes += time.Duration(job.Number) * time.Minute // the sessions do not end together
 			}
 			return s
 		}
@@ -339,23 +339,22 @@ func TestG4_Budget(t *testing.T) {
 		}
 		l := w.Start()
 		time.Sleep(6 * time.Hour)
-		// Two at once, the third when one had ended at 6 of 10; the second took it over, which ended the third.
+		// Two sessions start at once, and the third when the first has ended at $6 of $10. The second then exceeds the
+		// budget, which ends the third.
 		if got := fmt.Sprint(len(w.Exec.RunsOf(agents.KindIssue, 1)), len(w.Exec.RunsOf(agents.KindIssue, 2)),
 			len(w.Exec.RunsOf(agents.KindIssue, 3)),
 			len(w.Exec.RunsOf(agents.KindIssue, 4))); got != "1 1 1 0" {
-			t.Errorf("sessions: %s", runs(w))
+			t.Errorf("got sessions %s, want one on each of the first three", runs(w))
 		}
-		if got := held(l); got != "#3 over-budget, #4 over-budget" {
-			t.Errorf("held: %s", got)
-		}
+		wantHeld(t, l, "#3 over-budget, #4 over-budget")
 		if r := sling(t, l, `{"ref":"4"}`); r.Agent != "" ||
 			!strings.HasPrefix(r.Why, "llama has used $18.00 of $10.00 today") {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want the used budget", r)
 		}
 		w.Until(25*time.Hour, "the last one is merged", w.Forge.Done)
 		all := w.Exec.RunsOf(agents.KindIssue, 4)
 		if len(all) != 1 || all[0].Begin.Day() == w.Exec.Runs()[0].Begin.Day() {
-			t.Errorf("the fourth: %+v", all)
+			t.Errorf("got sessions %+v on the fourth issue, want one on the next day", all)
 		}
 		l.Stop()
 		w.Check()

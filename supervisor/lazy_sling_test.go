@@ -19,11 +19,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The tests with names such as TestA1_... are the acceptance tests of lazy assignment, by letter: A sling, B convoys, C
-// promptness, D the same agent again, E cancelling, F the safety net, G limits. Here they run the real supervisor in
-// virtual time; cmd/disinto has those that need a forge and processes.
+// The tests named TestA1_... are the acceptance tests of lazy assignment, by letter: A sling, B convoys, C promptness,
+// D the same agent again, E cancelling, F the safety net, G limits. Here they run the real supervisor in virtual time;
+// cmd/disinto has the tests that need a forge and processes.
 
-// asked says a command and decodes its answer.
+// asked sends a command and decodes its answer.
 func asked(t *testing.T, l *simtest.Life, path, body string, answer any) (status int, refusal string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -34,33 +34,33 @@ func asked(t *testing.T, l *simtest.Life, path, body string, answer any) (status
 		return w.Code, no.Error
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), answer); err != nil {
-		t.Errorf("%s %s: %v: %s", path, body, err, w.Body)
+		t.Errorf("%s %s: %v in the answer %s", path, body, err, w.Body)
 	}
 	return w.Code, ""
 }
 
-// sling slings an issue and is answered within a second.
+// sling slings an issue and checks that the answer comes within a second.
 func sling(t *testing.T, l *simtest.Life, body string) control.SlingReport {
 	t.Helper()
 	began := time.Now()
 	var r control.SlingReport
 	if status, no := asked(t, l, "/v1/sling", body, &r); status != 200 {
-		t.Errorf("sling %s: %d %s", body, status, no)
+		t.Errorf("sling %s: got %d %s, want 200", body, status, no)
 	}
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("sling %s took %s", body, took)
+		t.Errorf("sling %s took %s, want at most 1 s", body, took)
 	}
 	return r
 }
 
-// hourly has the forge polled once an hour, so that what is prompt is prompt for another reason.
+// hourly polls the forge once an hour, so that a prompt start has another cause than a poll.
 func hourly(w *simtest.World) {
 	for i := range w.Config.Threads {
 		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Hour, time.Hour
 	}
 }
 
-// quiet runs a test on a supervisor that has had nothing to do for a while and looks at the forge once an hour.
+// quiet runs a test on a supervisor that has been idle for a while and polls the forge once an hour.
 func quiet(t *testing.T, prepare func(w *simtest.World), test func(t *testing.T, w *simtest.World, l *simtest.Life)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,15 +72,13 @@ func quiet(t *testing.T, prepare func(w *simtest.World), test func(t *testing.T,
 		l := w.Start()
 		time.Sleep(10 * time.Minute)
 		test(t, w, l)
-		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
-			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
-		}
+		wantReplay(t, l)
 		l.Stop()
 		w.Check()
 	})
 }
 
-// third adds a third developer to two slots.
+// third adds a third dev agent to two slots.
 func third(w *simtest.World) {
 	a := w.Config.Agents[0]
 	a.Name, a.Login, a.Token = "dev-third", "dev-third", "token-of-dev-third"
@@ -95,7 +93,7 @@ func TestA1_Immediate(t *testing.T) {
 		r := sling(t, l, `{"ref":"1"}`)
 		if r.Agent != "dev-coder" || r.State != threads.Running ||
 			r.Line() != "dev-coder is on it: johba/harb#1, slot llama/0" {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want dev-coder at work in llama/0", r)
 		}
 		wantRuns(t, w, "issue #1")
 		wantMarks(t, w, 1, "backlog in-progress dev-coder")
@@ -125,7 +123,7 @@ func TestA2_SameCodePath(t *testing.T) {
 	slung := story(func(t *testing.T, _ *simtest.World, l *simtest.Life) { sling(t, l, `{"ref":"1"}`) })
 	ticked := story(func(*testing.T, *simtest.World, *simtest.Life) {})
 	if len(slung) < 5 || !slices.Equal(slung, ticked) {
-		t.Errorf("slung:\n%s\nby a tick:\n%s", strings.Join(slung, "\n"), strings.Join(ticked, "\n"))
+		t.Errorf("writes by sling:\n%s\nby a tick:\n%s", strings.Join(slung, "\n"), strings.Join(ticked, "\n"))
 	}
 }
 
@@ -136,7 +134,7 @@ func TestA3_Blocked(t *testing.T) {
 		w.Forge.Issue("eight", 1)
 		r := sling(t, l, `{"ref":"2"}`)
 		if r.Agent != "" || r.Code != threads.BlockerOpen || r.Why != "blocked by johba/harb#1" || r.Position != 2 {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want blocked by #1, second in the queue", r)
 		}
 		wantRuns(t, w, "")
 		wantMarks(t, w, 2, "backlog")
@@ -153,18 +151,18 @@ func TestA4_Full(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		if got := len(w.Exec.Runs()); got != 2 {
-			t.Fatalf("sessions: %s", runs(w))
+			t.Fatalf("got sessions %s, want 2", runs(w))
 		}
 		w.Forge.Issue("nine")
 		r := sling(t, l, `{"ref":"3"}`)
 		const want = "no free slot on llama (2 of 2 taken): dev-coder johba/harb#"
 		if r.Agent != "" || r.Code != threads.NoSlot || r.Position != 1 || !strings.HasPrefix(r.Why, want) {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want no free slot", r)
 		}
 		w.Until(20*time.Minute, "it starts", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 3)) == 1 })
 		all := w.Exec.Runs()
 		if wait := w.Exec.RunsOf(agents.KindIssue, 3)[0].Begin.Sub(all[0].End); all[0].End.IsZero() || wait > time.Second {
-			t.Errorf("started %s after a slot was free", wait)
+			t.Errorf("the session started %s after a slot was free, want at most 1 s", wait)
 		}
 		l.Stop()
 		w.Check()
@@ -182,14 +180,14 @@ func TestA5_Race(t *testing.T) {
 		all.Wait()
 		for i, r := range answers {
 			if r.Agent != "dev-coder" {
-				t.Errorf("answer %d: %+v", i, r)
+				t.Errorf("answer %d: got %+v, want dev-coder", i, r)
 			}
 		}
 		wantRuns(t, w, "issue #1")
 	})
 }
 
-// stuck is an executor whose programs cannot be started.
+// stuck is an executor that cannot start programs.
 type stuck struct{}
 
 func (stuck) Run(context.Context, agents.Job, func(agents.Started)) agents.Outcome {
@@ -199,7 +197,7 @@ func (stuck) Activity(string) (a agents.Activity, ok bool)   { return a, false }
 func (stuck) Kept(context.Context, string) ([]string, error) { return nil, nil }
 
 func TestA6_StartFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a program that does not exist is no work, and no attempt
+	synctest.Test(t, func(t *testing.T) { // a missing program burns no attempt
 		w := simtest.New(t)
 		hourly(w)
 		l := w.Start(func(l *simtest.Life) { l.Executor = stuck{} })
@@ -207,12 +205,12 @@ func TestA6_StartFails(t *testing.T) {
 		w.Forge.Issue("one")
 		r := sling(t, l, `{"ref":"1"}`)
 		if r.Agent != "" || r.Why == "" || r.Code == "" {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want a reason", r)
 		}
 		wantMarks(t, w, 1, "backlog")
 		l.Stop()
 	})
-	synctest.Test(t, func(t *testing.T) { // one that fails at once is an attempt, and the next is in two minutes
+	synctest.Test(t, func(t *testing.T) { // a program that fails at once burns one, and the next comes after two minutes
 		w := simtest.New(t)
 		w.Exec.Script = func(agents.Job, int) simtest.Script {
 			return simtest.Script{Outcome: agents.Outcome{Result: agents.Failed, Claimed: true, Reason: "exit 1"}}
@@ -225,11 +223,11 @@ func TestA6_StartFails(t *testing.T) {
 		wantMarks(t, w, 1, "backlog")
 		r := sling(t, l, `{"ref":"1"}`)
 		if r.Agent != "" || r.Code != threads.CoolDown || !strings.HasPrefix(r.Why, "failed 1 of 5: exit 1; next try ") {
-			t.Errorf("answer %+v", r)
+			t.Errorf("got report %+v, want a cool-down", r)
 		}
 		w.Until(5*time.Minute, "a second try", func() bool { return len(w.Exec.Runs()) == 2 })
 		if all := w.Exec.Runs(); all[1].Begin.Sub(all[0].End) < 2*time.Minute {
-			t.Errorf("tried again after %s", all[1].Begin.Sub(all[0].End))
+			t.Errorf("the second attempt started after %s, want 2 min or more", all[1].Begin.Sub(all[0].End))
 		}
 		l.Stop()
 	})
@@ -258,14 +256,14 @@ func TestA7_Refused(t *testing.T) {
 			var r control.SlingReport
 			status, no := asked(t, l, "/v1/sling", fmt.Sprintf(`{"ref":%q}`, ref), &r)
 			if got := fmt.Sprint(status, " ", no); got != want {
-				t.Errorf("sling %q: %s, want %s", ref, got, want)
+				t.Errorf("sling %q: got %s, want %s", ref, got, want)
 			}
 		}
 		if r := sling(t, l, `{"ref":"5"}`); r.Code != threads.HasPull || r.Why != "waits for its pull request johba/harb#6" {
-			t.Errorf("one in review: %+v", r)
+			t.Errorf("sling of an issue in review: got %+v", r)
 		}
 		if after := w.Forge.Writes(); !slices.Equal(before, after) {
-			t.Errorf("wrote %q", after[len(before):])
+			t.Errorf("refused slings wrote %q, want nothing", after[len(before):])
 		}
 	})
 }
@@ -279,12 +277,12 @@ func TestA8_NoExtraWrites(t *testing.T) {
 			sling(t, l, `{"ref":"2"}`)
 		}
 		if got := strings.Join(w.Forge.Writes(), ", "); got != "label #2 backlog" {
-			t.Errorf("wrote %s", got)
+			t.Errorf("got writes %s, want label #2 backlog", got)
 		}
 	})
 }
 
-// An issue that sling makes has its dependencies before it may be worked on.
+// An issue that sling files has its dependencies before it has backlog.
 func TestSlingFiles(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		w.Config.Roles[0].Label = "code"
@@ -292,18 +290,18 @@ func TestSlingFiles(t *testing.T) {
 	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		r := sling(t, l, `{"title":"Brew","body":"Hot.","role":"dev"}`)
 		if r.Agent != "dev-coder" || !r.Filed || r.Number != 2 {
-			t.Errorf("free: %+v", r)
+			t.Errorf("sling of a new issue: got %+v", r)
 		}
 		wantMarks(t, w, 2, "backlog code in-progress dev-coder")
 		r = sling(t, l, `{"title":"Pour","role":"dev","skills":["tea"],"depends_on":["1","#2"]}`)
 		if r.Agent != "" || r.Code != threads.BlockerOpen || r.Number != 3 {
-			t.Errorf("blocked: %+v", r)
+			t.Errorf("sling of a new, blocked issue: got %+v", r)
 		}
 		if got := w.Forge.Writes(); !slices.Equal(got[len(got)-4:], []string{
 			"file #3", "depend #3 #1", "depend #3 #2",
 			"label #3 backlog",
 		}) {
-			t.Errorf("wrote %q", got)
+			t.Errorf("got writes %q", got)
 		}
 		wantMarks(t, w, 3, "backlog code skill/tea")
 		n := len(w.Forge.Writes())
@@ -315,22 +313,22 @@ func TestSlingFiles(t *testing.T) {
 			`{"title":"x","ref":"1"}`:           "400 cannot sling: give either an issue or a title",
 		} {
 			if status, no := asked(t, l, "/v1/sling", body, &r); fmt.Sprint(status, " ", no) != want {
-				t.Errorf("%s: %d %s, want %s", body, status, no, want)
+				t.Errorf("sling %s: got %d %s, want %s", body, status, no, want)
 			}
 		}
 		if len(w.Forge.Writes()) != n {
-			t.Errorf("wrote %q", w.Forge.Writes()[n:])
+			t.Errorf("refused slings wrote %q, want nothing", w.Forge.Writes()[n:])
 		}
 	})
 }
 
-// explain asks why.
+// explain requests GET /v1/why.
 func explain(t *testing.T, l *simtest.Life, n int64) (ex threads.Explanation) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	l.Handler().ServeHTTP(w, httptest.NewRequest("GET", fmt.Sprintf("/v1/why?ref=%d", n), nil))
 	if err := json.Unmarshal(w.Body.Bytes(), &ex); err != nil || w.Code != 200 {
-		t.Fatalf("why %d: %v: %s", n, err, w.Body)
+		t.Fatalf("why %d: %v in the answer %s", n, err, w.Body)
 	}
 	return ex
 }

@@ -19,12 +19,12 @@ import (
 
 const apiToken = "0123456789abcdef0123"
 
-// phone is a listener on loopback for every address that is asked for.
+// phone listens on loopback in place of every requested address.
 type phone struct {
 	t  *testing.T
 	mu sync.Mutex        // guards what follows
-	at map[string]string // the real address
-	no map[string]error  // what cannot be listened on
+	at map[string]string // the real address, by the requested one
+	no map[string]error  // the error of an address that cannot be listened on
 }
 
 func (p *phone) listen(address string) (net.Listener, error) {
@@ -40,7 +40,7 @@ func (p *phone) listen(address string) (net.Listener, error) {
 	return l, err
 }
 
-// url waits until the address is listened on.
+// url waits until phone listens in place of the address.
 func (p *phone) url(address string) string {
 	p.t.Helper()
 	url := ""
@@ -53,7 +53,7 @@ func (p *phone) url(address string) string {
 	return url
 }
 
-// reachable is a supervisor that can be reached over TCP.
+// reachable returns a supervisor that listens on TCP.
 func reachable(t *testing.T) (*supervisor.Supervisor, *simtest.World, *phone) {
 	t.Helper()
 	p := &phone{t: t, at: map[string]string{}, no: map[string]error{}}
@@ -87,7 +87,7 @@ func ask(t *testing.T, method, url, host, authorization string) *http.Response {
 	return resp
 }
 
-// Over TCP every request brings the token and calls us by a name of ours.
+// Over TCP every request needs the token, and one of our names as its host.
 func TestAPIOverTCP(t *testing.T) {
 	s, _, p := reachable(t)
 	url := p.url("factory.example:7070")
@@ -100,7 +100,7 @@ func TestAPIOverTCP(t *testing.T) {
 		{"GET", "/v1/state", "", good, 200},
 		{"POST", "/v1/pause", "", good, 200},
 		{"GET", "/healthz", "", good, 200},
-		// Without the token there is nothing, not even a sign of life.
+		// Without the token every path answers 401, even /healthz.
 		{"GET", "/v1/state", "", "", 401},
 		{"GET", "/healthz", "", "", 401},
 		{"GET", "/v1/nothing", "", "", 401},
@@ -108,33 +108,33 @@ func TestAPIOverTCP(t *testing.T) {
 		{"GET", "/v1/events", "", "Bearer ", 401},
 		{"GET", "/v1/log?of=1", "", "Bearer " + apiToken[1:], 401},
 		{"GET", "/v1/state?token=" + apiToken, "", "", 401},
-		// A name that a web page had resolved to our address.
+		// A host name that a web page made resolve to our address is refused.
 		{"POST", "/v1/resume", "evil.example:7070", good, 421},
-		// Hooks come in by another door.
+		// Hooks have a port of their own.
 		{"POST", "/v1/hook", "", good, 404},
 	} {
 		resp := ask(t, tt.method, url+tt.path, tt.host, tt.auth)
 		if resp.StatusCode != tt.want {
-			t.Errorf("%s %s at %q with %q: %d, want %d", tt.method, tt.path, tt.host, tt.auth, resp.StatusCode, tt.want)
+			t.Errorf("%s %s at %q with %q: got %d, want %d", tt.method, tt.path, tt.host, tt.auth, resp.StatusCode, tt.want)
 		}
 		if asks := resp.Header.Get("WWW-Authenticate"); (asks != "") != (tt.want == 401) {
-			t.Errorf("%s %s: WWW-Authenticate %q", tt.method, tt.path, asks)
+			t.Errorf("%s %s: got WWW-Authenticate %q, want it with 401 only", tt.method, tt.path, asks)
 		}
 	}
 	if d := s.Document(); !d.Paused {
-		t.Error("a command that was let through did nothing, or one that was not did")
+		t.Error("the authorised pause did nothing")
 	}
-	// The socket in the state directory asks for no token, because only our own user can open it.
+	// The socket in the state directory needs no token, because only our own user can open it.
 	info, err := os.Stat(filepath.Join(s.StateDir, "disinto.sock"))
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the socket: %v, %v", info.Mode(), err)
+		t.Errorf("the socket: got mode %v, %v, want 0600", info.Mode(), err)
 	}
 	if status, _ := get(t, socketClient(s.StateDir), "/v1/state"); status != http.StatusOK {
-		t.Errorf("on the socket: %d", status)
+		t.Errorf("on the socket: got %d, want 200", status)
 	}
 }
 
-// Behind the door for hooks there are hooks only.
+// The port for hooks serves nothing else.
 func TestHookPortServesHooksOnly(t *testing.T) {
 	_, _, p := reachable(t)
 	url := p.url(":7071")
@@ -149,13 +149,13 @@ func TestHookPortServesHooksOnly(t *testing.T) {
 		{"POST", "/v1/hook", 403},
 	} {
 		if resp := ask(t, tt.method, url+tt.path, "", "Bearer "+apiToken); resp.StatusCode != tt.want {
-			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, resp.StatusCode, tt.want)
+			t.Errorf("%s %s: got %d, want %d", tt.method, tt.path, resp.StatusCode, tt.want)
 		}
 	}
 }
 
-// Behind the door for metrics there are metrics only, without a token, and under our own name. At the API they need the
-// token.
+// The port for metrics serves nothing else, without a token, under our own name. On the port of the API, metrics need
+// the token.
 func TestMetricsPort(t *testing.T) {
 	_, _, p := reachable(t)
 	metrics, api := p.url("factory.example:7073"), p.url("factory.example:7070")
@@ -176,12 +176,12 @@ func TestMetricsPort(t *testing.T) {
 		{"GET", api + "/metrics", "", "", 401},
 	} {
 		if resp := ask(t, tt.method, tt.url, tt.host, tt.auth); resp.StatusCode != tt.want {
-			t.Errorf("%s %s at %q with %q: %d, want %d", tt.method, tt.url, tt.host, tt.auth, resp.StatusCode, tt.want)
+			t.Errorf("%s %s at %q with %q: got %d, want %d", tt.method, tt.url, tt.host, tt.auth, resp.StatusCode, tt.want)
 		}
 	}
 }
 
-// A reload opens and closes what the configuration says; a token counts from then on.
+// A reload opens and closes ports as configured, and replaces the token.
 func TestListenReload(t *testing.T) {
 	s, w, p := reachable(t)
 	url := p.url("factory.example:7070")
@@ -189,16 +189,16 @@ func TestListenReload(t *testing.T) {
 	next.Factory.ListenToken = "another token, as long"
 	s.Reload(&next, nil)
 	if resp := ask(t, "GET", url+"/v1/state", "", "Bearer "+apiToken); resp.StatusCode != 401 {
-		t.Errorf("with the token from before: %d", resp.StatusCode)
+		t.Errorf("with the old token: got %d, want 401", resp.StatusCode)
 	}
 	if resp := ask(t, "GET", url+"/v1/state", "", "Bearer another token, as long"); resp.StatusCode != 200 {
-		t.Errorf("with the new token: %d", resp.StatusCode)
+		t.Errorf("with the new token: got %d, want 200", resp.StatusCode)
 	}
 	moved := next
 	moved.Factory.Listen, moved.Factory.ListenHooks = ":7072", ""
 	s.Reload(&moved, nil)
 	if resp := ask(t, "GET", p.url(":7072")+"/v1/state", "", "Bearer another token, as long"); resp.StatusCode != 200 {
-		t.Errorf("at the new address: %d", resp.StatusCode)
+		t.Errorf("at the new address: got %d, want 200", resp.StatusCode)
 	}
 	for _, old := range []string{"factory.example:7070", ":7071"} {
 		eventually(t, "nobody listens on "+old, func() bool {
@@ -211,7 +211,7 @@ func TestListenReload(t *testing.T) {
 	}
 }
 
-// An address that cannot be had is shown, and tried again.
+// An address that is in use is shown as a problem, and tried again.
 func TestListenTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		taken := errors.New("address already in use")
@@ -233,14 +233,14 @@ func TestListenTaken(t *testing.T) {
 		time.Sleep(55 * time.Second)
 		want := "cannot listen on 127.0.0.1:7070: address already in use: nothing answers there; see [factory] listen"
 		if d := l.Document(); len(d.Problems) != 1 || d.Problems[0] != want || len(d.Sessions) != 1 {
-			t.Errorf("problems %q, %d sessions", d.Problems, len(d.Sessions))
+			t.Errorf("got problems %q, %d sessions, want %q and 1", d.Problems, len(d.Sessions), want)
 		}
 		if n := strings.Count(w.Log.String(), "cannot listen"); n != 1 {
-			t.Errorf("told %d times", n)
+			t.Errorf("got %d log lines about the address, want 1", n)
 		}
 		mu.Lock()
 		if tries != 6 {
-			t.Errorf("tried %d times in a minute", tries)
+			t.Errorf("got %d tries in a minute, want 6", tries)
 		}
 		taken = nil
 		mu.Unlock()

@@ -35,7 +35,7 @@ func writeLog(t *testing.T, path, text string) {
 	}
 }
 
-// A log is followed to the end of its session, and no secret is in it, also not one that was printed in two pieces.
+// A log is followed to the end of its session, and its secrets are redacted, even one that is printed in two pieces.
 func TestLogFollows(t *testing.T) {
 	s, w, _ := real(t, t.TempDir(), nil)
 	server := httptest.NewServer(s.Handler())
@@ -57,29 +57,29 @@ func TestLogFollows(t *testing.T) {
 	const first = "I am [secret] and "
 	got := make([]byte, len(first))
 	if _, err := io.ReadFull(in, got); err != nil || string(got) != first {
-		t.Fatalf("at first: %q, %v", got, err)
+		t.Fatalf("first read: got %q, %v, want %q", got, err, first)
 	}
 	writeLog(t, path, "coder.\n")
 	if line, err := in.ReadString('\n'); line != "[secret].\n" || err != nil {
-		t.Errorf("then: %q, %v", line, err)
+		t.Errorf("next line: got %q, %v, want the secret redacted", line, err)
 	}
 	writeLog(t, path, "the end")
 	if status, body := post(t, server.URL+"/v1/cancel", `{"ref":"1"}`); status != http.StatusOK {
-		t.Errorf("cancel: %d %s", status, body)
+		t.Errorf("cancel: got %d %s, want 200", status, body)
 	}
 	if rest, err := io.ReadAll(in); string(rest) != "the end" || err != nil {
-		t.Errorf("at the end: %q, %v", rest, err)
+		t.Errorf("the rest: got %q, %v, want %q", rest, err, "the end")
 	}
 	const all = "I am [secret] and [secret].\nthe end"
 	for _, of := range []string{"1", "%231", "johba/harb%231", "dev-coder", "1&follow=1"} {
 		if status, body := fetch(t, server.URL+"/v1/log?of="+of); status != http.StatusOK || body != all {
-			t.Errorf("of %s: %d %q", of, status, body)
+			t.Errorf("the log of %s: got %d %q, want %q", of, status, body, all)
 		}
 	}
 	for _, of := range []string{"", "2", "nobody", "../../etc", "dev-qwen"} {
 		status, body := fetch(t, server.URL+"/v1/log?of="+of)
 		if status != http.StatusNotFound || !strings.Contains(body, "cannot find a log of ") {
-			t.Errorf("of %q: %d %q", of, status, body)
+			t.Errorf("the log of %q: got %d %q, want 404", of, status, body)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func fetch(t *testing.T, url string) (int, string) {
 	return read(t)(http.Get(url))
 }
 
-// read reads an answer.
+// read returns a response's status and body.
 func read(t *testing.T) func(resp *http.Response, err error) (int, string) {
 	return func(resp *http.Response, err error) (int, string) {
 		t.Helper()
@@ -110,7 +110,8 @@ func read(t *testing.T) func(resp *http.Response, err error) (int, string) {
 	}
 }
 
-// The newest session counts that printed anything, and a number alone is enough where it means one thing.
+// FindLogs returns the newest session that printed anything. A number without a repository is enough if it is
+// unambiguous.
 func TestFindLog(t *testing.T) {
 	dir := t.TempDir()
 	journal := `{"at":"2026-01-01T09:00:00Z","recent":{"run_id":"r0","agent":"dev-a","repo":"o/r","number":1,"started_at":"2026-01-01T08:00:00Z"}}
@@ -145,17 +146,17 @@ func TestFindLog(t *testing.T) {
 			got = found.Shown[0].RunID
 		}
 		if got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.of, got, tt.want)
+			t.Errorf("FindLogs of %s: got %s, want %s", tt.of, got, tt.want)
 		}
 	}
 	if _, err := supervisor.FindLogs(t.TempDir(), control.LogQuery{Of: "1"}); err == nil ||
 		!strings.Contains(err.Error(), "no supervisor has worked in ") {
-		t.Errorf("without a journal: %v", err)
+		t.Errorf("FindLogs without a journal: got %v", err)
 	}
 }
 
-// A query chooses among the sessions of an item: the newest, one by its id, or all since a time; each is named above
-// its output, and only its last lines are shown if so asked.
+// A query selects among an item's sessions: the newest, one by its id, or all since a time. Each log has a heading
+// with its session. A query may limit the lines.
 func TestLogQuery(t *testing.T) {
 	dir := t.TempDir()
 	session := func(run string, hour int) string {
@@ -205,12 +206,12 @@ func TestLogQuery(t *testing.T) {
 			got.WriteString(err.Error())
 		}
 		if got.String() != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.q, got.String(), tt.want)
+			t.Errorf("query %+v: got %q, want %q", tt.q, got.String(), tt.want)
 		}
 	}
 }
 
-// To follow an idle agent is to wait for its next session, and to end with that.
+// A follower of an idle agent waits for the agent's next session, and ends with it.
 func TestLogWaits(t *testing.T) {
 	s, w, _ := real(t, t.TempDir(), nil)
 	server := httptest.NewServer(s.Handler())
@@ -232,12 +233,12 @@ func TestLogWaits(t *testing.T) {
 	in := bufio.NewReader(resp.Body)
 	for _, want := range []string{"session 1\n", "==> waits for the next session of dev-coder\n"} {
 		if line, err := in.ReadString('\n'); line != want || err != nil {
-			t.Fatalf("%q, %v, want %q", line, err, want)
+			t.Fatalf("got %q, %v, want %q", line, err, want)
 		}
 	}
 	w.Forge.Issue("two")
 	s.Reload(w.Config, nil)
 	if rest, err := io.ReadAll(in); string(rest) != "session 2\n" || err != nil {
-		t.Errorf("then: %q, %v", rest, err)
+		t.Errorf("the rest: got %q, %v, want session 2", rest, err)
 	}
 }

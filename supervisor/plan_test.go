@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// A loop reads the clock and waits for the books. Meanwhile a scan begins, and lands, while an issue is being labelled:
-// its facts are newer than the loop's clock, and may still be from before the label.
+// A loop reads the clock and waits for the books. Meanwhile a scan starts and lands while an issue is being labelled.
+// The scan's facts are newer than the loop's clock, but may be from before the label.
 func TestFactsAreStaleWhileWeWrite(t *testing.T) {
 	busy := forge.Ref{Repo: "o/r", Number: 1}
 	moving := forge.Ref{Repo: "o/r", Number: 2}

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
-// A simulation gets what the journal remembers of the days that are asked for, runs alone, and ends after ten seconds.
+// A simulation gets the journal's sessions of the requested days, runs alone, and is cut after ten seconds.
 func TestSimulateOne(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		post := func(path, body string) (int, string) {
@@ -24,7 +24,7 @@ func TestSimulateOne(t *testing.T) {
 		}
 		ask := func(body string) (int, string) { return post("/v1/simulate", body) }
 		if code, text := ask(`{}`); code != 404 || !strings.Contains(text, "no simulator") {
-			t.Errorf("without a simulator: %d %s", code, text)
+			t.Errorf("without a simulator: got %d %s, want 404", code, text)
 		}
 		w.Forge.Issue("one")
 		w.Until(6*time.Hour, "it is merged", w.Forge.Done)
@@ -38,15 +38,15 @@ func TestSimulateOne(t *testing.T) {
 		}
 		if code, text := ask(`{}`); code != 200 || !strings.Contains(text, `"days":7`) || len(got.Past) != 4 ||
 			len(got.Timeline.Merges) != 2 {
-			t.Errorf("a week: %d %s of %d sessions and %d merges", code, text, len(got.Past), len(got.Timeline.Merges))
+			t.Errorf("a week: got %d %s, %d sessions, %d merges", code, text, len(got.Past), len(got.Timeline.Merges))
 		}
 		if code, _ := ask(`{"days":1,"slots":{"llama":2}}`); code != 200 || len(got.Past) != 2 ||
 			got.Ask.Slots["llama"] != 2 || got.Config != w.Config {
-			t.Errorf("a day: %d, %+v", code, got.Ask)
+			t.Errorf("a day: got %d, request %+v", code, got.Ask)
 		}
 		for _, body := range []string{`{"days":31}`, `{"days":-1}`, `{"without":"dev-qwen"}`, `{"slot":1}`} {
 			if code, text := ask(body); code != 400 {
-				t.Errorf("%s: %d %s", body, code, text)
+				t.Errorf("simulate %s: got %d %s, want 400", body, code, text)
 			}
 		}
 		took, ended := time.Now(), make(chan error)
@@ -60,23 +60,23 @@ func TestSimulateOne(t *testing.T) {
 		}()
 		synctest.Wait()
 		if code, text := ask(`{}`); code != 503 || !strings.Contains(text, "another simulation runs") {
-			t.Errorf("a second one: %d %s", code, text)
+			t.Errorf("a second simulation: got %d %s, want 503", code, text)
 		}
 		if err := <-ended; err != nil || time.Since(took) != 10*time.Second {
-			t.Errorf("it took %s: %v", time.Since(took), err)
+			t.Errorf("the simulation took %s, want 10 s: %v", time.Since(took), err)
 		}
 		adviseOne(t, l, post)
 		l.Simulate = func(context.Context, supervisor.WhatIf) (*control.Simulation, error) { return nil, nil }
 		if code, _ := ask(`{}`); code != 200 {
-			t.Errorf("the next one: %d", code)
+			t.Errorf("the next simulation: got %d, want 200", code)
 		}
 	})
 }
 
-// adviseOne asks for an advice: it gets a month unless the request says else, runs alone, and ends after a minute.
+// adviseOne requests an advice: it gets a month by default, runs alone, and is cut after a minute.
 func adviseOne(t *testing.T, l *simtest.Life, post func(path, body string) (int, string)) {
 	if code, text := post("/v1/advise", `{}`); code != 404 || !strings.Contains(text, "no simulator") {
-		t.Errorf("without a simulator: %d %s", code, text)
+		t.Errorf("without a simulator: got %d %s, want 404", code, text)
 	}
 	var got supervisor.WhatIf
 	l.Advise = func(_ context.Context, q supervisor.WhatIf) (*control.Advice, error) {
@@ -85,11 +85,11 @@ func adviseOne(t *testing.T, l *simtest.Life, post func(path, body string) (int,
 	}
 	if code, text := post("/v1/advise", `{}`); code != 200 || !strings.Contains(text, `"days":30`) ||
 		len(got.Past) != 4 || len(got.Facts.Repos) == 0 {
-		t.Errorf("a month: %d %s of %d sessions and %+v", code, text, len(got.Past), got.Facts)
+		t.Errorf("a month: got %d %s, %d sessions, facts %+v", code, text, len(got.Past), got.Facts)
 	}
 	for _, body := range []string{`{"days":31}`, `{"days":-1}`, `{"day":1}`} {
 		if code, text := post("/v1/advise", body); code != 400 {
-			t.Errorf("%s: %d %s", body, code, text)
+			t.Errorf("advise %s: got %d %s, want 400", body, code, text)
 		}
 	}
 	took, ended := time.Now(), make(chan int)
@@ -103,9 +103,9 @@ func adviseOne(t *testing.T, l *simtest.Life, post func(path, body string) (int,
 	}()
 	synctest.Wait()
 	if code, text := post("/v1/simulate", `{}`); code != 503 || !strings.Contains(text, "another simulation runs") {
-		t.Errorf("a simulation beside it: %d %s", code, text)
+		t.Errorf("a simulation during an advice: got %d %s, want 503", code, text)
 	}
 	if code := <-ended; code == 200 || time.Since(took) != time.Minute {
-		t.Errorf("it answered %d after %s", code, time.Since(took))
+		t.Errorf("the advice: got %d after %s, want a refusal after 1 min", code, time.Since(took))
 	}
 }

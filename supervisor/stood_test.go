@@ -9,7 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A slot's time beside work ends when it is taken, when the reason changes, or after an hour; short ones are dropped.
+// A slot's time beside work ends when the slot is taken, when the code changes, or after an hour. Short times are
+// dropped.
 func TestStood(t *testing.T) {
 	begin := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	busy := []threads.FreeSlot{{Thread: "llama", Slot: 1, Code: threads.AgentBusy}}
@@ -48,21 +49,21 @@ func TestStood(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
 		if len(s) != 0 {
-			t.Errorf("%s: %v is left", tt.name, s)
+			t.Errorf("%s: got leftover %v, want none", tt.name, s)
 		}
 	}
 }
 
-// What has not ended yet is told as well.
+// stand returns times that have not ended.
 func TestStands(t *testing.T) {
 	begin := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	s := make(stood)
 	s.turn([]threads.FreeSlot{{Thread: "llama", Slot: 0, Code: threads.AgentBusy}}, begin)
 	if list := s.stand(begin.Add(time.Second)); len(list) != 0 {
-		t.Errorf("after a second: %v", list)
+		t.Errorf("after a second: got %v, want none", list)
 	}
 	list := s.stand(begin.Add(time.Minute))
 	if len(list) != 1 || !list[0].From.Equal(begin) || !list[0].Until.Equal(begin.Add(time.Minute)) {
-		t.Errorf("after a minute: %v", list)
+		t.Errorf("after a minute: got %v, want that minute", list)
 	}
 }

@@ -26,7 +26,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A disk that has room again is no problem any more, also while nothing happens that has to be written.
+// The problem of a full disk ends when the disk has room, even if nothing has to be written meanwhile.
 func TestDiskFullEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -39,18 +39,18 @@ func TestDiskFullEnds(t *testing.T) {
 		}
 		w.Until(2*time.Hour, "its end cannot be written", func() bool { return len(l.Document().Problems) == 1 })
 		if got := tell(t, l, "/v1/pause", `{}`); !strings.HasPrefix(got, "503") {
-			t.Errorf("a pause: %s", got)
+			t.Errorf("a pause on a full disk: got %s, want 503", got)
 		}
 		empty()
-		if got := tell(t, l, "/v1/pause", `{}`); strings.HasPrefix(got, "503") { // so that nothing begins
-			t.Errorf("a pause: %s", got)
+		if got := tell(t, l, "/v1/pause", `{}`); strings.HasPrefix(got, "503") { // the pause keeps everything quiet
+			t.Errorf("a pause on a disk with room: got %s", got)
 		}
 		again, err := l.FillDisk()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := tell(t, l, "/v1/resume", `{}`); !strings.HasPrefix(got, "503") {
-			t.Errorf("a resume: %s", got)
+			t.Errorf("a resume on a full disk: got %s, want 503", got)
 		}
 		again()
 		w.Until(2*time.Minute, "no problem is left", func() bool { return len(l.Document().Problems) == 0 })
@@ -58,7 +58,7 @@ func TestDiskFullEnds(t *testing.T) {
 	})
 }
 
-// Without a journal record nothing is started; what ends meanwhile counts, and is written down when that works again.
+// While the journal cannot be written, nothing starts. Ends count meanwhile, and are written once the disk has room.
 func TestDiskFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -73,36 +73,34 @@ func TestDiskFull(t *testing.T) {
 		time.Sleep(simtest.Size(30*time.Minute, 15*time.Minute))
 		runs := w.Exec.Runs()
 		if len(runs) != 1 || runs[0].Outcome.Result != agents.Done {
-			t.Errorf("while the disk was full: %+v", runs)
+			t.Errorf("while the disk was full: got sessions %+v, want 1 done", runs)
 		}
 		d := l.Document()
 		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "cannot write the journal") || len(d.Recent) != 1 ||
 			len(d.Sessions) != 0 {
-			t.Errorf("status while the disk is full: problems %q, %d recent, %d sessions", d.Problems, len(d.Recent),
+			t.Errorf("while the disk was full: got problems %q, %d recent, %d sessions", d.Problems, len(d.Recent),
 				len(d.Sessions))
 		}
 		if left := w.Forge.Claimed(); len(left) > 0 {
-			t.Errorf("claims left while the disk is full: %v", left)
+			t.Errorf("while the disk was full: got claims %v, want none", left)
 		}
 		if n := strings.Count(w.Log.String(), "cannot write the journal"); n != 1 {
-			t.Errorf("told %d times", n)
+			t.Errorf("got %d log lines about the journal, want 1", n)
 		}
 		empty()
 		w.Until(35*time.Second, "work goes on", func() bool { return len(w.Exec.Runs()) > 1 })
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		time.Sleep(time.Minute)
-		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
-			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
-		}
+		wantReplay(t, l)
 		if d := l.Document(); len(d.Problems) > 0 {
-			t.Errorf("problems afterwards: %q", d.Problems)
+			t.Errorf("after the disk had room: got problems %q, want none", d.Problems)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// After a night with everything in it, the journal says what the memory says.
+// After a night full of events the journal replays to the same ledger.
 func TestReplayIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -132,20 +130,19 @@ func TestReplayIsLive(t *testing.T) {
 		}
 		l := w.Start()
 		w.Until(3*time.Hour, "everything is merged", w.Forge.Done)
-		time.Sleep(time.Hour) // what is over is forgotten every ten minutes
-		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
-			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
-		}
-		// Everything is closed: in a month of such days nothing piles up.
+		time.Sleep(time.Hour) // history is dropped every ten minutes
+		wantReplay(t, l)
+		// Everything is closed, so a month of such days leaves nothing behind.
 		if left := l.Remembered(); len(left) > 0 {
-			t.Errorf("still remembered: %v", left)
+			t.Errorf("the ledger still remembers %v, want nothing", left)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// Without a valid configuration the supervisor stays up, says why, and begins when there is one.
+// Without a valid configuration the supervisor stays up, shows the error, and starts work once the configuration is
+// valid.
 func TestNoConfigAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -158,23 +155,23 @@ func TestNoConfigAtStart(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		d := l.Document()
 		if d.Config.Error != "factory.toml:3: unknown key \"thread\"" || d.Config.Generation != 0 || len(w.Exec.Runs()) != 0 {
-			t.Errorf("without a configuration: %+v, %d sessions", d.Config, len(w.Exec.Runs()))
+			t.Errorf("without a configuration: got %+v, %d sessions", d.Config, len(w.Exec.Runs()))
 		}
 		l.Reload(w.Config, client)
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		if d := l.Document(); d.Config.Error != "" || d.Config.Generation != 1 {
-			t.Errorf("with one: %+v", d.Config)
+			t.Errorf("with a configuration: got %+v", d.Config)
 		}
 		l.SetError(errors.New("factory.toml:4: so bad"))
 		if d := l.Document(); d.Config.Error != "factory.toml:4: so bad" || d.Config.Generation != 1 {
-			t.Errorf("with a bad file later: %+v", d.Config)
+			t.Errorf("with a bad file later: got %+v", d.Config)
 		}
 		l.Stop()
 		w.Check()
 	})
 }
 
-// A reload counts for what starts after it.
+// A reload applies to later starts only.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -184,7 +181,7 @@ func TestReload(t *testing.T) {
 		l := w.Start()
 		time.Sleep(5 * time.Minute)
 		if n := len(w.Exec.Runs()); n != 1 {
-			t.Fatalf("%d sessions, want 1: dev-qwen is held", n)
+			t.Fatalf("got %d sessions, want 1: dev-qwen is held", n)
 		}
 		next := *w.Config
 		next.Agents = append([]agents.Agent(nil), w.Config.Agents...)
@@ -197,12 +194,12 @@ func TestReload(t *testing.T) {
 		time.Sleep(time.Minute)
 		runs := w.Exec.Runs()
 		if len(runs) != 2 || runs[1].Job.Agent != "dev-qwen" || !runs[0].End.IsZero() {
-			t.Errorf("after the reload: %+v", runs)
+			t.Errorf("after the reload: got sessions %+v, want a second one by dev-qwen", runs)
 		}
 		if d := l.Document(); len(d.Threads) != 3 || d.Config.Generation != 2 {
-			t.Errorf("after the reload: %d threads, generation %d", len(d.Threads), d.Config.Generation)
+			t.Errorf("after the reload: got %d threads, generation %d, want 3 and 2", len(d.Threads), d.Config.Generation)
 		}
-		// A thread that is gone finishes what it has and starts nothing.
+		// A removed thread finishes its sessions and starts nothing.
 		gone := *w.Config
 		gone.Threads = w.Config.Threads[:1]
 		gone.Agents = w.Config.Agents[2:]
@@ -210,11 +207,11 @@ func TestReload(t *testing.T) {
 		w.Forge.Issue("three")
 		time.Sleep(20 * time.Minute)
 		if n := len(w.Exec.RunsOf(agents.KindIssue, 3)); n != 0 {
-			t.Errorf("a thread that is gone started %d sessions", n)
+			t.Errorf("a removed thread started %d sessions, want 0", n)
 		}
 		for _, r := range w.Exec.Runs() {
 			if r.Outcome.Result != agents.Done {
-				t.Errorf("%s #%d: %+v", r.Job.Kind, r.Job.Number, r.Outcome)
+				t.Errorf("%s #%d: got %+v, want done", r.Job.Kind, r.Job.Number, r.Outcome)
 			}
 		}
 		l.Stop()
@@ -222,7 +219,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// real is a supervisor outside a bubble, on a real socket, whose forge answers at once.
+// real returns a supervisor outside a bubble, on a real socket, whose forge answers at once.
 func real(t *testing.T, dir string, change func(*supervisor.Supervisor)) (s *supervisor.Supervisor, w *simtest.World,
 	stop func() error,
 ) {
@@ -256,12 +253,12 @@ func socketClient(dir string) *http.Client {
 	}}}
 }
 
-// eventually polls, with a deadline that only a broken program meets.
+// eventually polls until a condition holds, with a deadline that only a bug exceeds.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it never came: " + what)
+			t.Fatal("timed out waiting for " + what)
 		}
 	}
 }
@@ -282,7 +279,7 @@ func get(t *testing.T, c *http.Client, path string) (int, string) {
 
 func TestSocket(t *testing.T) {
 	dir := t.TempDir()
-	// A dead supervisor's socket is in the way.
+	// A dead supervisor left its socket.
 	if err := os.WriteFile(filepath.Join(dir, "disinto.sock"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -298,27 +295,27 @@ func TestSocket(t *testing.T) {
 	})
 	for _, name := range []string{"disinto.sock", "journal.jsonl", "lock", "instance"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+			t.Errorf("%s: got mode %v, %v, want 0600", name, info.Mode(), err)
 		}
 	}
 	var d control.Document
 	eventually(t, "a session", func() bool {
 		_, body := get(t, c, "/v1/state")
 		if err := json.Unmarshal([]byte(body), &d); err != nil {
-			t.Fatalf("%v: %s", err, body)
+			t.Fatalf("/v1/state: %v in %s", err, body)
 		}
 		return len(d.Sessions) == 1 && d.Sessions[0].State == threads.Running && len(d.Queue) == 1
 	})
 	if x := d.Sessions[0]; x.Agent != "dev-coder" || x.Number != 1 || x.Thread != "llama" || x.Attempt != 1 ||
 		x.Title != "one" {
-		t.Errorf("session %+v", x)
+		t.Errorf("got session %+v", x)
 	}
 	if q := d.Queue[0]; q.Number != 2 || q.Code != threads.BlockerOpen || q.Why != "blocked by johba/harb#1" {
-		t.Errorf("queue %+v", q)
+		t.Errorf("got queue entry %+v", q)
 	}
 	if d.Version != "1.2.3" || d.PID != os.Getpid() || len(d.Agents) != 4 ||
 		d.Threads[1].Slots[0].Agents[0] != "dev-coder" {
-		t.Errorf("document %+v", d)
+		t.Errorf("got document %+v", d)
 	}
 	for _, tt := range []struct {
 		path   string
@@ -334,19 +331,19 @@ func TestSocket(t *testing.T) {
 		{"/v1/nothing", http.StatusNotFound, ""},
 	} {
 		if status, body := get(t, c, tt.path); status != tt.status || !strings.Contains(body, tt.says) {
-			t.Errorf("%s: %d %s; want %d %s", tt.path, status, body, tt.status, tt.says)
+			t.Errorf("%s: got %d %s, want %d %s", tt.path, status, body, tt.status, tt.says)
 		}
 	}
-	// Without a supervisor its last state is in the file.
+	// After the supervisor has stopped, the file has its last status.
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "status.json"))
 	if err != nil || json.Unmarshal(text, &d) != nil || len(d.Recent) != 1 || d.Recent[0].Outcome != agents.Cancelled {
-		t.Errorf("status.json: %v %s", err, text)
+		t.Errorf("status.json: %v, got %s", err, text)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "status.json")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("status.json: %v %v", info.Mode(), err)
+		t.Errorf("status.json: got mode %v, %v, want 0600", info.Mode(), err)
 	}
 }
 
@@ -360,7 +357,7 @@ func TestEvents(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
-		t.Errorf("content type %q", got)
+		t.Errorf("got content type %q, want text/event-stream", got)
 	}
 	w.Exec.Script = func(job agents.Job, n int) simtest.Script {
 		script := w.Work(job, n)
@@ -382,12 +379,12 @@ func TestEvents(t *testing.T) {
 			Code    threads.Code  `json:"code"`
 		}
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(in.Text(), "data: ")), &data); err != nil {
-			t.Fatalf("%v: %s", err, in.Text())
+			t.Fatalf("%v in the event %s", err, in.Text())
 		}
 		seen = append(seen, strings.TrimSpace(fmt.Sprint(name, " ", data.Number, " ", data.Outcome, data.Code)))
 	}
-	if !slices.Contains(seen, "held 2 blocked") { // in no order with the others: each thread decides for itself
-		t.Errorf("no event says that #2 is held: %v", seen)
+	if !slices.Contains(seen, "held 2 blocked") { // in any order: each thread decides for itself
+		t.Errorf("got events %v, want one that #2 is held", seen)
 	}
 	want := []string{
 		"claimed 1", "started 1", "ended 1 done", "claimed 3", "started 3", "ended 3 done", "merged 3",
@@ -399,16 +396,16 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	if len(want) > 0 {
-		t.Errorf("missing, in order: %v\nof %v", want, seen)
+		t.Errorf("these events are missing, in order: %v\ngot %v", want, seen)
 	}
 }
 
 func TestSocketPathTooLong(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	_, _, stop := real(t, dir, nil)
-	eventually(t, "an end", func() bool { _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); return err == nil })
+	eventually(t, "the journal", func() bool { _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); return err == nil })
 	if err := stop(); err == nil || !strings.Contains(err.Error(), "use a shorter --state") {
-		t.Errorf("it said %v", err)
+		t.Errorf("Run returned %v, want the advice to use a shorter --state", err)
 	}
 }
 
@@ -427,13 +424,13 @@ func TestOneSupervisor(t *testing.T) {
 	err := stop()
 	if want := fmt.Sprintf("pid %d already works on %s", os.Getpid(), dir); err == nil ||
 		!strings.Contains(err.Error(), want) {
-		t.Errorf("the second one said %v", err)
+		t.Errorf("the second Run returned %v, want %q", err, want)
 	}
 	if n := w.Forge.Requests(); n > 0 {
-		t.Errorf("the second one made %d requests", n)
+		t.Errorf("the second supervisor made %d requests, want 0", n)
 	}
 	if status, _ := get(t, c, "/healthz"); status != http.StatusOK {
-		t.Error("the second one took the socket")
+		t.Error("the second supervisor took the socket")
 	}
 }
 
@@ -447,7 +444,7 @@ func (k keeper) Kept(ctx context.Context, instance string) ([]string, error) {
 	return k.kept(ctx, instance)
 }
 
-// What an earlier supervisor left running is ended before anything is asked of the forge.
+// The processes of an earlier supervisor are ended before the first request to the forge.
 func TestEndStale(t *testing.T) {
 	ended := make(chan struct{})
 	dir := t.TempDir()
@@ -455,7 +452,7 @@ func TestEndStale(t *testing.T) {
 		s.Executor = keeper{s.Executor, func(ctx context.Context, instance string) ([]string, error) {
 			if text, err := os.ReadFile(filepath.Join(dir, "instance")); err != nil ||
 				strings.TrimSpace(string(text)) != instance {
-				t.Errorf("instance %q, in the file %q, %v", instance, text, err)
+				t.Errorf("Kept got instance %q, the file has %q, %v", instance, text, err)
 			}
 			select {
 			case <-ended:
@@ -475,7 +472,7 @@ func TestEndStale(t *testing.T) {
 		return err == nil
 	})
 	if n := w.Forge.Requests(); n > 0 {
-		t.Errorf("%d requests before the old processes were gone", n)
+		t.Errorf("got %d requests before the old processes were gone, want 0", n)
 	}
 	close(ended)
 	eventually(t, "a session", func() bool { return len(w.Exec.Runs()) > 0 })

@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
-// Two sessions that say they cost 1.7e308 dollars made the sum infinite, which no document can hold: the status was
-// empty until midnight, and the journal could not be compacted.
+// Two sessions that each reported a cost of 1.7e308 dollars once made the sum infinite, which JSON cannot hold: the
+// status was empty until midnight, and the journal could not be compacted.
 func TestAbsurdUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
@@ -33,18 +33,18 @@ func TestAbsurdUsage(t *testing.T) {
 		l.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/v1/state", nil))
 		var d control.Document
 		if err := json.Unmarshal(answer.Body.Bytes(), &d); err != nil || answer.Code != 200 || len(d.Agents) == 0 {
-			t.Errorf("status %d, %v: %.200s", answer.Code, err, answer.Body)
+			t.Errorf("/v1/state: got %d, %v: %.200s", answer.Code, err, answer.Body)
 		}
 		for _, a := range d.Agents {
 			if a.Spent.Tokens < 0 || a.Spent.USD < 0 || a.Spent.USD > 1e6 {
-				t.Errorf("%s spent %+v", a.Name, a.Spent)
+				t.Errorf("%s: got usage %+v, want at most $1e6", a.Name, a.Spent)
 			}
 		}
 		l.Stop()
-		again := w.Start() // it compacts the journal
+		again := w.Start() // the start compacts the journal
 		time.Sleep(time.Minute)
 		if problems := again.Document().Problems; len(problems) > 0 {
-			t.Errorf("after a restart: %q", problems)
+			t.Errorf("after a restart: got problems %q, want none", problems)
 		}
 		again.Stop()
 	})
