@@ -140,10 +140,10 @@ func TestHangingForge(t *testing.T) {
 			t.Errorf("claims left while scans hang: %v", left)
 		}
 		if runs := w.Exec.Runs(); len(runs) != 1 || runs[0].Outcome.Result != agents.Done {
-			t.Errorf("sessions while scans hang: %+v", runs)
+			t.Errorf("while scans hang: got sessions %+v, want one that is done", runs)
 		}
 		if d := l.Document(); d.Forge.OK || d.Forge.Error == "" {
-			t.Errorf("status while scans hang: %+v", d.Forge)
+			t.Errorf("while scans hang: got status %+v, want an error", d.Forge)
 		}
 		hang.Store(false)
 		w.Until(3*time.Minute+10*time.Minute, "merged", w.Forge.Done)
@@ -346,7 +346,7 @@ func TestLostRace(t *testing.T) {
 		}
 		if log := w.Log.String(); !strings.Contains(log, "goes to another: ") || strings.Contains(log, "[WARN]") ||
 			strings.Contains(log, "[ERROR]") {
-			t.Errorf("got log:, want a line about the lost race, and no warning\n%s", log)
+			t.Errorf("got log, want a line about the lost race, and no warning:\n%s", log)
 		}
 		w.Until(5*time.Hour, "merged", w.Forge.Done)
 		l.Stop()

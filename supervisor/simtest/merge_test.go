@@ -152,8 +152,8 @@ func TestHalfMerge(t *testing.T) {
 	}
 }
 
-// An approval by an agent's account counts only if a review session gave it and the journal has that. Otherwise the
-// head is reviewed, and the log says why.
+// An approval by an agent's account counts only if it comes from a review session in the journal. Otherwise the head
+// is reviewed, and the log says why.
 func TestApprovalOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -29,7 +29,7 @@ type Question struct {
 	// search without an answer. Nil plays one trial after the other.
 	Play func([]sim.Trial) []sim.Report
 
-	enough int // in place of enoughSessions; 0 for that
+	enough int // in place of enoughSessions; 0 means enoughSessions
 }
 
 // Figure is the mean over all plays of a variant, and its 99 % confidence interval.
@@ -65,8 +65,8 @@ var measures = []struct {
 	{func(o *Outcome) *Figure { return &o.USD }, func(r *sim.Report) float64 { return r.CostUSD }},
 }
 
-// outcomeOf sums up the plays of one variant or, if base is not nil, how they differ from those of another, as far as
-// both were played.
+// outcomeOf sums up the plays of one variant or, if base is not nil, their differences from those of base. It takes the
+// plays that both have.
 func outcomeOf(reports, base []sim.Report) (o Outcome) {
 	if base != nil {
 		reports = reports[:min(len(reports), len(base))]
@@ -88,8 +88,8 @@ var student = map[int]float64{
 	4: 5.841, 5: 4.604, 6: 4.032, 7: 3.707, 8: 3.499, 9: 3.355, 10: 3.250, 11: 3.169, 12: 3.106,
 }
 
-// A variant is played firstPlays times and, unless the sign of its difference is certain by then, as often as the
-// search has loads, which is from leastPlays to mostPlays times.
+// Each variant is played firstPlays times. Unless the sign of its difference is then certain, it is played once with
+// each load of the search. A search has leastPlays to mostPlays loads.
 const firstPlays, leastPlays, mostPlays = 4, 6, 12
 
 func figureOf(list []float64) Figure {
@@ -118,11 +118,11 @@ func (q *Question) plays(variants, sessions int) int {
 type search struct {
 	Question
 	loads []sim.Load   // one for each play
-	plain []sim.Report // of the configuration as it is, when nothing goes wrong
+	plain []sim.Report // plays of the unchanged configuration without harms
 	ended bool         // Play ended the search
 }
 
-// search plays the configuration as it is. The given number of variants are compared with that.
+// search plays the unchanged configuration, for comparison with the given number of variants.
 func (q *Question) search(variants int) *search {
 	s := &search{Question: *q, loads: []sim.Load{q.Trial.Load}}
 	as := variant{config: q.Trial.Config}
@@ -143,7 +143,7 @@ type variant struct {
 	harms  []harm
 }
 
-// trials appends the plays of a variant, from the given one on.
+// trials appends the trials of a variant, from the given play on.
 func (s *search) trials(list []sim.Trial, v *variant, from int) []sim.Trial {
 	for n := from; n < len(s.loads); n++ {
 		t := s.Trial
@@ -158,7 +158,7 @@ func (s *search) trials(list []sim.Trial, v *variant, from int) []sim.Trial {
 	return list
 }
 
-// run plays each variant until its difference from other plays is settled, at most once with each load.
+// run plays each variant until its difference from beside is settled, at most once with each load.
 func (s *search) run(list []variant, beside []sim.Report) [][]sim.Report {
 	played := make([][]sim.Report, len(list))
 	loads := s.loads
@@ -184,13 +184,13 @@ func (s *search) run(list []variant, beside []sim.Report) [][]sim.Report {
 	return played
 }
 
-// whole plays a variant with the loads that it was not played with yet.
+// whole plays a variant with the loads that it has not been played with.
 func (s *search) whole(w *tried) {
 	w.played = append(w.played, s.play(s.trials(nil, &w.variant, len(w.played)))...)
 }
 
-// settled reports whether more plays are needless: nothing differs, or the sign is certain for the time that issues are
-// open, and for the issues done unless these hardly differ.
+// settled reports whether more plays are needless. Either nothing differs, or the signs are certain: that of the time
+// that issues are open, and those of done and undone issues unless these hardly differ.
 func (o Outcome) settled() bool {
 	const smallest = 0.5 // issues
 	alike := o.Waits == Figure{} && o.Open == Figure{} && o.Done == Figure{} && o.Undone == Figure{} && o.USD == Figure{}
@@ -198,7 +198,7 @@ func (o Outcome) settled() bool {
 		(o.Undone.surer() || math.Abs(o.Undone.Mean) < smallest)
 }
 
-// surer is Sure with 99.5 % instead of 99 % after firstPlays, because a search that looks twice errs more often.
+// surer is Sure with 99.5 % instead of 99 % after firstPlays, because a search that tests twice errs more often.
 func (f Figure) surer() bool {
 	const wider = 7.453 / 5.841
 	return math.Abs(f.Mean) > wider*(f.High-f.Mean)

@@ -108,7 +108,7 @@ func (s *search) worst(list []tried) *tried {
 	return &list[0]
 }
 
-// differing returns the weeks, but for each absent agent only the first one.
+// differing returns the weeks, with only the first one of each absent agent.
 func differing(list []tried) (apart []tried) {
 	away := make(map[string]bool)
 	for _, w := range list {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Of driftDays judged days, misfits must miss their bands in the same direction before the model no longer fits.
+	// driftDays days are judged. The model no longer fits if misfits of them miss their bands in the same direction.
 	driftDays = 3
 	misfits   = 2
 	// A day is not judged if it has fewer issues, or if the journal before it has fewer sessions.
@@ -20,7 +20,7 @@ const (
 	tolerance       = 1.2
 	leastMisfit     = time.Minute
 	lowest, highest = 10, 90 // ends of a band, in percent of the runs
-	foretoldRuns    = 20     // of each day
+	foretoldRuns    = 20     // runs of each day
 )
 
 // Band is the predicted range of a wait: at most Low in one run of ten, Middle in five, High in nine.

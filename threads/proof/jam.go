@@ -8,7 +8,7 @@ import (
 )
 
 // jammed reports whether sessions that wait for a review can take every agent and slot that could review, so that all
-// of them wait until their time limit. Config.Problems refuses a single thread like that.
+// of them wait until their time limit. Config.Problems reports this for a single thread.
 func (p *prover) jammed() {
 	w := newWorld(p.quiet)
 	for i := range p.quiet.Agents {

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// mute is a rule of the configuration that has no effect if the plans of all its worlds are the same without it.
+// mute is a rule of the configuration. It has no effect if all its worlds have the same plans without it.
 type mute struct {
 	key     string
 	means   string // why a rule like this can be without effect

@@ -4,14 +4,14 @@
 //
 // It searches small worlds (world.go): the configuration, and a forge with an issue or two. The real threads.Decide
 // decides, and the real ledger remembers. A search follows every outcome until no new state is left, so what it does
-// not find cannot happen in such a world. No rule is written here a second time.
+// not find cannot happen in such a world. It repeats no rule of the scheduler.
 //
 //	world.go    a forge, sessions and the ledger, and the story of each step
 //	journey.go  one issue from its filing to its merge: reviewers, labels and skills
 //	jam.go      sessions that wait for reviews, in every slot at once
 //	order.go    an issue that others go before
 //	cost.go     the most that a night can use
-//	crew.go     agents that never run, and slots that none of them uses
+//	crew.go     agents that never run, and slots that no agent uses
 //	mute.go     rules without effect
 //
 // Programs and tokens are assumed to exist: Config.Problems reports missing ones.
@@ -65,7 +65,7 @@ func Prove(c *threads.Config, open []forge.Issue) []Finding {
 	return p.found
 }
 
-// claims are proven one after the other. Each returns the text to report if it found nothing, or "" to report
+// claims are proven one after the other. Each returns the text that is reported if it has no finding; "" reports
 // nothing.
 var claims = []struct {
 	name  string
@@ -139,8 +139,8 @@ func (p *prover) withoutSchedules() *threads.Config {
 	return &quiet
 }
 
-// kin returns one agent of each group that differ in nothing but name, account and token, and so have the same
-// permissions. An agent that a route or a ladder names is a group of its own.
+// kin returns one agent of each group of agents that differ only in name, account and token, and so have the same
+// permissions. An agent that a route or a ladder names forms its own group.
 func (p *prover) kin() []*agents.Agent {
 	var first []*agents.Agent
 	seen := make(map[string]bool)

@@ -17,7 +17,7 @@ type fate struct {
 	out      agents.Outcome
 }
 
-// good and bad are the fates of a session. In a calm world every session has the first one.
+// good and bad are the fates of a session. In a calm world every session has the first good one.
 var (
 	good = []fate{
 		{achieves: true, out: agents.Outcome{Result: agents.Done}},

@@ -17,7 +17,7 @@ const refusedRest = 15 * time.Second
 // the compacted ledger and loses the rest.
 type books struct {
 	*ledger.State
-	refused map[threads.Key]int // merges and marks that the forge refused, in a row
+	refused map[threads.Key]int // the forge's refusals in a row, by merge or mark
 	bills   map[account]int64   // tokens, counted independently for the invariants
 	tolls   map[string][]toll   // the same by thread, the oldest first
 	dues    map[forge.Ref]int64 // tokens of all sessions on an issue since the last hand-over to a person

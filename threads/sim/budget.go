@@ -86,7 +86,7 @@ func (sh *shell) atLimit(r *run, out agents.Outcome) agents.Outcome {
 	return out
 }
 
-// costly reports whether an item's issue has used the tokens that a role allows which may take the item.
+// costly reports whether an item's issue has used up the limit of a role that may take the item.
 func (in *inspection) costly(it *threads.Item) bool {
 	on, known := map[agents.Kind]agents.On{
 		agents.KindIssue: agents.OnIssue, agents.KindRework: agents.OnIssue, agents.KindReview: agents.OnReview,

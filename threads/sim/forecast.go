@@ -30,8 +30,8 @@ type Forecast struct {
 
 // Ask is the extent of one run of a forecast.
 type Ask struct {
-	Refs      []forge.Ref   // the run ends when all of them are merged or closed; empty: at the horizon
-	Starts    int           // and when any of this many queued issues have started
+	Refs      []forge.Ref   // the run ends when all of them are merged or closed, and Starts is reached
+	Starts    int           // number of queued issues that must have started; without Refs and Starts: horizon
 	Horizon   time.Duration // 0: usualHorizon
 	Decisions int           // the run ends after this many plans in any case; 0: no limit
 }

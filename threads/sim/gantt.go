@@ -12,7 +12,7 @@ import (
 // Measures of a chart in pixels.
 const (
 	ganttWidth = 1200 // for two days or less
-	ganttDay   = 600  // for each day beyond that
+	ganttDay   = 600  // for each day of a longer chart
 	ganttMost  = 24000
 	ganttTick  = 90 // smallest distance of two labels
 	ganttLeft  = 170

@@ -10,7 +10,7 @@ import (
 
 // Happened returns the report of the newest days of a journal, for comparison with trials of the same days from
 // Replay. An issue is done when its pull request is merged. If no merge is known, because a person merged or there
-// was nothing to merge, it is done at the end of its last session, if that could be the last one.
+// was nothing to merge, it is done at the end of its last session, if an issue can end with such a session.
 func Happened(past []ledger.Past, timeline ledger.Timeline, config *threads.Config, days time.Duration) Report {
 	r := Report{Policy: "happened"}
 	past, from := recent(past, days)

@@ -88,7 +88,7 @@ type lot struct{ seed, number, part uint64 }
 
 func (l lot) rand() *rand.Rand { return rand.New(rand.NewPCG(l.seed, l.number<<20|l.part)) }
 
-// draw draws a session of an agent that has already taken a time.
+// draw draws a session of an agent. If sofar is positive, the session has already taken that time.
 func (m *Model) draw(l lot, agent, thread string, kind agents.Kind, role string, sofar time.Duration) Sample {
 	rng := l.rand()
 	list := m.group(agent, thread, kind, role)

@@ -98,7 +98,7 @@ func (tr *trial) hooked() bool {
 	return tr.real.Factory.ListenHooks != "" && tr.real.Forge.WebhookSecret != ""
 }
 
-// tickIn schedules the next tick after a time at the latest.
+// tickIn makes the next tick come within a time.
 func (tr *trial) tickIn(d time.Duration) {
 	at := tr.now.Add(d)
 	if !tr.tickAt.IsZero() && !at.Before(tr.tickAt) {

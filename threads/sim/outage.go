@@ -12,11 +12,11 @@ import (
 type Outage struct {
 	Thread, Agent string // at most one of them
 	From, Until   time.Duration
-	// Result is how sessions that start in this time end, such as BackendDown or Limited, at the latest after After.
+	// Result ends each session that starts in this time, such as BackendDown or Limited, at the latest After its start.
 	// Empty: no session starts.
 	Result agents.Result
 	After  time.Duration
-	// OneIn makes only one session in this many end so, at random; 0 and 1 mean every session.
+	// OneIn applies Result to one session in this many, at random; 0 and 1 mean every session.
 	OneIn int
 }
 

@@ -23,8 +23,8 @@ type aftermath struct {
 	lonely  map[any]int
 	limits  map[string]int     // usage limits in a row, by thread
 	refused map[forge.Ref]bool // an agent refused the item, and no person was asked yet
-	// reviews and conflicts count the sessions on a pull request that ended as Done or Cancelled, since a person last
-	// got it.
+	// reviews and conflicts count the reviews and the reworks of conflicts that ended as Done or Cancelled since a
+	// person last got the pull request.
 	reviews, conflicts map[forge.Ref]int
 	waits              map[forge.Ref]bool // an agent's question has no answer yet
 	plans              map[forge.Ref]bool // the item's plan waits for people

@@ -53,7 +53,7 @@ func startsAllowed(in *inspection) error {
 func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 	for o, since := range in.forge.issue(it.Ref).obstacle {
 		if stood(since, asOf) && !(it.Cause == threads.CausePlan && o == issueUncleared) {
-			return fmt.Errorf("it is %s since %s", issueObstacles[o].words, since.Sub(epoch))
+			return fmt.Errorf("it has been %s since %s", issueObstacles[o].words, since.Sub(epoch))
 		}
 	}
 	if it.Cause == threads.CausePlan {
@@ -89,14 +89,14 @@ func (in *inspection) pullFree(it *threads.Item, asOf time.Time) error {
 	p := in.forge.pull(it.Ref)
 	for _, o := range needs[it.Kind] {
 		if stood(p.obstacle[o], asOf) {
-			return fmt.Errorf("it is %s since %s", pullObstacleNames[o], p.obstacle[o].Sub(epoch))
+			return fmt.Errorf("it has been %s since %s", pullObstacleNames[o], p.obstacle[o].Sub(epoch))
 		}
 	}
 	if p.HeadSHA != it.HeadSHA && !p.moved.After(asOf) {
-		return fmt.Errorf("its head is %s since %s, not %s", p.HeadSHA, p.moved.Sub(epoch), it.HeadSHA)
+		return fmt.Errorf("its head has been %s since %s, not %s", p.HeadSHA, p.moved.Sub(epoch), it.HeadSHA)
 	}
 	if p.Base != it.Base && !p.Retargeted.After(asOf) {
-		return fmt.Errorf("its base is %s since %s, not %s", p.Base, p.Retargeted.Sub(epoch), it.Base)
+		return fmt.Errorf("its base has been %s since %s, not %s", p.Base, p.Retargeted.Sub(epoch), it.Base)
 	}
 	return nil
 }
@@ -174,8 +174,8 @@ func startsRemembered(in *inspection) error {
 	return nil
 }
 
-// reviewedOften reports whether the author of a person's pull request has used up the reviews of an hour, including
-// the plan's first starts.
+// reviewedOften reports whether the author of a person's pull request has used up the reviews of an hour. The first
+// starts of the plan count.
 func (in *inspection) reviewedOften(it *threads.Item, starts int) bool {
 	p := in.s.Facts.Pull(it.Ref)
 	if in.own(p) || in.bot(p.Author) {
@@ -257,8 +257,8 @@ func (in *inspection) backlogFull(repo string) bool {
 	return len(in.unreviewed(repo)) >= in.cfg.Forge.MaxUnreviewed
 }
 
-// unreviewed returns our pull requests that wait for a review by an agent, or by a person in a factory without review
-// agents, or that will after green checks.
+// unreviewed returns our pull requests that wait for a review, or will once their checks are green. The reviewer is an
+// agent, or a person in a factory without review agents.
 func (in *inspection) unreviewed(repo string) []forge.Ref {
 	var refs []forge.Ref
 	for i := range in.s.Facts.Pulls {

@@ -19,7 +19,7 @@ type Trial struct {
 	Load   Load
 	Policy Policy
 	Cache  Cache
-	Seed   uint64 // of the luck, and of the starts of polls and cycles
+	Seed   uint64 // of all random draws
 	// Scheduled has the length of a session of each scheduled role. The default is scheduledTime.
 	Scheduled map[string]time.Duration
 	// Uses has the usage of a session, by thread and kind. The usage of others is unknown.
@@ -33,7 +33,7 @@ type Trial struct {
 	Limit   time.Duration // nothing is filed after this time; 0: no limit
 	// Drain is how long the trial continues after the last filing. 0 is long enough for everything that can be done.
 	Drain time.Duration
-	Quiet bool // no measure of idle agents while work waits, which takes half of the time
+	Quiet bool // does not measure idle agents while work waits, which takes half of the time
 	// Enough is called at every moment, and ends the trial if it returns true. The report is then of no use. May be nil.
 	Enough func() bool
 
