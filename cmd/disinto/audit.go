@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/threads/audit"
@@ -37,7 +37,7 @@ file that does not match, and exits 1.`,
 }
 
 func auditVerify(c *cli, state string, asJSON bool) error {
-	instance, err := os.ReadFile(filepath.Join(state, "instance"))
+	instance, err := plainfile.ReadNamed(filepath.Join(state, "instance"), 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot verify receipts: no supervisor has worked in %s yet: use --state", state)
 	}
@@ -45,7 +45,7 @@ func auditVerify(c *cli, state string, asJSON bool) error {
 		return fmt.Errorf("cannot verify receipts: %w", err)
 	}
 	r, err := receipts.Verify(state, strings.TrimSpace(string(instance)), func() (audit.Journal, error) {
-		file, err := os.Open(filepath.Join(state, "journal.jsonl"))
+		file, err := openJournal(filepath.Join(state, "journal.jsonl"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return audit.Journal{}, nil
 		}

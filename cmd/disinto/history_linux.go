@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/url"
-	"os"
 	"path/filepath"
 
 	"codeberg.org/johba/disinto/supervisor"
@@ -39,7 +38,7 @@ func leftRecord(state string, q control.RecordQuery) (*control.RecordDocument, e
 }
 
 func leftJournal(state string) ([]ledger.Past, ledger.Timeline, error) {
-	file, err := os.Open(filepath.Join(state, "journal.jsonl"))
+	file, err := openJournal(filepath.Join(state, "journal.jsonl"))
 	if err != nil {
 		return nil, ledger.Timeline{}, err
 	}

@@ -8,6 +8,9 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
+// longestMoment bounds how much of a text that is no time is shown.
+const longestMoment = 40
+
 // moment reads a time of the past as a person says it, by their clock.
 func moment(said string, now time.Time) (time.Time, error) {
 	if ago, isAgo := strings.CutPrefix(said, "-"); isAgo {
@@ -28,6 +31,9 @@ func moment(said string, now time.Time) (time.Time, error) {
 }
 
 func unreadable(said string) error {
+	if len(said) > longestMoment {
+		said = said[:longestMoment] + "..."
+	}
 	return fmt.Errorf("cannot read %q as a time: write it as 15:04, \"yesterday 15:04\", 2026-01-31T15:04:05Z or -2h",
 		said)
 }

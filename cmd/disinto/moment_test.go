@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -35,6 +36,9 @@ func TestMoment(t *testing.T) {
 		if _, err := moment(said, now); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", said, err, want)
 		}
+	}
+	if _, err := moment(strings.Repeat("x", 1<<20), now); err == nil || len(err.Error()) > 200 {
+		t.Errorf("a long text: got %d bytes", len(err.Error()))
 	}
 	for _, said := range []string{
 		"", "-", "--2h", "-2x", "25:00", "yesterday", "tomorrow 10:00",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
@@ -194,6 +195,25 @@ func pretend(config *threads.Config) *threads.Config {
 	return &c
 }
 
+// longestLoad and longestJournal bound the files that are read, in bytes. A journal is compacted long before.
+const (
+	longestLoad    = 1 << 20
+	longestJournal = 512 << 20
+)
+
+// openJournal opens a journal that a person names.
+func openJournal(path string) (*os.File, error) {
+	file, err := plainfile.OpenNamed(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.Size() > longestJournal {
+		file.Close()
+		return nil, fmt.Errorf("%s: longer than %d bytes", path, longestJournal)
+	}
+	return file, nil
+}
+
 // usual is the load where no flag says another.
 const usual = "[[issues]]\nper_day = 20\n"
 
@@ -207,7 +227,7 @@ func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err
 		t, err = q.replayed(config)
 	case q.load != "":
 		name = q.load
-		raw, readErr := os.ReadFile(q.load)
+		raw, readErr := plainfile.ReadNamed(q.load, longestLoad)
 		if readErr != nil {
 			return t, "", fmt.Errorf("cannot read the load: %w", readErr)
 		}
@@ -228,7 +248,7 @@ func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err
 
 // replayed is the trial of a journal.
 func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
-	file, err := os.Open(q.replay)
+	file, err := openJournal(q.replay)
 	if err != nil {
 		return t, fmt.Errorf("cannot read the journal: %w", err)
 	}
@@ -250,6 +270,9 @@ func (q *simulation) made(name, text string, config *threads.Config) (sim.Load, 
 	kinds, err := sim.DecodeLoad(name, text, config)
 	if err != nil {
 		return nil, err
+	}
+	if err := sim.Enough(kinds, q.days); err != nil {
+		return nil, fmt.Errorf("cannot play %s: %w", name, err)
 	}
 	load := sim.MakeKinds(kinds, q.days, q.seed)
 	if len(load) == 0 {

@@ -34,28 +34,34 @@ times and failure rates in its journal.`,
 		flags.StringVar(&w.at, "at", "", "explain the decision at this `TIME`: 15:04, -2h,\n"+
 			"\"yesterday 15:04\" or 2026-01-31T15:04:05Z")
 		flags.BoolVar(&w.until, "until", false, "predict its start and its merge")
-		return w.run
+		return func(ctx context.Context, c *cli, args []string) error {
+			w.past = flags.Changed("at")
+			return w.run(ctx, c, args)
+		}
 	},
 }
 
 type whyFlags struct {
 	query
 	all, until bool
+	past       bool // --at is set
 	at         string
 }
 
 func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	show := screen.View.Why
 	switch {
-	case w.until && w.at != "":
+	case w.until && w.past:
 		return usagef("--at and --until: say one of them")
+	case w.until && args[0] == "":
+		return usagef("--until: say which issue or pull request, such as 12")
 	case w.until:
 		return get(ctx, c, &w.query, "/v1/forecast?ref="+url.QueryEscape(args[0]), screen.View.Until)
 	case w.all:
 		show = screen.View.WhyAll
 	}
 	ask, at := url.Values{"ref": {args[0]}}, time.Time{}
-	if w.at != "" {
+	if w.past {
 		var err error
 		if at, err = moment(w.at, c.now()); err != nil {
 			return usagef("--at: %v", err)
@@ -63,7 +69,7 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 		ask.Set("at", at.Format(time.RFC3339Nano))
 	}
 	err := get(ctx, c, &w.query, "/v1/why?"+ask.Encode(), show)
-	if w.at == "" || !errors.Is(err, control.ErrNoSupervisor) {
+	if !w.past || !errors.Is(err, control.ErrNoSupervisor) {
 		return err
 	}
 	ex, err := decisions.Why(w.query.at.asked(c), args[0], at, false)

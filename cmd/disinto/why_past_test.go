@@ -53,4 +53,10 @@ func TestWhyPast(t *testing.T) {
 		!strings.Contains(got.stderr, "the first kept decision is from 2026-11-03T11:00:00Z") {
 		t.Errorf("before the first decision: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
+	for _, args := range [][]string{{"20", "--at", ""}, {"", "--until"}, {"20", "--until", "--at", ""}} {
+		got := disinto(t.Context(), nil, append([]string{"why", "--state", state}, args...)...)
+		if got.code != exitUsage || got.stdout != "" {
+			t.Errorf("%q: got %d, %s%s", args, got.code, got.stdout, got.stderr)
+		}
+	}
 }

@@ -104,7 +104,7 @@ type maker struct {
 
 // gap returns the time to the next arrival.
 func (m *maker) gap(perSecond float64) time.Duration {
-	return time.Duration(m.rng.ExpFloat64() / perSecond * float64(time.Second))
+	return seconds(m.rng.ExpFloat64() / perSecond)
 }
 
 // mean returns the mean total time of an issue's writing sessions.
@@ -131,7 +131,12 @@ func (m *maker) task() time.Duration {
 	return seconds(min(300, max(10, math.Exp(4.118+0.908*z))))
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// longest bounds every time in a load: more nanoseconds than an int64 holds would be negative ones.
+const longest = 10 * 366 * 24 * time.Hour
+
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s, longest.Seconds()) * float64(time.Second))
+}
 
 // work generates one issue. owner is the first agent with its skills.
 func (m *maker) work(at time.Duration, owner int) Work {

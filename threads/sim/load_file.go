@@ -61,7 +61,7 @@ func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
 func (k *Kind) check(cfg *threads.Config) string {
 	k.Minutes, k.Sigma = cmp.Or(k.Minutes, 8), cmp.Or(k.Sigma, 0.8)
 	k.Sessions, k.Review = cmp.Or(k.Sessions, 2), cmp.Or(k.Review, 3)
-	k.Priority, k.Together = cmp.Or(k.Priority, 5), max(k.Together, 1)
+	k.Priority, k.Together = cmp.Or(k.Priority, 5), cmp.Or(k.Together, 1)
 	const most = 24 * 60
 	switch {
 	case k.PerDay <= 0 || outside(k.PerDay, 0, 10_000):
@@ -74,8 +74,8 @@ func (k *Kind) check(cfg *threads.Config) string {
 		return fmt.Sprintf("sessions is %g, want 1 to 20", k.Sessions)
 	case k.Priority < 1 || k.Priority > 10:
 		return fmt.Sprintf("priority is %d, want 1 to 10", k.Priority)
-	case k.Together > 1000:
-		return fmt.Sprintf("together is %d, want at most 1000", k.Together)
+	case k.Together < 1 || k.Together > 1000:
+		return fmt.Sprintf("together is %d, want 1 to 1000", k.Together)
 	case k.Agent != "" && cfg.Agent(k.Agent) == nil:
 		return fmt.Sprintf("agent: there is no %q in %s", k.Agent, cfg.Name)
 	case k.Repo != "" && !slices.Contains(cfg.Forge.Repos, k.Repo):
@@ -86,6 +86,22 @@ func (k *Kind) check(cfg *threads.Config) string {
 
 // outside is also true for NaN, which TOML can express.
 func outside(x, lo, hi float64) bool { return !(x >= lo && x <= hi) }
+
+// MostIssues is about how many issues a load has at most: as many are played in a minute.
+const MostIssues = 100_000
+
+// Enough returns an error if these kinds have more than MostIssues in some days.
+func Enough(kinds []Kind, days float64) error {
+	all := 0.
+	for i := range kinds {
+		all += kinds[i].PerDay * days
+	}
+	if all > MostIssues {
+		return fmt.Errorf("it has about %.0f issues in %g days, want at most %d: lower per_day or --days",
+			all, days, MostIssues)
+	}
+	return nil
+}
 
 // MakeKinds generates a load of some days. Equal seeds give equal loads.
 func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
