@@ -111,7 +111,7 @@ func (h *Hire) steps() []step {
 	if h.Supervisor {
 		return []step{
 			h.account(), h.access(), beside(h.makeToken()), h.writeToken(), h.verify(),
-			h.revoke(h.Login, "revoke what tokens were made for it before", &h.tokenName),
+			h.revoke(h.Login, "revoke its earlier tokens", &h.tokenName),
 		}
 	}
 	return []step{
@@ -123,7 +123,7 @@ func (h *Hire) steps() []step {
 		h.edit("factory", "register "+h.Entry.Name+" on thread "+h.Entry.Thread, h.Entry.Name+" is on thread "+h.Entry.Thread,
 			func(text string) (string, error) { return Register(text, h.Entry) }),
 		h.verify(),
-		h.revoke(h.Login, "revoke what tokens were made for it before", &h.tokenName),
+		h.revoke(h.Login, "revoke its earlier tokens", &h.tokenName),
 	}
 }
 

@@ -57,7 +57,7 @@ func lacks(err error, right string) error {
 // checkNodes checks what a node needs for any session.
 func checkNodes(cfg Config, nodes, ready []node) (problems []error) {
 	if len(ready) == 0 {
-		problems = append(problems, fmt.Errorf("none of its %d nodes takes sessions: one has to be ready and eligible, "+
+		problems = append(problems, fmt.Errorf("none of its %d nodes takes sessions: one must be ready and eligible, "+
 			"with the driver raw_exec enabled", len(nodes)))
 	}
 	for _, n := range ready {

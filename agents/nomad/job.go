@@ -229,7 +229,7 @@ func task(id string, o *Order, cfg Config, logMB int) table {
 // memoryLimit formats the memory of a session, for people.
 func memoryLimit(j *agents.Job) string {
 	if j.Limits.Memory == 0 {
-		return agents.Size(sessionMB<<20) + ", as it has none of its own"
+		return agents.Size(sessionMB<<20) + ", the default without a memory limit"
 	}
 	return agents.Size(j.Limits.Memory)
 }

@@ -26,7 +26,7 @@ const (
 // deleted since.
 func (r *run) changed(secrets []string) agents.Sighting {
 	if r.held == "" {
-		return agents.NotSeen("no sandbox said where it may write")
+		return agents.NotSeen("no sandbox limited where it may write")
 	}
 	s := search{since: r.begun.Add(-clockStep), left: mostChecked}
 	for _, path := range []string{r.job.Dir, r.job.Tmp, r.job.LogPath, r.job.ResultPath} {

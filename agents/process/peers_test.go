@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPeers is make bench-init: it measures ours and every other init that is installed here, and prints a table.
+// TestPeers is make bench-init: it measures our init and every other one that is installed here, and prints a table.
 // Each is PID 1 of its own PID namespace. They take turns, so that a busy moment of the machine affects all of them.
 // Each figure is the lowest of its runs, because other load can only add to it.
 //
@@ -246,7 +246,7 @@ func (b *bench) orphans(p peer) {
 	c.end(10 * time.Second)
 }
 
-// reaper measures the supervisor's reaper with 1,000 children of its own that end while the orphans do.
+// reaper measures the supervisor's reaper while 10,000 orphans and 1,000 of its own children end at once.
 func (b *bench) reaper() {
 	p := peer{name: "run's reaper"}
 	c := b.run(p, helperCommand("reaper-storm")...)

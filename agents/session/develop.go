@@ -282,7 +282,7 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 	if idle, err = r.idle(ctx, since); err != nil || !idle {
 		return r.answer(), err
 	}
-	return said, end(agents.NoProgress, "no commits"+prefixed("; it said last: ", firstWords(last.Words)))
+	return said, end(agents.NoProgress, "no commits"+prefixed("; its last words: ", firstWords(last.Words)))
 }
 
 // stops returns the end of a session whose CLI asks a question or refuses, and nil otherwise.

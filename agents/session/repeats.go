@@ -112,7 +112,7 @@ func (s *repeats) wrote(path string, content uint64) {
 	}
 	// The first write of each content was new, so A, B, A, B, A, B, A, B is reached at the eighth write.
 	if f.back++; f.back >= repeatsMost-2 && s.words == "" {
-		s.words = fmt.Sprintf("it repeats itself: %s is written back and forth, %d times with what stood there before",
+		s.words = fmt.Sprintf("it repeats itself: %s is written back and forth, %d times with its earlier content",
 			firstWords(path), f.back)
 	}
 }

@@ -109,7 +109,7 @@ func TestRepeats(t *testing.T) {
 		{"a longer circle", times(10, long...), 0, ""},
 		{
 			"a file back and forth", times(10, a, b), 8,
-			"app.js is written back and forth, 6 times with what stood there before",
+			"app.js is written back and forth, 6 times with its earlier content",
 		},
 		{"with tests between", between, 15, "app.js is written back and forth"},
 		{"a file to and fro once", []step{a, b, a, b}, 0, ""},

@@ -55,6 +55,6 @@ func (r *run) resumption(u agents.Usage) {
 	}
 	r.resumed = &agents.Resumption{Cached: u.CachedTokens, Computed: u.InputTokens, Changed: r.goesOn.changed}
 	r.goesOn = nil
-	r.logf("it goes on where the last session ended: the server still had %.0f %% of %d tokens", 100*share,
+	r.logf("continuing where the last session ended: the server still had %.0f %% of %d tokens", 100*share,
 		u.CachedTokens+u.InputTokens)
 }

@@ -34,7 +34,7 @@ func Mistake(text string, err error) (line int, key, problem string) {
 	case misplaced && strings.Contains(problem, "array terminator"),
 		strings.Contains(problem, `unexpected EOF; expected '`):
 		if began := Lines(text)[key]; began > 0 {
-			return began, key, "what begins here is not closed: " + problem
+			return began, key, "the value that begins here is not closed: " + problem
 		}
 	case strings.Contains(problem, "is out of range for "):
 		problem = problem[:strings.LastIndex(problem, " for ")] + ": no number is that large"

@@ -20,11 +20,11 @@ func TestMistake(t *testing.T) {
 		{"array of tables", "[f]\n[[t.l]\nb = 2\n", 2, "", "[[t.l] is not closed: want ]] at the end"},
 		{
 			"list", "[f]\na = [\"q\"\n\n[x]\n", 2, "f.a",
-			"what begins here is not closed: expected a comma (',') or array terminator (']'), but got '['",
+			"the value that begins here is not closed: expected a comma (',') or array terminator (']'), but got '['",
 		},
 		{
 			"list before a key", "[f]\na = [\"q\"\nb = 1\n", 2, "f.a",
-			"what begins here is not closed: expected a comma (',') or array terminator (']'), but got 'b'",
+			"the value that begins here is not closed: expected a comma (',') or array terminator (']'), but got 'b'",
 		},
 		{
 			"comma", "[f]\na = [\n \"q\"\n \"r\"\n]\n", 4, "f.a",
@@ -33,7 +33,7 @@ func TestMistake(t *testing.T) {
 		{"string", "[f]\na = \"q\nb = 1\n", 2, "f.a", "strings cannot contain newlines"},
 		{
 			"long string", "[f]\na = \"\"\"q\nb = 1\n", 2, "f.a",
-			"what begins here is not closed: unexpected EOF; expected '\"\"\"'",
+			"the value that begins here is not closed: unexpected EOF; expected '\"\"\"'",
 		},
 		{"no value", "[f]\na =\nb = 1\n", 2, "f.a", "expected value but found '\\n' instead"},
 		{

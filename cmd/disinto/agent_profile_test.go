@@ -98,7 +98,7 @@ else echo more >> order.txt; git commit -qam more; fi`+stubDone)
 		t.Errorf("the next prompt lacks the lesson: %q", p)
 	}
 	if got := raw(t, self, repo+"/raw/lessons.md"); got != "Learnt from the journal.\n" ||
-		strings.Count(b.log.String(), "claude begins") != 5 {
+		strings.Count(b.log.String(), "starting claude") != 5 {
 		t.Errorf("the agent learnt from the same records twice:\n%s", b.log.String())
 	}
 }
