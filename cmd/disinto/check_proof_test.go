@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// check proves the configuration, also with --offline. An item that can wait for ever is a problem with an example; a
-// note is not a problem.
+// check tries to prove that no item can wait for ever, also with --offline. It reports such a wait as a problem with
+// an example, and a slip as a note.
 func TestCheckProves(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)

@@ -17,8 +17,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// yesterdays returns a state directory. Its journal has eight issues that one slot did, one an hour, and two that
-// still wait. The newest decision has config; with nil there is no decision.
+// yesterdays returns a state directory. In its journal, one slot did eight issues, one an hour. If config is not nil,
+// the newest decision has config and two more issues that wait.
 func yesterdays(t *testing.T, config *threads.Config) (state string) {
 	t.Helper()
 	state = t.TempDir()
@@ -115,7 +115,7 @@ func TestLookBackCut(t *testing.T) {
 	}
 }
 
-// A day of issues that wait for a slot is judged. The current configuration keeps its tokens.
+// The newest day's waits are compared with those of the days before. The current configuration keeps its tokens.
 func TestLookForDrift(t *testing.T) {
 	config := whatIfConfig(t)
 	config.Agents[0].Token = "s3cret"

@@ -46,7 +46,7 @@ type scraped struct {
 
 // TestPrometheus has a real Prometheus scrape a real factory, and queries the results.
 func TestPrometheus(t *testing.T) {
-	leftToStorms(t, "those of supervisor/metrics, and TestAlertRules")
+	leftToStorms(t, "the tests of supervisor/metrics, and TestAlertRules")
 	t.Parallel()
 	prometheus, err := process.Lookup("prometheus", "", os.Environ())
 	if err != nil {

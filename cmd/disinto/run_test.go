@@ -125,7 +125,7 @@ func (f *testForge) checkSecond(first *running, state string) {
 	if !strings.HasSuffix(said, want) {
 		f.t.Errorf("got stderr %q, want %q at its end", said, want)
 	}
-	status(f.t, state, "the first goes on", working)
+	status(f.t, state, "the first supervisor continues", working)
 }
 
 // A second signal ends the supervisor without waiting for an agent that is slow to end. The first signal waits.

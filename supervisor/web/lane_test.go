@@ -45,7 +45,7 @@ func TestShares(t *testing.T) {
 		{"half", "50 % - - 50 %", lane{Bars: []bar{minutes(0, 25, "issue")}}},
 		{"two beside each other", "50 % - - 50 %", lane{Bars: []bar{minutes(0, 20, "issue"), minutes(10, 25, "review")}}},
 		{"began before", "20 % - - 80 %", lane{Bars: []bar{minutes(-30, 10, "issue")}}},
-		{"goes on", "20 % - - 80 %", lane{Bars: []bar{minutes(40, 70, "issue")}}},
+		{"beyond the frame", "20 % - - 80 %", lane{Bars: []bar{minutes(40, 70, "issue")}}},
 		{"parked", "20 % 40 % - 40 %", lane{Bars: []bar{minutes(0, 10, "issue")}, Parked: []bar{minutes(0, 30, "limit")}}},
 		{"beside work", "20 % - 60 % 20 % agent-busy, no-room", lane{
 			Bars: []bar{minutes(0, 10, "issue")},

@@ -135,9 +135,9 @@ func says(d *control.Simulation) section {
 	case d.Happened.Done == 0 || d.Now.Done == 0:
 		add("No issue was done in these days, so the simulation cannot be compared with what happened.")
 	case off <= d.Happened.MeanTurn/4:
-		add("The simulation of the factory as it is comes close to what happened.")
+		add("The simulation of the current factory comes close to what happened.")
 	default:
-		add("The simulation of the factory as it is, %s for an issue, is far from what happened, %s: it knows no "+
+		add("The simulation of the current factory, %s for an issue, is far from what happened, %s: it knows no "+
 			"stops, no failures and no people who take their time. Their difference shows only a direction.",
 			spell(d.Now.MeanTurn), spell(d.Happened.MeanTurn))
 	}
@@ -197,7 +197,7 @@ func compared(d *control.Simulation) section {
 	sec := section{
 		ID: "compared", Title: "The last " + control.Count(d.Days, "day"),
 		Note: fmt.Sprintf("%s, %s", control.Count(d.Happened.Issues, "issue"), control.Count(d.Sessions, "session")),
-		Head: []string{"Measure", "What happened", "Simulated as it is"},
+		Head: []string{"Measure", "What happened", "Simulated without changes"},
 	}
 	if d.Changed != nil {
 		sec.Head = append(sec.Head, "Simulated with the changes")
@@ -205,7 +205,7 @@ func compared(d *control.Simulation) section {
 	for i := range measures {
 		m := &measures[i]
 		cells := []figure{
-			{Of: "happened", Text: m.text(m.of(&d.Happened))}, {Of: "as it is", Text: m.text(m.of(&d.Now))},
+			{Of: "happened", Text: m.text(m.of(&d.Happened))}, {Of: "without changes", Text: m.text(m.of(&d.Now))},
 		}
 		if d.Changed != nil {
 			cells = append(cells, m.changed(&d.Now, d.Changed))

@@ -1,5 +1,5 @@
-// The page works without this script: it then loads itself again every ten seconds. With it, rows change as things
-// happen, times count, the log is live, and the keyboard moves.
+// The page works without this script: then it reloads every ten seconds. With it, changed rows are replaced, times
+// count, the log is live, and keys move the focus.
 "use strict";
 
 const $ = (selector, from = document) => from.querySelector(selector);
@@ -56,12 +56,12 @@ function follow() {
   };
   stream.onerror = () => {
     stream.close();
-    lamp.textContent = "not connected, tries again";
+    lamp.textContent = "not connected, retrying";
     setTimeout(renew, 3000);
   };
 }
 
-// renew loads the page again and puts its content in place of the old one.
+// renew fetches the page and replaces the content.
 async function renew() {
   if (stream) stream.close();
   try {
@@ -80,7 +80,7 @@ async function renew() {
     restore(place);
     follow();
   } catch {
-    lamp.textContent = "not connected, tries again";
+    lamp.textContent = "not connected, retrying";
     setTimeout(renew, 5000);
   }
 }
@@ -107,14 +107,14 @@ function apply(change) {
     row.innerHTML = html; // the server's own markup, in which text is escaped
     row.querySelectorAll("details").forEach((d, i) => { if (open[i]) d.open = true; });
     row.classList.remove("fresh");
-    void row.offsetWidth; // so that the animation begins again
+    void row.offsetWidth; // restarts the animation
     row.classList.add("fresh");
   }
   if (change.order) rows.replaceChildren(...change.order.map((id) => by.get(id)).filter(Boolean));
   restore(place);
 }
 
-// focused says where the keyboard is, and restore puts it back after rows were exchanged.
+// focused returns the place of the focus, and restore sets it again after rows were replaced.
 function focused() {
   const row = document.activeElement && document.activeElement.closest("[data-row]");
   return row && { rows: row.parentElement.dataset.rows, row: row.dataset.row, href: document.activeElement.getAttribute("href") };
@@ -154,7 +154,7 @@ async function followLog() {
 }
 followLog();
 
-// --- The keyboard, and questions before what cannot be undone -----------------------------------------------------
+// --- The keyboard, and confirmations -----------------------------------------------------
 
 let afterG = false;
 

@@ -1,4 +1,4 @@
-// An address with the token behind a # signs in by itself. What stands there is not sent to any server.
+// An address with the token after a # signs in by itself. Browsers do not send that part to a server.
 "use strict";
 
 if (location.hash.length > 1) {
