@@ -78,7 +78,7 @@ func TestNotifier(t *testing.T) {
 	})
 }
 
-// A panic of the notifier loses a message, and no work.
+// A panic of the notifier loses one message, but no work.
 func TestNotifierPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

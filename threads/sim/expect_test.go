@@ -48,7 +48,7 @@ func TestBandOf(t *testing.T) {
 	}
 }
 
-// expect returns the result of runs of an outlook for its first item.
+// expect plays an outlook with the seeds below runs, and returns the result for its first item.
 func expect(o *Outlook, runs int) Expected {
 	var list []Outcome
 	for seed := range uint64(runs) {

@@ -131,7 +131,7 @@ func (m *maker) task() time.Duration {
 	return seconds(min(300, max(10, math.Exp(4.118+0.908*z))))
 }
 
-// longest bounds every time in a load: more nanoseconds than an int64 holds would be negative ones.
+// longest bounds every time in a load: a time whose nanoseconds overflow an int64 would be negative.
 const longest = 10 * 366 * 24 * time.Hour
 
 func seconds(s float64) time.Duration {

@@ -87,10 +87,10 @@ func (k *Kind) check(cfg *threads.Config) string {
 // outside is also true for NaN, which TOML can express.
 func outside(x, lo, hi float64) bool { return !(x >= lo && x <= hi) }
 
-// MostIssues is about how many issues a load has at most: as many are played in a minute.
+// MostIssues is the approximate maximum number of issues in a load. Playing that many takes about a minute.
 const MostIssues = 100_000
 
-// Enough returns an error if these kinds have more than MostIssues in some days.
+// Enough returns an error if these kinds file more than MostIssues in the given days.
 func Enough(kinds []Kind, days float64) error {
 	all := 0.
 	for i := range kinds {
