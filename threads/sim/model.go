@@ -16,8 +16,8 @@ import (
 // one from a journal. A model never changes, so trials may share it.
 //
 // A draw is a whole session of the past, so that a length, its outcome and its usage stay together. For the same
-// session of the same issue, equal seeds draw the same sample whatever else a trial does. So two configurations meet
-// the same luck.
+// session of the same issue, equal seeds draw the same sample whatever else a trial does, so a difference between two
+// trials comes from their configurations.
 type Model struct {
 	sessions map[peers][]Sample        // of at least leastSessions each
 	counts   map[peers]int             // of all, including groups with too few

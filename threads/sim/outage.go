@@ -57,8 +57,8 @@ func (tr *trial) fails(x *trialRun) *Outage {
 	return nil
 }
 
-// unlucky draws whether a session is the one in oneIn that fails. The same try of the same issue has the same luck in
-// every configuration.
+// unlucky draws whether a session is the one in oneIn that fails. The draw for one attempt at one issue is equal
+// in every configuration.
 func (tr *trial) unlucky(x *trialRun, oneIn int) bool {
 	l := lot{tr.Seed, uint64(tr.seen.Sessions), lotOutage}
 	if t := x.issue; t != nil {

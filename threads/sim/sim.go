@@ -16,7 +16,7 @@
 // again. Nothing fails in a trial except what its load, model and outages contain.
 //
 // A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end.
-// It answers three questions. All runs with one seed have the same luck, so their differences come from the
+// It answers three questions. All runs with one seed draw the same samples, so their differences come from the
 // configurations. Several seeds show how sure an answer is:
 //
 //	m := sim.Learn(sim.Journal{Past: past, Timeline: timeline})
