@@ -16,6 +16,9 @@ const (
 	// conflictAfter is how long the forge must report "not mergeable", for one head and base, until it counts as a
 	// conflict.
 	conflictAfter = 30 * time.Second
+	// lateCheck is how long the mergeability is read again after the head or the base moved. Until Forgejo has begun its
+	// conflict check, about a second later, it answers with the new commits and the old mergeability.
+	lateCheck = 30 * time.Second
 	// youngHead is how long a head without statuses is polled: CI needs a moment until its first report.
 	youngHead = time.Minute
 	// settledEvery and baseEvery are how often a settled pull request and a base branch are re-read.
@@ -31,6 +34,7 @@ type pull struct {
 	statuses     []forge.Status
 	authors      authors
 	headSeen     time.Time // our clock: when this head was first seen
+	moved        time.Time // our clock: when head or base was first seen to have moved; zero if what the forge says counts
 	detailsAt    time.Time // our clock: when the request for the details began
 	statusAt     time.Time
 	tried        time.Time // our clock: the last try to read it, successful or not
@@ -150,6 +154,12 @@ func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) {
 		p.headSeen, p.statuses, p.CISince, p.statusAt = began, nil, time.Time{}, time.Time{}
 	}
 	p.clean = in.Mergeable
+	switch moved := old.baseSHA != "" && (newHead || p.baseSHA != old.baseSHA); {
+	case !p.clean: // the conflict check has begun, so that "mergeable" comes after it
+		p.moved = time.Time{}
+	case moved:
+		p.moved = began
+	}
 	switch {
 	case p.clean || p.Draft || p.Closed: // Forgejo reports every draft as "not mergeable"
 		p.ConflictSince = time.Time{}

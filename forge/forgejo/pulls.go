@@ -96,13 +96,20 @@ func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	}
 	b := r.bases[p.Base]
 	if b != nil && b.sha == p.baseSHA && (p.clean || r.mergeable(p) == forge.MergeNotClean) {
-		return false
+		return p.clean && p.lateCheckDue(now)
 	}
 	if b != nil && b.sha != p.baseSHA && !p.detailsAt.After(b.moved) {
 		return true
 	}
 	wait := min(max(p.detailsAt.Sub(p.ConflictSince)/2, 2*time.Second), pollEvery)
 	return now.Sub(p.detailsAt) >= wait
+}
+
+// lateCheckDue reports whether "mergeable" has to be read again because head or base has moved shortly before: 2, 6, 18
+// and 54 seconds later. Before, a conflict with what was merged was seen up to settledEvery later.
+func (p *pull) lateCheckDue(now time.Time) bool {
+	known := p.detailsAt.Sub(p.moved)
+	return !p.moved.IsZero() && known < lateCheck && now.Sub(p.moved) >= max(3*known, 2*time.Second)
 }
 
 // statusDue reports whether the head's checks must be read again: some are pending, or a new head has no checks yet.

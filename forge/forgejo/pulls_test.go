@@ -256,6 +256,59 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 	})
 }
 
+// TestStaleMergeable: after a base has moved, Forgejo still answers "mergeable" for a while, with the new base. A conflict
+// is seen soon, and not with the next reading of what is settled, and a clean pull request costs few readings.
+func TestStaleMergeable(t *testing.T) {
+	const lag = 1500 * time.Millisecond
+	onLateEmpty(t, lag, func(w *world) {
+		w.settle()
+		w.commit("main", "", "same.txt", "base\n")
+		w.commit("one", "main", "same.txt", "one\n")
+		w.commit("two", "main", "same.txt", "two\n")
+		owner, name := owner(w.repo)
+		open := func(head string) int64 {
+			in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
+				gitea.CreatePullRequestOption{Head: head, Base: "main", Title: head})
+			w.must(err)
+			return in.Index
+		}
+		p1, p2 := open("one"), open("two")
+		p3, _ := w.pull("three", "Work", "")
+		c := w.client()
+		w.scan(c)
+		time.Sleep(time.Minute)
+		w.eventually(c, p2, `pull open dev two->main clean ci none`)
+		time.Sleep(time.Minute)
+		w.scan(c)
+		w.merge(p1)
+		merged := time.Now()
+		if got := w.show(w.scan(c), p2); got != `pull open dev two->main clean ci none` {
+			w.Errorf("right after the merge: %s, want the old mergeability", got)
+		}
+		read := 0
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.HasSuffix(r.URL.Path, fmt.Sprintf("/pulls/%d", p3)) {
+				read++
+			}
+			return localforge.NoFault
+		}
+		var seen time.Duration
+		for time.Since(merged) < 2*time.Minute {
+			time.Sleep(time.Second)
+			f := w.scan(c)
+			if f.Pull(w.ref(p2)).Mergeable == forge.MergeNotClean && seen == 0 {
+				seen = time.Since(merged)
+			}
+		}
+		if seen == 0 || seen > conflictAfter+20*time.Second {
+			w.Errorf("the conflict was seen %v after the merge", seen)
+		}
+		if read < 1 || read > 5 {
+			w.Errorf("the clean pull request was read %d times, want 1 to 5", read)
+		}
+	})
+}
+
 // TestEndsAreSeen: a session on an item can see that the item ended.
 func TestEndsAreSeen(t *testing.T) {
 	onEach(t, func(w *world) {

@@ -61,10 +61,16 @@ func onLocal(t *testing.T, test func(*world)) {
 
 func onLocalEmpty(t *testing.T, test func(*world)) {
 	t.Helper()
+	onLateEmpty(t, 0, test)
+}
+
+// onLateEmpty is onLocalEmpty on a forge with late effects.
+func onLateEmpty(t *testing.T, lag time.Duration, test func(*world)) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, url: "http://forge.test"}
-		f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: runGit, URL: w.url, Fault: w.breaks})
+		f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: runGit, URL: w.url, Fault: w.breaks, Lag: lag})
 		w.must(err)
 		t.Cleanup(f.Close)
 		w.local, w.transport = f, inMemory{f}
