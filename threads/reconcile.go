@@ -206,10 +206,14 @@ func markClose(d *decision, w *work) *Mark {
 	if w.pull != nil {
 		why = unnoted(d.view, w)
 	}
-	if why == nil || len(why.Refs) > 0 || d.later(d.History.Item(w.Key()).CoolDown) {
+	if why == nil || len(why.Refs) > 0 {
 		return nil
 	}
-	return &Mark{Action: ActClose, Ref: w.Ref, Reason: *why}
+	m := &Mark{Action: ActClose, Ref: w.Ref, Reason: *why}
+	if d.later(d.History.Item(m.Key()).CoolDown) { // of a pull request this is not the key of its review or rework
+		return nil
+	}
+	return m
 }
 
 // endRule returns why agents can get no further with an item. action is the write that is due then.

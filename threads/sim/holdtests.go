@@ -216,7 +216,8 @@ func (h held) cooling() bool {
 
 // mergedNotClosed also checks that the plan closes the issue if it can be closed.
 func (h held) mergedNotClosed() bool {
-	due := !h.kept() && !h.s.History.Item(h.Item.Key()).CoolDown.After(h.now)
+	refusal := (&threads.Mark{Ref: h.Item.Ref}).Key()
+	due := !h.kept() && !h.s.History.Item(refusal).CoolDown.After(h.now)
 	if h.p != &noPull {
 		return h.landed(h.p) && (!due || len(h.Reason.Refs) > 0 || h.owes(h.p.Ref, threads.ActClose))
 	}
