@@ -33,14 +33,11 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	}
 	var closed time.Time
 	for _, b := range w.issue.Blockers {
-		is, writers := v.Facts.Issue(b.Ref), v.History.Chain(b.Ref).Writers
+		is := v.Facts.Issue(b.Ref)
 		if is == nil || !is.Ended.After(closed) {
 			continue
 		}
-		closed, heir = is.Ended, ""
-		if len(writers) > 0 {
-			heir = writers[len(writers)-1]
-		}
+		closed, heir = is.Ended, v.History.Chain(b.Ref).Finisher()
 	}
 	if heir == "" {
 		return "", time.Time{}

@@ -90,7 +90,9 @@ type ChainHistory struct {
 	Login   string `json:"login,omitempty"`   // that agent's account at the time of the claim; a reload may change it
 	// Writers are the agents that ran a writing session on the chain, in the order of their first one.
 	Writers []string `json:"writers,omitempty"`
-	CIFixes int      `json:"ci_fixes,omitempty"` // rework sessions started for red CI of a pull request
+	// LastWriter is the one of Writers that wrote last; empty if that is the last of them. See Finisher.
+	LastWriter string `json:"last_writer,omitempty"`
+	CIFixes    int    `json:"ci_fixes,omitempty"` // rework sessions started for red CI of a pull request
 	// Conflicts counts the sessions that resolved a conflict of a pull request, and Reviews those that reviewed it,
 	// since a person last looked at it. A session that burnt an attempt does not count.
 	Conflicts int `json:"conflicts,omitempty"`
@@ -153,6 +155,25 @@ type Approval struct {
 func (c *ChainHistory) Approve(a Approval) {
 	others := func(o Approval) bool { return o.Agent == a.Agent }
 	c.Approved = append(slices.DeleteFunc(slices.Clone(c.Approved), others), a)
+}
+
+// Finisher is the agent that ran the chain's last writing session; empty if none did. A journal that was compacted by a
+// version without LastWriter names the agent that joined last.
+func (c *ChainHistory) Finisher() string {
+	if c.LastWriter != "" || len(c.Writers) == 0 {
+		return c.LastWriter
+	}
+	return c.Writers[len(c.Writers)-1]
+}
+
+// Wrote notes that an agent runs a writing session on the chain.
+func (c *ChainHistory) Wrote(agent string) {
+	if !slices.Contains(c.Writers, agent) {
+		c.Writers = append(c.Writers, agent)
+	}
+	if c.LastWriter = ""; c.Finisher() != agent {
+		c.LastWriter = agent
+	}
 }
 
 // HasRefusal reports whether an agent refused the item and no person has been asked yet. The refusal may have no

@@ -182,8 +182,8 @@ func (v *view) finishers(w *work) []string {
 	}
 	var names []string
 	for _, b := range w.issue.Blockers {
-		if writers := v.History.Chain(b.Ref).Writers; len(writers) > 0 {
-			names = append(names, writers[len(writers)-1])
+		if last := v.History.Chain(b.Ref).Finisher(); last != "" {
+			names = append(names, last)
 		}
 	}
 	return names

@@ -35,8 +35,8 @@ func movedBefore(_ *balancer, w *work, _ string) *Reason {
 
 // begun keeps an issue with the agent that has a workspace for it, even when it has no session now.
 func begun(b *balancer, w *work, _ string) *Reason {
-	if writers := b.History.Chain(w.Ref).Writers; len(writers) > 0 {
-		return &Reason{Code: WorkBegun, Agent: writers[len(writers)-1]}
+	if last := b.History.Chain(w.Ref).Finisher(); last != "" {
+		return &Reason{Code: WorkBegun, Agent: last}
 	}
 	return nil
 }

@@ -681,7 +681,11 @@ func (w *scriptWorld) history(f []string) {
 			Entry(h.Threads, f[1]).Returns = h.Thread(f[1]).Returns.Learn(gap, verdict == "back")
 		}
 	case "writers":
-		Entry(h.Chains, w.ref(f[1])).Writers = f[2:]
+		c := Entry(h.Chains, w.ref(f[1]))
+		c.Writers, c.LastWriter = nil, ""
+		for _, name := range f[2:] {
+			c.Wrote(name)
+		}
 	case "parked": // THREAD UNTIL WHY...
 		t := Entry(h.Threads, f[1])
 		t.ParkedUntil, t.ParkedWhy = w.at(f[2]), strings.Join(f[3:], " ")

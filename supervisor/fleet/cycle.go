@@ -50,7 +50,8 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 		for _, said := range r.Doc.Begun {
 			if ref, err := forge.ParseRef(said, ""); err == nil {
 				c := *cmp.Or(chains[ref], &threads.ChainHistory{})
-				c.Writers = append(slices.Clone(c.Writers), host.Name)
+				c.Writers = slices.Clone(c.Writers)
+				c.Wrote(host.Name)
 				chains[ref] = &c
 			}
 		}

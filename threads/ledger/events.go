@@ -35,6 +35,8 @@ type Start struct {
 	Model    string    `json:"model,omitempty"`  // of the agent; empty where its program chooses
 	// NewWriter is set in the open record of an agent that had not written on the chain before the session.
 	NewWriter bool `json:"new_writer,omitempty"`
+	// WriterBefore is set in the open record of an agent that did not write on the chain last: the one that did.
+	WriterBefore string `json:"writer_before,omitempty"`
 	// Used is set in the open record of a session that has reported its usage.
 	Used agents.Usage `json:"used,omitzero"`
 
@@ -60,10 +62,10 @@ func (r *Start) apply(s *State, at time.Time) {
 		c.Labelled = threads.Labelled{} // work on it means that its label is gone
 		s.chain(r.Chain).Labelled = threads.Labelled{}
 	}
-	if r.Item.Kind.Writes() && !slices.Contains(s.Chain(forge.Ref(r.Chain)).Writers, r.Agent) {
-		opened.NewWriter = true
-		c := s.chain(r.Chain)
-		c.Writers = append(c.Writers, r.Agent)
+	if c := s.Chain(forge.Ref(r.Chain)); r.Item.Kind.Writes() && c.Finisher() != r.Agent {
+		opened.NewWriter = opened.NewWriter || !slices.Contains(c.Writers, r.Agent)
+		opened.WriterBefore = c.Finisher()
+		s.chain(r.Chain).Wrote(r.Agent)
 	}
 	if r.Cause == threads.CausePlan {
 		s.chain(r.Item.Ref).Planner = r.Agent

@@ -120,8 +120,8 @@ func (s *State) Drop(item forge.Ref) {
 func (s *State) forgive(item forge.Ref) {
 	c := Entry(s.Chains, item)
 	*c = threads.ChainHistory{
-		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, Told: c.Told, Retried: c.Retried, Approved: c.Approved,
-		Written: c.Written, WrittenOn: c.WrittenOn, Place: c.Place,
+		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, LastWriter: c.LastWriter, Told: c.Told,
+		Retried: c.Retried, Approved: c.Approved, Written: c.Written, WrittenOn: c.WrittenOn, Place: c.Place,
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {

@@ -63,9 +63,13 @@ func everything() []Record {
 	plans.Start.Cause = threads.CausePlan
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
+	back, other := startRec("z", 28, 1), startRec("z", 28, 1)
+	other.Start.Agent = "dev-opus"
 	forgets := startRec("y", 27, 1)
 	forgets.Start.Model = "hybrid"
 	return []Record{
+		back, endRec("z", time.Minute, End{Result: agents.Done}), other,
+		endRec("z", time.Minute, End{Result: agents.Done}), back, endRec("z", time.Minute, End{Result: agents.Done}),
 		forgets, endRec("y", time.Minute, End{Result: agents.Done, Talk: 900, Restored: 800, Found: 8}),
 		startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Failed, Reason: "boom", Tail: "line\n"}),
 		startRec("q", 70, 1), endRec("q", time.Minute, End{Result: agents.Question, Reason: "Which?", Words: "Which?"}),

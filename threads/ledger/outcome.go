@@ -185,6 +185,9 @@ func (e *ended) neverStarted() {
 			e.chain.Writers = nil
 		}
 	}
+	if slices.Contains(e.chain.Writers, e.WriterBefore) {
+		e.chain.Wrote(e.WriterBefore)
+	}
 	if e.author != nil {
 		delete(e.author.Reviews, e.Start.Run)
 	}

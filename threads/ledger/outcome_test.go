@@ -420,6 +420,36 @@ func TestParking(t *testing.T) {
 	}
 }
 
+// The agent whose writing session was the last one finished the chain, also where it had written on it before another.
+// A session that never ran does not count, also after the journal was compacted while it was open.
+func TestFinisher(t *testing.T) {
+	start := func(run, agent string) Record {
+		r := startRec(run, 1, 1)
+		r.Start.Agent = agent
+		return r
+	}
+	one := forge.Ref{Repo: "o/r", Number: 1}
+	done, never := End{Result: agents.Done}, End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true}
+	records := []Record{
+		start("a", "dev-qwen"), endRec("a", time.Minute, done), start("b", "dev-opus"), endRec("b", time.Minute, done),
+		start("c", "dev-qwen"), endRec("c", time.Minute, done), start("d", "dev-opus"),
+	}
+	for want, last := range map[string]End{"dev-opus": done, "dev-qwen": never} {
+		h, short := fold(records...), fold(fold(records...).Compact(noon)...)
+		for _, s := range []*State{h, short} {
+			s.Apply(endRec("d", time.Minute, last))
+			c := s.Chain(one)
+			if c.Finisher() != want || !slices.Equal(c.Writers, []string{"dev-qwen", "dev-opus"}) {
+				t.Errorf("%s wrote last of %v, want %s", c.Finisher(), c.Writers, want)
+			}
+		}
+	}
+	old := threads.ChainHistory{Writers: []string{"dev-qwen", "dev-opus"}} // compacted by an older version
+	if old.Finisher() != "dev-opus" {
+		t.Errorf("of an older journal %s wrote last, want dev-opus", old.Finisher())
+	}
+}
+
 func TestStartRemembers(t *testing.T) {
 	first := startRec("a", 1, 1)
 	first.Start.PassedOver = issueKey(2)
@@ -440,6 +470,9 @@ func TestStartRemembers(t *testing.T) {
 	if h.Chain(pull).CIFixes != 0 || !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen"}) {
 		t.Errorf("after a failed claim: got CI fixes %v and writers %v, want 0 and dev-qwen", h.Chain(pull).CIFixes,
 			h.Chain(one).Writers)
+	}
+	if got := h.Chain(one).Finisher(); got != "dev-qwen" {
+		t.Errorf("after a failed claim: %s wrote last, want dev-qwen", got)
 	}
 	// A start resets the count of an item that was passed over.
 	h.Apply(startRec("c", 2, 1))

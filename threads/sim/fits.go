@@ -124,11 +124,10 @@ func (in *inspection) heir(it *threads.Item) *agents.Agent {
 			last = is
 		}
 	}
-	if last == nil || len(in.s.History.Chain(last.Ref).Writers) == 0 {
+	if last == nil {
 		return nil
 	}
-	writers := in.s.History.Chain(last.Ref).Writers
-	a := in.cfg.Agent(writers[len(writers)-1])
+	a := in.cfg.Agent(in.s.History.Chain(last.Ref).Finisher())
 	if a == nil || in.roleFor(it, a) == nil || in.ableIssue(it, a) != "" ||
 		!in.now.Before(last.Ended.Add(in.cfg.Thread(a.Thread).AffinityWait)) {
 		return nil

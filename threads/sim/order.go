@@ -73,8 +73,7 @@ func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent st
 func (in *inspection) finished(it *threads.Item, agent string) bool {
 	is := in.s.Facts.Issue(it.Ref)
 	return is != nil && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool {
-		w := in.s.History.Chain(b.Ref).Writers
-		return len(w) > 0 && w[len(w)-1] == agent
+		return in.s.History.Chain(b.Ref).Finisher() == agent
 	})
 }
 
