@@ -1,5 +1,5 @@
-// Package audit has the receipts of sessions: what one says, how each holds the hash of the one before, and where a
-// chain of them is broken. It reads and writes no files.
+// Package audit has the receipts of sessions: their content, the chain in which each has the hash of the one before,
+// and the check of that chain. It reads and writes no files.
 package audit
 
 import (
@@ -16,16 +16,17 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Version is that of the receipts that this program writes. They only grow.
+// Version is the version of the receipts that this program writes. New versions only add fields.
 const Version = 1
 
-// MaxReceipt bounds a receipt in bytes. A full one takes a quarter of it.
+// MaxReceipt bounds a receipt in bytes. A full receipt takes a quarter of it.
 const MaxReceipt = 128 << 10
 
-// Receipt tells what one session did. A nil pointer means that it is not known.
+// Receipt records what one session did. A nil pointer means unknown.
 type Receipt struct {
 	Version int `json:"version"`
-	// N counts the receipts of a state directory from 1. Prev is the hash of the one before, of the first its genesis.
+	// N counts the receipts of a state directory from 1. Prev is the hash of the one before; the first has a genesis
+	// instead.
 	N    int64  `json:"n"`
 	Prev string `json:"prev"`
 
@@ -33,24 +34,24 @@ type Receipt struct {
 	Agent    string      `json:"agent"`
 	Role     string      `json:"role"`
 	Thread   string      `json:"thread"`
-	Model    string      `json:"model,omitempty"` // empty where the agent's program chooses
+	Model    string      `json:"model,omitempty"` // empty if the agent's program chooses
 	Kind     agents.Kind `json:"kind"`
 	Item     string      `json:"item"`  // as owner/name#12
-	Chain    string      `json:"chain"` // the issue that it is about
+	Chain    string      `json:"chain"` // the issue that the session was for
 	Attempt  int         `json:"attempt"`
 	Executor string      `json:"executor,omitempty"` // empty on the supervisor's machine
-	Place    string      `json:"place,omitempty"`    // where an executor elsewhere ran it
-	Sandbox  string      `json:"sandbox,omitempty"`  // what held it; empty without one
+	Place    string      `json:"place,omitempty"`    // the place where an executor elsewhere ran it
+	Sandbox  string      `json:"sandbox,omitempty"`  // the sandbox that held it; empty without one
 
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at"`
-	Ran       *bool     `json:"ran"` // whether its program began
+	Ran       *bool     `json:"ran"` // whether its program started
 
 	Outcome agents.Result `json:"outcome"`
 	Reason  string        `json:"reason,omitempty"`
 	Verdict string        `json:"verdict,omitempty"` // of a review
-	Exit    *string       `json:"exit"`              // an exit code, or the signal that ended it
-	Result  *string       `json:"result_sha256"`     // of the result that the program left, as it was
+	Exit    *string       `json:"exit"`              // exit code, or the signal that ended the program
+	Result  *string       `json:"result_sha256"`     // of the program's result file, unchanged
 
 	Usage      *agents.Usage   `json:"usage"`
 	CPUSeconds *float64        `json:"cpu_seconds"`
@@ -60,20 +61,20 @@ type Receipt struct {
 	Files      agents.Sighting `json:"files_outside"` // of the workspace
 }
 
-// Head is the newest receipt of a chain; the zero value that of a chain without one.
+// Head is the newest receipt of a chain; the zero value is the head of an empty chain.
 type Head struct {
 	N    int64  `json:"n"`
 	Hash string `json:"sha256"`
 }
 
-// Pruned tells which receipts were removed for their age: those up to Head. Lost counts the receipts among them that
-// were already missing then, or did not follow from the one before.
+// Pruned records which receipts were removed because of their age: those up to Head. Lost counts those of them that
+// were missing before that, or did not follow from the one before.
 type Pruned struct {
 	Head
 	Lost int64 `json:"lost,omitempty"`
 }
 
-// Follows reports whether a receipt follows from another one, or from the genesis of a state directory.
+// Follows reports whether a receipt follows from a head, or from the genesis of a state directory.
 func (r *Receipt) Follows(head Head, instance string) bool {
 	prev := head.Hash
 	if head.N == 0 {
@@ -82,7 +83,7 @@ func (r *Receipt) Follows(head Head, instance string) bool {
 	return r.N == head.N+1 && r.Prev == prev
 }
 
-// Text is the receipt as it is stored and hashed.
+// Text returns the receipt as it is stored and hashed.
 func (r *Receipt) Text() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -107,21 +108,21 @@ func Read(text []byte) (*Receipt, error) {
 	return r, nil
 }
 
-// Hash is that of a stored receipt.
+// Hash returns the hash of a stored receipt.
 func Hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Genesis stands in the first receipt of a state directory for the hash of the one before.
+// Genesis returns the text that the first receipt of a state directory has instead of a previous hash.
 func Genesis(instance string) string { return "genesis " + instance }
 
 var namePattern = regexp.MustCompile(`^([0-9]{10})-([a-z0-9][a-z0-9-]*)\.json$`)
 
-// Name is the name of a receipt's file. Files sort as their receipts follow each other.
+// Name returns the name of a receipt's file. Names sort in the order of their receipts.
 func Name(n int64, run string) string { return fmt.Sprintf("%010d-%s.json", n, run) }
 
-// ReadName undoes Name; ok is false for a file that is no receipt.
+// ReadName undoes Name. ok is false for the name of another file.
 func ReadName(name string) (n int64, run string, ok bool) {
 	m := namePattern.FindStringSubmatch(name)
 	if m == nil || len(name) > 255 {

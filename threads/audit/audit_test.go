@@ -14,7 +14,7 @@ import (
 
 const instance = "abcdefghij"
 
-// made are the files of a chain of so many receipts, by name, with the journal that knows all of them.
+// made returns the files of a chain of that many receipts, by name, and the journal that has all of them.
 func made(t *testing.T, count int) (files map[string][]byte, j Journal) {
 	t.Helper()
 	files, j.Hashes = make(map[string][]byte), make(map[string]string)
@@ -49,7 +49,7 @@ func edited(files map[string][]byte, n int64) {
 	files[name(n)] = []byte(strings.Replace(string(files[name(n)]), `"done"`, `"failed"`, 1))
 }
 
-// TestVerify makes every kind of break, with what the journal remembers and without.
+// TestVerify makes every kind of break, with a journal that remembers the receipts and with one that does not.
 func TestVerify(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -152,62 +152,63 @@ func TestVerify(t *testing.T) {
 			r := verify(files, pruned, j)
 			switch {
 			case r.OK != (tt.file == "") || r.OK != (r.Break == nil):
-				t.Fatalf("%+v, %+v", r, r.Break)
+				t.Fatalf("got report %+v with break %+v", r, r.Break)
 			case r.OK && (r.Receipts != 9 || r.Head.N != 9 || !r.From.Before(r.To)):
-				t.Errorf("%+v", r)
+				t.Errorf("got report %+v, want 9 receipts", r)
 			case !r.OK && (r.Break.File != tt.file || !strings.Contains(r.Break.Why, tt.why)):
-				t.Errorf("%+v, want %s: %s", r.Break, tt.file, tt.why)
+				t.Errorf("got break %+v, want %s: %s", r.Break, tt.file, tt.why)
 			}
 		})
 	}
 }
 
-// TestVerifyPruned removes old ones, also in the middle of it.
+// TestVerifyPruned verifies a chain whose old receipts were removed, and one in which a crash stopped their removal.
 func TestVerifyPruned(t *testing.T) {
 	files, j := made(t, 9)
 	pruned := Head{4, Hash(files[name(4)])}
 	for _, left := range []int64{1, 2, 3, 4} {
 		if r := verify(files, pruned, j); !r.OK || r.Receipts != 5 || r.First != 5 || r.Pruned != 4 {
-			t.Fatalf("%+v, %+v", r, r.Break)
+			t.Fatalf("got report %+v with break %+v, want receipts 5 to 9", r, r.Break)
 		}
 		delete(files, name(left))
 	}
 	if r := verify(files, pruned, j); !r.OK || r.Receipts != 5 {
-		t.Errorf("%+v, %+v", r, r.Break)
+		t.Errorf("got report %+v with break %+v, want receipts 5 to 9", r, r.Break)
 	}
 	pruned = Head{9, Hash(files[name(9)])}
 	if r := verify(nil, pruned, j); !r.OK || r.Receipts != 0 || r.Head.N != 9 {
-		t.Errorf("all pruned: %+v, %+v", r, r.Break)
+		t.Errorf("all pruned: got report %+v with break %+v, want none broken", r, r.Break)
 	}
 	j.Pruned = Pruned{Head: pruned}
 	pruned.Hash = strings.Repeat("1", 64)
 	if r := NewChain(instance, pruned, j).End(); r.OK || r.Break.File != PrunedFile {
-		t.Errorf("pruning hid that the journal has another one: %+v, %+v", r, r.Break)
+		t.Errorf("got report %+v with break %+v, want a break in the file of removed receipts", r, r.Break)
 	}
 }
 
-// TestVerifyTorn: a crash between a receipt and the journal leaves one that nothing relies on, whole or not.
+// TestVerifyTorn has a crash between a receipt and the journal. It leaves a receipt, torn or not, that nothing relies
+// on.
 func TestVerifyTorn(t *testing.T) {
 	files, _ := made(t, 9)
 	j := Journal{Newest: Head{8, Hash(files[name(8)])}, Open: map[string]bool{instance + "-9": true}}
 	if r := verify(files, Head{}, j); !r.OK || r.Head.N != 9 || r.Journalled != 8 {
-		t.Errorf("whole: %+v, %+v", r, r.Break)
+		t.Errorf("whole: got report %+v with break %+v", r, r.Break)
 	}
 	for _, text := range []string{"", "{", `{"version":1}`, "\x00\x00\x00"} {
 		files[name(9)] = []byte(text)
 		if r := verify(files, Head{}, j); !r.OK || r.Torn != name(9) || r.Head.N != 8 {
-			t.Errorf("%q: %+v, %+v", text, r, r.Break)
+			t.Errorf("%q: got report %+v with break %+v, want it torn", text, r, r.Break)
 		}
 	}
 	files[Name(10, "x-1")] = files[name(8)]
 	if r := verify(files, Head{}, j); r.OK || r.Break.File != name(9) || r.Torn != "" {
-		t.Errorf("a torn one with a successor: %+v, %+v", r, r.Break)
+		t.Errorf("a torn receipt with a successor: got report %+v with break %+v", r, r.Break)
 	}
 }
 
 func TestNames(t *testing.T) {
 	if n, run, ok := ReadName(Name(12, "abc-def")); n != 12 || run != "abc-def" || !ok {
-		t.Error(n, run, ok)
+		t.Errorf("ReadName returned %d, %q, %t, want 12, abc-def, true", n, run, ok)
 	}
 	for _, name := range []string{
 		"", "pruned.json", "0000000000-a.json", "1-a.json", "0000000001-.json", "0000000001-a.json.new",
@@ -215,24 +216,24 @@ func TestNames(t *testing.T) {
 		"0000000001-../x.json",
 	} {
 		if _, _, ok := ReadName(name); ok {
-			t.Errorf("%q is the name of a receipt", name)
+			t.Errorf("ReadName(%q) is ok, want not", name)
 		}
 	}
 }
 
-// FuzzRead: a text is a whole receipt, or refused.
+// FuzzRead checks that Read returns a complete receipt or an error.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"version":1,"n":1,"prev":"genesis x","run_id":"x-1","processes":{"count":null}}`))
 	f.Add([]byte(`{"version":1,"n":-1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := Read(text)
 		if err == nil && (r.N < 1 || r.Run == "" || r.Prev == "") {
-			t.Errorf("%+v", r)
+			t.Errorf("Read returned the incomplete receipt %+v", r)
 		}
 	})
 }
 
-// TestUnknown: what is not known is null, and never 0.
+// TestUnknown checks that unknown values are null, and never 0.
 func TestUnknown(t *testing.T) {
 	r := Receipt{Version: Version, Processes: agents.NotSeen("lost"), Hosts: agents.NotSeen("lost")}
 	text, err := r.Text()
@@ -245,12 +246,12 @@ func TestUnknown(t *testing.T) {
 	}
 	for _, key := range []string{"exit", "result_sha256", "usage", "cpu_seconds", "peak_memory_bytes", "ran"} {
 		if value, there := got[key]; !there || value != nil {
-			t.Errorf("%s is %v", key, value)
+			t.Errorf("%s is %v, want null", key, value)
 		}
 	}
 	for _, key := range []string{"processes", "hosts", "files_outside"} {
 		if s := got[key].(map[string]any); s["count"] != nil {
-			t.Errorf("%s is %v", key, s)
+			t.Errorf("%s is %v, want a null count", key, s)
 		}
 	}
 }

@@ -5,55 +5,55 @@ import (
 	"time"
 )
 
-// Journal tells what a journal knows of receipts.
+// Journal has the facts that a journal has about receipts.
 type Journal struct {
-	Newest Head              // of the sessions whose end it has
-	Pruned Pruned            // what was removed
-	Hashes map[string]string // of the sessions that it remembers, by run
-	Open   map[string]bool   // the sessions whose end it does not have, by run
+	Newest Head              // of the sessions whose end the journal has
+	Pruned Pruned            // the receipts that were removed
+	Hashes map[string]string // by run, of the sessions that it remembers
+	Open   map[string]bool   // by run, the sessions whose end it does not have
 }
 
-// Report says whether a chain of receipts is whole.
+// Report is the result of a check of receipts.
 type Report struct {
 	Version    int       `json:"version"`
 	OK         bool      `json:"ok"`
 	Receipts   int64     `json:"receipts"`
 	First      int64     `json:"first,omitempty"`
-	From       time.Time `json:"from,omitzero"`  // the end of the first session
-	To         time.Time `json:"to,omitzero"`    // and of the last one
+	From       time.Time `json:"from,omitzero"`  // the end of the first receipt's session
+	To         time.Time `json:"to,omitzero"`    // the end of the last receipt's session
 	Head       Head      `json:"head"`           // the newest receipt that follows from the others
-	Pruned     int64     `json:"pruned"`         // how many were removed because they were old
-	Journalled int64     `json:"journalled"`     // the number of the newest receipt in the journal; 0 where it knows none
+	Pruned     int64     `json:"pruned"`         // number of receipts that were removed because of their age
+	Journalled int64     `json:"journalled"`     // number of the newest receipt in the journal; 0 without any
 	Torn       string    `json:"torn,omitempty"` // the last file, which a crash left unfinished
 	Break      *Break    `json:"break,omitempty"`
 }
 
-// Break is the first place where a chain does not hold.
+// Break is the first place at which a chain does not hold.
 type Break struct {
 	File string `json:"file"`
 	Why  string `json:"why"`
 }
 
-// Chain is a check of receipts, one after the other.
+// Chain checks receipts, one after the other.
 type Chain struct {
 	report  Report
 	journal Journal
-	noted   Head // by the file of removed receipts
+	noted   Head // from the file of removed receipts
 	prev    string
 	last    string // the name of the last file that holds
-	torn    *Break // what is wrong if it is not the last
-	old     int64  // the number of the first receipt that was to be removed and is there
-	foreign int64  // receipts of which a journal without any has no session
+	torn    *Break // the break if it is not the last file
+	old     int64  // number of the first receipt that should have been removed and is there
+	foreign int64  // receipts of unknown sessions, for a journal without any receipt
 }
 
-// PrunedFile names the newest receipt that was removed for its age.
+// PrunedFile is the name of the file with the newest receipt that was removed because of its age.
 const PrunedFile = "pruned.json"
 
-// journalFile is the name of the journal where it is the journal that does not fit.
+// journalFile is the name of the journal in a break that is the journal's.
 const journalFile = "journal.jsonl"
 
-// NewChain begins to check the receipts of a state directory after those that the journal knows as removed. noted is
-// what the file of removed receipts says, which nothing relies on.
+// NewChain starts to check the receipts of a state directory, after those that the journal has as removed. noted is
+// the head in the file of removed receipts, which nothing relies on.
 func NewChain(instance string, noted Head, j Journal) *Chain {
 	c := &Chain{journal: j, noted: noted, prev: Genesis(instance)}
 	base := j.Pruned.Head
@@ -67,7 +67,7 @@ func NewChain(instance string, noted Head, j Journal) *Chain {
 	return c
 }
 
-// Next checks the next file, by name. After a break it does nothing.
+// Next checks the next file, in the order of names. After a break it does nothing.
 func (c *Chain) Next(name string, text []byte) {
 	n, run, ok := ReadName(name)
 	if !ok || c.report.Break != nil {
@@ -114,7 +114,7 @@ func (c *Chain) Next(name string, text []byte) {
 	}
 }
 
-// changed reports whether the journal knows a receipt as another one.
+// changed reports whether the journal has another hash of a receipt.
 func (c *Chain) changed(n int64, run, hash string) bool {
 	known := c.journal.Hashes[run]
 	if n == c.journal.Newest.N {
@@ -123,7 +123,7 @@ func (c *Chain) changed(n int64, run, hash string) bool {
 	return known != "" && known != hash
 }
 
-// unreadable is a break, but for the last file, if its session has not ended for the journal.
+// unreadable reports a break, unless the file is the last one and the journal does not have the end of its session.
 func (c *Chain) unreadable(name string, n int64, err error) {
 	b := &Break{name, err.Error()}
 	if n <= c.journal.Newest.N {
@@ -145,7 +145,7 @@ func (c *Chain) take(name, hash string, r *Receipt) {
 
 func (c *Chain) broken(name, why string) { c.report.Break = &Break{name, why} }
 
-// End returns what was found, after the last file.
+// End returns the report, after the last file.
 func (c *Chain) End() Report {
 	newest := c.journal.Newest
 	switch head := c.report.Head; {
@@ -162,7 +162,7 @@ func (c *Chain) End() Report {
 	return c.report
 }
 
-// pruning compares what the file of removed receipts says with what the journal knows.
+// pruning compares the file of removed receipts with the journal.
 func (c *Chain) pruning() {
 	base := c.journal.Pruned
 	switch {
@@ -170,7 +170,7 @@ func (c *Chain) pruning() {
 		c.broken(PrunedFile, "the journal knows nothing of the removal of "+span(base.N+1, c.noted.N))
 	case c.noted.N == base.N && c.noted.Hash != base.Hash:
 		c.broken(PrunedFile, fmt.Sprintf("the journal has another hash of receipt %d", base.N))
-	case c.noted.N < base.N && c.old != c.noted.N+1: // a crash leaves all that were to be removed
+	case c.noted.N < base.N && c.old != c.noted.N+1: // after a crash, all receipts that should have been removed are there
 		c.broken(PrunedFile, "it says nothing of the removal of "+span(c.noted.N+1, base.N)+", which the journal knows")
 	case base.Lost > 0:
 		c.broken(PrunedFile, fmt.Sprintf("%d of %s were missing or changed before the others were removed for their age",

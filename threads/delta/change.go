@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// change has the entries of a list or a map that are new or others, and the keys that are gone. Both are sorted.
+// change has the entries of a list or a map that are new or changed, and the keys that are gone. Both are sorted.
 type change[K comparable, V any] struct {
 	Put  []entry[K, V] `json:",omitempty"`
 	Gone []K           `json:",omitempty"`
@@ -21,7 +21,8 @@ type entry[K comparable, V any] struct {
 	Value V
 }
 
-// betweenLists compares two lists that are sorted by their keys. Ticks between two scans have the very same facts.
+// betweenLists compares two lists that are sorted by their keys. Between two scans, snapshots share the very same
+// lists.
 func betweenLists[K comparable, V any](
 	from, to []V, key func(*V) K, compare func(K, K) int, same func(a, b *V) bool,
 ) (c change[K, V]) {
@@ -54,7 +55,7 @@ func betweenLists[K comparable, V any](
 	return c
 }
 
-// applyList returns the list after the change. The one before is used up.
+// applyList returns the list after the change. It reuses the list before.
 func (c *change[K, V]) applyList(list []V, key func(*V) K, compare func(K, K) int) []V {
 	if len(c.Gone) > 0 {
 		list = slices.DeleteFunc(list, func(v V) bool {
@@ -77,7 +78,7 @@ func (c *change[K, V]) applyList(list []V, key func(*V) K, compare func(K, K) in
 	return list
 }
 
-// find returns where a key stands in a sorted list.
+// find returns the place of a key in a sorted list.
 func find[K comparable, V any](list []V, of K, key func(*V) K, compare func(K, K) int) (at int, found bool) {
 	return slices.BinarySearchFunc(list, of, func(v V, k K) int { return compare(key(&v), k) })
 }
@@ -113,13 +114,13 @@ func (c *change[K, V]) apply(m map[K]V) map[K]V {
 	return m
 }
 
-// thread is the history of a thread, of whose uses it has what is new: a week of them is a thousand numbers, and each
-// session's end adds to the last.
+// thread is the history of a thread with only the new part of its uses: a week of them is a thousand numbers, and
+// each session's end adds to the last.
 type thread struct {
 	Rest threads.ThreadHistory // without Uses
-	Skip int                   `json:",omitempty"` // uses that have left the longest window
-	Keep int                   `json:",omitempty"` // those after them that are as they were
-	Uses []threads.Use         `json:",omitempty"` // those that follow
+	Skip int                   `json:",omitempty"` // number of uses that have left the longest window
+	Keep int                   `json:",omitempty"` // number of uses after them that have not changed
+	Uses []threads.Use         `json:",omitempty"` // the uses that follow
 }
 
 func betweenThreads(from, to map[string]*threads.ThreadHistory) (c change[string, thread]) {
@@ -140,7 +141,7 @@ func betweenThreads(from, to map[string]*threads.ThreadHistory) (c change[string
 	return c
 }
 
-// overlap returns how many uses stand before the first of the later ones, and how many from there on are the same.
+// overlap returns how many uses precede the first of the later ones, and how many from there on are the same.
 func overlap(from, to []threads.Use) (skip, keep int) {
 	skip = slices.IndexFunc(from, func(u threads.Use) bool { return u == to[0] })
 	if skip < 0 {

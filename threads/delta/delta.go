@@ -1,13 +1,13 @@
-// Package delta tells what changed between two decisions, in what they were made from. From a snapshot and the deltas
-// after it each later snapshot comes back, and gives the same plan.
+// Package delta has the differences between the snapshots of two decisions. From a snapshot and the deltas after it,
+// each later snapshot can be restored, and gives the same plan.
 //
-// A delta has the fields of a snapshot, as package wire writes whole ones, and leaves out the same: the
-// texts of the forge and secrets. It has no configuration: where that changes, a whole snapshot is written again.
+// A delta has the fields of a snapshot, and leaves out the same as package wire: the texts of the forge and secrets.
+// It has no configuration: after a change of that, a whole snapshot is written again.
 //
 //	delta.go   the delta of a snapshot
 //	change.go  the delta of a list or a map
 //	times.go   the times of facts, which every scan moves
-//	sum.go     what a plan decides, as one number
+//	sum.go     a checksum of a plan's decisions
 package delta
 
 import (
@@ -21,11 +21,12 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Delta has the changes since another snapshot. Its JSON form is kept for a week, and only grows.
+// Delta has the changes from one snapshot to another. Its JSON form is kept for a week, and new versions only add
+// fields.
 type Delta struct {
 	Few      few
-	Said     *[]forge.Said                             `json:",omitempty"` // all of them, when one is new or too old
-	Times    []times                                   // when each fact was asked for; see times
+	Said     *[]forge.Said                             `json:",omitempty"` // all of them, if a command is new or too old
+	Times    []times                                   // when each fact was requested; see times
 	Issues   change[forge.Ref, forge.Issue]            `json:",omitzero"`
 	Pulls    change[forge.Ref, forge.Pull]             `json:",omitzero"`
 	Sessions change[string, threads.Session]           `json:",omitzero"`
@@ -39,7 +40,7 @@ type Delta struct {
 	Touched  change[forge.Ref, time.Time]              `json:",omitzero"`
 }
 
-// few are the parts of a snapshot that are small. They stand in every delta.
+// few has the small parts of a snapshot. Every delta has all of them.
 type few struct {
 	Now     time.Time
 	Repos   []forge.Repo
@@ -59,7 +60,7 @@ func fewOf(s *threads.Snapshot) few {
 	}
 }
 
-// Between returns what changed from one snapshot to a later one of the same configuration.
+// Between returns the changes from one snapshot to a later one of the same configuration.
 func Between(from, to *threads.Snapshot) *Delta {
 	d := &Delta{
 		Few: fewOf(to), Times: timesOf(&to.Facts),
@@ -88,7 +89,7 @@ func Between(from, to *threads.Snapshot) *Delta {
 	return d
 }
 
-// Apply returns the snapshot after the delta. The one before it is used up.
+// Apply returns the snapshot after the delta. It reuses the snapshot before.
 func (d *Delta) Apply(s threads.Snapshot) threads.Snapshot {
 	f := &d.Few
 	s.Now, s.Fleet, s.Typical, s.Caches, s.Room = f.Now, f.Fleet, f.Typical, f.Caches, f.Room
@@ -108,8 +109,8 @@ func (d *Delta) Apply(s threads.Snapshot) threads.Snapshot {
 	return s
 }
 
-// Quiet reports whether nothing changed since a snapshot but what changes all the time: the clock, the time of the last
-// scan, what the machine has left, what a session has used so far.
+// Quiet reports whether only things changed since a snapshot that change all the time: the clock, the time of the
+// last scan, the machine's room, the usage of sessions.
 func (d *Delta) Quiet(from *threads.Snapshot) bool {
 	was, is := fewOf(from), d.Few
 	for _, f := range []*few{&was, &is} {
@@ -126,7 +127,7 @@ func (d *Delta) Quiet(from *threads.Snapshot) bool {
 		usedOnly(from.Sessions, d.Sessions.Put) && touchedAgain(from.History.Touched, d.Touched.Put)
 }
 
-// usedOnly reports whether nothing of sessions changed but what they have used.
+// usedOnly reports whether only the usage of sessions changed.
 func usedOnly(from []threads.Session, put []entry[string, threads.Session]) bool {
 	for i := range put {
 		now := put[i].Value
@@ -143,7 +144,7 @@ func usedOnly(from []threads.Session, put []entry[string, threads.Session]) bool
 	return true
 }
 
-// touchedAgain reports whether the items that were written to are the same as before. While a write is under way its
+// touchedAgain reports whether only items that were touched before are touched. While a write is in progress, its
 // item is touched at every moment.
 func touchedAgain(from map[forge.Ref]time.Time, put []entry[forge.Ref, time.Time]) bool {
 	for i := range put {
@@ -159,7 +160,7 @@ func pullRef(p *forge.Pull) forge.Ref      { return p.Ref }
 func sessionRun(s *threads.Session) string { return s.RunID }
 func same[T any](a, b *T) bool             { return reflect.DeepEqual(a, b) }
 
-// bareIssue drops what package wire leaves out too, and the time of the fact, which is in Times.
+// bareIssue drops the text, as package wire does, and the time of the fact, which is in Times.
 func bareIssue(i *forge.Issue) { i.Body, i.AsOf = "", time.Time{} }
 
 func barePull(p *forge.Pull) {
@@ -171,7 +172,7 @@ func barePull(p *forge.Pull) {
 	}
 }
 
-// sameIssue compares all but the text and the time of the fact.
+// sameIssue compares everything but the text and the time of the fact.
 func sameIssue(a, b *forge.Issue) bool {
 	x, y := *a, *b
 	bareIssue(&x)
@@ -179,7 +180,7 @@ func sameIssue(a, b *forge.Issue) bool {
 	return same(&x, &y)
 }
 
-// samePull is sameIssue for a pull request. The text of a review never changes without its time.
+// samePull is sameIssue for a pull request. The text of a review never changes without the review's time.
 func samePull(a, b *forge.Pull) bool {
 	x, y := *a, *b
 	x.Body, x.AsOf, y.Body, y.AsOf = "", time.Time{}, "", time.Time{}

@@ -20,11 +20,11 @@ import (
 	"codeberg.org/johba/disinto/threads/wire"
 )
 
-// random is a snapshot as a supervisor makes them: its lists are sorted, each thing is in them once, and an issue has
-// no number of a pull request.
+// random returns a snapshot as a supervisor makes it: its lists are sorted and have no duplicates, and no issue has
+// the number of a pull request.
 func random(rng *rand.Rand) *threads.Snapshot {
 	s := new(threads.Snapshot)
-	values := filltest.Filler{ // of a few values, so that two snapshots have some keys and values in common
+	values := filltest.Filler{ // of a few values, so that two snapshots share some keys and values
 		Next: func() int64 { return rng.Int64N(4) },
 		Len:  func() int { return rng.IntN(5) },
 		Leave: func(_ reflect.Type, field *reflect.StructField) bool {
@@ -47,7 +47,7 @@ func once[K comparable, V any](list *[]V, key func(*V) K, compare func(K, K) int
 	*list = slices.CompactFunc(*list, func(a, b V) bool { return key(&a) == key(&b) })
 }
 
-// written is a snapshot as package wire brings it back.
+// written returns a snapshot after package wire wrote and read it.
 func written(t *testing.T, s *threads.Snapshot) threads.Snapshot {
 	t.Helper()
 	text, err := wire.EncodeSnapshot(s)
@@ -61,7 +61,7 @@ func written(t *testing.T, s *threads.Snapshot) threads.Snapshot {
 	return *read
 }
 
-// reread is a delta after it was written and read.
+// reread returns a delta after it was written and read.
 func reread(t *testing.T, d *Delta) *Delta {
 	t.Helper()
 	text, err := json.Marshal(d)
@@ -75,8 +75,8 @@ func reread(t *testing.T, d *Delta) *Delta {
 	return read
 }
 
-// Every field of a snapshot comes back from the one before and the delta. One that is added and not in the delta fails
-// here.
+// TestEveryFieldComesBack checks that every field of a snapshot is restored from the one before and the delta. A new
+// field that the delta lacks fails here.
 func TestEveryFieldComesBack(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -93,22 +93,22 @@ func TestEveryFieldComesBack(t *testing.T) {
 	}
 }
 
-// Nothing is written of what did not change.
+// TestNothingChanged checks that unchanged parts are not written.
 func TestNothingChanged(t *testing.T) {
 	for seed := range uint64(50) {
 		s := random(rand.New(rand.NewPCG(seed, 8)))
 		d := Between(s, s)
 		if !d.Quiet(s) {
-			t.Errorf("seed %d: not quiet: %+v", seed, d)
+			t.Errorf("seed %d: Quiet is false for %+v", seed, d)
 		}
 		d.Few, d.Times = few{}, nil
 		if text, err := json.Marshal(d); err != nil || len(text) > 200 {
-			t.Errorf("seed %d: %s, %v", seed, text, err)
+			t.Errorf("seed %d: got delta %s and error %v, want at most 200 bytes", seed, text, err)
 		}
 	}
 }
 
-// What changes at every moment is quiet, and everything else is not.
+// TestQuiet checks which changes are quiet: those that happen at every moment.
 func TestQuiet(t *testing.T) {
 	ref, now := forge.Ref{Repo: "o/r", Number: 1}, time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	make := func(change func(*threads.Snapshot)) *threads.Snapshot {
@@ -146,12 +146,12 @@ func TestQuiet(t *testing.T) {
 		"a command":   {func(s *threads.Snapshot) { s.Facts.Said = []forge.Said{{ID: 1}} }, false},
 	} {
 		if got := Between(from, make(tt.change)).Quiet(from); got != tt.quiet {
-			t.Errorf("%s: quiet is %t", name, got)
+			t.Errorf("%s: Quiet() = %t, want %t", name, got, tt.quiet)
 		}
 	}
 }
 
-// A week of uses is not written again with each session.
+// TestUsesAreSpliced checks that a week of uses is not written again after each session.
 func TestUsesAreSpliced(t *testing.T) {
 	var was threads.ThreadHistory
 	begin := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -165,7 +165,7 @@ func TestUsesAreSpliced(t *testing.T) {
 	to := &threads.Snapshot{History: threads.History{Threads: map[string]*threads.ThreadHistory{"llama": &is}}}
 	d := Between(from, to)
 	if text, err := json.Marshal(d); err != nil || len(text) > 600 {
-		t.Errorf("%d bytes, %v: %s", len(text), err, text)
+		t.Errorf("got %d bytes, want at most 600; error %v: %s", len(text), err, text)
 	}
 	got := reread(t, d).Apply(written(t, from))
 	if diff := cmp.Diff(written(t, to), got, cmpopts.EquateEmpty()); diff != "" {
@@ -173,7 +173,7 @@ func TestUsesAreSpliced(t *testing.T) {
 	}
 }
 
-// The sum is another one when anything is decided otherwise, and the same for other words.
+// TestSum checks that every change of a decision changes the sum, and that a change of words does not.
 func TestSum(t *testing.T) {
 	ref := forge.Ref{Repo: "o/r", Number: 1}
 	plan := func() *threads.Plan {
@@ -199,16 +199,16 @@ func TestSum(t *testing.T) {
 	} {
 		p := plan()
 		if change(p); Sum(p) == want {
-			t.Errorf("%s does not count", name)
+			t.Errorf("a change of %s did not change the sum", name)
 		}
 	}
 	p := plan()
 	if p.Holds[0].Reason.Note = "3.2 GB free"; Sum(p) != want {
-		t.Error("words count")
+		t.Error("a change of words changed the sum")
 	}
 }
 
-// FuzzApply: no delta that can be read does more than give another snapshot.
+// FuzzApply checks that a delta that can be read never does more than return another snapshot.
 func FuzzApply(f *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	text, err := json.Marshal(Between(random(rng), random(rng)))

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Sum is a number for what a plan decides: every start, stop, merge and mark, and which items wait for what, without
-// the words. Two plans with the same sum decide the same.
+// Sum returns a checksum of a plan's decisions: every start, stop, merge and mark, and which items wait for what,
+// without the words. Two plans with the same sum decide the same.
 func Sum(p *threads.Plan) string {
 	h := fnv.New64a()
 	for i := range p.Starts {

@@ -8,15 +8,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// times says when the facts of a repository were asked for. Each scan confirms nearly all of them, so that most have
-// the same time; written beside each fact it would make all of them changed.
+// times has the times at which the facts of a repository were requested. Each scan confirms nearly all facts, so most
+// have the same time. If each fact had its time, every scan would change all of them.
 type times struct {
 	Repo   string
 	Most   time.Time
-	Others []asked `json:",omitempty"` // those with another time, by number
+	Others []asked `json:",omitempty"` // facts with another time, by number
 }
 
-// asked is when a fact was asked for. Issues and pull requests share their numbers.
+// asked is when a fact was requested. Issues and pull requests share one sequence of numbers.
 type asked struct {
 	Number int64
 	AsOf   time.Time
@@ -42,7 +42,7 @@ func timesOf(f *forge.Facts) (list []times) {
 	return list
 }
 
-// most returns the time that most facts have; of two the later.
+// most returns the time that most facts have; of equally frequent times the latest.
 func most(all []asked) (at time.Time) {
 	n := make(map[int64]int)
 	best := 0
@@ -56,7 +56,7 @@ func most(all []asked) (at time.Time) {
 	return at
 }
 
-// setTimes puts the times into facts.
+// setTimes sets the times of facts.
 func setTimes(f *forge.Facts, list []times) {
 	most, at := make(map[string]time.Time), make(map[forge.Ref]time.Time)
 	for _, t := range list {

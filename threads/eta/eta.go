@@ -1,5 +1,5 @@
-// Package eta decides what the comment on an issue says of when the issue will be started and merged, and when that is
-// so far from what is known now that the comment is to be changed.
+// Package eta writes the comment on an issue about when it will be started and merged, and decides when the comment
+// differs so much from the newest forecast that it must be changed.
 package eta
 
 import (
@@ -9,29 +9,29 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Band is when something happens in eight of ten runs of a forecast. High is zero where it happens later in some, or
-// not at all; Low is zero too where it hardly ever happens.
+// Band is the time in which something happens in eight of ten runs of a forecast. High is zero if it happens later or
+// never in too many runs. Low is zero, too, if it hardly ever happens.
 type Band struct {
 	Low  time.Time `json:"low,omitzero"`
 	High time.Time `json:"high,omitzero"`
 }
 
-// Note has the facts that a comment tells.
+// Note has the facts of a comment.
 type Note struct {
-	Began  time.Time    `json:"began,omitzero"` // the first session of the issue
-	Start  Band         `json:"start,omitzero"` // of that session while there is none
+	Began  time.Time    `json:"began,omitzero"` // start of the issue's first session
+	Start  Band         `json:"start,omitzero"` // forecast of that start, until the session starts
 	Merged Band         `json:"merged,omitzero"`
 	Ended  time.Time    `json:"ended,omitzero"`
-	How    string       `json:"how,omitempty"`  // it ended, such as "merged"
-	Code   threads.Code `json:"code,omitempty"` // why it waits
+	How    string       `json:"how,omitempty"`  // how it ended, such as "merged"
+	Code   threads.Code `json:"code,omitempty"` // of the reason why it waits
 }
 
 const (
-	// leastStand is how long a comment stands at least while the state of the issue is the same.
+	// leastStand is the least time for which a comment stays while the issue's state does not change.
 	leastStand = 10 * time.Minute
 	// leastMove is the least change of a time that is worth a change of the comment.
 	leastMove = 5 * time.Minute
-	// round is how exactly times are told: a forecast knows no minutes.
+	// round is the precision of the times in a comment: a forecast is not exact to the minute.
 	round = 5 * time.Minute
 )
 
@@ -43,9 +43,9 @@ func (n *Note) Expected() bool {
 	return n.Merged != Band{}
 }
 
-// Outdated reports whether a comment on an open issue that says n since a time is to say at another time what is known
-// then: the state has changed, or an end of a band has moved by more than a quarter of its width, and the comment has
-// stood for a while.
+// Outdated reports whether a comment with note n, written at said, must be replaced by note now at another time. It
+// must if the state has changed, or if an end of a band has moved by more than a quarter of its width since the
+// comment has stood for a while.
 func (n *Note) Outdated(now *Note, said, at time.Time) bool {
 	switch {
 	case n.Began.IsZero() != now.Began.IsZero(), n.Expected() != now.Expected():
@@ -58,7 +58,7 @@ func (n *Note) Outdated(now *Note, said, at time.Time) bool {
 	return now.Began.IsZero() && n.Start.left(now.Start, said) || n.Merged.left(now.Merged, said)
 }
 
-// left reports whether another band is too far from this one, which was told at a time.
+// left reports whether another band is too far from this one, which was written at said.
 func (b Band) left(to Band, said time.Time) bool {
 	if b.Low.IsZero() != to.Low.IsZero() || b.High.IsZero() != to.High.IsZero() {
 		return true
@@ -71,7 +71,7 @@ func (b Band) left(to Band, said time.Time) bool {
 	return to.Low.Sub(b.Low).Abs() > most || to.High.Sub(b.High).Abs() > most
 }
 
-// Text is the comment, as it is written at a time.
+// Text returns the comment, as it is written at a time.
 func (n *Note) Text(at time.Time) string {
 	return n.says(at) + "\n\nLast updated " + clock(at) + " UTC."
 }
@@ -100,7 +100,7 @@ func (n *Note) says(at time.Time) string {
 		", as 8 of 10 simulated runs do."
 }
 
-// words tell a band at a time, before which nothing of it is. Its ends are rounded away from each other.
+// words formats a band at a time; no part of it is earlier than that. It rounds the ends away from each other.
 func (b Band) words(at time.Time) string {
 	low, high := b.Low.Truncate(round), b.High.Truncate(round)
 	if low.Before(at) {

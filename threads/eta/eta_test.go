@@ -8,7 +8,7 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// in is a band in minutes from noon; 0 for no time.
+// in returns a band in minutes after noon; 0 means no time.
 func in(low, high int) (b Band) {
 	if low > 0 {
 		b.Low = noon.Add(time.Duration(low) * time.Minute)
@@ -47,12 +47,12 @@ func TestText(t *testing.T) {
 	} {
 		at := noon.Add(2 * time.Minute)
 		if got := test.note.Text(at); got != test.want+"\n\nLast updated 2026-11-23 12:02 UTC." {
-			t.Errorf("%s: %s", test.name, got)
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
 	}
 	far := noon.In(time.FixedZone("far", 9*3600))
 	if text := (&Note{Start: in(131, 208)}).Text(far); !strings.Contains(text, "12:00 UTC") {
-		t.Errorf("in another zone: %s", text)
+		t.Errorf("in another time zone: got %s, want 12:00 UTC", text)
 	}
 }
 
@@ -66,10 +66,10 @@ func TestOutdated(t *testing.T) {
 	}{
 		{"nothing", waits, waits, false},
 		{"a quarter of the start", waits, Note{Start: in(90, 180), Merged: in(120, 360)}, false},
-		{"more than that", waits, Note{Start: in(91, 180), Merged: in(120, 360)}, true},
+		{"more than a quarter of the start", waits, Note{Start: in(91, 180), Merged: in(120, 360)}, true},
 		{"at the other end", waits, Note{Start: in(60, 149), Merged: in(120, 360)}, true},
 		{"a quarter of the merge", waits, Note{Start: in(60, 180), Merged: in(180, 420)}, false},
-		{"more of the merge", waits, Note{Start: in(60, 180), Merged: in(120, 421)}, true},
+		{"more than a quarter of the merge", waits, Note{Start: in(60, 180), Merged: in(120, 421)}, true},
 		{"an end that goes away", waits, Note{Start: in(60, 180), Merged: in(120, 0)}, true},
 		{"without an end, a little", Note{Start: in(60, 0)}, Note{Start: in(75, 0)}, false},
 		{"without an end, more", Note{Start: in(60, 0)}, Note{Start: in(76, 0)}, true},
@@ -78,16 +78,16 @@ func TestOutdated(t *testing.T) {
 		{"the start of what began says nothing", runs, Note{Began: noon, Start: in(900, 999), Merged: in(120, 360)}, false},
 		{"what began is delayed", runs, Note{Began: noon, Merged: in(190, 360)}, true},
 		{"nothing is expected any more", waits, Note{Code: "label"}, true},
-		{"still not", Note{Code: "label"}, Note{Code: "label"}, false},
+		{"still not expected", Note{Code: "label"}, Note{Code: "label"}, false},
 		{"for another reason", Note{Code: "label"}, Note{Code: "gave-up"}, true},
 		{"why it waits until then", waits, Note{Start: in(60, 180), Merged: in(120, 360), Code: "no-slot"}, false},
 	} {
 		if got := test.was.Outdated(&test.now, noon, noon.Add(10*time.Minute)); got != test.want {
-			t.Errorf("%s: %v", test.name, got)
+			t.Errorf("%s: Outdated() = %v, want %v", test.name, got, test.want)
 		}
 	}
 	moved := Note{Start: in(900, 999), Merged: in(990, 1100)}
 	if waits.Outdated(&moved, noon, noon.Add(9*time.Minute)) || !waits.Outdated(&runs, noon, noon.Add(time.Second)) {
-		t.Error("a comment stands for ten minutes unless the state changes")
+		t.Error("Outdated after 9 minutes without a new state, or not outdated by a new state")
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Filler sets values, and all that is below them.
+// Filler sets values and everything below them.
 type Filler struct {
-	Next func() int64 // a number that the next text, number or time is made of
+	Next func() int64 // a number for the next text, number or time
 	Len  func() int   // the length of the next list or map
-	// Leave reports whether a field keeps its zero value; nil: none does.
+	// Leave reports whether a field keeps its zero value. Without it, no field does.
 	Leave func(of reflect.Type, field *reflect.StructField) bool
 }
 
-// Fill sets a value. It panics at a type that it has no value for.
+// Fill sets a value. It panics if it has no value for the type.
 func (f *Filler) Fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:

@@ -1,5 +1,5 @@
-// Package services decides what becomes of the programs that run beside the agents: which one starts, which waits for
-// another or rests after a failure, and which is ended. The supervisor tells by the methods of State what happened, and
+// Package services decides about the programs that run beside the agents: which one starts, which waits for another
+// or rests after a failure, and which is ended. The supervisor reports events by calling the methods of State, and
 // carries out the steps of a Plan.
 package services
 
@@ -10,51 +10,51 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// How long services rest, and how often they are asked.
+// How long services rest, and how often they are checked.
 const (
 	restMin = time.Second // after a failure, doubled each time in a row
 	restMax = 5 * time.Minute
-	steady  = 10 * time.Minute // a service that has been ready for so long counts its failures anew
+	steady  = 10 * time.Minute // a service that was ready for so long starts counting failures again
 
-	askSoon  = time.Second      // between two questions to a service that cannot be used
-	askLate  = 10 * time.Second // and to one that can
-	hangTime = 2 * time.Minute  // a service that has stopped answering for so long is ended
+	askSoon  = time.Second      // between two checks of a service that cannot be used
+	askLate  = 10 * time.Second // between two checks of a service that can be used
+	hangTime = 2 * time.Minute  // a service that has not answered for so long is ended
 )
 
-// Phase says what a service does.
+// Phase is the present state of a service.
 type Phase string
 
-// The phases, in their order.
+// The phases, in order.
 const (
-	Waiting   Phase = "waiting"   // runs nothing: it is about to start, or waits for services that it needs
-	Preparing Phase = "preparing" // a command runs that comes before its start
+	Waiting   Phase = "waiting"   // no process: it is about to start, or waits for services that it needs
+	Preparing Phase = "preparing" // a command before its start runs
 	Starting  Phase = "starting"  // its program runs, and could not be used yet
 	Ready     Phase = "ready"
-	Silent    Phase = "silent" // it could be used, and does not answer any more
+	Silent    Phase = "silent" // it could be used, and no longer answers
 	Ending    Phase = "ending"
-	Resting   Phase = "resting" // runs nothing: it failed, and is started again later
+	Resting   Phase = "resting" // no process: it failed, and is started again later
 )
 
 // runs reports whether a process of the service may exist.
 func (p Phase) runs() bool { return p != Waiting && p != Resting }
 
-// State has the facts about a service that a decision needs. New makes that of one that never ran.
+// State has the facts about a service that a decision needs. New returns the state of a service that never ran.
 type State struct {
 	Phase  Phase     `json:"phase"`
 	Since  time.Time `json:"since"`           // of the phase
-	Good   time.Time `json:"good,omitzero"`   // when this run of its program could be used first
-	Starts int       `json:"starts"`          // of its program
-	Fails  int       `json:"fails,omitempty"` // in a row
-	Until  time.Time `json:"until,omitzero"`  // of its rest
-	Why    string    `json:"why,omitempty"`   // how it failed last
-	Said   string    `json:"said,omitempty"`  // why it cannot be used, as it, or asking it, says
+	Good   time.Time `json:"good,omitzero"`   // when this run of its program could first be used
+	Starts int       `json:"starts"`          // starts of its program
+	Fails  int       `json:"fails,omitempty"` // failures in a row
+	Until  time.Time `json:"until,omitzero"`  // end of its rest
+	Why    string    `json:"why,omitempty"`   // cause of its last failure
+	Said   string    `json:"said,omitempty"`  // why it cannot be used, as it or the check reported
 
-	// The next image asks anew.
-	asked  time.Time // when it was asked last whether it can be used
-	asking bool      // there is no answer yet
+	// The next image checks again.
+	asked  time.Time // when it was last checked
+	asking bool      // a check has not answered yet
 }
 
-// New is the state of a service that never ran.
+// New returns the state of a service that never ran.
 func New(now time.Time) State { return State{Phase: Waiting, Since: now} }
 
 func (s *State) turn(p Phase, now time.Time) {
@@ -63,10 +63,10 @@ func (s *State) turn(p Phase, now time.Time) {
 	}
 }
 
-// Prepare says that a command before the start is about to run.
+// Prepare records that a command before the start is about to run.
 func (s *State) Prepare(now time.Time) { s.turn(Preparing, now) }
 
-// Start says that the program is about to run. asks is false for a service that can be used as soon as that runs.
+// Start records that the program is about to run. asks is false for a service that can be used as soon as it runs.
 func (s *State) Start(now time.Time, asks bool) {
 	s.Starts++
 	s.Said, s.asked, s.asking = "", time.Time{}, false
@@ -76,10 +76,10 @@ func (s *State) Start(now time.Time, asks bool) {
 	}
 }
 
-// Ask says that the service is being asked whether it can be used.
+// Ask records that a check of the service has started.
 func (s *State) Ask(now time.Time) { s.asked, s.asking = now, true }
 
-// Answer says whether the service can be used: why is empty when it can.
+// Answer records whether the service can be used. why is empty if it can.
 func (s *State) Answer(now time.Time, why string) {
 	s.asking = false
 	switch {
@@ -94,10 +94,10 @@ func (s *State) Answer(now time.Time, why string) {
 	s.Said = why
 }
 
-// End says that it is being ended.
+// End records that the service is being ended.
 func (s *State) End(now time.Time) { s.turn(Ending, now) }
 
-// Ended says that no process of it is left. why is how it failed; empty when it was to end.
+// Ended records that none of its processes is left. why is the cause of a failure; empty if it was to end.
 func (s *State) Ended(now time.Time, why string) {
 	lasted := s.lasted(now)
 	s.Good, s.Said = time.Time{}, ""
@@ -113,10 +113,10 @@ func (s *State) Ended(now time.Time, why string) {
 	s.turn(Resting, now)
 }
 
-// lasted reports whether this run of its program counts as a good one.
+// lasted reports whether this run of the program resets the count of failures.
 func (s *State) lasted(now time.Time) bool { return !s.Good.IsZero() && now.Sub(s.Good) >= steady }
 
-// Forgive has it started without a rest: a person asked for it.
+// Forgive ends a rest, and resets the failures, because a person asked for a start.
 func (s *State) Forgive(now time.Time) {
 	s.Fails, s.Why, s.Until = 0, "", time.Time{}
 	if s.Phase == Resting {
@@ -124,7 +124,7 @@ func (s *State) Forgive(now time.Time) {
 	}
 }
 
-// rest is the time to the next start after so many failures in a row.
+// rest returns the time to the next start after that many failures in a row.
 func rest(fails int) time.Duration {
 	d := restMin
 	for range min(fails, 64) - 1 {
@@ -137,26 +137,26 @@ func rest(fails int) time.Duration {
 type Service struct {
 	threads.Service // as it was started; while it does not run, as it is configured
 	State
-	Gone bool // it is no longer configured
+	Gone bool // no longer configured
 }
 
-// asks reports whether it is asked if it can be used.
+// asks reports whether the service has a check.
 func (s *Service) asks() bool { return s.ReadyURL != "" || len(s.ReadyCommand) > 0 }
 
-// Snapshot holds all the facts that Decide decides on.
+// Snapshot has all the facts that Decide needs.
 type Snapshot struct {
 	Now      time.Time
 	Services []Service // sorted by name
-	Stopping bool      // all of them are to end
+	Stopping bool      // all of them must end
 }
 
-// Action is a thing to do with a service.
+// Action is a kind of step.
 type Action string
 
 // The actions.
 const (
 	Start Action = "start"
-	Ask   Action = "ask" // whether it can be used
+	Ask   Action = "ask" // start a check
 	End   Action = "end"
 )
 
@@ -165,16 +165,16 @@ type Step struct {
 	Name   string
 	Do     Action
 	Why    string // of an End
-	Failed bool   // the End is for a failure, after which the service rests
+	Failed bool   // the End is for a failure, so the service rests afterwards
 }
 
-// Plan says what to do now, and when to decide again if nothing happens before; zero when that is never.
+// Plan says what to do now, and when to decide again if nothing happens before; zero means never.
 type Plan struct {
 	Steps []Step
 	Next  time.Time
 }
 
-// Decide says what to do with each service, sorted by name.
+// Decide returns what to do with each service, sorted by name.
 func Decide(s Snapshot) (p Plan) {
 	for i := range s.Services {
 		x := &s.Services[i]
@@ -190,7 +190,7 @@ func Decide(s Snapshot) (p Plan) {
 	return p
 }
 
-// decide returns what to do with one service now, and when time alone changes that or what is said of it.
+// decide returns what to do with one service now, and when time alone changes that or the words about it.
 func (s *Snapshot) decide(x *Service) (step Step, next time.Time) {
 	switch {
 	case x.Phase == Ending:
@@ -215,7 +215,7 @@ func (s *Snapshot) decide(x *Service) (step Step, next time.Time) {
 	return step, next
 }
 
-// ask has a service that runs asked from time to time.
+// ask checks a running service from time to time.
 func (s *Snapshot) ask(x *Service) (step Step, next time.Time) {
 	changes := map[Phase]time.Time{
 		Starting: x.Since.Add(alarmTime), Ready: x.Good.Add(steady), Silent: x.Since.Add(hangTime),
@@ -236,14 +236,14 @@ func (s *Snapshot) ask(x *Service) (step Step, next time.Time) {
 	return Step{Do: Ask}, changes
 }
 
-// serves reports whether a service that runs needs the named one.
+// serves reports whether a running service needs the named one.
 func (s *Snapshot) serves(name string) bool {
 	return slices.ContainsFunc(s.Services, func(x Service) bool {
 		return x.Phase.runs() && slices.Contains(x.Needs, name)
 	})
 }
 
-// lacks is the first service that another one needs, and that cannot be used; empty when there is none.
+// lacks returns the first service that another one needs and that cannot be used; empty without one.
 func (s *Snapshot) lacks(x *Service) string {
 	for _, need := range x.Needs {
 		usable := func(y Service) bool { return y.Name == need && y.Phase == Ready && !y.Gone }

@@ -14,7 +14,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-// service is one that is asked at an address and needs others, in a phase since the start.
+// service returns a service with a check and needs, in a phase since the start.
 func service(name string, phase Phase, needs ...string) Service {
 	return Service{
 		Service: threads.Service{Name: name, ReadyURL: "http://localhost/health", Needs: needs},
@@ -99,7 +99,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := Decide(Snapshot{Now: at(tt.now), Services: tt.list, Stopping: tt.stop})
 			if diff := cmp.Diff(tt.want, p.Steps); diff != "" {
-				t.Error(diff)
+				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 			var want time.Time
 			if tt.next != 0 {
@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestRests has a service fail again and again, and then run for ten minutes.
+// TestRests has a service that fails again and again, and then runs for ten minutes.
 func TestRests(t *testing.T) {
 	s, now := New(start), start
 	for _, want := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
@@ -121,7 +121,7 @@ func TestRests(t *testing.T) {
 		now = now.Add(steady - 1)
 		s.Ended(now, "exit status 1")
 		if rest := s.Until.Sub(now); s.Phase != Resting || rest != time.Duration(want)*time.Second {
-			t.Errorf("after %d failures it rests for %s, want %d s", s.Fails, rest, want)
+			t.Errorf("after %d failures: got a rest of %s, want %d s", s.Fails, rest, want)
 		}
 		now = s.Until
 	}
@@ -129,19 +129,19 @@ func TestRests(t *testing.T) {
 	s.Answer(now, "")
 	s.Ended(now.Add(steady), "exit status 1")
 	if s.Fails != 1 || s.Until.Sub(now.Add(steady)) != restMin {
-		t.Errorf("after ten good minutes it counts %d failures, and rests until %s", s.Fails, s.Until)
+		t.Errorf("after ten good minutes: got %d failures and a rest until %s", s.Fails, s.Until)
 	}
 	s.Ended(now.Add(steady), "exit status 1")
 	s.Forgive(now.Add(steady))
 	if s.Phase != Waiting || s.Fails != 0 || !s.Until.IsZero() {
-		t.Errorf("a person asked for a start, and it is %+v", s)
+		t.Errorf("after Forgive: got %+v, want waiting without failures", s)
 	}
 }
 
 func TestWords(t *testing.T) {
 	tests := []struct {
 		change             func(*Service)
-		out, why, attended string // attended: what a person is told an hour later
+		out, why, attended string // attended: the alarm an hour later
 	}{
 		{func(*Service) {}, "is about to start", "", ""},
 		{func(x *Service) { x.Needs = []string{"net"} }, "waits for service net", "waits for net", ""},
@@ -173,16 +173,16 @@ func TestWords(t *testing.T) {
 		tt.change(&x)
 		s := Snapshot{Now: start, Services: []Service{x}}
 		if got := Outages(s)["a"].Why; got != tt.out {
-			t.Errorf("outage %q, want %q", got, tt.out)
+			t.Errorf("got outage %q, want %q", got, tt.out)
 		}
 		if got := Why(s, "a"); got != tt.why {
-			t.Errorf("why %q, want %q", got, tt.why)
+			t.Errorf("got why %q, want %q", got, tt.why)
 		}
 		if got := x.Alarm(start.Add(time.Hour)); got != tt.attended {
-			t.Errorf("alarm %q, want %q", got, tt.attended)
+			t.Errorf("got alarm %q, want %q", got, tt.attended)
 		}
 		if now := x.Alarm(start); now != "" && !strings.Contains(now, "in a row") {
-			t.Errorf("alarm at once: %q", now)
+			t.Errorf("got alarm %q at once, want none", now)
 		}
 	}
 }

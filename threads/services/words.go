@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	alarmFails = 3                // failures in a row are a person's business
-	alarmTime  = 10 * time.Minute // and so is a start that takes so long
+	alarmFails = 3                // so many failures in a row need a person
+	alarmTime  = 10 * time.Minute // so does a start that takes so long
 )
 
-// Outages are the configured services that cannot be used, by name, with why.
+// Outages returns the configured services that cannot be used, by name, with the reasons.
 func Outages(s Snapshot) map[string]threads.Outage {
 	out := make(map[string]threads.Outage)
 	for i := range s.Services {
@@ -45,7 +45,7 @@ func (s *Snapshot) outage(x *Service) (out threads.Outage) {
 	return out
 }
 
-// Why says why a service cannot be used; empty when it can.
+// Why returns why a service cannot be used; empty if it can.
 func Why(s Snapshot, name string) string {
 	for i := range s.Services {
 		x := &s.Services[i]
@@ -64,8 +64,8 @@ func Why(s Snapshot, name string) string {
 	return ""
 }
 
-// Alarm says what a person has to mend: a service that fails again and again, or does not come up; empty when there is
-// nothing. A service that failed keeps its alarm until it has been ready for ten minutes.
+// Alarm says what a person has to repair: a service that fails again and again, or does not become ready; empty
+// without a cause. A service that failed keeps its alarm until it has been ready for ten minutes.
 func (x *Service) Alarm(now time.Time) string {
 	mend := "; see disinto logs " + x.Name
 	switch {
@@ -82,5 +82,5 @@ func (x *Service) Alarm(now time.Time) string {
 	return ""
 }
 
-// age writes whole minutes as people do: 2m.
+// age formats whole minutes as people write them: 2m.
 func age(d time.Duration) string { return strings.TrimSuffix(d.String(), "0s") }

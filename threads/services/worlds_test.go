@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// world plays services that fail, hang, answer and are restarted at random, and checks every plan against what is
-// promised of services. It tells that anew: it knows what really happened, and nothing of State.
+// world plays services that fail, hang, answer and are restarted at random, and checks every plan against the
+// promises about services. It states them independently: it knows what really happened, and nothing of State.
 type world struct {
 	*testing.T
 	rng      *rand.Rand
@@ -20,19 +20,19 @@ type world struct {
 	stopping bool
 }
 
-// played is a service with what really became of it.
+// played is a service with its true state.
 type played struct {
 	Service
-	asked   bool // can be asked
+	asked   bool // it has a check
 	running bool
-	ending  bool      // an end was asked for
-	usable  bool      // it said so last
-	good    time.Time // since when this run of it is
+	ending  bool      // an End was planned
+	usable  bool      // its last answer was good
+	good    time.Time // since when this run is
 	mute    time.Time // since when it has not answered
-	failed  int       // times in a row
-	rests   time.Time // until then it must not start
-	last    time.Time // when it was asked last
-	waits   bool      // for its answer
+	failed  int       // failures in a row
+	rests   time.Time // it must not start before
+	last    time.Time // last check
+	waits   bool      // for the answer to a check
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -85,12 +85,12 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// step lets something happen, or time pass, and carries out the plan.
+// step makes something happen, or time pass, and carries out the plan.
 func (w *world) step() {
 	after := w.decide()
-	for n := 0; len(after.Steps) > 0; n++ { // a start may let another one follow
+	for n := 0; len(after.Steps) > 0; n++ { // a start may make another one possible
 		if n > len(w.services) {
-			w.Fatalf("plans that are carried out ask for more and more: %+v", after.Steps)
+			w.Fatalf("plans still have steps after every service had one: %+v", after.Steps)
 		}
 		for _, step := range after.Steps {
 			w.carryOut(w.named(step.Name), step)
@@ -104,7 +104,7 @@ func (w *world) step() {
 	if to := w.now.Add(jump); !after.Next.IsZero() && after.Next.Before(to) {
 		w.now = after.Next.Add(-1)
 		if early := Decide(w.snapshot()); len(early.Steps) > 0 {
-			w.Errorf("before the time of the next plan it asks for %+v", early.Steps)
+			w.Errorf("got steps %+v before the time of the next plan", early.Steps)
 		}
 		w.now = after.Next
 	} else {
@@ -120,13 +120,13 @@ func (w *world) decide() Plan {
 	for _, p := range w.services {
 		w.check(p, plan)
 		if _, is := out[p.Name]; is == (p.usable || p.Gone) {
-			w.Errorf("%s: said to be out: %v", p.Name, is)
+			w.Errorf("%s: got outage %v", p.Name, is)
 		}
 	}
 	return plan
 }
 
-// check compares what a plan does with a service with what it must.
+// check compares a plan's step for a service with the required one.
 func (w *world) check(p *played, plan Plan) {
 	i := slices.IndexFunc(plan.Steps, func(s Step) bool { return s.Name == p.Name })
 	var step Step
@@ -161,7 +161,7 @@ func (w *world) check(p *played, plan Plan) {
 		must = Start
 	}
 	if step.Do != must {
-		w.Errorf("%s: %q instead of %q: %+v", p.Name, step.Do, must, *p)
+		w.Errorf("%s: got step %q, want %q: %+v", p.Name, step.Do, must, *p)
 	}
 }
 
@@ -186,7 +186,7 @@ func (w *world) carryOut(p *played, step Step) {
 	}
 }
 
-// happen lets a service answer, fail, end, be restarted, or come and go in the configuration.
+// happen makes a service answer, fail, end or restart, or come and go in the configuration.
 func (w *world) happen(p *played) {
 	switch w.rng.IntN(5) {
 	case 0, 1:

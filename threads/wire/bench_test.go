@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// BenchmarkQuestion asks about 10,000 issues that wait, answers, and reads the answer: what a supervisor and its shadow
-// do together, beside the ticks.
+// BenchmarkQuestion asks about 10,000 waiting issues, answers, and reads the answer: all that a supervisor and its
+// shadow do together, beside the ticks.
 func BenchmarkQuestion(b *testing.B) {
 	s := small()
 	blocked := s.Facts.Issues[1]

@@ -12,27 +12,27 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Difference is an item about which two plans differ.
+// Difference is an item on which two plans differ.
 type Difference struct {
 	Ref  forge.Ref
 	Role string // of scheduled work
-	// Here and There say what the plans do about it, in words that follow "would", with their reasons.
+	// Here and There say what the plans would do with it, in words that follow "would", with their reasons.
 	Here, There string
-	// Key is the same for the same item and the same pair of reasons, whatever numbers and times are in the words.
+	// Key identifies the item and the pair of reasons, whatever numbers and times the words have.
 	Key string
 }
 
-// subject is the thing that two plans decide on: an issue, a pull request or the scheduled work of a role.
+// subject is the item of a decision: an issue, a pull request or the scheduled work of a role.
 type subject struct {
 	forge.Ref
 	role string
 }
 
-// deed is one thing that a plan does about an item. Two plans agree when the codes of their deeds do.
+// deed is one decision of a plan about an item. Two plans agree if the codes of their deeds do.
 type deed struct{ code, words string }
 
-// Differences returns the items about which two plans for one snapshot differ, sorted by reference. Only the reasons'
-// codes are compared, not their operands; of issues that are not put up for work, nothing.
+// Differences returns the items on which two plans for one snapshot differ, sorted by reference. It compares only the
+// codes of reasons, not their operands, and ignores issues that are not queued.
 func Differences(s *threads.Snapshot, here, there *threads.Plan) []Difference {
 	ours, theirs := deeds(s, here), deeds(s, there)
 	all := maps.Clone(ours)
@@ -52,7 +52,7 @@ func Differences(s *threads.Snapshot, here, there *threads.Plan) []Difference {
 	return list
 }
 
-// told adds up all that a plan does about an item as one deed.
+// told joins all decisions of a plan about an item into one.
 func told(list []deed) deed {
 	slices.SortFunc(list, func(a, b deed) int { return cmp.Compare(a.code, b.code) })
 	var codes, words []string
@@ -62,7 +62,7 @@ func told(list []deed) deed {
 	return deed{strings.Join(codes, "; "), Words(cmp.Or(strings.Join(words, " and "), "do nothing"))}
 }
 
-// deeds are all things that a plan does or holds back, by item.
+// deeds returns everything that a plan does or holds, by item.
 func deeds(s *threads.Snapshot, p *threads.Plan) map[subject][]deed {
 	all := make(map[subject][]deed)
 	add := func(item subject, words, format string, operands ...any) {
@@ -99,7 +99,7 @@ func deeds(s *threads.Snapshot, p *threads.Plan) map[subject][]deed {
 	return all
 }
 
-// reason is a reason with its code. The other build may have codes that this one has no words for.
+// reason formats a reason with its code. The other build may have codes for which this one has no words.
 func reason(r *threads.Reason) string {
 	if text := r.Text(); text != string(r.Code) {
 		return fmt.Sprintf("%s (%s)", text, r.Code)
@@ -107,10 +107,10 @@ func reason(r *threads.Reason) string {
 	return string(r.Code)
 }
 
-// maxWords bounds what is told of another build's words, in bytes.
+// maxWords bounds the words of another build that are shown, in bytes.
 const maxWords = 300
 
-// Words makes one bounded line of text of what another build may have written.
+// Words makes one bounded line of text from words that another build may have written.
 func Words(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	s = strings.Map(func(r rune) rune {

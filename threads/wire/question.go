@@ -8,14 +8,14 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Format is the version of questions and answers. It counts up only for a change that an older build cannot ignore,
-// such as another meaning of a field.
+// Format is the version of questions and answers. It increases only for a change that an older build cannot ignore,
+// such as a new meaning of a field.
 const Format = 1
 
-// Command is the command of every build that answers a question in a file.
+// Command is the command with which every build answers a question in a file.
 const Command = "decide-run"
 
-// question asks another build what it would do.
+// question asks another build for its plan.
 type question struct {
 	Format   int             `json:"format"`
 	Snapshot json.RawMessage `json:"snapshot"`
@@ -29,7 +29,7 @@ type answer struct {
 	Error   string          `json:"error,omitempty"`
 }
 
-// Ask writes the question what another build would do, as one line.
+// Ask writes the question for another build's plan, as one line.
 func Ask(s *threads.Snapshot) ([]byte, error) {
 	text, err := EncodeSnapshot(s)
 	if err != nil {
@@ -38,8 +38,8 @@ func Ask(s *threads.Snapshot) ([]byte, error) {
 	return json.Marshal(question{Format, text})
 }
 
-// Answer decides on the snapshot of a question, as the build of this version, and writes what it would do as one line.
-// What keeps it from deciding is the answer too.
+// Answer decides on the snapshot of a question, and writes the plan as one line. program is this build's version. If
+// it cannot decide, the answer has the error.
 func Answer(text []byte, program string) []byte {
 	a := answer{Format: Format, Program: program}
 	plan, err := decide(text)
@@ -48,7 +48,7 @@ func Answer(text []byte, program string) []byte {
 	}
 	a.Plan = plan
 	line, err := json.Marshal(a)
-	if err != nil { // nothing in it fails
+	if err != nil { // no field of it can fail
 		return fmt.Appendf(nil, `{"format":%d,"error":"cannot encode the answer"}`, Format)
 	}
 	return line
@@ -78,7 +78,7 @@ func decide(text []byte) (plan json.RawMessage, err error) {
 	return EncodePlan(&p)
 }
 
-// ReadAnswer reads the last line that another build has written. program is its version, as far as it said that.
+// ReadAnswer reads the last line that another build wrote. program is that build's version, if it reported one.
 func ReadAnswer(text []byte) (program string, plan *threads.Plan, err error) {
 	text = bytes.TrimSpace(text)
 	text = text[bytes.LastIndexByte(text, '\n')+1:]

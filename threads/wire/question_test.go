@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// small is a factory with a free agent and two issues, of which one is blocked by the other.
+// small returns a factory with a free agent and two issues, one of which blocks the other.
 func small() *threads.Snapshot {
 	now := time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC)
 	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
@@ -36,12 +36,12 @@ func small() *threads.Snapshot {
 	return s
 }
 
-// The same build answers with the same plan.
+// TestAnswerOfTheSameBuild checks that the same build answers with the same plan.
 func TestAnswerOfTheSameBuild(t *testing.T) {
 	s := small()
 	here := threads.Decide(*s)
 	if len(here.Starts) != 1 || len(here.Holds) != 1 {
-		t.Fatalf("the factory starts %+v and holds %d", here.Starts, len(here.Holds))
+		t.Fatalf("got starts %+v and %d holds, want one of each", here.Starts, len(here.Holds))
 	}
 	text, err := Ask(s)
 	if err != nil {
@@ -56,11 +56,11 @@ func TestAnswerOfTheSameBuild(t *testing.T) {
 		t.Error(diff)
 	}
 	if list := Differences(s, &here, there); len(list) > 0 {
-		t.Errorf("got %+v", list)
+		t.Errorf("got differences %+v, want none", list)
 	}
 }
 
-// A question that cannot be answered gets that as an answer.
+// TestNoAnswer checks that a question without a possible plan gets an error as its answer.
 func TestNoAnswer(t *testing.T) {
 	for question, want := range map[string]string{
 		`{"format":2,"snapshot":{}}`: "it does not decide: it reads questions of format 1, and was asked in format 2",
@@ -93,7 +93,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// Each kind of deed shows as a difference, with both sides' words, and times and numbers in reasons do not.
+// TestDifferences checks that each kind of decision shows as a difference, with the words of both sides, and that
+// times and numbers in reasons do not.
 func TestDifferences(t *testing.T) {
 	s := small()
 	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
@@ -141,7 +142,7 @@ func TestDifferences(t *testing.T) {
 		t.Error(diff)
 	}
 	if list := Differences(s, here, here); len(list) > 0 {
-		t.Errorf("a plan differs from itself in %+v", list)
+		t.Errorf("got differences %+v of a plan from itself", list)
 	}
 	for _, change := range []func(*threads.Start){
 		func(x *threads.Start) { x.Slot++ },
@@ -153,7 +154,7 @@ func TestDifferences(t *testing.T) {
 		change(&other)
 		list := Differences(s, here, &threads.Plan{Starts: []threads.Start{other}, Merges: here.Merges, Holds: here.Holds})
 		if len(list) != 1 || list[0].Here == list[0].There {
-			t.Errorf("%+v instead of %+v: got %+v", other, start, list)
+			t.Errorf("%+v instead of %+v: got differences %+v, want one", other, start, list)
 		}
 	}
 }

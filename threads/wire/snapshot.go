@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// snapshot is threads.Snapshot with its configuration encoded, its texts left out, and its history as lists.
+// snapshot is threads.Snapshot with an encoded configuration, without texts, and with its history as lists.
 type snapshot struct {
 	Now      time.Time
 	Config   json.RawMessage
@@ -27,7 +27,7 @@ type snapshot struct {
 	Outages  map[string]threads.Outage
 }
 
-// history is threads.History, whose maps have keys that JSON has not.
+// history is threads.History, whose maps have keys that JSON does not allow.
 type history struct {
 	Chains  []entry[forge.Ref, *threads.ChainHistory]
 	Items   []entry[threads.Key, *threads.ItemHistory]
@@ -63,7 +63,7 @@ func (w *snapshot) threads() (*threads.Snapshot, error) {
 	return s, json.Unmarshal(w.Config, &s.Config)
 }
 
-// bare are the facts without the texts of the forge. Those of 10,000 issues are tens of megabytes.
+// bare returns the facts without the texts of the forge, which are tens of megabytes for 10,000 issues.
 func bare(f forge.Facts) forge.Facts {
 	f.Issues, f.Pulls = slices.Clone(f.Issues), slices.Clone(f.Pulls)
 	for i := range f.Issues {
@@ -96,7 +96,7 @@ func (w *history) threads() threads.History {
 	}
 }
 
-// list are the pairs of a map, sorted by their keys; nil of a nil map.
+// list returns the pairs of a map, sorted by key; nil for a nil map.
 func list[K comparable, V any](m map[K]V, compare func(K, K) int) []entry[K, V] {
 	if m == nil {
 		return nil
@@ -108,7 +108,7 @@ func list[K comparable, V any](m map[K]V, compare func(K, K) int) []entry[K, V] 
 	return l
 }
 
-// table is the map that a list was made of.
+// table returns the map of a list.
 func table[K comparable, V any](l []entry[K, V]) map[K]V {
 	if l == nil {
 		return nil

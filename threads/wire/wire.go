@@ -1,9 +1,9 @@
-// Package wire writes what a decision is made from, and the plan, as JSON for another build of the program. A snapshot
-// that was read back gives the same plan.
+// Package wire writes a snapshot and its plan as JSON for another build of the program. A snapshot that was read back
+// gives the same plan.
 //
-// The documents have the fields of threads.Snapshot and threads.Plan under their names in Go, or those of their JSON
-// tags. A map whose keys are no strings is a list of Key and Value. Both sides ignore fields that they do not know, and
-// the documents only grow: testdata/format.txt has every field. Two things are left out: the bodies of issues, pull
+// The documents have the fields of threads.Snapshot and threads.Plan under their Go names, or the names of their JSON
+// tags. A map whose keys are not strings is a list of Key and Value. Both sides ignore unknown fields, and new
+// versions only add fields: testdata/format.txt has every field. Two things are left out: the bodies of issues, pull
 // requests and reviews, which are long and decide nothing, and secrets. A token is "(secret)" or empty.
 package wire
 
@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// EncodeSnapshot writes a snapshot as one line. The snapshot must not change meanwhile.
+// EncodeSnapshot writes a snapshot as one line. The snapshot must not change during the call.
 func EncodeSnapshot(s *threads.Snapshot) ([]byte, error) {
 	config, err := encodeConfig(s.Config)
 	if err != nil {
@@ -51,7 +51,7 @@ func EncodePlan(p *threads.Plan) ([]byte, error) {
 	return line, nil
 }
 
-// MaxItems bounds each list of a plan that is read: a few bytes of text are hundreds in memory.
+// MaxItems bounds each list of a plan that is read: a few bytes of text take hundreds in memory.
 const MaxItems = 100_000
 
 // DecodePlan reads a plan. Every hold in it has a reason.
@@ -63,7 +63,7 @@ func DecodePlan(text []byte) (*threads.Plan, error) {
 	longest := max(len(lists.Starts), len(lists.Stops), len(lists.Merges), len(lists.Marks), len(lists.Holds),
 		len(lists.Unqueued))
 	if longest > MaxItems {
-		return nil, fmt.Errorf("cannot decode a plan: a list has %d items, and %d are read", longest, MaxItems)
+		return nil, fmt.Errorf("cannot decode a plan: a list has %d items, want at most %d", longest, MaxItems)
 	}
 	var p threads.Plan
 	if err := json.Unmarshal(text, &p); err != nil {
@@ -79,8 +79,8 @@ func DecodePlan(text []byte) (*threads.Plan, error) {
 	return &p, nil
 }
 
-// encodeConfig leaves out what is secret: addresses of messages, values, and places where such a value stands in
-// another text, such as a key in an address or a command.
+// encodeConfig leaves out secrets: recipients of messages, values of secrets, and every place where such a value is
+// part of another text, such as a key in an address or a command.
 func encodeConfig(c *threads.Config) (json.RawMessage, error) {
 	if c == nil {
 		return json.RawMessage("null"), nil
@@ -96,7 +96,7 @@ func encodeConfig(c *threads.Config) (json.RawMessage, error) {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // or 64 bits of a number do not come back
+	d.UseNumber() // else a 64-bit number loses digits
 	var tree any
 	if err := d.Decode(&tree); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "add fields to testdata/format.txt")
 
-// whole returns a value in which every field, list and map has something. A field that JSON leaves out fails the test.
+// whole returns a value in which every field, list and map is set. A field that JSON leaves out fails the test.
 func whole[T any](t *testing.T) *T {
 	t.Helper()
 	v := new(T)
@@ -43,8 +43,8 @@ func whole[T any](t *testing.T) *T {
 	return v
 }
 
-// Every field comes back, but for the texts of the forge and what is secret. A field that is added to a snapshot or a
-// plan and not encoded fails here.
+// TestEveryFieldComesBack checks that every field is restored, except the texts of the forge and secrets. A new field
+// of a snapshot or a plan that is not encoded fails here.
 func TestEveryFieldComesBack(t *testing.T) {
 	s := whole[threads.Snapshot](t)
 	text, err := EncodeSnapshot(s)
@@ -74,7 +74,7 @@ func TestEveryFieldComesBack(t *testing.T) {
 	}
 }
 
-// What is not there is not there on the other side either: no list becomes an empty one, and no map.
+// TestNothingComesBackAsNothing checks that a missing list or map is not restored as an empty one.
 func TestNothingComesBackAsNothing(t *testing.T) {
 	for _, s := range []*threads.Snapshot{{}, {Config: &threads.Config{}, History: threads.NewHistory()}} {
 		text, err := EncodeSnapshot(s)
@@ -88,7 +88,7 @@ func TestNothingComesBackAsNothing(t *testing.T) {
 	}
 }
 
-// No value of a secret is in a snapshot, wherever in the configuration it stands.
+// TestNoSecretLeaves checks that a snapshot has no value of a secret, wherever it is in the configuration.
 func TestNoSecretLeaves(t *testing.T) {
 	const token = `5up3r"secret<value>`
 	c := whole[threads.Config](t)
@@ -102,14 +102,14 @@ func TestNoSecretLeaves(t *testing.T) {
 	c.Threads[0].BaseURL = "http://user:" + token + "@host/v1"
 	c.Services[0].Command = []string{"serve", "--key=" + token}
 	c.Roles[0].Command = []string{"dev", token}
-	c.Agents[1].Token = "" // and that it has none can still be told
+	c.Agents[1].Token = "" // a missing token must remain visible
 	text, err := EncodeSnapshot(&threads.Snapshot{Config: c})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"5up3r", "secret<value", `secret\u003cvalue`} {
 		if bytes.Contains(text, []byte(part)) {
-			t.Errorf("the snapshot has %s: %s", part, text)
+			t.Errorf("the snapshot has the secret's part %s: %s", part, text)
 		}
 	}
 	got, err := DecodeSnapshot(text)
@@ -117,15 +117,16 @@ func TestNoSecretLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Config.Agents[0].Token == "" || got.Config.Agents[1].Token != "" {
-		t.Errorf("agents have the tokens %q and %q", got.Config.Agents[0].Token.Reveal(), got.Config.Agents[1].Token.Reveal())
+		t.Errorf("got tokens %q and %q, want a placeholder and none", got.Config.Agents[0].Token.Reveal(),
+			got.Config.Agents[1].Token.Reveal())
 	}
 	if c.Agents[0].Token.Reveal() != token || c.Services[0].Command[1] != "--key="+token {
-		t.Error("the configuration itself was changed")
+		t.Error("EncodeSnapshot changed the configuration")
 	}
 }
 
-// The format only grows: a build reads what another one writes, newer or older. A field that gets another name in Go
-// keeps the old one here by a JSON tag. The numbers of the forge's states are part of it.
+// TestFormat checks that the format only grows: a build reads the documents of newer and older builds. A field that
+// is renamed in Go keeps its old name in a JSON tag. The numbers of the forge's states are part of the format.
 func TestFormat(t *testing.T) {
 	lines := map[string]bool{}
 	for name, encode := range map[string]func() ([]byte, error){
@@ -183,7 +184,7 @@ func addNewlines(lines []string) []string {
 	return lines
 }
 
-// note collects the places of a document with the types of what stands there. Names of threads and the like are *.
+// note collects the paths of a document with the types of their values. Names of threads and the like become *.
 func note(lines map[string]bool, at string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -202,7 +203,7 @@ func note(lines map[string]bool, at string, v any) {
 	}
 }
 
-// A build that is newer writes fields that this one does not know.
+// TestUnknownFields checks that fields of a newer build are ignored.
 func TestUnknownFields(t *testing.T) {
 	s, err := DecodeSnapshot([]byte(`{"Now":"2026-11-23T01:02:03Z","Moon":{"Phase":3},"Facts":{"Repos":[{"Name":"o/r","Age":7}]}}`))
 	if err != nil || s.Facts.Repos[0].Name != "o/r" {
@@ -224,7 +225,8 @@ func TestBadDocuments(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever another program sends, it is refused, or it can be written and read again as the same.
+// FuzzDecode checks that a document of another program is refused, or is the same after it was written and read
+// again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"Holds":[{"Kind":"issue","Repo":"o/r","Number":1,"Reason":{"Code":"blocked"}}]}`))
 	f.Add([]byte(`{"Config":{"Name":"f"},"History":{"Chains":[{"Key":{"Repo":"o/r","Number":1},"Value":{"ci_fixes":1}}]}}`))
@@ -236,7 +238,7 @@ func FuzzDecode(f *testing.F) {
 				t.Skip(err) // a time beyond the year 9999
 			}
 			if _, err := DecodeSnapshot(again); err != nil {
-				t.Errorf("written again it cannot be read: %v", err)
+				t.Errorf("cannot decode a snapshot that was decoded and encoded: %v", err)
 			}
 		}
 		if p, err := DecodePlan(text); err == nil {
@@ -245,7 +247,7 @@ func FuzzDecode(f *testing.F) {
 				t.Skip(err)
 			}
 			if back, err := DecodePlan(again); err != nil || !reflect.DeepEqual(p, back) {
-				t.Errorf("written again it is %+v, %v", back, err)
+				t.Errorf("a plan that was decoded and encoded became %+v, error %v", back, err)
 			}
 		}
 	})
