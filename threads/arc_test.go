@@ -12,10 +12,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// The tests in this file are the acceptance tests of the work-stealing design that Rebalance follows, with its numbers.
-// Those about the transport between hosts are in the packages that read hosts.
+// The tests in this file are the acceptance tests of the work-stealing design that Rebalance follows, with its
+// numbers. The tests about the transport between hosts are in the packages that read hosts.
 
-// arc is its fleet of five agents, each with a skill of its own.
+// arc is the design's fleet of five agents, each with its own skill.
 const arc = `
 [threads.api]
 backend = "anthropic"
@@ -34,7 +34,7 @@ skills = ["stacks-js"]
 command = ["dev"]
 `
 
-// arcFleet is that fleet, each agent idle for an hour.
+// arcFleet is this fleet, with each agent idle for an hour.
 type arcFleet struct {
 	*scriptWorld
 	last int64
@@ -63,14 +63,14 @@ func (f *arcFleet) pin(n int, agent string, labels ...string) {
 	}
 }
 
-// busy lets agents work on something else.
+// busy gives agents a session on another issue.
 func (f *arcFleet) busy(names ...string) {
 	for _, name := range names {
 		f.session([]string{"dev-" + name, "api/0", "issue", fmt.Sprint(9000 + len(f.s.Sessions))})
 	}
 }
 
-// moves is "#7 iris>loom" for each.
+// moves returns "#7 iris>loom" for each move.
 func (f *arcFleet) moves() string { return moveWords(Rebalance(f.s)) }
 
 func moveWords(moves []Move) string {
@@ -95,7 +95,7 @@ func (f *arcFleet) want(want string) {
 	}
 }
 
-// stays wants a reason for an issue that does not move.
+// stays checks the reason for an issue that does not move.
 func (f *arcFleet) stays(n int64, code Code) {
 	f.Helper()
 	for _, s := range Weigh(f.s).Stays {
@@ -116,58 +116,58 @@ func TestArc(t *testing.T) {
 	}{
 		{"I1 a queue that is empty is idle, with nothing pending", func(f *arcFleet) {
 			if l := f.load("loom"); l.State != LoadIdle || l.Pending != 0 || l.IdleSince.IsZero() {
-				f.Errorf("%+v", l)
+				f.Errorf("got load %+v, want idle without pending issues", l)
 			}
 		}},
 		{"I2 looking again changes nothing", func(f *arcFleet) {
 			before := f.load("loom").IdleSince
 			f.s.Now = f.s.Now.Add(time.Minute)
 			if !f.load("loom").IdleSince.Equal(before) {
-				f.Error("idle since another time")
+				f.Error("a second look changed IdleSince")
 			}
 		}},
 		{"I3 a start ends idleness before anything runs", func(f *arcFleet) {
 			f.session([]string{"dev-loom", "api/0", "issue", "9", "claiming"})
 			if l := f.load("loom"); l.State != LoadActive || !l.IdleSince.IsZero() {
-				f.Errorf("%+v", l)
+				f.Errorf("got load %+v, want active", l)
 			}
 		}},
 		{"I4 a long session is no idleness", func(f *arcFleet) {
 			f.session([]string{"dev-loom", "api/0", "issue", "9", "started=-299s"})
 			if l := f.load("loom"); l.State != LoadActive {
-				f.Errorf("%+v", l)
+				f.Errorf("got load %+v, want active", l)
 			}
 		}},
-		{"I5 who is kept from working is neither idle nor busy", func(f *arcFleet) {
+		{"I5 a gated agent is neither idle nor busy", func(f *arcFleet) {
 			f.busy("arc", "forge", "spark")
 			f.pin(9, "iris", "skill/research")
 			f.s.History.Paused[Pause{Agent: "dev-iris"}] = f.s.Now
 			f.want("")
 			if l := f.load("iris"); l.State != LoadGated || l.Why.Code != Paused || l.Pending != 9 {
-				f.Errorf("%+v", l)
+				f.Errorf("got load %+v, want gated with 9 pending", l)
 			}
 			delete(f.s.History.Paused, Pause{Agent: "dev-iris"})
 			Entry(f.s.History.Agents, "dev-loom").Hold(time.Time{}, "limit")
 			f.want("")
 		}},
-		{"I5 who achieves nothing is neither idle nor busy", func(f *arcFleet) {
+		{"I5 a sick agent is neither idle nor busy", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(15, "iris", "skill/research")
 			Entry(f.s.History.Agents, "dev-iris").Fruitless = SickAfter
 			f.want("")
 			if l := f.load("iris"); l.State != LoadSick || l.Why.Code != AgentSick || l.Pending != 15 {
-				f.Errorf("%+v", l)
+				f.Errorf("got load %+v, want sick with 15 pending", l)
 			}
 			Entry(f.s.History.Agents, "dev-iris").Fruitless = SickAfter - 1
 			f.want("#15 iris>loom, #14 iris>loom, #13 iris>loom")
 		}},
-		{"I6 an agent of which nothing is known is neither idle nor busy", func(f *arcFleet) {
+		{"I6 an agent with unknown idle time is neither idle nor busy", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research")
 			Entry(f.s.History.Agents, "dev-loom").IdleSince = time.Time{}
 			f.want("")
 		}},
-		{"I7 idle since a time to come is not idle", func(f *arcFleet) {
+		{"I7 an idle time in the future does not count", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research")
 			Entry(f.s.History.Agents, "dev-loom").IdleSince = f.s.Now.Add(time.Hour)
@@ -186,7 +186,7 @@ func TestArc(t *testing.T) {
 				f.want(c.want)
 			}
 		}},
-		{"M2 short gaps are no idleness", func(f *arcFleet) {
+		{"M2 short gaps do not count", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research")
 			for range 10 { // a task of 15 s, a gap of 20 s
@@ -196,21 +196,21 @@ func TestArc(t *testing.T) {
 				f.s.Now = f.s.Now.Add(15 * time.Second)
 			}
 		}},
-		{"B1 five pending are few, six are many", func(f *arcFleet) {
+		{"B1 five pending issues are few, six are many", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(5, "iris", "skill/research")
 			f.want("")
 			f.pin(1, "iris", "skill/research")
 			f.want("#6 iris>loom")
 		}},
-		{"B2 busy is asked again after each move", func(f *arcFleet) {
+		{"B2 busy is decided again after each move", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(3, "iris", "priority/1", "skill/research")
 			f.pin(3, "iris", "priority/8")
 			f.want("#6 iris>arc")
 			f.stays(5, NotBusy)
 		}},
-		{"B3 what waits for a time or is worked on is not pending", func(f *arcFleet) {
+		{"B3 resting issues and running issues are not pending", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(5, "iris", "skill/research")
 			f.pin(1, "iris", "skill/research", "in-progress")
@@ -218,11 +218,11 @@ func TestArc(t *testing.T) {
 			f.pin(1, "iris", "skill/research")
 			Entry(f.s.History.Items, Key{Kind: "issue", Ref: f.ref("8")}).CoolDown = f.s.Now.Add(time.Hour)
 			if l := f.load("iris"); l.Pending != 5 {
-				f.Errorf("%d pending", l.Pending)
+				f.Errorf("got %d pending, want 5", l.Pending)
 			}
 			f.want("")
 		}},
-		{"B4 the busiest first", func(f *arcFleet) {
+		{"B4 the longest queue first", func(f *arcFleet) {
 			f.busy("arc", "forge", "iris", "spark")
 			f.pin(6, "arc", "priority/9")
 			f.pin(15, "spark", "priority/8")
@@ -235,7 +235,7 @@ func TestArc(t *testing.T) {
 				f.last = 5
 				f.pin(1, "iris", fmt.Sprintf("priority/%d", p), "skill/research")
 				if got := f.moves() != ""; got != moves {
-					f.Errorf("P%d moves: %v", p, got)
+					f.Errorf("P%d moves: got %v", p, got)
 				}
 			}
 			f.last = 5
@@ -252,13 +252,13 @@ func TestArc(t *testing.T) {
 			f.pin(1, "iris", "priority/9", "skill/research")
 			f.want("#9 iris>loom, #7 iris>loom, #8 iris>loom")
 		}},
-		{"P3 a long queue hides nothing", func(f *arcFleet) {
+		{"P3 a long queue is searched to its end", func(f *arcFleet) {
 			f.busy("iris", "arc", "forge", "loom")
 			f.pin(22, "iris", "priority/2")
 			f.pin(3, "iris", "priority/8")
 			f.want("#25 iris>spark, #24 iris>spark, #23 iris>spark")
 		}},
-		{"S1 what moved never moves again", func(f *arcFleet) {
+		{"S1 an issue that moved never moves again", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research", "stolen")
 			f.want("")
@@ -266,7 +266,7 @@ func TestArc(t *testing.T) {
 			Entry(f.s.History.Chains, f.ref("9")).SetAttempt(Attempt{Kind: "issue", Count: 2})
 			f.want("")
 		}},
-		{"S2 a label that only looks like it says nothing", func(f *arcFleet) {
+		{"S2 a label that only resembles stolen does not count", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(6, "iris", "skill/research", "stolen/x", "not-stolen")
 			f.want("#6 iris>loom")
@@ -276,7 +276,7 @@ func TestArc(t *testing.T) {
 			f.pin(9, "iris", "skill/research")
 			f.want("#9 iris>loom, #8 iris>loom, #7 iris>loom")
 		}},
-		{"D1 only who has the field", func(f *arcFleet) {
+		{"D1 only an agent with the skill", func(f *arcFleet) {
 			f.busy("arc", "forge", "spark", "loom")
 			f.pin(6, "spark", "priority/6", "skill/stacks-js")
 			f.want("")
@@ -290,12 +290,12 @@ func TestArc(t *testing.T) {
 			f.want("")
 			f.stays(6, NoSkill)
 		}},
-		{"D3 own skill and one that nobody has", func(f *arcFleet) {
+		{"D3 one skill of the agent and one that no agent has", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(6, "iris", "skill/research", "skill/github")
 			f.want("")
 		}},
-		{"X1 without skill labels only what is of little weight", func(f *arcFleet) {
+		{"X1 without skill labels only little urgent issues", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(5, "iris", "priority/1")
 			f.pin(1, "iris", "priority/8")
@@ -315,7 +315,7 @@ func TestArc(t *testing.T) {
 			f.want("")
 			f.stays(6, NoSkillSaid)
 		}},
-		{"A1 what is worked on stays", func(f *arcFleet) {
+		{"A1 a running issue stays", func(f *arcFleet) {
 			f.pin(7, "iris", "skill/research")
 			f.session([]string{"dev-iris", "api/0", "issue", "7"})
 			f.want("#6 iris>loom")
@@ -340,18 +340,18 @@ func TestArc(t *testing.T) {
 				"#11 iris>loom, #10 iris>loom, #9 iris>loom, #8 iris>spark")
 			f.stays(7, StealLimit)
 		}},
-		{"K1 nobody idle: no queue is looked into", func(f *arcFleet) {
+		{"K1 no idle agent: no queue is searched", func(f *arcFleet) {
 			f.busy("arc", "forge", "iris", "loom", "spark")
 			f.pin(9, "iris", "skill/research")
 			if b := Weigh(f.s); b.Paired() || len(b.Stays)+len(b.Moves) > 0 {
-				f.Errorf("%+v", b)
+				f.Errorf("got balance %+v, want no stays and no moves", b)
 			}
 		}},
-		{"K2 nobody busy: no queue is looked into", func(f *arcFleet) {
+		{"K2 no busy agent: no queue is searched", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(4, "iris", "skill/research")
 			if b := Weigh(f.s); b.Paired() || len(b.Stays)+len(b.Moves) > 0 {
-				f.Errorf("%+v", b)
+				f.Errorf("got balance %+v, want no stays and no moves", b)
 			}
 		}},
 		{"U1 every agent's queue is a queue", func(f *arcFleet) {
@@ -364,11 +364,11 @@ func TestArc(t *testing.T) {
 			f.pin(9, "iris", "skill/research", "skill/zest", "priority/3")
 			b := Weigh(f.s)
 			if !b.Paired() || len(b.Moves) > 0 || len(b.Stays) != 9 {
-				f.Fatalf("%+v", b)
+				f.Fatalf("got balance %+v, want 9 stays and no moves", b)
 			}
 			for _, s := range b.Stays {
 				if s.Reason == nil || s.Reason.Text() == "" {
-					f.Errorf("%s stays and nobody says why", s.Ref)
+					f.Errorf("%s stays without a reason", s.Ref)
 				}
 			}
 		}},
@@ -410,11 +410,11 @@ func TestArcG1(t *testing.T) {
 		}
 	}
 	if moved < fleets/10 {
-		t.Errorf("only %d issues moved: these fleets are too tame", moved)
+		t.Errorf("got %d moves, want more from these fleets", moved)
 	}
 }
 
-// fill gives an agent up to a dozen issues. It makes them without a script, which would be slow for 10,000 fleets.
+// fill gives an agent up to a dozen issues. It creates them without a script, which would be slow for 10,000 fleets.
 func (f *arcFleet) fill(rng *rand.Rand, agent string) {
 	for range rng.IntN(13) {
 		f.last++
@@ -433,7 +433,7 @@ func (f *arcFleet) fill(rng *rand.Rand, agent string) {
 	}
 }
 
-// broken says which safeguard a balance breaks.
+// broken returns the safeguard that a balance breaks; empty if it breaks none.
 func (f *arcFleet) broken(s *Snapshot, b *Balance) string {
 	left, got, seen := make(map[string]int), make(map[string]int), make(map[forge.Ref]bool)
 	for _, l := range b.Loads {

@@ -48,7 +48,7 @@ func BenchmarkDecideKept(b *testing.B) {
 		kept += len(v.threads[i].kept)
 	}
 	if kept != 40 {
-		b.Fatalf("%d slots are kept", kept)
+		b.Fatalf("got %d kept slots, want 40", kept)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -56,8 +56,8 @@ func BenchmarkDecideKept(b *testing.B) {
 	}
 }
 
-// BenchmarkBeside asks for the free slots after the plans of the two factories of BenchmarkDecide, and of one in which
-// nothing starts: "held" has no room in the review, and of every other thread no agent has the skill.
+// BenchmarkBeside finds the free slots after the plans of the two factories of BenchmarkDecide, and of a third in
+// which nothing starts: in "held" the review has no room, and every second thread has no agent with the skill.
 func BenchmarkBeside(b *testing.B) {
 	free, full, held := largeFactory(false), largeFactory(true), largeFactory(false)
 	held.Config.Forge.MaxUnreviewed = 1
@@ -150,7 +150,7 @@ func largeFactory(full bool) Snapshot {
 	return s
 }
 
-// BenchmarkRebalance looks at 10,000 issues that are all pinned, half of them to one agent.
+// BenchmarkRebalance weighs 10,000 pinned issues, half of them pinned to one agent.
 func BenchmarkRebalance(b *testing.B) {
 	s := largeFactory(false)
 	s.Config.Stealing = Stealing{
@@ -169,7 +169,7 @@ func BenchmarkRebalance(b *testing.B) {
 		s.Facts.Issues[i].Assignees = []string{who.Login}
 	}
 	if got := Weigh(s); len(got.Moves) != 10 {
-		b.Fatalf("%d moves", len(got.Moves))
+		b.Fatalf("got %d moves, want 10", len(got.Moves))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -193,7 +193,7 @@ func BenchmarkDecideLadder(b *testing.B) {
 		c.Writers, c.Failures = []string{writers[i%40]}, 2
 	}
 	if p := Decide(s); len(p.Starts) == 0 || !slices.ContainsFunc(p.Starts, func(st Start) bool { return st.Rung == 1 }) {
-		b.Fatalf("%d starts, and none is on a rung", len(p.Starts))
+		b.Fatalf("got %d starts, none of them on a rung", len(p.Starts))
 	}
 	b.ReportAllocs()
 	for b.Loop() {

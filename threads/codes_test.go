@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryCodeIsClassified compares the constants of type Code with the rows of the table: each has one, with a
-// class and words. A code without a row would be blocked in a convoy and nowhere else.
+// TestEveryCodeIsClassified checks that each constant of type Code has one row in the table, with a class and words.
+// Without a row, a convoy would count the code as blocked.
 func TestEveryCodeIsClassified(t *testing.T) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "codes.go", nil, 0)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A conversation of which the server had less than half names the surest cause.
+// TestCold checks that a conversation of which the server had less than half gets its surest cause.
 func TestCold(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	cold := agents.Resumption{Cached: 100, Computed: 7900}
@@ -21,7 +21,7 @@ func TestCold(t *testing.T) {
 	tests := []struct {
 		name string
 		r    threads.Resumed
-		want string // a part of it; empty: it is warm
+		want string // a part of it; empty: warm
 	}{
 		{"warm", threads.Resumed{Resumption: agents.Resumption{Cached: 4000, Computed: 4000}, Others: two}, ""},
 		{"nothing known", threads.Resumed{}, ""},
@@ -74,7 +74,7 @@ func TestCold(t *testing.T) {
 	for _, tt := range tests {
 		got := tt.r.Cold()
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

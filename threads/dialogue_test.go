@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// talkOf is the talk of an issue or pull request of the script.
+// talkOf returns the talk of an issue or pull request of the script.
 func (w *scriptWorld) talkOf(number string) *forge.Talk {
 	if p := w.s.Facts.Pull(w.ref(number)); p != nil {
 		return &p.Talk

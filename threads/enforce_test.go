@@ -20,17 +20,17 @@ command = ["dev"]
 command = ["review"]
 `
 
-// TestEnforce makes a plan and then changes the world or the plan. What is wrong now has to be found and held back.
+// TestEnforce makes a plan and then changes the world or the plan. Enforce must find and hold back every breach.
 func TestEnforce(t *testing.T) {
 	const issue, pull = "issue 1 backlog", "issue 2 backlog\npull 12 author=dev-qwen closes=2"
 	tests := []struct {
 		name  string
-		world string // what the plan is made from
-		then  string // what is so when it is carried out
+		world string // the plan is made from it
+		then  string // applied before the plan is checked
 		plan  func(*Plan)
 		want  string // "" for nothing
 	}{
-		{"all is well", issue + "\n" + pull, "", nil, ""},
+		{"no breach", issue + "\n" + pull, "", nil, ""},
 		{
 			"item twice", issue, "session dev-qwen llama/0 issue 1", nil,
 			"dev-api was to start issue o/r#1: dev-qwen works on it",
@@ -57,13 +57,13 @@ func TestEnforce(t *testing.T) {
 		{"written to", issue, "history touched 1 now", nil, "older than our last write"},
 		{"closed", issue, "issue 1 backlog closed", nil, "it is not open"},
 		{"gone", issue, "unissue 1", nil, "it is not open"},
-		{"off the backlog", issue, "issue 1", nil, "it is not labelled backlog"},
+		{"not in the backlog", issue, "issue 1", nil, "it is not labelled backlog"},
 		{"claimed", issue, "issue 1 backlog in-progress", nil, "it is labelled backlog, in-progress"},
-		{"in the way", issue, "issue 1 backlog needs-human", nil, "it is labelled backlog, needs-human"},
+		{"a label in the way", issue, "issue 1 backlog needs-human", nil, "it is labelled backlog, needs-human"},
 		{"blocked", issue, "issue 1 backlog blocked-by=3", nil, "it is blocked"},
-		{"not known whether", issue, "issue 1 backlog unread", nil, "it is blocked"},
+		{"blockers unknown", issue, "issue 1 backlog unread", nil, "it is blocked"},
 		{"staged", issue, "issue 9 convoy staged blocked-by=1", nil, "its convoy is staged"},
-		{"a person's", issue, "issue 1 backlog assigned=johba", nil, "it is assigned to johba"},
+		{"assigned to a person", issue, "issue 1 backlog assigned=johba", nil, "it is assigned to johba"},
 		{"chain", pull, "session dev-coder llama/1 issue 2", nil, "dev-coder writes to its branch"},
 		{"pull closed", pull, "pull 12 author=dev-qwen closes=2 rejected=now", nil, "it is not open"},
 		{"pull draft", pull, "pull 12 author=dev-qwen closes=2 draft", nil, "it is a draft"},
@@ -93,7 +93,7 @@ func TestEnforce(t *testing.T) {
 				got += v.Words + "\n"
 			}
 			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
-				t.Errorf("found %q, want %q", got, tt.want)
+				t.Errorf("got violations %q, want %q", got, tt.want)
 			}
 			held := 0
 			for _, h := range plan.Holds {
@@ -102,13 +102,13 @@ func TestEnforce(t *testing.T) {
 				}
 			}
 			if len(plan.Starts) != starts-len(found) || held != len(found) {
-				t.Errorf("%d of %d starts left and %d held, with %d violations", len(plan.Starts), starts, held, len(found))
+				t.Errorf("got %d of %d starts and %d holds after %d violations", len(plan.Starts), starts, held, len(found))
 			}
 		})
 	}
 }
 
-// onLlama lets dev-qwen do the first start, in a slot of the local thread.
+// onLlama moves the first start to dev-qwen, in a slot of the local thread.
 func onLlama(slot int) func(*Plan) {
 	return func(p *Plan) {
 		p.Starts = p.Starts[:1]
@@ -116,11 +116,12 @@ func onLlama(slot int) func(*Plan) {
 	}
 }
 
-// Of two sessions that cannot both be right the younger one is stopped, once; and so is one that works on closed work.
+// TestEnforceSessions checks that of two conflicting sessions the younger is stopped, once, and so is a session on a
+// closed item.
 func TestEnforceSessions(t *testing.T) {
 	const old = "issue 1 backlog in-progress assigned=dev-qwen\nsession dev-qwen llama/0 issue 1 started=-10m\n"
 	tests := []struct{ name, world, want string }{
-		{"all is well", old, ""},
+		{"no breach", old, ""},
 		{
 			"item twice", old + "session dev-coder llama/1 issue 1 started=-5m",
 			"run-dev-coder: kept back by a check: dev-qwen works on it",
@@ -135,7 +136,7 @@ func TestEnforceSessions(t *testing.T) {
 				"session review-sonnet api/0 review 12 started=-5m\nunpull 12",
 			"run-review-sonnet: kept back by a check: it is closed",
 		},
-		{"not known yet", old + "issue 1 backlog closed\nhistory touched 1 now", ""},
+		{"facts older than a write", old + "issue 1 backlog closed\nhistory touched 1 now", ""},
 		{"merged", old + "issue 1 backlog closed\npull 12 author=dev-qwen closes=1 merged=now", ""},
 	}
 	for _, tt := range tests {
@@ -152,10 +153,10 @@ func TestEnforceSessions(t *testing.T) {
 				got += st.RunID + ": " + st.Reason.Text()
 			}
 			if got != tt.want || len(found) != len(plan.Stops) {
-				t.Errorf("stops %q with %d violations, want %q", got, len(found), tt.want)
+				t.Errorf("got stops %q and %d violations, want %q", got, len(found), tt.want)
 			}
 			if again := Enforce(&w.s, &plan); len(again) > 0 {
-				t.Errorf("told to stop, it is found again: %v", again)
+				t.Errorf("got violations %v again after the stop", again)
 			}
 		})
 	}

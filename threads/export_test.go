@@ -1,12 +1,12 @@
 package threads
 
-// Removable is a rule of some list. Without removes it and returns how to undo that.
+// Removable is a rule of a list. Without removes it and returns the undo function.
 type Removable struct {
 	Name    string
 	Without func() (undo func())
 }
 
-// EveryRule are the rules of all lists, for the worlds of package sim to miss.
+// EveryRule returns the rules of all lists. The worlds of package sim must notice the removal of each.
 func EveryRule() (all []Removable) {
 	for _, r := range everyRule() {
 		all = append(all, Removable{r.name, r.without})
@@ -14,5 +14,5 @@ func EveryRule() (all []Removable) {
 	return all
 }
 
-// Decode is that of threads/file, which imports this package, so that only the external tests may import it.
+// Decode is Decode of threads/file. That package imports this one, so only the external tests may import it.
 var Decode func(name, text string, lookupEnv func(string) (string, bool)) (*Config, error)

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads/filltest"
 )
 
-// A frozen history is the same, and shares no list, map or entry with it: the ledger writes into its own while the
-// frozen one is read. A field that is added and not copied fails here.
+// TestFrozenSharesNothing checks that a frozen history equals its original, and shares no list, map or entry with it:
+// the ledger writes to the original while the frozen one is read. A new field that is not copied fails here.
 func TestFrozenSharesNothing(t *testing.T) {
 	var h History
 	n := int64(0)
@@ -25,7 +25,7 @@ func TestFrozenSharesNothing(t *testing.T) {
 	apart(t, "History", reflect.ValueOf(h), reflect.ValueOf(c))
 }
 
-// apart reports what two values share that can be written to.
+// apart reports every part that two values share and that could be written to.
 func apart(t *testing.T, at string, a, b reflect.Value) {
 	if a.Type() == reflect.TypeFor[time.Time]() {
 		return
@@ -54,7 +54,7 @@ func apart(t *testing.T, at string, a, b reflect.Value) {
 	}
 }
 
-// BenchmarkFreeze copies a decision on 10,000 chains with a history: "changed" after a tick in which one of them has
+// BenchmarkFreeze copies a decision with a history of 10,000 chains: "changed" after a tick in which a chain has
 // changed, "known" after one in which none has.
 func BenchmarkFreeze(b *testing.B) {
 	s := Snapshot{History: NewHistory()}

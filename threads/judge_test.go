@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 			NoEffect, "make test",
 		},
 		{
-			"somebody else's pull request", agents.KindIssue, exit(0), withPull(forge.Pull{Author: other}), agents.NoProgress,
+			"another account's pull request", agents.KindIssue, exit(0), withPull(forge.Pull{Author: other}), agents.NoProgress,
 			NoEffect, "ended without a pull request",
 		},
 		{
@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 		{"exit 1 and nothing", agents.KindIssue, exit(1), issue(false), agents.Failed, NoEffect, "exited with 1"},
 		{"exit 0 and a comment", agents.KindIssue, exit(0), said(issue(false), me), agents.Done, Remarked, "commented"},
 		{
-			"exit 0 and somebody else's comment", agents.KindIssue, exit(0), said(issue(false), other), agents.NoProgress,
+			"exit 0 and another account's comment", agents.KindIssue, exit(0), said(issue(false), other), agents.NoProgress,
 			NoEffect, "ended without a pull request",
 		},
 		{"exit 1 and a comment", agents.KindIssue, exit(1), said(issue(false), me), agents.Failed, Remarked, "exited with 1"},
@@ -143,7 +143,7 @@ func TestJudge(t *testing.T) {
 			withPull(forge.Pull{Author: me, Closed: true, Merged: true}), agents.Done, Achieved, "merged #12",
 		},
 		{
-			"ended by us, somebody else's merge closed the issue", agents.KindIssue,
+			"ended by us, another account's merge closed the issue", agents.KindIssue,
 			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
 			withPull(forge.Pull{Author: other, Closed: true, Merged: true}), agents.Cancelled, NoEffect, "closed",
 		},
@@ -183,7 +183,7 @@ func TestJudge(t *testing.T) {
 			NoEffect, "ended without a verdict",
 		},
 		{
-			"somebody else's verdict", agents.KindReview, exit(0),
+			"another account's verdict", agents.KindReview, exit(0),
 			reviews(forge.Review{Author: other, Verdict: forge.Approved, CommitSHA: head}), agents.NoProgress, NoEffect,
 			"ended without a verdict",
 		},
@@ -214,7 +214,7 @@ func TestJudge(t *testing.T) {
 			{Author: "boss2", Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true, Dismissed: true},
 		}}), agents.Done, Achieved, "pushed bbb"},
 		{
-			"pushed what was sent back before", agents.KindRework, exit(0),
+			"pushed a head that was sent back before", agents.KindRework, exit(0),
 			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
 				{Author: other, Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true},
 				{Author: other, Verdict: forge.ChangesRequested, CommitSHA: head, Official: true},
@@ -247,8 +247,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// An approval counts for the head and the base that the session was started for, and only if the pull request went to
-// that base all the time.
+// TestApprovalOf checks that an approval counts only for the head and the base at the session's start, and only if
+// the pull request had that base all the time.
 func TestApprovalOf(t *testing.T) {
 	item := Item{Kind: agents.KindReview, HeadSHA: "aa", Base: "main", Seen: scriptStart}
 	pull := forge.Pull{HeadSHA: "aa", Base: "main", MergeBase: "m0", Retargeted: scriptStart, Reviews: []forge.Review{
@@ -280,7 +280,7 @@ func TestApprovalOf(t *testing.T) {
 		tt.change(&it, &p)
 		got := ApprovalOf(it, "rev", forge.Look{Pull: &p})
 		if (got != nil) != tt.want || got != nil && *got != (Approval{"", "aa", "main", "m0"}) {
-			t.Errorf("%s: got %v, want one: %v", tt.name, got, tt.want)
+			t.Errorf("%s: got approval %v, want one: %v", tt.name, got, tt.want)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A merge that was planned is decided on once more, on the pull request as it is then.
+// TestStillMerges checks that a planned merge is decided again on the present pull request.
 func TestStillMerges(t *testing.T) {
 	w := newScriptWorld(t)
 	w.lines(`config
@@ -57,11 +57,11 @@ history touched o/r now`)
 		}
 	}
 	if w.s.History.Touched[merge.Ref] == (time.Time{}) || w.s.Facts.Pulls[0].Closed {
-		t.Error("it changed the snapshot")
+		t.Error("StillMerges changed the snapshot")
 	}
-	w.s.Facts.Pulls = nil // the scan since has lost it
+	w.s.Facts.Pulls = nil // the scan since then lost it
 	p := forge.Pull{Ref: merge.Ref, HeadSHA: "aa", Base: "main"}
 	if got := StillMerges(w.s, merge, p); got == "" {
-		t.Error("an unknown pull request is merged")
+		t.Error("StillMerges merges an unknown pull request")
 	}
 }

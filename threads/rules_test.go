@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// TestEveryRuleCounts removes each rule in turn and plays the scripts. At least one has to give other answers: a rule
-// that no script misses has no effect or no test.
+// TestEveryRuleCounts removes each rule in turn and plays the scripts. At least one script must then give other
+// answers: a rule without such a script has no effect or no test.
 func TestEveryRuleCounts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
 	rules := everyRule()
-	answers := make(map[string]string) // with all rules; a script that is not up to date would miss each of them
+	answers := make(map[string]string) // with all rules, because the files may be outdated
 	heard := make([][]string, len(rules))
 	for _, file := range files {
 		var undo []func()
@@ -36,12 +36,12 @@ func TestEveryRuleCounts(t *testing.T) {
 	for i, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			defer r.without()()
-			for _, file := range heard[i] { // without a word of the rule an answer is the same without the rule
+			for _, file := range heard[i] { // without an objection of the rule, its removal changes no answer
 				if changes(t, file, answers[file]) {
 					return
 				}
 			}
-			t.Error("no script misses it")
+			t.Error("no script gives another answer without this rule")
 		})
 	}
 }
@@ -57,8 +57,8 @@ func changes(t *testing.T, file, before string) (changed bool) {
 	return got != before
 }
 
-// removable is a rule of some list. without makes it object to nothing, and watched has it call said whenever it
-// objects; both return how to undo that.
+// removable is a rule of a list. without makes it object to nothing, and watched makes it call said whenever it
+// objects. Both return an undo function.
 type removable struct {
 	name    string
 	without func() (undo func())
@@ -94,7 +94,7 @@ func everyRule() (all []removable) {
 	return append(all, everyStep()...)
 }
 
-// everyStep are the rules of reconcile.
+// everyStep returns the rules of reconcile.
 func everyStep() (all []removable) {
 	for i := range stopRules {
 		r := &stopRules[i]

@@ -20,9 +20,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
-// TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
-// a command (decide, why, convoy, around, rebalance, beside) a block between ---- and the next empty line is its
-// answer. Lines:
+// TestScripts runs testdata/*.txt. A script is a dialogue with the scheduler. Its lines build a snapshot. After a
+// command (decide, why, convoy, around, rebalance, beside), the block between ---- and the next empty line is the
+// expected answer. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
@@ -72,7 +72,7 @@ func runScript(t *testing.T, file string) {
 	t.Errorf("%s: got\n%s\nrun with -update and read the diff if this is right", file, got)
 }
 
-// play runs a script, and returns it as it is and as it would be with the present answers.
+// play runs a script. It returns the text of the file, and the text with the present answers.
 func play(t *testing.T, file string) (text, got string) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -88,7 +88,7 @@ func play(t *testing.T, file string) (text, got string) {
 		if !isCommand {
 			continue
 		}
-		for in.Scan() && in.Text() != "" { // the old answer
+		for in.Scan() && in.Text() != "" { // skip the old answer
 		}
 		out.WriteString("----\n" + answer + "\n")
 	}
@@ -119,7 +119,7 @@ func (w *scriptWorld) lines(text string) {
 	}
 }
 
-// line executes one line. isCommand: the script has the expected answer.
+// line executes one line. isCommand reports whether the script has an expected answer for it.
 func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder) (answer string, isCommand bool) {
 	f := strings.Fields(line)
 	if len(f) == 0 || strings.HasPrefix(line, "#") {
@@ -188,10 +188,10 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 	return "", false
 }
 
-// decide runs Decide as a first scan of these facts would.
+// decide formats the plan for the present snapshot.
 func (w *scriptWorld) decide() string { return formatPlan(Decide(w.s), w.s.Now) }
 
-// beside is the slots that stand free beside work once the plan of this moment is carried out.
+// beside formats the slots that stand free beside work after the present plan.
 func (w *scriptWorld) beside() string {
 	plan := Decide(w.s)
 	var out strings.Builder
@@ -201,7 +201,7 @@ func (w *scriptWorld) beside() string {
 	return out.String()
 }
 
-// scan makes every fact as fresh as now.
+// scan makes every fact as new as now.
 func (w *scriptWorld) scan() {
 	for i := range w.s.Facts.Repos {
 		w.s.Facts.Repos[i].AsOf = w.s.Now
@@ -457,8 +457,8 @@ func (w *scriptWorld) issue(number string, words []string) {
 	slices.SortFunc(w.s.Facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
 }
 
-// field sets the field of a fact that a word names: reopened=-1h is Reopened, blockers-known BlockersKnown. It reports
-// whether there is one.
+// field sets the field of a fact that a word names: reopened=-1h is Reopened, blockers-known is BlockersKnown. It
+// reports whether the field exists.
 func (w *scriptWorld) field(fact any, word string) bool {
 	key, value, given := strings.Cut(word, "=")
 	f := reflect.ValueOf(fact).Elem().FieldByNameFunc(func(name string) bool {
@@ -485,7 +485,7 @@ func (w *scriptWorld) field(fact any, word string) bool {
 	return false
 }
 
-// label takes a word for a label, unless it can only be a misspelt or unknown field.
+// label returns a word as a label, unless it can only be a misspelt or unknown field.
 func (w *scriptWorld) label(word string) string {
 	if strings.Contains(word, "=") {
 		w.Fatalf("unknown field %q", word)
@@ -798,7 +798,7 @@ func (w *scriptWorld) history(f []string) {
 	}
 }
 
-// Entry returns the entry of a key for writing, and adds it when it is missing.
+// Entry returns the entry of a key for writing, and creates it if it is missing.
 func Entry[K comparable, V any](m map[K]*V, k K) *V {
 	e := m[k]
 	if e == nil {

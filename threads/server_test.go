@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// serverConfig is a local thread with agents of a CLI.
+// serverConfig returns a factory with a local thread whose agents use a CLI.
 func serverConfig(slots int, cli string, names ...string) *threads.Config {
 	c := &threads.Config{
 		Threads: []threads.Thread{{
@@ -34,8 +34,8 @@ func TestServerProblems(t *testing.T) {
 		server agents.Server
 		want   []string // a part of each line
 	}{
-		{"it fits", two, agents.Server{Slots: 2, Context: 20_480}, nil},
-		{"it says nothing", two, agents.Server{}, nil},
+		{"the server fits", two, agents.Server{Slots: 2, Context: 20_480}, nil},
+		{"the server reports nothing", two, agents.Server{}, nil},
 		{
 			"one slot", two,
 			agents.Server{Slots: 1, Context: 20_480},
@@ -102,22 +102,22 @@ func TestServerNotes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.config.ServerNotes(&tt.config.Threads[0], &tt.server)
 			if tt.name == "memory for two of three" && len(got) == 1 {
-				got = []string{got[0], got[0]} // both parts are of one line
+				got = []string{got[0], got[0]} // both parts are in one line
 			}
 			lines(t, got, tt.want)
 		})
 	}
 }
 
-// lines compares lines with a part of each.
+// lines compares lines with an expected part of each.
 func lines(t *testing.T, got, want []string) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%q, want %q", got, want)
+		t.Fatalf("got lines %q, want %q", got, want)
 	}
 	for i := range want {
 		if !strings.Contains(got[i], want[i]) {
-			t.Errorf("%q, want %q", got[i], want[i])
+			t.Errorf("got line %q, want %q in it", got[i], want[i])
 		}
 	}
 }
@@ -126,10 +126,10 @@ func TestServerPast(t *testing.T) {
 	var p threads.ServerPast
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	if p.Now() != (threads.Speed{}) || p.Hour() != (threads.Speed{}) || p.Slowed() != "" {
-		t.Error("something is known of nothing")
+		t.Error("got speeds without any look, want none")
 	}
 	work := agents.ServerWork{}
-	// minute has the server read and write for half of a minute each, at speeds in tokens per second.
+	// minute makes the server read and write for half a minute each, at speeds in tokens per second.
 	minute := func(reads, writes float64) {
 		at = at.Add(time.Minute)
 		work.Read += int64(30 * reads)
@@ -143,36 +143,36 @@ func TestServerPast(t *testing.T) {
 		minute(400, 20)
 	}
 	if now, hour := p.Now(), p.Hour(); now != (threads.Speed{Read: 400, Written: 20}) || hour != now || p.Slowed() != "" {
-		t.Errorf("now %v, hour %v, %q", now, hour, p.Slowed())
+		t.Errorf("got now %v, hour %v, slowed %q", now, hour, p.Slowed())
 	}
 	for range 3 {
 		minute(400, 8)
 	}
 	if p.Slowed() != "" {
-		t.Errorf("the mean of the last minutes is above the half: %q", p.Slowed())
+		t.Errorf("got %q while the mean of the last minutes is above half, want nothing", p.Slowed())
 	}
 	for range 3 {
 		minute(400, 8)
 	}
 	if want := "it writes 8.0 tokens/s in a slot, and wrote 20 in the hour before"; p.Slowed() != want {
-		t.Errorf("%q, want %q", p.Slowed(), want)
+		t.Errorf("Slowed() = %q, want %q", p.Slowed(), want)
 	}
 	for range 70 {
 		minute(400, 8)
 	}
 	if p.Slowed() != "" || p.Hour() != (threads.Speed{Read: 400, Written: 8}) {
-		t.Errorf("an hour later it is the speed of the server: %q, %v", p.Slowed(), p.Hour())
+		t.Errorf("an hour later: got slowed %q and hour %v, want only the new speed", p.Slowed(), p.Hour())
 	}
 	for range 6 {
 		minute(90, 8)
 	}
 	if want := "it reads 90 tokens/s in a slot, and read 394 in the hour before"; p.Slowed() != want {
-		t.Errorf("%q, want %q", p.Slowed(), want)
+		t.Errorf("Slowed() = %q, want %q", p.Slowed(), want)
 	}
 	work = agents.ServerWork{}
-	minute(400, 20) // a server that was started anew
+	minute(400, 20) // the server restarted
 	if p.Now() != (threads.Speed{}) || p.Restarted != at || p.Slowed() != "" {
-		t.Errorf("after a restart: %v, %v", p.Now(), p.Restarted)
+		t.Errorf("after a restart: got now %v and restarted %v", p.Now(), p.Restarted)
 	}
 	for range 90 { // idle
 		at = at.Add(time.Minute)
@@ -180,7 +180,7 @@ func TestServerPast(t *testing.T) {
 		p.Add(at, &agents.Server{Work: &w})
 	}
 	if p.Hour() != (threads.Speed{}) {
-		t.Errorf("an hour without work: %v", p.Hour())
+		t.Errorf("after an hour without work: got %v, want none", p.Hour())
 	}
 }
 
@@ -196,23 +196,23 @@ func TestServerSlots(t *testing.T) {
 		Read: 50, Written: 10,
 	})
 	if p.Slot(0) != (threads.Speed{}) {
-		t.Error("one look tells a speed")
+		t.Error("got a speed after one look, want none")
 	}
 	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 7200}, agents.ServerSlot{
 		ID: 1, Task: 4, Busy: true, Read: 50,
 		Written: 130,
 	})
 	if a, b := p.Slot(0), p.Slot(1); a != (threads.Speed{Read: 100}) || b != (threads.Speed{Written: 2}) {
-		t.Errorf("%v, %v", a, b)
+		t.Errorf("got %v and %v, want 100 read and 2 written", a, b)
 	}
-	// The first reads and writes meanwhile, the second has another request.
+	// Slot 0 reads and writes between the looks, and slot 1 has another request.
 	look(agents.ServerSlot{ID: 0, Task: 5, Busy: true, Read: 7300, Written: 9},
 		agents.ServerSlot{ID: 1, Task: 6, Busy: true, Read: 90, Written: 190})
 	if a, b := p.Slot(0), p.Slot(1); a != (threads.Speed{}) || b != (threads.Speed{}) {
-		t.Errorf("%v, %v", a, b)
+		t.Errorf("got %v and %v, want no speeds", a, b)
 	}
 	look(agents.ServerSlot{ID: 0, Task: 1, Busy: true}, agents.ServerSlot{ID: 1, Task: -1})
 	if p.Restarted != at {
-		t.Error("requests count from the beginning, and it was not started anew")
+		t.Error("lower request numbers did not set Restarted")
 	}
 }

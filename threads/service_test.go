@@ -27,12 +27,12 @@ func TestServes(t *testing.T) {
 	for _, tt := range tests {
 		s := Service{ReadyURL: tt.ready, Command: append([]string{"llama-server"}, strings.Fields(tt.command)...)}
 		if got := s.Serves(tt.base); got != tt.want {
-			t.Errorf("%s %s serves %s: %v", tt.ready, tt.command, tt.base, got)
+			t.Errorf("%s %s serves %s: got %v, want %v", tt.ready, tt.command, tt.base, got, tt.want)
 		}
 	}
 }
 
-// An account is an agent's own when neither another agent nor a service has it.
+// TestOnlyUser checks that an account is one agent's or service's own if no other one has it.
 func TestOnlyUser(t *testing.T) {
 	c := &Config{
 		Factory: Factory{User: "shared"},
@@ -48,7 +48,7 @@ func TestOnlyUser(t *testing.T) {
 		"": false, "shared": false, "one": true, "two": false, "llama": false, "alone": true, "unknown": false,
 	} {
 		if got := c.OnlyUser(user); got != want {
-			t.Errorf("%q: %v", user, got)
+			t.Errorf("OnlyUser(%q) = %v, want %v", user, got, want)
 		}
 	}
 }

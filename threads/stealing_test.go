@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// formatBalance is a Balance as scripts show it.
+// formatBalance formats a Balance as scripts show it.
 func formatBalance(b Balance) string {
 	var out strings.Builder
 	for _, l := range b.Loads {

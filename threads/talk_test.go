@@ -14,23 +14,23 @@ func TestSaid(t *testing.T) {
 	h.Said("a", chain(1), 100, 90)
 	h.Said("b", chain(1), 200, 0)
 	before := h.Talks
-	h.Said("a", chain(1), 0, 0) // which keeps the sizes that were known
+	h.Said("a", chain(1), 0, 0) // it keeps the known sizes
 	want := []Talk{{"a", "o/r", 1, 100, 90}, {"b", "o/r", 1, 200, 0}}
 	if diff := cmp.Diff(want, h.Talks); diff != "" {
 		t.Error(diff)
 	}
 	h.Said("b", chain(1), 0, 210)
 	if got := h.Talk("b", chain(1)); got != (Talk{"b", "o/r", 1, 200, 210}) || h.Talk("b", chain(2)) != (Talk{}) {
-		t.Errorf("conversation %+v", got)
+		t.Errorf("got conversation %+v, want sizes 200 and 210", got)
 	}
 	if before[0].Agent != "b" {
-		t.Error("a snapshot's list was changed")
+		t.Error("Said changed the list of a snapshot")
 	}
 	for n := range int64(2 * maxTalks) {
 		h.Said("c", chain(n), n, 0)
 	}
 	if len(h.Talks) != maxTalks || h.Talks[0].Number != 2*maxTalks-1 {
-		t.Errorf("%d conversations, the first is %v", len(h.Talks), h.Talks[0])
+		t.Errorf("got %d conversations, the first %v, want the newest 64", len(h.Talks), h.Talks[0])
 	}
 }
 
@@ -44,14 +44,14 @@ func TestForget(t *testing.T) {
 		{"all found", 8187, 8100, false},
 		{"half", 8000, 4000, false},
 		{"less", 8001, 4000, true},
-		{"a server that says what no server has", 1 << 40, 0, true},
+		{"a server that reports an impossible size", 1 << 40, 0, true},
 	}
 	for _, tt := range tests {
 		var h ThreadHistory
 		h.Forget("qwen", tt.restored, tt.found)
 		h.Forget("qwen", tt.restored, tt.found)
 		if got := h.Forgets("qwen"); (got != nil) != tt.want || len(h.Forgotten) > 1 || h.Forgets("other") != nil {
-			t.Errorf("%s: %+v", tt.name, h.Forgotten)
+			t.Errorf("%s: got %+v, want forgotten: %v", tt.name, h.Forgotten, tt.want)
 		}
 	}
 }
