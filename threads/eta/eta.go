@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Band is the time from the first tenth to the last tenth of a forecast's runs, in which something happens in eight of
-// ten runs. High is zero if it happens in no time that the forecast covers in more than a tenth of the runs. Low is zero,
-// too, if it happens in less than a tenth.
+// Band is the time in which something happens in eight of ten runs of a forecast: one run in ten is earlier, and one is
+// later. High is zero if it never happens in more than one run in ten; Low is zero, too, if it happens in less than one
+// run in ten.
 type Band struct {
 	Low  time.Time `json:"low,omitzero"`
 	High time.Time `json:"high,omitzero"`
