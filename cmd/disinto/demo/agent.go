@@ -16,18 +16,18 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// Agent is the program of every agent in the demo: a script in place of a model. It knows only what the environment
-// contract tells any program.
+// Agent is the program of the demo's agents, with a script in place of a model. Its only input is the environment
+// contract.
 type Agent struct {
 	Getenv func(string) string
-	// Git runs git with these arguments in a directory and returns what it printed.
+	// Git runs git with these arguments in a directory and returns its output.
 	Git func(ctx context.Context, dir string, env []string, args ...string) (string, error)
-	// Think is how long it pretends to think.
+	// Think is the pause that replaces a model's thinking.
 	Think time.Duration
-	Out   io.Writer // its log
+	Out   io.Writer // the session's log
 }
 
-// Run does one session and leaves a result where the contract says.
+// Run runs one session and writes its result to $DISINTO_RESULT.
 func (a *Agent) Run(ctx context.Context) error {
 	s := &script{
 		Agent: a, me: a.Getenv("DISINTO_AGENT"), repo: a.Getenv("DISINTO_REPO"), number: a.Getenv("DISINTO_NUMBER"),
@@ -58,11 +58,11 @@ func (a *Agent) leaveResult(err error) error {
 type script struct {
 	*Agent
 	me, repo, number string
-	dir              string // of the clone
+	dir              string // the clone's directory
 	api              rest.API
 }
 
-// think passes the time, or ends early when the session is ended.
+// think logs about and waits for Think, or returns early with an error when ctx is done.
 func (s *script) think(ctx context.Context, about string) error {
 	fmt.Fprintln(s.Out, about)
 	select {
@@ -77,8 +77,8 @@ func (s *script) path(format string, args ...any) string {
 	return "/repos/" + s.repo + fmt.Sprintf(format, args...)
 }
 
-// git runs git as the agent. The token is passed in the environment: every user of the machine can read arguments,
-// and the clone's configuration outlives the session.
+// git runs git as the agent. It passes the token in the environment, because every user of the machine can read
+// arguments, and the clone's configuration outlives the session.
 func (s *script) git(ctx context.Context, args ...string) (string, error) {
 	env := []string{
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
@@ -92,7 +92,7 @@ func (s *script) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// clone brings the repository into the workspace, or up to date where an earlier session has cloned it.
+// clone clones the repository into the workspace, or fetches if an earlier session has cloned it.
 func (s *script) clone(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(s.dir, ".git")); err == nil {
 		_, err := s.git(ctx, "fetch", "--quiet", "--prune", "origin")
@@ -107,7 +107,7 @@ func (s *script) clone(ctx context.Context) error {
 
 var quoted = regexp.MustCompile("`([A-Za-z0-9][A-Za-z0-9._/-]*)`")
 
-// implement answers an issue with a pull request.
+// implement opens a pull request for an issue.
 func (s *script) implement(ctx context.Context) error {
 	var issue wireIssue
 	if err := s.api.Get(ctx, s.path("/issues/%s", s.number), &issue); err != nil {
@@ -125,11 +125,11 @@ func (s *script) implement(ctx context.Context) error {
 		if i == 0 {
 			file = filepath.Clean(name[1])
 		} else if _, err := os.Stat(filepath.Join(s.dir, filepath.Clean(name[1]))); err != nil {
-			return fmt.Errorf("%s is not there yet, and this builds on it", name[1])
+			return fmt.Errorf("cannot build on %s: it does not exist yet", name[1])
 		}
 	}
 	if !filepath.IsLocal(file) {
-		return fmt.Errorf("will not write %s: it is outside of the repository", file)
+		return fmt.Errorf("refusing to write %s: it is outside the repository", file)
 	}
 	if err := s.think(ctx, "writing "+file); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (s *script) implement(ctx context.Context) error {
 	return s.api.Post(ctx, s.path("/pulls"), pull, nil)
 }
 
-// publish writes one file, commits and pushes it.
+// publish writes, commits and pushes one file.
 func (s *script) publish(ctx context.Context, file, text, message, branch string) error {
 	path := filepath.Join(s.dir, file)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -177,7 +177,7 @@ func (s *script) pull(ctx context.Context) (p wirePull, err error) {
 	return p, s.clone(ctx)
 }
 
-// review reads the difference to the target branch and posts a formal review for exactly this head.
+// review reads the diff against the target branch and posts a formal review for this head.
 func (s *script) review(ctx context.Context) error {
 	p, err := s.pull(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *script) review(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.think(ctx, fmt.Sprintf("reading %d lines of difference", strings.Count(diff, "\n")+1)); err != nil {
+	if err := s.think(ctx, fmt.Sprintf("reading a diff of %d lines", strings.Count(diff, "\n")+1)); err != nil {
 		return err
 	}
 	verdict, words := "APPROVED", "Looks right."
@@ -202,7 +202,7 @@ func (s *script) review(ctx context.Context) error {
 	return s.api.Post(ctx, s.path("/pulls/%s/reviews", s.number), review, nil)
 }
 
-// rework does what the review found missing.
+// rework completes the TODOs that the review has found.
 func (s *script) rework(ctx context.Context) error {
 	p, err := s.pull(ctx)
 	if err != nil {
@@ -235,14 +235,14 @@ func (s *script) rework(ctx context.Context) error {
 	return s.api.Post(ctx, s.path("/issues/%s/comments", s.number), answer, nil)
 }
 
-// errand is scheduled work: it counts open issues.
+// errand is scheduled work: it counts open issues, and those without a text.
 func (s *script) errand(ctx context.Context) error {
 	var open []wireIssue
 	if err := s.api.Get(ctx, s.path("/issues?state=open&type=issues&limit=50"), &open); err != nil {
 		return err
 	}
 	silent := slices.DeleteFunc(slices.Clone(open), func(is wireIssue) bool { return strings.TrimSpace(is.Body) != "" })
-	return s.think(ctx, fmt.Sprintf("%d issues are open, %d of them say nothing", len(open), len(silent)))
+	return s.think(ctx, fmt.Sprintf("%d issues are open, %d of them have no text", len(open), len(silent)))
 }
 
 func firstLine(s string) string {

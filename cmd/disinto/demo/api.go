@@ -2,7 +2,7 @@ package demo
 
 import "time"
 
-// What the demo reads of the forge's answers.
+// The fields of the forge's API that the demo reads.
 type (
 	wireUser struct {
 		Login string `json:"login"`

@@ -10,22 +10,22 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Audit watches a supervisor from outside, by its events, and finds rules that it broke. The zero value is ready; it is
-// not safe for use by several goroutines.
+// Audit finds violations of the scheduler's rules in a supervisor's events. The zero value is ready to use. It is not
+// safe for concurrent use.
 type Audit struct {
 	sessions []*session // in the order of their claims
 	byRun    map[string]*session
-	merged   []int64 // pull requests, in the order in which they were merged
+	merged   []int64 // pull requests, in the order of their merges
 }
 
-// session is one session as the events told it. Its slot and agent were taken from began to ended.
+// session is one session, from the events. It held its slot and agent from began to ended.
 type session struct {
 	control.SessionDocument
 	began, ended time.Time // ended is zero while it runs
 	outcome      agents.Result
 }
 
-// Note takes one event.
+// Note records one event.
 func (a *Audit) Note(e control.Event) {
 	switch data := e.Data.(type) {
 	case control.SessionDocument:
@@ -53,11 +53,11 @@ func (a *Audit) noteSession(d control.SessionDocument) {
 	a.sessions = append(a.sessions, s)
 }
 
-// Merged is how many pull requests have been merged so far.
+// Merged returns the number of pull requests merged so far.
 func (a *Audit) Merged() int { return len(a.merged) }
 
-// Done reports whether the demo is over: every issue that can be is merged, no agent works, and what waits, waits for
-// a person or a clock.
+// Done reports whether the demo is over: every issue that is due is merged, no agent works, and each waiting item waits
+// for a person, for its schedule, or forever.
 func (a *Audit) Done(d *control.Document) bool {
 	waits := slices.ContainsFunc(d.Queue, func(q control.QueueDocument) bool {
 		return q.Number > int64(len(backlog)) || q.Number != 0 && backlog[q.Number-1].due()
@@ -66,7 +66,7 @@ func (a *Audit) Done(d *control.Document) bool {
 	return a.Merged() >= Due() && !waits && !running && len(d.Sessions) == 0
 }
 
-// Agents are those that ran a session, sorted.
+// Agents returns the agents that ran a session, sorted.
 func (a *Audit) Agents() []string {
 	var names []string
 	for _, s := range a.sessions {
@@ -76,8 +76,8 @@ func (a *Audit) Agents() []string {
 	return slices.Compact(names)
 }
 
-// Switches counts how often a slot of a sticky thread went to another agent than the one before: each time a local
-// server forgets one conversation and reads another.
+// Switches counts the sessions in which a slot of a sticky thread went to another agent than in its previous session.
+// Each time a local server drops one conversation from its cache and reads another.
 func (a *Audit) Switches(config *threads.Config) int {
 	last := map[threads.SlotKey]string{}
 	n := 0
@@ -94,9 +94,9 @@ func (a *Audit) Switches(config *threads.Config) int {
 	return n
 }
 
-// Violations lists every rule that was broken, a line each. results are the forge's own account of what happened.
+// Violations returns one line for each violation of a rule. results are the results on the forge.
 func (a *Audit) Violations(config *threads.Config, results []Result) []string {
-	found := []string{} // a list in JSON also when it is empty
+	found := []string{} // not nil: JSON needs an empty list
 	for i, s := range a.sessions {
 		for _, o := range a.sessions[i+1:] {
 			if s.overlaps(o) {
@@ -127,7 +127,7 @@ func (s *session) overlaps(o *session) bool {
 	return (o.ended.IsZero() || s.began.Before(o.ended)) && (s.ended.IsZero() || o.began.Before(s.ended))
 }
 
-// collisions finds what two sessions must not share at the same time.
+// collisions reports an agent, slot or item that two overlapping sessions must not share.
 func (a *Audit) collisions(config *threads.Config, s, o *session) (found []string) {
 	if s.Agent == o.Agent {
 		found = append(found, fmt.Sprintf("one agent in two sessions: %s and %s", s, o))
@@ -141,7 +141,7 @@ func (a *Audit) collisions(config *threads.Config, s, o *session) (found []strin
 	return found
 }
 
-// pairing finds reviews that the pairing rule forbids.
+// pairing reports violations of the pairing rule by a review.
 func (a *Audit) pairing(config *threads.Config, review *session, results []Result) (found []string) {
 	i := slices.IndexFunc(results, func(r Result) bool { return r.Pull == review.Number })
 	if i < 0 {
@@ -162,8 +162,8 @@ func (a *Audit) pairing(config *threads.Config, review *session, results []Resul
 	return found
 }
 
-// tooEarly finds work that was begun before its blockers were closed. The forge cuts times to whole seconds, so a
-// start in the same second passes; the agents themselves look for the files that they build on.
+// tooEarly reports a start before the blockers were closed. The forge truncates times to whole seconds, so a start in
+// the same second passes; but the agents fail if a file that they build on is missing.
 func (s *session) tooEarly(results []Result) (found []string) {
 	for _, n := range needs(s.Number) {
 		i := slices.IndexFunc(results, func(r Result) bool { return r.Issue == n })

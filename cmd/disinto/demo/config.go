@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Config is the factory.toml of the demo: an API thread that its agents share, and a llama thread with two slots that
-// each hold one agent at a time. program starts an agent; tokens come from the environment, as everywhere.
+// Config returns the factory.toml of the demo. It has an API thread whose slot the agents share, and a llama thread with
+// two slots for one agent each. program is the agents' command. Tokens come from the environment.
 func Config(url, state, web string, program []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `[forge]
@@ -20,13 +20,13 @@ repos = [%q]
 [factory]
 state = %q
 stop_grace = "2s"
-min_free_memory = "0" # a small machine can show it too
+min_free_memory = "0" # the demo also runs on a small machine
 min_free_disk = "0"
 %s
 [threads.anthropic]
 backend = "anthropic"
 max_concurrent = 1
-overlap = true      # agents can share the slot
+overlap = true      # agents share the slot
 interval = "1s"
 idle_interval = "2s"
 agents = [%s]
@@ -51,7 +51,7 @@ agents = [%s]
 	return b.String()
 }
 
-// roles are those of the agents. A demo lasts long enough for the scheduled ones to run a few times.
+// roles are the agents' roles. The scheduled roles run a few times during a demo.
 var roles = []struct {
 	name, on string
 	every    time.Duration
@@ -80,10 +80,10 @@ func quotedList(words []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// WebToken is the environment variable of the token with which people sign in to the control room.
+// WebToken is the environment variable of the token for signing in to the control room.
 const WebToken = "DISINTO_API_TOKEN"
 
-// room are the keys of a control room at an address; none without one.
+// room returns the keys for a control room at an address; none if the address is empty.
 func room(web string) string {
 	if web == "" {
 		return ""

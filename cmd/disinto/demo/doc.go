@@ -1,7 +1,6 @@
-// Package demo is the factory that `disinto demo` shows: the backlog it begins with, the agents that work on it, and
-// the checks that say whether the rules were kept.
+// Package demo has the backlog of `disinto demo`, its scripted agents, and the audit of the scheduler's rules.
 //
-// Nothing in it is pretended but the thinking. The backlog is filed over the forge's API; the agents are programs that
-// get what every agent gets, the environment contract, and really clone, commit, push, open pull requests and post
-// formal reviews. Whether rules were kept is computed from the supervisor's events and from the forge, not assumed.
+// Only the agents' thinking is simulated. Build files the backlog over the forge's API. The agents run under the normal
+// environment contract, and clone, commit, push, open pull requests and post formal reviews. Audit finds violations in
+// the supervisor's events and in the forge's data.
 package demo

@@ -12,34 +12,34 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Result is how the forge says one issue of the backlog ended.
+// Result is the result of one issue on the forge.
 type Result struct {
 	Issue     int64     `json:"issue"`
 	Title     string    `json:"title"`
-	Pull      int64     `json:"pull"` // the merged pull request for it; 0 while there is none
+	Pull      int64     `json:"pull"` // the merged pull request for the issue; 0 without one
 	Author    string    `json:"author"`
-	Approvers []string  `json:"approvers"` // of its head, without its author
-	Rounds    int       `json:"rounds"`    // how often changes were requested
+	Approvers []string  `json:"approvers"` // accounts that approved the head, except the author
+	Rounds    int       `json:"rounds"`    // the number of requests for changes
 	ClosedAt  time.Time `json:"closed_at,omitzero"`
 }
 
 // Report is the supervisor's last status, and the result of the demo.
 type Report struct {
 	*control.Document
-	Merged     []Result `json:"merged"`   // in the order in which they were merged
-	Switches   int      `json:"switches"` // of agents in slots of sticky threads
+	Merged     []Result `json:"merged"`   // in the order of their merges
+	Switches   int      `json:"switches"` // changes of agents in slots of sticky threads
 	Violations []string `json:"violations"`
 
 	Missing []int64  `json:"-"` // issues that should have been merged
 	Used    []string `json:"-"` // agents that ran a session
-	Looked  int      `json:"-"` // at how many sessions
+	Looked  int      `json:"-"` // the number of audited sessions
 }
 
-// Report asks the forge what became of the backlog and compares it with the supervisor's events.
+// Report reads the results of the backlog from the forge and audits them with the supervisor's events.
 func (w *World) Report(ctx context.Context, d *control.Document, a *Audit, config *threads.Config) (*Report, error) {
 	results, err := w.results(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask the forge what became of the backlog: %w", err)
+		return nil, fmt.Errorf("cannot read the demo's results from the forge: %w", err)
 	}
 	r := &Report{
 		Document: d, Merged: []Result{}, Switches: a.Switches(config),
@@ -58,7 +58,7 @@ func (w *World) Report(ctx context.Context, d *control.Document, a *Audit, confi
 	return r, nil
 }
 
-// results reads every issue, and the pull request that was merged for it.
+// results reads every issue and the merged pull request for it.
 func (w *World) results(ctx context.Context) ([]Result, error) {
 	human := rest.API{URL: w.URL, Token: w.HumanToken}
 	var issues []wireIssue
@@ -74,7 +74,7 @@ func (w *World) results(ctx context.Context) ([]Result, error) {
 	for i, is := range issues {
 		results[i] = Result{Issue: is.Number, Title: is.Title, ClosedAt: is.Closed, Approvers: []string{}}
 		for _, p := range pulls {
-			// The branch is gone after the merge; the text still says which issue it was for.
+			// The branch is deleted after the merge, so find the issue by the pull request's text.
 			if !p.Merged || !slices.Contains(forge.Closes("", p.Title, p.Body, Repo), forge.Ref{Repo: Repo, Number: is.Number}) {
 				continue
 			}
@@ -103,7 +103,7 @@ func (r *Result) merged(ctx context.Context, as *rest.API, p wirePull) error {
 	return nil
 }
 
-// needs are the issues that an issue of the backlog depends on; none for issues that were filed later.
+// needs returns the dependencies of an issue of the backlog; none for an issue that was filed later.
 func needs(issue int64) []int64 {
 	if issue < 1 || issue > int64(len(backlog)) {
 		return nil

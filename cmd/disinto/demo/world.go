@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// Repo is the repository of the demo, and Human the person it belongs to.
+// Repo is the repository of the demo, and Human is its owner.
 const (
 	Repo  = Human + "/teashop"
 	Human = "ada"
@@ -22,17 +22,17 @@ const (
 // task is one issue of the backlog.
 type task struct {
 	title string
-	file  string // what its pull request adds
-	about string // the rest of its text; of what it says to mind, the first attempt leaves something to do
-	// needs are the issues it depends on: dependencies that the forge knows or, with inText, lines of the issue's text.
+	file  string // the file that its pull request adds
+	about string // the rest of its text; after "Mind: " it has a requirement that the first attempt leaves as a TODO
+	// needs are its dependencies: dependencies on the forge or, with inText, lines of the issue's text.
 	needs  []int
 	inText bool
 	human  bool // a person works on it
 	stuck  bool // it can never start
 }
 
-// backlog is filed before the demo begins: a chain of five issues, three without dependencies, the last of which
-// needs a second round, two that wait for each other, and one that a person has taken. The first has number 1.
+// backlog has the issues that Build files, numbered from 1: a chain of five issues; three without dependencies, of which
+// the last needs a second review round; two that wait for each other; and one that is assigned to a person.
 var backlog = []task{
 	{title: "Write down what an order is", file: "orders/format.md"},
 	{title: "Read orders from a file", file: "orders/read.sh", needs: []int{1}},
@@ -61,18 +61,18 @@ var team = []agent{
 	{"gardener-qwen", "llama"},
 }
 
-// World is the demo's forge after it was filled.
+// World is the demo's forge with its data.
 type World struct {
 	URL    string
-	Tokens map[string]string // by variable, as the factory.toml names them
-	// HumanToken is for the person at the keyboard: with it one files issues of one's own.
+	Tokens map[string]string // by their variables in factory.toml
+	// HumanToken is the token of Human, for the user of the demo to file issues with.
 	HumanToken string
-	Backlog    int64 // id of the label backlog, which the API wants to have when an issue is filed
+	Backlog    int64 // id of the label backlog, which a request to file an issue needs
 
 	api rest.API
 }
 
-// Build fills an empty forge: accounts with tokens, a repository that they may write to, and the backlog.
+// Build fills an empty forge with accounts and their tokens, a repository that they may write to, and the backlog.
 func Build(ctx context.Context, url, adminToken string) (*World, error) {
 	w := &World{URL: url, Tokens: map[string]string{}, api: rest.API{URL: url, Token: adminToken}}
 	for _, step := range []func(context.Context) error{w.addAccounts, w.addRepo, w.addBacklog} {
@@ -98,7 +98,7 @@ func (w *World) addAccounts(ctx context.Context) (err error) {
 	return nil
 }
 
-// addAccount makes an account and a token for it, with no more scopes than README.md says an agent needs.
+// addAccount creates an account and a token for it, with only the scopes that README.md lists for an agent.
 func (w *World) addAccount(ctx context.Context, login string) (token string, err error) {
 	password := rand.Text()
 	user := map[string]any{
@@ -126,7 +126,7 @@ func (w *World) addRepo(ctx context.Context) error {
 		return err
 	}
 	readme := map[string]any{
-		"message": "Begin", "branch": "main",
+		"message": "Start", "branch": "main",
 		"content": base64.StdEncoding.EncodeToString([]byte("# Teashop\n\nSells tea.\n")),
 	}
 	human := rest.API{URL: w.URL, Token: w.HumanToken}
@@ -151,7 +151,7 @@ func (w *World) writers() []string {
 	return logins
 }
 
-// addBacklog files the issues as the person would. The numbers begin at 1, because the repository is new.
+// addBacklog files the issues as Human. Their numbers start at 1, because the repository is new.
 func (w *World) addBacklog(ctx context.Context) error {
 	human := rest.API{URL: w.URL, Token: w.HumanToken}
 	var label struct {
@@ -190,7 +190,7 @@ func (w *World) addBacklog(ctx context.Context) error {
 	return nil
 }
 
-// text is the issue's text. Agents take from it which file to write and which must be there already.
+// text returns the issue's text. Agents read the file to write and the files that must exist from it.
 func (t *task) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Add `%s`.", t.file)
@@ -209,10 +209,10 @@ func (t *task) text() string {
 	return b.String()
 }
 
-// due reports whether the demo has to get the task merged.
+// due reports whether the demo must merge the task.
 func (t *task) due() bool { return !t.human && !t.stuck }
 
-// Due is how many issues the demo has to get merged.
+// Due returns the number of issues that the demo must merge.
 func Due() int {
 	n := 0
 	for i := range backlog {

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads/advice"
 )
 
-// Broken shows what would hurt a factory most, and what would have helped. work says what was played.
+// Broken shows the events that hurt a factory most, and the best remedies. work describes the simulated work.
 func (v View) Broken(work string, b *advice.Breakdown) string {
 	p := v.page()
 	p.played(work, b.Plays)
@@ -18,49 +18,49 @@ func (v View) Broken(work string, b *advice.Breakdown) string {
 		o := &b.Harms[i].Outcome
 		rows = append(rows, row(plain, differs(o.Undone, issues), waits(o), open(o), b.Harms[i].What))
 	}
-	p.ends("nothing goes wrong", &b.Plain)
+	p.ends("if nothing goes wrong", &b.Plain)
 	p.end()
 	p.table(-1, rows)
 	p.end()
 	if b.Worst == nil {
-		p.line("Nothing that was tried hurts this factory in a way that can be told from chance.", good)
+		p.line("No event that was tried hurts this factory significantly.", good)
 	} else {
 		p.line("hurts most: "+b.Worst.What, bold)
 		p.ends("then", &b.Week)
-		p.helps(b.Helps, "would have helped", "Nothing that was tried would have helped.")
+		p.helps(b.Helps, "would have helped", "No remedy that was tried would have helped significantly.")
 	}
 	p.end()
 	p.legend()
 	return p.text.String()
 }
 
-// Advice shows what one more slot, agent or dollar would have been worth. work says what was played.
+// Advice shows the value of one more slot, agent or dollar. work describes the simulated work.
 func (v View) Advice(work string, a *advice.Advice) string {
 	p := v.page()
 	p.played(work, a.Plays)
 	p.ends("as it is", &a.Now)
-	p.helps(a.More, "more", "More of nothing that was tried would have helped.")
-	p.helps(a.Less, "less", "Less of nothing that was tried would have hurt.")
+	p.helps(a.More, "more", "No addition that was tried would have helped significantly.")
+	p.helps(a.Less, "less", "No removal that was tried would have hurt significantly.")
 	p.end()
 	p.legend()
 	return p.text.String()
 }
 
-// played says what was played, and how often.
+// played describes the simulated work and the number of trials.
 func (p *page) played(work string, plays int) {
 	p.line(work, plain)
-	p.line(fmt.Sprintf("played up to %d times, fewer where the answer was clear: once as it was, then with other luck",
-		plays), faint)
+	p.line(fmt.Sprintf("simulated up to %d times, fewer if the result was clear: once as it was, then with other random "+
+		"numbers", plays), faint)
 	p.end()
 }
 
-// ends says what became of the work.
+// ends shows the outcome of the work.
 func (p *page) ends(what string, o *advice.Outcome) {
-	p.line(fmt.Sprintf("%s: %.1f of %.1f issues are done; one waits %s and is open for %s",
+	p.line(fmt.Sprintf("%s: %.1f of %.1f issues are done; an issue waits %s and is open for %s on average",
 		what, o.Done.Mean, o.Issues.Mean, clock(o.Waits.Mean), clock(o.Open.Mean)), plain)
 }
 
-// helps lists changes whose difference can be told from chance, and names the others.
+// helps lists the changes with a significant difference, and names the others.
 func (p *page) helps(lines []advice.Line, head, none string) {
 	rows := [][]cell{row(faint, "done", "waits", "open", "costs", head)}
 	var same []string
@@ -79,22 +79,22 @@ func (p *page) helps(lines []advice.Line, head, none string) {
 		p.line(none, plain)
 	}
 	if len(same) > 0 {
-		p.line("no difference that can be told from chance: "+strings.Join(same, "; "), faint)
+		p.line("no significant difference: "+strings.Join(same, "; "), faint)
 	}
 }
 
-// legend says what the columns are.
+// legend explains the columns.
 func (p *page) legend() {
 	p.table(-1, [][]cell{
-		row(faint, "done", "issues done by the end, on average; not done, those that were not"),
+		row(faint, "done", "issues done by the end, on average; not done: the other issues"),
 		row(faint, "waits", "from filing to the first session, on average"),
-		row(faint, "open", "from filing to done, on average; to the end, where an issue is not done by then"),
-		row(faint, "costs", "dollars that the sessions cost, where that is known"),
-		row(faint, "±", "as sure as 99 of 100; - is no difference that can be told from chance"),
+		row(faint, "open", "from filing to done, on average; to the end for an issue that is not done"),
+		row(faint, "costs", "the known cost of the sessions, in dollars"),
+		row(faint, "±", "99 % confidence interval; - is no significant difference"),
 	})
 }
 
-// differs is a difference and how sure it is.
+// differs returns a difference and its confidence interval.
 func differs(f advice.Figure, text func(float64) string) string {
 	if !f.Sure() {
 		return "-"
@@ -106,15 +106,15 @@ func differs(f advice.Figure, text func(float64) string) string {
 	return fmt.Sprintf("%s%s ±%s", sign, text(math.Abs(f.Mean)), text((f.High-f.Low)/2))
 }
 
-// worth names a change and, where it is a higher budget, says how many issues a dollar brings.
+// worth names a change and, for a higher budget, the number of issues per dollar.
 func worth(l *advice.Line) string {
 	if l.Kind != advice.Dollar || l.USD.Low <= 0 || l.Done.Low <= 0 {
 		return l.What
 	}
-	return fmt.Sprintf("%s: %.2f issues a dollar", l.What, l.Done.Mean/l.USD.Mean)
+	return fmt.Sprintf("%s: %.2f issues per dollar", l.What, l.Done.Mean/l.USD.Mean)
 }
 
-// costs tells how much more the sessions cost.
+// costs returns the additional cost of the sessions.
 func costs(o *advice.Outcome) string {
 	if !o.USD.Sure() {
 		return "-"

@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/threads/audit"
 )
 
-// Audit shows how far the receipts of sessions hold. The break itself is the command's error.
+// Audit shows the range of intact receipts. The first mismatch is the command's error.
 func (v View) Audit(r *audit.Report) string {
 	p := v.page()
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -18,14 +18,14 @@ func (v View) Audit(r *audit.Report) string {
 	}
 	switch {
 	case r.Receipts > 0:
-		p.line(fmt.Sprintf("%s in order, %d to %d, of sessions that ended from %s to %s",
+		p.line(fmt.Sprintf("%s intact, %d to %d, of sessions that ended from %s to %s",
 			control.Count(int(r.Receipts), "receipt"), r.First, r.Head.N, at(r.From), at(r.To)), holds)
-		p.line("SHA-256 of the newest of them: "+r.Head.Hash, plain)
+		p.line("SHA-256 of the newest intact receipt: "+r.Head.Hash, plain)
 	case r.OK:
 		p.line("no receipts yet", plain)
 	}
 	if r.Pruned > 0 {
-		p.line(fmt.Sprintf("%d older ones were removed for their age", r.Pruned), faint)
+		p.line(fmt.Sprintf("%d older receipts were deleted because of their age", r.Pruned), faint)
 	}
 	if r.Torn != "" {
 		p.line("a crash left "+Clean(r.Torn)+" unfinished; its session has another receipt", faint)

@@ -1,16 +1,16 @@
 package screen
 
-// Finding is one answer of disinto check.
+// Finding is one result of disinto check.
 type Finding struct {
 	About   string `json:"about"`
 	Problem bool   `json:"problem"`
-	Note    bool   `json:"note"` // worth knowing, and no problem
+	Note    bool   `json:"note"` // worth knowing, but not a problem
 	Text    string `json:"text"`
-	// Story has the shortest way to a problem or note, a line for each step; empty where there is none.
+	// Story has the shortest sequence of events to a problem or note, one line per step; it may be empty.
 	Story []string `json:"story,omitempty"`
 }
 
-// Findings shows findings, a line or more for each.
+// Findings shows findings, each on one or more lines.
 func (v View) Findings(found []Finding) string {
 	rows := make([][]cell, 0, len(found))
 	for _, f := range found {

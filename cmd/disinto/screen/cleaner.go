@@ -6,29 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-// Cleaner is a writer that makes what a program printed safe to show on a terminal: lines stay lines, and everything
-// that would move the cursor, colour, rename the window or answer as if it were typed is left out. A sequence may
-// come in pieces.
+// Cleaner is a writer that makes a program's output safe for a terminal. It keeps line breaks and tabs, and drops every
+// sequence that could move the cursor, change colours, rename the window or simulate typed input. A sequence may be
+// split between writes.
 type Cleaner struct {
-	W    io.Writer // where the clean text goes
+	W    io.Writer // the destination of the clean text
 	rest []byte    // an unfinished character
 	in   escape
 	cr   bool // the last character was a carriage return
 }
 
-// escape is where in an escape sequence the text stands.
+// escape is the state of the parser of escape sequences.
 type escape int
 
 const (
 	noEscape    escape = iota
 	afterEscape        // ESC
-	inControl          // ESC [ ... up to its last character
-	inString           // ESC ] and the like: up to BEL or ESC \
-	inStringEnd        // ESC in such a string
-	inCharset          // ESC ( and the like: one more character
+	inControl          // after ESC [, until its last character
+	inString           // after ESC ] and similar, until BEL or ESC \
+	inStringEnd        // after ESC in such a string
+	inCharset          // after ESC ( and similar, for one more character
 )
 
-// Write counts what it leaves out as written.
+// Write cleans p and writes the result to W. It counts dropped bytes as written.
 func (c *Cleaner) Write(p []byte) (int, error) {
 	text := append(c.rest, p...)
 	var b strings.Builder
@@ -49,7 +49,7 @@ func (c *Cleaner) rune(b *strings.Builder, r rune) {
 		c.in = c.in.next(r)
 		return
 	}
-	// A progress bar draws over its line again and again; here each is a line of its own.
+	// A progress bar overwrites its line after each carriage return; print each version as a line.
 	if c.cr && r != '\n' && r != '\r' {
 		b.WriteByte('\n')
 	}
@@ -64,7 +64,7 @@ func (c *Cleaner) rune(b *strings.Builder, r rune) {
 	}
 }
 
-// next is where the text stands after one more character of a sequence.
+// next returns the state after one more character of a sequence.
 func (e escape) next(r rune) escape {
 	switch e {
 	case afterEscape:
@@ -83,7 +83,7 @@ func (e escape) next(r rune) escape {
 		}
 	case inString:
 		switch r {
-		case '\a', '\n': // a line break ends what was never closed: the rest of the log must not vanish
+		case '\a', '\n': // a line break ends an unterminated string, or the rest of the log would vanish
 			return noEscape
 		case '\x1b':
 			return inStringEnd

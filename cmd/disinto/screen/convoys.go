@@ -10,13 +10,13 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// memberOrder is the order in which a heading counts the states of members: those that are over first.
+// memberOrder is the order of the members' states in a heading: final states first.
 var memberOrder = []threads.MemberState{
 	threads.MemberDone, threads.MemberFailed, threads.MemberCancelled,
 	threads.MemberRunning, threads.MemberReady, threads.MemberBlocked,
 }
 
-// Convoys shows convoys one below the other.
+// Convoys shows convoys with their members.
 func (v View) Convoys(d *control.Convoys) string {
 	p := v.page()
 	for i := range d.Convoys {
@@ -33,7 +33,7 @@ func (v View) Convoys(d *control.Convoys) string {
 
 // convoy shows the state of a convoy, then its members by wave.
 func (v View) convoy(p *page, c *threads.Convoy) {
-	v.repo = c.Repo // a member elsewhere shows its own
+	v.repo = c.Repo // a member in another repository shows that one
 	p.table(2, [][]cell{{{"convoy", plain}, {forge.Ref{Repo: c.Repo, Number: c.Number}.String(), bold}, {c.Title, plain}}})
 	p.line(convoyLine(c), convoyStyle(c))
 	rows := [][]cell{row(faint, "WAVE", "ISSUE", "STATE", "AGENT", "TITLE", "WHY")}
@@ -49,7 +49,7 @@ func (v View) convoy(p *page, c *threads.Convoy) {
 	p.headed(4, rows)
 }
 
-// convoyLine is the state of a convoy in numbers that add up.
+// convoyLine returns the state of a convoy and the number of members in each state.
 func convoyLine(c *threads.Convoy) string {
 	if !c.Known {
 		return string(c.State) + ", its members are not read yet"

@@ -11,8 +11,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// DemoFrame is one picture of a demo at work: how far it is, the address of its control room if it has one, and its
-// status below.
+// DemoFrame shows a running demo: its progress, the address of its control room if it has one, and its status.
 func (v View) DemoFrame(d *control.Document, room string, merged int, took time.Duration) string {
 	p := v.page()
 	p.line(fmt.Sprintf("demo: %d of %d merged, %s", merged, demo.Due(), control.Age(took)), bold)
@@ -25,7 +24,7 @@ func (v View) DemoFrame(d *control.Document, room string, merged int, took time.
 	return p.text.String() + v.Status(d)
 }
 
-// DemoReport shows what a demo came to.
+// DemoReport shows the result of a demo.
 func (v View) DemoReport(r *demo.Report, took time.Duration) string {
 	v.repo = demo.Repo
 	p := v.page()
@@ -43,13 +42,13 @@ func (v View) DemoReport(r *demo.Report, took time.Duration) string {
 	p.end()
 	p.table(-1, [][]cell{
 		labelled("agents", strings.Join(r.Used, ", "), plain),
-		labelled("switches", control.Count(r.Switches, "time")+" a llama slot went to another agent", plain),
+		labelled("switches", control.Count(r.Switches, "change")+" of agent in a llama slot", plain),
 		violations(r),
 	})
 	return p.text.String()
 }
 
-// merged has a row for each issue that is merged, and for each that is missing.
+// merged returns a row for each merged issue, and for each issue that should have been merged.
 func merged(r *demo.Report) [][]cell {
 	rows := [][]cell{row(faint, "ISSUE", "TITLE", "BY", "APPROVED BY")}
 	for _, m := range r.Merged {
@@ -65,11 +64,11 @@ func merged(r *demo.Report) [][]cell {
 	return rows
 }
 
-// violations says whether the rules were kept, and what was audited.
+// violations returns the row with the violations or, if there are none, with the audited rules.
 func violations(r *demo.Report) []cell {
 	if len(r.Violations) > 0 {
 		return labelled("violations", strings.Join(r.Violations, "; "), wrong)
 	}
-	return labelled("violations", fmt.Sprintf("none in %s: one agent in a llama slot at a time, one session "+
-		"for an agent, no local review of local work, nothing begun while blocked", control.Count(r.Looked, "session")), good)
+	return labelled("violations", fmt.Sprintf("none in %s: one agent per llama slot, one session per agent, "+
+		"no local review of local work, no start while blocked", control.Count(r.Looked, "session")), good)
 }

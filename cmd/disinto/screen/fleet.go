@@ -11,10 +11,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// shownStays is how many of the issues that did not move Fleet shows of each cycle; Cycle shows all.
+// shownStays is the number of issues that did not move that Fleet shows for each cycle. Cycle shows all.
 const shownStays = 3
 
-// Fleet shows all agents of all hosts, then the cycles, newest first, with what they moved.
+// Fleet shows all agents of all hosts, then the cycles with their moves, newest first.
 func (v View) Fleet(s *fleet.Status) string {
 	p := v.page()
 	rows := [][]cell{row(faint, "HOST", "AGENT", "ROLE", "IDLE", "PENDING", "STATE")}
@@ -25,12 +25,12 @@ func (v View) Fleet(s *fleet.Status) string {
 	p.end()
 	switch {
 	case len(s.Cycles) == 0 && s.NextAt.IsZero():
-		p.line("the supervisor has not looked for issues to move", faint)
+		p.line("no rebalance yet", faint)
 	case len(s.Cycles) == 0:
 		rest := control.Age(s.NextAt.Sub(v.Now))
-		p.line("the supervisor has not looked for issues to move; the next look is in "+rest, faint)
+		p.line("no rebalance yet; the first is in "+rest, faint)
 	case !s.NextAt.IsZero():
-		p.line("next look in "+control.Age(s.NextAt.Sub(v.Now)), faint)
+		p.line("next rebalance in "+control.Age(s.NextAt.Sub(v.Now)), faint)
 	}
 	for _, c := range s.Cycles {
 		more := len(c.Stays) - shownStays
@@ -43,7 +43,7 @@ func (v View) Fleet(s *fleet.Status) string {
 	return p.text.String()
 }
 
-// host shows the agents of one host. The host that answers has no name.
+// host shows the agents of one host. The host whose supervisor answers has no name.
 func (v View) host(h *fleet.HostStatus) [][]cell {
 	name := h.Name
 	if name == "" {
@@ -77,7 +77,7 @@ func (v View) host(h *fleet.HostStatus) [][]cell {
 	return rows
 }
 
-// Cycle shows one look for issues to move: a line about it, and one for each issue that moved or might have.
+// Cycle shows one rebalance: a summary, and a line for each issue that moved or stayed.
 func (v View) Cycle(c *fleet.Cycle) string {
 	p := v.page()
 	moves := 0

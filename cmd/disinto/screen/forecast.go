@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Until shows when an item is likely to start and to be merged, below why it waits now.
+// Until shows why an item waits, and when it is likely to start and to be merged.
 func (v View) Until(f *control.Forecast) string {
 	p := v.page()
 	why := cmp.Or(f.Why, &threads.Explanation{})
@@ -23,20 +23,20 @@ func (v View) Until(f *control.Forecast) string {
 	far := control.About(f.Until.Sub(f.At))
 	p.end()
 	p.table(-1, [][]cell{v.band("starts", e.Start, far), v.band("merged", e.Merged, far)})
-	p.line(fmt.Sprintf("between these times in 8 of 10 runs; %s, %s", control.Count(f.Runs, "run"),
+	p.line(fmt.Sprintf("80 %% of %s are within these times; %s", control.Count(f.Runs, "run"),
 		timesOf(f.Sessions)), faint)
 	return p.text.String()
 }
 
-// timesOf says what the times of a forecast are from.
+// timesOf names the source of a forecast's durations.
 func timesOf(sessions int) string {
 	if sessions == 0 {
-		return "with usual times: the journal has no session yet"
+		return "default durations: the journal has no session yet"
 	}
-	return "with the times of " + control.Count(sessions, "session")
+	return "durations from " + control.Count(sessions, "session")
 }
 
-// band says when something happens, from now on and by the clock.
+// band returns a row with the times of an event, relative and absolute.
 func (v View) band(label string, b control.Band, far string) []cell {
 	switch {
 	case b.Low.IsZero():
@@ -51,7 +51,7 @@ func (v View) band(label string, b control.Band, far string) []cell {
 		b.Words(v.Now), v.clock(b.Low), v.clock(b.High), v.clock(b.Middle)), plain)
 }
 
-// clock is a time of day and, where it is not today, the day.
+// clock returns the time of day, with the date if that is not today.
 func (v View) clock(t time.Time) string {
 	t = t.In(v.Now.Location())
 	if t.Format(time.DateOnly) == v.Now.Format(time.DateOnly) {
@@ -60,7 +60,7 @@ func (v View) clock(t time.Time) string {
 	return t.Format("Mon 2 Jan 15:04")
 }
 
-// starts adds a column to the queue: when items are likely to start.
+// starts adds a column to the queue with the expected start of each item.
 func (v View) starts(rows [][]cell, shown []control.QueueDocument, f *control.Forecast) {
 	add := func(i int, is cell) { rows[i] = slices.Insert(rows[i], 2, is) }
 	add(0, cell{"STARTS", faint})

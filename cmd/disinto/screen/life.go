@@ -13,10 +13,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// reviewWords is how much of a review a life shows, in columns: two lines of a screen.
+// reviewWords limits the text of a review in a life, in columns: two lines on a screen.
 const reviewWords = 120
 
-// Life shows the life of an issue or pull request: how it stands, what happened and what its sessions used, oldest
+// Life shows the life of an issue or pull request: its state, then its events and its sessions with their usage, oldest
 // first.
 func (v View) Life(d *control.LifeDocument) string {
 	p := v.page()
@@ -32,13 +32,13 @@ func (v View) Life(d *control.LifeDocument) string {
 		p.line("to change that: "+v.typed(d.Mend), faint)
 	}
 	v.around(p, "depends on: ", d.DependsOn)
-	v.around(p, "waits for it: ", d.Blocks)
+	v.around(p, "blocks: ", d.Blocks)
 	p.headed(-1, append([][]cell{row(faint, "AGO", "WHO", "WHAT")}, v.happened(d)...))
 	v.sessions(p, d)
 	return p.text.String()
 }
 
-// around lists issues that an issue depends on, or that wait for it.
+// around lists issues that the issue depends on or blocks.
 func (v View) around(p *page, label string, members []threads.Member) {
 	var names []string
 	for i := range members {
@@ -49,13 +49,13 @@ func (v View) around(p *page, label string, members []threads.Member) {
 	}
 }
 
-// happening is a line of a life.
+// happening is an event in a life.
 type happening struct {
 	at        time.Time
 	who, what string
 }
 
-// happened is a life without its sessions: filed, opened, reviewed, merged.
+// happened returns the rows for the events of a life without its sessions: filed, opened, reviewed, merged.
 func (v View) happened(d *control.LifeDocument) [][]cell {
 	var all []happening
 	if d.Kind == "issue" {
@@ -73,7 +73,7 @@ func (v View) happened(d *control.LifeDocument) [][]cell {
 	slices.SortStableFunc(all, func(a, b happening) int { return a.at.Compare(b.at) })
 	rows := make([][]cell, 0, len(all))
 	for _, h := range all {
-		// The forge does not say who merged or closed.
+		// The forge does not report who merged or closed.
 		rows = append(rows, row(plain, v.ago(h.at), cmp.Or(h.who, "-"), h.what))
 	}
 	return rows
@@ -88,7 +88,7 @@ func (v View) pullHappened(p *control.PullDocument) []happening {
 		case "approved":
 			did = "approved "
 		case "changes":
-			did = "asked for changes of "
+			did = "requested changes to "
 		}
 		what := did + number
 		if words := strings.TrimSpace(Clean(r.Words)); words != "" {
@@ -102,7 +102,7 @@ func (v View) pullHappened(p *control.PullDocument) []happening {
 	return all
 }
 
-// sessions lists the sessions of a life and what they used, and says where the newest log is.
+// sessions lists the sessions of a life with their usage, and the path of the newest log.
 func (v View) sessions(p *page, d *control.LifeDocument) {
 	rows := [][]cell{v.pastHeading()}
 	var total, told agents.Usage
@@ -132,20 +132,19 @@ func (v View) sessions(p *page, d *control.LifeDocument) {
 		line := fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", control.Count(len(d.Sessions), "session"),
 			control.Tokens(total.InputTokens), total.CostUSD)
 		if _, known := told.Hit(); known {
-			line += "; a cache had " + control.HitOf(&told) + " of what they read"
+			line += "; " + control.HitOf(&told) + " of their input was cached"
 		}
 		p.line(line, faint)
 	}
 	if cold != "" {
-		p.line("the newest that went on with a conversation computed it again: "+cold, held)
+		p.line("the last session to resume a conversation found a cold cache: "+cold, held)
 	}
 	if log != "" {
 		p.line("newest log: "+log, faint)
 	}
 }
 
-// History shows the sessions that ended, oldest first. The scheduled runs of an agent that went well share the line of
-// the newest of them.
+// History shows ended sessions, oldest first. An agent's successful scheduled runs share the line of the newest.
 func (v View) History(d *control.HistoryDocument) string {
 	p := v.page()
 	v.repo = repoOf(d)
@@ -172,19 +171,19 @@ func (v View) History(d *control.HistoryDocument) string {
 	return p.text.String()
 }
 
-// folds reports whether a session is scheduled work that went well.
+// folds reports whether a session is successful scheduled work.
 func folds(s *control.PastDocument) bool {
 	return s.Kind == agents.KindSchedule && !s.Outcome.BurnsAttempt()
 }
 
 func (v View) pastHeading() []cell {
-	return v.columns(row(faint, "BEGAN", "AGENT", "WORK", "SLOT", "TOOK", "USED", "CACHE", "OUTCOME"))
+	return v.columns(row(faint, "START", "AGENT", "WORK", "SLOT", "TOOK", "USED", "CACHE", "OUTCOME"))
 }
 
-// slotWidth is the width of a screen from which there is room for the column of slots.
+// slotWidth is the least width of a screen for the column of slots.
 const slotWidth = 100
 
-// columns leaves the slot out where the screen has no room for it.
+// columns omits the slot on a narrow screen.
 func (v View) columns(line []cell) []cell {
 	if v.Width > 0 && v.Width < slotWidth {
 		return slices.Delete(line, 3, 4)
@@ -192,7 +191,7 @@ func (v View) columns(line []cell) []cell {
 	return line
 }
 
-// pastRow is a session that ended. What a version before 0.2 journalled has no outcome.
+// pastRow returns the row of an ended session. Sessions journalled by a version before 0.2 have no outcome.
 func (v View) pastRow(s *control.PastDocument) []cell {
 	used := "-"
 	if s.Usage != nil {
@@ -216,7 +215,7 @@ func (v View) pastRow(s *control.PastDocument) []cell {
 
 func place(thread string, slot int) string { return fmt.Sprintf("%s/%d", thread, slot) }
 
-// repoOf is the repository of all sessions; empty when there are several.
+// repoOf returns the repository of all sessions; empty if there are several.
 func repoOf(d *control.HistoryDocument) string {
 	repo := ""
 	for i := range d.Sessions {

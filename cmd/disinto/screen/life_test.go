@@ -17,7 +17,7 @@ func TestLifeAround(t *testing.T) {
 		{Repo: "x/y", Number: 9, State: threads.MemberBlocked},
 	}
 	text := View{Now: noon}.Life(&d)
-	if !strings.Contains(text, "depends on: #3 done\nwaits for it: #8 ready, x/y#9 blocked\n") {
+	if !strings.Contains(text, "depends on: #3 done\nblocks: #8 ready, x/y#9 blocked\n") {
 		t.Errorf("the life is\n%s", text)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// needs shows everything that waits for a person, oldest first, each with what resolves it: a factory that is paused,
-// faults of the factory itself, agents that can start nothing, then items.
+// needs shows everything that needs a person, each with its remedy: a paused factory, problems of the factory itself, held
+// agents, then items, oldest first.
 func (v View) needs(p *page, d *control.Document) {
 	var rows [][]cell
 	add := func(about, text string, s style) { rows = append(rows, []cell{{about, plain}, {text, s}}) }
 	if d.Paused && !slices.ContainsFunc(d.Problems, saysResume) {
-		add("everything", "paused: disinto resume begins what waits", held)
+		add("everything", "paused: disinto resume starts waiting work", held)
 	}
 	for _, problem := range d.Problems {
 		add("problem", problem, wrong)
@@ -46,7 +46,7 @@ func (v View) needs(p *page, d *control.Document) {
 	p.end()
 }
 
-// remedied adds a remedy to a reason, which may end with a sentence of an agent.
+// remedied appends a remedy to a reason, which may end with a sentence from an agent.
 func remedied(why, mend string) string {
 	if strings.HasSuffix(why, "?") || strings.HasSuffix(why, "!") {
 		return why + " " + mend
@@ -54,13 +54,13 @@ func remedied(why, mend string) string {
 	return strings.TrimRight(why, ".") + ": " + mend
 }
 
-// saysResume reports whether a problem, such as the pause of a first start, says how to end a pause of everything.
+// saysResume reports whether a problem, such as the pause at a first start, already mentions disinto resume.
 func saysResume(problem string) bool { return strings.Contains(problem, "disinto resume") }
 
-// needsLines is how many things that need a person a terminal shows at least.
+// needsLines is the least number of lines for needs on a terminal.
 const needsLines = 5
 
-// needy are the items that need a person, oldest first.
+// needy returns the items that need a person, oldest first.
 func needy(d *control.Document) []control.QueueDocument {
 	chosen := func(q control.QueueDocument) bool { return !q.NeedsPerson }
 	list := slices.DeleteFunc(slices.Concat(d.Queue, d.Unqueued), chosen)
@@ -68,7 +68,8 @@ func needy(d *control.Document) []control.QueueDocument {
 	return list
 }
 
-// at is where a person finds an item; empty where a command of ours resolves the wait, or the item is no page.
+// at returns the item's URL on the forge, to append to its remedy; empty if the remedy is a disinto command or the item
+// has no page.
 func at(d *control.Document, q *control.QueueDocument) string {
 	if q.Number == 0 || d.Forge.URL == "" || strings.Contains(q.Mend, "`disinto ") {
 		return ""

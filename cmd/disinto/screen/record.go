@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Record shows what a merged issue took, with a line for each group and one for all.
+// Record shows the cost and effort per merged issue, with a line for each group and one for all.
 func (v View) Record(d *control.RecordDocument) string {
 	p := v.page()
 	if d.Total.Sessions == 0 && d.Total.Merged.Issues == 0 {
@@ -27,7 +27,7 @@ func (v View) Record(d *control.RecordDocument) string {
 	return p.text.String()
 }
 
-// recordColumns leaves out the last four where the screen has no room for them.
+// recordColumns omits the last four columns on a narrow screen.
 func (v View) recordColumns(line []cell) []cell {
 	if v.Width > 0 && v.Width < slotWidth {
 		return line[:len(line)-4]
@@ -45,7 +45,7 @@ func (v View) recordRow(name string, t *ledger.Tally) []cell {
 		control.Hit(t.CacheHit))...))
 }
 
-// atOnce is how many of the merged issues that agents reviewed were approved by their first review.
+// atOnce returns how many of the merged issues with an agent's review were approved in the first round.
 func atOnce(t *ledger.Tally) string {
 	if t.Merged.Reviewed == 0 {
 		return "-"
@@ -53,7 +53,7 @@ func atOnce(t *ledger.Tally) string {
 	return fmt.Sprintf("%d of %d", t.Merged.FirstRound, t.Merged.Reviewed)
 }
 
-// keyName names a group for people.
+// keyName returns the name of a group for people.
 func keyName(by ledger.By, key string) string {
 	switch {
 	case key != "":
@@ -64,7 +64,7 @@ func keyName(by ledger.By, key string) string {
 	return "(unknown)"
 }
 
-// atLeast marks a sum to which some sessions have not told their part.
+// atLeast marks a sum as a lower bound if some sessions did not report their part.
 func atLeast(missing int) string {
 	if missing > 0 {
 		return ">= "
@@ -86,7 +86,7 @@ func usdText(usd *float64, missing int) string {
 	return atLeast(missing) + fmt.Sprintf("$%.2f", *usd)
 }
 
-// RecordCSV writes a record as comma-separated values, one line for each group. What is unknown is an empty field.
+// RecordCSV writes a record as comma-separated values, one line per group. An unknown value is an empty field.
 func (v View) RecordCSV(d *control.RecordDocument) string {
 	var text strings.Builder
 	w := csv.NewWriter(&text)
@@ -127,7 +127,7 @@ func optional[N int64 | float64](n *N) string {
 	return number(float64(*n))
 }
 
-// harmless keeps a spreadsheet from computing a text that begins like a formula: skills are labels of the forge.
+// harmless prevents a spreadsheet from evaluating a text as a formula, because skills are untrusted labels of the forge.
 func harmless(text string) string {
 	text = Clean(text)
 	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) {

@@ -1,5 +1,5 @@
-// Package screen turns documents into text for a terminal or a pipe. Its functions depend on nothing but the document
-// and the View: they read no clock, file or environment, so that golden files can hold every picture.
+// Package screen turns documents into text for a terminal or a pipe. Its functions depend only on the document and the
+// View: they read no clock, file or environment, so golden files can test all output.
 package screen
 
 import (
@@ -11,21 +11,21 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// View says how to show a document. It is a value: each method returns the text of one document, with a line break at
-// the end of every line.
+// View has the settings for showing a document. Each method returns the text of one document; every line ends with a line
+// break.
 type View struct {
-	Now    time.Time // the time from which ages count
-	Width  int       // in columns, of every line; 0 is as wide as it gets
-	Height int       // in lines; 0 is as long as it gets
+	Now    time.Time // the time for computing ages
+	Width  int       // the largest number of columns of a line; 0 means no limit
+	Height int       // the largest number of lines; 0 means no limit
 	Colour bool      // whether escape sequences colour the text
-	Lost   bool      // no supervisor answers: the status is the last that was written down, at Now
+	Lost   bool      // no supervisor answers: the status is the last saved one, from Now
 
-	repo string // the one repository of the document, which is left out of its references
+	repo string // the only repository of the document, which references omit; empty if there are several
 }
 
 func (v View) page() *page { return &page{width: v.Width, colour: v.Colour} }
 
-// cut shortens text to n columns, unless lines may be as wide as they get.
+// cut shortens text to n columns, unless the width is unlimited.
 func (v View) cut(text string, n int) string {
 	if v.Width == 0 {
 		return text
@@ -33,7 +33,7 @@ func (v View) cut(text string, n int) string {
 	return cut(text, n)
 }
 
-// crop cuts what does not fit on the screen, such as forty threads on a small one.
+// crop cuts the lines that do not fit on the screen, for example with forty threads on a small one.
 func (v View) crop(text string) string {
 	lines := strings.SplitAfter(text, "\n")
 	if v.Height == 0 || len(lines) <= v.Height+1 {
@@ -42,7 +42,7 @@ func (v View) crop(text string) string {
 	return strings.Join(lines[:v.Height], "")
 }
 
-// ago is how long ago t was; empty for the zero time.
+// ago returns the time since t; empty for the zero time.
 func (v View) ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -50,7 +50,7 @@ func (v View) ago(t time.Time) string {
 	return control.Age(v.Now.Sub(t))
 }
 
-// work is "issue #12", with the repository where there are several. Scheduled work has no number.
+// work returns a name such as "issue #12", with the repository if there are several. Scheduled work has no number.
 func (v View) work(kind agents.Kind, repo string, number int64) string {
 	ref := forge.Ref{Repo: repo, Number: number}
 	switch {
@@ -62,7 +62,7 @@ func (v View) work(kind agents.Kind, repo string, number int64) string {
 	return string(kind) + " " + ref.Short()
 }
 
-// short leaves the repository out of the references in a text where there is only one.
+// short omits the repository from the references in a text, if there is only one repository.
 func (v View) short(text string) string {
 	if v.repo == "" {
 		return text
@@ -70,8 +70,8 @@ func (v View) short(text string) string {
 	return strings.ReplaceAll(text, v.repo+"#", "#")
 }
 
-// typed is a text with commands in it, whose references are written as a shell takes them: a word that begins with #
-// would be a comment.
+// typed shortens the references in a text with commands. Unlike short it also omits the #, which starts a comment in a
+// shell.
 func (v View) typed(text string) string {
 	if v.repo == "" {
 		return text
@@ -79,15 +79,15 @@ func (v View) typed(text string) string {
 	return strings.ReplaceAll(text, v.repo+"#", "")
 }
 
-// Sling says who is on an issue, or why no agent is.
+// Sling shows which agent takes an issue, or why the issue waits.
 func (v View) Sling(r *control.SlingReport) string { return v.sentence(r.Line()) }
 
-// sentence is one line, wrapped where the screen is narrower.
+// sentence returns one line, wrapped to the width.
 func (v View) sentence(text string) string {
 	p := v.page()
 	p.line(text, plain)
 	return p.text.String()
 }
 
-// Report says what a command came to, in one line.
+// Report shows the result of a command in one line.
 func (v View) Report(r *control.Report) string { return v.sentence(r.Line()) }

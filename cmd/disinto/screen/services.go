@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// services shows the programs beside the agents, a line each: the last that one printed, or why it cannot be used.
+// services shows each service on a line, with its last output line or the reason why it is not ready.
 func (v View) services(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "SERVICE", "STATE", "FOR", "PID", "RESTARTS", "SAYS")}
 	for i := range d.Services {
@@ -32,8 +32,8 @@ func (v View) services(p *page, d *control.Document) {
 	p.headed(5, rows)
 }
 
-// says has why a service cannot be used, or else the last line that it printed; before that, that it runs with an older
-// configuration.
+// says returns the reason why a service is not ready, or else its last output line. It starts with a note if the service
+// runs with an older configuration.
 func says(x *control.ServiceDocument) string {
 	text := x.Why
 	if text == "" {

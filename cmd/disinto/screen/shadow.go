@@ -7,15 +7,15 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// shadowLines is how many differences a status shows; its JSON form has control.ShadowDiffers.
+// shadowLines is the number of differences that a status shows. Its JSON form has control.ShadowDiffers.
 const shadowLines = 5
 
-// shadow shows where another build would decide otherwise, the newest first.
+// shadow shows the decisions that another build would make differently, newest first.
 func (v View) shadow(p *page, d *control.Document) {
 	if d.Shadow == nil || len(d.Shadow.Differs) == 0 {
 		return
 	}
-	rows := [][]cell{row(faint, "SHADOW", "AGO", "DECIDES OTHERWISE")}
+	rows := [][]cell{row(faint, "SHADOW", "AGO", "DECIDES DIFFERENTLY")}
 	list := d.Shadow.Differs
 	for _, x := range list[:min(len(list), shadowLines)] {
 		on := v.short(forge.Ref{Repo: x.Repo, Number: x.Number}.String())
@@ -25,7 +25,7 @@ func (v View) shadow(p *page, d *control.Document) {
 	p.headed(0, rows)
 }
 
-// shadowed is the line about another build in the heading; none without one.
+// shadowed returns the heading's row about the shadow; none without a shadow.
 func (v View) shadowed(d *control.Document) [][]cell {
 	if d.Shadow == nil {
 		return nil

@@ -13,26 +13,26 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// How many lines of the queue and of ended sessions a terminal shows that is not redrawn.
+// The largest numbers of queue lines and ended sessions on a terminal without a redraw.
 const queueLines, recentLines = 20, 6
 
-// unqueuedNames is how many issues without the label backlog are named: so many fit in a line.
+// unqueuedNames is the number of issues without the label backlog that are named: they fit into a line.
 const unqueuedNames = 6
 
-// Status shows a status document: what needs a person, then which agent works in which slot, then what waits and why,
-// then what ended. To fit a height, the queue and the ended sessions are shortened.
+// Status shows a status document: items that need a person, slots with their agents, the queue with reasons, and ended
+// sessions. It shortens the queue and the ended sessions to fit Height.
 func (v View) Status(d *control.Document) string {
 	v.repo = onlyRepo(d)
 	each, _ := listed(d)
 	queue, recent := len(each), len(d.Recent)
 	switch {
-	case v.Height > 0: // more cannot fit
+	case v.Height > 0: // more lines cannot fit
 		queue, recent = min(queue, v.Height), min(recent, v.Height)
 	case v.Width > 0:
 		queue, recent = min(queue, queueLines), min(recent, recentLines)
 	}
 	text := v.status(d, queue, recent)
-	// A reason may take several lines, so what fits is found by trying.
+	// A reason may need several lines, so find by trial how many items fit.
 	for v.Height > 0 && strings.Count(text, "\n") > v.Height && queue+recent > 0 {
 		if recent > 3 || queue == 0 {
 			recent--
@@ -62,7 +62,7 @@ func (v View) status(d *control.Document, queue, recent int) string {
 func (v View) head(p *page, d *control.Document) {
 	up := cell{fmt.Sprintf("%s, up %s, pid %d", d.Version, control.Age(v.Now.Sub(d.StartedAt)), d.PID), plain}
 	if v.Lost {
-		up = cell{d.Version + ", not running: this is its last state", held}
+		up = cell{d.Version + ", not running: this is its last saved state", held}
 	}
 	rows := append([][]cell{{{"disinto", bold}, up}, v.forge(d.Forge)}, config(d.Config)...)
 	if d.Reload != nil {
@@ -95,7 +95,7 @@ func (v View) forge(f control.ForgeDocument) []cell {
 	return labelled("forge", state, s)
 }
 
-// disk says what sessions have left.
+// disk describes the free space and the kept logs and workspaces of sessions.
 func disk(d control.DiskDocument) string {
 	text := fmt.Sprintf("%s (%s) and %s are kept", control.Count(d.Logs, "log"), agents.Size(d.LogBytes),
 		control.Count(d.Workspaces, "workspace"))
@@ -108,24 +108,24 @@ func disk(d control.DiskDocument) string {
 	return text
 }
 
-// config is one line, and one more for each mistake in the file.
+// config returns one row, and one more for each mistake in the file.
 func config(c control.ConfigDocument) [][]cell {
 	state := c.Path
 	switch {
 	case c.Generation > 1:
 		state += fmt.Sprintf(", reloaded %s", control.Count(c.Generation-1, "time"))
 	case c.Generation == 0 && c.Error != "":
-		state += ", not valid: nothing starts until it is"
+		state += ", invalid: nothing starts until it is fixed"
 	}
 	rows := [][]cell{labelled("config", state, plain)}
-	// Each mistake begins with the file's name.
+	// Each mistake starts with the file's name.
 	for line := range strings.Lines(strings.ReplaceAll(c.Error, "; "+c.Path, "\n"+c.Path)) {
 		rows = append(rows, labelled("", line, wrong))
 	}
 	return rows
 }
 
-// threads shows every slot of every thread, and in it the sessions that run there: one line each.
+// threads shows every slot of every thread, with one line for each session in it.
 func (v View) threads(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "THREAD", "SLOT", "AGENT", "WORK", "FOR", "TITLE")}
 	for _, t := range d.Threads {
@@ -164,7 +164,7 @@ func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.S
 	return [][]cell{free}
 }
 
-// lasting is how long a session has run; before and after that, its state.
+// lasting returns how long a session has run, or its state before it runs and while it stops.
 func (v View) lasting(s control.SessionDocument) string {
 	if s.State == threads.Reserved || s.State == threads.Stopping {
 		return string(s.State)
@@ -172,7 +172,7 @@ func (v View) lasting(s control.SessionDocument) string {
 	return control.Age(v.Now.Sub(s.StartedAt))
 }
 
-// attempt is shown from the second on.
+// attempt returns the number of an attempt; empty for the first.
 func attempt(n int) string {
 	if n < 2 {
 		return ""
@@ -180,7 +180,7 @@ func attempt(n int) string {
 	return fmt.Sprintf("(attempt %d) ", n)
 }
 
-// elsewhere says where a session runs; empty on the supervisor's machine.
+// elsewhere returns the place of a session; empty for the supervisor's machine.
 func elsewhere(place string) string {
 	if place == "" {
 		return ""
@@ -188,7 +188,7 @@ func elsewhere(place string) string {
 	return "(on " + place + ") "
 }
 
-// waiting names threads that start nothing, agents that are held and what to do about it and, in one line, idle agents.
+// waiting shows paused and parked threads, held agents with the remedy, and idle agents in one line.
 func (v View) waiting(p *page, d *control.Document) {
 	var rows [][]cell
 	for _, t := range d.Threads {
@@ -205,7 +205,7 @@ func (v View) waiting(p *page, d *control.Document) {
 		switch {
 		case a.State == control.AgentIdle:
 			idle = append(idle, strings.TrimSpace(a.Name+" "+v.ago(a.IdleSince)))
-		case a.State == control.AgentHeld && a.NeedsPerson: // shown above
+		case a.State == control.AgentHeld && a.NeedsPerson: // needs shows it
 		case a.State == control.AgentHeld && strings.Contains(a.Why, a.Name):
 			rows = append(rows, labelled("held", a.Why, held))
 		case a.State == control.AgentHeld:
@@ -221,7 +221,8 @@ func (v View) waiting(p *page, d *control.Document) {
 	}
 }
 
-// queue shows what waits line by line. Issues without the label backlog all have that one reason: they share a line.
+// queue shows each waiting item on a line. Issues without the label backlog share one line, because they have the same
+// reason.
 func (v View) queue(p *page, d *control.Document, limit int) {
 	each, backlog := listed(d)
 	if len(each)+len(backlog) == 0 {
@@ -240,7 +241,7 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 		p.table(1, rows)
 	}
 	switch more := len(each) - len(shown); {
-	case more > 0 && len(shown) == 0: // no room for one
+	case more > 0 && len(shown) == 0: // no item fits
 		p.line(numbered(more, "item waits", "items wait"), faint)
 	case more > 0:
 		p.line(fmt.Sprintf("and %d more", more), faint)
@@ -250,8 +251,8 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 	}
 }
 
-// listed are the items that get a line each in the queue, those with a label in the way last, and those issues that
-// only lack the label backlog. What needs a person stands above.
+// listed returns the items with their own line in the queue, those with a skip label last, and the issues that only lack
+// the label backlog. It omits items that need a person, because needs shows them.
 func listed(d *control.Document) (each, backlog []control.QueueDocument) {
 	var labelled []control.QueueDocument
 	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
@@ -312,10 +313,10 @@ func (v View) recent(p *page, d *control.Document, limit int) {
 	}
 }
 
-// moment finds the time of a next run or try, and that of a question or plan, in a reason.
+// moment matches a time in a reason: of a next run or try, or of a question or plan.
 var moment = regexp.MustCompile(`(next run|next try|at|since) (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))`)
 
-// relative writes the times of a reason as people count them: from now.
+// relative replaces the times in a reason by times relative to now.
 func (v View) relative(why string) string {
 	return moment.ReplaceAllStringFunc(why, func(s string) string {
 		words := moment.FindStringSubmatch(s)
@@ -333,7 +334,7 @@ func (v View) relative(why string) string {
 	})
 }
 
-// onlyRepo is the repository that everything in the document is in; empty when there are several.
+// onlyRepo returns the only repository in the document; empty if there are several or none.
 func onlyRepo(d *control.Document) string {
 	var repos []string
 	for _, s := range d.Sessions {

@@ -174,7 +174,7 @@ func TestAge(t *testing.T) {
 // A pause of everything stands under what needs a person, once: that of a first start is a problem already.
 func TestStatusPaused(t *testing.T) {
 	d := control.Document{Paused: true}
-	want := "NEEDS YOU\neverything  paused: disinto resume begins what waits\n"
+	want := "NEEDS YOU\neverything  paused: disinto resume starts waiting work\n"
 	if got := (View{}).Status(&d); !strings.HasPrefix(got, want) {
 		t.Errorf("paused:\n%s", got)
 	}

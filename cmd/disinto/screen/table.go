@@ -2,7 +2,7 @@ package screen
 
 import "strings"
 
-// style is how text looks on a terminal with colour. What is in order has none.
+// style is the colour of text on a terminal. Ordinary text is plain.
 type style string
 
 const (
@@ -16,13 +16,13 @@ const (
 
 const resetStyle = "\x1b[0m"
 
-// cell is one field of a table. Its text may come from a stranger: it is cleaned when it is written.
+// cell is one field of a table. Its text may be untrusted: page cleans it.
 type cell struct {
 	text  string
 	style style
 }
 
-// row makes cells of one style.
+// row returns cells of one style.
 func row(s style, texts ...string) []cell {
 	cells := make([]cell, len(texts))
 	for i, text := range texts {
@@ -31,29 +31,28 @@ func row(s style, texts ...string) []cell {
 	return cells
 }
 
-// labelled is a faint word, and a text beside it.
+// labelled returns a row with a faint label and a text.
 func labelled(label, text string, s style) []cell { return []cell{{label, faint}, {text, s}} }
 
-// page lays text out in lines of one width. text/tabwriter counts the bytes of colours as columns, and knows no width
-// that a line must fit in.
+// page lays out text in lines of a limited width. text/tabwriter cannot do that: it counts the bytes of colours as
+// columns, and has no line width.
 type page struct {
-	width  int // in columns, of every line; 0 is as wide as it gets
+	width  int // the largest number of columns of a line; 0 means no limit
 	colour bool
 
 	text strings.Builder
-	pad  int // spaces that are due before the next text of this line, so that no line ends in spaces
+	pad  int // pending spaces before the next text of the line: no line ends in spaces
 }
 
 // columnGap is the space between two columns.
 const columnGap = 2
 
-// A title keeps minTitle columns as long as the last column has more than minLast, which is not worth wrapping when it
-// is narrower; leastTitle says what an item is about on the narrowest screens.
+// fit narrows the titles to minTitle columns first, then the last column to minLast, and then the titles to leastTitle.
 const minTitle, minLast, leastTitle = 24, 20, 12
 
-// table writes rows of equally many cells, each column as wide as its widest cell. Where that exceeds the page, the
-// column titles is cut first, and then the last one wrapped below itself: it holds reasons, which are useless when
-// cut. titles is -1 in a table without titles.
+// table writes rows with the same number of cells. Each column is as wide as its widest cell. If the table is wider than
+// the page, table cuts the column with index titles, and then wraps the last column, because it has reasons, which are
+// useless when cut. titles is -1 for a table without titles.
 func (p *page) table(titles int, rows [][]cell) {
 	widths := p.fit(columnWidths(rows), titles)
 	for _, row := range rows {
@@ -64,7 +63,7 @@ func (p *page) table(titles int, rows [][]cell) {
 	}
 }
 
-// headed writes a table below an empty line, unless its heading is all there is.
+// headed writes an empty line and a table, or nothing if the table has only its heading.
 func (p *page) headed(titles int, rows [][]cell) {
 	if len(rows) > 1 {
 		p.end()
@@ -109,7 +108,7 @@ func (p *page) fit(widths []int, titles int) []int {
 	return widths
 }
 
-// row writes one row; a last cell that is too wide goes on in lines of its own.
+// row writes one row. It wraps a last cell that is too wide into further lines.
 func (p *page) row(row []cell, widths []int) {
 	last, indent := len(row)-1, 0
 	for i, c := range row[:last] {

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text from the forge, an agent or a file safe to print on one line: without control characters, escape
-// sequences, bidirectional overrides and invisible characters. A line break becomes a space.
+// Clean makes text from the forge, an agent or a file safe to print on one line. It removes control characters, escape
+// sequences, bidirectional overrides and invisible characters, and replaces line breaks by spaces.
 func Clean(s string) string {
-	// A lone byte such as 0x9b is not UTF-8, and begins an escape sequence on some terminals.
+	// A lone byte such as 0x9b is not UTF-8, and starts an escape sequence on some terminals.
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !printable(r) }) {
 		return s
 	}
@@ -32,8 +32,8 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// JSON makes a JSON document safe to print as it stands: what is not printable in its strings is written as an escape,
-// which means the same. All other control characters than line breaks and tabs are errors in JSON.
+// JSON makes a JSON document safe to print: it replaces unprintable characters in strings by equivalent escapes. Outside
+// of strings, line breaks and tabs are the only control characters of valid JSON.
 func JSON(raw []byte) string {
 	var b strings.Builder
 	for _, r := range string(raw) {
@@ -54,8 +54,8 @@ func printable(r rune) bool {
 	return r == ' ' || unicode.IsGraphic(r) && !unicode.IsSpace(r)
 }
 
-// Columns is how many columns a terminal needs for s. East Asian wide characters and emoji take two, combining marks
-// none. It covers the characters of titles, not all of Unicode.
+// Columns returns the number of columns of s on a terminal. East Asian wide characters and emoji have two, combining
+// marks none. It is exact for the characters that titles usually have, not for all of Unicode.
 func Columns(s string) int {
 	n := 0
 	for _, r := range s {
@@ -78,7 +78,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut shortens s to at most n columns; the last is then an ellipsis.
+// cut shortens s to at most n columns, and ends a shortened s with an ellipsis.
 func cut(s string, n int) string {
 	if Columns(s) <= n {
 		return s
@@ -98,8 +98,8 @@ func cut(s string, n int) string {
 	return s
 }
 
-// wrap breaks s between words into lines of at most width columns; a longer word is cut in pieces. It returns at least
-// one line.
+// wrap breaks s between words into lines of at most width columns, and splits longer words. It returns at least one
+// line.
 func wrap(s string, width int) []string {
 	var lines []string
 	line := ""
@@ -126,7 +126,7 @@ func wrap(s string, width int) []string {
 	return lines
 }
 
-// splitAt divides s after as many characters as fit in width columns, at least one.
+// splitAt splits s after the characters that fit into width columns, but after at least one.
 func splitAt(s string, width int) (head, tail string) {
 	used := 0
 	for i, r := range s {

@@ -9,9 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// Trials shows the reports of a simulation side by side, a column for each policy, and what the rows say. There is at
-// least one. work says what was played.
-// learnt says how long things take.
+// Trials shows the reports of a simulation, at least one, with a column for each policy, and explains the rows. work
+// describes the simulated work, and learnt has the durations.
 func (v View) Trials(work string, reports []sim.Report, learnt []sim.Learnt) string {
 	p := v.page()
 	p.line(work, plain)
@@ -41,32 +40,32 @@ func (v View) Trials(work string, reports []sim.Report, learnt []sim.Learnt) str
 	}
 	for i := range reports {
 		if r := &reports[i]; r.Lost+r.Twice > 0 {
-			p.line(fmt.Sprintf("%s: %s never done, and %s work that another one was doing",
+			p.line(fmt.Sprintf("%s: %s never done, and %s work that another session was doing",
 				r.Policy, numbered(r.Lost, "issue was", "issues were"), numbered(r.Twice, "session did", "sessions did")), wrong)
 		}
 	}
 	return p.text.String()
 }
 
-// measures are the rows of the table, the first of which says whether all was done.
+// measures are the rows of the table. The first shows whether all issues were done.
 var measures = []struct {
 	name string
 	of   func(*sim.Report) string
-	says string // in the legend; empty needs no words
+	says string // its text in the legend; empty if it needs none
 }{
 	{"done", func(r *sim.Report) string { return fmt.Sprintf("%d/%d", r.Done, r.Issues) }, ""},
 	{
 		"all done", func(r *sim.Report) string { return Brief(r.Makespan) },
-		"when the last issue was done; no policy could before ",
+		"when the last issue was done; no policy could be done before ",
 	},
 	{"an issue", func(r *sim.Report) string { return Brief(r.Turn.Mean) }, "from filing to done, on average"},
 	{
 		"idle", func(r *sim.Report) string { return Brief(r.Idle) },
-		"time that agents had nothing to do beside work that they could do, of all agents together",
+		"total time that agents were idle while work waited that they could do",
 	},
 	{
 		"gap", func(r *sim.Report) string { return Brief(r.Gap.P99) },
-		"the same at one time: 99 % of these times are shorter",
+		"99th percentile of a single such idle time",
 	},
 	{
 		"busy", func(r *sim.Report) string { return fmt.Sprintf("%.0f %%", 100*r.Used) },
@@ -74,19 +73,19 @@ var measures = []struct {
 	},
 	{
 		"moved", func(r *sim.Report) string { return strconv.Itoa(r.Moves) },
-		"issues that were given to another agent before they were begun",
+		"issues that moved to another agent before they started",
 	},
 	{
 		"swaps", func(r *sim.Report) string { return strconv.Itoa(r.Switches) },
-		"sessions that a local slot began with another agent's or issue's context in its cache",
+		"sessions that started in a local slot with another agent's or issue's context in its cache",
 	},
 	{
 		"reread", func(r *sim.Report) string { return tokens(r.Reloaded) },
-		"tokens that local servers read again because of that",
+		"tokens that local servers read again because of swaps",
 	},
 	{
 		"waits", func(r *sim.Report) string { return Brief(worstWait(r)) },
-		"from filing to the first session: 95 % of the issues of a priority wait no longer",
+		"from filing to the first session: 95th percentile, for the slowest priority",
 	},
 }
 
@@ -97,7 +96,7 @@ func numbered(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// legend says what the rows of the table are.
+// legend explains the rows of the table.
 func legend(reports []sim.Report) (rows [][]cell) {
 	for _, m := range measures {
 		says := m.says
@@ -111,13 +110,13 @@ func legend(reports []sim.Report) (rows [][]cell) {
 	return rows
 }
 
-// delayNames are the words for delays.
+// delayNames are the names of delays for people.
 var delayNames = map[sim.Delay]string{
 	sim.Handover: "next session", sim.Notice: "new issue", sim.Claim: "claim",
 	sim.Checks: "checks", sim.Merging: "merge", sim.People: "people",
 }
 
-// learntRows says how long things take, and from how much of the past that is known.
+// learntRows returns a row for each duration, with the number of sessions that it was learnt from.
 func learntRows(learnt []sim.Learnt) (rows [][]cell) {
 	for _, l := range learnt {
 		what := l.What
@@ -127,7 +126,7 @@ func learntRows(learnt []sim.Learnt) (rows [][]cell) {
 		took, from := Brief(l.P50)+", "+Brief(l.P90), "learnt from "+strconv.Itoa(l.Sessions)
 		switch {
 		case l.Usual && l.P50 == 0 && delayNames[sim.Delay(l.What)] == "":
-			took, from = "-", fmt.Sprintf("as others: %d known, too few", l.Sessions)
+			took, from = "-", fmt.Sprintf("from other agents: %d known, too few", l.Sessions)
 		case l.Usual:
 			took, from = Brief(l.P50), fmt.Sprintf("assumed: %d known, too few", l.Sessions)
 		}
@@ -139,7 +138,8 @@ func learntRows(learnt []sim.Learnt) (rows [][]cell) {
 	return rows
 }
 
-// waitRows has a row for each priority of several: what 95 % of its issues wait at most under each policy.
+// waitRows returns a row for each priority, with the 95th percentile of its issues' wait under each policy. It returns
+// none for a single priority.
 func waitRows(reports []sim.Report) (rows [][]cell) {
 	for priority := 1; priority <= 10; priority++ {
 		line := row(faint, "  priority "+strconv.Itoa(priority))
@@ -162,7 +162,7 @@ func waitRows(reports []sim.Report) (rows [][]cell) {
 	return rows
 }
 
-// worstWait is the wait that 95 % of the issues of the slowest priority do not exceed.
+// worstWait returns the 95th percentile of the wait for the slowest priority.
 func worstWait(r *sim.Report) time.Duration {
 	var worst time.Duration
 	for i := range r.Wait {
@@ -171,7 +171,7 @@ func worstWait(r *sim.Report) time.Duration {
 	return worst
 }
 
-// Brief is a duration in one unit.
+// Brief formats a duration with one unit.
 func Brief(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:

@@ -11,14 +11,14 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// whyLines is how many agents and items an explanation lists: with the verdict they fill a screen of 24 lines.
+// whyLines limits the agents and the items in an explanation: with the verdict they fill a screen of 24 lines.
 const whyLines = 14
 
-// Why shows the verdict, what would change it, and for each agent the rule that said no; agents with the same answer
-// share a line.
+// Why shows the verdict, its remedy, and for each agent the rule that refused it. Agents with the same refusal share a
+// line.
 func (v View) Why(ex *threads.Explanation) string {
 	p := v.page()
-	v.repo = repoIn(ex) // the heading has it
+	v.repo = repoIn(ex) // the heading shows it
 	v = v.then(ex)
 	v.verdict(p, ex)
 	var rows [][]cell
@@ -37,12 +37,12 @@ func (v View) Why(ex *threads.Explanation) string {
 		if ex.Decided != nil {
 			at = " --at " + ex.Decided.At.UTC().Format(time.RFC3339)
 		}
-		p.line("every rule and its answer: disinto why "+v.typed(subject(ex))+at+" --all", faint)
+		p.line("every rule and its result: disinto why "+v.typed(subject(ex))+at+" --all", faint)
 	}
 	return p.text.String()
 }
 
-// then is the view at the time of a decision of the past: what it says of times was so then.
+// then returns a view for a past decision, whose times are relative to that decision.
 func (v View) then(ex *threads.Explanation) View {
 	if ex.Decided != nil {
 		v.Now = ex.Decided.At
@@ -58,7 +58,7 @@ func subject(ex *threads.Explanation) string {
 	return forge.Ref{Repo: ex.Repo, Number: ex.Number}.String()
 }
 
-// repoIn is the repository of an item, or of all items that wait for an agent; empty when there are several.
+// repoIn returns the repository of an item, or of all items that wait for an agent; empty if there are several.
 func repoIn(ex *threads.Explanation) string {
 	repo := ex.Repo
 	for _, it := range ex.Items {
@@ -69,13 +69,13 @@ func repoIn(ex *threads.Explanation) string {
 	return repo
 }
 
-// verdict is the heading of an explanation: what it is about, how it stands, and what would change that.
+// verdict writes the heading of an explanation: its subject, the verdict and the remedy.
 func (v View) verdict(p *page, ex *threads.Explanation) {
 	p.table(2, [][]cell{{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}})
 	if d := ex.Decided; d != nil {
 		p.line("decided "+d.At.UTC().Format(time.RFC3339)+" by disinto "+d.By, faint)
 		if d.Otherwise {
-			p.line("this disinto decides otherwise from the same facts", wrong)
+			p.line("this version of disinto decides differently from the same facts", wrong)
 		}
 	}
 	verdict := v.relative(v.short(ex.Verdict))
@@ -89,7 +89,7 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 		p.line(verdict, held)
 	case ex.Mend == "":
 		p.line(verdict, held)
-		p.line("nothing to do: it goes on by itself", faint)
+		p.line("nothing to do: it continues by itself", faint)
 	default:
 		p.line(verdict, held)
 		p.line("to change that: "+v.typed(ex.Mend), faint)
@@ -99,7 +99,7 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 	}
 }
 
-// list writes the first rows of a table, and says how many more there are.
+// list writes the first rows of a table and the number of further rows.
 func (v View) list(p *page, heading []cell, rows [][]cell) {
 	if len(rows) == 0 {
 		return
@@ -111,13 +111,13 @@ func (v View) list(p *page, heading []cell, rows [][]cell) {
 	}
 }
 
-// refusals are agents that the same rule refuses in the same words.
+// refusals are agents that the same rule refuses for the same reason.
 type refusals struct {
 	names []string
 	no    threads.Step
 }
 
-// agents names the agents; of many, the first.
+// agents names the agents, or the first three and the number of others.
 func (g *refusals) agents() string {
 	if more := len(g.names) - 3; more > 0 {
 		return strings.Join(g.names[:3], ", ") + fmt.Sprintf(" and %d more", more)
@@ -125,7 +125,8 @@ func (g *refusals) agents() string {
 	return strings.Join(g.names, ", ")
 }
 
-// grouped are the first objections to candidates. The agent's own name is cut from the words, because it stands beside.
+// grouped returns the first refusal of each candidate, grouped. It removes the agent's name from the reason, because the
+// table shows it in another column.
 func grouped(candidates []threads.CandidateSteps) []refusals {
 	var groups []refusals
 	for i := range candidates {
@@ -145,14 +146,14 @@ func grouped(candidates []threads.CandidateSteps) []refusals {
 	return groups
 }
 
-// WhyAll shows every rule in order with its answer: those about the item first and, if all of them say yes, those about
-// each agent that could take it.
+// WhyAll shows every rule in order with its result: first the rules about the item and, if all of them pass, the rules
+// about each agent that could take it.
 func (v View) WhyAll(ex *threads.Explanation) string {
 	p := v.page()
 	v.repo = ex.Repo
 	v = v.then(ex)
 	v.verdict(p, ex)
-	if len(ex.Steps) > 0 { // of an item
+	if len(ex.Steps) > 0 { // only items have steps
 		p.end()
 	}
 	v.steps(p, ex.Steps)
@@ -165,7 +166,7 @@ func (v View) WhyAll(ex *threads.Explanation) string {
 	return p.text.String()
 }
 
-// steps shows rules and their answers.
+// steps shows rules and their results.
 func (v View) steps(p *page, steps []threads.Step) {
 	rows := make([][]cell, 0, len(steps))
 	for _, s := range steps {
