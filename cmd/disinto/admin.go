@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/forge/forgejo"
 )
 
-// signIn is how the person who hires signs in to the forge, as an administrator.
+// signIn has the flags for signing in to the forge as an administrator.
 type signIn struct {
 	token, user, password string
 }
@@ -30,16 +30,16 @@ func (s *signIn) flags(flags *pflag.FlagSet) {
 		"stdin (default $FORGE_ADMIN_PASSWORD)")
 }
 
-// noAdmin says how to sign in.
+// noAdmin explains how to sign in.
 const noAdmin = "cannot sign in to the forge as administrator: " +
-	"set $FORGE_ADMIN_TOKEN, or say --admin-token -, or --admin-user with --admin-password -; " +
-	"an administrator makes a token under Settings, Applications with all permissions, or on the forge's machine with " +
+	"set $FORGE_ADMIN_TOKEN, or use --admin-token -, or --admin-user with --admin-password -; " +
+	"an administrator creates a token under Settings, Applications with all permissions, or on the forge's machine with " +
 	"forgejo admin user generate-access-token --username NAME --token-name hire --scopes all --raw"
 
-// options make the administrator's client. Flags win over the environment, in which upstream's names of these variables
-// count too.
+// options returns the options of the administrator's client. Flags take precedence over the environment, where
+// upstream's names of the variables work too.
 //
-// from names where a token comes from, to find out which of several counts; "" when there is none.
+// from names the source of the token, "" without a token: the user may have set several.
 func (s *signIn) options(c *cli, url string) (o forgejo.AdminOptions, from string, err error) {
 	o.URL = url
 	if s.token == "-" && s.password == "-" {

@@ -12,12 +12,12 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// advised plays the last days again with changes of the configuration in force, until ctx is done.
+// advised replays the last days with variations of the current configuration, until ctx is done.
 func advised(ctx context.Context, q supervisor.WhatIf) (*control.Advice, error) {
 	journal := sim.Journal{Past: q.Past, Timeline: q.Timeline}
 	trial := sim.Replay(journal, q.Config, time.Duration(q.Ask.Days)*24*time.Hour)
 	if len(trial.Load) == 0 {
-		return nil, control.Conflict("nothing to play again: no session worked on an issue in the last %s",
+		return nil, control.Conflict("nothing to replay: no session worked on an issue in the last %s",
 			control.Count(q.Ask.Days, "day"))
 	}
 	trial.Await(q.Past, &q.Facts, journal.Newest())
@@ -25,7 +25,7 @@ func advised(ctx context.Context, q supervisor.WhatIf) (*control.Advice, error) 
 	asked := advice.Question{Trial: trial, Length: journal.Newest().Sub(trial.From), Play: inTurn(ctx)}
 	a := asked.Advise()
 	if a == nil {
-		return nil, control.NotNow("cannot play %s often enough in time on this machine: ask for fewer days",
+		return nil, control.NotNow("cannot replay %s often enough in time on this machine: ask for fewer days",
 			control.Count(q.Ask.Days, "day"))
 	}
 	return &control.Advice{
@@ -34,7 +34,7 @@ func advised(ctx context.Context, q supervisor.WhatIf) (*control.Advice, error) 
 	}, nil
 }
 
-// inTurn plays trials one after the other: the supervisor beside them has work to do. It returns none when ctx is done.
+// inTurn runs trials one after the other, to leave processors to the supervisor. When ctx is done, it returns no reports.
 func inTurn(ctx context.Context) func([]sim.Trial) []sim.Report {
 	return func(trials []sim.Trial) (reports []sim.Report) {
 		for i := range trials {

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/agents/session"
 )
 
-// agentCommand is the program of roles with a cli.
+// agentCommand is the built-in agent, the program of roles with a cli.
 var agentCommand = command{
 	name:   "agent",
 	hidden: true,

@@ -15,13 +15,13 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// query asks a running supervisor, or tells it to do something. Its answer is a document.
+// query sends a request to a running supervisor and prints its answer, a document.
 type query struct {
 	at   target
-	json bool // print the document as it came, so that the fields of a newer supervisor reach programs
+	json bool // print the document unchanged: it includes fields of a newer supervisor
 }
 
-// flags adds the flags of every query. document is the answer's name in the help.
+// flags adds the flags of every query. document names the answer in the help.
 func (q *query) flags(flags *pflag.FlagSet, document string) {
 	q.at.flags(flags)
 	q.jsonFlag(flags, document)
@@ -31,13 +31,13 @@ func (q *query) jsonFlag(flags *pflag.FlagSet, document string) {
 	jsonFlag(flags, &q.json, "print "+document+", for programs")
 }
 
-// jsonFlag adds --json, and -o json for the same.
+// jsonFlag adds --json and its synonym -o json.
 func jsonFlag(flags *pflag.FlagSet, asJSON *bool, usage string) {
 	flags.BoolVar(asJSON, "json", false, usage)
 	flags.VarP((*format)(asJSON), "output", "o", "json or text; -o json is --json")
 }
 
-// format is the value of -o: whether it is json.
+// format is the value of -o: true for json.
 type format bool
 
 func (f *format) Set(text string) error {
@@ -54,7 +54,7 @@ func (f *format) Type() string { return "FORMAT" }
 
 func (q *query) client(c *cli) (*control.Client, error) { return q.at.client(c) }
 
-// get asks for the document at a path of the control API and prints it.
+// get requests the document at a path of the control API and prints it.
 func get[T any](ctx context.Context, c *cli, q *query, path string, text func(screen.View, *T) string) error {
 	var raw json.RawMessage
 	client, err := q.client(c)
@@ -68,7 +68,7 @@ func get[T any](ctx context.Context, c *cli, q *query, path string, text func(sc
 	return err
 }
 
-// post has the supervisor do something, prints its answer and returns it.
+// post sends a request to a path of the control API, and prints and returns the answer.
 func post[T any](
 	ctx context.Context, c *cli, q *query, path string, request any, text func(screen.View, *T) string,
 ) (*T, error) {
@@ -91,7 +91,7 @@ func answered[T any](c *cli, q *query, raw json.RawMessage, text func(screen.Vie
 	return answer, c.print(q.json, raw, func(v screen.View) string { return text(v, answer) })
 }
 
-// print prints a document: as JSON, or as text has it on this terminal.
+// print prints a document: as JSON, or as the text for this terminal.
 func (c *cli) print(asJSON bool, document any, text func(screen.View) string) error {
 	t := c.terminal()
 	raw, err := json.Marshal(document)
@@ -106,14 +106,14 @@ func (c *cli) print(asJSON bool, document any, text func(screen.View) string) er
 	return err
 }
 
-// tell hands a document to a program that runs the command in this process.
+// tell passes a document to c.document, if that is set.
 func (c *cli) tell(raw json.RawMessage) {
 	if c.document != nil {
 		c.document(raw)
 	}
 }
 
-// printJSON prints a document with indents.
+// printJSON prints an indented document.
 func printJSON(w io.Writer, raw json.RawMessage) error {
 	var out bytes.Buffer
 	if err := json.Indent(&out, bytes.TrimSpace(raw), "", "  "); err != nil {
@@ -123,8 +123,7 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	return err
 }
 
-// tell has the supervisor do what a path of the control API is for: the exit code is 3 while a part of it is still to
-// be done.
+// tell posts a request and prints the report. It returns errNotNow while part of the work is pending.
 func (q *query) tell(ctx context.Context, c *cli, path string, request any) error {
 	r, err := post(ctx, c, q, path, request, screen.View.Report)
 	if err == nil && r.Pending != "" {
@@ -133,7 +132,7 @@ func (q *query) tell(ctx context.Context, c *cli, path string, request any) erro
 	return err
 }
 
-// telling is the setup of a command that tells the supervisor what request makes of its arguments.
+// telling returns the setup of a command that posts the request made from its arguments.
 func telling(path string, request func(args []string) (any, error)) func(*pflag.FlagSet) action {
 	return func(flags *pflag.FlagSet) action {
 		var q query
@@ -148,7 +147,7 @@ func telling(path string, request func(args []string) (any, error)) func(*pflag.
 	}
 }
 
-// checkRef refuses what is no reference. Only the supervisor knows which repository a bare number means.
+// checkRef refuses text that is not a reference. Only the supervisor knows the repository of a bare number.
 func checkRef(ref string) error {
 	if _, err := forge.ParseRef(ref, "owner/name"); err != nil {
 		return usagef("%v", err)

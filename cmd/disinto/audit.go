@@ -39,7 +39,7 @@ file that does not match, and exits 1.`,
 func auditVerify(c *cli, state string, asJSON bool) error {
 	instance, err := plainfile.ReadNamed(filepath.Join(state, "instance"), 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot verify receipts: no supervisor has worked in %s yet: use --state", state)
+		return fmt.Errorf("cannot verify receipts: no supervisor has used %s yet: use --state", state)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot verify receipts: %w", err)
@@ -67,5 +67,5 @@ func auditVerify(c *cli, state string, asJSON bool) error {
 	if asJSON {
 		return &exitError{exitFailed, ""}
 	}
-	return fmt.Errorf("receipts do not hold: %s: %s", r.Break.File, r.Break.Why)
+	return fmt.Errorf("the receipts are not intact: %s: %s", r.Break.File, r.Break.Why)
 }

@@ -60,7 +60,7 @@ predicted.`,
 	},
 }
 
-// checker asks, and collects what it finds.
+// checker runs the checks and collects their findings.
 type checker struct {
 	place                                 place
 	fix, notify, offline, yesterday, json bool
@@ -68,7 +68,7 @@ type checker struct {
 	c      *cli
 	config *threads.Config
 	found  []screen.Finding
-	open   []forge.Issue // on the forge; nil where that was not read
+	open   []forge.Issue // open issues on the forge; nil if they were not read
 }
 
 func (k *checker) well(about, format string, args ...any) {
@@ -126,7 +126,7 @@ func (k *checker) check(ctx context.Context) error {
 	return nil
 }
 
-// print prints the findings, problems last: that is where a terminal stands still.
+// print prints the findings, problems last: the last lines stay visible on a terminal.
 func (k *checker) print(asJSON bool) error {
 	slices.SortStableFunc(k.found, func(a, b screen.Finding) int {
 		return rank(a) - rank(b)
@@ -145,7 +145,7 @@ func rank(f screen.Finding) int {
 	return 0
 }
 
-// agents are checked against the scheduler's own rules, and their accounts against the system.
+// agents checks the agents against the scheduler's rules, and their accounts against the system.
 func (k *checker) agents() {
 	for _, line := range problems(k.config) {
 		k.problem("agents", errors.New(line))
@@ -160,7 +160,7 @@ func (k *checker) agents() {
 	}
 }
 
-// forge asks for everything the supervisor needs of it, then whose the agents' tokens are.
+// forge checks everything that the supervisor needs from the forge, then the owners of the agents' tokens.
 func (k *checker) forge(ctx context.Context) {
 	client, err := newForge(k.c, k.config)
 	if err != nil {
@@ -169,7 +169,7 @@ func (k *checker) forge(ctx context.Context) {
 	}
 	err = k.labels(ctx, client)
 	if errors.Is(err, forge.ErrUnavailable) {
-		return // everything else would say the same, once for each
+		return // every other request would fail in the same way
 	}
 	usable := err == nil
 	if usable {
@@ -180,7 +180,7 @@ func (k *checker) forge(ctx context.Context) {
 	for i := range k.config.Agents {
 		a := &k.config.Agents[i]
 		if a.Token == "" {
-			continue // said already
+			continue // agents reported it
 		}
 		login, err := client.WhoAmI(ctx, a.Token.Reveal())
 		switch {
@@ -191,13 +191,13 @@ func (k *checker) forge(ctx context.Context) {
 				a.Name, login, a.Login, login))
 		case usable:
 			k.agent(ctx, client, a)
-		default: // what keeps us out of a repository keeps agents out
+		default: // the forge check of the repositories failed: do not report that again for each agent
 			k.well("agents", "%s is %s on the forge", a.Name, login)
 		}
 	}
 }
 
-// newForge makes a client that claims nothing.
+// newForge returns a client that makes no claims.
 func newForge(c *cli, config *threads.Config) (supervisor.Forge, error) {
 	kind, err := forges.choose("DISINTO_FORGE", c.lookup)
 	if err != nil {
@@ -208,7 +208,7 @@ func newForge(c *cli, config *threads.Config) (supervisor.Forge, error) {
 	})
 }
 
-// agent asks whether an agent's account has the rights for its work, in every repository.
+// agent checks that an agent's account has the rights for its work in every repository.
 func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.Agent) {
 	well := true
 	for _, repo := range k.config.Forge.Repos {
@@ -218,14 +218,14 @@ func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.
 		}
 	}
 	if well {
-		k.well("agents", "%s is %s on the forge, and may work there", a.Name, a.Login)
+		k.well("agents", "%s is %s on the forge, with the rights for its work", a.Name, a.Login)
 	}
 }
 
-// backendTime is how long a backend may take to answer anything at all.
+// backendTime is the timeout for any response of a backend.
 const backendTime = 5 * time.Second
 
-// backends are asked whether they answer. Any answer will do: servers differ in the paths that they know.
+// backends checks that each backend answers. Any HTTP status counts, because servers differ in their paths.
 func (k *checker) backends(ctx context.Context) {
 	asked := map[string]bool{"": true}
 	for i := range k.config.Threads {
@@ -243,7 +243,7 @@ func (k *checker) backends(ctx context.Context) {
 			asked[url] = true
 			served := slices.IndexFunc(k.config.Services, func(s threads.Service) bool { return s.Serves(url) })
 			if err := reach(ctx, url); err != nil && served >= 0 {
-				k.note("backends", fmt.Sprintf("%s: %s does not answer now; service %s is to serve it while disinto runs",
+				k.note("backends", fmt.Sprintf("%s: %s does not answer now; service %s should serve it while disinto runs",
 					t.Name, url, k.config.Services[served].Name))
 			} else if err != nil {
 				k.problem("backends", fmt.Errorf("%s: no answer from %s: %w; start it, or correct base_url", t.Name, url, err))
@@ -271,7 +271,7 @@ func reach(ctx context.Context, url string) error {
 	return resp.Body.Close()
 }
 
-// programs are looked for as they would be when a session starts; those of sessions elsewhere are not on this machine.
+// programs looks up the roles' programs as a session would, except those of sessions that run on other machines.
 func (k *checker) programs() {
 	config := here(k.config)
 	for i := range config.Roles {
@@ -282,7 +282,7 @@ func (k *checker) programs() {
 			continue
 		}
 		if len(argv) == 0 {
-			continue // said of every agent that has the role
+			continue // agents reported it for each agent of the role
 		}
 		path, err := process.Lookup(argv[0], r.Cwd, k.c.environ)
 		if err != nil {
@@ -292,7 +292,7 @@ func (k *checker) programs() {
 		if r.CLI != "" {
 			if path, err = process.Lookup(r.CLI, "", k.c.environ); err != nil {
 				k.problem("programs",
-					fmt.Errorf("role %s: cannot find %s: %w; install it, or put it into PATH", r.Name, r.CLI, err))
+					fmt.Errorf("role %s: cannot find %s: %w; install it, or add its directory to PATH", r.Name, r.CLI, err))
 				continue
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// disk says what the state directory's disk has left, and what is deleted there.
+// disk reports the free space of the state directory's disk, and when files there are deleted.
 func (k *checker) disk(state string) {
 	there := state
 	for !exists(there) && there != "/" {
@@ -18,18 +18,18 @@ func (k *checker) disk(state string) {
 	}
 	f, free := &k.config.Factory, room(there).Disk
 	if free < f.MinFreeDisk {
-		k.problem("disk", fmt.Errorf("%s of %s free: nothing starts; free some, or lower min_free_disk", agents.Size(free),
+		k.problem("disk", fmt.Errorf("%s free, less than min_free_disk = %s: nothing starts; free some space, or lower min_free_disk", agents.Size(free),
 			agents.Size(f.MinFreeDisk)))
 	}
-	log := "a log may take all of it"
+	log := "a log may use all of it"
 	if f.MaxLog > 0 {
-		log = "a log takes at most " + agents.Size(f.MaxLog)
+		log = "a log uses at most " + agents.Size(f.MaxLog)
 	}
-	k.well("disk", "%s free in %s; %s, and is deleted after %s; a workspace is deleted %s after its issue was closed",
+	k.well("disk", "%s free in %s; %s, and is deleted after %s; a workspace is deleted %s after its issue is closed",
 		agents.Size(free), state, log, inDays(f.Keep), inDays(f.KeepWorkspaces))
 }
 
-// inDays writes a duration as the configuration does.
+// inDays formats a duration as in factory.toml: whole days as 7d.
 func inDays(d time.Duration) string {
 	const day = 24 * time.Hour
 	if d >= day && d%day == 0 {

@@ -14,35 +14,35 @@ import (
 	"codeberg.org/johba/disinto/supervisor/web"
 )
 
-// inspector is a forge that can say which labels are missing. Prepare creates them.
+// inspector is a forge client that can list missing labels. Prepare creates them.
 type inspector interface {
 	Inspect(ctx context.Context) ([]forgejo.MissingLabel, error)
 }
 
-// nameable is a forge that can say which software runs it.
+// nameable is a forge client that can name the forge's software.
 type nameable interface {
 	Software(ctx context.Context) (forgejo.Software, error)
 }
 
-// hooker is a forge that can be told to tell us of changes.
+// hooker is a forge client that can register web hooks.
 type hooker interface {
 	HasHook(ctx context.Context, repo, url string) (bool, error)
 	SetHook(ctx context.Context, repo, url, secret string) error
 }
 
-// registrar is a forge where people can sign in to our pages.
+// registrar is a forge client that can register the control room as an OAuth application.
 type registrar interface {
 	SetApplication(ctx context.Context, name, redirect string) (clientID string, err error)
 }
 
-// labels asks whether we may work in the repositories and have their labels. A missing label is no problem: run
-// creates it. The error is the forge's.
+// labels checks that the supervisor may write to the repositories and that its labels exist. A missing label is not a
+// problem, because run creates it. labels returns the forge's error.
 func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	look := func(ctx context.Context) ([]forgejo.MissingLabel, error) { return nil, client.Prepare(ctx) }
 	if !k.fix {
 		i, ok := client.(inspector)
 		if !ok {
-			k.note("forge", "this kind of forge is looked at when run starts")
+			k.note("forge", "this kind of forge can only be checked by run")
 			return nil
 		}
 		look = i.Inspect
@@ -62,7 +62,7 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 			}
 		}
 		if len(names) == 0 {
-			k.well("labels", "%s: all are there", repo)
+			k.well("labels", "%s: all exist", repo)
 		} else {
 			k.well("labels", "%s: run or check --fix will create %s", repo, strings.Join(names, ", "))
 		}
@@ -70,7 +70,7 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	return nil
 }
 
-// software names the forge, and what will not work there.
+// software reports the forge's software and the features that it lacks.
 func (k *checker) software(ctx context.Context, client supervisor.Forge) {
 	n, ok := client.(nameable)
 	if !ok {
@@ -81,14 +81,14 @@ func (k *checker) software(ctx context.Context, client supervisor.Forge) {
 		k.problem("forge", err)
 		return
 	}
-	k.well("forge", "it is %s %s", s.Name, s.Version)
+	k.well("forge", "the forge is %s %s", s.Name, s.Version)
 	for _, words := range s.Without {
 		k.note("forge", words)
 	}
 }
 
-// hooks asks whether the forge tells us of changes, if we listen for that. The forge does not show the secret of a
-// hook, so --fix registers it anew.
+// hooks checks the web hooks of the repositories, if the supervisor listens for them. The forge does not show a hook's
+// secret, so --fix always registers the hook again.
 func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 	f := &k.config.Factory
 	h, ok := client.(hooker)
@@ -97,7 +97,7 @@ func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 	}
 	url := f.HookURL()
 	if url == "" {
-		k.problem("hooks", fmt.Errorf("it is not known how the forge reaches listen_hooks = %q: "+
+		k.problem("hooks", fmt.Errorf("cannot derive the URL at which the forge reaches listen_hooks = %q: "+
 			"set [factory] hooks_url, such as http://disinto:7071/v1/hook", f.ListenHooks))
 		return
 	}
@@ -126,19 +126,20 @@ func (k *checker) hook(ctx context.Context, client hooker, repo, url string) {
 	there, err := client.HasHook(ctx, repo, url)
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
-		k.well("hooks", "%s: only an administrator of it can see whether there is one to %s", repo, url)
+		k.well("hooks", "%s: not checked: only an administrator of the repository can see whether it has a hook to %s",
+			repo, url)
 	case err != nil:
 		k.problem("hooks", err)
 	case !there:
 		k.problem("hooks", fmt.Errorf("%s has no active web hook to %s: disinto check --fix registers one; "+
-			"without it changes are seen at the next look", repo, url))
+			"without it the supervisor sees changes only at its next scan", repo, url))
 	default:
-		k.well("hooks", "%s: there is one to %s", repo, url)
+		k.well("hooks", "%s: has a hook to %s", repo, url)
 	}
 }
 
-// signIn registers the control room as an application of the forge, so that people can sign in with their accounts
-// there. The operator turns that on: everyone who can read the repositories could look then.
+// signIn registers the control room as an OAuth application of the forge, so that people can sign in with their accounts
+// there. Only the operator enables this, with web_client_id: everyone who can read the repositories can then sign in.
 func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 	f := &k.config.Factory
 	r, ok := client.(registrar)
@@ -146,26 +147,26 @@ func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 		return
 	}
 	if f.WebAddress() == "" {
-		k.note("web", fmt.Sprintf("it is not known how browsers reach listen_web = %q: set [factory] web_url, such as "+
-			"https://room.example.org, and people can sign in with the forge", f.ListenWeb))
+		k.note("web", fmt.Sprintf("cannot derive the URL at which browsers reach listen_web = %q: to let people sign in with "+
+			"the forge, set [factory] web_url, such as https://room.example.org", f.ListenWeb))
 		return
 	}
 	redirect := f.WebAddress() + web.Callback
 	id, err := r.SetApplication(ctx, "disinto", redirect)
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
-		k.note("web", fmt.Sprintf("so that people can sign in with the forge, add an application on its page Settings, "+
-			"Applications, with the redirect URI %s, and not a confidential client; or give our token the scope write:user "+
-			"for once (%v)", redirect, err))
+		k.note("web", fmt.Sprintf("to let people sign in with the forge, add an application there under Settings, "+
+			"Applications, with the redirect URI %s, as a public client; or give the supervisor's token the scope write:user "+
+			"and repeat (%v)", redirect, err))
 	case err != nil:
 		k.problem("web", err)
 	default:
-		k.well("web", "the forge knows the control room: people can sign in there with web_client_id = %q in [factory]", id)
+		k.well("web", "registered on the forge: set web_client_id = %q in [factory] to let people sign in with the forge", id)
 	}
 }
 
-// byHand says what a person has to do where we lack the right.
+// byHand tells the operator how to add the hook if the supervisor's account lacks the right.
 func byHand(url string) string {
 	return "make the account an administrator of the repository, or add the hook by hand: to " + url +
-		", as JSON, with the secret of [forge] webhook_secret, for issues, comments, pull requests and pushes"
+		", as JSON, with [forge] webhook_secret as its secret, for issues, comments, pull requests and pushes"
 }

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
-// fleet reads the other hosts as the hub will, all at once, so that all hosts that hang together cost ten seconds.
+// fleet reads the other hosts as the hub does, in parallel: however many hosts hang, it takes ten seconds.
 func (k *checker) fleet(ctx context.Context) {
 	hosts := k.config.Fleet.Hosts
 	if !k.config.Fleet.Hub || len(hosts) == 0 {
@@ -33,7 +34,7 @@ func (k *checker) fleet(ctx context.Context) {
 	}
 }
 
-// host reports on a host that answered, and on its agents that will be left out.
+// host reports on a host that answered, and on those of its agents that the hub will ignore.
 func (k *checker) host(h threads.Host, d *fleet.Document) {
 	var strangers []string
 	for i := range d.Agents {
@@ -42,39 +43,39 @@ func (k *checker) host(h threads.Host, d *fleet.Document) {
 		}
 	}
 	if len(strangers) > 0 {
-		k.problem("fleet", fmt.Errorf("%s: %s: add to [forge] bots, or nothing of theirs is moved",
+		k.problem("fleet", fmt.Errorf("%s: %s: add to [forge] bots, or the hub moves none of their issues",
 			h.Name, strings.Join(strangers, ", ")))
 	}
 	if d.Version != version() {
 		k.note("fleet", fmt.Sprintf("%s has disinto %s, and this is %s", h.Name, d.Version, version()))
 	}
-	k.well("fleet", "%s: its key is known, and it tells of %d agents", h.Name, len(d.Agents))
+	k.well("fleet", "%s: its key is known, and it reports %s", h.Name, control.Count(len(d.Agents), "agent"))
 }
 
-// sshComplaints are words of ssh, or of the remote shell, and how a person can mend the cause.
-var sshComplaints = []struct{ says, mend string }{
-	{"no answer within", "is it up, and does no firewall stand between?"},
-	{"timed out", "is it up, and does no firewall stand between?"},
-	{"no route", "is it up, and does no firewall stand between?"},
-	{"host key", "connect to it once by hand, as the account of this supervisor, or put its key into known_hosts"},
-	{"permission denied", "add our public key to its authorized_keys: see docs/fleet.md"},
-	{"not found", "install disinto there, or say in the command= of the key where it is"},
+// sshComplaints maps parts of error messages of ssh and of the remote shell to a fix.
+var sshComplaints = []struct{ says, fix string }{
+	{"no answer within", "check that it is up and that no firewall blocks it"},
+	{"timed out", "check that it is up and that no firewall blocks it"},
+	{"no route", "check that it is up and that no firewall blocks it"},
+	{"host key", "connect to it once by hand, as this supervisor's account, or add its key to known_hosts"},
+	{"permission denied", "add this host's public key to its authorized_keys: see docs/fleet.md"},
+	{"not found", "install disinto there, or set its path in the key's command="},
 	{"resolve hostname", "correct ssh in [[fleet.hosts]]"},
 	{"refused", "start its sshd, or correct ssh in [[fleet.hosts]]"},
 }
 
-// hostAdvice says, to follow the reason, how to mend a host that could not be read; "" where the reason says it.
+// hostAdvice returns the fix for a host that could not be read, to append to the reason; "" if there is none.
 func hostAdvice(why string) string {
 	words := strings.ToLower(why)
 	switch {
 	case strings.HasPrefix(words, "it is the same supervisor"):
-		return ": give each its own host, or take one out of [[fleet.hosts]]"
+		return ": give each its own host, or remove one from [[fleet.hosts]]"
 	case !strings.HasPrefix(words, "ssh") && !strings.HasPrefix(words, "no answer"):
 		return "" // the host answered, and the reason is about its answer
 	}
 	for _, c := range sshComplaints {
 		if strings.Contains(words, c.says) {
-			return "; " + c.mend
+			return "; " + c.fix
 		}
 	}
 	return ""

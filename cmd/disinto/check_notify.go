@@ -13,17 +13,17 @@ import (
 	"codeberg.org/johba/disinto/supervisor/notify"
 )
 
-// notifyTime is how long a recipient may take for the message of check --notify.
+// notifyTime is the timeout for each message of check --notify.
 const notifyTime = 15 * time.Second
 
-// notified sends a message to each url of [notify], if that was asked for.
+// notified sends a message to each url of [notify], if --notify is set.
 func (k *checker) notified(ctx context.Context) {
 	to := k.config.Notify.To
 	switch {
 	case !k.notify:
 		return
 	case len(to) == 0:
-		k.problem("notify", errors.New("there are no urls in [notify]"))
+		k.problem("notify", errors.New("[notify] has no urls"))
 		return
 	}
 	host, err := os.Hostname()
@@ -32,7 +32,7 @@ func (k *checker) notified(ctx context.Context) {
 	}
 	now := time.Now().UTC()
 	letter := notify.Letter{
-		ID: fmt.Sprintf("check-%d", now.UnixNano()), Title: "disinto: a try", Link: k.config.Forge.URL,
+		ID: fmt.Sprintf("check-%d", now.UnixNano()), Title: "disinto: test message", Link: k.config.Forge.URL,
 		Text: fmt.Sprintf("disinto check --notify on %s, %s", host, now.Format(time.RFC3339)),
 	}
 	var secrets []string
@@ -44,7 +44,7 @@ func (k *checker) notified(ctx context.Context) {
 		err := notify.Send(ctx, to[i], letter)
 		cancel()
 		if err == nil {
-			k.well("notify", "%s took a message", &to[i])
+			k.well("notify", "%s accepted a message", &to[i])
 		} else {
 			k.problem("notify", fmt.Errorf("%s: %s", &to[i], agents.Redact(err.Error(), secrets)))
 		}

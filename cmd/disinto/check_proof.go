@@ -13,11 +13,10 @@ import (
 	"codeberg.org/johba/disinto/threads/proof"
 )
 
-// readTime is how long check reads the open issues. With those of ten thousand that came by then it goes on.
+// readTime limits the scan of open issues. check uses the issues that it has read by then.
 const readTime = 30 * time.Second
 
-// read takes in the open issues, whose labels and skills are in use. What keeps the forge from telling them was said
-// already.
+// read reads the open issues, whose labels and skills proofs checks. It ignores errors, because labels has reported them.
 func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -25,8 +24,8 @@ func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 	k.open = facts.Issues
 }
 
-// proofs tells what can be proven of the configuration. A proof has the story of what Config.Problems says too, so that
-// its line takes the place of the other.
+// proofs adds the findings of the proofs. A proof replaces a problem of Config.Problems with the same text, because it
+// also has the sequence of events.
 func (k *checker) proofs(open []forge.Issue) {
 	for _, f := range proof.Prove(k.config, open) {
 		finding := screen.Finding{

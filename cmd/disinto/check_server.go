@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// saves asks whether conversations of a thread can be saved, by its server and in its folder.
+// saves checks that a thread's server can save conversations and that their folder is usable.
 func (k *checker) saves(ctx context.Context, t *threads.Thread) {
 	if t.Saved.Limit == 0 {
 		return
@@ -35,7 +35,8 @@ func (k *checker) saves(ctx context.Context, t *threads.Thread) {
 		agents.Size(bytes), agents.Size(t.Saved.Limit))
 }
 
-// server asks a llama-server whether it suits the threads that use it. Any other server says nothing of itself.
+// server checks that a llama-server suits the threads that use it. It skips other servers, which do not describe
+// themselves.
 func (k *checker) server(ctx context.Context, t *threads.Thread) {
 	ctx, cancel := context.WithTimeout(ctx, backendTime)
 	defer cancel()

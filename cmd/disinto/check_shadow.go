@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 )
 
-// shadow looks for the program of [factory] decide. Whether it answers, a supervisor finds out.
+// shadow looks for the program of [factory] decide. Only a supervisor finds out whether it answers.
 func (k *checker) shadow() {
 	f := &k.config.Factory
 	if f.Shadow == "" {

@@ -292,8 +292,8 @@ func TestCheckFix(t *testing.T) {
 		}
 	}
 	got = disinto(t.Context(), environ, "check", "--config", path)
-	if got.code != exitDone || !strings.Contains(got.stdout, "all are there") ||
-		!strings.Contains(got.stdout, "there is one to "+url) {
+	if got.code != exitDone || !strings.Contains(got.stdout, "all exist") ||
+		!strings.Contains(got.stdout, "has a hook to "+url) {
 		t.Errorf("after --fix: got exit code %d\n%s", got.code, got.stdout)
 	}
 }
@@ -377,7 +377,7 @@ func TestCheckWithoutFile(t *testing.T) {
 	t.Chdir(dir)
 	got := disinto(t.Context(), nil, "check")
 	want := "wrong  file  cannot read the configuration: there is neither " + filepath.Join(dir, "factory.toml") +
-		" nor /etc/disinto/factory.toml; write one, mount it there, or say --config\n"
+		" nor /etc/disinto/factory.toml; write one, mount it there, or set --config\n"
 	if got.code != exitFailed || got.stdout != want {
 		t.Errorf("got exit code %d, stdout %q, want %q", got.code, got.stdout, want)
 	}

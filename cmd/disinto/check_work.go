@@ -15,11 +15,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// work asks whether anything would happen at all: a factory without agents, or without one that takes issues, starts
-// well and does nothing.
+// work checks that the factory can do anything: without agents, or without one that takes issues, it starts without an
+// error and does nothing.
 func (k *checker) work() {
 	if len(k.config.Agents) == 0 {
-		k.problem("agents", errors.New("there are none, and nothing happens without: "+
+		k.problem("agents", errors.New("the factory has none, and does nothing without: "+
 			"disinto hire-an-agent dev-NAME --type dev --thread THREAD"))
 		return
 	}
@@ -36,8 +36,8 @@ func (k *checker) work() {
 	}
 }
 
-// credentials asks, for each agent whose program is an agent CLI, whether the CLI would find something to authenticate
-// with at a paid backend, and unless offline whether the backend accepts it.
+// credentials checks, for each agent whose program is an agent CLI, that the CLI finds a credential for a paid backend
+// and, unless --offline is set, that the backend accepts it.
 func (k *checker) credentials(ctx context.Context) {
 	state := k.place.stateDir(k.c)
 	asked := make(map[string]bool)
@@ -56,9 +56,9 @@ func (k *checker) credentials(ctx context.Context) {
 			found, wanted, err := session.Credential(r.CLI, environ)
 			switch {
 			case err != nil:
-				continue // said of its program
+				continue // programs reports it
 			case t.Executor != "" && (found == "" || strings.HasPrefix(found, "/")):
-				continue // the nodes have its login, or have not
+				continue // its login is on the nodes, which check cannot see
 			case found == "":
 				k.problem("backends", fmt.Errorf("%s: %s finds no credential: set one of %s", a.Name, r.CLI,
 					strings.Join(wanted, ", ")))
@@ -70,14 +70,14 @@ func (k *checker) credentials(ctx context.Context) {
 	}
 }
 
-// keyed are the credentials that one cheap request can try: the API that they are for, and the header that they go in.
+// keyed are the credentials that one cheap request can test, with their default API and header.
 var keyed = map[string]struct{ api, header, prefix string }{
 	"ANTHROPIC_API_KEY": {"https://api.anthropic.com", "X-Api-Key", ""},
 	"OPENAI_API_KEY":    {"https://api.openai.com", "Authorization", "Bearer "},
 }
 
-// tryKey asks the backend for its models, which costs nothing. Only a refusal is an error: whether the backend answers
-// at all is another question, and some have no such page.
+// tryKey asks the backend for its models, which costs nothing. A refusal of the key is an error, and so is no response;
+// any other status is not, because some backends do not have this path.
 func tryKey(ctx context.Context, variable, key, base string) error {
 	how, known := keyed[variable]
 	if !known {
@@ -97,7 +97,7 @@ func tryKey(ctx context.Context, variable, key, base string) error {
 	req.Header.Set("Anthropic-Version", "2023-06-01")
 	resp, err := http.DefaultTransport.RoundTrip(req) // follows no redirect with the key
 	if err != nil {
-		return fmt.Errorf("no answer from %s: check --offline skips this question", base)
+		return fmt.Errorf("no answer from %s: check --offline skips this test", base)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {

@@ -62,7 +62,7 @@ func TestCheckWork(t *testing.T) {
 		{
 			name: "no agents", text: "[forge]\nurl = \"http://127.0.0.1:1\"\ntoken = \"t\"\nrepos = [\"o/r\"]\n" +
 				"[threads.api]\nbackend = \"anthropic\"\nagents = []\n",
-			args: "--offline", says: []string{"nothing happens without"},
+			args: "--offline", says: []string{"does nothing without"},
 		},
 		{
 			name: "only reviewers", text: strings.ReplaceAll(strings.Replace(paidFactory(server.URL), `"dev-a", `, "", 1),

@@ -13,11 +13,11 @@ import (
 	"codeberg.org/johba/disinto/supervisor/decisions"
 )
 
-// yesterdayTime is how long the answer of --yesterday may take.
+// yesterdayTime limits the simulations of --yesterday.
 const yesterdayTime = 10 * time.Second
 
-// lookBack says what the file would have changed about the newest day, from the state directory alone. It is compared
-// with the configuration that was decided with last or, where no decision is kept, with what happened.
+// lookBack reports what FILE would have changed on the newest day of the journal. It compares FILE with the
+// configuration of the last decision or, if no decisions are kept, with the real events. It reads only files.
 func (k *checker) lookBack(ctx context.Context) error {
 	config, err := pretended(k.place.configFile(), k.c)
 	if err != nil {
@@ -35,7 +35,7 @@ func (k *checker) lookBack(ctx context.Context) error {
 	defer cancel()
 	found, err := lookBack(ctx, q)
 	if err != nil {
-		return fmt.Errorf("cannot play yesterday: %w", err)
+		return fmt.Errorf("cannot replay yesterday: %w", err)
 	}
 	drift := lookForDrift(ctx, supervisor.Drift{
 		At: k.c.now(), Past: q.Past, Timeline: q.Timeline, Config: supervisor.ConfigAt(state, config),

@@ -12,22 +12,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// action does what a command is for, after its flags are read.
+// action runs a command after its flags were parsed.
 type action func(ctx context.Context, c *cli, args []string) error
 
-// command is one line of disinto help. To add one, write its file and add it to commands.
+// command is a subcommand. To add one, write its file and add it to commands.
 type command struct {
 	name             string
-	args             string // what follows the flags, for people
+	args             string // its arguments, as the usage line shows them
 	minArgs, maxArgs int
 	short            string // one line
 	long             string // the rest of its help; may be empty
-	hidden           bool   // for our own processes, not for people
+	hidden           bool   // for disinto's own processes: help does not list it
 	setup            func(*pflag.FlagSet) action
 }
 
-// commands are all subcommands, in the order in which help shows them. It is a function because help itself is one
-// of them.
+// commands returns all subcommands, in the order of disinto help. It is a function because help, one of them, calls it.
 func commands() []command {
 	return []command{
 		runCommand, execCommand, demoCommand, statusCommand, whyCommand, showCommand, historyCommand, reportCommand,
@@ -67,15 +66,15 @@ func findCommand(name string) (*command, error) {
 	return nil, usagef("there is no command %q%s (disinto help%s lists them)", name, hint, group)
 }
 
-// members are the commands of a group, such as convoy start of the group convoy.
+// members returns the commands of a group: convoy start belongs to the group convoy.
 func members(group string) []command {
 	return slices.DeleteFunc(commands(), func(c command) bool { return c.hidden || !strings.HasPrefix(c.name, group+" ") })
 }
 
-// isGroup reports whether a word is no command by itself but the first word of some.
+// isGroup reports whether a word is not a command but the first word of several commands.
 func isGroup(name string) bool { return !hasCommand(name) && len(members(name)) > 0 }
 
-// group answers a command line that names a group and none of its commands.
+// group handles a command line that names a group but none of its commands.
 func (c *cli) group(name string, args []string) error {
 	switch {
 	case len(args) > 0 && (args[0] == "-h" || args[0] == "--help"):
@@ -85,19 +84,20 @@ func (c *cli) group(name string, args []string) error {
 		for _, cmd := range members(name) {
 			names = append(names, cmd.name)
 		}
-		return usagef("say which command: %s (disinto help %s)", strings.Join(names, ", "), name)
+		return usagef("name one of the commands %s (disinto help %s)", strings.Join(names, ", "), name)
 	}
 	_, err := findCommand(name + " " + args[0])
 	return err
 }
 
-// flagValues has the words for the values that a flag takes, by its type.
+// flagValues describes the values of a flag, by its type.
 var flagValues = map[string]string{
 	"int": "a whole number", "uint64": "a whole number, not below 0", "float64": "a number", "bool": "true or false",
 	"duration": "a time such as 90s or 2h",
 }
 
-// flagProblem says what is wrong with a flag. Of a value that cannot be read the parser would tell how Go reads it.
+// flagProblem describes a mistake in a flag. For a value that cannot be parsed, the parser's own message names Go's
+// functions.
 func flagProblem(flags *pflag.FlagSet, err error) string {
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) {
@@ -108,7 +108,7 @@ func flagProblem(flags *pflag.FlagSet, err error) string {
 	return err.Error() + suggestFlag(flags, err)
 }
 
-// suggestFlag completes the message about a flag that the command does not have.
+// suggestFlag returns a suggestion for the message about an unknown flag; "" if no flag is similar.
 func suggestFlag(flags *pflag.FlagSet, err error) (hint string) {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -124,7 +124,7 @@ func suggestFlag(flags *pflag.FlagSet, err error) (hint string) {
 	return hint
 }
 
-// near reports whether two words differ by one letter, or one begins the other.
+// near reports whether two words differ by one letter or by two swapped letters, or one is a prefix of the other.
 func near(a, b string) bool {
 	if len(a) >= 2 && (strings.HasPrefix(b, a) || strings.HasPrefix(a, b)) {
 		return true
@@ -150,7 +150,8 @@ func (cmd *command) usage() string {
 	return usage
 }
 
-// prepare makes the command's flags and the action that uses them. Errors and help are printed by us.
+// prepare returns the command's flags and the action that uses them. The flag set prints nothing itself: dispatch prints
+// errors and help.
 func (cmd *command) prepare() (*pflag.FlagSet, action) {
 	flags := pflag.NewFlagSet(cmd.name, pflag.ContinueOnError)
 	flags.SortFlags = false
@@ -199,7 +200,7 @@ func help(_ context.Context, c *cli, args []string) error {
 	return nil
 }
 
-// listCommands prints a line for each command that is for people.
+// listCommands prints a line for each command that is not hidden.
 func listCommands(w io.Writer, list []command) {
 	for _, cmd := range list {
 		if !cmd.hidden {

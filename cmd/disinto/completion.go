@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
-// The scripts ask `disinto complete` at each key, so that they never tell of another version's commands.
+// The scripts call `disinto complete` at each key, and so always match the commands of the installed version.
 var (
 	//go:embed completion/disinto.bash
 	bashCompletion string
@@ -24,7 +24,7 @@ var (
 	fishCompletion string
 )
 
-// shells are those with a script.
+// shells are the shells with a completion script.
 var shells = []struct{ name, script string }{
 	{"bash", bashCompletion}, {"zsh", zshCompletion}, {"fish", fishCompletion},
 }
@@ -59,7 +59,7 @@ of threads and agents and the numbers of issues. To install it:
 	},
 }
 
-// completeCommand is a function because it reads the table of commands, which has it.
+// completeCommand is a function because it reads the list of commands, which includes it.
 func completeCommand() command {
 	return command{
 		name: "complete", args: "-- WORD...", maxArgs: 1 << 30, hidden: true,
@@ -76,16 +76,16 @@ func completeCommand() command {
 	}
 }
 
-// What a shell completes by itself.
+// Completions that the shell makes itself.
 const (
 	fileNames = ":files"
 	dirNames  = ":dirs"
 )
 
-// candidate may stand for a word. It is one of those for shells without text to describe it.
+// candidate is a possible completion. about describes it, and may be empty.
 type candidate struct{ word, about string }
 
-// completions are the lines for a shell: a word, and behind a tab what it means.
+// completions returns the lines for a shell: a word and, after a tab, its description.
 func completions(ctx context.Context, c *cli, words []string) (lines []string) {
 	words = joinValues(words)
 	if len(words) == 0 {
@@ -113,7 +113,7 @@ func completions(ctx context.Context, c *cli, words []string) (lines []string) {
 	return lines
 }
 
-// joinValues undoes what bash does: it makes three words of --flag=value.
+// joinValues joins --flag=value again, which bash splits into three words.
 func joinValues(words []string) (joined []string) {
 	for i := 0; i < len(words); i++ {
 		if words[i] == "=" && len(joined) > 0 && strings.HasPrefix(joined[len(joined)-1], "--") {
@@ -130,10 +130,10 @@ func joinValues(words []string) (joined []string) {
 	return joined
 }
 
-// longestAbout bounds a description, in characters: a shell shows one line for each word.
+// longestAbout limits a description, in characters: a shell shows one line per completion.
 const longestAbout = 60
 
-// oneLine makes a description of text that may be a stranger's.
+// oneLine turns untrusted text, such as an issue's title, into a description.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(screen.Clean(text)), " ")
 	if runes := []rune(text); len(runes) > longestAbout {
@@ -142,7 +142,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// candidates returns the words that can follow those before, given how the next begins.
+// candidates returns the possible words after those in before. last is the beginning of the word.
 func candidates(ctx context.Context, c *cli, before []string, last string) []candidate {
 	if len(before) == 0 {
 		return firstWords(commands())
@@ -168,7 +168,7 @@ func candidates(ctx context.Context, c *cli, before []string, last string) []can
 	return cmd.candidates(ctx, c, rest, last)
 }
 
-// firstWords are commands and groups.
+// firstWords returns the commands and groups.
 func firstWords(list []command) (found []candidate) {
 	for _, cmd := range list {
 		first, _, inGroup := strings.Cut(cmd.name, " ")
@@ -194,7 +194,7 @@ func secondWords(group string) (found []candidate) {
 	return found
 }
 
-// candidates returns the words that can follow those behind a command's name.
+// candidates returns the possible words of a command after its name and the words in before.
 func (cmd *command) candidates(ctx context.Context, c *cli, before []string, last string) []candidate {
 	flags, _ := cmd.prepare()
 	n, pending, ended := readBefore(flags, before)
@@ -216,15 +216,15 @@ func (cmd *command) candidates(ctx context.Context, c *cli, before []string, las
 	return v.of(ctx, argument(cmd.args, n)...)
 }
 
-// readBefore reads the words before the one to complete as far as they can be read: flags get their values, n counts
-// the arguments, pending is the flag whose value comes next, and ended says that no more flags follow.
+// readBefore parses the words before the one to complete, and ignores mistakes: it sets flags, n counts the arguments,
+// pending is the flag whose value comes next, and ended reports whether -- has ended the flags.
 func readBefore(flags *pflag.FlagSet, before []string) (n int, pending *pflag.Flag, ended bool) {
 	for _, word := range before {
 		value, hasValue := "", false
 		var f *pflag.Flag
 		switch {
 		case pending != nil:
-			_ = pending.Value.Set(word) // what is wrong is said when the line is run
+			_ = pending.Value.Set(word) // the command itself reports a mistake
 			pending = nil
 			continue
 		case ended || !strings.HasPrefix(word, "-") || word == "-":
@@ -266,11 +266,11 @@ func valueName(f *pflag.Flag) string {
 	return name
 }
 
-// aside matches what a command's arguments say of a flag.
+// aside matches a flag in a command's arguments.
 var aside = regexp.MustCompile(`--[a-z-]+ [A-Z]+ ?`)
 
-// argument returns the names of what may be the nth argument, counted from 0, where args is PLAN | --title TITLE REF...
-// or the like.
+// argument returns the possible names of the nth argument, counted from 0. args is in the form of command.args, such as
+// PLAN | --title TITLE REF...
 func argument(args string, n int) (names []string) {
 	args = aside.ReplaceAllString(strings.ReplaceAll(args, " | ", "|"), "")
 	fields := strings.Fields(args)

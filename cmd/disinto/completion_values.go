@@ -15,24 +15,24 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// askTime bounds the questions of one completion: a person waits for it at each key.
+// askTime limits the requests of one completion: the user waits for it at each key.
 const askTime = 500 * time.Millisecond
 
-// mostValues bounds what a shell gets: it lists at most a few screens of it.
+// mostValues limits the completions: a shell lists at most a few screens of them.
 const mostValues = 500
 
-// plainWord matches values that mean nothing to a shell. A name may come from another machine, and the shell puts it on
-// the command line of the person.
+// plainWord matches values without characters that are special in a shell. A name may come from another machine, and the
+// shell inserts it into the user's command line.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./#-]*$`)
 
-// values says what the names of arguments and flags' values stand for.
+// values finds the values of arguments and flags by their names in the help.
 type values struct {
 	c     *cli
 	cmd   *command
-	flags *pflag.FlagSet // with the values before, such as that of --state
+	flags *pflag.FlagSet // set by the words before, such as --state
 }
 
-// of returns the values of names such as REF, AGENT, FILE. A name that can be anything has none.
+// of returns the values of names such as REF, AGENT and FILE. A name for any text, such as TITLE, has none.
 func (v *values) of(ctx context.Context, names ...string) (found []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -43,7 +43,7 @@ func (v *values) of(ctx context.Context, names ...string) (found []candidate) {
 	return found[:min(len(found), mostValues)]
 }
 
-// named has the table of names.
+// named returns the values of one name.
 func (v *values) named(ctx context.Context, name string) []candidate {
 	switch name {
 	case "REF":
@@ -54,7 +54,7 @@ func (v *values) named(ctx context.Context, name string) []candidate {
 	case "AGENT", "SERVICE", "THREAD", "ROLE", "REPO":
 		return named(v.state(ctx), name)
 	case "COMMAND":
-		return nil // of disinto exec: a program
+		return nil // the program of disinto exec
 	case "SHELL":
 		return words(shellNames()...)
 	case "FORMAT":
@@ -87,7 +87,7 @@ func words(list ...string) (found []candidate) {
 	return found
 }
 
-// client is that of the supervisor which the command line means; nil without one.
+// client returns the client of the supervisor that the command line names; nil if it names none.
 func (v *values) client() *control.Client {
 	var t target
 	for name, to := range map[string]*string{
@@ -104,7 +104,7 @@ func (v *values) client() *control.Client {
 	return client
 }
 
-// state is the status of the supervisor; an empty one without an answer.
+// state returns the status of the supervisor; an empty one if it does not answer.
 func (v *values) state(ctx context.Context) *control.Document {
 	d := new(control.Document)
 	if client := v.client(); client == nil || client.Get(ctx, statePath, d) != nil {
@@ -125,7 +125,7 @@ func (v *values) convoys(ctx context.Context) (found []candidate) {
 	return short(found)
 }
 
-// items are the issues and pull requests of a status: those that are worked on, wait, and were worked on last.
+// items returns the issues and pull requests of a status: first those in sessions, then waiting ones, then recent ones.
 func items(d *control.Document) (found []candidate) {
 	add := func(repo string, number int64, title string) {
 		word := forge.Ref{Repo: repo, Number: number}.String()
@@ -149,7 +149,7 @@ func items(d *control.Document) (found []candidate) {
 	return short(found)
 }
 
-// short leaves out the repository where there is only one, and the # with it, which begins a comment in a shell.
+// short removes the repository and the # if all items are in one repository. In a shell, # starts a comment.
 func short(found []candidate) []candidate {
 	if len(found) == 0 {
 		return nil
@@ -166,7 +166,7 @@ func short(found []candidate) []candidate {
 	return found
 }
 
-// named are the names of one sort in a status.
+// named returns the names of one kind, such as AGENT, in a status.
 func named(d *control.Document, sort string) (found []candidate) {
 	if sort == "THREAD" {
 		for i := range d.Threads {

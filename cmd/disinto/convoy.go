@@ -54,7 +54,7 @@ Members that would wait for each other are refused before anything is written.`,
 	},
 }
 
-// readConvoy takes the arguments for members, or one of them for the name of a plan.
+// readConvoy reads the arguments as members, or a single one as the name of a plan.
 func readConvoy(c *cli, r *control.ConvoyRequest, args []string) error {
 	_, notRef := forge.ParseRef(args[0], "owner/name")
 	if len(args) == 1 && (args[0] == "-" || notRef != nil && strings.Contains(args[0], ".")) {
@@ -81,10 +81,10 @@ func readConvoy(c *cli, r *control.ConvoyRequest, args []string) error {
 	return nil
 }
 
-// longestPlan bounds a plan from stdin, in bytes: a thousand tasks with a page of text each.
+// longestPlan limits a plan from stdin, in bytes. A thousand tasks with a page of text each fit.
 const longestPlan = 8 << 20
 
-// readPlan reads a file or, for -, stdin, and returns the name that says in which form it is.
+// readPlan reads a file or, for -, stdin. The extension of the returned name gives the plan's format.
 func readPlan(c *cli, name string) (said, text string, err error) {
 	if name != "-" {
 		raw, err := os.ReadFile(name)
@@ -106,7 +106,7 @@ func readPlan(c *cli, name string) (said, text string, err error) {
 	return "stdin.md", string(raw), nil
 }
 
-// tomlTask matches what every plan in TOML has.
+// tomlTask matches the table header that every plan in TOML has.
 var tomlTask = regexp.MustCompile(`(?m)^\s*\[\[\s*task\s*\]\]`)
 
 var convoyStartCommand = command{
@@ -162,7 +162,7 @@ var convoyListCommand = command{
 	},
 }
 
-// convoysPath has all convoys, or with ref one of them.
+// convoysPath is the path of all convoys; with the parameter ref, of one.
 const convoysPath = "/v1/convoys"
 
 func (s *statusFlags) convoys(ctx context.Context, c *cli, args []string) error {

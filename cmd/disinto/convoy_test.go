@@ -108,7 +108,7 @@ func TestConvoyUsage(t *testing.T) {
 		},
 		{[]string{"convoy", "create"}, "usage: disinto convoy create PLAN | --title TITLE REF..."},
 		{[]string{"convoy", "start"}, "usage: disinto convoy start REF"},
-		{[]string{"convoy"}, "say which command: convoy create, convoy list"},
+		{[]string{"convoy"}, "name one of the commands convoy create, convoy list"},
 		{[]string{"sling"}, "give REF, or --title to create an issue"},
 		{[]string{"sling", "1", "--title", "T"}, "sling does not edit an existing issue"},
 		{[]string{"sling", "one"}, `cannot read "one" as an issue`},

@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads/wire"
 )
 
-// decideRunCommand is the program of a shadow: wire.Command of another build.
+// decideRunCommand is wire.Command: the supervisor of another build runs it to compare decisions.
 var decideRunCommand = command{
 	name: wire.Command, args: "FILE", minArgs: 1, maxArgs: 1,
 	hidden: true,
@@ -24,7 +24,7 @@ and changes nothing.`,
 	},
 }
 
-// longestQuestion bounds a question in bytes: 10,000 items are some 10 MB.
+// longestQuestion limits a question, in bytes. 10,000 items are some 10 MB.
 const longestQuestion = 256 << 20
 
 func decideRun(c *cli, path string) error {

@@ -38,8 +38,7 @@ of a rule.`,
 	},
 }
 
-// demoPatience is when a demo that is not done gives up. It takes 20 seconds on a small machine that has nothing else
-// to do.
+// demoPatience is the timeout of a demo. A demo takes 20 seconds on a small idle machine.
 const demoPatience = 2 * time.Minute
 
 // demoFrame is the time between two pictures.
@@ -52,7 +51,7 @@ type demoRun struct {
 
 	c       *cli
 	dir     string
-	self    string // our own program
+	self    string // the path of this program
 	reaper  *process.Reaper
 	world   *demo.World
 	factory *factory
@@ -66,7 +65,7 @@ func (d *demoRun) run(ctx context.Context, c *cli, _ []string) error {
 	defer stop()
 	err := d.play(ctx, c)
 	if err != nil && ctx.Err() != nil {
-		return &exitError{exitCode(context.Cause(ctx)), ""} // the one who interrupts it knows why it ended
+		return &exitError{exitCode(context.Cause(ctx)), ""} // an interrupt needs no message
 	}
 	return err
 }
@@ -85,15 +84,15 @@ func (d *demoRun) play(ctx context.Context, c *cli) (err error) {
 		return err
 	}
 	if d.self, err = os.Executable(); err != nil {
-		return fmt.Errorf("cannot find our own program: %w", err)
+		return fmt.Errorf("cannot find this program: %w", err)
 	}
 	if d.dir, err = os.MkdirTemp("", "disinto-demo-"); err != nil {
-		return fmt.Errorf("cannot make a place for the demo: %w", err)
+		return fmt.Errorf("cannot create a directory for the demo: %w", err)
 	}
 	if !d.keep {
 		defer func() { err = errors.Join(err, removeAll(d.dir)) }()
 	}
-	// The forge outlives ctx: the supervisor still has to release its claims.
+	// The forge outlives ctx, because the supervisor releases its claims after ctx is done.
 	forge, err := d.startForge(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
@@ -105,13 +104,12 @@ func (d *demoRun) play(ctx context.Context, c *cli) (err error) {
 	if err := d.wire(); err != nil {
 		return err
 	}
-	// A signal ends ctx with itself as the cause; a stop here could come first, without one.
+	// watch must not cancel ctx itself: the signal that cancels it is the cause, and so sets the exit code.
 	go d.factory.watch(ctx, func() {}, signals, d.show.log)
 	return d.supervise(ctx)
 }
 
-// removeAll removes a folder in which a git of the forge may still write for a moment, and so fill again what was just
-// emptied.
+// removeAll removes a directory. It retries for a second, because a git process of the forge may still write there.
 func removeAll(dir string) (err error) {
 	for range 20 {
 		if err = os.RemoveAll(dir); err == nil {
@@ -122,7 +120,7 @@ func removeAll(dir string) (err error) {
 	return err
 }
 
-// wire writes the factory.toml and makes the supervisor from it, exactly as run does.
+// wire writes the factory.toml and creates the supervisor from it, as run does.
 func (d *demoRun) wire() error {
 	path, state := filepath.Join(d.dir, "factory.toml"), filepath.Join(d.dir, "state")
 	address, token := roomAddress(), rand.Text()
@@ -150,11 +148,10 @@ func (d *demoRun) wire() error {
 	return d.factory.ConfigError
 }
 
-// roomPort is where people expect the control room.
+// roomPort is the usual address of the control room.
 const roomPort = "127.0.0.1:7080"
 
-// roomAddress is a free address for the control room: the usual one, or where something listens there, another; empty
-// where there is none.
+// roomAddress returns a free address for the control room, the usual one if possible; empty if there is none.
 func roomAddress() string {
 	for _, address := range []string{roomPort, "127.0.0.1:0"} {
 		if l, err := net.Listen("tcp", address); err == nil {
@@ -165,7 +162,7 @@ func roomAddress() string {
 	return ""
 }
 
-// supervise runs the factory until everything that can be done is done, and reports.
+// supervise runs the factory until all possible work is done, and prints the report.
 func (d *demoRun) supervise(ctx context.Context) error {
 	events, leave := d.factory.Events()
 	defer leave()
@@ -218,13 +215,13 @@ func (d *demoRun) follow(ctx context.Context, began time.Time, ended <-chan stru
 		select {
 		case e, open := <-d.events:
 			if !open {
-				return nil, errors.New("cannot follow the supervisor: it stopped telling what happens")
+				return nil, errors.New("cannot follow the supervisor: it closed the stream of events")
 			}
 			d.audit.Note(e)
 			continue
 		case <-frame.C:
 		case <-patience.C:
-			return d.factory.Document(), nil // the report says what is missing
+			return d.factory.Document(), nil // the report lists the missing merges
 		case <-ended:
 			return nil, errors.New("the supervisor ended before the work was done")
 		case <-ctx.Done():

@@ -15,7 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// display shows a demo: a redrawn status on a terminal, log lines elsewhere and, as JSON, only the last document.
+// display shows a demo: as a redrawn status on a terminal, as log lines elsewhere, and with --json as one document at the
+// end.
 type display struct {
 	*terminal
 	json    bool
@@ -33,7 +34,7 @@ func newDisplay(c *cli, asJSON bool) *display {
 	return s
 }
 
-// valve drops what is written while it is closed.
+// valve is a writer that drops its input while it is closed.
 type valve struct {
 	io.Writer
 	open *atomic.Bool
@@ -48,7 +49,7 @@ func (v valve) Write(p []byte) (int, error) {
 
 func (s *display) begin() {
 	if s.room != "" && !s.json {
-		fmt.Fprintf(s, "the factory in a browser, while it works: %s\n", s.room)
+		fmt.Fprintf(s, "the control room, until the demo ends: %s\n", s.room)
 	}
 	if s.redrawn {
 		_, _ = io.WriteString(s, enterScreen)
@@ -61,7 +62,7 @@ func (s *display) end() {
 	}
 }
 
-// frame draws the factory as it is now.
+// frame draws the factory's current state.
 func (s *display) frame(d *control.Document, merged int, took time.Duration) {
 	if !s.redrawn {
 		return
@@ -84,10 +85,10 @@ func (s *display) report(r *demo.Report, took time.Duration) error {
 	return err
 }
 
-// invite says how to use a demo that goes on.
+// invite explains how to use a demo that keeps running.
 func (s *display) invite(to io.Writer, self string, w *demo.World, dir string) {
 	fmt.Fprintf(to, `
-The factory goes on until you interrupt it. File an issue as %s:
+The factory keeps running until you interrupt it. File an issue as %s:
 
   curl -H "Authorization: token %s" -H "Content-Type: application/json" \
     -d '{"title": "Add a sign", "body": "Add `+"`sign.md`"+`.", "labels": [%d]}' \

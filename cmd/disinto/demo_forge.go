@@ -13,14 +13,14 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 )
 
-// demoForge is the embedded forge in a process of its own.
+// demoForge is the embedded forge in its own process.
 type demoForge struct {
 	forgeReady
 	end func() // returns when the forge has ended
 }
 
-// startForge starts the forge and waits until it answers. The forge ends when its input is closed, which is at the
-// latest when this process ends.
+// startForge starts the forge and waits until it answers. The forge ends when its stdin is closed, at the latest when
+// this process ends.
 func (d *demoRun) startForge(ctx context.Context) (*demoForge, error) {
 	input, holdsOpen := io.Pipe()
 	answer, says := io.Pipe()

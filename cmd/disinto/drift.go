@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// lookForDrift judges the newest days of a journal, until ctx is done.
+// lookForDrift compares the newest days of a journal with the simulator's expectations, until ctx is done.
 func lookForDrift(ctx context.Context, q supervisor.Drift) *control.Drift {
 	config := func(at time.Time) *threads.Config { return pretend(q.Config(at)) }
 	journal := sim.Journal{Past: q.Past, Timeline: q.Timeline}

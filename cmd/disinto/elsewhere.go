@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-// Commands that need Linux: they work with processes, accounts and the files of a supervisor.
+// Commands that need Linux, because they handle processes, accounts or a supervisor's files.
 var (
 	runCommand          = onLinux("run", "run the supervisor: scan the forge, run agents, merge, reap processes")
 	execCommand         = onLinux("exec", "run one command under an init: forward signals, reap orphans")
@@ -36,15 +36,15 @@ var (
 	checkUpgradeCommand = inside(onLinux("check-upgrade", "test an upgrade"))
 )
 
-// onLinux is a command that only says where it works.
+// onLinux returns a command that only fails with a message that it needs Linux.
 func onLinux(name, short string) command {
 	return command{
 		name: name, maxArgs: 1 << 30, short: short + " (on Linux)",
 		setup: func(flags *pflag.FlagSet) action {
 			flags.ParseErrorsAllowlist.UnknownFlags = true
 			return func(context.Context, *cli, []string) error {
-				return fmt.Errorf("cannot %s on %s: it needs Linux, such as a container; "+
-					"status, why, sling, convoy, logs and the like work here with --address", name, runtime.GOOS)
+				return fmt.Errorf("cannot %s on %s: it needs Linux, for example in a container; "+
+					"status, why, sling, convoy, logs and similar commands work here with --address", name, runtime.GOOS)
 			}
 		},
 	}
@@ -55,17 +55,17 @@ func inside(c command) command {
 	return c
 }
 
-// No container has this program as its entrypoint.
+// foreign returns false: containers run on Linux only.
 func foreign(string) bool { return false }
 
 func becomeProgram([]string) error { return nil }
 
 func listensItself() bool { return false }
 
-// writable is asked of the state directory of a supervisor, which is not here.
+// writable returns false: supervisors have their state directories on Linux only.
 func writable(string) bool { return false }
 
-// readConfig reads a factory.toml, as disinto simulate needs it.
+// readConfig reads a factory.toml for disinto simulate.
 func readConfig(path string, lookupEnv func(string) (string, bool)) (*threads.Config, string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -75,15 +75,15 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (*threads.Co
 	return config, string(text), err
 }
 
-// projectsDir is the folder of upstream's projects, which only run reads.
+// projectsDir is the directory of upstream's projects, which only commands on Linux read.
 const projectsDir = "projects"
 
-// left has nothing to show: a supervisor leaves its logs on Linux.
+// left returns an error: a supervisor's logs are on Linux only.
 func (l *logsFlags) left(context.Context, *cli, string, io.Writer) error {
 	return control.ErrNoSupervisor
 }
 
-// leftHistory and leftRecord have nothing to show, for the same reason.
+// leftHistory and leftRecord return an error, for the same reason.
 func leftHistory(string, url.Values) (*control.HistoryDocument, error) {
 	return nil, control.ErrNoSupervisor
 }

@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
-// execCommand prints the help of disinto exec and refuses wrong command lines. Package pid1 runs a right one before
-// main begins.
+// execCommand prints the help of disinto exec and refuses invalid command lines. Package pid1 handles a valid one before
+// main starts.
 var execCommand = command{
 	name: "exec", args: "[--] COMMAND...",
 	minArgs: 1, maxArgs: 1 << 30,
@@ -40,7 +40,7 @@ own: docker run IMAGE ls -l.`,
 		flags.DurationVar(&o.Grace, "grace", 0, "how long after TERM to KILL all processes")
 		return func(_ context.Context, _ *cli, args []string) error {
 			if o.Grace < 0 {
-				return usagef("--grace %s: less than nothing", o.Grace)
+				return usagef("--grace %s: want a time that is not negative", o.Grace)
 			}
 			o.Command = args
 			return become(o)
@@ -48,7 +48,7 @@ own: docker run IMAGE ls -l.`,
 	},
 }
 
-// rewrites is a flag that may be repeated.
+// rewrites is the value of --rewrite, a flag that may be repeated.
 type rewrites []pid1.Rewrite
 
 func (r *rewrites) Set(text string) error {
@@ -67,13 +67,13 @@ func (r *rewrites) String() string {
 
 func (r *rewrites) Type() string { return "from:to" }
 
-// foreign reports whether the first word of a command line is a program to run rather than a mistyped command of
-// ours: it is where we are the entrypoint of a container, alone or below docker run --init, and not at a shell.
+// foreign reports whether the first word of a command line is another program rather than a mistyped command of disinto.
+// It can be a program only if disinto is the entrypoint of a container, alone or below docker run --init.
 func foreign(name string) bool {
 	return (os.Getpid() == 1 || os.Getppid() == 1) && pid1.Executable(name)
 }
 
-// becomeProgram replaces this process by the init for a command that no flag of ours stands before.
+// becomeProgram replaces this process by the init for a command, without options.
 func becomeProgram(words []string) error { return become(pid1.Options{Command: words}) }
 
 // become replaces this process by the init for a command.

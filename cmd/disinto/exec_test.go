@@ -17,7 +17,7 @@ func TestExecUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"exec":                "disinto: usage: disinto exec [--] COMMAND... [flags]\n",
 		"exec --frob ls":      "disinto: unknown flag: --frob (disinto help exec)\n",
-		"exec --grace=-1s ls": "disinto: --grace -1s: less than nothing\n",
+		"exec --grace=-1s ls": "disinto: --grace -1s: want a time that is not negative\n",
 		"exec --rewrite 1:x ls": `disinto: invalid argument "1:x" for "-r, --rewrite" flag: write it as TERM:QUIT or 15:3; ` +
 			`0 on the right drops the signal (disinto help exec)` + "\n",
 	} {

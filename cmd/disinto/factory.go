@@ -28,7 +28,7 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-// factory is a supervisor with a real forge and a real executor wired into it.
+// factory is a supervisor wired to a forge and an executor.
 type factory struct {
 	*supervisor.Supervisor
 	path      string // of factory.toml
@@ -36,21 +36,21 @@ type factory struct {
 	reaper    *process.Reaper
 	executor  supervisor.Executor
 	kind      forgeKind
-	config    atomic.Pointer[threads.Config] // in force; nil before the first valid one
-	text      string                         // of the files when they were read last; only read and changed use it
+	config    atomic.Pointer[threads.Config] // the current one; nil before the first valid one
+	text      string                         // the files' text at the last read; used only by read and changed
 
 	metrics  *metrics.Metrics
 	tracer   *trace.Tracer // nil without traces
 	notifier *notify.Notifier
 	plugs    *plugs
 	out      *outlet
-	carrier  carrier                 // nil where sessions cannot be handed over
-	stopping func() bool             // whether a signal to stop has come
-	rest     chan func()             // run by the goroutine that obeys signals
-	bell     atomic.Pointer[os.File] // tells the next image of a signal to stop; nil but in an upgrade
+	carrier  carrier                 // nil if the executor cannot hand sessions over
+	stopping func() bool             // whether a stop signal has arrived
+	rest     chan func()             // functions for the goroutine that handles signals
+	bell     atomic.Pointer[os.File] // reports a stop signal to the next image; set only during an upgrade
 }
 
-// newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.
+// newFactory wires up a supervisor. An invalid configuration is not an error here: the supervisor reports it.
 func newFactory(
 	path, state string, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper, log hclog.Logger,
 ) (*factory, error) {
@@ -99,7 +99,7 @@ func newFactory(
 	return f, nil
 }
 
-// trace has traces sent where the environment says so. A mistake in it is no reason to do no work.
+// trace sets up tracing as the environment configures it. A mistake there is only logged, and does not stop the factory.
 func (f *factory) trace(log hclog.Logger) {
 	var err error
 	if f.tracer, err = trace.FromEnv(f.lookupEnv); err != nil {
@@ -108,7 +108,7 @@ func (f *factory) trace(log hclog.Logger) {
 	if f.tracer == nil {
 		return
 	}
-	f.tracer.Forge = func() string { return f.config.Load().Forge.URL } // sessions have a configuration
+	f.tracer.Forge = func() string { return f.config.Load().Forge.URL } // not nil: sessions need a configuration
 	f.tracer.Problem = func(words string) {
 		if words == "" {
 			words = "traces are sent again"
@@ -118,7 +118,7 @@ func (f *factory) trace(log hclog.Logger) {
 	f.Meters, f.TraceParent, f.Collector = f.tracer.Meters(f.Meters), f.tracer.Parent, f.tracer.Collector()
 }
 
-// Run runs the supervisor, and sends the last spans when it has ended.
+// Run runs the supervisor, and sends the last spans after it has ended.
 func (f *factory) Run(ctx context.Context) error {
 	if f.tracer == nil {
 		return f.Supervisor.Run(ctx)
@@ -131,25 +131,25 @@ func (f *factory) Run(ctx context.Context) error {
 	return f.Supervisor.Run(ctx)
 }
 
-// hidden are the files that hold the supervisor's tokens, where they are: no sandboxed session may read them.
+// hidden returns the existing files with the supervisor's tokens. Sandboxed sessions cannot read them.
 func hidden(config string, lookupEnv func(string) (string, bool)) (files []string) {
 	for _, path := range []string{config, secretsFile(config, lookupEnv)} {
 		info, err := os.Stat(path)
 		abs, absErr := filepath.Abs(path)
-		if err == nil && absErr == nil && info.Mode().IsRegular() { // upstream's projects are a folder that its scripts read
+		if err == nil && absErr == nil && info.Mode().IsRegular() { // upstream's scripts read their projects' directory
 			files = append(files, abs)
 		}
 	}
 	return files
 }
 
-// room measures the memory and disk that are free.
+// room returns the free memory and disk space.
 func room(dir string) threads.Room {
 	memory, disk := process.Room(dir)
 	return threads.Room{Memory: memory, Disk: disk}
 }
 
-// read reads the file and makes a client for the forge in it.
+// read reads the configuration and creates a client for its forge.
 func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	config, text, err := readConfig(f.path, f.lookupEnv)
 	f.text = text
@@ -167,8 +167,8 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	return config, client, nil
 }
 
-// readConfig reads a factory.toml, or upstream's projects, and the secrets beside it. Each mistake is a line of the
-// error. text has both, to find changes by.
+// readConfig reads a factory.toml, or upstream's projects, and the secrets file beside it. Each mistake is one line of the
+// error. text is the text of both, for changed.
 func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
 	secretsPath := secretsFile(path, lookupEnv)
 	secrets, secretsErr := readSecrets(secretsPath)
@@ -187,10 +187,10 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 	return config, bothTexts(written, secrets), err
 }
 
-// noConfig is about a factory.toml that is not there. In a container that is a mount that was forgotten.
+// noConfig returns the error for a missing factory.toml. In a container the mount is probably missing.
 func noConfig(path string) error {
 	if path != localConfig {
-		return fmt.Errorf("cannot read %s: there is no such file; write it, or say another --config", path)
+		return fmt.Errorf("cannot read %s: there is no such file; write it, or set another --config", path)
 	}
 	here, err := filepath.Abs(path)
 	if err != nil {
@@ -201,18 +201,18 @@ func noConfig(path string) error {
 		example = ", after the example " + imageExample
 	}
 	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; write one%s, "+
-		"mount it there, or say --config", here, systemConfig, example)
+		"mount it there, or set --config", here, systemConfig, example)
 }
 
-// imageExample is factory.toml.example where the image has it.
+// imageExample is the path of factory.toml.example in the image.
 const imageExample = "/usr/local/share/doc/disinto/factory.toml.example"
 
 func bothTexts(config, secrets string) string { return config + "\x00" + secrets }
 
-// promptsDir is the folder beside factory.toml whose templates replace built-in ones of the same name.
+// promptsDir is the directory beside factory.toml whose templates replace built-in ones of the same name.
 const promptsDir = "prompts"
 
-// placeBuiltin makes this program that of the roles with a cli.
+// placeBuiltin sets this program, the built-in agent, as the program of the roles with a cli.
 func placeBuiltin(config *threads.Config, path string) error {
 	for i := range config.Roles {
 		r := &config.Roles[i]
@@ -235,7 +235,7 @@ func placeBuiltin(config *threads.Config, path string) error {
 	return nil
 }
 
-// reload puts the present file in force. A file with mistakes changes nothing but the status, which shows them.
+// reload applies the current files. If they have mistakes, the configuration stays, and the status shows the mistakes.
 func (f *factory) reload(log hclog.Logger) {
 	config, client, err := f.read()
 	if err != nil {
@@ -247,27 +247,27 @@ func (f *factory) reload(log hclog.Logger) {
 	}
 	old := f.config.Swap(config)
 	if old != nil && sameForge(old.Forge, config.Forge) {
-		client = nil // keeps the one that has read the forge already
+		client = nil // keep the old one, which has already read the forge
 	}
 	f.Reload(config, client)
 	log.Info("configuration reloaded: " + describe(config))
 }
 
-// sameForge reports whether a client for one configuration serves the other too.
+// sameForge reports whether a client for one configuration also fits the other.
 func sameForge(a, b threads.Forge) bool {
 	return a.URL == b.URL && a.Token == b.Token && a.RequireMerged == b.RequireMerged &&
 		a.ClaimSingle == b.ClaimSingle && slices.Equal(a.Repos, b.Repos)
 }
 
-// changed reports whether the files differ from what was read last. It is polled: inotify misses the replacement of a
-// file that is mounted into a container by itself.
+// changed reports whether the files differ from the last read. watch polls it, because inotify misses the replacement of
+// a file that is bind-mounted into a container.
 func (f *factory) changed() bool {
-	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // what cannot be read is empty, as in readConfig
+	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // empty if unreadable, as in readConfig
 	text, err := configText(f.path, withSecrets(secrets, f.lookupEnv))
 	return (err == nil || text != "") && bothTexts(text, secrets) != f.text
 }
 
-// secrets are hidden in the ends of logs that become comments on the forge.
+// secrets returns the values to redact in log excerpts that become comments on the forge.
 func (f *factory) secrets() []string {
 	config := f.config.Load()
 	if config == nil {
@@ -280,13 +280,13 @@ func (f *factory) secrets() []string {
 	return all
 }
 
-// describe is a configuration in a line.
+// describe summarises a configuration in one line.
 func describe(c *threads.Config) string {
 	return fmt.Sprintf("%s, %s, %s on %s", control.Count(len(c.Threads), "thread"), control.Count(len(c.Agents), "agent"),
 		strings.Join(c.Forge.Repos, " "), c.Forge.URL)
 }
 
-// newLog makes the log of a supervisor.
+// newLog returns the logger of a supervisor.
 func newLog(w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Info, TimeFormat: "2006-01-02T15:04:05Z07:00"})
 }

@@ -68,12 +68,12 @@ Prints the time, then fleet-status.json of the state directory, unchanged.`,
 	},
 }
 
-// export prints the time and the file as it is: the hub judges the content.
+// export prints the time and the unchanged file: the hub validates its content.
 func export(c *cli, state string) error {
 	path := filepath.Join(state, fleet.FileName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("there is no %s: no supervisor works there, or use --state", path)
+		err = fmt.Errorf("there is no %s: start a supervisor there, or use --state", path)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot export: %w", err)

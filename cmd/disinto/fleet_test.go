@@ -174,11 +174,11 @@ func (f *testFleet) command(host string, args ...string) {
 func (f *testFleet) checkCheck(said string) {
 	f.t.Helper()
 	parts := []string{
-		"ok     fleet     iris: its key is known, and it tells of 1 agents", "ok     fleet     spark: its key",
+		"ok     fleet     iris: its key is known, and it reports 1 agent", "ok     fleet     spark: its key",
 		"wrong  fleet     stranger: ssh: exit status 255: ", "; connect to it once by hand",
 	}
 	if f.stuck() {
-		parts = append(parts, "wrong  fleet     stuck: no answer within 10s; is it up")
+		parts = append(parts, "wrong  fleet     stuck: no answer within 10s; check that it is up")
 	}
 	for _, part := range parts {
 		if !strings.Contains(said, part) {

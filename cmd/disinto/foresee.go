@@ -13,13 +13,13 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// A forecast is made of at most forecastRuns runs and, where they take long, of leastRuns or more.
+// A forecast has forecastRuns runs, or fewer if they take long, but at least leastRuns.
 const (
 	forecastRuns = 40
 	leastRuns    = 8
 )
 
-// foresee plays the factory on from this moment many times, each time with other luck.
+// foresee simulates the factory from now on many times, each time with another random seed.
 func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, error) {
 	began := time.Now()
 	model := sim.Learn(sim.Journal{Past: q.Past, Timeline: q.Timeline})

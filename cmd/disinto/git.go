@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// forgeGit runs localforge's git commands as children of the one reaper.
+// forgeGit returns the function that runs localforge's git commands as children of the reaper.
 func forgeGit(r *process.Reaper, environ []string) func(context.Context, localforge.Cmd) error {
 	return func(ctx context.Context, cmd localforge.Cmd) error {
 		var complaint bytes.Buffer
@@ -26,7 +26,7 @@ func forgeGit(r *process.Reaper, environ []string) func(context.Context, localfo
 	}
 }
 
-// agentGit runs the git commands of a demo agent and returns what they print.
+// agentGit returns the function that runs a demo agent's git commands and returns their output.
 func agentGit(r *process.Reaper, environ []string) func(context.Context, string, []string, ...string) (string, error) {
 	return func(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 		var out, complaint bytes.Buffer
@@ -37,15 +37,15 @@ func agentGit(r *process.Reaper, environ []string) func(context.Context, string,
 	}
 }
 
-// sessionRun runs the programs of a session, git and the CLI.
+// sessionRun returns the function that runs a session's programs, git and the CLI.
 func sessionRun(r *process.Reaper) func(context.Context, agents.Cmd) error {
 	return func(ctx context.Context, cmd agents.Cmd) error { return r.Run(ctx, process.Cmd(cmd)) }
 }
 
-// withEnv adds variables to an environment, in place of those of the same names.
+// withEnv adds variables to an environment and replaces those with the same names.
 func withEnv(environ, more []string) []string { return agents.Setenv(environ, more) }
 
-// complained adds the last words of a failed command to its error.
+// complained adds a failed command's stderr to its error.
 func complained(err error, words string) error {
 	if err == nil || strings.TrimSpace(words) == "" {
 		return err

@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// here is the part of a configuration that this machine runs: without the agents whose sessions run elsewhere, and
-// without the roles that only those have. Their programs, system accounts, limits and sandbox are those of the nodes.
+// here returns the part of a configuration that this machine runs. It omits the agents whose sessions run on other
+// machines, and the roles of only those agents: their programs, system accounts, limits and sandboxes are on the nodes.
 func here(c *threads.Config) *threads.Config {
 	part := *c
 	part.Agents = slices.DeleteFunc(slices.Clone(c.Agents), func(a agents.Agent) bool { return runsElsewhere(c, &a) })

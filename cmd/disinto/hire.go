@@ -64,8 +64,8 @@ type hiring struct {
 	role, model, thread string
 	skills, repos       []string
 	supervisor          bool
-	founding            bool // init hires, and says itself what is next
-	// Upstream's.
+	founding            bool // run by init, which prints the next step itself
+	// Upstream's flags.
 	localModel, formula string
 	pollInterval        int
 }
@@ -80,7 +80,7 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 		"give it access only to this `REPO`, owner/name\n(default all in the file)")
 	flags.BoolVar(&h.supervisor, "supervisor", false, "create the supervisor's own account instead")
 	h.desk.flags(flags)
-	// The help's text speaks of upstream's flags: its list has those that people choose from.
+	// The help mentions upstream's flags in its text only; its list has the flags for new users.
 	flags.StringVar(&h.localModel, "local-model", "", "")
 	flags.StringVar(&h.formula, "formula", "", "")
 	flags.IntVar(&h.pollInterval, "poll-interval", 0, "")
@@ -89,7 +89,7 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	}
 }
 
-// desk has the flags that hiring and retiring share.
+// desk has the flags shared by hire-an-agent, retire-an-agent and init.
 type desk struct {
 	place
 	admin   signIn
@@ -115,7 +115,7 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 	name, role := args[0], h.role
 	if len(args) == 2 {
 		if role = args[1]; h.role != "" && h.role != role {
-			return usagef("two roles are said: %s and --type %s", role, h.role)
+			return usagef("cannot use two roles: %s and --type %s", role, h.role)
 		}
 	}
 	f, s, err := h.factory(ctx, c, name, false, h.repos)
@@ -137,16 +137,16 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 	}
 	var roleErr error
 	if who.Entry.Role == "" {
-		roleErr = fmt.Errorf("cannot tell what %s does: say it with --type ROLE", name)
+		roleErr = fmt.Errorf("cannot derive a role from the name %s: set --type ROLE", name)
 	}
-	// The check would find these again: each is said once.
+	// Return here, because the check would report the same mistakes again.
 	if err := errors.Join(threadErr, roleErr); err != nil {
 		return errors.Join(hire.CheckName(name), err, formulaErr, f.problem)
 	}
 	return h.perform(ctx, c, f, who, formulaErr)
 }
 
-// perform checks everything, hires, and says what is next.
+// perform checks everything, hires, and prints the next step.
 func (h *hiring) perform(ctx context.Context, c *cli, f *office, who *hire.Hire, problem error) error {
 	unlock, err := f.lock(h.dryRun)
 	if err != nil {
@@ -154,7 +154,7 @@ func (h *hiring) perform(ctx context.Context, c *cli, f *office, who *hire.Hire,
 	}
 	defer unlock()
 	if f.Forge != nil {
-		say(c, "check", "ask "+f.url+" ...")
+		say(c, "check", "asking "+f.url+" ...")
 	}
 	if err := errors.Join(who.Check(ctx), problem, f.problem); err != nil {
 		return err
@@ -166,17 +166,17 @@ func (h *hiring) perform(ctx context.Context, c *cli, f *office, who *hire.Hire,
 	return nil
 }
 
-// supervisorLogin is the supervisor's account unless a name is said.
+// supervisorLogin is the default name of the supervisor's account.
 const supervisorLogin = "disinto"
 
-// runSupervisor makes the supervisor's own account.
+// runSupervisor creates the supervisor's account.
 func (h *hiring) runSupervisor(ctx context.Context, c *cli, args []string) error {
 	name := supervisorLogin
 	if len(args) > 0 {
 		name = args[0]
 	}
 	if len(args) > 1 || h.role+h.model+h.thread+h.localModel+h.formula != "" || h.skills != nil || h.pollInterval != 0 {
-		return usagef("--supervisor takes a name only: it is no agent, and has no role, model, thread or skills")
+		return usagef("--supervisor takes only a name: the supervisor has no role, model, thread or skills")
 	}
 	f, s, err := h.factory(ctx, c, name, false, h.repos)
 	if err != nil {
@@ -188,14 +188,14 @@ func (h *hiring) runSupervisor(ctx context.Context, c *cli, args []string) error
 	}, nil)
 }
 
-// sayNext tells what a person has to do now.
+// sayNext prints the user's next step.
 func (h *hiring) sayNext(c *cli, who *hire.Hire, f *office) {
 	if h.dryRun {
-		fmt.Fprintln(c.stdout, "nothing was done: leave --dry-run out to do it")
+		fmt.Fprintln(c.stdout, "nothing was done: repeat without --dry-run")
 		return
 	}
 	if !sameFile(who.Secrets.Path, f.read) {
-		say(c, "note", "run reads "+f.read+" and not this file: set $DISINTO_SECRETS, or give it to run as its environment")
+		say(c, "note", "run reads "+f.read+", not this file: set $DISINTO_SECRETS, or add the tokens to run's environment")
 	}
 	if h.pollInterval > 0 {
 		say(c, "note", "--poll-interval has no effect: set interval of [threads."+who.Entry.Thread+"]")
@@ -214,19 +214,19 @@ func sameFile(a, b string) bool {
 
 func say(c *cli, step, text string) { fmt.Fprintf(c.stdout, "%-10s  %s\n", step, screen.Clean(text)) }
 
-// chooseThread returns the thread of the agent: that of the flag, of factory.toml, or the only one that fits.
+// chooseThread returns the agent's thread: from --thread, from factory.toml, or the only one that fits.
 func (h *hiring) chooseThread(s hire.Survey, name string) (string, error) {
 	if on := cmp.Or(h.thread, s.ThreadOf(name)); on != "" {
 		return on, nil
 	}
 	on, err := s.ChooseThread(h.localModel)
 	if err != nil {
-		return "", fmt.Errorf("cannot tell where %s works: %w", name, err)
+		return "", fmt.Errorf("cannot choose a thread for %s: %w", name, err)
 	}
 	return on, nil
 }
 
-// baseURL is the agent's own inference server; empty where that is the thread's.
+// baseURL returns the agent's own inference server; empty if it is the thread's.
 func (h *hiring) baseURL(s hire.Survey, thread string) string {
 	for _, t := range s.Threads {
 		if t.Name == thread && strings.TrimRight(t.BaseURL, "/") == strings.TrimRight(h.localModel, "/") {
@@ -247,21 +247,21 @@ func (h *hiring) readFormula() (string, error) {
 	return string(raw), nil
 }
 
-// office is a factory to hire for.
+// office is the factory whose agents a command hires or retires.
 type office struct {
 	*hire.Factory
 	url     string // of the forge
 	read    string // the secrets file that run reads
-	problem error  // why the forge cannot be asked; what else is wrong is found all the same
+	problem error  // why the forge cannot be used; the other checks run all the same
 }
 
-// factory wires up what hiring and retiring need.
+// factory reads the files and wires up the factory, for hiring and retiring.
 func (d *desk) factory(
 	ctx context.Context, c *cli, agent string, retiring bool, repos []string,
 ) (*office, hire.Survey, error) {
 	path := d.configFile()
 	if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Ext(path) != ".toml" {
-		return nil, hire.Survey{}, errors.New("cannot edit upstream's projects: write a factory.toml of them first, " +
+		return nil, hire.Survey{}, errors.New("cannot edit upstream's projects: first make a factory.toml from them: " +
 			"disinto upstream > " + localConfig)
 	}
 	if !exists(path) {
@@ -297,8 +297,7 @@ func (d *desk) factory(
 	return o, s, nil
 }
 
-// reach finds out what is wrong with the forge that the environment names: as upstream's command does, without a
-// factory.toml.
+// reach checks the forge that the environment names. Like upstream's command, it needs no factory.toml.
 func (d *desk) reach(ctx context.Context, c *cli) error {
 	o := &office{url: c.getenv("FORGE_URL"), Factory: &hire.Factory{}}
 	if o.url == "" {
@@ -315,7 +314,7 @@ func (d *desk) reach(ctx context.Context, c *cli) error {
 	return o.Forge.Check(ctx, nil)
 }
 
-// signIn makes the administrator's client, if the forge and the administrator are known.
+// signIn creates the administrator's client, if the forge and the administrator are known.
 func (d *desk) signIn(c *cli, o *office) error {
 	var problems []error
 	for _, repo := range o.Repos {
@@ -327,7 +326,7 @@ func (d *desk) signIn(c *cli, o *office) error {
 	if from != "" {
 		say(c, "sign in", "Auth: PAT from "+from)
 	}
-	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // the check of the file says that
+	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // the check of the file reports a missing url
 		return err
 	}
 	admin, err := forgejo.NewAdmin(options)
@@ -337,7 +336,7 @@ func (d *desk) signIn(c *cli, o *office) error {
 	return err
 }
 
-// allRepos are the repositories of the factory, as file.Decode finds them.
+// allRepos returns the repositories of the factory, from the same sources as file.Decode.
 func allRepos(s hire.Survey, environ string) []string {
 	if len(s.Repos) > 0 {
 		return s.Repos
@@ -351,7 +350,7 @@ func allRepos(s hire.Survey, environ string) []string {
 	return repos
 }
 
-// lock keeps two people from hiring at the same time.
+// lock prevents concurrent changes of the factory's files.
 func (o *office) lock(dryRun bool) (unlock func(), err error) {
 	if dryRun {
 		return func() {}, nil
@@ -359,8 +358,8 @@ func (o *office) lock(dryRun bool) (unlock func(), err error) {
 	return hire.Lock(filepath.Dir(o.Config.Path))
 }
 
-// standIn stands in for the supervisor's environment, which the person who hires need not have: only the forge's
-// address has to be known.
+// standIn looks a variable up, and replaces missing ones by a placeholder. The user who hires need not have the
+// supervisor's environment, except for the forge's address and repositories.
 func (c *cli) standIn(name string) (string, bool) {
 	if value, ok := c.lookup(name); ok && value != "" || name == "FORGE_URL" || name == "FORGE_REPO" {
 		return value, ok

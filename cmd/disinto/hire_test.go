@@ -239,11 +239,11 @@ func TestHireOptions(t *testing.T) {
 		{name: "a new model", args: "dev-qwen --model new", file: "model = \"new\"\n"},
 		{
 			name: "two roles", args: "dev-glm dev --type review", code: exitUsage,
-			says: "two roles are said: dev and --type review",
+			says: "cannot use two roles: dev and --type review",
 		},
 		{
 			name: "no role", args: "glm --thread llama", code: exitFailed,
-			says: "cannot tell what glm does: say it with --type ROLE",
+			says: "cannot derive a role from the name glm: set --type ROLE",
 		},
 		{name: "no thread", args: "dev-glm", code: exitFailed, says: "--thread anthropic or --thread llama"},
 		{
@@ -424,7 +424,7 @@ func TestHireSupervisor(t *testing.T) {
 	}
 	hire(exitFailed, "it is an agent's", "dev-qwen")
 	hire(exitFailed, "administrator's", forgeAdmin)
-	hire(exitUsage, "takes a name only", "disinto-own", "--model", "m")
+	hire(exitUsage, "takes only a name", "disinto-own", "--model", "m")
 	if after, _ := os.ReadFile(path); !bytes.Equal(after, before) {
 		t.Errorf("factory.toml changed:\n%s", after)
 	}

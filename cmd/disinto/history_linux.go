@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// leftHistory is the history in a state directory.
+// leftHistory reads the history from a state directory.
 func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
 	past, _, err := leftJournal(state)
 	if err != nil {
@@ -28,7 +28,7 @@ func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error)
 	return d, nil
 }
 
-// leftRecord is the report of what is in a state directory.
+// leftRecord makes a report from a state directory.
 func leftRecord(state string, q control.RecordQuery) (*control.RecordDocument, error) {
 	past, timeline, err := leftJournal(state)
 	if err != nil {

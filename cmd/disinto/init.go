@@ -66,7 +66,7 @@ func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
 		if err := f.contradicts(path); err != nil {
 			return err
 		}
-		say(c, "file", path+" is there already and stays as it is")
+		say(c, "file", path+" exists and stays unchanged")
 	} else {
 		if err := f.ask(c); err != nil {
 			return err
@@ -76,25 +76,25 @@ func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
 		}
 	}
 	if f.dryRun {
-		say(c, "next", "nothing was done: leave --dry-run out to do it")
+		say(c, "next", "nothing was done: repeat without --dry-run")
 		return nil
 	}
 	if err := f.hire(ctx, c, path); err != nil {
-		say(c, "next", "mend what is wrong, then the same disinto init again: it goes on from there")
+		say(c, "next", "fix the problem, then run the same disinto init again: it continues from there")
 		return err
 	}
-	say(c, "check", "asks once more what run would find out later")
+	say(c, "check", "checks everything that run needs")
 	k := &checker{place: f.place, offline: f.offline, c: c}
 	if err := k.check(ctx); err != nil {
-		say(c, "next", "mend what is wrong, then disinto check, until it finds nothing")
+		say(c, "next", "fix the problems, and repeat disinto check until it finds none")
 		return err
 	}
 	say(c, "next", "disinto run, then give an issue the label "+forge.LabelBacklog)
 	return nil
 }
 
-// contradicts refuses a forge or a repository that is not the one in the file, which stays as it is: a person who
-// corrects a mistake by another flag would get the same mistake again.
+// contradicts refuses flags that contradict the existing file. init never changes that file, so a flag that corrects a
+// mistake in it would have no effect.
 func (f *founding) contradicts(path string) error {
 	var there struct {
 		Forge struct {
@@ -107,19 +107,19 @@ func (f *founding) contradicts(path string) error {
 		err = toml.Unmarshal(text, &there)
 	}
 	if err != nil {
-		return nil // what reads it next says what is wrong
+		return nil // readConfig reports the mistake
 	}
 	is := &there.Forge
 	switch {
 	case f.Repo != "" && len(is.Repos) > 0 && !slices.Contains(is.Repos, f.Repo):
-		return usagef("%s has repos = %q, and --repo says %s: correct it there, or delete the file", path, is.Repos, f.Repo)
+		return usagef("%s has repos = %q, but --repo is %s: correct it there, or delete the file", path, is.Repos, f.Repo)
 	case f.URL != "" && is.URL != "" && strings.TrimRight(f.URL, "/") != strings.TrimRight(is.URL, "/"):
-		return usagef("%s has url = %q, and --url says %s: correct it there, or delete the file", path, is.URL, f.URL)
+		return usagef("%s has url = %q, but --url is %s: correct it there, or delete the file", path, is.URL, f.URL)
 	}
 	return nil
 }
 
-// ask completes what the flags leave open: on a terminal by asking, else from the environment.
+// ask completes the values that no flag gives: from the user on a terminal, else from the environment.
 func (f *founding) ask(c *cli) error {
 	p := &prompter{c: c, in: bufio.NewReader(c.stdin)}
 	f.URL = p.answer(f.URL, "--url", "address of the forge", c.getenv("FORGE_URL"))
@@ -136,7 +136,7 @@ func (f *founding) ask(c *cli) error {
 		p.wrong = append(p.wrong, usagef("cannot use %q as a repository: write owner/name", f.Repo))
 	}
 	if !slices.Contains(agents.CLIs, f.CLI) {
-		p.wrong = append(p.wrong, usagef("cannot use %q as a CLI: say one of %s", f.CLI, strings.Join(agents.CLIs, ", ")))
+		p.wrong = append(p.wrong, usagef("cannot use %q as a CLI: want one of %s", f.CLI, strings.Join(agents.CLIs, ", ")))
 	}
 	for _, value := range []string{f.URL, f.API, f.Local, f.Model} {
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
@@ -146,14 +146,14 @@ func (f *founding) ask(c *cli) error {
 	return errors.Join(p.wrong...)
 }
 
-// prompter asks a person, and collects the questions that stay open.
+// prompter asks the user for values, and collects errors about missing ones.
 type prompter struct {
 	c     *cli
 	in    *bufio.Reader
 	wrong []error
 }
 
-// answer returns what a flag said or, on a terminal, what a person says; an empty line takes the fallback.
+// answer returns the value of a flag or, on a terminal, the user's answer. An empty answer means the fallback.
 func (p *prompter) answer(said, flag, what, fallback string) string {
 	if said != "" {
 		return said
@@ -168,7 +168,7 @@ func (p *prompter) answer(said, flag, what, fallback string) string {
 		said = strings.TrimSpace(line)
 	}
 	if said = cmp.Or(said, fallback); said == "" {
-		p.wrong = append(p.wrong, usagef("cannot tell the %s: say %s", what, flag))
+		p.wrong = append(p.wrong, usagef("set %s: %s", flag, what))
 	}
 	return said
 }
@@ -185,9 +185,9 @@ func (f *founding) write(c *cli, path string) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("cannot make the folder of %s: %w", path, err)
+		return fmt.Errorf("cannot create the directory of %s: %w", path, err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // it names tokens, and has none
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // it names the tokens' variables, and has no tokens
 	if err == nil {
 		_, err = file.WriteString(text.String())
 		err = errors.Join(err, file.Close())
@@ -199,10 +199,10 @@ func (f *founding) write(c *cli, path string) error {
 	return nil
 }
 
-// firstFile makes the factory.toml of a first factory. Hiring adds the agents.
+// firstFile is the template of a first factory.toml. hire adds the agents.
 var firstFile = template.Must(template.New("factory.toml").Parse(`#:schema ` + schemaAddress + `
-# A factory. Every key is explained in factory.toml.example; disinto check finds mistakes, and a running supervisor
-# reads the file again when it changes.
+# A factory. factory.toml.example explains every key, and disinto check finds mistakes. A running supervisor reads the
+# file again when it changes.
 
 [forge]
 url = "{{.URL}}"
@@ -212,11 +212,11 @@ repos = ["{{.Repo}}"]
 # A paid API: agents share its slots. The key comes from the environment, such as $ANTHROPIC_API_KEY.
 [threads.api]
 backend = "anthropic"
-max_concurrent = 1               # how many requests at a time
+max_concurrent = 1               # concurrent requests
 overlap = true
 agents = []
 {{end}}{{if .Local}}
-# A llama-server: an agent keeps its slot, and the cache in it, until its session ends.
+# A llama-server: an agent keeps its slot, and the slot's cache, until its session ends.
 [threads.llama]
 backend = "local"
 base_url = "{{.Local}}"
@@ -226,18 +226,18 @@ agents = []
 {{end}}
 [roles.dev]                      # takes issues labelled backlog
 cli = "{{.CLI}}"
-sandbox_connect = "ephemeral"    # its tests may connect to servers that they start on free ports
+sandbox_connect = "ephemeral"    # tests may connect to servers that they start on free ports
 
 [roles.review]                   # reviews pull requests
 on = "review"
 cli = "{{.CLI}}"
 `))
 
-// schemaAddress is where editors find the schema of factory.toml.
+// schemaAddress is the URL of the schema of factory.toml, for editors.
 const schemaAddress = "https://codeberg.org/johba/disinto/raw/branch/main/factory.schema.json"
 
-// hire makes the supervisor's account and the agents that are missing. With a backend of each kind the local model
-// writes and the API reviews; with the API alone it does both.
+// hire creates the supervisor's account and the missing agents. With both kinds of backend, the local model writes and
+// the API reviews; with the API alone, the API does both.
 func (f *founding) hire(ctx context.Context, c *cli, path string) error {
 	config, _, err := readConfig(path, c.standIn)
 	if err != nil {
@@ -249,13 +249,13 @@ func (f *founding) hire(ctx context.Context, c *cli, path string) error {
 	}
 	has := func(name string) bool { return cmp.Or(hire.Secrets(secrets)[name], c.getenv(name)) != "" }
 	if has("FORGE_TOKEN") {
-		say(c, "account", "the supervisor has a token already")
+		say(c, "account", "the supervisor already has a token")
 	} else if err := (&hiring{desk: f.desk, supervisor: true, founding: true}).run(ctx, c, nil); err != nil {
 		return err
 	}
 	for _, a := range f.first(config) {
 		if config.Agent(a.name) != nil && has(agents.TokenVar(a.name)) {
-			say(c, "account", a.name+" is hired already")
+			say(c, "account", a.name+" is already hired")
 			continue
 		}
 		h := &hiring{desk: f.desk, role: a.role, model: a.model, thread: a.thread, founding: true}
@@ -268,7 +268,8 @@ func (f *founding) hire(ctx context.Context, c *cli, path string) error {
 
 type firstAgent struct{ name, role, model, thread string }
 
-// first are the agents of a first factory. A file that has agents already needs none.
+// first returns the agents to hire: those in the file or, if it has none, a first dev agent and, with an API, a first
+// review agent.
 func (f *founding) first(config *threads.Config) []firstAgent {
 	var list []firstAgent
 	for i := range config.Agents {
@@ -289,7 +290,7 @@ func (f *founding) first(config *threads.Config) []firstAgent {
 	return list
 }
 
-// slug is the part of a model's name that an account's name can have.
+// slug returns a model's name in a form that fits into an account's name.
 func slug(model string) string {
 	name := strings.Trim(slugDrops.ReplaceAllString(strings.ToLower(filepath.Base(model)), "-"), "-")
 	return cmp.Or(name[:min(len(name), 20)], "model")

@@ -71,8 +71,8 @@ func TestInit(t *testing.T) {
 	}
 	// After any failure, the last line says how to continue.
 	for why, tt := range map[string]struct{ environ, args []string }{
-		"then disinto check, until it finds nothing": {append([]string{"PATH=/nowhere"}, environ[1:]...), args},
-		"then the same disinto init again: it goes on from there": {environ, []string{
+		"repeat disinto check until it finds none": {append([]string{"PATH=/nowhere"}, environ[1:]...), args},
+		"then run the same disinto init again: it continues from there": {environ, []string{
 			"init", "--config", path + ".other", "--url", "http://127.0.0.1:1", "--repo", demo.Repo, "--api", "sonnet",
 		}},
 	} {
@@ -95,7 +95,7 @@ func TestInitAsks(t *testing.T) {
 		args string
 		says []string
 	}{
-		{"", []string{"say --url", "say --repo", "say --api MODEL or --local URL"}},
+		{"", []string{"set --url", "set --repo", "set --api MODEL or --local URL"}},
 		{"--url http://h --repo no --api x", []string{`cannot use "no" as a repository`}},
 		{"--url http://h --repo a/b --api x --cli emacs", []string{`cannot use "emacs" as a CLI`}},
 		{"--url http://h --repo a/b --api \"x", []string{`cannot write "\"x" into a factory.toml`}},

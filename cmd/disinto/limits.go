@@ -14,14 +14,14 @@ import (
 type bounded struct {
 	name string
 	agents.Limits
-	ownUser bool // which no other one has
+	ownUser bool // its system account is not shared
 }
 
 func allBounded(config *threads.Config) (all []bounded) {
 	for i := range config.Agents {
 		a := &config.Agents[i]
 		if runsElsewhere(config, a) {
-			continue // Nomad holds its sessions to their memory
+			continue // Nomad limits the memory of its sessions
 		}
 		all = append(all, bounded{a.Name, a.Limits, config.OwnUser(a)})
 	}
@@ -32,7 +32,7 @@ func allBounded(config *threads.Config) (all []bounded) {
 	return all
 }
 
-// unenforced says which limits of the file are not enforced on this machine, and why: a line for each kind.
+// unenforced returns a line for each kind of limit in the file that is not enforced on this machine, with the reason.
 func unenforced(config *threads.Config, c process.Containment) (lines []string) {
 	say := func(what string, why error, without func(b *bounded) bool) {
 		var names []string
@@ -42,7 +42,7 @@ func unenforced(config *threads.Config, c process.Containment) (lines []string) 
 			}
 		}
 		if len(names) > 0 {
-			lines = append(lines, "the limit of "+what+" of "+strings.Join(names, ", ")+" is not enforced: "+why.Error())
+			lines = append(lines, "the "+what+" limit of "+strings.Join(names, ", ")+" is not enforced: "+why.Error())
 		}
 	}
 	say("memory", c.Memory, func(b *bounded) bool { return b.Memory > 0 })
@@ -50,16 +50,16 @@ func unenforced(config *threads.Config, c process.Containment) (lines []string) 
 	return lines
 }
 
-// containment says how sessions are ended whole, and which of their limits are enforced.
+// containment reports how the supervisor ends all processes of a session, and which limits are enforced.
 func (k *checker) containment() {
 	if len(k.config.Agents) > 0 && len(allBounded(k.config)) == 0 {
-		return // all of them run elsewhere
+		return // all sessions run on other machines
 	}
 	c := process.FindContainment()
 	if c.Cgroup == "" {
-		k.well("sessions", "ended by their shims: there is no writable cgroup of version 2 here")
+		k.well("sessions", "ended by their shims: there is no writable cgroup v2 here")
 	} else {
-		k.well("sessions", "ended by their shims, and by cgroups of their own below %s", c.Cgroup)
+		k.well("sessions", "ended by their shims and by their own cgroups below %s", c.Cgroup)
 	}
 	lines := unenforced(k.config, c)
 	for _, line := range lines {
@@ -72,8 +72,8 @@ func (k *checker) containment() {
 	}
 	switch {
 	case byAccount:
-		k.well("sessions", "limits of pids are those of system accounts of their own: %v", c.PIDs)
+		k.well("sessions", "pids limits are enforced per system account: %v", c.PIDs)
 	case limited && len(lines) == 0:
-		k.well("sessions", "limits of memory and pids are enforced by cgroups")
+		k.well("sessions", "memory and pids limits are enforced by cgroups")
 	}
 }

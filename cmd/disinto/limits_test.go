@@ -33,7 +33,7 @@ func TestUnenforced(t *testing.T) {
 		"all enforced": {process.Containment{Cgroup: "/x"}, nil},
 		"memory": {
 			process.Containment{Memory: none},
-			[]string{"the limit of memory of a, c is not enforced: there is none"},
+			[]string{"the memory limit of a, c is not enforced: there is none"},
 		},
 		// carla's account is only c's, so its limit is enforced without a cgroup; dora's is shared.
 		"pids": {process.Containment{PIDs: none}, []string{"the limit of pids of a, d is not enforced: there is none"}},
@@ -69,7 +69,7 @@ func TestLimitsThatHoldNobody(t *testing.T) {
 	}
 	f := newTestForge(t)
 	path := f.file(t.TempDir(), "[agents.dev-qwen]", "[agents.dev-qwen]\nlimits = { memory = \"1G\" }")
-	want := "the limit of memory of dev-qwen is not enforced: " + c.Memory.Error()
+	want := "the memory limit of dev-qwen is not enforced: " + c.Memory.Error()
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path, "--json")
 	if got.code != exitDone || !strings.Contains(got.stdout, want) {
 		t.Errorf("got exit code %d, want %q in:\n%s", got.code, want, got.stdout)

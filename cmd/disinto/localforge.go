@@ -18,8 +18,8 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// localforgeCommand serves the embedded forge. demo runs it as a child: supervisor and forge speak over the network,
-// as with a real forge.
+// localforgeCommand serves the embedded forge. The demo runs it as a child, so that the supervisor uses it over HTTP like
+// a real forge.
 var localforgeCommand = command{
 	name:   "localforge",
 	hidden: true,
@@ -69,7 +69,7 @@ func serveForge(ctx context.Context, c *cli, dir string) error {
 		return err
 	}
 	if err := json.NewEncoder(c.stdout).Encode(ready); err != nil {
-		return fmt.Errorf("cannot say where the forge is: %w", err)
+		return fmt.Errorf("cannot print the forge's address: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,7 +80,7 @@ func serveForge(ctx context.Context, c *cli, dir string) error {
 	return serve(ctx, listener, f)
 }
 
-// serve answers until ctx is done, and then gives requests that are under way a second.
+// serve handles requests until ctx is done, and then waits up to a second for those in progress.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() {

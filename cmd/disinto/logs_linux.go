@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 )
 
-// left shows the logs that a supervisor left behind. It needs the configuration to know which secrets to hide.
+// left prints the logs in the state directory. It reads the configuration for the secrets to redact.
 func (l *logsFlags) left(ctx context.Context, c *cli, state string, out io.Writer) error {
 	found, err := supervisor.FindLogs(state, l.LogQuery)
 	if err != nil {
@@ -16,7 +16,7 @@ func (l *logsFlags) left(ctx context.Context, c *cli, state string, out io.Write
 	}
 	config, _, err := readConfig(l.at.configFile(), c.lookup)
 	if err != nil {
-		return fmt.Errorf("cannot show %s: only a valid configuration says which secrets to hide: %s",
+		return fmt.Errorf("cannot show %s: without a valid configuration its secrets cannot be redacted: %s",
 			found.Shown[0].Path, errorLines(err)[0])
 	}
 	for _, s := range config.Secrets {

@@ -49,7 +49,7 @@ agents = ["dev-qwen"]
 		}
 	}
 	got := disinto(t.Context(), nil, "logs", "17", "--state", state, "--config", config)
-	want := "disinto: cannot show " + path + ": only a valid configuration says which secrets to hide: " +
+	want := "disinto: cannot show " + path + ": without a valid configuration its secrets cannot be redacted: " +
 		config + ":3: forge.token: $FORGE_TOKEN is not set\n"
 	if got.code != exitFailed || got.stdout != "" || got.stderr != want {
 		t.Errorf("without the secrets: got exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)

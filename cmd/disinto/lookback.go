@@ -13,13 +13,13 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// lookBackRuns is how often a day is played under each configuration at most.
+// lookBackRuns is the largest number of simulations of a day under each configuration.
 const lookBackRuns = 20
 
-// errNoWork is about a journal without anything to compare configurations by.
-var errNoWork = errors.New("the journal tells of no work on an issue yet")
+// errNoWork is the error for a journal without work that a simulation can replay.
+var errNoWork = errors.New("the journal has no work on an issue yet")
 
-// lookBack plays the newest day of a journal under two configurations, until ctx is done.
+// lookBack replays the newest day of a journal under two configurations, until ctx is done.
 func lookBack(ctx context.Context, q supervisor.Hindsight) (*control.Hindsight, error) {
 	y := hindsight.NewYesterday(sim.Journal{Past: q.Past, Timeline: q.Timeline}, &q.Facts, q.Was, q.Is)
 	if y == nil {

@@ -1,7 +1,7 @@
 // Disinto is the entrypoint of a container in which AI coding agents work on a self-hosted Forgejo.
 //
-// Each subcommand is one small file: its flags, what it wires together, its exit code. What they do lives in the
-// packages beside this one; only here do all of them meet.
+// Each subcommand is one small file with its flags, its wiring and its exit code. The work is done by the other
+// packages of the module; only this package imports all of them.
 package main
 
 import (
@@ -28,16 +28,16 @@ const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2 // the command line was wrong; nothing was done
-	exitNotNow = 3 // understood, but queued or blocked
+	exitNotNow = 3 // the request was understood, but the item waits or the supervisor finishes it later
 )
 
-// cli is a command's access to the outside world. Tests make their own.
+// cli is a command's access to the outside world. Tests construct their own.
 type cli struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	now            func() time.Time
-	// document, if set, gets the document that a command prints as text.
+	// document, if set, receives the document that a command prints as text.
 	document func(json.RawMessage)
 }
 
@@ -50,7 +50,7 @@ func main() {
 	os.Exit(c.run(ctx, os.Args[1:]))
 }
 
-// run is the whole program without its process: arguments in, exit code out.
+// run runs the program with its arguments, prints its error and returns its exit code.
 func (c *cli) run(ctx context.Context, args []string) int {
 	err := c.dispatch(ctx, args)
 	for _, line := range errorLines(err) {
@@ -61,7 +61,7 @@ func (c *cli) run(ctx context.Context, args []string) int {
 
 func (c *cli) dispatch(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		return usagef("say what to do, such as disinto demo (disinto help lists the commands)")
+		return usagef("name a command, such as disinto demo (disinto help lists the commands)")
 	}
 	name, args := args[0], args[1:]
 	switch name {
@@ -98,7 +98,7 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 	return act(ctx, c, flags.Args())
 }
 
-// lookup reads a variable of the environment that the command was started with.
+// lookup reads a variable of the command's environment.
 func (c *cli) lookup(name string) (string, bool) {
 	for _, kv := range c.environ {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
@@ -108,13 +108,13 @@ func (c *cli) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// getenv is lookup where unset and empty mean the same.
+// getenv returns the value of a variable, empty if it is not set.
 func (c *cli) getenv(name string) string {
 	v, _ := c.lookup(name)
 	return v
 }
 
-// exitError is an error with an exit code other than 1. One without text exits in silence: everything was said.
+// exitError is an error with its own exit code. Without text nothing is printed: the command's output has the problem.
 type exitError struct {
 	code int
 	text string
@@ -126,7 +126,7 @@ func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
 }
 
-// These end a command whose output already says what is wrong or still to be done.
+// errSaid and errNotNow end a command whose output already names the problem or the remaining work.
 var (
 	errSaid   = &exitError{exitFailed, ""}
 	errNotNow = &exitError{exitNotNow, ""}
@@ -154,14 +154,14 @@ func exitCode(err error) int {
 // interrupted is the cause of a context that a signal ended.
 type interrupted struct{ syscall.Signal }
 
-// Error is in the words of signal.NotifyContext.
+// Error returns the message that signal.NotifyContext uses.
 func (i interrupted) Error() string { return i.String() + " signal received" }
 
-// Is reports whether the target is context.Canceled, which callers compare with.
+// Is reports whether the target is context.Canceled: callers compare errors with it.
 func (i interrupted) Is(target error) bool { return target == context.Canceled }
 
-// untilSignal returns a context that ends with the first of the signals, and a function that gives it up. Unlike
-// signal.NotifyContext it tells in the cause which signal came, which is the exit code of an interrupted command.
+// untilSignal returns a context that is cancelled by the first of the signals, and a function that cancels it and stops
+// listening. Unlike that of signal.NotifyContext, its cause has the signal, which determines the exit code.
 func untilSignal(parent context.Context, signals ...os.Signal) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(parent)
 	came := make(chan os.Signal, 1)
@@ -179,7 +179,7 @@ func untilSignal(parent context.Context, signals ...os.Signal) (context.Context,
 	}
 }
 
-// errorLines are the lines of an error: joined errors are several problems, one line each.
+// errorLines returns the lines of an error. Joined errors are several problems, one per line.
 func errorLines(err error) []string {
 	if err == nil || err.Error() == "" {
 		return nil

@@ -94,7 +94,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{
 			name: "no command", code: 2,
-			stderr: "disinto: say what to do, such as disinto demo (disinto help lists the commands)",
+			stderr: "disinto: name a command, such as disinto demo (disinto help lists the commands)",
 		},
 		{
 			name: "unknown command", args: "frobnicate", code: 2,
@@ -134,7 +134,7 @@ func TestUsage(t *testing.T) {
 		},
 		{
 			name: "group alone", args: "fleet", code: 2,
-			stderr: "disinto: say which command: fleet status, fleet rebalance, fleet export (disinto help fleet)",
+			stderr: "disinto: name one of the commands fleet status, fleet rebalance, fleet export (disinto help fleet)",
 		},
 		{
 			name: "help of a group", args: "help convoy",

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manCommand is a function because it prints the table of commands, which has it.
+// manCommand is a function because it prints the list of commands, which includes it.
 func manCommand() command {
 	return command{
 		name: "man", hidden: true,
@@ -81,7 +81,7 @@ Not now: the item waits, or the supervisor finishes the command later.
 Signal N ended the command; 130 after Ctrl-C.
 `
 
-// writeManual writes disinto(1) in the language of man.
+// writeManual writes disinto(1) as roff.
 func writeManual(w io.Writer, list []command) {
 	io.WriteString(w, manualHead)
 	for i := range list {
@@ -128,7 +128,8 @@ func (cmd *command) manual(w io.Writer) {
 	})
 }
 
-// roff escapes text: a backslash and a hyphen mean something, and so does a point or a quote that begins a line.
+// roff escapes the characters that are special in roff: backslashes, hyphens, and a full stop or quote at the start of a
+// line.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -34,7 +34,7 @@ name, with the rights of $DISINTO_TOKEN. The server ends when stdin is closed.`,
 	}
 }
 
-// serveMCP answers one client until it goes.
+// serveMCP serves one client until it disconnects.
 func serveMCP(ctx context.Context, c *cli, at *target) error {
 	if _, err := at.client(c); err != nil {
 		return err
@@ -48,12 +48,12 @@ func serveMCP(ctx context.Context, c *cli, at *target) error {
 	in := io.NopCloser(&clientLines{in: bufio.NewReader(c.stdin), out: out})
 	err := server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("cannot go on with the MCP client: %w", err)
+		return fmt.Errorf("cannot continue with the MCP client: %w", err)
 	}
 	return nil
 }
 
-// args are the flags that name the same supervisor to another command.
+// args returns the flags that select the same supervisor for another command.
 func (t *target) args() (args []string) {
 	for _, flag := range [][2]string{
 		{"config", t.config}, {"state", t.state}, {"address", t.address}, {"token-file", t.tokenFile},
@@ -65,17 +65,17 @@ func (t *target) args() (args []string) {
 	return args
 }
 
-// tools run commands for a client of MCP.
+// tools runs commands for an MCP client.
 type tools struct {
 	c  *cli
-	at []string // flags that name the supervisor
+	at []string // flags that select the supervisor
 }
 
-// call is the command line that a tool makes of its arguments.
+// call is the command line that a tool makes from its arguments.
 type call struct {
-	name  string // of the command
+	name  string // the command's name
 	flags []string
-	args  []string // never read as flags
+	args  []string // arguments, never parsed as flags
 	stdin string
 }
 
@@ -86,7 +86,7 @@ func (l *call) flag(name, value string) {
 	}
 }
 
-// list adds a flag once for each value. Such flags read each value as a line of CSV.
+// list adds a flag once for each value. Such a flag parses its value as a line of CSV.
 func (l *call) list(name string, values []string) {
 	for _, v := range values {
 		l.flags = append(l.flags, "--"+name+`="`+strings.ReplaceAll(v, `"`, `""`)+`"`)
@@ -100,7 +100,7 @@ func (l *call) on(name string, set bool) {
 	}
 }
 
-// run runs a command in this process. The result has the text that a person sees, and the document of --json.
+// run runs a command in this process. The result has the command's text output and the document of --json.
 func (t *tools) run(ctx context.Context, l call) *mcp.CallToolResult {
 	var stdout, stderr bytes.Buffer
 	var document json.RawMessage
@@ -121,10 +121,11 @@ func (t *tools) run(ctx context.Context, l call) *mcp.CallToolResult {
 	return result
 }
 
-// longestAnswer bounds the text and the document of an answer, in bytes each. Clients cut answers at a few times that.
+// longestAnswer limits the text and the document of an answer, in bytes each. Clients truncate answers at a few times
+// that size.
 const longestAnswer = 64 << 10
 
-// boundAnswers bounds every answer of a tool, also the SDK's to arguments that it refuses.
+// boundAnswers limits every answer to a tool call, including the SDK's own errors about arguments.
 func boundAnswers(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		answer, err := next(ctx, method, request)
@@ -135,7 +136,7 @@ func boundAnswers(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// boundAnswer cuts the text after its last line that fits, and leaves a document out that does not fit.
+// boundAnswer truncates the text after the last line that fits, and omits a document that does not fit.
 func boundAnswer(result *mcp.CallToolResult) {
 	for _, content := range result.Content {
 		text, ok := content.(*mcp.TextContent)
@@ -147,7 +148,7 @@ func boundAnswer(result *mcp.CallToolResult) {
 			kept = kept[:end+1]
 		}
 		text.Text = strings.ToValidUTF8(kept, "") +
-			fmt.Sprintf("\n(cut: the whole has %d KiB; ask about one issue, agent or thread)\n", len(text.Text)>>10)
+			fmt.Sprintf("\n(truncated from %d KiB; ask about one issue, agent or thread)\n", len(text.Text)>>10)
 	}
 	if raw, ok := result.StructuredContent.(json.RawMessage); ok && len(raw) > longestAnswer {
 		result.StructuredContent = nil

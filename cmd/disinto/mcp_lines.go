@@ -12,20 +12,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// longestMessage bounds a line of an MCP client, in bytes.
+// longestMessage limits a line from an MCP client, in bytes.
 const longestMessage = 20 << 20
 
 var errLongMessage = fmt.Errorf("its message is longer than %d MiB", longestMessage>>20)
 
-// clientLines are the messages of an MCP client, one in each line. The SDK ends the session at the first line that is
-// none, such as one that a shell's profile prints: here that gets the answer that JSON-RPC has for it.
+// clientLines reads the messages of an MCP client, one per line. It answers any other line, such as output of a shell's
+// profile, with a JSON-RPC error: the SDK would end the session there.
 type clientLines struct {
 	in   *bufio.Reader
 	out  io.Writer
-	rest []byte // of the line that is being read
+	rest []byte // the unread rest of the current line
 }
 
-// Read returns the lines that are messages.
+// Read reads from the lines that are messages.
 func (l *clientLines) Read(p []byte) (n int, err error) {
 	for len(l.rest) == 0 && err == nil {
 		var line []byte
@@ -46,7 +46,7 @@ func (l *clientLines) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// line reads a line.
+// line returns the next line.
 func (l *clientLines) line() (line []byte, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
@@ -60,10 +60,10 @@ func (l *clientLines) line() (line []byte, err error) {
 	}
 }
 
-// faultOf says what is wrong with a line; nil for a message, or for a batch, which some versions of the protocol have.
+// faultOf returns the JSON-RPC error for a line; nil for a message or for a batch, which some protocol versions allow.
 func faultOf(line []byte) *jsonrpc.Error {
 	if !json.Valid(line) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "Parse error: the line is no JSON"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "Parse error: the line is not JSON"}
 	}
 	messages := []json.RawMessage{line}
 	if bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")) {
@@ -75,7 +75,7 @@ func faultOf(line []byte) *jsonrpc.Error {
 		known = known && err == nil
 	}
 	if !known {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid Request: the line is no JSON-RPC message"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid Request: the line is not a JSON-RPC message"}
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (l *clientLines) refuse(fault *jsonrpc.Error) error {
 	return err
 }
 
-// wholeWrites is an output of several writers, each of whose writes stands in one piece. It is kept open.
+// wholeWrites serialises the writes of several writers to one output. Close does not close the output.
 type wholeWrites struct {
 	mu sync.Mutex // guards to
 	to io.Writer
@@ -100,5 +100,5 @@ func (w *wholeWrites) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// Close leaves the output open, which the transport would close.
+// Close does nothing: the transport must not close the output.
 func (w *wholeWrites) Close() error { return nil }

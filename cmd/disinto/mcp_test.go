@@ -281,8 +281,8 @@ func TestMCPHostile(t *testing.T) {
 		{"convoy_create", object{"title": "x"}, "give members or a plan"},
 		{"convoy_create", object{"plan": "# x", "members": []string{"1"}}, "not both"},
 		{"convoy_create", object{"plan": "# T\n" + strings.Repeat("word ", longestPlan/5)}, "it is longer than 8 MiB"},
-		{"show", object{"ref": strings.Repeat("x", long)}, fmt.Sprintf("(cut: the whole has %d KiB", long>>10)},
-		{"show", object{"ref": "1", strings.Repeat("x", long): 1}, fmt.Sprintf("(cut: the whole has %d KiB", long>>10)},
+		{"show", object{"ref": strings.Repeat("x", long)}, fmt.Sprintf("(truncated from %d KiB", long>>10)},
+		{"show", object{"ref": "1", strings.Repeat("x", long): 1}, fmt.Sprintf("(truncated from %d KiB", long>>10)},
 	} {
 		if !storms() && strings.Contains(tt.want, "MiB") {
 			continue // the SDK takes seconds to read it; TestPlanFromStdin checks the bound

@@ -8,10 +8,10 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// longestMoment bounds how much of a text that is no time is shown.
+// longestMoment limits the part of an unreadable time that an error quotes, in bytes.
 const longestMoment = 40
 
-// moment reads a time of the past as a person says it, by their clock.
+// moment parses a past time in one of the forms that people write, in the time zone of now.
 func moment(said string, now time.Time) (time.Time, error) {
 	if ago, isAgo := strings.CutPrefix(said, "-"); isAgo {
 		span, err := control.Span(ago)
@@ -25,7 +25,7 @@ func moment(said string, now time.Time) (time.Time, error) {
 	case !ok:
 		return time.Time{}, unreadable(said)
 	case at.After(now):
-		return time.Time{}, fmt.Errorf("%s is not over yet", said)
+		return time.Time{}, fmt.Errorf("%s is in the future", said)
 	}
 	return at, nil
 }
@@ -38,7 +38,7 @@ func unreadable(said string) error {
 		said)
 }
 
-// written reads a time that has a date, or is one of today or yesterday.
+// written parses a time with a date, or a time of today or yesterday.
 func written(said string, now time.Time) (at time.Time, ok bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
 		if at, err := time.ParseInLocation(form, said, now.Location()); err == nil {

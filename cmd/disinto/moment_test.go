@@ -30,8 +30,8 @@ func TestMoment(t *testing.T) {
 		}
 	}
 	for said, want := range map[string]string{
-		"10:00":                "10:00 is not over yet",
-		"2026-03-01T09:00:00Z": "2026-03-01T09:00:00Z is not over yet",
+		"10:00":                "10:00 is in the future",
+		"2026-03-01T09:00:00Z": "2026-03-01T09:00:00Z is in the future",
 	} {
 		if _, err := moment(said, now); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", said, err, want)

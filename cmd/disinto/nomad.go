@@ -15,20 +15,20 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// newNomad makes the executor of threads that say executor = "nomad".
+// newNomad returns the executor of threads with executor = "nomad".
 func newNomad(f *factory) supervisor.Executor {
 	self, err := os.Executable()
 	if err != nil {
-		self = "" // then no job is of this program
+		self = "" // matches no job's program
 	}
 	return &nomad.Executor{
 		Config: func() nomad.Config { return nomadConfig(f.config.Load()) }, Self: self, Secrets: f.secrets,
 		Forget: f.forget, Folder: promptsOf,
-		Report: func(err error) { f.Log.Warn("a session on Nomad: " + err.Error()) },
+		Report: func(err error) { f.Log.Warn("session on Nomad: " + err.Error()) },
 	}
 }
 
-// nomadConfig is the cluster of a configuration; nil has none.
+// nomadConfig returns the cluster settings of a configuration; an empty Config for nil.
 func nomadConfig(config *threads.Config) nomad.Config {
 	if config == nil {
 		return nomad.Config{}
@@ -40,10 +40,11 @@ func nomadConfig(config *threads.Config) nomad.Config {
 	}
 }
 
-// promptsFlag is the word of a command before the folder of a factory's own prompts.
+// promptsFlag is the flag of disinto agent for the directory of a factory's own prompts.
 const promptsFlag = "--prompts"
 
-// promptsOf reads the prompts that a command names, for a node; nil for a command that names none.
+// promptsOf reads the prompts in the directory that a command names, to send them to a node. It returns nil for a command
+// without promptsFlag.
 func promptsOf(command []string) (*nomad.Folder, error) {
 	i := slices.Index(command, promptsFlag)
 	if i < 0 || i+1 == len(command) {
@@ -67,15 +68,15 @@ func promptsOf(command []string) (*nomad.Folder, error) {
 	return f, nil
 }
 
-// mostPrompt bounds a prompt that goes to a node: all of an order fit into a variable of 64 KiB.
+// mostPrompt limits a prompt that goes to a node: the whole order must fit into a Nomad variable of 64 KiB.
 const mostPrompt = 64 << 10
 
-// forgetter is a forge on which sessions of an engine leave refs.
+// forgetter is a forge client that can delete the refs that sessions on other machines leave.
 type forgetter interface {
 	Forget(ctx context.Context, repo, run string) error
 }
 
-// forget removes the ref of a session that began without a claim.
+// forget removes the ref of a session that started without a claim.
 func (f *factory) forget(ctx context.Context, repo, run string) error {
 	config := f.config.Load()
 	client, err := f.kind.client(forgeOptions{
@@ -90,7 +91,7 @@ func (f *factory) forget(ctx context.Context, repo, run string) error {
 	return nil
 }
 
-// cluster asks Nomad whether it can run the sessions of threads that want that.
+// cluster checks that Nomad can run the sessions of the threads with executor = "nomad".
 func (k *checker) cluster(ctx context.Context) {
 	var needs []nomad.Need
 	for i := range k.config.Threads {

@@ -127,13 +127,13 @@ func TestCheckNotify(t *testing.T) {
 		in.Listener.Addr(), deadAddress(t))
 	path := f.file(t.TempDir(), "[factory]", urls)
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
-	if letters, _ := in.letters(); len(letters) > 0 || strings.Contains(got.stdout, "took a message") {
+	if letters, _ := in.letters(); len(letters) > 0 || strings.Contains(got.stdout, "accepted a message") {
 		t.Errorf("check without --notify sent %q", letters)
 	}
 	got = disinto(t.Context(), f.environ(nil), "check", "--notify", "--config", path)
 	letters, _ := in.letters()
 	if len(letters) != 1 || !strings.Contains(letters[0], "disinto check --notify on ") || got.code != 1 ||
-		!strings.Contains(got.stdout, " url 1 of [notify] (generic "+in.Listener.Addr().String()+") took a message") ||
+		!strings.Contains(got.stdout, " url 1 of [notify] (generic "+in.Listener.Addr().String()+") accepted a message") ||
 		!strings.Contains(got.stdout, "connection refused") || strings.Contains(got.stdout+got.stderr, "s3cret") {
 		t.Errorf("check --notify: got exit code %d and messages %q:\n%s", got.code, letters, got.stdout)
 	}

@@ -12,22 +12,21 @@ import (
 )
 
 const (
-	// outletLines is how many lines are queued for a slow reader: minutes of a busy factory.
+	// outletLines is the length of the queue for a slow reader. A busy factory fills it in minutes.
 	outletLines = 1024
-	// outletPatience is how long flush waits for the last of them.
+	// outletPatience is the timeout of flush.
 	outletPatience = time.Second
 )
 
-// outlet is a writer that never blocks. When a container's log driver hangs, the pipe behind stderr fills up, and a
-// factory that logs would hang too: lines that do not fit are dropped and counted instead. It may be used by any
-// goroutine.
+// outlet is a writer that never blocks, for concurrent use. When a container's log driver hangs, the pipe behind stderr
+// fills up, and writing to it would block the factory. outlet drops and counts the lines that do not fit into its queue.
 type outlet struct {
 	w     io.Writer
 	queue chan entry
 	lost  atomic.Int64
 }
 
-// entry is a line to write or, with a channel, a request to close that when all lines before it are written.
+// entry is a line to write or, with a channel, a request to close the channel when all earlier lines are written.
 type entry struct {
 	line    []byte
 	written chan struct{}
@@ -36,17 +35,17 @@ type entry struct {
 func newOutlet(w io.Writer) *outlet {
 	o := &outlet{w: w, queue: make(chan entry, outletLines)}
 	go func() {
-		for !safely(hclog.NewNullLogger(), o.drain) { // a panic here cannot be logged; it costs the line that it was about
+		for !safely(hclog.NewNullLogger(), o.drain) { // a panic here cannot be logged, and loses the current line
 			o.lost.Add(1)
 		}
 	}()
 	return o
 }
 
-// Write queues a line or drops it, and never fails: a log without a reader is no reason to stop.
+// Write queues a line or drops it. It never fails, because the factory must work without a reader of its log, too.
 func (o *outlet) Write(line []byte) (int, error) {
 	select {
-	case o.queue <- entry{line: append([]byte(nil), line...)}: // the caller uses its buffer again
+	case o.queue <- entry{line: append([]byte(nil), line...)}: // the caller reuses its buffer
 	default:
 		o.lost.Add(1)
 	}
@@ -62,12 +61,12 @@ func (o *outlet) drain() {
 		_, _ = o.w.Write(e.line)
 		if n := o.lost.Swap(0); n > 0 {
 			now := time.Now().Format(time.RFC3339)
-			_, _ = fmt.Fprintf(o.w, "%s [WARN]  %d lines of the log are lost: nobody read it\n", now, n)
+			_, _ = fmt.Fprintf(o.w, "%s [WARN]  %d log lines were lost: the reader of the log was too slow\n", now, n)
 		}
 	}
 }
 
-// flush waits until everything is written, outletPatience at most.
+// flush waits until all queued lines are written, for at most outletPatience.
 func (o *outlet) flush() {
 	late := time.After(outletPatience)
 	e := entry{written: make(chan struct{})}

@@ -22,5 +22,5 @@ var resumeCommand = command{
 }
 
 func pauseOf(args []string) (any, error) {
-	return control.PauseRequest{Name: strings.Join(args, "")}, nil // at most one
+	return control.PauseRequest{Name: strings.Join(args, "")}, nil // args has at most one
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// place says where a factory is on this machine: its factory.toml and its state directory. Every command about a
-// factory has these two flags, so that status finds what run has started.
+// place is the location of a factory on this machine: its factory.toml and its state directory. Every command for a
+// factory has these two flags, so that status, for example, finds the supervisor that run started.
 type place struct {
 	config, state string
 }
@@ -27,8 +27,8 @@ const (
 	localState   = ".disinto"
 )
 
-// configFile is the path of factory.toml: that of the flag, else the one in the working directory, else the
-// machine's, else, in upstream's checkout, the folder of its projects.
+// configFile returns the path of the configuration: that of the flag, else factory.toml in the working directory, else
+// the machine's, else, in upstream's checkout, the directory of its projects.
 func (p *place) configFile() string {
 	switch {
 	case p.config != "":
@@ -44,8 +44,8 @@ func (p *place) configFile() string {
 	return localConfig
 }
 
-// stateDir is the state directory, which need not exist. It is absolute, since agents' programs get paths in it and
-// work in other directories.
+// stateDir returns the state directory, which need not exist. The path is absolute, because agents' programs get paths
+// in it and work in other directories.
 func (p *place) stateDir(c *cli) string {
 	dir := p.state
 	if dir == "" {
@@ -66,8 +66,8 @@ func (p *place) stateDir(c *cli) string {
 	return dir
 }
 
-// stateInFile reads factory.state even from a file that is not valid: status has to find the supervisor that shows
-// its mistakes.
+// stateInFile reads [factory] state even from an invalid file: status must find the supervisor that reports the file's
+// mistakes.
 func stateInFile(path string) string {
 	var file struct {
 		Factory struct{ State string }

@@ -12,15 +12,15 @@ import (
 	"codeberg.org/johba/disinto/agents/upstream"
 )
 
-// projectsDir is where upstream keeps its configuration, in its checkout: a file for each repository.
+// projectsDir is the directory of upstream's configuration in its checkout, with one file per repository.
 const projectsDir = "projects"
 
-// configText is the text of a factory.toml: that of the file or, when path is the folder of upstream's projects, made
-// of these. Where projects have mistakes the text is their list, so that other mistakes are a change.
+// configText returns the text of a factory.toml: that of the file or, if path is the directory of upstream's projects,
+// one made from these. If the projects have mistakes, the text is the error, so that changed notices a different error.
 func configText(path string, lookupEnv func(string) (string, bool)) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		if filepath.Ext(path) == ".toml" {
-			return "", fmt.Errorf("cannot read %s: it is a directory, which Docker makes of a mount whose file is missing; "+
+			return "", fmt.Errorf("cannot read %s: it is a directory, which Docker creates for a mount whose file is missing; "+
 				"stop the container, remove the directory and write the file there", path)
 		}
 		text, err := projectsText(path, lookupEnv)
@@ -36,19 +36,19 @@ func configText(path string, lookupEnv func(string) (string, bool)) (string, err
 	case err != nil:
 		return "", fmt.Errorf("cannot read the configuration: %w", err)
 	case mode == schedulerPoll:
-		return "", fmt.Errorf("DISINTO_SCHEDULER is %s, which is for upstream's projects, and %s is none of them: "+
-			"say --config projects, or unset it", mode, path)
+		return "", fmt.Errorf("DISINTO_SCHEDULER is %s, which works only with upstream's projects, not with %s: "+
+			"use --config projects, or unset it", mode, path)
 	}
 	return string(raw), nil
 }
 
-// What $DISINTO_SCHEDULER says of upstream's projects.
+// The values of $DISINTO_SCHEDULER, for upstream's projects.
 const (
-	schedulerPoll    = "poll"    // upstream's pollers by the clock
-	schedulerThreads = "threads" // upstream's agents by piece of work
+	schedulerPoll    = "poll"    // run upstream's pollers on a schedule
+	schedulerThreads = "threads" // run upstream's agents on single items
 )
 
-// projectsText makes a factory.toml of upstream's projects.
+// projectsText makes a factory.toml from upstream's projects.
 func projectsText(dir string, lookupEnv func(string) (string, bool)) (string, error) {
 	mode, _ := lookupEnv("DISINTO_SCHEDULER")
 	if mode != "" && mode != schedulerPoll && mode != schedulerThreads {

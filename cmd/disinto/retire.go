@@ -49,10 +49,10 @@ func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) 
 	}
 	switch {
 	case d.dryRun:
-		fmt.Fprintln(c.stdout, "nothing was done: leave --dry-run out to do it")
+		fmt.Fprintln(c.stdout, "nothing was done: repeat without --dry-run")
 	case who.Kept:
 		return &exitError{
-			exitNotNow, "the token of " + name + " is not revoked yet: run this again when its session has ended",
+			exitNotNow, "the token of " + name + " is not revoked yet: repeat this command when its session has ended",
 		}
 	default:
 		say(c, "done", "the account "+who.Login+" and its profile repository stay")

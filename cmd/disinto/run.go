@@ -47,19 +47,20 @@ the log. USR2 upgrades: see disinto help upgrade.`,
 	},
 }
 
-// listensItself reports whether this is a run that must be the only listener, so that no signal is lost in an upgrade.
+// listensItself reports whether this process keeps its signals across an upgrade. Then run must be the only listener for
+// signals, or an upgrade could lose one.
 func listensItself() bool { return process.KeepsSignals() }
 
 const (
-	// fileInterval is how often factory.toml is read to see whether it has changed.
+	// fileInterval is how often run checks whether factory.toml has changed.
 	fileInterval = 2 * time.Second
-	// trimInterval is how often unused memory is given back to the system.
+	// trimInterval is how often run returns unused memory to the system.
 	trimInterval = 10 * time.Minute
-	// startTime is when that happens first: the start has used more than the work will.
+	// startTime is the delay before the first trim: the start uses more memory than the work after it.
 	startTime = 5 * time.Second
 )
 
-// firstStart says what is begun at a start without a person's word.
+// firstStart has the flags for the work that waits at the start.
 type firstStart struct{ paused, yes bool }
 
 func run(ctx context.Context, c *cli, p *place, first firstStart) error {
@@ -97,8 +98,8 @@ func run(ctx context.Context, c *cli, p *place, first firstStart) error {
 	return f.Run(ctx)
 }
 
-// safely runs f and ends a panic in it, which it logs: one that leaves a goroutine would end PID 1. It reports whether
-// f came to its end.
+// safely runs f, and recovers from and logs a panic in it: an unrecovered panic would end PID 1. It reports whether f
+// returned.
 func safely(log hclog.Logger, f func()) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -109,13 +110,13 @@ func safely(log hclog.Logger, f func()) (whole bool) {
 	return true
 }
 
-// greet logs which factory starts and what will not work in it.
+// greet logs the factory's configuration and its problems.
 func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	for _, line := range errorLines(f.ConfigError) {
 		log.Error(line)
 	}
 	if f.Config == nil {
-		log.Error("no valid configuration: nothing starts until " + f.path + " is mended; it is read again when it changes")
+		log.Error("no valid configuration: nothing starts until " + f.path + " is fixed; it is read again when it changes")
 		return
 	}
 	log.Info("disinto " + f.Version + " starts: " + describe(f.Config) + ", state in " + f.StateDir)
@@ -137,14 +138,14 @@ func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	}
 }
 
-// What is said of agents without an account of their own: without a sandbox for each of them, and with it.
+// Warnings about agents without their own system account: if some have no complete sandbox, and if all have one.
 const (
 	sharedAccount = "agents run under the supervisor's own account and can read every secret: set [factory] user"
 	boxedAccount  = "agents run under the supervisor's own account, and only the sandbox keeps its secrets from them: " +
 		"set [factory] user"
 )
 
-// accountLine tells about agents without an account of their own; empty where all have one.
+// accountLine returns the warning about agents without their own system account; empty if there are none.
 func accountLine(c *threads.Config) string {
 	c = here(c)
 	own := c.Factory.User != "" || !slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
@@ -157,7 +158,7 @@ func accountLine(c *threads.Config) string {
 	return sharedAccount
 }
 
-// problems keep agents from working, a line each.
+// problems returns the configuration problems that keep agents from working, one per line.
 func problems(c *threads.Config) []string {
 	var lines []string
 	for _, p := range c.Problems() {
@@ -166,8 +167,8 @@ func problems(c *threads.Config) []string {
 	return lines
 }
 
-// watch reloads changed files and obeys signals until the process ends: a second TERM or INT comes when ctx is done
-// already, and cuts the grace short.
+// watch reloads changed files and handles signals until the process ends. It continues after ctx is done, because a
+// second TERM or INT then cuts the grace short.
 func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Signal, log hclog.Logger) {
 	tick := time.NewTicker(fileInterval)
 	defer tick.Stop()
@@ -188,7 +189,7 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 			case s == syscall.SIGUSR1:
 				f.dump(log)
 			case s == syscall.SIGUSR2:
-				go safely(log, func() { _ = f.upgrade(ctx, "") }) // what went wrong is in the log
+				go safely(log, func() { _ = f.upgrade(ctx, "") }) // upgrade logs its error
 			case s != syscall.SIGTERM && s != syscall.SIGINT:
 			case stopping:
 				if e, ok := f.executor.(hurrier); ok {
@@ -210,7 +211,7 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 	}
 }
 
-// dump logs the state and all goroutines, to find out why a supervisor does not do what it should.
+// dump logs the state and all goroutines, for debugging.
 func (f *factory) dump(log hclog.Logger) {
 	state, err := json.MarshalIndent(f.Document(), "", "  ")
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// findSandbox asks the kernel what a sandbox holds. Tests take it away.
+// findSandbox finds out which restrictions the kernel supports. Tests replace it.
 var findSandbox = process.FindSandbox
 
-// checkStrict refuses a configuration that wants more of a sandbox than there is.
+// checkStrict refuses a configuration with sandbox = "strict" if the kernel does not support a complete sandbox.
 func checkStrict(config *threads.Config) error {
 	strict := rolesWith(here(config), agents.SandboxStrict)
 	if len(strict) == 0 {
@@ -28,11 +28,11 @@ func checkStrict(config *threads.Config) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf(`%s: sandbox = "strict" of %s: %w; update the kernel, or say "auto"`,
+	return fmt.Errorf(`%s: sandbox = "strict" of %s: %w; update the kernel, or set "auto"`,
 		config.Name, strings.Join(strict, ", "), err)
 }
 
-// rolesWith names the roles whose sandbox has one of these modes.
+// rolesWith returns the names of the roles whose sandbox has one of these modes.
 func rolesWith(config *threads.Config, modes ...agents.SandboxMode) (names []string) {
 	for i := range config.Roles {
 		for _, mode := range modes {
@@ -44,7 +44,7 @@ func rolesWith(config *threads.Config, modes ...agents.SandboxMode) (names []str
 	return names
 }
 
-// sandboxLines say what holds sessions, and what does not hold some of them.
+// sandboxLines describes the sandbox of sessions in holds, and missing or incomplete sandboxes in lacks.
 func sandboxLines(config *threads.Config) (holds, lacks string) {
 	config = here(config)
 	on, off := rolesWith(config, agents.SandboxAuto, agents.SandboxStrict), rolesWith(config, agents.SandboxOff)
@@ -56,7 +56,7 @@ func sandboxLines(config *threads.Config) (holds, lacks string) {
 		case complete:
 			holds = "in a sandbox: " + found
 		default:
-			lacks = "in a sandbox that is not complete: " + found
+			lacks = "in an incomplete sandbox: " + found
 		}
 	}
 	if len(off) > 0 {
@@ -65,13 +65,13 @@ func sandboxLines(config *threads.Config) (holds, lacks string) {
 	return holds, lacks
 }
 
-// sandboxLine is both in one line, for the status.
+// sandboxLine returns both of sandboxLines in one line, for the status.
 func sandboxLine(config *threads.Config) string {
 	holds, lacks := sandboxLines(config)
 	return strings.TrimPrefix(strings.TrimSuffix(holds+"; "+lacks, "; "), "; ")
 }
 
-// sandbox says what holds sessions.
+// sandbox reports the sandbox of sessions.
 func (k *checker) sandbox() {
 	if err := checkStrict(k.config); err != nil {
 		k.problem("sessions", err)

@@ -21,7 +21,7 @@ func TestCheckSandbox(t *testing.T) {
 		code     int
 	}{
 		"complete": {complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
-		"a part":   {want: "note  sessions  in a sandbox that is not complete: some Landlock"},
+		"a part":   {want: "note  sessions  in an incomplete sandbox: some Landlock"},
 		"none":     {err: none, want: "note  sessions  no sandbox: the kernel has no Landlock"},
 		"off": {
 			keys: "sandbox = \"off\"\n", complete: true,

@@ -18,8 +18,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// secretsFile is the file of tokens that are not in the environment: hire-an-agent writes it, run and check read it. It
-// stands beside factory.toml, so that it is mounted and backed up with it.
+// secretsFile returns the path of the secrets file, which hire-an-agent writes and run and check read. By default it is
+// beside factory.toml, so that both are mounted and backed up together.
 func secretsFile(config string, lookupEnv func(string) (string, bool)) string {
 	if path, _ := lookupEnv("DISINTO_SECRETS"); path != "" {
 		return path
@@ -27,8 +27,8 @@ func secretsFile(config string, lookupEnv func(string) (string, bool)) string {
 	return filepath.Join(filepath.Dir(filepath.Clean(config)), "secrets.env")
 }
 
-// readSecrets reads a secrets file; one that is not there is empty. A file that others than its owner can read is
-// refused: agents could read it too.
+// readSecrets reads a secrets file. A missing file counts as empty. It refuses a file that other accounts can read,
+// because agents could read it too.
 func readSecrets(path string) (string, error) {
 	f, err := plainfile.OpenNamed(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -49,15 +49,15 @@ func readSecrets(path string) (string, error) {
 	return string(raw), nil
 }
 
-// longestConfig is how much is read of factory.toml and of the secrets beside it.
+// longestConfig limits the size of factory.toml and of the secrets file, in bytes.
 const longestConfig = 1 << 20
 
-// checkOwner refuses a secrets file that belongs to an account of agents, which its mode does not keep out. Any other
-// owner is the operator's business: a file that is mounted into a container belongs to an account outside of it.
+// checkOwner refuses a secrets file that belongs to an account of agents, because its mode does not keep them out. It
+// accepts any other owner: a file that is mounted into a container may belong to an account of the host.
 func checkOwner(path string, c *threads.Config) error {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil //nolint:nilerr // there is none; what else is wrong with it, readSecrets says
+		return nil //nolint:nilerr // readSecrets reports errors, and a missing file is not one
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || int(stat.Uid) == os.Geteuid() {
@@ -65,13 +65,13 @@ func checkOwner(path string, c *threads.Config) error {
 	}
 	for _, name := range accounts(c) {
 		if u, err := user.Lookup(name); err == nil && u.Uid == strconv.Itoa(int(stat.Uid)) {
-			return fmt.Errorf("cannot use %s: it belongs to %s, as whom agents run; chown root %s", path, name, path)
+			return fmt.Errorf("cannot use %s: it belongs to %s, an account of agents; chown root %s", path, name, path)
 		}
 	}
 	return nil
 }
 
-// accounts are the system accounts that agents run under; empty is the supervisor's own.
+// accounts returns the system accounts of agents; an empty name means the supervisor's own.
 func accounts(c *threads.Config) []string {
 	users := []string{c.Factory.User}
 	for i := range c.Agents {
@@ -81,8 +81,8 @@ func accounts(c *threads.Config) []string {
 	return slices.Compact(users)
 }
 
-// withSecrets looks a variable up in a secrets file first, which is newer than the environment that a supervisor was
-// started with. Agents' programs get nothing from it: they are started with that environment.
+// withSecrets returns a lookup that searches the secrets file before the environment, because the file may be newer.
+// Agents' programs get only the environment.
 func withSecrets(secrets string, lookupEnv func(string) (string, bool)) func(string) (string, bool) {
 	values := hire.Secrets(secrets)
 	return func(name string) (string, bool) {

@@ -15,14 +15,14 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// prober asks services on this machine, so it uses no proxy, keeps no connection open that a restart would break, and
-// follows no redirect: where that leads is another server.
+// prober queries services on this machine. It uses no proxy, keeps no connection open, because a restart would break it,
+// and follows no redirect, because that may lead to another server.
 var prober = http.Client{
 	Transport:     &http.Transport{DisableKeepAlives: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// askReady asks an address whether the service behind it can be used.
+// askReady queries a service's address and returns why the service is not ready; nil if it is.
 func askReady(ctx context.Context, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -34,7 +34,7 @@ func askReady(ctx context.Context, address string) error {
 			err = late
 		}
 		if u := (*url.Error)(nil); errors.As(err, &u) {
-			err = u.Err // without the address, which the configuration has
+			err = u.Err // omit the address, which is in the configuration
 		}
 		return err
 	}
@@ -45,7 +45,7 @@ func askReady(ctx context.Context, address string) error {
 	return nil
 }
 
-// services are checked for what would keep them from starting, and agents from being kept off them.
+// services checks that services can start, and that agents cannot end them.
 func (k *checker) services() {
 	for i := range k.config.Services {
 		s := &k.config.Services[i]
@@ -62,12 +62,12 @@ func (k *checker) services() {
 				continue
 			}
 			if _, err := process.Lookup(command[0], "", k.c.environ); err != nil {
-				problem("cannot find %s: %w; install it, or write its whole path", command[0], err)
+				problem("cannot find %s: %w; install it, or use its absolute path", command[0], err)
 			}
 		}
 		for j := range k.config.Services[:i] {
 			if other := &k.config.Services[j]; s.Port() > 0 && other.Port() == s.Port() {
-				problem("port %d is that of service %s too", s.Port(), other.Name)
+				problem("port %d is also the port of service %s", s.Port(), other.Name)
 			}
 		}
 		if well {
@@ -79,7 +79,7 @@ func (k *checker) services() {
 	}
 }
 
-// exposed says that agents could end a service, because they have its account; empty when they cannot.
+// exposed returns a note if agents share a service's account and so could end it; empty if they do not.
 func exposed(c *threads.Config, s *threads.Service) string {
 	for i := range c.Agents {
 		user := c.Agents[i].User
@@ -87,7 +87,7 @@ func exposed(c *threads.Config, s *threads.Service) string {
 			user = c.Factory.User
 		}
 		if user == s.User {
-			return fmt.Sprintf("%s: it has the account of %s, which could end it: set user to an account of its own", s.Name,
+			return fmt.Sprintf("%s: it shares the account of %s, which could end it: set user to its own account", s.Name,
 				c.Agents[i].Name)
 		}
 	}

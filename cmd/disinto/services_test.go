@@ -248,9 +248,9 @@ user = "no-such-account"
 `)
 	got := disinto(t.Context(), os.Environ(), "check", "--offline", "--config", path)
 	for _, want := range []string{
-		"b: cannot find no-such-server: ", "b: cannot find no-such-preparation: ", "b: port 8080 is that of service a too",
+		"b: cannot find no-such-server: ", "b: cannot find no-such-preparation: ", "b: port 8080 is also the port of service a",
 		`c: cannot run it as no-such-account: no account "no-such-account" on this system`,
-		"a: it has the account of dev-qwen, which could end it",
+		"a: it shares the account of dev-qwen, which could end it",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), want) {
 			t.Errorf("want %q in the output for %s:\n%s", want, me.Username, got.stdout)
@@ -266,7 +266,7 @@ func TestCheckServed(t *testing.T) {
 	path := serviceFile(t, t.TempDir(), "[services.llama]\ncommand = [\"sh\", \"--port\", \"1\"]\n")
 	got := disinto(t.Context(), os.Environ(), "check", "--config", path)
 	words := strings.Join(strings.Fields(got.stdout), " ")
-	if want := "does not answer now; service llama is to serve it"; !strings.Contains(words, want) ||
+	if want := "does not answer now; service llama should serve it"; !strings.Contains(words, want) ||
 		strings.Contains(words, "start it, or") {
 		t.Errorf("want %q in the output:\n%s", want, got.stdout)
 	}

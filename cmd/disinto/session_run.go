@@ -33,9 +33,9 @@ forge, and runs the agent on this node. Its exit code is the outcome's class.`,
 
 func runSession(ctx context.Context, c *cli) error {
 	if agents.Getenv(c.environ, "NOMAD_SECRETS_DIR") == "" {
-		return usagef("session-run is the program of a job in Nomad, which a supervisor submits: it is not run by hand")
+		return usagef("session-run cannot be run by hand: it is the program of a Nomad job that the supervisor submits")
 	}
-	// Nomad's agent reads our output, and may be restarted: the session is not to end with that.
+	// Nomad's agent reads this process's output. The session must survive a restart of that agent, and so SIGPIPE.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	reaper, err := process.NewReaper()
 	if err != nil {
@@ -56,7 +56,7 @@ func runSession(ctx context.Context, c *cli) error {
 	return nil
 }
 
-// beginSession asks the forge of a job, with its agent's token, whether it may begin.
+// beginSession asks the job's forge, with the agent's token, whether the session may start.
 func beginSession(ctx context.Context, job agents.Job, place string) error {
 	environ := append(job.Env[:len(job.Env):len(job.Env)], job.Secrets...)
 	client, err := forgejo.New(forgejo.Options{

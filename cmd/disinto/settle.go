@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// rereadTime is how long a supervisor may take to notice a changed file: fileInterval, and some for a busy machine.
+	// rereadTime is the timeout for a supervisor to notice a changed file: fileInterval, and a margin for a busy machine.
 	rereadTime = 2*fileInterval + time.Second
-	// askInterval is the time between two questions to it.
+	// askInterval is the time between two requests to the supervisor.
 	askInterval = 50 * time.Millisecond
 )
 
-// settling waits until a running supervisor works with the files that hiring or retiring has changed.
+// settling waits until a running supervisor uses the files that hiring or retiring has changed.
 type settling struct {
 	client   *control.Client
 	agent    string
 	retiring bool
-	before   int // generation of the configuration
+	before   int // generation of the configuration before the change
 }
 
-// lastSession is how long the session of a retired agent may take to end: a scan of the forge, and the grace.
+// lastSession is the timeout for the session of a retired agent to end: a scan of the forge and the grace.
 const lastSession = 20 * time.Second
 
-// begin notes the present configuration; call it before anything is changed.
+// begin notes the generation of the supervisor's configuration. Call it before any change.
 func (s *settling) begin(ctx context.Context, state string) {
 	s.client = control.NewClient(state)
 	var doc control.Document
@@ -41,7 +41,7 @@ func (s *settling) begin(ctx context.Context, state string) {
 	}
 }
 
-// reread waits until the supervisor has read the files again, and returns why it has not; "" when it has.
+// reread waits until the supervisor has read the files again. It returns why that did not happen in time; "" on success.
 func (s *settling) reread(ctx context.Context) (string, error) {
 	return s.until(ctx, rereadTime, func(doc *control.Document) string {
 		isOurs := func(a control.AgentDocument) bool { return a.Name == s.agent }
@@ -56,15 +56,15 @@ func (s *settling) reread(ctx context.Context) (string, error) {
 	})
 }
 
-// letGo waits until the supervisor knows that the agent is gone, and has it release the agent's items: left alone,
-// the sessions would work on to their end. It returns why that failed; "" when it did not.
+// letGo waits until the supervisor knows that the agent is gone, and makes it release the agent's items, because it would
+// not end the sessions by itself. It returns why that failed; "" on success.
 func (s *settling) letGo(ctx context.Context) (string, error) {
 	if why, err := s.reread(ctx); why != "" || err != nil {
 		return why, err
 	}
 	var doc control.Document
 	if err := s.client.Get(ctx, "/v1/state", &doc); err != nil {
-		return "", ctx.Err() // there is none
+		return "", ctx.Err() // no supervisor runs
 	}
 	for _, x := range doc.Sessions {
 		if x.Agent != s.agent || x.Number == 0 { // scheduled work has no claim
@@ -79,7 +79,7 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stillInUse returns why an old token cannot be revoked yet; "" when it can.
+// stillInUse returns why an old token cannot be revoked yet; "" if it can.
 func (s *settling) stillInUse(ctx context.Context) (string, error) {
 	if why, err := s.reread(ctx); why != "" || err != nil {
 		return why, err
@@ -91,7 +91,8 @@ func (s *settling) stillInUse(ctx context.Context) (string, error) {
 	return s.until(ctx, patience, func(doc *control.Document) string { return atWork(doc, s.agent) })
 }
 
-// until asks the supervisor for its state until there is no objection to it, or no supervisor, or no patience left.
+// until polls the supervisor's state until objection returns "", no supervisor runs, or patience has passed. It returns
+// the last objection.
 func (s *settling) until(
 	ctx context.Context, patience time.Duration, objection func(*control.Document) string,
 ) (string, error) {
@@ -117,7 +118,7 @@ func (s *settling) until(
 	}
 }
 
-// atWork says what an agent works on; "" when it is idle.
+// atWork describes the agent's session; "" if it is idle.
 func atWork(doc *control.Document, agent string) string {
 	for _, s := range doc.Sessions {
 		if s.Agent != agent {

@@ -86,7 +86,7 @@ func policyNames() []string {
 	return names
 }
 
-// simulation has the flags.
+// simulation has the flags of simulate.
 type simulation struct {
 	place
 	load, replay, against, chart string
@@ -95,7 +95,7 @@ type simulation struct {
 	policies                     []string
 	asJSON                       bool
 	hurt, advise                 bool      // --break, --advise
-	until                        time.Time // of the journal that is replayed
+	until                        time.Time // the end of the replayed journal
 }
 
 func (q *simulation) run(c *cli) error {
@@ -161,7 +161,7 @@ func (q *simulation) choose() ([]sim.Policy, error) {
 	return chosen, nil
 }
 
-// pretended reads a factory.toml as if every secret that it names were there, and every role had a program.
+// pretended reads a factory.toml as if every secret that it names were set and every role had a program.
 func pretended(path string, c *cli) (*threads.Config, error) {
 	config, _, err := readConfig(path, func(name string) (string, bool) {
 		if v, ok := c.lookup(name); ok && v != "" {
@@ -195,13 +195,13 @@ func pretend(config *threads.Config) *threads.Config {
 	return &c
 }
 
-// longestLoad and longestJournal bound the files that are read, in bytes. A journal is compacted long before.
+// longestLoad and longestJournal limit the files, in bytes. The supervisor compacts a journal long before that size.
 const (
 	longestLoad    = 1 << 20
 	longestJournal = 512 << 20
 )
 
-// openJournal opens a journal that a person names.
+// openJournal opens a journal, and refuses one that is too long.
 func openJournal(path string) (*os.File, error) {
 	file, err := plainfile.OpenNamed(path)
 	if err != nil {
@@ -214,10 +214,10 @@ func openJournal(path string) (*os.File, error) {
 	return file, nil
 }
 
-// usual is the load where no flag says another.
+// usual is the load without --load and --replay.
 const usual = "[[issues]]\nper_day = 20\n"
 
-// work makes the trial: of a journal, of a load file, or of the usual load, and says in a line what it is.
+// work creates the trial of a journal, of a load file or of the usual load, and describes its work in one line.
 func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err error) {
 	t.Config = config
 	name := "the usual load, 20 issues a day"
@@ -242,11 +242,11 @@ func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err
 		t.Model = sim.Learn(sim.Journal{})
 	}
 	last := t.Load[len(t.Load)-1].At
-	return t, fmt.Sprintf("%s: %s, the last filed after %s; %g days were asked for",
+	return t, fmt.Sprintf("%s: %s, the last filed after %s; --days is %g",
 		name, control.Count(len(t.Load), "issue"), screen.Brief(last), q.days), nil
 }
 
-// replayed is the trial of a journal.
+// replayed returns the trial of a journal.
 func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
 	file, err := openJournal(q.replay)
 	if err != nil {
@@ -260,12 +260,12 @@ func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
 	journal := sim.Journal{Past: past, Timeline: timeline}
 	t, q.until = sim.Replay(journal, config, time.Duration(q.days*float64(24*time.Hour))), journal.Newest()
 	if len(t.Load) == 0 {
-		return t, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
+		return t, fmt.Errorf("%s has no session that worked on an issue", q.replay)
 	}
 	return t, nil
 }
 
-// made is the load that a text describes.
+// made returns the load that a text describes.
 func (q *simulation) made(name, text string, config *threads.Config) (sim.Load, error) {
 	kinds, err := sim.DecodeLoad(name, text, config)
 	if err != nil {
@@ -276,19 +276,19 @@ func (q *simulation) made(name, text string, config *threads.Config) (sim.Load, 
 	}
 	load := sim.MakeKinds(kinds, q.days, q.seed)
 	if len(load) == 0 {
-		return nil, fmt.Errorf("no issue is filed in %g days: ask for more --days, or more per_day", q.days)
+		return nil, fmt.Errorf("no issue is filed in %g days: set more --days or a higher per_day", q.days)
 	}
 	return load, nil
 }
 
-// draw writes the chart if there is a flag for it.
+// draw writes the chart if --chart is set.
 func (q *simulation) draw(c *cli, reports []sim.Report) error {
 	if q.chart == "" {
 		return nil
 	}
 	asked := time.Duration(q.days * float64(24*time.Hour))
 	if q.replay != "" {
-		asked = 0 // what the journal tells of, if that is less
+		asked = 0 // the chart ends with the replay
 	}
 	var text strings.Builder
 	if filepath.Ext(q.chart) == ".html" {

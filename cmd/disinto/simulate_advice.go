@@ -18,13 +18,13 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// adviseDays are played with --advise where --days does not say.
+// adviseDays is the default of --days with --advise.
 const adviseDays = 30
 
 // searchGC is the garbage collector's target during a search, in percent.
 const searchGC = 800
 
-// progressEvery is how many trials are played before the number of them is written again.
+// progressEvery is the number of trials between two updates of the progress line.
 const progressEvery = 5
 
 // ask answers --break and --advise.
@@ -75,7 +75,7 @@ func (q *simulation) ask(ctx context.Context, c *cli, flags *pflag.FlagSet) erro
 	return c.print(q.asJSON, document, func(v screen.View) string { return v.Advice(work, a) })
 }
 
-// length is how long trials go on: the days that were asked for, or what there is of them in a journal.
+// length returns the length of a trial: --days, or less if the journal is shorter.
 func (q *simulation) length(t *sim.Trial) time.Duration {
 	asked := time.Duration(q.days * float64(24*time.Hour))
 	if q.replay == "" {
@@ -84,8 +84,8 @@ func (q *simulation) length(t *sim.Trial) time.Duration {
 	return min(asked, q.until.Sub(t.From))
 }
 
-// player plays trials on all processors, and tells how many are done after each. When ctx is done, it returns no
-// reports.
+// player returns a function that runs trials on all processors and reports the number done to tell. When ctx is done, it
+// returns no reports.
 func player(ctx context.Context, tell func(done int)) func([]sim.Trial) []sim.Report {
 	var done atomic.Int64
 	return func(trials []sim.Trial) []sim.Report {
@@ -114,7 +114,7 @@ func player(ctx context.Context, tell func(done int)) func([]sim.Trial) []sim.Re
 	}
 }
 
-// progressOf says on a terminal how many trials were played, and clears its line in the end.
+// progressOf returns functions that show the number of trials on a terminal and clear that line at the end.
 func progressOf(c *cli) (tell func(done int), end func()) {
 	f, ok := c.stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -122,7 +122,7 @@ func progressOf(c *cli) (tell func(done int), end func()) {
 	}
 	tell = func(done int) {
 		if done%progressEvery == 0 {
-			fmt.Fprintf(f, "\rplayed %d", done)
+			fmt.Fprintf(f, "\r%d trials done", done)
 		}
 	}
 	return tell, func() { fmt.Fprint(f, "\r"+clearLine) }

@@ -84,8 +84,8 @@ func (s *slingFlags) ask(ctx context.Context, client *control.Client) (answer co
 	return answer, err
 }
 
-// await asks again whenever something happens, until an agent is on the issue. It prints each new reason to wait.
-// Interrupted, it returns the last answer.
+// await asks again after each event, until an agent takes the issue. It prints each new reason to wait. When
+// interrupted, it returns the last answer.
 func (s *slingFlags) await(
 	ctx context.Context, c *cli, client *control.Client, last control.SlingReport,
 ) (control.SlingReport, error) {

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// maxExport bounds the output of another host, in bytes. A thousand agents need half of it.
+	// maxExport limits the output of another host, in bytes. A thousand agents need half of it.
 	maxExport = 1 << 20
-	// maxComplaint bounds the errors that ssh prints, in bytes.
+	// maxComplaint limits the error output of ssh, in bytes.
 	maxComplaint = 4 << 10
 )
 
-// sshOptions keep ssh from prompting and from trusting an unknown key, and have it give up on a host that falls
-// silent. The remote command never varies, so nothing needs quoting.
+// sshOptions prevent prompts and trust in unknown host keys, and set timeouts for a host that does not answer. The remote
+// command is constant, so nothing needs quoting.
 var sshOptions = []string{
 	"-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5",
 	"-o", "ServerAliveInterval=3", "-o", "ServerAliveCountMax=2", "-o", "ForwardAgent=no",
 	"-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no", "-o", "LogLevel=ERROR",
 }
 
-// sshExport is the command line that reads a host. The host follows --, and its parts cannot begin with a dash: see
+// sshExport returns the command line that reads a host. The host follows --, and its parts cannot start with a dash: see
 // threads.Host.
 func sshExport(h threads.Host) []string {
 	argv := append([]string{"ssh"}, sshOptions...)
@@ -40,12 +40,12 @@ func sshExport(h threads.Host) []string {
 	return append(argv, "--", h.Destination(), "disinto", "fleet", "export")
 }
 
-// sshEnviron are the variables that ssh gets. No token is among them: ssh starts the programs that its configuration
+// sshEnviron are the variables that ssh gets. They include no token, because ssh starts programs that its configuration
 // names.
 var sshEnviron = []string{"PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "LANG", "LC_ALL"}
 
-// hostReader reads other hosts through ssh. run starts it as a child of the reaper, and ends it when the context is
-// done.
+// hostReader returns a function that reads other hosts through ssh. run starts ssh as a child of the reaper, and ends it
+// when the context is done.
 func hostReader(run func(context.Context, process.Cmd) error, environ []string) fleet.ReadHost {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -60,13 +60,13 @@ func hostReader(run func(context.Context, process.Cmd) error, environ []string) 
 		case err != nil:
 			return nil, complained(err, complaint.text.String())
 		case out.over:
-			return nil, fmt.Errorf("it said more than %d KiB", maxExport>>10)
+			return nil, fmt.Errorf("its output is longer than %d KiB", maxExport>>10)
 		}
 		return out.text.Bytes(), nil
 	}
 }
 
-// limited keeps the beginning of what is written to it. It accepts the rest too, so that the writer can finish.
+// limited is a writer that keeps the first most bytes. It accepts and drops the rest, so that the writer can finish.
 type limited struct {
 	most int
 	text bytes.Buffer

@@ -68,7 +68,7 @@ func TestHostReaderFails(t *testing.T) {
 			"ssh: exit status 255: Permission denied (publickey).",
 		},
 		{"fails after its words", t.Context(), says("words", "", errors.New("ssh: exit status 1")), "ssh: exit status 1"},
-		{"says too much", t.Context(), says(strings.Repeat("x", maxExport+1), "", nil), "it said more than 1024 KiB"},
+		{"says too much", t.Context(), says(strings.Repeat("x", maxExport+1), "", nil), "its output is longer than 1024 KiB"},
 		{
 			"complains too much", t.Context(), says("", strings.Repeat("x", 3*maxComplaint), errors.New("ssh: exit status 1")),
 			"ssh: exit status 1: " + strings.Repeat("x", maxComplaint),
@@ -97,12 +97,12 @@ func TestHostReaderFails(t *testing.T) {
 // The advice depends on ssh's complaint. If the host answered, its answer already says what is wrong.
 func TestHostAdvice(t *testing.T) {
 	for why, want := range map[string]string{
-		"no answer within 10s": "; is it up, and does no firewall stand between?",
+		"no answer within 10s": "; check that it is up and that no firewall blocks it",
 		"ssh: exit status 255: Host key verification failed.": "; connect to it once by hand, " +
-			"as the account of this supervisor, or put its key into known_hosts",
+			"as this supervisor's account, or add its key to known_hosts",
 		"ssh: exit status 127: sh: disinto: not found": "; install disinto there, " +
-			"or say in the command= of the key where it is",
-		"it is the same supervisor as iris": ": give each its own host, or take one out of [[fleet.hosts]]",
+			"or set its path in the key's command=",
+		"it is the same supervisor as iris": ": give each its own host, or remove one from [[fleet.hosts]]",
 		"its clock is 10m0s behind ours":    "",
 		"ssh: exit status 255: unheard of":  "",
 	} {

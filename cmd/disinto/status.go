@@ -29,7 +29,7 @@ last saved state and exits 1.`,
 	},
 }
 
-// statusFlags are those of a command that shows a document, once or again and again.
+// statusFlags are the flags of a command that shows a document, once or with --watch.
 type statusFlags struct {
 	query
 	watch bool
@@ -44,8 +44,8 @@ func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
 	return s.show(ctx, c, statePath, rendering(screen.View.Status))
 }
 
-// show shows the document at a path of the control API. Without a supervisor it shows the status that was written
-// down last, and returns the error.
+// show shows the document at a path of the control API. Without a supervisor it shows the last saved status, if path is
+// statePath, and returns the error.
 func (s *statusFlags) show(ctx context.Context, c *cli, path string, render render) error {
 	client, err := s.client(c)
 	if err != nil {
@@ -77,7 +77,7 @@ func rendering[T any](text func(screen.View, *T) string) render {
 	}
 }
 
-// statusQuery reads a document of a supervisor and shows it.
+// statusQuery gets a document from a supervisor and shows it.
 type statusQuery struct {
 	client *control.Client
 	c      *cli
@@ -86,11 +86,10 @@ type statusQuery struct {
 	render render
 }
 
-// statePath has the one document that is also written down.
+// statePath is the path of the status, the only document that the supervisor also saves to a file.
 const statePath = "/v1/state"
 
-// read asks the supervisor. Without one it returns the error and, if there is one, the status that was written down
-// last, with its time.
+// read asks the supervisor. Without one it returns the error and, for statePath, the last saved status with its time.
 func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Time, err error) {
 	err = q.client.Get(ctx, q.path, &raw)
 	if !errors.Is(err, control.ErrNoSupervisor) || q.path != statePath {
@@ -100,10 +99,10 @@ func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Ti
 	return raw, at, err
 }
 
-// foot stands at the bottom of a watched document.
-var foot = []string{"", "q or Ctrl-C leaves"}
+// foot is the last lines of a watched document's screen.
+var foot = []string{"", "q or Ctrl-C quits"}
 
-// show prints a document; a height redraws the screen with it.
+// show prints a document. If height is not 0 it redraws the screen, with that number of lines.
 func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost bool, height int) error {
 	if q.json {
 		return printJSON(t, raw)

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// target says which supervisor a command speaks to: that of a state directory on this machine, or one at an address.
+// target selects the supervisor of a command: the one of a state directory on this machine, or one at an address.
 type target struct {
 	place
 	address, tokenFile string
@@ -27,7 +27,8 @@ func (t *target) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.tokenFile, "token-file", "", "read the token from this `FILE`")
 }
 
-// client makes the client of the supervisor. A flag for a supervisor of this machine wins over $DISINTO_ADDRESS.
+// client returns the client of the supervisor. A flag for a supervisor on this machine takes precedence over
+// $DISINTO_ADDRESS.
 func (t *target) client(c *cli) (*control.Client, error) {
 	address := t.address
 	if address == "" && t.state == "" && t.config == "" {
@@ -35,7 +36,7 @@ func (t *target) client(c *cli) (*control.Client, error) {
 	}
 	switch {
 	case address == "" && runtime.GOOS != "linux" && t.state == "":
-		return nil, usagef("say --address URL, or set $DISINTO_ADDRESS: supervisors run on Linux, not on this machine")
+		return nil, usagef("set --address URL or $DISINTO_ADDRESS: supervisors run on Linux, not on this machine")
 	case address == "":
 		return control.NewClient(t.asked(c)), nil
 	}
@@ -50,8 +51,9 @@ func (t *target) client(c *cli) (*control.Client, error) {
 	return control.NewRemoteClient(base, token), nil
 }
 
-// asked is the state directory of the supervisor to ask. One that may not write to the machine's directory, such as an
-// agent's account in a container, would keep state of its own elsewhere, but means the supervisor that is there.
+// asked returns the state directory of the supervisor to ask. An account that may not write to the machine's state
+// directory, such as an agent's account in a container, would get its own directory from stateDir, but wants the
+// supervisor of the machine's.
 func (t *target) asked(c *cli) string {
 	dir := t.stateDir(c)
 	said := t.state != "" || c.getenv("DISINTO_STATE_DIR") != ""
@@ -66,7 +68,7 @@ func supervisorIn(dir string, said bool, system string) string {
 	return dir
 }
 
-// addressOf completes what a person writes for an address: host:port, or a URL, which may have a path.
+// addressOf returns the base URL for an address: host:port, or a URL, which may have a path.
 func addressOf(address string) (string, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -74,17 +76,17 @@ func addressOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err == nil && u.User != nil:
-		return "", usagef("--address: it has a password in it, which others would see: put the token into $DISINTO_TOKEN")
+		return "", usagef("--address: the URL contains a password, which other users can see: put the token into $DISINTO_TOKEN")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery+u.Fragment != "":
 		return "", usagef("--address: %q, want host:port, or a URL such as https://factory.example.org", address)
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// longestToken bounds what is read of a token's file.
+// longestToken limits the size of a token file, in bytes.
 const longestToken = 4096
 
-// token reads the token of [factory] listen_token. It is no flag: other users see command lines.
+// token returns the value of [factory] listen_token. There is no flag for it, because other users can see command lines.
 func (t *target) token(c *cli) (string, error) {
 	token, from := c.getenv("DISINTO_TOKEN"), "$DISINTO_TOKEN"
 	if t.tokenFile != "" {
@@ -97,14 +99,14 @@ func (t *target) token(c *cli) (string, error) {
 	token = strings.TrimSpace(token)
 	switch {
 	case token == "":
-		return "", usagef("there is no token for the supervisor's address: set $DISINTO_TOKEN, or say --token-file FILE")
+		return "", usagef("there is no token for the supervisor's address: set $DISINTO_TOKEN or --token-file FILE")
 	case len(token) > longestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", usagef("%s has no token in it: it has white space or other odd characters, or is too long", from)
+		return "", usagef("%s is not a token: it contains white space or special characters, or is too long", from)
 	}
 	return token, nil
 }
 
-// readToken reads a file that only its owner can read.
+// readToken reads a token file, and refuses one that other accounts can read.
 func readToken(path string) (string, error) {
 	f, err := plainfile.OpenNamed(path)
 	if err != nil {
@@ -112,7 +114,7 @@ func readToken(path string) (string, error) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 { // there it says nothing
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 { // Windows has no such mode
 		return "", fmt.Errorf("cannot use %s: others can read it; chmod 600 %s", path, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, longestToken+2))

@@ -93,7 +93,7 @@ func TestAddressToken(t *testing.T) {
 		},
 		{
 			name: "none", code: exitUsage,
-			stderr: "there is no token for the supervisor's address: set $DISINTO_TOKEN, or say --token-file FILE",
+			stderr: "there is no token for the supervisor's address: set $DISINTO_TOKEN or --token-file FILE",
 		},
 		{
 			name: "wrong", environ: []string{"DISINTO_TOKEN=wrong"}, code: exitFailed,
@@ -103,11 +103,11 @@ func TestAddressToken(t *testing.T) {
 			": others can read it; chmod 600 " + open},
 		{
 			name: "a header in it", environ: []string{"DISINTO_TOKEN=secret-part\r\nHost: x"}, code: exitUsage,
-			stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long",
+			stderr: "$DISINTO_TOKEN is not a token: it contains white space or special characters, or is too long",
 		},
 		{
 			name: "too long", environ: []string{"DISINTO_TOKEN=" + strings.Repeat("secret-part", 400)}, code: exitUsage,
-			stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long",
+			stderr: "$DISINTO_TOKEN is not a token: it contains white space or special characters, or is too long",
 		},
 	}
 	for _, tt := range tests {
@@ -120,7 +120,7 @@ func TestAddressToken(t *testing.T) {
 	for address, want := range map[string]string{
 		"ftp://x": "want host:port", "http://": "want host:port", "http://x/?a=b": "want host:port",
 		"x y:1":                  "want host:port",
-		"http://u:secret-part@x": "it has a password in it",
+		"http://u:secret-part@x": "the URL contains a password",
 	} {
 		got := disinto(t.Context(), []string{"DISINTO_TOKEN=" + remoteToken}, "status", "--address", address)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, "secret-part") {

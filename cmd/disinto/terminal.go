@@ -11,14 +11,15 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
-// terminal is how to write to an output: plainly, or with colour and redraw where a person looks at it.
+// terminal writes to an output: plain text, or with colour and redraws on a terminal.
 type terminal struct {
 	io.Writer
 	file   *os.File // nil when the output is not a terminal
 	colour bool
 }
 
-// terminal looks at stdout. NO_COLOR (any value, as no-color.org has it) and TERM=dumb switch colour off.
+// terminal returns the terminal for stdout. NO_COLOR with any value, as no-color.org specifies, and TERM=dumb disable
+// colour.
 func (c *cli) terminal() *terminal {
 	t := &terminal{Writer: c.stdout}
 	f, ok := c.stdout.(*os.File)
@@ -29,7 +30,7 @@ func (c *cli) terminal() *terminal {
 	return t
 }
 
-// view is how documents are shown there.
+// view returns the settings for showing documents there.
 func (t *terminal) view(now time.Time) screen.View {
 	width, _ := t.size()
 	return screen.View{Now: now, Width: width, Colour: t.colour}
@@ -38,8 +39,8 @@ func (t *terminal) view(now time.Time) screen.View {
 // live reports whether the output can be redrawn.
 func (t *terminal) live() bool { return t.file != nil }
 
-// size is the width and height in characters. An output that is no terminal has neither: a program that reads it must
-// not find a row cut or wrapped.
+// size returns the width and height in characters; 0 for an output that is not a terminal, because a program that reads
+// it needs rows that are neither cut nor wrapped.
 func (t *terminal) size() (width, height int) {
 	if t.file == nil {
 		return 0, 0
@@ -47,11 +48,11 @@ func (t *terminal) size() (width, height int) {
 	if w, h, err := term.GetSize(int(t.file.Fd())); err == nil && w > 0 && h > 0 {
 		return w, h
 	}
-	return 80, 24 // docker exec -t has a terminal without a size at first
+	return 80, 24 // the terminal of docker exec -t has no size at first
 }
 
-// The control sequences of a redraw. The alternate screen keeps what stood there before, and a resize cannot leave
-// torn lines on it.
+// The control sequences of a redraw. The alternate screen preserves the text before it, and a resize leaves no broken
+// lines on it.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -60,8 +61,8 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// redraw replaces the screen by text. Each line clears what is behind it instead of the whole screen first: that
-// would flicker.
+// redraw replaces the screen by text. It clears the rest of each line, because clearing the whole screen first would
+// flicker.
 func (t *terminal) redraw(text string) error {
 	text = strings.TrimSuffix(text, "\n")
 	text = strings.ReplaceAll(text, "\n", clearLine+"\r\n")

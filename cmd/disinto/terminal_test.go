@@ -143,14 +143,14 @@ func TestWatchLeaves(t *testing.T) {
 			ended := make(chan int, 1)
 			go func() { ended <- c.run(t.Context(), []string{"status", "--watch", "--state", state}) }()
 			shown := ""
-			for buf := make([]byte, 4096); !strings.Contains(shown, "q or Ctrl-C leaves"); {
+			for buf := make([]byte, 4096); !strings.Contains(shown, "q or Ctrl-C quits"); {
 				n, err := screen.Read(buf)
 				if err != nil {
 					t.Fatalf("got error %v after %q", err, shown)
 				}
 				shown += string(buf[:n])
 			}
-			picture, _, _ := strings.Cut(shown, "q or Ctrl-C leaves")
+			picture, _, _ := strings.Cut(shown, "q or Ctrl-C quits")
 			if lines := strings.Count(picture, "\n"); lines != 49 {
 				t.Errorf("got the last line's text in line %d of 50", lines+1)
 			}

@@ -38,7 +38,7 @@ The upgrade is also refused while a claim or a release hangs.`,
 	},
 }
 
-// upgradeTime is how long the new image may take until it answers. It takes some ten milliseconds.
+// upgradeTime is the timeout for the new image to answer. It usually takes tens of milliseconds.
 const upgradeTime = 30 * time.Second
 
 func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
@@ -60,23 +60,23 @@ func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
 	}
 	for late := time.Now().Add(upgradeTime); after.Upgrades <= before.Upgrades; {
 		if time.Now().After(late) || ctx.Err() != nil {
-			return fmt.Errorf("cannot tell what became of the upgrade: the supervisor on %s does not answer; see its log",
+			return fmt.Errorf("cannot find out whether the upgrade succeeded: the supervisor on %s does not answer; see its log",
 				client.StateDir())
 		}
 		if err := client.Get(ctx, "/v1/state", &after); err != nil {
 			time.Sleep(askInterval)
 		}
 	}
-	goOn := "go on"
+	goOn := "continue"
 	if len(after.Sessions) == 1 {
-		goOn = "goes on"
+		goOn = "continues"
 	}
 	_, err := fmt.Fprintln(c.stdout, screen.Clean(fmt.Sprintf("upgraded from %s to %s: %s %s",
 		before.Version, after.Version, control.Count(len(after.Sessions), "session"), goOn)))
 	return err
 }
 
-// cutOff reports whether a connection ended without an answer, as it does when the program behind it is replaced.
+// cutOff reports whether a connection ended without an answer, as happens when the server's program is replaced.
 func cutOff(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, http.ErrServerClosed)

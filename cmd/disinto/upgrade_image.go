@@ -25,15 +25,14 @@ type legacy struct {
 	Supervisor supervisor.Handover `json:"supervisor"`
 	Process    process.Handover    `json:"process"`
 	Lock       int                 `json:"lock"`  // descriptor
-	Plugs      map[string]int      `json:"plugs"` // descriptors of listeners, by where they listen
+	Plugs      map[string]int      `json:"plugs"` // descriptors of listeners, by address
 	Bell       int                 `json:"bell"`  // descriptor; 0 from an image older than the bell
 }
 
-// tryTime is how long the new program may take to say that it could take over.
+// tryTime is the timeout for the test of a new program.
 const tryTime = 20 * time.Second
 
-// upgrade makes this process run another program. It returns only when that is not possible, and nothing has changed
-// then.
+// upgrade makes this process execute another program. It returns only if that failed; then nothing has changed.
 func (f *factory) upgrade(ctx context.Context, path string) error {
 	err := f.become(ctx, path)
 	f.Log.Error("not upgraded: " + err.Error())
@@ -48,7 +47,7 @@ func (f *factory) become(ctx context.Context, path string) error {
 		}
 		path = self
 	}
-	// The file that is opened here is tried out and executed, also when its name is another file's by then.
+	// Test and execute this open file, even if another file gets its name meanwhile.
 	binary, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("cannot upgrade: %w", err)
@@ -66,8 +65,8 @@ func (f *factory) become(ctx context.Context, path string) error {
 	return nil
 }
 
-// bequeath hands everything over and executes the program. It checks first what could fail; the kernel's execve,
-// which is the last step, changes nothing when it fails.
+// bequeath hands everything over and executes the program. Everything that could fail comes first; the last step, the
+// kernel's execve, changes nothing if it fails.
 func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File) error {
 	sessions, resume, err := f.carrier.Detach()
 	if errors.Is(err, process.ErrBusy) {
@@ -108,38 +107,38 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	return become()
 }
 
-// atRest calls become on the goroutine that obeys signals, where none that was taken is still to be obeyed.
+// atRest calls become on the goroutine that handles signals, where no received signal is still pending.
 func (f *factory) atRest(become func() error) error {
 	result := make(chan error, 1)
 	select {
 	case f.rest <- func() { result <- become() }:
 		return <-result
 	case <-time.After(restTime):
-		return fmt.Errorf("%w: a signal is being obeyed", supervisor.ErrNotQuiet)
+		return fmt.Errorf("%w: a signal is being handled", supervisor.ErrNotQuiet)
 	}
 }
 
-// restTime is how long an upgrade waits for the obeying of a signal. A reload reads files.
+// restTime is how long an upgrade waits for the handling of a signal, such as a reload, which reads files.
 const restTime = time.Second
 
 // aptitude is the answer of upgrade-check.
 type aptitude struct {
-	Handover int    `json:"handover"` // the newest version of a hand-over that it understands
+	Handover int    `json:"handover"` // the newest version of the hand-over state that the program understands
 	Version  string `json:"version"`
-	Sessions int    `json:"sessions"` // how many it found in the state
+	Sessions int    `json:"sessions"` // the number of sessions that it found in the state
 }
 
 // try runs the new program as a child that reads a copy of the state, and factory.toml.
 func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err error) {
 	l := legacy{Supervisor: f.Handover()}
 	l.Process = *f.carrier.Peek(l.Supervisor.Runs())
-	l.Supervisor.Only(l.Process.Runs()) // sessions have begun and ended meanwhile
+	l.Supervisor.Only(l.Process.Runs()) // sessions may have started or ended between the two calls
 	letter, err := process.Letter(&l)
 	if err != nil {
 		return said, err
 	}
 	defer letter.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("it says nothing for %s", tryTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("no answer within %s", tryTime))
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	program := fmt.Sprintf("/proc/self/fd/%d", process.Descriptor(binary))
@@ -156,7 +155,7 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 		return said, errors.New("it is not a disinto that can take over")
 	}
 	if said.Handover < supervisor.HandoverVersion || said.Sessions != len(l.Supervisor.Sessions) {
-		return said, fmt.Errorf("disinto %s does not understand the state of %s: start it anew instead",
+		return said, fmt.Errorf("disinto %s does not understand the state of %s: restart the supervisor instead",
 			said.Version, version())
 	}
 	return said, nil
@@ -173,14 +172,14 @@ var checkUpgradeCommand = command{
 	},
 }
 
-// checkUpgrade does all that a new image does before its first action, with a copy of the state on stdin.
+// checkUpgrade does everything that a new image does before its first action, with a copy of the state on stdin.
 func checkUpgrade(c *cli, p *place) error {
 	if _, err := process.Init(); err != nil {
 		return err
 	}
 	letter, ok := c.stdin.(*os.File)
 	if !ok {
-		return errors.New("cannot read the state of the last image: it is no file")
+		return errors.New("cannot read the state of the last image: stdin is not a file")
 	}
 	l, err := readLegacy(letter)
 	if err != nil {
@@ -203,16 +202,15 @@ func readLegacy(letter *os.File) (*legacy, error) {
 	}
 	switch v := l.Supervisor.Version; {
 	case v < 1 || v > supervisor.HandoverVersion:
-		return nil, fmt.Errorf("cannot read the state of the last image: it is of version %d, and this program knows %d",
-			v, supervisor.HandoverVersion)
+		return nil, fmt.Errorf("cannot read the state of the last image: it has version %d, but this program knows only "+
+			"versions up to %d", v, supervisor.HandoverVersion)
 	case !slices.Equal(l.Process.Runs(), l.Supervisor.Runs()):
-		return nil, errors.New("cannot read the state of the last image: its sessions do not agree")
+		return nil, errors.New("cannot read the state of the last image: its two lists of sessions differ")
 	}
 	return &l, nil
 }
 
-// inherit returns the state that the last image of this process left, nil in a first image, and the reaper of its
-// children.
+// inherit returns the state of this process's last image, nil in a first image, and the reaper of its children.
 func inherit() (l *legacy, r *process.Reaper, err error) {
 	letter := process.LastLetter()
 	if letter == nil {
@@ -227,7 +225,7 @@ func inherit() (l *legacy, r *process.Reaper, err error) {
 	return l, r, err
 }
 
-// takeOver gives a factory the state that the last image left; nil in a first image.
+// takeOver gives the state of the last image to the factory. l is nil in a first image.
 func (f *factory) takeOver(l *legacy) {
 	if l == nil || f.carrier == nil {
 		return
@@ -237,12 +235,12 @@ func (f *factory) takeOver(l *legacy) {
 	f.Inherited, f.Held = &l.Supervisor, os.NewFile(uintptr(l.Lock), filepath.Join(f.StateDir, "lock"))
 }
 
-// rung reports whether the last image got a signal to stop when it could no longer obey.
+// rung reports whether the last image received a stop signal that it could no longer handle.
 func (l *legacy) rung() bool {
 	return l != nil && l.Bell > 0 && process.Rung(os.NewFile(uintptr(l.Bell), "bell"))
 }
 
-// prepareUpgrade wires in the upgrade, and listeners whose descriptors can be handed over.
+// prepareUpgrade wires in the upgrade and the listeners whose descriptors can be handed over.
 func (f *factory) prepareUpgrade(out *outlet, stopping func() bool) {
 	f.out, f.stopping, f.plugs, f.rest = out, stopping, &plugs{}, make(chan func())
 	f.Listen, f.ListenTCP = f.plugs.unix, f.plugs.tcp

@@ -13,13 +13,12 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// plugs are the listeners of a supervisor. They outlive its image: a client that connects during an upgrade waits in
-// the kernel for the next image instead of being refused. The zero value has none; its methods may be called by any
-// goroutine.
+// plugs holds the listeners of a supervisor, which stay open across an upgrade: the kernel queues a client's connection
+// for the next image instead of refusing it. The zero value has no listeners. It is safe for concurrent use.
 type plugs struct {
-	mu   sync.Mutex              // guards what follows
-	open map[string]net.Listener // by where they listen
-	left map[string]int          // descriptors of the last image that no listener has taken over yet
+	mu   sync.Mutex              // guards the fields below
+	open map[string]net.Listener // by address
+	left map[string]int          // descriptors of the last image that no listener uses yet, by address
 }
 
 func (p *plugs) inherit(left map[string]int) {
@@ -34,14 +33,14 @@ func (p *plugs) tcp(address string) (net.Listener, error) {
 	return p.listen(address, func(address string) (net.Listener, error) { return net.Listen("tcp", address) })
 }
 
-func (p *plugs) listen(at string, anew func(string) (net.Listener, error)) (l net.Listener, err error) {
+func (p *plugs) listen(at string, create func(string) (net.Listener, error)) (l net.Listener, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if fd, ok := p.left[at]; ok {
 		delete(p.left, at)
 		l, err = again(fd, at)
 	} else {
-		l, err = anew(at)
+		l, err = create(at)
 	}
 	if err != nil {
 		return nil, err
@@ -53,13 +52,13 @@ func (p *plugs) listen(at string, anew func(string) (net.Listener, error)) (l ne
 	return l, nil
 }
 
-// again makes a listener of the descriptor that the last image left.
+// again makes a listener from a descriptor of the last image.
 func again(fd int, at string) (net.Listener, error) {
 	f := os.NewFile(uintptr(fd), at)
-	defer f.Close() // the listener has a descriptor of its own
+	defer f.Close() // the listener has its own copy
 	l, err := net.FileListener(f)
 	if err != nil {
-		return nil, fmt.Errorf("cannot go on listening: %w", err)
+		return nil, fmt.Errorf("cannot take over the listener: %w", err)
 	}
 	if u, ok := l.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(true)
@@ -67,7 +66,7 @@ func again(fd int, at string) (net.Listener, error) {
 	return l, nil
 }
 
-// descriptors are those of the open listeners, by where they listen.
+// descriptors returns the descriptors of the open listeners, by address.
 func (p *plugs) descriptors() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"codeberg.org/johba/disinto/agents/upstream"
 )
 
-// upstreamCommand is the program of roles that upstream's scripts do.
+// upstreamCommand is the program of roles whose work upstream's scripts do.
 var upstreamCommand = command{
 	name: "upstream", args: "[SCRIPT [ARGS]]", maxArgs: 9,
 	short: "print a factory.toml for upstream's agents, or run one of their scripts",
@@ -45,7 +45,7 @@ runs the script. Without ARGS, the script gets its project's file.`,
 // scripting has the flags of the upstream command.
 type scripting struct {
 	root   string
-	inside string // the folder to mount over /tmp, in a namespace that was made for it
+	inside string // the directory to mount over /tmp: the process runs in the new namespace
 }
 
 func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
@@ -79,9 +79,9 @@ func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
 	return runScript(ctx, c, reaper, script, namespace)
 }
 
-// enter goes on in a namespace.
+// enter runs in the new namespace. It mounts the private /tmp and executes argv; without argv it only tests that.
 func (u *scripting) enter(c *cli, argv []string) error {
-	runtime.LockOSThread() // whose privileges are given up
+	runtime.LockOSThread() // Exec drops the privileges of this thread
 	path := ""
 	if len(argv) > 0 {
 		found, err := process.Lookup(argv[0], "", c.environ)
@@ -93,7 +93,8 @@ func (u *scripting) enter(c *cli, argv []string) error {
 	return upstream.Exec(u.inside, path, argv, c.environ)
 }
 
-// privateTmp finds a kind of namespace with a private /tmp by trying. Where none works it says so and returns nil.
+// privateTmp tries the kinds of namespaces and returns the first in which /tmp can be private. If none works it prints a
+// message and returns nil.
 func privateTmp(reaper *process.Reaper, c *cli, root string) *syscall.SysProcAttr {
 	home := c.getenv("HOME")
 	used := []string{home, root, c.getenv("DISINTO_WORKSPACE"), c.getenv("DISINTO_RESULT"), c.getenv("CLAUDE_CONFIG_DIR")}
@@ -125,8 +126,8 @@ func tryNamespace(reaper *process.Reaper, c *cli, dir string, attr *syscall.SysP
 	return exit.Status == 0
 }
 
-// runScript runs the script to its end, and to the end of what it started if the script wants that. Its exit code
-// becomes ours.
+// runScript runs the script until it ends and, if s.Waits, until every process that it started has ended. It returns
+// the script's exit code in its error.
 func runScript(
 	ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.Script, namespace *syscall.SysProcAttr,
 ) error {
@@ -138,7 +139,7 @@ func runScript(
 	if namespace != nil {
 		path, argv = "/proc/self/exe", append([]string{"disinto", "upstream", "--inside", s.Tmp, "--"}, argv...)
 	}
-	// Every process of the script inherits the other end of the pipe: it is closed when none is left.
+	// Every process of the script inherits the other end of the pipe: ours reads EOF when all of them have ended.
 	ours, theirs, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot make a pipe: %w", err)
@@ -172,7 +173,7 @@ func runScript(
 // logInterval is how often upstream's logs are copied.
 const logInterval = time.Second
 
-// showLogs prints what upstream's scripts write into their log files, until shown is called.
+// showLogs copies the log files of upstream's scripts to stdout, until shown is called.
 func showLogs(c *cli) (shown func()) {
 	logs := upstream.NewLogs(c.getenv("HOME"))
 	stop, done := make(chan struct{}), make(chan struct{})

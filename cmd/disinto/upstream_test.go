@@ -148,7 +148,7 @@ func TestUpstreamProjects(t *testing.T) {
 	says(exitFailed, "want poll or threads", mode("cron"), "upstream", "--root", root)
 	says(exitFailed, "its token belongs to dev-qwen", environ, "check", "--config", projects)
 	says(exitFailed, "upstream > factory.toml", environ, "hire-an-agent", "dev-glm", "--config", projects)
-	says(exitFailed, "DISINTO_SCHEDULER is poll, which is for upstream's projects", poll, "check", "--config",
+	says(exitFailed, "DISINTO_SCHEDULER is poll, which works only with upstream's projects", poll, "check", "--config",
 		f.file(t.TempDir()))
 	f.write(filepath.Join(projects, "bad.toml"), "name = 1")
 	says(exitFailed, "bad.toml", environ, "check", "--config", projects)

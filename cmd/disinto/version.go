@@ -22,8 +22,8 @@ var versionCommand = command{
 	},
 }
 
-// version is that of a release, such as 0.2.0, and otherwise the commit, with "+dirty" for a changed tree. Without
-// version control, as in a test, it is "devel".
+// version returns the version of a release, such as 0.2.0, or else the commit. Both get "+dirty" if the tree had
+// changes. Without version control, as in a test, it returns "devel".
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -32,7 +32,7 @@ func version() string {
 	return versionOf(info)
 }
 
-// commitBehind matches the versions that the Go tool makes of a commit without a tag.
+// commitBehind matches the pseudo-versions that the Go tool makes for a commit without a tag.
 var commitBehind = regexp.MustCompile(`[.-]\d{14}-([0-9a-f]{12})(?:\+|$)`)
 
 func versionOf(info *debug.BuildInfo) string {

@@ -14,17 +14,17 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
-// pace says when a watched document is read again.
+// pace is the timing of a watched document.
 type pace struct {
-	rest  time.Duration // least time between two readings: one claim is several events
-	slow  time.Duration // longest time between them: there are changes without an event, such as a scan
-	clock time.Duration // between two pictures of the same document: ages are shown in seconds
+	rest  time.Duration // least time between two reads: one claim causes several events
+	slow  time.Duration // longest time between two reads: some changes, such as a scan, cause no event
+	clock time.Duration // time between two redraws of the same document: it shows ages in seconds
 }
 
 var watchPace = pace{rest: 200 * time.Millisecond, slow: 5 * time.Second, clock: time.Second}
 
-// watch shows the document until it is interrupted. On a terminal it is redrawn, also while no supervisor runs, so
-// that a restart can be watched. Elsewhere, and as JSON, each new document is printed, until the supervisor ends.
+// watch shows the document until it is interrupted. On a terminal it redraws the screen, even while no supervisor runs,
+// so that the user can watch a restart. Elsewhere, and as JSON, it prints each new document until the supervisor ends.
 func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	t := q.c.terminal()
 	redrawn := t.live() && !q.json
@@ -63,7 +63,7 @@ func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	}
 }
 
-// at is the time from which ages count: now or, without a supervisor, when the last one wrote its state.
+// at returns the time for computing ages: now or, without a supervisor, when the last one saved its state.
 func (q *statusQuery) at(read time.Time, lost error) time.Time {
 	if lost != nil {
 		return read
@@ -71,7 +71,7 @@ func (q *statusQuery) at(read time.Time, lost error) time.Time {
 	return q.c.now()
 }
 
-// wait returns when it is time to read again. Meanwhile it draws what there is.
+// wait returns when it is time for the next read. Until then it redraws the current document.
 func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error) error {
 	slow := time.NewTimer(p.slow)
 	defer slow.Stop()
@@ -79,7 +79,7 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 	defer clock.Stop()
 	rest := time.NewTimer(p.rest)
 	defer rest.Stop()
-	var rested <-chan struct{} // news, once the rest is over
+	var rested <-chan struct{} // news, after p.rest
 	for {
 		select {
 		case <-rest.C:
@@ -98,8 +98,8 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 	}
 }
 
-// hear sends news for each event of the supervisor, and when the stream of events begins or ends. It connects again
-// and again until ctx is done.
+// hear sends to news for each event of the supervisor, and when the stream of events starts or ends. It reconnects until
+// ctx is done.
 func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 	for ctx.Err() == nil {
 		heard := func() {
@@ -116,7 +116,7 @@ func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 	}
 }
 
-// redraw shows a document, that of a supervisor which has ended, or why there is none.
+// redraw shows a document, which may be the saved one of a supervisor that has ended, or the error if there is none.
 func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err error) error {
 	if raw == nil {
 		return t.redraw(screen.Clean(err.Error()) + "\n")
@@ -125,8 +125,8 @@ func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err
 	return q.show(t, raw, at, err != nil, height)
 }
 
-// leaveOn calls leave when a person types q or Ctrl-C, until restore. The terminal hands over each key as it is typed,
-// so Ctrl-C comes as a key and not as a signal.
+// leaveOn calls leave when the user types q or Ctrl-C, until restore. It puts the terminal into raw mode, where Ctrl-C
+// arrives as a key and not as a signal.
 func (c *cli) leaveOn(leave func()) (restore func()) {
 	f, ok := c.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -136,7 +136,7 @@ func (c *cli) leaveOn(leave func()) (restore func()) {
 	if err != nil {
 		return func() {}
 	}
-	go func() { // it ends with the process: a read of a terminal cannot be taken back
+	go func() { // ends with the process, because a read from a terminal cannot be cancelled
 		for key := make([]byte, 1); ; {
 			if n, err := f.Read(key); err != nil || n == 0 {
 				return

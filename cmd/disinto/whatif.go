@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// whatIf plays the last days again with the configuration in force and, if there are changes, with them, until ctx is
-// done.
+// whatIf replays the last days with the current configuration and, if changes are requested, with the changed one, until
+// ctx is done.
 func whatIf(ctx context.Context, q supervisor.WhatIf) (*control.Simulation, error) {
 	change, err := changeOf(&q.Ask)
 	if err != nil {
@@ -49,13 +49,13 @@ func whatIf(ctx context.Context, q supervisor.WhatIf) (*control.Simulation, erro
 	return answer, nil
 }
 
-// changeOf reads the changes that are asked for.
+// changeOf parses the requested changes.
 func changeOf(ask *control.SimulateRequest) (*sim.Change, error) {
 	change := &sim.Change{Slots: ask.Slots, Without: ask.Without, Hold: make(map[string]time.Duration)}
 	for thread, text := range ask.Hold {
 		hold, err := time.ParseDuration(text)
 		if err != nil {
-			return nil, control.Invalid("cannot read %q as the hold of %s: write it as 4m", text, thread)
+			return nil, control.Invalid("cannot read %q as the hold of %s: want a time such as 4m", text, thread)
 		}
 		change.Hold[thread] = hold
 	}

@@ -52,9 +52,9 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	show := screen.View.Why
 	switch {
 	case w.until && w.past:
-		return usagef("--at and --until: say one of them")
+		return usagef("use --at or --until, not both")
 	case w.until && args[0] == "":
-		return usagef("--until: say which issue or pull request, such as 12")
+		return usagef("--until: name an issue or pull request, such as 12")
 	case w.until:
 		return get(ctx, c, &w.query, "/v1/forecast?ref="+url.QueryEscape(args[0]), screen.View.Until)
 	case w.all:

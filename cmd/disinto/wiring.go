@@ -21,27 +21,26 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// executors are the ways to run sessions. The first runs those of threads that name no executor, unless
-// $DISINTO_EXECUTOR names another one for them. Only a carrier can be upgraded in place, and only a hurrier can cut the
-// grace of sessions short.
+// executors are the ways to run sessions. Threads that name no executor use $DISINTO_EXECUTOR or, if that is not set, the
+// first. Only a carrier can be upgraded in place, and only a hurrier can cut the grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
 	{"nomad", newNomad},
 }
 
-// forges are the kinds of forges. The first is used unless $DISINTO_FORGE names another. disinto check looks at the
-// labels only of an inspector, and at the web hooks only of a hooker.
+// forges are the kinds of forges. $DISINTO_FORGE selects one; the default is the first. disinto check inspects labels
+// only on an inspector, and web hooks only on a hooker.
 var forges = registry[forgeKind]{
 	{"forgejo", forgeKind{newForgejo, newForgejoDesk, forgejo.APIAddress}},
 }
 
-// registry has what there is of one sort, by name.
+// registry lists implementations by name.
 type registry[T any] []struct {
 	name string
 	made T
 }
 
-// choose returns the one that a variable of the environment names, and the first where it is not set.
+// choose returns the implementation that an environment variable names; the first if it is not set.
 func (r registry[T]) choose(variable string, lookupEnv func(string) (string, bool)) (T, error) {
 	name, _ := lookupEnv(variable)
 	names := make([]string, len(r))
@@ -58,45 +57,45 @@ func (r registry[T]) choose(variable string, lookupEnv func(string) (string, boo
 // hurrier is an executor that can end its sessions without their grace. Hurry may be called more than once.
 type hurrier interface{ Hurry() }
 
-// confiner is an executor that keeps sessions in sandboxes, and tells their processes from others.
+// confiner is an executor that runs sessions in sandboxes and recognises their processes.
 type confiner interface{ Confined(pid int) bool }
 
-// carrier is an executor whose sessions an upgrade in place leaves running.
+// carrier is an executor whose sessions continue across an upgrade in place.
 type carrier interface {
-	// Detach stops following sessions, and says what the next image needs to follow them. resume takes that back.
+	// Detach stops following sessions, and returns the state from which the next image can follow them. resume undoes it.
 	Detach() (h *process.Handover, resume func(), err error)
-	// Peek says the same of some runs, and detaches nothing.
+	// Peek returns the same state for some runs, and detaches nothing.
 	Peek(runs []string) *process.Handover
-	// Inherit is called before the first Run: sessions of the last image go on.
+	// Inherit takes over the sessions of the last image. Call it before the first Run.
 	Inherit(h *process.Handover)
 }
 
 func newProcesses(f *factory) supervisor.Executor { return newLocal(f) }
 
-// newLocal runs programs on this machine: sessions, and services whatever runs the sessions.
+// newLocal returns the executor for this machine. It runs services even if another executor runs the sessions.
 func newLocal(f *factory) *process.Executor {
 	return &process.Executor{
 		Reaper: f.reaper, Secrets: f.secrets, Progress: progress,
 		Ended: func(n int) {
-			f.Log.Warn(fmt.Sprintf("ended %d processes that an earlier supervisor left behind", n))
+			f.Log.Warn(fmt.Sprintf("ended %d processes of an earlier supervisor", n))
 		},
 	}
 }
 
-// progress says how far the requests of a local server are.
+// progress describes the progress of a local server's requests.
 func progress(ctx context.Context, url string) string { return llama.New(url).Progress(ctx) }
 
-// saver is a llama-server that saves conversations.
+// saver returns the client of a llama-server that saves conversations.
 func saver(url string) saved.Server { return llama.New(url) }
 
-// llamas asks llama-servers.
+// llamas queries llama-servers.
 type llamas struct{}
 
 func (llamas) Look(ctx context.Context, url string, work bool) (agents.Server, error) {
 	return llama.New(url).Look(ctx, work)
 }
 
-// elsewhere makes the executors that threads may name.
+// elsewhere creates the executors that threads may name.
 func elsewhere(f *factory) map[string]supervisor.Executor {
 	all := make(map[string]supervisor.Executor)
 	for _, row := range executors[1:] {
@@ -108,18 +107,18 @@ func elsewhere(f *factory) map[string]supervisor.Executor {
 // forgeKind is a kind of forge. None of its functions makes a request.
 type forgeKind struct {
 	client func(forgeOptions) (supervisor.Forge, error)
-	// desk makes the access of the built-in agent's sessions, as the account of a token.
+	// desk returns the access for the built-in agent's sessions, with the rights of a token.
 	desk func(address, token string) session.Desk
-	// api is where a repository's part of the API begins: $FORGE_API of an agent's program.
+	// api returns the base URL of a repository in the API, $FORGE_API of an agent's program.
 	api func(address, repo string) string
 }
 
-// forgeOptions are for a client of any kind.
+// forgeOptions are the options for a client of any kind.
 type forgeOptions struct {
-	config   *threads.Config        // whose [forge] the client is for
-	current  func() *threads.Config // in force, so that a reload counts; never nil
-	instance func() string          // in whose name claims are made
-	// observe is called with each request.
+	config   *threads.Config        // has the [forge] of the client
+	current  func() *threads.Config // returns the current configuration, after reloads; never nil
+	instance func() string          // returns the instance id for claims
+	// observe is called after each request.
 	observe func(route string, status int, took time.Duration)
 }
 
@@ -142,8 +141,8 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 	})
 }
 
-// hasAgent and hasBot compare as the forge does, for which a login has no case: an agent that the configuration spells
-// in another one is no person, whose comments would command.
+// hasAgent and hasBot ignore the case of logins, as the forge does. Otherwise an agent whose login has another case in the
+// configuration would count as a person, whose comments are commands.
 func hasAgent(c *threads.Config, login string) bool {
 	return slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return strings.EqualFold(a.Login, login) })
 }
@@ -152,7 +151,7 @@ func hasBot(c *threads.Config, login string) bool {
 	return slices.ContainsFunc(c.Forge.Bots, func(bot string) bool { return strings.EqualFold(bot, login) })
 }
 
-// hostName is the name of this machine; empty where it has none.
+// hostName returns the name of this machine; empty if it has none.
 func hostName() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -161,7 +160,7 @@ func hostName() string {
 	return name
 }
 
-// longestSession is the longest time that a session of any role may take.
+// longestSession returns the longest time that a session of any role can take.
 func longestSession(config *threads.Config) time.Duration {
 	var most time.Duration
 	for i := range config.Roles {
