@@ -34,7 +34,8 @@ func advised(ctx context.Context, q supervisor.WhatIf) (*control.Advice, error) 
 	}, nil
 }
 
-// inTurn runs trials one after the other, to leave processors to the supervisor. When ctx is done, it returns no reports.
+// inTurn runs trials one after the other, to leave processors to the supervisor. When ctx is done, it returns no
+// reports.
 func inTurn(ctx context.Context) func([]sim.Trial) []sim.Report {
 	return func(trials []sim.Trial) (reports []sim.Report) {
 		for i := range trials {

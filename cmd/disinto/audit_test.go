@@ -53,7 +53,7 @@ func TestAuditVerify(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := invoke("audit", "verify", "--state", dir)
-	if code != 0 || !strings.Contains(stdout, "3 receipts in order, 1 to 3") || stderr != "" {
+	if code != 0 || !strings.Contains(stdout, "3 receipts intact, 1 to 3") || stderr != "" {
 		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
 	}
 	if err := os.Rename(filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "away")); err != nil {

@@ -138,8 +138,9 @@ func (k *checker) hook(ctx context.Context, client hooker, repo, url string) {
 	}
 }
 
-// signIn registers the control room as an OAuth application of the forge, so that people can sign in with their accounts
-// there. Only the operator enables this, with web_client_id: everyone who can read the repositories can then sign in.
+// signIn registers the control room as an OAuth application of the forge, so that people can sign in with their
+// accounts there. Only the operator enables this, with web_client_id: everyone who can read the repositories can then
+// sign in.
 func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 	f := &k.config.Factory
 	r, ok := client.(registrar)
@@ -147,8 +148,8 @@ func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 		return
 	}
 	if f.WebAddress() == "" {
-		k.note("web", fmt.Sprintf("cannot derive the URL at which browsers reach listen_web = %q: to let people sign in with "+
-			"the forge, set [factory] web_url, such as https://room.example.org", f.ListenWeb))
+		k.note("web", fmt.Sprintf("cannot derive the URL at which browsers reach listen_web = %q: to let people sign in "+
+			"with the forge, set [factory] web_url, such as https://room.example.org", f.ListenWeb))
 		return
 	}
 	redirect := f.WebAddress() + web.Callback

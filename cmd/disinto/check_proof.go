@@ -16,7 +16,8 @@ import (
 // readTime limits the scan of open issues. check uses the issues that it has read by then.
 const readTime = 30 * time.Second
 
-// read reads the open issues, whose labels and skills proofs checks. It ignores errors, because labels has reported them.
+// read reads the open issues, whose labels and skills proofs checks. It ignores errors, because labels has reported
+// them.
 func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()

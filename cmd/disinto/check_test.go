@@ -377,7 +377,7 @@ func TestCheckWithoutFile(t *testing.T) {
 	t.Chdir(dir)
 	got := disinto(t.Context(), nil, "check")
 	want := "wrong  file  cannot read the configuration: there is neither " + filepath.Join(dir, "factory.toml") +
-		" nor /etc/disinto/factory.toml; write one, mount it there, or set --config\n"
+		" nor /etc/disinto/factory.toml; write one, mount it there, or use --config\n"
 	if got.code != exitFailed || got.stdout != want {
 		t.Errorf("got exit code %d, stdout %q, want %q", got.code, got.stdout, want)
 	}
@@ -387,7 +387,7 @@ func TestCheckWithoutFile(t *testing.T) {
 	for _, command := range []string{"check", "simulate", "hire-an-agent dev-x"} {
 		got := disinto(t.Context(), nil, strings.Fields(command)...)
 		if text := got.stdout + got.stderr; got.code != exitFailed ||
-			!strings.Contains(text, "it is a directory, which Docker makes") {
+			!strings.Contains(text, "it is a directory, which Docker creates") {
 			t.Errorf("%s: got exit code %d, %s", command, got.code, text)
 		}
 	}

@@ -166,7 +166,7 @@ func TestWhy(t *testing.T) {
 		shows(t, got.stdout, "why/decided-pipe.txt")
 	}
 	late := disinto(t.Context(), nil, "why", "20", "--state", past, "--at", "12:01")
-	if late.code != exitUsage || late.stderr != "disinto: --at: 12:01 is not over yet\n" {
+	if late.code != exitUsage || late.stderr != "disinto: --at: 12:01 is in the future\n" {
 		t.Errorf("why --at 12:01: got exit code %d, stderr %q", late.code, late.stderr)
 	}
 	// Only the supervisor knows the agents and threads, so the error for an unknown reference is the supervisor's.

@@ -150,8 +150,8 @@ func (cmd *command) usage() string {
 	return usage
 }
 
-// prepare returns the command's flags and the action that uses them. The flag set prints nothing itself: dispatch prints
-// errors and help.
+// prepare returns the command's flags and the action that uses them. The flag set prints nothing itself: dispatch
+// prints errors and help.
 func (cmd *command) prepare() (*pflag.FlagSet, action) {
 	flags := pflag.NewFlagSet(cmd.name, pflag.ContinueOnError)
 	flags.SortFlags = false

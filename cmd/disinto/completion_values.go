@@ -21,8 +21,8 @@ const askTime = 500 * time.Millisecond
 // mostValues limits the completions: a shell lists at most a few screens of them.
 const mostValues = 500
 
-// plainWord matches values without characters that are special in a shell. A name may come from another machine, and the
-// shell inserts it into the user's command line.
+// plainWord matches values without characters that are special in a shell. A name may come from another machine, and
+// the shell inserts it into the user's command line.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./#-]*$`)
 
 // values finds the values of arguments and flags by their names in the help.

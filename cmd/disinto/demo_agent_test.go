@@ -153,7 +153,7 @@ func TestDemoAgents(t *testing.T) {
 func TestDemoAgentNeedsWhatItBuildsOn(t *testing.T) {
 	f := newTestForge(t)
 	out := f.session(t.TempDir(), "dev-qwen", agents.KindIssue, "dev", 2)
-	if out.Result != agents.Failed || out.Reason != "orders/format.md is not there yet, and this builds on it" {
+	if out.Result != agents.Failed || out.Reason != "cannot build on orders/format.md: it does not exist yet" {
 		t.Errorf("got outcome %+v", out)
 	}
 }

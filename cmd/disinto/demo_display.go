@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// display shows a demo: as a redrawn status on a terminal, as log lines elsewhere, and with --json as one document at the
-// end.
+// display shows a demo: as a redrawn status on a terminal, as log lines elsewhere, and with --json as one document at
+// the end.
 type display struct {
 	*terminal
 	json    bool

@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
-// execCommand prints the help of disinto exec and refuses invalid command lines. Package pid1 handles a valid one before
-// main starts.
+// execCommand prints the help of disinto exec and refuses invalid command lines. Package pid1 handles a valid one
+// before main starts.
 var execCommand = command{
 	name: "exec", args: "[--] COMMAND...",
 	minArgs: 1, maxArgs: 1 << 30,
@@ -67,8 +67,8 @@ func (r *rewrites) String() string {
 
 func (r *rewrites) Type() string { return "from:to" }
 
-// foreign reports whether the first word of a command line is another program rather than a mistyped command of disinto.
-// It can be a program only if disinto is the entrypoint of a container, alone or below docker run --init.
+// foreign reports whether the first word of a command line is another program rather than a mistyped command of
+// disinto. It can be a program only if disinto is the entrypoint of a container, alone or below docker run --init.
 func foreign(name string) bool {
 	return (os.Getpid() == 1 || os.Getppid() == 1) && pid1.Executable(name)
 }

@@ -99,7 +99,8 @@ func newFactory(
 	return f, nil
 }
 
-// trace sets up tracing as the environment configures it. A mistake there is only logged, and does not stop the factory.
+// trace sets up tracing as the environment configures it. A mistake there is only logged, and does not stop the
+// factory.
 func (f *factory) trace(log hclog.Logger) {
 	var err error
 	if f.tracer, err = trace.FromEnv(f.lookupEnv); err != nil {
@@ -167,8 +168,8 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	return config, client, nil
 }
 
-// readConfig reads a factory.toml, or upstream's projects, and the secrets file beside it. Each mistake is one line of the
-// error. text is the text of both, for changed.
+// readConfig reads a factory.toml, or upstream's projects, and the secrets file beside it. Each mistake is one line of
+// the error. text is the text of both, for changed.
 func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
 	secretsPath := secretsFile(path, lookupEnv)
 	secrets, secretsErr := readSecrets(secretsPath)
@@ -190,7 +191,7 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 // noConfig returns the error for a missing factory.toml. In a container the mount is probably missing.
 func noConfig(path string) error {
 	if path != localConfig {
-		return fmt.Errorf("cannot read %s: there is no such file; write it, or set another --config", path)
+		return fmt.Errorf("cannot read %s: there is no such file; write it, or use another --config", path)
 	}
 	here, err := filepath.Abs(path)
 	if err != nil {
@@ -201,7 +202,7 @@ func noConfig(path string) error {
 		example = ", after the example " + imageExample
 	}
 	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; write one%s, "+
-		"mount it there, or set --config", here, systemConfig, example)
+		"mount it there, or use --config", here, systemConfig, example)
 }
 
 // imageExample is the path of factory.toml.example in the image.
@@ -259,8 +260,8 @@ func sameForge(a, b threads.Forge) bool {
 		a.ClaimSingle == b.ClaimSingle && slices.Equal(a.Repos, b.Repos)
 }
 
-// changed reports whether the files differ from the last read. watch polls it, because inotify misses the replacement of
-// a file that is bind-mounted into a container.
+// changed reports whether the files differ from the last read. watch polls it, because inotify misses the replacement
+// of a file that is bind-mounted into a container.
 func (f *factory) changed() bool {
 	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // empty if unreadable, as in readConfig
 	text, err := configText(f.path, withSecrets(secrets, f.lookupEnv))

@@ -13,7 +13,7 @@ func TestFleetExport(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, fleet.FileName)
 	got := disinto(t.Context(), nil, "fleet", "export", "--state", dir)
-	want := "disinto: cannot export: there is no " + path + ": no supervisor works there, or use --state\n"
+	want := "disinto: cannot export: there is no " + path + ": start a supervisor there, or use --state\n"
 	if got.code != exitFailed || got.stdout != "" || got.stderr != want {
 		t.Errorf("without a file: got %+v", got)
 	}

@@ -137,7 +137,7 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 	}
 	var roleErr error
 	if who.Entry.Role == "" {
-		roleErr = fmt.Errorf("cannot derive a role from the name %s: set --type ROLE", name)
+		roleErr = fmt.Errorf("cannot derive a role from the name %s: use --type ROLE", name)
 	}
 	// Return here, because the check would report the same mistakes again.
 	if err := errors.Join(threadErr, roleErr); err != nil {
@@ -326,7 +326,7 @@ func (d *desk) signIn(c *cli, o *office) error {
 	if from != "" {
 		say(c, "sign in", "Auth: PAT from "+from)
 	}
-	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // the check of the file reports a missing url
+	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // the caller's check reports a missing url
 		return err
 	}
 	admin, err := forgejo.NewAdmin(options)

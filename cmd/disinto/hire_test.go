@@ -243,7 +243,7 @@ func TestHireOptions(t *testing.T) {
 		},
 		{
 			name: "no role", args: "glm --thread llama", code: exitFailed,
-			says: "cannot derive a role from the name glm: set --type ROLE",
+			says: "cannot derive a role from the name glm: use --type ROLE",
 		},
 		{name: "no thread", args: "dev-glm", code: exitFailed, says: "--thread anthropic or --thread llama"},
 		{

@@ -168,7 +168,7 @@ func (p *prompter) answer(said, flag, what, fallback string) string {
 		said = strings.TrimSpace(line)
 	}
 	if said = cmp.Or(said, fallback); said == "" {
-		p.wrong = append(p.wrong, usagef("set %s: %s", flag, what))
+		p.wrong = append(p.wrong, usagef("use %s: %s", flag, what))
 	}
 	return said
 }
@@ -187,7 +187,7 @@ func (f *founding) write(c *cli, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("cannot create the directory of %s: %w", path, err)
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // it names the tokens' variables, and has no tokens
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // the file contains no tokens
 	if err == nil {
 		_, err = file.WriteString(text.String())
 		err = errors.Join(err, file.Close())

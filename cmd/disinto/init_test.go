@@ -29,7 +29,7 @@ func TestInit(t *testing.T) {
 
 	dry := disinto(t.Context(), environ, append(append([]string{"init"}, first...), "--dry-run")...)
 	if dry.code != exitDone || !strings.Contains(dry.stdout, "[threads.llama]") || exists(path) ||
-		!strings.HasSuffix(dry.stdout, "\nnext        nothing was done: leave --dry-run out to do it\n") {
+		!strings.HasSuffix(dry.stdout, "\nnext        nothing was done: repeat without --dry-run\n") {
 		t.Fatalf("dry run: got %+v", dry)
 	}
 	got := disinto(t.Context(), environ, append([]string{"init"}, first...)...)
@@ -95,7 +95,7 @@ func TestInitAsks(t *testing.T) {
 		args string
 		says []string
 	}{
-		{"", []string{"set --url", "set --repo", "set --api MODEL or --local URL"}},
+		{"", []string{"use --url", "use --repo", "use --api MODEL or --local URL"}},
 		{"--url http://h --repo no --api x", []string{`cannot use "no" as a repository`}},
 		{"--url http://h --repo a/b --api x --cli emacs", []string{`cannot use "emacs" as a CLI`}},
 		{"--url http://h --repo a/b --api \"x", []string{`cannot write "\"x" into a factory.toml`}},

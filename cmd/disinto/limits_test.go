@@ -36,7 +36,7 @@ func TestUnenforced(t *testing.T) {
 			[]string{"the memory limit of a, c is not enforced: there is none"},
 		},
 		// carla's account is only c's, so its limit is enforced without a cgroup; dora's is shared.
-		"pids": {process.Containment{PIDs: none}, []string{"the limit of pids of a, d is not enforced: there is none"}},
+		"pids": {process.Containment{PIDs: none}, []string{"the pids limit of a, d is not enforced: there is none"}},
 	} {
 		if diff := cmp.Diff(tt.want, unenforced(config, tt.c)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

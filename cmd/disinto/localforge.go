@@ -18,8 +18,8 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// localforgeCommand serves the embedded forge. The demo runs it as a child, so that the supervisor uses it over HTTP like
-// a real forge.
+// localforgeCommand serves the embedded forge. The demo runs it as a child, so that the supervisor uses it over HTTP
+// like a real forge.
 var localforgeCommand = command{
 	name:   "localforge",
 	hidden: true,

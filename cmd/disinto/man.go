@@ -128,8 +128,8 @@ func (cmd *command) manual(w io.Writer) {
 	})
 }
 
-// roff escapes the characters that are special in roff: backslashes, hyphens, and a full stop or quote at the start of a
-// line.
+// roff escapes the characters that are special in roff: backslashes, hyphens, and a full stop or quote at the start of
+// a line.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -63,7 +63,7 @@ func (l *clientLines) line() (line []byte, err error) {
 // faultOf returns the JSON-RPC error for a line; nil for a message or for a batch, which some protocol versions allow.
 func faultOf(line []byte) *jsonrpc.Error {
 	if !json.Valid(line) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "Parse error: the line is not JSON"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "Parse error: not JSON"}
 	}
 	messages := []json.RawMessage{line}
 	if bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")) {
@@ -75,7 +75,7 @@ func faultOf(line []byte) *jsonrpc.Error {
 		known = known && err == nil
 	}
 	if !known {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid Request: the line is not a JSON-RPC message"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid Request: not a JSON-RPC message"}
 	}
 	return nil
 }

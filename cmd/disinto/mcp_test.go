@@ -315,7 +315,7 @@ func TestMCPAnswers(t *testing.T) {
 	})
 	session := mcpClient(t, nil, "--state", a.state)
 	text, document, failed := said(t, session, "status", nil)
-	if failed || document != "" || len(text) > longestAnswer+200 || !strings.Contains(text, "\n(cut: the whole has ") {
+	if failed || document != "" || len(text) > longestAnswer+200 || !strings.Contains(text, "\n(truncated from ") {
 		t.Errorf("a long queue: got failed %v, %d bytes of text, %d of the document", failed, len(text), len(document))
 	}
 	text, document, failed = said(t, session, "convoy_status", nil)
@@ -471,7 +471,7 @@ func TestMCPNoise(t *testing.T) {
 		c.stdin, c.stderr = noise, &stderr
 		code := c.run(t.Context(), []string{"mcp", "--state", t.TempDir()})
 		if said := stderr.String(); code != exitFailed || strings.Count(said, "\n") != 1 ||
-			!strings.HasPrefix(said, "disinto: cannot go on with the MCP client: ") {
+			!strings.HasPrefix(said, "disinto: cannot continue with the MCP client: ") {
 			t.Errorf("%s: got exit code %d, stderr %q", name, code, said)
 		}
 		if e, ok := noise.(*endless); ok && e.left < 32<<20 {

@@ -43,8 +43,8 @@ func nomadConfig(config *threads.Config) nomad.Config {
 // promptsFlag is the flag of disinto agent for the directory of a factory's own prompts.
 const promptsFlag = "--prompts"
 
-// promptsOf reads the prompts in the directory that a command names, to send them to a node. It returns nil for a command
-// without promptsFlag.
+// promptsOf reads the prompts in the directory that a command names, to send them to a node. It returns nil for a
+// command without promptsFlag.
 func promptsOf(command []string) (*nomad.Folder, error) {
 	i := slices.Index(command, promptsFlag)
 	if i < 0 || i+1 == len(command) {

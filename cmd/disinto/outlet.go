@@ -19,7 +19,8 @@ const (
 )
 
 // outlet is a writer that never blocks, for concurrent use. When a container's log driver hangs, the pipe behind stderr
-// fills up, and writing to it would block the factory. outlet drops and counts the lines that do not fit into its queue.
+// fills up, and writing to it would block the factory. outlet drops and counts the lines that do not fit into its
+// queue.
 type outlet struct {
 	w     io.Writer
 	queue chan entry

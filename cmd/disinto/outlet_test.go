@@ -30,7 +30,7 @@ func TestOutlet(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 		if len(lines) != outletLines+2 || lines[0] != "line 0" ||
-			!strings.HasSuffix(lines[1], " 10 lines of the log are lost: nobody read it") {
+			!strings.HasSuffix(lines[1], " 10 log lines were lost: the reader of the log was too slow") {
 			t.Errorf("got %d lines, the first are %q", len(lines), lines[:2])
 		}
 		close(o.queue)

@@ -47,8 +47,8 @@ the log. USR2 upgrades: see disinto help upgrade.`,
 	},
 }
 
-// listensItself reports whether this process keeps its signals across an upgrade. Then run must be the only listener for
-// signals, or an upgrade could lose one.
+// listensItself reports whether this process keeps its signals across an upgrade. Then run must be the only listener
+// for signals, or an upgrade could lose one.
 func listensItself() bool { return process.KeepsSignals() }
 
 const (

@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// prober queries services on this machine. It uses no proxy, keeps no connection open, because a restart would break it,
-// and follows no redirect, because that may lead to another server.
+// prober queries services on this machine. It uses no proxy, keeps no connection open, because a restart would break
+// it, and follows no redirect, because that may lead to another server.
 var prober = http.Client{
 	Transport:     &http.Transport{DisableKeepAlives: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

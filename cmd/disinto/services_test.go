@@ -248,7 +248,8 @@ user = "no-such-account"
 `)
 	got := disinto(t.Context(), os.Environ(), "check", "--offline", "--config", path)
 	for _, want := range []string{
-		"b: cannot find no-such-server: ", "b: cannot find no-such-preparation: ", "b: port 8080 is also the port of service a",
+		"b: cannot find no-such-server: ", "b: cannot find no-such-preparation: ",
+		"b: port 8080 is also the port of service a",
 		`c: cannot run it as no-such-account: no account "no-such-account" on this system`,
 		"a: it shares the account of dev-qwen, which could end it",
 	} {

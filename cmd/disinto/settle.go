@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// rereadTime is the timeout for a supervisor to notice a changed file: fileInterval, and a margin for a busy machine.
+	// rereadTime is the timeout for a supervisor to notice a changed file: fileInterval, and a margin for a busy
+	// machine.
 	rereadTime = 2*fileInterval + time.Second
 	// askInterval is the time between two requests to the supervisor.
 	askInterval = 50 * time.Millisecond
@@ -41,7 +42,8 @@ func (s *settling) begin(ctx context.Context, state string) {
 	}
 }
 
-// reread waits until the supervisor has read the files again. It returns why that did not happen in time; "" on success.
+// reread waits until the supervisor has read the files again. It returns why that did not happen in time; "" on
+// success.
 func (s *settling) reread(ctx context.Context) (string, error) {
 	return s.until(ctx, rereadTime, func(doc *control.Document) string {
 		isOurs := func(a control.AgentDocument) bool { return a.Name == s.agent }
@@ -56,8 +58,8 @@ func (s *settling) reread(ctx context.Context) (string, error) {
 	})
 }
 
-// letGo waits until the supervisor knows that the agent is gone, and makes it release the agent's items, because it would
-// not end the sessions by itself. It returns why that failed; "" on success.
+// letGo waits until the supervisor knows that the agent is gone, and makes it release the agent's items, because it
+// would not end the sessions by itself. It returns why that failed; "" on success.
 func (s *settling) letGo(ctx context.Context) (string, error) {
 	if why, err := s.reread(ctx); why != "" || err != nil {
 		return why, err

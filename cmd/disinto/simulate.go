@@ -276,7 +276,7 @@ func (q *simulation) made(name, text string, config *threads.Config) (sim.Load, 
 	}
 	load := sim.MakeKinds(kinds, q.days, q.seed)
 	if len(load) == 0 {
-		return nil, fmt.Errorf("no issue is filed in %g days: set more --days or a higher per_day", q.days)
+		return nil, fmt.Errorf("no issue is filed in %g days: use more --days or a higher per_day", q.days)
 	}
 	return load, nil
 }

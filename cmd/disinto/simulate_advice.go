@@ -84,8 +84,8 @@ func (q *simulation) length(t *sim.Trial) time.Duration {
 	return min(asked, q.until.Sub(t.From))
 }
 
-// player returns a function that runs trials on all processors and reports the number done to tell. When ctx is done, it
-// returns no reports.
+// player returns a function that runs trials on all processors and reports the number done to tell. When ctx is done,
+// it returns no reports.
 func player(ctx context.Context, tell func(done int)) func([]sim.Trial) []sim.Report {
 	var done atomic.Int64
 	return func(trials []sim.Trial) []sim.Report {

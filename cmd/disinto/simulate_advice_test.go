@@ -45,7 +45,7 @@ func TestSimulateBreak(t *testing.T) {
 func TestSimulateAdvise(t *testing.T) {
 	files := map[string]string{"factory.toml": simulated, "journal.jsonl": hourly(8)}
 	text, complaint, code := simulate(t, files, "--advise", "--replay", "journal.jsonl")
-	if code != 0 || complaint != "" || !strings.Contains(text, "30 days were asked for") {
+	if code != 0 || complaint != "" || !strings.Contains(text, "--days is 30") {
 		t.Fatalf("got exit code %d: %s%s", code, complaint, text)
 	}
 	slot := "one more slot on llama"

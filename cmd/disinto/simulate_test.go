@@ -139,7 +139,7 @@ not a line
 	}
 	_, complaint, code = simulate(t, map[string]string{"factory.toml": simulated, "empty": ""}, "--replay",
 		filepath.Join(".", "empty"))
-	if code != 1 || !strings.Contains(complaint, "tells of no session") {
+	if code != 1 || !strings.Contains(complaint, "has no session") {
 		t.Errorf("got exit code %d: %s", code, complaint)
 	}
 }

@@ -22,16 +22,16 @@ const (
 	maxComplaint = 4 << 10
 )
 
-// sshOptions prevent prompts and trust in unknown host keys, and set timeouts for a host that does not answer. The remote
-// command is constant, so nothing needs quoting.
+// sshOptions prevent prompts and trust in unknown host keys, and set timeouts for a host that does not answer. The
+// remote command is constant, so nothing needs quoting.
 var sshOptions = []string{
 	"-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5",
 	"-o", "ServerAliveInterval=3", "-o", "ServerAliveCountMax=2", "-o", "ForwardAgent=no",
 	"-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no", "-o", "LogLevel=ERROR",
 }
 
-// sshExport returns the command line that reads a host. The host follows --, and its parts cannot start with a dash: see
-// threads.Host.
+// sshExport returns the command line that reads a host. The host follows --, and its parts cannot start with a dash:
+// see threads.Host.
 func sshExport(h threads.Host) []string {
 	argv := append([]string{"ssh"}, sshOptions...)
 	if h.Port > 0 {
@@ -44,8 +44,8 @@ func sshExport(h threads.Host) []string {
 // names.
 var sshEnviron = []string{"PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "LANG", "LC_ALL"}
 
-// hostReader returns a function that reads other hosts through ssh. run starts ssh as a child of the reaper, and ends it
-// when the context is done.
+// hostReader returns a function that reads other hosts through ssh. run starts ssh as a child of the reaper, and ends
+// it when the context is done.
 func hostReader(run func(context.Context, process.Cmd) error, environ []string) fleet.ReadHost {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -36,7 +36,7 @@ func (t *target) client(c *cli) (*control.Client, error) {
 	}
 	switch {
 	case address == "" && runtime.GOOS != "linux" && t.state == "":
-		return nil, usagef("set --address URL or $DISINTO_ADDRESS: supervisors run on Linux, not on this machine")
+		return nil, usagef("use --address URL or set $DISINTO_ADDRESS: supervisors run on Linux, not on this machine")
 	case address == "":
 		return control.NewClient(t.asked(c)), nil
 	}
@@ -76,7 +76,7 @@ func addressOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err == nil && u.User != nil:
-		return "", usagef("--address: the URL contains a password, which other users can see: put the token into $DISINTO_TOKEN")
+		return "", usagef("--address: the URL contains a password, visible to other users: put the token into $DISINTO_TOKEN")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery+u.Fragment != "":
 		return "", usagef("--address: %q, want host:port, or a URL such as https://factory.example.org", address)
 	}
@@ -86,7 +86,8 @@ func addressOf(address string) (string, error) {
 // longestToken limits the size of a token file, in bytes.
 const longestToken = 4096
 
-// token returns the value of [factory] listen_token. There is no flag for it, because other users can see command lines.
+// token returns the value of [factory] listen_token. There is no flag for it, because other users can see command
+// lines.
 func (t *target) token(c *cli) (string, error) {
 	token, from := c.getenv("DISINTO_TOKEN"), "$DISINTO_TOKEN"
 	if t.tokenFile != "" {
@@ -99,7 +100,7 @@ func (t *target) token(c *cli) (string, error) {
 	token = strings.TrimSpace(token)
 	switch {
 	case token == "":
-		return "", usagef("there is no token for the supervisor's address: set $DISINTO_TOKEN or --token-file FILE")
+		return "", usagef("there is no token for the supervisor's address: set $DISINTO_TOKEN or use --token-file FILE")
 	case len(token) > longestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", usagef("%s is not a token: it contains white space or special characters, or is too long", from)
 	}

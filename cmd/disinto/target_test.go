@@ -93,7 +93,7 @@ func TestAddressToken(t *testing.T) {
 		},
 		{
 			name: "none", code: exitUsage,
-			stderr: "there is no token for the supervisor's address: set $DISINTO_TOKEN or --token-file FILE",
+			stderr: "there is no token for the supervisor's address: set $DISINTO_TOKEN or use --token-file FILE",
 		},
 		{
 			name: "wrong", environ: []string{"DISINTO_TOKEN=wrong"}, code: exitFailed,

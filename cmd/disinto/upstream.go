@@ -93,8 +93,8 @@ func (u *scripting) enter(c *cli, argv []string) error {
 	return upstream.Exec(u.inside, path, argv, c.environ)
 }
 
-// privateTmp tries the kinds of namespaces and returns the first in which /tmp can be private. If none works it prints a
-// message and returns nil.
+// privateTmp tries the kinds of namespaces and returns the first in which /tmp can be private. If none works it prints
+// a message and returns nil.
 func privateTmp(reaper *process.Reaper, c *cli, root string) *syscall.SysProcAttr {
 	home := c.getenv("HOME")
 	used := []string{home, root, c.getenv("DISINTO_WORKSPACE"), c.getenv("DISINTO_RESULT"), c.getenv("CLAUDE_CONFIG_DIR")}

@@ -98,8 +98,8 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 	}
 }
 
-// hear sends to news for each event of the supervisor, and when the stream of events starts or ends. It reconnects until
-// ctx is done.
+// hear sends to news for each event of the supervisor, and when the stream of events starts or ends. It reconnects
+// until ctx is done.
 func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 	for ctx.Err() == nil {
 		heard := func() {

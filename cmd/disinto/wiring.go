@@ -21,8 +21,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// executors are the ways to run sessions. Threads that name no executor use $DISINTO_EXECUTOR or, if that is not set, the
-// first. Only a carrier can be upgraded in place, and only a hurrier can cut the grace of sessions short.
+// executors are the ways to run sessions. Threads that name no executor use $DISINTO_EXECUTOR or, if that is not set,
+// the first. Only a carrier can be upgraded in place, and only a hurrier can cut the grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
 	{"nomad", newNomad},
@@ -62,7 +62,8 @@ type confiner interface{ Confined(pid int) bool }
 
 // carrier is an executor whose sessions continue across an upgrade in place.
 type carrier interface {
-	// Detach stops following sessions, and returns the state from which the next image can follow them. resume undoes it.
+	// Detach stops following sessions, and returns the state from which the next image can follow them. resume undoes
+	// it.
 	Detach() (h *process.Handover, resume func(), err error)
 	// Peek returns the same state for some runs, and detaches nothing.
 	Peek(runs []string) *process.Handover
@@ -141,8 +142,8 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 	})
 }
 
-// hasAgent and hasBot ignore the case of logins, as the forge does. Otherwise an agent whose login has another case in the
-// configuration would count as a person, whose comments are commands.
+// hasAgent and hasBot ignore the case of logins, as the forge does. Otherwise an agent whose login has another case in
+// the configuration would count as a person, whose comments are commands.
 func hasAgent(c *threads.Config, login string) bool {
 	return slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return strings.EqualFold(a.Login, login) })
 }

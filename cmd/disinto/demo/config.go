@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Config returns the factory.toml of the demo. It has an API thread whose slot the agents share, and a llama thread with
-// two slots for one agent each. program is the agents' command. Tokens come from the environment.
+// Config returns the factory.toml of the demo. It has an API thread whose slot the agents share, and a llama thread
+// with two slots for one agent each. program is the agents' command. Tokens come from the environment.
 func Config(url, state, web string, program []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `[forge]

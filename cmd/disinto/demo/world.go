@@ -31,8 +31,8 @@ type task struct {
 	stuck  bool // it can never start
 }
 
-// backlog has the issues that Build files, numbered from 1: a chain of five issues; three without dependencies, of which
-// the last needs a second review round; two that wait for each other; and one that is assigned to a person.
+// backlog has the issues that Build files, numbered from 1: a chain of five issues; three without dependencies, of
+// which the last needs a second review round; two that wait for each other; and one that is assigned to a person.
 var backlog = []task{
 	{title: "Write down what an order is", file: "orders/format.md"},
 	{title: "Read orders from a file", file: "orders/read.sh", needs: []int{1}},

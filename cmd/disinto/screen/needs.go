@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// needs shows everything that needs a person, each with its remedy: a paused factory, problems of the factory itself, held
-// agents, then items, oldest first.
+// needs shows everything that needs a person, each with its remedy: a paused factory, problems of the factory itself,
+// held agents, then items, oldest first.
 func (v View) needs(p *page, d *control.Document) {
 	var rows [][]cell
 	add := func(about, text string, s style) { rows = append(rows, []cell{{about, plain}, {text, s}}) }

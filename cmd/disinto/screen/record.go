@@ -127,7 +127,8 @@ func optional[N int64 | float64](n *N) string {
 	return number(float64(*n))
 }
 
-// harmless prevents a spreadsheet from evaluating a text as a formula, because skills are untrusted labels of the forge.
+// harmless prevents a spreadsheet from evaluating a text as a formula, because skills are untrusted labels of the
+// forge.
 func harmless(text string) string {
 	text = Clean(text)
 	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) {

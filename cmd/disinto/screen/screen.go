@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// View has the settings for showing a document. Each method returns the text of one document; every line ends with a line
-// break.
+// View has the settings for showing a document. Each method returns the text of one document; every line ends with a
+// line break.
 type View struct {
 	Now    time.Time // the time for computing ages
 	Width  int       // the largest number of columns of a line; 0 means no limit

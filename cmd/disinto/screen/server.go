@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// servers shows the servers of local threads: their speeds per slot and the number of waiting requests. Below a server it
-// shows each slot whose speed is known.
+// servers shows the servers of local threads: their speeds per slot and the number of waiting requests. Below a server
+// it shows each slot whose speed is known.
 func (v View) servers(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "SERVER", "READS", "IN AN HOUR", "WRITES", "IN AN HOUR", "WAITING", "MODEL")}
 	var faults [][]cell

@@ -32,8 +32,8 @@ func (v View) services(p *page, d *control.Document) {
 	p.headed(5, rows)
 }
 
-// says returns the reason why a service is not ready, or else its last output line. It starts with a note if the service
-// runs with an older configuration.
+// says returns the reason why a service is not ready, or else its last output line. It starts with a note if the
+// service runs with an older configuration.
 func says(x *control.ServiceDocument) string {
 	text := x.Why
 	if text == "" {

@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// spent shows today's usage: a line for each thread with usage or a budget, and below it one for each of its windows and
-// each of its agents with usage or a budget.
+// spent shows today's usage: a line for each thread with usage or a budget, and below it one for each of its windows
+// and each of its agents with usage or a budget.
 func (v View) spent(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST", "CACHED")}
 	for _, t := range d.Threads {

@@ -251,8 +251,8 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 	}
 }
 
-// listed returns the items with their own line in the queue, those with a skip label last, and the issues that only lack
-// the label backlog. It omits items that need a person, because needs shows them.
+// listed returns the items with their own line in the queue, those with a skip label last, and the issues that only
+// lack the label backlog. It omits items that need a person, because needs shows them.
 func listed(d *control.Document) (each, backlog []control.QueueDocument) {
 	var labelled []control.QueueDocument
 	for _, q := range slices.Concat(d.Queue, d.Unqueued) {

@@ -50,9 +50,9 @@ const columnGap = 2
 // fit narrows the titles to minTitle columns first, then the last column to minLast, and then the titles to leastTitle.
 const minTitle, minLast, leastTitle = 24, 20, 12
 
-// table writes rows with the same number of cells. Each column is as wide as its widest cell. If the table is wider than
-// the page, table cuts the column with index titles, and then wraps the last column, because it has reasons, which are
-// useless when cut. titles is -1 for a table without titles.
+// table writes rows with the same number of cells. Each column is as wide as its widest cell. If the table is wider
+// than the page, table cuts the column with index titles, and then wraps the last column, because it has reasons, which
+// are useless when cut. titles is -1 for a table without titles.
 func (p *page) table(titles int, rows [][]cell) {
 	widths := p.fit(columnWidths(rows), titles)
 	for _, row := range rows {

@@ -32,8 +32,8 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// JSON makes a JSON document safe to print: it replaces unprintable characters in strings by equivalent escapes. Outside
-// of strings, line breaks and tabs are the only control characters of valid JSON.
+// JSON makes a JSON document safe to print: it replaces unprintable characters in strings by equivalent escapes.
+// Outside of strings, line breaks and tabs are the only control characters of valid JSON.
 func JSON(raw []byte) string {
 	var b strings.Builder
 	for _, r := range string(raw) {

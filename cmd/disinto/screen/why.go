@@ -125,8 +125,8 @@ func (g *refusals) agents() string {
 	return strings.Join(g.names, ", ")
 }
 
-// grouped returns the first refusal of each candidate, grouped. It removes the agent's name from the reason, because the
-// table shows it in another column.
+// grouped returns the first refusal of each candidate, grouped. It removes the agent's name from the reason, because
+// the table shows it in another column.
 func grouped(candidates []threads.CandidateSteps) []refusals {
 	var groups []refusals
 	for i := range candidates {
