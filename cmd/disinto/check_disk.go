@@ -18,7 +18,7 @@ func (k *checker) disk(state string) {
 	}
 	f, free := &k.config.Factory, room(there).Disk
 	if free < f.MinFreeDisk {
-		k.problem("disk", fmt.Errorf("%s free, less than min_free_disk = %s: nothing starts; free some space, or lower the limit",
+		k.problem("disk", fmt.Errorf("%s free, less than min_free_disk = %s: nothing starts; free space, or lower the limit",
 			agents.Size(free), agents.Size(f.MinFreeDisk)))
 	}
 	log := "a log may use all of it"

@@ -326,7 +326,7 @@ func (d *desk) signIn(c *cli, o *office) error {
 	if from != "" {
 		say(c, "sign in", "Auth: PAT from "+from)
 	}
-	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // the caller's check reports a missing url
+	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // Check reports a missing url
 		return err
 	}
 	admin, err := forgejo.NewAdmin(options)

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-// config is the demo's, decoded as run decodes it.
+// config returns the demo's configuration, decoded as run decodes it.
 func config(t *testing.T) *threads.Config {
 	t.Helper()
 	text := Config("http://127.0.0.1:3000", "/state", "", []string{"program"})
@@ -21,26 +21,26 @@ func config(t *testing.T) *threads.Config {
 		t.Fatal(err)
 	}
 	if problems := c.Problems(); len(problems) > 0 {
-		t.Errorf("the demo's configuration has problems: %v", problems)
+		t.Errorf("the demo's configuration: got problems %v, want none", problems)
 	}
 	return c
 }
 
 var start = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
-// at is so many seconds after the start.
+// at returns the time that many seconds after start.
 func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
-// run is one session of a story.
+// run is one session of a test case.
 type run struct {
 	agent     string
 	slot      int
 	kind      agents.Kind
 	number    int64
-	from, end int // seconds; an end of 0 means that it still runs
+	from, end int // seconds after start; an end of 0 means that the session still runs
 }
 
-// events is a story as a supervisor would tell it, but all claims first: the audit must not rely on the order.
+// events returns the supervisor's events for sessions, with all claims first: the audit must not rely on the order.
 func events(config *threads.Config, runs []run) []control.Event {
 	var begun, ended []control.Event
 	for i, r := range runs {
@@ -50,7 +50,7 @@ func events(config *threads.Config, runs []run) []control.Event {
 			Repo: Repo, Number: r.number, StartedAt: at(r.from),
 		}
 		begun = append(begun, control.Event{Type: control.EventClaimed, Data: d})
-		d.StartedAt = at(r.from + 1) // when the program ran; the slot was taken before
+		d.StartedAt = at(r.from + 1) // the program's start, after the session took its slot
 		begun = append(begun, control.Event{Type: control.EventStarted, Data: d})
 		if r.end > 0 {
 			ended = append(ended, control.Event{Type: control.EventEnded, Data: control.RecentDocument{
@@ -62,7 +62,7 @@ func events(config *threads.Config, runs []run) []control.Event {
 }
 
 func TestViolations(t *testing.T) {
-	done := []Result{ // what the forge says: #1 merged by pull request 12 at 20 s, #2 by 13 at 40 s
+	done := []Result{ // on the forge: #1 closed by pull request 12 at 20 s, #2 by 13 at 40 s
 		{Issue: 1, Pull: 12, Author: "dev-qwen", Approvers: []string{"review-sonnet"}, ClosedAt: at(20)},
 		{Issue: 2, Pull: 13, Author: "dev-qwen", Approvers: []string{"review-sonnet"}, ClosedAt: at(40)},
 	}
@@ -73,13 +73,13 @@ func TestViolations(t *testing.T) {
 		want    []string
 	}{
 		{
-			name: "all is well",
+			name: "no violation",
 			runs: []run{
 				{"dev-qwen", 0, agents.KindIssue, 1, 0, 10},
 				{"review-sonnet", 0, agents.KindReview, 12, 10, 15},
 				{"planner-sonnet", 0, agents.KindSchedule, 0, 9, 20}, // shares the slot of an overlap thread
 				{"dev-kimi", 1, agents.KindIssue, 6, 5, 12},
-				{"dev-qwen", 0, agents.KindIssue, 2, 20, 30}, // begins in the very second in which #1 was closed
+				{"dev-qwen", 0, agents.KindIssue, 2, 20, 30}, // starts in the second in which #1 was closed
 				{"gardener-qwen", 1, agents.KindSchedule, 0, 12, 13},
 			},
 		},
@@ -109,7 +109,7 @@ func TestViolations(t *testing.T) {
 			want: []string{"local work was reviewed by a local model: dev-kimi review #12 after dev-qwen issue #1"},
 		},
 		{
-			name: "own work, by a rework of it",
+			name: "own work, after a rework",
 			runs: []run{{"review-sonnet", 0, agents.KindRework, 12, 0, 10}, {"review-sonnet", 0, agents.KindReview, 12, 10, 15}},
 			want: []string{"an agent reviewed its own work: review-sonnet review #12 after review-sonnet rework #12"},
 		},
@@ -119,7 +119,7 @@ func TestViolations(t *testing.T) {
 			want: []string{"started while blocked: dev-qwen issue #2 before #1 was closed"},
 		},
 		{
-			name: "started though what it needs was never closed",
+			name: "started though its blocker was never closed",
 			runs: []run{{"dev-qwen", 0, agents.KindIssue, 9, 19, 25}},
 			want: []string{"started while blocked: dev-qwen issue #9 before #10 was closed"},
 		},
@@ -140,13 +140,14 @@ func TestViolations(t *testing.T) {
 				a.Note(e)
 			}
 			if got := a.Violations(c, tt.results); !slices.Equal(got, tt.want) {
-				t.Errorf("violations %q, want %q", got, tt.want)
+				t.Errorf("Violations: got %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-// A switch is another agent in the same sticky slot; the same agent again is none, and neither is an overlap thread.
+// A switch is a session of another agent in the same sticky slot. The same agent again and slots of overlap threads do
+// not count.
 func TestSwitches(t *testing.T) {
 	c := config(t)
 	var a Audit
@@ -154,19 +155,19 @@ func TestSwitches(t *testing.T) {
 		{"dev-qwen", 0, agents.KindIssue, 1, 0, 1},
 		{"dev-qwen", 0, agents.KindIssue, 2, 1, 2},
 		{"dev-kimi", 1, agents.KindIssue, 6, 1, 2},
-		{"gardener-qwen", 0, agents.KindSchedule, 0, 2, 3}, // one
-		{"dev-qwen", 0, agents.KindIssue, 3, 3, 4},         // two
+		{"gardener-qwen", 0, agents.KindSchedule, 0, 2, 3}, // the first switch
+		{"dev-qwen", 0, agents.KindIssue, 3, 3, 4},         // the second switch
 		{"review-sonnet", 0, agents.KindReview, 12, 3, 4},
 		{"planner-sonnet", 0, agents.KindSchedule, 0, 4, 5},
 	}) {
 		a.Note(e)
 	}
 	if got := a.Switches(c); got != 2 {
-		t.Errorf("%d switches, want 2", got)
+		t.Errorf("Switches: got %d, want 2", got)
 	}
 }
 
-// The demo is done when nothing is left that it could do, not a moment earlier.
+// The demo is done as soon as no work is left that it could do, and not before.
 func TestDone(t *testing.T) {
 	held := []control.QueueDocument{{Number: 9}, {Number: 10}, {Number: 11}, {Number: 0, Kind: agents.KindSchedule}}
 	merged := func(n int) (a *Audit) {
@@ -185,9 +186,9 @@ func TestDone(t *testing.T) {
 		want  bool
 	}{
 		{"all merged", merged(Due()), control.Document{Queue: held}, true},
-		{"one is missing", merged(Due() - 1), control.Document{Queue: held}, false},
+		{"one is not merged", merged(Due() - 1), control.Document{Queue: held}, false},
 		{
-			"one waits that could be done", merged(Due()),
+			"an eligible issue waits", merged(Due()),
 			control.Document{Queue: append(held, control.QueueDocument{Number: 5})},
 			false,
 		},
@@ -196,13 +197,13 @@ func TestDone(t *testing.T) {
 			control.Document{Queue: append(held, control.QueueDocument{Number: 19})},
 			false,
 		},
-		{"somebody works", merged(Due()), control.Document{Queue: held, Sessions: []control.SessionDocument{{}}}, false},
-		{"an end was not told yet", running, control.Document{Queue: held}, false},
+		{"an agent works", merged(Due()), control.Document{Queue: held, Sessions: []control.SessionDocument{{}}}, false},
+		{"a session has no end event yet", running, control.Document{Queue: held}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.audit.Done(&tt.doc); got != tt.want {
-				t.Errorf("done is %v, want %v", got, tt.want)
+				t.Errorf("Done: got %v, want %v", got, tt.want)
 			}
 		})
 	}

@@ -2,14 +2,14 @@ package screen
 
 import "codeberg.org/johba/disinto/threads/advice"
 
-// sure is a figure that can be told from chance, and unsure one that cannot.
+// sure returns a significant figure if off is less than mean, and unsure one that is not significant.
 func sure(mean, off float64) advice.Figure {
 	return advice.Figure{Mean: mean, Low: mean - off, High: mean + off}
 }
 
 func unsure() advice.Figure { return advice.Figure{Mean: 0.3, Low: -1, High: 1.6} }
 
-// line is a line of an answer: more done, seconds of waiting, seconds open, dollars.
+// line returns a line of an answer: issues done, seconds waiting, seconds open, dollars.
 func line(what, kind string, done, waits, open, usd advice.Figure) advice.Line {
 	undone := advice.Figure{Mean: -done.Mean, Low: -done.High, High: -done.Low}
 	return advice.Line{

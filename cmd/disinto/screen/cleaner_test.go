@@ -11,8 +11,8 @@ func TestCleaner(t *testing.T) {
 		{"colour", "\x1b[1;31mred\x1b[0m\n", "red\n"},
 		{"cursor", "\x1b[2J\x1b[H\x1b[10;10Hx", "x"},
 		{"window title", "a\x1b]0;evil\ab\x1b]8;;http://x\x1b\\c", "abc"},
-		{"answers that would be typed", "\x1bP+q544e\x1b\\x\x1b[c", "x"},
-		{"a string without an end", "a\x1b]0;evil\nb\n", "ab\n"},
+		{"sequences that make the terminal type", "\x1bP+q544e\x1b\\x\x1b[c", "x"},
+		{"an unterminated string", "a\x1b]0;evil\nb\n", "ab\n"},
 		{"character sets", "\x1b(0x\x1b)B", "x"},
 		{"keypad", "\x1b=x\x1b>y\x1b7z", "xyz"},
 		{"an eight-bit control", "a\u009b31mb", "a31mb"},
@@ -29,19 +29,19 @@ func TestCleaner(t *testing.T) {
 			for rest := []byte(tt.text); len(rest) > 0; {
 				n := min(n, len(rest))
 				if got, err := c.Write(rest[:n]); got != n || err != nil {
-					t.Fatalf("Write: %d, %v", got, err)
+					t.Fatalf("Write: got %d, %v, want %d, nil", got, err, n)
 				}
 				rest = rest[n:]
 			}
 			if b.String() != tt.want {
-				t.Errorf("%s, in pieces of %d: %q, want %q", tt.name, n, b.String(), tt.want)
+				t.Errorf("%s, in pieces of %d bytes: got %q, want %q", tt.name, n, b.String(), tt.want)
 				break
 			}
 		}
 	}
 }
 
-// Whatever is printed, nothing but plain characters, line breaks and tabs reaches a terminal.
+// Only printable characters, line breaks and tabs pass a Cleaner.
 func FuzzCleaner(f *testing.F) {
 	f.Add([]byte("\x1b[31mred\x1b]0;x\a\x9b\xc2\x9b"), 3)
 	f.Fuzz(func(t *testing.T, text []byte, n int) {
@@ -59,7 +59,7 @@ func FuzzCleaner(f *testing.F) {
 		}
 		for _, r := range b.String() {
 			if r != '\n' && r != '\t' && !printable(r) {
-				t.Errorf("%q got through", r)
+				t.Errorf("the Cleaner passed %q", r)
 			}
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// fleetStatus is a hub with a host that answers, one without agents and one that is unknown.
+// fleetStatus returns the status of a hub with a host that answers, one without agents and an unknown one.
 func fleetStatus() *fleet.Status {
 	at := func(d time.Duration) time.Time { return noon.Add(d) }
 	return &fleet.Status{

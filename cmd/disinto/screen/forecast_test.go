@@ -9,10 +9,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// after is a moment so many minutes after noon.
+// after returns the time that many minutes after noon.
 func after(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
 
-// TestUntil shows bands near and far, and items that start in few runs or in none.
+// TestUntil checks near and far bands, and items that start in few runs or in none.
 func TestUntil(t *testing.T) {
 	text := ""
 	for _, x := range []struct {
@@ -44,7 +44,7 @@ func TestUntil(t *testing.T) {
 	golden(t, "testdata/until.txt", text)
 }
 
-// TestStatusForecast has a column for when items start, once there is a forecast.
+// TestStatusForecast checks the queue's column of expected starts, which a status with a forecast has.
 func TestStatusForecast(t *testing.T) {
 	d := &control.Document{Forecast: &control.Forecast{At: noon, Items: []control.Expected{
 		{Repo: "o/r", Number: 1, Start: control.Band{Low: after(0), Middle: after(1), High: after(5)}},

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files; read the diff before it is committed")
+var update = flag.Bool("update", false, "rewrite the golden files; read the diff before you commit it")
 
-// golden compares what a command printed with a file.
+// golden compares output with a golden file.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {

@@ -15,10 +15,11 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// evil colours, renames the window, begins a sequence in one byte, turns the writing around, and begins lines.
+// evil has sequences that colour, rename the window, start an escape sequence in one byte and reverse the text, and
+// line breaks.
 const evil = "a\x1b[31m\x1b]0;x\a\u009b2J\x9b1m\u202e\u2066\r\nb\x00\x7f\u200b"
 
-// fill makes every text that a value has, or may have, evil.
+// fill sets every string in a value to evil, and fills its pointers, slices and maps.
 func fill(v reflect.Value, depth int) {
 	if depth > 12 || !v.CanSet() {
 		return
@@ -57,14 +58,14 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// full is a document whose every text is evil.
+// full returns a document whose strings are all evil.
 func full[T any]() *T {
 	d := new(T)
 	fill(reflect.ValueOf(d).Elem(), 0)
 	return d
 }
 
-// Whatever a supervisor, a forge or an agent answers, in any field, only plain characters reach the terminal.
+// Only printable characters reach the terminal, whatever strings are in the fields of a document.
 func TestHostileDocuments(t *testing.T) {
 	free := full[control.Document]()
 	free.Sessions = nil
@@ -99,29 +100,29 @@ func TestHostileDocuments(t *testing.T) {
 		for _, width := range []int{0, 80} {
 			text := show(View{Now: noon, Width: width})
 			if text == "" || !strings.Contains(text, "a") {
-				t.Errorf("%s shows nothing of the document: %q", name, text)
+				t.Errorf("%s: got %q, want text from the document", name, text)
 			}
 			for line := range strings.Lines(text) {
 				if line = strings.TrimSuffix(line, "\n"); strings.ContainsFunc(line, func(r rune) bool { return !printable(r) }) {
-					t.Errorf("%s, %d columns: %q", name, width, line)
+					t.Errorf("%s, width %d: got line %q, want only printable characters", name, width, line)
 				}
 			}
 		}
 	}
 }
 
-// A document stays the same document.
+// JSON escapes unprintable characters and does not change a document's values.
 func TestJSON(t *testing.T) {
 	raw := []byte("{\"a\": \"größe 日本 🙂\u009b31m\u202e\U000e0041\u007f\xff\",\n\t\"b\": 1}")
 	const want = `{"a": "größe 日本 🙂\u009b31m\u202e\udb40\udc41\u007f\ufffd",` + "\n\t" + `"b": 1}`
 	if got := JSON(raw); got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("JSON: got %s, want %s", got, want)
 	}
 	var before, after any
 	if err := json.Unmarshal(raw, &before); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal([]byte(JSON(raw)), &after); err != nil || !reflect.DeepEqual(before, after) {
-		t.Errorf("%v, want %v: %v", after, before, err)
+		t.Errorf("JSON changes the document: got %v, want %v (%v)", after, before, err)
 	}
 }

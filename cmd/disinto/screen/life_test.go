@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A life says what the issue depends on and what waits for it.
+// A life lists the issue's dependencies and the issues that it blocks.
 func TestLifeAround(t *testing.T) {
 	d := *read[control.LifeDocument](t, "life/merged.json")
 	d.DependsOn = []threads.Member{{Repo: d.Repo, Number: 3, State: threads.MemberDone}}
@@ -18,6 +18,6 @@ func TestLifeAround(t *testing.T) {
 	}
 	text := View{Now: noon}.Life(&d)
 	if !strings.Contains(text, "depends on: #3 done\nblocks: #8 ready, x/y#9 blocked\n") {
-		t.Errorf("the life is\n%s", text)
+		t.Errorf("got no dependencies, or the wrong ones, in\n%s", text)
 	}
 }

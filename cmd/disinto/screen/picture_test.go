@@ -10,18 +10,18 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Sizes of the picture in pixels: those of a terminal's font.
+// Sizes in the picture, in pixels, from a terminal's font.
 const (
 	letterWidth, lineHeight = 8.43, 19
 	margin                  = 16
 )
 
-// colours of the styles, readable on the dark ground of the picture.
+// colours of the styles, readable on the picture's dark background.
 var colours = map[style]string{
 	faint: "#8b949e", bold: "#ffffff", good: "#7ee787", held: "#e3b341", wrong: "#ff7b72",
 }
 
-// The README's picture is a session on a terminal: what the status of a demo and why an issue waits look like.
+// TestPicture checks the README's picture of a terminal, with the status of a demo and disinto why of an issue.
 func TestPicture(t *testing.T) {
 	d := read[control.Document](t, "status/demo.json")
 	v := View{Now: d.Forge.LastScan, Width: 100, Colour: true}
@@ -56,7 +56,7 @@ func picture(text string) string {
 	return b.String() + "</svg>\n"
 }
 
-// spans are the pieces of a line in their colours.
+// spans returns the pieces of a line as SVG, in their colours.
 func spans(line string) string {
 	var b strings.Builder
 	s := plain
@@ -86,7 +86,7 @@ func span(text string, s style) string {
 	return fmt.Sprintf(`<tspan fill="%s">%s</tspan>`, colours[s], b.String())
 }
 
-// unstyled is a line without its escape sequences.
+// unstyled removes the escape sequences of styles from a line.
 func unstyled(line string) string {
 	for s := range colours {
 		line = strings.ReplaceAll(line, string(s), "")

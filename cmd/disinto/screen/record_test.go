@@ -10,7 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// record is of an agent that told what it used, one that did not, and a skill that is a formula and an escape sequence.
+// record returns a report on sessions with and without a known usage, and on skills whose names are a formula and an
+// escape sequence.
 func record() *control.RecordDocument {
 	run := func(agent string, kind agents.Kind, minutes int, verdict ledger.Verdict, used *agents.Usage,
 		skills ...string,
@@ -38,7 +39,8 @@ func record() *control.RecordDocument {
 	})
 }
 
-// What is unknown is an empty field, and a key is no formula to a spreadsheet and no command to a terminal.
+// In CSV an unknown value is an empty field, and a key is neither a formula to a spreadsheet nor a command to a
+// terminal.
 func TestRecordCSV(t *testing.T) {
 	got := View{}.RecordCSV(record())
 	for _, want := range []string{
@@ -47,7 +49,7 @@ func TestRecordCSV(t *testing.T) {
 		"skill,'=cmd(),1,1,0,1,20,1234000,,1,20,1234000,,0,1,1,0.8,0\n", "skill,[2Jgo,",
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
+			t.Errorf("got no %q in\n%s", want, got)
 		}
 	}
 }

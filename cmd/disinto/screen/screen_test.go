@@ -30,15 +30,15 @@ func read[T any](t *testing.T, name string) *T {
 	return document
 }
 
-// document is a document that a command shows.
+// document is one output of a command.
 type document struct {
 	name string
 	now  time.Time // the zero time is noon
 	show func(View) string
-	also []string // the other views of it, beside those of 80 and 120 columns
+	also []string // its views in addition to 80 and 120 columns
 }
 
-// documents are all that commands show.
+// documents returns the outputs of all commands.
 func documents(t *testing.T) []document {
 	status := func(name string, also ...string) document {
 		d := read[control.Document](t, "status/"+name+".json")
@@ -113,8 +113,8 @@ func documents(t *testing.T) []document {
 	}
 }
 
-// audits are of a chain of which old receipts were removed and the last is torn, of a broken one, and of one without a
-// journal.
+// audits are reports on a chain without its old receipts and with a torn last one, on a broken chain, and on one
+// without a journal.
 var audits = func() []audit.Report {
 	whole := audit.Report{
 		OK: true, Receipts: 1250, First: 101, From: noon.AddDate(0, 0, -30), To: noon, Pruned: 100, Journalled: 1350,
@@ -128,8 +128,8 @@ var audits = func() []audit.Report {
 	return []audit.Report{whole, broken, alone}
 }()
 
-// Every document on screens of 80 and of 120 columns, and some in a pipe, in colour or without a supervisor. No line
-// is wider than the screen or ends in spaces.
+// TestScreens checks every document on screens of 80 and of 120 columns, and some in a pipe, in colour or without a
+// supervisor. No line is wider than the screen or ends in spaces.
 func TestScreens(t *testing.T) {
 	views := map[string]View{
 		"": {Width: 80}, "120": {Width: 120}, "pipe": {}, "colour": {Width: 80, Colour: true}, "lost": {Lost: true},
@@ -150,7 +150,7 @@ func TestScreens(t *testing.T) {
 				for line := range strings.Lines(unstyled(text)) {
 					line = strings.TrimSuffix(line, "\n")
 					if v.Width > 0 && Columns(line) > v.Width || line != strings.TrimRight(line, " ") {
-						t.Errorf("%d columns, or spaces at the end: %q", Columns(line), line)
+						t.Errorf("got a line of %d columns, or with trailing spaces: %q", Columns(line), line)
 					}
 				}
 			})
@@ -170,7 +170,7 @@ func findings() []Finding {
 	}
 }
 
-// trials are reports of two policies, the second of which loses an issue.
+// trials are the reports of two policies. The second loses an issue.
 func trials() []sim.Report {
 	report := func(policy string, n time.Duration) sim.Report {
 		return sim.Report{
@@ -209,10 +209,10 @@ func demoReport(t *testing.T) *demo.Report {
 	}
 }
 
-// A report is one line, whatever its parts are.
+// A report is one line, even with an escape sequence in it.
 func TestReport(t *testing.T) {
 	r := &control.Report{Subject: "a/b#1", Did: []string{"one", "\x1b[31mtwo"}, Note: "three", Pending: "four"}
 	if got, want := (View{}).Report(r), "a/b#1: one, [31mtwo; three; four\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("Report: got %q, want %q", got, want)
 	}
 }

@@ -19,7 +19,7 @@ func TestShadowInWhy(t *testing.T) {
 	} {
 		short := "shadow v1.3.0 on #17: it would do nothing; in charge: hold it: blocked"
 		if text := show(ex); !strings.Contains(text, short) && !strings.Contains(text, line) {
-			t.Errorf("%s: %s", name, text)
+			t.Errorf("%s: got no line about the shadow in\n%s", name, text)
 		}
 	}
 }

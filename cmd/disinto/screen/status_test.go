@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
-// A screen must never scroll or wrap, or redrawing it would leave pieces behind.
+// The status fits every screen: if it scrolled or wrapped, a redraw would leave parts of it on the screen.
 func TestStatusViewFits(t *testing.T) {
 	d := read[control.Document](t, "status/busy.json")
 	for i := range 300 {
@@ -31,18 +31,18 @@ func TestStatusViewFits(t *testing.T) {
 			text := View{Now: noon, Width: width, Height: height}.Status(d)
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 			if len(lines) > height {
-				t.Errorf("%dx%d: %d lines", width, height, len(lines))
+				t.Errorf("%dx%d: got %d lines, want at most %d", width, height, len(lines), height)
 			}
 			for _, line := range lines {
 				if Columns(line) > width {
-					t.Errorf("%dx%d: a line of %d columns: %q", width, height, Columns(line), line)
+					t.Errorf("%dx%d: got a line of %d columns: %q", width, height, Columns(line), line)
 				}
 				if line != strings.TrimRight(line, " ") {
-					t.Errorf("%dx%d: spaces at the end of %q", width, height, line)
+					t.Errorf("%dx%d: got trailing spaces in %q", width, height, line)
 				}
 			}
 			if height >= 40 && len(lines) < height*8/10 {
-				t.Errorf("%dx%d: %d lines, which leaves much of the screen empty", width, height, len(lines))
+				t.Errorf("%dx%d: got %d lines, want at least 80 %% of the screen", width, height, len(lines))
 			}
 		}
 	}
@@ -62,19 +62,20 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 	}
 	got := (View{Now: noon, Width: 80}).Status(d)
 	if !strings.Contains(got, "\nand 35 more\n") || !strings.Contains(got, "\nand 6 more: disinto status | less\n") {
-		t.Errorf("no word of the 35 and 6 items that are not shown:\n%s", got)
+		t.Errorf("got no count of the 35 and 6 items that are not shown:\n%s", got)
 	}
 	if !strings.HasPrefix(got, "NEEDS YOU\n") || strings.Index(got, "issue #207") > strings.Index(got, "issue #206") {
-		t.Errorf("what needs a person does not come first, oldest first:\n%s", got)
+		t.Errorf("items that need a person are not first, oldest first:\n%s", got)
 	}
-	// A pipe gets every row, whole.
+	// A pipe gets every row, uncut.
 	got = View{Now: noon}.Status(d)
 	if strings.Contains(got, "\nand ") || strings.Contains(got, "…") || strings.Count(got, "gave up after 5") != 8 {
-		t.Errorf("a pipe does not get every row:\n%s", got)
+		t.Errorf("a pipe: got cut or missing rows:\n%s", got)
 	}
 }
 
-// A reason that ends with a sentence of an agent is joined to its remedy, and its times count from now.
+// The status joins a reason that ends with an agent's sentence to its remedy, and shows the reason's times relative to
+// now.
 func TestStatusRemedy(t *testing.T) {
 	earlier := noon.Add(-2 * time.Hour).Format(time.RFC3339)
 	for why, want := range map[string]string{
@@ -87,12 +88,12 @@ func TestStatusRemedy(t *testing.T) {
 			Repo: "johba/harb", Number: 2, Kind: agents.KindIssue, NeedsPerson: true, Why: why, Mend: "answer it",
 		}}}
 		if got := (View{Now: noon}).Status(&d); !strings.Contains(got, want) {
-			t.Errorf("%s: %q is missing in\n%s", why, want, got)
+			t.Errorf("%s: got no %q in\n%s", why, want, got)
 		}
 	}
 }
 
-// Issues without the label backlog are one line, however many there are; a convoy has its own.
+// All issues without the label backlog share one line; a convoy without it has its own line.
 func TestStatusViewUnqueued(t *testing.T) {
 	d := read[control.Document](t, "status/empty.json")
 	for i := range 10_000 {
@@ -108,7 +109,7 @@ func TestStatusViewUnqueued(t *testing.T) {
 		"issue #103  Sell by mail  a convoy, 2 of 5 members closed\n" +
 		"not labelled backlog: #100, #101, #102, #104, #105, #106 and 9993 more\n"
 	if !strings.HasSuffix(got, want) {
-		t.Errorf("%s, want it to end with\n%s", got, want)
+		t.Errorf("got\n%swant it to end with\n%s", got, want)
 	}
 }
 
@@ -138,11 +139,11 @@ func FuzzClean(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, r := range Clean(s) {
 			if !unicode.IsGraphic(r) || r != ' ' && unicode.IsSpace(r) {
-				t.Errorf("Clean(%q) lets %U through", s, r)
+				t.Errorf("Clean(%q) keeps %U", s, r)
 			}
 		}
 		for _, line := range wrap(Clean(s), 20) {
-			if Columns(line) > 21 { // one wide character may not fit
+			if Columns(line) > 21 { // a wide character may need one column more
 				t.Errorf("wrap(%q) has a line of %d columns", s, Columns(line))
 			}
 		}
@@ -171,15 +172,15 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// A pause of everything stands under what needs a person, once: that of a first start is a problem already.
+// A pause of everything needs a person. The status shows it once, even at a first start, when a problem reports it too.
 func TestStatusPaused(t *testing.T) {
 	d := control.Document{Paused: true}
 	want := "NEEDS YOU\neverything  paused: disinto resume starts waiting work\n"
 	if got := (View{}).Status(&d); !strings.HasPrefix(got, want) {
-		t.Errorf("paused:\n%s", got)
+		t.Errorf("paused: got\n%swant it to start with\n%s", got, want)
 	}
 	d.Problems = []string{"first start: 2 items wait: disinto resume begins them"}
 	if got := (View{}).Status(&d); strings.Count(got, "disinto resume") != 1 {
-		t.Errorf("at a first start:\n%s", got)
+		t.Errorf("paused at a first start: got\n%swant disinto resume once", got)
 	}
 }
