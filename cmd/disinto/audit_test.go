@@ -72,7 +72,7 @@ func TestAuditVerify(t *testing.T) {
 	}
 	code, stdout, stderr = invoke("audit", "verify", "--state", dir)
 	if code != 1 || !strings.Contains(stderr, "0000000003-*.json: receipt 3 is missing at the end") ||
-		!strings.Contains(stdout, "2 receipts in order") {
+		!strings.Contains(stdout, "2 receipts intact") {
 		t.Errorf("got exit code %d, %s%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = invoke("audit", "verify", "--state", dir, "--json")

@@ -71,13 +71,13 @@ func TestInit(t *testing.T) {
 	}
 	// After any failure, the last line says how to continue.
 	for why, tt := range map[string]struct{ environ, args []string }{
-		"repeat disinto check until it finds none": {append([]string{"PATH=/nowhere"}, environ[1:]...), args},
-		"then run the same disinto init again: it continues from there": {environ, []string{
+		"s, and repeat disinto check until it finds none": {append([]string{"PATH=/nowhere"}, environ[1:]...), args},
+		", then run the same disinto init again: it continues from there": {environ, []string{
 			"init", "--config", path + ".other", "--url", "http://127.0.0.1:1", "--repo", demo.Repo, "--api", "sonnet",
 		}},
 	} {
 		got := disinto(t.Context(), tt.environ, tt.args...)
-		if got.code != exitFailed || !strings.HasSuffix(got.stdout, "next        mend what is wrong, "+why+"\n") {
+		if got.code != exitFailed || !strings.HasSuffix(got.stdout, "next        fix the problem"+why+"\n") {
 			t.Errorf("want the last line %q: got %+v", why, got)
 		}
 	}

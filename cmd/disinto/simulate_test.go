@@ -79,7 +79,7 @@ func TestSimulate(t *testing.T) {
 	}
 	table, _, code := simulate(t, files, "--load", "load.toml", "--policy", "disinto,cron-5min", "--days", "0.3")
 	if code != 0 || !strings.Contains(table, "priority 1 ") || !strings.Contains(table, "cron-5min") ||
-		strings.Contains(table, "arc") || !strings.Contains(table, "no policy could before") {
+		strings.Contains(table, "arc") || !strings.Contains(table, "no policy could be done before") {
 		t.Errorf("got exit code %d:\n%s", code, table)
 	}
 }
