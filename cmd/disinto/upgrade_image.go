@@ -77,7 +77,7 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	}
 	defer resume()
 	if !slices.Equal(sessions.Runs(), h.Runs()) {
-		return fmt.Errorf("%w: a session ends", supervisor.ErrNotQuiet)
+		return fmt.Errorf("%w: a session is ending", supervisor.ErrNotQuiet)
 	}
 	bell, err := process.Bell()
 	if err != nil {

@@ -62,7 +62,7 @@ type script struct {
 	api              rest.API
 }
 
-// think logs about and waits for Think, or returns early with an error when ctx is done.
+// think logs the text about, then waits for Think. When ctx is done it returns early with an error.
 func (s *script) think(ctx context.Context, about string) error {
 	fmt.Fprintln(s.Out, about)
 	select {
