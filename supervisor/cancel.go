@@ -31,7 +31,7 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 		report.Note = "closed, nothing to cancel"
 		return nil
 	case t.has(forge.LabelConvoy):
-		return control.Conflict("cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
+		return control.Conflict("cannot cancel %s: it is a convoy, use disinto convoy cancel", item)
 	}
 	chores, sessions := s.beginCancel(s.family(t), false)
 	awaitEnds(report, sessions)

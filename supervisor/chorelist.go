@@ -62,7 +62,7 @@ type chore struct {
 	from    string          // the account that loses the issue; empty for none
 	failure threads.Attempt // the last attempt, if agents gave up on the item
 	refused time.Time       // when an agent refused the item
-	handed  int             // how often a person was asked before
+	handed  int             // earlier hand-overs to a person
 	grip    *grip
 	steal   *ledger.Steal
 	// dialogue is a copy of the item's question or plan, and filers reports whether the issue's author may answer.
@@ -94,7 +94,7 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 		want(&chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()})
 	}
 	for _, item := range b.ledger.Select(cancelled) {
-		if b.sessionOnLocked(item) == nil { // else its session ends first
+		if b.sessionOnLocked(item) == nil { // a session must end first
 			want(cancelChore(item))
 		}
 	}

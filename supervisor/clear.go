@@ -112,7 +112,7 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 		}
 	}
 	if deleted > 0 {
-		s.log.Info(fmt.Sprintf("deleted %d logs, results and workspaces", deleted))
+		s.log.Info(fmt.Sprintf("deleted %d old logs, results and workspaces", deleted))
 		s.kicks.all(time.Time{})
 	}
 	if room := s.room(); room != nil {
@@ -212,7 +212,7 @@ func (s *Supervisor) saveWork(ctx context.Context, config *threads.Config, l lef
 	}
 	x := &session{
 		Session: threads.Session{
-			RunID: journal.NewRun(s.instance), Agent: agent.Name, Role: agent.Roles[0], // in no slot of a thread
+			RunID: journal.NewRun(s.instance), Agent: agent.Name, Role: agent.Roles[0], // takes no slot
 			Item: threads.Item{Kind: agents.KindIssue, Ref: l.chain, Chain: l.chain}, Attempt: 1,
 		},
 		config: config, agent: *agent, role: *config.Role(agent.Roles[0]),
@@ -284,7 +284,7 @@ func (b *books) gripOver(agent string, chain forge.Ref) *grip {
 	defer b.mu.Unlock()
 	_, over := b.overSinceLocked(agent, chain)
 	for _, x := range b.sessions {
-		over = over && x.Agent != agent // they share its home
+		over = over && x.Agent != agent // all sessions of an agent share its home
 	}
 	if !over {
 		return nil

@@ -97,7 +97,7 @@ func TestPause(t *testing.T) {
 		}
 		told(t, l, "/v1/pause", `{"name":"dev-coder"}`, "dev-coder: paused")
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
-		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama: resumed (everything is still paused: say disinto resume)")
+		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama: resumed (everything is still paused: use disinto resume)")
 		told(t, l, "/v1/pause", `{"name":"nobody"}`, "404 cannot pause nobody: no thread or agent has that name")
 		told(t, l, "/v1/pause", `{"name":"lama"}`,
 			"404 cannot pause lama: no thread or agent has that name, did you mean llama?")

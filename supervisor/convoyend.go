@@ -12,9 +12,9 @@ import (
 
 // convoyEnd has the members of a convoy by their ends, as the forge shows them now.
 type convoyEnd struct {
-	open     []forge.Ref // reopened
+	open     []forge.Ref // reopened since the plan
 	unmerged []forge.Ref // closed, and none of their pull requests was merged
-	merged   []string    // a line each
+	merged   []string    // one line for each member
 	byHand   []forge.Ref // closed by a person without any pull request
 }
 

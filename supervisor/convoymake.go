@@ -19,7 +19,7 @@ type tie struct{ item, on forge.Ref }
 // making is a convoy under construction.
 type making struct {
 	draft   forge.Draft
-	members []forge.Ref // in the order of the request
+	members []forge.Ref // in the request's order
 	filed   []forge.Ref // the members that this request filed
 	ties    []tie
 }

@@ -224,7 +224,7 @@ func (b *books) fleetDocument(hub *fleet.Hub, version string, room *threads.Room
 // progressLocked returns the end of each agent's last successful session, as far as the ledger remembers it.
 func (b *books) progressLocked() map[string]time.Time {
 	progress := make(map[string]time.Time)
-	for i := range b.ledger.Recent { // newest first
+	for i := range b.ledger.Recent { // the newest first
 		r := &b.ledger.Recent[i]
 		if progress[r.Agent].IsZero() && (r.Outcome == agents.Done || r.Outcome == agents.Refused) {
 			progress[r.Agent] = r.EndedAt

@@ -33,7 +33,7 @@ type hindsight struct {
 
 	mu      sync.Mutex // guards what follows
 	was, is *threads.Config
-	drop    context.CancelFunc // ends the comparison under way; nil without one
+	drop    context.CancelFunc // cancels the comparison under way; nil without one
 	newest  *control.Hindsight
 }
 

@@ -78,7 +78,7 @@ func (s *Supervisor) identified(x *session) bool {
 	if no == nil || x.ctx.Err() != nil {
 		return no == nil
 	}
-	if no.code == threads.RepoOff { // the next plan holds its items
+	if no.code == threads.RepoOff { // the next plan holds the repository's items
 		return false
 	}
 	if s.books.holdAgent(x.Agent, no) {

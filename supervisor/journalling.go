@@ -7,7 +7,7 @@ func (s *Supervisor) journalled(err error) {
 		err = s.books.rewrite()
 	}
 	if err == nil && s.problems.journalFails() {
-		err = s.books.journal.HasRoom() // one short line that fits is not the end of a full disk
+		err = s.books.journal.HasRoom() // a short line may fit on a disk that is still full
 	}
 	switch was := s.problems.setJournal(text(err)); {
 	case err != nil && was == "":

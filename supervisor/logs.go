@@ -135,7 +135,7 @@ func (s *Supervisor) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 	config := s.books.config()
 	if config == nil {
 		return control.FoundLogs{}, control.NotNow(
-			"not now: only a valid configuration says which secrets to hide in a log")
+			"not now: without a valid configuration the secrets to redact in a log are unknown")
 	}
 	if item, err := s.item("", q.Of); err == nil {
 		q.Of = item.String()

@@ -94,7 +94,7 @@ func handedOf(c *chore) *ledger.Handed {
 	if c.mark.Reason.Code == threads.TooManyRounds {
 		if c.mark.Item.Cause == threads.CauseCI {
 			h.Fixes = true
-		} else if c.mark.Item.Kind != agents.KindReview { // reviews are not counted on
+		} else if c.mark.Item.Kind != agents.KindReview { // the limit does not count reviews
 			h.Rounds = c.mark.Reason.Count
 		}
 	}

@@ -25,7 +25,7 @@ type Meters struct {
 	Synced func(took time.Duration)
 }
 
-// Claim is a session's attempt to claim its item. Scheduled work needs no claim and has it at once.
+// Claim is a session's attempt to claim its item. Scheduled work needs no claim and counts as won at once.
 type Claim struct {
 	Start        *ledger.Start
 	Began, Ended time.Time

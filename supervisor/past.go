@@ -47,7 +47,7 @@ func (s *Supervisor) whyAt(ctx context.Context, said, when string) (threads.Expl
 	case err != nil:
 		return threads.Explanation{}, control.Invalid("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", when)
 	case at.After(time.Now()):
-		return threads.Explanation{}, control.Invalid("cannot tell what will be decided: %s is not over yet", when)
+		return threads.Explanation{}, control.Invalid("cannot explain a future decision: %s has not passed yet", when)
 	}
 	s.decisions.Settle(ctx.Done())
 	ex, err := decisions.Why(s.StateDir, said, at, true)

@@ -36,7 +36,7 @@ func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *
 		return err
 	}
 	if r.Name != "" && slices.Contains(paused, threads.Pause{}) {
-		report.Note = "everything is still paused: say disinto resume"
+		report.Note = "everything is still paused: use disinto resume"
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (s *Supervisor) showNow(w *showing) {
 	defer w.grip.letGo()
 	err := s.keepComment(w.pull, receiptsComment(s.instance, s.books.receipted(w.pull, w.Chain)))
 	if isPermanent(err) {
-		s.log.Warn(fmt.Sprintf("[%s] shows no receipts: %s", wordsOf(s.books.config(), w.pull, ""), text(err)))
+		s.log.Warn(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(s.books.config(), w.pull, ""), text(err)))
 		err = nil
 	}
 	if err == nil {

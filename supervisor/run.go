@@ -84,7 +84,7 @@ func (s *Supervisor) check() error {
 
 // enter locks the state directory and restores its journal.
 func (s *Supervisor) enter() (held *os.File, err error) {
-	// Agents with accounts of their own pass through to their folders; every file in it is ours alone.
+	// Agents with accounts of their own pass through this folder to theirs; its files are ours alone.
 	if err := os.MkdirAll(s.StateDir, 0o711); err != nil {
 		return nil, fmt.Errorf("cannot create the state directory: %w", err)
 	}
@@ -135,11 +135,11 @@ func (s *Supervisor) restore() error {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
 		if read == 0 {
-			s.log.Error("nothing in the journal can be read: attempts, rests, pauses and passed orders are forgotten")
+			s.log.Error("no line of the journal can be read: attempts, cool-downs and pauses are lost")
 		}
 		err = j.SetAside()
 	}
-	if err == nil { // nothing else changes the ledger before Run goes on
+	if err == nil { // nothing else changes the ledger before restore returns
 		err = j.Rewrite(func() iter.Seq[ledger.Record] { return past.Compaction(now) })
 	}
 	s.journalled(err)
@@ -177,10 +177,10 @@ func (s *Supervisor) shutdown(abandon func()) {
 	s.lookLast(func(string) bool { return true })
 	ending, staying := s.books.endAll(errShutdown)
 	if ending > 0 {
-		s.log.Info(fmt.Sprintf("stopping: ending the sessions that run, %d of them, within %s", ending, grace))
+		s.log.Info(fmt.Sprintf("stopping: ending %s within %s", control.Count(ending, "session"), grace))
 	}
 	if staying > 0 {
-		s.log.Info("stopping: left to go on elsewhere: " + control.Count(staying, "session"))
+		s.log.Info("stopping: leaving " + control.Count(staying, "session") + " to run elsewhere")
 	}
 	done := make(chan struct{})
 	go s.safely("the end", func() {
@@ -194,7 +194,7 @@ func (s *Supervisor) shutdown(abandon func()) {
 	case <-done:
 	case <-limit.C:
 		abandon()
-		s.log.Warn("stopped before every claim was released: the next start does that")
+		s.log.Warn("stopped before every claim was released: the next start releases the rest")
 	}
 	s.stopServices(end)
 }

@@ -18,7 +18,7 @@ import (
 const maxAnswer = 2000
 
 // interrupted is the answer to a command that the supervisor's end interrupted.
-const interrupted = "the supervisor ended while it did this, and does not do it twice: say it again if it is needed"
+const interrupted = "the supervisor ended during this command, and does not repeat it: write it again if still needed"
 
 // keepEars carries out the commands that scans find, until ctx is done. Commands and answers that the forge refused
 // for now wait for the next scan.

@@ -209,7 +209,7 @@ func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string,
 			}
 		}
 		if err = errors.Join(err, folder.Remove(gone...)); err != nil {
-			s.log.Debug(fmt.Sprintf("%s: saved conversations not cleared: %s", t.Name, text(err)))
+			s.log.Debug(fmt.Sprintf("%s: cannot delete saved conversations: %s", t.Name, text(err)))
 		}
 	}
 }

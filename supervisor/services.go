@@ -77,13 +77,13 @@ func (s *Supervisor) stopServices(until time.Time) {
 	select {
 	case <-done:
 	case <-time.After(max(time.Until(until), lastRest)):
-		s.log.Warn("stopped before every service had ended: the kernel kills the rest")
+		s.log.Warn("stopped before every service had ended: the kernel kills the others")
 	}
 }
 
 // inService runs a service's goroutine, from its present command to the end of its program.
 func (s *Supervisor) inService(x *service) {
-	name := x.Name // a reload may change the service once it has ended
+	name := x.Name // a reload may change x once the service has ended
 	s.background(&s.serving.group, "the end of service "+name, func() {
 		why := internalError
 		s.safely("service "+name, func() { why = s.live(x) })
@@ -143,7 +143,7 @@ func (s *Supervisor) serviceJob(x *threads.Service, command []string, log string
 		cfg = new(threads.Config)
 	}
 	dir := filepath.Join(s.StateDir, "services", x.Name)
-	_ = os.MkdirAll(dir, 0o711) // a service with an account of its own passes through; without the folder its start fails
+	_ = os.MkdirAll(dir, 0o711) // readable paths for services with accounts of their own; if it fails, so does the start
 	j := agents.Job{
 		RunID: journal.NewRun(s.instance), Instance: s.instance, Service: x.Name, Command: command,
 		Home: filepath.Join(dir, "home"),

@@ -151,7 +151,7 @@ func (v *serving) decide(
 	return starts, asks, rest
 }
 
-// began notes that a command of a service runs: one of those before its program, or that.
+// began records that a command of a service runs: a before command, or the program itself.
 func (v *serving) began(x *service, run string, pid int, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -203,7 +203,7 @@ func (v *serving) restart(cfg *threads.Config, name string, now time.Time) (pid 
 		pid = x.pid
 		if x.ctx != nil && x.state.Phase != services.Ending {
 			x.state.End(now)
-			x.cancel(toEnd{why: "a person said restart"})
+			x.cancel(toEnd{why: "restarted by hand"})
 		}
 		x.state.Forgive(now)
 	})

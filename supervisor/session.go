@@ -35,7 +35,7 @@ const (
 // slot; zero if none did.
 func (s *Supervisor) run(x *session) (lost time.Time) {
 	if !s.identified(x) || s.books.append(startOf(x)) != nil {
-		s.books.drop(x) // a later tick tries again
+		s.books.drop(x) // a later tick retries
 		s.touchStatus()
 		return lost
 	}

@@ -79,7 +79,7 @@ func (s *Supervisor) unslingable(t *target) string {
 	case t.closed:
 		return "it is closed: reopen it first"
 	case label == forge.LabelConvoy:
-		return "it is a convoy, say disinto convoy start"
+		return "it is a convoy, use disinto convoy start"
 	case slices.Contains(retryLabels, label):
 		return "it is labelled " + label + ": disinto retry takes that off"
 	case label != "":

@@ -72,7 +72,7 @@ func (b *books) left(x *session) agents.Budget {
 	defer b.mu.Unlock()
 	left, used := x.PerSession, b.ledger.Chain(x.Item.Chain).Used
 	if most := x.PerIssue.Tokens; most > 0 && (left.Tokens == 0 || most-used.Tokens < left.Tokens) {
-		left.Tokens = max(most-used.Tokens, 1) // 0 is no limit
+		left.Tokens = max(most-used.Tokens, 1) // 0 means no limit
 	}
 	if most := x.PerIssue.USD; most > 0 && (left.USD == 0 || most-used.USD < left.USD) {
 		left.USD = max(most-used.USD, 0.01)

@@ -70,7 +70,7 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 }
 
 // writeStatus writes the status file, and passes the status to the notifier. If the status cannot be encoded, it
-// writes only the problems, which then include that one.
+// writes only the problems, which include that failure.
 func (s *Supervisor) writeStatus(file *control.StatusFile) {
 	d := s.Document()
 	if s.Notify != nil {

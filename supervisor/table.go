@@ -231,7 +231,7 @@ func (x *session) document() control.SessionDocument {
 	}
 }
 
-// running reports whether a session has its slot.
+// running reports whether a session holds its slot.
 func (b *books) running(runID string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -309,7 +309,7 @@ var errShutdown = errors.New("the supervisor stops")
 type remains struct {
 	agents.Outcome
 	ran  bool
-	pull forge.Ref // that shows the receipt; zero for none
+	pull forge.Ref // the pull request that shows the receipt; zero for none
 }
 
 // saving is the state of a session whose conversation is saved at its end. restored is set before the books know the
@@ -318,8 +318,8 @@ type saving struct {
 	saved.Conversation
 	server   saved.Server
 	folder   saved.Folder
-	since    int64 // the server's newest request when the session began
-	told     int64 // tokens of the conversation then, as its last session told them
-	restored int64 // tokens that came from a file
-	saved    int64 // tokens that a file got at the end
+	since    int64 // the server's newest request when the session started
+	told     int64 // tokens of the conversation then, as its last session reported them
+	restored int64 // tokens restored from a file
+	saved    int64 // tokens saved to a file at the end
 }

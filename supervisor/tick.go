@@ -60,7 +60,7 @@ func (s *Supervisor) act(t todo) {
 		s.events.Send(control.EventHeld, queueDocument(h))
 	}
 	for _, v := range s.problems.violated(t.broken) {
-		s.log.Error(fmt.Sprintf("%s internal error, kept back: %s", tag(s.books.config(), "", v.Ref), v.Words))
+		s.log.Error(fmt.Sprintf("%s internal error, not carried out: %s", tag(s.books.config(), "", v.Ref), v.Words))
 	}
 	s.touchStatus()
 }

@@ -31,7 +31,7 @@ var verbs = map[string]verb{
 }
 
 // verbHelp answers an unknown command.
-const verbHelp = "say /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
+const verbHelp = "use /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
 
 // carryOut carries out a command and returns the answer, which has at most a few lines.
 func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer string) {

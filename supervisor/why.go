@@ -27,7 +27,7 @@ func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Expl
 	}
 	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
 		return ex, control.Invalid(
-			"cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12%s", said,
+			"cannot explain %q: it is neither an agent, nor a thread, nor an issue such as 12 or owner/name#12%s", said,
 			c.SuggestName(said))
 	}
 	item, err := s.item("", said)

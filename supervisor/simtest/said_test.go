@@ -124,7 +124,7 @@ func TestCommandsInComments(t *testing.T) {
 	}
 }
 
-const verbHelp = "say /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
+const verbHelp = "use /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
 
 // Only a person who may write to all repositories can pause threads, agents or everything.
 func TestPauseInCommentWantsAllRepositories(t *testing.T) {
@@ -197,7 +197,7 @@ func TestCommandOnce(t *testing.T) {
 					t.Errorf("got %d answers, want 1", n)
 				}
 				interrupted := at.call == "look" || at.call == "label"
-				want := map[bool]string{false: "label blocked removed", true: "does not do it twice"}[interrupted]
+				want := map[bool]string{false: "label blocked removed", true: "does not repeat it"}[interrupted]
 				if got := w.answers(id)[0]; !strings.Contains(got, want) {
 					t.Errorf("got %d executions and the answer %s, want %q", done, got, want)
 				}
