@@ -57,6 +57,12 @@ var lies = []struct{ name, script, want string }{
 		"curious", `case "$(env)" in *TOKEN*|*HOME*) is=rich ;; *) is=poor ;; esac; echo '{"format":1,"error":"'$is'"}'`,
 		"poor",
 	},
+	{"crashes", `kill -SEGV $$`, "SIGSEGV"},
+	{"flood", `cat /dev/zero`, "5s"},
+	{
+		"stranger", `echo '{"format":1,"program":"v7","plan":{"Starts":[{"Agent":"nobody","Slot":-5}],"Holds":[{"Reason":'` +
+			`'{"Code":"odd"}},null]}}'`, "v7: cannot decode a plan: hold 1 has no reason",
+	},
 	{"silent", `exit 0`, `cannot decode the answer: it is ""`},
 	{"old", `echo 'disinto: there is no command "decide-run"' >&2; exit 2`, `there is no command "decide-run"`},
 	{"killed", `kill -9 $$`, "killed by SIGKILL"},
@@ -92,6 +98,14 @@ func TestShadowThatLies(t *testing.T) {
 		}
 	}
 	says(dir+"/missing", "no such file")
+	if err := os.WriteFile(dir+"/text", []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{dir: "is a directory", dir + "/text": "cannot start"} {
+		s.configure(path)
+		r.signal(syscall.SIGHUP)
+		says(path, want)
+	}
 	played := lies
 	if !storms() {
 		played = lies[:3]

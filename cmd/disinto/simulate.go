@@ -73,7 +73,7 @@ simulate needs no secrets, and writes only the FILE of --chart.`,
 			if q.hurt || q.advise {
 				return q.ask(ctx, c, flags)
 			}
-			return q.run(c)
+			return q.run(ctx, c)
 		}
 	},
 }
@@ -98,7 +98,7 @@ type simulation struct {
 	until                        time.Time // the end of the replayed journal
 }
 
-func (q *simulation) run(c *cli) error {
+func (q *simulation) run(ctx context.Context, c *cli) error {
 	policies, err := q.choose()
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (q *simulation) run(c *cli) error {
 		return err
 	}
 	var reports []sim.Report
-	trial.Seed = q.seed
+	trial.Seed, trial.Enough = q.seed, func() bool { return ctx.Err() != nil }
 	for _, p := range policies {
 		trial.Policy = p
 		reports = append(reports, trial.Run())
@@ -128,6 +128,9 @@ func (q *simulation) run(c *cli) error {
 		trial.Config, trial.Policy = other, sim.Ours
 		trial.Policy.Name += " " + filepath.Base(q.against)
 		reports = append(reports, trial.Run())
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	if err := q.draw(c, reports); err != nil || q.chart == "-" {
 		return err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -36,5 +37,20 @@ func TestSimulateFiles(t *testing.T) {
 		if code != 1 || stdout.String() != "" || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: got exit code %d, %s%s, want %s", args, code, &stdout, &stderr, want)
 		}
+	}
+}
+
+// TERM ends a simulation that takes long.
+func TestSimulateEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("factory.toml", []byte(simulated), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr strings.Builder
+	c := &cli{stdout: &stdout, stderr: &stderr, now: time.Now}
+	if code := c.run(ctx, []string{"simulate", "--config", "factory.toml"}); code != 1 || stdout.Len() > 0 {
+		t.Errorf("got exit code %d, %s%s", code, &stdout, &stderr)
 	}
 }

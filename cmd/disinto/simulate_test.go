@@ -100,6 +100,7 @@ func TestSimulateMistakes(t *testing.T) {
 		{load: "[[issues]]\nper_day =", want: "load.toml:2:"},
 		{load: "", want: "no work: add an [[issues]] table"},
 		{load: "[[issues]]\nper_day = 1\ntogether = -1", want: "together is -1, want 1 to 1000"},
+		{load: strings.Repeat("[[issues]]\nper_day = -1\n", 30), want: "load.toml: 10 more mistakes"},
 		{load: "[[issues]]\nper_day = nan", want: "per_day is NaN, want more than 0"},
 		{load: "[[issues]]\nper_day = 1e-300", want: "no issue is filed in 7 days"},
 		{load: strings.Repeat("[[issues]]\nper_day = 9999\n", 2), want: "about 139986 issues in 7 days, want at most 100000"},

@@ -28,6 +28,9 @@ type Kind struct {
 	Repo     string   `toml:"repo"`
 }
 
+// mostMistakes bounds the mistakes that are reported of a load file.
+const mostMistakes = 20
+
 // DecodeLoad reads a load file for a configuration, which must have the agents and repositories that the file names.
 // It reports all mistakes at once.
 func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
@@ -53,6 +56,9 @@ func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
 		if why := file.Issues[i].check(cfg); why != "" {
 			wrong = append(wrong, fmt.Errorf("%s: [[issues]] table %d: %s", name, i+1, why))
 		}
+	}
+	if more := len(wrong) - mostMistakes; more > 0 {
+		wrong = append(wrong[:mostMistakes], fmt.Errorf("%s: %d more mistakes", name, more))
 	}
 	return file.Issues, errors.Join(wrong...)
 }

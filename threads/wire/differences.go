@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,12 +45,20 @@ func Differences(s *threads.Snapshot, here, there *threads.Plan) []Difference {
 			continue
 		}
 		list = append(list, Difference{
-			Ref: item.Ref, Role: item.role, Here: a.words, There: b.words,
-			Key: fmt.Sprintf("%s %s|%s|%s", item.Ref, item.role, a.code, b.code),
+			Ref: forge.Ref{Repo: Words(item.Repo), Number: item.Number}, Role: Words(item.role),
+			Here: a.words, There: b.words, Key: key(fmt.Sprintf("%s %s|%s|%s", item.Ref, item.role, a.code, b.code)),
 		})
 	}
 	slices.SortFunc(list, func(a, b Difference) int { return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Role, b.Role)) })
 	return list
+}
+
+// key bounds a key, which the other build can make long, so that 2,000 remembered keys stay small.
+func key(k string) string {
+	if len(k) <= 4*maxWords {
+		return k
+	}
+	return fmt.Sprintf("%s %x", k[:4*maxWords], sha256.Sum256([]byte(k)))
 }
 
 // told joins all decisions of a plan about an item into one.

@@ -93,6 +93,39 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// TestStrangeDifferences: a plan for unknown items, agents and roles with endless names gives bounded differences of one line each.
+func TestStrangeDifferences(t *testing.T) {
+	long := strings.Repeat("x\x1b[2J\n", 1<<18)
+	item := threads.Item{Kind: "odd", Ref: forge.Ref{Repo: long, Number: -1}, Role: long}
+	other := item
+	other.Role += "y"
+	there := &threads.Plan{
+		Starts: []threads.Start{{Item: item, Agent: long, Thread: long, Slot: -9}, {Item: other, Agent: long}},
+		Stops:  []threads.Stop{{RunID: long, Reason: threads.Reason{Code: "odd"}}}, Merges: []threads.Merge{{Ref: item.Ref}},
+		Marks: []threads.Mark{{Action: "explode", Ref: item.Ref, Agent: long}},
+		Holds: []*threads.Hold{{Item: item, Reason: &threads.Reason{Code: threads.Code(long), Note: long}}},
+	}
+	list := Differences(small(), &threads.Plan{}, there)
+	if len(list) != 4 {
+		t.Fatalf("got %d differences, want 4", len(list))
+	}
+	keys := make(map[string]bool)
+	for _, d := range list {
+		keys[d.Key] = true
+		for _, text := range []string{d.Ref.Repo, d.Role, d.Here, d.There} {
+			if len(text) > maxWords || strings.ContainsAny(text, "\x1b\n") {
+				t.Errorf("got %d bytes: %.80q", len(text), text)
+			}
+		}
+		if len(d.Key) > 10*maxWords {
+			t.Errorf("a key has %d bytes", len(d.Key))
+		}
+	}
+	if len(keys) != len(list) {
+		t.Errorf("%d keys of %d differences", len(keys), len(list))
+	}
+}
+
 // TestDifferences checks that each kind of decision shows as a difference, with the words of both sides, and that
 // times and numbers in reasons do not.
 func TestDifferences(t *testing.T) {
