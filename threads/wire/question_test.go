@@ -93,7 +93,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestStrangeDifferences: a plan for unknown items, agents and roles with endless names gives bounded differences of one line each.
+// TestStrangeDifferences: a plan for unknown items, agents and roles with endless names gives bounded differences, of
+// one line each.
 func TestStrangeDifferences(t *testing.T) {
 	long := strings.Repeat("x\x1b[2J\n", 1<<18)
 	item := threads.Item{Kind: "odd", Ref: forge.Ref{Repo: long, Number: -1}, Role: long}
