@@ -15,10 +15,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The real program is killed at each kind of write to the forge and request to Nomad in turn, before and after the
-// server handles it, until all sessions have ended: 100 sessions in make soak, 12 in make check. In make test it is
-// one session, whose job Nomad has just accepted. Each issue's program starts once, no session is lost, and no
-// attempt is counted.
+// The real program is killed again and again, each time at another write to the forge or request to Nomad, before or
+// after the server handles it. It ends when all sessions have ended: 100 in make soak, 12 in make check. In
+// make test it is one session, whose job Nomad has just accepted. Each issue's program starts once, no session is
+// lost, and no attempt is counted.
 func TestClusterKilled(t *testing.T) {
 	slots, issues := 1, 1
 	switch {

@@ -189,7 +189,7 @@ func TestConvoyStatusWatch(t *testing.T) {
 	s.set(done)
 	before := times()
 	s.tell <- "closed"
-	eventually(t, "the end is asked for", func() bool { return times() > before })
+	eventually(t, "the third request for the convoy", func() bool { return times() > before })
 	s.set("")
 	close(s.tell)
 	got := <-ended

@@ -25,7 +25,7 @@ func TestPIDsLimit(t *testing.T) {
 		`command = ["/bin/sleep", "3600"] #`)
 	r := start(t, f.environ(nil), "sh", "-c", `echo $$ >"$0" && exec "$@"`, group+"/cgroup.procs", self, "run", "--yes",
 		"--config", path)
-	status(t, state, "what is scheduled runs", func(d *control.Document) bool { return runs(d) == 2 })
+	status(t, state, "the scheduled sessions run", func(d *control.Document) bool { return runs(d) == 2 })
 	limit := func(n string) {
 		if err := os.WriteFile(group+"/pids.max", []byte(n), 0); err != nil {
 			t.Fatal(err)
@@ -33,14 +33,16 @@ func TestPIDsLimit(t *testing.T) {
 	}
 	limit(strings.TrimSpace(r.read(group + "/pids.current")))
 	f.pick(8)
-	eventually(t, "it says why nothing starts", func() bool {
+	eventually(t, "a log says why the session cannot start", func() bool {
 		logs, _ := filepath.Glob(state + "/logs/dev-*/*.log")
 		return slices.ContainsFunc(logs,
 			func(log string) bool { return strings.Contains(r.read(log), "disinto: no room for another process") })
 	})
-	status(t, state, "nothing has started", func(d *control.Document) bool { return len(d.Sessions) == 3 && runs(d) == 2 })
+	status(t, state, "the third session waits", func(d *control.Document) bool {
+		return len(d.Sessions) == 3 && runs(d) == 2
+	})
 	limit("max")
-	status(t, state, "it has started", func(d *control.Document) bool { return runs(d) == 3 })
+	status(t, state, "the third session has a program", func(d *control.Document) bool { return runs(d) == 3 })
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
 		t.Errorf("got exit code %d, want 0", code)

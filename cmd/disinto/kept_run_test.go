@@ -124,8 +124,7 @@ type keptServer struct {
 }
 
 // TestKeptByRun saves an issue's conversation, restarts the server and continues. Then it stops the supervisor in the
-// middle of an answer, starts it again with another server, and continues. docs/cache.md has the figures of a real
-// server.
+// middle of an answer, restarts it and the server, and continues. docs/cache.md has the figures of a real server.
 func TestKeptByRun(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		leftToStorms(t, "TestSavedAtStop of the supervisor")
@@ -156,7 +155,7 @@ func TestKeptByRun(t *testing.T) {
 			restart: func(state string) {
 				pid := service(status(t, state, "the server is ready", isIn("ready", "llama")), "llama").PID
 				if got := disinto(t.Context(), nil, "restart", "llama", "--state", state); got.code != exitDone {
-					t.Fatalf("restart: %+v", got)
+					t.Fatalf("restart: got %+v", got)
 				}
 				status(t, state, "the restarted server is ready", func(d *control.Document) bool {
 					return isIn("ready", "llama")(d) && service(d, "llama").PID != pid
@@ -225,7 +224,7 @@ command = [%q, %q, %q]
 		t.Fatal(err)
 	}
 	if got := disinto(t.Context(), nil, "retry", "8", "--state", state); got.code != exitDone {
-		t.Fatalf("retry: %+v", got)
+		t.Fatalf("retry: got %+v", got)
 	}
 	first(2)
 	eventually(t, "the third answer is complete, and the last one under way", func() bool {

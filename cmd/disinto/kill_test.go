@@ -86,8 +86,8 @@ func (g *gate) arm(kill func()) {
 
 // The real program is killed while it takes one issue to its merge: between two writes of a claim or a release, while
 // its agents run, after they push and after they end. With DISINTO_SOAK, as in make soak, it is killed before and
-// after every write; in make test once, after the claim. The next supervisor ends leftover agents. The issue is
-// implemented once, sent back once, reworked once, approved and merged, and no attempt is burnt.
+// after every write. The next supervisor ends leftover agents. The issue is implemented once, sent back once,
+// reworked once, approved and merged, and no attempt is burnt.
 func TestKilledAtRequest(t *testing.T) {
 	if os.Getenv("DISINTO_SOAK") == "" {
 		leftToStorms(t, "TestF1_KilledAnywhere of supervisor/simtest")

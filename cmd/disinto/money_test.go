@@ -39,7 +39,7 @@ func TestSpendingAgent(t *testing.T) {
 		return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Usage.InputTokens == 100 })
 	})
 	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
-		t.Fatalf("upgrade: %+v", got)
+		t.Fatalf("upgrade: got %+v", got)
 	}
 	workspaces, err := filepath.Glob(filepath.Join(state, "work", "*", "*_8"))
 	if err != nil || len(workspaces) != 1 {

@@ -90,7 +90,7 @@ func TestSecretsOfAgents(t *testing.T) {
 		owner      int
 		refused    bool
 	}{
-		{"ours", "[factory]\nuser = \"nobody\"\n", os.Geteuid(), false},
+		{"the supervisor's", "[factory]\nuser = \"nobody\"\n", os.Geteuid(), false},
 		{"the agents'", "[factory]\nuser = \"nobody\"\n", uid, true},
 		{"one agent's", "[agents.dev-x]\nuser = \"nobody\"\n", uid, true},
 		{"of no agent", "", uid, false},

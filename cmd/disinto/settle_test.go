@@ -47,7 +47,7 @@ func TestSettling(t *testing.T) {
 		why       string
 		asked     int
 	}{
-		{"hired, and read at the third look", false, []control.Document{
+		{"hired, and read at the third request", false, []control.Document{
 			document(1, all), document(1, all), document(1, all),
 			document(2, all),
 		}, "", 5},
@@ -57,7 +57,7 @@ func TestSettling(t *testing.T) {
 			"dev-x works on a/b#11", 3,
 		},
 		{"hired, others at work", false, []control.Document{document(1, all), document(2, all, "dev-y")}, "", 3},
-		{"retired, and read at the second look", true, []control.Document{
+		{"retired, and read at the second request", true, []control.Document{
 			document(1, all), document(1, all),
 			document(2, others),
 		}, "", 4},

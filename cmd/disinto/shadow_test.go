@@ -119,7 +119,7 @@ func TestShadowThatLies(t *testing.T) {
 		r.signal(syscall.SIGHUP)
 		says(path, lie.want)
 	}
-	eventually(t, "no process of a program is left", func() bool { return len(mentions(t, "question.json")) == 0 })
+	eventually(t, "no process of a shadow remains", func() bool { return len(mentions(t, "question.json")) == 0 })
 	eventually(t, "all work is done", func() bool { return strings.Count(r.read(s.ledger), "\n") >= 2 })
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {

@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/advice"
 )
 
-// simulate --break reports what would hurt most and what one more of each is worth, as text and as JSON, for a load
-// and for a journal. The same seed gives the same answer, although the simulations run in parallel.
+// simulate --break reports what would hurt the factory most and what would help. The same seed gives the same answer,
+// although the simulations run in parallel.
 func TestSimulateBreak(t *testing.T) {
 	files := map[string]string{"factory.toml": simulated, "load.toml": "[[issues]]\nper_day = 300\nminutes = 2\n"}
 	days := "0.01"

@@ -16,7 +16,7 @@ import (
 
 // The program is replaced repeatedly while sessions start, run and end. Each exit status arrives once; no session is
 // lost; no slot, process or descriptor leaks. DISINTO_UPGRADES is the number of upgrades: a hundred in make soak,
-// three in make check, and one, with fewer sessions, in make test.
+// three in make check.
 func TestUpgrades(t *testing.T) {
 	if os.Getenv("DISINTO_UPGRADES") == "" {
 		leftToStorms(t, "one session across an upgrade in TestUpgradeAsPID1")
