@@ -167,8 +167,7 @@ func TestAddressOfStranger(t *testing.T) {
 	}
 }
 
-// An account that may not write to the machine's state directory still calls the supervisor that runs there, which
-// reports who may.
+// Without --state, a command calls the account's own supervisor or else the machine's.
 func TestAskedByOthers(t *testing.T) {
 	dir, system := t.TempDir(), t.TempDir()
 	local := filepath.Join(dir, localState)

@@ -10,7 +10,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A real run sends a collector the sessions, claims and merges of its issues. Each trace has its root span.
+// A real run sends a collector the spans of its sessions, claims and merges. A merged issue's trace has its root
+// span.
 func TestTraces(t *testing.T) {
 	leftToStorms(t, "the spans of supervisor/trace")
 	t.Parallel()
