@@ -37,7 +37,7 @@ type books struct {
 	record  func(now time.Time, frozen func() *threads.FrozenDecision)
 	journal *journal.File // the source of the ledger; nil before Run. Its lock is taken before mu
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	instance   string
 	until      context.Context // done when nothing may start any more
 	base       context.Context // the parent of sessions' contexts

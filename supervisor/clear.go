@@ -30,7 +30,7 @@ const (
 
 // clearing has the result of the newest pass, for the status.
 type clearing struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	found   control.DiskDocument
 	unsaved map[string]string // why a due entry stays, by path
 }
@@ -148,7 +148,7 @@ func (s *Supervisor) leftovers(
 	}
 	for _, e := range state.List(disk.Results) {
 		l := leftover{Entry: e, since: e.At, due: e.At.Add(keep)}
-		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the agent can write anything in this folder
+		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the agent owns this folder and can put anything there
 			l.due = now
 		}
 		if !s.books.runs(strings.TrimSuffix(e.Name, ".json")) {
@@ -171,7 +171,7 @@ func (s *Supervisor) leftovers(
 	return list, found
 }
 
-// errInUse keeps a workspace whose agent works, or whose chain is not over.
+// errInUse means that a workspace must stay: its agent works, or its chain is not over.
 var errInUse = errors.New("in use")
 
 // remove deletes a leftover. Before it deletes a workspace, it pushes the work there; nothing starts in it meanwhile.

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// judgeCache records at the end of a session why the server had little of its conversation, in the journal and, once,
-// in the log.
+// judgeCache records why the server had kept little of a session's conversation. The reason goes into the session's
+// end in the journal and, once, into the log.
 func (s *Supervisor) judgeCache(x *session, end *ledger.End) {
 	if end.Resumed == nil || x.thread.Backend != threads.Local {
 		return
@@ -66,7 +66,7 @@ func numbered(n int64) string {
 	return fmt.Sprintf("#%d", n)
 }
 
-// around adds the last look at the server.
+// around adds the server's last look to r.
 func (v *servers) around(url string, r *threads.Resumed) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -124,8 +124,8 @@ func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
 	return byAgent, byThread
 }
 
-// coldLocked returns why the newest resumed session of a thread computed most of its conversation again, with the
-// session; empty if it did not.
+// coldLocked returns why a thread's newest resumed session computed most of its conversation again, with the session's
+// name; empty if it did not.
 func (b *books) coldLocked(thread string) string {
 	for i := range b.ledger.Past {
 		p := &b.ledger.Past[len(b.ledger.Past)-1-i]

@@ -34,7 +34,7 @@ const (
 	etaSize = 1 << 20
 )
 
-// told has the text of the comment on an issue.
+// told is the text of the comment on an issue.
 type told struct {
 	Issue string    `json:"issue"`
 	At    time.Time `json:"at"` // when the comment was written

@@ -28,8 +28,8 @@ type Executor interface {
 	// An executor whose sessions outlive the supervisor leaves the session alone if the cause of ctx is
 	// agents.ErrDetached. Run then returns soon: Lost if the program runs or may run, Cancelled if it never will.
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
-	// Activity returns the activity of a run whose program runs. ok is false for a run that is unknown, has ended or has
-	// not started its program. Every status calls Activity, so it must be fast.
+	// Activity returns a run's activity. ok is false for a run that is unknown, has ended or has not started its program.
+	// Every status calls Activity, so it must be fast.
 	Activity(runID string) (a agents.Activity, ok bool)
 	// Kept returns the run ids of an instance's sessions whose end Run has not reported yet, sorted. An executor whose
 	// sessions do not outlive the supervisor ends their processes and returns none. After an error the supervisor calls
@@ -45,7 +45,7 @@ type logger interface {
 
 // roomer is an executor that measures the room of the machines on which a thread's sessions run.
 type roomer interface {
-	// Room returns the free memory and disk of the machine with the most, in bytes; math.MaxInt64 means unknown.
+	// Room returns the free memory and disk of the emptiest machine, in bytes; math.MaxInt64 means unknown.
 	Room(ctx context.Context, thread string) (memory, disk int64, err error)
 }
 

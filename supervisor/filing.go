@@ -67,8 +67,8 @@ func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
 	return refs, nil
 }
 
-// relabel changes an item's labels under a grip. It returns the time after which facts about the item must have been
-// requested.
+// relabel changes an item's labels under a grip. Only facts requested after the returned time are new enough for the
+// item.
 func (s *Supervisor) relabel(item forge.Ref, add, remove []string) (need time.Time, err error) {
 	grip := s.books.grip(item)
 	err = s.label(item, add, remove)

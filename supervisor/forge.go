@@ -130,7 +130,7 @@ type Listener interface {
 
 // line has the client of the configuration in force.
 type line struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	client Forge      // nil without a valid configuration
 }
 

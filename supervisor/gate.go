@@ -10,7 +10,7 @@ import (
 // gate admits commands while the loops run: not before they start, not while another image takes over, and not after
 // the end.
 type gate struct {
-	mu      sync.Mutex      // guards what follows
+	mu      sync.Mutex      // guards the fields below
 	until   context.Context // done when the supervisor must stop; nil until loops may start
 	handing bool            // another image takes over
 	inside  int             // commands under way

@@ -28,8 +28,8 @@ func (b *books) gripLocked(refs []forge.Ref) *grip {
 	return &grip{b, refs}
 }
 
-// letGo ends the grip and returns the time after which facts about its items must have been requested. It may be
-// called again.
+// letGo ends the grip. Only facts requested after the returned time are new enough for its items. It may be called
+// again.
 func (g *grip) letGo() time.Time {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// ErrNotQuiet is wrapped by the error of a hand-over that must wait for work under way.
+// ErrNotQuiet is in the error of a hand-over that must wait for work under way.
 var ErrNotQuiet = errors.New("cannot hand over now")
 
 const (

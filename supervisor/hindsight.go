@@ -31,7 +31,7 @@ type Hindsight struct {
 type hindsight struct {
 	asked chan struct{} // 1-buffered: a comparison is due
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	was, is *threads.Config
 	drop    context.CancelFunc // cancels the comparison under way; nil without one
 	newest  *control.Hindsight

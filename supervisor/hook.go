@@ -17,7 +17,7 @@ const (
 
 // hints times the scans for web hooks. The zero value has had none.
 type hints struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	hinted time.Time  // when a hook last caused a scan
 	due    bool       // another hook waits to cause one
 	warned time.Time  // the last warning about a hook with a wrong signature

@@ -25,7 +25,7 @@ func (s *Supervisor) Instance() string { return s.instance }
 
 // accounts cache which account the forge recognised behind each token, per repository. The zero value is empty.
 type accounts struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	logins map[workplace]string
 }
 

@@ -99,8 +99,8 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 	}
 }
 
-// sandbox adds to the configured sandbox what the session needs: its agent's workspaces, because the built-in program
-// tidies old ones up, and the ports of the forge and the model.
+// sandbox adds the session's needs to the configured sandbox. These are its agent's workspaces, because the built-in
+// program deletes old ones, and the ports of the forge and the model.
 func (s *Supervisor) sandbox(x *session, j *agents.Job) {
 	j.Sandbox = x.role.Sandbox
 	if !j.Sandbox.On() {

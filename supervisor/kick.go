@@ -9,7 +9,7 @@ import (
 
 // kicks wake the loops, one kick for each thread that has a loop. The zero value has no kicks.
 type kicks struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	threads map[string]*kick
 }
 
@@ -42,7 +42,7 @@ func (k *kicks) remove(name string) {
 	delete(k.threads, name)
 }
 
-// need returns the time at or after which the facts of a thread's next tick must have been requested; zero if any
+// need returns how new the facts of a thread's next tick must be: requested at this time or later. Zero means that any
 // facts will do.
 func (k *kicks) need(name string) time.Time {
 	k.mu.Lock()

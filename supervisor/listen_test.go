@@ -22,7 +22,7 @@ const apiToken = "0123456789abcdef0123"
 // phone listens on loopback in place of every requested address.
 type phone struct {
 	t  *testing.T
-	mu sync.Mutex        // guards what follows
+	mu sync.Mutex        // guards the fields below
 	at map[string]string // the real address, by the requested one
 	no map[string]error  // the error of an address that cannot be listened on
 }

@@ -47,7 +47,7 @@ func (s *Supervisor) unknownName(verb, name string) error {
 		s.books.config().SuggestName(name))
 }
 
-// pauses returns the pauses that a name stands for, and those in force. A name may be that of a thread and of an agent.
+// pauses returns the pauses that a name may mean, and those in force. A thread and an agent may share a name.
 func (s *Supervisor) pauses(name string) (named, inForce []threads.Pause) {
 	config := s.books.config()
 	if name == "" || config.Thread(name) != nil {

@@ -13,7 +13,7 @@ import (
 // problems has the faults that a person must fix, and counts those that the supervisor fixed itself, for the status.
 // In a month without faults all of it stays empty.
 type problems struct {
-	mu         sync.Mutex        // guards what follows
+	mu         sync.Mutex        // guards the fields below
 	first      string            // says that a first start waits for a person
 	journal    string            // why the newest record could not be written
 	corrupt    int               // lines of the journal that were set aside at the start

@@ -25,7 +25,7 @@ const lastSave = 1500 * time.Millisecond
 
 // saves has the failures of saves.
 type saves struct {
-	mu  sync.Mutex        // guards what follows
+	mu  sync.Mutex        // guards the fields below
 	why map[string]string // why the newest save of a thread failed
 	end time.Time         // the deadline of all saves; zero until the supervisor stops
 }

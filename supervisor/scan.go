@@ -22,7 +22,7 @@ const (
 
 // scans is the state of the one scan that serves all threads. The zero value has had no scan.
 type scans struct {
-	mu       sync.Mutex    // guards what follows
+	mu       sync.Mutex    // guards the fields below
 	flight   chan struct{} // closed when the scan under way ends; nil when there is none
 	began    time.Time     // when the newest finished scan began
 	failures int           // scans in a row that read nothing
@@ -61,7 +61,7 @@ func (s *scans) land(began time.Time, readAny bool) {
 	s.failures++
 }
 
-// abandon wakes the goroutines that wait for the scan under way; the first of them begins another.
+// abandon wakes the goroutines that wait for the scan under way; the first of them starts another.
 func (s *scans) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,7 +44,7 @@ type question struct {
 type serving struct {
 	group sync.WaitGroup // the services' goroutines
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	wake     chan struct{}
 	all      map[string]*service
 	still    bool // another image takes over: nothing starts

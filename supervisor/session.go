@@ -31,8 +31,8 @@ const (
 	lookRestMax = time.Minute
 )
 
-// run carries a session from its reservation to its release. lost is when another host's claim on the item freed the
-// slot; zero if none did.
+// run carries a session from its reservation to its release. lost is the time at which another host's claim on the
+// item freed the slot; zero if none did.
 func (s *Supervisor) run(x *session) (lost time.Time) {
 	if !s.identified(x) || s.books.append(startOf(x)) != nil {
 		s.books.drop(x) // a later tick retries

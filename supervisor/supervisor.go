@@ -15,9 +15,9 @@
 // # Concurrency
 //
 // The books (books.go) hold the facts, the ledger, the running sessions and the chores under one mutex, so no two
-// loops take the same agent, item or slot. Every other state belongs to a small type with a mutex of its own. No mutex
-// is held during I/O, except the journal's lock while its file is written. The journal's lock is taken before that of
-// the books.
+// loops take the same agent, item or slot. All other state belongs to small types with a mutex each. No mutex is held
+// during I/O, except the journal's lock while its file is written. The journal's lock is taken before that of the
+// books.
 //
 // # Failure
 //
@@ -86,7 +86,7 @@ type Supervisor struct {
 	// starts.
 	Room func(dir string) threads.Room
 	// SaveWork is a command that pushes the unpushed work in a workspace. It runs as a program of the agent. Nil pushes
-	// nothing, and such a workspace stays for [factory] keep.
+	// nothing, and a workspace with unpushed work stays until [factory] keep has passed.
 	SaveWork []string
 	// ReadHost reads another host of the fleet; nil reads none.
 	ReadHost fleet.ReadHost

@@ -171,7 +171,7 @@ func (b *books) stopLocked(stops []threads.Stop) []*session {
 	return list
 }
 
-// sessionOn returns the session on one of some items; nil if there is none.
+// sessionOn returns a session on any of some items; nil if there is none.
 func (b *books) sessionOn(items ...forge.Ref) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
