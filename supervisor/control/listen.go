@@ -201,7 +201,7 @@ func (p *Ports) set(key, address string, server *http.Server) bool {
 	}
 	server.IdleTimeout, server.MaxHeaderBytes = idleTime, maxHeader
 	p.open[key] = serve(l, server, p.Log, func(n *port, err error) {
-		p.Problem(key, fmt.Sprintf("cannot go on listening on %s: %s", address, line(err)))
+		p.Problem(key, fmt.Sprintf("cannot keep listening on %s: %s", address, line(err)))
 		select {
 		case p.broken <- n:
 		default:

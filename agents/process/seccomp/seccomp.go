@@ -163,8 +163,8 @@ func compile(arch uint32, ports bool) []unix.SockFilter {
 	return append(code, allow)
 }
 
-// compileCall compiles all refusals of one system call. Every other call costs one instruction here: the kernel runs
-// the filter at every call.
+// compileCall compiles all refusals of one system call. Every other call costs one instruction here, because the kernel
+// evaluates a new filter once for each system call that exists.
 func compileCall(call uint32, refusals []refusal) []unix.SockFilter {
 	var code []unix.SockFilter
 	for _, r := range refusals {

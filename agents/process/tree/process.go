@@ -17,7 +17,7 @@ const tick = 10 * time.Millisecond
 type Process struct {
 	PID, PPID int
 	Group     int           // its process group
-	State     byte          // one of R, S, D, T, Z and X, as ps shows it
+	State     byte          // as ps shows it, such as R, S, D, T or Z
 	Start     uint64        // ticks since boot
 	CPU       time.Duration // its own and that of the children it has waited for
 }
