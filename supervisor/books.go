@@ -43,7 +43,7 @@ type books struct {
 	base       context.Context // the parent of sessions' contexts
 	life       life
 	cfg        *threads.Config // in force; nil until there is a valid one
-	cfgErr     error           // the present error of the file
+	cfgErr     error           // the current error of the file
 	generation int
 	facts      forge.Facts
 	rooms      map[string]threads.Room // the room of threads that run elsewhere, by name
@@ -103,7 +103,7 @@ func (b *books) config() *threads.Config {
 	return b.cfg
 }
 
-// inForce returns the configuration in force, and the present error of its file.
+// inForce returns the configuration in force, and the current error of its file.
 func (b *books) inForce() (*threads.Config, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,12 +116,12 @@ func (b *books) setConfigError(err error) {
 	b.cfgErr = err
 }
 
-// reload puts a configuration in force and calls also under the same lock, so that no decision sees only one of the
-// two changes. It ends the holds that last until a reload. It returns the previous configuration; nil for none.
-func (b *books) reload(cfg *threads.Config, also func()) (was *threads.Config) {
+// reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
+// two. It ends the holds that last until a reload. It returns the previous configuration; nil for none.
+func (b *books) reload(cfg *threads.Config, change func()) (was *threads.Config) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	also()
+	change()
 	was, b.cfg, b.cfgErr = b.cfg, cfg, nil
 	b.generation++
 	for _, a := range b.ledger.Agents {
@@ -169,7 +169,7 @@ func (b *books) startedSince(thread string, at time.Time) bool {
 	return false
 }
 
-// onlyRead marks every repository that the scan did not read as unread. Nothing is started, stopped or written there
+// onlyRead marks as unread every repository that the scan did not read. Nothing is started, stopped or written there
 // on facts that the forge has not confirmed.
 func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {
 	facts.Repos = slices.Clone(facts.Repos)
@@ -220,7 +220,7 @@ func (b *books) append(r ledger.Record) error {
 // note journals and applies an event. The event is applied even if the journal cannot be written.
 func (b *books) note(r ledger.Record) { b.noteThen(r, nil) }
 
-// noteThen is note, and calls then under the same lock.
+// noteThen is note. It calls the function then under the same lock.
 func (b *books) noteThen(r ledger.Record, then func(*books)) {
 	b.journalled(b.journal.Note(r, func() { b.apply(r, then) }))
 }
@@ -230,7 +230,7 @@ func (b *books) rewrite() error {
 	return b.journal.Rewrite(func() iter.Seq[ledger.Record] { return slices.Values(b.compact(time.Now())) })
 }
 
-// apply folds a record into the ledger and calls then under the same lock.
+// apply folds a record into the ledger. It calls the function then, if any, under the same lock.
 func (b *books) apply(r ledger.Record, then func(*books)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -299,7 +299,7 @@ func (b *books) past() []ledger.Past {
 	return slices.Clone(b.ledger.Past)
 }
 
-// tried returns a chain's failed sessions, and the reviews that rejected it, since the last retry by a person.
+// tried returns a chain's failed sessions, and the reviews that rejected it, since a person last retried it.
 func (b *books) tried(chain forge.Ref) (list []agents.Tried) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -29,7 +29,7 @@ const (
 // ActMerge is the action of a merge. A plan lists merges apart from its Marks.
 const ActMerge threads.Action = "merge"
 
-// These actions never stand in a plan's Marks either.
+// A plan's Marks never have these actions either.
 const (
 	actCancel threads.Action = "cancel" // label an item that a person cancelled, and release its claim
 	actSteal  threads.Action = "steal"  // move an issue from a busy agent to an idle one

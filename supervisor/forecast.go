@@ -31,7 +31,7 @@ type Foresight struct {
 	Time     time.Duration   // bounds the simulation runs
 	Past     []ledger.Past   // at most ledger.PastLimit
 	Timeline ledger.Timeline // of foresightAge
-	// View runs f on a present snapshot, whose maps f must not keep.
+	// View runs f on a current snapshot, whose maps f must not keep.
 	View func(f func(threads.Snapshot))
 }
 

@@ -35,7 +35,7 @@ type workplace struct {
 	repo  string
 }
 
-// login returns the account that may work in a workplace; "" if that is unknown.
+// login returns the cached account of a workplace; "" if it is unknown.
 func (a *accounts) login(w workplace) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +72,8 @@ type doubt struct {
 	code threads.Code  // TokenRejected if the forge refuses this account, RepoOff if it refuses every account
 }
 
-// identified reports whether a session's agent may do its work. It holds an agent that may not, with the remedy.
+// identified reports whether a session's agent may do its work. If not, it holds the agent, with the remedy as the
+// reason.
 func (s *Supervisor) identified(x *session) bool {
 	no := s.examine(x.ctx, &x.agent, x.Item.Ref.Repo)
 	if no == nil || x.ctx.Err() != nil {
@@ -87,8 +88,9 @@ func (s *Supervisor) identified(x *session) bool {
 	return false
 }
 
-// reproach asks the forge again about the account and the repository of a failed session: it may reject the account,
-// or every write in the repository. A token that was revoked during the session would fail every issue within seconds.
+// reproach asks the forge again about the account and the repository of a failed session. The forge may now reject the
+// account, or every write in the repository. A token that was revoked during the session would fail every issue within
+// seconds.
 func (s *Supervisor) reproach(x *session, r *ledger.Report) {
 	s.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
 	ctx, cancel := context.WithTimeout(s.base, lookTime)

@@ -44,7 +44,7 @@ func (b *books) inherit(h *Handover) (list []*session) {
 }
 
 // continued restores a session of the previous image, or one elsewhere of the last supervisor. Agent, role and thread
-// come from the present configuration, which is nearly always the one at the session's start. Where it lacks them, the
+// come from the current configuration, which is nearly always the one at the session's start. Where it lacks them, the
 // handed-over fields are enough to end the session.
 func continued(h *HandedSession, cfg *threads.Config, base context.Context) *session {
 	x := &session{

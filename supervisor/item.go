@@ -87,7 +87,7 @@ func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error)
 	return ex, err
 }
 
-// view runs f on a present snapshot. It needs a configuration.
+// view runs f on a current snapshot. It needs a configuration.
 func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
 
 // notDone returns the refusal of a command after an error of the forge.

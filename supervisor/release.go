@@ -34,7 +34,7 @@ func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, repor
 	return nil
 }
 
-// releaseNow removes the session's claim, and reports what was there before. ran reports that there was a session.
+// releaseNow removes the session's claim, and reports what it found. ran is true if there was a session.
 func (s *Supervisor) releaseNow(report *control.Report, before *target, ran bool) error {
 	t, err := s.see(before.Ref)
 	if err != nil {

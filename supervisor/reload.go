@@ -25,7 +25,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.touchStatus()
 }
 
-// SetError sets the present error of the configuration file; nil means that the file is valid. The last valid
+// SetError sets the current error of the configuration file; nil means that the file is valid. The last valid
 // configuration stays in force.
 func (s *Supervisor) SetError(err error) {
 	s.init()

@@ -118,8 +118,8 @@ func (s *Supervisor) save(x *session, out agents.Outcome, ran bool) {
 	s.touchStatus()
 }
 
-// goesOn reports whether the chain may continue the conversation of a session with this result: the next supervisor
-// restarts a session that this one's end cut.
+// goesOn reports whether the chain may continue the conversation of a session with this result. It may after a session
+// that this supervisor's stop cut, because the next supervisor starts that session again.
 func (x *session) goesOn(r agents.Result) bool {
 	switch r {
 	case agents.Cancelled:

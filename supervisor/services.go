@@ -143,7 +143,7 @@ func (s *Supervisor) serviceJob(x *threads.Service, command []string, log string
 		cfg = new(threads.Config)
 	}
 	dir := filepath.Join(s.StateDir, "services", x.Name)
-	_ = os.MkdirAll(dir, 0o711) // readable paths for services with accounts of their own; if it fails, so does the start
+	_ = os.MkdirAll(dir, 0o711) // other accounts may pass through; if this fails, so does the start
 	j := agents.Job{
 		RunID: journal.NewRun(s.instance), Instance: s.instance, Service: x.Name, Command: command,
 		Home: filepath.Join(dir, "home"),

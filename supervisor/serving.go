@@ -15,12 +15,12 @@ import (
 
 // service is a program that runs beside the agents.
 type service struct {
-	threads.Service // the definition at its start; while it is stopped, the configured one
+	threads.Service // while the service runs, its definition at the start; otherwise the configured one
 	state           services.State
 
 	ctx    context.Context // of its commands, which run one after the other; nil while the service is stopped
 	cancel context.CancelCauseFunc
-	step   int    // completed commands of before
+	step   int    // number of completed commands of Before
 	run    string // run id of the running command; empty between two commands
 	pid    int
 }

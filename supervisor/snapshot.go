@@ -12,7 +12,7 @@ import (
 // within the first request.
 const probeTime = time.Minute
 
-// view runs f on a present snapshot, which is invalid once f returns. It needs a configuration.
+// view runs f on a current snapshot, which is invalid once f returns. It needs a configuration.
 func (b *books) view(now time.Time, room *threads.Room, f func(threads.Snapshot)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -84,8 +84,8 @@ func (s *Supervisor) saySling(ctx context.Context, said forge.Said) (string, err
 	return report.Line(), err
 }
 
-// sayPause pauses agents that work in every repository of the factory, so its author must have write access to all of
-// them.
+// sayPause carries out a pause. It affects every repository of the factory, so the comment's author must have write
+// access to all of them.
 func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, error) {
 	for _, repo := range s.books.config().Forge.Repos {
 		may, err := ask(s, func(ctx context.Context, f Forge) (bool, error) { return f.MayWrite(ctx, repo, said.Author) })
