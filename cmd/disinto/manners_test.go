@@ -40,11 +40,11 @@ type manner struct {
 	cost   string             // what the agent attempts, for the report
 	play   func(*rogue) error // nil if the script does everything
 	script string             // for /bin/sh, after play
-	thread string             // empty for the honest agents' thread, or that of scheduled work
+	thread string             // empty for the default: the thread of scheduled work or of the honest agents
 }
 
-// manners are the evil agents of the soak, one each. Scheduled ones repeat their attack on every issue and pull
-// request that does not belong to an honest agent alone.
+// manners are the evil agents of the soak, one each. Scheduled ones repeat their attacks on the issues labelled prey
+// and on evil pull requests.
 var manners = []manner{
 	{name: "sidesteps", on: "issue", cost: "opens to a branch that it wrote to", play: (*rogue).opensToSide},
 	{name: "retargets", on: "schedule", cost: "retargets approved pull requests", play: (*rogue).retargets},

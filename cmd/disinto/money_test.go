@@ -20,7 +20,7 @@ const spends = `tell() { printf '{"usage":{"input_tokens":%d}}' $1 >"$DISINTO_RE
 	tell 400; sleep 1000`
 
 // The real supervisor ends a program when it reaches its role's limit. Before that it shows the program's usage, also
-// after an upgrade in place. A comment asks a person, with the figures, and retry allows the same amount again.
+// after an upgrade in place. A comment reports the figures to a person, and retry allows the same amount again.
 func TestSpendingAgent(t *testing.T) {
 	leftToStorms(t, "the limits of supervisor/simtest")
 	t.Parallel()
