@@ -21,9 +21,9 @@ var fleetStatusCommand = command{
 	name:  "fleet status",
 	short: "show the agents of all hosts, what waits, and recent moves with reasons",
 	long: `
-Asks the running supervisor; only the hub's knows all hosts. Below the agents it
-lists the last rebalances, newest first: which agents were idle and which busy,
-which issues moved between them, and why the others stayed.`,
+Asks the running supervisor; only the supervisor of the hub knows all hosts.
+Below the agents it lists the last rebalances, newest first: which agents were
+idle and which busy, which issues moved between them, and why the others stayed.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the document")
@@ -37,9 +37,10 @@ var fleetRebalanceCommand = command{
 	name:  "fleet rebalance",
 	short: "move waiting issues to idle agents now",
 	long: `
-The running supervisor rebalances by itself every few minutes; the hub's reads
-all other hosts first. --dry-run reports which issues would move, and why the
-others stay. Exits 3 if the forge does not answer: the issues move when it does.`,
+The running supervisor rebalances by itself every few minutes. The supervisor of
+the hub reads all other hosts first. --dry-run reports which issues would move,
+and why the others stay. Exits 3 if the forge does not answer: the issues move
+when it does.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the document")

@@ -29,9 +29,9 @@ work is 20 issues a day, or comes from a load file (--load) or from a journal
 (--replay). A journal holds a month or 4,000 sessions; --replay
 STATE/journal.jsonl replays its newest --days, and files each issue when it
 first became eligible. --against compares with another factory.toml, for example
-with one more slot, agent or reviewer. --policy names other schedulers for the
-same agents: cron, a hub that assigns work every half hour, and published
-work-stealing designs.
+with one more slot, agent or reviewer. For comparison it also simulates other
+schedulers with the same agents: cron, a hub that assigns work every half hour,
+and two work-stealing designs.
 
 A trial models intervals, web hooks, budgets, windows, failures, checks, reviews
 and merges. With --replay it learns durations from the journal; the last lines

@@ -27,9 +27,10 @@ children, its lock, its sockets and all sessions. Without --binary it executes
 its own file again: replace that file with install or mv, because cp cannot
 overwrite a running program. USR2 does the same.
 
-The supervisor first tests the new program as a child. If that does not start,
-or does not understand the state or factory.toml, the old program keeps running.
-The upgrade is also refused while a claim or a release hangs.`,
+The supervisor first tests the new program in a child process. If the new
+program does not start, or does not understand the state or factory.toml, the
+old one keeps running. The supervisor also refuses an upgrade while a claim or a
+release hangs.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)

@@ -25,7 +25,7 @@ var upstreamCommand = command{
 	long: `
 Without SCRIPT it prints a factory.toml made from upstream's projects/*.toml and
 the environment. disinto run uses the same one when there are projects and no
-factory.toml. Save it to edit it.
+factory.toml. Save the output to edit it.
 
 With SCRIPT it is an agent's program, as in
 command = ["disinto", "upstream", "--root", "/home/agent/disinto",

@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// whatIf replays the last days with the current configuration and, if changes are requested, with the changed one,
-// until ctx is done.
+// whatIf replays the last days with the current configuration and, if the request has changes, with the changed
+// configuration. It stops when ctx is done.
 func whatIf(ctx context.Context, q supervisor.WhatIf) (*control.Simulation, error) {
 	change, err := changeOf(&q.Ask)
 	if err != nil {
