@@ -136,18 +136,26 @@ func (v *view) filterLabels(w *work) string {
 }
 
 // reworkers returns the role that may rework a pull request, and its author while rework_wait lasts. After that every
-// agent with the role may. It waits for no author that is no longer configured.
+// agent with the role may. It waits for no author that is no longer configured, or whose roles are on no issues: a role
+// on reviews writes nothing. Any role on issues may rework such a pull request.
 func (v *view) reworkers(w *work, labels string) (role, author string) {
 	a := v.Config.AgentByLogin(w.pull.Author)
 	if a == nil {
 		return "", ""
 	}
-	role = a.Roles[0]
 	for _, name := range a.Roles {
-		if r := v.Config.Role(name); r != nil && r.On == agents.OnIssue && takes(r, labels) {
+		r := v.Config.Role(name)
+		if r == nil || r.On != agents.OnIssue {
+			continue
+		}
+		role = cmp.Or(role, name)
+		if takes(r, labels) {
 			role = name
 			break
 		}
+	}
+	if role == "" {
+		return "", ""
 	}
 	if v.later(w.Since.Add(v.Config.Forge.ReworkWait)) {
 		author = a.Name

@@ -68,11 +68,21 @@ func (in *inspection) fits(it *threads.Item, r *agents.Role) bool {
 	case agents.KindReview:
 		return r.On == agents.OnReview && in.labelled(it, r)
 	case agents.KindRework:
-		if author := in.cfg.AgentByLogin(in.s.Facts.Pull(it.Ref).Author); author != nil {
+		if author := in.coder(it); author != nil {
 			return r == in.writing(it, author)
 		}
 	}
 	return r.On == agents.OnIssue && in.labelled(it, r)
+}
+
+// coder returns the agent that opened a pull request, or nil if it is no longer configured or none of its roles is on
+// issues.
+func (in *inspection) coder(it *threads.Item) *agents.Agent {
+	a := in.cfg.AgentByLogin(in.s.Facts.Pull(it.Ref).Author)
+	if a == nil || !slices.ContainsFunc(a.Roles, func(r string) bool { return in.cfg.Role(r).On == agents.OnIssue }) {
+		return nil
+	}
+	return a
 }
 
 // writing returns the role in which the author of a pull request took its issue, or nil if the author no longer has
@@ -137,7 +147,7 @@ func (in *inspection) heir(it *threads.Item) *agents.Agent {
 
 func (in *inspection) ableRework(it *threads.Item, a *agents.Agent) string {
 	p := in.s.Facts.Pull(it.Ref)
-	author := in.cfg.AgentByLogin(p.Author)
+	author := in.coder(it)
 	writers := in.writers(p)
 	switch {
 	case author != nil && author.Name != a.Name && in.now.Before(it.Since.Add(in.cfg.Forge.ReworkWait)):
