@@ -113,6 +113,11 @@ func TestBeginClaimed(t *testing.T) {
 		if err := c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"); !errors.Is(err, forge.ErrTaken) {
 			w.Errorf("the same run claims again: got %v, want %v", err, forge.ErrTaken)
 		}
+		at, err := c.refAt(w.Context(), w.repo, claimRef(n))
+		w.must(err)
+		if got := c.ClaimCommit(w.ref(n)); got != at {
+			w.Errorf("the same run claims again: ClaimCommit returned %.10s, want the ref's commit %.10s", got, at)
+		}
 		held, err := c.holder(w.Context(), w.ref(n))
 		w.must(err)
 		b.Claim = held.commit
