@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -143,10 +144,15 @@ func TestReachOf(t *testing.T) {
 		{"", 51 * time.Minute, "6h"},
 		{"", 30 * time.Hour, "24h"},
 		{"7d", time.Minute, "7d"},
-		{"x", 0, "1h"},
 	} {
-		if got := reachOf(tt.name, tt.life).Name; got != tt.want {
-			t.Errorf("%q after %s: %s, want %s", tt.name, tt.life, got, tt.want)
+		if got, err := reachOf(tt.name, tt.life); got.Name != tt.want || err != nil {
+			t.Errorf("%q after %s: %s, %v, want %s", tt.name, tt.life, got.Name, err, tt.want)
 		}
+	}
+	v := newVisit(t)
+	v.signIn()
+	status, page := v.get("/timeline?range=2h")
+	if want := "range is 1h, 6h, 24h, 7d or 30d"; status != http.StatusBadRequest || !strings.Contains(page, want) {
+		t.Errorf("range=2h: got %d %s, want 400 and %q", status, page, want)
 	}
 }

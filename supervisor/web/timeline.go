@@ -56,7 +56,10 @@ func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	now := time.Now().UTC()
-	within := reachOf(query.Get("range"), now.Sub(d.StartedAt))
+	within, err := reachOf(query.Get("range"), now.Sub(d.StartedAt))
+	if err != nil {
+		return nil, err
+	}
 	now = now.Truncate(within.whole / 600)
 	view := frame{within: within, now: now, to: now.Truncate(within.step).Add(within.step)}
 	view.from = view.to.Add(-within.whole)
@@ -74,20 +77,25 @@ func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 	}}, nil
 }
 
-// reachOf returns the reach with a name. For an unknown name it is a day, or less if that covers the supervisor's
-// life.
-func reachOf(name string, life time.Duration) reach {
+// reachOf returns the reach with a name. Without a name it is a day, or less if that covers the supervisor's life.
+func reachOf(name string, life time.Duration) (reach, error) {
+	var names []string
 	for _, r := range reaches {
 		if r.Name == name {
-			return r
+			return r, nil
 		}
+		names = append(names, r.Name)
+	}
+	if name != "" {
+		known := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+		return reach{}, control.Invalid("cannot show the range %q: range is %s", name, known)
 	}
 	for _, r := range reaches[:2] {
 		if life < r.whole-r.step {
-			return r
+			return r, nil
 		}
 	}
-	return reaches[2]
+	return reaches[2], nil
 }
 
 // lanes returns the slots, by thread and number, and the agents, by name. The bar of a running session ends now.

@@ -124,6 +124,47 @@ func (s *Site) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		next.ServeHTTP(w, r)
+		s.recovered(next, w, r)
 	})
 }
+
+// recovered answers a panic with status 500 and logs it. net/http would drop the connection. An answer that has begun
+// is broken off.
+func (s *Site) recovered(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	watched := &watched{ResponseWriter: w}
+	defer func() {
+		switch v := recover(); {
+		case v == nil:
+			return
+		case v == http.ErrAbortHandler:
+			panic(v)
+		default:
+			s.live.failed("the page "+r.URL.Path, v)
+		}
+		if watched.begun {
+			panic(http.ErrAbortHandler) // not logged again
+		}
+		http.Error(w, "internal error: the supervisor's log says more", http.StatusInternalServerError)
+	}()
+	next.ServeHTTP(watched, r)
+}
+
+// watched is a ResponseWriter that knows whether its answer has begun.
+type watched struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// WriteHeader begins the answer.
+func (w *watched) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *watched) Write(text []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(text)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }

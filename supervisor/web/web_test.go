@@ -409,3 +409,21 @@ func TestMergedToday(t *testing.T) {
 		t.Errorf("the page does not list the merge:\n%s", page)
 	}
 }
+
+// A panic in a page is answered with status 500 and logged once, and the next page is served.
+func TestPanic(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	logged := 0
+	v.site.live.failed = func(string, any) { logged++ }
+	config := v.site.Config
+	v.site.Config = func() *threads.Config { panic("no") }
+	status, page := v.get("/signin/forge")
+	v.site.Config = config
+	if status != http.StatusInternalServerError || strings.Count(page, "\n") != 1 || logged != 1 {
+		t.Errorf("got %d %q, logged %d times; want 500, one line, logged once", status, page, logged)
+	}
+	if status, _ := v.get("/"); status != http.StatusOK {
+		t.Errorf("the next page: got %d, want 200", status)
+	}
+}
