@@ -117,7 +117,7 @@ agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a s
 	{ npm install --no-audit --no-fund --loglevel=error $(CLIS) || \
 	{ echo 'skipped: npm cannot install the agent CLIs (no network?)'; exit 0; }; } && \
 	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' \
-	go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents|TestRealMCPClients' ./agents/session ./cmd/disinto
+	go test -v -count=1 -timeout 30m -run '^TestReal' ./agents/session ./cmd/disinto
 
 # Debian's chromium, and axe-core from npm, which finds barriers in pages. DISINTO_SHOTS is the folder for
 # screenshots.
