@@ -58,8 +58,8 @@ func (s *settling) reread(ctx context.Context) (string, error) {
 	})
 }
 
-// letGo waits until the supervisor knows that the agent is gone, and makes it release the agent's items, because it
-// would not end the sessions by itself. It returns why that failed; "" on success.
+// letGo waits until the supervisor knows that the agent is gone, and makes it release the agent's items: otherwise the
+// agent's sessions would run to their end. It returns why that failed; "" on success.
 func (s *settling) letGo(ctx context.Context) (string, error) {
 	if why, err := s.reread(ctx); why != "" || err != nil {
 		return why, err

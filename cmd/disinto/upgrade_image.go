@@ -107,7 +107,7 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	return become()
 }
 
-// atRest calls become on the goroutine that handles signals, where no received signal is still pending.
+// atRest calls become on the goroutine that handles signals: while become runs there, no received signal is pending.
 func (f *factory) atRest(become func() error) error {
 	result := make(chan error, 1)
 	select {

@@ -125,8 +125,8 @@ func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err
 	return q.show(t, raw, at, err != nil, height)
 }
 
-// leaveOn calls leave when the user types q or Ctrl-C, until restore. It puts the terminal into raw mode, where Ctrl-C
-// arrives as a key and not as a signal.
+// leaveOn puts the terminal into raw mode, until restore, and calls leave when the user types q or Ctrl-C. In raw mode
+// Ctrl-C arrives as a key and not as a signal.
 func (c *cli) leaveOn(leave func()) (restore func()) {
 	f, ok := c.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

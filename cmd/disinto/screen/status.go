@@ -16,7 +16,7 @@ import (
 // The largest numbers of queue lines and ended sessions on a terminal without a redraw.
 const queueLines, recentLines = 20, 6
 
-// unqueuedNames is the number of issues without the label backlog that are named: they fit into a line.
+// unqueuedNames is how many issues without the label backlog the status names. Their numbers fit into a line.
 const unqueuedNames = 6
 
 // Status shows a status document: items that need a person, slots with their agents, the queue with reasons, and ended
@@ -205,7 +205,7 @@ func (v View) waiting(p *page, d *control.Document) {
 		switch {
 		case a.State == control.AgentIdle:
 			idle = append(idle, strings.TrimSpace(a.Name+" "+v.ago(a.IdleSince)))
-		case a.State == control.AgentHeld && a.NeedsPerson: // needs shows it
+		case a.State == control.AgentHeld && a.NeedsPerson: // shown under NEEDS YOU
 		case a.State == control.AgentHeld && strings.Contains(a.Why, a.Name):
 			rows = append(rows, labelled("held", a.Why, held))
 		case a.State == control.AgentHeld:
@@ -252,7 +252,7 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 }
 
 // listed returns the items with their own line in the queue, those with a skip label last, and the issues that only
-// lack the label backlog. It omits items that need a person, because needs shows them.
+// lack the label backlog. It omits items that need a person: the section NEEDS YOU has them.
 func listed(d *control.Document) (each, backlog []control.QueueDocument) {
 	var labelled []control.QueueDocument
 	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
