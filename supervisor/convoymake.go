@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// tie is a dependency to write: item depends on the issue on.
+// tie is a dependency to write: on blocks item.
 type tie struct{ item, on forge.Ref }
 
 // making is a convoy under construction.

@@ -23,7 +23,7 @@ const (
 type Drift struct {
 	At       time.Time
 	Past     []ledger.Past   // at most ledger.PastLimit
-	Timeline ledger.Timeline // of foresightAge
+	Timeline ledger.Timeline // of the last foresightAge
 	// Config returns the configuration in force at a time.
 	Config func(time.Time) *threads.Config
 }

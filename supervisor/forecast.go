@@ -30,7 +30,7 @@ type Foresight struct {
 	Items    int             // if not 0: also the running items, and this many from the front of the queue
 	Time     time.Duration   // bounds the simulation runs
 	Past     []ledger.Past   // at most ledger.PastLimit
-	Timeline ledger.Timeline // of foresightAge
+	Timeline ledger.Timeline // of the last foresightAge
 	// View runs f on a current snapshot, whose maps f must not keep.
 	View func(f func(threads.Snapshot))
 }

@@ -23,7 +23,7 @@ const (
 type Hindsight struct {
 	Was, Is  *threads.Config
 	Past     []ledger.Past   // at most ledger.PastLimit
-	Timeline ledger.Timeline // of foresightAge
+	Timeline ledger.Timeline // of the last foresightAge
 	Facts    forge.Facts     // with the waiting issues
 }
 

@@ -118,7 +118,7 @@ func (s *Supervisor) unsettled(words string) {
 	s.touchStatus()
 }
 
-// endUnknown ends those of some runs that are not open, and returns when they have ended.
+// endUnknown ends the given runs, except sessions that are open in the ledger, and returns when they have ended.
 func (s *Supervisor) endUnknown(e Executor, runs []string) {
 	open := s.books.openRuns()
 	runs = slices.DeleteFunc(runs, func(run string) bool { return open[run] })

@@ -53,7 +53,7 @@ func sling(t *testing.T, l *simtest.Life, body string) control.SlingReport {
 	return r
 }
 
-// hourly polls the forge once an hour, so that a prompt start has another cause than a poll.
+// hourly polls the forge once an hour, so that a poll cannot be the cause of a prompt start.
 func hourly(w *simtest.World) {
 	for i := range w.Config.Threads {
 		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Hour, time.Hour

@@ -17,9 +17,10 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Every session, except one whose claim failed, gets a receipt (package receipts) before the journal has its end, with
-// the receipt's hash in it. The pull requests of its chain show the hashes in one comment. The comment is written
-// before the claim is released, while the item is gripped, or later, when the forge answers again.
+// Every session gets a receipt (package receipts), except one whose claim failed. The receipt is written before the
+// journal has the session's end, which contains the receipt's hash. The pull requests of the session's chain show the
+// hashes in one comment. It is written before the claim is released, while the item is gripped, or later, when the
+// forge answers again.
 
 const (
 	// owedRest is the time between two tries to show receipts.

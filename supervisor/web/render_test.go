@@ -32,7 +32,7 @@ func TestNeedsResume(t *testing.T) {
 	}{
 		{control.Document{Paused: true}, "everything is paused"},
 		{
-			control.Document{Paused: true, Problems: []string{"first start: 2 items wait: disinto resume begins them"}},
+			control.Document{Paused: true, Problems: []string{"first start: 2 items wait: disinto resume starts them"}},
 			"first start",
 		},
 	} {

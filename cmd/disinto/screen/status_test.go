@@ -179,7 +179,7 @@ func TestStatusPaused(t *testing.T) {
 	if got := (View{}).Status(&d); !strings.HasPrefix(got, want) {
 		t.Errorf("paused: got\n%swant it to start with\n%s", got, want)
 	}
-	d.Problems = []string{"first start: 2 items wait: disinto resume begins them"}
+	d.Problems = []string{"first start: 2 items wait: disinto resume starts them"}
 	if got := (View{}).Status(&d); strings.Count(got, "disinto resume") != 1 {
 		t.Errorf("paused at a first start: got\n%swant disinto resume once", got)
 	}
