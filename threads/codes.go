@@ -275,7 +275,8 @@ var codeDocs = []CodeDoc{
 		"an agent wrote a plan, and no person with write access has approved it or sent it back",
 		"`disinto approve REF`, or a thumbs-up to the plan; a comment sends it back"),
 	doc(PlanUnlabelled, Ready, ByItself, "to be planned first, for {note}",
-		"it needs a plan, for a role with `plan = true` or of an agent, and is being labelled `plan-first`", ""),
+		"it needs a plan and is being labelled `plan-first`: a role with `plan = true` may take it, or an agent had to "+
+			"plan it", ""),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",
 		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 

@@ -99,8 +99,8 @@ func (f *Factory) HookURL() string {
 	return "http://" + f.ListenHooks + "/v1/hook"
 }
 
-// WebAddress returns the address of the control room for browsers, such as http://127.0.0.1:7080. It is empty when
-// set and listen_web has no host.
+// WebAddress returns the address of the control room for browsers, such as http://127.0.0.1:7080. It is empty without
+// web_url if listen_web has no host.
 func (f *Factory) WebAddress() string {
 	if f.ListenWeb == "" || f.WebURL != "" {
 		return f.WebURL
@@ -141,7 +141,7 @@ type Thread struct {
 	Windows         []Window      // of its subscription, the shortest first
 	// Reserve is the share of each window with which no new issue is started, from 0 to less than 1.
 	Reserve  float64
-	Fallback bool     // off the thread while it is parked: pinned and rework items go up the ladder of their agent
+	Fallback bool     // while the thread is parked or used up, pinned and rework items go up their agent's ladder
 	Agents   []string // names, sorted
 	EnvAllow []string
 	EnvDeny  []string

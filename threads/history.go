@@ -132,7 +132,7 @@ type ChainHistory struct {
 	// Written is when a writing session in a sticky slot ended whose work has no verdict yet. WrittenOn is its thread.
 	Written   time.Time `json:"written,omitzero"`
 	WrittenOn string    `json:"written_on,omitempty"`
-	// Place is where the last session on the chain ran that ran elsewhere; see agents.Started.
+	// Place is the place of the chain's last session that ran elsewhere; see agents.Started.
 	Place string `json:"place,omitempty"`
 }
 

@@ -30,7 +30,7 @@ type work struct {
 	taken    bool  // started, or merged
 }
 
-// past returns the history of the issue or pull request itself. It looks it up once: ten rules need it.
+// past returns the history of the issue or pull request itself. It caches the entry, which ten rules need.
 func (v *view) past(w *work) *ChainHistory {
 	if w.known == nil {
 		w.known = v.History.Chain(w.Ref)

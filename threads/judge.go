@@ -73,7 +73,7 @@ func judgeCancelled(item Item, login string, out agents.Outcome, look forge.Look
 	return out, NoEffect
 }
 
-// ownMerged returns the item if it is a merged pull request, or else a merged pull request of the account for it.
+// ownMerged returns the item if it is a merged pull request, or else the account's merged pull request for the item.
 func ownMerged(login string, look forge.Look) *forge.Pull {
 	if look.Pull != nil && look.Pull.Merged {
 		return look.Pull

@@ -16,8 +16,8 @@ type Returns struct {
 	Back float64 `json:"back"` // share of verdicts that requested changes, likewise
 }
 
-// Returns count from learnedAt verdicts on. learnedLeast is the least weight of a new verdict: a reviewer that became
-// slow shows within about ten.
+// Returns count from learnedAt verdicts on. learnedLeast is the least weight of a new verdict: about ten verdicts
+// show that a reviewer became slow.
 const (
 	learnedAt    = 3
 	learnedLeast = 0.1
@@ -73,9 +73,9 @@ func (v *view) indexKept(t *threadState) {
 	}
 }
 
-// reviewed returns the open pull request of a resident that waits for an agent's verdict; nil without one. One whose
-// rework waits only for facts newer than the review's end counts too: otherwise another item would get the slot
-// between the verdict and the next scan.
+// reviewed returns the open pull request of a resident that waits for an agent's verdict; nil without one. It also
+// returns one whose rework waits only for the next scan after the review: otherwise another item would get the slot
+// between the verdict and that scan.
 func (v *view) reviewed(w Warm) *forge.Pull {
 	for i := range v.Facts.Pulls {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]

@@ -22,10 +22,11 @@ type traits struct {
 	local   bool   // one of them is local
 	pin     string // the only agent that may take it, for which it is reserved
 	author  string // the agent it waits for, as the author of the pull request
-	heir    string // the agent it waits for until a time, which finished a blocker, or asked
+	heir    string // the agent it waits for until a time: it finished a blocker, or asked
 	asked   bool   // the heir asked
 	until   time.Time
-	// rung is the agent that a ladder chose: with a level the only one that may take it, else a stand-in for the author.
+	// rung is the agent that a ladder chose. With a level only that agent may take it; without one it stands in for the
+	// author.
 	rung            string
 	level, setbacks int
 }
@@ -136,8 +137,8 @@ func (v *view) filterLabels(w *work) string {
 }
 
 // reworkers returns the role that may rework a pull request, and its author while rework_wait lasts. After that every
-// agent with the role may. It waits for no author that is no longer configured, or whose roles are on no issues: a role
-// on reviews writes nothing. Any role on issues may rework such a pull request.
+// agent with the role may. No item waits for an author that is no longer configured, or that has no role on issues,
+// because reviewers write nothing: any agent with a role on issues may rework its pull request.
 func (v *view) reworkers(w *work, labels string) (role, author string) {
 	a := v.Config.AgentByLogin(w.pull.Author)
 	if a == nil {

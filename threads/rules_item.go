@@ -157,8 +157,8 @@ func hasSession(_ *view, w *work) *Reason {
 	return &Reason{Code: HasSession, Agent: s.Agent, Thread: s.Thread}
 }
 
-// merged holds an open issue whose pull request is merged. The closing keyword makes Forgejo close it, but not while
-// it has open dependencies, and Forgejo does not report that.
+// merged holds an open issue whose pull request is merged. Forgejo closes the issue by the closing keyword, but not
+// while the issue has open dependencies. It does not report that.
 func merged(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		if p.Merged && p.Ended.After(w.issue.Reopened) || v.landed(p) {
@@ -331,7 +331,7 @@ func onCycle(v *view, w *work) *Reason {
 // blockersOpen fails closed: only a blocker that is known to be closed lets work start. Blockers that need a person
 // are named before those that only take time.
 func blockersOpen(v *view, w *work) *Reason {
-	if len(w.issue.Blockers) == 0 { // true of most issues; the search for each state took a tenth of a plan's time
+	if len(w.issue.Blockers) == 0 { // most issues have none; looking for each state took a tenth of a plan's time
 		return nil
 	}
 	for _, c := range []struct {

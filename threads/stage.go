@@ -164,8 +164,8 @@ func (v *view) mayApprove(p *forge.Pull, login string, writers []string) bool {
 }
 
 // void returns why an approval of the head does not count; empty when it does. An approval is for a head, a base
-// branch and their merge base. That of an agent of ours must come from a review session: anything that the agent runs
-// may have used its account. Of other accounts' approvals only the time is known.
+// branch and their merge base. An approval by our agent must come from a review session: anything that the agent runs
+// may have used its account. Of an approval by another account only the time is known.
 func (v *view) void(p *forge.Pull, r *forge.Review) Cause {
 	a := v.Config.AgentByLogin(r.Author)
 	if a == nil {

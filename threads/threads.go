@@ -118,12 +118,12 @@ type Snapshot struct {
 	// Facts are from the last scans, sorted by reference. A repository's AsOf is the time at which the request for its
 	// facts began. Facts from before a write of ours are stale: see History.Touched.
 	Facts forge.Facts
-	// Sessions are all sessions that hold an agent, a slot and an item, sorted by RunID. A session does from the moment
-	// its Start is committed, before its claim is on the forge, until its end is journalled and none of its processes is
-	// left. If a session is missing here, its work runs twice.
+	// Sessions are all sessions that hold an agent, a slot and an item, sorted by RunID. A session holds them from the
+	// moment its Start is committed, before its claim is on the forge, until its end is journalled and none of its
+	// processes is left. If a session is missing here, its work runs twice.
 	Sessions []Session
 	// History has what the forge does not show, folded from all records up to now. A start counts once its record is on
-	// disk. Other records tell of what has already happened, and count even while the disk refuses them.
+	// disk. Other records report events that have already happened, and count even while the disk refuses them.
 	History History
 	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance uses them.
 	Fleet []Remote

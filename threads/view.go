@@ -240,9 +240,9 @@ func (v *view) stale(repo *forge.Repo, refs ...forge.Ref) bool {
 	return false
 }
 
-// intruder returns the session beside which an item may not start, or nil. At most one session writes to a chain. No
-// review and no merge happens beside a writing session, because it may change their subject, unless its program waits
-// for them itself.
+// intruder returns the session beside which an item may not start, or nil. At most one session writes to a chain. A
+// review or merge does not start beside a writing session, which may change its subject, unless the writer's program
+// waits for it.
 func (v *view) intruder(w *work) *Session {
 	for _, s := range w.sessions {
 		switch {

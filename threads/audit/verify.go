@@ -41,15 +41,15 @@ type Chain struct {
 	noted   Head // from the file of removed receipts
 	prev    string
 	last    string // the name of the last file that holds
-	torn    *Break // the break if it is not the last file
+	torn    *Break // the break to report if another file follows
 	old     int64  // number of the first receipt that should have been removed and is there
-	foreign int64  // receipts of unknown sessions, for a journal without any receipt
+	foreign int64  // receipts whose sessions are unknown to a journal without receipts
 }
 
 // PrunedFile is the name of the file with the newest receipt that was removed because of its age.
 const PrunedFile = "pruned.json"
 
-// journalFile is the name of the journal in a break that is the journal's.
+// journalFile is the file of a break in the journal itself.
 const journalFile = "journal.jsonl"
 
 // NewChain starts to check the receipts of a state directory, after those that the journal has as removed. noted is
@@ -123,7 +123,8 @@ func (c *Chain) changed(n int64, run, hash string) bool {
 	return known != "" && known != hash
 }
 
-// unreadable reports a break, unless the file is the last one and the journal does not have the end of its session.
+// unreadable reports a break. If the journal does not have the end of the receipt's session, there is a break only if
+// another file follows.
 func (c *Chain) unreadable(name string, n int64, err error) {
 	b := &Break{name, err.Error()}
 	if n <= c.journal.Newest.N {

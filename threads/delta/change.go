@@ -55,7 +55,7 @@ func betweenLists[K comparable, V any](
 	return c
 }
 
-// applyList returns the list after the change. It reuses the list before.
+// applyList returns the list after the change. It overwrites the old list.
 func (c *change[K, V]) applyList(list []V, key func(*V) K, compare func(K, K) int) []V {
 	if len(c.Gone) > 0 {
 		list = slices.DeleteFunc(list, func(v V) bool {

@@ -89,7 +89,7 @@ func Between(from, to *threads.Snapshot) *Delta {
 	return d
 }
 
-// Apply returns the snapshot after the delta. It reuses the snapshot before.
+// Apply returns the snapshot after the delta. It overwrites parts of the old one.
 func (d *Delta) Apply(s threads.Snapshot) threads.Snapshot {
 	f := &d.Few
 	s.Now, s.Fleet, s.Typical, s.Caches, s.Room = f.Now, f.Fleet, f.Typical, f.Caches, f.Room

@@ -44,9 +44,9 @@ func (n *Note) Expected() bool {
 	return n.Merged != Band{}
 }
 
-// Outdated reports whether a comment with note n, written at said, must be replaced by note now at another time. It
-// must if the state has changed, or if an end of a band has moved by more than a quarter of its width since the
-// comment has stood for a while.
+// Outdated reports whether the comment on an open issue must change. n is the note that it has since said, and now is
+// the note at a later time. A new state changes the comment at once. After leastStand, so does an end of a band that
+// has moved by more than a quarter of the band's width.
 func (n *Note) Outdated(now *Note, said, at time.Time) bool {
 	switch {
 	case n.Began.IsZero() != now.Began.IsZero(), n.Expected() != now.Expected():

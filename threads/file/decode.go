@@ -106,7 +106,7 @@ type decoder struct {
 	lookupEnv func(string) (string, bool)
 	lines     map[string]int
 	mistakes  Mistakes
-	assigned  map[string]assignment // by agent, of those that a thread names
+	assigned  map[string]assignment // by agent: the thread that names it
 	sandbox   agents.Sandbox        // of roles without a setting of their own
 }
 

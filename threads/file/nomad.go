@@ -67,7 +67,8 @@ func (d *decoder) elsewhere() bool {
 	return slices.ContainsFunc(d.config.Threads, func(t threads.Thread) bool { return t.Executor != "" })
 }
 
-// nomadName reads a name of the cluster's. Without the key it comes from a variable, if unset names one.
+// nomadName reads the name of something in the cluster. Without the key it reads the variable unset, if that is not
+// empty.
 func (t *table) nomadName(key, unset string) string {
 	s, subject := t.orVariable(key, unset)
 	if s != "" && (len(s) > maxNomadName || !nomadName.MatchString(s)) {

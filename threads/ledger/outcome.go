@@ -15,7 +15,7 @@ import (
 const (
 	takenRest       = time.Minute      // another claim is on the item: the next scans show whose it is
 	unavailableRest = 10 * time.Second // the forge did not answer a claim
-	downRest        = 10 * time.Second // no backend for this item, doubled each time in a row; the breaker counts itself
+	downRest        = 10 * time.Second // no backend for this item, doubled each time in a row
 	downMax         = time.Hour        // for the agent, too
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account the right
 	unstartableRest = time.Minute      // the program cannot be started: a person has to look
@@ -288,8 +288,8 @@ func (e *ended) park(until time.Time, why string) {
 	}
 }
 
-// limited parks the thread until the usage limit is over, within bounds whatever the program reported. Sessions
-// beside the first one that met the limit count with it, as one.
+// limited parks the thread until the usage limit is over, within bounds whatever the program reported. Sessions that
+// ran beside the first one to meet the limit do not count again.
 func (e *ended) limited() {
 	if !e.At.Before(e.thread.ParkedUntil) {
 		e.thread.Limits++
