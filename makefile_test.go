@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every test that needs the real agent CLIs is run by make agents-e2e.
+// Every test that needs the real agent CLIs is run by make agents-e2e. It begins with the folder that has them.
 func TestMakefileRunsRealTests(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestMakefileRunsRealTests(t *testing.T) {
 	}
 	run := regexp.MustCompile(string(target[1]))
 	body := regexp.MustCompile(`(?ms)^func (Test\w+)\(t \*testing\.T\) \{\n.*?^\}`)
-	needs := regexp.MustCompile(`os\.Getenv\((clisVar|"DISINTO_CLIS")\)`)
+	needs := regexp.MustCompile(`bin := os\.Getenv\((clisVar|"DISINTO_CLIS")\)`)
 	found := 0
 	for _, dir := range []string{"agents/session", "cmd/disinto"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
