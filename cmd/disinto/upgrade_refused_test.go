@@ -125,6 +125,8 @@ func TestDump(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, 1, 0, "0")
 	r := s.start()
+	// The supervisor answers before its last goroutines have started, and scans after that.
+	status(t, s.state, "the forge was scanned", func(d *control.Document) bool { return !d.Forge.LastScan.IsZero() })
 	r.signal(syscall.SIGUSR1)
 	eventually(t, "state and goroutines are in the log", func() bool {
 		log := r.read(r.stderr)

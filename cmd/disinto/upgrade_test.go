@@ -64,11 +64,15 @@ func TestUpgrades(t *testing.T) {
 	if d.Upgrades != upgrades || d.PID != r.pid || d.UpgradedAt.IsZero() {
 		t.Errorf("got %d upgrades of pid %d, want %d of %d", d.Upgrades, d.PID, upgrades, r.pid)
 	}
+	s.hangUp()
 	after := vitalsOf(t, r.pid)
-	s.checkRest(r, after, after)
-	if after.fds > before.fds+8 {
-		t.Errorf("got %d descriptors after %d upgrades, %d before", after.fds, upgrades, before.fds)
+	for deadline := time.Now().Add(time.Minute); after.fds > before.fds+8; after = vitalsOf(t, r.pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got %d descriptors after %d upgrades, %d before", after.fds, upgrades, before.fds)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
+	s.checkRest(r, after, after)
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
 		t.Errorf("got exit code %d, want 0", code)
