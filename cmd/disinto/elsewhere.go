@@ -33,7 +33,7 @@ var (
 	sessionRunCommand   = inside(onLinux("session-run", "run one session in a Nomad allocation"))
 	localforgeCommand   = inside(onLinux("localforge", "run the embedded forge"))
 	demoAgentCommand    = inside(onLinux("demo-agent", "run a scripted agent of the demo"))
-	checkUpgradeCommand = inside(onLinux("check-upgrade", "test an upgrade"))
+	checkUpgradeCommand = inside(onLinux("upgrade-check", "test an upgrade"))
 )
 
 // onLinux returns a command that only fails with a message that it needs Linux.
