@@ -1,3 +1,7 @@
+//go:build storms
+
+// The type checker that these tests need takes longer to compile than all other tests of this folder.
+
 package disinto_test
 
 import (
