@@ -85,8 +85,8 @@ func soakDays(t *testing.T) (days int, long bool) {
 }
 
 // A day without faults: every issue is merged, and nothing has to be repaired. A simulation from the journal of a month
-// has the same waits. At the end the supervisor has as many goroutines and items, and as much memory, as after the first
-// hours.
+// has the same waits. At the end the supervisor has as many goroutines and items, and as much memory, as after the
+// first hours.
 func TestSoak(t *testing.T) {
 	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
