@@ -84,9 +84,11 @@ func TestHindsight(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("got the result after %s, want at most 5s", took)
 		}
-		time.Sleep(25 * time.Hour)
-		if d := l.Document(); d.Reload != nil {
-			t.Error("the status still has the comparison after more than a day")
+		if Storms() {
+			time.Sleep(25 * time.Hour)
+			if d := l.Document(); d.Reload != nil {
+				t.Error("the status still has the comparison after more than a day")
+			}
 		}
 		l.Reload(second, nil)
 		if took := l.Stop(); took > time.Second {
