@@ -74,7 +74,7 @@ UNWATCHED = -race=false -d=checkptr=0 -dwarf=false
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
 test: export GOGC = 400
-test: ## run all tests: a few of each storm, about five minutes with cold caches on two cores
+test: ## run all tests: a few of each storm, about four minutes with cold caches on two cores
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
 	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
