@@ -99,8 +99,8 @@ func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Docume
 	return d, nil
 }
 
-// portProblem shows why the supervisor cannot listen on an address of [factory], and logs it once; "" means that it
-// can.
+// portProblem shows why the supervisor cannot listen on an address of [factory], and logs it once. An empty why means
+// that it can.
 func (s *Supervisor) portProblem(key, why string) {
 	if s.problems.setPort(key, why) {
 		s.tell(notice{bad: true, words: why})

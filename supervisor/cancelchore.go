@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// cancel labels the item, then releases the claim. It leaves an item that has closed meanwhile: there the label would
-// block every dependent issue.
+// cancel labels the item, then releases the claim. It does neither if the item was closed meanwhile, because then the
+// label would block every dependent issue.
 func (s *Supervisor) cancel(c *chore) error {
 	t, err := s.see(c.ref)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// grip keeps items from being decided on while the supervisor writes to them, and afterwards until a later scan shows
-// the result. This is the stale-facts rule.
+// grip excludes items from decisions while the supervisor writes to them, and afterwards until a later scan shows the
+// result. This is the stale-facts rule.
 type grip struct {
 	b    *books
 	refs []forge.Ref
@@ -28,8 +28,8 @@ func (b *books) gripLocked(refs []forge.Ref) *grip {
 	return &grip{b, refs}
 }
 
-// letGo ends the grip. Only facts requested after the returned time are new enough for its items. It may be called
-// again.
+// letGo ends the grip. Only facts requested after the returned time are new enough for its items. Further calls do no
+// harm.
 func (g *grip) letGo() time.Time {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()

@@ -99,8 +99,8 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 	}
 }
 
-// sandbox adds the session's needs to the configured sandbox. These are its agent's workspaces, because the built-in
-// program deletes old ones, and the ports of the forge and the model.
+// sandbox sets the job's sandbox: the role's, plus write access to all of the agent's workspaces, because the built-in
+// program deletes old ones, and the ports of the forge, the model and the trace collector. It hides our own secrets.
 func (s *Supervisor) sandbox(x *session, j *agents.Job) {
 	j.Sandbox = x.role.Sandbox
 	if !j.Sandbox.On() {

@@ -20,7 +20,8 @@ command = ["dev"]
 command = ["review"]
 `
 
-// TestEnforce makes a plan and then changes the world or the plan. Enforce must find and hold back every breach.
+// TestEnforce makes a plan and then changes the world or the plan. Enforce must report each start that now violates a
+// rule, and turn it into a hold.
 func TestEnforce(t *testing.T) {
 	const issue, pull = "issue 1 backlog", "issue 2 backlog\npull 12 author=dev-qwen closes=2"
 	tests := []struct {
@@ -116,8 +117,8 @@ func onLlama(slot int) func(*Plan) {
 	}
 }
 
-// TestEnforceSessions checks that of two conflicting sessions the younger is stopped, once, and so is a session on a
-// closed item.
+// TestEnforceSessions checks that Enforce stops the younger of two conflicting sessions, and a session on a closed
+// item, each only once.
 func TestEnforceSessions(t *testing.T) {
 	const old = "issue 1 backlog in-progress assigned=dev-qwen\nsession dev-qwen llama/0 issue 1 started=-10m\n"
 	tests := []struct{ name, world, want string }{

@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Ladder returns the rungs above an agent, in order: the agents that get a chain when it does not succeed. after is
-// the number of setbacks from one rung to the next. An agent's own ladder takes precedence over its role's. If the
+// Ladder returns the rungs above an agent, in order: the agents that get its chains after setbacks. after is the
+// number of setbacks from one rung to the next. An agent's own ladder takes precedence over its role's. If the
 // agent is on the ladder itself, only the rungs above it count.
 func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	a := c.Agent(agent)
@@ -25,7 +25,7 @@ func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	return rungs[1+slices.Index(rungs, agent):], max(1, after)
 }
 
-// climb is the position of a chain on the ladder of an agent.
+// climb is a chain's position on an agent's ladder.
 type climb struct {
 	of       string // the agent
 	level    int    // 0 is below the first rung
@@ -38,7 +38,7 @@ type ladder struct {
 	after int
 }
 
-// foot has everything that decides the choice of a rung. Ten thousand items that climb share a handful of them.
+// foot has everything that decides the choice of a rung. Ten thousand climbing items share a handful of feet.
 type foot struct {
 	traits
 	of    string
@@ -58,8 +58,8 @@ func (v *view) ladderOf(agent string) ladder {
 	return l
 }
 
-// climbOf finds the ladder of an item's chain, and the chain's level on it. The ladder is that of the first writer
-// with one. The level never falls before a retry.
+// climbOf finds the ladder of an item's chain, and the chain's level on it. The ladder is that of the chain's first
+// writer that has one. The level never falls before a retry.
 func (v *view) climbOf(w *work) (c climb) {
 	h := v.History.Chain(w.Chain)
 	writers := h.Writers
@@ -73,14 +73,14 @@ func (v *view) climbOf(w *work) (c climb) {
 		}
 		c.of, c.setbacks = name, h.Failures+v.rejections(w, h)
 		c.level = min(len(l.rungs), max(h.Rung, c.setbacks/l.after))
-		c.setbacks = max(c.setbacks, c.level*l.after) // fewer if a review was dismissed since
+		c.setbacks = max(c.setbacks, c.level*l.after) // a dismissed review no longer counts, but the level stays
 		break
 	}
 	return c
 }
 
-// rejections counts the commits of a chain's pull requests on which changes were requested, or which an agent closed
-// unmerged, since the last retry.
+// rejections counts the rejected heads of a chain's pull requests since the last retry: those on which a review
+// requested changes, and those whose pull request an agent closed unmerged.
 func (v *view) rejections(w *work, h *ChainHistory) int {
 	pulls := v.pullsOf(w)
 	if len(pulls) == 0 {
@@ -118,9 +118,9 @@ func (v *view) pullsOf(w *work) (list []*forge.Pull) {
 	return list
 }
 
-// climbing finds the agent that a ladder gives an item to; empty without one. An assignment takes precedence: a
-// person made it, or a route. If the other rules refuse the rung, the next one above takes its place, else the next
-// one below, else none.
+// climbing returns the rung to which a ladder reserves an item; empty without one. An assignment of the item, by a
+// person or a route, takes precedence. If the other rules refuse the rung, the next one above takes its place, else
+// the next one below, else none.
 func (v *view) climbing(w *work, t traits) (rung string, level, setbacks int) {
 	if !t.kind.Writes() || t.pin != "" {
 		return "", 0, 0
@@ -168,8 +168,8 @@ func (v *view) chooseRung(f foot) string {
 	return rungs[at]
 }
 
-// standIn returns the rung that replaces an agent whose thread is shut: the first that is idle, else the first; empty
-// without one.
+// standIn returns the rung that replaces an agent whose thread is shut: the first idle one that may take the work,
+// else the first busy one; empty without either.
 func (v *view) standIn(rungs []string, t traits) (rung string) {
 	for _, name := range rungs {
 		if !v.mayStep(name, t) || v.shut(v.thread(v.Config.Agent(name).Thread)) {
@@ -204,7 +204,7 @@ func (v *view) shut(t *threadState) bool {
 	return v.later(v.History.Thread(t.Name).ParkedUntil) || t.usedUp != nil
 }
 
-// onRung reserves a chain that was rejected or failed often enough for the agent of its rung.
+// onRung refuses every agent but the chain's rung, once the chain has had enough rejections and failures to climb.
 func onRung(_ *view, t *traits, c candidate) *Reason {
 	if t.level == 0 || t.rung == c.agent.Name {
 		return nil

@@ -60,7 +60,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr = invoke("audit", "verify", "--state", dir)
-	if code != 1 || !strings.Contains(stderr, "journal.jsonl: it knows none of the receipts, 3 of which are there") {
+	if code != 1 || !strings.Contains(stderr, "journal.jsonl: it knows no receipt, and 3 exist") {
 		t.Errorf("without a journal: got exit code %d, %s%s", code, stdout, stderr)
 	}
 	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "journal.jsonl")); err != nil {

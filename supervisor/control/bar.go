@@ -13,8 +13,7 @@ import (
 // peerKey is the context key for whether a connection is barred.
 type peerKey struct{}
 
-// bar refuses all requests of processes for which barred returns true. It reads a process's number when the process
-// connects.
+// bar refuses all requests of processes for which barred returns true. It calls barred once for each connection.
 func bar(server *http.Server, barred func(pid int) bool) {
 	if barred == nil {
 		return
@@ -32,8 +31,8 @@ func bar(server *http.Server, barred func(pid int) bool) {
 	})
 }
 
-// peerOf returns the process that made a connection. It is 0 for a process outside our PID namespaces, and if c is no
-// unix socket.
+// peerOf returns the PID of the process that made a connection. It is 0 for a process outside our PID namespaces, and
+// if c is not a unix socket.
 func peerOf(c net.Conn) int {
 	socket, ok := c.(*net.UnixConn)
 	if !ok {

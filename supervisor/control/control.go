@@ -8,13 +8,13 @@
 // numbers, even when they are zero. The supervisor refuses a request with a field that it does not know, because that
 // field might be essential. A client must ignore unknown fields of an answer.
 //
-// A GET answers from memory, except for GET /v1/convoys?ref=, which may ask the forge. A POST is a command. It
-// answers when it is done, or with its remaining steps and the reason. An answer other than 200 is {"error": "..."},
+// A GET answers from memory, except for GET /v1/convoys?ref=, which may ask the forge. A POST is a command. Its
+// answer says that the command is done, or which steps remain and why. An answer other than 200 is {"error": "..."},
 // one line: 400 the request is wrong, 404 no such thing, 409 not in this state, 503 not now, try again.
 //
 // # Doors
 //
-// The unix socket in the state directory has mode 0600 and needs no token. On [factory] listen every request needs
-// the token, and a Host that names this factory. On [factory] listen_hooks there is only POST /v1/hook, signed with
-// HMAC.
+// The unix socket in the state directory has mode 0600 and needs no token. On the address [factory] listen, every
+// request needs the token, and a Host header that names this factory. The address [factory] listen_hooks serves
+// only POST /v1/hook, signed with HMAC.
 package control

@@ -24,8 +24,8 @@ type Log struct {
 	Lines              int       // number of last lines that Copy copies; 0 copies all
 }
 
-// Copy writes the log with its secrets hidden. While live returns true, Copy also follows what is added; a nil live
-// copies only the present content. When ctx is done it stops early, without an error.
+// Copy writes the log with its secrets hidden. It follows the log while live returns true; with a nil live it copies
+// only the present content. When ctx is done it stops early, without an error.
 func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func() bool) error {
 	f, err := plainfile.Open(l.Path, os.O_RDONLY)
 	if err != nil {
@@ -37,7 +37,7 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func
 	}
 	redactor := agents.NewRedactor(secrets)
 	for {
-		// live is called before reading, so that the file then has all output from before the session's end.
+		// Call live before reading: once it returns false, the file has all of the session's output.
 		more := live != nil && live()
 		err := l.skipCut(f, w, redactor)
 		if err == nil {
@@ -58,7 +58,7 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func
 	}
 }
 
-// skipCut continues at the end of a log that reached its limit and lost its middle meanwhile.
+// skipCut moves to the end of a log that was cut since the last read, because it had reached its limit.
 func (l *Log) skipCut(f *os.File, w io.Writer, redactor *agents.Redactor) error {
 	at, err := f.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -85,7 +85,7 @@ func (l *Log) skipTo(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	buf, left := make([]byte, 32<<10), l.Lines+1 // the last line most often ends in a line break
+	buf, left := make([]byte, 32<<10), l.Lines+1 // the last line usually ends in a line break
 	for at > 0 && left > 0 {
 		n := min(at, int64(len(buf)))
 		at -= n
@@ -124,13 +124,13 @@ func copyRedacted(ctx context.Context, w io.Writer, f io.Reader, redactor *agent
 	return nil
 }
 
-// flushing sends each piece at once. A client that reads nothing for 30 s is stuck.
+// flushing sends each piece at once. A write fails if the client reads nothing for 30 s.
 type flushing struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 }
 
-// Write sends p, and fails when the client does not accept it in time.
+// Write sends p.
 func (f *flushing) Write(p []byte) (int, error) {
 	_ = f.out.SetWriteDeadline(time.Now().Add(2 * eventPulse))
 	n, err := f.w.Write(p)

@@ -28,7 +28,7 @@ func TestNewest(t *testing.T) {
 			got, err := Newest(dir)
 			if err != nil || got.Config.Forge.MaxUnreviewed != unreviewed || len(got.Facts.Issues) != 3 ||
 				len(got.History.Paused) != 1 {
-				t.Fatalf("%v, %+v, want the newest decision", err, got)
+				t.Fatalf("Newest returned %+v, %v, want the newest decision", got, err)
 			}
 			if token := got.Config.Agents[0].Token.Reveal(); token == "" || token == string(s.Config.Agents[0].Token) {
 				t.Errorf("the token is %q, want a placeholder", token)
@@ -37,7 +37,7 @@ func TestNewest(t *testing.T) {
 		newest(7)
 		old, err := Last(dir, time.Now().Add(-90*time.Second))
 		if err != nil || old.Config.Forge.MaxUnreviewed != 3 || len(old.History.Paused) != 0 {
-			t.Errorf("%v, %+v, want the older decision", err, old)
+			t.Errorf("Last returned %+v, %v, want the older decision", old, err)
 		}
 		if _, err := Last(dir, time.Now().Add(-time.Hour)); err == nil {
 			t.Error("Last found a decision before the first one")

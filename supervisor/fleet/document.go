@@ -20,14 +20,14 @@ type Document struct {
 	Version   string    `json:"version"`    // of the program
 	Instance  string    `json:"instance"`   // the id of the state directory, so that no supervisor counts twice
 	UpdatedAt time.Time `json:"updated_at"` // renewed every Pulse, even when nothing has changed
-	// Idle reports that an agent of the host could start work at once and that none works; IdleSince, since when;
-	// PendingCount, how many issues wait for its agents. The hub uses each agent's own fields instead.
+	// Idle means that an agent of the host could start work at once, and that none has a session. The hub does not use
+	// the host's Idle, IdleSince and PendingCount, but each agent's.
 	Idle         bool      `json:"idle"`
 	IdleSince    time.Time `json:"idle_since,omitzero"` // zero unless Idle
-	PendingCount int       `json:"pending_count"`
+	PendingCount int       `json:"pending_count"`       // workable issues that are assigned to the host's agents
 	Agents       []Agent   `json:"agents"` // sorted by name
-	// Begun lists the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. They stay
-	// on this host.
+	// Begun lists the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. The hub
+	// does not move them.
 	Begun []string `json:"begun"`
 }
 
@@ -99,14 +99,14 @@ type Status struct {
 	Cycles []Cycle      `json:"cycles"`           // newest first, at most CycleLimit
 }
 
-// CycleLimit is how many cycles a Status shows: an hour's worth at the default interval.
+// CycleLimit is the number of cycles that a Status shows: an hour's worth at the default interval.
 const CycleLimit = 12
 
 // HostStatus is one host of a Status.
 type HostStatus struct {
 	Name   string    `json:"name"`  // empty for the host that answers
 	SSH    string    `json:"ssh"`   // user@host; empty for the host that answers
-	Known  bool      `json:"known"` // its agents take part
+	Known  bool      `json:"known"` // the hub has its Document, and its agents take part
 	Why    string    `json:"why"`   // why it is not known
 	ReadAt time.Time `json:"read_at,omitzero"`
 	Agents []Agent   `json:"agents"` // sorted by name; empty unless Known

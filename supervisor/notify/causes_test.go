@@ -125,7 +125,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// Text of the forge mentions no person, makes no link or markup, and is one short line.
+// In a message, text from the forge mentions no person, makes no link or markup, and is one short line.
 func TestHostileText(t *testing.T) {
 	d := healthy()
 	q := row(17, threads.Refused, "refused: see https://evil.example/ or [this](http://evil.example)\r\nBcc: all")

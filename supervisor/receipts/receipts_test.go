@@ -260,7 +260,7 @@ func TestPruneHides(t *testing.T) {
 			},
 		},
 		{
-			name: "more noted", want: "the journal knows nothing of the removal of receipt 6",
+			name: "more noted", want: "the journal has no record of the removal of receipt 6",
 			after: func(dir string, j *audit.Journal) error {
 				return note(dir, audit.Head{N: 6, Hash: j.Hashes[instance+"-6"]})
 			},
@@ -272,13 +272,13 @@ func TestPruneHides(t *testing.T) {
 			},
 		},
 		{
-			name: "less noted", want: "it says nothing of the removal of receipts 4 to 5",
+			name: "less noted", want: "it has no record of the removal of receipts 4 to 5",
 			after: func(dir string, j *audit.Journal) error {
 				return note(dir, audit.Head{N: 3, Hash: j.Hashes[instance+"-3"]})
 			},
 		},
 		{
-			name: "nothing noted", want: "it says nothing of the removal of receipts 1 to 5",
+			name: "nothing noted", want: "it has no record of the removal of receipts 1 to 5",
 			after: func(dir string, _ *audit.Journal) error {
 				return os.Remove(filepath.Join(dir, Folder, audit.PrunedFile))
 			},

@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// seer is a fixed forecast: every requested issue, or every open one if none is requested, starts an hour after a
-// time that the test sets, and is merged an hour later.
+// seer is a fixed forecast of the requested issues and of the first open ones: each starts an hour after a time that
+// the test sets, and is merged an hour later.
 type seer struct {
 	mu    sync.Mutex
 	from  time.Time
@@ -72,8 +72,8 @@ func (s *seer) comments(w *World) (said map[string]string, writes int) {
 	return said, writes
 }
 
-// TestETA follows an issue from the queue to its merge. Its comment changes only when the state or the forecast does,
-// also under the next supervisor. Switched off, the comment stays unchanged.
+// TestETA follows an issue from the queue to its merge. Its comment changes only when its state or forecast changes,
+// and a restart changes neither. With eta off, the comment never changes.
 func TestETA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -118,8 +118,8 @@ func TestETA(t *testing.T) {
 	})
 }
 
-// TestETABounds has 100 issues. Only some get a comment, and a minute has few writes, even if every forecast differs
-// and if the forge refuses comments.
+// TestETABounds checks that of 100 issues only the first 60 get a comment, with at most 6 writes a minute, even if
+// every forecast changes every minute. While the forge is down, three minutes have at most 12 attempts.
 func TestETABounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -12,7 +12,7 @@ func off(mean, by float64) control.AdviceFigure {
 	return control.AdviceFigure{Mean: mean, Low: mean - by, High: mean + by}
 }
 
-// advice has a slot worth 12 issues, a hostile name that makes no difference, and an agent whose removal makes none.
+// advice has a slot worth 12 issues, and two lines without a difference: a hostile name, and the removal of an agent.
 func advice() *control.Advice {
 	line := func(what string, done, open control.AdviceFigure) control.AdvisedLine {
 		o := control.AdviceOutcome{Done: done, Open: open, USD: off(3, 1)}

@@ -60,12 +60,12 @@ func TestVerify(t *testing.T) {
 		{"whole", func(map[string][]byte, *Journal, *Head) {}, "", ""},
 		{
 			"a lost journal", func(_ map[string][]byte, j *Journal, _ *Head) { *j = Journal{} },
-			"journal.jsonl", "it knows none of the receipts, 9 of which are there",
+			"journal.jsonl", "it knows no receipt, and 9 exist",
 		},
 		{
 			"one more, of no session",
 			func(_ map[string][]byte, j *Journal, _ *Head) { j.Newest = Head{8, j.Hashes[instance+"-8"]} },
-			name(9), "the journal knows no session of it",
+			name(9), "the journal does not know its session",
 		},
 		{
 			"one missing in the middle",
@@ -128,7 +128,7 @@ func TestVerify(t *testing.T) {
 		{
 			"two of a number",
 			func(files map[string][]byte, _ *Journal, _ *Head) { files[Name(5, "zzz-1")] = files[name(5)] },
-			Name(5, "zzz-1"), "another receipt of its number",
+			Name(5, "zzz-1"), "another receipt has the same number",
 		},
 		{
 			"another state directory's",

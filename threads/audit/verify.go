@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Journal has the facts that a journal has about receipts.
+// Journal holds a journal's facts about receipts.
 type Journal struct {
 	Newest Head              // of the sessions whose end the journal has
 	Pruned Pruned            // the receipts that were removed
-	Hashes map[string]string // by run, of the sessions that it remembers
-	Open   map[string]bool   // by run, the sessions whose end it does not have
+	Hashes map[string]string // by run, of the sessions that the journal remembers
+	Open   map[string]bool   // by run, the sessions whose end the journal does not have
 }
 
 // Report is the result of a check of receipts.
@@ -21,14 +21,14 @@ type Report struct {
 	First      int64     `json:"first,omitempty"`
 	From       time.Time `json:"from,omitzero"`  // the end of the first receipt's session
 	To         time.Time `json:"to,omitzero"`    // the end of the last receipt's session
-	Head       Head      `json:"head"`           // the newest receipt that follows from the others
+	Head       Head      `json:"head"`           // the newest receipt that holds
 	Pruned     int64     `json:"pruned"`         // number of receipts that were removed because of their age
 	Journalled int64     `json:"journalled"`     // number of the newest receipt in the journal; 0 without any
 	Torn       string    `json:"torn,omitempty"` // the last file, which a crash left unfinished
 	Break      *Break    `json:"break,omitempty"`
 }
 
-// Break is the first place at which a chain does not hold.
+// Break is the first receipt, or other file, that does not hold.
 type Break struct {
 	File string `json:"file"`
 	Why  string `json:"why"`
@@ -40,9 +40,9 @@ type Chain struct {
 	journal Journal
 	noted   Head // from the file of removed receipts
 	prev    string
-	last    string // the name of the last file that holds
+	last    string // the name of the last receipt that holds
 	torn    *Break // the break to report if another file follows
-	old     int64  // number of the first receipt that should have been removed and is there
+	old     int64  // number of the first receipt that should have been removed but exists
 	foreign int64  // receipts whose sessions are unknown to a journal without receipts
 }
 
@@ -52,8 +52,8 @@ const PrunedFile = "pruned.json"
 // journalFile is the file of a break in the journal itself.
 const journalFile = "journal.jsonl"
 
-// NewChain starts to check the receipts of a state directory, after those that the journal has as removed. noted is
-// the head in the file of removed receipts, which nothing relies on.
+// NewChain starts a check of the receipts in a state directory, after those that were removed according to the
+// journal. noted is the head in PrunedFile. The check does not rely on it, and only compares it with the journal.
 func NewChain(instance string, noted Head, j Journal) *Chain {
 	c := &Chain{journal: j, noted: noted, prev: Genesis(instance)}
 	base := j.Pruned.Head
@@ -92,7 +92,7 @@ func (c *Chain) Next(name string, text []byte) {
 		c.broken(name, missing(want, n-1)+" before it")
 		return
 	case n < want:
-		c.broken(name, "there is another receipt of its number")
+		c.broken(name, "another receipt has the same number")
 		return
 	}
 	r, err := Read(text)
@@ -102,7 +102,7 @@ func (c *Chain) Next(name string, text []byte) {
 	case r.N != n || r.Run != run:
 		c.broken(name, fmt.Sprintf("it has receipt %d, of run %s", r.N, r.Run))
 	case n > c.journal.Newest.N && c.journal.Newest.N > 0 && !c.journal.Open[run]:
-		c.broken(name, "the journal knows no session of it")
+		c.broken(name, "the journal does not know its session")
 	case c.changed(n, run, hash):
 		c.broken(name, "it was changed: the journal has another hash of it")
 	case r.Prev != c.prev && c.last == "":
@@ -155,7 +155,7 @@ func (c *Chain) End() Report {
 	case newest.N > head.N:
 		c.broken(Name(head.N+1, "*"), missing(head.N+1, newest.N)+" at the end")
 	case c.foreign > 0:
-		c.broken(journalFile, fmt.Sprintf("it knows none of the receipts, %d of which are there", c.foreign))
+		c.broken(journalFile, fmt.Sprintf("it knows no receipt, and %d exist", c.foreign))
 	default:
 		c.pruning()
 	}
@@ -168,11 +168,11 @@ func (c *Chain) pruning() {
 	base := c.journal.Pruned
 	switch {
 	case c.noted.N > base.N:
-		c.broken(PrunedFile, "the journal knows nothing of the removal of "+span(base.N+1, c.noted.N))
+		c.broken(PrunedFile, "the journal has no record of the removal of "+span(base.N+1, c.noted.N))
 	case c.noted.N == base.N && c.noted.Hash != base.Hash:
 		c.broken(PrunedFile, fmt.Sprintf("the journal has another hash of receipt %d", base.N))
-	case c.noted.N < base.N && c.old != c.noted.N+1: // after a crash, all receipts that should have been removed are there
-		c.broken(PrunedFile, "it says nothing of the removal of "+span(c.noted.N+1, base.N)+", which the journal knows")
+	case c.noted.N < base.N && c.old != c.noted.N+1: // after a crash, the receipts to be removed all exist
+		c.broken(PrunedFile, "it has no record of the removal of "+span(c.noted.N+1, base.N)+", and the journal has")
 	case base.Lost > 0:
 		c.broken(PrunedFile, fmt.Sprintf("%d of %s were missing or changed before the others were removed for their age",
 			base.Lost, span(1, base.N)))

@@ -33,7 +33,7 @@ ssh = "disinto@iris.lan:2222"
 }
 
 func TestDecodeFleetMistakes(t *testing.T) {
-	const host = "[[fleet.hosts]]\nname = \"a\"\nssh = \"u@a\"\n" // three lines, behind two of [fleet] and four of worker
+	const host = "[[fleet.hosts]]\nname = \"a\"\nssh = \"u@a\"\n" // three lines, after two of [fleet] and four of worker
 	tests := []struct{ name, text, want string }{
 		{
 			"hub alone", "hub = true\n",

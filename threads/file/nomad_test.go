@@ -50,9 +50,9 @@ program = "/opt/disinto"
 		found = found || s == secret
 	}
 	if !found {
-		t.Error("the token of the cluster is not among the secrets")
+		t.Error("the cluster's token is not among the secrets")
 	}
-	// Without a thread that runs elsewhere, a cluster address in the operator's shell is never a mistake.
+	// If no thread uses Nomad, a cluster address in the operator's shell is never a mistake.
 	odd := func(name string) (string, bool) {
 		if name == "NOMAD_ADDR" {
 			return "unix:///run/nomad.sock", true
@@ -67,8 +67,8 @@ program = "/opt/disinto"
 	}
 }
 
-// TestNomadVariables checks that variables of Nomad's own command line replace missing keys if a thread runs
-// elsewhere. The file takes precedence, and without https the variables for TLS are ignored.
+// TestNomadVariables checks that the environment variables of Nomad's own CLI replace missing keys if a thread uses
+// Nomad. The file takes precedence, and without https the variables for TLS are ignored.
 func TestNomadVariables(t *testing.T) {
 	set := map[string]string{
 		"NOMAD_ADDR": "https://box1:4646", "NOMAD_NAMESPACE": "factory", "NOMAD_REGION": "eu", "NOMAD_CACERT": "/tls/ca.pem",

@@ -97,8 +97,8 @@ func (w *world) next() forge.Ref {
 	return forge.Ref{Repo: w.repo, Number: w.count}
 }
 
-// file opens an issue with the label backlog and the given ones, assigned to the agents that names lists in the
-// format of join.
+// file opens an issue with the label backlog and the given labels. It assigns the issue to the agents in names, which
+// has the format of join.
 func (w *world) file(labels []string, names string) *forge.Issue {
 	is := forge.Issue{
 		Ref: w.next(), Labels: compact(append([]string{forge.LabelBacklog}, labels...)...), Created: w.now, Updated: w.now,
@@ -111,7 +111,7 @@ func (w *world) file(labels []string, names string) *forge.Issue {
 	return &w.issues[len(w.issues)-1]
 }
 
-// open opens a pull request of an account, for an issue unless that is zero.
+// open opens a pull request by an account, for an issue unless that is zero.
 func (w *world) open(login string, issue forge.Ref) *forge.Pull {
 	p := forge.Pull{
 		Ref: w.next(), Author: login, Created: w.now, Updated: w.now, AsOf: w.now, Base: branch, MergeBase: "base",
@@ -141,7 +141,7 @@ func (w *world) pull(ref forge.Ref) *forge.Pull {
 	return &w.pulls[i]
 }
 
-// snapshot returns the moment as if it was just scanned.
+// snapshot returns the world's snapshot, with every fact read just now.
 func (w *world) snapshot() threads.Snapshot {
 	s := threads.Snapshot{Now: w.now, Config: w.config, Sessions: w.runs, History: w.books.History}
 	s.Facts = forge.Facts{Issues: w.issues, Pulls: w.pulls}
@@ -153,7 +153,7 @@ func (w *world) snapshot() threads.Snapshot {
 
 func (w *world) plan() threads.Plan { return threads.Decide(w.snapshot()) }
 
-// starts starts the session that a plan asks for, and returns its run.
+// starts starts a plan's session, and returns its run.
 func (w *world) starts(s *threads.Start) string {
 	a, t := w.config.Agent(s.Agent), w.config.Thread(s.Thread)
 	w.begun++
@@ -221,7 +221,7 @@ func (w *world) pushes(ref forge.Ref) {
 	p.HeadSHA, p.Updated = p.HeadSHA+"'", w.now
 }
 
-// occupied keeps an agent busy for ever.
+// occupied gives an agent a session that never ends.
 func (w *world) occupied(a *agents.Agent) {
 	w.begun++
 	at := forge.Ref{Repo: "elsewhere"}

@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Foretell returns a trial of a day of a journal, and the real waits of that day's issues for their first sessions.
-// The trial knows when the issues were filed, and the work left from the day before. It draws everything else from
-// the model that was learnt before that day. The First of its report covers that day's issues only.
+// Foretell returns a trial of one day of a journal, and how long that day's issues really waited for their first
+// sessions. The trial knows when the issues were filed, and the work left from the day before. It draws everything
+// else from a model learnt from the days before. First, in its report, covers only that day's issues.
 func Foretell(j Journal, config *threads.Config, begin, end time.Time) (t Trial, real Spread) {
 	first := firstSessions(j.Past)
 	var old []ledger.Past
