@@ -46,7 +46,7 @@ type Env struct {
 	User       string // system account of the session; empty leaves USER and LOGNAME unchanged
 	Workspace  string
 	ResultPath string
-	Left       Budget // what is left of the budget; a zero field is no limit
+	Left       Budget // what is left of the budget; a zero field means no limit
 	Tmp        string // the session's own folder for temporary files; empty leaves TMPDIR unchanged
 
 	TraceParent string // W3C traceparent of the session; empty leaves the variable unchanged

@@ -20,7 +20,7 @@ func (b Budget) Reached(tokens int64, usd float64) string {
 	return ""
 }
 
-// Limits bound all processes of one session together. A zero field is no limit.
+// Limits bound all processes of one session together. A zero field means no limit.
 type Limits struct {
 	Memory int64 `json:",omitzero"` // bytes, without swap; the kernel first drops the session's cached files
 	PIDs   int64 `json:",omitzero"` // processes and threads together, as the kernel counts them

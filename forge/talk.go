@@ -83,7 +83,7 @@ func Relevant(all []Remark) []Remark {
 	return some
 }
 
-// IsCommand reports whether a comment begins with a command for the supervisor, so that it is no answer to a question.
+// IsCommand reports whether a comment begins with a command for the supervisor. Such a comment answers no question.
 func IsCommand(body string) bool {
 	first, _, _ := strings.Cut(strings.TrimSpace(body), "\n")
 	_, is := CommandIn(first)

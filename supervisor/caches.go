@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// sawCache stores an observation of a server's cache. Slots that were once seen emptied count as emptied until the
-// server restarts.
+// sawCache stores an observation of a server's cache. Once Shared was observed, it stays true until the server
+// restarts.
 func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

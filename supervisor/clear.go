@@ -21,7 +21,7 @@ import (
 )
 
 // The state directory is cleared in passes. A pass lists everything that could be deleted, oldest first. It deletes
-// entries that are due, and while the disk is short also entries that are not.
+// the entries that are due, and, while the disk is short of space, even others.
 const (
 	passRest  = time.Hour
 	shortRest = time.Minute // between two checks of the free disk
@@ -88,7 +88,7 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 		s.pruneReceipts(config)
 	}
 	list, found := s.leftovers(state, config)
-	more := int64(0) // once the disk is short, a quarter more is freed, or every new line would start a pass
+	more := int64(0) // a short disk gets a quarter more than its minimum, or every new log line would start a pass
 	unsaved, deleted := make(map[string]string), 0
 	for _, l := range list {
 		if l.due.After(time.Now()) && !s.short(config, more) || ctx.Err() != nil {
@@ -174,7 +174,7 @@ func (s *Supervisor) leftovers(
 // errInUse means that a workspace must stay: its agent works, or its chain is not over.
 var errInUse = errors.New("in use")
 
-// remove deletes a leftover. Before it deletes a workspace, it pushes the work there; nothing starts in it meanwhile.
+// remove deletes a leftover. Before it deletes a workspace, it pushes the work there. Meanwhile nothing starts in it.
 func (s *Supervisor) remove(ctx context.Context, state *disk.State, config *threads.Config, l leftover) error {
 	if l.Folder != disk.Work {
 		return state.Remove(l.Entry)
@@ -201,7 +201,8 @@ func (s *Supervisor) remove(ctx context.Context, state *disk.State, config *thre
 	return nil
 }
 
-// saveWork pushes the unpushed work of a workspace with a program of the agent, and returns the program's words.
+// saveWork runs SaveWork as the workspace's agent, to push the work that is not on the forge. It returns the program's
+// report.
 func (s *Supervisor) saveWork(ctx context.Context, config *threads.Config, l leftover) (string, error) {
 	agent := config.Agent(l.Agent)
 	switch {

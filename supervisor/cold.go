@@ -66,7 +66,7 @@ func numbered(n int64) string {
 	return fmt.Sprintf("#%d", n)
 }
 
-// around adds the server's last look to r.
+// around adds the newest observation of a server to r.
 func (v *servers) around(url string, r *threads.Resumed) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

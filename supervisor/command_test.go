@@ -74,7 +74,7 @@ func wantReplay(t *testing.T, l *simtest.Life) {
 	}
 }
 
-// A paused thread starts nothing, also after a restart; running sessions continue; resume starts the thread at once.
+// A paused thread starts nothing, even after a restart; running sessions continue; resume starts the thread at once.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)

@@ -123,7 +123,7 @@ func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []for
 	return append(items, convoy.Ref), begun, nil
 }
 
-// membersOf reads a convoy's members from the forge, in the order of their waves as far as it is known.
+// membersOf reads a convoy's members from the forge, in the order of their waves as far as known.
 func (s *Supervisor) membersOf(convoy forge.Ref) ([]forge.Blocker, error) {
 	members, err := s.blockers(convoy)
 	if err != nil {

@@ -67,7 +67,7 @@ func planComment(c *chore) comment {
 		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words))}
 }
 
-// greeting mentions a person, whom the forge then notifies; it is empty if login is no valid account name.
+// greeting mentions a person, whom the forge then notifies; it is empty if login is not a valid account name.
 func greeting(login string) string {
 	odd := func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))

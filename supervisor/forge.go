@@ -30,7 +30,7 @@ type Forge interface {
 // Reader reads the forge.
 type Reader interface {
 	// Prepare checks that the account may work in every repository, and creates the missing labels of
-	// forge.RequiredLabels. It reports all problems in one error. It may be called again.
+	// forge.RequiredLabels. It reports all problems in one error. It is idempotent.
 	Prepare(ctx context.Context) error
 	// Scan returns everything known of the repositories, brought up to date. Slices are sorted by Ref, and the caller
 	// only reads them. Every AsOf is when, by our clock, the request that read the state began, so AsOf is never newer
@@ -47,7 +47,7 @@ type Reader interface {
 type Claims interface {
 	// Claim claims an item: the label in-progress, then the assignee. Of all supervisors that try, one gets nil and the
 	// others ErrTaken. Claim also returns ErrTaken for a closed item, an issue with a label of forge.SkipLabel, an issue
-	// assigned to another account, and an item that has changed since this client's last scan. It may be called again
+	// assigned to another account, and an item that has changed since this client's last scan. It is idempotent
 	// with the same runID, and then continues where it failed. After ErrTaken nothing is left of the claim; after another
 	// error Release removes the leftovers.
 	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
@@ -59,11 +59,11 @@ type Claims interface {
 	// supervisor holds the item, which then stays unchanged.
 	Release(ctx context.Context, ref forge.Ref, login string) error
 	// Free ends any supervisor's claim, for an operator who knows that the supervisor is gone, and returns the holder; ""
-	// if the item was not held. Label and assignee stay. It may be called again.
+	// if the item was not held. Label and assignee stay. It is idempotent.
 	Free(ctx context.Context, ref forge.Ref) (was string, err error)
 }
 
-// Writer changes issues and pull requests. All its methods may be called again.
+// Writer changes issues and pull requests. All its methods are idempotent.
 type Writer interface {
 	// Label adds and removes labels by name. It creates a label that the repository lacks. Removing a label that the item
 	// lacks is a success. It never removes the label backlog.
@@ -82,7 +82,7 @@ type Writer interface {
 type Filer interface {
 	// File creates an issue with all its labels from the start. A repeated call creates another one.
 	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
-	// Depend makes ref depend on the issue on, which may be in another repository. It may be called again.
+	// Depend makes ref depend on the issue on, which may be in another repository. It is idempotent.
 	Depend(ctx context.Context, ref, on forge.Ref) error
 	// Blockers reads the dependencies of an issue afresh, each with its state, and the references in its text, with the
 	// state that the last scan found. The result is sorted by Ref.
@@ -93,7 +93,7 @@ type Filer interface {
 type Mover interface {
 	// Reassign assigns an open issue without in-progress to the account to. The issue must be assigned to from alone, or
 	// with from "" to no account. labels are written first, in one step. It returns ErrTaken if the issue does not wait
-	// there any more. It may be called again with the same runID.
+	// there any more. It is idempotent with the same runID.
 	Reassign(ctx context.Context, ref forge.Ref, from, to string, labels []string, runID string) error
 }
 
@@ -101,7 +101,7 @@ type Mover interface {
 type Merger interface {
 	// Merge merges a pull request whose head is headSHA into base. It returns ErrConflict for another head or base, a
 	// draft, a conflict, missing checks or approvals, a closed pull request, and one whose mergeability the forge has not
-	// computed yet. It may be called again: a merged pull request is a success.
+	// computed yet. It is idempotent: a merged pull request is a success.
 	Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error
 }
 
@@ -120,7 +120,7 @@ type Accounts interface {
 // Listener takes people's commands in comments, which scans list in Facts.Said.
 type Listener interface {
 	// Take takes a command for this supervisor. Of all supervisors that try, one gets nil and the others ErrTaken; that
-	// one may call it again, also after a restart. Take reads the comment afresh: ErrNotFound if it is gone or was
+	// one may call it again, even after a restart. Take reads the comment afresh: ErrNotFound if it is gone or was
 	// edited, ErrForbidden if its author may not write any more. After another error the command may be taken or not.
 	Take(ctx context.Context, said forge.Said) error
 	// MayWrite reports whether an account may write to a scanned repository, by an answer of the forge at most a minute

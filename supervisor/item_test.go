@@ -157,7 +157,7 @@ func TestCancelWithPull(t *testing.T) {
 	})
 }
 
-// A cancel while the forge is down ends the session, and nothing starts; the label follows later, also after a
+// A cancel while the forge is down ends the session, and nothing starts; the label follows later, even after a
 // restart.
 func TestCancelWithForgeDown(t *testing.T) {
 	for _, restart := range []bool{false, true} {

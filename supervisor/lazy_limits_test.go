@@ -149,7 +149,7 @@ func TestC6_HangingBackend(t *testing.T) {
 	})
 }
 
-// A slot of a local server runs one session after the other, each to its end, also if that takes a KILL.
+// A slot of a local server runs one session after the other, each to its end, even if that takes a KILL.
 func TestD5_NoInterleave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// pause stops everything, a thread or an agent from starting sessions, until unpause, also across restarts. Running
+// pause stops everything, a thread or an agent from starting sessions, until unpause, even across restarts. Running
 // sessions and merges continue. The command may be repeated.
 func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	named, paused := s.pauses(r.Name)

@@ -31,7 +31,7 @@ func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapsh
 	for r := range b.ledger.Steals { // the assignee is unknown until the steal ends
 		b.ledger.Touched[r] = locked
 	}
-	for _, r := range b.ledger.Select(cancelled) { // treated as labelled, also after a restart
+	for _, r := range b.ledger.Select(cancelled) { // treated as labelled, even after a restart
 		b.ledger.Touched[r] = locked
 	}
 	snap := threads.Snapshot{

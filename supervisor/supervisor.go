@@ -122,7 +122,7 @@ type Supervisor struct {
 	Decide func(threads.Snapshot) threads.Plan
 	// TraceParent returns the W3C traceparent of a session, for its program; nil keeps the one in Environ.
 	TraceParent func(chain forge.Ref, runID string) string
-	// Collector is the address to which programs may send traces, also from a sandbox; empty without traces.
+	// Collector is the address to which programs may send traces, even from a sandbox; empty without traces.
 	Collector string
 	// Meters count events.
 	Meters Meters

@@ -3,7 +3,7 @@ package threads
 import "codeberg.org/johba/disinto/forge"
 
 // Around returns an issue's blockers and the issues that it blocks, with their progress, each list sorted by
-// reference. It knows only issues in the facts: one closed long ago has no blockers here and is no dependent.
+// reference. It knows only issues in the facts: one closed long ago has no blockers here and is not a dependent.
 func Around(s Snapshot, ref forge.Ref) (dependsOn, dependents []Member) {
 	if s.Config == nil {
 		return nil, nil

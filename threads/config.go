@@ -59,10 +59,10 @@ type Factory struct {
 	User      string // system account of the agents; empty means the supervisor's own
 	StopGrace time.Duration
 
-	// With less than this many bytes free nothing new starts; 0 is no limit.
+	// With less than this many bytes free nothing new starts; 0 means no limit.
 	MinFreeMemory, MinFreeDisk int64
 
-	MaxLog int64 // bytes of a session's log; 0 is no limit
+	MaxLog int64 // bytes of a session's log; 0 means no limit
 
 	Keep           time.Duration // logs and results of sessions are deleted when they are older than this
 	KeepWorkspaces time.Duration // workspaces are deleted this long after their item was closed

@@ -126,7 +126,7 @@ func effectOf(item Item, login string, look forge.Look, headBefore string) (Effe
 	switch item.Kind {
 	case agents.KindIssue:
 		if item.Cause == CausePlan {
-			look.Pulls = nil // code is no plan: its pull request is held until there is one
+			look.Pulls = nil // code is not a plan: its pull request is held until there is one
 		}
 		effect, words = implemented(login, look)
 	case agents.KindReview:

@@ -33,7 +33,7 @@ func (c *Config) ServerProblems(t *Thread, s *agents.Server) (lines []string) {
 	return lines
 }
 
-// ServerNotes returns what a local server may cost, each with the flag to set. It is no fault as long as
+// ServerNotes returns what a local server may cost, each with the flag to set. It is not a fault as long as
 // conversations continue from the server's memory.
 func (c *Config) ServerNotes(t *Thread, s *agents.Server) (lines []string) {
 	if !t.Overlap && s.Emptied() {

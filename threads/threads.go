@@ -61,7 +61,7 @@ const (
 	// CausePlan asks for a plan of an issue, not for its implementation.
 	CausePlan Cause = "plan"
 
-	// CauseClosed is no cause of rework: an agent closed the pull request unmerged, and its issue starts again.
+	// CauseClosed is not a cause of rework: an agent closed the pull request unmerged, and its issue starts again.
 	CauseClosed Cause = "closed by an agent"
 )
 
@@ -129,7 +129,7 @@ type Snapshot struct {
 	Fleet []Remote
 	// Typical is the median duration of sessions by kind; 0 where it is unknown. Only reasons mention it.
 	Typical map[agents.Kind]time.Duration
-	// Caches describes the caches of local threads' servers, by thread, as far as they are known.
+	// Caches describes the caches of local threads' servers, by thread, as far as known.
 	Caches map[string]ServerCache
 	// Room is the free memory and disk. If it is nil, they are unknown and keep nothing from starting.
 	Room *Room

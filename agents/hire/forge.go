@@ -36,7 +36,7 @@ type Tokens interface {
 	Tokens(ctx context.Context, login string) ([]forge.Token, error)
 	// CreateToken creates a token and returns its text, which the forge never shows again. See Prover.WithPassword.
 	CreateToken(ctx context.Context, login, name string) (text string, err error)
-	// RevokeToken revokes a token. A token that is gone is no error.
+	// RevokeToken revokes a token. A token that is gone is not an error.
 	RevokeToken(ctx context.Context, login string, t forge.Token) error
 }
 

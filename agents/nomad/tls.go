@@ -35,7 +35,7 @@ func newTransport(config func() Config) *http.Transport {
 	return t
 }
 
-// tls reads the configured files anew for each connection, because they are renewed while the supervisor runs.
+// tls reads the configured files again for each connection, because they are renewed while the supervisor runs.
 func (c Config) tls() (*tls.Config, error) {
 	cfg := new(tls.Config)
 	if c.CACert != "" {

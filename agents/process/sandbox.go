@@ -311,7 +311,7 @@ func (g *grants) holdsHidden(real string) bool {
 
 // Confined reports whether a process is below a session with a sandbox. A process that has ended counts as such.
 func (e *Executor) Confined(pid int) bool {
-	shims := make(map[int]bool) // 0 stands for sessions without one, and is no process's number
+	shims := make(map[int]bool) // 0 stands for sessions without one, and is no process's PID
 	for _, r := range e.list() {
 		shims[int(r.confined.Load())] = true
 	}

@@ -72,7 +72,7 @@ func (r *run) watch(ctx context.Context) Exit {
 			}
 		case mark := <-asked:
 			asked = nil
-			// A cancel ends the question too. An empty answer after a cancel is no stall, which would cost the item an
+			// A cancel ends the question too. An empty answer after a cancel is not a stall, which would cost the item an
 			// attempt.
 			if ctx.Err() == nil && r.idle.over() && !r.idle.moved(mark) {
 				why = r.idle.verdict(r.job.BackendURL)

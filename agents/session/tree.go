@@ -121,7 +121,7 @@ func (t *tree) there(ctx context.Context) bool {
 	return err == nil && (common == mirror || common == t.mirror)
 }
 
-// setAside renames a folder that is in the worktree's place but is no worktree, because it may contain work.
+// setAside renames a folder that is in the worktree's place but is not a worktree, because it may contain work.
 func (t *tree) setAside() error {
 	err := os.Remove(t.dir) // fails unless the folder is empty
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -28,7 +28,7 @@ type work struct {
 	ReadAll                          bool    // include texts of accounts without write access
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
-	Left                             agents.Budget // the rest of the session's budget; a zero field is no limit
+	Left                             agents.Budget // the rest of the session's budget; a zero field means no limit
 }
 
 // readWork decodes the contract. Variables are missing if a person started the program by hand.

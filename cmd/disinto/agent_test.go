@@ -237,7 +237,7 @@ func (b *bench) noSecrets() {
 	}
 }
 
-// The CLI's report decides the outcome, not its exit code. Success without a change is no progress.
+// The CLI's report decides the outcome, not its exit code. Success without a change is not progress.
 func TestAgentOutcomes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

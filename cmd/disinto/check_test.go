@@ -208,7 +208,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// check reports agents under the supervisor's account as a note: that is no problem, but not fine either.
+// check reports agents under the supervisor's account as a note: that is not a problem, but not fine either.
 func TestCheckNote(t *testing.T) {
 	f := newTestForge(t)
 	path := f.file(t.TempDir(), "[factory]\n", "[factory]\nsandbox = \"off\"\n")
@@ -299,7 +299,7 @@ func TestCheckFix(t *testing.T) {
 }
 
 // --fix registers the control room as an application of the forge, once, and prints the line for factory.toml.
-// Without the right to do that, it prints the steps to do by hand. That is no problem, because people can sign in
+// Without the right to do that, it prints the steps to do by hand. That is not a problem, because people can sign in
 // with the token.
 func TestCheckFixSignIn(t *testing.T) {
 	f := newTestForge(t)

@@ -82,7 +82,7 @@ func TestCheckYesterday(t *testing.T) {
 		t.Errorf("as JSON: got %v, %+v", err, is)
 	}
 	got = ask("--state", yesterdays(t, nil), "--config", same)
-	if want := "0 merged, where the journal tells of 0, and waits of"; !strings.Contains(got.stdout, want) {
+	if want := "0 merged, and 0 in the journal; waits of"; !strings.Contains(got.stdout, want) {
 		t.Errorf("without decisions: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 	for want, args := range map[string][]string{
@@ -100,13 +100,13 @@ func TestCheckYesterday(t *testing.T) {
 	}
 }
 
-// A comparison whose time is over reports that nothing is known. A comparison with an empty journal is an error.
+// A comparison whose time is over reports that no run finished. A comparison with an empty journal is an error.
 func TestLookBackCut(t *testing.T) {
 	q := supervisor.Hindsight{Was: whatIfConfig(t), Is: whatIfConfig(t), Past: waited(8)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	found, err := lookBack(ctx, q)
-	if err != nil || found.Runs != 0 || !strings.Contains(found.Line(), "nothing is known") {
+	if err != nil || found.Runs != 0 || !strings.Contains(found.Line(), "no run finished in time") {
 		t.Errorf("got %+v, %v", found, err)
 	}
 	q.Past = nil

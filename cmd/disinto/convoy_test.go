@@ -54,7 +54,7 @@ func TestSlingAnswers(t *testing.T) {
 			}
 		})
 	}
-	// sling --json prints null for no agent, also with an older supervisor that sends an empty name.
+	// sling --json prints null for no agent, even with an older supervisor that sends an empty name.
 	for agent, want := range map[string]string{`""`: "null", "null": "null", `"dev-qwen"`: `"dev-qwen"`} {
 		state, _ := obedient(t, 200, `{"repo":"johba/harb","number":8,"agent":`+agent+`}`)
 		got := disinto(t.Context(), nil, "sling", "8", "--json", "--state", state)

@@ -42,7 +42,7 @@ func (f *testForge) answers(issue int, id int64) (all []string) {
 	return all
 }
 
-// A person gives commands in comments. A comment of an agent is no command, although the agent may write. A
+// A person gives commands in comments. A comment of an agent is not a command, although the agent may write. A
 // supervisor that is killed and started again answers no command twice. A comment from before its first start is no
 // command.
 func TestCommandsOnAForge(t *testing.T) {

@@ -262,7 +262,7 @@ user = "no-such-account"
 	}
 }
 
-// A backend that does not answer is no problem if a service serves it.
+// A backend that does not answer is not a problem if a service serves it.
 func TestCheckServed(t *testing.T) {
 	path := serviceFile(t, t.TempDir(), "[services.llama]\ncommand = [\"sh\", \"--port\", \"1\"]\n")
 	got := disinto(t.Context(), os.Environ(), "check", "--config", path)

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A build with itself as its shadow decides the same all the time, also across an upgrade, and the shadow leaves
+// A build with itself as its shadow decides the same all the time, even across an upgrade, and the shadow leaves
 // nothing behind.
 func TestShadowOfItself(t *testing.T) {
 	leftToStorms(t, "the answers of a shadow in supervisor/shadow")

@@ -15,7 +15,7 @@ import (
 
 // Claim claims an item for an agent: it writes the label in-progress, then the assignee, each after re-reading the
 // item. It returns forge.ErrTaken for an item that is closed, has a label that keeps it from being worked on, or is
-// assigned to another account. A person assigned to a pull request is no obstacle and stays assigned.
+// assigned to another account. A person assigned to a pull request is not an obstacle and stays assigned.
 //
 // With [Options.Claims] the ref is written before both and decides between supervisors. Labels and assignees cannot,
 // because the forge has no compare-and-set for them.

@@ -328,7 +328,7 @@ func (c *Client) dropRef(ctx context.Context, ref forge.Ref, of claim) error {
 }
 
 // Free deletes the ref of a claim, whichever supervisor made it, and returns the holder's description; "" when there
-// was no claim. An operator uses it when the holder is gone for good. Label and assignee stay.
+// was not a claim. An operator uses it when the holder is gone for good. Label and assignee stay.
 func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
 	ref = c.canonical(ref)
 	if c.refs == nil {

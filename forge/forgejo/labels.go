@@ -122,7 +122,7 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 	owner, _, _ := strings.Cut(repo, "/")
 	shared, _, err := list[*gitea.Label](ctx, c, "/orgs/"+owner+"/labels")
 	if isOutage(err) {
-		return nil, err // other refusals are no error: the owner is no organisation, or hides its labels
+		return nil, err // other refusals are not errors: the owner is not an organisation, or hides its labels
 	}
 	ids = map[string]int64{}
 	for _, l := range slices.Concat(own, shared) {

@@ -55,7 +55,7 @@ func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
 	var teams []*team
 	_, err := get(ctx, at(repo, "/teams"), &teams)
 	switch {
-	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // the owner is no organisation
+	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // the owner is not an organisation
 		return listed, nil
 	case err != nil:
 		return nil, err
@@ -105,7 +105,7 @@ func membersOf(ctx context.Context, get getter, teams []*team) (map[string]bool,
 }
 
 // writesBeside reports whether an account, to which issues can be assigned, has write access although no known team
-// gives it: the account owns the organisation, or is no member of it and therefore a collaborator.
+// gives it: the account owns the organisation, or is not a member of it and therefore a collaborator.
 func writesBeside(ctx context.Context, get getter, login, org string) (bool, error) {
 	var place *struct {
 		Owner  bool `json:"is_owner"`

@@ -48,7 +48,7 @@ func (p *pause) check(now time.Time) error {
 }
 
 // isOutage reports whether err makes other requests pointless for now: no answer, a gateway's answer, "too many
-// requests", or an ended context. A 500 is no outage, because Forgejo also sends it for single items.
+// requests", or an ended context. A 500 is not an outage, because Forgejo also sends it for single items.
 func isOutage(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true

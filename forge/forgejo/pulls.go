@@ -261,7 +261,7 @@ func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
 	}
 	if w.statuses = w.statuses && w.head != ""; w.statuses {
 		parts = append(parts, func(ctx context.Context) (err error) {
-			// The combined status is no alternative: it has at most 30 contexts.
+			// The combined status is not an alternative: it has at most 30 contexts.
 			statuses, x, err = list[*gitea.Status](ctx, c, at(r.name, "/commits/%s/statuses", w.head))
 			return err
 		})

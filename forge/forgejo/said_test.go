@@ -47,7 +47,7 @@ func (w *world) said(f forge.Facts) string {
 	return strings.Join(all, ", ")
 }
 
-// An edited comment is no command, because an agent can edit people's comments. A command that is edited or deleted
+// An edited comment is not a command, because an agent can edit people's comments. A command that is edited or deleted
 // after the scan cannot be taken.
 func TestEditedCommentsAreText(t *testing.T) {
 	onEach(t, func(w *world) {

@@ -43,7 +43,7 @@ func softwareOf(url, version string) (Software, error) {
 		url, oneLine(version))
 }
 
-// numbers returns 10 and 0 for 10.0.0+gitea-1.22.0, and 0 for a part that is no number.
+// numbers returns 10 and 0 for 10.0.0+gitea-1.22.0, and 0 for a part that is not a number.
 func numbers(version string) (major, minor int) {
 	parts := strings.SplitN(version, ".", 3)
 	major, _ = strconv.Atoi(parts[0])

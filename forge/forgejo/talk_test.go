@@ -6,7 +6,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Agents can edit our comments. An edited comment of ours is no plan, question or answer, even if the plan got a
+// Agents can edit our comments. An edited comment of ours is not a plan, question or answer, even if the plan got a
 // thumbs-up before the edit. Comment then writes it again.
 func TestEditedPlansCountForNothing(t *testing.T) {
 	onEach(t, func(w *world) {
@@ -23,7 +23,7 @@ func TestEditedPlansCountForNothing(t *testing.T) {
 		w.like(w.owner, told[0].ID)
 		w.nextSecond()
 		w.editComment(w.dev, told[0].ID, "another plan\n\n<!-- disinto:plan-1 -->")
-		w.editComment(w.dev, told[0].ID-1, "go on without a plan") // an edited comment is no answer either
+		w.editComment(w.dev, told[0].ID-1, "go on without a plan") // an edited comment is not an answer either
 		// The edit does not change the update time, so this client reads only who likes the plan.
 		c.mu.Lock()
 		c.repo(ref.Repo).talks[ref.Number].likedAt = c.repo(ref.Repo).talks[ref.Number].likedAt.Add(-likesEvery)

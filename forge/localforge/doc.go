@@ -26,7 +26,7 @@
 //   - Forgejo answers 500 to the second deletion of a branch; localforge answers 404.
 //   - A mention stays in the timeline after an edit removes it from the text.
 //   - Web hooks can call loopback addresses. Forgejo forbids that by default.
-//   - References are read from text without its code, not from parsed Markdown, and full URLs are no references.
+//   - References are read from text without its code, not from parsed Markdown, and full URLs are not references.
 //   - Refs are mirrored in memory: only this package can move them.
 //
 // # Concurrency

@@ -139,7 +139,7 @@ func createHook(c *call) (any, error) {
 
 func (h *hook) configure(config map[string]string) error {
 	if to, ok := config["url"]; ok {
-		h.url = to // any text is accepted; only a delivery notices that it is no address
+		h.url = to // any text is accepted; only a delivery notices that it is not an address
 	}
 	if content, ok := config["content_type"]; ok {
 		if content != "json" && content != "form" {

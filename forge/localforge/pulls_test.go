@@ -44,7 +44,7 @@ func TestOpenPull(t *testing.T) {
 	if got := w.git(dir, "ls-remote", "origin", "refs/pull/2/head"); !strings.HasPrefix(got, head) {
 		t.Errorf("refs/pull/2/head is at %q, want %s", got, head)
 	}
-	w.want(404, "dev", "GET", harb+"/pulls/1", nil) // an issue is no pull request
+	w.want(404, "dev", "GET", harb+"/pulls/1", nil) // an issue is not a pull request
 	if w.issue(2)["pull_request"] == nil {
 		t.Error("the pull request, read as an issue, has no pull_request")
 	}

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// readTime bounds a Get. The supervisor answers from memory, so only a hanging one takes longer: a health check must
-	// not hang with it.
+	// readTime bounds a Get. The supervisor answers from memory, so it takes longer only if it hangs, and then a health
+	// check must not hang.
 	readTime = 5 * time.Second
 	// commandTime bounds a Post: a session may take the whole grace to end, and the forge half a minute to answer.
 	commandTime = 2 * time.Minute
@@ -97,8 +97,8 @@ func (c *Client) Copy(ctx context.Context, path string, w io.Writer) error {
 	return nil
 }
 
-// Hear calls heard when the stream of events starts, at each event, and when it ends. Then it returns; without a
-// supervisor it returns at once.
+// Hear calls heard when the stream of events starts, at each event, and when the stream ends. Then it returns. Without
+// a supervisor it returns at once.
 func (c *Client) Hear(ctx context.Context, heard func()) {
 	body, err := c.do(ctx, http.MethodGet, "/v1/events", nil)
 	if err != nil {
@@ -166,12 +166,12 @@ func (c *Client) explain(err error) error {
 		if errors.As(err, &asked) {
 			err = asked.Err
 		}
-		return fmt.Errorf("cannot ask the supervisor at %s: %w; it listens where its [factory] listen says", c.base, err)
+		return fmt.Errorf("cannot ask the supervisor at %s: %w; see listen in its [factory]", c.base, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w on %s: start one with disinto run, or use --state", ErrNoSupervisor, c.state)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot ask the supervisor on %s: permission denied: only the account that runs it "+
-			"and root may ask there (docker exec without -u), others at its [factory] listen, with the token", c.state)
+		return fmt.Errorf("cannot ask the supervisor on %s: permission denied: only root and the account that runs it "+
+			"may ask there (docker exec without -u); others need the address [factory] listen and its token", c.state)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("cannot ask the supervisor on %s: no answer in time", c.state)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// served returns a client of a state directory whose socket a handler serves.
+// served serves a handler on the socket of a new state directory, and returns a client for it.
 func served(t *testing.T, h http.Handler) *Client {
 	t.Helper()
 	state := t.TempDir()
@@ -40,11 +40,11 @@ func TestBarred(t *testing.T) {
 	t.Cleanup(Serve(l, h, func(pid int) bool { return pid == ours }, hclog.NewNullLogger()))
 	var no *Refusal
 	if err := NewClient(state).Get(t.Context(), "/v1/see", new(Report)); !errors.As(err, &no) || no.Status != 403 {
-		t.Errorf("error %v, want a refusal with 403", err)
+		t.Errorf("got error %v, want a refusal with 403", err)
 	}
 }
 
-// A command's refusal reaches the client unchanged, and any other error as one that may pass.
+// A refusal reaches the client unchanged. Any other error becomes a 503 with the same text on one line.
 func TestRefusals(t *testing.T) {
 	for want, err := range map[int]error{
 		400: Invalid("bad %d", 1), 404: NotFound("bad %d", 1), 409: Conflict("bad %d", 1), 503: errors.New("bad\n1"),
@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 		} {
 			var no *Refusal
 			if !errors.As(got, &no) || no.Status != want || no.Words != words {
-				t.Errorf("%s: %#v, want %d %s", name, got, want, words)
+				t.Errorf("%s: got %#v, want %d %s", name, got, want, words)
 			}
 		}
 	}
@@ -77,14 +77,14 @@ func TestPost(t *testing.T) {
 	var report Report
 	err := served(t, h).Post(t.Context(), "/v1/do", ItemRequest{Ref: "12"}, &report)
 	if err != nil || report.Subject != "12" {
-		t.Errorf("%v, report %+v, want subject 12", err, report)
+		t.Errorf("got report %+v, %v, want subject 12", report, err)
 	}
 	large := `{"ref":"` + strings.Repeat("x", maxCommand) + `"}`
 	for body, want := range map[string]int{``: 200, `{"ref":"1"}`: 200, `{"rev":"1"}`: 400, `{"ref":`: 400, large: 400} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest("POST", "/v1/do", strings.NewReader(body)))
 		if w.Code != want {
-			t.Errorf("%.20s: %d, want %d", body, w.Code, want)
+			t.Errorf("%.20s: got %d, want %d", body, w.Code, want)
 		}
 	}
 	if done != 3 {
@@ -118,7 +118,7 @@ func TestNoSupervisor(t *testing.T) {
 	c := NewClient(t.TempDir())
 	err := c.Get(t.Context(), "/v1/state", nil)
 	if !errors.Is(err, ErrNoSupervisor) || !strings.Contains(err.Error(), c.StateDir()) {
-		t.Errorf("error %v, want ErrNoSupervisor with the state directory", err)
+		t.Errorf("got error %v, want ErrNoSupervisor with the state directory", err)
 	}
 }
 
@@ -126,20 +126,20 @@ func TestNoSupervisor(t *testing.T) {
 func TestStatusFile(t *testing.T) {
 	state := t.TempDir()
 	if document, _ := ReadStatusFile(state); document != nil {
-		t.Errorf("for a new state directory: %s, want none", document)
+		t.Errorf("for a new state directory: got status %s, want none", document)
 	}
 	f, d := NewStatusFile(state), &Document{Version: "1"}
 	written := func() string {
 		document, at := ReadStatusFile(state)
 		var got Document
 		if err := json.Unmarshal(document, &got); err != nil || at.IsZero() {
-			t.Errorf("%v, at %s: %s", err, at, document)
+			t.Errorf("cannot read the status file of %s: %v: %s", at, err, document)
 		}
 		return got.Version
 	}
 	f.Write(d)
 	if got := written(); got != "1" {
-		t.Errorf("version %q, want 1", got)
+		t.Errorf("got version %q, want 1", got)
 	}
 	if err := os.Remove(filepath.Join(state, statusName)); err != nil {
 		t.Fatal(err)
@@ -152,6 +152,6 @@ func TestStatusFile(t *testing.T) {
 	d.Version = "2"
 	f.Write(d)
 	if got := written(); got != "2" {
-		t.Errorf("version %q, want 2", got)
+		t.Errorf("got version %q, want 2", got)
 	}
 }

@@ -55,7 +55,7 @@ func TestGuard(t *testing.T) {
 		{"localhost", good + "0", 401},
 		{"localhost", "Basic " + apiToken, 401},
 		{"localhost", apiToken, 401},
-		// A name that a web page made resolve to our address.
+		// The owner of a web page can make its name resolve to our address.
 		{"evil.example", good, 421},
 		{"factory.example.evil.example", good, 421},
 		{"10.0.0.7", good, 421},
@@ -68,18 +68,18 @@ func TestGuard(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code != tt.want {
-			t.Errorf("at %q with %q: %d, want %d", tt.host, tt.auth, w.Code, tt.want)
+			t.Errorf("at %q with %q: got %d, want %d", tt.host, tt.auth, w.Code, tt.want)
 		}
 		asks := w.Header().Get("WWW-Authenticate") != ""
 		if asks != (tt.want == 401) || w.Header().Get("Cache-Control") != "no-store" {
-			t.Errorf("at %q with %q: headers %v", tt.host, tt.auth, w.Header())
+			t.Errorf("at %q with %q: got headers %v", tt.host, tt.auth, w.Header())
 		}
 	}
 	for name, none := range map[string]*threads.Config{"no configuration": nil, "no token": {}} {
 		w := httptest.NewRecorder()
 		Guard(func() *threads.Config { return none }, behind).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		if w.Code != 503 {
-			t.Errorf("with %s: %d, want 503", name, w.Code)
+			t.Errorf("with %s: got %d, want 503", name, w.Code)
 		}
 	}
 }
@@ -136,21 +136,21 @@ func TestHook(t *testing.T) {
 		{"without a repository", "{}", []string{"X-Forgejo-Signature", sign(hookSecret, "{}")}, 400, ""},
 	} {
 		if got, called := posted(tt.body, tt.header...); got != tt.want || called != tt.called {
-			t.Errorf("%s: %d %q, want %d %q", tt.name, got, called, tt.want, tt.called)
+			t.Errorf("%s: got %d %q, want %d %q", tt.name, got, called, tt.want, tt.called)
 		}
 	}
 	for path, want := range map[string]int{"/v1/hook": 405, "/v1/state": 404} {
 		w := httptest.NewRecorder()
 		Hooks{Config: config}.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != want {
-			t.Errorf("GET %s: %d, want %d", path, w.Code, want)
+			t.Errorf("GET %s: got %d, want %d", path, w.Code, want)
 		}
 	}
 	w := httptest.NewRecorder()
 	none := Hooks{Config: func() *threads.Config { return nil }}
 	none.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/hook", nil))
 	if w.Code != 503 {
-		t.Errorf("without a configuration: %d, want 503", w.Code)
+		t.Errorf("without a configuration: got %d, want 503", w.Code)
 	}
 }
 
@@ -168,10 +168,10 @@ func FuzzHook(f *testing.F) {
 		got, called := posted(body, "X-Forgejo-Signature", signature)
 		if strings.EqualFold(signature, right) {
 			if got != 202 && got != 400 {
-				t.Errorf("%q signed %q: %d, want 202 or 400", body, signature, got)
+				t.Errorf("%q signed %q: got %d, want 202 or 400", body, signature, got)
 			}
 		} else if got != 403 || strings.HasPrefix(called, "signed") {
-			t.Errorf("%q signed %q: %d, %s; want 403 and no effect", body, signature, got, called)
+			t.Errorf("%q signed %q: got %d, %s; want 403 and no effect", body, signature, got, called)
 		}
 	})
 }
@@ -216,7 +216,7 @@ func TestPorts(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if len(listened) != wantTries || problem != wantProblem {
-				t.Errorf("listened on %q, problem %q; want %d tries, %q", listened, problem, wantTries, wantProblem)
+				t.Errorf("got tries %q, problem %q; want %d tries, %q", listened, problem, wantTries, wantProblem)
 			}
 		}
 		changed := make(chan struct{})
@@ -271,7 +271,7 @@ func (l *stub) Addr() net.Addr { return &net.UnixAddr{Name: "stub", Net: "unix"}
 func TestListenUnix(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", maxSocketPath))
 	if _, err := ListenUnix(long); err == nil || !strings.Contains(err.Error(), "use a shorter --state") {
-		t.Errorf("a long path: %v", err)
+		t.Errorf("with a long path: got error %v", err)
 	}
 	path := filepath.Join(t.TempDir(), SocketName)
 	for range 2 { // the second time a dead supervisor's socket exists

@@ -40,7 +40,7 @@ type Feed struct {
 }
 
 // Read returns the events from now on. The channel is closed when the reader falls too far behind, by leave, and by
-// Close. leave may be called again.
+// Close. leave is idempotent.
 func (f *Feed) Read() (events <-chan Event, leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

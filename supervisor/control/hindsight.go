@@ -21,7 +21,7 @@ type Hindsight struct {
 	Wait   Compared `json:"wait_seconds"` // wait of an issue for its first session
 	USD    Compared `json:"usd"`
 	// Unknown lists the agents without a session in their present form: new ones, and those with another model, role or
-	// program. The simulation treats them as before, or like the others of their thread.
+	// program. The simulation gives them their earlier sessions' outcomes, or those of the other agents of their thread.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type Hindsight struct {
 type Compared struct {
 	Was float64 `json:"was"`
 	Is  float64 `json:"is"`
-	// Differs is the direction of the difference, 1 or -1; 0 if chance would explain it.
+	// Differs is the direction of the difference, 1 or -1; 0 if chance could explain it.
 	Differs int `json:"differs"`
 }
 
@@ -37,7 +37,7 @@ type Compared struct {
 func (h *Hindsight) Line() string {
 	text := h.when() + " with this file: " + h.result()
 	if len(h.Unknown) > 0 {
-		text += "; no session tells yet how " + strings.Join(h.Unknown, ", ") + " would work"
+		text += "; no session shows yet how " + strings.Join(h.Unknown, ", ") + " would work"
 	}
 	return text
 }
@@ -61,9 +61,9 @@ func (h *Hindsight) result() string {
 	merged := math.Round(h.Merged.Was)
 	switch {
 	case h.Runs == 0:
-		return "no run was over in time, so that nothing is known"
+		return "unknown: no run finished in time"
 	case h.Lived:
-		return fmt.Sprintf("%.0f merged, where the journal tells of %.0f, and waits of %s, where it tells of %s",
+		return fmt.Sprintf("%.0f merged, and %.0f in the journal; waits of %s, and %s in the journal",
 			h.Merged.Is, merged, about(h.Wait.Is), about(h.Wait.Was))
 	case h.Few:
 		return fmt.Sprintf("%s in time, too few to tell: about %.0f merged instead of %.0f", Count(h.Runs, "run"),

@@ -33,16 +33,16 @@ func TestHindsightLine(t *testing.T) {
 		"in the 5h00m from 22 Nov 07:00 UTC with this file: no difference: 28 merged": func(h *Hindsight) {
 			h.Whole, h.From, h.Until = false, noon.Add(-29*time.Hour), noon.Add(-24*time.Hour)
 		},
-		"yesterday with this file: no run was over in time, so that nothing is known": func(h *Hindsight) { h.Runs = 0 },
+		"yesterday with this file: unknown: no run finished in time": func(h *Hindsight) { h.Runs = 0 },
 		"yesterday with this file: 3 runs in time, too few to tell: about 31 merged instead of 28": func(h *Hindsight) {
 			h.Few, h.Runs, h.Merged = true, 3, Compared{28, 31, 0}
 		},
-		"yesterday with this file: 30 merged, where the journal tells of 28, and waits of 38 min, " +
-			"where it tells of 40 min": func(h *Hindsight) {
+		"yesterday with this file: 30 merged, and 28 in the journal; waits of 38 min, and 40 min in the " +
+			"journal": func(h *Hindsight) {
 			h.Lived, h.Merged, h.Wait = true, Compared{28, 30, 0}, Compared{2400, 2280, 0}
 		},
 		"yesterday with this file: no difference: 28 merged; " +
-			"no session tells yet how dev-a, dev-b would work": func(h *Hindsight) {
+			"no session shows yet how dev-a, dev-b would work": func(h *Hindsight) {
 			h.Unknown = []string{"dev-a", "dev-b"}
 		},
 	} {

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// maxHook bounds the body of a web hook, in bytes. A push of a hundred commits has some 100 kB.
+	// maxHook bounds the body of a web hook, in bytes. The hook of a push with a hundred commits has some 100 kB.
 	maxHook = 1 << 20
 	// hooksAtOnce bounds the bodies read at a time, because the sender is unknown until its body is read.
 	hooksAtOnce = 32
 )
 
-// readers are the hooks whose bodies are being read. When there are too many, the oldest is dropped: a forge sends a
-// hook in milliseconds, and slow senders must not keep it out.
+// readers are the hooks whose bodies are being read. When there are too many, the oldest is dropped. A forge sends a
+// hook in milliseconds, and slow senders must not keep the forge out.
 type readers struct {
 	mu   sync.Mutex // guards what follows
 	list []*reader  // oldest first
@@ -35,7 +35,7 @@ type readers struct {
 // reader is a body that is being read.
 type reader struct{ giveUp func() }
 
-// enter adds a reader. Its giveUp makes its reading fail at once. Call leave when the reading has ended.
+// enter adds a reader. giveUp makes its read fail at once. The caller calls leave after the read.
 func (r *readers) enter(giveUp func()) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,13 +52,13 @@ func (r *readers) enter(giveUp func()) (leave func()) {
 	}
 }
 
-// Hooks receives web hooks of the forge. A hook is only a hint that a scan is useful now. Hooks trusts its signature,
-// which proves that the sender knows the secret, and the name of the repository, and nothing else in it. The
-// functions may be called from any goroutine.
+// Hooks receives web hooks of the forge. A hook is only a hint that a scan is useful now. Its signature proves that the
+// sender knows the secret. Apart from that, Hooks uses only the name of the repository. The functions may be called
+// from any goroutine.
 type Hooks struct {
 	Config func() *threads.Config // in force now; nil without a valid one
-	// Signed is called for each hook with a valid signature, Unsigned for one that names a repository and has a wrong
-	// one.
+	// Hooks that name a repository lead to a call: of Signed if the signature is valid and the hook is not about one of
+	// our comments for people, of Unsigned if the signature is wrong or missing.
 	Signed, Unsigned func(repo string)
 }
 
@@ -125,8 +125,8 @@ func signed(h http.Header, body []byte, secret string) bool {
 	return false
 }
 
-// hookRepo returns the repository that a hook names. idle reports a hook about one of our comments for people. A scan
-// would find nothing, and without this check each comment about the forecast would cause one.
+// hookRepo returns the repository that a hook names. idle is true if the hook is about one of our comments for people,
+// such as one with expected times: a scan would find nothing new.
 func hookRepo(body []byte) (repo string, idle bool, err error) {
 	var said struct {
 		Repository struct {

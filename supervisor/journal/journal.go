@@ -52,7 +52,7 @@ type File struct {
 }
 
 // Open opens or creates the journal of a state directory, and calls record with each of its records. corrupt is the
-// number of lines that cannot be parsed. A last line that a crash has torn is no loss, because nothing acted on it.
+// number of lines that cannot be parsed. A last line that a crash has torn is not a loss, because nothing acted on it.
 func Open(dir string, record func(ledger.Record)) (j *File, corrupt int, err error) {
 	j = &File{path: filepath.Join(dir, "journal.jsonl")}
 	j.file, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)

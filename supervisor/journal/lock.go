@@ -31,7 +31,7 @@ func Lock(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", path, err)
 	}
-	// The number is only for the message above. Failing to write it is no reason not to start.
+	// The number is only for the message above. Failing to write it is not a reason not to start.
 	if f.Truncate(0) == nil {
 		_, _ = fmt.Fprintln(f, os.Getpid())
 	}

@@ -29,7 +29,7 @@ type Message struct {
 // downFor is how long the forge may be silent before a message: a restart needs none.
 const downFor = time.Minute
 
-// Causes returns a message for each cause in a status. A merge is no cause, because it does not last: see
+// Causes returns a message for each cause in a status. A merge is not a cause, because it does not last: see
 // Notifier.Merged.
 func Causes(d *control.Document) (list []Message) {
 	tell := func(topic threads.Topic, key, words string) {

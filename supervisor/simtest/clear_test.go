@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// span stands for a day. It makes the test shorter, as the disk is cleared each hour.
+// span replaces a day, to shorten the test. It is longer than the hour between two passes.
 const span = 90 * time.Minute
 
 // saveCommand is the command that saves work.
@@ -56,7 +56,7 @@ func (w *World) left() (list []string) {
 }
 
 // Logs and results are deleted after keep, and workspaces when their issue has been closed for keep_workspaces and
-// their work is saved. What is in use stays. Work that cannot be saved stays until keep is over.
+// their work is saved. Files in use stay. Work that cannot be saved stays until keep is over.
 func TestClears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Engine runs sessions elsewhere, in virtual time, also while no supervisor runs. Their programs run on the world's
+// Engine runs sessions elsewhere, in virtual time, even while no supervisor runs. Their programs run on the world's
 // executor, which checks that no agent or item has two of them.
 type Engine struct {
 	Exec *Executor

@@ -31,7 +31,7 @@ func laddered(w *World) {
 	w.Config.Agents = slices.Insert(w.Config.Agents, 1, opus)
 }
 
-// An issue that fails twice goes to the next rung, also if the supervisor is killed in between. The rung's session
+// An issue that fails twice goes to the next rung, even if the supervisor is killed in between. The rung's session
 // gets the earlier attempts.
 func TestLadder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLadder(t *testing.T) {
 	})
 }
 
-// An issue that is assigned to an agent of a parked thread is reassigned once to a rung of its ladder, also if the
+// An issue that is assigned to an agent of a parked thread is reassigned once to a rung of its ladder, even if the
 // forge refuses at first.
 func TestFallback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

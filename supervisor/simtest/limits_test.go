@@ -25,7 +25,7 @@ var spender = Script{
 	Uses: agents.Usage{InputTokens: 90, OutputTokens: 10},
 }
 
-// A session that reaches its limit ends within that turn, also while the forge is down. No attempt is burnt, nothing
+// A session that reaches its limit ends within that turn, even while the forge is down. No attempt is burnt, nothing
 // starts again, and a person gets a comment with the figures and the key.
 func TestSessionLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

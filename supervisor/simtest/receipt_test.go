@@ -62,7 +62,7 @@ func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
 	return list
 }
 
-// TestReceipts plays issues to their merges. Each session has a receipt, and its pull request shows it, also if the
+// TestReceipts plays issues to their merges. Each session has a receipt, and its pull request shows it, even if the
 // forge took no comments for a time.
 func TestReceipts(t *testing.T) {
 	for _, refused := range []bool{false, true} {

@@ -269,8 +269,8 @@ func TestSavedSideBySide(t *testing.T) {
 	})
 }
 
-// A model whose state does not survive in a file is detected once, and never saved again, also not by the next
-// supervisor.
+// A model whose state does not survive in a file is detected once. Its conversations are never saved again, even by
+// the next supervisor.
 func TestForgottenModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, k, option := withSaves(t, &fakellama.Server{Recurrent: true})

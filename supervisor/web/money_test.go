@@ -115,7 +115,7 @@ func TestSpending(t *testing.T) {
 	}
 }
 
-// Agents and Money show text of strangers as text, and show budgets and commands, also in an empty factory.
+// Agents and Money show text of strangers as text, and show budgets and commands, even in an empty factory.
 func TestAgentsAndMoney(t *testing.T) {
 	v := newVisit(t)
 	d := status()

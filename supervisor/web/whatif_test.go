@@ -134,7 +134,7 @@ func TestSays(t *testing.T) {
 	}
 }
 
-// spell writes a duration in the units that a person would use, also for impossible values.
+// spell writes a duration in the units that a person would use, even for impossible values.
 func TestSpell(t *testing.T) {
 	for in, want := range map[float64]string{
 		0: "0s", -5: "0s", 41.7: "41s", 3600: "1h00m", 47 * 3600: "1d23h", 3.44 * 24 * 3600: "3d10h", 1e300: "11574d1h",

@@ -49,7 +49,7 @@ type Outcome struct {
 	Undone Figure `json:"undone"`
 	Waits  Figure `json:"waits"` // an issue's mean seconds from filing to its first session
 	Open   Figure `json:"open"`  // an issue's mean seconds from filing to done, or to the end if it is undone
-	USD    Figure `json:"usd"`   // cost of the sessions, as far as it is known
+	USD    Figure `json:"usd"`   // cost of the sessions, as far as known
 }
 
 // measures maps each number of an Outcome to its number in a report.

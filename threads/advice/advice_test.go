@@ -367,7 +367,7 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// The numbers of variants and of plays have bounds, also in a large factory.
+// The numbers of variants and of plays have bounds, even in a large factory.
 func TestBounds(t *testing.T) {
 	c := fleet(64, 32, 64)
 	q := question(c, loadOf(1000, time.Minute, time.Minute))

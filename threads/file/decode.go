@@ -114,7 +114,7 @@ func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
 	d.mistakes = append(d.mistakes, Mistake{d.config.Name, line, key.String(), fmt.Sprintf(format, args...)})
 }
 
-// secret records a secret with its owner and returns it. An empty value is no secret.
+// secret records a secret with its owner and returns it. An empty value is not a secret.
 func (d *decoder) secret(name, value, owner string) agents.Secret {
 	s := agents.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
 	if value != "" && !slices.Contains(d.config.Secrets, s) {

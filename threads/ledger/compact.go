@@ -50,7 +50,7 @@ func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 	return slices.Values(list)
 }
 
-// compactItems is Compact for the entries of chains and pieces of work that are not empty.
+// compactItems is Compact for chains and items. It leaves out empty entries.
 func (s *State) compactItems(now time.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, r := range slices.SortedFunc(maps.Keys(s.Chains), forge.Ref.Compare) {

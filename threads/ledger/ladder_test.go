@@ -10,7 +10,7 @@ import (
 )
 
 // TestSetbacks counts the failures of writing sessions on a chain since the last retry, and checks its highest rung.
-// A failed review is no setback for the writer, nor is a session that burnt no attempt.
+// A failed review is not a setback for the writer, nor is a session that burnt no attempt.
 func TestSetbacks(t *testing.T) {
 	chain := forge.Ref{Repo: "o/r", Number: 1}
 	session := func(run string, kind agents.Kind, rung int, end agents.Result) []Record {

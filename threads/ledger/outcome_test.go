@@ -421,7 +421,7 @@ func TestParking(t *testing.T) {
 }
 
 // The agent whose writing session was the last one finished the chain, also where it had written on it before another.
-// A session that never ran does not count, also after the journal was compacted while it was open.
+// A session that never ran does not count, even after the journal was compacted while it was open.
 func TestFinisher(t *testing.T) {
 	start := func(run, agent string) Record {
 		r := startRec(run, 1, 1)
@@ -570,7 +570,7 @@ func TestHandedAgain(t *testing.T) {
 }
 
 // TestRoundsCounted counts the rounds of a pull request: sessions that resolved a conflict or claimed to, and
-// reviews, even of a head that moved. A session that burnt an attempt is no round, nor is one that never ran or was
+// reviews, even of a head that moved. A session that burnt an attempt is not a round, nor is one that never ran or was
 // kept from its work.
 func TestRoundsCounted(t *testing.T) {
 	on := func(run string, kind agents.Kind, cause threads.Cause) Record {

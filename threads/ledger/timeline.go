@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Timeline has the events beside sessions. Each list is sorted by time, the oldest first, and has at most PastLimit
-// entries.
+// Timeline has the events other than sessions. Each list is sorted by time, the oldest first, and has at most
+// PastLimit entries.
 type Timeline struct {
 	Merges []Merged `json:"merges,omitempty"`
 	Free   []Free   `json:"free,omitempty"`
@@ -41,11 +41,11 @@ func (r *Merged) valid() bool { return r.Ref.Repo != "" && r.Chain.Repo != "" &&
 
 func (r *Merged) apply(s *State, _ time.Time) { s.Merges = bounded(s.Merges, *r) }
 
-// Free is a time in which a slot stood free although an item could have been worked on, and what held the item.
+// Free is a period in which a slot was free although items waited, and the code that held the first of them.
 type Free struct {
 	Thread string       `json:"thread"`
 	Slot   int          `json:"slot"`
-	Code   threads.Code `json:"code"` // of the first such item
+	Code   threads.Code `json:"code"`
 	From   time.Time    `json:"from"`
 	Until  time.Time    `json:"until"`
 }
@@ -56,13 +56,13 @@ func (r *Free) valid() bool {
 
 func (r *Free) apply(s *State, _ time.Time) { s.Free = bounded(s.Free, *r) }
 
-// Parked is a time in which a thread started nothing because of a usage limit, or because its breaker was open. Only
-// compaction writes it; without it, parks follow from the ends of sessions.
+// Parked is a period in which a thread started nothing because of a usage limit, or because its breaker was open. Only
+// compaction writes this record. Later parks follow from the ends of sessions.
 type Parked struct {
 	Thread string    `json:"thread"`
 	Why    string    `json:"why"`
 	From   time.Time `json:"from"`
-	Until  time.Time `json:"until"` // as far as it is known
+	Until  time.Time `json:"until"` // as far as known
 }
 
 func (r *Parked) valid() bool { return r.Thread != "" && !r.Until.Before(r.From) }
@@ -73,8 +73,8 @@ func (r *Parked) apply(s *State, _ time.Time) { s.Parks = bounded(s.Parks, *r) }
 // list for each line of a long journal would take too long.
 func bounded[T any](list []T, v T) []T { return append(list[max(0, len(list)-PastLimit+1):], v) }
 
-// parked records how the end of a session changed the park of its thread, which lasted until was before. A park that
-// was extended remains one.
+// parked records how the end of a session changed its thread's park. was is the park's end before that. An extended
+// park remains one entry.
 func (s *State) parked(e *ended, was time.Time) {
 	until := e.thread.ParkedUntil
 	if until.Equal(was) || until.IsZero() {

@@ -40,7 +40,7 @@ func (tr *trial) load(x *trialRun) time.Duration {
 	}
 	takes := time.Duration(float64(tokens) / float64(tr.Cache.Prefill) * float64(time.Second))
 	if tr.Model != nil {
-		takes = min(takes, x.how.Took) // at most half of the session, as withoutReading removes
+		takes = min(takes, x.how.Took) // at most half of the session: withoutReading never removes more
 	}
 	tr.seen.Spans[x.span].Reload += takes
 	return takes

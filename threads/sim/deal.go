@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Dealt returns the load with its work dealt anew: each issue gets the sessions of another issue with the same
+// Dealt returns the load with its work dealt again: each issue gets the sessions of another issue with the same
 // skills. The total work and the filing times stay the same. Seed 0 changes nothing. Equal seeds deal all loads of
 // the same issues alike.
 func (l Load) Dealt(seed uint64) Load {

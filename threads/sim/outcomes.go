@@ -265,7 +265,7 @@ func (a *aftermath) retried(ref forge.Ref) {
 }
 
 // marked handles a mark that was written: a person has the item now. From the second time on, nothing starts for ten
-// minutes, then twenty, and so on up to a day, also if a person removes the label.
+// minutes, then twenty, and so on up to a day, even if a person removes the label.
 func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 	switch m.Action {
 	case threads.ActAnswered:

@@ -18,7 +18,7 @@ type Report struct {
 	Twice    int    `json:"twice"` // sessions on issues that were in progress or done
 	Sessions int    `json:"sessions"`
 	Merged   int    `json:"merged"` // merged pull requests
-	// Tokens and CostUSD sum up the usage of all sessions, as far as it is known.
+	// Tokens and CostUSD sum up the usage of all sessions, as far as known.
 	Tokens  int64   `json:"tokens"`
 	CostUSD float64 `json:"cost_usd"`
 

@@ -12,9 +12,9 @@ import (
 )
 
 // This file has the comments of agents and people below issues and pull requests. It implements their rules
-// independently: a question waits for an answer, and code for the approval of a plan.
+// independently of package threads: a question waits for an answer, and code for the approval of a plan.
 
-// Numbers of the design, repeated like those of invariants.go.
+// Limits of the design, restated here like those in invariants.go.
 const (
 	maxQuestions = 3
 	maxPlans     = 5
@@ -32,7 +32,7 @@ func (s *server) talkOf(ref forge.Ref) (talk *forge.Talk, updated *time.Time) {
 	return &p.Talk, &p.Updated
 }
 
-// say adds a comment below an item. key is the key of a comment of ours, which is written only once.
+// say adds a comment below an item. If key is not empty, the comment is ours, and is written only once.
 func (s *server) say(ref forge.Ref, author, key string) {
 	talk, updated := s.talkOf(ref)
 	if key != "" && slices.ContainsFunc(talk.Remarks, func(r forge.Remark) bool { return r.Key == key }) {
@@ -178,7 +178,7 @@ func (w *world) plan(r *run, f *fate) {
 	}
 }
 
-// hear reads the comments below an item whose labels ask for that. It is a separate request that may fail.
+// hear reads the comments below an item if its labels require that. It is a separate request that may fail.
 func (sc *scanner) hear(labels []string, real *forge.Talk, got *forge.Talk, issue bool) {
 	*got = forge.Talk{}
 	reads := slices.Contains(labels, forge.LabelNeedsAnswer) || issue &&
@@ -202,12 +202,12 @@ func lastRemark(t *forge.Talk, fits func(*forge.Remark) bool) int {
 	return -1
 }
 
-// speaker reports whether the remark is by a person who may write, or, if enough is set, who filed the issue.
+// speaker reports whether the remark is by a person who has write access or, if enough is set, filed the issue.
 func (w *world) speaker(r *forge.Remark, filed string, enough bool) bool {
 	return r.Key == "" && !w.ours(r.Author) && !w.bot(r.Author) && (r.Writer || enough && r.Author == filed)
 }
 
-// replied reports whether a later remark answers the one at an index, which is ours.
+// replied reports whether a later remark answers our remark at an index.
 func (w *world) replied(t *forge.Talk, at int, filed string) bool {
 	enough := w.cfg.Forge.AnswersAuthor && strings.HasPrefix(t.Remarks[at].Key, forge.QuestionKey)
 	return slices.ContainsFunc(t.Remarks[at+1:], func(r forge.Remark) bool { return w.speaker(&r, filed, enough) })
@@ -224,8 +224,8 @@ func (w *world) cleared(is *forge.Issue) bool {
 	return is.Has(forge.LabelPlanApproved) && by != "" && !w.ours(by) && !w.bot(by)
 }
 
-// mustPlan reports whether an issue needs a plan: people or a role that may take it ask for one, or an agent has
-// planned it, and may have removed the label.
+// mustPlan reports whether an issue needs a plan: its label or a role that may take it requires one, or an agent has
+// planned it. That agent may have removed the label.
 func (w *world) mustPlan(is *forge.Issue) bool {
 	return is.Has(forge.LabelPlanFirst) || w.planner(is) != nil || w.begunToPlan(is.Ref)
 }
@@ -268,7 +268,7 @@ func (in *inspection) planFree(it *threads.Item) error {
 	return nil
 }
 
-// spokenTo checks that sessions get only questions, plans and people's answers, and that they get those.
+// spokenTo checks that each session gets people's answers, and no comments except those, questions and plans.
 func spokenTo(in *inspection) error {
 	for i := range in.plan.Starts {
 		it := &in.plan.Starts[i].Item
@@ -293,14 +293,14 @@ func spokenTo(in *inspection) error {
 	return nil
 }
 
-// everSpoke reports whether an account may answer, or could before it was hired.
+// everSpoke reports whether a remark's author may answer, or could when the remark was written.
 func (in *inspection) everSpoke(r *forge.Remark) bool {
 	gone := in.everOurs(r.Author) && !in.ours(r.Author) // the account of a former agent is a person's
 	return gone || r.Author == "ada" || r.Author == filer && in.cfg.Forge.AnswersAuthor
 }
 
-// asker returns the agent that asked about an item, or planned it, and comes first within rework_wait of the answer.
-// Most items have none.
+// asker returns the agent that asked about an item or planned it. It comes first until rework_wait after the answer.
+// Most items have no such agent.
 func (in *inspection) asker(it *threads.Item) *agents.Agent {
 	d := in.s.History.Chain(it.Ref).Dialogue
 	if d == nil || !d.Asked || it.Kind == agents.KindRework {
@@ -321,7 +321,7 @@ func (in *inspection) asker(it *threads.Item) *agents.Agent {
 	return a
 }
 
-// talk returns the comments below the item of a hold, by the facts.
+// talk returns the comments below the item of a hold, according to the facts.
 func (h held) talk() *forge.Talk {
 	if h.is != &noIssue {
 		return &h.is.Talk
@@ -339,8 +339,8 @@ func (h held) filed() string {
 	return h.is.Author
 }
 
-// questioned reports whether a question waits. If its comment or its answer is missing on the forge, the plan must
-// write it.
+// questioned reports whether an agent's question holds the item. If the question's comment, or the label change for its
+// answer, is missing on the forge, the plan must write it.
 func (h held) questioned() bool {
 	d := h.s.History.Chain(h.Item.Ref).Dialogue
 	asks := d != nil && !d.Plan && d.Answered.IsZero()

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// written applies the effect of a writing session: a pull request, a new head of it, or a closed issue. A session
+// written applies the effect of a writing session: a pull request, a new head for it, or a closed issue. A session
 // that failed, or that an outage ended, has no effect.
 func (tr *trial) written(x *trialRun, t *trialIssue) {
 	t.running--
@@ -124,8 +124,8 @@ func (tr *trial) reviewed(t *trialIssue, by string, verdict forge.Verdict) {
 	}
 }
 
-// verdict returns the verdict of a review of work without recorded reviews. Every writing session except the last is
-// answered with a request for changes.
+// verdict returns the verdict of a review of work without recorded reviews. Every writing session but the last leads to
+// a request for changes.
 func (t *trialIssue) verdict() forge.Verdict {
 	if t.done < max(len(t.Work.Sessions), len(t.Work.Steps)) {
 		return forge.ChangesRequested
@@ -133,7 +133,7 @@ func (t *trialIssue) verdict() forge.Verdict {
 	return forge.Approved
 }
 
-// mergeSoon merges a pull request after a delay, in which nothing else is done in the repository.
+// mergeSoon merges a pull request after a delay, in which no session starts in the repository.
 func (tr *trial) mergeSoon(ref forge.Ref) {
 	takes := tr.Model.delay(lot{tr.Seed, uint64(ref.Number), lotMerge}, Merging)
 	if takes == 0 {
@@ -177,7 +177,7 @@ func (tr *trial) close(t *trialIssue) {
 	tr.unblock(t)
 }
 
-// unblock records in the issues that wait for a closed one that it is closed.
+// unblock marks a closed issue as closed in the blockers of its dependent issues.
 func (tr *trial) unblock(t *trialIssue) {
 	for _, o := range tr.waiters[t.Issue.Ref] {
 		o.Blockers = slices.Clone(o.Blockers)

@@ -93,8 +93,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestStrangeDifferences: a plan for unknown items, agents and roles with endless names gives bounded differences, of
-// one line each.
+// TestStrangeDifferences: a plan for unknown items, agents and roles with very long names gives bounded differences,
+// of one line each.
 func TestStrangeDifferences(t *testing.T) {
 	long := strings.Repeat("x\x1b[2J\n", 1<<18)
 	item := threads.Item{Kind: "odd", Ref: forge.Ref{Repo: long, Number: -1}, Role: long}
@@ -123,7 +123,7 @@ func TestStrangeDifferences(t *testing.T) {
 		}
 	}
 	if len(keys) != len(list) {
-		t.Errorf("%d keys of %d differences", len(keys), len(list))
+		t.Errorf("got %d different keys of %d differences, want as many", len(keys), len(list))
 	}
 }
 
@@ -176,7 +176,7 @@ func TestDifferences(t *testing.T) {
 		t.Error(diff)
 	}
 	if list := Differences(s, here, here); len(list) > 0 {
-		t.Errorf("got differences %+v of a plan from itself", list)
+		t.Errorf("got differences %+v of a plan from itself, want none", list)
 	}
 	for _, change := range []func(*threads.Start){
 		func(x *threads.Start) { x.Slot++ },

@@ -60,8 +60,8 @@ func parseSignal(text string) (syscall.Signal, bool) {
 	return syscall.Signal(n), err == nil && n >= 0 && n <= lastSignal
 }
 
-// parse reads the arguments of disinto exec up to the first that is no option: the command starts there. ok is false
-// for all but the usual forms, whether right or wrong; main reads those again, with pflag.
+// parse reads the arguments of disinto exec up to the first that is not an option: the command starts there. ok is
+// false for all but the usual forms, whether right or wrong; main reads those again, with pflag.
 func parse(args []string) (o Options, ok bool) {
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0], "=")

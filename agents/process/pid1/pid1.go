@@ -62,7 +62,7 @@ var Signals = make(chan os.Signal, 16)
 // Answered are the signals that a supervisor answers.
 var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// Notify catches the signals that a supervisor answers. It may be called again. As PID 1 and after an upgrade this
+// Notify catches the signals that a supervisor answers. It is idempotent. As PID 1 and after an upgrade this
 // package calls it itself: until then Go's own handler lets a TERM end a program without first instructions, even as
 // PID 1 (see entry.go).
 func Notify() { signal.Notify(Signals, Answered...) }

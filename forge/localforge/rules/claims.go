@@ -73,7 +73,7 @@ func (c *claimant) commit(parents ...string) string {
 func claimRef(n int64) string { return fmt.Sprintf("refs/disinto/claims/%d", n) }
 
 // take pushes a commit to a claim that must not exist, and reports whether this push created the claim. To git, a push
-// of a commit that the ref already has is no error, so take also checks git's output.
+// of a commit that the ref already has is not an error, so take also checks git's output.
 func (c *claimant) take(n int64, commit string) bool {
 	c.r.w.Helper()
 	ref := claimRef(n)

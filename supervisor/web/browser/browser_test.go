@@ -29,7 +29,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// patience bounds each wait for a page or the demo. It is no measure of how long they take.
+// patience bounds each wait for a page or the demo. It is not a measure of how long they take.
 const patience = 3 * time.Minute
 
 // room is a demo with its control room, and a browser.
