@@ -31,7 +31,7 @@ func TestLogIsPlain(t *testing.T) {
 		log := Log{Path: path}
 		err := log.Copy(t.Context(), &out, nil, func() bool { return true })
 		if !errors.Is(err, plainfile.ErrNotPlain) || out.Len() > 0 {
-			t.Errorf("%s: %v, %q, want ErrNotPlain", path, err, out.String())
+			t.Errorf("%s: got %v, %q, want ErrNotPlain", path, err, out.String())
 		}
 	}
 }

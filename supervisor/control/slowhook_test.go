@@ -41,7 +41,7 @@ func TestSlowHooks(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusAccepted {
-		t.Fatalf("a good hook among slow ones: %s, want 202", resp.Status)
+		t.Fatalf("a good hook among slow ones: got %s, want 202", resp.Status)
 	}
 	if got := <-signed; got != "a/b" {
 		t.Errorf("signed repository %s, want a/b", got)

@@ -207,11 +207,11 @@ func TestNothingSecret(t *testing.T) {
 		r.stop()
 		info, err := os.Stat(filepath.Join(dir, Folder))
 		if err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("the folder: %v, %v, want mode 0700", info.Mode(), err)
+			t.Errorf("the folder: got %v, %v, want mode 0700", info.Mode(), err)
 		}
 		for _, path := range files(t, dir) {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("%s: %v, %v, want mode 0600", path, info.Mode(), err)
+				t.Errorf("%s: got %v, %v, want mode 0600", path, info.Mode(), err)
 			}
 			text := unzip(t, path)
 			for _, no := range []string{"s3cret", "text of"} {

@@ -62,10 +62,10 @@ func (w *world) untouched() {
 	w.t.Helper()
 	for _, f := range []string{w.outside + "/file", w.state + "/journal.jsonl", w.state + "/home/dev/file"} {
 		if text, err := os.ReadFile(f); err != nil || string(text) != "text" {
-			w.t.Errorf("%s: %q, %v, want its text", f, text, err)
+			w.t.Errorf("%s: got %q, %v, want its text", f, text, err)
 		}
 		if info, err := os.Stat(filepath.Dir(f)); err != nil || info.Mode().Perm() != 0o700 {
-			w.t.Errorf("%s: %v, %v, want mode 0700", filepath.Dir(f), info.Mode(), err)
+			w.t.Errorf("%s: got %v, %v, want mode 0700", filepath.Dir(f), info.Mode(), err)
 		}
 	}
 }

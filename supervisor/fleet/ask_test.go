@@ -91,7 +91,7 @@ func TestFile(t *testing.T) {
 				return
 			}
 			if err := json.Unmarshal(text, &d); err != nil || d.Agents[0].Agent != want || d.UpdatedAt.Sub(began) != updated {
-				t.Errorf("%v, %s; want %s, updated after %s", err, text, want, updated)
+				t.Errorf("got %v, %s; want %s, updated after %s", err, text, want, updated)
 			}
 		}
 		check("a", 0)

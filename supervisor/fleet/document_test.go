@@ -39,7 +39,7 @@ func TestSum(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), tt.want) {
-			t.Errorf("%s: %s, want %s", tt.name, text, tt.want)
+			t.Errorf("%s: got %s, want %s", tt.name, text, tt.want)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func TestCycles(t *testing.T) {
 		}
 		f.rebalance = func(*Cycle) error { return errors.New("no forge") }
 		if c, err := h.Cycle(t.Context(), false); c != nil || err == nil || len(h.Status().Cycles) != CycleLimit {
-			t.Errorf("%+v, %v, want an error and no new cycle", c, err)
+			t.Errorf("got %+v, %v, want an error and no new cycle", c, err)
 		}
 	})
 }

@@ -129,7 +129,7 @@ func TestParse(t *testing.T) {
 			d, err := parse(text, noon, noon.Add(2*time.Second))
 			switch {
 			case tt.want == "" && (err != nil || len(d.Agents) != 1 || strings.Join(d.Agents[0].Skills, " ") != "go sql"):
-				t.Errorf("%v, %+v, want one agent", err, d)
+				t.Errorf("got %v, %+v, want one agent", err, d)
 			case tt.want != "" && (err == nil || err.Error() != tt.want || d != nil):
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}

@@ -158,10 +158,10 @@ func TestJournalOnFullDisk(t *testing.T) {
 		t.Errorf("the end was not written: %v", err)
 	}
 	if err := write(startRec("b", 2, 1), j.Append); !errors.Is(err, unix.ENOSPC) || h.Open["b"].Run != "" {
-		t.Errorf("a start on a full disk: %v, want ENOSPC", err)
+		t.Errorf("a start on a full disk: got %v, want ENOSPC", err)
 	}
 	if err := j.HasRoom(); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("HasRoom on a full disk: %v, want ENOSPC", err)
+		t.Errorf("HasRoom on a full disk: got %v, want ENOSPC", err)
 	}
 	if diff := cmp.Diff(remembered(h), remembered(reopen(t, dir))); diff != "" {
 		t.Errorf("a restart would restore another state:\n%s", diff)
@@ -170,7 +170,7 @@ func TestJournalOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := write(startRec("c", 3, 1), j.Append); err != nil || j.HasRoom() != nil {
-		t.Errorf("a start with room again: %v, want no error", err)
+		t.Errorf("a start with room again: got %v, want no error", err)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestLongJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "journal.corrupt")); err != nil || info.Size() != 8<<20+1 {
-		t.Errorf("journal.corrupt: %v, %v, want 8 MiB and 1 byte", info, err)
+		t.Errorf("journal.corrupt: got %v, %v, want 8 MiB and 1 byte", info, err)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestStore(t *testing.T) {
 	s = open(t, dir, j)
 	j = add(t, s, 2)
 	if r := check(t, dir, j); !r.OK || r.Receipts != 5 || r.Head != j.Newest {
-		t.Errorf("%+v, %+v, want 5 receipts", r, r.Break)
+		t.Errorf("got %+v, %+v, want 5 receipts", r, r.Break)
 	}
 	if s = open(t, dir, audit.Journal{}); s.head != j.Newest { // a lost journal
 		t.Errorf("the head is %+v, want %+v", s.head, j.Newest)
@@ -91,7 +91,7 @@ func TestStore(t *testing.T) {
 	for _, name := range []string{"", audit.Name(3, instance+"-3")} {
 		info, err := os.Stat(filepath.Join(dir, Folder, name))
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: %v, %v, want it private", name, info.Mode(), err)
+			t.Errorf("%s: got %v, %v, want it private", name, info.Mode(), err)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestSessionsEndAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if r := check(t, dir, audit.Journal{Newest: s.head}); !r.OK || r.Receipts != 40 {
-		t.Errorf("%+v, %+v, want 40 receipts", r, r.Break)
+		t.Errorf("got %+v, %+v, want 40 receipts", r, r.Break)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestRestartHidesNothing(t *testing.T) {
 	j = add(t, open(t, dir, j), 1)
 	r := check(t, dir, j)
 	if r.OK || !strings.Contains(r.Break.Why, "receipts 4 to 5 are missing") {
-		t.Errorf("%+v, %+v, want receipts 4 to 5 missing", r, r.Break)
+		t.Errorf("got %+v, %+v, want receipts 4 to 5 missing", r, r.Break)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestLostJournal(t *testing.T) {
 	}
 	names, err := list(filepath.Join(dir, Folder))
 	if err != nil || len(names) != 4 {
-		t.Errorf("%q, %v, want 4 files", names, err)
+		t.Errorf("got %q, %v, want 4 files", names, err)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestCrash(t *testing.T) {
 		}
 	}
 	if r := check(t, dir, add(t, s, 2)); !r.OK || r.Receipts != 5 {
-		t.Errorf("%+v, %+v, want 5 receipts", r, r.Break)
+		t.Errorf("got %+v, %+v, want 5 receipts", r, r.Break)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestPrune(t *testing.T) {
 	}
 	j = also(j, add(t, open(t, dir, j), 1))
 	if r := check(t, dir, j); !r.OK || r.Receipts != 1 || r.First != 11 {
-		t.Errorf("%+v, %+v, want one receipt, number 11", r, r.Break)
+		t.Errorf("got %+v, %+v, want one receipt, number 11", r, r.Break)
 	}
 	if err := os.WriteFile(filepath.Join(dir, Folder, audit.PrunedFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestPruneHides(t *testing.T) {
 			}
 			r := check(t, dir, j)
 			if r.OK != (tt.want == "") || !r.OK && !strings.Contains(r.Break.Why, tt.want) {
-				t.Errorf("%+v, %+v, want %s", r, r.Break, tt.want)
+				t.Errorf("got %+v, %+v, want %s", r, r.Break, tt.want)
 			}
 		})
 	}
@@ -330,18 +330,18 @@ func TestPruneStops(t *testing.T) {
 		t.Errorf("Prune removed %d, %v, want 0 and the error", n, err)
 	}
 	if r := check(t, dir, j); !r.OK || r.Receipts != 6 {
-		t.Errorf("%+v, %+v, want 6 receipts", r, r.Break)
+		t.Errorf("got %+v, %+v, want 6 receipts", r, r.Break)
 	}
 	j.Pruned = audit.Pruned{Head: audit.Head{N: 3, Hash: j.Hashes[instance+"-3"]}} // and then it crashed
 	if r := check(t, dir, j); !r.OK || r.Receipts != 3 || r.Pruned != 3 {
-		t.Errorf("%+v, %+v, want 3 receipts and 3 pruned", r, r.Break)
+		t.Errorf("got %+v, %+v, want 3 receipts and 3 pruned", r, r.Break)
 	}
 	s = open(t, dir, j)
 	if n, err := s.Prune(noon.Add(4*time.Minute), Most, noteIn(&j)); n != 4 || err != nil {
 		t.Errorf("Prune removed %d, %v, want 4", n, err)
 	}
 	if r := check(t, dir, j); !r.OK || r.Receipts != 2 || r.Pruned != 4 {
-		t.Errorf("%+v, %+v, want 2 receipts and 4 pruned", r, r.Break)
+		t.Errorf("got %+v, %+v, want 2 receipts and 4 pruned", r, r.Break)
 	}
 }
 
@@ -395,13 +395,13 @@ func TestFull(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(dir, Folder))
 	half := func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".new") }
 	if err != nil || slices.ContainsFunc(entries, half) {
-		t.Errorf("%v, %v, want no half-written file", entries, err)
+		t.Errorf("got %v, %v, want no half-written file", entries, err)
 	}
 	if err := os.Remove(filepath.Join(dir, Folder, audit.Name(2, instance+"-x"))); err != nil {
 		t.Fatal(err)
 	}
 	j := add(t, s, 1)
 	if r := check(t, dir, j); !r.OK || r.Receipts != 2 {
-		t.Errorf("%+v, %+v, want 2 receipts", r, r.Break)
+		t.Errorf("got %+v, %+v, want 2 receipts", r, r.Break)
 	}
 }

@@ -174,7 +174,7 @@ func TestFolder(t *testing.T) {
 		t.Error("Has finds the deleted conversation, or misses the kept one")
 	}
 	if err := f.Remove(talk(1), talk(2)); err != nil || f.Has(talk(2)) {
-		t.Errorf("Remove: %v, want the file gone", err)
+		t.Errorf("Remove: got %v, want the file gone", err)
 	}
 	f.Discard("run9")
 }
@@ -203,7 +203,7 @@ func TestFolderRefuses(t *testing.T) {
 		t.Error("Has accepted a link")
 	}
 	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o644 || info.Size() != 10 {
-		t.Errorf("the link's target: %v, %v, want it unchanged", info, err)
+		t.Errorf("the link's target: got %v, %v, want it unchanged", info, err)
 	}
 	write(t, dir, Temporary("late"), 10, 2*time.Hour)
 	write(t, dir, Temporary("now"), 10, 0)

@@ -230,7 +230,7 @@ func TestForgeFailures(t *testing.T) {
 			want = http.StatusTooManyRequests
 		}
 		if status != want {
-			t.Fatalf("wrong code %d: %d, want %d\n%s", i, status, want, page)
+			t.Fatalf("wrong code %d: got %d, want %d\n%s", i, status, want, page)
 		}
 	}
 	if status, _ := p.post("/signin", p.server.URL, url.Values{"token": {token}}); status != http.StatusOK {
