@@ -71,7 +71,7 @@ func toldComment(c *chore) comment {
 		return comment{
 			"superseded-" + refKey(why.Refs),
 			mention(c.ref.Repo, why.Refs) + " is done without this pull request: another one was merged, or a person closed " +
-				"it. So no agent goes on here, and this will not be merged.\n\n" +
+				"it. So no agent continues here, and this will not be merged.\n\n" +
 				"Please close it. To have it all the same, open the issue again, or merge by hand.",
 		}
 	}
@@ -87,9 +87,9 @@ func strayComment(c *chore) comment {
 	return comment{
 		"base-changed",
 		"The target branch of this is\n\n" + fence(c.mark.Reason.Note) +
-			"\n\nwhich is neither the default branch nor one of `bases` in `[forge]`. So no agent goes on here, and this will " +
-			"not be merged.\n\nPlease edit the target branch; what was approved is reviewed anew then. Or close this, or " +
-			"merge by hand.",
+			"\n\nwhich is neither the default branch nor one of `bases` in `[forge]`. So no agent continues here, and this " +
+			"will not be merged.\n\nPlease edit the target branch; an approved head is then reviewed again. Or close this, " +
+			"or merge by hand.",
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// startConvoy removes the label staged from a convoy, so that its members may start. It may be repeated.
+// startConvoy removes the label staged from a convoy, so that its members may start. The command may be repeated.
 func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, report *control.Report) error {
 	t, err := s.findConvoy("start", r.Ref)
 	if err != nil {
@@ -41,14 +41,14 @@ func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, rep
 func (s *Supervisor) findConvoy(verb, said string) (*target, error) {
 	t, err := s.find(verb, "", said)
 	if err == nil && !t.has(forge.LabelConvoy) {
-		err = control.Conflict("cannot %s %s: it is no convoy", verb, t)
+		err = control.Conflict("cannot %s %s: it is not a convoy", verb, t)
 	}
 	return t, err
 }
 
 // cancelConvoy cancels every unfinished member, and the convoy last. Sessions end before anything is labelled. Once
-// the cancel is journalled, nothing starts on any of them, whatever the forge shows, and the next supervisor finishes
-// what this one could not. It may be repeated.
+// the cancel is journalled, nothing starts on any of them, whatever the forge shows. After a restart the supervisor
+// cancels the rest. The command may be repeated.
 func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelRequest, report *control.Report) error {
 	t, err := s.findConvoy("cancel", r.Ref)
 	if err != nil {

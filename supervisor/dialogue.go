@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// askPeople posts an agent's question or plan on the forge. The comment comes first, because the label says that it is
-// there.
+// askPeople posts an agent's question or plan on the forge. The comment comes first, because the label means that it
+// exists.
 func (s *Supervisor) askPeople(c *chore) error {
 	words, label := questionComment(c), forge.LabelNeedsAnswer
 	c.said = c.dialogue.Agent + " asked people a question"
@@ -54,7 +54,7 @@ func questionComment(c *chore) comment {
 		who += ", and so can the person who filed the issue"
 	}
 	return comment{c.dialogue.Key(), fmt.Sprintf(
-		"%s%s asks:\n\n%s\n\nPlease answer in a comment below; the agent then goes on with its work. %s. To have it go on "+
+		"%s%s asks:\n\n%s\n\nPlease answer in a comment below; the agent then continues its work. %s. To have it continue "+
 			"without an answer, remove the label `needs-answer`.",
 		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words), who)}
 }

@@ -45,7 +45,7 @@ func (s *Supervisor) placed(x *session, begun agents.Started) {
 	s.books.note(ledger.Record{At: time.Now(), Placed: &ledger.Placed{Run: x.RunID, Place: begun.Place, Began: begun.At}})
 }
 
-// hasBegun reports whether the ledger has the start time of the program of a session elsewhere.
+// hasBegun reports whether the ledger has the time at which a session's program started elsewhere.
 func (b *books) hasBegun(x *session) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

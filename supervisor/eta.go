@@ -29,7 +29,7 @@ const (
 	// the maximum number of open issues with a comment.
 	etaItems = 60
 	etaMost  = 500
-	// etaName is a file in the state directory. etaSize is larger than etaMost comments in it.
+	// etaName is a file in the state directory. etaSize bounds it, and leaves room for more than etaMost comments.
 	etaName = "eta.json"
 	etaSize = 1 << 20
 )
@@ -103,13 +103,13 @@ func (e *etas) round(ctx context.Context, cfg *threads.Config) (more bool) {
 	return more
 }
 
-// news is the next text of a comment. If note is nil, the forge must be asked how the issue ended.
+// news is the next text of a comment. If note is nil, tell asks the forge how the issue ended.
 type news struct {
 	forge.Ref
 	note *eta.Note
 }
 
-// ended returns the commented issues that were open and are no longer, by the last scan.
+// ended returns the commented issues that are no longer open, according to the last scan.
 func (e *etas) ended(open map[forge.Ref]bool) (list []news) {
 	for _, ref := range slices.SortedFunc(maps.Keys(e.said), forge.Ref.Compare) {
 		if !open[ref] {
@@ -189,7 +189,7 @@ func (e *etas) forget(ref forge.Ref) {
 	e.dirty = true
 }
 
-// etaPlaces has the state of issues by the facts and the journal.
+// etaPlaces has the state of issues according to the facts and the journal.
 type etaPlaces struct {
 	open   map[forge.Ref]bool
 	chains map[forge.Ref]forge.Ref // by open pull request

@@ -61,7 +61,7 @@ func (h *Handover) Runs() []string {
 	return runs
 }
 
-// Only removes every session and service whose run is not among runs.
+// Only removes every session and service whose run is not among runs. It keeps services without a run.
 func (h *Handover) Only(runs []string) {
 	other := func(s HandedSession) bool { return !slices.Contains(runs, s.Session.RunID) }
 	h.Sessions = slices.DeleteFunc(h.Sessions, other)

@@ -13,14 +13,14 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// How long an agent is held after a question about its account.
+// How long an agent is held if the forge does not confirm its account.
 const (
 	forbiddenRest   = 5 * time.Minute  // the forge refused: a person must grant the right
 	unavailableRest = 10 * time.Second // the forge did not answer
 )
 
-// Instance returns the id of the state directory, with which every run id starts; "" before Run has read it. Anything
-// that Run calls may call it.
+// Instance returns the id of the state directory; "" before Run has read it. Every run id starts with it. Functions
+// that Run calls may call Instance.
 func (s *Supervisor) Instance() string { return s.instance }
 
 // accounts cache which account the forge recognised behind each token, per repository. The zero value is empty.
@@ -89,8 +89,8 @@ func (s *Supervisor) identified(x *session) bool {
 }
 
 // reproach asks the forge again about the account and the repository of a failed session. The forge may now reject the
-// account, or every write in the repository. A token that was revoked during the session would fail every issue within
-// seconds.
+// account, or every write in the repository. Otherwise a token that was revoked during the session would make every
+// issue fail within seconds.
 func (s *Supervisor) reproach(x *session, r *ledger.Report) {
 	s.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
 	ctx, cancel := context.WithTimeout(s.base, lookTime)

@@ -162,7 +162,7 @@ func TestB4_Staged(t *testing.T) {
 		time.Sleep(time.Second)
 		wantRuns(t, w, "issue #1")
 		told(t, l, "/v1/convoy/start", `{"ref":"3"}`, "johba/harb#3:  (started already)")
-		told(t, l, "/v1/convoy/start", `{"ref":"1"}`, "409 cannot start johba/harb#1: it is no convoy")
+		told(t, l, "/v1/convoy/start", `{"ref":"1"}`, "409 cannot start johba/harb#1: it is not a convoy")
 		w.Until(2*time.Hour, "done", w.Forge.Done)
 		told(t, l, "/v1/convoy/start", `{"ref":"3"}`, "409 cannot start johba/harb#3: it is over")
 		l.Stop()

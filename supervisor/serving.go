@@ -51,7 +51,7 @@ type serving struct {
 	stopping bool // all services must end
 }
 
-// woken is signalled when the services must be decided on again.
+// woken is signalled when the services need a new decision.
 func (v *serving) woken() chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -22,7 +22,7 @@ const releaseTime = 2 * time.Second
 //	reserved -> identity checked -> /start -> claimed -> running -> ended -> judged -> /end -> released -> /released
 //	    \____________\__________________________\ (claim failed) _____________________/
 //
-// The slot and the agent are taken from reserved to /end. The item cannot be decided on from the start of the claim
+// The slot and the agent are taken from reserved to /end. No decision concerns the item from the start of the claim
 // until a scan that was requested after the release.
 
 const (

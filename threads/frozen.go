@@ -44,7 +44,7 @@ type Frozen struct {
 	touched map[forge.Ref]time.Time
 }
 
-// pair is an entry of a map. To copy a map into a list takes a fifth of the time of a copy into a map.
+// pair is an entry of a map. A copy into a list takes a fifth of the time of a copy into another map.
 type pair[K comparable, V any] struct {
 	key   K
 	value V

@@ -294,7 +294,7 @@ type AuthorHistory struct {
 // ReviewHour is how long a review counts against the author of its pull request.
 const ReviewHour = time.Hour
 
-// Reviewed returns the starts of the reviews of a person's pull requests that count now, oldest first.
+// Reviewed returns when the reviews of a person's pull requests began, for the reviews of the last hour, oldest first.
 func (h *History) Reviewed(author string, now time.Time) (began []time.Time) {
 	if a := h.Authors[author]; a != nil {
 		for _, at := range a.Reviews {

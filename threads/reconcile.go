@@ -210,7 +210,7 @@ func markClose(d *decision, w *work) *Mark {
 		return nil
 	}
 	m := &Mark{Action: ActClose, Ref: w.Ref, Reason: *why}
-	if d.later(d.History.Item(m.Key()).CoolDown) { // of a pull request this is not the key of its review or rework
+	if d.later(d.History.Item(m.Key()).CoolDown) { // a pull request's review and rework have keys of their own
 		return nil
 	}
 	return m
@@ -220,7 +220,7 @@ func markClose(d *decision, w *work) *Mark {
 type endRule struct {
 	name   string
 	action Action
-	once   bool // the item does not change afterwards, so a reason that was commented before does not count
+	once   bool // the mark does not change the item, so a reason that was commented before does not count again
 	own    bool // the reason follows from how our sessions ended, whatever was written on the forge since
 	why    func(v *view, w *work) *Reason
 }
@@ -254,8 +254,8 @@ func unwantedPull(v *view, w *work) *Reason {
 	return superseded(v, w)
 }
 
-// strayPull does not object where the issue is also done without the pull request: each reason is commented once, but
-// two that take turns would be commented for ever.
+// strayPull returns nil if unwantedPull has a reason. A reason is commented unless it was the last one commented, so two
+// reasons in turns would be commented for ever.
 func strayPull(v *view, w *work) *Reason {
 	if w.pull == nil || superseded(v, w) != nil {
 		return nil
@@ -263,9 +263,9 @@ func strayPull(v *view, w *work) *Reason {
 	return strayBase(v, w)
 }
 
-// markEnd asks for a person where agents can get no further with an item. It waits while another label keeps agents
-// off. If the mark's own label is there already, its record was lost. The mark is then planned again until there is a
-// record: otherwise the old failures would count once more when a person removes the label.
+// markEnd asks for a person if agents can get no further with an item. It waits while another label keeps agents off.
+// If the item already has the mark's own label, the mark's record was lost. The mark is then planned again until it is
+// recorded: otherwise the old failures would count once more when a person removes the label.
 func markEnd(d *decision, w *work) *Mark {
 	if merged(d.view, w) != nil || w.pull != nil && unnoted(d.view, w) != nil {
 		return nil
@@ -285,10 +285,10 @@ func markEnd(d *decision, w *work) *Mark {
 }
 
 // LabelBeforeRelease returns the mark whose label keeps agents off an issue or pull request after a session on it has
-// ended; nil when there is none. While the claim is on the forge, no other supervisor takes the item. A label that a
-// later plan asks for comes about a second after the release: in such a second another supervisor started an issue
-// that an agent of ours had just refused. The facts may be older than the session, so only the rules about how it
-// ended count.
+// ended; nil when there is none. While the claim is on the forge, no other supervisor takes the item. Without this, a
+// later plan would set the label about a second after the release: in that second another supervisor once started an
+// issue that our agent had just refused. The facts may be older than the session, so only the rules about how it ended
+// count.
 func LabelBeforeRelease(s Snapshot, item forge.Ref) *Mark {
 	if s.Config == nil {
 		return nil

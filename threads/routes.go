@@ -37,7 +37,7 @@ func (d *decision) route() {
 	}
 }
 
-// routed reports whether there is a route for one of the skills of an issue.
+// routed reports whether there is a route for one of an issue's skills.
 func (d *decision) routed(w *work) bool {
 	skills := forge.Skills(w.labels())
 	return slices.ContainsFunc(d.Config.Routes, func(r Route) bool { return slices.Contains(skills, r.Skill) })

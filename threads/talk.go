@@ -13,7 +13,7 @@ type Talk struct {
 	Agent  string `json:"agent"`
 	Repo   string `json:"repo"`
 	Number int64  `json:"number,omitempty"` // 0 for scheduled work
-	Tokens int64  `json:"tokens,omitempty"` // its last request with the answer; 0 means unknown
+	Tokens int64  `json:"tokens,omitempty"` // size of its last request and answer; 0 means unknown
 	Saved  int64  `json:"saved,omitempty"`  // tokens in its file, if it has one; 0 means unknown
 }
 
@@ -25,7 +25,8 @@ func (t *Talk) is(agent string, chain forge.Ref) bool { return t.Agent == agent 
 // maxTalks bounds the remembered conversations of a thread: 8 GiB of memory hold fewer, unless each is short.
 const maxTalks = 64
 
-// Said records the end of a session: its conversation becomes the last used one. A size of 0 keeps the known size.
+// Said records the end of a session: its conversation becomes the most recently used one. A size of 0 keeps the known
+// size.
 func (h *ThreadHistory) Said(agent string, chain forge.Ref, tokens, saved int64) {
 	was := h.Talk(agent, chain)
 	talks := []Talk{{agent, chain.Repo, chain.Number, cmp.Or(tokens, was.Tokens), cmp.Or(saved, was.Saved)}}
@@ -47,14 +48,13 @@ func (h *ThreadHistory) Talk(agent string, chain forge.Ref) Talk {
 	return Talk{}
 }
 
-// ServerCache describes the cache of a sticky thread's server, as looks at the server show it. The zero value knows
-// nothing.
+// ServerCache describes the cache of a sticky thread's server, as observed. In the zero value nothing is known.
 type ServerCache struct {
 	Shared bool  // idle slots were seen emptied: the server's memory has their conversations
 	Tokens int64 // room in the server's memory; 0 means unknown
 }
 
-// CacheOf returns what a look at a server shows of its cache.
+// CacheOf describes a server's cache according to an observation of the server.
 func CacheOf(s *agents.Server) ServerCache {
 	c := ServerCache{Shared: s.Emptied()}
 	if s.PerToken > 0 {
@@ -68,8 +68,8 @@ func (t *Thread) InMemory(c ServerCache) bool {
 	return !t.Overlap && (t.Cache == CacheServer || t.Cache == "" && c.Shared)
 }
 
-// Remembered returns the conversations that a server's memory still has, the last used first: as many as fit. One
-// that is larger than the memory is never in it. One of unknown size counts as large as the largest known.
+// Remembered returns the conversations that a server's memory still has, the last used first: as many as fit. It skips
+// conversations that are larger than the memory. An unknown size counts as the largest known one.
 func (h *ThreadHistory) Remembered(c ServerCache) []Talk {
 	if c.Tokens == 0 {
 		return h.Talks

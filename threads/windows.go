@@ -137,7 +137,7 @@ var measures = []measure{
 	},
 }
 
-// gauge is one limit of a window of a thread while the plan is made.
+// gauge is one limit of a thread's window while the plan is made.
 type gauge struct {
 	measure
 	Window

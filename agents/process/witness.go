@@ -34,7 +34,7 @@ type witness struct {
 	root    int // the shim
 	account *account
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	processes int64
 	programs  map[string]bool
 	hosts     map[string]bool
@@ -206,7 +206,7 @@ func (w *witness) seen(files agents.Sighting, secrets []string) *agents.Seen {
 // looks periodically looks at the processes of all sessions, with one walk over /proc for all of them, while there
 // are any.
 type looks struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	all     map[*witness]bool
 	begun   chan struct{} // a session has begun; made with the goroutine
 	working bool

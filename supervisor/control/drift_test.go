@@ -2,7 +2,7 @@ package control
 
 import "testing"
 
-// TestDriftLine has models that fit and models that do not.
+// TestDriftLine covers models that fit and models that do not.
 func TestDriftLine(t *testing.T) {
 	calm := DriftDay{
 		Day: "2026-11-22", Issues: 20, Half: DriftWait{Low: 20, Middle: 30, High: 60, Real: 45},

@@ -34,7 +34,7 @@ const backlog = 256
 // Feed sends events to its readers. The zero value has none. Its methods may be called from any goroutine and never
 // block.
 type Feed struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	readers map[chan Event]bool
 	closed  bool
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestHindsightLine has the possible results of a comparison.
+// TestHindsightLine covers the possible results of a comparison.
 func TestHindsightLine(t *testing.T) {
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	same := func(v float64) Compared { return Compared{Was: v, Is: v} }

@@ -28,7 +28,7 @@ const (
 // readers are the hooks whose bodies are being read. When there are too many, the oldest is dropped. A forge sends a
 // hook in milliseconds, and slow senders must not keep the forge out.
 type readers struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	list []*reader  // oldest first
 }
 

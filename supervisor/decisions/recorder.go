@@ -15,7 +15,7 @@ const waiting = 8
 type Recorder struct {
 	queue chan decision
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	lost *lost      // since the last queued decision
 }
 

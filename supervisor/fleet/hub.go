@@ -17,16 +17,15 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Supervisor is the supervisor around a Hub. Its methods lock for themselves and may be called from
-// any goroutine.
+// Supervisor is the supervisor around a Hub. Its methods may be called from any goroutine, without a lock.
 type Supervisor interface {
 	// Config returns the configuration in force, nil while there is no valid one, and the id of the state directory.
 	Config() (config *threads.Config, instance string)
 	// Document describes the present state of this host's agents.
 	Document() *Document
 	// Rebalance scans the forge, decides with Hub.Weigh, makes the moves unless c.DryRun is set, and passes c to
-	// Hub.Note before the first of them. It returns when the moves have ended or are known to take longer. An error
-	// means that nothing was decided or noted, because the forge could not be read or ctx is done. The caller may retry.
+	// Hub.Note before the first of them. It returns when each move has ended or is pending. An error means that nothing
+	// was decided or noted, because the forge could not be read or ctx is done. The caller may retry.
 	Rebalance(ctx context.Context, c *Cycle) error
 }
 
@@ -39,7 +38,7 @@ type Hub struct {
 	turn       chan struct{} // 1-buffered: full during a cycle, so that no two move the same issue
 	due        chan struct{} // 1-buffered: full when a cycle of the hub is due
 
-	mu       sync.Mutex           // guards what follows
+	mu       sync.Mutex           // guards the fields below
 	readings map[string]Reading   // the newest, by host name
 	cycles   []*Cycle             // newest first
 	next     time.Time            // when the next cycle is due
@@ -73,8 +72,8 @@ func (h *Hub) Wait(ctx context.Context) bool {
 	}
 }
 
-// Cycle reads the other hosts, with one call to each, and makes the supervisor rebalance. A dry one moves nothing. It
-// returns a copy of the cycle when the moves have ended. A second call waits for the first.
+// Cycle reads the other hosts, with one call to each, and makes the supervisor rebalance. With dry it moves nothing. It
+// returns a copy of the cycle when Rebalance has returned. A second call waits for the first.
 func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
 	select {
 	case h.turn <- struct{}{}:
@@ -129,9 +128,9 @@ func (h *Hub) readingLocked(host threads.Host) (r Reading, read bool) {
 	return r, read && r.Host == host
 }
 
-// Due reports whether a cycle is due, and sets the time of the next one. It counts from the time when this one was
-// due, so late ticks do not lengthen the mean interval. Every tick calls Due, and an agent that Due sees for the
-// first time counts as idle from then on.
+// Due reports whether a cycle is due, and sets the time of the next one. The interval starts when this cycle was due,
+// not at the tick, so late ticks do not lengthen the mean interval. Every tick calls Due. An agent that Due sees for
+// the first time counts as idle from then on.
 func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -47,8 +47,8 @@ func Causes(d *control.Document) (list []Message) {
 		}
 	}
 	if d.Config.Error != "" {
-		tell(threads.NotifyNeedsHuman, "config", "factory.toml has mistakes, and the version before it stays in force: "+
-			"`disinto check` lists them")
+		tell(threads.NotifyNeedsHuman, "config", "factory.toml has mistakes, which `disinto check` lists; the version "+
+			"before it stays in force")
 	}
 	for i := range d.Agents {
 		a := &d.Agents[i]
@@ -95,8 +95,8 @@ func usedWords(s *control.SpentDocument) string {
 	return fmt.Sprintf("$%.2f of $%.2f", s.USD, s.USDPerDay)
 }
 
-// itemCauses returns the items that need a person. A problem of an agent is sent once, as the agent's, and a reason
-// that keeps all agents from items is sent once for all of them.
+// itemCauses returns the messages about items that need a person. It leaves out items that wait for a held agent, which
+// has a message of its own. Items for which no agent is fit, for the same reason, share one message.
 func itemCauses(d *control.Document) (list []Message) {
 	at := make(map[string]int) // by key
 	for i := range len(d.Queue) + len(d.Unqueued) {
@@ -192,7 +192,7 @@ const (
 // harmless removes mentions, links and markup from text.
 var harmless = strings.NewReplacer("@", "@\u200b", "<", "‹", ">", "›", "](", "] (", "://", ":/\u200b/")
 
-// Clean makes text of the forge, an agent or a server one harmless line of at most limit characters.
+// Clean turns text from the forge, an agent or a server into one harmless line of at most limit characters.
 func Clean(s string, limit int) string {
 	var b strings.Builder
 	n, space := 0, false

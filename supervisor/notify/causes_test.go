@@ -82,8 +82,8 @@ func TestCauses(t *testing.T) {
 			d.Config.Error = "factory.toml:5: secret = 1"
 		}, []string{
 			"needs-human|problem internal error:  passes panicked|internal error: 17 passes panicked|",
-			"needs-human|config|factory.toml has mistakes, and the version before it stays in force: `disinto check` lists " +
-				"them|",
+			"needs-human|config|factory.toml has mistakes, which `disinto check` lists; the version before it stays in " +
+				"force|",
 		}},
 		{"the forge", func(d *control.Document) {
 			d.Forge.OK, d.Forge.Error = false, "connection refused"

@@ -44,7 +44,7 @@ type Shadow struct {
 	// Changed is called after each question.
 	Changed func()
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	wake     chan struct{}
 	next     *threads.FrozenDecision // the waiting decision; nil: none
 	handed   time.Time               // when the last one was handed over

@@ -21,7 +21,7 @@ func TestDrift(t *testing.T) {
 		w := New(t)
 		w.Slow()
 		w.Forge.Issue("one")
-		var mu sync.Mutex // guards what follows
+		var mu sync.Mutex // guards the variables below
 		var at []time.Time
 		var were []*threads.Config
 		before := time.Now().Add(time.Minute)

@@ -23,7 +23,7 @@ type Engine struct {
 	// report of it.
 	Start, Tell time.Duration
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	memory   int64      // free memory on the best node; 0: unknown
 	down     bool       // it does not answer; sessions continue
 	full     bool       // it has no node for a session
@@ -41,7 +41,7 @@ type engaged struct {
 	done   chan struct{} // closed when its end is reported
 	out    agents.Outcome
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	spent func(agents.Usage)
 }
 

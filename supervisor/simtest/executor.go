@@ -41,7 +41,7 @@ type Executor struct {
 	// Sticky are the threads whose slots hold one session each.
 	Sticky []string
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	runs       []*Run
 	violations []string
 }

@@ -32,7 +32,7 @@ type Forge struct {
 	// Tokens has the logins by token.
 	Tokens map[string]string
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	fault    Fault
 	off      string      // why the repository cannot be worked on
 	cold     int         // scans that stop early

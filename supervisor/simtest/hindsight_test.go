@@ -19,7 +19,7 @@ func TestHindsight(t *testing.T) {
 		w := New(t)
 		w.Slow()
 		w.Forge.Issue("one")
-		var mu sync.Mutex // guards what follows
+		var mu sync.Mutex // guards the variables below
 		var list []supervisor.Hindsight
 		slow := true
 		asked := func() []supervisor.Hindsight {

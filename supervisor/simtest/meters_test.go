@@ -20,7 +20,7 @@ import (
 
 // meterLog records the calls of meters.
 type meterLog struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	claims []supervisor.Claim
 	ends   map[agents.Result]int
 	kinds  map[agents.Kind]int

@@ -16,7 +16,7 @@ import (
 
 // toldPeople is a Notifier that records its calls.
 type toldPeople struct {
-	mu       sync.Mutex           // guards what follows
+	mu       sync.Mutex           // guards the fields below
 	needy    map[string]time.Time // first time that an item needed a person
 	merged   []string
 	problems []string

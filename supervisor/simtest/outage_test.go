@@ -78,7 +78,7 @@ type away struct {
 	n    int
 	how  string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	count int
 	since time.Time
 }

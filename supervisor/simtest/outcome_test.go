@@ -94,7 +94,7 @@ func TestG1_FiveFailures(t *testing.T) {
 	})
 }
 
-// The outcome of a session of a minute decides whether and when the next one starts.
+// A session's outcome decides whether and when the next one starts. Each session takes a minute.
 func TestOutcomes(t *testing.T) {
 	const refusal = "there is no such file; @johba fixes #1"
 	tests := []struct {

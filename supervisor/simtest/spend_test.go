@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Agents that go in circles on one pull request: within four hours a person is asked with a comment, and nothing
-// starts after that.
+// Agents go in circles on one pull request. Within four hours a comment asks for a person, and nothing starts after
+// that.
 func TestCirclesEnd(t *testing.T) {
 	conflict := func(w *World, pull int64) {
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Mergeable, p.ConflictSince = forge.MergeNotClean, time.Now() })

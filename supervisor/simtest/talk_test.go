@@ -57,8 +57,8 @@ func TestQuestion(t *testing.T) {
 		comments := w.Forge.Comments()
 		want := "@johba, " + asked.Job.Agent +
 			" asks:\n\n```text\nWhich one?\n\n- `a`\n- @b fixes #1 <! -- disinto:x -->\n```\n\n" +
-			"Please answer in a comment below; the agent then goes on with its work. Those who may write to this repository " +
-			"can answer. To have it go on without an answer, remove the label `needs-answer`."
+			"Please answer in a comment below; the agent then continues its work. Those who may write to this repository " +
+			"can answer. To have it continue without an answer, remove the label `needs-answer`."
 		if len(comments) != 1 || comments[0].Body != want {
 			t.Errorf("got comments %+v, want %s", comments, want)
 		}

@@ -363,7 +363,7 @@ func (x *executor) Kept(ctx context.Context, instance string) ([]string, error) 
 
 // Log collects log lines.
 type Log struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	text strings.Builder
 }
 

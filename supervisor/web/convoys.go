@@ -79,7 +79,7 @@ func (s *Site) convoy(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	if ref == "" || len(d.Convoys) != 1 {
-		return nil, control.NotFound("cannot show %q: it is no convoy", ref)
+		return nil, control.NotFound("cannot show %q: it is not a convoy", ref)
 	}
 	c := convoyOf(&d.Convoys[0])
 	progress := section{ID: "progress", Title: "Progress", Note: c.Done()}

@@ -79,7 +79,7 @@ func TestManyMembers(t *testing.T) {
 	}
 }
 
-// The pages show text of the forge as text, the members that are next, and the commands.
+// The pages show text from the forge as text, the members that are next, and the commands.
 func TestConvoyPages(t *testing.T) {
 	v := newVisit(t)
 	v.api.answers["/v1/convoys"] = control.Convoys{Convoys: []threads.Convoy{tea()}}
@@ -106,14 +106,14 @@ func TestConvoyPages(t *testing.T) {
 	v.post("/do/convoy-start", v.server.URL, form)
 	v.post("/do/convoy-cancel", v.server.URL, form)
 	if got := v.api.commands(); got != `/v1/convoy/start {"ref":"o/r#10"}; /v1/convoy/cancel {"ref":"o/r#10"}` {
-		t.Errorf("commands: %s", got)
+		t.Errorf("got commands %s", got)
 	}
 	v.api.set("/v1/convoys", control.Convoys{})
 	if _, page := v.get("/convoys"); !strings.Contains(page, "No convoy is open") {
 		t.Errorf("without convoys: got\n%s", page)
 	}
 	if status, _ := v.get("/convoy"); status != http.StatusNotFound {
-		t.Errorf("/convoy without a ref: status %d, want 404", status)
+		t.Errorf("/convoy without a ref: got status %d, want 404", status)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestApproveButton(t *testing.T) {
 	for labels, want := range map[string]bool{"": false, "plan-first": true, "plan-first plan-approved": false} {
 		d.Labels = strings.Fields(labels)
 		if got := slices.Contains(s.subjectOf(d).Commands, "approve"); got != want {
-			t.Errorf("labels %q: approve is offered: %v, want %v", labels, got, want)
+			t.Errorf("labels %q: got approve offered: %v, want %v", labels, got, want)
 		}
 	}
 	if commands["approve"] == nil {

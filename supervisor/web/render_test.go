@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// Text of the forge cannot reverse the page's text, nor the browser tab's title, where no markup can isolate it.
+// Text from the forge cannot reverse the page's text, nor the browser tab's title, where no markup can isolate it.
 func TestVisible(t *testing.T) {
 	const title = "o/r#7 \u202egnp.exe\u2066\x1b[31m\u009b\x00\u200b 👩\u200d💻"
 	w := httptest.NewRecorder()

@@ -198,7 +198,7 @@ func (v *visit) secret(page string) string {
 	return m[1]
 }
 
-// Text of the forge is shown as text, and the page loads nothing from elsewhere.
+// Text from the forge is shown as text, and the page loads nothing from elsewhere.
 func TestHostileText(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()

@@ -186,8 +186,8 @@ func TestVerifyPruned(t *testing.T) {
 	}
 }
 
-// TestVerifyTorn has a crash between a receipt and the journal. It leaves a receipt, torn or not, that nothing relies
-// on.
+// TestVerifyTorn checks the files after a crash between the write of a receipt and that of its journal record. The last
+// receipt, torn or not, is no break.
 func TestVerifyTorn(t *testing.T) {
 	files, _ := made(t, 9)
 	j := Journal{Newest: Head{8, Hash(files[name(8)])}, Open: map[string]bool{instance + "-9": true}}

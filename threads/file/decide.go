@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// readDecide reads which other build is asked how it would decide. Whether the program exists shows when it is asked;
-// without it the factory continues.
+// readDecide reads the path of the other build for comparing decisions. It does not check whether the program exists:
+// the factory runs without it too.
 func (d *decoder) readDecide(t *table) {
 	const shadow = "shadow:"
 	t.note("decide").Pattern = "^(" + shadow + "/.*)?$"

@@ -630,13 +630,13 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "stop here", text: worker + `stop = "end"`,
-			want: `:4: threads.llama.stop: has no effect without executor = "nomad": sessions on this machine run here, and ` +
-				`end with the supervisor`,
+			want: `:4: threads.llama.stop: has no effect without executor = "nomad": sessions without it run on this machine, ` +
+				`and end with the supervisor`,
 		},
 		{
 			name: "nodes here", text: worker + `node = ["node.class=gpu"]`,
-			want: `:4: threads.llama.node: has no effect without executor = "nomad": sessions on this machine run here, and ` +
-				`end with the supervisor`,
+			want: `:4: threads.llama.node: has no effect without executor = "nomad": sessions without it run on this machine, ` +
+				`and end with the supervisor`,
 		},
 		{
 			name: "no attribute", text: worker + "executor = \"nomad\"\nnode = [\"box2\"]",
@@ -650,7 +650,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "attribute twice", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=1\", \"meta.a=2\"]",
-			want: `:5: threads.llama.node: has meta.a twice, and a node has one value of it`,
+			want: `:5: threads.llama.node: has meta.a twice, but a node has only one value of it`,
 		},
 		{
 			name: "bad base URL", text: worker + `base_url = "localhost:8080"`,
@@ -1099,7 +1099,7 @@ func TestUnreviewedDefault(t *testing.T) {
 	}
 }
 
-// TestSandboxKeys has a sandbox in [factory], and roles that extend it, change its mode or turn it off.
+// TestSandboxKeys decodes a sandbox in [factory], and roles that extend it, change its mode or turn it off.
 func TestSandboxKeys(t *testing.T) {
 	text := worker + "[factory]\nsandbox_read = [\"/srv/data/\"]\nsandbox_connect = [5432]\n" +
 		"[roles.dev]\nsandbox = \"strict\"\nsandbox_write = [\"/cache\"]\nsandbox_connect = \"any\"\n" +

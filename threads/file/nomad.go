@@ -14,7 +14,7 @@ import (
 var (
 	// nomadName matches the names that Nomad allows for namespaces, regions and volumes, of at most maxNomadName bytes.
 	nomadName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
-	// datacenterGlob may contain * anywhere, and is at most as long as a name.
+	// datacenterGlob matches datacenters' names, which may contain * anywhere, and have at most maxNomadName bytes.
 	datacenterGlob = regexp.MustCompile(`^[A-Za-z0-9_.*-]+$`)
 	// nodeRule is an attribute of a node, as Nomad names it between ${ and }, and a value. Neither can end the
 	// interpolation or start another one. The attribute is at most maxNomadName bytes longer than its prefix.
@@ -54,7 +54,7 @@ func (d *decoder) readNomad(t *table) {
 	t.done()
 }
 
-// nomadAddress returns the address of the file, or else $NOMAD_ADDR, or else localNomad.
+// nomadAddress returns the address in the file, or else $NOMAD_ADDR, or else localNomad.
 func (t *table) nomadAddress() string {
 	if s, subject := t.orVariable("address", "NOMAD_ADDR"); s != "" {
 		return t.address("address", strings.TrimSpace(subject), s)
@@ -67,8 +67,8 @@ func (d *decoder) elsewhere() bool {
 	return slices.ContainsFunc(d.config.Threads, func(t threads.Thread) bool { return t.Executor != "" })
 }
 
-// nomadName reads the name of something in the cluster. Without the key it reads the variable unset, if that is not
-// empty.
+// nomadName reads the name of something in the cluster. If the key is missing, it reads the variable named by unset, if
+// any.
 func (t *table) nomadName(key, unset string) string {
 	s, subject := t.orVariable(key, unset)
 	if s != "" && (len(s) > maxNomadName || !nomadName.MatchString(s)) {
@@ -78,8 +78,8 @@ func (t *table) nomadName(key, unset string) string {
 	return s
 }
 
-// orVariable reads the text of a key. Without the key it reads a variable, if a thread runs elsewhere. subject is the
-// start of messages about the variable.
+// orVariable reads the text of a key. If the key is missing and a thread runs elsewhere, it reads the variable named by
+// unset instead. subject starts a message about that variable.
 func (t *table) orVariable(key, unset string) (s, subject string) {
 	if s = t.text(key); s == "" && unset != "" && t.d.elsewhere() {
 		s, _ = t.d.lookupEnv(unset)
@@ -124,7 +124,7 @@ func (t *table) executor(th *threads.Thread) {
 	th.StopEnds = t.oneOf("stop", "detach", "detach", "end") == "end"
 	th.Nodes = t.nodes()
 	const nothing = `has no effect without executor = "nomad": ` +
-		"sessions on this machine run here, and end with the supervisor"
+		"sessions without it run on this machine, and end with the supervisor"
 	if th.Executor == "" && th.StopEnds {
 		t.wrong("stop", nothing)
 	}
@@ -144,7 +144,7 @@ func (t *table) nodes() (list []agents.NodeRule) {
 		}
 		same := func(r agents.NodeRule) bool { return r.Attribute == part[1] }
 		if slices.ContainsFunc(list, same) {
-			t.wrong("node", "has %s twice, and a node has one value of it", part[1])
+			t.wrong("node", "has %s twice, but a node has only one value of it", part[1])
 		}
 		list = append(list, agents.NodeRule{Attribute: part[1], Value: part[2]})
 	}

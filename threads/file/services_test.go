@@ -93,7 +93,7 @@ func TestServiceMistakes(t *testing.T) {
 	}
 }
 
-// TestManyNeeds has services that each need all later ones. There are too many ways to follow them all.
+// TestManyNeeds decodes services that each need all later ones. There are too many paths to follow each.
 func TestManyNeeds(t *testing.T) {
 	var text strings.Builder
 	for i := range 40 {

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// look searches the first days of a journal of a factory with two slots for drift.
+// look searches the first days of a journal for drift. The journal is of a factory with two slots.
 func look(j sim.Journal, days float64) Drift {
 	now := monday.Add(time.Duration(days * float64(day)))
 	return LookForDrift(j.Before(now), now, func(time.Time) *threads.Config { return fleet(2) }, never)

@@ -28,7 +28,7 @@ const (
 	limitUnknown    = 5 * time.Minute    // for a limit without a credible reset time
 	remarkMin       = time.Minute        // after a session with comments only, doubled each time in a row
 	remarkMax       = time.Hour
-	handedRest      = 10 * time.Minute // after a person was asked for the second time, doubled each further time
+	handedRest      = 10 * time.Minute // after the second request for a person, doubled each further time
 	handedMax       = 24 * time.Hour
 )
 

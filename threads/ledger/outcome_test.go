@@ -222,9 +222,9 @@ func TestBreakerCounts(t *testing.T) {
 	}
 }
 
-// TestBreakerOfAgentAndItem has one agent that finds no backend while another agent on its thread does. The thread's
-// breaker never opens, so the agent is held, and the item rests, longer each time. If the whole thread finds none,
-// only its breaker counts.
+// TestBreakerOfAgentAndItem: one agent finds no backend while another agent on its thread does. The thread's breaker
+// never opens, so the agent is held, and the item rests, longer each time. If no agent of the thread finds a backend,
+// only the thread's breaker counts.
 func TestBreakerOfAgentAndItem(t *testing.T) {
 	down := End{Result: agents.BackendDown, Breaker: 5 * time.Minute, Reason: "refused"}
 	h, at, n := New(), noon, 0
@@ -420,7 +420,7 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// The agent whose writing session was the last one finished the chain, also where it had written on it before another.
+// The agent of the last writing session finished the chain, even if another agent wrote between two of its sessions.
 // A session that never ran does not count, even after the journal was compacted while it was open.
 func TestFinisher(t *testing.T) {
 	start := func(run, agent string) Record {
@@ -542,7 +542,7 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
-// TestHandedAgain has a person who is asked again and again, because an account removes the label each time. From the
+// TestHandedAgain: an account removes the label needs-human each time, and the supervisor sets it again. From the
 // second time on the item rests, longer each time, until a retry.
 func TestHandedAgain(t *testing.T) {
 	item := forge.Ref{Repo: "o/r", Number: 12}

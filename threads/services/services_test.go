@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestRests has a service that fails again and again, and then runs for ten minutes.
+// TestRests checks the rests of a service that fails again and again, and then runs for ten minutes.
 func TestRests(t *testing.T) {
 	s, now := New(start), start
 	for _, want := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {

@@ -211,7 +211,7 @@ func (f *Forecast) only(refs, more []forge.Ref) *Forecast {
 }
 
 // lastOf returns the last place in the queue, from 1, of an item and everything that it waits for, or 0 if none of
-// them is there.
+// them is in the queue.
 func (f *Forecast) lastOf(ref forge.Ref) (last int) {
 	i, known := f.at[ref]
 	if !known {

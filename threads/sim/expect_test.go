@@ -107,7 +107,8 @@ func TestForecastOwnsItsHistory(t *testing.T) {
 	}
 }
 
-// TestOutlookEnds asks for an issue that waits for a person. No run may continue to the horizon because of it.
+// TestOutlookEnds requests the outlook of an issue that waits for a person. No run may continue to the horizon because
+// of it.
 func TestOutlookEnds(t *testing.T) {
 	s := standing(Fleet(4, 2, 2), 400)
 	s.Facts.Issues[0].Labels = append(s.Facts.Issues[0].Labels, forge.LabelNeedsHuman)
@@ -141,7 +142,7 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// BenchmarkExpect asks for an issue at some places of a queue of 1,000.
+// BenchmarkExpect requests the times of an issue at several places in a queue of 1,000.
 func BenchmarkExpect(b *testing.B) {
 	for _, at := range []int64{1, 20, 60, 900} {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {
@@ -154,7 +155,7 @@ func BenchmarkExpect(b *testing.B) {
 	}
 }
 
-// TestExpectPull asks for an issue's pull request, which has the fate of the issue.
+// TestExpectPull requests the times of a pull request, which are those of its issue.
 func TestExpectPull(t *testing.T) {
 	s := standing(Fleet(1, 1, 1), 60)
 	is := &s.Facts.Issues[3]

@@ -70,7 +70,7 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// BenchmarkForecast asks for an issue at some places of a queue of 1,000.
+// BenchmarkForecast requests the forecast of an issue at several places in a queue of 1,000.
 func BenchmarkForecast(b *testing.B) {
 	for _, at := range []int64{1, 20, 100} {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {

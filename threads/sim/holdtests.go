@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// holdTest returns the test of a reason: either the obstacle of a row of issueObstacles exists in the plan's facts,
-// or a row of holdTests holds.
+// holdTest returns the test of a reason. For a code of issueObstacles it tests whether the obstacle exists in the
+// plan's facts; the other tests are in holdTests. listed is false for a code without a test.
 func holdTest(code threads.Code) (test func(held) bool, listed bool) {
 	for i := range issueObstacles {
 		if o := &issueObstacles[i]; o.code == code {
@@ -154,7 +154,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.Item.Ref, threads.ActNeedsHuman) },
 }
 
-// reviewsOf counts the reviews of an account's pull requests in the history of the last hour and in the plan.
+// reviewsOf counts the reviews of an account's pull requests that started in the last hour, or start in the plan.
 func (h held) reviewsOf(author string) int {
 	n := 0
 	if a := h.s.History.Authors[author]; a != nil {
@@ -191,12 +191,12 @@ func (h held) assigned(login string) bool {
 	return slices.Contains(h.is.Assignees, login) || slices.Contains(h.p.Assignees, login)
 }
 
-// owes reports whether the plan has a mark.
+// owes reports whether the plan has the given mark.
 func (h held) owes(ref forge.Ref, a threads.Action) bool {
 	return slices.ContainsFunc(h.plan.Marks, func(m threads.Mark) bool { return m.Ref == ref && m.Action == a })
 }
 
-// asked reports whether people have been told about the item, or the plan tells them now.
+// asked reports whether people were notified of the reason on the item, or the plan does that now.
 func (h held) asked() bool {
 	tells := func(m threads.Mark) bool {
 		actions := []threads.Action{threads.ActTell, threads.ActNeedsHuman, threads.ActBlocked, threads.ActAsk}
@@ -239,7 +239,7 @@ func (h held) kept() bool {
 	})
 }
 
-// ended reports whether fits accepts a pull request of the issue that ended after the issue was last opened.
+// ended reports whether fits accepts a pull request for the issue that was closed after the issue was last opened.
 func (h held) ended(fits func(*forge.Pull) bool) bool {
 	return slices.ContainsFunc(h.s.Facts.Pulls, func(p forge.Pull) bool {
 		return p.Closed && p.Ended.After(h.is.Reopened) && slices.Contains(p.Closes, h.is.Ref) && fits(&p)
@@ -292,8 +292,8 @@ func (h held) unreadConvoy() bool {
 	})
 }
 
-// reaches reports whether open blockers lead from one issue to another. In a cycle, "the next member is open" is no
-// sufficient reason, as a cycle never opens by itself.
+// reaches reports whether open blockers lead from one issue to another. An issue on a cycle must not be held for an
+// open blocker alone, because nothing closes that blocker before a person breaks the cycle.
 func (h held) reaches(from, to forge.Ref, path []forge.Ref) bool {
 	is := h.s.Facts.Issue(from)
 	if is == nil || slices.Contains(path, from) {

@@ -211,7 +211,7 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 	return cfg
 }
 
-// labelsOf returns the sorted labels of an issue of a load.
+// labelsOf returns an issue's labels, sorted.
 func labelsOf(w *Work) []string {
 	labels := []string{forge.LabelBacklog, fmt.Sprintf("priority/%d", w.Priority)}
 	for _, s := range w.Skills {

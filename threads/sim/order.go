@@ -69,7 +69,7 @@ func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent st
 	return 3
 }
 
-// finished reports whether the agent was the last writer of a blocker of the issue.
+// finished reports whether the agent was the last writer of one of the issue's blockers.
 func (in *inspection) finished(it *threads.Item, agent string) bool {
 	is := in.s.Facts.Issue(it.Ref)
 	return is != nil && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool {

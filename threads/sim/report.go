@@ -64,7 +64,7 @@ type Spread struct {
 	Max  time.Duration `json:"max"`
 }
 
-// ClassWait is the waiting time of the issues of a priority class.
+// ClassWait is the waiting time of a priority class's issues.
 type ClassWait struct {
 	Priority int `json:"priority"`
 	Spread

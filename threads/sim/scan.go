@@ -38,7 +38,7 @@ func newScanner(w *world, life int) *scanner {
 	return &scanner{w: w, life: life, cold: true, kept: make(map[string]*reading), seen: make(map[forge.Ref]conflictSeen)}
 }
 
-// scan starts a scan, which hands its facts to the shell when all answers are there.
+// scan starts a scan, which hands its facts to the shell when all answers have arrived.
 func (sc *scanner) scan() {
 	if sc.running {
 		sc.again = true

@@ -15,10 +15,10 @@ import (
 // the real supervisor:
 //
 // - A start is in the table of sessions from its commit until its claim is released.
-// - An issue or pull request counts as touched from the start of a write to its end. So a fact that was requested
-// before the end of a write is never used.
+// - An issue or pull request counts as touched from the start of a write to the write's end. So a fact that was
+// requested before the end of a write is never used.
 // - Everything is recorded before it is acted on: see note.
-// - After a restart nothing is known about the forge, and every claim of ours on it is left over.
+// - After a restart the shell knows nothing about the forge, and each of our claims there is a leftover.
 type shell struct {
 	w        *world
 	life     int  // counts restarts; events of an earlier life have no effect
@@ -49,8 +49,8 @@ func newShell(w *world) *shell {
 	return sh
 }
 
-// crash kills the supervisor at any point. Every write under way gets some of its steps done, and its answer is lost.
-// The agents' programs run until the supervisor restarts.
+// crash kills the supervisor at any point. Of every write under way, some more steps are executed, and the answer is
+// lost. The agents' programs run until the supervisor restarts.
 func (w *world) crash() {
 	if w.calm {
 		return
@@ -213,8 +213,8 @@ func (wr *write) step() {
 
 var errUnavailable = fmt.Errorf("cannot write: %w", forge.ErrUnavailable)
 
-// write starts a change of issues and pull requests. The answer to done can be wrong: the change may have happened
-// although its answer was lost.
+// write starts a change of issues and pull requests. done can get an error although the change has happened, as if the
+// forge's answer was lost.
 func (sh *shell) write(refs []forge.Ref, done func(error), steps ...func() error) {
 	wr := &write{refs: refs, steps: steps}
 	if sh.w.trouble(0.04) {
@@ -275,7 +275,7 @@ func (sh *shell) merge(m threads.Merge) {
 // mark writes a mark of a plan.
 func (sh *shell) mark(m threads.Mark) {
 	asked := sh.books.Chain(m.Ref).Dialogue
-	if m.Action == threads.ActAnswered { // removing the label shows the answer
+	if m.Action == threads.ActAnswered { // recorded first: without the label, no scan reads the answer again
 		sh.note(recordOf(&m))
 		sh.w.checks.after.marked(&m, sh.w.now)
 	}
