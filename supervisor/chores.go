@@ -53,7 +53,7 @@ func (s *Supervisor) merge(c *chore) error {
 	case err != nil:
 		return err
 	case look.Pull == nil:
-		return fmt.Errorf("%w: it is no pull request", forge.ErrConflict)
+		return fmt.Errorf("%w: it is not a pull request", forge.ErrConflict)
 	}
 	c.chain = threads.ChainOf(look.Pull)
 	why := ""

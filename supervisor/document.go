@@ -151,9 +151,9 @@ func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
 	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
 }
 
-// queueLocked returns the waiting items, with reasons: the items put up for work in the order of the plan, and the
-// other open issues. Sessions start and end between two plans, so it adds the issues that the last plan does not
-// mention: every open issue has a session or a reason.
+// queueLocked returns the waiting items, with reasons: queue in the order of the plan, and as unqueued the open issues
+// without the label backlog. Sessions start and end between two plans. So it adds the open issues that the last plan
+// does not mention and that have no session.
 func (b *books) queueLocked() (queue, unqueued []control.QueueDocument) {
 	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
 	said := make(map[forge.Ref]bool, len(b.plan.Holds)+len(b.plan.Unqueued))

@@ -33,7 +33,7 @@ type Executor interface {
 	Activity(runID string) (a agents.Activity, ok bool)
 	// Kept returns the run ids of an instance's sessions whose end Run has not reported yet, sorted. An executor whose
 	// sessions do not outlive the supervisor ends their processes and returns none. After an error the supervisor calls
-	// it again. On this machine it is called once, before the first Run; elsewhere sessions may run by then.
+	// it again. For this machine's executor the call precedes the first Run. Another one may have sessions by then.
 	Kept(ctx context.Context, instance string) (runs []string, err error)
 }
 

@@ -186,7 +186,7 @@ func TestLogQuery(t *testing.T) {
 		},
 		{control.LogQuery{Of: "1", Session: "ab"}, whole("ab")},
 		{control.LogQuery{Of: "1", Session: "a"}, whole("aa") + whole("ab")},
-		{control.LogQuery{Of: "1", Session: "c"}, "cannot find session c of 1: disinto logs 1 names those that are there"},
+		{control.LogQuery{Of: "1", Session: "c"}, "cannot find session c of 1: disinto logs 1 lists its sessions"},
 		{
 			control.LogQuery{Of: "dev-a", Since: time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), Lines: 1},
 			"[secret] and last of ab\n[secret] and last of b\n",

@@ -254,8 +254,8 @@ func unwantedPull(v *view, w *work) *Reason {
 	return superseded(v, w)
 }
 
-// strayPull returns nil if unwantedPull has a reason. A reason is commented unless it was the last one commented, so two
-// reasons in turns would be commented for ever.
+// strayPull returns nil if unwantedPull has a reason. A reason is commented unless it was the last one commented, so
+// two reasons in turns would be commented for ever.
 func strayPull(v *view, w *work) *Reason {
 	if w.pull == nil || superseded(v, w) != nil {
 		return nil

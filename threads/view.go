@@ -16,10 +16,10 @@ type view struct {
 	byAgent map[string]*Session
 	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
 	stages  []stage                     // of each of Facts.Pulls
-	staged  map[forge.Ref]forge.Ref     // the staged convoy by its members
+	staged  map[forge.Ref]forge.Ref     // the staged convoy of each member
 	dropped map[forge.Ref]bool          // labelled cancelled
 	unread  []forge.Ref                 // staged convoys whose members are not known yet
-	cycles  map[forge.Ref][]forge.Ref   // the dependency cycle by its issues, from the issue back to itself
+	cycles  map[forge.Ref][]forge.Ref   // the dependency cycle of each issue, from the issue back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for a verdict
 	asked   map[string]int              // by person: reserved reviews that are not in the history yet
 	threads []threadState
@@ -42,7 +42,7 @@ type threadState struct {
 	running  int
 	kept     []keeping // slots that wait for their residents
 	gauges   []gauge   // the limits of its windows
-	// usedUp is the reason of a window that is used up, and reserved of one that has nothing left for new issues.
+	// usedUp is the reason if a window is used up, and reserved if one has nothing left for new issues.
 	usedUp, reserved *Reason
 }
 

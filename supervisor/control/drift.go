@@ -71,7 +71,7 @@ func (d *DriftDay) words() string {
 	if d.Misses != 0 && w.Real >= w.Low && w.Real <= w.High {
 		w, who = &d.Most, "95 % of the issues"
 	}
-	return fmt.Sprintf("on %s %s waited up to %s, and %s to %s were to be expected", d.Day, who, brief(w.Real),
+	return fmt.Sprintf("on %s %s waited up to %s, and %s to %s were expected", d.Day, who, brief(w.Real),
 		brief(w.Low), brief(w.High))
 }
 
@@ -86,7 +86,7 @@ func (c *DriftChange) words() string {
 	switch c.Kind {
 	case "forge":
 		text = map[string]string{
-			"merge": "the forge merges %s after an approval", "handover": "the next session begins %s after the last",
+			"merge": "the forge merges %s after an approval", "handover": "the next session starts %s after the last",
 		}[c.What]
 		if text == "" {
 			text = "a new issue waits %s beside a free agent"

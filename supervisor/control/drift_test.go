@@ -15,11 +15,11 @@ func TestDriftLine(t *testing.T) {
 	const no = "the model of the factory no longer fits: "
 	for want, d := range map[string]Drift{
 		"no day can be judged yet": {Fits: true},
-		"the model of the factory fits: on 2026-11-22 half of the issues waited up to 45 s, and 20 s to 60 s were to be " +
+		"the model of the factory fits: on 2026-11-22 half of the issues waited up to 45 s, and 20 s to 60 s were " +
 			"expected": {Fits: true, Days: []DriftDay{calm, long}},
-		no + "on 2026-11-22 half of the issues waited up to 1h07m, and 20 s to 60 s were to be " +
+		no + "on 2026-11-22 half of the issues waited up to 1h07m, and 20 s to 60 s were " +
 			"expected": {Misses: 1, Days: []DriftDay{calm, long}},
-		no + "on 2026-11-22 95 % of the issues waited up to 2h30m, and 10 min to 20 min were to be expected; checks take 6 " +
+		no + "on 2026-11-22 95 % of the issues waited up to 2h30m, and 10 min to 20 min were expected; checks take 6 " +
 			"min instead of 60 s (9 times in 3 days)": {
 			Misses: 1, Days: []DriftDay{most, long},
 			Changes: []DriftChange{{Kind: "checks", What: "checks", Was: 60, Is: 360, Times: 9}},
@@ -28,7 +28,7 @@ func TestDriftLine(t *testing.T) {
 			DriftChange{Kind: "agent", What: "issue, dev-qwen", Was: 1200, Is: 2460, Times: 12}),
 		no + "the forge answers late: the forge merges 64 s after an approval instead of 3 s (12 times in 3 days)": changed(
 			DriftChange{Kind: "forge", What: "merge", Was: 3, Is: 64, Times: 12}),
-		no + "the forge answers late: the next session begins 30 s after the last instead of 2 s (12 times " +
+		no + "the forge answers late: the next session starts 30 s after the last instead of 2 s (12 times " +
 			"in 3 days)": changed(
 			DriftChange{Kind: "forge", What: "handover", Was: 2, Is: 30, Times: 12}),
 		no + "a new issue waits 2 s beside a free agent instead of 30 s (1 time in 3 days)": changed(

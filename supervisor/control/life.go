@@ -70,7 +70,7 @@ type PastDocument struct {
 type HistoryDocument struct {
 	Sessions []PastDocument `json:"sessions"` // oldest first
 
-	// Timeline lists the events besides sessions. It is left out if the query names an agent.
+	// Timeline lists the events other than sessions. It is left out if the query names an agent.
 	ledger.Timeline
 }
 

@@ -84,7 +84,7 @@ func (q *LogQuery) Choose(logs []Log) (found FoundLogs, err error) {
 		return found, nil
 	}
 	if q.Session != "" {
-		return found, fmt.Errorf("cannot find session %s of %s: disinto logs %s names those that are there",
+		return found, fmt.Errorf("cannot find session %s of %s: disinto logs %s lists its sessions",
 			q.Session, q.Of, q.Of)
 	}
 	return found, fmt.Errorf("no session of %s has begun since %s", q.Of, q.Since.UTC().Format(time.RFC3339))

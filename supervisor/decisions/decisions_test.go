@@ -146,7 +146,7 @@ func TestWhy(t *testing.T) {
 			59 * time.Second:               "starts now: dev on llama, slot 0",
 			time.Minute:                    "waits: everything is paused",
 			119 * time.Second:              "waits: everything is paused",
-			2*time.Minute + 30*time.Second: "no open issue or pull request of that number had been read",
+			2*time.Minute + 30*time.Second: "no open issue or pull request with that number was known yet",
 			-time.Second - 1:               "the first kept decision is from 2000-01-01T00:00:00Z",
 		} {
 			expect(t, at.String(), verdict(dir, "1", began.Add(at), true), want)
@@ -184,7 +184,7 @@ func TestNothingNew(t *testing.T) {
 			r.decide(s)
 		}
 		if size() != one {
-			t.Errorf("%d bytes, then %d; want no growth", one, size())
+			t.Errorf("got %d bytes, then %d, want no growth", one, size())
 		}
 		time.Sleep(2 * time.Minute)
 		if r.decide(s); size() == one {
@@ -416,7 +416,7 @@ func TestDecidedOutOfTurn(t *testing.T) {
 	})
 }
 
-// A full disk costs only the decisions made meanwhile. No part is left of a segment that could not be started.
+// A full disk costs only the decisions made meanwhile. A segment that could not be started leaves no file.
 func TestDiskFull(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)
@@ -475,7 +475,7 @@ func TestDiskFullLater(t *testing.T) {
 	})
 }
 
-// Segments older than a week are deleted, and of younger ones those that do not fit.
+// Segments older than a week are deleted, and the oldest of the others until the rest fits.
 func TestPrune(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Folder)
 	now := time.Date(2030, 1, 31, 0, 0, 0, 0, time.UTC)
@@ -508,17 +508,17 @@ func TestPrune(t *testing.T) {
 			}
 			left, err := list(dir)
 			if err != nil || len(left) != tt.want || len(w.before) != tt.want {
-				t.Errorf("%d are left, %v, want %d", len(left), err, tt.want)
+				t.Errorf("got %d segments left, %v, want %d", len(left), err, tt.want)
 			}
 		})
 	}
 	w := &writer{dir: dir, now: segment{size: keepSize + 1}}
 	if err := w.prune(now); err == nil {
-		t.Error("prune accepted a segment larger than the bound of all")
+		t.Error("prune accepted a segment larger than the bound on all segments")
 	}
 }
 
-// A segment ends at its size, after a time, and when the configuration changes; the next one continues.
+// A segment ends when it is full or old, and when the configuration changes. The next decision starts another one.
 func TestSegments(t *testing.T) {
 	in(t, func(t *testing.T, dir string) {
 		s := factory(3)

@@ -63,7 +63,7 @@ func (d *decided) about(said string) (threads.Explanation, error) {
 			"owner/name#12")
 	}
 	if d.Facts.Issue(item) == nil && d.Facts.Pull(item) == nil {
-		return threads.Explanation{}, errors.New("no open issue or pull request of that number had been read")
+		return threads.Explanation{}, errors.New("no open issue or pull request with that number was known yet")
 	}
 	return threads.Explain(d.Snapshot, item)
 }

@@ -97,9 +97,9 @@ func (c *Cycle) fill(now time.Time, b *threads.Balance) {
 	}
 }
 
-// Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck tells the caller to warn
-// people: in the second consecutive cycle agents are idle beside busy ones, and nothing can be moved. An earlier
-// scheduler had 56 such cycles in two days, and its owners did not notice.
+// Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck is true in the second
+// consecutive cycle with idle and busy agents but no possible move: the caller must warn people. An earlier scheduler
+// had 56 such cycles in two days, and its owners did not notice.
 func (h *Hub) Note(c *Cycle) (stuck bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

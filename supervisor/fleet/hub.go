@@ -24,8 +24,8 @@ type Supervisor interface {
 	// Document describes the present state of this host's agents.
 	Document() *Document
 	// Rebalance scans the forge, decides with Hub.Weigh, makes the moves unless c.DryRun is set, and passes c to
-	// Hub.Note before the first of them. It returns when each move has ended or is pending. An error means that nothing
-	// was decided or noted, because the forge could not be read or ctx is done. The caller may retry.
+	// Hub.Note before the first of them. It returns when each move has been tried. An error means that nothing was
+	// decided or noted, because the forge could not be read or ctx is done. The caller may retry.
 	Rebalance(ctx context.Context, c *Cycle) error
 }
 

@@ -137,7 +137,7 @@ func (f Folder) Keep(c Conversation, run string) error {
 		return fmt.Errorf("cannot keep a conversation in %s: %w: kv_folder must be the server's --slot-save-path", f.Path,
 			errNotThere)
 	case !info.Mode().IsRegular():
-		err = errors.New("it is no file")
+		err = errors.New("it is not a regular file")
 	case info.Size() > f.Limit:
 		err = fmt.Errorf("it has %s, and kv_save is %s", agents.Size(info.Size()), agents.Size(f.Limit))
 	default:

@@ -26,7 +26,7 @@ const (
 	dividers = 3
 )
 
-// File returns the name of its file, only letters and digits; empty if that is too long.
+// File returns the name of the conversation's file, of letters and digits only; empty if the name would be too long.
 func (c Conversation) File() string {
 	text := strings.Join([]string{c.Chain.Repo, strconv.FormatInt(c.Chain.Number, 10), c.Agent, c.Model}, divider)
 	var b strings.Builder

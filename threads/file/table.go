@@ -356,8 +356,8 @@ func (t *table) address(key, subject, s string) string {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secret reads a secret and records its owner. The file has the secret literally or as $NAME. Without the key it
-// comes from the variable unset, if that is given and set.
+// secret reads a secret and records its owner. The file has the secret literally or as $NAME. If the key is missing,
+// the secret comes from the variable named by unset, if any.
 func (t *table) secret(key, owner, unset string) agents.Secret {
 	s, ok := get[string](t, key, `a string, "$NAME" for an environment variable`)
 	switch {

@@ -130,7 +130,7 @@ func (w *world) attends(role string) bool {
 	return r != nil && r.WaitsForReview
 }
 
-// waits reports the same for a session, by the configuration at its start.
+// waits reports the same for a session, according to the configuration at its start.
 func (w *world) waits(r *run) bool {
 	i := slices.IndexFunc(w.roles, func(role agents.Role) bool { return role.Name == r.Role })
 	return w.roles[i].WaitsForReview

@@ -12,7 +12,7 @@ import (
 )
 
 // Replay turns the sessions of the newest days into a trial of a configuration, with the policy left open. An issue
-// is filed when, by the journal, it could first be worked on. If the journal shows only its first session, that start
+// is filed when it was first ready according to the journal. If the journal shows only its first session, that start
 // is its filing, so more slots cannot do it sooner. Each session keeps its length and outcome. Sessions after an
 // issue's last one are drawn from the model of the whole journal. Sessions without a length, or longer than any
 // timeout, are left out. Backends fail when they did.
@@ -193,7 +193,7 @@ func (w *Work) fit(config *threads.Config) {
 	}
 }
 
-// filed returns when, by the journal, a session's item was first ready.
+// filed returns when a session's item was first ready, according to the journal.
 func filed(s *ledger.Past) time.Time {
 	if s.Ready.IsZero() {
 		return s.Start

@@ -285,7 +285,7 @@ func (in *inspection) unwanted(p *forge.Pull) bool {
 	})
 }
 
-// wantsReview reports whether an open pull request needs a review by the facts, and not rework or a merge.
+// wantsReview reports whether, according to the facts, an open pull request needs a review, and not rework or a merge.
 func (in *inspection) wantsReview(p *forge.Pull) bool {
 	v := in.forge.verdicts(p, in.writers(p), true)
 	return !v.changes && !v.approved && p.CI != forge.CIFailure && !in.conflicts(p)
@@ -296,7 +296,7 @@ func (in *inspection) conflicts(p *forge.Pull) bool {
 	return !p.ConflictSince.IsZero() && p.AsOf.Sub(p.ConflictSince) >= settledAfter
 }
 
-// home returns the chain of a pull request, by the facts.
+// home returns the chain of a pull request, according to the facts.
 func home(p *forge.Pull) forge.Ref {
 	for _, refs := range [][]forge.Ref{forge.Closes(p.Head, "", "", p.Repo), p.Closes} {
 		if len(refs) > 0 {
@@ -306,7 +306,7 @@ func home(p *forge.Pull) forge.Ref {
 	return p.Ref
 }
 
-// writers returns the agents that wrote to a pull request, by the ledger and the facts.
+// writers returns the agents that wrote to a pull request, according to the ledger and the facts.
 func (in *inspection) writers(p *forge.Pull) []string {
 	list := slices.Clone(in.s.History.Chain(home(p)).Writers)
 	for _, login := range append(slices.Clone(p.Coders), p.Author) {
@@ -328,7 +328,7 @@ func (in *inspection) landed(p *forge.Pull) bool {
 // stray reports whether our pull request has a base that we do not merge into.
 func (in *inspection) stray(p *forge.Pull) bool { return in.own(p) && !in.target(p.Base) }
 
-// own reports whether one of our agents, or a former one by the ledger, opened a pull request.
+// own reports whether one of our agents opened a pull request, or a former one that the ledger knows as a writer.
 func (in *inspection) own(p *forge.Pull) bool {
 	return in.ours(p.Author) || slices.Contains(in.s.History.Chain(home(p)).Writers, p.Author)
 }
