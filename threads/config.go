@@ -46,8 +46,8 @@ type Forge struct {
 	AnswersAuthor   bool     // answers = "author": the author of an issue may answer questions about it, too
 	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
 	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
-	MaxReviewRounds int      // requests for changes and conflicts of one pull request before a person is asked
-	MaxCIFixes      int      // sessions spent on red CI of one pull request before a person is asked
+	MaxReviewRounds int      // requests for changes and conflicts of one pull request before needs-human
+	MaxCIFixes      int      // sessions spent on red CI of one pull request before needs-human
 	MaxReviewsHour  int      // reviews an hour of the pull requests of one person
 	ReworkWait      time.Duration
 	WebhookSecret   agents.Secret
@@ -80,7 +80,7 @@ type Factory struct {
 
 	ETA bool // comment on each issue at the head of the queue when it is expected to start and to be merged
 
-	// Shadow is another build's program, which is asked what it would decide; an absolute path, or empty: none.
+	// Shadow is another build's program, for comparing decisions: an absolute path, or empty without one.
 	// ShadowLine is the line of its key.
 	Shadow     string
 	ShadowLine int

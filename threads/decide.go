@@ -40,7 +40,7 @@ type decision struct {
 	*view
 	items   []work
 	issues  int     // the first so many items are issues, sorted by Ref
-	queue   []*work // the items that are put up for work and have no session, in queue order
+	queue   []*work // the queued items without a session, in queue order
 	classes []*class
 	plan    Plan
 	ready   []*work // approved pull requests that can be merged

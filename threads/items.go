@@ -26,7 +26,7 @@ type work struct {
 
 	urgency  int16 // twice the priority class plus 1; 1 less if passed over too often, to go first in the class
 	nearness int8  // place of the kind in kindOrder
-	queued   bool  // put up for work: an issue labelled backlog, or not an issue
+	queued   bool  // an issue labelled backlog, or not an issue
 	taken    bool  // started, or merged
 }
 

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// MaxAttempts is how often an item may fail before a person is asked.
+// MaxAttempts is how often an item may fail before the supervisor labels it blocked, for a person.
 const MaxAttempts = 5
 
 // HalfWritten is how long in-progress without an assignee counts as another supervisor's half-written claim: a claim

@@ -60,7 +60,7 @@ func (p *Place) order() (*Order, error) {
 	return parseOrder(text)
 }
 
-// fenceTime bounds how long the forge is asked whether the session may start.
+// fenceTime bounds the time spent on asking the forge whether the session may start.
 const fenceTime = time.Minute
 
 // fence queries the forge until it answers.

@@ -24,7 +24,7 @@ type Executor struct {
 	Secrets func() []string
 	// Progress asks the local inference server at url for its progress. The answer changes whenever the server advances,
 	// and is empty when the server computes nothing or does not report. Progress is called from a goroutine of its own,
-	// and only before a session would be ended for a long silence. With nil no server is asked.
+	// and only before a session would be ended for a long silence. nil asks no server.
 	Progress func(ctx context.Context, url string) string
 	// Ended receives the number of processes of an earlier supervisor that Kept ended, if there were any. It may be nil.
 	Ended func(n int)

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Before a silent session on a local backend is ended, the backend is asked. The session continues while the backend
-// advances, but not when the backend stands still, computes nothing or does not report.
+// Before the executor ends a silent session on a local backend, it asks the backend. The session continues while the
+// backend advances, but not when the backend stands still, computes nothing or does not report.
 func TestStallAsksBackend(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

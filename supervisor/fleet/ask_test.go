@@ -18,8 +18,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// All hosts are asked at once. Two hanging hosts cost the deadline once, and do not delay the others; a supervisor
-// counts under one name.
+// Ask asks all hosts at once. Two hanging hosts cost the deadline once, and do not delay the others. A supervisor
+// counts under one name only.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hosts []threads.Host

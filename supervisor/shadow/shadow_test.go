@@ -196,7 +196,7 @@ func TestNewestWins(t *testing.T) {
 	})
 }
 
-// A build that does not answer is asked less and less often, and the log reports that once.
+// A build that does not answer gets fewer and fewer questions, and the log reports the silence once.
 func TestFailuresRest(t *testing.T) {
 	with(t, func(o *other) {
 		o.err = errors.New("it died\x1b[2J of itself")
@@ -225,8 +225,8 @@ func TestFailuresRest(t *testing.T) {
 	})
 }
 
-// A newly configured program is asked at once, and the findings about the old one are forgotten. Without a program
-// nothing is asked.
+// A newly configured program gets a question at once, and the findings about the old one are forgotten. Without a
+// program there is no question.
 func TestOtherProgram(t *testing.T) {
 	with(t, func(o *other) {
 		o.plan = holds("later", true, 17)

@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Drift is looked for soon after the start and early on each day of UTC, with the configuration of that time. The log
-// says when drift starts and ends, and the status has the latest result.
+// The supervisor looks for drift soon after its start and early on each day (UTC), with the configuration of that time.
+// The log says when drift starts and ends, and the status has the latest result.
 func TestDrift(t *testing.T) {
 	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 // A reviewer closes the pull request instead of objecting. The issue once started again and again: 207
 // implementations and 203 reviews in five minutes of machine time. Now the close is a rejection, and after
-// max_review_rounds a person is asked.
+// max_review_rounds the issue gets the label needs-human.
 func TestReviewerCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

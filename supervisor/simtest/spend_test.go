@@ -284,7 +284,7 @@ func TestPeoplePushAgainAndAgain(t *testing.T) {
 	})
 }
 
-// An issue is deleted or transferred during a session. The session ends, nothing of it is tried again, and the agent
+// An issue is deleted or transferred during a session. The session ends, the issue gets no other one, and the agent
 // does other work.
 func TestIssueGoesAway(t *testing.T) {
 	for name, during := range map[string]time.Duration{"in the session": 5 * time.Minute, "at its end": 10 * time.Minute} {

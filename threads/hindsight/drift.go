@@ -37,7 +37,7 @@ func (b Band) misses(real time.Duration) int {
 	return 0
 }
 
-// Foretold is a day, and its waits as predicted from what was known when it began.
+// Foretold is a day, and the prediction of its waits from the journal before it.
 type Foretold struct {
 	Begin  time.Time
 	Issues int // filed on that day

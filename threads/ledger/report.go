@@ -21,7 +21,7 @@ type Report struct {
 	Stop    threads.Code   // why reconcile or a person ended it; empty when neither did
 	Look    *forge.Look    // the forge's answer, if AsksForge
 	Gone    bool           // the forge answered that the item no longer exists
-	// Rejected says why the forge rejects the agent's token. The forge is asked after a failure; empty if it accepts.
+	// Rejected says why the forge rejects the agent's token, if a session failed; empty if the forge accepts it.
 	Rejected string
 	// Off says why no work in the repository was possible. It is read together with Rejected.
 	Off string

@@ -359,7 +359,7 @@ func (f *Forecast) chain(ref forge.Ref) forge.Ref {
 	return ref
 }
 
-// code returns why an issue waits at the start. An issue with a pull request waits for what that waits for.
+// code returns why an issue waits at the start. An issue with a pull request has the pull request's reason.
 func (f *Forecast) code(ref forge.Ref) threads.Code {
 	if i, known := f.at[ref]; known && f.issues[i].pull != nil {
 		ref = f.issues[i].pull.Ref

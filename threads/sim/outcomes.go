@@ -53,7 +53,7 @@ type failures struct {
 	last  time.Time // end of the last one
 }
 
-// attemptRests are the rests after the first four failed attempts. After the fifth, a person is asked.
+// attemptRests are the rests after the first four failed attempts. The fifth makes the item blocked, for a person.
 var attemptRests = [maxAttempts - 1]time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
 
 func newAftermath() aftermath {

@@ -85,8 +85,7 @@ type world struct {
 	seen    Stats
 }
 
-// mood has the probability of each kind of trouble. It differs between worlds, so that some have much of what is rare
-// in others.
+// mood has the probability of each kind of trouble. It differs between worlds, so that each kind is frequent in some.
 type mood struct {
 	failure  float64 // a session does not achieve its purpose
 	changes  float64 // a review requests changes
