@@ -19,7 +19,7 @@ const (
 	driftLate  = 5 * time.Minute
 )
 
-// Drift asks whether the days before At went as the days before them predict.
+// Drift is the question whether the newest days before At went as earlier days predict.
 type Drift struct {
 	At       time.Time
 	Past     []ledger.Past   // at most ledger.PastLimit

@@ -153,7 +153,7 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 	return got
 }
 
-// mayApprove reports whether an account may approve a pull request. An agent may if it wrote nothing of it and may
+// mayApprove reports whether an account may approve a pull request. An agent may if it wrote no part of it and may
 // review its writers' work. Other hosts' supervisors pair their own agents. People may, even after a commit of their
 // own: they could merge it anyway.
 func (v *view) mayApprove(p *forge.Pull, login string, writers []string) bool {

@@ -115,8 +115,8 @@ func (d *decoder) checkNeeds(s *threads.Service) {
 	}
 }
 
-// roundTrip returns a way along needs from the last service of a path to another service; nil without one. It visits
-// every service once.
+// roundTrip extends a path along needs from its last service to another service; nil if there is no such path. It
+// visits every service once.
 func (d *decoder) roundTrip(to string, path []string, seen map[string]bool) []string {
 	s := d.config.Service(path[len(path)-1])
 	if s == nil || seen[s.Name] {

@@ -25,7 +25,7 @@ const (
 	maxHold  = 15 * time.Minute // as in factory.toml
 )
 
-// Of returns the changed configuration, and describes each difference. It fails on a change that no factory can have.
+// Of returns the changed configuration, and describes each difference. A change that no factory can have is an error.
 func (c *Change) Of(config *threads.Config) (changed *threads.Config, differs []string, err error) {
 	is := *config
 	is.Threads, is.Agents = slices.Clone(config.Threads), slices.Clone(config.Agents)

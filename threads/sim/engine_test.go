@@ -6,8 +6,8 @@ import (
 )
 
 // TestEngine plays sessions on an engine with the measured delays of a real one: 5,000 sessions on twenty agents in
-// make check. No issue is lost or done twice, no agent is idle for longer than notice and start take while work
-// waits, and an issue takes longer by the engine's delays.
+// make check. No issue is lost or done twice. While work waits, no agent is idle for longer than notice and start
+// take. An issue takes longer only by the engine's delays.
 func TestEngine(t *testing.T) {
 	n := sized(5000, 200)
 	shape := Shape{Arrivals: "poisson", Tasks: "session", Busy: 0.7, Agents: 20, Hours: float64(n) / 80}

@@ -33,7 +33,7 @@ var ganttKinds = []struct{ kind, colour, words string }{
 const ganttReload = "#e45756"
 
 // Gantt draws a report as an SVG picture: one row for each slot of a sticky thread, and one for each agent of any
-// other thread. The picture covers all sessions, and at least the asked time.
+// other thread. The picture covers all sessions, and at least the requested time.
 func (r *Report) Gantt(asked time.Duration) string {
 	g := gantt{end: max(r.end(), asked), rows: r.rows()}
 	if g.end == 0 {

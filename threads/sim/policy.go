@@ -36,7 +36,7 @@ var (
 	// Cron is a shell loop that starts every idle agent every five minutes.
 	Cron = Policy{Name: "cron-5min", Poll: 5 * time.Minute, Together: true}
 	// Push is a hub that assigns by skill every half hour, to agents that read their queue every minute. The real one
-	// assigned at most ten issues each time, with which a load takes days; this one has no limit.
+	// assigned at most ten issues each time, and so would need days for a load; this one has no limit.
 	Push = Policy{Name: "push-30min", Poll: time.Minute, Push: 30 * time.Minute}
 	// Arc is Push with work stealing as designed.
 	Arc = Policy{Name: "arc", Poll: time.Minute, Push: 30 * time.Minute, Steal: 5 * time.Minute}

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// stopsInTime checks that no session continues on closed work, or on a head that is gone, after a scan has returned
-// that began after the change and after the session's start.
+// stopsInTime checks that no session continues on closed work, or on a head that is gone, once a scan has returned that
+// began after both the change and the session's start.
 func stopsInTime(in *inspection) error {
 	for i := range in.s.Sessions {
 		s := &in.s.Sessions[i]
@@ -171,8 +171,8 @@ func (in *inspection) news(m *threads.Mark) bool {
 	return in.s.History.Chain(m.Ref).Told != m.Reason.Key()
 }
 
-// unmarked reports whether a label may still be written: no skip label is on the item, or only this one, without the
-// factory knowing.
+// unmarked reports whether a label may still be written: the item has no skip label, or only this one, and the factory
+// does not know about it.
 func unmarked(labels []string, label string) bool {
 	return forge.SkipLabel(labels) == "" || slices.Contains(labels, label)
 }

@@ -162,7 +162,7 @@ func newTrial(t Trial) *trial {
 	cfg := *t.Config
 	cfg.Roles = slices.Clone(cfg.Roles)
 	for i := range cfg.Roles {
-		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Model != nil // without a model, the time of people is unknown
+		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Model != nil // without a model, people's reaction times are unknown
 	}
 	if !t.Policy.Bound {
 		cfg.Threads = slices.Clone(cfg.Threads)

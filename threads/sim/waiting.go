@@ -13,7 +13,7 @@ import (
 )
 
 // Await adds to a replay the issues that could be worked on before a time and have no session in the journal. Without
-// them, no change could have more done than was really done. Their sessions are drawn from the model.
+// them, no change could finish more issues than were really finished. Their sessions are drawn from the model.
 func (t *Trial) Await(past []ledger.Past, facts *forge.Facts, until time.Time) {
 	known := make(map[forge.Ref]bool)
 	for i := range past {
