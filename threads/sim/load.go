@@ -53,7 +53,7 @@ type Shape struct {
 	// Arrivals is poisson, bursts (of twelve), overnight (poisson, and twelve for one agent at 3:00) or batch (all at
 	// once).
 	Arrivals string
-	// Tasks is dispatch (10 to 300 s, as in the design), unclipped (the same as measured) or session (8 min on average).
+	// Tasks is dispatch (10 to 300 s, as in the design), unclipped (the same, up to 2641 s) or session (8 min on average).
 	Tasks  string
 	Busy   float64 // mean share of all agents' time
 	Owners int     // number of agents with the skills for an issue: 1, 2, or 0 for all

@@ -243,8 +243,8 @@ func (tr *trial) ended(x *trialRun) {
 		tr.changeOf(x.Thread)
 		return
 	}
-	// A supervisor frees agent and slot after the claim is released, which is most of a handover. If only the next
-	// decision were late, one of twenty threads would decide for all of them after the shortest of twenty handovers.
+	// Most of a handover is the release of the claim, during which agent and slot stay reserved. If the delay only
+	// postponed the next decision, the shortest of twenty handovers would lead to a decision for all twenty threads.
 	x.State, x.Used = threads.Reserved, agents.Usage{}
 	tr.after(tr.handover(), func() {
 		tr.leave(x)
