@@ -25,7 +25,7 @@ type Document struct {
 	Idle         bool      `json:"idle"`
 	IdleSince    time.Time `json:"idle_since,omitzero"` // zero unless Idle
 	PendingCount int       `json:"pending_count"`       // workable issues that are assigned to the host's agents
-	Agents       []Agent   `json:"agents"` // sorted by name
+	Agents       []Agent   `json:"agents"`              // sorted by name
 	// Begun lists the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. The hub
 	// does not move them.
 	Begun []string `json:"begun"`
