@@ -54,8 +54,8 @@ type Claims interface {
 	// ClaimCommit returns the commit of our claim's ref on an item, without a request; "" if we hold none, or the forge's
 	// claims are not refs.
 	ClaimCommit(ref forge.Ref) (commit string)
-	// Release removes the assignee login, then the label in-progress. All other labels and assignees stay. It may be
-	// called again; an item that is not claimed or does not exist any more is a success. It returns ErrTaken if another
+	// Release removes the assignee login, then the label in-progress. All other labels and assignees stay. It is
+	// idempotent: an item that is not claimed or does not exist any more is a success. It returns ErrTaken if another
 	// supervisor holds the item, which then stays unchanged.
 	Release(ctx context.Context, ref forge.Ref, login string) error
 	// Free ends any supervisor's claim, for an operator who knows that the supervisor is gone, and returns the holder; ""
@@ -123,8 +123,8 @@ type Listener interface {
 	// one may call it again, even after a restart. Take reads the comment afresh: ErrNotFound if it is gone or was
 	// edited, ErrForbidden if its author may not write any more. After another error the command may be taken or not.
 	Take(ctx context.Context, said forge.Said) error
-	// MayWrite reports whether an account may write to a scanned repository, by an answer of the forge at most a minute
-	// old.
+	// MayWrite reports whether an account may write to a scanned repository, according to an answer of the forge that is
+	// at most a minute old.
 	MayWrite(ctx context.Context, repo, login string) (bool, error)
 }
 

@@ -28,7 +28,7 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 	}
 }
 
-// rebalanceNow runs an extra cycle, and returns when all its moves have ended or are known to take longer.
+// rebalanceNow runs an extra cycle, and returns when each of its moves has been tried.
 func (s *Supervisor) rebalanceNow(ctx context.Context, r control.RebalanceRequest, report *fleet.Cycle) error {
 	if s.books.config().Stealing.PerCycle == 0 {
 		return control.Conflict("cannot move anything: [stealing] per_cycle is 0")

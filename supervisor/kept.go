@@ -15,8 +15,8 @@ import (
 )
 
 // Sessions that run elsewhere outlive the supervisor. The journal has everything needed to continue one before its
-// program can run: the start, and after the claim the facts by which its end is judged (ledger.Sent). So a supervisor
-// that is killed at any point leaves a session that the next one either continues or knows was never sent.
+// program can run: the start, and after the claim the facts by which its end is judged (ledger.Sent). So wherever a
+// kill hits the supervisor, the next one either continues the session, or knows that the session was never sent.
 
 // keptRestMin and keptRestMax bound the back-off while an engine does not answer the question for kept sessions.
 const (

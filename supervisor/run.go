@@ -157,7 +157,7 @@ func (s *Supervisor) endStale(ctx context.Context) error {
 	if _, err := s.Executor.Kept(ctx, s.instance); err != nil || s.Runner == nil {
 		return err
 	}
-	_, err := s.Runner.Kept(ctx, s.instance) // Executor may have none of its processes: sessions may run elsewhere
+	_, err := s.Runner.Kept(ctx, s.instance) // of services
 	return err
 }
 
