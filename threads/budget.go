@@ -10,7 +10,7 @@ import (
 // Spender uses tokens and money: an agent, or a thread with all its agents. Exactly one field is set.
 type Spender struct{ Thread, Agent string }
 
-// Spent adds up the usage of one day. A running session counts as far as its program has reported its usage.
+// Spent adds up the usage of one day. A running session counts with the usage that its program has reported so far.
 type Spent struct {
 	Day    time.Time `json:"day"` // see Day; zero means nothing yet
 	Tokens int64     `json:"tokens"`
