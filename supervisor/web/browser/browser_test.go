@@ -87,7 +87,7 @@ func newRoom(t *testing.T) *room {
 	r.browser, end = chromedp.NewContext(allocator)
 	t.Cleanup(end)
 	r.do(r.browser, chromedp.Navigate("about:blank")) // starts the browser
-	m := out.find(t, `in a browser[^\n]*: (http://[^/\s]+)/signin#(\S+)`)
+	m := out.find(t, `the control room[^\n]*: (http://[^/\s]+)/signin#(\S+)`)
 	r.base, r.token = m[1], m[2]
 	tab := r.tab()
 	r.do(tab, chromedp.Navigate(r.base+"/signin#"+r.token), chromedp.WaitReady("main[data-live]"))
