@@ -18,7 +18,7 @@ const (
 	KindIssue    Kind = "issue"    // implement an issue
 	KindReview   Kind = "review"   // review a pull request
 	KindRework   Kind = "rework"   // answer a review, repair CI or resolve a conflict of an open pull request
-	KindSchedule Kind = "schedule" // do a role's own job at an interval; no item requests it
+	KindSchedule Kind = "schedule" // do a role's periodic job, without an issue or pull request
 )
 
 // Writes reports whether a session of this kind pushes to the chain's branch.
@@ -202,7 +202,7 @@ const (
 	Refused     Result = "refused"      // the program reports that the item cannot be worked on in its present state
 	Failed      Result = "failed"       // the program reported a failure, or could not be started
 	Question    Result = "question"     // the agent asks people a question, and continues with their answer
-	Planned     Result = "plan"         // the agent wrote a plan, which was requested, and no code
+	Planned     Result = "plan"         // the agent wrote the requested plan, and no code
 	NoProgress  Result = "no-progress"  // the program succeeded, but nothing on the forge changed
 	Stalled     Result = "stalled"      // ended by the supervisor: silent and idle for too long
 	TimedOut    Result = "timeout"      // ended by the supervisor: ran for too long
@@ -257,8 +257,8 @@ func (u Usage) Hit() (share float64, known bool) {
 	return float64(u.CachedTokens) / float64(read), true
 }
 
-// Resumption describes the first model response of a session that continued a conversation on a local server, or whose
-// prompt began like that of the last session on the chain.
+// Resumption describes the first model response of a session on a local server. The session continued a conversation,
+// or its prompt began like that of the chain's last session.
 type Resumption struct {
 	Cached   int64 `json:"cached_tokens"`   // tokens of that request's prompt that the cache held
 	Computed int64 `json:"computed_tokens"` // the other tokens of the prompt
@@ -300,7 +300,7 @@ func (u Usage) Bounded() Usage {
 // Tokens is the number that counts against a budget: tokens read and written, without those from a cache.
 func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// Max returns the larger of each number of two usages.
+// Max returns the larger value of each field of two usages.
 func (u Usage) Max(v Usage) Usage {
 	_, told := u.Hit()
 	_, also := v.Hit()
@@ -320,7 +320,7 @@ func (u Usage) Add(v Usage) Usage {
 	}.Bounded()
 }
 
-// Less returns the usage without a part of it.
+// Less returns the usage minus a part of it.
 func (u Usage) Less(part Usage) Usage {
 	left := Usage{
 		InputTokens: u.InputTokens - part.InputTokens, CachedTokens: u.CachedTokens - part.CachedTokens,

@@ -23,8 +23,8 @@ const (
 	upstreamLessons = "knowledge/lessons-learned.md"
 )
 
-// profile creates the agent's private repository and updates its profile.toml. If upstream created a repository, which
-// it names .profile, that one is used instead.
+// profile creates the agent's private repository and updates its profile.toml. If upstream has created the repository
+// under its own name, .profile, profile uses that one.
 func (h *Hire) profile() step {
 	var repo forge.Repository
 	var missing bool
@@ -50,7 +50,7 @@ func (h *Hire) profile() step {
 			done := "wrote " + names(changes) + " to " + repo.Name
 			if missing {
 				done = "created " + repo.Name
-				about := "What " + h.Entry.Name + " is and what it has learnt"
+				about := "Profile and memory of the agent " + h.Entry.Name
 				if err := h.Forge.CreateRepository(ctx, repo.Name, about); err != nil {
 					return "", err
 				}
@@ -126,12 +126,12 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 // once returns a function for a file that is written only if it is missing, because it belongs to the agent.
 func once(text string) func(string) string { return func(string) string { return text } }
 
-// profileText returns profile.toml with the agent's facts. The rest of it stays; a text that is not TOML stays
-// unchanged.
+// profileText returns profile.toml with the agent's facts. Other keys stay as they are, and so does a text that is
+// not TOML.
 func (h *Hire) profileText(now string) string {
 	if now == "" {
-		now = fmt.Sprintf("# What %s is, for people and for itself. "+
-			"factory.toml decides; hire-an-agent brings this up to date.\nname = %s\n",
+		now = fmt.Sprintf("# Describes the agent %s to people and to itself. "+
+			"factory.toml takes precedence; hire-an-agent updates this file.\nname = %s\n",
 			h.Entry.Name, tomltext.Quote(h.Entry.Name))
 	}
 	values, err := valuesOf(now)
@@ -172,9 +172,9 @@ func (h *Hire) readme() string {
 
 The memory of an agent. It is private to the agent's account and to administrators.
 
-- profile.toml: what it is
-- lessons.md: what it has learnt; every prompt begins with it
-- journal/: what it did, one entry per session
-- prompts/: prompts of its own, in place of the factory's, if there are any
+- profile.toml: its role, model, thread and capabilities
+- lessons.md: its lessons, which begin every prompt
+- journal/: one entry per session
+- prompts/: optional prompts that replace the factory's
 `, h.Entry.Name)
 }

@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// TestTLS: for a cluster with its own CA that requires client certificates, the client uses the files of the
-// configuration, as they are at the time of the request.
+// TestTLS: a server with its own CA requires client certificates. The client succeeds only with the right files.
 func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `"10.0.0.1:4647"`)
@@ -53,7 +52,7 @@ func TestTLS(t *testing.T) {
 		{"no CA", "certificate", edit(func(c *Config) { c.CACert = "" })},
 		{"no client certificate", "certificate", edit(func(c *Config) { c.ClientCert, c.ClientKey = "", "" })},
 		{"a missing CA file", "no such file", edit(func(c *Config) { c.CACert = "/no/such" })},
-		{"a pipe", "not a plain file", edit(func(c *Config) { c.CACert = "/dev/null" })},
+		{"a device", "not a plain file", edit(func(c *Config) { c.CACert = "/dev/null" })},
 		{"a file without a certificate", "no certificate in it", edit(func(c *Config) { c.CACert = c.ClientKey })},
 		{"too long", "longer than", edit(func(c *Config) { c.CACert = write("long", "X", make([]byte, maxPEM), 0o600) })},
 		{"a readable key", "chmod 600", edit(func(c *Config) { c.ClientKey = write("open", "PRIVATE KEY", key, 0o640) })},
@@ -64,7 +63,7 @@ func TestTLS(t *testing.T) {
 		_, err := c.call(t.Context(), http.MethodGet, "/status/leader", nil, nil, &leader)
 		c.http.CloseIdleConnections()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, want %q in it", tt.name, err, tt.want)
+			t.Errorf("%s: got error %v, want %q in it", tt.name, err, tt.want)
 		}
 	}
 }

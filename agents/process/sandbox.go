@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// systemPaths lists the paths that every program of a session may use, where they exist. It excludes homes, /tmp,
-// most of /var, and /run, which has the secrets of containers.
+// systemPaths lists the paths that every program of a session may use, where they exist. It excludes homes, /tmp, and
+// most of /var and /run; containers keep their secrets in /run.
 var systemPaths = []struct {
 	access landlock.Access
 	names  []string
@@ -43,8 +43,8 @@ var proxyVars = []string{
 	"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
 }
 
-// FindSandbox says what a sandbox restricts on this machine. The error says why there can be none; a strict sandbox
-// needs complete.
+// FindSandbox describes what a sandbox restricts on this machine. complete reports whether that is enough for a
+// strict sandbox. The error says why there can be no sandbox.
 func FindSandbox() (holds string, complete bool, err error) {
 	version, err := sandboxVersion()
 	if err != nil {
@@ -54,7 +54,7 @@ func FindSandbox() (holds string, complete bool, err error) {
 	return holding(version, unfiltered), version >= landlock.Complete && unfiltered == nil, nil
 }
 
-// holding says for people what a sandbox restricts, and what it cannot.
+// holding describes for people what a sandbox restricts and what it cannot restrict.
 func holding(version int, unfiltered error) string {
 	if unfiltered != nil {
 		return fmt.Sprintf("%s; system calls are not restricted: %v", landlock.Describe(version), unfiltered)
@@ -62,8 +62,8 @@ func holding(version int, unfiltered error) string {
 	return landlock.Describe(version) + "; seccomp restricts system calls"
 }
 
-// These two ask the kernel for its version of Landlock, and for the reason why it cannot refuse system calls. Tests
-// simulate older kernels with them.
+// sandboxVersion returns the kernel's version of Landlock, and sandboxFilter why the kernel cannot refuse system
+// calls. Tests replace them to simulate older kernels.
 var (
 	sandboxVersion = landlock.Version
 	sandboxFilter  = seccomp.Find
@@ -77,8 +77,8 @@ type sandboxOrder struct {
 	Strict  bool `json:",omitempty"` // without restrictions, do not start the program
 }
 
-// restrict restricts this thread. The filter comes first: after an error of the filter there is no sandbox at all,
-// and the supervisor reports exactly that.
+// restrict restricts this thread. The filter comes first, so that its error leaves no half of a sandbox: the
+// supervisor reports any error as "no sandbox".
 func (o *sandboxOrder) restrict() error {
 	if o.Filter {
 		if err := seccomp.Restrict(!o.Rules.AnyPort); err != nil {
@@ -88,7 +88,7 @@ func (o *sandboxOrder) restrict() error {
 	return landlock.Restrict(&o.Rules, o.Version)
 }
 
-// confine returns the order without its rules. It is nil for a session without a sandbox.
+// confine returns the order, still without rules; nil for a session without a sandbox.
 func (r *run) confine() (*sandboxOrder, error) {
 	mode := r.job.Sandbox.Mode
 	if !r.job.Sandbox.On() {
@@ -160,9 +160,9 @@ func (r *run) allowed(path string) landlock.Rules {
 // firstFree is the start of the kernel's usual range of free ports. Permanent services have lower ones.
 const firstFree = 32768
 
-// freePorts returns the ports that the kernel gives to a server that asks for any port. The tests of many projects
-// start such servers and connect to them. A wider range of the operator's is cut at firstFree, which keeps the ports
-// of databases and the like closed.
+// freePorts returns the ports that the kernel assigns to servers that listen on port 0. The tests of many projects
+// start such servers and connect to them. If the operator has configured a wider range, it is cut at firstFree: the
+// ports of databases and similar services stay closed.
 func freePorts(text string) (r landlock.Range) {
 	if n, err := fmt.Sscan(text, &r.First, &r.Last); n != 2 || err != nil || r.Last > 65535 || r.Last < firstFree {
 		return landlock.Range{}
@@ -181,13 +181,13 @@ func proxyPorts(env []string) (ports []int) {
 	return ports
 }
 
-// mostRules bounds the time of the rules around a hidden path: each takes a microsecond or two.
+// mostRules limits the rules around hidden paths, because each rule takes one or two microseconds.
 const mostRules = 2000
 
 // grants collects the rules of a session.
 type grants struct {
 	paths  []landlock.Path
-	hidden []string // without links
+	hidden []string // with symbolic links resolved
 }
 
 func newGrants(hidden []string) *grants {
@@ -229,8 +229,8 @@ func (g *grants) named(access landlock.Access, paths ...string) {
 	}
 }
 
-// around allows a path that is not hidden. Rules cannot deny, so if a path below it is hidden, around makes a rule
-// for each of the others there.
+// around allows a path that is not hidden. Rules cannot deny, so if the path contains a hidden one, around allows
+// each entry beside the hidden one instead.
 func (g *grants) around(access landlock.Access, real string) {
 	if !g.holdsHidden(real) {
 		g.rule(access, real)
@@ -242,7 +242,7 @@ func (g *grants) around(access landlock.Access, real string) {
 			return
 		}
 		path := filepath.Join(real, entry.Name())
-		if entry.Type()&os.ModeSymlink == 0 && !g.is(path) { // a link's target has a place of its own
+		if entry.Type()&os.ModeSymlink == 0 && !g.is(path) { // a link's target is an entry of its own folder
 			g.around(access, path)
 		}
 	}
@@ -290,7 +290,7 @@ func (g *grants) is(real string) bool {
 	return slices.Contains(g.hidden, real)
 }
 
-// within reports whether a path is hidden.
+// within reports whether a path is hidden or below a hidden one.
 func (g *grants) within(real string) bool {
 	for _, h := range g.hidden {
 		if real == h || below(real, h) {
@@ -309,14 +309,14 @@ func (g *grants) holdsHidden(real string) bool {
 	return false
 }
 
-// Confined reports whether a process is below a session with a sandbox. A process that has ended counts as such.
+// Confined reports whether a process is below a session with a sandbox. A process that has ended counts as confined.
 func (e *Executor) Confined(pid int) bool {
-	shims := make(map[int]bool) // 0 stands for sessions without one, and is no process's PID
+	shims := make(map[int]bool) // 0 stands for sessions without a sandbox; no process has this PID
 	for _, r := range e.list() {
 		shims[int(r.confined.Load())] = true
 	}
 	self := os.Getpid()
-	for range confinedTries { // a process whose parent ends while we look gets another one
+	for range confinedTries { // a process gets a new parent if its parent ends meanwhile
 		at := pid
 		for at > 1 && at != self && !shims[at] {
 			p, err := tree.Look(at)

@@ -36,10 +36,11 @@ const noAdmin = "cannot sign in to the forge as administrator: " +
 	"an administrator creates a token under Settings, Applications with all permissions, or on the forge's machine with " +
 	"forgejo admin user generate-access-token --username NAME --token-name hire --scopes all --raw"
 
-// options returns the options of the administrator's client. Flags take precedence over the environment, where
-// upstream's names of the variables work too.
+// options returns the options of the administrator's client. Flags take precedence over the environment. Upstream's
+// names of the variables work too.
 //
-// from names the source of the token, "" without a token: the user may have set several.
+// from is the flag or variable that the token comes from, for messages: the user may have set several. It is ""
+// without a token.
 func (s *signIn) options(c *cli, url string) (o forgejo.AdminOptions, from string, err error) {
 	o.URL = url
 	if s.token == "-" && s.password == "-" {

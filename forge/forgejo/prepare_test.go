@@ -46,7 +46,7 @@ func TestPrepareProblems(t *testing.T) {
 		for _, tc := range []struct {
 			name   string
 			change func(*Options)
-			want   []string // each entry is the beginning of a line
+			want   []string // the prefix of each line
 		}{
 			{"bad token", func(o *Options) { o.Token = secret }, []string{
 				"cannot use the forge token: forbidden: the forge does not know this token (401 to GET /version); make a new one " +
@@ -64,7 +64,7 @@ func TestPrepareProblems(t *testing.T) {
 			{"no write:repository", func(o *Options) { o.Token = boss("write:issue", "read:repository", "read:user") }, []string{
 				"cannot merge in " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
-			// All labels exist by now, so only a write that changes nothing can show that the token cannot write.
+			// Prepare has no label left to create, so it tries a write that changes nothing.
 			{"no write:issue", func(o *Options) { o.Token = boss("read:issue", "write:repository", "read:user") }, []string{
 				"cannot write to the issues of " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
@@ -98,7 +98,7 @@ func TestUnusable(t *testing.T) {
 		Permissions: &gitea.Permission{Push: true},
 	}
 	if err := unusable(&good, "o/r", "boss"); err != nil {
-		t.Errorf("unusable reports a usable repository: %v", err)
+		t.Errorf("usable repository: got %v, want nil", err)
 	}
 	for _, tc := range []struct {
 		change func(*gitea.Repository)
@@ -158,6 +158,6 @@ func TestUnreachable(t *testing.T) {
 	}
 	err := clientOf(t, say(502, "")).Prepare(t.Context())
 	if !errors.Is(err, forge.ErrUnavailable) {
-		t.Errorf("down: %v", err)
+		t.Errorf("down: got %v, want ErrUnavailable", err)
 	}
 }

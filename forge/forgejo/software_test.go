@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The version identifies the forge's software, and a version that is too old is an error that says what to update to.
+// softwareOf recognises the software by its version. If the version is too old, the error names the oldest supported
+// one.
 func TestSoftware(t *testing.T) {
 	tests := []struct{ version, name string }{
 		{"10.0.0-dev-1554-5e777a43a1+gitea-1.22.0", "Forgejo"},
@@ -26,7 +27,7 @@ func TestSoftware(t *testing.T) {
 			t.Errorf("%q: got %q, %v; want %q", tt.version, got.Name, err, tt.name)
 		}
 		if err != nil && !strings.HasSuffix(err.Error(), "update it to Forgejo 7 or Gitea 1.23, or later") {
-			t.Errorf("%q: %v", tt.version, err)
+			t.Errorf("%q: got %v, want the oldest supported versions", tt.version, err)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func scanPlan(w *world) {
 	t := w.issue(ref).Talk
 	equal(w, "remarks", remarks(&t), []string{w.boss + " plan-1"})
 	equal(w, "likes", t.Remarks[0].Likes, nil)
-	w.Tag(w.dev, ref, forge.LabelPlanApproved) // dev is an agent: its label names it as approver, but does not approve
+	w.Tag(w.dev, ref, forge.LabelPlanApproved) // an agent's label is recorded, but only a person can approve
 	w.tick()
 	same(w, "who approved it", w.issue(ref).Talk.ApprovedBy, w.dev)
 	for _, login := range []string{w.human, w.colleague} {

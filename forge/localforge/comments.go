@@ -129,7 +129,7 @@ func (i *issue) count(kind string) int {
 	return n
 }
 
-// comments returns the entries of kind "comment" in a span, oldest first.
+// comments returns the entries of kind "comment" that were updated in a span of time, oldest first.
 func (i *issue) comments(since, before time.Time) []*comment {
 	var written []*comment
 	for _, m := range i.timeline {

@@ -40,7 +40,7 @@ func TestFaults(t *testing.T) {
 		fault  Fault
 		status int
 		broken bool // the connection broke
-		filed  int  // issues that the request filed all the same
+		filed  int  // issues that the request created
 	}{
 		{"none", NoFault, 201, false, 1},
 		{"drop", Drop, 0, true, 0},
@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A client that sends slowly delays no other request.
+// A slow client delays no other request.
 func TestSlowClient(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	w := newWorld(t, func(o *Options) {

@@ -140,15 +140,15 @@ func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
 // now returns the time as Forgejo stores it: in whole seconds.
 func (f *Forge) now() time.Time { return f.opt.Now().UTC().Truncate(time.Second) }
 
-// nextIDLocked returns the next id; ids of all kinds share one counter. Forgejo has a counter per table, on which no
-// client can rely.
+// nextIDLocked returns the next id; ids of all kinds share one counter. Forgejo has a counter per table; clients can
+// rely on neither.
 func (f *Forge) nextIDLocked() int64 {
 	f.lastID++
 	return f.lastID
 }
 
-// late runs each step one lag after the step before it. Without a lag, it runs all steps at once, in this goroutine.
-// Callers must not hold mu.
+// late runs each step one lag after the previous one. Without a lag, it runs all steps at once, in this goroutine.
+// The caller must not hold mu.
 func (f *Forge) late(ctx context.Context, steps ...func(context.Context)) {
 	if f.opt.Lag <= 0 {
 		for _, step := range steps {

@@ -101,7 +101,7 @@ func (c *call) assign(i *issue, u *user) {
 	c.notifyIssue(i, eventAssign, "assigned")
 }
 
-// setClosed closes or reopens an issue. kind is the timeline's entry for a closing.
+// setClosed closes or reopens an issue. kind is the kind of the timeline entry if it closes.
 func (v view) setClosed(i *issue, closed bool, kind string) error {
 	if closed && i.blocked() {
 		what := "issue"

@@ -153,7 +153,7 @@ func editLabel(c *call) (any, error) {
 func deleteLabel(c *call) (any, error) {
 	l, err := c.pathLabel()
 	if err != nil {
-		return nil, nil // an unknown label is 204 too
+		return nil, nil // Forgejo answers 204 for an unknown label too
 	}
 	c.repo.labels = remove(c.repo.labels, l)
 	for _, i := range c.repo.issues {
@@ -192,7 +192,7 @@ func listIssueLabels(c *call) (any, error) {
 	return c.labels(c.repo, i.labels), nil
 }
 
-// askedLabels reads the issue and the labels, given by name or by id, of a request that sets labels.
+// askedLabels returns the issue of a request and the labels that its body lists, by name or by id.
 func (c *call) askedLabels() (*issue, []*label, error) {
 	i, err := c.pathIssue()
 	if err != nil {

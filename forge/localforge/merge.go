@@ -186,7 +186,7 @@ func (f *Forge) rebase(ctx context.Context, dir string, m merging) (string, erro
 	return f.git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// merged marks a pull request as merged and closes the issues that it fixes. Callers hold Forge.mu.
+// merged marks a pull request as merged and closes the issues that it fixes. The caller holds Forge.mu.
 func (c *call) merged(i *issue, commit string) {
 	p := i.pull
 	p.merged, p.mergedAt, p.mergedBy, p.mergeCommit = true, c.f.now(), c.doer, commit

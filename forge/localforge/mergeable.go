@@ -18,8 +18,8 @@ const (
 	broken   // git failed
 )
 
-// fine returns the value of the field mergeable. It is also true for the two kinds of pull request with nothing to
-// merge, although a merge of one kind (ancestor) is refused.
+// fine returns the value of the field mergeable. As on Forgejo, it is also true for a pull request without changes,
+// although a merge of an ancestor is refused.
 func (ch check) fine() bool { return ch == mergeable || ch == nothing || ch == ancestor }
 
 type diffStat struct{ files, additions, deletions int }
@@ -36,7 +36,7 @@ func (f *Forge) unchecked(issues []*issue) {
 }
 
 // checkPull checks whether a pull request merges, and what it changes. If a branch moves meanwhile, the result is
-// dropped, because the move leads to its own check.
+// dropped, because the move starts a check of its own.
 func (f *Forge) checkPull(ctx context.Context, i *issue) {
 	f.mu.Lock()
 	r := i.repo

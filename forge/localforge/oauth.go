@@ -76,8 +76,8 @@ func createApplication(c *call) (any, error) {
 	return answer, nil
 }
 
-// oauth returns the handler of the OAuth2 endpoints. A person signs in with HTTP Basic instead of a form, and thereby
-// consents.
+// oauth returns the handler of the OAuth2 endpoints. A person signs in with HTTP Basic instead of a form; signing in
+// counts as consent.
 func (f *Forge) oauth() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,7 @@ func (f *Forge) oauth() http.Handler {
 	return mux
 }
 
-// authorize redirects a person who signed in back to the application, with a code.
+// authorize redirects a signed-in person to the application, with a code.
 func (f *Forge) authorize(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

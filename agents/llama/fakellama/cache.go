@@ -3,7 +3,7 @@ package fakellama
 import "slices"
 
 // choose returns the slot for a prompt, with its cache prepared, or -1 if the request has to wait. A pin beyond the
-// last slot wraps around. A pinned request is never served from memory if its slot is empty. s.mu is held.
+// last slot wraps around. A pinned request is never served from memory if its slot is empty. The caller holds s.mu.
 func (s *Server) choose(prompt string, pin int) int {
 	best, like := -1, 0.1 // --slot-prompt-similarity
 	for i, slot := range s.slots {
@@ -30,7 +30,7 @@ func (s *Server) choose(prompt string, pin int) int {
 		}
 		return i
 	}
-	for i, slot := range s.slots { // the least recently used; the last one of equals
+	for i, slot := range s.slots { // the least recently used; of equals, the last
 		if !slot.busy && (best < 0 || slot.used <= s.slots[best].used) {
 			best = i
 		}
@@ -41,7 +41,8 @@ func (s *Server) choose(prompt string, pin int) int {
 	return best
 }
 
-// swap copies a slot's conversation into memory, and loads the one that matches the prompt better. s.mu is held.
+// swap copies a slot's conversation into memory. If memory has a conversation that matches the prompt better, swap
+// loads it into the slot. The caller holds s.mu.
 func (s *Server) swap(at *slot, prompt string) {
 	if s.RAM == 0 {
 		return
@@ -65,8 +66,8 @@ func (s *Server) swap(at *slot, prompt string) {
 	}
 }
 
-// remember puts a conversation into memory, unless memory has one that contains it, or the conversation is larger than
-// memory. It evicts the oldest conversations. s.mu is held.
+// remember puts a conversation into memory, unless memory has one that contains it, or the conversation is larger
+// than memory. It evicts the oldest conversations. The caller holds s.mu.
 func (s *Server) remember(conversation string) {
 	size := int64(len(conversation)) * s.perToken()
 	if conversation == "" || size > s.RAM {
@@ -82,7 +83,7 @@ func (s *Server) remember(conversation string) {
 	s.memory = append(s.memory, conversation)
 }
 
-// remembered is the used size of the memory, in bytes. s.mu is held.
+// remembered returns the bytes of memory in use. The caller holds s.mu.
 func (s *Server) remembered() int64 {
 	var n int64
 	for _, c := range s.memory {
@@ -92,7 +93,7 @@ func (s *Server) remembered() int64 {
 }
 
 // keepIdle copies all idle slots into memory, as --cache-idle-slots does, and empties them if the slots share one
-// cache. s.mu is held.
+// cache. The caller holds s.mu.
 func (s *Server) keepIdle() {
 	if s.RAM == 0 {
 		return

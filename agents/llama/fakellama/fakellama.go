@@ -58,7 +58,7 @@ type counts struct{ read, written, deferred int64 }
 // Used reports how many tokens of one request were cached and computed.
 type Used struct{ Slot, Cached, Computed int }
 
-// start creates the slots before the first request. s.mu is held.
+// start creates the slots before the first request. The caller holds s.mu.
 func (s *Server) start() {
 	if s.slots != nil {
 		return
@@ -201,7 +201,7 @@ func (s *Server) list(w http.ResponseWriter) {
 	answer(w, list)
 }
 
-// wake loads the model of a sleeping server. s.mu is held.
+// wake loads the model of a sleeping server. The caller holds s.mu.
 func (s *Server) wake() {
 	s.asleep = false
 	s.start()
