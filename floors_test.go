@@ -33,8 +33,8 @@ func (u use) compare(v use) int {
 	return cmp.Or(strings.Compare(u.from, v.from), strings.Compare(u.to, v.to), strings.Compare(u.name, v.name))
 }
 
-// noImports imports every package empty. Names of this package resolve all the same, except in expressions whose type
-// comes from an imported package.
+// noImports imports every package empty. Names of this package still resolve, except in expressions whose type comes
+// from an imported package.
 type noImports struct{}
 
 func (noImports) Import(name string) (*types.Package, error) {
@@ -64,7 +64,7 @@ func usesBetween(fset *token.FileSet, files []*ast.File, structs []string) map[u
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.KeyValueExpr: // the key of a struct whose type is not known is a field, and no name of ours
+			case *ast.KeyValueExpr: // the key of a struct of unknown type is a field, not a name of this package
 				if key, ok := n.Key.(*ast.Ident); ok && info.Uses[key] == nil && key.IsExported() {
 					info.Uses[key] = types.NewField(key.Pos(), nil, key.Name, nil, false)
 				}

@@ -87,7 +87,7 @@ var (
 	// proxyNames are addresses that can contain a password. Without them a program has no network.
 	proxyNames = names{on: []string{"*_PROXY"}}
 	// apiNames are removed for agents on a local backend. A program that finds one of them uses the paid API instead of
-	// the local server, which is noticed only on the bill.
+	// the local server, and only the bill shows it.
 	apiNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
 )
 
@@ -196,8 +196,8 @@ func hasPassword(text string) bool {
 	}
 }
 
-// secretOf reports whether a variable holds a secret that is not the agent's own, and the secret's owner, which is
-// empty for the supervisor. If several secrets match, an agent's counts before the supervisor's.
+// secretOf reports whether a variable holds a secret that is not the agent's own, and who owns it: an agent, or ""
+// for the supervisor. If several secrets match, an agent's counts before the supervisor's.
 func (e *Env) secretOf(name, value string) (owner string, secret bool) {
 	for _, s := range e.Secrets {
 		if (s.Name == name || holds(value, s.Value.Reveal())) && !e.owns(s) {

@@ -53,8 +53,8 @@ type Issue struct {
 	Assignees []string // logins, sorted
 	Created   time.Time
 	Updated   time.Time
-	// HeldBy names, for people, another supervisor's agent that works on the issue; empty when there is none. That
-	// agent can use the same account as one of ours.
+	// HeldBy names, for people, another supervisor's agent that works on the issue; empty when there is none. That agent
+	// can use the same account as one of our agents.
 	HeldBy string
 	Ended  time.Time // when the issue was closed; zero while open
 	// Reopened is when the issue was last reopened; zero if it never was. A pull request merged before Reopened no

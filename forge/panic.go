@@ -2,8 +2,8 @@ package forge
 
 import "fmt"
 
-// Panic is the error of a request whose code panicked: a bug of ours, triggered by an answer of the forge that our code
-// did not foresee. Only that request fails, and the supervisor logs the stack.
+// Panic is the error of a request whose code panicked: a bug in our code, triggered by an unexpected answer of the
+// forge. Only that request fails, and the supervisor logs the stack.
 type Panic struct {
 	What  string // the operation that panicked
 	Value any    // the value passed to panic

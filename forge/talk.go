@@ -18,7 +18,7 @@ type Remark struct {
 	ID     int64
 	Author string
 	Writer bool // Author has write access to the repository
-	// Key is the hidden key in a comment of ours, which keeps us from writing the comment twice: see QuestionKey and
+	// Key is the hidden key in one of our comments. With it we avoid writing the comment twice: see QuestionKey and
 	// PlanKey. Empty for comments of other accounts.
 	Key string
 	// Likes are the accounts with write access that gave the plan a thumbs-up, sorted. They are read for plans only.

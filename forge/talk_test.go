@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// remarksOf makes one remark of each word: a word with a dash, such as plan-1, is the key of a remark of ours; any
+// remarksOf makes one remark of each word: a word with a dash, such as plan-1, is the key of one of our remarks; any
 // other is a login.
 func remarksOf(words string) (all []Remark) {
 	for i, word := range strings.Fields(words) {

@@ -105,11 +105,11 @@ var (
 // mentions finds #N, owner/name#N and the addresses of issues and pull requests. A bare #N refers to the repository
 // home.
 //
-// Only the path of an address is read. A Ref has no host, so that text never chooses which server we query. The host is
-// not compared with the configured one either: people paste the address from their browser (http://localhost:3000), and
-// inside a container the forge has another name (http://forgejo:3000). An address on another forge therefore reads as
-// an issue of ours that does not exist, and the item is held with that reason. If such an address were ignored, the
-// item would start too early.
+// Only the path of an address is read. A Ref has no host, so that text never chooses which server we query. The host
+// is not compared with the configured one either: people paste the address from their browser
+// (http://localhost:3000), and inside a container the forge has another name (http://forgejo:3000). An address on
+// another forge therefore reads as a missing issue of our forge, and the item is held with that reason. If such an
+// address were ignored, the item would start too early.
 func mentions(line, home string) []mention {
 	var found []mention
 	for _, m := range mentionPattern.FindAllStringSubmatchIndex(line, -1) {

@@ -37,8 +37,8 @@ func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, repor
 	return nil
 }
 
-// labelApproved labels an issue plan-approved in the supervisor's name. It removes the label first: an agent may have
-// set it, which does not count.
+// labelApproved labels an issue plan-approved in the supervisor's name. It removes the label first, because an agent
+// may have set it, and an agent's label does not count.
 func (s *Supervisor) labelApproved(ref forge.Ref) error {
 	if err := s.label(ref, nil, []string{forge.LabelPlanApproved}); err != nil {
 		return err

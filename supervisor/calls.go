@@ -50,7 +50,7 @@ func (s *Supervisor) label(item forge.Ref, add, remove []string) error {
 	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Label(ctx, item, add, remove) })
 }
 
-// comment is a comment of ours on the forge. It is written once for each key.
+// comment is a comment by the supervisor on the forge. It is written once for each key.
 type comment struct{ key, body string }
 
 func (s *Supervisor) comment(item forge.Ref, words comment) error {

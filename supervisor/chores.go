@@ -45,8 +45,7 @@ var actions = map[threads.Action]action{
 	threads.ActEndConvoy:  {"close the convoy", "", (*Supervisor).endConvoy},
 }
 
-// merge reads the pull request again before it merges, because the plan is from a scan, which does not read
-// everything.
+// merge reads the pull request again before it merges, because the plan's scan does not read everything.
 func (s *Supervisor) merge(c *chore) error {
 	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, c.ref, time.Now()) })
 	switch {

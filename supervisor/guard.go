@@ -13,8 +13,8 @@ import (
 // the panic, every restart would panic again. So every goroutine recovers its own panics; arch_test.go requires a call
 // of safely in each.
 
-// safely runs f and recovers a panic in it, which is counted, shown in the status, and logged once. It reports whether
-// f returned normally.
+// safely runs f and recovers a panic in it. The panic is counted, shown in the status, and logged once. It reports
+// whether f returned normally.
 func (s *Supervisor) safely(what string, f func()) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -46,7 +46,7 @@ func (s *Supervisor) answered(err error) {
 	}
 }
 
-// internalError is the reason of a failure that a bug of ours caused.
+// internalError is the reason of a failure that a bug in the supervisor caused.
 const internalError = "internal error, see the log of the supervisor"
 
 // inLoop runs a goroutine that lasts as long as the supervisor. After a panic it runs f again.

@@ -70,8 +70,8 @@ func (s *Supervisor) isOurs(repo string) bool {
 	return cfg != nil && slices.ContainsFunc(cfg.Forge.Repos, func(r string) bool { return strings.EqualFold(r, repo) })
 }
 
-// hint scans the forge if the repository is one of ours: at once if no hint came within hookRest, else together with
-// the hints that follow until then.
+// hint scans the forge if the repository is a configured one: at once if no hint came within hookRest, else together
+// with the hints that follow until then.
 func (s *Supervisor) hint(repo string) {
 	if !s.isOurs(repo) {
 		return

@@ -60,7 +60,7 @@ func (s *Supervisor) pauses(name string) (named, inForce []threads.Pause) {
 }
 
 // setPauses journals pauses, or their end, and reports them. It refuses a pause that cannot be journalled: a restart
-// would drop it, which is when it matters most.
+// would drop the pause just when it matters most.
 func (s *Supervisor) setPauses(report *control.Report, name string, list []threads.Pause, off bool) error {
 	report.Subject = cmp.Or(name, "everything")
 	done, none := "paused", "paused already"

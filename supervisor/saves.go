@@ -266,7 +266,7 @@ func (b *books) keeps(x *session, v *saving) {
 	x.saving = v
 }
 
-// talk returns the size of a session's conversation in tokens, 0 if unknown, and whether no other session of ours has
+// talk returns the size of a session's conversation in tokens, 0 if unknown, and whether no other of our sessions has
 // used its server meanwhile.
 func (b *books) talk(x *session) (tokens int64, alone bool) {
 	b.mu.Lock()

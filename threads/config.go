@@ -263,7 +263,7 @@ func (c *Config) Agent(name string) *agents.Agent {
 	return find(c.Agents, func(a *agents.Agent) bool { return a.Name == name })
 }
 
-// AgentByLogin finds the agent that acts under a forge account; nil when the account is not one of ours.
+// AgentByLogin finds the agent that acts under a forge account; nil when no configured agent has it.
 func (c *Config) AgentByLogin(login string) *agents.Agent {
 	return find(c.Agents, func(a *agents.Agent) bool { return a.Login == login })
 }
@@ -283,7 +283,7 @@ func find[T any](list []T, fits func(*T) bool) *T {
 	return nil
 }
 
-// OwnUser reports whether an agent has a system account that no other agent and no service of ours uses.
+// OwnUser reports whether an agent has a system account that no other agent and no service uses.
 func (c *Config) OwnUser(a *agents.Agent) bool { return c.OnlyUser(a.User) }
 
 // OnlyUser reports whether a system account belongs to one agent or service alone.

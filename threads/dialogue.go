@@ -53,7 +53,7 @@ func (d *Dialogue) line() string {
 // dialogue returns the item's last question or plan; nil without one.
 func (v *view) dialogue(w *work) *Dialogue { return v.past(w).Dialogue }
 
-// talk returns the comments below the item, as far as they were read.
+// talk returns the comments on the item that were read.
 func (w *work) talk() *forge.Talk {
 	if w.issue != nil {
 		return &w.issue.Talk

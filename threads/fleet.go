@@ -12,12 +12,12 @@ import (
 // Remote is an agent of another host on the same forge, as that host's status describes it. The status has no queue:
 // the forge shows which issues are assigned to the agent.
 type Remote struct {
-	Host    string // unique, and not the name of a thread or agent of ours
+	Host    string // unique, and not the name of a local thread or agent
 	Agent   string
 	Login   string
 	Thread  string
 	Backend Backend // of its thread, for the pairing
-	// Roles are its roles on its host, with Name, On and Label only. They need not be roles of ours.
+	// Roles are its roles on its host, with Name, On and Label only. They need not be roles of this factory.
 	Roles     []agents.Role
 	Skills    []string // sorted
 	State     LoadState

@@ -105,7 +105,7 @@ type ChainHistory struct {
 	Rung     int `json:"rung,omitempty"`
 	// Handed counts how often a person was asked to look at it since the last retry.
 	Handed int `json:"handed,omitempty"`
-	// Approved has each agent's last approval of the pull request in a review session of ours.
+	// Approved has each agent's last approval of the pull request in one of our review sessions.
 	Approved []Approval `json:"approved,omitempty"`
 	// Told is the Key of the reason that was commented last, so that each reason is commented once.
 	Told string `json:"told,omitempty"`

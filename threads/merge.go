@@ -44,9 +44,9 @@ func StillMerges(s Snapshot, m Merge, now forge.Pull) (why string) {
 	return why
 }
 
-// landed reports whether an open pull request of ours is merged although the forge does not say so: its base has
-// every commit of it. The forge may have stopped in the middle of the merge. A pull request without commits looks the
-// same. Therefore it must also be approved, or its issues must be closed, as in the middle of a merge.
+// landed reports whether one of our open pull requests is merged although the forge does not say so: its base has all
+// its commits. The forge may have stopped in the middle of the merge. A pull request without commits looks the same.
+// Therefore it must also be approved, or its issues must be closed, as in the middle of a merge.
 func (v *view) landed(p *forge.Pull) bool {
 	if !p.Contained || p.Closed {
 		return false

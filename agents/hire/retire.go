@@ -38,7 +38,7 @@ func (r *Retire) checkFile() error {
 	return nil
 }
 
-// checkKnown refuses a name that neither the file nor the forge knows, which is a typing error.
+// checkKnown refuses a name that neither the file nor the forge knows: it must be a typing error.
 func (r *Retire) checkKnown(ctx context.Context) error {
 	account, err := r.accountOf(ctx, r.Login)
 	if err != nil {

@@ -178,7 +178,7 @@ func agentsOf(t *testing.T) func(what, name string) {
 	}
 }
 
-// hurry rewrites registrations so that Nomad gives up an unreachable node after lostAfter.
+// hurry rewrites registrations so that Nomad declares an unreachable node lost after lostAfter.
 func (b *bench) hurry(lostAfter time.Duration) {
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" {
@@ -224,8 +224,8 @@ func TestServerKilled(t *testing.T) {
 	}
 }
 
-// TestAgentKilled: a node's agent is gone for a minute, and Nomad gives up the node after 8 s. The second start is
-// refused, the slot stays taken while the first program runs, and its end is reported when the agent is back.
+// TestAgentKilled: a node's agent is gone for a minute, and Nomad declares the node lost after 8 s. The second start
+// is refused, the slot stays taken while the first program runs, and its end is reported when the agent is back.
 func TestAgentKilled(t *testing.T) {
 	b := benchAt(t, real(t))
 	control := agentsOf(t)

@@ -123,8 +123,8 @@ func (p *Place) session(ctx context.Context, o *Order, book *book, began time.Ti
 	return out
 }
 
-// starve adds to an outcome that the kernel killed processes of the session for lack of memory. It leaves a cancelled
-// session alone, and one that succeeded nevertheless.
+// starve adds to an outcome that the kernel killed processes of the session for lack of memory. It does not change
+// the outcome of a session that was cancelled or still succeeded.
 func starve(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
 	if killed <= 0 || out.Result == agents.Cancelled || out.Result == agents.Done && out.Claimed {
 		return out
@@ -217,7 +217,7 @@ func (p *Place) environ(job *agents.Job) []string {
 	return slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "TMPDIR=") })
 }
 
-// book writes the document of a session, which the supervisor reads.
+// book writes a session's document, for the supervisor to read.
 type book struct {
 	path string
 

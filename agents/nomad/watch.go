@@ -73,7 +73,7 @@ func (e *Executor) watch(ctx context.Context) {
 		if err != nil {
 			pause = min(2*pause, 2*time.Second)
 		} else {
-			if pause = watchPause; next < index { // the index went back: the servers were set up again
+			if pause = watchPause; next < index { // a lower index: the servers were set up again
 				next = 0
 			}
 			index, seen = next, e.wakeChanged(seen, jobs)

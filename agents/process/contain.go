@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Containment describes the kernel's means to contain a session, besides the shim.
+// Containment describes what the kernel offers to contain a session, in addition to the shim.
 type Containment struct {
 	// Cgroup is the folder in which sessions get their own cgroups. It is empty where the kernel permits none, as in
-	// most containers. Sessions also end completely without a cgroup, which is a second net.
+	// most containers. The cgroup is only a safeguard: sessions end completely without it too.
 	Cgroup string
 	// Memory and PIDs say why a session's limits of memory and of processes are not enforced; nil when they are.
 	Memory, PIDs error

@@ -78,7 +78,7 @@ func TestShimStopped(t *testing.T) {
 	}
 }
 
-// marked starts a child of ours that carries a run id, as if it had escaped from its shim.
+// marked starts a child that carries a run id, as if it had escaped from its shim.
 func marked(t *testing.T, runID string) *Child {
 	t.Helper()
 	c, err := reaper.Start("/bin/sh", []string{"sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"}, &syscall.ProcAttr{
@@ -193,7 +193,7 @@ func strange(t *testing.T, argv ...string) (word string) {
 	return word
 }
 
-// In a container with no_new_privs, every orphan of ours resembles a child of a killed shim.
+// In a container with no_new_privs, every orphan resembles a child of a killed shim.
 func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 	job := newJob(t, "touch $T/up; read x <$T/go")
 	fifo := filepath.Join(filepath.Dir(job.Dir), "go")

@@ -18,8 +18,8 @@ import (
 // and do not change them afterwards. Its methods may be called at any time, from any number of goroutines.
 type Executor struct {
 	Reaper *Reaper
-	// Secrets returns the texts to hide, besides the session's own secrets, in the session's result and in the tail of
-	// its log. It is called at the end of every session, so that a reloaded configuration counts. nil means no other
+	// Secrets returns the texts to hide in a session's result and in the tail of its log, in addition to the session's
+	// own secrets. It is called at the end of every session, so that a reloaded configuration counts. nil means no other
 	// texts.
 	Secrets func() []string
 	// Progress asks the local inference server at url for its progress. The answer changes whenever the server advances,
@@ -156,8 +156,8 @@ func (e *Executor) hurried() chan struct{} {
 	return e.hurry
 }
 
-// startPatiently retries a start that failed for want of processes or memory. The slot stays taken meanwhile, because
-// no other program would start in it either.
+// startPatiently retries a start that failed for want of processes or memory. The slot stays taken, because no other
+// program would start in it either.
 func (r *run) startPatiently(ctx context.Context) error {
 	for pause, began := pid1.StartPause, time.Now(); ; pause = min(2*pause, 5*time.Second) {
 		if ctx.Err() != nil {

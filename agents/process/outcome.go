@@ -78,8 +78,8 @@ func signalName(s syscall.Signal) string {
 	return fmt.Sprintf("signal %d", int(s))
 }
 
-// exited is the outcome by the exit status alone, which does not show the result of the work: exit status 0 is Done
-// until the supervisor has asked the forge.
+// exited is the outcome by the exit status alone. The exit status does not show the result of the work: 0 is Done
+// until the supervisor has queried the forge.
 func exited(program string, ws syscall.WaitStatus) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, ExitCode: ws.ExitStatus(), Reason: program + ": " + describe(ws)}
 	switch {

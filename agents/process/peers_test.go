@@ -373,7 +373,7 @@ func orphanStorm(args []string) int {
 }
 
 // smallNursery returns a shell command that leaves n children, which wait until descriptor 3 is closed. They are
-// forks of a small program: tearing one of ours down costs the kernel more than everything measured here.
+// forks of a small program: ending a fork of this test binary costs the kernel more than everything measured here.
 func smallNursery(n int) []string {
 	return []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do
 		sh -c 'j=0; while [ $j -lt 100 ]; do read x <&3 & j=$((j+1)); done'; i=$((i+1)); done`, n/100)}

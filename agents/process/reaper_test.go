@@ -216,7 +216,7 @@ func TestSessionsLeaveNoDescriptors(t *testing.T) {
 	}
 }
 
-// 10,000 orphans end at once, together with 1,000 children of ours (a tenth of both in make test), and no child's
+// 10,000 orphans end at once, together with 1,000 of our own children (a tenth of both in make test), and no child's
 // status is lost.
 func TestReaperStorm(t *testing.T) {
 	var out strings.Builder

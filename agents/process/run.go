@@ -131,7 +131,7 @@ func (r *run) start() (err error) {
 	return err
 }
 
-// abandon ends a shim that has not reported a running program. The program may run all the same.
+// abandon ends a shim that has not reported a running program. Its program may be running.
 func (r *run) abandon() {
 	r.link.close()
 	select {

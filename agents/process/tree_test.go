@@ -37,7 +37,7 @@ func TestTreeCPUCountsTheDead(t *testing.T) {
 	<-c.Exit()
 }
 
-// A killed process whose parent does not wait for it stays a zombie, which does not count as living.
+// A killed process whose parent does not wait for it stays a zombie. A zombie does not count as living.
 func TestCullIgnoresZombies(t *testing.T) {
 	c := spawn(t, "sh -c 'exit 0' & exec sleep 1000")
 	eventually(t, "there is a zombie", func() bool {

@@ -9,7 +9,7 @@ import (
 
 // The supervisor and a session's shim exchange JSON documents over a socket pair. The supervisor orders one start and
 // then any number of ends. The shim reports the start and, if that succeeded, the end. When the supervisor is killed,
-// the socket closes, which the shim takes as an order to end. A shim may be older than its supervisor, so documents
+// the socket closes; the shim treats that as an order to end. A shim may be older than its supervisor, so documents
 // may only gain fields.
 
 // startOrder is the order to start a program. It travels over the socket because the environment holds the agent's

@@ -14,11 +14,11 @@ import (
 
 // Desk is one session's access to the forge, with the account of the session's agent.
 //
-// Every method queries the forge afresh and returns when ctx is done. A session calls the methods from one goroutine,
-// one at a time. Errors wrap forge.ErrNotFound and forge.ErrForbidden where they apply, and forge.ErrUnavailable if a
-// retry may succeed: the session then ends as backend-down, which does not count as an attempt. No error contains the
-// token.
-// Reads can be repeated. Much of what they return was written by strangers: the session checks names and quotes texts.
+// Every method queries the forge and returns when ctx is done. A session calls the methods from one goroutine, one at
+// a time. Errors wrap forge.ErrNotFound and forge.ErrForbidden where they apply, and forge.ErrUnavailable if a retry
+// may succeed: the session then ends as backend-down, which does not count as an attempt. No error contains the
+// token. Reads can be repeated. Much of what they return was written by strangers: the session checks names and
+// quotes texts.
 type Desk interface {
 	Items
 	Pulls

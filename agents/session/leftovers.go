@@ -84,7 +84,7 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	return t.in(ctx, "commit-tree", written, "-p", head, "-m", message)
 }
 
-// keepTrees is how many worktrees of a repository an agent keeps, the newest, besides the one in use. Each occupies as
+// keepTrees is how many unused worktrees of a repository an agent keeps. The newest are kept, and each occupies as
 // much space as the repository's files.
 const keepTrees = 8
 

@@ -65,7 +65,7 @@ const defaultRoles = "review,dev,gardener,architect,planner,predictor,supervisor
 type (
 	document struct {
 		Forge   forgeTable            `toml:"forge"`
-		Threads map[string]any        `toml:"threads"` // one table per thread, as it is encoded
+		Threads map[string]any        `toml:"threads"` // one table per thread, in its encoded form
 		Agents  map[string]agentTable `toml:"agents"`
 		Roles   map[string]roleTable  `toml:"roles"`
 

@@ -134,8 +134,8 @@ func (c *farm) said(run string) bool {
 	return strings.Contains(lines, "pushed "+run+"\n") || strings.Contains(lines, "refused "+run+"\n")
 }
 
-// cut disconnects a node from Nomad, but leaves its processes running and connected to the forge. mend may be called
-// again.
+// cut disconnects a node from Nomad, but leaves its processes running and connected to the forge. mend reconnects it
+// and may be called more than once.
 func (c *farm) cut(node string) (mend func()) {
 	if c.fake != nil {
 		c.fake.LoseSight(node, true)

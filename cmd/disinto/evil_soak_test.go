@@ -28,7 +28,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// The bounds of an evil agent's cost. docs/security.md has the figures of a run, which are smaller.
+// The bounds of an evil agent's cost. docs/security.md has the smaller figures of a real run.
 const (
 	mostSessions = 60        // on one issue and its pull requests
 	mostComments = 30        // by the supervisor on one issue

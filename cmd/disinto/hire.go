@@ -252,7 +252,7 @@ type office struct {
 	*hire.Factory
 	url     string // of the forge
 	read    string // the secrets file that run reads
-	problem error  // why the forge cannot be used; the other checks run all the same
+	problem error  // why the forge cannot be used; the other checks still run
 }
 
 // factory reads the files and wires up the factory, for hiring and retiring.

@@ -113,7 +113,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// checkSecond starts a second supervisor on the first one's state directory, which is refused.
+// checkSecond checks that a second supervisor cannot use the first one's state directory.
 func (f *testForge) checkSecond(first *running, state string) {
 	f.t.Helper()
 	second := f.startRun(state, nil)

@@ -166,9 +166,9 @@ func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 // newPassword returns 26 random letters and digits, plus a character of each kind that a forge can require.
 func newPassword() string { return rand.Text() + "-a1A" }
 
-// WithPassword reports whether we sign in with a password, and therefore can manage the tokens of all accounts. If we
-// sign in with a token, the forge lets only the account itself manage its tokens, and the Admin gives the account a new
-// password to sign in with.
+// WithPassword reports whether we sign in with a password and can therefore manage the tokens of all accounts. If we
+// sign in with a token, the forge lets only the account itself manage its tokens, and the Admin gives the account a
+// new password to sign in with.
 func (a *Admin) WithPassword() bool { return a.api.Token == "" }
 
 // owner returns an API signed in as the account that can manage the tokens of login: ours, or login itself. It first

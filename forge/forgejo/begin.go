@@ -27,9 +27,9 @@ type Beginning struct {
 	Place  string // identifies where the session begins, unlike any other place
 }
 
-// Begin lets a session begin, as the account of the client's token. Of all places that try to begin with the same claim
-// or run, one gets nil and all others get forge.ErrTaken. Begin also returns forge.ErrTaken when the claim is gone. The
-// place that got nil can repeat Begin, even after another error.
+// Begin asks the forge for permission to start a session, as the account of the client's token. Of all places that
+// call it with the same claim or run, one gets nil and all others get forge.ErrTaken. Begin also returns
+// forge.ErrTaken when the claim is gone. The place that got nil can repeat Begin, even after another error.
 func (c *Client) Begin(ctx context.Context, b Beginning) (err error) {
 	defer wrap(&err, "begin %s", b.Run)
 	m, message := move{beginPrefix + b.Run, noObject, ""}, fmt.Sprintf("begin\n\nrun: %s\n", oneLine(b.Run))

@@ -21,8 +21,8 @@ import (
 // that must not exist is the only request that a forge grants to exactly one of several concurrent clients. Label and
 // assignee show the claim to people. The ref is written first and removed last.
 //
-// A supervisor that died would hold its claims for ever. When it starts again it takes them back, which it recognises
-// by the instance id. Another supervisor can take over a claim if one of these is true:
+// A supervisor that died would hold its claims for ever. When it starts again, it recognises its claims by the
+// instance id and takes them back. Another supervisor can take over a claim if one of these is true:
 //
 //   - The claim has expired: it says how long its session can last, see [Claims.Longest].
 //   - The claim was never completed, or was released except for the ref: the item has neither in-progress nor an agent,

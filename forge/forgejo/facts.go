@@ -69,8 +69,9 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 	return fact
 }
 
-// pullFact returns a pull request with the mergeability and CI of its present head and base. A pull request that could
-// not be read is still shown, because it keeps its issue from being started, but in a state that lets no work begin.
+// pullFact returns a pull request with the mergeability and CI of its present head and base. A pull request that
+// could not be read is still shown, because it keeps its issue from being started, but in a state in which no work
+// can start.
 //
 // A list of changes confirms everything about a pull request except its mergeability. While the mergeability is
 // unknown, AsOf is the time of the last answer about it, so that a conflict needs a second, later answer.

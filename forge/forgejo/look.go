@@ -37,7 +37,7 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 	}
 	r := c.repo(ref.Repo)
 	if r == nil {
-		r = newRepo(ref.Repo) // not scanned: this call uses a cache of its own
+		r = newRepo(ref.Repo) // not scanned: this call uses its own cache
 	}
 	if in.PullRequest == nil {
 		c.mu.Lock()

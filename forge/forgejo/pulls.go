@@ -22,8 +22,8 @@ type reading struct {
 	only                       forge.Ref // if set: reviews and statuses are read only if the details name this issue
 }
 
-// readPulls reads the pull requests that changed, those with a part that no list of changes shows, and the one that was
-// read longest ago.
+// readPulls reads the pull requests that changed, those with unknown parts that no list of changes shows, and the one
+// that was read longest ago.
 func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	now := time.Now()
 	c.mu.Lock()

@@ -115,8 +115,8 @@ func TestEndedPulls(t *testing.T) {
 	})
 }
 
-// TestMergedBetweenScans: a pull request was opened and merged between two scans, and only its branch names its issue.
-// It counts for the issue, which the forge could not close.
+// TestMergedBetweenScans: a pull request was opened and merged between two scans, and only its branch names its
+// issue. It counts for the issue, although the forge could not close the issue.
 func TestMergedBetweenScans(t *testing.T) {
 	onEach(t, func(w *world) {
 		n, blocker := w.file("one", "", "backlog"), w.file("blocker", "")

@@ -196,7 +196,7 @@ var markPattern = regexp.MustCompile(`<!-- disinto:([A-Za-z0-9._:/-]+) -->\s*$`)
 // accounts' comments, and agents have write access. The forge's times are whole seconds.
 func isEdited(in *gitea.Comment) bool { return !in.Updated.Equal(in.Created) }
 
-// keyOf returns the key of a comment of ours; empty if a person wrote the comment with our account.
+// keyOf returns the key of one of our comments; empty if a person wrote the comment with our account.
 func keyOf(body string) string {
 	if m := markPattern.FindStringSubmatch(body); m != nil {
 		return m[1]

@@ -6,7 +6,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Agents can edit our comments. An edited comment of ours is not a plan, question or answer, even if the plan got a
+// Agents can edit our comments. An edited one does not count as plan, question or answer, even if the plan got a
 // thumbs-up before the edit. Comment then writes it again.
 func TestEditedPlansCountForNothing(t *testing.T) {
 	onEach(t, func(w *world) {

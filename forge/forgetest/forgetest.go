@@ -42,7 +42,7 @@ type Ground interface {
 	// Repo creates a repository owner/name that everyone can read, with a commit on its default branch main. The
 	// writers can push to it and write to its issues.
 	Repo(writers ...string) string
-	// Supervisor returns a new client, which has not read anything yet.
+	// Supervisor returns a new client that has not read anything yet.
 	Supervisor(Supervisor) Forge
 }
 

@@ -59,7 +59,7 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 	return nil
 }
 
-// merging is a merge as it was planned under the lock.
+// merging is a merge that was planned under the lock.
 type merging struct {
 	on         *issue
 	base, head string // commits

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestMergeStyles checks the result of each style on main. A commit of its own on main makes a fast-forward impossible.
+// TestMergeStyles checks the result of each style on main. An additional commit on main makes a fast-forward
+// impossible.
 func TestMergeStyles(t *testing.T) {
 	for _, row := range []struct {
 		style   string

@@ -64,8 +64,8 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit finds the repository and checks the caller's access. It admits a reader's push, which the hook then rejects,
-// because only then git shows the reason.
+// admit finds the repository and checks the caller's access. It admits a reader's push and leaves the rejection to
+// the hook, because git shows the reason of a hook only.
 func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()

@@ -65,7 +65,8 @@ func (c *checker) task(i int) {
 	}
 }
 
-// label reports labels that keep an issue from being worked on, and in-progress, which only a claim can set.
+// label reports labels that keep an issue from being worked on. It also reports in-progress, because only a claim can
+// set it.
 func (c *checker) label(line int, label string) {
 	switch {
 	case label == forge.LabelInProgress || forge.SkipLabel([]string{label}) != "":

@@ -157,7 +157,8 @@ func refusal(method, path string, resp *http.Response, answer []byte) error {
 	return &Refusal{Status: resp.StatusCode, Text: text, err: KindOf(resp.StatusCode)}
 }
 
-// KindOf returns the error of package forge for a status, and nil for success and for bad requests of ours (400, 422).
+// KindOf returns the error of package forge for a status. It returns nil for success and for our own bad requests
+// (400, 422).
 func KindOf(status int) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusLocked:

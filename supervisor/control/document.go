@@ -104,7 +104,7 @@ type UpkeepDocument struct {
 	// Violations counts violations of rules that must hold. The offending session was not started, or was stopped;
 	// Problems has a line about it.
 	Violations int `json:"violations"`
-	// Repairs counts released claims of ours that had no session.
+	// Repairs counts our claims that had no session and were released.
 	Repairs int `json:"repairs"`
 }
 

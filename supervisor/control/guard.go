@@ -56,7 +56,7 @@ func metricsOnly(metrics http.Handler) http.Handler {
 	return mux
 }
 
-// wrongName refuses a request whose Host is not one of ours.
+// wrongName refuses a request whose Host is not one of our names.
 const wrongName = "cannot answer under this name: add it to [factory] listen_hosts"
 
 // factory returns [factory] of the configuration in force; the zero value without one.

@@ -29,7 +29,7 @@ type SpeedDocument struct {
 }
 
 // ServerSlotDocument is one slot of a server, with its speed in the last minute. Its index is the server's: the
-// server decides in which slot a session of ours runs.
+// server decides in which slot it runs a session.
 type ServerSlotDocument struct {
 	Index int   `json:"index"`
 	Busy  bool  `json:"busy"`

@@ -1,5 +1,5 @@
-// Package receipts keeps the receipts of sessions in a state directory: one file for each, which only the
-// supervisor's account can read, and one that names the newest pruned receipt.
+// Package receipts keeps the receipts of sessions in a state directory: one file for each, and one that names the
+// newest pruned receipt. Only the supervisor's account can read the files.
 package receipts
 
 import (

@@ -102,7 +102,7 @@ func TestOutcomes(t *testing.T) {
 		script func(w *World) Script
 		want   string // start minutes of sessions on the issue within half an hour
 		result agents.Result
-		labels []string // besides backlog
+		labels []string // in addition to backlog
 	}{
 		{"pull request", func(w *World) Script {
 			return w.Work(agents.Job{Kind: agents.KindIssue, Number: 1, Agent: "dev-coder"}, 1)

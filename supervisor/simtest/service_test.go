@@ -19,7 +19,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// machine runs services as a test tells them.
+// machine runs services; the test decides how each run goes.
 type machine struct {
 	w *World
 

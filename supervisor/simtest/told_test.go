@@ -110,8 +110,8 @@ func (c *crowded) Run(ctx context.Context, job agents.Job, started func(agents.S
 	return c.Executor.Run(ctx, job, started)
 }
 
-// One of two repositories is gone, so every scan has an error. Work in the other one continues: a claim of ours
-// without a session is released, and the issue is done.
+// One of two repositories is gone, so every scan has an error. Work in the other one continues: our claim without a
+// session is released, and the issue is done.
 func TestOneRepositoryMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const gone = "johba/gone"

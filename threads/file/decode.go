@@ -107,7 +107,7 @@ type decoder struct {
 	lines     map[string]int
 	mistakes  Mistakes
 	assigned  map[string]assignment // by agent: the thread that names it
-	sandbox   agents.Sandbox        // of roles without a setting of their own
+	sandbox   agents.Sandbox        // of roles without their own setting
 }
 
 func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {

@@ -43,8 +43,8 @@ func (d *decoder) readFleet(t *table) {
 	t.done()
 }
 
-// host reads one [[fleet.hosts]]. Its name must not be one of ours, because its threads and agents are called by that
-// name, a slash and their own name.
+// host reads one [[fleet.hosts]]. Its name must not be that of a local thread or agent, because its threads and
+// agents are named HOST/NAME.
 func (d *decoder) host(t *table) threads.Host {
 	h := threads.Host{Name: t.text("name")}
 	switch {

@@ -186,7 +186,7 @@ const (
 	ClaimUnavailable ClaimFailure = "unavailable" // the forge did not answer, or not as expected
 )
 
-// Released records that no claim of ours is left on the item.
+// Released records that the item no longer carries a claim of this supervisor.
 type Released struct {
 	Ref Ref `json:"ref"`
 }

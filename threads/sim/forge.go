@@ -50,7 +50,7 @@ type pull struct {
 	moved    time.Time // when its head was pushed
 	heads    []string  // all its heads, the current one last
 	stubborn bool      // the forge refuses to merge it: a protected branch wants a second approval
-	writers  []string  // agents that had a session on it, besides its opener
+	writers  []string  // agents other than its opener that had a session on it
 	vouched  []vouch   // approvals by review sessions that the supervisor saw end
 	obstacle [pullObstacles]time.Time
 }

@@ -150,7 +150,7 @@ func (in *inspection) substitute(it *threads.Item, rungs []string) (first *agent
 	return first
 }
 
-// steps reports whether the rules besides the ladder let an agent take an item as a rung.
+// steps reports whether the rules other than the ladder let an agent take an item as a rung.
 func (in *inspection) steps(it *threads.Item, name string) bool {
 	a := in.cfg.Agent(name)
 	if a == nil || in.writing(it, a) == nil {

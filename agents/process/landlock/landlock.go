@@ -214,7 +214,7 @@ func skips(err error) bool {
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// Describe says for people what a version refuses, and what it cannot.
+// Describe returns a text for people: what a version refuses, and what it cannot refuse.
 func Describe(version int) string {
 	holds, lacks := Holds(version)
 	text := fmt.Sprintf("Landlock %d restricts %s", version, strings.Join(holds, ", "))

@@ -23,7 +23,8 @@ func settle() {
 	DropBinary()
 }
 
-// These two are debug.SetGCPercent and debug.SetMemoryLimit, without the import that would delay this package's init.
+// setGCPercent and setMemoryLimit are debug.SetGCPercent and debug.SetMemoryLimit. Importing runtime/debug would
+// delay this package's init.
 
 //go:linkname setGCPercent runtime/debug.setGCPercent
 func setGCPercent(percent int32) (before int32)
@@ -31,9 +32,8 @@ func setGCPercent(percent int32) (before int32)
 //go:linkname setMemoryLimit runtime/debug.setMemoryLimit
 func setMemoryLimit(bytes int64) (before int64)
 
-// StartThreads makes the runtime start n threads, which it keeps. A Go program that needs a thread and gets none dies
-// in newosproc. Another supervisor died that way in 3 of 4 tries, as PID 1 at its pids limit, and ended its
-// container.
+// StartThreads makes the runtime start and keep n threads. A Go program that needs a thread and gets none dies in
+// newosproc. Another supervisor died that way in 3 of 4 tries, as PID 1 at its pids limit, and ended its container.
 func StartThreads(n int) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)

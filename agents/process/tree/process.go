@@ -100,7 +100,7 @@ var ErrNoProc = errors.New("/proc is not mounted")
 
 // Walk calls visit for every process, sorted by number. It reads /proc a few entries at a time on purpose: the kernel
 // looks for the next number at each call, so at its end the walk meets even a process that forks a successor and
-// exits, again and again. A list made beforehand would always be one fork behind.
+// exits, again and again. A list made before the walk would always be one fork behind.
 //
 // After an error there may be processes that Walk has not met. The error is ErrNoProc when there is no /proc, or an
 // empty folder in its place, as in a chroot.

@@ -205,7 +205,7 @@ func branchAfterMerge(w *world) {
 	same(w, "label of the head", r.pull(p).Head.Label, "fix/issue-1")
 }
 
-// closingKeywords merges into a branch that is not the default branch, and issues are closed all the same. The text
+// closingKeywords merges into a branch that is not the default branch; the merge closes issues even so. The text
 // mentions ten issues and closes five.
 func closingKeywords(w *world) {
 	r := w.code("release", "one")
