@@ -39,7 +39,7 @@ func TestRelevant(t *testing.T) {
 	}
 }
 
-// Relevant keeps the question, and the oldest of the remarks after it, however many there are.
+// Relevant keeps the plan and the question, each with at most MaxRemarks of the remarks after it, the oldest.
 func TestRelevantIsBounded(t *testing.T) {
 	flood := strings.Repeat(" bot", 1000)
 	got := Relevant(remarksOf("plan-1" + flood + " question-1 ada" + flood))
@@ -61,7 +61,7 @@ func TestIsCommand(t *testing.T) {
 	}
 }
 
-// Agents do not read comments that the supervisor edits again and again.
+// Agents do not read comments that the supervisor edits repeatedly.
 func TestIsForPeople(t *testing.T) {
 	for body, want := range map[string]bool{
 		"x\n\n<!-- disinto:receipts-1 -->": true, "x\n\n<!-- disinto:" + ETAKey + "1 -->": true,

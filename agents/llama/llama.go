@@ -23,10 +23,10 @@ const (
 )
 
 var (
-	// ErrNotOffered is the error of a page that the server was started without: --metrics, --slots, --slot-save-path.
+	// ErrNotOffered is the error of a request that needs a flag of the server: --metrics, --slots, --slot-save-path.
 	ErrNotOffered = errors.New("the server was started without it")
 	// ErrRefused is the error of a request that the server rejects, such as restoring a file of another model.
-	ErrRefused = errors.New("the server refuses")
+	ErrRefused = errors.New("the server refused the request")
 )
 
 // Client sends requests to one server. It is safe for concurrent use.

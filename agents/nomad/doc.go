@@ -1,5 +1,5 @@
-// Package nomad runs sessions as jobs of a HashiCorp Nomad cluster. Executor is its part in the supervisor. Place is
-// its part on the node, which runs as the command disinto session-run.
+// Package nomad runs sessions as jobs of a HashiCorp Nomad cluster. Executor is the part in the supervisor. Place is
+// the part on the node, the command disinto session-run.
 //
 // # A session
 //
@@ -18,13 +18,12 @@
 // # What Nomad does not report
 //
 // The status "dead" of a job does not mean that its processes have ended, "complete" of an allocation does not mean
-// success, and "lost" means that the state is unknown. Whatever restart and reschedule are set to, Nomad starts a
-// session again if it does not hear from its machine for long enough. So a slot is free only when no allocation of
-// the job runs or can run, and each has reported through session-run or passed its deadline; and a session begins
-// only if the fence allows it. Files of ended allocations vanish within seconds. So the log is copied while it is
-// written, and if the document is gone, the exit code says how the session ended, and the forge says what it
-// achieved.
+// success, and "lost" means that the state is unknown. Even with restart and reschedule disabled, Nomad starts a
+// session again once its node has been unreachable for long enough. So a session starts only if the fence allows it.
+// A slot is free only when no allocation of the job runs or can run, and each allocation has either reported through
+// session-run or passed its deadline. Files of ended allocations vanish within seconds. So the log is copied while it
+// is written. If the document is gone, the exit code gives the class of the outcome, and the forge shows the work.
 //
-// Nomad answers as often as it is queried, and the executor relies on none of its events: one blocking query reports
-// which of our jobs changed, and then the executor reads the allocations of those jobs.
+// The executor relies on no event of Nomad, because every query can be repeated: one blocking query reports which of
+// our jobs changed, and then the executor reads the allocations of those jobs.
 package nomad

@@ -31,7 +31,8 @@ const (
 // jobID returns the job name of a run. Nomad accepts each name once.
 func jobID(run string) string { return jobPrefix + run }
 
-// Order is everything that session-run needs of a session. It is stored encrypted, because it contains secrets.
+// Order is everything that session-run must know about a session. It is stored encrypted, because it contains
+// secrets.
 type Order struct {
 	Format   int
 	Job      agents.Job
@@ -79,7 +80,8 @@ func (o *Order) carry(f *Folder) {
 	}
 }
 
-// variable is where Nomad stores an order. A job can read the variables below its own name without a policy.
+// variable is the Nomad variable that stores an order. A job can read the variables below its own name without a
+// policy.
 type variable struct {
 	Path  string
 	Items map[string]string

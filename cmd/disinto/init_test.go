@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 )
 
-// init needs only an administrator's token to make a factory that check accepts. Run again, it changes nothing.
+// init creates a factory that check accepts, with only an administrator's token. A second init changes nothing.
 func TestInit(t *testing.T) {
 	f := newTestForge(t)
 	bin := t.TempDir()
@@ -57,11 +57,12 @@ func TestInit(t *testing.T) {
 		}
 		tokens = append(tokens, token)
 	}
-	// A second init with other wishes keeps the existing file.
+	// A second init with another model keeps the existing file.
 	got = disinto(t.Context(), environ, append(args, "--url", f.URL+"/", "--repo", demo.Repo, "--api", "opus")...)
 	again, err := os.ReadFile(path)
 	if err != nil || got.code != exitDone || string(again) != string(written) {
-		t.Errorf("again: got %v, %d %s%s\n%s", err, got.code, got.stdout, got.stderr, again)
+		t.Errorf("second init: got error %v, exit code %d, %s%s, want an unchanged file:\n%s", err, got.code, got.stdout,
+			got.stderr, again)
 	}
 	for flag, other := range map[string]string{"--url": "http://elsewhere", "--repo": "other/repo"} {
 		got := disinto(t.Context(), environ, append(args, flag, other)...)
@@ -83,7 +84,7 @@ func TestInit(t *testing.T) {
 	}
 	for i, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
 		if secretOf(t, path, name) != tokens[i] {
-			t.Errorf("again: %s changed", name)
+			t.Errorf("second init: %s changed", name)
 		}
 	}
 }

@@ -21,8 +21,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// serviceFile writes a factory.toml with services. Its forge does not answer, which must not keep services from
-// running.
+// serviceFile writes a factory.toml with services. Its forge does not answer; services must still run.
 func serviceFile(t *testing.T, state, services string) string {
 	t.Helper()
 	path := filepath.Join(state, "factory.toml")
@@ -95,15 +94,15 @@ needs = ["stubborn"]
 			service(d, "dying").Fails >= 3
 	})
 	if dying := service(before, "dying"); dying.LastLine != "I die of [secret]" || !dying.NeedsPerson {
-		t.Errorf("service dying: got %+v", dying)
+		t.Errorf("service dying: got %+v, want the secret hidden, and a person needed", dying)
 	}
 	told := func(line string) bool { return strings.HasPrefix(line, "service dying failed ") }
 	if !slices.ContainsFunc(before.Problems, told) {
-		t.Errorf("got problems %q", before.Problems)
+		t.Errorf("got problems %q, want one about service dying", before.Problems)
 	}
 	if info, err := os.Stat(service(before, "loud").Log); err != nil || info.Size() > 64<<10 ||
 		info.Mode().Perm() != 0o600 {
-		t.Errorf("the log of service loud: got %v, %v", info, err)
+		t.Errorf("the log of service loud: got %v, %v, want at most 64 KB, readable only by the owner", info, err)
 	}
 	for _, secret := range []string{"token-of-the-supervisor", "token-of-the-agent"} {
 		if strings.Contains(r.read(service(before, "last").Log), secret) {
@@ -212,7 +211,7 @@ func TestAskReady(t *testing.T) {
 	}
 	got := fmt.Sprint(askReady(t.Context(), "http://127.0.0.1:1/health"))
 	if !strings.HasSuffix(got, "connection refused") || strings.Contains(got, "Get") {
-		t.Errorf("no listener: got %s", got)
+		t.Errorf("no listener: got %s, want connection refused", got)
 	}
 }
 
@@ -258,7 +257,7 @@ user = "no-such-account"
 		}
 	}
 	if got.code != exitFailed {
-		t.Errorf("got exit code %d", got.code)
+		t.Errorf("got exit code %d, want %d", got.code, exitFailed)
 	}
 }
 
@@ -273,7 +272,7 @@ func TestCheckServed(t *testing.T) {
 	}
 }
 
-// logs prints a service's log without a supervisor. A service name leads to no other file.
+// logs prints a service's log without a supervisor. A service name cannot name another file.
 func TestServiceLogLeft(t *testing.T) {
 	state := t.TempDir()
 	path := serviceFile(t, state, "[services.a]\ncommand = [\"true\"]\n")

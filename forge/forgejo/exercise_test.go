@@ -17,7 +17,7 @@ func TestExercise(t *testing.T) {
 	})
 }
 
-// site is the forge of a world; the world's owner does what people do.
+// site is the forge of a world; the world's owner acts for people.
 type site struct{ w *world }
 
 func (s site) Account(name string) (login, token string) {

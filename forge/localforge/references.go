@@ -137,8 +137,8 @@ func (v view) closedByMerge(i *issue) {
 	}
 }
 
-// namedByCommit adds a pushed commit to the timelines of the issues in its message, once. On the default branch it also
-// obeys the message's keywords.
+// namedByCommit adds a pushed commit to the timeline of each issue that its message mentions, unless it is there
+// already. On the default branch it also closes and reopens issues by the message's keywords.
 func (v view) namedByCommit(r *repo, co commit, onDefault bool) {
 	refs := references(co.message)
 	issues, _ := v.f.resolve(r, refs)

@@ -24,12 +24,12 @@ var assigneeRules = []rule{
 	},
 	{
 		"an unknown login is refused, and nothing changes",
-		"forge/forgejo Claim, whose error reports an agent whose account was removed",
+		"forge/forgejo Claim, which then reports that the agent's account was removed",
 		unknownAssignee,
 	},
 	{
 		"an account with only read access can be assigned",
-		"threads, to which an assignee that is no agent is a person",
+		"threads, which treats an assignee that is not an agent as a person",
 		strangerAssigned,
 	},
 	{
@@ -39,7 +39,7 @@ var assigneeRules = []rule{
 	},
 }
 
-// assign sets the assignees as the account a.
+// assign sets an issue's assignees, in the name of a.
 func (r *repo) assign(a *account, n int64, names ...string) issue {
 	r.w.Helper()
 	return decode[issue](a.patch(r.at("/issues/%d", n), fields{"assignees": append([]string{}, names...)}).

@@ -25,7 +25,7 @@ var dependencyRules = []rule{
 	},
 	{
 		"an issue can wait for a pull request",
-		"forge/forgejo, to which a blocker can be an issue or a pull request",
+		"forge/forgejo, which accepts an issue or a pull request as a blocker",
 		dependsOnPull,
 	},
 	{

@@ -26,7 +26,7 @@ var hookRules = []rule{
 	},
 	{
 		"pull requests are announced too",
-		"supervisor's hook listener: a push, a review and a merge each mean a scan",
+		"supervisor's hook listener: a push, a review and a merge each cause a scan",
 		pullHooks,
 	},
 	{
@@ -83,7 +83,7 @@ func (in *receiver) form(events ...string) fields {
 	}
 }
 
-// ServeHTTP records a delivery. d.signed requires both signature headers that every forge sends to be correct.
+// ServeHTTP records a delivery. d.signed is true if the two signature headers that every forge sends are correct.
 func (in *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -161,8 +161,7 @@ func signedHooks(w *world) {
 	in.await(r, "issues reopened", n)
 }
 
-// silentChanges ends with a change that is announced: any delivery for the changes before it would have arrived by
-// then.
+// silentChanges ends with a change that is announced, so a delivery for an earlier change would already have arrived.
 func silentChanges(w *world) {
 	r := w.repo()
 	blocker, blocked := r.open("blocker"), r.open("blocked")

@@ -5,7 +5,7 @@ import "net/http"
 var issueRules = []rule{
 	{
 		"an edit answers 201",
-		"forge/forgejo, to which any 2xx is a success",
+		"forge/forgejo, which treats any 2xx as success",
 		editAnswer,
 	},
 	{
@@ -20,7 +20,7 @@ var issueRules = []rule{
 	},
 	{
 		"times are whole seconds in UTC",
-		"forge/forgejo, which re-reads an item that changed in the second of its reading",
+		"forge/forgejo, which re-reads an item that changed in the second in which it was read",
 		wholeSeconds,
 	},
 	{

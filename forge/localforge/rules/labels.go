@@ -30,7 +30,7 @@ var labelRules = []rule{
 	},
 	{
 		"deleting a label does not change updated_at of its issues",
-		"forge/forgejo, which sees it in the next complete listing, and Release, to which 422 means a deleted label",
+		"forge/forgejo, which sees it in the next complete listing, and Release, which treats 422 as a deleted label",
 		deletedLabel,
 	},
 	{

@@ -49,7 +49,7 @@ var mergeRules = []rule{
 	},
 	{
 		"keywords in comments and commits close issues too",
-		"threads, to which a closed issue is closed, whichever account closed it",
+		"threads, which treats a closed issue as closed, whichever account closed it",
 		otherKeywords,
 	},
 	{
@@ -64,7 +64,7 @@ var mergeRules = []rule{
 	},
 	{
 		"a merged pull request cannot be merged again or reopened",
-		"forge/forgejo Merge, to which a repeated merge is a success, and threads, to which a merge is final",
+		"forge/forgejo Merge, which treats a repeated merge as success, and threads, which treats a merge as final",
 		mergedForGood,
 	},
 }

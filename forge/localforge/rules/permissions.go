@@ -13,12 +13,12 @@ var permissionRules = []rule{
 	},
 	{
 		"a stranger's issue has no labels and no assignees",
-		"threads, to which the label backlog means that an account with write access wants the work done",
+		"threads: the label backlog means that an account with write access wants the work done",
 		strangersIssue,
 	},
 	{
 		"authors can edit and close only their own issues",
-		"threads, to which the text of an issue is untrusted data of its author",
+		"threads, which treats the text of an issue as untrusted data of its author",
 		authorsRights,
 	},
 	{
@@ -28,7 +28,7 @@ var permissionRules = []rule{
 	},
 	{
 		"strangers get 404 for a private repository",
-		"forge/forgejo, to which 404 also means a hidden repository",
+		"forge/forgejo, which treats 404 also as a hidden repository",
 		privateRepository,
 	},
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// noObject stands for a ref that does not exist in a push.
+// noObject stands for a missing ref in a push.
 const noObject = "0000000000000000000000000000000000000000"
 
-// move has receive-pack move a ref, in one request and without git, and reports success. The forge must already have
-// the objects.
+// move moves a ref through receive-pack, in one request and without git, and reports whether that succeeded. The
+// forge must already have the objects.
 func (r *repo) move(by *account, ref, before, after string) bool {
 	r.w.Helper()
 	var body bytes.Buffer

@@ -15,12 +15,12 @@ var pullRules = []rule{
 	{
 		"a second open pull request with the same head and base is refused, unless the first was closed",
 		"agents/session, which pushes first, and on a 409 uses the existing pull request; " +
-			"and threads, which still expects two for one issue, since a closed one can be reopened",
+			"and threads, which still handles two for one issue, since a closed one can be reopened",
 		samePull,
 	},
 	{
 		"a title that begins with WIP makes a draft",
-		"forge.IsDraft, and forge/forgejo: a draft is reported as not mergeable, which is no conflict",
+		"forge.IsDraft, and forge/forgejo: a draft is reported as not mergeable, although it has no conflict",
 		drafts,
 	},
 	{
@@ -30,17 +30,17 @@ var pullRules = []rule{
 	},
 	{
 		"a push moves the head",
-		"forge/forgejo, to which verdicts and checks of another head do not count",
+		"forge/forgejo, which ignores verdicts and checks of another head",
 		movedHead,
 	},
 	{
 		"the timeline names the accounts that closed and reopened",
-		"forge/forgejo for forge.Pull.ClosedBy, and threads: a pull request of ours that a person closes is pr-rejected",
+		"forge/forgejo for forge.Pull.ClosedBy, and threads: if a person closes our pull request, the issue is pr-rejected",
 		closedBy,
 	},
 	{
 		"a deleted branch closes its pull request",
-		"forge/forgejo, which then reads the branch name from head.label, and threads, to which it is closed unmerged",
+		"forge/forgejo, which then reads the branch name from head.label, and threads, which treats it as closed unmerged",
 		deletedBranch,
 	},
 	{
@@ -92,7 +92,7 @@ func (r *repo) pull(n int64) pull {
 	return read[pull](r.owner, r.at("/pulls/%d", n))
 }
 
-// ready is openPull with any text.
+// ready opens a pull request whose text does not matter.
 func (r *repo) ready(branch string) int64 {
 	r.w.Helper()
 	return r.openPull(branch, branch, "").Number

@@ -8,7 +8,7 @@ import (
 var statusRules = []rule{
 	{
 		"a commit without reports has an empty state",
-		"forge.CombineCI, to which no report differs from pending",
+		"forge.CombineCI, which distinguishes no report from pending",
 		noStatus,
 	},
 	{
@@ -23,7 +23,7 @@ var statusRules = []rule{
 	},
 	{
 		"any word is accepted as a state",
-		"forge.CombineCI, to which an unknown state is pending",
+		"forge.CombineCI, which treats an unknown state as pending",
 		oddStatus,
 	},
 	{

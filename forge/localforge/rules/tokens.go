@@ -39,7 +39,7 @@ var tokenRules = []rule{
 	},
 	{
 		"a wrong token is refused even where none is needed",
-		"forge/forgejo, to which 401 means that the token must be replaced",
+		"forge/forgejo: after a 401 the token must be replaced",
 		wrongToken,
 	},
 	{

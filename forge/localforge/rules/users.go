@@ -39,7 +39,7 @@ var userRules = []rule{
 	},
 	{
 		"the issues of a deleted account show the author Ghost",
-		"threads, to which an author who is no agent of ours is a person",
+		"threads, which treats an author who is not one of our agents as a person",
 		ghosts,
 	},
 }
