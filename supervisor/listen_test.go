@@ -110,7 +110,7 @@ func TestAPIOverTCP(t *testing.T) {
 		{"GET", "/v1/state?token=" + apiToken, "", "", 401},
 		// A host name that a web page made resolve to our address is refused.
 		{"POST", "/v1/resume", "evil.example:7070", good, 421},
-		// Hooks have a port of their own.
+		// Hooks have their own port.
 		{"POST", "/v1/hook", "", good, 404},
 	} {
 		resp := ask(t, tt.method, url+tt.path, tt.host, tt.auth)

@@ -84,7 +84,7 @@ func (s *Supervisor) check() error {
 
 // enter locks the state directory and restores its journal.
 func (s *Supervisor) enter() (held *os.File, err error) {
-	// Agents with accounts of their own pass through this folder to theirs; its files are ours alone.
+	// Agents with their own accounts pass through this folder to their homes; only we can read its files.
 	if err := os.MkdirAll(s.StateDir, 0o711); err != nil {
 		return nil, fmt.Errorf("cannot create the state directory: %w", err)
 	}

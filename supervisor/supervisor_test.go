@@ -434,7 +434,7 @@ func TestOneSupervisor(t *testing.T) {
 	}
 }
 
-// keeper is an executor with a Kept of its own.
+// keeper is an executor with its own Kept.
 type keeper struct {
 	supervisor.Executor
 	kept func(ctx context.Context, instance string) ([]string, error)

@@ -34,7 +34,7 @@ type used struct {
 	Computed int `json:"prompt_n"`
 }
 
-// complete has the server complete a prompt. pin is -1 for any slot.
+// complete requests the completion of a prompt. pin is -1 for any slot.
 func complete(t *testing.T, url, prompt string, pin int) used {
 	t.Helper()
 	body := map[string]any{"prompt": prompt, "n_predict": 1, "cache_prompt": true}

@@ -31,8 +31,9 @@ func TestSupervisorKilled(t *testing.T) {
 	})
 }
 
-// eachStep has a test break each request of a session, before or after it arrives. With DISINTO_STORMS it does so four
-// times, in more than 100 sessions; otherwise, on the fake, it breaks only one request, near the registration.
+// eachStep runs a test for each request of a session. The test breaks that request, before or after it arrives. With
+// DISINTO_STORMS it does so four times, in more than 100 sessions; otherwise, on the fake, it breaks only one
+// request, near the registration.
 func (b *bench) eachStep(test func(step int, arrives bool)) {
 	b.Helper()
 	slots := make(chan bool, 4)

@@ -43,7 +43,7 @@ func sessionRun() int {
 	return p.Do(ctx)
 }
 
-// begin is a fence: only one place can create the file, which the test removes as a release removes a ref.
+// begin is a fence made of a file: only one place can create it. The test removes the file to release the claim.
 func begin(_ context.Context, job agents.Job, place string) error {
 	path := filepath.Join(agents.Getenv(job.Env, "T"), "fence-"+job.RunID)
 	if job.Claim != "" { // the claim is the file, whose text must match the job's

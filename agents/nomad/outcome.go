@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// codes are the exit codes of session-run. They give the class of the outcome even without the document. The missing
-// codes have another meaning for shells, Go or this program.
+// codes are the exit codes of session-run. They give the class of the outcome even without the document. Shells, Go
+// or this program use the missing codes otherwise.
 var codes = []struct {
 	code   int
 	result agents.Result
@@ -73,8 +73,8 @@ type begun struct {
 
 const (
 	documentFile = "session.json"
-	// maxDocument bounds a document: words of 16 KiB and a tail of 4 KiB, six times as long with escapes, and the other
-	// fields.
+	// maxDocument is enough for words of 16 KiB and a tail of 4 KiB, which JSON escapes can make six times as long, and
+	// for the other fields.
 	maxDocument = 256 << 10
 )
 
@@ -174,12 +174,13 @@ func (a *allocation) exit() (x exit) {
 	return x
 }
 
-// silence is how long a session may still run after its node reports that session-run ended without a result. What
-// session-run started ends within milliseconds, because each shim loses its supervisor.
+// silence is how long the executor waits after session-run ended without a result and Nomad had time to kill the
+// session. The session's processes end within milliseconds, because each shim loses its supervisor.
 const silence = 20 * time.Second
 
-// over reports whether no process of a session runs or can still start: every allocation has ended, and session-run has
-// reported its result, or nothing has changed for long enough. quiet is the time since the last change.
+// over reports whether no process of a session runs or can still start. Every allocation must have ended, and each
+// session-run that started must have reported its result, or nothing has changed for the time silence. quiet is the
+// time since the last change.
 func over(allocs []allocation, quiet, silence time.Duration) bool {
 	for i := range allocs {
 		a := &allocs[i]
@@ -208,8 +209,8 @@ func chief(allocs []allocation) (first *allocation) {
 	return first
 }
 
-// judge returns the outcome of a session that ran in an allocation. d is its document, nil if it cannot be read. asked
-// says that we made Nomad end the job.
+// judge returns the outcome of a session that ran in an allocation. d is its document, nil if it cannot be read.
+// asked reports whether we made Nomad end the job.
 func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome {
 	x := a.exit()
 	switch {
@@ -237,11 +238,12 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 			Reason: "killed by SIGKILL on " + a.place() + ": out of memory? Its limit is " + memoryLimit(j),
 		}
 	}
-	return agents.Outcome{Result: agents.Lost, Reason: "session-run ended without report on " + a.place() + ": " + x.words}
+	return agents.Outcome{
+		Result: agents.Lost, Reason: "session-run ended without a report on " + a.place() + ": " + x.words,
+	}
 }
 
-// foreseen corrects an outcome reported by session-run: if we did not request the end, it does not count against the
-// session.
+// foreseen corrects a cancelled session's outcome: if we did not request the end, the session is lost.
 func foreseen(o agents.Outcome, a *allocation, asked bool) agents.Outcome {
 	if o.Result == agents.Cancelled && !asked {
 		o.Result, o.Reason = agents.Lost, "it was stopped in Nomad, on "+a.place()

@@ -153,7 +153,8 @@ func (c *client) remains(ctx context.Context, id string) (*Order, error) {
 	return &Order{Job: agents.Job{RunID: strings.TrimPrefix(id, jobPrefix)}, Deadline: deadline}, err
 }
 
-// submit stores the order and registers the job. A non-nil outcome means that nothing was started, or ever will be.
+// submit stores the order and registers the job. A non-nil outcome means that nothing was started and nothing will
+// be.
 func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Outcome {
 	s.order = newOrder(job, s.exec.Self, s.since)
 	if s.exec.Folder != nil {
@@ -292,7 +293,7 @@ func (s *session) step(
 		s.changed = now
 	}
 	switch {
-	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // no evaluation is pending any more
+	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // no evaluation is pending
 		return agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}, true
 	case a == nil && s.vanished(calls):
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}, true
@@ -438,9 +439,9 @@ func (c *client) getDocument(ctx context.Context, alloc string) (*document, erro
 // cleanTime bounds the cleanup after a session. Kept finds what it leaves undone.
 const cleanTime = 20 * time.Second
 
-// conclude cleans up after a session. It marks the job as stopped, so that Nomad starts it no more and Kept does not
-// list it; removes the fence; and finally removes the order, which is how Kept finds an incomplete cleanup. Job and
-// allocation stay until Nomad collects them, because the end of the session may be requested again.
+// conclude cleans up after a session. It marks the job as stopped, so that Nomad never starts it again and Kept does
+// not list it. Then it removes the fence, and finally the order: by the order Kept finds an incomplete cleanup. Job
+// and allocation stay until Nomad collects them, because the end of the session may be requested again.
 func (s *session) conclude(ctx, calls context.Context, out agents.Outcome) agents.Outcome {
 	if out.Result == agents.Cancelled && ctx.Err() != nil {
 		out.Reason = context.Cause(ctx).Error()

@@ -266,7 +266,7 @@ func TestServerDown(t *testing.T) {
 	})
 }
 
-// TestNodeUnheard: a node that loses contact and comes back has run its session all the time, once.
+// TestNodeUnheard: a node loses contact and comes back. Its session ran on, and started only once.
 func TestNodeUnheard(t *testing.T) {
 	b := newBench(t)
 	out, _ := b.run(b.job(untilEnd))
@@ -308,7 +308,7 @@ func TestNodeGone(t *testing.T) {
 		list := b.allocs()
 		return len(list) == 2 && list[1].Client == "failed"
 	})
-	o := b.wait(out, func() { // the deadline is minutes away: another supervisor finds that it has passed
+	o := b.wait(out, func() { // our executor would wait minutes for the deadline, so another one starts after it
 		b.expire(job)
 		next := newExecutor(b.fake.server.URL)
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
@@ -351,8 +351,8 @@ func TestStoppedByPerson(t *testing.T) {
 	})
 }
 
-// TestPurged: Nomad forgets a job that a person purges, while its node still runs it for a moment. The slot is free
-// when the node must have killed the job.
+// TestPurged: a person purges a job. Nomad forgets it at once, but its node still runs it for a moment. The slot is
+// free only after the time in which the node kills the job.
 func TestPurged(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job(`trap 'sleep 0.2; touch $T/heard; exit 3' TERM; ` + untilEnd)
@@ -362,7 +362,7 @@ func TestPurged(t *testing.T) {
 		}
 		out, _ := b.run(job)
 		b.want(b.wait(out, func() { b.remove(job, "purge=true") }), agents.Lost, "its job was removed", 1)
-		b.eventually("its program ends", b.heard) // not at once: the bench waits 2 s, and machines are slow
+		b.eventually("its program ends", b.heard) // may follow: the executor waits only 2 s here
 		b.wantNothingLeft(job)
 	})
 }
@@ -391,8 +391,7 @@ func TestPurgedUnplaced(t *testing.T) {
 	})
 }
 
-// TestCollected: if Nomad has collected the allocation's folder, the exit code says how the session ended, and the
-// forge says what it achieved.
+// TestCollected: if Nomad has collected the allocation's folder, the exit code gives the class of the outcome.
 func TestCollected(t *testing.T) {
 	b := newBench(t)
 	job := b.job(untilEnd + `echo '{"outcome":"refused","reason":"too large"}' >$DISINTO_RESULT`)
@@ -528,7 +527,7 @@ func TestSecrets(t *testing.T) {
 	}
 	var log strings.Builder
 	if err := b.exec.Log(t.Context(), job.RunID, true, &log); err != nil || log.String() != "the word is [secret]\n" {
-		t.Errorf("the log is %q, %v", &log, err)
+		t.Errorf("the log is %q, %v, want the secret redacted", &log, err)
 	}
 	for _, name := range []string{"stdout", filepath.Join("local", documentFile)} {
 		text, err := os.ReadFile(filepath.Join(b.allocs()[0].Dir, name))

@@ -41,8 +41,8 @@ func init() {
 // and an execve by another thread would lose it.
 var parentDeath int32
 
-// KeepsSignals reports whether Become loses no signal that a supervisor answers. It requires that no received signal
-// still waits to be obeyed, and that only Init's channel has been listening.
+// KeepsSignals reports whether Become loses no signal that a supervisor answers. It requires that every received
+// signal has been obeyed, and that only Init's channel has been listening.
 func KeepsSignals() bool { return pid1.Keeps() }
 
 // inMemory makes a file in memory. It disappears with the last process that has it open.

@@ -42,7 +42,7 @@ func TestCurbed(t *testing.T) {
 	}
 }
 
-// An agent with an account of its own has no capability, and no program that it executes can have one.
+// An agent with its own account has no capability, and no program that it executes can have one.
 func TestCapabilities(t *testing.T) {
 	needRoot(t)
 	job := newJob(t, `grep ^Cap /proc/self/status; grep -E '^(Groups|Umask|NoNewPrivs)' /proc/self/status`)

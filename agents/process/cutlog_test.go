@@ -73,7 +73,7 @@ func checkCut(t *testing.T, path, whole string, limit int) {
 }
 
 // A program that prints without end fills its log and not the disk, even while it runs. The log has the program's
-// last line, even one that a program with an account of its own writes to /dev/stderr.
+// last line, even one that a program with its own account writes to /dev/stderr.
 func TestLogIsBounded(t *testing.T) {
 	for _, user := range []string{"", stranger} {
 		job := newJob(t, `i=0; while [ $i -lt 30000 ]; do echo "line $i"; i=$((i+1)); done; echo end >>/dev/stderr`)

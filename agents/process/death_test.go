@@ -90,7 +90,7 @@ func marked(t *testing.T, runID string) *Child {
 	return c
 }
 
-// Run returns only when no process has the run id any more, wherever the process is.
+// Run returns only when no process has the run id, whatever its parent.
 func TestSweepGoesByRunID(t *testing.T) {
 	job := newJob(t, "read x; sleep 0.2")
 	r := background(t, job)

@@ -225,7 +225,7 @@ func (r *run) detach(resume chan struct{}) (handed, error) {
 	}
 }
 
-// handOver describes the part of the session that does not change any more.
+// handOver describes the part of the session that no longer changes.
 func (r *run) handOver() handed {
 	h := handed{
 		Job: r.job, Cred: r.account.credential(), Shim: r.shim.PID, Since: r.since, Program: r.program(), Begun: r.begun,

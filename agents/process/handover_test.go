@@ -20,8 +20,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// After a failed hand-over, sessions continue as if there had been none, and a session whose program ended meanwhile
-// ends as it would have. The hand-over is JSON, without the environment.
+// After a failed hand-over, sessions continue as before. A session whose program ended meanwhile gets its normal
+// outcome. The hand-over is JSON, without the environment.
 func TestDetachAndResume(t *testing.T) {
 	e := &Executor{Reaper: reaper}
 	ending, going := newJob(t, `while ! test -e "$T/end"; do sleep 0.02; done; exit 3`), newJob(t, "sleep 1000")

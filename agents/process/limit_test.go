@@ -82,8 +82,8 @@ func TestLimitsWithoutCgroup(t *testing.T) {
 	}
 }
 
-// Without a cgroup, the processes of an agent with an account of its own are still limited, from the first one on;
-// its shim is not.
+// Without a cgroup, the processes of an agent with its own account are still limited, from the first one on; its shim
+// is not.
 func TestPIDsOfAnAccount(t *testing.T) {
 	job := asStranger(t, `
 		grep -h '^Max processes' /proc/self/limits

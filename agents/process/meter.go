@@ -14,8 +14,8 @@ const meterTick = 2 * time.Second
 // meter reads the usage from the result that a program writes while it runs. The meter's usage never shrinks.
 type meter struct {
 	used  agents.Usage
-	odd   string // the last look's complaint; a single one may come from a half-written file
-	noted bool   // the complaint is in the log
+	odd   string // the last look's problem; logged if the next look has it too, because a file can be half-written
+	noted bool   // a problem was logged
 }
 
 // ticks is nil for a session whose usage has no receiver.
@@ -38,8 +38,8 @@ func (r *run) measure() {
 	}
 }
 
-// take merges the usage of one look. grown reports whether the usage increased. odd holds the log's words about a
-// usage that does not count: once, and only after two equal looks in a row.
+// take merges the usage of one look. grown reports whether the usage increased. odd is a log line about a usage that
+// does not count. It is not empty once per session, after two looks with the same problem.
 func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
 	more := m.used.Max(said)
 	grown = more != m.used

@@ -51,6 +51,6 @@ func TestRoomOfThisMachine(t *testing.T) {
 		t.Errorf("got %d bytes of memory and %d of disk, want plausible numbers", memory, disk)
 	}
 	if _, disk := Room("/no/such/folder"); disk != math.MaxInt64 {
-		t.Errorf("freeDisk of a missing folder: got %d, want unknown", disk)
+		t.Errorf("Room of a missing folder: got %d bytes of disk, want unknown", disk)
 	}
 }

@@ -336,7 +336,7 @@ if __name__ == "__main__":
 	}
 }
 
-// TestRefused has the messages of programs, and what the outcome adds to them.
+// TestRefused checks what the outcome adds to messages of programs.
 func TestRefused(t *testing.T) {
 	r := &run{held: "Landlock", rules: landlock.Rules{Ports: []int{443, 22, 443}, Paths: []landlock.Path{
 		{Name: []byte("/usr"), Access: landlock.Read},

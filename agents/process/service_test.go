@@ -33,7 +33,7 @@ func TestServiceIsUrgent(t *testing.T) {
 	}
 }
 
-// An agent with an account of its own can end neither a service nor its shim. The sweep after its session leaves both
+// An agent with its own account can end neither a service nor its shim. The sweep after its session leaves both
 // alone, even if the session's shim was killed.
 func TestAgentCannotEndService(t *testing.T) {
 	needRoot(t)

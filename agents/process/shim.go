@@ -280,7 +280,7 @@ func (s *shim) end() {
 		case <-time.After(wait):
 		}
 	}
-	go func() { // no order can shorten the grace any more
+	go func() { // no order can shorten the grace now
 		for range s.ends {
 		}
 	}()

@@ -24,8 +24,8 @@ const (
 	maxInline     = 40        // maximum number of line comments in a review
 )
 
-// parseVerdict decodes the verdict file. Only a clear approval counts: an unreadable file is an error, and so is a
-// verdict without a reason.
+// parseVerdict decodes the verdict file. Only a clear approval counts: an unreadable file and a verdict without a
+// reason are errors.
 func parseVerdict(text []byte) (*verdict, error) {
 	var d struct {
 		Verdict, Summary string

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A prompt contains the comments of people who have write access according to a real forge, and says how many others
-// it leaves out. readers = "all" leaves out none.
+// With a real forge, a prompt contains the comments of people with write access, and says how many others it leaves
+// out. With readers = "all" it contains all comments.
 func TestAgentReadsWriters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

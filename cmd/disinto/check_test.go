@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 		name    string
 		environ map[string]string
 		edits   []string // pairs of old and new text
-		want    []string // each in a line of its own, in any order
+		want    []string // each on its own line, in any order
 	}{
 		{name: "nothing is wrong"},
 		{

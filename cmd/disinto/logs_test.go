@@ -60,7 +60,7 @@ agents = ["dev-qwen"]
 	}
 }
 
-// With a running supervisor, logs asks it, because it knows all secrets and the end of the session.
+// logs queries a running supervisor, because the supervisor knows all secrets and when the session ends.
 func TestLogs(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{
 		"/v1/log?of=dev-qwen":                                        "so it was\n",

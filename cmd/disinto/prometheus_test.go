@@ -44,7 +44,7 @@ type scraped struct {
 	prometheus string // the address of Prometheus
 }
 
-// TestPrometheus has a real Prometheus scrape a real factory, and queries the results.
+// TestPrometheus scrapes a real factory with a real Prometheus, and queries the results.
 func TestPrometheus(t *testing.T) {
 	leftToStorms(t, "the tests of supervisor/metrics, and TestAlertRules")
 	t.Parallel()

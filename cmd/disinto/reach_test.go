@@ -51,7 +51,7 @@ mv "$SHARE/reached" "$SHARE/done"
 sleep 3600`
 
 // Two agents in the real program: neither reaches the other or the supervisor, by processes, files or sockets.
-// Separate accounts ensure that, and so does a sandbox on the supervisor's own account.
+// Separate accounts ensure that, or a sandbox on the supervisor's own account.
 func TestReach(t *testing.T) {
 	t.Run("accounts", func(t *testing.T) {
 		if os.Geteuid() != 0 {

@@ -158,7 +158,7 @@ func TestUpstreamProjects(t *testing.T) {
 	}
 }
 
-// A changed project is a changed configuration, and so is a project that becomes unreadable.
+// A project that changes or becomes unreadable changes the configuration.
 func TestUpstreamReload(t *testing.T) {
 	f := newTestForge(t)
 	root := f.checkout("/var/tmp", nil)

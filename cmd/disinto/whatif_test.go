@@ -80,7 +80,7 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
-// An impossible factory is refused with the reason, and so is a simulation that takes too long.
+// An impossible factory and a simulation that takes too long are refused with the reason.
 func TestWhatIfRefuses(t *testing.T) {
 	config := whatIfConfig(t)
 	over, cancel := context.WithCancel(t.Context())

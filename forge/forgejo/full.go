@@ -10,9 +10,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// unlinkedLimit bounds how many pull requests a cold scan reads only for their branch name: they had ended before the
-// scan and their text names no issue, but their branch can be fix/issue-N. The newest are read; each costs the forge 30
-// ms.
+// unlinkedLimit bounds how many ended pull requests a cold scan reads for their branch name alone. Their text names
+// no issue, but their branch can be fix/issue-N. The newest are read; each costs the forge 30 ms.
 const unlinkedLimit = 50
 
 // readAll lists all open items. It reads the pages in parallel, and items that are opened or closed meanwhile move
@@ -31,9 +30,9 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	c.mu.Lock()
 	cold, since := r.asOf.IsZero(), r.since
 	c.mu.Unlock()
-	if cold {
+	if cold { // otherwise the cache must learn which items were closed since the last scan
 		since = first.forgeBegan()
-	} // else since the last scan: the cache must learn which items were closed since then
+	}
 	changed, x, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since))
 	if err != nil {
 		return nil, err
@@ -79,8 +78,8 @@ func moved(open, changed []*gitea.Issue) bool {
 	return false
 }
 
-// readColdPulls reads what else a first scan needs: the details of all open pull requests, a page at a time, and the
-// ended pull requests of issues that are still open.
+// readColdPulls reads the details of all open pull requests, a page at a time, and the ended pull requests of issues
+// that are still open. Only a first scan needs it.
 func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	c.mu.Lock()
 	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
@@ -112,7 +111,8 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	return nil
 }
 
-// oldestBacklog returns when the oldest open issue of the backlog was filed. Pull requests for the backlog ended later.
+// oldestBacklog returns when the oldest open issue of the backlog was filed. No pull request for the backlog can have
+// ended earlier.
 func (r *repo) oldestBacklog() time.Time {
 	var oldest time.Time
 	for _, i := range r.issues {

@@ -105,8 +105,8 @@ func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	return now.Sub(p.detailsAt) >= wait
 }
 
-// lateCheckDue reports whether "mergeable" has to be read again because head or base has moved shortly before: 2, 6, 18
-// and 54 seconds later. Before, a conflict with what was merged was seen up to settledEvery later.
+// lateCheckDue reports whether "mergeable" has to be read again because head or base has moved shortly before: 2, 6,
+// 18 and 54 seconds later. Without these checks, a conflict with a merge was noticed up to settledEvery later.
 func (p *pull) lateCheckDue(now time.Time) bool {
 	known := p.detailsAt.Sub(p.moved)
 	return !p.moved.IsZero() && known < lateCheck && now.Sub(p.moved) >= max(3*known, 2*time.Second)

@@ -257,7 +257,8 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 }
 
 // TestStaleMergeable: after a base has moved, Forgejo still answers "mergeable" for a while, with the new base. A
-// conflict is seen soon, and not with the next reading of what is settled. A clean pull request costs few readings.
+// conflict is noticed soon, before the settled pull request would be read again. A clean pull request costs few
+// readings.
 func TestStaleMergeable(t *testing.T) {
 	const lag = 1500 * time.Millisecond
 	onLateEmpty(t, lag, func(w *world) {

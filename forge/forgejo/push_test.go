@@ -39,7 +39,7 @@ func TestPack(t *testing.T) {
 		want := "tree " + emptyTree.id() + "\nauthor disinto <disinto@localhost> 1767323045 +0000\n" +
 			"committer disinto <disinto@localhost> 1767323045 +0000\n\n" + text
 		if got := git(t, dir, nil, "cat-file", "commit", o.id()); got != want {
-			t.Errorf("%d bytes: got %.300q", size, got)
+			t.Errorf("%d bytes: got %.300q, want %.300q", size, got, want)
 		}
 	}
 }
@@ -78,8 +78,8 @@ func TestPush(t *testing.T) {
 	})
 }
 
-// TestPushRights: an account without write access gets an error that differs from that of a taken ref, and that hides
-// the token.
+// TestPushRights: the error for an account without write access is not that of a taken ref, and does not contain the
+// token.
 func TestPushRights(t *testing.T) {
 	onEach(t, func(w *world) {
 		o := newCommit(time.Now(), "one")
@@ -92,7 +92,7 @@ func TestPushRights(t *testing.T) {
 			c.token, c.login = token, "anybody"
 			err := c.push(w.Context(), w.repo, move{claimRef(7), noObject, o.id()}, o, emptyTree)
 			if !errors.Is(err, forge.ErrForbidden) && !errors.Is(err, forge.ErrNotFound) {
-				w.Errorf("%s: got %v", name, err)
+				w.Errorf("%s: got %v, want ErrForbidden or ErrNotFound", name, err)
 			}
 			if err != nil && strings.Contains(err.Error(), token) {
 				w.Errorf("%s: the token is in %q", name, err)

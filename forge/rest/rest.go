@@ -48,8 +48,8 @@ func (a *API) Call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// Page is Get that also returns how many entries the forge says that the whole list has: its header X-Total-Count, or
-// -1 without one.
+// Page is Get for a page of a list. It also returns the length of the whole list from the header X-Total-Count, -1
+// without that header.
 func (a *API) Page(ctx context.Context, path string, out any) (total int, err error) {
 	header, err := a.send(ctx, http.MethodGet, root, path, http.NoBody, out)
 	if n, err := strconv.Atoi(header.Get("X-Total-Count")); err == nil && n >= 0 {

@@ -9,11 +9,11 @@ import "syscall"
 // process: of 26 supervisors that were stopped during an upgrade one missed the signal, and two left their claims
 // behind.
 //
-// The program that make build links begins with a few instructions of its own (entry_amd64.s, entry_arm64.s). They
-// block signals before the runtime starts, and set its table of signals so that it leaves them blocked on every
-// thread. The signals then wait in the kernel until this package asks for them, even across an execve. For run these
-// are the signals in Answered, which the runtime delivers from Notify on. For exec, tini and dumb-init these are all
-// signals: the runtime installs no handler, and await takes them from the kernel, as C programs do.
+// A program linked by "make build" first executes a few instructions in assembly (entry_amd64.s, entry_arm64.s). They
+// block signals before the runtime starts, and change the runtime's signal table so that the signals stay blocked on
+// every thread. The signals then wait in the kernel until this package asks for them, even across an execve. For run
+// these are the signals in Answered, which the runtime delivers once Notify is called. For exec, tini and dumb-init
+// these are all signals: the runtime installs no handler, and await takes them from the kernel, as C programs do.
 //
 // These instructions need a linker flag, so other programs, such as test binaries, lack them. There a window of a
 // millisecond remains.
@@ -28,7 +28,7 @@ const (
 var (
 	keeps byte // which signals are blocked; 0 without first instructions
 	//lint:ignore U1000 only the first instructions use it
-	kept  uint64 // the same as a set
+	kept  uint64 // the blocked signals as a set
 	mask  uint64 // the signals that were blocked before them
 	files syscall.Rlimit
 )

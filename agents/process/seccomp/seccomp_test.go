@@ -42,7 +42,7 @@ func ran(t *testing.T, code []unix.SockFilter, arch, call uint32, args [6]uint64
 	}
 }
 
-// TestFilter has the calls that a sandboxed program may try against the filter, and those that must work.
+// TestFilter checks calls by which a sandboxed program might evade the filter, and calls that must work.
 func TestFilter(t *testing.T) {
 	const arch, junk = 7, 5 << 32 // in the upper half of an int, which the kernel ignores
 	const cloexec, mptcp, smc, sctp, vsock, tipc, alg = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, 262, 256, 132, 40, 30, 38

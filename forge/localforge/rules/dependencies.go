@@ -173,8 +173,8 @@ func crossRepository(w *world) {
 	r.owner.patch(r.at("/issues/%d", blocked), fields{"state": "closed"}).want(http.StatusPreconditionFailed)
 }
 
-// hiddenBlocker: accounts that can write to the waiting issue and accounts that can only read it learn no more than
-// that there is a blocker.
+// hiddenBlocker: accounts that can write to the waiting issue and accounts that can only read it learn only that
+// there is a blocker.
 func hiddenBlocker(w *world) {
 	r := w.repo()
 	writer, reader := r.writer("dev"), w.account("reader")

@@ -28,7 +28,7 @@ var statusRules = []rule{
 	},
 	{
 		"reporting requires write access",
-		"no code of ours: CI reports, with its own account",
+		"CI, which reports with its own account",
 		statusRights,
 	},
 	{
@@ -106,7 +106,7 @@ func oddStatus(w *world) {
 	commit := r.branch("main").Commit.ID
 	a := r.owner.post(r.at("/statuses/%s", commit), fields{"context": "a", "state": "bogus"})
 	if a.status >= 400 {
-		return // a stricter version is as good
+		return // a stricter version passes too
 	}
 	same(w, "state", decode[status](a).State, "bogus")
 }
