@@ -100,8 +100,8 @@ func (f *File) modeFor(path string) fs.FileMode {
 	return 0o644
 }
 
-// keepOwner gives a new file the old one's owner. A user who owns both may no longer be in the old file's group, which
-// is not worth a failure.
+// keepOwner gives a new file the old one's owner. If we own both, it ignores an error: we may no longer be in the old
+// file's group.
 func keepOwner(file *os.File, path string) error {
 	var old unix.Stat_t
 	if unix.Stat(path, &old) != nil {
@@ -169,7 +169,7 @@ func (f *File) copyOld(path string, old []byte) (string, error) {
 	for _, dir := range folders {
 		backup := File{Path: filepath.Join(dir, filepath.Base(path)+".bak"), Mode: f.modeFor(path)}
 		if err := backup.replace(backup.Path, string(old)); err != nil {
-			errs = append(errs, fmt.Errorf("no backup beforehand: %w", err))
+			errs = append(errs, fmt.Errorf("cannot back it up first: %w", err))
 			continue
 		}
 		return backup.Path, nil

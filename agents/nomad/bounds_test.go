@@ -165,7 +165,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// TestCodes: each result has its own exit code, and none that anything else uses.
+// TestCodes: each result has its own exit code, which nothing else uses.
 func TestCodes(t *testing.T) {
 	for i, row := range codes {
 		if resultOf(codeOf(row.result)) != row.result {

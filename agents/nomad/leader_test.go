@@ -18,8 +18,8 @@ import (
 // leaderless is how many consecutive requests find no leader.
 const leaderless = 3
 
-// TestLeaderless: beginning with each of a session's requests, which is executed or not, the servers answer for a while
-// that they have no leader. The session starts once, and its outcome is reported correctly.
+// TestLeaderless: the servers have no leader for a while, from each of a session's requests on. That request is
+// executed, or it is not. The session starts once, and its outcome is reported correctly.
 func TestLeaderless(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		b.eachStep(func(step int, obeyed bool) { b.leaderlessAt(step, obeyed) })

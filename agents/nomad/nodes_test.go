@@ -27,8 +27,8 @@ func TestFailureReadsAsASentence(t *testing.T) {
 	}
 }
 
-// TestUnfit: only what no node has prevents a session from being submitted. Room comes and goes, and a node that is not
-// ready can be ready a moment later.
+// TestUnfit: a session is not submitted if no node meets its rules. A lack of room does not prevent that, nor does a
+// node that is not ready: both can change in a moment.
 func TestUnfit(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		why := func(rules ...agents.NodeRule) string {

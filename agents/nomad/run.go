@@ -63,7 +63,7 @@ type session struct {
 	since    time.Time // time of the submission, or when a kept session was found
 	changed  time.Time // when the allocations last changed
 	print    string    // fingerprint of the allocations
-	asked    bool      // Nomad was told to stop the job
+	asked    bool      // we made Nomad stop the job
 	unplaced string    // why no node takes the job; it is then stopped
 	told     bool      // started was called
 	document *document // last version read
@@ -349,7 +349,7 @@ func (s *session) mustStop(
 	return "", false
 }
 
-// observe reads what session-run reports, and passes it on.
+// observe reads session-run's reports and passes them on.
 func (s *session) observe(calls context.Context, a *allocation, started func(agents.Started)) {
 	x := a.exit()
 	if !x.started {
@@ -371,7 +371,7 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 	if !known && (d != nil || x.result == "" || slices.Contains([]agents.Result{agents.Lost, agents.NoPlace}, x.result)) {
 		return
 	}
-	// Measured by our own clock, and never too late: At is the time of the submission.
+	// At is the time of the submission, by our own clock. The program started later.
 	begin := agents.Started{Place: a.place(), At: s.order.Deadline.Add(-longest(&s.order.Job))}
 	if known {
 		begin.Sandbox = d.Started.Sandbox
@@ -436,7 +436,7 @@ func (c *client) getDocument(ctx context.Context, alloc string) (*document, erro
 	return parseDocument(text)
 }
 
-// cleanTime bounds the cleanup after a session. Kept finds what it leaves undone.
+// cleanTime bounds the cleanup after a session. Kept finds an incomplete cleanup.
 const cleanTime = 20 * time.Second
 
 // conclude cleans up after a session. It marks the job as stopped, so that Nomad never starts it again and Kept does

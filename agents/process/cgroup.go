@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is the control group of one session, where the machine permits one: a second net under the shim. The kernel
-// puts every fork into it, only root can leave it, and one write kills all its processes at once. The zero value is
-// no cgroup, and its methods do nothing.
+// cgroup is the control group of one session, where the machine permits one. It is a safeguard in addition to the
+// shim. The kernel puts every fork into it, only root can leave it, and one write kills all its processes at once.
+// The zero value is no cgroup, and its methods do nothing.
 type cgroup struct {
 	path string
 	fd   int // of the folder

@@ -31,8 +31,8 @@ func openOOMScore() (o oomScore) {
 	return o
 }
 
-// raise calls f, whose child processes the kernel then kills before us. Any process may raise its score and lower it
-// again.
+// raise calls f with a higher score, which f's child processes inherit: the kernel kills them before us. Any process
+// may raise its score and lower it again.
 func (o oomScore) raise(f func()) {
 	if o.file != nil {
 		_, _ = o.file.WriteAt([]byte(strconv.Itoa(min(o.own+oomMore, 1000))), 0)

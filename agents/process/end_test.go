@@ -211,7 +211,7 @@ func TestStall(t *testing.T) {
 					return ""
 				}
 			}
-			if tt.want != agents.Stalled { // longer than other load may keep it, or us, from the processor
+			if tt.want != agents.Stalled { // other load may keep the program, or us, from the processor for a second or two
 				job.Stall, job.Timeout = 3*time.Second, 7*time.Second
 			}
 			if tt.name == "prints" {

@@ -156,7 +156,7 @@ func (e *Executor) hurried() chan struct{} {
 	return e.hurry
 }
 
-// startPatiently retries a start that failed for want of processes or memory. The slot stays taken, because no other
+// startPatiently retries a start that failed for lack of processes or memory. The slot stays taken, because no other
 // program would start in it either.
 func (r *run) startPatiently(ctx context.Context) error {
 	for pause, began := pid1.StartPause, time.Now(); ; pause = min(2*pause, 5*time.Second) {

@@ -41,7 +41,7 @@ func (c cgroup) set(name string, n int64) error { return c.write(name, strconv.F
 
 // hits counts how often a session reached a limit.
 type hits struct {
-	Killed int64 // processes that the kernel killed for want of memory
+	Killed int64 // processes that the kernel killed for lack of memory
 	Full   int64 // times that the session, not the container or the machine, ran out of memory
 	Forks  int64 // processes and threads that were refused
 }

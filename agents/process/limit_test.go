@@ -141,7 +141,7 @@ type told struct {
 	Outcome agents.Outcome
 }
 
-// inBox runs a session below a supervisor of its own, the only process of a cgroup.
+// inBox runs a session under a separate supervisor, the only process of a cgroup.
 func inBox(t *testing.T, box string, job agents.Job) (got told) {
 	t.Helper()
 	order, err := json.Marshal(job)
@@ -216,7 +216,7 @@ func eat(args []string) int {
 	return 0
 }
 
-// Limits hold a session in a cgroup like a container's. When a session reaches a limit, its outcome says so.
+// Limits bound a session in a cgroup like a container's. When a session reaches a limit, its outcome says so.
 func TestLimits(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

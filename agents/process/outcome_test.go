@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A start that failed for want of processes or memory proves nothing about the program.
+// A start that failed for lack of processes or memory proves nothing about the program.
 func TestNotStarted(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

@@ -180,7 +180,7 @@ func (r *Reaper) adoptLocked(c *Child) {
 	r.children[c.PID] = c
 }
 
-// Exhausted reports whether a start failed for want of a process number or of memory. Then the program is not at
+// Exhausted reports whether a start failed for lack of a process number or of memory. Then the program is not at
 // fault, and the same start may work later.
 func Exhausted(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)

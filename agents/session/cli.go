@@ -83,10 +83,9 @@ func (r *run) call(ctx context.Context) *call {
 }
 
 const (
-	// firstAnswer is the time limit for the first answer of a paid API's model. codex, qwen and opencode wait silently
-	// for as long as a refused request tells them, up to hours, which the supervisor would treat as a stall and count
-	// as an attempt. A local backend has no usage limits and may read a long prompt for minutes, so it has no time
-	// limit.
+	// firstAnswer is the time limit for the first answer of a paid API's model. After a refused request, codex, qwen and
+	// opencode wait silently until its retry time, up to hours. The supervisor would treat that as a stall and count an
+	// attempt. A local backend has no usage limits and may read a long prompt for minutes, so it has no time limit.
 	firstAnswer = 5 * time.Minute
 	// lastWord is how long a CLI may be silent after its last event. Some CLIs wait for a background tool, or for a
 	// connection that is never closed. Their work is done, and the slot is needed.

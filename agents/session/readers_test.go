@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// crowd is a desk with texts of ada, who has write access, and of mallory, who has not.
+// crowd is a desk with texts of ada, who has write access, and of mallory, who does not.
 type crowd struct {
 	Desk
 	refused error

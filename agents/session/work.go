@@ -121,7 +121,7 @@ type keep struct {
 	Thread  string       `json:"thread"`
 	Slot    string       `json:"slot"`    // the slot whose cache may still hold the conversation
 	Totals  agents.Usage `json:"totals"`  // usage of the whole conversation, for CLIs that report it
-	Running bool         `json:"running"` // the session did not end by itself: it was killed, or told to end
+	Running bool         `json:"running"` // the session did not end by itself: it was killed, or asked to end
 	// Interrupted is Running of the session before this one.
 	Interrupted bool `json:"-"`
 	// Asked says that the last session ended with a question or a plan; the next session resumes its conversation.

@@ -19,7 +19,7 @@ import (
 type office struct {
 	root, home string
 	environ    []string
-	cloned     []string // the addresses that git was told to clone
+	cloned     []string // the addresses of git's clones
 	fail       string   // the address that cannot be cloned
 }
 

@@ -208,7 +208,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// check reports agents under the supervisor's account as a note: that is not a problem, but not fine either.
+// check reports agents under the supervisor's account as a note, not as a problem.
 func TestCheckNote(t *testing.T) {
 	f := newTestForge(t)
 	path := f.file(t.TempDir(), "[factory]\n", "[factory]\nsandbox = \"off\"\n")

@@ -17,8 +17,8 @@ import (
 )
 
 // sharedAgent records its issue and run in a ledger shared by all supervisors, sleeps, and refuses, so that one
-// session ends its issue. It sleeps longer than a second, the resolution of the forge's times: by the time of an
-// issue's last change, a claim detects that the issue was worked on since the scan.
+// session ends its issue. It sleeps longer than a second, the resolution of the forge's times: a claim compares the
+// issue's last change with the scan's to detect work done in between.
 const sharedAgent = `
 echo "$DISINTO_NUMBER $DISINTO_RUN_ID" >>"$1"
 sleep 1.2

@@ -104,7 +104,7 @@ func (d *demoRun) play(ctx context.Context, c *cli) (err error) {
 	if err := d.wire(); err != nil {
 		return err
 	}
-	// watch must not cancel ctx itself: the signal that cancels it is the cause, and so sets the exit code.
+	// watch must not cancel ctx itself: the signal that cancels it is the cause, which determines the exit code.
 	go d.factory.watch(ctx, func() {}, signals, d.show.log)
 	return d.supervise(ctx)
 }

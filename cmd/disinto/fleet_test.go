@@ -109,7 +109,7 @@ func (f *testFleet) kill(hub *running) (asked chan struct{}) {
 }
 
 // hang stops iris, the busy host, and later continues it. Its waiting issues are moved away while its status is
-// fresh, and no longer once that is old. When iris continues, it leaves the issues alone that it lost.
+// fresh, but not once the status is old. When iris continues, it leaves the moved issues alone.
 func (f *testFleet) hang(iris *running) {
 	f.t.Helper()
 	iris.signal(syscall.SIGSTOP)

@@ -35,8 +35,8 @@ echo "$DISINTO_NUMBER $DISINTO_AGENT $began $(date +%s%N)" >>"$2"
 `
 
 // A real supervisor with agents that sleep behaves as the simulator predicts for the same load: agents are idle
-// beside work only while they are being matched. The time of a match (the forge's answers, the claim, the start of a
-// program) is measured for each start, from when the issue was filed and its agent was free, and is the simulator's
+// beside work only while they are being matched. A match (the forge's answers, the claim, the start of a program)
+// begins when the issue is filed and its agent is free. Its time is measured at each start, and is the simulator's
 // Claim. The test compares the total time that agents were idle beside work. `make live` runs the test. It measures
 // time, so nothing else should run beside it.
 func TestLive(t *testing.T) {

@@ -48,7 +48,7 @@ func TestShadowOfItself(t *testing.T) {
 	}
 }
 
-// lies are programs that are not disinto, or broken ones, and what the status reports about them. $2 is the file with
+// lies are programs that are broken or are not disinto, each with the status's report about it. $2 is the file with
 // the question. make test runs the first three.
 var lies = []struct{ name, script, want string }{
 	{"garbage", `echo "no JSON here"; echo "{{{"`, `cannot decode the answer: it is "{{{"`},

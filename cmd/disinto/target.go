@@ -52,8 +52,8 @@ func (t *target) client(c *cli) (*control.Client, error) {
 }
 
 // asked returns the state directory of the supervisor to ask. An account that may not write to the machine's state
-// directory, such as an agent's account in a container, would get its own directory from stateDir, but wants the
-// supervisor of the machine's.
+// directory, such as an agent's account in a container, gets that directory here, where stateDir would return the
+// account's own.
 func (t *target) asked(c *cli) string {
 	dir := t.stateDir(c)
 	said := t.state != "" || c.getenv("DISINTO_STATE_DIR") != ""

@@ -15,9 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// After an upgrade as PID 1, nothing changes for the outside: the supervisor is still PID 1, its session continues,
-// and no TCP connection is refused, because the same socket listens throughout. TERM stops the new image as it would
-// the old.
+// An upgrade as PID 1 is invisible from outside: the supervisor is still PID 1, its session continues, and no TCP
+// connection is refused, because the same socket listens throughout. TERM stops the new image as it would the old.
 func TestUpgradeAsPID1(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")

@@ -25,9 +25,9 @@ type authors struct {
 	moved      bool      // the base changed since the timeline was read, which says when
 }
 
-// commitsKey identifies the commits of a pull request: those between base and head. The base moves all the time, which
-// changes nothing unless the base comes to contain all of them. That matters only once all issues of the pull request
-// are closed, because the forge may have left a merge unfinished; only then is the base's commit part of the key.
+// commitsKey identifies the commits of a pull request: those between base and head. The base moves all the time, but
+// a moved base matters only if it contains all these commits: the forge may have left a merge unfinished. That is
+// checked only once all issues of the pull request are closed; only then is the base's commit part of the key.
 func (c *Client) commitsKey(r *repo, p *pull) string {
 	if p.HeadSHA == "" || p.Base == "" { // not read yet
 		return p.authors.of

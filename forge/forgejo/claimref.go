@@ -225,7 +225,7 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 		case held == nil: // released in the meantime
 			before = noObject
 		case held.run == run && held.begun != "":
-			c.noteClaim(ref, held.claim()) // what we made was not pushed
+			c.noteClaim(ref, held.claim()) // our own commit was not pushed
 			return fmt.Errorf("%w: its session has begun", forge.ErrTaken)
 		case held.run == run: // ours: the answer to our push was lost
 			c.noteClaim(ref, claim{run, held.commit})

@@ -178,7 +178,7 @@ func TestCancelledScan(t *testing.T) {
 	})
 }
 
-// TestAtOnce: a scan makes at most four concurrent requests, and as many as that when it has enough to read.
+// TestAtOnce: a scan with enough to read makes four concurrent requests, and never more.
 func TestAtOnce(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 30 {

@@ -105,7 +105,7 @@ func (h *hostile) client(t *testing.T) *Client {
 	return c
 }
 
-// Issues of 10 MB do not affect other issues, and an issue that is longer than any answer may be is only lost itself.
+// Issues of 10 MB do not affect other issues. An issue that exceeds the limit of an answer is lost, but no other.
 // Eight such issues once stopped the whole repository, and took 553 MB. make check uses the full sizes, make test a
 // 128th of them.
 func TestHugeIssues(t *testing.T) {

@@ -34,7 +34,7 @@ type pull struct {
 	statuses     []forge.Status
 	authors      authors
 	headSeen     time.Time // our clock: when this head was first seen
-	moved        time.Time // our clock: when head or base was first seen to have moved; zero if what the forge says counts
+	moved        time.Time // our clock: when head or base was first seen to have moved; zero once mergeability is current
 	detailsAt    time.Time // our clock: when the request for the details began
 	statusAt     time.Time
 	tried        time.Time // our clock: the last try to read it, successful or not

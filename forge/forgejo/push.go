@@ -99,8 +99,8 @@ func (e *refusedMove) Error() string { return fmt.Sprintf("the forge refuses %s:
 // declined reports whether a rule of the forge refused the move, rather than the state of the ref.
 func (e *refusedMove) declined() bool { return strings.Contains(e.why, "hook declined") }
 
-// Unwrap returns forge.ErrForbidden for a permanent refusal. What a refusal because of the ref's state means depends on
-// the caller.
+// Unwrap returns forge.ErrForbidden for a permanent refusal. The caller interprets a refusal that the ref's state
+// caused.
 func (e *refusedMove) Unwrap() error {
 	if e.declined() {
 		return forge.ErrForbidden

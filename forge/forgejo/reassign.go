@@ -50,7 +50,8 @@ func handedOver(in *gitea.Issue, to string, labels []string) bool {
 	return len(in.Assignees) == 1 && isAssigned(in, to) && !slices.ContainsFunc(labels, lacks)
 }
 
-// begun returns why an issue no longer waits for from; "" if it still waits, or is already assigned to to.
+// begun returns why an issue no longer waits for from; "" if it still waits, or is already assigned to the new
+// account.
 func (c *Client) begun(in *gitea.Issue, from, to string) string {
 	assigned := logins(in.Assignees)
 	switch {

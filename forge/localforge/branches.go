@@ -114,8 +114,8 @@ func getCommit(c *call) (any, error) {
 	return c.view.fullCommit(c.repo, commits[0]), nil
 }
 
-// createBranch is the only write of this API of which exactly one of several concurrent callers succeeds: the others
-// get 409.
+// createBranch is the only write of this API with a single winner: of several concurrent callers one succeeds, and
+// the others get 409.
 func createBranch(c *call) (any, error) {
 	var form struct {
 		New       string `json:"new_branch_name"`
