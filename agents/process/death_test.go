@@ -172,7 +172,7 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 	case <-time.After(time.Minute):
 		_ = syscall.Kill(c.PID, syscall.SIGQUIT) // not reaped yet; it prints its goroutines
 		<-c.Exit()
-		t.Error("the supervisor does not notice the end of its session")
+		t.Error("the supervisor did not notice the end of its session")
 	}
 }
 

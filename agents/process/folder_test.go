@@ -130,6 +130,6 @@ func TestResultIsReadWithTheAgentsRights(t *testing.T) {
 		t.Errorf("readResult read a file that the agent may not read (found %v)", found)
 	}
 	if err := clearResult(path, a); err == nil || !exists(hidden+"/result.json") {
-		t.Errorf("clearResult removed a file of ours for the agent: %v", err)
+		t.Errorf("clearResult followed the agent's link and removed a file: %v", err)
 	}
 }

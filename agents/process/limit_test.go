@@ -120,7 +120,7 @@ func roomy(t *testing.T) string {
 			t.Skipf("%s has no %s controller", root, controller)
 		}
 		if err := put(filepath.Join(root, "cgroup.subtree_control"), "+"+controller); err != nil {
-			t.Skipf("cannot hand the %s controller of %s down: %v", controller, root, err)
+			t.Skipf("cannot delegate the %s controller of %s: %v", controller, root, err)
 		}
 	}
 	box := filepath.Join(root, "box-"+token())

@@ -43,7 +43,7 @@ func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
 	wg.Wait()
 	eventually(t, "all orphans are reaped", func() bool { return reaper.Orphans() >= before+int64(nurseries*orphans) })
 	if got := reaper.Orphans() - before; got != int64(nurseries*orphans) {
-		t.Errorf("%d orphans, want %d: children of ours were counted", got, nurseries*orphans)
+		t.Errorf("%d orphans, want %d: our own children must not count", got, nurseries*orphans)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestReaperKeepsEarlyEnds(t *testing.T) {
 		t.Errorf("status: %s, want 9", describe(e.Status))
 	}
 	if got := r.Orphans() - before; got != -1 {
-		t.Errorf("the number of orphans changed by %+d, want -1: the child is none", got)
+		t.Errorf("the number of orphans changed by %+d, want -1: the child is not an orphan", got)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestChecks(t *testing.T) {
 	text := string(got[0].Log)
 	begins := strings.HasPrefix(text, "[cut here, it began before]\na line of")
 	if len(text) > maxLog+100 || !begins || !strings.HasSuffix(text, "the last line\n") {
-		t.Errorf("of a long log: %d bytes, %.60q", len(text), text)
+		t.Errorf("a long log has %d bytes and begins with %.60q, want its end and a note", len(text), text)
 	}
 }
 

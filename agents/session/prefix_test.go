@@ -150,8 +150,8 @@ func TestCommonPrefix(t *testing.T) {
 			same++
 		}
 		if shorter := min(len(was), len(is)); same*10 < shorter*9 {
-			t.Errorf("%s has %d bytes in common with the prompt before it, of %d: it is %s", name, same, shorter,
-				firstChange(was, is))
+			t.Errorf("%s begins with %d bytes of the previous prompt, want nine tenths of %d; first change: %s", name, same,
+				shorter, firstChange(was, is))
 		} else {
 			t.Logf("%s: %d of %d bytes", name, same, shorter)
 		}

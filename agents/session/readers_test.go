@@ -91,7 +91,7 @@ func TestCommentsForPeopleAreLeftOut(t *testing.T) {
 		prompt := promptOf(t, noted{}, all)
 		if !strings.Contains(prompt, "said by ada") || strings.Contains(prompt, "receipt of") ||
 			strings.Contains(prompt, "by noon") || strings.Contains(prompt, "disinto:") {
-			t.Errorf("readers all %v: %s", all, prompt)
+			t.Errorf("readers all %v: want ada's comment alone in\n%s", all, prompt)
 		}
 	}
 }

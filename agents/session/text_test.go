@@ -116,7 +116,7 @@ func TestFindPrompt(t *testing.T) {
 		}
 	}
 	if _, _, err := findPrompt("x", "y", nil); err == nil {
-		t.Error("a prompt that is nowhere was found")
+		t.Error("findPrompt without sources returned no error")
 	}
 }
 
@@ -219,11 +219,11 @@ func FuzzVerdict(f *testing.F) {
 			return
 		}
 		if v.Approve && !strings.Contains(strings.ToLower(string(text)), "approve") && !strings.Contains(string(text), `\u`) {
-			t.Errorf("approved by %q", text)
+			t.Errorf("parseVerdict(%q) approves", text)
 		}
 		on, summary := v.place(diffLines(diff))
 		if len(on)+len(summary) == 0 {
-			t.Errorf("nothing to post from %q", text)
+			t.Errorf("the verdict %q has neither comments nor a summary", text)
 		}
 	})
 }
@@ -275,7 +275,7 @@ func TestReadWork(t *testing.T) {
 	}
 	for _, bad := range []string{"DISINTO_REPO=../x", "DISINTO_NUMBER=0", "DISINTO_KIND=dance", "FORGE_TOKEN="} {
 		if _, err := readWork(append(good[:len(good):len(good)], bad)); err == nil {
-			t.Errorf("%s was taken", bad)
+			t.Errorf("readWork accepted %s", bad)
 		}
 	}
 }
@@ -294,6 +294,6 @@ func TestTitled(t *testing.T) {
 		}
 	}
 	if got := titled("Check", strings.Repeat("x", 300)); !strings.HasPrefix(got, "…x") {
-		t.Errorf("with an end that is too long: %q", got)
+		t.Errorf("titled with a long end = %q, want it to begin with …x", got)
 	}
 }

@@ -35,19 +35,19 @@ func TestHits(t *testing.T) {
 				}
 				u := used(r, before)
 				if share, known := u.Hit(); !known || math.Abs(share-0.4) > 1e-9 {
-					t.Errorf("%+v: %v, %t", u, share, known)
+					t.Errorf("usage %+v: hit rate %v, known %t; want 0.4", u, share, known)
 				}
 				if r.Running != (agents.Usage{}) {
 					if share, known := r.Running.Hit(); !known || math.Abs(share-0.4) > 1e-9 {
-						t.Errorf("while it runs %+v: %v, %t", r.Running, share, known)
+						t.Errorf("running usage %+v: hit rate %v, known %t; want 0.4", r.Running, share, known)
 					}
 				}
 				without := parse(adapters[cli], untold[cli].ReplaceAll(stream, nil))
 				if without.Unread > 0 || without.Usage.InputTokens == 0 {
-					t.Fatalf("the stream without cached tokens is none: %+v", without)
+					t.Fatalf("without cached tokens: got %+v, want a readable stream with input tokens", without)
 				}
 				if share, known := used(without, agents.Usage{}).Hit(); known {
-					t.Errorf("no cached tokens were reported, and the hit rate is %v", share)
+					t.Errorf("without cached tokens: got the hit rate %v, want unknown", share)
 				}
 			})
 		}

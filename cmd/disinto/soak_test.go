@@ -268,8 +268,8 @@ func (s *soak) checkBooks(n int, journal string) {
 		}
 	}
 	if told != n || len(issues) != n || len(ended) != n || len(begun) != n {
-		s.t.Errorf("%d sessions told, of %d issues; %d begun and %d ended in the journal; want %d of each", told, len(issues),
-			len(begun), len(ended), n)
+		s.t.Errorf("got %d sessions of %d issues in the ledger, %d begun and %d ended in the journal; want %d of each", told,
+			len(issues), len(begun), len(ended), n)
 	}
 }
 

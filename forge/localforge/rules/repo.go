@@ -56,7 +56,7 @@ func (w *world) code(branches ...string) *repo {
 	}
 	git("push", "--quiet", r.url(), "--all")
 	// The forge notices a first push late, and refuses pull requests before that.
-	w.eventually("the repository is not empty any more", func() bool { return !r.empty() })
+	w.eventually("the repository is no longer empty", func() bool { return !r.empty() })
 	return r
 }
 
