@@ -217,7 +217,7 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 				t.Errorf("%s reviewed its own #%d", author, r.Job.Number)
 			}
 		}
-		// The other agent is removed, so no agent is left that may review.
+		// The other agent is removed, so no remaining agent may review.
 		next := *w.Config
 		next.Agents = slices.DeleteFunc(slices.Clone(next.Agents), func(a agents.Agent) bool { return a.Name != author })
 		next.Threads = slices.Clone(next.Threads)

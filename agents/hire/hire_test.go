@@ -188,7 +188,7 @@ func TestCheck(t *testing.T) {
 		h = w.hire(w.withToken)
 		h.Login = w.withPassword.User
 		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "is an administrator's") {
-			w.Errorf("Check of an administrator's account: %v", err)
+			w.Errorf("Check of an administrator's account: %v, want a refusal", err)
 		}
 		expect(w.T, w.config, before, 0o644)
 		if err := w.admin.Get(w.Context(), "/users/"+w.name, nil); err == nil {

@@ -93,12 +93,12 @@ func TestRetireRefuses(t *testing.T) {
 	w := onLocal(t)
 	if err := w.retire(w.withToken).Check(t.Context()); err == nil ||
 		!strings.Contains(err.Error(), "there is no agent "+w.name) {
-		t.Errorf("Check of an unknown agent: %v", err)
+		t.Errorf("Check of an unknown agent: %v, want an error that there is none", err)
 	}
 	r := w.retire(w.withToken)
 	r.Login = "root"
 	if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is an administrator's") {
-		t.Errorf("Check of an administrator's account: %v", err)
+		t.Errorf("Check of an administrator's account: %v, want a refusal", err)
 	}
 }
 

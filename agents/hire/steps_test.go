@@ -37,6 +37,6 @@ func TestPerform(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Join(said, "; "); got != "a: would do a; b: would do b; c: as it should be" {
-		t.Errorf("the dry run reported %s", got)
+		t.Errorf("the dry run reported %s, want what it would do", got)
 	}
 }

@@ -195,7 +195,8 @@ func over(allocs []allocation, quiet, silence time.Duration) bool {
 	return len(allocs) > 0
 }
 
-// chief returns the allocation in which the session runs, the first that the fence did not refuse, or nil.
+// chief returns the allocation in which the session runs: the first one that the fence did not refuse. It is nil if
+// there is none.
 func chief(allocs []allocation) (first *allocation) {
 	for i := range allocs {
 		a := &allocs[i]

@@ -17,8 +17,8 @@ type account struct {
 	cred syscall.Credential
 }
 
-// CheckUser reports why no session could run as the system account with that name; nil when one can. The empty name
-// is the supervisor's own account.
+// CheckUser returns why a session cannot run as the system account with that name; nil if it can. The empty name is
+// the supervisor's own account.
 func CheckUser(name string) error {
 	_, err := findAccount(name)
 	return err

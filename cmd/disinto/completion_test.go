@@ -89,7 +89,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Without a supervisor, and with one whose answer is not valid, a completion has no values and no output.
+// Without a supervisor or with an invalid answer, a completion offers no values and prints nothing.
 func TestCompleteAlone(t *testing.T) {
 	for _, state := range []string{
 		t.TempDir(), fakeSupervisor(t, nil),

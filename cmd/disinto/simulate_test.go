@@ -164,8 +164,8 @@ func TestSimulateReplaySlots(t *testing.T) {
 	}
 }
 
-// A month's journal, mostly of scheduled work, gives plausible results: no agent works longer than the whole time,
-// and the range is the requested one.
+// A month's journal, mostly of scheduled work, gives plausible results: no agent works longer than the simulated
+// time, and the range is the requested one.
 func TestSimulateMonth(t *testing.T) {
 	var journal strings.Builder
 	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)

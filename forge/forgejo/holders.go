@@ -139,8 +139,8 @@ func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 
 // sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim. left reports
 // whether it kept a ref of an item that is not in-progress. A ref of our own instance is abandoned if the item lacks
-// in-progress and this process does not know the claim; even if the journal says that it was released, only the sweep
-// deletes it. A ref of another instance can be a claim in the making, so it counts as abandoned only after five
+// in-progress and this process does not know the claim. Only the sweep deletes it, even if the journal says that the
+// claim was released. A ref of another instance can be an unfinished claim, so it counts as abandoned only after five
 // minutes.
 func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string) (left bool, err error) {
 	for _, number := range slices.Sorted(maps.Keys(all)) {

@@ -32,7 +32,7 @@ func fail(status int, format string, args ...any) error {
 
 func notFound() error { return fail(http.StatusNotFound, "The target couldn't be found.") }
 
-// forbidden returns the 403 without a body that handlers answer which check rights themselves.
+// forbidden returns a 403 without a body, for handlers that check rights themselves.
 func forbidden() error { return &refusal{status: http.StatusForbidden, empty: true} }
 
 // raw is an answer that is not JSON.

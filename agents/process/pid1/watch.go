@@ -16,7 +16,7 @@ type command struct {
 
 	ended  bool
 	status syscall.WaitStatus
-	told   map[tree.ID]bool // the processes that have received a TERM to us
+	told   map[tree.ID]bool // the processes that have received the TERM sent to us
 	late   time.Time        // the end of the grace; zero until the first TERM
 }
 

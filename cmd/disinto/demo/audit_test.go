@@ -167,7 +167,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// The demo is done as soon as no work is left that it could do, and not before.
+// The demo is done when it can do no more work, and not before.
 func TestDone(t *testing.T) {
 	held := []control.QueueDocument{{Number: 9}, {Number: 10}, {Number: 11}, {Number: 0, Kind: agents.KindSchedule}}
 	merged := func(n int) (a *Audit) {
