@@ -15,7 +15,7 @@ var (
 	_ executortest.Executor = supervisor.Executor(nil)
 )
 
-// hasAgent ignores the case of logins, as the forge does.
+// hasAgent and hasBot ignore the case of logins, as the forge does.
 func TestAgentsInAnyCase(t *testing.T) {
 	c := &threads.Config{
 		Forge: threads.Forge{Bots: []string{"Dev-Iris"}}, Agents: []agents.Agent{{Name: "dev-qwen", Login: "Dev-Qwen"}},
