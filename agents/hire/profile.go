@@ -126,8 +126,8 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 // once returns a function for a file that is written only if it is missing, because it belongs to the agent.
 func once(text string) func(string) string { return func(string) string { return text } }
 
-// profileText returns profile.toml with the agent's facts. Other keys stay as they are, and so does a text that is
-// not TOML.
+// profileText returns profile.toml with the agent's facts. Other keys stay unchanged; so does a text that is not
+// TOML.
 func (h *Hire) profileText(now string) string {
 	if now == "" {
 		now = fmt.Sprintf("# Describes the agent %s to people and to itself. "+

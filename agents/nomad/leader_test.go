@@ -18,8 +18,8 @@ import (
 // leaderless is how many consecutive requests find no leader.
 const leaderless = 3
 
-// TestLeaderless: the servers have no leader for a while, from each of a session's requests on. That request is
-// executed, or it is not. The session starts once, and its outcome is reported correctly.
+// TestLeaderless: the servers lose their leader for a while at one of a session's requests, before or after they
+// execute it. The test plays each request. The session starts once, and its outcome is reported correctly.
 func TestLeaderless(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		b.eachStep(func(step int, obeyed bool) { b.leaderlessAt(step, obeyed) })

@@ -27,8 +27,8 @@ func TestFailureReadsAsASentence(t *testing.T) {
 	}
 }
 
-// TestUnfit: a session is not submitted if no node meets its rules. A lack of room does not prevent that, nor does a
-// node that is not ready: both can change in a moment.
+// TestUnfit: a session is not submitted if no node meets its rules. It is submitted if the nodes lack room or are not
+// ready, because that can change in a moment.
 func TestUnfit(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		why := func(rules ...agents.NodeRule) string {

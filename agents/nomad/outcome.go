@@ -11,7 +11,7 @@ import (
 )
 
 // codes are the exit codes of session-run. They give the class of the outcome even without the document. Shells, Go
-// or this program use the missing codes otherwise.
+// and this program use the missing codes for other purposes.
 var codes = []struct {
 	code   int
 	result agents.Result

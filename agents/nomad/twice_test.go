@@ -308,7 +308,7 @@ func TestNodeGone(t *testing.T) {
 		list := b.allocs()
 		return len(list) == 2 && list[1].Client == "failed"
 	})
-	o := b.wait(out, func() { // our executor would wait minutes for the deadline, so another one starts after it
+	o := b.wait(out, func() { // the deadline is minutes away, so expire it and start another executor
 		b.expire(job)
 		next := newExecutor(b.fake.server.URL)
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
@@ -352,7 +352,7 @@ func TestStoppedByPerson(t *testing.T) {
 }
 
 // TestPurged: a person purges a job. Nomad forgets it at once, but its node still runs it for a moment. The slot is
-// free only after the time in which the node kills the job.
+// free only when the node has had time to kill the job.
 func TestPurged(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		job := b.job(`trap 'sleep 0.2; touch $T/heard; exit 3' TERM; ` + untilEnd)

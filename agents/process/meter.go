@@ -39,7 +39,7 @@ func (r *run) measure() {
 }
 
 // take merges the usage of one look. grown reports whether the usage increased. odd is a log line about a usage that
-// does not count. It is not empty once per session, after two looks with the same problem.
+// does not count, or "". A session gets at most one such line, after two looks with the same problem.
 func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
 	more := m.used.Max(said)
 	grown = more != m.used

@@ -77,8 +77,8 @@ type sandboxOrder struct {
 	Strict  bool `json:",omitempty"` // without restrictions, do not start the program
 }
 
-// restrict restricts this thread. The filter comes first, so that its error leaves no half of a sandbox: the
-// supervisor reports any error as "no sandbox".
+// restrict restricts this thread. The filter comes first: if it fails, nothing is restricted, as the supervisor then
+// reports.
 func (o *sandboxOrder) restrict() error {
 	if o.Filter {
 		if err := seccomp.Restrict(!o.Rules.AnyPort); err != nil {
@@ -242,7 +242,7 @@ func (g *grants) around(access landlock.Access, real string) {
 			return
 		}
 		path := filepath.Join(real, entry.Name())
-		if entry.Type()&os.ModeSymlink == 0 && !g.is(path) { // a link's target is an entry of its own folder
+		if entry.Type()&os.ModeSymlink == 0 && !g.is(path) { // a link's target is handled in its own folder
 			g.around(access, path)
 		}
 	}

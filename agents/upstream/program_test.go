@@ -19,7 +19,7 @@ import (
 type office struct {
 	root, home string
 	environ    []string
-	cloned     []string // the addresses of git's clones
+	cloned     []string // the addresses that git cloned
 	fail       string   // the address that cannot be cloned
 }
 
