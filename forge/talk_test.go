@@ -39,7 +39,7 @@ func TestRelevant(t *testing.T) {
 	}
 }
 
-// Relevant keeps the plan and the question, each with at most MaxRemarks of the remarks after it, the oldest.
+// Relevant keeps the plan and the question, each with the oldest MaxRemarks remarks after it.
 func TestRelevantIsBounded(t *testing.T) {
 	flood := strings.Repeat(" bot", 1000)
 	got := Relevant(remarksOf("plan-1" + flood + " question-1 ada" + flood))

@@ -13,8 +13,8 @@ import (
 // the panic, every restart would panic again. So every goroutine recovers its own panics; arch_test.go requires a call
 // of safely in each.
 
-// safely runs f and recovers a panic in it. The panic is counted, shown in the status, and logged once. It reports
-// whether f returned normally.
+// safely runs f and recovers a panic in it. The panic is counted, shown in the status, and logged once. safely
+// reports whether f returned normally.
 func (s *Supervisor) safely(what string, f func()) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -261,7 +261,8 @@ func TestReleaseWithoutSession(t *testing.T) {
 	})
 }
 
-// A claim of another supervisor stays, even if its agent's account is one of our agents', until a person releases it.
+// A claim of another supervisor stays, even if its agent uses the account of one of our agents, until a person
+// releases it.
 func TestReleaseOfAnother(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		told(t, l, "/v1/pause", `{}`, "everything: paused")

@@ -35,7 +35,8 @@ func runSession(ctx context.Context, c *cli) error {
 	if agents.Getenv(c.environ, "NOMAD_SECRETS_DIR") == "" {
 		return usagef("session-run cannot be run by hand: it is the program of a Nomad job that the supervisor submits")
 	}
-	// Nomad's agent reads this process's output. Its restart causes a SIGPIPE, which must not end the session.
+	// Nomad's agent reads this process's output. A restart of that agent causes a SIGPIPE, which must not end the
+	// session.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	reaper, err := process.NewReaper()
 	if err != nil {

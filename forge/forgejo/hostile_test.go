@@ -105,9 +105,9 @@ func (h *hostile) client(t *testing.T) *Client {
 	return c
 }
 
-// Issues of 10 MB do not affect other issues. An issue that exceeds the limit of an answer is lost, but no other.
-// Eight such issues once stopped the whole repository, and took 553 MB. make check uses the full sizes, make test a
-// 128th of them.
+// Issues of 10 MB do not affect other issues. An issue that exceeds the limit of an answer is lost, but no other
+// issue is. Eight such issues once stopped the whole repository, and took 553 MB. make check uses the full sizes,
+// make test a 128th of them.
 func TestHugeIssues(t *testing.T) {
 	scale := sized(1, 128)
 	synctest.Test(t, func(t *testing.T) {

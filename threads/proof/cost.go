@@ -24,7 +24,7 @@ type bound struct {
 func money(b agents.Budget) float64  { return b.USD }
 func tokens(b agents.Budget) float64 { return float64(b.Tokens) }
 
-// cost reports the most that a night can cost, for the costs that have a limit. Local threads cost no money.
+// cost reports the most that a night can cost; "" if a paid thread has no limit. Local threads cost no money.
 func (p *prover) cost() string {
 	var limits []string
 	total, dollars, free := 0.0, true, false

@@ -16,7 +16,7 @@ var branchRules = []rule{
 	},
 	{
 		"only administrators can read and set branch protection",
-		"forge/forgejo, which therefore never reads a protection, and agents/hire, which may be refused to set one",
+		"forge/forgejo, which therefore never reads a protection, and agents/hire, which may lack the right to set one",
 		protectionRights,
 	},
 	{

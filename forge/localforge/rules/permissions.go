@@ -28,7 +28,7 @@ var permissionRules = []rule{
 	},
 	{
 		"strangers get 404 for a private repository",
-		"forge/forgejo, which treats 404 also as a hidden repository",
+		"forge/forgejo: a 404 can also mean a hidden repository",
 		privateRepository,
 	},
 }
