@@ -38,7 +38,7 @@ func RequiredLabels() []Label {
 	return []Label{
 		{LabelBacklog, "0e8a16", "may be worked on by an agent"},
 		{LabelInProgress, "1d76db", "an agent works on it"},
-		{LabelBlocked, "b60205", "agents gave up; see the last comment"},
+		{LabelBlocked, "b60205", "agents used up their attempts; see the last comment"},
 		{LabelNeedsHuman, "d93f0b", "needs a person"},
 		{LabelCancelled, "cccccc", "cancelled; does not unblock what depends on it"},
 		{LabelStaged, "fbca04", "not to be started yet"},

@@ -32,8 +32,8 @@ func (r *Retire) checkFile() error {
 		return fmt.Errorf("cannot edit %s: %w", r.Config.Path, err)
 	}
 	if err := r.Validate(edited); err != nil {
-		return fmt.Errorf("without %s the file would be wrong; "+
-			"change it by hand so that it is right without, then run this again:\n%w", r.Name, err)
+		return fmt.Errorf("without %s the file would be invalid; "+
+			"correct it by hand, then run this again:\n%w", r.Name, err)
 	}
 	return nil
 }
@@ -94,10 +94,10 @@ func (r *Retire) onAccount(s step) step {
 // first one is unassigned.
 func (r *Retire) letGo() step {
 	return step{
-		name: "supervisor", look: always("have one that runs end its session"),
+		name: "supervisor", look: always("make a running one end its session"),
 		do: func(ctx context.Context) (string, error) {
 			why, err := r.LetGo(ctx)
-			return cmp.Or(why, "none has work for it any more"), err
+			return cmp.Or(why, "no running one has work for it"), err
 		},
 	}
 }

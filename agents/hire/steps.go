@@ -59,7 +59,7 @@ func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Say) erro
 	for i, s := range steps {
 		switch {
 		case words[i] == "":
-			say(s.name, "as it should be")
+			say(s.name, "nothing to do")
 		case dryRun:
 			say(s.name, "would "+words[i])
 		default:

@@ -28,7 +28,7 @@ func TestPerform(t *testing.T) {
 	broken := step{name: "d", look: always("do d"), do: no}
 	after := step{name: "e", look: func(context.Context) (string, error) { panic("looked at after a failure") }}
 	err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle, broken, after}, false, say)
-	const want = "a: do a ...; b: do b ...; c: as it should be; a: did a; b: did b; d: do d ..."
+	const want = "a: do a ...; b: do b ...; c: nothing to do; a: did a; b: did b; d: do d ..."
 	if got := strings.Join(said, "; "); got != want || err == nil || !strings.HasPrefix(err.Error(), "no (at d") {
 		t.Errorf("perform: %v, and it reported %s\nwant %s", err, got, want)
 	}
@@ -36,7 +36,7 @@ func TestPerform(t *testing.T) {
 	if err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle}, true, say); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(said, "; "); got != "a: would do a; b: would do b; c: as it should be" {
+	if got := strings.Join(said, "; "); got != "a: would do a; b: would do b; c: nothing to do" {
 		t.Errorf("the dry run reported %s, want what it would do", got)
 	}
 }

@@ -57,7 +57,7 @@ func (c *Client) props(ctx context.Context) (agents.Server, error) {
 		return agents.Server{}, fmt.Errorf("cannot read the properties of %s: %w", c.root, err)
 	}
 	if p.Slots == 0 && p.Settings.Context == 0 {
-		return agents.Server{}, fmt.Errorf("%s does not report its slots: it is no llama-server, or an old one", c.root)
+		return agents.Server{}, fmt.Errorf("%s does not report its slots: it is not a llama-server, or an old one", c.root)
 	}
 	return agents.Server{
 		Model: nameOf(p.Alias), Path: p.Path, Build: p.Build, Slots: p.Slots, Context: p.Settings.Context, Asleep: p.Asleep,

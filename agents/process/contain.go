@@ -41,7 +41,7 @@ func containment(obtain func(root, controller string) error) Containment {
 	}
 	there := words(filepath.Join(c.Cgroup, "cgroup.controllers"))
 	ask := func(controller string) error {
-		err := errors.New("is not handed down to it")
+		err := errors.New("is not delegated to it")
 		if slices.Contains(there, controller) {
 			err = obtain(c.Cgroup, controller)
 		}
@@ -60,7 +60,7 @@ func handDown(root, controller string) error {
 		return err
 	}
 	if err := put(filepath.Join(root, "cgroup.subtree_control"), "+"+controller); err != nil {
-		return fmt.Errorf("cannot be handed down: %w", err)
+		return fmt.Errorf("cannot be delegated: %w", err)
 	}
 	return nil
 }
@@ -91,10 +91,10 @@ func stepAside(root string) error {
 	}
 	switch {
 	case err != nil:
-		err = fmt.Errorf("cannot be handed down: %w", err)
+		err = fmt.Errorf("cannot be delegated: %w", err)
 	case len(words(procs)) > 0:
-		err = errors.New("cannot be handed down, because other processes are in there too: start disinto as a container's" +
-			" first process, or as a service with Delegate=yes")
+		err = errors.New("cannot be delegated, because the cgroup has other processes: start disinto as a container's " +
+			"first process, or as a service with Delegate=yes")
 	default:
 		return nil
 	}

@@ -300,7 +300,7 @@ func TestLimitsAmongOthers(t *testing.T) {
 	job := newJob(t, "exit 0")
 	job.Limits = agents.Limits{Memory: 64 << 20}
 	got := inBox(t, box, job)
-	if len(got.Why) != 2 || !strings.Contains(got.Why[0], "other processes are in there too") ||
+	if len(got.Why) != 2 || !strings.Contains(got.Why[0], "the cgroup has other processes") ||
 		!strings.HasSuffix(got.Home, "/"+filepath.Base(box)) {
 		t.Errorf("reasons %q, and the supervisor is in %s; want two reasons, and the supervisor not moved", got.Why, got.Home)
 	}

@@ -82,7 +82,7 @@ func TestChecks(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	text := string(got[0].Log)
-	begins := strings.HasPrefix(text, "[cut here, it began before]\na line of")
+	begins := strings.HasPrefix(text, "[cut: the beginning is missing]\na line of")
 	if len(text) > maxLog+100 || !begins || !strings.HasSuffix(text, "the last line\n") {
 		t.Errorf("a long log has %d bytes and begins with %.60q, want its end and a note", len(text), text)
 	}

@@ -188,7 +188,7 @@ func (r *run) digest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lessons := cut(strings.TrimSpace(string(text)), maxLessons-len("\n[cut here, it goes on]")) + "\n"
+	lessons := cut(strings.TrimSpace(string(text)), maxLessons-len("\n[cut: the text continues]")) + "\n"
 	return r.Desk.Edit(ctx, r.profile.repo, "Lessons from the journal", []forge.Edit{
 		{Path: lessonsFile, Text: lessons},
 		{Path: digestedFile, Text: waiting[len(waiting)-1] + "\n"},

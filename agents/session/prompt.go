@@ -178,7 +178,7 @@ func cut(text string, limit int) string {
 	if i := strings.LastIndexByte(text, '\n'); i > 0 {
 		text = text[:i]
 	}
-	return strings.ToValidUTF8(text, "") + "\n[cut here, it goes on]"
+	return strings.ToValidUTF8(text, "") + "\n[cut: the text continues]"
 }
 
 // cutFront returns the whole lines in the last limit bytes of a text, and marks the cut.
@@ -190,7 +190,7 @@ func cutFront(text string, limit int) string {
 	if _, rest, found := strings.Cut(text, "\n"); found {
 		text = rest
 	}
-	return "[cut here, it began before]\n" + strings.ToValidUTF8(text, "")
+	return "[cut: the beginning is missing]\n" + strings.ToValidUTF8(text, "")
 }
 
 // lastLine returns the last line of a text that is not empty.

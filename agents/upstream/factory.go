@@ -172,7 +172,7 @@ func (f *Factory) readBots(d *document, wrong *mistakes) {
 	var bots []string
 	for _, role := range words(cmp.Or(list, defaultRoles)) {
 		if _, known := jobs[role]; !known {
-			wrong.add("AGENT_ROLES has %q in it, which is no role of upstream's", role)
+			wrong.add("AGENT_ROLES has %q in it, which is not one of upstream's roles", role)
 			return
 		}
 		bot, variable := role+"-bot", "FORGE_"+strings.ToUpper(role)+"_TOKEN"
@@ -254,7 +254,7 @@ func (f *Factory) addNamed(d *document, wrong *mistakes) {
 		}
 		role, _, _ := strings.Cut(name, "-")
 		if _, known := jobs[role]; !known {
-			wrong.add("threads.%s.agents has %q in it, which begins with no role of upstream's and has no [agents.%s]",
+			wrong.add("threads.%s.agents has %q in it, which does not begin with one of upstream's roles and has no [agents.%s]",
 				d.placed[name], name, name)
 			continue
 		}
@@ -308,7 +308,7 @@ func (f *Factory) readRoles(d *document, wrong *mistakes) {
 		for i, role := range roles {
 			j, known := jobs[role]
 			if !known {
-				wrong.add("agents.%s.roles has %q in it, which is no role of upstream's", name, role)
+				wrong.add("agents.%s.roles has %q in it, which is not one of upstream's roles", name, role)
 				continue
 			}
 			if f.Poll && j.poll != "" && !strings.HasSuffix(name, "-bot") {

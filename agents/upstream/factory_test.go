@@ -190,7 +190,7 @@ func TestFactoryMistakes(t *testing.T) {
 b.toml: repo is "johba/harb", which another project has too
 b.toml: agents.dev-bot has the name of a role's bot: give it another one
 b.toml: agents.llama is not the same in another project
-agents.dev-bot.roles has "cook" in it, which is no role of upstream's`
+agents.dev-bot.roles has "cook" in it, which is not one of upstream's roles`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
@@ -204,7 +204,7 @@ agents.dev-bot.roles has "cook" in it, which is no role of upstream's`
 	want = `a.toml: threads.more.agents has "dev-qwen" in it, which threads.llama has too
 b.toml: threads.llama is not the same in another project
 b.toml: agents.dev-y.base_url is "http://there", and threads.more2, which has this agent, has "http://here"
-threads.more.agents has "cook-x" in it, which begins with no role of upstream's and has no [agents.cook-x]`
+threads.more.agents has "cook-x" in it, which does not begin with one of upstream's roles and has no [agents.cook-x]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

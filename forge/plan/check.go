@@ -39,7 +39,7 @@ func (c *checker) title(line int, what, title string) {
 
 func (c *checker) repo(line int, repo string) {
 	if repo != "" && !forge.ValidRepo(repo) {
-		c.wrong(line, "%q is no repository: write owner/name", repo)
+		c.wrong(line, "%q is not a repository: write owner/name", repo)
 	}
 }
 
@@ -50,7 +50,7 @@ func (c *checker) task(i int) {
 	switch {
 	case t.ID == "":
 	case len(t.ID) > maxID, !idPattern.MatchString(t.ID):
-		c.wrong(t.line, "%q is no id: want letters and digits, with - _ . between them", t.ID)
+		c.wrong(t.line, "%q is not an id: want letters and digits, with - _ . between them", t.ID)
 	case c.ids[t.ID] != i:
 		c.wrong(t.line, "another task also has the id %s", t.ID)
 	}
@@ -72,7 +72,7 @@ func (c *checker) label(line int, label string) {
 	case label == forge.LabelInProgress || forge.SkipLabel([]string{label}) != "":
 		c.wrong(line, "the label %s keeps an issue from being worked on", label)
 	case label == "" || strings.TrimSpace(label) != label || strings.ContainsFunc(label, unicode.IsControl):
-		c.wrong(line, "%q is no label", label)
+		c.wrong(line, "%q is not a label", label)
 	case label == "skill/":
 		c.wrong(line, "a skill has no name")
 	}
@@ -87,7 +87,7 @@ func (c *checker) need(i int, s string) {
 		c.wrong(t.line, "task %s depends on itself", c.plan.called(i))
 	case isTask:
 	case !strings.Contains(s, "#"):
-		c.wrong(t.line, "task %s depends on %q, which is no task: write #N for an issue", c.plan.called(i), s)
+		c.wrong(t.line, "task %s depends on %q, which is not a task: write #N for an issue", c.plan.called(i), s)
 	default:
 		if _, err := forge.ParseRef(s, "home/repo"); err != nil {
 			c.wrong(t.line, "task %s: %v", c.plan.called(i), err)

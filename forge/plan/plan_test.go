@@ -91,16 +91,16 @@ func TestMistakes(t *testing.T) {
 				"Depends on: a\n",
 			"a.md:3: the tasks wait for each other: a -> c -> b -> a",
 		},
-		{"a.md", "# T\n## a\nDepends on: d\n", `a.md:2: task 1 depends on "d", which is no task: write #N for an issue`},
+		{"a.md", "# T\n## a\nDepends on: d\n", `a.md:2: task 1 depends on "d", which is not a task: write #N for an issue`},
 		{
 			"a.md", "# T\n## a\nDepends on: #x\n",
 			`a.md:2: task 1: cannot read "#x" as an issue: write 12, #12 or owner/name#12`,
 		},
 		{"a.md", "# T\n## a {#x}\n## b {#x}\n", "a.md:2: another task also has the id x"},
-		{"a.md", "# T\n## a {#x y}\n", `a.md:2: "x y" is no id: want letters and digits, with - _ . between them`},
+		{"a.md", "# T\n## a {#x y}\n", `a.md:2: "x y" is not an id: want letters and digits, with - _ . between them`},
 		{
 			"a.md", "# T\n## a {#" + strings.Repeat("x", 64) + "}\n## b {#" + strings.Repeat("x", 65) + "}\n",
-			`a.md:3: "` + strings.Repeat("x", 65) + `" is no id: want letters and digits, with - _ . between them`,
+			`a.md:3: "` + strings.Repeat("x", 65) + `" is not an id: want letters and digits, with - _ . between them`,
 		},
 		{"a.md", "# T\n## a\nPriority: high\n", "a.md:2: priority is -1, want 1 (first) to 10 (last)"},
 		{
@@ -110,7 +110,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			"a.md", "# T\nRepo: x\n## a\nRepo: y z\n",
-			"a.md: \"x\" is no repository: write owner/name\na.md:3: \"y z\" is no repository: write owner/name",
+			"a.md: \"x\" is not a repository: write owner/name\na.md:3: \"y z\" is not a repository: write owner/name",
 		},
 		{"a.toml", "title = 'T'\n[[task]]\ntitle = 'a'\ndepend_on = ['1']\n", "a.toml: unknown key task.depend_on"},
 		{"a.toml", "title = \n", "a.toml:1: expected value but found '\\n' instead"},

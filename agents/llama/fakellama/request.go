@@ -89,7 +89,7 @@ func text(raw json.RawMessage) string {
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, body []byte, api *api) {
 	var req request
 	if json.Unmarshal(body, &req) != nil {
-		refuse(w, 400, "the request is no JSON")
+		refuse(w, 400, "the request is not JSON")
 		return
 	}
 	pin := -1

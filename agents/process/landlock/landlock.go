@@ -114,7 +114,7 @@ func Version() (int, error) {
 	case errno != 0:
 		return 0, fmt.Errorf("the kernel refuses Landlock: %w", errno)
 	case v < Oldest:
-		return 0, fmt.Errorf("the kernel's Landlock is of version %d, and %d is needed", v, Oldest)
+		return 0, fmt.Errorf("the kernel has Landlock version %d, and at least %d is needed", v, Oldest)
 	}
 	return int(v), nil
 }
@@ -148,7 +148,7 @@ func Restrict(r *Rules, version int) error {
 		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON // log programs' refused accesses in an existing audit log
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, flags, 0); errno != 0 {
-		return fmt.Errorf("cannot put the rules in force: %w", errno) // E2BIG: 16 are in force already
+		return fmt.Errorf("cannot enforce the rules: %w", errno) // E2BIG: 16 are in force already
 	}
 	return nil
 }
