@@ -35,7 +35,7 @@ func whatIfConfig(t testing.TB) *threads.Config {
 
 // waited returns n issues that were ready at the same time. One slot did one of them an hour.
 func waited(n int) (past []ledger.Past) {
-	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	at := time.Date(2026, 1, 2, 3, 0, 0, 1, time.UTC) // 1 ns: not the forge's whole second
 	for i := range n {
 		ref := ledger.Ref{Repo: "owner/name", Number: int64(i + 1)}
 		past = append(past, ledger.Past{

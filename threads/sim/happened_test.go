@@ -13,7 +13,7 @@ import (
 // TestHappened reports a journal with an issue merged after rework by two agents, one closed without a pull request,
 // one sent back and left, and scheduled work, which is not an issue.
 func TestHappened(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	at := time.Date(2026, 1, 2, 3, 0, 0, 1, time.UTC) // 1 ns: not the forge's whole second
 	ref := func(n int64) ledger.Ref { return ledger.Ref(forge.Ref{Repo: "o/r", Number: n}) }
 	past := func(agent string, kind agents.Kind, chain int64, start, took time.Duration) ledger.Past {
 		return ledger.Past{

@@ -168,8 +168,8 @@ func (w *watcher) handover(s *ledger.Past, seen map[Delay][]time.Duration) {
 		return
 	}
 	of, from := Handover, free
-	if s.Ready.After(free) {
-		of, from = Notice, s.Ready
+	if at := filed(s); at.After(free) {
+		of, from = Notice, at
 	}
 	if d := s.Start.Sub(from); d >= 0 && d < handoverMost && (of == Handover || s.Kind == agents.KindIssue) {
 		seen[of] = append(seen[of], d)

@@ -144,7 +144,7 @@ func TestReplayOfPins(t *testing.T) {
 
 // TestReplay turns a journal's sessions into a load with one entry for each issue.
 func TestReplay(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	at := time.Date(2026, 1, 2, 3, 0, 0, 1, time.UTC) // 1 ns: not the forge's whole second
 	session := func(kind agents.Kind, number, chain int64, start, took time.Duration) ledger.Past {
 		ref := func(n int64) forge.Ref { return forge.Ref{Repo: "owner/name", Number: n} }
 		return ledger.Past{
@@ -234,5 +234,25 @@ func TestTrialClimbs(t *testing.T) {
 	}
 	if want := []string{"dev-0", "dev-0", "dev-1", "dev-1"}; r.Done != 1 || !slices.Equal(wrote, want) {
 		t.Errorf("got %d done, written by %v, want 1, by %v", r.Done, wrote, want)
+	}
+}
+
+// The forge's times are whole seconds: half a second early on average. Other times, and times at which a session has
+// started, are exact.
+func TestFiled(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for _, tt := range []struct{ ready, start, want time.Duration }{
+		{0, time.Minute, halfSecond},
+		{0, 200 * time.Millisecond, 200 * time.Millisecond},
+		{0, -time.Minute, -time.Minute},
+		{1, time.Minute, 1},
+		{time.Minute + 1, time.Second, time.Second},
+	} {
+		if got := filed(&ledger.Past{Ready: at.Add(tt.ready), Start: at.Add(tt.start)}).Sub(at); got != tt.want {
+			t.Errorf("filed(ready after %s, started after %s) = %s, want %s", tt.ready, tt.start, got, tt.want)
+		}
+	}
+	if got := filed(&ledger.Past{Start: at}); !got.Equal(at) {
+		t.Errorf("filed(ready unknown) = %s, want the start", got)
 	}
 }
