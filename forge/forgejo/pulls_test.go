@@ -256,6 +256,21 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 	})
 }
 
+// rivals opens two pull requests that add the same file: a merge of one puts the other in conflict.
+func (w *world) rivals() (one, two int64) {
+	w.commit("main", "", "same.txt", "base\n")
+	w.commit("one", "main", "same.txt", "one\n")
+	w.commit("two", "main", "same.txt", "two\n")
+	owner, name := owner(w.repo)
+	open := func(head string) int64 {
+		in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
+			gitea.CreatePullRequestOption{Head: head, Base: "main", Title: head})
+		w.must(err)
+		return in.Index
+	}
+	return open("one"), open("two")
+}
+
 // TestStaleMergeable: after a base has moved, Forgejo still answers "mergeable" for a while, with the new base. A
 // conflict is noticed soon, before the settled pull request would be read again. A clean pull request costs few
 // readings.
@@ -263,17 +278,7 @@ func TestStaleMergeable(t *testing.T) {
 	const lag = 1500 * time.Millisecond
 	onLateEmpty(t, lag, func(w *world) {
 		w.settle()
-		w.commit("main", "", "same.txt", "base\n")
-		w.commit("one", "main", "same.txt", "one\n")
-		w.commit("two", "main", "same.txt", "two\n")
-		owner, name := owner(w.repo)
-		open := func(head string) int64 {
-			in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
-				gitea.CreatePullRequestOption{Head: head, Base: "main", Title: head})
-			w.must(err)
-			return in.Index
-		}
-		p1, p2 := open("one"), open("two")
+		p1, p2 := w.rivals()
 		p3, _ := w.pull("three", "Work", "")
 		c := w.client()
 		w.scan(c)
@@ -345,17 +350,7 @@ func TestEndsAreSeen(t *testing.T) {
 // TestConflict: "not mergeable" counts as a conflict only if the forge still reports it half a minute later.
 func TestConflict(t *testing.T) {
 	onLocal(t, func(w *world) {
-		w.commit("main", "", "same.txt", "base\n")
-		w.commit("one", "main", "same.txt", "one\n")
-		w.commit("two", "main", "same.txt", "two\n")
-		owner, name := owner(w.repo)
-		open := func(head string) int64 {
-			in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
-				gitea.CreatePullRequestOption{Head: head, Base: "main", Title: head})
-			w.must(err)
-			return in.Index
-		}
-		p1, p2 := open("one"), open("two")
+		p1, p2 := w.rivals()
 		c := w.client()
 		time.Sleep(time.Minute)
 		w.eventually(c, p2, `pull open dev two->main clean ci none`)

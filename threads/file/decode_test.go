@@ -284,8 +284,8 @@ func TestMistakes(t *testing.T) {
 		},
 		{
 			name: "API without a token", text: "[factory]\nlisten = \"127.0.0.1:7070\"\n" + worker,
-			want: `:2: factory.listen: needs listen_token, such as "$DISINTO_API_TOKEN": anyone who reaches it could end every ` +
-				`session`,
+			want: `:2: factory.listen: needs listen_token, such as "$DISINTO_API_TOKEN": anyone who reaches it could end ` +
+				`every session`,
 		},
 		{
 			name: "API token not set", text: "[factory]\nlisten = \":7070\"\nlisten_token = \"$NOPE\"\n" + worker,
