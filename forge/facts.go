@@ -3,6 +3,7 @@ package forge
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -202,8 +203,8 @@ func (f *Facts) Repo(name string) (Repo, bool) {
 
 // Issue finds an issue; nil when the facts do not contain it.
 func (f *Facts) Issue(ref Ref) *Issue {
-	i, ok := slices.BinarySearchFunc(f.Issues, ref, func(is Issue, r Ref) int { return is.Ref.Compare(r) })
-	if !ok {
+	i := sort.Search(len(f.Issues), func(i int) bool { return f.Issues[i].Ref.Compare(ref) >= 0 })
+	if i == len(f.Issues) || f.Issues[i].Ref != ref {
 		return nil
 	}
 	return &f.Issues[i]

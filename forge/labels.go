@@ -24,6 +24,9 @@ const (
 	LabelPlanApproved = "plan-approved" // people; supervisor after a thumbs-up: the plan can be carried out
 )
 
+// SkillPrefix is the start of a label that names a skill: only agents with all skills of an issue work on it.
+const SkillPrefix = "skill/"
+
 // DefaultPriority is the priority of an issue without a priority label; 1 is the most urgent, 10 the least.
 const DefaultPriority = 5
 
@@ -111,7 +114,7 @@ func Priority(labels []string) int {
 func Skills(labels []string) []string {
 	var skills []string
 	for _, l := range labels {
-		if s, ok := strings.CutPrefix(l, "skill/"); ok && s != "" {
+		if s, ok := strings.CutPrefix(l, SkillPrefix); ok && s != "" {
 			skills = append(skills, s)
 		}
 	}

@@ -105,7 +105,7 @@ func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 		return forge.Ref{}, err
 	}
 	for _, skill := range r.Skills {
-		labels = append(labels, "skill/"+skill)
+		labels = append(labels, forge.SkillPrefix+skill)
 	}
 	blockers, err := s.existing(repo, r.DependsOn)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 // inherit sets the agent that an item waits for, and until when. The agent that asked about the item goes before the
 // one that finished a blocker.
 func (v *view) inherit(w *work, t *traits) {
-	if t.heir, t.until = v.askerOf(w, *t); t.heir != "" {
+	if t.heir, t.until = v.askerOf(w, t); t.heir != "" {
 		t.asked = true
 		return
 	}
-	t.heir, t.until = v.heirOf(w, *t)
+	t.heir, t.until = v.heirOf(w, t)
 }
 
 // heirFirst returns the reason for the agents that are not the heir.
@@ -27,7 +27,7 @@ func (t *traits) heirFirst() *Reason {
 
 // heirOf returns the agent that an issue waits for, and until when. It is the agent that finished the blocker closed
 // last, if its thread has affinity_wait and it may take the issue. The wait starts when that blocker was closed.
-func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
+func (v *view) heirOf(w *work, t *traits) (heir string, until time.Time) {
 	if w.issue == nil || len(w.issue.Blockers) == 0 {
 		return "", time.Time{}
 	}
@@ -47,7 +47,7 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 		return "", time.Time{}
 	}
 	wait := v.Config.Thread(a.Thread).AffinityWait
-	if wait == 0 || !v.may(heir, t) || !v.later(closed.Add(wait)) {
+	if wait == 0 || !v.may(heir, *t) || !v.later(closed.Add(wait)) {
 		return "", time.Time{}
 	}
 	return heir, closed.Add(wait)
@@ -55,7 +55,7 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 
 // askerOf returns the agent that asked a question or wrote a plan. It continues the item once people have answered,
 // because its program still has the conversation. Other agents may take the item after rework_wait.
-func (v *view) askerOf(w *work, t traits) (agent string, until time.Time) {
+func (v *view) askerOf(w *work, t *traits) (agent string, until time.Time) {
 	d := v.dialogue(w)
 	if d == nil || d.Agent == "" || !d.Asked || w.Kind == agents.KindRework {
 		return "", time.Time{}
@@ -65,7 +65,7 @@ func (v *view) askerOf(w *work, t traits) (agent string, until time.Time) {
 		since = w.updated()
 	}
 	until = since.Add(v.Config.Forge.ReworkWait)
-	if !v.may(d.Agent, t) || !v.later(until) {
+	if !v.may(d.Agent, *t) || !v.later(until) {
 		return "", time.Time{}
 	}
 	return d.Agent, until

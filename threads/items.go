@@ -11,7 +11,15 @@ import (
 
 // work is an item on its way through Decide, with the facts that rules need.
 type work struct {
-	Hold                // the item, and the reason once one is known
+	Hold            // the item, and the reason once one is known
+	class    *class // set once no item rule objects
+	subjects subject
+	urgency  int16 // twice the priority class plus 1; 1 less if passed over too often, to go first in the class
+	nearness int8  // place of the kind in kindOrder
+	queued   bool  // an issue labelled backlog, or not an issue
+	stale    bool  // the facts may lack a write of ours; see view.stale
+	taken    bool  // started, or merged
+
 	issue *forge.Issue  // of an issue item
 	pull  *forge.Pull   // of a review, rework or merge item
 	stage *stage        // of the same
@@ -19,15 +27,10 @@ type work struct {
 	repo  *forge.Repo   // nil when it was never read
 	pulls []*forge.Pull // for the issue
 	known *ChainHistory // of the item itself; see view.past
+	memo  *ItemHistory  // of this kind of work on it
 	// pin is the agent that the issue is reserved for by assignment; empty without one.
 	pin      string
 	sessions []*Session // on the item, or elsewhere on its chain
-	class    *class     // set once no item rule objects
-
-	urgency  int16 // twice the priority class plus 1; 1 less if passed over too often, to go first in the class
-	nearness int8  // place of the kind in kindOrder
-	queued   bool  // an issue labelled backlog, or not an issue
-	taken    bool  // started, or merged
 }
 
 // past returns the history of the issue or pull request itself. It caches the entry, which ten rules need.
@@ -85,6 +88,7 @@ func (d *decision) attend(s *Session) {
 func (w *work) attend(s *Session) {
 	if w.is(s) || s.Item.Chain == w.Chain {
 		w.sessions = append(w.sessions, s)
+		w.subjects |= itsSessions
 	}
 }
 
@@ -140,11 +144,16 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 
 // complete computes once the values that rules and sorting need many times.
 func (v *view) complete(w *work) {
-	w.repo = v.repo(w.Ref.Repo)
+	w.repo, w.memo = v.repo(w.Ref.Repo), v.History.Item(w.Key())
+	w.stale = w.repo != nil && (v.stale(w.repo, w.Ref) || w.Chain != w.Ref && v.stale(w.repo, w.Chain))
 	w.nearness = int8(slices.Index(kindOrder, w.Kind))
 	w.urgency = int16(2*w.Priority + 1)
-	if v.History.Item(w.Key()).PassedOver >= PassedOverLimit {
+	if w.memo.PassedOver >= PassedOverLimit {
 		w.urgency--
+	}
+	w.subjects = everything
+	if w.issue != nil && !w.issue.Closed {
+		w.subjects = v.subjectsOf(w)
 	}
 }
 

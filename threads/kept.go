@@ -112,8 +112,8 @@ var slotRules = []slotRule{
 
 // noSlotFor returns the first objection of the slot rules; nil without one.
 func (v *view) noSlotFor(w *work, c candidate, slot int) *Reason {
-	for _, rule := range slotRules {
-		if why := rule.why(v, w, c, slot); why != nil {
+	for i := range slotRules {
+		if why := slotRules[i].why(v, w, c, slot); why != nil {
 			return why
 		}
 	}

@@ -121,7 +121,7 @@ func (v *view) pullsOf(w *work) (list []*forge.Pull) {
 // climbing returns the rung to which a ladder reserves an item; empty without one. An assignment of the item, by a
 // person or a route, takes precedence. If the other rules refuse the rung, the next one above takes its place, else
 // the next one below, else none.
-func (v *view) climbing(w *work, t traits) (rung string, level, setbacks int) {
+func (v *view) climbing(w *work, t *traits) (rung string, level, setbacks int) {
 	if !t.kind.Writes() || t.pin != "" {
 		return "", 0, 0
 	}
@@ -129,7 +129,7 @@ func (v *view) climbing(w *work, t traits) (rung string, level, setbacks int) {
 	if c.of == "" || c.level == 0 && (t.author == "" || !v.fallsBack(t.author)) {
 		return "", 0, 0
 	}
-	at := foot{t, c.of, c.level}
+	at := foot{*t, c.of, c.level}
 	rung, known := v.chosen[at]
 	if !known {
 		rung = v.chooseRung(at)

@@ -68,3 +68,21 @@ func unnoted(v *view, w *work) *Reason {
 	}
 	return &Reason{Code: MergedNotClosed, Refs: open, Note: w.pull.Base}
 }
+
+func mergeManual(v *view, w *work) *Reason {
+	return when(w.Kind == stageMerge && !v.Config.Forge.MergeAuto, MergeManual)
+}
+
+func humanObjects(_ *view, w *work) *Reason {
+	if w.Kind == stageMerge && w.stage.objector != "" {
+		return &Reason{Code: HumanObjects, Note: w.stage.objector}
+	}
+	return nil
+}
+
+// mergeLate holds a merge until the forge has checked this head and base. A merge moves the base of every other pull
+// request, so facts from before our last merge in the repository do not count.
+func mergeLate(v *view, w *work) *Reason {
+	unknown := w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})
+	return when(w.Kind == stageMerge && unknown, MergeLate)
+}

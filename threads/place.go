@@ -74,7 +74,6 @@ type placement struct {
 	warmth int
 	home   bool // the agent is the slot's resident
 	away   bool // the agent is the resident of another slot, whose cache a session here would waste
-	idle   time.Time
 }
 
 // better is a total order of placements: by the queue and by warmth, then by agent and slot.
@@ -86,7 +85,7 @@ func better(a, b *placement) int {
 		older(a.work, b.work),
 		falseLast(a.home, b.home),
 		falseLast(b.away, a.away),
-		a.idle.Compare(b.idle),
+		a.cand.agent.idle.Compare(b.cand.agent.idle),
 		cmp.Compare(a.cand.agent.Name, b.cand.agent.Name),
 		cmp.Compare(a.thread.Name, b.thread.Name),
 		cmp.Compare(a.slot, b.slot),
@@ -177,7 +176,7 @@ func (p *placer) indexWarmth() {
 
 // finishers returns the agents that wrote last on the blockers of an issue.
 func (v *view) finishers(w *work) []string {
-	if w.issue == nil || len(w.issue.Blockers) == 0 {
+	if w.issue == nil || !w.concerns(itsBlockers) {
 		return nil
 	}
 	var names []string
@@ -224,12 +223,7 @@ func (p *placer) bestOn(t *threadState) placement {
 		return best
 	}
 	slots := freeSlots(t)
-	consider := func(w *work) {
-		for _, slot := range slots {
-			got := p.choose(w, t, slot)
-			best.improve(&got)
-		}
-	}
+	consider := func(w *work) { p.weigh(w, t, slots, &best) }
 	for _, c := range p.classes {
 		w := c.head()
 		if best.work != nil && (t.Overlap || w.urgency > best.work.urgency) {
@@ -309,23 +303,25 @@ func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
 	}
 }
 
-// choose picks the agent for an item in a slot. The placement has no work when no agent of the thread is free for it.
-func (p *placer) choose(w *work, t *threadState, slot int) placement {
-	var best placement
+// weigh replaces best by a better placement of an item in one of the free slots of a thread, if there is one.
+func (p *placer) weigh(w *work, t *threadState, slots []int, best *placement) {
 	for _, cand := range w.class.on[t.place] {
-		if p.free(cand) && p.noSlotFor(w, cand, slot) == nil {
-			got := p.rate(w, cand, slot)
-			best.improve(&got)
+		if !p.free(cand) {
+			continue
+		}
+		for _, slot := range slots {
+			if p.noSlotFor(w, cand, slot) == nil {
+				got := p.rate(w, cand, slot)
+				best.improve(&got)
+			}
 		}
 	}
-	return best
 }
 
 // rate says how well an agent fits an item in a slot.
 func (p *placer) rate(w *work, cand candidate, slot int) placement {
 	t := cand.agent.thread
-	idle := p.History.Agent(cand.agent.Name).IdleSince
-	got := placement{work: w, cand: cand, thread: t, slot: slot, warmth: cold, idle: idle}
+	got := placement{work: w, cand: cand, thread: t, slot: slot, warmth: cold}
 	finisher := slices.Contains(p.finishers(w), cand.agent.Name)
 	if t.Overlap {
 		got.home = finisher // there is no cache to keep, but the agent knows the work

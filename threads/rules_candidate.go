@@ -94,12 +94,15 @@ var freeRules = []freeRule{
 
 // traitsOf gathers the traits of an item.
 func (v *view) traitsOf(w *work) traits {
+	if w.plain() {
+		return traits{kind: w.Kind}
+	}
 	t := traits{kind: w.Kind, role: w.Item.Role, pin: w.pin}
 	t.labels = v.filterLabels(w)
 	if w.pull == nil {
 		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
-		t.writers = strings.Join(v.History.Chain(w.Chain).Writers, "\n")
-		if t.rung, t.level, t.setbacks = v.climbing(w, t); t.level == 0 {
+		t.writers = strings.Join(v.past(w).Writers, "\n")
+		if t.rung, t.level, t.setbacks = v.climbing(w, &t); t.level == 0 {
 			v.inherit(w, &t)
 		}
 		return t
@@ -108,7 +111,7 @@ func (v *view) traitsOf(w *work) traits {
 	t.local = v.Config.anyLocal(w.stage.writers)
 	if w.Kind == agents.KindRework {
 		t.role, t.author = v.reworkers(w, t.labels)
-		if t.rung, t.level, t.setbacks = v.climbing(w, t); t.level > 0 {
+		if t.rung, t.level, t.setbacks = v.climbing(w, &t); t.level > 0 {
 			t.author = ""
 		}
 		return t
@@ -120,6 +123,9 @@ func (v *view) traitsOf(w *work) traits {
 // filterLabels keeps only labels that some role filters on, so that the others do not split classes. A pull request
 // also has the labels of its issue, so that the role that implemented the issue reworks it.
 func (v *view) filterLabels(w *work) string {
+	if len(v.filters) == 0 {
+		return ""
+	}
 	labels := w.labels()
 	if w.pull != nil {
 		if is := v.Facts.Issue(w.Chain); is != nil {
@@ -127,9 +133,8 @@ func (v *view) filterLabels(w *work) string {
 		}
 	}
 	var kept []string
-	for i := range v.Config.Roles {
-		l := v.Config.Roles[i].Label
-		if l != "" && slices.Contains(labels, l) && !slices.Contains(kept, l) {
+	for _, l := range v.filters {
+		if slices.Contains(labels, l) {
 			kept = append(kept, l)
 		}
 	}
@@ -192,8 +197,8 @@ func (v *view) free(c candidate) bool {
 	if c.stuck {
 		return false
 	}
-	for _, rule := range freeRules {
-		if rule.moves && rule.why(v, c) != nil {
+	for i := range freeRules {
+		if r := &freeRules[i]; r.moves && r.why(v, c) != nil {
 			return false
 		}
 	}
@@ -223,8 +228,8 @@ func (v *view) qualify(c *class) {
 
 // refusal returns the first objection of a candidate rule, and the rule's place in the order.
 func (v *view) refusal(t *traits, c candidate) (at int, why *Reason) {
-	for i, rule := range candidateRules {
-		if why := rule.why(v, t, c); why != nil {
+	for i := range candidateRules {
+		if why := candidateRules[i].why(v, t, c); why != nil {
 			return i, why
 		}
 	}
@@ -233,8 +238,8 @@ func (v *view) refusal(t *traits, c candidate) (at int, why *Reason) {
 
 // unfree returns the first objection of a free rule, and the rule's place in the order.
 func (v *view) unfree(c candidate) (at int, why *Reason) {
-	for i, rule := range freeRules {
-		if why := rule.why(v, c); why != nil {
+	for i := range freeRules {
+		if why := freeRules[i].why(v, c); why != nil {
 			return i, why
 		}
 	}
@@ -453,16 +458,17 @@ func notParked(v *view, c candidate) *Reason {
 }
 
 func agentIdle(_ *view, c candidate) *Reason {
-	if c.agent.on != nil {
-		return &Reason{Code: AgentBusy, Agent: c.agent.Name, Refs: c.agent.on}
+	a := c.agent
+	if a.on != nil && a.busy == nil {
+		a.busy = &Reason{Code: AgentBusy, Agent: a.Name, Refs: a.on}
 	}
-	return nil
+	return a.busy
 }
 
 func slotFree(_ *view, c candidate) *Reason {
 	t := c.agent.thread
-	if t.full() {
-		return &Reason{Code: NoSlot, Thread: t.Name, Count: t.running, Limit: t.MaxSessions}
+	if t.full() && t.noSlot == nil {
+		t.noSlot = &Reason{Code: NoSlot, Thread: t.Name, Count: t.running, Limit: t.MaxSessions}
 	}
-	return nil
+	return t.noSlot
 }

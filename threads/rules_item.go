@@ -19,75 +19,76 @@ const HalfWritten = 60 * time.Second
 // itemRule returns why no agent can work on an item; nil when one can. The first objection counts, so a rule may rely
 // on those before it.
 type itemRule struct {
-	name string // the condition, as `why` prints it
-	why  func(v *view, w *work) *Reason
+	name  string // the condition, as `why` prints it
+	about subject
+	why   func(v *view, w *work) *Reason
 }
 
 // The rules of each kind of work. Users see the first objection, so the order matters.
 var (
 	issueRules = []itemRule{
-		{"open", isClosed},
-		{"no agent works on it", hasSession},
-		{"labelled backlog", notBacklog},
-		{"repository read", notRead},
-		{"facts newer than our writes", staleFacts},
-		{"pull request not merged", merged},
-		{"no question open", needsAnswer},
-		{"no label in the way", skipLabel},
-		{"no person assigned", assignedHuman},
-		{"not claimed by another host", claimedElsewhere},
-		{"no claim left over", claimLeft},
-		{"no open pull request", hasPull},
-		{"pull request not rejected", pullRejected},
-		{"rounds left", closedAgain},
-		{"not in a staged convoy", stagedConvoy},
-		{"blockers known", blockersUnknown},
-		{"not blocked by itself", blocksItself},
-		{"not on a dependency cycle", onCycle},
-		{"every blocker closed", blockersOpen},
-		{"not refused by an agent", refused},
-		{"within the issue's limit", issueLimit},
-		{"comments read", talkUnread},
-		{"no plan waits for people", planWaits},
-		{"attempts left", gaveUp},
-		{"cool-down over", coolDown},
-		{"chain free", chainBusy},
-		{"review has room", unreviewed},
-		{"labelled to be planned", planUnlabelled},
+		{"open", itself, isClosed},
+		{"no agent works on it", itsSessions, hasSession},
+		{"labelled backlog", itself, notBacklog},
+		{"repository read", itself, notRead},
+		{"facts newer than our writes", itself, staleFacts},
+		{"pull request not merged", itsPulls, merged},
+		{"no question open", itsLabels | itsPast, needsAnswer},
+		{"no label in the way", itsLabels, skipLabel},
+		{"no person assigned", itsAssignees, assignedHuman},
+		{"not claimed by another host", itsAssignees, claimedElsewhere},
+		{"no claim left over", itsLabels, claimLeft},
+		{"no open pull request", itsPulls, hasPull},
+		{"pull request not rejected", itsPulls, pullRejected},
+		{"rounds left", itsPulls, closedAgain},
+		{"not in a staged convoy", itself, stagedConvoy},
+		{"blockers known", itself, blockersUnknown},
+		{"not blocked by itself", itsBlockers, blocksItself},
+		{"not on a dependency cycle", itsBlockers, onCycle},
+		{"every blocker closed", itsBlockers, blockersOpen},
+		{"not refused by an agent", itsPast, refused},
+		{"within the issue's limit", itsPast, issueLimit},
+		{"comments read", itsLabels, talkUnread},
+		{"no plan waits for people", itsLabels | itsPast, planWaits},
+		{"attempts left", itsPast, gaveUp},
+		{"cool-down over", itsPast, coolDown},
+		{"chain free", itsSessions, chainBusy},
+		{"review has room", itself, unreviewed},
+		{"labelled to be planned", itsPlan | itsPast, planUnlabelled},
 	}
 	pullRules = []itemRule{
-		{"open", isClosed},
-		{"no agent works on it", hasSession},
-		{"repository read", notRead},
-		{"facts newer than our writes", staleFacts},
-		{"no question open", needsAnswer},
-		{"no label in the way", skipLabel},
-		{"no claim left over", claimLeft},
-		{"its commits are not merged", unnoted},
-		{"its issue is open", superseded},
-		{"goes where we merge", strayBase},
-		{"its issue's plan approved", unplannedPull},
-		{"not a draft", draft},
-		{"next step is ours", notOurs},
-		{"a review agent exists", peopleReview},
-		{"review asked for", uninvited},
-		{"CI reported", ciPending},
-		{"rounds left", tooManyRounds},
-		{"not refused by an agent", refused},
-		{"within the issue's limit", issueLimit},
-		{"attempts left", gaveUp},
-		{"cool-down over", coolDown},
-		{"chain free", chainBusy},
-		{"its author's reviews left", reviewLimit},
-		{"supervisor merges", mergeManual},
-		{"no person objects", humanObjects},
-		{"merges cleanly", mergeLate},
+		{"open", itself, isClosed},
+		{"no agent works on it", itself, hasSession},
+		{"repository read", itself, notRead},
+		{"facts newer than our writes", itself, staleFacts},
+		{"no question open", itself, needsAnswer},
+		{"no label in the way", itself, skipLabel},
+		{"no claim left over", itself, claimLeft},
+		{"its commits are not merged", itself, unnoted},
+		{"its issue is open", itself, superseded},
+		{"goes where we merge", itself, strayBase},
+		{"its issue's plan approved", itself, unplannedPull},
+		{"not a draft", itself, draft},
+		{"next step is ours", itself, notOurs},
+		{"a review agent exists", itself, peopleReview},
+		{"review asked for", itself, uninvited},
+		{"CI reported", itself, ciPending},
+		{"rounds left", itself, tooManyRounds},
+		{"not refused by an agent", itself, refused},
+		{"within the issue's limit", itself, issueLimit},
+		{"attempts left", itself, gaveUp},
+		{"cool-down over", itself, coolDown},
+		{"chain free", itself, chainBusy},
+		{"its author's reviews left", itself, reviewLimit},
+		{"supervisor merges", itself, mergeManual},
+		{"no person objects", itself, humanObjects},
+		{"merges cleanly", itself, mergeLate},
 	}
 	scheduleRules = []itemRule{
-		{"no agent works on it", hasSession},
-		{"repository read", notRead},
-		{"due", notDue},
-		{"cool-down over", coolDown},
+		{"no agent works on it", itself, hasSession},
+		{"repository read", itself, notRead},
+		{"due", itself, notDue},
+		{"cool-down over", itself, coolDown},
 	}
 )
 
@@ -106,6 +107,9 @@ func rulesFor(w *work) []itemRule {
 func (v *view) objection(w *work) *Reason {
 	rules := rulesFor(w)
 	for i := range rules {
+		if !w.concerns(rules[i].about) {
+			continue
+		}
 		if why := rules[i].why(v, w); why != nil {
 			return why
 		}
@@ -146,7 +150,7 @@ func notRead(_ *view, w *work) *Reason {
 }
 
 func staleFacts(v *view, w *work) *Reason {
-	return when(v.stale(w.repo, w.Ref, w.Chain), StaleFacts)
+	return when(w.stale, StaleFacts)
 }
 
 func hasSession(_ *view, w *work) *Reason {
@@ -447,14 +451,19 @@ func gaveUp(v *view, w *work) *Reason {
 }
 
 func coolDown(v *view, w *work) *Reason {
-	rest := Reason{Code: CoolDown, Until: v.History.Item(w.Key()).CoolDown}
-	if a := v.attempts(w); !a.Marked && a.Until.After(rest.Until) {
-		rest = Reason{Code: CoolDown, Until: a.Until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason}
+	until := w.memo.CoolDown
+	a := v.attempts(w)
+	failed := !a.Marked && a.Until.After(until)
+	if failed {
+		until = a.Until
 	}
-	if v.later(rest.Until) {
-		return &rest
+	switch {
+	case !v.later(until):
+		return nil
+	case failed:
+		return &Reason{Code: CoolDown, Until: until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason}
 	}
-	return nil
+	return &Reason{Code: CoolDown, Until: until}
 }
 
 func chainBusy(v *view, w *work) *Reason {
@@ -471,24 +480,6 @@ func unreviewed(v *view, w *work) *Reason {
 		return &Reason{Code: Unreviewed, Count: n, Limit: limit}
 	}
 	return nil
-}
-
-func mergeManual(v *view, w *work) *Reason {
-	return when(w.Kind == stageMerge && !v.Config.Forge.MergeAuto, MergeManual)
-}
-
-func humanObjects(_ *view, w *work) *Reason {
-	if w.Kind == stageMerge && w.stage.objector != "" {
-		return &Reason{Code: HumanObjects, Note: w.stage.objector}
-	}
-	return nil
-}
-
-// mergeLate holds a merge until the forge has checked this head and base. A merge moves the base of every other pull
-// request, so facts from before our last merge in the repository do not count.
-func mergeLate(v *view, w *work) *Reason {
-	unknown := w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})
-	return when(w.Kind == stageMerge && unknown, MergeLate)
 }
 
 func notDue(v *view, w *work) *Reason {

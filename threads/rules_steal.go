@@ -49,7 +49,7 @@ func tooUrgent(b *balancer, w *work, _ string) *Reason {
 }
 
 func anybodys(b *balancer, w *work, _ string) *Reason {
-	nameless := w.has("skill/") // a person meant to name a skill
+	nameless := w.has(forge.SkillPrefix) // a person meant to name a skill
 	if len(forge.Skills(w.labels())) == 0 && (nameless || w.Priority < b.rules.AnyPriority) {
 		return &Reason{Code: NoSkillSaid, Count: w.Priority, Limit: b.rules.AnyPriority}
 	}

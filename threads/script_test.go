@@ -73,7 +73,10 @@ func runScript(t *testing.T, file string) {
 }
 
 // play runs a script. It returns the text of the file, and the text with the present answers.
-func play(t *testing.T, file string) (text, got string) {
+func play(t *testing.T, file string) (text, got string) { return playWith(t, file, func(*Snapshot) {}) }
+
+// playWith also calls after with the snapshot of each answer.
+func playWith(t *testing.T, file string, after func(*Snapshot)) (text, got string) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +94,7 @@ func play(t *testing.T, file string) (text, got string) {
 		for in.Scan() && in.Text() != "" { // skip the old answer
 		}
 		out.WriteString("----\n" + answer + "\n")
+		after(&w.s)
 	}
 	return string(raw), out.String()
 }

@@ -2,7 +2,7 @@ package threads
 
 import (
 	"slices"
-	"strings"
+	"sort"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -29,6 +29,10 @@ type view struct {
 	ladders map[string]ladder // by agent, computed on demand
 	chosen  map[foot]string   // computed on demand
 
+	// filters has the labels that roles filter on, once each, in the order of the roles.
+	filters []string
+	plans   bool // some role writes plans
+
 	wakeAt time.Time
 }
 
@@ -44,6 +48,7 @@ type threadState struct {
 	gauges   []gauge   // the limits of its windows
 	// usedUp is the reason if a window is used up, and reserved if one has nothing left for new issues.
 	usedUp, reserved *Reason
+	noSlot           *Reason // computed on demand, once the thread is full
 }
 
 // full reports whether the thread can take no further session.
@@ -53,7 +58,9 @@ func (t *threadState) full() bool { return t.running >= t.MaxSessions }
 type agentState struct {
 	*agents.Agent
 	thread *threadState
+	idle   time.Time   // when its last session ended; see AgentHistory.IdleSince
 	on     []forge.Ref // the item it works on; nil when it is idle
+	busy   *Reason     // computed on demand, once it works: a plan asks for it thousands of times
 }
 
 func newView(s *Snapshot) *view {
@@ -78,6 +85,13 @@ func newCrew(s *Snapshot) *view {
 	for i := range s.Sessions {
 		v.byAgent[s.Sessions[i].Agent] = &s.Sessions[i]
 		v.ask(&s.Sessions[i])
+	}
+	for i := range s.Config.Roles {
+		r := &s.Config.Roles[i]
+		v.plans = v.plans || r.Plan
+		if r.Label != "" && !slices.Contains(v.filters, r.Label) {
+			v.filters = append(v.filters, r.Label)
+		}
 	}
 	v.indexWorkers()
 	return v
@@ -110,7 +124,7 @@ func (v *view) indexWorkers() {
 	v.cands = make([]candidate, 0, len(v.Config.Agents)+len(v.Config.Agents)/2) // most agents have one role
 	for i := range v.Config.Agents {
 		a := &v.Config.Agents[i]
-		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread)}
+		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread), idle: v.History.Agent(a.Name).IdleSince}
 		if busy := v.byAgent[a.Name]; busy != nil {
 			v.agents[i].on = []forge.Ref{busy.Item.Ref}
 		}
@@ -148,13 +162,12 @@ func (v *view) thread(name string) *threadState {
 
 // repo returns a repository; nil if it was never read.
 func (v *view) repo(name string) *forge.Repo {
-	i, known := slices.BinarySearchFunc(v.Facts.Repos, name, func(r forge.Repo, n string) int {
-		return strings.Compare(r.Name, n)
-	})
-	if !known {
+	repos := v.Facts.Repos
+	i := sort.Search(len(repos), func(i int) bool { return repos[i].Name >= name })
+	if i == len(repos) || repos[i].Name != name {
 		return nil
 	}
-	return &v.Facts.Repos[i]
+	return &repos[i]
 }
 
 // indexPulls finds the pull requests of each issue, their stages, and how many wait for a reviewer.

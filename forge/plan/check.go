@@ -73,7 +73,7 @@ func (c *checker) label(line int, label string) {
 		c.wrong(line, "the label %s keeps an issue from being worked on", label)
 	case label == "" || strings.TrimSpace(label) != label || strings.ContainsFunc(label, unicode.IsControl):
 		c.wrong(line, "%q is not a label", label)
-	case label == "skill/":
+	case label == forge.SkillPrefix:
 		c.wrong(line, "a skill has no name")
 	}
 }

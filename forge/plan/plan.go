@@ -166,7 +166,7 @@ func (p *Plan) Needs(i int, home string) (tasks []int, issues []forge.Ref) {
 func (t *Task) AllLabels() []string {
 	labels := slices.Clone(t.Labels)
 	for _, s := range t.Skills {
-		labels = append(labels, "skill/"+s)
+		labels = append(labels, forge.SkillPrefix+s)
 	}
 	if t.Priority > 0 {
 		labels = append(labels, "priority/"+strconv.Itoa(t.Priority))

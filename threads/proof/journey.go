@@ -10,9 +10,6 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// skillPrefix starts each label that asks for a skill.
-const skillPrefix = "skill/"
-
 // most bounds the states of a search. A journey has a few dozen, with a long ladder a few hundred.
 const most = 2000
 

@@ -254,9 +254,9 @@ func (p *prover) skilled(a *agents.Agent) iter.Seq[*world] {
 		for _, skill := range a.Skills {
 			for _, labels := range p.plainSets() {
 				w := p.alone(a.Name)
-				w.file(append(slices.Clone(labels), skillPrefix+skill), "")
-				w.file(append(slices.Clone(labels), skillPrefix+skill), a.Name)
-				w.open("person", forge.Ref{}).Labels = compact(append(slices.Clone(labels), skillPrefix+skill)...)
+				w.file(append(slices.Clone(labels), forge.SkillPrefix+skill), "")
+				w.file(append(slices.Clone(labels), forge.SkillPrefix+skill), a.Name)
+				w.open("person", forge.Ref{}).Labels = compact(append(slices.Clone(labels), forge.SkillPrefix+skill)...)
 				w.now = w.now.Add(step)
 				w.say("%s is offered an issue and a pull request with skill/%s", a.Name, skill)
 				if !yield(w) {
@@ -311,7 +311,7 @@ func (p *prover) routing(r *threads.Route) iter.Seq[*world] {
 			idle.say("an issue with skill/%s is filed while every agent is idle", r.Skill)
 			busy.say("an issue with skill/%s is filed while %s works", r.Skill, join(r.Agents))
 			for _, w := range []*world{idle, busy} {
-				w.file(append(slices.Clone(labels), skillPrefix+r.Skill), "")
+				w.file(append(slices.Clone(labels), forge.SkillPrefix+r.Skill), "")
 				w.now = w.now.Add(step)
 				if !yield(w) {
 					return

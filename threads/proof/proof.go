@@ -213,7 +213,7 @@ func (p *prover) inUse() []labelSet {
 	for _, l := range roles {
 		p.use(labelSet{labels: compact(l), config: true})
 		for i := range p.config.Routes {
-			p.use(labelSet{labels: compact(l, skillPrefix+p.config.Routes[i].Skill), routed: true, config: true})
+			p.use(labelSet{labels: compact(l, forge.SkillPrefix+p.config.Routes[i].Skill), routed: true, config: true})
 		}
 	}
 	for i := range p.open {
@@ -223,7 +223,7 @@ func (p *prover) inUse() []labelSet {
 			continue
 		}
 		kept := slices.DeleteFunc(slices.Clone(is.Labels), func(l string) bool {
-			return !strings.HasPrefix(l, skillPrefix) && !slices.Contains(roles, l)
+			return !strings.HasPrefix(l, forge.SkillPrefix) && !slices.Contains(roles, l)
 		})
 		p.use(labelSet{labels: compact(kept...), agents: names, refs: []forge.Ref{is.Ref}})
 	}

@@ -215,7 +215,7 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 func labelsOf(w *Work) []string {
 	labels := []string{forge.LabelBacklog, fmt.Sprintf("priority/%d", w.Priority)}
 	for _, s := range w.Skills {
-		labels = append(labels, "skill/"+s)
+		labels = append(labels, forge.SkillPrefix+s)
 	}
 	slices.Sort(labels)
 	return labels
