@@ -55,6 +55,7 @@ func cutAnswer(in io.Reader, limit int64) (kept []byte, dropped int, err error) 
 	raw := &io.LimitedReader{R: in, N: limit + 1}
 	r, c := bufio.NewReaderSize(raw, 64<<10), &cutter{text: -1}
 	for {
+		c.plain(r)
 		b, err := r.ReadByte()
 		switch {
 		case raw.N <= 0, c.kept.Len() > maxKept, c.entries > maxList, c.all > maxAll:
@@ -72,6 +73,24 @@ func cutAnswer(in io.Reader, limit int64) (kept []byte, dropped int, err error) 
 	}
 }
 
+// plain copies bytes of a text that need no decision, as far as they were read: until a quotation mark, an escape
+// sequence or the cut. One byte at a time is slow. It looks at a few bytes at once, because it looks again after each
+// escape sequence.
+func (c *cutter) plain(r *bufio.Reader) {
+	if c.text < 0 || c.escape > 0 || c.cutting {
+		return
+	}
+	next, _ := r.Peek(max(0, min(256, r.Buffered(), maxText-c.text)))
+	for _, end := range []byte{'"', '\\'} {
+		if i := bytes.IndexByte(next, end); i >= 0 {
+			next = next[:i]
+		}
+	}
+	c.text += len(next)
+	c.put(next...)
+	_, _ = r.Discard(len(next))
+}
+
 // inText processes a byte inside a text. A text is cut between two characters, and never inside an escape sequence.
 func (c *cutter) inText(b byte) {
 	c.text++
@@ -81,9 +100,7 @@ func (c *cutter) inText(b byte) {
 	case c.escape > 0:
 	case b == '"':
 		if c.cutting {
-			for _, b := range []byte(`\n\n` + cutMark) {
-				c.put(b)
-			}
+			c.put([]byte(`\n\n` + cutMark)...)
 		}
 		c.text, c.cutting = -1, false
 		c.put(b)
@@ -134,12 +151,12 @@ func (c *cutter) outside(b byte) {
 	c.put(b)
 }
 
-// put stores a byte of an entry, unless the entry is too large.
-func (c *cutter) put(b byte) {
+// put stores bytes of an entry, unless the entry is too large.
+func (c *cutter) put(b ...byte) {
 	if c.over {
 		return
 	}
-	c.kept.WriteByte(b)
+	c.kept.Write(b)
 	if c.list && (c.kept.Len()-c.start > maxEntry || c.values > maxValues) {
 		c.over = true
 		c.kept.Truncate(c.start)

@@ -136,7 +136,13 @@ func createBranch(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var taken bool
+	// A check of rights asks for a branch that exists, and needs no git process.
+	c.f.mu.Lock()
+	taken := c.repo.refs["refs/heads/"+form.New] != ""
+	c.f.mu.Unlock()
+	if taken {
+		return nil, fail(http.StatusConflict, "The branch already exists.")
+	}
 	err = c.f.move(ctx, c.view, c.repo, func() error {
 		_, err := c.f.git(ctx, c.repo.dir, "update-ref", "refs/heads/"+form.New, from, noCommit)
 		taken = err != nil

@@ -75,7 +75,8 @@ exit 1
 `
 
 // initRepo creates a bare repository with the files that git init would write, without a process. It first removes an
-// older folder at the same path, because the state of that repository ended with its process.
+// older folder at the same path, because the state of that repository ended with its process. Without autogc, a push
+// starts one git process less, which would only look for garbage.
 func initRepo(r *repo) error {
 	if err := os.RemoveAll(r.dir); err != nil {
 		return err
@@ -88,7 +89,8 @@ func initRepo(r *repo) error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(r.dir, "HEAD"), []byte("ref: refs/heads/"+r.defaultBranch+"\n"), 0o644),
 		os.WriteFile(filepath.Join(r.dir, "config"),
-			[]byte("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"), 0o644),
+			[]byte("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"+
+				"[receive]\n\tautogc = false\n"), 0o644),
 		os.WriteFile(filepath.Join(r.dir, "hooks", "pre-receive"), []byte(preReceive), 0o755),
 	)
 }
