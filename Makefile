@@ -54,13 +54,13 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 
 # With the race detector every program waits for a second before it ends, and the tests run hundreds of programs.
 # Fewer garbage collections save a fifth of the compiler's time, and another tenth if the compiler may use half a
-# gigabyte, which the tests may not. Another tenth is debug data, which no stack trace needs. The race detector also
-# turns on checks of unsafe pointers. Without them in the standard library, a supervisor under virtual time takes a
-# sixth less; our own code is checked. Vet takes a tenth of the compiler's time, and make check runs all of it. One
-# package more than processors runs at a time, because the tests of processes wait for half a minute and more, and
-# compute little.
+# gigabyte, which the tests may not. Another tenth is debug data, which no stack trace needs, and a fifth of the
+# linker's time the symbol table. The race detector also turns on checks of unsafe pointers. Without them in the
+# standard library, a supervisor under virtual time takes a sixth less; our own code is checked. Vet takes a tenth of
+# the compiler's time, and make check runs all of it. One package more than processors runs at a time, because the
+# tests of processes wait for half a minute and more, and compute little.
 TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' \
-	-gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' \
+	-ldflags='-s -w' -gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' \
 	$(foreach p,$(COMPUTES),-gcflags=$(p)='$(UNWATCHED)') ./...
 
 # The race detector does not watch packages that only compute. Of the standard library these are the ones that parse
