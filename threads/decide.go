@@ -152,7 +152,7 @@ func (d *decision) occupy(got *placement, s Start) {
 	d.attend(session)
 	got.work.taken = true
 	got.cand.agent.on = []forge.Ref{s.Item.Ref}
-	got.thread.running++
+	got.thread.begin()
 	d.comes(got.thread, session)
 	d.weighGauges(got.thread)
 	got.thread.sessions[got.slot]++

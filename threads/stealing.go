@@ -254,7 +254,7 @@ func (b *balancer) takeOne(thief string) bool {
 
 func (b *balancer) move(w *work, thief string) {
 	if b.taken[thief]++; b.taken[thief] == 1 {
-		b.thread(b.Config.Agent(thief).Thread).running++ // it starts at once and takes a slot
+		b.thread(b.Config.Agent(thief).Thread).begin() // it starts at once and takes a slot
 	}
 	b.Moves = append(b.Moves, Move{
 		Ref: w.Ref, Title: w.Title, Priority: w.Priority, From: w.pin, To: thief,

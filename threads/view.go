@@ -54,6 +54,9 @@ type threadState struct {
 // full reports whether the thread can take no further session.
 func (t *threadState) full() bool { return t.running >= t.MaxSessions }
 
+// begin counts one more session.
+func (t *threadState) begin() { t.running, t.noSlot = t.running+1, nil }
+
 // agentState is an agent while the plan is made.
 type agentState struct {
 	*agents.Agent
@@ -110,7 +113,7 @@ func (v *view) indexWorkers() {
 	for i := range v.Sessions {
 		s := &v.Sessions[i]
 		if t := v.thread(s.Thread); t != nil {
-			t.running++
+			t.begin()
 			v.comes(t, s)
 			if s.Slot < len(t.sessions) {
 				t.sessions[s.Slot]++
