@@ -52,11 +52,15 @@ func listBranches(c *call) (any, error) {
 	refs, first := c.repo.refs, c.repo.defaultBranch
 	c.f.mu.Unlock()
 	var names []string
-	show := []string{"--no-walk=unsorted"}
+	show, byID := []string{"--no-walk=unsorted"}, map[string]commit{}
 	for ref := range refs {
 		if name := branchName(ref); name != "" {
 			names = append(names, name)
-			show = append(show, refs[ref])
+			if co, err := c.repo.store.commit(refs[ref]); err == nil {
+				byID[co.sha] = co
+			} else {
+				show = append(show, refs[ref])
+			}
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
@@ -68,8 +72,7 @@ func listBranches(c *call) (any, error) {
 		}
 		return strings.Compare(a, b)
 	})
-	byID := map[string]commit{}
-	if len(names) > 0 {
+	if len(show) > 1 {
 		commits, err := c.f.log(c.r.Context(), c.repo.dir, show...)
 		if err != nil {
 			return nil, err
@@ -94,24 +97,24 @@ func (c *call) showBranch(name string) (any, error) {
 	if sha == "" {
 		return nil, notFound()
 	}
-	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", sha)
+	co, err := c.f.commit(c.r.Context(), c.repo, sha)
 	if err != nil {
 		return nil, err
 	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	return c.view.branch(c.repo, name, commits[0]), nil
+	return c.view.branch(c.repo, name, co), nil
 }
 
 // getCommit shows a commit by its hash; the commit need not be on a branch.
 func getCommit(c *call) (any, error) {
-	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", c.r.PathValue("sha"), "--")
-	if err != nil || len(commits) == 0 {
+	co, err := c.f.commit(c.r.Context(), c.repo, c.r.PathValue("sha"))
+	if err != nil {
 		return nil, notFound()
 	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	return c.view.fullCommit(c.repo, commits[0]), nil
+	return c.view.fullCommit(c.repo, co), nil
 }
 
 // createBranch is the only write of this API with a single winner: of several concurrent callers one succeeds, and
@@ -144,7 +147,7 @@ func createBranch(c *call) (any, error) {
 		return nil, fail(http.StatusConflict, "The branch already exists.")
 	}
 	err = c.f.move(ctx, c.view, c.repo, func() error {
-		_, err := c.f.git(ctx, c.repo.dir, "update-ref", "refs/heads/"+form.New, from, noCommit)
+		err := c.f.setRef(ctx, c.repo.dir, "refs/heads/"+form.New, from, noCommit)
 		taken = err != nil
 		return err
 	}, nil)
@@ -174,8 +177,7 @@ func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error
 // branchStart returns the commit at which a new branch begins.
 func (c *call) branchStart(oldBranch, oldRef string) (string, error) {
 	if oldRef != "" {
-		sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options",
-			oldRef+"^{commit}")
+		sha, err := c.f.commitOf(c.r.Context(), c.repo, oldRef)
 		if err != nil {
 			return "", fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", oldRef)
 		}

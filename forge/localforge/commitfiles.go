@@ -2,8 +2,10 @@ package localforge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -127,13 +129,13 @@ func (c *call) changeContents(form contentForm, files []fileChange) (changedCont
 		}
 		done.files = append(done.files, wire)
 	}
-	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", sha)
+	co, err := c.f.commit(c.r.Context(), c.repo, sha)
 	if err != nil {
 		return done, err
 	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	done.commit = c.fileCommit(c.repo, commits[0])
+	done.commit = c.fileCommit(c.repo, co)
 	return done, nil
 }
 
@@ -182,10 +184,20 @@ func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) 
 	var sha string
 	err := f.move(ctx, v, r, func() error {
 		f.mu.Lock()
-		from, now := r.branch(change.branch), f.opt.Now()
+		from, onto, now := r.branch(change.branch), r.branch(target), f.opt.Now()
 		f.mu.Unlock()
 		if err := f.checkBlobs(ctx, r, from, change.files); err != nil {
 			return err
+		}
+		if onto == "" || onto == from {
+			made, err := r.store.commitFiles(change, from, now.Unix())
+			if err == nil {
+				sha = made
+				return f.setRef(ctx, r.dir, "refs/heads/"+target, sha, cmp.Or(onto, noCommit))
+			}
+			if !errors.Is(err, errAskGit) {
+				return err
+			}
 		}
 		stream := importStream(change, target, from, now.Unix())
 		var made bytes.Buffer
@@ -205,7 +217,7 @@ func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fi
 		}
 		var sha string
 		if from != "" {
-			sha, _ = f.git(ctx, r.dir, "rev-parse", "--verify", "--quiet", from+":"+file.path)
+			sha, _, _ = f.entryAt(ctx, r, from, file.path)
 		}
 		switch {
 		case file.operation == "create" && sha != "":
@@ -220,7 +232,7 @@ func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fi
 }
 
 // importStream returns the commit as input for git fast-import, which creates blobs, tree, commit and branch in one
-// process, and prints the commit.
+// process, and prints the commit. It is for what store.commitFiles cannot do.
 func importStream(change contentChange, target, from string, now int64) *bytes.Buffer {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "commit refs/heads/%s\nmark :1\n", target)

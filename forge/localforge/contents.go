@@ -46,8 +46,7 @@ func (c *call) resolveRef() (string, error) {
 	if sha != "" {
 		return sha, nil
 	}
-	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options",
-		name+"^{commit}")
+	sha, err := c.f.commitOf(c.r.Context(), c.repo, name)
 	if err != nil {
 		return "", notFound()
 	}
@@ -62,7 +61,7 @@ func getContents(c *call) (any, error) {
 	}
 	name := strings.Trim(c.r.PathValue("path"), "/")
 	if name != "" {
-		kind, err := c.f.git(c.r.Context(), c.repo.dir, "cat-file", "-t", at+":"+name)
+		_, kind, err := c.f.entryAt(c.r.Context(), c.repo, at, name)
 		if err != nil {
 			return nil, notFound()
 		}
@@ -112,7 +111,7 @@ func (c *call) describe(at, name, sha string) *wireContent {
 
 // content returns a file with its content.
 func (c *call) content(at, name string) (*wireContent, error) {
-	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", at+":"+name)
+	sha, _, err := c.f.entryAt(c.r.Context(), c.repo, at, name)
 	if err != nil {
 		return nil, notFound()
 	}
@@ -127,6 +126,9 @@ func (c *call) content(at, name string) (*wireContent, error) {
 }
 
 func (c *call) blob(sha string) ([]byte, error) {
+	if kind, body, err := c.repo.store.read(sha); err == nil && kind == "blob" {
+		return body, nil
+	}
 	var body bytes.Buffer
 	err := c.f.gitIO(c.r.Context(), Cmd{Dir: c.repo.dir, Stdout: &body}, "cat-file", "blob", sha)
 	return body.Bytes(), err
@@ -137,8 +139,12 @@ func getRaw(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.blob(at + ":" + c.r.PathValue("path"))
+	sha, _, err := c.f.entryAt(c.r.Context(), c.repo, at, c.r.PathValue("path"))
 	if err != nil {
+		return nil, notFound()
+	}
+	body, err := c.blob(sha)
+	if err != nil { // a folder
 		return nil, notFound()
 	}
 	return raw{"text/plain; charset=utf-8", body}, nil

@@ -48,6 +48,76 @@ func (f *Forge) gitIO(ctx context.Context, cmd Cmd, args ...string) error {
 	return nil
 }
 
+// commitOf returns the full name of the commit that a name stands for.
+func (f *Forge) commitOf(ctx context.Context, r *repo, name string) (string, error) {
+	if co, err := r.store.commit(name); err == nil {
+		return co.sha, nil
+	}
+	return f.git(ctx, r.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+}
+
+// entryAt returns the object at a path of a commit, and its kind.
+func (f *Forge) entryAt(ctx context.Context, r *repo, commit, path string) (sha, kind string, err error) {
+	switch e, err := r.store.find(commit, path); {
+	case err != nil || e.kind() == "commit":
+	case e == entry{}:
+		return "", "", fs.ErrNotExist
+	default:
+		return e.sha, e.kind(), nil
+	}
+	if sha, err = f.git(ctx, r.dir, "rev-parse", "--verify", "--quiet", commit+":"+path); err == nil {
+		kind, err = f.git(ctx, r.dir, "cat-file", "-t", sha)
+	}
+	return sha, kind, err
+}
+
+// setRef moves a ref from old to sha. old is noCommit for a ref that must not exist, and "" for any state. Callers hold
+// r.moving.
+func (f *Forge) setRef(ctx context.Context, dir, ref, sha, old string) error {
+	if writeRef(filepath.Join(dir, ref), sha, old, filepath.Join(dir, "packed-refs")) {
+		return nil
+	}
+	args := []string{"update-ref", ref, sha}
+	if old != "" {
+		args = append(args, old)
+	}
+	_, err := f.git(ctx, dir, args...)
+	return err
+}
+
+// writeRef is setRef without a process. It reports whether it moved the ref. If anything is unusual, it changes
+// nothing.
+func writeRef(file, sha, old, packed string) bool {
+	if os.MkdirAll(filepath.Dir(file), 0o755) != nil {
+		return false
+	}
+	lock, err := os.OpenFile(file+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return false
+	}
+	was, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err = os.Lstat(packed); errors.Is(err, fs.ErrNotExist) {
+			was, err = []byte(noCommit), nil
+		} else {
+			err = errAskGit
+		}
+	}
+	if err == nil && old != "" && strings.TrimSpace(string(was)) != old {
+		err = errAskGit
+	}
+	if err == nil {
+		_, err = lock.WriteString(sha + "\n")
+	}
+	if err = errors.Join(err, lock.Close()); err == nil {
+		err = os.Rename(lock.Name(), file)
+	}
+	if err != nil {
+		_ = os.Remove(lock.Name())
+	}
+	return err == nil
+}
+
 // exitCode returns the exit status of a command; -1 if it succeeded, did not run, or was killed.
 func exitCode(err error) int {
 	var ended interface{ ExitCode() int }

@@ -33,7 +33,7 @@ func listPullCommits(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	commits, err := c.f.log(c.r.Context(), c.repo.dir, from+".."+to)
+	commits, err := c.f.span(c.r.Context(), c.repo, from, to)
 	if err != nil {
 		return nil, err
 	}

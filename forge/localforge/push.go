@@ -110,18 +110,18 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 // newCommits returns the new commits of a push, newest first. For a new branch these are the commits that the default
 // branch lacks.
 func (f *Forge) newCommits(ctx context.Context, r *repo, branch string, m moved) ([]commit, error) {
-	span := []string{m.before + ".." + m.after}
-	if m.before == noCommit {
+	before := m.before
+	if before == noCommit {
+		before = ""
 		f.mu.Lock()
 		main := r.branch(r.defaultBranch)
 		isMain := branch == r.defaultBranch
 		f.mu.Unlock()
-		span = []string{m.after}
-		if main != "" && !isMain {
-			span = append(span, "^"+main)
+		if !isMain {
+			before = main
 		}
 	}
-	return f.log(ctx, r.dir, append(span, "--")...)
+	return f.span(ctx, r, before, m.after)
 }
 
 // pullPushed handles the late effects of a push to a pull request's branch.
@@ -161,7 +161,7 @@ func (f *Forge) contentChanged(ctx context.Context, dir, before, after, mergeBas
 
 // setPullRef points refs/pull/N/head to a commit. Callers hold r.moving.
 func (f *Forge) setPullRef(ctx context.Context, r *repo, number int64, sha string) error {
-	if _, err := f.git(ctx, r.dir, "update-ref", pullRef(number), sha); err != nil {
+	if err := f.setRef(ctx, r.dir, pullRef(number), sha, ""); err != nil {
 		return err
 	}
 	f.mu.Lock()

@@ -70,8 +70,7 @@ func createStatus(c *call) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
-	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options",
-		c.r.PathValue("sha")+"^{commit}")
+	sha, err := c.f.commitOf(c.r.Context(), c.repo, c.r.PathValue("sha"))
 	if err != nil {
 		return nil, fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", c.r.PathValue("sha"))
 	}
