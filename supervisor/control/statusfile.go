@@ -1,10 +1,10 @@
 package control
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"codeberg.org/johba/disinto/agents/plainfile"
@@ -16,7 +16,7 @@ const statusName = "status.json"
 // StatusFile is the status document on disk, for clients while no supervisor runs. It belongs to one goroutine.
 type StatusFile struct {
 	path    string
-	written []byte // the document without the fields that every scan changes
+	written *Document // without the fields that every scan changes; nil before the first write
 }
 
 // NewStatusFile returns the status file of a state directory. It writes nothing yet.
@@ -24,22 +24,21 @@ func NewStatusFile(state string) *StatusFile {
 	return &StatusFile{path: filepath.Join(state, statusName)}
 }
 
-// Write replaces the file, unless only the time of the scan and the count of requests differ. It returns only the
-// error of a document that cannot be encoded: on a full disk the journal warns people. Unlike the journal the file
-// need not survive a power cut, so it is not synced.
+// Write replaces the file, unless only the time of the scan and the count of requests differ. It keeps the document,
+// which must not change any more. It returns only the error of a document that cannot be encoded: on a full disk the
+// journal warns people. Unlike the journal the file need not survive a power cut, so it is not synced.
 func (f *StatusFile) Write(d *Document) error {
 	steady := *d
 	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
-	news, err := json.Marshal(&steady)
-	if err != nil || bytes.Equal(news, f.written) {
-		return err
+	if reflect.DeepEqual(&steady, f.written) {
+		return nil
 	}
 	text, err := json.Marshal(d)
-	if err == nil {
-		err = plainfile.Replace(f.path, append(text, '\n'))
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		f.written = news
+	if plainfile.Replace(f.path, append(text, '\n')) == nil {
+		f.written = &steady
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -23,6 +24,9 @@ const (
 	// decision may be older than the one before it. A clock that goes back further was set back.
 	lockWait = 10 * time.Second
 )
+
+// zips has the compressors of ended segments, of 800 kB each.
+var zips = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
 // writer writes the newest segment. It belongs to one goroutine.
 type writer struct {
@@ -118,7 +122,8 @@ func (w *writer) begin(s *threads.Snapshot, l *line) (err error) {
 		w.file = nil
 		return fmt.Errorf("cannot keep decisions: %w", err)
 	}
-	w.zip = gzip.NewWriter(w.file)
+	w.zip = zips.Get().(*gzip.Writer)
+	w.zip.Reset(w.file)
 	if l.Base, err = wire.EncodeSnapshot(s); err == nil {
 		err = w.append(&line{At: s.Now, Heading: &heading{Format: format, Program: w.Program, After: w.after}})
 	}
@@ -161,6 +166,7 @@ func (w *writer) end(why ending, at time.Time) {
 		_ = w.zip.Close()
 	}
 	w.file.Close()
+	zips.Put(w.zip)
 	w.file, w.zip, w.last = nil, nil, threads.Snapshot{}
 }
 
