@@ -246,7 +246,7 @@ func TestCheckAgentRights(t *testing.T) {
 	}
 	// A supervisor holds the agent for the same reason.
 	state := t.TempDir()
-	f.startRun(state, nil)
+	f.startRun(state, nil, f.justOne()...)
 	status(t, state, "dev-kimi is held", func(d *control.Document) bool {
 		return slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
 			return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):])

@@ -16,13 +16,13 @@ func TestHookEndToEnd(t *testing.T) {
 	f := newTestForge(t)
 	state, hooks, api := t.TempDir(), deadAddress(t), deadAddress(t)
 	const token = "0123456789abcdef"
-	path := f.file(state,
+	path := f.file(state, append(unscheduled,
 		"[forge]", "[forge]\nwebhook_secret = \"$WEBHOOK_SECRET\"",
 		"[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"\nlisten_hooks = %q", api,
 			hooks),
 		`interval = "1s"`, `interval = "1h"`, `idle_interval = "2s"`, `idle_interval = "1h"`,
 		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", // no issue has the label yet
-		`"demo-agent"`, `"demo-agent", "--think", "1h"`)
+		`"demo-agent"`, `"demo-agent", "--think", "1h"`)...)
 	environ := f.environ(map[string]string{
 		"FORGE_TOKEN": f.adminToken(), "WEBHOOK_SECRET": "a secret",
 		"DISINTO_API_TOKEN": token,
@@ -31,15 +31,9 @@ func TestHookEndToEnd(t *testing.T) {
 		t.Fatalf("check --fix: got exit code %d\n%s", got.code, got.stdout)
 	}
 	startDisinto(t, environ, "run", "--yes", "--config", path)
-	// From here on the supervisor has no reason to scan: scheduled sessions run, and no waiting item is for an agent.
-	status(t, state, "the scheduled sessions run", func(d *control.Document) bool {
-		running := 0
-		for _, s := range d.Sessions {
-			if s.PID > 0 {
-				running++
-			}
-		}
-		return d.Forge.OK && len(d.Problems) == 0 && running == 2
+	// From here on the supervisor has no reason to scan: no waiting item is for an agent.
+	status(t, state, "the forge was read", func(d *control.Document) bool {
+		return d.Forge.OK && len(d.Problems) == 0 && len(d.Queue) > 0
 	})
 	f.pick(8)
 	status(t, state, "the issue is worked on", func(d *control.Document) bool {

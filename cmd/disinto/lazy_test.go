@@ -62,10 +62,11 @@ func purge(t *testing.T, url, adminToken string) {
 func startLazy(f *testForge, think string, edits ...string) (state string) {
 	f.t.Helper()
 	state = f.t.TempDir()
-	f.startRun(state, nil, append(edits, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`,
-		`interval = "1h"`,
-		`idle_interval = "2s"`, `idle_interval = "1h"`, `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`,
-		`"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think))...)
+	f.startRun(state, nil, slices.Concat(edits, unscheduled, []string{
+		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`, `interval = "1h"`,
+		`idle_interval = "2s"`, `idle_interval = "1h"`,
+		`"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think),
+	})...)
 	status(f.t, state, "the forge was read", func(d *control.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
 	return state
 }

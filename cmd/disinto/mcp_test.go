@@ -480,6 +480,8 @@ func TestMCPNoise(t *testing.T) {
 	}
 }
 
+var letters = bytes.Repeat([]byte("x"), 64<<10)
+
 // endless reads as left letters.
 type endless struct{ left int }
 
@@ -487,9 +489,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	if e.left <= 0 {
 		return 0, io.EOF
 	}
-	for i := range p {
-		p[i] = 'x'
-	}
-	e.left -= len(p)
-	return len(p), nil
+	n := copy(p, letters)
+	e.left -= n
+	return n, nil
 }

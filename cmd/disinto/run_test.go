@@ -30,10 +30,12 @@ func (f *testForge) startRun(state string, environ map[string]string, edits ...s
 func (f *testForge) justOne() (edits []string) {
 	f.t.Helper()
 	f.pick(8)
-	return []string{
-		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`,
-		`every = "24h"`,
-	}
+	return append([]string{"[roles.dev]", "[roles.dev]\nlabel = \"picked\""}, unscheduled...)
+}
+
+// unscheduled are edits by which a factory has no scheduled work.
+var unscheduled = []string{
+	`on = "schedule"`, "on = \"issue\"\nlabel = \"never\"", `every = "6s"`, "", `every = "8s"`, "",
 }
 
 // claimed returns the numbers of the claimed issues.
@@ -68,7 +70,7 @@ func TestRun(t *testing.T) {
 	t.Parallel() // its processes mostly wait for each other
 	f := newTestForge(t)
 	state := t.TempDir()
-	edits := []string{`"demo-agent"`, `"demo-agent", "--think", "1h"`}
+	edits := append(f.justOne(), `"demo-agent"`, `"demo-agent", "--think", "1h"`)
 	path := f.file(state, append(edits, "[forge]", "[forge]\nurls = 3")...)
 	good, err := os.ReadFile(f.file(state, edits...))
 	if err != nil {
@@ -130,7 +132,7 @@ func (f *testForge) checkSecond(first *running, state string) {
 
 // A second signal ends the supervisor without waiting for an agent that is slow to end. The first signal waits.
 func TestRunStopsAtOnce(t *testing.T) {
-	deaf := factoryFile(t, "trap '' TERM\nwhile :; do sleep 1; done\n")
+	deaf := factoryFile(t, "trap '' TERM\necho TERM is ignored\nwhile :; do sleep 1; done\n")
 	self := executable(t)
 	pairs := [][2]syscall.Signal{{syscall.SIGTERM, syscall.SIGINT}}
 	if storms() {
@@ -142,9 +144,14 @@ func TestRunStopsAtOnce(t *testing.T) {
 			t.Parallel()
 			f := newTestForge(t)
 			state := t.TempDir()
-			r := f.startRun(state, nil, fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q,`, deaf),
-				`stop_grace = "2s"`, `stop_grace = "1h"`)
+			r := f.startRun(state, nil, append(f.justOne(), fmt.Sprintf("command = [%q,", self),
+				fmt.Sprintf(`command = ["/bin/sh", %q,`, deaf), `stop_grace = "2s"`, `stop_grace = "1h"`)...)
 			d := status(t, state, "an agent works", working)
+			eventually(t, "it ignores TERM", func() bool {
+				logs, _ := filepath.Glob(state + "/logs/dev-*/*.log")
+				return slices.ContainsFunc(logs,
+					func(log string) bool { return strings.Contains(r.read(log), "TERM is ignored\n") })
+			})
 			r.signal(pair[0])
 			eventually(t, "the supervisor is stopping", func() bool {
 				return strings.Contains(r.read(r.stderr), "stopping: "+pair[0].String())

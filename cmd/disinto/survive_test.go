@@ -42,7 +42,7 @@ func TestRunSurvives(t *testing.T) {
 			}
 			f := newTestForge(t)
 			state, self := t.TempDir(), executable(t)
-			path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
+			path := f.file(state, append(f.justOne(), `"demo-agent"`, `"demo-agent", "--think", "1h"`)...)
 			argv := append(strings.Fields(tt.inside), "sh", "-c", tt.script, "sh", fullPipe(t), self, "run", "--yes",
 				"--config", path)
 			r := start(t, append(f.environ(nil), "STATE="+state), argv...)
