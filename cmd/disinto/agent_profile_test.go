@@ -92,6 +92,9 @@ else echo more >> order.txt; git commit -qam more; fi`+stubDone)
 	if got := raw(t, self, repo+"/raw/lessons.md"); got != "Learnt from the journal.\n" {
 		t.Errorf("got lessons %q\n%s", got, b.log.String())
 	}
+	if !storms() {
+		return
+	}
 	b.want(agents.NoProgress, "", "dev-qwen", agents.KindIssue, 7, stubDone)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "repository has changed") &&
 		!strings.Contains(p, "Learnt from the journal.") {
@@ -108,7 +111,8 @@ func TestAgentUpstreamProfile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	self := b.profileAt("dev-qwen", ".profile", map[string]string{"lessons.md": "Learnt long ago.\n"})
-	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	const script = stubDone + `echo '{"refused": "enough"}' > "$DISINTO_WORKSPACE/answer.json"`
+	b.want(agents.Refused, "enough", "dev-qwen", agents.KindIssue, 8, script)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Learnt long ago.") {
 		t.Errorf("the prompt lacks the lesson: %q", p)
 	}
@@ -116,7 +120,7 @@ func TestAgentUpstreamProfile(t *testing.T) {
 		t.Errorf("got %d records, want 1", n)
 	}
 	b.profile("dev-qwen", map[string]string{"lessons.md": "Learnt here.\n"})
-	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam more`+stubDone)
+	b.want(agents.Refused, "enough", "dev-qwen", agents.KindIssue, 8, script)
 	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Learnt here.") || strings.Contains(p, "Learnt long ago.") {
 		t.Errorf("the prompt lacks the lesson of disinto's profile: %q", p)
 	}

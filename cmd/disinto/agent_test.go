@@ -197,6 +197,9 @@ func TestAgentFlow(t *testing.T) {
 		t.Errorf("the rework did not resume the conversation: %s", args)
 	}
 	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12, approve)
+	if strings.Contains(b.lastArgs("review-sonnet"), "--resume") {
+		t.Errorf("on an API: got %s, want no --resume", b.lastArgs("review-sonnet"))
+	}
 	var reviews []struct {
 		State, Body string
 		CommitID    string `json:"commit_id"`
@@ -237,7 +240,8 @@ func (b *bench) noSecrets() {
 	}
 }
 
-// The CLI's report decides the outcome, not its exit code. Success without a change is not progress.
+// The CLI's report decides the outcome, not its exit code. Success without a change is not progress. A reviewer may ask
+// too, and then gives no verdict.
 func TestAgentOutcomes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -263,23 +267,26 @@ echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"ap
 		if !storms() && slices.Contains(storm, tt.name) {
 			continue
 		}
-		b.want(tt.result, tt.reason, "dev-qwen", agents.KindIssue, 8, tt.script)
-		if tt.result == agents.Limited {
-			out := b.run("dev-qwen", agents.KindIssue, 8, tt.script)
-			if want := time.Unix(1795242424, 0); !out.RetryAt.Equal(want) {
-				t.Errorf("%s: retry at %s, want %s", tt.name, out.RetryAt, want)
-			}
+		out := b.want(tt.result, tt.reason, "dev-qwen", agents.KindIssue, 8, tt.script)
+		if want := time.Unix(1795242424, 0); tt.result == agents.Limited && !out.RetryAt.Equal(want) {
+			t.Errorf("%s: retry at %s, want %s", tt.name, out.RetryAt, want)
 		}
 	}
 	b.want(agents.Failed, "it wrote no verdict", "review-sonnet", agents.KindReview, 12, stubDone)
-	b.want(agents.Failed, `the verdict is "maybe"`, "review-sonnet", agents.KindReview, 12,
-		`echo '{"verdict":"maybe"}' > "$DISINTO_WORKSPACE/verdict.json"`+stubDone)
+	b.want(agents.Question, "Is this meant?", "review-sonnet", agents.KindReview, 12, `
+echo '{"question": "Is this meant?"}' > ../answer.json`+stubDone)
+	if storms() {
+		b.want(agents.Failed, `the verdict is "maybe"`, "review-sonnet", agents.KindReview, 12,
+			`echo '{"verdict":"maybe"}' > "$DISINTO_WORKSPACE/verdict.json"`+stubDone)
+	}
 	var reviews []struct{ State string }
 	b.get("/pulls/12/reviews", &reviews)
 	if len(reviews) > 0 {
 		t.Errorf("without a verdict: got reviews %+v", reviews)
 	}
-	b.want(agents.NoProgress, "", "dev-qwen", agents.KindRework, 12, stubDone)
+	if storms() {
+		b.want(agents.NoProgress, "", "dev-qwen", agents.KindRework, 12, stubDone)
+	}
 }
 
 // A missing CLI costs no issue an attempt.
@@ -341,29 +348,30 @@ func TestD4_SavesLeftovers(t *testing.T) {
 func TestD7_Conversations(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	last := func(agent string) string {
-		lines := strings.Split(strings.TrimSpace(b.read(filepath.Join(b.home(agent), "args"))), "\n")
-		return lines[len(lines)-1]
-	}
 	first := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	rework := func(slot string) agents.Outcome {
 		return b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam more`+
 			stubDone, "DISINTO_SLOT="+slot)
 	}
-	if rework("0"); !strings.Contains(last("dev-qwen"), "--resume "+first.SessionID) {
-		t.Errorf("on the same slot: got %s, want --resume", last("dev-qwen"))
+	if storms() { // TestAgentFlow does this too, and reviews twice
+		if rework("0"); !strings.Contains(b.lastArgs("dev-qwen"), "--resume "+first.SessionID) {
+			t.Errorf("on the same slot: got %s, want --resume", b.lastArgs("dev-qwen"))
+		}
 	}
 	other := rework("1")
-	if strings.Contains(last("dev-qwen"), "--resume") || other.SessionID == first.SessionID {
-		t.Errorf("on another slot: got %s, want no --resume", last("dev-qwen"))
+	if strings.Contains(b.lastArgs("dev-qwen"), "--resume") || other.SessionID == first.SessionID {
+		t.Errorf("on another slot: got %s, want no --resume", b.lastArgs("dev-qwen"))
 	}
-	if rework("1"); !strings.Contains(last("dev-qwen"), "--resume "+other.SessionID) {
-		t.Errorf("on that slot again: got %s, want --resume", last("dev-qwen"))
+	if rework("1"); !strings.Contains(b.lastArgs("dev-qwen"), "--resume "+other.SessionID) {
+		t.Errorf("on that slot again: got %s, want --resume", b.lastArgs("dev-qwen"))
 	}
 	for range 2 {
+		if !storms() {
+			break
+		}
 		b.want(agents.Done, "", "review-sonnet", agents.KindReview, 12, objections)
-		if strings.Contains(last("review-sonnet"), "--resume") {
-			t.Errorf("on an API: got %s, want no --resume", last("review-sonnet"))
+		if strings.Contains(b.lastArgs("review-sonnet"), "--resume") {
+			t.Errorf("on an API: got %s, want no --resume", b.lastArgs("review-sonnet"))
 		}
 	}
 }

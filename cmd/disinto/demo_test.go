@@ -52,6 +52,9 @@ func (r *demoReport) code(issue int64) threads.Code {
 
 // The whole factory, end to end: a forge, a supervisor and agents as processes turn issues into merged pull requests.
 func TestDemo(t *testing.T) {
+	if !storms() {
+		t.Skip("runs a whole demo: make check runs it; make test has TestBuiltinAgents and TestDemoInterrupted")
+	}
 	t.Parallel() // its processes mostly wait for each other
 	tmp := t.TempDir()
 	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--json", "--think", "0s")
@@ -126,6 +129,9 @@ func TestDemoInterrupted(t *testing.T) {
 			return len(found) > 0
 		},
 	} {
+		if signal == syscall.SIGTERM && !storms() {
+			continue
+		}
 		tmp := t.TempDir()
 		d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--think", "1h")
 		eventually(t, "the demo is under way", func() bool { return begun(d, tmp) })

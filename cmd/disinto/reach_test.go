@@ -62,6 +62,9 @@ func TestReach(t *testing.T) {
 				t.Skip(err)
 			}
 		}
+		if _, _, err := process.FindSandbox(); err == nil {
+			leftToStorms(t, "a sandbox")
+		}
 		testReach(t, "user = \"daemon\"\n", "user = \"nobody\"\n", "sandbox = \"off\"\n")
 	})
 	t.Run("sandbox", func(t *testing.T) {

@@ -49,7 +49,7 @@ func TestShadowOfItself(t *testing.T) {
 }
 
 // lies are programs that are broken or are not disinto, each with the status's report about it. $2 is the file with
-// the question. make test runs the first three.
+// the question. make test runs the first one.
 var lies = []struct{ name, script, want string }{
 	{"garbage", `echo "no JSON here"; echo "{{{"`, `cannot decode the answer: it is "{{{"`},
 	{"forks", `setsid sh -c 'trap "" TERM; sleep 1000' "$2" & echo x`, "cannot decode the answer"},
@@ -108,7 +108,7 @@ func TestShadowThatLies(t *testing.T) {
 	}
 	played := lies
 	if !storms() {
-		played = lies[:3]
+		played = lies[:1]
 	}
 	for _, lie := range played {
 		path := filepath.Join(dir, lie.name)
