@@ -561,6 +561,27 @@ func TestRulesBite(t *testing.T) {
 	}
 }
 
+// TestLayoutListsEveryPackage compares the table in CONTRIBUTING with layers.
+func TestLayoutListsEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := make(map[string]bool)
+	for line := range strings.Lines(string(text)) {
+		row := strings.Split(line, "|")
+		dir := strings.Trim(row[min(1, len(row)-1)], " `")
+		if _, known := layers[dir]; known && len(row) == 4 {
+			listed[dir] = true
+		}
+	}
+	for dir := range layers {
+		if !listed[dir] && dir != "." {
+			t.Errorf("the layout in CONTRIBUTING.md lacks %s", dir)
+		}
+	}
+}
+
 // The race detector leaves out the pure packages in `make test`, and no other package of the product.
 func TestMakefileListsPurePackages(t *testing.T) {
 	text, err := os.ReadFile("Makefile")

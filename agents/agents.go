@@ -106,8 +106,41 @@ type Role struct {
 	EscalateAfter int
 }
 
-// CLIs are the agent CLIs that the built-in program can run, sorted. Each has an adapter in agents/session.
-var CLIs = []string{"claude", "codex", "opencode", "qwen"}
+// CLI is an agent CLI that the built-in program can run. Its adapter is in agents/session.
+type CLI struct {
+	Name   string
+	Priced bool // it reports what its work costs, and not only tokens
+	// Opening is the size of its system prompt and its tools, which it sends before our first word, in tokens of four
+	// bytes, as measured on local threads; 0 without a measurement.
+	Opening int
+}
+
+// CLIs are all agent CLIs, sorted by name.
+var CLIs = []CLI{
+	{"claude", true, 1_000},
+	{"codex", false, 10_000},
+	{"opencode", true, 8_000},
+	{"qwen", false, 9_000},
+}
+
+// CLINames returns the names of CLIs.
+func CLINames() []string {
+	names := make([]string, len(CLIs))
+	for i := range CLIs {
+		names[i] = CLIs[i].Name
+	}
+	return names
+}
+
+// FindCLI finds an agent CLI by name; nil when there is none.
+func FindCLI(name string) *CLI {
+	for i := range CLIs {
+		if CLIs[i].Name == name {
+			return &CLIs[i]
+		}
+	}
+	return nil
+}
 
 // CommandData holds the fields that the templates of Role.Command may use.
 type CommandData struct {

@@ -9,10 +9,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// firstPrompts are the tokens that an agent CLI sends before our first word: its system prompt and its tools, as
-// measured on local threads, with four bytes to a token. Other CLIs were not measured.
-var firstPrompts = map[string]int{"claude": 1_000, "codex": 10_000, "opencode": 8_000, "qwen": 9_000}
-
 // leastRoom is room for an issue, the files that a model reads for it and its answers, in tokens.
 const leastRoom = 8_000
 
@@ -77,8 +73,12 @@ func (c *Config) contextWanted(t *Thread) (cli string, tokens int) {
 			continue
 		}
 		for _, name := range c.Agents[i].Roles {
-			if r := c.Role(name); r != nil && firstPrompts[r.CLI] > 0 && firstPrompts[r.CLI]+leastRoom > tokens {
-				cli, tokens = r.CLI, firstPrompts[r.CLI]+leastRoom
+			r := c.Role(name)
+			if r == nil {
+				continue
+			}
+			if known := agents.FindCLI(r.CLI); known != nil && known.Opening > 0 && known.Opening+leastRoom > tokens {
+				cli, tokens = r.CLI, known.Opening+leastRoom
 			}
 		}
 	}

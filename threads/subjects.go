@@ -13,7 +13,7 @@ import (
 type subject uint16
 
 const (
-	itself    subject = 1 << iota // every item has it
+	itself    subject = 1 << iota // any other fact of the item; the rule is asked about every item
 	itsLabels                     // on which rules act; backlog is not among them
 	itsAssignees
 	itsPulls // pull requests for an issue

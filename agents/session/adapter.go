@@ -51,7 +51,7 @@ var adapters = map[string]adapter{}
 func findAdapter(name string) (adapter, error) {
 	a, ok := adapters[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no agent CLI %q, want one of %s", name, strings.Join(agents.CLIs, ", "))
+		return nil, fmt.Errorf("there is no agent CLI %q, want one of %s", name, strings.Join(agents.CLINames(), ", "))
 	}
 	return a, nil
 }

@@ -15,9 +15,15 @@ import (
 
 // Every adapter has a name in agents.CLIs, and every name has an adapter.
 func TestAdapters(t *testing.T) {
-	for _, name := range agents.CLIs {
+	for _, name := range agents.CLINames() {
 		if _, err := findAdapter(name); err != nil {
 			t.Error(err)
+		}
+		if events[name] == nil {
+			t.Errorf("events (repeats_test.go) has no entry for %s", name)
+		}
+		if untold[name] == nil {
+			t.Errorf("untold (usage_test.go) has no entry for %s", name)
 		}
 	}
 	if len(adapters) != len(agents.CLIs) {
@@ -30,7 +36,7 @@ func TestAdapters(t *testing.T) {
 
 // TestRecordings parses what the real CLIs printed in each situation.
 func TestRecordings(t *testing.T) {
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		for i := range recordings {
 			rec := &recordings[i]
 			t.Run(cli+"/"+rec.name, func(t *testing.T) {
@@ -49,6 +55,9 @@ func TestRecordings(t *testing.T) {
 					exit = fmt.Errorf("%s", status)
 				}
 				r := parse(adapters[cli], stream)
+				if r.Usage.CostUSD > 0 && !agents.FindCLI(cli).Priced {
+					t.Errorf("it reports a cost of %v, and agents.CLIs says that it reports none", r.Usage.CostUSD)
+				}
 				got := dump(cli, r, exit, words)
 				if *update {
 					writeGolden(t, base+".golden", []byte(got))

@@ -70,7 +70,7 @@ func TestRealCLIs(t *testing.T) {
 	if bin == "" {
 		t.Skipf("$%s names no folder with the real CLIs: make agents-e2e installs them", clisVar)
 	}
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		t.Run(cli, func(t *testing.T) {
 			t.Parallel() // most of the time they wait to retry
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
@@ -223,7 +223,7 @@ func TestRealCLIsStop(t *testing.T) {
 	if bin == "" {
 		t.Skipf("$%s names no folder with the real CLIs: make agents-e2e installs them", clisVar)
 	}
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		for _, want := range []agents.Result{agents.Looped, agents.OverBudget} {
 			t.Run(cli+"/"+string(want), func(t *testing.T) {
 				t.Parallel()

@@ -194,7 +194,7 @@ func fakeRun(t *testing.T, cli string, play func(say func(string) (goOn bool), h
 
 // Each CLI is ended when it repeats itself, and the reason names the repeated call.
 func TestLoops(t *testing.T) {
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		t.Run(cli, func(t *testing.T) {
 			said := 0
 			r, _ := fakeRun(t, cli, func(say func(string) bool, _ string) {
@@ -241,7 +241,7 @@ func TestCodexBackAndForth(t *testing.T) {
 // Each CLI is ended by the answer that reaches the limit. The result file reports the usage while the CLI runs, and the
 // CLI is not started again.
 func TestOwnLimit(t *testing.T) {
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		t.Run(cli, func(t *testing.T) {
 			said := 0
 			var told []int64

@@ -25,7 +25,7 @@ import (
 
 // Program is the agent program with its environment. All fields except Prompts are required.
 type Program struct {
-	CLI     string   // one of agents.CLIs
+	CLI     string   // the name of one of agents.CLIs
 	Prompts string   // a folder with templates that take precedence over the embedded ones; empty means none
 	Environ []string // of this process: the environment contract
 	Desk    Desk     // the forge of $FORGE_URL, for the account of $FORGE_TOKEN

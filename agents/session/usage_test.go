@@ -21,7 +21,7 @@ var untold = map[string]*regexp.Regexp{
 // Each answer in the recordings has 100 input tokens, 40 of them cached. The cached share is the same however a CLI
 // counts, for one run and for a resumed conversation. Without the number of cached tokens the share is unknown, not 0.
 func TestHits(t *testing.T) {
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		for _, name := range []string{"text", "tool", "resume"} {
 			t.Run(cli+"/"+name, func(t *testing.T) {
 				stream, err := os.ReadFile(filepath.Join("testdata", cli, name+".jsonl"))

@@ -24,7 +24,7 @@ The supervisor starts it for roles with cli = "claude" or another CLI. It works
 in $DISINTO_WORKSPACE, uses the forge with $FORGE_TOKEN and writes its result to
 $DISINTO_RESULT.`,
 	setup: func(flags *pflag.FlagSet) action {
-		name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLIs, ", "))
+		name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLINames(), ", "))
 		prompts := flags.String("prompts", "", "a `DIR` with prompts that replace built-in ones")
 		save := flags.Bool("save", false, "only push work from the workspace that the forge\ndoes not have")
 		return func(ctx context.Context, c *cli, _ []string) error { return runAgent(ctx, c, *name, *prompts, *save) }

@@ -64,7 +64,7 @@ func (v *values) named(ctx context.Context, name string) []candidate {
 	case "GROUP":
 		return groupings()
 	case "CLI":
-		return words(agents.CLIs...)
+		return words(agents.CLINames()...)
 	case "FILE", "JOURNAL", "PLAN":
 		return words(fileNames)
 	case "DIR":

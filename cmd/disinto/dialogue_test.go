@@ -159,7 +159,7 @@ func TestRealQuestion(t *testing.T) {
 	if bin == "" {
 		t.Skip("$DISINTO_CLIS names no folder with the real CLIs: make agents-e2e installs them")
 	}
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		t.Run(cli, func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
 				t.Skipf("found no %s in %s", cli, bin)

@@ -91,7 +91,7 @@ func TestRealAgentsEvilBranch(t *testing.T) {
 	if bin == "" {
 		t.Skip("$DISINTO_CLIS names no folder with the real CLIs: make agents-e2e installs them")
 	}
-	for _, cli := range agents.CLIs {
+	for _, cli := range agents.CLINames() {
 		for _, agent := range []string{"review-sonnet", "review-kimi"} { // on a paid API, and on a local server
 			t.Run(cli+" "+agent, func(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {

@@ -45,7 +45,7 @@ again.`,
 		flags.StringVar(&f.API, "api", "", "run agents on a paid API with this `MODEL`, such\nas sonnet")
 		flags.StringVar(&f.Local, "local", "", "run agents on the llama-server at this `URL`")
 		flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` of that llama-server")
-		flags.StringVar(&f.CLI, "cli", "claude", "the agents' `CLI`, one of\n"+strings.Join(agents.CLIs, ", "))
+		flags.StringVar(&f.CLI, "cli", "claude", "the agents' `CLI`, one of\n"+strings.Join(agents.CLINames(), ", "))
 		flags.BoolVar(&f.offline, "offline", false, "run the final check without network requests")
 		f.desk.flags(flags)
 		return f.run
@@ -135,8 +135,9 @@ func (f *founding) ask(c *cli) error {
 	if f.Repo != "" && !forge.ValidRepo(f.Repo) {
 		p.wrong = append(p.wrong, usagef("cannot use %q as a repository: write owner/name", f.Repo))
 	}
-	if !slices.Contains(agents.CLIs, f.CLI) {
-		p.wrong = append(p.wrong, usagef("cannot use %q as a CLI: want one of %s", f.CLI, strings.Join(agents.CLIs, ", ")))
+	if agents.FindCLI(f.CLI) == nil {
+		names := strings.Join(agents.CLINames(), ", ")
+		p.wrong = append(p.wrong, usagef("cannot use %q as a CLI: want one of %s", f.CLI, names))
 	}
 	for _, value := range []string{f.URL, f.API, f.Local, f.Model} {
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {

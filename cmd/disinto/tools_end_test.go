@@ -23,7 +23,7 @@ func TestRealToolsEnd(t *testing.T) {
 	if bin == "" {
 		t.Skip("$DISINTO_CLIS names no folder with the real CLIs: make agents-e2e installs them")
 	}
-	for i, cli := range agents.CLIs {
+	for i, cli := range agents.CLINames() {
 		t.Run(cli, func(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
 				t.Skipf("found no %s in %s", cli, bin)

@@ -96,7 +96,7 @@ func (llamas) Look(ctx context.Context, url string, work bool) (agents.Server, e
 	return llama.New(url).Look(ctx, work)
 }
 
-// elsewhere creates the executors that threads may name.
+// elsewhere creates the executors that threads may name beside the default; package threads/file lists the names.
 func elsewhere(f *factory) map[string]supervisor.Executor {
 	all := make(map[string]supervisor.Executor)
 	for _, row := range executors[1:] {

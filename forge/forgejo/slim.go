@@ -33,7 +33,7 @@ func slim(entry any) {
 			repo = in.Repository.FullName
 		}
 		in.Body = gist(in.Body, forge.Ref{Repo: repo, Number: in.Index})
-		in.Milestone = nil
+		unname(in.Milestone)
 	case *gitea.PullRequest:
 		if in == nil {
 			return
@@ -41,7 +41,13 @@ func slim(entry any) {
 		if in.Base != nil && in.Base.Repository != nil {
 			in.Body = gist(in.Body, forge.Ref{Repo: in.Base.Repository.FullName, Number: in.Index})
 		}
-		in.Milestone = nil
+		unname(in.Milestone)
+	}
+}
+
+func unname(m *gitea.Milestone) {
+	if m != nil {
+		m.Title, m.Description = "", ""
 	}
 }
 

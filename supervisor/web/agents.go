@@ -36,7 +36,7 @@ func (s *Site) agents(ctx context.Context, _ url.Values) (*board, error) {
 		}
 		sec.Rows = append(sec.Rows, render("agent", c.Name, c))
 	}
-	return &board{Title: "Agents", Live: true, Sections: []section{sec}}, nil
+	return &board{Title: "Agents", Sections: []section{sec}}, nil
 }
 
 // card is an agent as the page shows it.

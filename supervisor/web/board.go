@@ -14,8 +14,6 @@ type board struct {
 	Sections []section
 	// Item is the issue that the page is about, for the commands beside it; nil for other pages.
 	Item *subject
-	// Live is true for a page that is kept up to date while it is open.
-	Live bool
 }
 
 // section is a part of a page with a heading.

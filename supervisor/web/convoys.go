@@ -26,7 +26,7 @@ func (s *Site) convoys(ctx context.Context, _ url.Values) (*board, error) {
 		c := convoyOf(&d.Convoys[i])
 		sec.Rows = append(sec.Rows, render("convoy-row", c.Ref, c))
 	}
-	return &board{Title: "Convoys", Live: true, Sections: []section{sec}}, nil
+	return &board{Title: "Convoys", Sections: []section{sec}}, nil
 }
 
 // convoy is a convoy as shown on a page.
@@ -93,7 +93,7 @@ func (s *Site) convoy(ctx context.Context, query url.Values) (*board, error) {
 		members.Rows = append(members.Rows, render("member", m.Ref().String(), m))
 	}
 	title := fmt.Sprintf("Convoy %s %s", c.Ref, c.Title)
-	return &board{Title: title, Live: true, Sections: []section{progress, waves(c), members}}, nil
+	return &board{Title: title, Sections: []section{progress, waves(c), members}}, nil
 }
 
 // waves draws the members: finished ones first, then a column for each wave.

@@ -27,7 +27,7 @@ func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 	if err := s.API.Get(ctx, "/v1/show?"+url.Values{"ref": {query.Get("ref")}}.Encode(), &d); err != nil {
 		return nil, err
 	}
-	b := &board{Title: fmt.Sprintf("%s#%d %s", d.Repo, d.Number, d.Title), Live: true, Item: s.subjectOf(&d)}
+	b := &board{Title: fmt.Sprintf("%s#%d %s", d.Repo, d.Number, d.Title), Item: s.subjectOf(&d)}
 	b.Sections = append(b.Sections, stands(&d), place(&d))
 	var ex threads.Explanation
 	if d.State == control.StateOpen && s.API.Get(ctx, "/v1/why?"+url.Values{"ref": {b.Item.Ref}}.Encode(), &ex) == nil {

@@ -25,7 +25,7 @@ func (s *Site) money(ctx context.Context, _ url.Values) (*board, error) {
 	if err := s.API.Get(ctx, ask, &record); err != nil {
 		return nil, err
 	}
-	b := &board{Title: "Money", Live: true, Sections: []section{s.charts(ctx, &record, &d), budgets(&d)}}
+	b := &board{Title: "Money", Sections: []section{s.charts(ctx, &record, &d), budgets(&d)}}
 	for _, by := range []ledger.By{ledger.ByAgent, ledger.ByThread, ledger.ByModel, ledger.ByIssue, ledger.ByDay} {
 		b.Sections = append(b.Sections, spending(&record, by))
 	}

@@ -32,7 +32,7 @@ func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
 	if err := s.API.Get(ctx, fmt.Sprintf("/v1/state?rows=%d", rows), &d); err != nil {
 		return nil, err
 	}
-	return &board{Title: "Now", Live: true, Sections: []section{
+	return &board{Title: "Now", Sections: []section{
 		needsYou(&d), running(&d), services(&d), queue(&d, rows), merged(&d), ended(&d), health(&d),
 	}}, nil
 }

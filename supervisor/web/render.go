@@ -81,6 +81,7 @@ type sheet struct {
 	Visitor *visitor
 	Said    string // the answer of the last command
 	Failed  bool   // the command failed
+	Live    bool   // the page is kept up to date while it is open
 	Single  bool   // the factory has one repository, so its name is hidden
 }
 
@@ -112,7 +113,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, v *visitor, p page)
 	}
 	sheet := &sheet{
 		board: b, Pages: pages, Path: p.path, Query: query.Encode(), Version: b.version(), Visitor: v, Said: said,
-		Failed: failed, Single: s.single(),
+		Failed: failed, Live: err == nil && p.rest > 0, Single: s.single(),
 	}
 	send(w, status, "page", sheet)
 }

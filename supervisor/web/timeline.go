@@ -69,7 +69,7 @@ func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	slots, workers := lanes(&d, &h, now)
-	return &board{Title: "Timeline", Live: true, Sections: []section{
+	return &board{Title: "Timeline", Sections: []section{
 		view.key(),
 		view.section("slots", "Slots", "a lane per slot", slots, h.Merges),
 		view.section("agents", "Agents", "a lane per agent", workers, nil),

@@ -341,6 +341,16 @@ func TestLocal(t *testing.T) {
 	}
 }
 
+func TestPagesDiffer(t *testing.T) {
+	paths, keys := make(map[string]bool), make(map[string]bool)
+	for _, p := range pages {
+		if paths[p.path] || p.key != "" && keys[p.key] {
+			t.Errorf("%s: its path or its key %q belongs to another page too", p.path, p.key)
+		}
+		paths[p.path], keys[p.key] = true, true
+	}
+}
+
 // An open page gets the rows that changed, and a page without readers is not rendered.
 func TestLive(t *testing.T) {
 	v := newVisit(t)

@@ -25,8 +25,8 @@ func env(pairs ...string) func(string) (string, bool) {
 }
 
 // anyCLI is the list of agent CLIs in an error.
-var anyCLI = `"` + strings.Join(agents.CLIs[:len(agents.CLIs)-1], `", "`) +
-	`" or "` + agents.CLIs[len(agents.CLIs)-1] + `"`
+var anyCLI = `"` + strings.Join(agents.CLINames()[:len(agents.CLIs)-1], `", "`) +
+	`" or "` + agents.CLIs[len(agents.CLIs)-1].Name + `"`
 
 // inContainer is the environment that compose sets.
 var inContainer = env("FORGE_URL", "http://forgejo:3000", "FORGE_REPO", "johba/harb", "FORGE_TOKEN", "supervisor-token",

@@ -3,7 +3,6 @@ package file
 import (
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -155,13 +154,10 @@ func (t *table) spending(r *agents.Role) {
 			t.wrong(limit.key, "allows one session more than all sessions of an issue together")
 		}
 	}
-	if t.has("max_usd") && slices.Contains(priceless, r.CLI) {
+	if cli := agents.FindCLI(r.CLI); cli != nil && !cli.Priced && t.has("max_usd") {
 		t.wrong("max_usd", "is set, and %s does not report its cost: want max_tokens", r.CLI)
 	}
 }
-
-// priceless are the agent CLIs that report their tokens and no price.
-var priceless = []string{"codex", "qwen"}
 
 // allowance reads an amount for a session, or a table with amounts for a session and for an issue.
 func allowance[N int64 | float64](t *table, key, kind string, read func(*table, string) N) (session, issue N) {

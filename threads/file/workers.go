@@ -383,7 +383,7 @@ func (t *table) cli() string {
 		t.ignore("cli")
 		return ""
 	}
-	return t.oneOf("cli", "", agents.CLIs...)
+	return t.oneOf("cli", "", agents.CLINames()...)
 }
 
 // checkCLI reports keys that contradict cli: the built-in program has its own command line, works in its own

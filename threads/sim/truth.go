@@ -27,11 +27,15 @@ type issueObstacle struct {
 	plant func(*world, *issue)
 }
 
-// issueClosed and issueUncleared are indexes of rows.
-const (
-	issueClosed    = 0
-	issueUncleared = 3
-)
+// issueClosed and issueUncleared are the indexes of two rows.
+var issueClosed, issueUncleared = rowOf("closed"), rowOf(uncleared)
+
+// uncleared is the obstacle of an issue that waits for a plan. It does not prevent a session that writes the plan.
+const uncleared = "without an approved plan"
+
+func rowOf(words string) int {
+	return slices.IndexFunc(issueObstacles, func(o issueObstacle) bool { return o.words == words })
+}
 
 var issueObstacles = []issueObstacle{
 	{"closed", func(_ *server, is *issue) bool { return is.Closed }, threads.Closed, nil},
@@ -43,7 +47,7 @@ var issueObstacles = []issueObstacle{
 		"labelled so that no agent works on it",
 		func(_ *server, is *issue) bool { return forge.SkipLabel(is.Labels) != "" }, "", nil,
 	},
-	{"without an approved plan", (*server).uncleared, "", func(w *world, is *issue) {
+	{uncleared, (*server).uncleared, "", func(w *world, is *issue) {
 		w.forge.label(is, forge.LabelPlanFirst, "")
 	}},
 	{"assigned to a person", (*server).ofPerson, "", func(w *world, is *issue) {
