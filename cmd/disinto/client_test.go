@@ -231,6 +231,14 @@ func TestLife(t *testing.T) {
 	if !strings.Contains(got.stdout, "dev-old  issue #2") || !strings.Contains(got.stdout, "failed: boom") {
 		t.Errorf("without a supervisor: got exit code %d, %q, %q", got.code, got.stdout, got.stderr)
 	}
+	broken := t.TempDir()
+	if err := os.Mkdir(filepath.Join(broken, "journal.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got = disinto(t.Context(), nil, "history", "--state", broken)
+	if got.code != exitFailed || !strings.Contains(got.stderr, "and its journal cannot be read: ") {
+		t.Errorf("with a folder as journal: got exit code %d, %q", got.code, got.stderr)
+	}
 	for _, bad := range []string{"yesterday", "-1h", "0", "d", "1.5.2d"} {
 		if got := disinto(t.Context(), nil, "history", "--since="+bad, "--state", left); got.code != exitUsage {
 			t.Errorf("--since=%s: got exit code %d", bad, got.code)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/url"
 	"time"
 
@@ -47,7 +49,16 @@ func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
 	}
 	left, readErr := leftHistory(h.at.stateDir(c), ask)
 	if readErr != nil {
-		return err
+		return withoutJournal(err, readErr)
 	}
 	return c.print(h.json, left, func(v screen.View) string { return v.History(left) })
+}
+
+// withoutJournal returns the error of a command that found no supervisor and then could not read its journal. A state
+// directory without a journal had no supervisor.
+func withoutJournal(noSupervisor, unread error) error {
+	if errors.Is(unread, fs.ErrNotExist) || errors.Is(unread, control.ErrNoSupervisor) {
+		return noSupervisor
+	}
+	return fmt.Errorf("no supervisor runs, and its journal cannot be read: %w", unread)
 }

@@ -61,7 +61,7 @@ func (r *reportFlags) run(ctx context.Context, c *cli, _ []string) error {
 	}
 	left, readErr := leftRecord(r.at.stateDir(c), q)
 	if readErr != nil {
-		return err
+		return withoutJournal(err, readErr)
 	}
 	return c.print(r.json, left, func(v screen.View) string { return show(v, left) })
 }
