@@ -188,16 +188,21 @@ func (w *world) settle() *world {
 func (w *world) account(purpose string) string {
 	w.Helper()
 	name, password := purpose+"-"+w.suffix, rand.Text()
+	w.tokens[name+" password"] = password
+	if w.local != nil {
+		w.must(w.local.AddUser(name, password, false))
+		token, err := w.local.AddToken(name)
+		w.must(err)
+		w.tokens[name] = token
+		return name
+	}
 	admin := w.as("admin")
 	_, _, err := admin.AdminCreateUser(gitea.CreateUserOption{
 		Username: name, Email: name + "@example.invalid", Password: password, MustChangePassword: new(false),
 	})
 	w.must(err)
 	w.tokens[name] = w.token(name, password, "all")
-	if w.local == nil {
-		w.Cleanup(func() { _, _ = admin.AdminDeleteUser(name) })
-	}
-	w.tokens[name+" password"] = password
+	w.Cleanup(func() { _, _ = admin.AdminDeleteUser(name) })
 	return name
 }
 
