@@ -34,6 +34,10 @@ type Subject struct {
 	Prepare func(t *testing.T, job agents.Job) agents.Job
 	// Keeps says that sessions outlive the supervisor.
 	Keeps bool
+	// Relays says that sessions run in the executor of agents/process on another machine. The promises that concern
+	// only processes are then tested only with DISINTO_STORMS, which make check sets: the test of agents/process tests
+	// them too.
+	Relays bool
 }
 
 // Exercise runs every rule as a subtest.
@@ -44,6 +48,9 @@ func Exercise(t *testing.T, s Subject) {
 			if r.keeps && !s.Keeps {
 				t.Skip("sessions of this executor end with the supervisor")
 			}
+			if r.there && s.Relays && os.Getenv("DISINTO_STORMS") == "" {
+				t.Skip("the test of agents/process tests this")
+			}
 			r.holds(&bench{T: t, subject: s, dir: shared(t), exec: s.New(t)})
 		})
 	}
@@ -53,29 +60,30 @@ func Exercise(t *testing.T, s Subject) {
 type rule struct {
 	name  string
 	keeps bool // only for executors whose sessions outlive the supervisor
+	there bool // concerns only processes on the machine where the session runs
 	holds func(*bench)
 }
 
 // rules lists all promises, the simple ones first.
 var rules = []rule{
-	{"the exit status says how a session ended", false, exits},
-	{"a result overrides the exit status", false, results},
-	{"a missing program is not started", false, missing},
-	{"a program gets its environment and its secrets", false, environment},
-	{"the start is reported, and the activity while it runs", false, activity},
-	{"the log holds the output, the tail its end without secrets", false, logs},
-	{"a cancelled session gets TERM", false, cancelled},
-	{"a session that ignores TERM is killed after the grace period", false, ignorer},
-	{"processes that a program leaves behind are ended", false, daemons},
-	{"a session ends after its timeout, and when it stalls", false, limits},
-	{"usage is reported while a session runs", false, usage},
-	{"a run starts once", false, once},
-	{"a session cancelled before its start does not run", false, early},
-	{"an unknown run is lost", false, unknown},
-	{"no session is kept if none was left", false, noneKept},
-	{"a session is left running, kept and resumed", true, kept},
-	{"a kept session can be ended", true, keptEnded},
-	{"the outcome of a session that ends without a supervisor", true, keptOver},
+	{"the exit status says how a session ended", false, false, exits},
+	{"a result overrides the exit status", false, false, results},
+	{"a missing program is not started", false, false, missing},
+	{"a program gets its environment and its secrets", false, false, environment},
+	{"the start is reported, and the activity while it runs", false, false, activity},
+	{"the log holds the output, the tail its end without secrets", false, false, logs},
+	{"a cancelled session gets TERM", false, false, cancelled},
+	{"a session that ignores TERM is killed after the grace period", false, true, ignorer},
+	{"processes that a program leaves behind are ended", false, true, daemons},
+	{"a session ends after its timeout, and when it stalls", false, true, limits},
+	{"usage is reported while a session runs", false, false, usage},
+	{"a run starts once", false, false, once},
+	{"a session cancelled before its start does not run", false, false, early},
+	{"an unknown run is lost", false, false, unknown},
+	{"no session is kept if none was left", false, false, noneKept},
+	{"a session is left running, kept and resumed", true, false, kept},
+	{"a kept session can be ended", true, false, keptEnded},
+	{"the outcome of a session that ends without a supervisor", true, false, keptOver},
 }
 
 // bench holds an executor, and a folder to which programs write.

@@ -37,8 +37,8 @@ func real(t *testing.T) string {
 
 func subject(address string) executortest.Subject {
 	return executortest.Subject{
-		Keeps: true,
-		New:   func(_ *testing.T, secrets ...string) executortest.Executor { return newExecutor(address, secrets...) },
+		Keeps: true, Relays: true,
+		New: func(_ *testing.T, secrets ...string) executortest.Executor { return newExecutor(address, secrets...) },
 		Prepare: func(t *testing.T, job agents.Job) agents.Job {
 			job.LogPath = filepath.Join(t.TempDir(), "logs", "run.log")
 			job.Limits.Memory = 256 << 20
