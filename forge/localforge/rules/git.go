@@ -72,7 +72,8 @@ func (a *account) gitEnv() []string {
 	}
 	return append(env,
 		"FORGETEST_NAME="+a.name, "FORGETEST_TOKEN="+a.token,
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=credential.helper",
+		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_1=maintenance.auto", "GIT_CONFIG_VALUE_1=false", // saves a process a commit
+		"GIT_CONFIG_KEY_0=credential.helper",
 		`GIT_CONFIG_VALUE_0=!f() { echo "username=$FORGETEST_NAME"; echo "password=$FORGETEST_TOKEN"; }; f`,
 	)
 }

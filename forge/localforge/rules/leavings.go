@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// leavings lists the repositories and accounts of all rules, which are removed at the end.
+// leavings lists the repositories and accounts of all rules, which are removed at the end, and what rules share.
 //
 // Nothing is removed while rules are running: Forgejo 10 handles pushes one by one and late, and can hang for ever when
 // the repository of the current push is deleted. It then still answers requests, but until a restart no push updates a
@@ -16,6 +16,10 @@ type leavings struct {
 
 	mu           sync.Mutex // guards the fields below
 	repos, users []string
+
+	tempDir    func() string
+	committing sync.Mutex        // guards checkouts, and is held while one is made
+	checkouts  map[string]string // by the names of the branches
 }
 
 func (l *leavings) repo(name string) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // repo is a repository with its owner, who makes the requests that are not under test.
@@ -36,8 +37,24 @@ func (w *world) repo() *repo {
 func (w *world) code(branches ...string) *repo {
 	w.Helper()
 	r := w.account("owner").repo("harb", fields{"default_branch": "main"})
-	dir := w.TempDir()
-	git := func(args ...string) { w.Helper(); r.owner.git(dir, args...) }
+	r.owner.git(w.made.checkout(w, r.owner, branches), "push", "--quiet", r.url(), "--all")
+	// The forge notices a first push late, and refuses pull requests before that.
+	w.eventually("the repository is no longer empty", func() bool { return !r.empty() })
+	return r
+}
+
+// checkout returns a folder with the commits of code. Rules with the same branches share it, because a commit costs
+// three processes; the author of the commits is the owner in the first of these rules.
+func (l *leavings) checkout(w *world, by *account, branches []string) string {
+	w.Helper()
+	l.committing.Lock()
+	defer l.committing.Unlock()
+	key := strings.Join(branches, " ")
+	if dir, known := l.checkouts[key]; known {
+		return dir
+	}
+	dir := l.tempDir()
+	git := func(args ...string) { w.Helper(); by.git(dir, args...) }
 	write := func(path string) {
 		w.Helper()
 		file := filepath.Join(dir, path)
@@ -54,10 +71,8 @@ func (w *world) code(branches ...string) *repo {
 		git("checkout", "--quiet", "-b", branch, "main")
 		write(fileOf(branch))
 	}
-	git("push", "--quiet", r.url(), "--all")
-	// The forge notices a first push late, and refuses pull requests before that.
-	w.eventually("the repository is no longer empty", func() bool { return !r.empty() })
-	return r
+	l.checkouts[key] = dir
+	return dir
 }
 
 // empty reports whether the forge shows the repository as one without commits.

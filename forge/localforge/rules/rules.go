@@ -93,7 +93,7 @@ var groups = []struct {
 
 // Exercise checks all rules as parallel subtests of t.
 func Exercise(t *testing.T, server Server) {
-	made := &leavings{server: server}
+	made := &leavings{server: server, tempDir: t.TempDir, checkouts: map[string]string{}}
 	t.Cleanup(func() { made.remove(t) })
 	t.Cleanup(func() { made.settle(t) })
 	for _, group := range groups {
