@@ -112,9 +112,13 @@ func (f *testForge) get(path string, into any) {
 }
 
 // The scripted agents do the work of agents, in the order in which a supervisor starts them: implement, request
-// changes, rework, approve.
+// changes, rework, approve. One that starts too early reports that the files it builds on are missing.
 func TestDemoAgents(t *testing.T) {
 	f := newTestForge(t)
+	early := f.session(t.TempDir(), "dev-qwen", agents.KindIssue, "dev", 2)
+	if early.Result != agents.Failed || early.Reason != "cannot build on orders/format.md: it does not exist yet" {
+		t.Errorf("got outcome %+v", early)
+	}
 	dev, reviewer := t.TempDir(), t.TempDir()
 	step := func(workspace, agent string, kind agents.Kind, number int) {
 		t.Helper()
@@ -146,14 +150,5 @@ func TestDemoAgents(t *testing.T) {
 	if !strings.Contains(reviews[0].Body, "still to do: a name may contain spaces.") ||
 		!strings.Contains(reviews[0].Body, "reviewed by review-sonnet") {
 		t.Errorf("got the review %q", reviews[0].Body)
-	}
-}
-
-// An agent that starts too early reports that the files it builds on are missing.
-func TestDemoAgentNeedsWhatItBuildsOn(t *testing.T) {
-	f := newTestForge(t)
-	out := f.session(t.TempDir(), "dev-qwen", agents.KindIssue, "dev", 2)
-	if out.Result != agents.Failed || out.Reason != "cannot build on orders/format.md: it does not exist yet" {
-		t.Errorf("got outcome %+v", out)
 	}
 }

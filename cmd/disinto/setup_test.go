@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -70,7 +71,11 @@ func TestSetup(t *testing.T) {
 			says: []string{"the name root is taken"},
 		},
 	}
+	storm := []string{"another port", "a name that is taken"} // only in make check
 	for _, tt := range tests {
+		if !storms() && slices.Contains(storm, tt.name) {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := func(name string) string { return filepath.Join(dir, name) }

@@ -240,7 +240,7 @@ func (k *turned) config(t *testing.T, lines string) *sim.Trial {
 		}
 	}
 	trial := sim.Replay(obeyedJournal(), c, 30*24*time.Hour)
-	trial.Policy, trial.Seed, trial.Drain, trial.Quiet = sim.Ours, 1, 10*time.Hour, true
+	trial.Policy, trial.Seed, trial.Drain, trial.Quiet = sim.Ours, 1, 5*time.Hour, true
 	if k.play != nil {
 		k.play(&trial)
 	}

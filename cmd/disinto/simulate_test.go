@@ -72,7 +72,7 @@ func TestSimulate(t *testing.T) {
 	if err != nil || strings.Count(string(chart), "<svg") != n || !strings.Contains(string(chart), "llama slot 0") {
 		t.Errorf("the chart: got %d pictures (%v)", strings.Count(string(chart), "<svg"), err)
 	}
-	same := []string{"--load", "load.toml", "--days", "0.2", "--policy", "disinto", "--json"}
+	same := []string{"--load", "load.toml", "--days", "0.1", "--policy", "disinto", "--json"}
 	once, _, _ := simulate(t, files, same...)
 	if again, _, _ := simulate(t, files, same...); again != once {
 		t.Error("the same seed gave two answers")
