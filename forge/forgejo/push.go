@@ -2,13 +2,13 @@ package forgejo
 
 import (
 	"bytes"
-	"compress/zlib"
 	"context"
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/adler32"
 	"net/http"
 	"strconv"
 	"strings"
@@ -73,13 +73,30 @@ func packOf(objects ...object) []byte {
 			head = byte(size & 0x7f)
 		}
 		pack.WriteByte(head)
-		z := zlib.NewWriter(&pack)
-		_, _ = z.Write(o.content)
-		_ = z.Close()
+		store(&pack, o.content)
 	}
 	sum := sha1.Sum(pack.Bytes())
 	pack.Write(sum[:])
 	return pack.Bytes()
+}
+
+// store writes content in zlib's format without compressing it. Go's compressor would first allocate a megabyte, for a
+// commit of 200 bytes.
+func store(pack *bytes.Buffer, content []byte) {
+	const longest = 1<<16 - 1
+	sum := adler32.Checksum(content)
+	pack.Write([]byte{0x78, 0x01})
+	for last := byte(0); last == 0; {
+		n := min(len(content), longest)
+		if n == len(content) {
+			last = 1
+		}
+		pack.WriteByte(last)
+		_ = binary.Write(pack, binary.LittleEndian, [2]uint16{uint16(n), ^uint16(n)}) // writing to a buffer never fails
+		pack.Write(content[:n])
+		content = content[n:]
+	}
+	_ = binary.Write(pack, binary.BigEndian, sum)
 }
 
 // move is a change of one ref. The forge makes it only if the ref is at before; noObject there means that the ref must

@@ -29,7 +29,8 @@ func git(t *testing.T, dir string, stdin []byte, args ...string) string {
 // an object's header grows by a byte.
 func TestPack(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, size := range []int{0, 1, 15, 16, 200, 2047, 2048, 40_000, 300_000} {
+	sizes := []int{0, 16, 2048, 300_000, 1, 15, 200, 2047, 40_000}
+	for _, size := range sizes[:sized(len(sizes), 4)] {
 		dir := t.TempDir()
 		git(t, dir, nil, "init", "--quiet", "--bare", ".")
 		text := strings.Repeat("ü", size/2) + "\n"

@@ -172,6 +172,12 @@ func (g *gitRequest) receivePack() {
 		why, protected := g.decline(pushCommands(push))
 		cmd.Env = append(cmd.Env, "LOCALFORGE_DECLINE="+why)
 		hooks := "hooks"
+		if why == "" && !protected {
+			if report := g.f.receive(g.repo, push); report != nil {
+				answer.Write(report)
+				return nil
+			}
+		}
 		if why == "" {
 			hooks = os.DevNull // the hook would cost two processes and reject nothing
 		}
