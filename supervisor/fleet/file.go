@@ -18,7 +18,7 @@ import (
 
 const (
 	// Pulse is how often a host rewrites its file when nothing changes.
-	Pulse = time.Minute
+	Pulse = 30 * time.Second
 	// fileRest is the time between two checks for changes. A document costs one decision of the scheduler.
 	fileRest = 5 * time.Second
 )

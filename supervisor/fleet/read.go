@@ -24,7 +24,7 @@ const AskTime = 10 * time.Second
 
 const (
 	// maxAge is the age at which a status is no longer believed: its supervisor hangs or was killed.
-	maxAge = 2 * Pulse
+	maxAge = 4 * Pulse
 	// maxSkew is how far two clocks may differ. It is a fraction of the time that an agent must be idle.
 	maxSkew = 30 * time.Second
 	// maxAgents, maxBegun and maxText bound how much of one host's report we keep and show; maxText counts bytes.
