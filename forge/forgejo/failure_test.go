@@ -343,9 +343,9 @@ func clientOf(t *testing.T, answer answers) *Client {
 }
 
 // TestErrors: each failure becomes one of five kinds and one line of text without the token. make check uses the full
-// length of an endless answer, make test a sixteenth of it.
+// length of an endless answer, make test a 128th of it.
 func TestErrors(t *testing.T) {
-	scale := int64(sized(1, 16))
+	scale := int64(sized(1, 128))
 	refused := func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("dial tcp 127.0.0.1:1: connection refused, token " + secret)
 	}

@@ -137,10 +137,10 @@ func TestLowLimit(t *testing.T) {
 }
 
 // TestLongAnswers: where the forge's pages are short, a page that is too long as a whole is read in smaller ones, and
-// the pages after it are read too.
+// the pages after it are read too. In make test the first page is too long, in make check also a later one.
 func TestLongAnswers(t *testing.T) {
 	labels := "[" + strings.Repeat("0,", maxAll/20) + "0]"
-	for _, long := range []int{1, 3} {
+	for _, long := range []int{1, 3}[:sized(2, 1)] {
 		t.Run(fmt.Sprint("page ", long), func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				page, _ := strconv.Atoi(r.FormValue("page"))

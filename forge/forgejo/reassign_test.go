@@ -90,13 +90,13 @@ func TestReassign(t *testing.T) {
 
 // TestReassignSteps breaks each request of a move, and loses the answer to each. The repeated move then succeeds, from
 // the same supervisor or from its next run, and leaves nothing that would keep the agent from claiming the issue. make
-// test breaks only the odd requests, and loses only the answers to the even ones.
+// test breaks only every third request, and loses only the answers to others, again every third.
 func TestReassignSteps(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for i, fault := range []localforge.Fault{localforge.Drop, localforge.Lose} {
 			n := sized(1, 1+i)
 			for w.brokenMove(fault, n) {
-				n += sized(1, 2)
+				n += sized(1, 3)
 			}
 			if n < 5 {
 				t.Errorf("a move made only %d requests", n-1)

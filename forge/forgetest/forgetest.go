@@ -107,10 +107,10 @@ func Exercise(t *testing.T, host Host) {
 	}
 }
 
-// races returns how many races for one claim a rule runs: 3, or 30 with DISINTO_STORMS, which make check sets.
+// races returns how many races for one claim a rule runs: 2, or 30 with DISINTO_STORMS, which make check sets.
 func races() int {
 	if os.Getenv("DISINTO_STORMS") != "" {
 		return 30
 	}
-	return 3
+	return 2
 }

@@ -122,6 +122,7 @@ func (w *world) tryGit(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), gitEnv...)
+	cmd.Env = append(cmd.Env, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false")
 	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=dev", "GIT_AUTHOR_EMAIL=dev@localhost", "GIT_COMMITTER_NAME=dev",
 		"GIT_COMMITTER_EMAIL=dev@localhost")
 	out, err := cmd.CombinedOutput()
@@ -144,7 +145,10 @@ func (w *world) clone(name string) string {
 // push commits one file on a branch and pushes it. A new branch begins at main. It returns the commit.
 func (w *world) push(dir, branch, path, body string) string {
 	w.t.Helper()
-	if _, err := w.tryGit(dir, "checkout", "--quiet", branch); err != nil {
+	ref := filepath.Join(dir, ".git/refs/heads", branch)
+	if _, err := os.Stat(ref); err == nil {
+		w.git(dir, "checkout", "--quiet", branch)
+	} else {
 		w.git(dir, "checkout", "--quiet", "-b", branch, "origin/main")
 	}
 	w.must(os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o755))
@@ -152,7 +156,9 @@ func (w *world) push(dir, branch, path, body string) string {
 	w.git(dir, "add", ".")
 	w.git(dir, "commit", "--quiet", "-m", "change "+path)
 	w.git(dir, "push", "--quiet", "origin", branch)
-	return w.git(dir, "rev-parse", "HEAD")
+	sha, err := os.ReadFile(ref)
+	w.must(err)
+	return strings.TrimSpace(string(sha))
 }
 
 // clock is Options.Now for tests: it stands still unless a test moves it.

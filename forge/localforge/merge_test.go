@@ -26,15 +26,19 @@ func TestMergeStyles(t *testing.T) {
 		{"", 422, 1, "change main.txt"},
 	} {
 		t.Run(row.style, func(t *testing.T) {
-			w := newWorld(t)
-			dir := w.clone("dev")
-			w.push(dir, "b", "b.txt", "b\n")
-			w.push(dir, "b", "c.txt", "c\n")
-			w.push(dir, "main", "main.txt", "m\n")
+			w := newQuietWorld(t)
+			dir := w.f.repoLocked("johba", "harb").dir
+			for _, change := range []object{
+				{"path": "b.txt", "branch": "main", "new_branch": "b"},
+				{"path": "c.txt", "branch": "b"},
+				{"path": "main.txt", "branch": "main"},
+			} {
+				change["message"], change["content"] = fmt.Sprint("change ", change["path"]), "eA=="
+				w.want(201, "dev", "POST", fmt.Sprint(harb, "/contents/", change["path"]), change)
+			}
 			w.open("b", "t", "")
 			w.want(row.status, "dev", "POST", harb+"/pulls/1/merge", object{"Do": row.style})
-			w.git(dir, "fetch", "-q")
-			about := w.git(dir, "log", "-1", "--format=%s|%P|%cn", "origin/main")
+			about := w.git(dir, "log", "-1", "--format=%s|%P|%cn", "main")
 			subject, rest, _ := strings.Cut(about, "|")
 			parents, by, _ := strings.Cut(rest, "|")
 			if subject != row.subject || len(strings.Fields(parents)) != row.parents {
@@ -50,7 +54,7 @@ func TestMergeStyles(t *testing.T) {
 				w.want(200, "", "GET", harb+"/raw/"+file, nil)
 			}
 			if p := w.pull(1); p["merged"] != true || p["state"] != "closed" ||
-				p["merge_commit_sha"] != w.git(dir, "rev-parse", "origin/main") {
+				p["merge_commit_sha"] != w.git(dir, "rev-parse", "main") {
 				t.Errorf("the pull request has merged %v, state %v, commit %v", p["merged"], p["state"], p["merge_commit_sha"])
 			}
 		})
