@@ -362,13 +362,13 @@ func TestD7_Conversations(t *testing.T) {
 	if strings.Contains(b.lastArgs("dev-qwen"), "--resume") || other.SessionID == first.SessionID {
 		t.Errorf("on another slot: got %s, want no --resume", b.lastArgs("dev-qwen"))
 	}
+	if !storms() {
+		return
+	}
 	if rework("1"); !strings.Contains(b.lastArgs("dev-qwen"), "--resume "+other.SessionID) {
 		t.Errorf("on that slot again: got %s, want --resume", b.lastArgs("dev-qwen"))
 	}
 	for range 2 {
-		if !storms() {
-			break
-		}
 		b.want(agents.Done, "", "review-sonnet", agents.KindReview, 12, objections)
 		if strings.Contains(b.lastArgs("review-sonnet"), "--resume") {
 			t.Errorf("on an API: got %s, want no --resume", b.lastArgs("review-sonnet"))

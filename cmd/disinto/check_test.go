@@ -244,14 +244,15 @@ func TestCheckAgentRights(t *testing.T) {
 	if code != exitFailed || !slices.Equal(lines, []string{want}) {
 		t.Errorf("got exit code %d, %q, want %q", code, lines, want)
 	}
-	// A supervisor holds the agent for the same reason.
-	state := t.TempDir()
-	f.startRun(state, nil, f.justOne()...)
-	status(t, state, "dev-kimi is held", func(d *control.Document) bool {
-		return slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
-			return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):])
+	if storms() { // a supervisor holds the agent for the same reason; TestRunHolds has two other reasons
+		state := t.TempDir()
+		f.startRun(state, nil, f.justOne()...)
+		status(t, state, "dev-kimi is held", func(d *control.Document) bool {
+			return slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
+				return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):])
+			})
 		})
-	})
+	}
 	set("write")
 	if lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir())); code != exitDone {
 		t.Errorf("got exit code %d, %q", code, lines)

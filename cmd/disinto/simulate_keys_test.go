@@ -322,12 +322,12 @@ func obeyedJournal() sim.Journal {
 	return j
 }
 
-// Each key of factory.toml changes a trial's report, or has a reason why it cannot.
+// Each key of factory.toml changes a trial's report, or has a reason why it cannot. make test tries a third of them.
 func TestTrialsObeyEveryKey(t *testing.T) {
 	plain := (&turned{}).config(t, "").Run()
 	for i := range keys {
 		k := &keys[i]
-		if k.unlike != "" {
+		if k.unlike != "" || i%3 > 0 && !storms() {
 			continue
 		}
 		t.Run(k.key, func(t *testing.T) {

@@ -65,6 +65,22 @@ func TestUpgradeRefused(t *testing.T) {
 		})
 	}
 
+	if storms() { // TestUpgradeAsPID1 and TestDump have an upgrade
+		s.upgradeTwice(r, before, both)
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("got exit code %d", code)
+	}
+	if left := mentions(t, s.state); len(left) > 0 {
+		t.Errorf("got remaining processes %q", left)
+	}
+}
+
+// upgradeTwice upgrades a supervisor with two sessions, ends one of them, and kills the other during another upgrade.
+func (s *soak) upgradeTwice(r *running, before *control.Document, both func(*control.Document) bool) {
+	t := s.t
+	t.Helper()
 	r.signal(syscall.SIGUSR2)
 	d := status(t, s.state, "the upgrade is done", func(d *control.Document) bool { return d.Upgrades == 1 && both(d) })
 	for i, x := range d.Sessions {
@@ -89,22 +105,13 @@ func TestUpgradeRefused(t *testing.T) {
 	d = status(t, s.state, "one session is cancelled", func(d *control.Document) bool {
 		return len(d.Sessions) == 1 && len(d.Recent) == 1 && d.Recent[0].Outcome == "cancelled"
 	})
-	if storms() {
-		// A session that is killed during the upgrade stays a zombie until the next image collects it.
-		r.signal(syscall.SIGUSR2)
-		_ = syscall.Kill(d.Sessions[0].PID, syscall.SIGKILL)
-		status(t, s.state, "the other one's end is known", func(d *control.Document) bool {
-			return d.Upgrades == 2 && len(d.Recent) == 2 && strings.Contains(d.Recent[0].Reason, "SIGKILL")
-		})
-		s.checkMask(r)
-	}
-	r.signal(syscall.SIGTERM)
-	if code := r.wait(); code != exitDone {
-		t.Errorf("got exit code %d", code)
-	}
-	if left := mentions(t, s.state); len(left) > 0 {
-		t.Errorf("got remaining processes %q", left)
-	}
+	// A session that is killed during the upgrade stays a zombie until the next image collects it.
+	r.signal(syscall.SIGUSR2)
+	_ = syscall.Kill(d.Sessions[0].PID, syscall.SIGKILL)
+	status(t, s.state, "the other one's end is known", func(d *control.Document) bool {
+		return d.Upgrades == 2 && len(d.Recent) == 2 && strings.Contains(d.Recent[0].Reason, "SIGKILL")
+	})
+	s.checkMask(r)
 }
 
 // checkMask starts a session after an upgrade. Its agent must have no blocked signals, so that TERM reaches the
@@ -127,7 +134,7 @@ func (s *soak) checkMask(r *running) {
 	})
 }
 
-// USR1 writes the status and all goroutines to the log, and changes nothing else.
+// USR1 writes the status and all goroutines to the log, and changes nothing else. USR2 upgrades.
 func TestDump(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, 1, 0, "0")
@@ -144,6 +151,8 @@ func TestDump(t *testing.T) {
 	if log := r.read(r.stderr); strings.Contains(log, tokenOf(s.environ)) {
 		t.Error("the log contains a token")
 	}
+	r.signal(syscall.SIGUSR2)
+	status(t, s.state, "the upgrade is done", func(d *control.Document) bool { return d.Upgrades == 1 })
 }
 
 func tokenOf(environ []string) string {
@@ -160,11 +169,8 @@ func tokenOf(environ []string) string {
 // lacks package pid1's first instructions, so it loses a TERM within a millisecond of execve: one of several hundred,
 // which is sent again. TestTermsDuringUpgrades uses the program that keeps it.
 func TestTermDuringUpgrade(t *testing.T) {
-	moments := []time.Duration{40}
-	if storms() {
-		moments = []time.Duration{0, 10, 20, 30, 40, 60, 80}
-	}
-	for _, after := range moments {
+	leftToStorms(t, "TERM after an upgrade in TestUpgradeAsPID1")
+	for _, after := range []time.Duration{0, 10, 20, 30, 40, 60, 80} {
 		t.Run((after * time.Millisecond).String(), func(t *testing.T) {
 			t.Parallel()
 			s := newSoak(t, 1, 1, "1000")
