@@ -262,7 +262,7 @@ func TestB7_FailedAndCancelled(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantConvoy(t, l, 5, "started: 1 failed, 3 blocked")
 		told(t, l, "/v1/cancel", `{"ref":"3"}`, "johba/harb#3: labelled cancelled")
-		time.Sleep(3 * time.Hour)
+		time.Sleep(simtest.Size(3*time.Hour, 70*time.Minute))
 		wantRuns(t, w, "")
 		wantMarks(t, w, 2, "backlog")
 		wantMarks(t, w, 4, "backlog needs-human")
@@ -272,7 +272,7 @@ func TestB7_FailedAndCancelled(t *testing.T) {
 		wantConvoy(t, l, 5, "started: 2 failed, 1 cancelled, 1 blocked")
 		// The label stays off once a person has removed it.
 		w.Forge.Edit(4, func(is *forge.Issue) { is.Labels = []string{forge.LabelBacklog} })
-		time.Sleep(3 * time.Hour)
+		time.Sleep(simtest.Size(3*time.Hour, 70*time.Minute))
 		wantMarks(t, w, 4, "backlog")
 		wantRuns(t, w, "")
 	})
@@ -355,7 +355,7 @@ func TestB10_Priority(t *testing.T) {
 }
 
 // thousand returns the number of random cases: 1,000 in make check, 20 in make test.
-func thousand() int { return simtest.Size(1000, 20) }
+func thousand() int { return simtest.Size(1000, 10) }
 
 // inWorlds plays a thousand cases, several in each world: every case makes its world larger.
 func inWorlds(t *testing.T, play func(t *testing.T, random *rand.Rand, cases int)) {

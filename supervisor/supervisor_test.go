@@ -106,7 +106,7 @@ func TestReplayIsLive(t *testing.T) {
 		w := simtest.New(t)
 		w.Slow()
 		last := int64(0)
-		for i := range simtest.Size(12, 9) {
+		for i := range simtest.Size(12, 6) {
 			if i%3 == 0 {
 				last = 0
 			}

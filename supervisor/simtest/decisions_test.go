@@ -78,7 +78,7 @@ func TestDecisionsOfADay(t *testing.T) {
 		s.file(Size(8*time.Hour, 2*time.Hour))
 		s.Until(3*time.Hour, "the work is merged", s.Forge.Done)
 		asked, end := 0, time.Now()
-		for at := s.Exec.Runs()[0].Begin; at.Before(end); at = at.Add(7 * time.Minute) {
+		for at := s.Exec.Runs()[0].Begin; at.Before(end); at = at.Add(Size(7*time.Minute, 17*time.Minute)) {
 			ex, err := decisions.Why(s.Dir, "llama", at, true)
 			if err != nil || ex.Decided.Otherwise || ex.Decided.At.After(at.Add(time.Second)) {
 				t.Errorf("why llama at %s: got %+v, %v, want a decision of that time", at, ex.Decided, err)

@@ -244,7 +244,7 @@ func TestPanicInScan(t *testing.T) {
 
 // The client panics once in each call of a session or a mark. Nothing is lost, and the work is done.
 func TestPanicInCall(t *testing.T) {
-	for _, name := range []string{"claim", "look", "release", "merge"} {
+	for _, name := range Size([]string{"claim", "look", "release", "merge"}, []string{"claim", "merge"}) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)

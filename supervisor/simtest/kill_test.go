@@ -25,7 +25,7 @@ func TestF1_KilledAnywhere(t *testing.T) {
 	for i, call := range slices.Sorted(maps.Keys(calls)) {
 		for n := 1; n <= calls[call]; n++ {
 			for _, after := range []bool{false, true} {
-				if !Storms() && (n != 1+i%calls[call] || after != (i%2 == 0)) { // each call once
+				if !Storms() && (i == 2 || i > 4 || n != 1+i%calls[call] || after != (i%2 == 0)) { // four calls, each once
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/after=%v", call, n, after), func(t *testing.T) {

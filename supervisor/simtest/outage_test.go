@@ -27,7 +27,7 @@ func TestForgeAwayAnywhere(t *testing.T) {
 	for i, call := range slices.Sorted(maps.Keys(calls)) {
 		for n := 1; n <= calls[call]; n++ {
 			for j, how := range []string{"refuses", "hangs", "forgets to answer", "answers half", "answers late"} {
-				if !Storms() && (n != 1+i%calls[call] || j != i%5) { // each call once, and each way
+				if !Storms() && (i < 1 || i > 5 || n != 1+i%calls[call] || j != i%5) { // each way once, in a call of its own
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/%s", call, n, how), func(t *testing.T) {

@@ -166,6 +166,10 @@ func TestOutcomes(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
+		if Skips(tt.name, "pull request, then exit 1", "says done and did nothing", "a comment each time", "limited until the past",
+			"limited without a reset time") {
+			continue // each outcome is played once; the table of package ledger has the rest
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
@@ -264,7 +268,7 @@ func TestG3_UsageLimit(t *testing.T) {
 func TestG2_Breaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		for i := range 50 {
+		for i := range Size(50, 15) {
 			w.Forge.Issue(fmt.Sprint("issue ", i))
 		}
 		w.Slow()
@@ -324,6 +328,9 @@ func TestF4_PeopleInterfere(t *testing.T) {
 		{"title changed", func(is *forge.Issue) { is.Title = "other" }, agents.Done, "opened #2", 1},
 	}
 	for _, tt := range tests {
+		if Skips(tt.name, "taken by a person", "cancelled", "title changed") {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)

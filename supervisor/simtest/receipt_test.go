@@ -74,7 +74,7 @@ func TestReceipts(t *testing.T) {
 				w.Forge.Issue("two")
 				began := time.Now()
 				w.Forge.Fail(func(_ context.Context, call string) error {
-					if refused && call == "keep" && time.Since(began) < 3*time.Hour {
+					if refused && call == "keep" && time.Since(began) < Size(3*time.Hour, 45*time.Minute) {
 						return fmt.Errorf("no route: %w", forge.ErrUnavailable)
 					}
 					return nil
@@ -84,7 +84,7 @@ func TestReceipts(t *testing.T) {
 				if refused { // unwritten comments survive a restart
 					l.Stop()
 					l = w.Start()
-					time.Sleep(4 * time.Hour)
+					time.Sleep(Size(4*time.Hour, time.Hour))
 				}
 				l.Stop()
 				w.Check()

@@ -257,7 +257,7 @@ func TestSavedSideBySide(t *testing.T) {
 			t.Fatalf("got files %v, want two\n%s", names, w.Log.String())
 		}
 		k.Restart()
-		time.Sleep(2 * time.Hour)
+		time.Sleep(Size(2*time.Hour, time.Hour))
 		for _, r := range k.reworks() {
 			if !r.warm() {
 				t.Errorf("got rework %+v, want a warm one\n%s", r, w.Log.String())
@@ -293,7 +293,7 @@ func TestForgottenModel(t *testing.T) {
 		for _, title := range []string{"two", "three"} {
 			w.Forge.Issue(title)
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(Size(2*time.Hour, time.Hour))
 		if k.saves != saves || !told(l) || strings.Count(w.Log.String(), words) != 1 {
 			t.Errorf("got %d saves, then %d, and problems %v, want no more, and the model named once\n%s", saves, k.saves,
 				l.Document().Problems, w.Log.String())
@@ -332,6 +332,9 @@ func TestSavesFail(t *testing.T) {
 		}, "", 0},
 	}
 	for _, tt := range tests {
+		if Skips(tt.name, "a look that hangs", "no folder", "another conversation", "another folder", "an answer that is none") {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, k, option := withSaves(t, &fakellama.Server{})

@@ -81,6 +81,9 @@ func TestCirclesEnd(t *testing.T) {
 			7, 3, forge.LabelBlocked, "gave up on the rework after 5 attempts",
 		},
 	} {
+		if Skips(tt.name, "an agent and its reviewer never agree", "every verdict is dismissed") {
+			continue // TestTooManyRounds shows the first
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
@@ -126,7 +129,7 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Config.Forge.MaxUnreviewed = 1000
-		for range Size(50, 20) {
+		for range Size(50, 8) {
 			w.Forge.Issue("one")
 		}
 		w.Exec.Script = func(job agents.Job, n int) Script {
@@ -247,8 +250,9 @@ func TestPeoplePushAgainAndAgain(t *testing.T) {
 				w.Forge.Push(theirs)
 			}
 		}
+		part := Size(90*time.Minute, 35*time.Minute)
 		l := w.Start()
-		push(90 * time.Minute)
+		push(part)
 		for _, q := range l.Document().Queue {
 			want := map[int64]threads.Code{ours: threads.ReviewLimit, theirs: threads.Uninvited}[q.Number]
 			if want != "" && q.Code != want {
@@ -258,7 +262,7 @@ func TestPeoplePushAgainAndAgain(t *testing.T) {
 		l.Kill()
 		l.Bury()
 		l = w.Start()
-		push(90 * time.Minute)
+		push(part)
 		w.Forge.EditPull(theirs, func(p *forge.Pull) { p.Labels = with(p.Labels, forge.LabelReview) })
 		push(time.Hour)
 		l.Stop()
@@ -274,11 +278,11 @@ func TestPeoplePushAgainAndAgain(t *testing.T) {
 				t.Errorf("got %d reviews in the hour from minute %d on, want at most 6", n, from)
 			}
 		}
-		if n := len(w.Exec.RunsOf(agents.KindReview, ours)); n < 20 {
-			t.Errorf("got %d reviews of the person's pull request in four hours, want at least 20", n)
+		if n := len(w.Exec.RunsOf(agents.KindReview, ours)); n < Size(20, 10) {
+			t.Errorf("got %d reviews of the person's pull request in four hours, want at least 20 (10 of 12 in make test)", n)
 		}
 		runs := w.Exec.RunsOf(agents.KindReview, theirs)
-		if len(runs) != 6 || runs[0].Begin.Sub(began) < 3*time.Hour {
+		if len(runs) != 6 || runs[0].Begin.Sub(began) < 2*part {
 			t.Errorf("got %d reviews of the stranger's pull request, want 6 in the hour after the label", len(runs))
 		}
 	})

@@ -37,6 +37,9 @@ func TestStop(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
+		if Skips(tt.name, "a forge that hangs, sessions that obey") {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
@@ -166,7 +169,7 @@ func TestManyThreadsOneQueue(t *testing.T) {
 			w.Config.Agents = append(w.Config.Agents, a)
 			w.Forge.Tokens[a.Token.Reveal()] = name
 		}
-		issues := Size(40, 20)
+		issues := Size(40, 12)
 		for i := range issues {
 			w.Forge.Issue(fmt.Sprint("issue ", i))
 		}

@@ -3,6 +3,7 @@ package simtest
 import (
 	"os"
 	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -18,6 +19,9 @@ func Size[T any](all, some T) T {
 	}
 	return some
 }
+
+// Skips reports whether make test leaves out a row of a table: one of those that are named.
+func Skips(row string, named ...string) bool { return !Storms() && slices.Contains(named, row) }
 
 // OnlyInStorms skips a test of whole days: with the race detector a virtual day takes ten seconds.
 func OnlyInStorms(t testing.TB) {
