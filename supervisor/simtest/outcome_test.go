@@ -166,8 +166,8 @@ func TestOutcomes(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		if Skips(tt.name, "pull request, then exit 1", "says done and did nothing", "a comment each time", "limited until the past",
-			"limited without a reset time") {
+		if Skips(tt.name, "pull request, then exit 1", "says done and did nothing", "a comment each time",
+			"limited until the past", "limited without a reset time") {
 			continue // each outcome is played once; the table of package ledger has the rest
 		}
 		t.Run(tt.name, func(t *testing.T) {

@@ -332,7 +332,8 @@ func TestSavesFail(t *testing.T) {
 		}, "", 0},
 	}
 	for _, tt := range tests {
-		if Skips(tt.name, "a look that hangs", "no folder", "another conversation", "another folder", "an answer that is none") {
+		if Skips(tt.name, "a look that hangs", "no folder", "another conversation", "another folder",
+			"an answer that is none") {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
