@@ -114,6 +114,7 @@ func (f *testForge) get(path string, into any) {
 // The scripted agents do the work of agents, in the order in which a supervisor starts them: implement, request
 // changes, rework, approve. One that starts too early reports that the files it builds on are missing.
 func TestDemoAgents(t *testing.T) {
+	leftToStorms(t, "TestDemoInterrupted, whose agents start")
 	f := newTestForge(t)
 	early := f.session(t.TempDir(), "dev-qwen", agents.KindIssue, "dev", 2)
 	if early.Result != agents.Failed || early.Reason != "cannot build on orders/format.md: it does not exist yet" {

@@ -169,6 +169,7 @@ func serial(t *testing.T, f *testForge) {
 
 // A cycle through two repositories is found before anything is written. A convoy may have members in both.
 func TestB5_CircleAcrossRepositories(t *testing.T) {
+	leftToStorms(t, "TestB5_Circles of supervisor")
 	t.Parallel()
 	f := newTestForge(t)
 	admin := rest.API{URL: f.URL, Token: f.adminToken()}
