@@ -27,7 +27,7 @@ func TestCutLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		var whole strings.Builder
-		for i := range 40_000 {
+		for i := range storm(40_000, 12_000) {
 			fmt.Fprintf(&whole, "line %d\n", i)
 		}
 		for rest := whole.String(); rest != ""; {
@@ -75,17 +75,19 @@ func checkCut(t *testing.T, path, whole string, limit int) {
 // A program that prints without end fills its log and not the disk, even while it runs. The log has the program's
 // last line, even one that a program with its own account writes to /dev/stderr.
 func TestLogIsBounded(t *testing.T) {
+	lines := storm(30_000, 15_000)
 	for _, user := range []string{"", stranger} {
-		job := newJob(t, `i=0; while [ $i -lt 30000 ]; do echo "line $i"; i=$((i+1)); done; echo end >>/dev/stderr`)
+		job := newJob(t, fmt.Sprintf(`i=0; while [ $i -lt %d ]; do echo "line $i"; i=$((i+1)); done; echo end >>/dev/stderr`,
+			lines))
 		if user != "" {
 			needRoot(t)
 		}
 		job.User, job.MaxLog = user, 128<<10
-		if o := runJob(t, job); o.Result != agents.Done || !strings.HasSuffix(o.Tail, "line 29999\nend") {
+		if o := runJob(t, job); o.Result != agents.Done || !strings.HasSuffix(o.Tail, fmt.Sprintf("line %d\nend", lines-1)) {
 			t.Errorf("as %q: %+v, want done with the last lines", user, o)
 		}
 		var whole strings.Builder
-		for i := range 30_000 {
+		for i := range lines {
 			fmt.Fprintf(&whole, "line %d\n", i)
 		}
 		checkCut(t, job.LogPath, whole.String()+"end\n", 128<<10)

@@ -48,6 +48,9 @@ func TestShimKilled(t *testing.T) {
 // session after Hurry.
 func TestShimStopped(t *testing.T) {
 	for name, hurry := range map[string]bool{"grace": false, "hurry": true} {
+		if hurry && storm(1, 0) == 0 {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			word := token()

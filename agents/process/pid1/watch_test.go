@@ -110,7 +110,7 @@ func TestReapsOrphans(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			each := strconv.Itoa(storm(100, 20))
+			each := strconv.Itoa(storm(100, 5))
 			s := start(t, mode, "sh", "-c", `for i in 1 2 3 4 5; do sh -c 'for j in $(seq `+each+`); do (read x </dev/null;
 				sleep 0.2; exit $j) & done'; done; echo up >>$LINES; sleep 1000`)
 			s.says("up")
@@ -238,15 +238,16 @@ func TestSingleChild(t *testing.T) {
 // One SIGCHLD may stand for thousands of exits, and a TERM must get through them.
 func TestTERMAmongManyEnds(t *testing.T) {
 	t.Parallel()
+	n := storm(500, 150)
 	s := start(t, "subreaper", "sh", "-c", fmt.Sprintf(`mkfifo $LINES.go; for i in $(seq %d);
-		do (read x <$LINES.go) & done; echo up >>$LINES; exec sleep 1000`, 500))
+		do (read x <$LINES.go) & done; echo up >>$LINES; exec sleep 1000`, n))
 	s.says("up")
 	f, err := os.OpenFile(s.lines+".go", os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(5*time.Millisecond, func() { _ = f.Close() })
-	_, _ = f.WriteString(strings.Repeat("\n", 500))
+	_, _ = f.WriteString(strings.Repeat("\n", n))
 	s.signal(syscall.SIGTERM)
 	s.expect(143)
 }
