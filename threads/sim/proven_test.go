@@ -14,7 +14,7 @@ import (
 // agent that does not exist must be a finding of the proof of that configuration.
 func TestProven(t *testing.T) {
 	told, fine := 0, 0
-	for seed := range sized[uint64](1500, 40) {
+	for seed := range sized[uint64](1500, 20) {
 		w := newWorld(seed+1, nil)
 		w.populate()
 		was := *w.cfg

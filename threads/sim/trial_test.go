@@ -34,7 +34,7 @@ func TestSeedExample(t *testing.T) {
 	unheard := 0
 	starts := func(p Policy) (all []time.Duration) {
 		p.Poll = min(p.Poll, time.Second) // the design's figures exclude the minute between two polls
-		for seed := range sized[uint64](100, 60) {
+		for seed := range sized[uint64](100, 48) {
 			night := Shape{Arrivals: "batch", Tasks: "dispatch", Agents: 2, Busy: 1, Hours: 6}.Make(seed)
 			load := make(Load, 12, 13)
 			for i := range load {
@@ -282,7 +282,7 @@ func TestSameTrial(t *testing.T) {
 	for _, p := range append(Policies(), Policy{Name: "hold", Latency: time.Second, Bound: true}) {
 		cfg := Fleet(4, 2, 1)
 		cfg.Thread("write").Hold = 4 * time.Minute
-		trial := Trial{Config: cfg, Load: chains(0.6, time.Minute, 1)[:20], Policy: p, Seed: 1}
+		trial := Trial{Config: cfg, Load: chains(0.6, time.Minute, 1)[:sized(20, 8)], Policy: p, Seed: 1}
 		first, second := trial.Run(), trial.Run()
 		if !reflect.DeepEqual(first, second) {
 			t.Errorf("%s: two plays of the same trial differ", p.Name)
