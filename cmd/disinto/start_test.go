@@ -131,12 +131,12 @@ func status(t *testing.T, state, what string, ok func(*control.Document) bool) *
 // machine.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	wait := 10 * time.Millisecond
+	wait := 20 * time.Millisecond
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(wait) {
 		if time.Now().After(deadline) {
 			t.Fatalf("timeout after a minute: %s", what)
 		}
-		wait = min(wait*5/4, 200*time.Millisecond)
+		wait = min(wait*3/2, 200*time.Millisecond)
 	}
 }
 
