@@ -301,8 +301,7 @@ func TestSandboxCapabilities(t *testing.T) {
 func TestDropWithoutSetpcap(t *testing.T) {
 	needRoot(t)
 	left := make(chan uint64)
-	go func() {
-		runtime.LockOSThread() // the thread ends here
+	onThread(func() {
 		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var caps [2]unix.CapUserData
 		_ = unix.Capget(&head, &caps[0])
@@ -314,7 +313,7 @@ func TestDropWithoutSetpcap(t *testing.T) {
 		_ = unix.Capget(&head, &caps[0])
 		left <- uint64(caps[1].Permitted|caps[1].Effective)<<32 |
 			uint64(caps[0].Permitted|caps[0].Effective|caps[0].Inheritable)
-	}()
+	})
 	if got := <-left; got&^uint64(ordinary) != 0 {
 		t.Errorf("the thread keeps the capabilities %x, want only ordinary ones", got)
 	}

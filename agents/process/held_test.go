@@ -16,13 +16,12 @@ func TestHeldUntilThreadEnds(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	end, started := make(chan struct{}), make(chan begun)
 	thread := 0
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this function
+	onThread(func() {
 		thread = unix.Gettid()
 		attr := &syscall.ProcAttr{Env: []string{"PATH=" + os.Getenv("PATH")}, Sys: &syscall.SysProcAttr{}}
 		started <- forkUnreaped("/bin/sh", []string{"sh", "-c", "echo runs >" + mark}, attr)
 		<-end
-	}()
+	})
 	b := <-started
 	if b.err != nil || !b.held {
 		t.Fatalf("fork = %+v, want a held program", b)

@@ -223,3 +223,19 @@ func nest([]string) int {
 		}
 	}
 }
+
+// onThread runs f on a thread that ends with it. The runtime parks the main thread instead of ending it, so a goroutine
+// that begins there gives up its place once f has another thread.
+func onThread(f func()) {
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		defer runtime.UnlockOSThread()
+		elsewhere := make(chan struct{})
+		onThread(func() { close(elsewhere); f() })
+		<-elsewhere
+	}()
+}
