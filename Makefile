@@ -52,16 +52,20 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 	@mkdir -p bin
 	go run ./cmd/disinto man >bin/disinto.1
 
-# With the race detector every program waits for a second before it ends, and the tests run hundreds of programs.
-# Fewer garbage collections save a fifth of the compiler's time, and another tenth if the compiler may use half a
-# gigabyte, which the tests may not. Another tenth is debug data, which no stack trace needs, and a fifth of the
-# linker's time the symbol table. The race detector also turns on checks of unsafe pointers. Without them in the
-# standard library, a supervisor under virtual time takes a sixth less; our own code is checked. Vet takes a tenth of
-# the compiler's time, and make check runs all of it. One package more than processors runs at a time, because the
-# tests of processes wait for half a minute and more, and compute little.
-TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' \
-	-ldflags='-s -w' -gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' \
+# With the race detector every program waits for a second before it ends, and the tests run hundreds of programs. Most
+# of the rest saves time of the compiler, which needs more than the tests: fewer garbage collections a fifth of it,
+# and another tenth if the compiler may use half a gigabyte, which the tests may not; debug data, which no stack trace
+# needs, a tenth; inlining, in other modules and in packages in which tests spend little time, a fifth, and the tests
+# take as long; the symbol table a fifth of the linker's. Vet takes a tenth, and make check runs all of it. The race
+# detector also turns on checks of unsafe pointers. Without them in the standard library, a supervisor under virtual
+# time takes a sixth less; our own code is checked. Two packages more than processors run at a time, because the tests
+# of processes wait for half a minute and more, and compute little.
+TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' -ldflags='-s -w' \
+	-gcflags=all='-l -dwarf=false' -gcflags=codeberg.org/johba/disinto/...=-dwarf=false \
+	-gcflags=std='-d=checkptr=0 -dwarf=false' \
+	$(foreach p,$(COLD),-gcflags=$(p)='-l -d=checkptr=0 -dwarf=false') \
 	$(foreach p,$(COMPUTES),-gcflags=$(p)='$(UNWATCHED)') ./...
+COLD  = crypto/... encoding/gob go/... html/... math/big net net/... text/... vendor/...
 
 # The race detector does not watch packages that only compute. Of the standard library these are the ones that parse
 # long answers, which takes a third off such tests; of ours the pure packages, which start no goroutine (arch_test.go
@@ -77,7 +81,7 @@ test: export GOGC = 400
 test: ## run all tests: a few of each storm, about four minutes with cold caches on two cores
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
-	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
+	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 2)); \
 	begun=$$(date +%s); echo "go test $(TESTS)"; go test $(TESTS); code=$$?; \
 	echo "took $$(($$(date +%s) - begun)) s"; exit $$code
 
