@@ -58,8 +58,9 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 # needs, a tenth; inlining, in other modules and in packages in which tests spend little time, a fifth, and the tests
 # take as long; the symbol table a fifth of the linker's. Vet takes a tenth, and make check runs all of it. The race
 # detector also turns on checks of unsafe pointers. Without them in the standard library, a supervisor under virtual
-# time takes a sixth less; our own code is checked. Two packages more than processors run at a time, because the tests
-# of processes wait for half a minute and more, and compute little.
+# time takes a sixth less; our own code is checked. One package more than processors runs at a time, because the tests
+# of processes wait for half a minute and more, and compute little; with two more, the longest package takes a fifth
+# longer.
 TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' -ldflags='-s -w' \
 	-gcflags=all='-l -dwarf=false' -gcflags=codeberg.org/johba/disinto/...=-dwarf=false \
 	-gcflags=std='-d=checkptr=0 -dwarf=false' \
@@ -78,10 +79,10 @@ UNWATCHED = -race=false -d=checkptr=0 -dwarf=false
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
 test: export GOGC = 400
-test: ## run all tests: a few of each storm, about four minutes with cold caches on two cores
+test: ## run all tests: a few of each storm, three to four minutes with cold caches on two cores
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
-	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 2)); \
+	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
 	begun=$$(date +%s); echo "go test $(TESTS)"; go test $(TESTS); code=$$?; \
 	echo "took $$(($$(date +%s) - begun)) s"; exit $$code
 
