@@ -73,7 +73,8 @@ COLD  = crypto/... encoding/gob go/... html/... math/big net net/... text/... ve
 # compares the lists), and the tests of the simulator then take a third of the time. Never add a package that
 # synchronises goroutines: the order that it creates would be invisible, and look like races elsewhere. Packages that
 # read our own values, such as reflect and encoding/json, stay watched. make check watches everything.
-COMPUTES  = regexp/... strconv unicode/... compress/... hash/crc32 go/scanner go/parser $(addprefix codeberg.org/johba/disinto/,$(PURE))
+COMPUTES  = regexp/... strconv unicode/... compress/... hash/crc32 go/scanner go/parser \
+	$(addprefix codeberg.org/johba/disinto/,$(PURE))
 PURE      = forge forge/plan agents agents/tomltext threads threads/...
 UNWATCHED = -race=false -d=checkptr=0 -dwarf=false
 .PHONY: test

@@ -27,7 +27,7 @@ const (
 // concerns reports whether a rule about some subjects has to be asked about the item.
 func (w *work) concerns(about subject) bool { return w.subjects&about != 0 }
 
-// subjectsOf returns what rules have to be asked about an open issue that no session works on.
+// subjectsOf returns the subjects of an open issue. attend adds itsSessions later.
 func (v *view) subjectsOf(w *work) subject {
 	s := itself
 	if slices.ContainsFunc(w.issue.Labels, v.steers) {
@@ -62,6 +62,6 @@ func (v *view) steers(label string) bool {
 	return forge.Skips(label) || strings.HasPrefix(label, forge.SkillPrefix) || slices.Contains(v.filters, label)
 }
 
-// plain reports whether the item is an issue about which the forge and the journal tell only its text and its age.
-// Its traits are those of all others. Most items are plain.
+// plain reports whether the item is an issue without anything that rules or traits treat specially. All plain issues
+// have the same traits, and most issues are plain.
 func (w *work) plain() bool { return w.subjects&^itsPlan == itself }

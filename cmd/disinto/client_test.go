@@ -236,7 +236,7 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = disinto(t.Context(), nil, "history", "--state", broken)
-	if got.code != exitFailed || !strings.Contains(got.stderr, "and its journal cannot be read: ") {
+	if got.code != exitFailed || !strings.Contains(got.stderr, "and the journal cannot be read: ") {
 		t.Errorf("with a folder as journal: got exit code %d, %q", got.code, got.stderr)
 	}
 	for _, bad := range []string{"yesterday", "-1h", "0", "d", "1.5.2d"} {

@@ -60,5 +60,5 @@ func withoutJournal(noSupervisor, unread error) error {
 	if errors.Is(unread, fs.ErrNotExist) || errors.Is(unread, control.ErrNoSupervisor) {
 		return noSupervisor
 	}
-	return fmt.Errorf("no supervisor runs, and its journal cannot be read: %w", unread)
+	return fmt.Errorf("no supervisor runs, and the journal cannot be read: %w", unread)
 }

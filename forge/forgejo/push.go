@@ -2,16 +2,17 @@ package forgejo
 
 import (
 	"bytes"
+	"compress/zlib"
 	"context"
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -73,31 +74,19 @@ func packOf(objects ...object) []byte {
 			head = byte(size & 0x7f)
 		}
 		pack.WriteByte(head)
-		store(&pack, o.content)
+		z := zips.Get().(*zlib.Writer)
+		z.Reset(&pack)
+		_, _ = z.Write(o.content) // writing to a buffer never fails
+		_ = z.Close()
+		zips.Put(z)
 	}
 	sum := sha1.Sum(pack.Bytes())
 	pack.Write(sum[:])
 	return pack.Bytes()
 }
 
-// store writes content in zlib's format without compressing it. Go's compressor would first allocate a megabyte, for a
-// commit of 200 bytes.
-func store(pack *bytes.Buffer, content []byte) {
-	const longest = 1<<16 - 1
-	sum := adler32.Checksum(content)
-	pack.Write([]byte{0x78, 0x01})
-	for last := byte(0); last == 0; {
-		n := min(len(content), longest)
-		if n == len(content) {
-			last = 1
-		}
-		pack.WriteByte(last)
-		_ = binary.Write(pack, binary.LittleEndian, [2]uint16{uint16(n), ^uint16(n)}) // writing to a buffer never fails
-		pack.Write(content[:n])
-		content = content[n:]
-	}
-	_ = binary.Write(pack, binary.BigEndian, sum)
-}
+// zips has compressors that were used before: a new one allocates a megabyte, for a commit of 200 bytes.
+var zips = sync.Pool{New: func() any { return zlib.NewWriter(nil) }}
 
 // move is a change of one ref. The forge makes it only if the ref is at before; noObject there means that the ref must
 // not exist. The forge compares and changes in one step, so that only one of several concurrent moves succeeds.

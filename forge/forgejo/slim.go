@@ -45,6 +45,7 @@ func slim(entry any) {
 	}
 }
 
+// unname drops the texts of a milestone, because its author decides how long they are.
 func unname(m *gitea.Milestone) {
 	if m != nil {
 		m.Title, m.Description = "", ""

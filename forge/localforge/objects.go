@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"compress/zlib"
 	"crypto/sha1"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/adler32"
 	"io"
 	"os"
 	"path/filepath"
@@ -79,8 +77,12 @@ func (s *store) write(kind string, body []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = part.Write(stored(whole))
-	if err = errors.Join(err, part.Chmod(0o444), part.Close()); err == nil {
+	z := zips.Get().(*zlib.Writer)
+	z.Reset(part)
+	_, err = z.Write(whole)
+	err = errors.Join(err, z.Close(), part.Chmod(0o444), part.Close())
+	zips.Put(z)
+	if err == nil {
 		err = os.Rename(part.Name(), file)
 	}
 	if err != nil {
@@ -89,22 +91,8 @@ func (s *store) write(kind string, body []byte) (string, error) {
 	return sha, err
 }
 
-// stored returns text in zlib's format without compressing it. Go's compressor would first allocate most of a megabyte.
-func stored(text []byte) []byte {
-	const longest = 1<<16 - 1
-	sum := adler32.Checksum(text)
-	out := append(make([]byte, 0, len(text)+16), 0x78, 0x01)
-	for last := byte(0); last == 0; {
-		n := min(len(text), longest)
-		if n == len(text) {
-			last = 1
-		}
-		out = binary.LittleEndian.AppendUint16(append(out, last), uint16(n))
-		out = binary.LittleEndian.AppendUint16(out, ^uint16(n))
-		out, text = append(out, text[:n]...), text[n:]
-	}
-	return binary.BigEndian.AppendUint32(out, sum)
-}
+// zips has compressors that were used before: a new one allocates most of a megabyte.
+var zips = sync.Pool{New: func() any { return zlib.NewWriter(nil) }}
 
 // commit reads a commit.
 func (s *store) commit(sha string) (commit, error) {
