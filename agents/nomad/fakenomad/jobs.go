@@ -66,7 +66,9 @@ func (f *Server) variable(method, path string, cas bool, body []byte) (status in
 			return 409, "cas error: the variable is not there"
 		}
 		var v struct{ Items map[string]string }
-		_ = json.Unmarshal(body, &v)
+		if err := json.Unmarshal(body, &v); err != nil { // such as half a request, whose client was killed
+			return 400, err.Error()
+		}
 		size := 0
 		for key, value := range v.Items {
 			size += len(key) + len(value)
