@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"testing"
@@ -32,9 +33,13 @@ func OnlyInStorms(t testing.TB) {
 }
 
 // Main runs a package's tests with their state directories in memory, if the system has /dev/shm. A supervisor writes
-// several files per virtual minute, and creating them on a disk took a third of the processor time.
+// several files per virtual minute, and creating them on a disk took a third of the processor time. In make test one
+// processor runs them: a world's goroutines take turns, and waking the second one's thread for each took a sixth.
 func Main(m *testing.M) (code int) {
 	debug.SetGCPercent(600) // a world allocates much and keeps almost nothing
+	if !Storms() {
+		runtime.GOMAXPROCS(1)
+	}
 	if dir, err := os.MkdirTemp("/dev/shm", "disinto"); err == nil {
 		defer os.RemoveAll(dir)
 		os.Setenv("TMPDIR", dir)
