@@ -311,6 +311,7 @@ func TestNodeGone(t *testing.T) {
 	o := b.wait(out, func() { // the deadline is minutes away, so expire it and start another executor
 		b.expire(job)
 		next := newExecutor(b.fake.server.URL)
+		next.detour = time.Second // no server ever reaches the node
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
 	})
 	b.want(o, agents.Lost, "no longer heard from", 1)

@@ -156,6 +156,7 @@ func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			// The file exists before it is counted: wc prints nothing for a missing file, and then [ ends the wait.
 			s := start(t, mode, "--grace", "3s", "sh", "-c", `: >>$LINES
 				setsid sh -c '(trap "sleep 0.1; echo polite >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.1; done) &'
