@@ -59,7 +59,7 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 # fifth of the linker's. Vet takes a tenth, and make check runs all of it. The race detector also turns on checks of
 # unsafe pointers. Without them in the standard library, a supervisor under virtual time takes a sixth less; our own
 # code is checked. One package more than processors runs at a time, because the tests of processes and of Nomad wait for
-# half a minute, and compute little; with two more, cmd/disinto takes 45 to 52 s instead of 37 to 39. Like the program,
+# half a minute, and compute little; with two more, cmd/disinto takes 43 to 52 s instead of 37 to 39. Like the program,
 # the tests resolve names and accounts without libc. A test that builds a program finds the compiler's flags in GOFLAGS,
 # so that it does not compile the standard library again.
 TESTS = -p $$packages -vet=off -toolexec='env GOGC=1600' -ldflags='-s -w' ./...
@@ -74,8 +74,8 @@ COLD  = crypto/... encoding/gob go/... html/... math/big net net/... text/... ve
 # in there is then found only by make check, which watches everything. Never add a package that synchronises
 # goroutines: the order that it creates would be invisible, and look like races elsewhere. The sync.Map and sync.Once
 # that some of these use are visible only because nothing is inlined into them.
-COMPUTES = bufio bytes compress/... encoding encoding/... errors fmt go/parser go/scanner hash/... html io maps math/... \
-	mime/... net/textproto net/url path path/filepath reflect regexp/... slices sort strconv strings \
+COMPUTES = bufio bytes compress/... encoding encoding/... errors fmt go/parser go/scanner hash/... html io maps \
+	math/... mime/... net/textproto net/url path path/filepath reflect regexp/... slices sort strconv strings \
 	text/template/parse time unicode/... internal/fmtsort internal/reflectlite \
 	$(addprefix codeberg.org/johba/disinto/,$(PURE))
 PURE     = forge forge/plan agents agents/tomltext threads threads/...

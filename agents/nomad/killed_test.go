@@ -137,6 +137,28 @@ func (b *bench) wantKilled(step int, arrives bool, o agents.Outcome, name string
 	}
 }
 
+// TestHalfOrder: Nomad refuses half of the request that stores an order, which is all that a killed supervisor may have
+// sent, and keeps nothing of it.
+func TestHalfOrder(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		job, _ := b.marked()
+		url := b.address() + "/v1/var/" + variablePath(jobID(job.RunID))
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodPut, url, strings.NewReader(`{"Items": {"order": "`))
+		if err != nil {
+			b.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			b.Errorf("got status %d, want %d", resp.StatusCode, http.StatusBadRequest)
+		}
+		b.wantNothingLeft(job)
+	})
+}
+
 // address returns the address of the bench's Nomad, bypassing the breakable network.
 func (b *bench) address() string {
 	if b.fake != nil {

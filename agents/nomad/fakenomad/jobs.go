@@ -66,7 +66,7 @@ func (f *Server) variable(method, path string, cas bool, body []byte) (status in
 			return 409, "cas error: the variable is not there"
 		}
 		var v struct{ Items map[string]string }
-		if err := json.Unmarshal(body, &v); err != nil { // such as half a request, whose client was killed
+		if err := json.Unmarshal(body, &v); err != nil { // for example half of a killed client's request
 			return 400, err.Error()
 		}
 		size := 0

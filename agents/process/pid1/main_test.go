@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,7 +70,7 @@ var linked = sync.OnceValues(func() (string, error) {
 		flags = append(flags, string(regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)[1]))
 	}
 	args, env := []string{"build", "-tags", "entry", "-ldflags", strings.Join(flags, " ")}, os.Environ()
-	if !strings.Contains(os.Getenv("GOFLAGS"), "-race") {
+	if !slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
 		// As make build does. Without inlining and debug data, the standard library compiles in three quarters of the
 		// time, and with fewer garbage collections in four fifths of that. In make test it is compiled already, with the
 		// race detector.
