@@ -78,7 +78,7 @@ COMPUTES = bufio bytes compress/... encoding encoding/... errors fmt go/parser g
 	math/... mime/... net/textproto net/url path path/filepath reflect regexp/... slices sort strconv strings \
 	text/template/parse time unicode/... internal/fmtsort internal/reflectlite \
 	$(addprefix codeberg.org/johba/disinto/,$(PURE))
-PURE     = forge forge/plan agents agents/tomltext threads threads/...
+PURE     = forge forge/plan forge/sorting agents agents/tomltext threads threads/...
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
 test: export GOGC = 400

@@ -21,7 +21,7 @@ const module = "codeberg.org/johba/disinto"
 
 // layers lists which of our packages each package may import. forge, agents, threads and supervisor build on each
 // other in this order. Only cmd/disinto imports the packages that reach something outside, so that each can be
-// replaced and the core tested without them.
+// replaced and the core tested without them. All may import forge/sorting.
 var layers = map[string][]string{
 	"forge":                  {},
 	"forge/forgejo":          {"forge", "forge/rest"},
@@ -30,6 +30,7 @@ var layers = map[string][]string{
 	"forge/forgetest":        {"forge"},
 	"forge/plan":             {"forge"},
 	"forge/rest":             {"forge"},
+	"forge/sorting":          {},
 	"agents":                 {"forge"},
 	"agents/llama":           {"agents", "agents/plainfile"},
 	"agents/llama/fakellama": {},
@@ -128,6 +129,9 @@ var only = []struct {
 		"the MCP server is another way to run the commands, and belongs beside them",
 	},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
+	{"slices.SortFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.By"},
+	{"slices.SortStableFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Stable"},
+	{"slices.SortedFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Collect"},
 }
 
 // onLinux are the packages that build on Linux only. A client's commands also build elsewhere, so files of the
@@ -166,9 +170,9 @@ func (s *source) checkLinux() (failures []string) {
 // pure are the packages whose decisions depend only on their arguments, so that the simulator, `why` and a bug report
 // repeat them exactly.
 var pure = []string{
-	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit", "threads/eta",
-	"threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services", "threads/sim",
-	"threads/wire", "threads/delta",
+	"forge", "forge/plan", "forge/sorting", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit",
+	"threads/eta", "threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services",
+	"threads/sim", "threads/wire", "threads/delta",
 }
 
 // impure lists the names that pure packages may not use: an import path, a path with all below it (with /...), or a
@@ -314,7 +318,7 @@ func (s *source) checkLayers() (failures []string) {
 	}
 	for _, spec := range s.file.Imports {
 		p, ours := strings.CutPrefix(importPath(spec), module+"/")
-		if ours && !slices.Contains(allowed, p) && !slices.Contains(allowed, "*") {
+		if ours && p != "forge/sorting" && !slices.Contains(allowed, p) && !slices.Contains(allowed, "*") {
 			failures = append(failures, s.at(spec.Pos())+": "+s.dir+" may not import "+p+
 				": imports go one way, forge <- agents <- threads <- supervisor <- cmd/disinto, and only cmd/disinto wires "+
 				"the rest")

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // floored are the packages whose files stand in floors: each file uses only declarations of files below it, and two
@@ -171,7 +173,7 @@ func upward(uses map[use]bool) (list []use) {
 			list = append(list, u)
 		}
 	}
-	slices.SortFunc(list, use.compare)
+	sorting.By(list, use.compare)
 	return list
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 var (
@@ -35,7 +37,7 @@ func Closes(head, title, body, repo string) []Ref {
 			}
 		}
 	}
-	slices.SortFunc(refs, Ref.Compare)
+	sorting.By(refs, Ref.Compare)
 	return slices.Compact(refs)
 }
 

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Dependencies returns the issues that an issue's text says it waits for: sorted, without duplicates. self is the issue
@@ -27,7 +29,7 @@ func Dependencies(body string, self Ref) []Ref {
 	for _, line := range visibleLines(body) {
 		r.line(line)
 	}
-	slices.SortFunc(r.refs, Ref.Compare)
+	sorting.By(r.refs, Ref.Compare)
 	return slices.Compact(r.refs)
 }
 

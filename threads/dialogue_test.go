@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // talkOf returns the talk of an issue or pull request of the script.
@@ -27,7 +28,7 @@ func (w *scriptWorld) remark(f []string) {
 	t := w.talkOf(f[0])
 	t.Known = true
 	t.Remarks = append(slices.DeleteFunc(slices.Clone(t.Remarks), func(o forge.Remark) bool { return o.ID == r.ID }), r)
-	slices.SortFunc(t.Remarks, func(a, b forge.Remark) int { return int(a.ID - b.ID) })
+	sorting.By(t.Remarks, func(a, b forge.Remark) int { return int(a.ID - b.ID) })
 }
 
 func (w *scriptWorld) talk(f []string) {

@@ -8,6 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // History holds the facts that the forge does not have. It is folded from the journal (see package ledger), and
@@ -302,7 +303,7 @@ func (h *History) Reviewed(author string, now time.Time) (began []time.Time) {
 				began = append(began, at)
 			}
 		}
-		slices.SortFunc(began, time.Time.Compare)
+		sorting.By(began, time.Time.Compare)
 	}
 	return began
 }

@@ -11,6 +11,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -193,6 +194,6 @@ func named(d *control.Document, sort string) (found []candidate) {
 			found = append(found, candidate{word: d.Queue[i].Repo})
 		}
 	}
-	slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.word, b.word) })
+	sorting.By(found, func(a, b candidate) int { return strings.Compare(a.word, b.word) })
 	return slices.Compact(found)
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
+
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/rest"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // CanWrite reports whether an account can push to a repository, as its owner, a collaborator or a member of a team.
@@ -112,7 +114,7 @@ func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.
 			refs = append(refs, forge.Ref{Repo: repo, Number: in.Index})
 		}
 	}
-	slices.SortFunc(refs, forge.Ref.Compare)
+	sorting.By(refs, forge.Ref.Compare)
 	return slices.Compact(refs), nil
 }
 

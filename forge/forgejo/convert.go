@@ -7,6 +7,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // issueOf converts an issue.
@@ -102,7 +103,7 @@ func reviewsOf(in []*gitea.PullReview) []forge.Review {
 			reviews = append(reviews, r)
 		}
 	}
-	slices.SortFunc(reviews, func(a, b forge.Review) int {
+	sorting.By(reviews, func(a, b forge.Review) int {
 		if c := a.Submitted.Compare(b.Submitted); c != 0 {
 			return c
 		}

@@ -7,6 +7,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 const (
@@ -107,7 +108,7 @@ func (c *Client) closes(p *forge.Pull) []forge.Ref {
 	for n, ref := range refs {
 		refs[n] = c.canonical(ref)
 	}
-	slices.SortFunc(refs, forge.Ref.Compare)
+	sorting.By(refs, forge.Ref.Compare)
 	return slices.Compact(refs)
 }
 

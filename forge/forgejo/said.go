@@ -14,6 +14,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 const (
@@ -151,7 +152,7 @@ func (c *Client) saidFacts() []forge.Said {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b forge.Said) int { return a.Compare(&b) })
+	sorting.By(all, func(a, b forge.Said) int { return a.Compare(&b) })
 	return all
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // model is the smallest forge that passes all rules: maps under a lock. flaw names the one rule that it violates.
@@ -622,7 +623,7 @@ func (c *modelClient) blockers(it *modelItem) (all []forge.Blocker) {
 			all = append(all, forge.Blocker{Ref: ref, State: state(ref), InBody: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b forge.Blocker) int { return a.Ref.Compare(b.Ref) })
+	sorting.By(all, func(a, b forge.Blocker) int { return a.Ref.Compare(b.Ref) })
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 func (c *modelClient) said(r *modelRepo) (all []forge.Said) {
@@ -22,7 +23,7 @@ func (c *modelClient) said(r *modelRepo) (all []forge.Said) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b forge.Said) int { return a.Compare(&b) })
+	sorting.By(all, func(a, b forge.Said) int { return a.Compare(&b) })
 	return all
 }
 

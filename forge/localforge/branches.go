@@ -4,8 +4,9 @@ import (
 	"context"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 var branchRoutes = []route{
@@ -63,7 +64,7 @@ func listBranches(c *call) (any, error) {
 			}
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int {
+	sorting.By(names, func(a, b string) int {
 		switch first {
 		case a:
 			return -1
@@ -248,6 +249,6 @@ func listRefs(c *call) (any, error) {
 	if len(refs) == 0 {
 		return nil, notFound()
 	}
-	slices.SortFunc(refs, func(a, b wireRef) int { return strings.Compare(a.Ref, b.Ref) })
+	sorting.By(refs, func(a, b wireRef) int { return strings.Compare(a.Ref, b.Ref) })
 	return refs, nil
 }

@@ -3,7 +3,8 @@ package localforge
 import (
 	"cmp"
 	"net/http"
-	"slices"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 var collaboratorRoutes = []route{
@@ -33,7 +34,7 @@ func listAssignees(c *call) (any, error) {
 			users = append(users, u)
 		}
 	}
-	slices.SortFunc(users, func(a, b *user) int { return cmp.Compare(a.name, b.name) })
+	sorting.By(users, func(a, b *user) int { return cmp.Compare(a.name, b.name) })
 	list := make([]any, len(users))
 	for i, u := range users {
 		list[i] = c.user(u)

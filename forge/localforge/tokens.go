@@ -4,8 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strconv"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 type token struct {
@@ -58,7 +59,7 @@ func (f *Forge) tokensLocked(u *user) []*token {
 			list = append(list, t)
 		}
 	}
-	slices.SortFunc(list, func(a, b *token) int { return int(a.id - b.id) })
+	sorting.By(list, func(a, b *token) int { return int(a.id - b.id) })
 	return list
 }
 

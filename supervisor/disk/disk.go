@@ -9,12 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // The folders with the files of sessions. Each has a folder for each agent.
@@ -66,7 +67,7 @@ func (s *State) List(folder string) []Entry {
 		}
 		root.Close()
 	}
-	slices.SortFunc(list, func(a, b Entry) int {
+	sorting.By(list, func(a, b Entry) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Name, b.Name))
 	})
 	return list

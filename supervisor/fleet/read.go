@@ -16,6 +16,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -167,7 +168,7 @@ func (d *Document) check() error {
 		}
 	}
 	d.Version = tame(d.Version)
-	slices.SortFunc(d.Agents, func(a, b Agent) int { return strings.Compare(a.Agent, b.Agent) })
+	sorting.By(d.Agents, func(a, b Agent) int { return strings.Compare(a.Agent, b.Agent) })
 	return nil
 }
 

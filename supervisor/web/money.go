@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -217,7 +218,7 @@ func spending(d *control.RecordDocument, by ledger.By) section {
 		Head: []string{name, "Cost", "Tokens", "Cached", "Sessions", "Minutes", "Merged", "Cost of one"},
 	}
 	rows := slices.Clone(d.Rows(by))
-	slices.SortStableFunc(rows, func(a, b ledger.Tally) int {
+	sorting.Stable(rows, func(a, b ledger.Tally) int {
 		if by == ledger.ByDay {
 			return strings.Compare(b.Key, a.Key)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -52,7 +53,7 @@ func (q *Question) Break() *Breakdown {
 		}
 		list = append(list, tried{weeks[i], played, Line{What: harms[i].name, Outcome: outcomeOf(played, s.plain)}})
 	}
-	slices.SortStableFunc(list, worse)
+	sorting.Stable(list, worse)
 	for i := range list {
 		b.Harms = append(b.Harms, list[i].line)
 	}
@@ -95,7 +96,7 @@ func (s *search) worst(list []tried) *tried {
 		name := pairs[i].harms[0].name + ", and " + pairs[i].harms[1].name
 		both = append(both, tried{pairs[i], played, Line{What: name, Outcome: outcomeOf(played, s.plain)}})
 	}
-	slices.SortStableFunc(both, worse)
+	sorting.Stable(both, worse)
 	if s.whole(&list[0]); len(both) > 0 {
 		s.whole(&both[0])
 		if s.ended {
@@ -154,7 +155,7 @@ func (s *search) compare(changes []change, in variant, without []sim.Report) []L
 		}
 		lines = append(lines, Line{What: changes[i].name, Kind: changes[i].kind, Outcome: outcomeOf(played, without)})
 	}
-	slices.SortStableFunc(lines, func(a, b Line) int {
+	sorting.Stable(lines, func(a, b Line) int {
 		return cmp.Or(
 			cmp.Compare(b.Done.certain(), a.Done.certain()), cmp.Compare(a.Open.certain(), b.Open.certain()),
 		)

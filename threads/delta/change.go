@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -73,7 +74,7 @@ func (c *change[K, V]) applyList(list []V, key func(*V) K, compare func(K, K) in
 	}
 	if len(more) > 0 {
 		list = append(list, more...)
-		slices.SortStableFunc(list, func(a, b V) int { return compare(key(&a), key(&b)) })
+		sorting.Stable(list, func(a, b V) int { return compare(key(&a), key(&b)) })
 	}
 	return list
 }
@@ -95,8 +96,8 @@ func between[K comparable, V any](from, to map[K]V, compare func(K, K) int) (c c
 			c.Gone = append(c.Gone, k)
 		}
 	}
-	slices.SortFunc(c.Put, func(a, b entry[K, V]) int { return compare(a.Key, b.Key) })
-	slices.SortFunc(c.Gone, compare)
+	sorting.By(c.Put, func(a, b entry[K, V]) int { return compare(a.Key, b.Key) })
+	sorting.By(c.Gone, compare)
 	return c
 }
 

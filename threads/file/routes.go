@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -18,7 +19,7 @@ func (d *decoder) readRoutes(t *table) {
 		}
 		d.config.Routes = append(d.config.Routes, r)
 	}
-	slices.SortFunc(d.config.Routes, func(a, b threads.Route) int { return strings.Compare(a.Skill, b.Skill) })
+	sorting.By(d.config.Routes, func(a, b threads.Route) int { return strings.Compare(a.Skill, b.Skill) })
 	t.done()
 }
 

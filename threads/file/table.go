@@ -15,6 +15,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/tomltext"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -147,7 +148,7 @@ func (t *table) tables(key string) []*table {
 			all = append(all, parent.table(name))
 		}
 	}
-	slices.SortFunc(all, func(a, b *table) int {
+	sorting.By(all, func(a, b *table) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.name(), b.name()))
 	})
 	return all

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // server is the real state of the forge. The factory sees it only through scans, which may be old.
@@ -115,7 +116,7 @@ func (s *server) file(r *repo, labels ...string) *issue {
 func (s *server) depend(is *issue, on forge.Ref) {
 	if !slices.Contains(is.deps, on) {
 		is.deps = append(slices.Clone(is.deps), on)
-		slices.SortFunc(is.deps, forge.Ref.Compare)
+		sorting.By(is.deps, forge.Ref.Compare)
 		s.touch(&is.Updated)
 	}
 }
@@ -136,7 +137,7 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 		if branch {
 			p.Head = fmt.Sprintf("fix/issue-%d", p.home.Number)
 		}
-		slices.SortFunc(p.Closes, forge.Ref.Compare)
+		sorting.By(p.Closes, forge.Ref.Compare)
 		if !branch {
 			p.home = p.Closes[0]
 		}

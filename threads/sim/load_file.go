@@ -11,6 +11,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -127,6 +128,6 @@ func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
 			}
 		}
 	}
-	slices.SortStableFunc(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	sorting.Stable(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 	return load
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -216,7 +217,7 @@ func (m *Model) Learnt() (list []Learnt) {
 		}
 		list = append(list, l)
 	}
-	slices.SortFunc(list, func(a, b Learnt) int { return strings.Compare(a.What, b.What) })
+	sorting.By(list, func(a, b Learnt) int { return strings.Compare(a.What, b.What) })
 	for _, of := range Delays {
 		l := Learnt{What: string(of), Sessions: m.numbers[of]}
 		l.band(m.delays[of], usualDelay[of])

@@ -7,6 +7,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -84,7 +85,7 @@ func (r *replay) loaded() Load {
 			w.Review = sum / time.Duration(len(r.reviews[chain]))
 		}
 	}
-	slices.SortStableFunc(r.load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	sorting.Stable(r.load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 	return r.load
 }
 
@@ -112,7 +113,7 @@ func possible(past []ledger.Past) []ledger.Past {
 		took := s.End.Sub(s.Start) // wrong if the clock was set meanwhile
 		return took <= 0 || took > longestReplayed
 	})
-	slices.SortStableFunc(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
+	sorting.Stable(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
 	return list
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -191,7 +192,7 @@ func sortedTimes(m map[string]time.Time) []time.Time {
 	for _, t := range m {
 		list = append(list, t)
 	}
-	slices.SortFunc(list, time.Time.Compare)
+	sorting.By(list, time.Time.Compare)
 	return list
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -341,13 +342,13 @@ func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) 
 	for _, t := range tr.pulls {
 		s.Facts.Pulls = append(s.Facts.Pulls, *t.pull)
 	}
-	slices.SortFunc(s.Facts.Repos, func(a, b forge.Repo) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(s.Facts.Issues, func(a, b forge.Issue) int { return a.Compare(b.Ref) })
-	slices.SortFunc(s.Facts.Pulls, func(a, b forge.Pull) int { return a.Compare(b.Ref) })
+	sorting.By(s.Facts.Repos, func(a, b forge.Repo) int { return cmp.Compare(a.Name, b.Name) })
+	sorting.By(s.Facts.Issues, func(a, b forge.Issue) int { return a.Compare(b.Ref) })
+	sorting.By(s.Facts.Pulls, func(a, b forge.Pull) int { return a.Compare(b.Ref) })
 	for _, x := range tr.runs {
 		s.Sessions = append(s.Sessions, x.Session)
 	}
-	slices.SortFunc(s.Sessions, func(a, b threads.Session) int { return cmp.Compare(a.RunID, b.RunID) })
+	sorting.By(s.Sessions, func(a, b threads.Session) int { return cmp.Compare(a.RunID, b.RunID) })
 	return s
 }
 
@@ -399,7 +400,7 @@ const wakeFloor = time.Second
 // running session counts as five issues.
 func (tr *trial) push() {
 	queue := slices.DeleteFunc(slices.Clone(tr.issues), func(t *trialIssue) bool { return !t.hidden })
-	slices.SortStableFunc(queue, func(a, b *trialIssue) int { return a.Work.Priority - b.Work.Priority })
+	sorting.Stable(queue, func(a, b *trialIssue) int { return a.Work.Priority - b.Work.Priority })
 	for _, t := range queue {
 		best, least := "", 0
 		for i := range tr.Config.Agents {

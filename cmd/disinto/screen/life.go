@@ -9,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -70,7 +71,7 @@ func (v View) happened(d *control.LifeDocument) [][]cell {
 		all = append(all, happening{d.EndedAt, "", "closed it"})
 	}
 	all = slices.DeleteFunc(all, func(h happening) bool { return h.at.IsZero() })
-	slices.SortStableFunc(all, func(a, b happening) int { return a.at.Compare(b.at) })
+	sorting.Stable(all, func(a, b happening) int { return a.at.Compare(b.at) })
 	rows := make([][]cell, 0, len(all))
 	for _, h := range all {
 		// The forge does not report who merged or closed.
