@@ -47,6 +47,7 @@ func TestShimKilled(t *testing.T) {
 // An agent with the supervisor's account can stop its shim. Its session still ends soon after the grace, as does a
 // session after Hurry.
 func TestShimStopped(t *testing.T) {
+	t.Parallel()
 	for name, hurry := range map[string]bool{"grace": false, "hurry": true} {
 		if hurry && storm(1, 0) == 0 {
 			continue

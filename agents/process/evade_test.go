@@ -156,6 +156,7 @@ func sink(t *testing.T) (port int) {
 
 // TestSandboxEvaded tries the ways in a sandbox, in one with any port, and without one, where they are open.
 func TestSandboxEvaded(t *testing.T) {
+	t.Parallel()
 	if err := seccomp.Find(); err != nil {
 		t.Skip(err)
 	}
@@ -220,6 +221,7 @@ func behave(args []string) int {
 
 // TestSandboxOrdinary runs what must still work in a sandbox.
 func TestSandboxOrdinary(t *testing.T) {
+	t.Parallel()
 	port := sink(t)
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

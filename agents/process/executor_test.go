@@ -24,6 +24,7 @@ func runJob(t *testing.T, job agents.Job) agents.Outcome {
 }
 
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		script string

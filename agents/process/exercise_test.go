@@ -10,6 +10,7 @@ import (
 
 // TestExercise runs the suite that every executor must pass.
 func TestExercise(t *testing.T) {
+	t.Parallel()
 	executortest.Exercise(t, executortest.Subject{
 		New: func(_ *testing.T, secrets ...string) executortest.Executor {
 			return &Executor{Reaper: reaper, Secrets: func() []string { return secrets }}

@@ -83,6 +83,7 @@ func TestReadUsage(t *testing.T) {
 // The executor reports a program's usage while it runs, and the supervisor can end the session. A counted usage stays
 // counted even if the program then reports less, or dies without a result.
 func TestSpent(t *testing.T) {
+	t.Parallel()
 	for name, atLast := range map[string]string{
 		"it dies":          "exit 1",
 		"it says less":     `echo '{"outcome":"done","usage":{"input_tokens":1}}' >$DISINTO_RESULT; exit 0`,

@@ -275,6 +275,7 @@ func TestSandboxInSandbox(t *testing.T) {
 
 // TestConfined runs a session with a sandbox and one without, each with a process that escaped from its parents.
 func TestConfined(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []agents.SandboxMode{agents.SandboxAuto, agents.SandboxOff} {
 		up, word := filepath.Join(t.TempDir(), "up"), token()
 		job := sandboxed(t, fmt.Sprintf(escape, word, up)+"sleep 1000")

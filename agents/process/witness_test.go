@@ -49,6 +49,7 @@ func until(t *testing.T, e *Executor, run, what string, ok func(w *witness) bool
 // TestSeen runs a session with a daemon, a connection, and a program whose name is a secret. Root without
 // CAP_SYS_PTRACE must see the same of another account.
 func TestSeen(t *testing.T) {
+	t.Parallel()
 	asUsers(t, func(t *testing.T, user string) {
 		server, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
