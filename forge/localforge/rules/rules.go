@@ -51,7 +51,7 @@ type Server struct {
 	// Hooks is false for a server that cannot send web hooks to this process's loopback address. The rules about hooks
 	// are then skipped.
 	Hooks bool
-	// Races is the number of races for one claim; 0 means defaultRaces.
+	// Races is the number of races for one claim. Each takes half a second on a real server.
 	Races int
 }
 
