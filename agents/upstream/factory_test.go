@@ -1,4 +1,4 @@
-package upstream
+package upstream_test
 
 import (
 	"flag"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/agents/upstream"
 )
 
 var update = flag.Bool("update", false, "write the results to testdata")
@@ -67,9 +69,9 @@ roles = ["dev"]
 
 const versi = "name = \"versi\"\nrepo = \"johba/versi\"\nprimary_branch = \"master\"\n"
 
-func parse(t *testing.T, path, text string) *Project {
+func parse(t *testing.T, path, text string) *upstream.Project {
 	t.Helper()
-	p, err := ParseProject(path, text)
+	p, err := upstream.ParseProject(path, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,10 +79,10 @@ func parse(t *testing.T, path, text string) *Project {
 }
 
 func TestParseProject(t *testing.T) {
-	want := &Project{
+	want := &upstream.Project{
 		Path: "harb.toml", Name: "harb", Repo: "johba/harb", ForgeURL: "http://forgejo:3000", Branch: "main",
 		OpsRepo: "johba/harb-ops", CI: "7",
-		Agents: []Agent{
+		Agents: []upstream.Agent{
 			{Name: "glm", Login: "glm", BaseURL: "http://10.10.10.1:8081", Roles: []string{"dev", "gardener"}},
 			{
 				Name: "llama", Login: "dev-qwen", BaseURL: "http://10.10.10.1:8081", Model: "qwen", APIKey: "sk-none",
@@ -94,7 +96,8 @@ func TestParseProject(t *testing.T) {
 	if p := parse(t, "versi.toml", versi); p.Branch != "master" || p.CI != "0" {
 		t.Errorf("got %+v, want the branch master and CI 0", p)
 	}
-	_, err := ParseProject("bad.toml", "name = \"../x\"\nrepo = \"harb\"\nops_repo = \"y\"\n[agents.llama]\nmodel = \"m\"")
+	_, err := upstream.ParseProject("bad.toml",
+		"name = \"../x\"\nrepo = \"harb\"\nops_repo = \"y\"\n[agents.llama]\nmodel = \"m\"")
 	wantErr := `bad.toml: name is "../x", want letters and digits, with - _ . between them
 bad.toml: repo is "harb", want "owner/name"
 bad.toml: ops_repo is "y", want "owner/name"
@@ -104,12 +107,12 @@ bad.toml: agents.llama.roles is not set`
 		t.Errorf("got %v\nwant %s", err, wantErr)
 	}
 	for _, list := range []string{``, `agents = "dev-qwen"`, `agents = ["dev-qwen", 7]`, `agents = []`} {
-		_, err := ParseProject("bad.toml", versi+"[threads.x]\n"+list)
+		_, err := upstream.ParseProject("bad.toml", versi+"[threads.x]\n"+list)
 		if err == nil || err.Error() != "bad.toml: threads.x.agents is not a list of names" {
 			t.Errorf("ParseProject with %q: got error %v", list, err)
 		}
 	}
-	if _, err := ParseProject("bad.toml", "name ="); err == nil || !strings.HasPrefix(err.Error(), "bad.toml: ") {
+	if _, err := upstream.ParseProject("bad.toml", "name ="); err == nil || !strings.HasPrefix(err.Error(), "bad.toml: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,7 +130,7 @@ func env(words ...string) func(string) (string, bool) {
 }
 
 func TestFactory(t *testing.T) {
-	for name, f := range map[string]Factory{
+	for name, f := range map[string]upstream.Factory{
 		"threads": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "FORGE_GARDENER_TOKEN=c", "PLANNER_INTERVAL=660",
 			"CLAUDE_MODEL=opus")},
 		"poll": {
@@ -143,14 +146,14 @@ func TestFactory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Root, f.Self = "/factory", "/bin/disinto"
-			f.Projects = []*Project{parse(t, "harb.toml", harb), parse(t, "versi.toml", versi)}
+			f.Projects = []*upstream.Project{parse(t, "harb.toml", harb), parse(t, "versi.toml", versi)}
 			switch name {
 			case "container":
 				f.Projects[0].Agents = nil
 			case "tables": // a second project can repeat a thread
 				_, anthropic, _ := strings.Cut(tables, "[threads.anthropic]")
 				anthropic, _, _ = strings.Cut(anthropic, "[threads.llama]")
-				f.Projects = []*Project{
+				f.Projects = []*upstream.Project{
 					parse(t, "harb.toml", tables),
 					parse(t, "versi.toml", versi+"[threads.anthropic]"+anthropic),
 				}
@@ -181,8 +184,8 @@ func TestFactoryMistakes(t *testing.T) {
 	other := parse(t, "b.toml", "name = \"b\"\nrepo = \"johba/harb\"\nforge_url = \"http://other\"\n"+
 		"[agents.llama]\nbase_url = \"http://x\"\nroles = [\"dev\"]\n[agents.dev-bot]\nbase_url = \"http://x\"\n"+
 		"roles = [\"cook\"]")
-	f := Factory{
-		Projects:  []*Project{parse(t, "a.toml", harb), other},
+	f := upstream.Factory{
+		Projects:  []*upstream.Project{parse(t, "a.toml", harb), other},
 		LookupEnv: env("FORGE_TOKEN=a", "SUPERVISOR_INTERVAL=often"),
 	}
 	_, err := f.TOML()
@@ -194,7 +197,7 @@ agents.dev-bot.roles has "cook" in it, which is not one of upstream's roles`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
-	f = Factory{LookupEnv: env("FORGE_TOKEN=a"), Projects: []*Project{
+	f = upstream.Factory{LookupEnv: env("FORGE_TOKEN=a"), Projects: []*upstream.Project{
 		parse(t, "a.toml", tables+"[threads.more]\nagents = [\"dev-qwen\", \"cook-x\"]"),
 		parse(t, "b.toml", "name = \"b\"\nrepo = \"johba/b\"\n[threads.llama]\nbackend = \"local\"\nagents = [\"dev-x\"]\n"+
 			"[threads.more2]\nbase_url = \"http://here\"\nagents = [\"dev-y\"]\n[agents.dev-y]\nbase_url = \"http://there\"\n"+
@@ -208,11 +211,11 @@ threads.more.agents has "cook-x" in it, which does not begin with one of upstrea
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
-	f = Factory{LookupEnv: env("AGENT_ROLES=supervisor", "SUPERVISOR_INTERVAL=often")}
+	f = upstream.Factory{LookupEnv: env("AGENT_ROLES=supervisor", "SUPERVISOR_INTERVAL=often")}
 	if _, err := f.TOML(); err == nil || err.Error() != `SUPERVISOR_INTERVAL is "often", want a number of seconds` {
 		t.Errorf("got %v", err)
 	}
-	f = Factory{LookupEnv: env("AGENT_ROLES=cook")}
+	f = upstream.Factory{LookupEnv: env("AGENT_ROLES=cook")}
 	if _, err := f.TOML(); err == nil || !strings.Contains(err.Error(), `AGENT_ROLES has "cook" in it`) {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-package upstream
+package upstream_test
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/agents/upstream"
 )
 
 func TestLogs(t *testing.T) {
@@ -17,16 +19,16 @@ func TestLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := func(l *Logs, text string) {
+	want := func(l *upstream.Logs, text string) {
 		t.Helper()
 		var b strings.Builder
 		if err := l.Copy(&b); err != nil || b.String() != text {
 			t.Errorf("got %q, %v, want %q", b.String(), err, text)
 		}
 	}
-	want(NewLogs(home), "") // the folder does not exist yet
+	want(upstream.NewLogs(home), "") // the folder does not exist yet
 	write("old\n")
-	l := NewLogs(home)
+	l := upstream.NewLogs(home)
 	want(l, "")
 	write("old\nnew\n")
 	want(l, "new\n")

@@ -1,4 +1,4 @@
-package upstream
+package upstream_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/upstream"
 )
 
 // office is a checkout of upstream's repository with one project and a few scripts, and an agent's home.
@@ -43,8 +44,8 @@ func newOffice(t *testing.T, more ...string) *office {
 	return o
 }
 
-func (o *office) prepare(t *testing.T, private bool, script string, args ...string) (*Script, error) {
-	p := &Program{
+func (o *office) prepare(t *testing.T, private bool, script string, args ...string) (*upstream.Script, error) {
+	p := &upstream.Program{
 		Root: o.root, Script: script, Args: args, Environ: o.environ, Private: private, Out: io.Discard,
 		Run: func(_ context.Context, cmd agents.Cmd) error {
 			url, dir := cmd.Argv[3], cmd.Argv[4]
@@ -225,18 +226,18 @@ func TestReadProjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := ReadProjects(dir)
+	all, err := upstream.ReadProjects(dir)
 	if len(all) != 1 || err == nil || !strings.Contains(err.Error(), "bad.toml") ||
 		strings.Contains(err.Error(), "example") {
 		t.Errorf("ReadProjects = %+v, %v, want one project and an error about bad.toml", all, err)
 	}
-	if _, err := ReadProjects(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no *.toml") {
+	if _, err := upstream.ReadProjects(t.TempDir()); err == nil || !strings.Contains(err.Error(), "has no *.toml") {
 		t.Errorf("ReadProjects of an empty folder: %v, want an error", err)
 	}
 }
 
 func TestFits(t *testing.T) {
-	if !Fits("/home/x", "", "/tmpfs/x") || Fits("/home/x", "/tmp/state") || Fits("/tmp") {
+	if !upstream.Fits("/home/x", "", "/tmpfs/x") || upstream.Fits("/home/x", "/tmp/state") || upstream.Fits("/tmp") {
 		t.Error("Fits is wrong about paths that a private /tmp hides")
 	}
 }

@@ -1,4 +1,4 @@
-package plan
+package plan_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/plan"
 )
 
 const inTOML = `
@@ -51,9 +52,9 @@ Repo: johba/other
 
 // The TOML form and the Markdown form of a plan give the same Plan.
 func TestParse(t *testing.T) {
-	want := Plan{
+	want := plan.Plan{
 		Title: "Take orders by mail", Body: "By autumn.",
-		Tasks: []Task{
+		Tasks: []plan.Task{
 			{
 				ID: "parse", Title: "Read an order from a mail", Skills: []string{"go"}, Labels: []string{"area/mail"},
 				Body: "A mail.\n\n```\n## no task\n```",
@@ -62,11 +63,11 @@ func TestParse(t *testing.T) {
 		},
 	}
 	for name, text := range map[string]string{"a.toml": inTOML, "a.md": inMarkdown, "A.Markdown": inMarkdown} {
-		got, err := Parse(name, text)
+		got, err := plan.Parse(name, text)
 		if err != nil {
 			t.Errorf("Parse of %s: %v", name, err)
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Task{})); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(plan.Task{})); diff != "" {
 			t.Errorf("Parse of %s: -want +got\n%s", name, diff)
 		}
 	}
@@ -116,12 +117,12 @@ func TestMistakes(t *testing.T) {
 		{"a.toml", "title = \n", "a.toml:1: expected value but found '\\n' instead"},
 		{"a.toml", "title = 'T'\n\n[[task]]\nid = 'a'\n", "a.toml:3: task a has no title"},
 		{
-			"a.md", "# T\n" + strings.Repeat("## a\n", MostTasks+1),
+			"a.md", "# T\n" + strings.Repeat("## a\n", plan.MostTasks+1),
 			"a.md: the plan has 201 tasks, more than 200: make several convoys",
 		},
 		{"a.md", "# T\n## " + strings.Repeat("a", 300), "a.md:2: the title has 300 bytes, more than 255"},
 	} {
-		if _, err := Parse(tt.name, tt.text); err == nil || err.Error() != tt.want {
+		if _, err := plan.Parse(tt.name, tt.text); err == nil || err.Error() != tt.want {
 			t.Errorf("Parse of %s %q:\ngot error:\n%v\nwant:\n%s", tt.name, tt.text, err, tt.want)
 		}
 	}
@@ -138,7 +139,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, name := range []string{"a.md", "a.toml"} {
-			p, err := Parse(name, text)
+			p, err := plan.Parse(name, text)
 			if err != nil {
 				continue
 			}

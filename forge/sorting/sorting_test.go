@@ -1,10 +1,12 @@
-package sorting
+package sorting_test
 
 import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 type item struct{ key, place int }
@@ -26,17 +28,17 @@ func TestLikeSlices(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 12, 13, 50, 1000} {
 		want, got := items(n), items(n)
 		slices.SortStableFunc(want, byKey)
-		Stable(got, byKey)
+		sorting.Stable(got, byKey)
 		if !slices.Equal(got, want) {
 			t.Errorf("Stable of %d items: %v, want %v", n, got, want)
 		}
 		want, got = items(n), items(n)
 		slices.SortFunc(want, byKey)
-		By(got, byKey)
+		sorting.By(got, byKey)
 		if !slices.Equal(got, want) {
 			t.Errorf("By of %d items: %v, want %v", n, got, want)
 		}
-		if got := Collect(slices.Values(items(n)), byKey); !slices.Equal(got, want) || (got == nil) != (n == 0) {
+		if got := sorting.Collect(slices.Values(items(n)), byKey); !slices.Equal(got, want) || (got == nil) != (n == 0) {
 			t.Errorf("Collect of %d items: %#v, want %v", n, got, want)
 		}
 	}

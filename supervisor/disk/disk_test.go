@@ -1,4 +1,4 @@
-package disk
+package disk_test
 
 import (
 	"os"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/supervisor/disk"
 )
 
 // world is a state directory with a workspace and one of our files beside it, and a folder outside.
@@ -46,10 +48,10 @@ func (w *world) do(err error) {
 // remove removes every listed entry of work.
 func (w *world) remove() error {
 	w.t.Helper()
-	s, err := Open(w.state)
+	s, err := disk.Open(w.state)
 	w.do(err)
 	defer s.Close()
-	for _, e := range s.List(Work) {
+	for _, e := range s.List(disk.Work) {
 		if err := s.Remove(e); err != nil {
 			return err
 		}
@@ -182,13 +184,13 @@ func asNobody(t *testing.T, f func()) {
 }
 
 func TestNames(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := disk.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	for _, agent := range []string{"", ".", "..", "a/b", "../.."} {
-		if err := s.Remove(Entry{Folder: Work, Agent: agent, Name: "x"}); err == nil {
+		if err := s.Remove(disk.Entry{Folder: disk.Work, Agent: agent, Name: "x"}); err == nil {
 			t.Errorf("Remove entered %q", agent)
 		}
 	}

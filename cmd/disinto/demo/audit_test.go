@@ -1,4 +1,4 @@
-package demo
+package demo_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/file"
@@ -15,7 +16,7 @@ import (
 // config returns the demo's configuration, decoded as run decodes it.
 func config(t *testing.T) *threads.Config {
 	t.Helper()
-	text := Config("http://127.0.0.1:3000", "/state", "", []string{"program"})
+	text := demo.Config("http://127.0.0.1:3000", "/state", "", []string{"program"})
 	c, err := file.Decode("factory.toml", text, func(string) (string, bool) { return "token", true })
 	if err != nil {
 		t.Fatal(err)
@@ -47,14 +48,15 @@ func events(config *threads.Config, runs []run) []control.Event {
 		id := fmt.Sprintf("run-%d", i)
 		d := control.SessionDocument{
 			RunID: id, Thread: config.Agent(r.agent).Thread, Slot: r.slot, Agent: r.agent, Kind: r.kind,
-			Repo: Repo, Number: r.number, StartedAt: at(r.from),
+			Repo: demo.Repo, Number: r.number, StartedAt: at(r.from),
 		}
 		begun = append(begun, control.Event{Type: control.EventClaimed, Data: d})
 		d.StartedAt = at(r.from + 1) // the program's start, after the session took its slot
 		begun = append(begun, control.Event{Type: control.EventStarted, Data: d})
 		if r.end > 0 {
 			ended = append(ended, control.Event{Type: control.EventEnded, Data: control.RecentDocument{
-				RunID: id, Agent: r.agent, Repo: Repo, Number: r.number, Kind: r.kind, StartedAt: at(r.from), EndedAt: at(r.end),
+				RunID: id, Agent: r.agent, Repo: demo.Repo, Number: r.number, Kind: r.kind,
+				StartedAt: at(r.from), EndedAt: at(r.end),
 			}})
 		}
 	}
@@ -62,14 +64,14 @@ func events(config *threads.Config, runs []run) []control.Event {
 }
 
 func TestViolations(t *testing.T) {
-	done := []Result{ // on the forge: #1 closed by pull request 12 at 20 s, #2 by 13 at 40 s
+	done := []demo.Result{ // on the forge: #1 closed by pull request 12 at 20 s, #2 by 13 at 40 s
 		{Issue: 1, Pull: 12, Author: "dev-qwen", Approvers: []string{"review-sonnet"}, ClosedAt: at(20)},
 		{Issue: 2, Pull: 13, Author: "dev-qwen", Approvers: []string{"review-sonnet"}, ClosedAt: at(40)},
 	}
 	tests := []struct {
 		name    string
 		runs    []run
-		results []Result
+		results []demo.Result
 		want    []string
 	}{
 		{
@@ -125,7 +127,7 @@ func TestViolations(t *testing.T) {
 		},
 		{
 			name:    "merged without an approval",
-			results: []Result{{Issue: 1, Pull: 12, ClosedAt: at(20)}, {Issue: 2}},
+			results: []demo.Result{{Issue: 1, Pull: 12, ClosedAt: at(20)}, {Issue: 2}},
 			want:    []string{"#12 was merged without an approval"},
 		},
 	}
@@ -135,7 +137,7 @@ func TestViolations(t *testing.T) {
 			if tt.results == nil {
 				tt.results = done
 			}
-			var a Audit
+			var a demo.Audit
 			for _, e := range events(c, tt.runs) {
 				a.Note(e)
 			}
@@ -150,7 +152,7 @@ func TestViolations(t *testing.T) {
 // not count.
 func TestSwitches(t *testing.T) {
 	c := config(t)
-	var a Audit
+	var a demo.Audit
 	for _, e := range events(c, []run{
 		{"dev-qwen", 0, agents.KindIssue, 1, 0, 1},
 		{"dev-qwen", 0, agents.KindIssue, 2, 1, 2},
@@ -170,34 +172,34 @@ func TestSwitches(t *testing.T) {
 // The demo is done when it can do no more work, and not before.
 func TestDone(t *testing.T) {
 	held := []control.QueueDocument{{Number: 9}, {Number: 10}, {Number: 11}, {Number: 0, Kind: agents.KindSchedule}}
-	merged := func(n int) (a *Audit) {
-		a = &Audit{}
+	merged := func(n int) (a *demo.Audit) {
+		a = &demo.Audit{}
 		for i := range n {
-			a.Note(control.Event{Type: control.EventMerged, Data: control.RefData{Repo: Repo, Number: int64(12 + i)}})
+			a.Note(control.Event{Type: control.EventMerged, Data: control.RefData{Repo: demo.Repo, Number: int64(12 + i)}})
 		}
 		return a
 	}
-	running := merged(Due())
+	running := merged(demo.Due())
 	running.Note(control.Event{Type: control.EventClaimed, Data: control.SessionDocument{RunID: "r"}})
 	tests := []struct {
 		name  string
-		audit *Audit
+		audit *demo.Audit
 		doc   control.Document
 		want  bool
 	}{
-		{"all merged", merged(Due()), control.Document{Queue: held}, true},
-		{"one is not merged", merged(Due() - 1), control.Document{Queue: held}, false},
+		{"all merged", merged(demo.Due()), control.Document{Queue: held}, true},
+		{"one is not merged", merged(demo.Due() - 1), control.Document{Queue: held}, false},
 		{
-			"an eligible issue waits", merged(Due()),
+			"an eligible issue waits", merged(demo.Due()),
 			control.Document{Queue: append(held, control.QueueDocument{Number: 5})},
 			false,
 		},
 		{
-			"a pull request waits", merged(Due()),
+			"a pull request waits", merged(demo.Due()),
 			control.Document{Queue: append(held, control.QueueDocument{Number: 19})},
 			false,
 		},
-		{"an agent works", merged(Due()), control.Document{Queue: held, Sessions: []control.SessionDocument{{}}}, false},
+		{"an agent works", merged(demo.Due()), control.Document{Queue: held, Sessions: []control.SessionDocument{{}}}, false},
 		{"a session has no end event yet", running, control.Document{Queue: held}, false},
 	}
 	for _, tt := range tests {
