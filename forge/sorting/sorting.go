@@ -11,10 +11,10 @@ import (
 )
 
 // By sorts a slice in place. Equal elements end up in any order, always the same for the same slice.
-func By[E any](s []E, compare func(a, b E) int) { sort.Sort(order[E]{s, compare}) }
+func By[E any](s []E, compare func(a, b E) int) { sort.Sort(orderOf(s, compare)) }
 
 // Stable sorts a slice in place and keeps the order of equal elements.
-func Stable[E any](s []E, compare func(a, b E) int) { sort.Stable(order[E]{s, compare}) }
+func Stable[E any](s []E, compare func(a, b E) int) { sort.Stable(orderOf(s, compare)) }
 
 // Collect returns the values of a sequence, sorted as By sorts; nil if there are none.
 func Collect[E any](values iter.Seq[E], compare func(a, b E) int) []E {
@@ -23,12 +23,22 @@ func Collect[E any](values iter.Seq[E], compare func(a, b E) int) []E {
 	return s
 }
 
-// order is a slice in the order of a comparison.
-type order[E any] struct {
-	s       []E
-	compare func(a, b E) int
+// order is a slice in the order of a comparison. Its type does not depend on that of the elements, so that only two
+// short functions are compiled for each.
+type order struct {
+	length int
+	less   func(i, j int) bool
+	swap   func(i, j int)
 }
 
-func (o order[E]) Len() int           { return len(o.s) }
-func (o order[E]) Less(i, j int) bool { return o.compare(o.s[i], o.s[j]) < 0 }
-func (o order[E]) Swap(i, j int)      { o.s[i], o.s[j] = o.s[j], o.s[i] }
+func orderOf[E any](s []E, compare func(a, b E) int) *order {
+	return &order{
+		length: len(s),
+		less:   func(i, j int) bool { return compare(s[i], s[j]) < 0 },
+		swap:   func(i, j int) { s[i], s[j] = s[j], s[i] },
+	}
+}
+
+func (o *order) Len() int           { return o.length }
+func (o *order) Less(i, j int) bool { return o.less(i, j) }
+func (o *order) Swap(i, j int)      { o.swap(i, j) }
