@@ -192,7 +192,7 @@ func (tr *trial) foresee(rng *rand.Rand) foreseen {
 // Without DISINTO_STORMS, it only checks that a few days give forecasts, and that a third of them holds.
 func TestCalibration(t *testing.T) {
 	if !storms() {
-		starts, merges := natures[1].live(0, 1, 1, 12*time.Hour)
+		starts, merges := natures[0].live(0, 1, 1, 6*time.Hour)
 		t.Logf("starts %s; merges %s", &starts, &merges)
 		if all := starts.of() + merges.of(); all < 3 || 3*(starts.held+merges.held) < all {
 			t.Errorf("got starts %s, merges %s, want at least 3 bands, a third of them held", &starts, &merges)

@@ -9,7 +9,7 @@ import (
 // make check. No issue is lost or done twice. While work waits, no agent is idle for longer than notice and start
 // take. An issue takes longer only by the engine's delays.
 func TestEngine(t *testing.T) {
-	n := sized(5000, 200)
+	n := sized(5000, 100)
 	shape := Shape{Arrivals: "poisson", Tasks: "session", Busy: 0.7, Agents: 20, Hours: float64(n) / 80}
 	load := shape.Make(1)
 	if len(load) < n {

@@ -79,7 +79,7 @@ func TestNear(t *testing.T) {
 		if len(o.near.issues) > test.most || len(o.far) > 0 != test.expected {
 			t.Errorf("#%d: Near kept %d issues and extrapolates %v", test.number, len(o.near.issues), o.far)
 		}
-		runs := sized(10, 4)
+		runs := sized(10, 2)
 		got, want := expect(o, runs), expect(whole(f, ref(test.number)), runs)
 		for _, x := range []struct {
 			name      string

@@ -93,7 +93,7 @@ func BenchmarkForecast(b *testing.B) {
 func TestForecastWorlds(t *testing.T) {
 	m := usualModel()
 	moments := 0
-	for seed := range sized[uint64](200, 3) {
+	for seed := range sized[uint64](200, 2) {
 		w := newWorld(seed, nil)
 		w.populate()
 		w.shell.boot(true)

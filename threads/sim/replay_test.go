@@ -47,7 +47,7 @@ func TestReplayIsTheSame(t *testing.T) {
 		})
 		config.Agents[0].Roles = append(config.Agents[0].Roles, "schedule")
 		kinds := []Kind{{PerDay: 160, Together: 1, Minutes: 5, Sigma: 0.5, Sessions: 2, Review: 2, Priority: 5}}
-		load := MakeKinds(kinds, 2, seed)
+		load := MakeKinds(kinds, sized(2., 1), seed)
 		was := Trial{
 			Config: config, Load: load, Policy: Ours, Seed: seed, Cache: Cache{Most: 50_000},
 			Scheduled: map[string]time.Duration{"schedule": 20 * time.Minute},
@@ -77,11 +77,11 @@ func TestReplayIsTheSame(t *testing.T) {
 	}
 }
 
-// TestReplayOfBusySlots replays a batch of 400 sessions of a second on twenty local servers with one slot each, whose
-// agents start their next session 0.1 to 0.5 s after the last. The replay takes as long: each thread has its own
-// handovers, not the shortest of twenty, and the trial adds the time for reading contexts that Replay removed.
+// TestReplayOfBusySlots replays a batch of sessions of a second, twenty on each of many local servers with one slot,
+// whose agents start their next session 0.1 to 0.5 s after the last. The replay takes as long: each thread has its own
+// handovers, not the shortest of all, and the trial adds the time for reading contexts that Replay removed.
 func TestReplayOfBusySlots(t *testing.T) {
-	config := Fleet(20, 1, 0)
+	config := Fleet(sized(20, 8), 1, 0)
 	config.Threads = nil
 	var past []ledger.Past
 	for i := range config.Agents {

@@ -50,7 +50,7 @@ func TestC5_F7_Worlds(t *testing.T) {
 	}
 	n := uint64(*worlds)
 	if n == 0 {
-		n = sized[uint64](enough, 60)
+		n = sized[uint64](enough, 40)
 	}
 	total := playAll(t, n)
 	t.Logf("%d worlds: %d sessions, %d merges, %d plans", n, total.Sessions, total.Merged, total.Plans)
