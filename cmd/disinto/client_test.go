@@ -125,6 +125,12 @@ func TestStatusWithoutSupervisor(t *testing.T) {
 		t.Errorf("with a last state: got exit code %d, stderr %q", got.code, got.stderr)
 	}
 	shows(t, got.stdout, "status/busy-lost.txt")
+	got = disinto(t.Context(), nil, "status", "--state", path)
+	want := "disinto: cannot ask the supervisor on " + path +
+		": not a directory: --state is the supervisor's state directory\n"
+	if got.code != exitFailed || got.stderr != want {
+		t.Errorf("with a file as --state: got exit code %d, stderr %q, want %q", got.code, got.stderr, want)
+	}
 }
 
 // A supervisor that died leaves its socket. status reports that no supervisor runs.

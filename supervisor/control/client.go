@@ -158,17 +158,20 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (i
 
 // explain adds advice to the error of a request without an answer.
 func (c *Client) explain(err error) error {
+	var asked *url.Error // repeats the address, with the method
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
 	switch {
 	case c.state == "" && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("cannot ask the supervisor at %s: no answer in time", c.base)
 	case c.state == "":
-		var asked *url.Error // repeats the address, with the method
-		if errors.As(err, &asked) {
-			err = asked.Err
-		}
 		return fmt.Errorf("cannot ask the supervisor at %s: %w; see listen in its [factory]", c.base, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w on %s: start one with disinto run, or use --state", ErrNoSupervisor, c.state)
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("cannot ask the supervisor on %s: not a directory: --state is the supervisor's state directory",
+			c.state)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot ask the supervisor on %s: permission denied: only root and the account that runs it "+
 			"may ask there (docker exec without -u); others need the address [factory] listen and its token", c.state)
