@@ -186,9 +186,10 @@ func TestManyReferences(t *testing.T) {
 		refs int
 		cut  bool
 	}{{mostNamed, false}, {mostNamed + 1, true}} {
-		var body strings.Builder
+		body := new(strings.Builder)
+		body.WriteString("Depends on ")
 		for n := range tt.refs {
-			fmt.Fprintf(&body, "Depends on #%d\n", n+2)
+			fmt.Fprintf(body, "#%d ", n+2)
 		}
 		short := gist(body.String(), self)
 		if got := len(forge.Dependencies(short, self)); wasCut(short) != tt.cut || got != mostNamed {

@@ -22,12 +22,12 @@ var mutationsEvery = flag.Int("mutations", 1000, "play one of so many mutations"
 
 // TestMutations gives the client answers of the wrong shape: each field of each answer is null, missing, of another
 // type, huge, or negative. No method may panic, loop, or misread such an answer. Once PID 1 crashed at every restart
-// because the commit of a claim was null. make test plays one mutation of 2,000, and null for every seventh answer;
+// because the commit of a claim was null. make test plays one mutation of 4,000, and null for every twelfth answer;
 // make check plays one of 10, and null for every answer; -mutations 1 plays all.
 func TestMutations(t *testing.T) {
 	onLocal(t, func(w *world) {
 		tape := record(w)
-		every, nulls, n := sized(min(*mutationsEvery, 10), 2**mutationsEvery), sized(1, 7), 0
+		every, nulls, n := sized(min(*mutationsEvery, 10), 4**mutationsEvery), sized(1, 12), 0
 		for i, key := range slices.Sorted(maps.Keys(tape.answers)) {
 			mutate(tape.answers[key].body, func(what string, text func() []byte) {
 				if n++; n%every != 0 && (what != "null answer" || i%nulls != 0) {

@@ -159,7 +159,7 @@ func TestC7_UnchangedCost(t *testing.T) {
 			w.scan(c)
 		}
 		most, total := int64(0), int64(0)
-		scans := sized(120, 40)
+		scans := sized(120, 30)
 		for range scans {
 			time.Sleep(15 * time.Second)
 			n := w.requests(c, func() { w.scan(c) })

@@ -144,14 +144,23 @@ echo "Forgejo: $LOCALFORGE_DECLINE" >&2
 exit 1
 `
 
-// initRepo creates a bare repository with the files that git init would write, without a process. It first removes an
-// older folder at the same path, because the state of that repository ended with its process. Without autogc, a push
+// writeHook writes the hook that rejects a push, which few repositories need.
+func (r *repo) writeHook() error {
+	dir := filepath.Join(r.dir, "hooks")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "pre-receive"), []byte(preReceive), 0o755)
+}
+
+// initRepo creates a bare repository with those files of git init that git needs, without a process. It first removes
+// an older folder at the same path, because the state of that repository ended with its process. Without autogc, a push
 // starts one git process less, which would only look for garbage.
 func initRepo(r *repo) error {
 	if err := os.RemoveAll(r.dir); err != nil {
 		return err
 	}
-	for _, dir := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "hooks"} {
+	for _, dir := range []string{"objects/pack", "refs/heads"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o755); err != nil {
 			return err
 		}
@@ -161,7 +170,6 @@ func initRepo(r *repo) error {
 		os.WriteFile(filepath.Join(r.dir, "config"),
 			[]byte("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"+
 				"[receive]\n\tautogc = false\n"), 0o644),
-		os.WriteFile(filepath.Join(r.dir, "hooks", "pre-receive"), []byte(preReceive), 0o755),
 	)
 }
 

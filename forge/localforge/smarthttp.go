@@ -171,15 +171,18 @@ func (g *gitRequest) receivePack() {
 		cmd := g.command(bytes.NewReader(push), &answer)
 		why, protected := g.decline(pushCommands(push))
 		cmd.Env = append(cmd.Env, "LOCALFORGE_DECLINE="+why)
-		hooks := "hooks"
 		if why == "" && !protected {
 			if report := g.f.receive(g.repo, push); report != nil {
 				answer.Write(report)
 				return nil
 			}
 		}
-		if why == "" {
-			hooks = os.DevNull // the hook would cost two processes and reject nothing
+		hooks := os.DevNull // the hook would cost two processes and reject nothing
+		if why != "" {
+			hooks = "hooks"
+			if err := g.repo.writeHook(); err != nil {
+				return err
+			}
 		}
 		// A protected branch must not be rewritten.
 		return g.f.gitIO(g.f.ctx, cmd, "-c", hidden, "-c", "receive.denyNonFastForwards="+strconv.FormatBool(protected),
