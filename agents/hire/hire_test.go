@@ -46,10 +46,12 @@ func TestHire(t *testing.T) {
 	})
 }
 
-// TestBreaksOff stops hiring after each step and hires again, also for an agent that has a token already.
+// TestBreaksOff stops hiring after each step and hires again, also for an agent that has a token already. make test
+// stops after every second one.
 func TestBreaksOff(t *testing.T) {
 	onEach(t, func(w *world) {
-		for n := range len(w.hire(w.withToken).steps()) + 1 {
+		steps := len(w.hire(w.withToken).steps())
+		for n := 0; n <= steps; n += sized(1, 2) {
 			w.name = fmt.Sprintf("dev-%d-%s", n, w.suffix)
 			mustWrite(w.T, w.config, before, 0o644)
 			w.must(os.RemoveAll(w.where))
@@ -71,7 +73,7 @@ func TestBreaksOff(t *testing.T) {
 }
 
 // TestLostAnswers breaks the connection at each request in turn, once before the forge executes it and once after.
-// Hiring again completes it. make test plays every fourth request of each.
+// Hiring again completes it. make test plays every sixth request of each.
 func TestLostAnswers(t *testing.T) {
 	for name, fault := range map[string]localforge.Fault{"before": localforge.Drop, "after": localforge.Lose} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); breakEach(onLocal(t), fault) })
@@ -79,14 +81,11 @@ func TestLostAnswers(t *testing.T) {
 }
 
 func breakEach(w *world, fault localforge.Fault) {
-	first, step := 1, 1
-	if os.Getenv("DISINTO_STORMS") == "" {
-		step = 4
-		if fault == localforge.Lose {
-			first = 3
-		}
+	first := 1
+	if fault == localforge.Lose {
+		first = sized(1, 4)
 	}
-	for broken, n := true, first; broken; n += step {
+	for broken, n := true, first; broken; n += sized(1, 6) {
 		w.name = fmt.Sprintf("dev-%d-%s", n, w.suffix)
 		mustWrite(w.T, w.config, before, 0o644)
 		w.must(os.RemoveAll(w.where))

@@ -44,6 +44,14 @@ type world struct {
 	said  bytes.Buffer
 }
 
+// sized returns all in make check, which sets DISINTO_STORMS, and some in make test.
+func sized(all, some int) int {
+	if os.Getenv("DISINTO_STORMS") != "" {
+		return all
+	}
+	return some
+}
+
 // onEach runs a test on localforge, and on the forge at FORGE_TEST_URL, with its administrator's token and password.
 // Forgejo creates tokens only for requests with a password.
 func onEach(t *testing.T, test func(*world)) {
