@@ -350,7 +350,7 @@ func TestClaimRefUnread(t *testing.T) {
 // TestClaimRefRace: only one of several supervisors with the same accounts gets an item that all claim concurrently.
 // DISINTO_TEST_RACES sets the number of races.
 func TestClaimRefRace(t *testing.T) {
-	races := sized(100, 5)
+	races := sized(100, 3)
 	if n, err := strconv.Atoi(os.Getenv("DISINTO_TEST_RACES")); err == nil {
 		races = n
 	}

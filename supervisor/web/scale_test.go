@@ -27,8 +27,8 @@ const (
 	mostChange = 4_000
 )
 
-// manyIssues is 10,000 in make check. In make test it is fifteen times the rows of a page.
-func manyIssues() int { return simtest.Size(10_000, 1_500) }
+// manyIssues is 10,000 in make check. In make test it is six times the rows of a page.
+func manyIssues() int { return simtest.Size(10_000, 600) }
 
 // crowd is the control room of a real supervisor with many issues, none of which it starts.
 type crowd struct {
