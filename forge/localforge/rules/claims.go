@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -53,10 +54,20 @@ type claimant struct {
 
 func (r *repo) claimant(a *account) *claimant {
 	r.w.Helper()
-	c := &claimant{r: r, by: a, dir: r.w.TempDir()}
-	a.git(c.dir, "init", "--quiet", ".")
-	c.tree = a.git(c.dir, "write-tree")
-	return c
+	dir, tree := r.w.made.emptyTree(a)
+	return &claimant{r: r, by: a, dir: dir, tree: tree}
+}
+
+// emptyTree returns a folder in which all rules make the commits of claims, and the name of the empty tree.
+func (l *leavings) emptyTree(a *account) (dir, tree string) {
+	l.committing.Lock()
+	defer l.committing.Unlock()
+	if l.claims == "" {
+		l.claims = l.tempDir()
+		a.git(l.claims, "init", "--quiet", ".")
+		l.tree = a.git(l.claims, "write-tree")
+	}
+	return l.claims, l.tree
 }
 
 // commit makes a commit that is unlike any other.
@@ -88,11 +99,22 @@ func (c *claimant) release(n int64, commit string) bool {
 	return code == 0
 }
 
-// holder returns the commit of a claim; "" if the claim does not exist.
+// holder returns the commit of a claim; "" if the claim does not exist. It reads the list of refs with which the forge
+// begins a push.
 func (r *repo) holder(n int64) string {
 	r.w.Helper()
-	commit, _, _ := strings.Cut(r.refs(claimRef(n)), " ")
-	return commit
+	req, err := http.NewRequestWithContext(r.w.ctx, http.MethodGet, r.url()+"/info/refs?service=git-receive-pack", nil)
+	if err != nil {
+		r.w.Fatal(err)
+	}
+	req.SetBasicAuth(r.owner.name, r.owner.token)
+	for line := range bytes.Lines(r.w.send(req).want(http.StatusOK).body) {
+		packet, _, _ := strings.Cut(strings.TrimSpace(string(line)), "\x00")
+		if commit, found := strings.CutSuffix(packet, " "+claimRef(n)); found {
+			return commit[len(commit)-len(noObject):] // before it are the packet's length, and a delimiter
+		}
+	}
+	return ""
 }
 
 func claimTwice(w *world) {

@@ -18,8 +18,10 @@ type leavings struct {
 	repos, users []string
 
 	tempDir    func() string
-	committing sync.Mutex        // guards checkouts, and is held while one is made
+	committing sync.Mutex        // guards the fields below, and is held while a folder is made
 	checkouts  map[string]string // by the names of the branches
+	claims     string            // the folder with the commits of claims
+	tree       string            // the empty tree in it
 }
 
 func (l *leavings) repo(name string) {

@@ -16,6 +16,7 @@ type repo struct {
 	w     *world
 	owner *account
 	name  string
+	dir   string // the folder with the commits of code, which other rules share
 }
 
 // at returns an API path below the repository.
@@ -37,7 +38,8 @@ func (w *world) repo() *repo {
 func (w *world) code(branches ...string) *repo {
 	w.Helper()
 	r := w.account("owner").repo("harb", fields{"default_branch": "main"})
-	r.owner.git(w.made.checkout(w, r.owner, branches), "push", "--quiet", r.url(), "--all")
+	r.dir = w.made.checkout(w, r.owner, branches)
+	r.owner.git(r.dir, "push", "--quiet", r.url(), "--all")
 	// The forge notices a first push late, and refuses pull requests before that.
 	w.eventually("the repository is no longer empty", func() bool { return !r.empty() })
 	return r
