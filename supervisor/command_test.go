@@ -82,7 +82,7 @@ func TestPause(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Second)
 		w.Forge.Issue("one")
-		w.Until(2*time.Minute, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
+		w.Until(4*time.Minute, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		told(t, l, "/v1/pause", `{"name":"llama"}`, "llama: paused")
 		told(t, l, "/v1/pause", `{"name":"llama"}`, "llama:  (paused already)")
 		w.Forge.Issue("two")

@@ -16,7 +16,10 @@ import (
 
 // A simulation gets the journal's sessions of the requested days, runs alone, and is cut after ten seconds.
 func TestSimulateOne(t *testing.T) {
-	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		hourly(w)
+		l := w.Start()
 		post := func(path, body string) (int, string) {
 			answer := httptest.NewRecorder()
 			l.Handler().ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader(body)))
@@ -28,7 +31,9 @@ func TestSimulateOne(t *testing.T) {
 		}
 		w.Forge.Issue("one")
 		w.Until(6*time.Hour, "it is merged", w.Forge.Done)
+		l.Stop()
 		time.Sleep(25 * time.Hour)
+		l = w.Start()
 		w.Forge.Issue("two")
 		w.Until(6*time.Hour, "that, too", w.Forge.Done)
 		var got supervisor.WhatIf
@@ -70,6 +75,9 @@ func TestSimulateOne(t *testing.T) {
 		if code, _ := ask(`{}`); code != 200 {
 			t.Errorf("the next simulation: got %d, want 200", code)
 		}
+		wantReplay(t, l)
+		l.Stop()
+		w.Check()
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 func TestForgeDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		Size(w.Usual, w.Minutely)()
 		w.Forge.Issue("one")
 		w.Forge.Issue("two")
 		w.Forge.Issue("three")

@@ -379,7 +379,7 @@ func TestOwnMergeIsDone(t *testing.T) {
 		time.Sleep(time.Second)
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Merged, p.Closed, p.Ended = true, true, time.Now() })
 		w.Forge.Edit(issue, func(is *forge.Issue) { is.Closed = true })
-		time.Sleep(time.Minute)
+		time.Sleep(3 * time.Minute)
 		recent := l.Document().Recent
 		if len(recent) != 1 || recent[0].Outcome != agents.Done || recent[0].Reason != "merged #2" {
 			t.Errorf("got recent sessions %+v, want done\n%s", recent, w.Log.String())

@@ -259,7 +259,7 @@ func TestCommandsForOthers(t *testing.T) {
 				return nil
 			})
 			id := w.Forge.Command(n, "johba", "/disinto cancel")
-			time.Sleep(time.Minute)
+			time.Sleep(3 * time.Minute)
 			w.Forge.Unsay(id)
 			w.Forge.Fail(nil)
 			return id
@@ -288,6 +288,7 @@ func TestCommandsForOthers(t *testing.T) {
 func TestCommandsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		Size(w.Usual, w.Minutely)()
 		idle(w)
 		n := w.Forge.Issue("one")
 		l := w.Start()

@@ -156,7 +156,7 @@ func TestServerHangsAndLies(t *testing.T) {
 			}
 		})
 		w.Forge.Issue("two")
-		time.Sleep(3 * time.Minute)
+		time.Sleep(4 * time.Minute)
 		s := l.Document().Threads[1].Server
 		if s == nil || s.Model != "a[31m" || s.Slots != 0 || len(s.At) != agents.MaxServerSlots {
 			t.Errorf("got server %+v, want a cleaned name, no slots, and at most %d entries", s, agents.MaxServerSlots)

@@ -127,7 +127,7 @@ func state(l *Life, service string) control.ServiceDocument {
 func TestService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, m := served(t)
-		w.Slow()
+		w.Minutely()
 		m.say(health, "503 Service Unavailable")
 		w.Forge.Issue("one")
 		l := w.Start(m.in)

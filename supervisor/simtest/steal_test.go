@@ -19,7 +19,7 @@ import (
 // night is a world in which dev-coder has n issues that every agent may do, and dev-qwen has none.
 func night(t testing.TB, n int) *World {
 	w := New(t)
-	w.Slow()
+	w.Minutely()
 	w.Config.Stealing = threads.Stealing{
 		Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
 	}

@@ -83,7 +83,7 @@ func TestQuestion(t *testing.T) {
 
 		w.Forge.Answer(issue, "stranger")
 		w.Forge.Answer(issue, "dev-elsewhere")
-		time.Sleep(time.Minute)
+		time.Sleep(4 * time.Minute)
 		if n := len(w.Exec.RunsOf(agents.KindIssue, issue)); n != 1 {
 			t.Errorf("got %d sessions after comments that are not answers, want 1", n)
 		}
@@ -122,6 +122,7 @@ func TestQuestionKilledAnywhere(t *testing.T) {
 
 func questionKilledAt(t *testing.T, call string, n int, after bool) {
 	w := New(t)
+	Size(w.Usual, w.Minutely)()
 	issue := w.Forge.Issue("unclear")
 	asksFirst(w, issue)
 	l := w.Start(KillAt(call, n, after))

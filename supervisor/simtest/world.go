@@ -41,7 +41,7 @@ type World struct {
 }
 
 // New returns a world with the configuration of Factory. Every issue gets a pull request after ten minutes, and its
-// approval after another five. In make test the world is Slow, unless the test calls Usual.
+// approval after another five. In make test the world is Slow, unless the test says otherwise.
 func New(t testing.TB) *World {
 	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir()}
 	for _, a := range w.Config.Agents {
@@ -112,9 +112,12 @@ func Factory() *threads.Config {
 	}
 }
 
-// Slow sets all intervals to a minute, which makes a virtual day faster to play. No step of the work should wait for
-// a scan.
-func (w *World) Slow() { w.poll(time.Minute, time.Minute) }
+// Slow sets all intervals to three minutes, which makes a virtual day faster to play. No step of the work should wait
+// for a scan.
+func (w *World) Slow() { w.poll(3*time.Minute, 3*time.Minute) }
+
+// Minutely sets all intervals to a minute, for tests of scans and of what a supervisor repeats.
+func (w *World) Minutely() { w.poll(time.Minute, time.Minute) }
 
 // Usual sets the default intervals of factory.toml.
 func (w *World) Usual() { w.poll(5*time.Second, 30*time.Second) }
