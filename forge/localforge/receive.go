@@ -45,9 +45,10 @@ func (f *Forge) receive(r *repo, push []byte) (report []byte) {
 		!writeRef(filepath.Join(r.dir, m.ref), m.after, m.before, filepath.Join(r.dir, "packed-refs")) {
 		return nil
 	}
-	text := packet("unpack ok\n") + packet("ok "+m.ref+"\n") + flush
+	packet := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+	text := packet("unpack ok\n") + packet("ok "+m.ref+"\n") + "0000"
 	if strings.Contains(" "+options+" ", " side-band-64k ") {
-		text = packet("\x01"+text) + flush
+		text = packet("\x01"+text) + "0000"
 	}
 	return []byte(text)
 }

@@ -21,7 +21,7 @@ func TestReceive(t *testing.T) {
 	w := newWorld(t, func(o *Options) {
 		run := o.Run
 		o.Run = func(ctx context.Context, cmd Cmd) error {
-			if slices.Contains(cmd.Argv, "receive-pack") {
+			if slices.Contains(cmd.Argv, "receive-pack") && !slices.Contains(cmd.Argv, "--advertise-refs") {
 				asked.Add(1)
 			}
 			return run(ctx, cmd)

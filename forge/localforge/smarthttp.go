@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -119,43 +120,54 @@ func (g *gitRequest) noCache(kind string) {
 // hidden makes git reject pushes to the refs of pull requests.
 const hidden = "receive.hideRefs=refs/pull/"
 
-// body returns the request's body, which git compresses if it has more than a kilobyte. If it cannot, it has answered.
-func (g *gitRequest) body() (body []byte, ok bool) {
-	in := io.Reader(http.MaxBytesReader(g.w, g.r.Body, maxPush))
-	var err error
-	if g.r.Header.Get("Content-Encoding") == "gzip" {
-		in, err = gzip.NewReader(in)
-	}
-	if err == nil {
-		body, err = io.ReadAll(in)
-	}
+func (g *gitRequest) advertise() {
+	var refs bytes.Buffer
+	err := g.f.gitIO(g.r.Context(), g.command(nil, &refs), "-c", hidden, g.service, "--stateless-rpc", "--advertise-refs",
+		".")
 	if err != nil {
-		http.Error(g.w, err.Error(), http.StatusBadRequest)
+		http.Error(g.w, err.Error(), http.StatusInternalServerError)
+		return
 	}
-	return body, err == nil
+	g.noCache("advertisement")
+	// The advertisement: a packet with the service, a flush packet, and git's own output.
+	line := "# service=git-" + g.service + "\n"
+	fmt.Fprintf(g.w, "%04x%s0000", len(line)+4, line)
+	_, _ = g.w.Write(refs.Bytes())
+}
+
+// body returns the decompressed request body: git compresses bodies of more than a kilobyte.
+func (g *gitRequest) body() (io.Reader, error) {
+	body := http.MaxBytesReader(g.w, g.r.Body, maxPush)
+	if g.r.Header.Get("Content-Encoding") != "gzip" {
+		return body, nil
+	}
+	return gzip.NewReader(body)
 }
 
 func (g *gitRequest) uploadPack() {
-	request, ok := g.body()
-	if !ok {
+	body, err := g.body()
+	if err != nil {
+		http.Error(g.w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	g.noCache("result")
-	if list := g.listRefs(request); list != "" {
-		_, _ = io.WriteString(g.w, list)
-		return
-	}
 	// When git fails, the answer has already begun, and contains git's reason.
-	_ = g.f.gitIO(g.r.Context(), g.command(bytes.NewReader(request), g.w), "upload-pack", "--stateless-rpc", ".")
+	_ = g.f.gitIO(g.r.Context(), g.command(body, g.w), "upload-pack", "--stateless-rpc", ".")
 }
 
 func (g *gitRequest) receivePack() {
-	push, ok := g.body()
-	if !ok {
+	body, err := g.body()
+	if err != nil {
+		http.Error(g.w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	push, err := io.ReadAll(body)
+	if err != nil {
+		http.Error(g.w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	var answer bytes.Buffer
-	err := g.f.move(context.WithoutCancel(g.r.Context()), g.view, g.repo, func() error {
+	err = g.f.move(context.WithoutCancel(g.r.Context()), g.view, g.repo, func() error {
 		cmd := g.command(bytes.NewReader(push), &answer)
 		why, protected := g.decline(pushCommands(push))
 		cmd.Env = append(cmd.Env, "LOCALFORGE_DECLINE="+why)

@@ -3,7 +3,6 @@ package localforge
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -138,48 +137,6 @@ func TestPushToProtectedBranch(t *testing.T) {
 		t.Error("a push to the ref of a pull request succeeded")
 	}
 	w.must(push("dev", "HEAD:free"))
-}
-
-// TestListedRefs: a client is shown the same refs as git itself shows, and git is not asked, except about tags.
-func TestListedRefs(t *testing.T) {
-	var asked atomic.Int32
-	w := newWorld(t, func(o *Options) {
-		run := o.Run
-		o.Run = func(ctx context.Context, cmd Cmd) error { asked.Add(1); return run(ctx, cmd) }
-	})
-	w.want(201, "johba", "POST", "/user/repos", object{"name": "empty", "default_branch": "trunk"})
-	file := object{"content": "eA==", "message": "x", "new_branch": "b"}
-	w.want(201, "dev", "POST", harb+"/contents/x.txt", file)
-	w.open("b", "x", "")
-	dir := t.TempDir()
-	for _, row := range []struct {
-		repo, option string
-		patterns     []string
-		asks         int32
-	}{
-		{"harb", "--symref", nil, 0},
-		{"harb", "--refs", nil, 0},
-		{"harb", "--heads", []string{"b", "pull/*"}, 0},
-		{"empty", "--symref", nil, 0},
-		{"harb", "--symref", nil, 1},
-	} {
-		if row.asks > 0 {
-			w.git(w.f.repoLocked("johba", "harb").dir, "-c", "user.name=x", "tag", "-a", "-m", "x", "v1", "main")
-			w.git(w.clone("dev"), "push", "--quiet", "origin", "HEAD:refs/heads/c") // the forge looks for moved refs
-		}
-		asked.Store(0)
-		list := func(address string) string {
-			return w.git(dir, append([]string{"ls-remote", row.option, address}, row.patterns...)...)
-		}
-		got, n := list(w.url+"/johba/"+row.repo), asked.Load()
-		if want := list(w.f.repoLocked("johba", row.repo).dir); got != want || n != row.asks {
-			t.Errorf("%s %v: git was asked %d times, and the client shows\n%s\nwant\n%s", row.repo, row.option, n, got, want)
-		}
-	}
-	w.git(dir, "clone", "--quiet", w.url+"/johba/empty", "empty")
-	if got := w.git(filepath.Join(dir, "empty"), "symbolic-ref", "HEAD"); got != "refs/heads/trunk" {
-		t.Errorf("a clone of the empty repository is on %s, want its default branch", got)
-	}
 }
 
 // git compresses requests of more than a kilobyte.
