@@ -84,7 +84,7 @@ PURE     = forge forge/plan forge/sorting agents agents/tomltext threads threads
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
 test: export GOGC = 400
-test: ## run all tests: a few of each storm, a good three minutes with cold caches on two cores
+test: ## run all tests: a few of each storm, three minutes with cold caches on two cores
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
 	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); export GOFLAGS="$$GOFLAGS $(FLAGS)"; \
