@@ -354,7 +354,7 @@ func TestB10_Priority(t *testing.T) {
 	})
 }
 
-// thousand returns the number of random cases: 1,000 in make check, 20 in make test.
+// thousand returns the number of random cases: 1,000 in make check, 10 in make test.
 func thousand() int { return simtest.Size(1000, 10) }
 
 // inWorlds plays a thousand cases, several in each world: every case makes its world larger.
