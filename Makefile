@@ -60,9 +60,9 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 # unsafe pointers. Without them in the standard library, a supervisor under virtual time takes a sixth less; our own
 # code is checked. One package more than processors runs at a time, because the tests of processes and of Nomad wait for
 # half a minute, and compute little; with two more, cmd/disinto takes 43 to 52 s instead of 37 to 39. Like the program,
-# the tests resolve names and accounts without libc. The runtime is never watched; told so, the compiler uses all
-# processors for it, for which everything else waits. A test that builds a program finds the compiler's flags in GOFLAGS,
-# so that it does not compile the standard library again.
+# the tests resolve names and accounts without libc. The race detector never watches the runtime; -race=false lets the
+# compiler use all processors for it, while everything else waits. A test that builds a program finds the compiler's
+# flags in GOFLAGS, so that it does not compile the standard library again.
 TESTS = -p $$packages -vet=off -toolexec='env GOGC=1600' -ldflags='-s -w' ./...
 FLAGS = $$race -tags=netgo,osusergo '-gcflags=all=-l -dwarf=false' '-gcflags=std=-d=checkptr=0 -dwarf=false' \
 	'-gcflags=runtime=-race=false -d=checkptr=0 -dwarf=false' \

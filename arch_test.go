@@ -132,6 +132,7 @@ var only = []struct {
 	{"slices.SortFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.By"},
 	{"slices.SortStableFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Stable"},
 	{"slices.SortedFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Collect"},
+	{"slices.SortedStableFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Stable"},
 }
 
 // onLinux are the packages that build on Linux only. A client's commands also build elsewhere, so files of the

@@ -111,7 +111,8 @@ func (r *repo) clone(a *account) *checkout {
 	return c
 }
 
-// checkout is clone without the clone: it shares a folder with other rules, for pushes on a branch of code.
+// checkout returns the folder with the commits of code, which rules share, for pushes on one of its branches. It saves
+// a clone.
 func (r *repo) checkout(a *account, branch string) *checkout {
 	return &checkout{r: r, by: a, dir: r.dir, at: branch}
 }
