@@ -21,7 +21,7 @@ const module = "codeberg.org/johba/disinto"
 
 // layers lists which of our packages each package may import. forge, agents, threads and supervisor build on each
 // other in this order. Only cmd/disinto imports the packages that reach something outside, so that each can be
-// replaced and the core tested without them. All may import forge/sorting.
+// replaced and the core tested without them.
 var layers = map[string][]string{
 	"forge":                  {},
 	"forge/forgejo":          {"forge", "forge/rest"},
@@ -30,7 +30,6 @@ var layers = map[string][]string{
 	"forge/forgetest":        {"forge"},
 	"forge/plan":             {"forge"},
 	"forge/rest":             {"forge"},
-	"forge/sorting":          {},
 	"agents":                 {"forge"},
 	"agents/llama":           {"agents", "agents/plainfile"},
 	"agents/llama/fakellama": {},
@@ -129,10 +128,6 @@ var only = []struct {
 		"the MCP server is another way to run the commands, and belongs beside them",
 	},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
-	{"slices.SortFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.By"},
-	{"slices.SortStableFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Stable"},
-	{"slices.SortedFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Collect"},
-	{"slices.SortedStableFunc", []string{"forge/sorting"}, "it is compiled again for each type: take sorting.Stable"},
 }
 
 // onLinux are the packages that build on Linux only. A client's commands also build elsewhere, so files of the
@@ -171,7 +166,7 @@ func (s *source) checkLinux() (failures []string) {
 // pure are the packages whose decisions depend only on their arguments, so that the simulator, `why` and a bug report
 // repeat them exactly.
 var pure = []string{
-	"forge", "forge/plan", "forge/sorting", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit",
+	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit",
 	"threads/eta", "threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services",
 	"threads/sim", "threads/wire", "threads/delta",
 }
@@ -319,7 +314,7 @@ func (s *source) checkLayers() (failures []string) {
 	}
 	for _, spec := range s.file.Imports {
 		p, ours := strings.CutPrefix(importPath(spec), module+"/")
-		if ours && p != "forge/sorting" && !slices.Contains(allowed, p) && !slices.Contains(allowed, "*") {
+		if ours && !slices.Contains(allowed, p) && !slices.Contains(allowed, "*") {
 			failures = append(failures, s.at(spec.Pos())+": "+s.dir+" may not import "+p+
 				": imports go one way, forge <- agents <- threads <- supervisor <- cmd/disinto, and only cmd/disinto wires "+
 				"the rest")
@@ -583,26 +578,6 @@ func TestLayoutListsEveryPackage(t *testing.T) {
 	for dir := range layers {
 		if !listed[dir] && dir != "." {
 			t.Errorf("the layout in CONTRIBUTING.md lacks %s", dir)
-		}
-	}
-}
-
-// The race detector leaves out the pure packages in `make test`, and no other package of the product.
-func TestMakefileListsPurePackages(t *testing.T) {
-	text, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "\nPURE ")
-	list, _, _ := strings.Cut(rest, "\n")
-	listed := strings.Fields(strings.TrimLeft(list, " ="))
-	for dir := range layers {
-		got := slices.ContainsFunc(listed, func(pattern string) bool {
-			above, below := strings.CutSuffix(pattern, "...")
-			return pattern == dir || below && strings.HasPrefix(dir, above)
-		})
-		if want := slices.Contains(pure, dir) || dir == "threads/filltest"; got != want {
-			t.Errorf("PURE in the Makefile is %q: %s is in it: %v, want %v", listed, dir, got, want)
 		}
 	}
 }

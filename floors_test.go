@@ -17,8 +17,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // floored are the packages whose files stand in floors: each file uses only declarations of files below it, and two
@@ -173,7 +171,7 @@ func upward(uses map[use]bool) (list []use) {
 			list = append(list, u)
 		}
 	}
-	sorting.By(list, use.compare)
+	slices.SortFunc(list, use.compare)
 	return list
 }
 

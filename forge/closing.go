@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 var (
@@ -37,7 +35,7 @@ func Closes(head, title, body, repo string) []Ref {
 			}
 		}
 	}
-	sorting.By(refs, Ref.Compare)
+	slices.SortFunc(refs, Ref.Compare)
 	return slices.Compact(refs)
 }
 

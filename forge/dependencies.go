@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Dependencies returns the issues that an issue's text says it waits for: sorted, without duplicates. self is the issue
@@ -29,7 +27,7 @@ func Dependencies(body string, self Ref) []Ref {
 	for _, line := range visibleLines(body) {
 		r.line(line)
 	}
-	sorting.By(r.refs, Ref.Compare)
+	slices.SortFunc(r.refs, Ref.Compare)
 	return slices.Compact(r.refs)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/supervisor/shadow"
 	"codeberg.org/johba/disinto/threads"
@@ -364,7 +363,7 @@ func (b *books) pull(item forge.Ref) *forge.Pull {
 func (b *books) paused() []threads.Pause {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return sorting.Collect(maps.Keys(b.ledger.Paused), ledger.ComparePauses)
+	return slices.SortedFunc(maps.Keys(b.ledger.Paused), ledger.ComparePauses)
 }
 
 // knownOpen reports whether an issue or pull request is open, as far as the books know without asking the forge.

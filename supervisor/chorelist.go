@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -108,7 +107,7 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 		}
 	}
 	var list []*chore
-	for _, k := range sorting.Collect(maps.Keys(wanted), choreKey.compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(wanted), choreKey.compare) {
 		old := b.chores[k]
 		if old == nil || !old.working && !now.Before(old.retryAt) {
 			list = append(list, b.choreLocked(wanted[k], old))

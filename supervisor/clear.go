@@ -14,7 +14,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/disk"
 	"codeberg.org/johba/disinto/supervisor/journal"
@@ -166,7 +165,7 @@ func (s *Supervisor) leftovers(
 			list = append(list, leftover{Entry: e, chain: chain, since: since, due: since.Add(config.Factory.KeepWorkspaces)})
 		}
 	}
-	sorting.Stable(list, func(a, b leftover) int {
+	slices.SortStableFunc(list, func(a, b leftover) int {
 		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.Name, b.Name))
 	})
 	return list, found

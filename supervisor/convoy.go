@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -136,7 +135,7 @@ func (s *Supervisor) membersOf(convoy forge.Ref) ([]forge.Blocker, error) {
 	place := func(b forge.Blocker) int {
 		return slices.IndexFunc(shown.Members, func(m threads.Member) bool { return m.Ref() == b.Ref })
 	}
-	sorting.Stable(members, func(a, b forge.Blocker) int { return place(a) - place(b) })
+	slices.SortStableFunc(members, func(a, b forge.Blocker) int { return place(a) - place(b) })
 	return members, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/eta"
@@ -77,7 +76,7 @@ func (e *etas) round(ctx context.Context, cfg *threads.Config) (more bool) {
 	maps.DeleteFunc(e.said, func(ref forge.Ref, _ told) bool { return !slices.Contains(cfg.Forge.Repos, ref.Repo) })
 	var open []forge.Ref
 	places := e.s.places()
-	for _, ref := range sorting.Collect(maps.Keys(e.said), forge.Ref.Compare) {
+	for _, ref := range slices.SortedFunc(maps.Keys(e.said), forge.Ref.Compare) {
 		if places.open[ref] {
 			open = append(open, ref)
 		}
@@ -112,7 +111,7 @@ type news struct {
 
 // ended returns the commented issues that are no longer open, according to the last scan.
 func (e *etas) ended(open map[forge.Ref]bool) (list []news) {
-	for _, ref := range sorting.Collect(maps.Keys(e.said), forge.Ref.Compare) {
+	for _, ref := range slices.SortedFunc(maps.Keys(e.said), forge.Ref.Compare) {
 		if !open[ref] {
 			list = append(list, news{Ref: ref})
 		}
@@ -246,7 +245,7 @@ func readETAs(path string) map[forge.Ref]told {
 // full disk.
 func writeETAs(path string, said map[forge.Ref]told) error {
 	list := make([]told, 0, len(said))
-	for _, ref := range sorting.Collect(maps.Keys(said), forge.Ref.Compare) {
+	for _, ref := range slices.SortedFunc(maps.Keys(said), forge.Ref.Compare) {
 		list = append(list, said[ref])
 	}
 	text, err := json.Marshal(list)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -74,5 +74,5 @@ func (s *Supervisor) Remembered() []forge.Ref {
 	defer s.books.mu.Unlock()
 	list := append(s.books.ledger.Remembered(),
 		s.books.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
-	return append(list, sorting.Collect(maps.Keys(s.books.ledger.Touched), forge.Ref.Compare)...)
+	return append(list, slices.SortedFunc(maps.Keys(s.books.ledger.Touched), forge.Ref.Compare)...)
 }

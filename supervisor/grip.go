@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // grip excludes items from decisions while the supervisor writes to them, and afterwards until a later scan shows the
@@ -62,6 +61,6 @@ func (b *books) relatedLocked(item forge.Ref) []forge.Ref {
 			refs = append(refs, p.Ref)
 		}
 	}
-	sorting.By(refs, forge.Ref.Compare)
+	slices.SortFunc(refs, forge.Ref.Compare)
 	return slices.Compact(refs)
 }

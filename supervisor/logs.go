@@ -14,7 +14,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -101,7 +100,7 @@ func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, re
 		seen[l.RunID], repos[l.item.Repo] = true, true
 		logs = append(logs, l.Log)
 	}, func(_, _ int64) {})
-	sorting.By(logs, func(a, b control.Log) int {
+	slices.SortFunc(logs, func(a, b control.Log) int {
 		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.RunID, b.RunID))
 	})
 	return logs, repos, err

@@ -11,7 +11,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/audit"
@@ -201,7 +200,7 @@ func (s *Supervisor) keepReceipts(ctx context.Context) {
 func (b *books) owed() (list []*showing) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, pull := range sorting.Collect(maps.Keys(b.ledger.Owed), forge.Ref.Compare) {
+	for _, pull := range slices.SortedFunc(maps.Keys(b.ledger.Owed), forge.Ref.Compare) {
 		if b.busy[pull] == 0 {
 			list = append(list, &showing{b.gripLocked(b.relatedLocked(pull)), pull, b.ledger.Owed[pull]})
 		}

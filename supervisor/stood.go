@@ -2,9 +2,9 @@ package supervisor
 
 import (
 	"maps"
+	"slices"
 	"time"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -31,7 +31,7 @@ func (s stood) turn(free []threads.FreeSlot, now time.Time) (over []ledger.Free)
 	for _, f := range free {
 		is[threads.SlotKey{Thread: f.Thread, Slot: f.Slot}] = f.Code
 	}
-	for _, k := range sorting.Collect(maps.Keys(s), threads.SlotKey.Compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(s), threads.SlotKey.Compare) {
 		was := s[k]
 		if is[k] == was.code && now.Sub(was.since) < stoodMax {
 			continue
@@ -51,7 +51,7 @@ func (s stood) turn(free []threads.FreeSlot, now time.Time) (over []ledger.Free)
 
 // stand returns the times beside work that have not ended, sorted by slot.
 func (s stood) stand(now time.Time) (list []ledger.Free) {
-	for _, k := range sorting.Collect(maps.Keys(s), threads.SlotKey.Compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(s), threads.SlotKey.Compare) {
 		if was := s[k]; now.Sub(was.since) >= stoodMin {
 			list = append(list, ledger.Free{Thread: k.Thread, Slot: k.Slot, Code: was.code, From: was.since, Until: now})
 		}

@@ -11,7 +11,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/supervisor/saved"
@@ -217,7 +216,7 @@ func (b *books) showAllLocked() []control.SessionDocument {
 	for _, x := range b.sessions {
 		list = append(list, x.document())
 	}
-	sorting.By(list, func(a, b control.SessionDocument) int {
+	slices.SortFunc(list, func(a, b control.SessionDocument) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
 	})
 	return list

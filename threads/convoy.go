@@ -5,7 +5,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // MemberState is the progress of one member of a convoy. Each member is in exactly one state, so that their counts
@@ -101,7 +100,7 @@ func (d *decision) convoy(is *forge.Issue) Convoy {
 		c.Members = append(c.Members, m)
 		c.Counts[m.State]++
 	}
-	sorting.Stable(c.Members, func(a, b Member) int { return a.Wave - b.Wave })
+	slices.SortStableFunc(c.Members, func(a, b Member) int { return a.Wave - b.Wave })
 	return c
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // findCycles returns, for every open issue on a dependency cycle, the shortest cycle from that issue back to itself.
@@ -38,7 +37,7 @@ func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 // nil without a cycle. An issue that waits for itself is a cycle.
 func Circle(waits map[forge.Ref][]forge.Ref) []forge.Ref {
 	var facts forge.Facts
-	for _, ref := range sorting.Collect(maps.Keys(waits), forge.Ref.Compare) {
+	for _, ref := range slices.SortedFunc(maps.Keys(waits), forge.Ref.Compare) {
 		is := forge.Issue{Ref: ref}
 		for _, on := range waits[ref] {
 			if on == ref {

@@ -7,7 +7,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Decide is the whole scheduler. From the facts of one moment it plans what to do now for every thread, with a reason
@@ -70,7 +69,7 @@ func (d *decision) line() {
 			d.plan.Unqueued = append(d.plan.Unqueued, &w.Hold)
 		}
 	}
-	sorting.By(order, standing.compare)
+	slices.SortFunc(order, standing.compare)
 	d.queue = make([]*work, len(order))
 	for i := range order {
 		d.queue[i] = order[i].work
@@ -112,7 +111,7 @@ func (d *decision) classOf(t traits, known map[traits]*class) *class {
 // merge picks the oldest mergeable pull request of each repository. A merge moves the base of the others, so a scan
 // has to show whether they still merge cleanly.
 func (d *decision) merge() {
-	sorting.By(d.ready, func(a, b *work) int {
+	slices.SortFunc(d.ready, func(a, b *work) int {
 		return cmp.Or(a.pull.Created.Compare(b.pull.Created), a.Ref.Compare(b.Ref))
 	})
 	first := make(map[string]forge.Ref)

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // talkOf returns the talk of an issue or pull request of the script.
@@ -28,7 +27,7 @@ func (w *scriptWorld) remark(f []string) {
 	t := w.talkOf(f[0])
 	t.Known = true
 	t.Remarks = append(slices.DeleteFunc(slices.Clone(t.Remarks), func(o forge.Remark) bool { return o.ID == r.ID }), r)
-	sorting.By(t.Remarks, func(a, b forge.Remark) int { return int(a.ID - b.ID) })
+	slices.SortFunc(t.Remarks, func(a, b forge.Remark) int { return int(a.ID - b.ID) })
 }
 
 func (w *scriptWorld) talk(f []string) {

@@ -8,7 +8,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // History holds the facts that the forge does not have. It is folded from the journal (see package ledger), and
@@ -303,7 +302,7 @@ func (h *History) Reviewed(author string, now time.Time) (began []time.Time) {
 				began = append(began, at)
 			}
 		}
-		sorting.By(began, time.Time.Compare)
+		slices.SortFunc(began, time.Time.Compare)
 	}
 	return began
 }

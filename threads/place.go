@@ -7,7 +7,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // PassedOverLimit is how often an item may be passed over before it goes first in its priority class, so that warmth
@@ -143,7 +142,7 @@ func (p *placer) advance() {
 		}
 	}
 	p.classes = slices.DeleteFunc(p.classes, func(c *class) bool { return c.next == len(c.items) })
-	sorting.By(p.classes, func(a, b *class) int { return before(a.head(), b.head()) })
+	slices.SortFunc(p.classes, func(a, b *class) int { return before(a.head(), b.head()) })
 }
 
 // head returns the first item of the class that can still start.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Reason says why an item waits, a session is stopped or a mark is written. The code decides which operands are set.
@@ -163,7 +162,7 @@ func (r *Reason) free() string {
 // while the reason stays the same.
 func (r *Reason) Key() string {
 	refs := slices.Clone(r.Refs)
-	sorting.By(refs, forge.Ref.Compare)
+	slices.SortFunc(refs, forge.Ref.Compare)
 	return string(r.Code) + " " + join(slices.Compact(refs), " ")
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
@@ -382,7 +381,7 @@ func (w *scriptWorld) refs(list string) []forge.Ref {
 	for s := range strings.SplitSeq(list, ",") {
 		refs = append(refs, w.ref(s))
 	}
-	sorting.By(refs, forge.Ref.Compare)
+	slices.SortFunc(refs, forge.Ref.Compare)
 	return refs
 }
 
@@ -459,7 +458,7 @@ func (w *scriptWorld) issue(number string, words []string) {
 	}
 	slices.Sort(is.Labels)
 	w.s.Facts.Issues = append(slices.DeleteFunc(w.s.Facts.Issues, func(o forge.Issue) bool { return o.Ref == is.Ref }), is)
-	sorting.By(w.s.Facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(w.s.Facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
 }
 
 // field sets the field of a fact that a word names: reopened=-1h is Reopened, blockers-known is BlockersKnown. It
@@ -542,7 +541,7 @@ func (w *scriptWorld) pull(number string, words []string) {
 		p.Reviews = old.Reviews
 	}
 	w.s.Facts.Pulls = append(slices.DeleteFunc(w.s.Facts.Pulls, func(o forge.Pull) bool { return o.Ref == p.Ref }), p)
-	sorting.By(w.s.Facts.Pulls, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(w.s.Facts.Pulls, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })
 }
 
 func (w *scriptWorld) review(f []string) {

@@ -7,7 +7,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Stealing is the [stealing] table: when an idle agent may take over issues that are pinned to a busy one. The zero
@@ -131,7 +130,7 @@ func newBalancer(d *decision) *balancer {
 		b.load[b.Loads[i].Agent] = &b.Loads[i]
 	}
 	for _, q := range b.queues {
-		sorting.By(q, leastFirst)
+		slices.SortFunc(q, leastFirst)
 	}
 	return b
 }
@@ -205,7 +204,7 @@ func (b *balancer) steal() {
 		return
 	}
 	thieves := slices.Clone(b.Idle)
-	sorting.By(thieves, func(x, y string) int {
+	slices.SortFunc(thieves, func(x, y string) int {
 		return cmp.Or(b.load[x].IdleSince.Compare(b.load[y].IdleSince), cmp.Compare(x, y))
 	})
 	for _, thief := range thieves {
@@ -233,7 +232,7 @@ func (b *balancer) isBusy(l *Load) bool {
 // takeOne moves one issue to an agent: the first that may move, from the longest queue that has one.
 func (b *balancer) takeOne(thief string) bool {
 	victims := slices.Clone(b.Busy)
-	sorting.By(victims, func(x, y string) int { return cmp.Or(len(b.queues[y])-len(b.queues[x]), cmp.Compare(x, y)) })
+	slices.SortFunc(victims, func(x, y string) int { return cmp.Or(len(b.queues[y])-len(b.queues[x]), cmp.Compare(x, y)) })
 	for _, victim := range victims {
 		for i, w := range b.queues[victim] {
 			if old, noted := b.stays[w]; noted && stealRules[old.at].shared {

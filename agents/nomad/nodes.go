@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // node is a machine of the cluster in Nomad's list.
@@ -94,7 +93,7 @@ func (c *client) unplaced(ctx context.Context, id string) string {
 	if _, err := c.call(ctx, http.MethodGet, "/job/"+escape(id)+"/evaluations", nil, nil, &list); err != nil {
 		return "no node takes it: " + oneLine(err.Error())
 	}
-	sorting.By(list, func(a, b evaluation) int { return int(int64(b.CreateIndex) - int64(a.CreateIndex)) })
+	slices.SortFunc(list, func(a, b evaluation) int { return int(int64(b.CreateIndex) - int64(a.CreateIndex)) })
 	for _, e := range list {
 		if m, ok := e.FailedTGAllocs[taskName]; ok {
 			return m.String()

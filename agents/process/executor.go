@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process/pid1"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Executor runs sessions as processes of this machine. Set Reaper and any other exported fields before the first Run,
@@ -143,7 +143,7 @@ func (e *Executor) leave(r *run) {
 func (e *Executor) list() []*run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return sorting.Collect(maps.Values(e.runs), func(a, b *run) int { return strings.Compare(a.job.RunID, b.job.RunID) })
+	return slices.SortedFunc(maps.Values(e.runs), func(a, b *run) int { return strings.Compare(a.job.RunID, b.job.RunID) })
 }
 
 // hurried returns a channel that Hurry closes.

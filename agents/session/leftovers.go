@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // save pushes the work in the worktree that is not on the forge to a separate branch, and returns the branch; "" if
@@ -112,7 +110,7 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 			others = append(others, other{dir, info.ModTime().UnixNano()})
 		}
 	}
-	sorting.By(others, func(a, b other) int { return cmp.Compare(b.written, a.written) })
+	slices.SortFunc(others, func(a, b other) int { return cmp.Compare(b.written, a.written) })
 	for i, o := range others {
 		if i < keepTrees && !t.merged(ctx, o.dir) || t.unsaved(ctx, o.dir) {
 			continue

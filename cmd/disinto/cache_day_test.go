@@ -23,7 +23,6 @@ import (
 	"codeberg.org/johba/disinto/agents/llama"
 	"codeberg.org/johba/disinto/agents/llama/fakellama"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/sim"
@@ -87,7 +86,7 @@ type dayRequest struct {
 // requests returns the turns of a simulated day in the order of their times.
 func requests(r sim.Report, load sim.Load) (list []dayRequest) {
 	spans := slices.DeleteFunc(slices.Clone(r.Spans), func(s sim.Span) bool { return s.Thread != "write" })
-	sorting.Stable(spans, func(a, b sim.Span) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(spans, func(a, b sim.Span) int { return cmp.Compare(a.From, b.From) })
 	done := make(map[int64]int) // sessions of each chain
 	for i, s := range spans {
 		work := load[s.Chain-1].Sessions[done[s.Chain]]
@@ -98,7 +97,7 @@ func requests(r sim.Report, load sim.Load) (list []dayRequest) {
 			list = append(list, dayRequest{at, s.Chain, s.Agent, i, t, t == n-1})
 		}
 	}
-	sorting.Stable(list, func(a, b dayRequest) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(list, func(a, b dayRequest) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
 

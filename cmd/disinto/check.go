@@ -17,7 +17,6 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -129,7 +128,7 @@ func (k *checker) check(ctx context.Context) error {
 
 // print prints the findings, problems last: the last lines stay visible on a terminal.
 func (k *checker) print(asJSON bool) error {
-	sorting.Stable(k.found, func(a, b screen.Finding) int {
+	slices.SortStableFunc(k.found, func(a, b screen.Finding) int {
 		return rank(a) - rank(b)
 	})
 	document := map[string][]screen.Finding{"findings": k.found}

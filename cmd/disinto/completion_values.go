@@ -11,7 +11,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -194,6 +193,6 @@ func named(d *control.Document, sort string) (found []candidate) {
 			found = append(found, candidate{word: d.Queue[i].Repo})
 		}
 	}
-	sorting.By(found, func(a, b candidate) int { return strings.Compare(a.word, b.word) })
+	slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.word, b.word) })
 	return slices.Compact(found)
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/sim"
 )
@@ -161,7 +160,7 @@ type measured struct {
 func (l *live) measure() (m measured) {
 	freed := make(map[string]time.Duration)
 	byStart := slices.Clone(l.tasks)
-	sorting.By(byStart, func(a, b liveTask) int { return cmp.Compare(a.began, b.began) })
+	slices.SortFunc(byStart, func(a, b liveTask) int { return cmp.Compare(a.began, b.began) })
 	for i := range byStart {
 		task := &byStart[i]
 		took := task.began - max(task.filed, freed[task.agent])
@@ -189,7 +188,7 @@ func (l *live) idle() (sum time.Duration) {
 		task := &l.tasks[i]
 		all = append(all, change{task.filed, 1, 0}, change{task.began, -1, 1}, change{task.end, 0, -1})
 	}
-	sorting.By(all, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(all, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	var now change
 	for _, c := range all {
 		sum += time.Duration(min(now.waiting, liveAgents-now.works)) * (c.at - now.at)

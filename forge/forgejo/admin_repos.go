@@ -13,7 +13,6 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // CanWrite reports whether an account can push to a repository, as its owner, a collaborator or a member of a team.
@@ -114,7 +113,7 @@ func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.
 			refs = append(refs, forge.Ref{Repo: repo, Number: in.Index})
 		}
 	}
-	sorting.By(refs, forge.Ref.Compare)
+	slices.SortFunc(refs, forge.Ref.Compare)
 	return slices.Compact(refs), nil
 }
 

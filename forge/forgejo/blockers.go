@@ -12,7 +12,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 const (
@@ -136,7 +135,7 @@ func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 			all = append(all, candidate{i.Ref, class, i.Created})
 		}
 	}
-	sorting.By(all, func(a, b candidate) int {
+	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.class, b.class), a.created.Compare(b.created), a.Ref.Compare(b.Ref))
 	})
 	refs := make([]forge.Ref, len(all))
@@ -213,7 +212,7 @@ func (c *Client) applyDependencies(r *repo, number int64, in []*gitea.Issue, upd
 		}
 		c.applySingle(ref, dep, x.began)
 	}
-	sorting.By(native.refs, forge.Ref.Compare)
+	slices.SortFunc(native.refs, forge.Ref.Compare)
 	if i := r.issues[number]; i != nil { // looked up after the loop, because an issue can depend on itself
 		i.native = native
 	}
@@ -308,7 +307,7 @@ func (i *issue) waitsFor() []forge.Ref {
 		return i.mentioned
 	}
 	refs := slices.Concat(i.native.refs, i.mentioned)
-	sorting.By(refs, forge.Ref.Compare)
+	slices.SortFunc(refs, forge.Ref.Compare)
 	return slices.Compact(refs)
 }
 

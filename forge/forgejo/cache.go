@@ -7,7 +7,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // This file and pullcache.go hold the cache, and the functions that apply the forge's answers to it. They make no
@@ -108,7 +107,7 @@ func (c *Client) mentionedIn(in forge.Issue) []forge.Ref {
 	for n, ref := range refs {
 		refs[n] = c.canonical(ref)
 	}
-	sorting.By(refs, forge.Ref.Compare)
+	slices.SortFunc(refs, forge.Ref.Compare)
 	return slices.Compact(refs)
 }
 

@@ -7,7 +7,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // issueOf converts an issue.
@@ -103,7 +102,7 @@ func reviewsOf(in []*gitea.PullReview) []forge.Review {
 			reviews = append(reviews, r)
 		}
 	}
-	sorting.By(reviews, func(a, b forge.Review) int {
+	slices.SortFunc(reviews, func(a, b forge.Review) int {
 		if c := a.Submitted.Compare(b.Submitted); c != 0 {
 			return c
 		}

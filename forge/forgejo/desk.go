@@ -18,7 +18,6 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Desk reads and writes a Forgejo for one session of the built-in agent program, with the agent's account. It caches
@@ -221,7 +220,7 @@ func (d *Desk) Checks(ctx context.Context, repo, sha string) ([]forge.Check, err
 			all = append(all, forge.Check{Name: s.Context, State: string(s.State), Text: s.Description, URL: s.TargetURL})
 		}
 	}
-	sorting.Stable(all, func(a, b forge.Check) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b forge.Check) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // facts returns the cache as forge.Facts. Structs are copied. Slices are shared: the cache replaces them and never
@@ -125,7 +124,7 @@ func (c *Client) blockers(i *issue) []forge.Blocker {
 			all = append(all, forge.Blocker{Ref: ref, State: c.blockerState(ref), InBody: true})
 		}
 	}
-	sorting.By(all, compareBlockers)
+	slices.SortFunc(all, compareBlockers)
 	return all
 }
 

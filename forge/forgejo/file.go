@@ -11,7 +11,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // File creates an issue with all its labels in one request, so that no scan sees the issue without them. A repeated
@@ -87,7 +86,7 @@ func (c *Client) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Block
 			all = append(all, forge.Blocker{Ref: on, State: c.blockerState(on), InBody: true})
 		}
 	}
-	sorting.By(all, compareBlockers)
+	slices.SortFunc(all, compareBlockers)
 	return all, nil
 }
 

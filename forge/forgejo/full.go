@@ -8,7 +8,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // unlinkedLimit bounds how many ended pull requests a cold scan reads for their branch name alone. Their text names
@@ -128,7 +127,7 @@ func (r *repo) oldestBacklog() time.Time {
 // is younger than the issue.
 func (c *Client) applyEnded(r *repo, ended []*gitea.Issue, oldest, began time.Time) {
 	ended = slices.DeleteFunc(ended, func(in *gitea.Issue) bool { return in == nil || in.PullRequest == nil })
-	sorting.By(ended, func(a, b *gitea.Issue) int { return int(b.Index - a.Index) })
+	slices.SortFunc(ended, func(a, b *gitea.Issue) int { return int(b.Index - a.Index) })
 	unlinked := 0
 	for _, in := range ended {
 		named := forge.Closes("", in.Title, in.Body, r.name)

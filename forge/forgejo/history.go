@@ -9,7 +9,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // The timeline of an issue is read only if the issue is open while a pull request for it has ended. That is rare: the
@@ -75,7 +74,7 @@ func (c *Client) unreadHistories(now time.Time) []past {
 			}
 		}
 	}
-	sorting.By(wanted, func(a, b past) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(wanted, func(a, b past) int { return a.Ref.Compare(b.Ref) })
 	return wanted
 }
 

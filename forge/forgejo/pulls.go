@@ -11,7 +11,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // reading says which parts of a pull request must be read.
@@ -76,7 +75,7 @@ func (c *Client) pullWork(r *repo, now time.Time) []reading {
 			work = append(work, w)
 		}
 	}
-	sorting.By(work, func(a, b reading) int { return int(a.number - b.number) })
+	slices.SortFunc(work, func(a, b reading) int { return int(a.number - b.number) })
 	return work
 }
 

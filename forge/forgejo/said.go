@@ -14,7 +14,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 const (
@@ -152,7 +151,7 @@ func (c *Client) saidFacts() []forge.Said {
 			}
 		}
 	}
-	sorting.By(all, func(a, b forge.Said) int { return a.Compare(&b) })
+	slices.SortFunc(all, func(a, b forge.Said) int { return a.Compare(&b) })
 	return all
 }
 

@@ -3,12 +3,12 @@ package forgejo
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 const (
@@ -130,6 +130,6 @@ func (c *Client) takeUnread() error {
 		errs = append(errs, fmt.Errorf("left out %d unreadable entries of %s", n, at))
 	}
 	c.misread = nil
-	sorting.By(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }

@@ -14,7 +14,6 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 const (
@@ -121,7 +120,7 @@ func (c *Client) readTalks(ctx context.Context, r *repo) error {
 // oldest returns the listeners that fit and were served longest ago; most bounds their number.
 func oldest(all []listener, most int, fits func(*listener) (served time.Time, fit bool)) []listener {
 	some := slices.DeleteFunc(slices.Clone(all), func(l listener) bool { _, fit := fits(&l); return !fit })
-	sorting.Stable(some, func(a, b listener) int {
+	slices.SortStableFunc(some, func(a, b listener) int {
 		served, than := time.Time{}, time.Time{}
 		served, _ = fits(&a)
 		than, _ = fits(&b)
@@ -187,7 +186,7 @@ func (c *Client) remarksOf(r *repo, in []*gitea.Comment, me string, filers []str
 			all = append(all, m)
 		}
 	}
-	sorting.By(all, func(a, b forge.Remark) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, func(a, b forge.Remark) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.Clone(forge.Relevant(all))
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // model is the smallest forge that passes all rules: maps under a lock. flaw names the one rule that it violates.
@@ -623,7 +622,7 @@ func (c *modelClient) blockers(it *modelItem) (all []forge.Blocker) {
 			all = append(all, forge.Blocker{Ref: ref, State: state(ref), InBody: true})
 		}
 	}
-	sorting.By(all, func(a, b forge.Blocker) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(all, func(a, b forge.Blocker) int { return a.Ref.Compare(b.Ref) })
 	return all
 }
 

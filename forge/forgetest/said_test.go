@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 func (c *modelClient) said(r *modelRepo) (all []forge.Said) {
@@ -23,7 +22,7 @@ func (c *modelClient) said(r *modelRepo) (all []forge.Said) {
 			}
 		}
 	}
-	sorting.By(all, func(a, b forge.Said) int { return a.Compare(&b) })
+	slices.SortFunc(all, func(a, b forge.Said) int { return a.Compare(&b) })
 	return all
 }
 

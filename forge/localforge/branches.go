@@ -4,9 +4,8 @@ import (
 	"context"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 var branchRoutes = []route{
@@ -64,7 +63,7 @@ func listBranches(c *call) (any, error) {
 			}
 		}
 	}
-	sorting.By(names, func(a, b string) int {
+	slices.SortFunc(names, func(a, b string) int {
 		switch first {
 		case a:
 			return -1
@@ -249,6 +248,6 @@ func listRefs(c *call) (any, error) {
 	if len(refs) == 0 {
 		return nil, notFound()
 	}
-	sorting.By(refs, func(a, b wireRef) int { return strings.Compare(a.Ref, b.Ref) })
+	slices.SortFunc(refs, func(a, b wireRef) int { return strings.Compare(a.Ref, b.Ref) })
 	return refs, nil
 }

@@ -3,8 +3,7 @@ package localforge
 import (
 	"cmp"
 	"net/http"
-
-	"codeberg.org/johba/disinto/forge/sorting"
+	"slices"
 )
 
 var collaboratorRoutes = []route{
@@ -34,7 +33,7 @@ func listAssignees(c *call) (any, error) {
 			users = append(users, u)
 		}
 	}
-	sorting.By(users, func(a, b *user) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(users, func(a, b *user) int { return cmp.Compare(a.name, b.name) })
 	list := make([]any, len(users))
 	for i, u := range users {
 		list[i] = c.user(u)

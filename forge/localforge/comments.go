@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // comment is an entry in an issue's timeline: a comment or an event. The kinds are Forgejo's.
@@ -171,7 +170,7 @@ func listAllComments(c *call) (any, error) {
 			all = append(all, placed{m, i})
 		}
 	}
-	sorting.By(all, func(a, b placed) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(all, func(a, b placed) int { return cmp.Compare(a.id, b.id) })
 	return paged(c, all, func(p placed) *wireComment { return c.view.comment(p.on, p.comment) }), nil
 }
 

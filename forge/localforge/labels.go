@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 var labelColor = regexp.MustCompile(`^#?(?:[0-9a-fA-F]{3}){1,2}$`)
@@ -132,7 +130,7 @@ func createLabel(c *call) (any, error) {
 		return nil, err
 	}
 	c.repo.labels = append(slices.Clone(c.repo.labels), l)
-	sorting.By(c.repo.labels, byName)
+	slices.SortFunc(c.repo.labels, byName)
 	return c.label(c.repo, l), nil
 }
 
@@ -148,7 +146,7 @@ func editLabel(c *call) (any, error) {
 	if err := form.apply(l); err != nil {
 		return nil, err
 	}
-	sorting.By(c.repo.labels, byName)
+	slices.SortFunc(c.repo.labels, byName)
 	return c.label(c.repo, l), nil
 }
 
@@ -282,7 +280,7 @@ func (c *call) addLabels(i *issue, labels []*label) {
 			}
 		}
 		i.labels = append(slices.Clone(i.labels), l)
-		sorting.By(i.labels, byName)
+		slices.SortFunc(i.labels, byName)
 		c.record(i, &comment{kind: "label", label: l, body: "1"})
 		changed = true
 	}

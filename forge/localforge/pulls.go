@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // pull holds the fields of a pull request that an issue lacks. Head and base are branches of the same repository: there
@@ -141,10 +139,10 @@ func listPulls(c *call) (any, error) {
 	case "oldest":
 		slices.Reverse(found)
 	case "recentupdate":
-		sorting.Stable(found, func(a, b *issue) int { return b.updated.Compare(a.updated) })
+		slices.SortStableFunc(found, func(a, b *issue) int { return b.updated.Compare(a.updated) })
 	case "leastupdate":
 		slices.Reverse(found)
-		sorting.Stable(found, func(a, b *issue) int { return a.updated.Compare(b.updated) })
+		slices.SortStableFunc(found, func(a, b *issue) int { return a.updated.Compare(b.updated) })
 	}
 	return paged(c, found, c.view.pull), nil
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // status is a CI system's report on a commit.
@@ -102,7 +100,7 @@ func (c *call) pathCommit() string {
 func listStatuses(c *call) (any, error) {
 	sha := c.pathCommit()
 	all := slices.Clone(c.repo.statuses[sha])
-	sorting.Stable(all, func(a, b *status) int { return b.created.Compare(a.created) })
+	slices.SortStableFunc(all, func(a, b *status) int { return b.created.Compare(a.created) })
 	return paged(c, all, func(s *status) wireStatus { return c.status(c.repo, sha, s) }), nil
 }
 

@@ -4,9 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"net/http"
+	"slices"
 	"strconv"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 type token struct {
@@ -59,7 +58,7 @@ func (f *Forge) tokensLocked(u *user) []*token {
 			list = append(list, t)
 		}
 	}
-	sorting.By(list, func(a, b *token) int { return int(a.id - b.id) })
+	slices.SortFunc(list, func(a, b *token) int { return int(a.id - b.id) })
 	return list
 }
 

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // entry is an entry of a tree: a file, a folder, or a link.
@@ -121,7 +119,7 @@ func (s *store) writeFolder(entries map[string]entry) (string, error) {
 		}
 		return name
 	}
-	names := sorting.Collect(maps.Keys(entries), func(a, b string) int { return strings.Compare(key(a), key(b)) })
+	names := slices.SortedFunc(maps.Keys(entries), func(a, b string) int { return strings.Compare(key(a), key(b)) })
 	var body []byte
 	for _, name := range names {
 		raw, err := hex.DecodeString(entries[name].sha)

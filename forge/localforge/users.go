@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // minPassword is Forgejo's default minimum length of a password.
@@ -158,7 +156,7 @@ func getUser(c *call) (any, error) {
 
 func listUsers(c *call) (any, error) {
 	users := slices.Clone(c.f.users)
-	sorting.By(users, func(a, b *user) int {
+	slices.SortFunc(users, func(a, b *user) int {
 		return strings.Compare(strings.ToLower(a.name),
 			strings.ToLower(b.name))
 	})

@@ -9,13 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // The folders with the files of sessions. Each has a folder for each agent.
@@ -67,7 +66,7 @@ func (s *State) List(folder string) []Entry {
 		}
 		root.Close()
 	}
-	sorting.By(list, func(a, b Entry) int {
+	slices.SortFunc(list, func(a, b Entry) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Name, b.Name))
 	})
 	return list

@@ -16,7 +16,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -168,7 +167,7 @@ func (d *Document) check() error {
 		}
 	}
 	d.Version = tame(d.Version)
-	sorting.By(d.Agents, func(a, b Agent) int { return strings.Compare(a.Agent, b.Agent) })
+	slices.SortFunc(d.Agents, func(a, b Agent) int { return strings.Compare(a.Agent, b.Agent) })
 	return nil
 }
 

@@ -2,10 +2,10 @@ package notify
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -90,7 +90,7 @@ func (t *told) due(now time.Time) (list []Message, next time.Time) {
 			next = at
 		}
 	}
-	sorting.By(list, func(a, b Message) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Key, b.Key)) })
+	slices.SortFunc(list, func(a, b Message) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Key, b.Key)) })
 	return list, next
 }
 
@@ -163,7 +163,7 @@ func (t *told) lines() []line {
 			list = append(list, line{c.Key, c.Code, c.Topic, c.Over, c.newest, c.times})
 		}
 	}
-	sorting.By(list, func(a, b line) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(list, func(a, b line) int { return strings.Compare(a.Key, b.Key) })
 	return list
 }
 

@@ -7,13 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Folder is the folder of a server's files. Files with foreign names are left alone, and no link is followed.
@@ -99,7 +99,7 @@ func list(root *os.Root) (files []File, err error) {
 			_ = root.Remove(e.Name())
 		}
 	}
-	sorting.By(files, func(a, b File) int {
+	slices.SortFunc(files, func(a, b File) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.File(), b.File()))
 	})
 	if errors.Is(err, io.EOF) { // the folder is empty

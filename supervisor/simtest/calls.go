@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Faults that are not refusals: the call takes effect with each of them.
@@ -136,7 +135,7 @@ func (f *Forge) factsLocked(began time.Time) forge.Facts {
 		got.Blockers, got.Talk = f.statesLocked(is.Blockers), f.talkLocked(n, is.Labels)
 		facts.Issues = append(facts.Issues, got)
 	}
-	sorting.By(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
 	facts.Pulls = f.pullsLocked(func(p *forge.Pull) bool {
 		return !p.Closed || !f.issues[p.Closes[0].Number].Closed
 	})

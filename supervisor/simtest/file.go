@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // File makes an issue with its labels.
@@ -36,7 +35,7 @@ func (f *Forge) Depend(ctx context.Context, ref, on forge.Ref) error {
 		}
 		if !slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.Ref == on }) {
 			is.Blockers = append(slices.Clone(is.Blockers), forge.Blocker{Ref: on})
-			sorting.By(is.Blockers, func(a, b forge.Blocker) int { return a.Ref.Compare(b.Ref) })
+			slices.SortFunc(is.Blockers, func(a, b forge.Blocker) int { return a.Ref.Compare(b.Ref) })
 			is.Updated = time.Now()
 			f.wrote("depend %s %s", ref.Short(), on.Short())
 		}

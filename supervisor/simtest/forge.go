@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // Repo is the only repository of a simulated forge.
@@ -273,6 +272,6 @@ func (f *Forge) pullsLocked(want func(*forge.Pull) bool) []forge.Pull {
 			list = append(list, *p)
 		}
 	}
-	sorting.By(list, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(list, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })
 	return list
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -91,7 +90,7 @@ func rules(ex *threads.Explanation) section {
 	if len(ex.Steps) > 0 {
 		sec.Rows = append(sec.Rows, render("answers", "item", answers{"", "the item", ex.Steps, allowed(ex.Steps)}))
 	}
-	sorting.Stable(ex.Candidates, func(a, b threads.CandidateSteps) int {
+	slices.SortStableFunc(ex.Candidates, func(a, b threads.CandidateSteps) int {
 		return cmp.Compare(passed(b.Steps), passed(a.Steps))
 	})
 	for _, c := range ex.Candidates {
@@ -139,7 +138,7 @@ func life(d *control.LifeDocument) section {
 		all = append(all, event{At: d.EndedAt, What: "closed"})
 	}
 	all = slices.DeleteFunc(all, func(e event) bool { return e.At.IsZero() })
-	sorting.Stable(all, func(a, b event) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(all, func(a, b event) int { return a.At.Compare(b.At) })
 	for i, e := range all {
 		sec.Rows = append(sec.Rows, render("event", fmt.Sprintf("event-%d", i), e))
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -211,7 +210,7 @@ func (f *frame) share(l *lane) share {
 // covered returns how much of the time shown the bars cover together.
 func (f *frame) covered(bars []bar) (sum time.Duration) {
 	bars = slices.Clone(bars)
-	sorting.By(bars, func(a, b bar) int { return a.From.Compare(b.From) })
+	slices.SortFunc(bars, func(a, b bar) int { return a.From.Compare(b.From) })
 	end := f.from
 	for _, b := range bars {
 		from, until := b.From, earlier(b.Until, f.now)
@@ -236,7 +235,7 @@ func (f *frame) leading(free []bar) string {
 	for code := range by {
 		codes = append(codes, code)
 	}
-	sorting.By(codes, func(a, b string) int {
+	slices.SortFunc(codes, func(a, b string) int {
 		if by[a] != by[b] {
 			return int(by[b] - by[a])
 		}

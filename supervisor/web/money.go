@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -218,7 +217,7 @@ func spending(d *control.RecordDocument, by ledger.By) section {
 		Head: []string{name, "Cost", "Tokens", "Cached", "Sessions", "Minutes", "Merged", "Cost of one"},
 	}
 	rows := slices.Clone(d.Rows(by))
-	sorting.Stable(rows, func(a, b ledger.Tally) int {
+	slices.SortStableFunc(rows, func(a, b ledger.Tally) int {
 		if by == ledger.ByDay {
 			return strings.Compare(b.Key, a.Key)
 		}

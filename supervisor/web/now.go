@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -65,7 +64,7 @@ func needsYou(d *control.Document) section {
 	}
 	chosen := func(q control.QueueDocument) bool { return !q.NeedsPerson }
 	list := slices.DeleteFunc(slices.Concat(d.Queue, d.Unqueued), chosen)
-	sorting.Stable(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })
 	for _, q := range list {
 		add(itemID(&q), need{refOf(q.Repo, q.Number), q.Why, q.Mend})
 	}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -156,10 +156,10 @@ func earlier(a, b time.Time) time.Time {
 func sorted(by map[string]*lane) []lane {
 	var list []lane
 	for _, l := range by {
-		sorting.Stable(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })
+		slices.SortStableFunc(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })
 		list = append(list, *l)
 	}
-	sorting.By(list, func(a, b lane) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b lane) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 

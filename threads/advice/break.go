@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -53,7 +52,7 @@ func (q *Question) Break() *Breakdown {
 		}
 		list = append(list, tried{weeks[i], played, Line{What: harms[i].name, Outcome: outcomeOf(played, s.plain)}})
 	}
-	sorting.Stable(list, worse)
+	slices.SortStableFunc(list, worse)
 	for i := range list {
 		b.Harms = append(b.Harms, list[i].line)
 	}
@@ -96,7 +95,7 @@ func (s *search) worst(list []tried) *tried {
 		name := pairs[i].harms[0].name + ", and " + pairs[i].harms[1].name
 		both = append(both, tried{pairs[i], played, Line{What: name, Outcome: outcomeOf(played, s.plain)}})
 	}
-	sorting.Stable(both, worse)
+	slices.SortStableFunc(both, worse)
 	if s.whole(&list[0]); len(both) > 0 {
 		s.whole(&both[0])
 		if s.ended {
@@ -155,7 +154,7 @@ func (s *search) compare(changes []change, in variant, without []sim.Report) []L
 		}
 		lines = append(lines, Line{What: changes[i].name, Kind: changes[i].kind, Outcome: outcomeOf(played, without)})
 	}
-	sorting.Stable(lines, func(a, b Line) int {
+	slices.SortStableFunc(lines, func(a, b Line) int {
 		return cmp.Or(
 			cmp.Compare(b.Done.certain(), a.Done.certain()), cmp.Compare(a.Open.certain(), b.Open.certain()),
 		)

@@ -9,7 +9,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/sim"
 )
@@ -132,7 +131,7 @@ func crowd(load sim.Load, at time.Duration, seed uint64) sim.Load {
 		w.At, w.Pin, w.Priority = at, "", forge.DefaultPriority
 		more = append(more, w)
 	}
-	sorting.Stable(more, func(a, b sim.Work) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(more, func(a, b sim.Work) int { return cmp.Compare(a.At, b.At) })
 	return more
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -74,7 +73,7 @@ func (c *change[K, V]) applyList(list []V, key func(*V) K, compare func(K, K) in
 	}
 	if len(more) > 0 {
 		list = append(list, more...)
-		sorting.Stable(list, func(a, b V) int { return compare(key(&a), key(&b)) })
+		slices.SortStableFunc(list, func(a, b V) int { return compare(key(&a), key(&b)) })
 	}
 	return list
 }
@@ -96,8 +95,8 @@ func between[K comparable, V any](from, to map[K]V, compare func(K, K) int) (c c
 			c.Gone = append(c.Gone, k)
 		}
 	}
-	sorting.By(c.Put, func(a, b entry[K, V]) int { return compare(a.Key, b.Key) })
-	sorting.By(c.Gone, compare)
+	slices.SortFunc(c.Put, func(a, b entry[K, V]) int { return compare(a.Key, b.Key) })
+	slices.SortFunc(c.Gone, compare)
 	return c
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/filltest"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -44,7 +43,7 @@ func random(rng *rand.Rand) *threads.Snapshot {
 }
 
 func once[K comparable, V any](list *[]V, key func(*V) K, compare func(K, K) int) {
-	sorting.By(*list, func(a, b V) int { return compare(key(&a), key(&b)) })
+	slices.SortFunc(*list, func(a, b V) int { return compare(key(&a), key(&b)) })
 	*list = slices.CompactFunc(*list, func(a, b V) bool { return key(&a) == key(&b) })
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // times has the times at which the facts of a repository were requested. Each scan confirms nearly all facts, so most
@@ -39,7 +38,7 @@ func timesOf(f *forge.Facts) (list []times) {
 		t.Others = slices.DeleteFunc(all, func(a asked) bool { return a.AsOf.Equal(t.Most) })
 		list = append(list, t)
 	}
-	sorting.By(list, func(a, b times) int { return strings.Compare(a.Repo, b.Repo) })
+	slices.SortFunc(list, func(a, b times) int { return strings.Compare(a.Repo, b.Repo) })
 	return list
 }
 

@@ -15,7 +15,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/tomltext"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -67,12 +66,12 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	d.lines = tomltext.Lines(text)
 	d.read(&table{d: d, values: values})
 	if len(d.mistakes) > 0 {
-		sorting.By(d.mistakes, func(a, b Mistake) int {
+		slices.SortFunc(d.mistakes, func(a, b Mistake) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Text, b.Text))
 		})
 		return nil, d.mistakes
 	}
-	sorting.By(d.config.Secrets, func(a, b agents.SecretVar) int {
+	slices.SortFunc(d.config.Secrets, func(a, b agents.SecretVar) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
 	})
 	return &d.config, nil

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -40,7 +39,7 @@ func (d *decoder) readFleet(t *table) {
 	case !f.Hub && len(tables) > 0 && !d.mistaken("fleet.hub"):
 		t.wrong("hosts", "have no effect without hub = true: only a hub reads other hosts")
 	}
-	sorting.By(f.Hosts, func(a, b threads.Host) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Hosts, func(a, b threads.Host) int { return cmp.Compare(a.Name, b.Name) })
 	t.done()
 }
 

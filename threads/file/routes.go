@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -19,7 +18,7 @@ func (d *decoder) readRoutes(t *table) {
 		}
 		d.config.Routes = append(d.config.Routes, r)
 	}
-	sorting.By(d.config.Routes, func(a, b threads.Route) int { return strings.Compare(a.Skill, b.Skill) })
+	slices.SortFunc(d.config.Routes, func(a, b threads.Route) int { return strings.Compare(a.Skill, b.Skill) })
 	t.done()
 }
 

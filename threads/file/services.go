@@ -7,7 +7,6 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -28,7 +27,7 @@ func (d *decoder) readServices(tables []*table) {
 		t.done()
 		d.config.Services = append(d.config.Services, s)
 	}
-	sorting.By(d.config.Services, func(a, b threads.Service) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.config.Services, func(a, b threads.Service) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range d.config.Services {
 		d.checkNeeds(&d.config.Services[i])
 	}

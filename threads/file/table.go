@@ -15,7 +15,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/tomltext"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -148,7 +147,7 @@ func (t *table) tables(key string) []*table {
 			all = append(all, parent.table(name))
 		}
 	}
-	sorting.By(all, func(a, b *table) int {
+	slices.SortFunc(all, func(a, b *table) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.name(), b.name()))
 	})
 	return all

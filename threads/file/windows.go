@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -30,7 +29,7 @@ func (t *table) windows() (list []threads.Window, reserve float64) {
 		w.done()
 		list = append(list, got)
 	}
-	sorting.By(list, func(a, b threads.Window) int { return cmp.Compare(a.Length, b.Length) })
+	slices.SortFunc(list, func(a, b threads.Window) int { return cmp.Compare(a.Length, b.Length) })
 	for i := 1; i < len(list); i++ {
 		shorter, longer := list[i-1], list[i]
 		if shorter.Tokens > longer.Tokens && longer.Tokens > 0 || shorter.USD > longer.USD && longer.USD > 0 {

@@ -14,7 +14,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/tomltext"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -38,7 +37,7 @@ func (d *decoder) readThreads(tables []*table) {
 	for _, t := range tables {
 		d.config.Threads = append(d.config.Threads, d.thread(t))
 	}
-	sorting.By(d.config.Threads, func(a, b threads.Thread) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.config.Threads, func(a, b threads.Thread) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // maxHold bounds how long a slot may be kept empty: reading 200,000 tokens at 220 a second takes that long.

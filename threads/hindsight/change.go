@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
@@ -69,7 +68,7 @@ func changes(j sim.Journal, since time.Time) (list []Change) {
 			list = append(list, c)
 		}
 	}
-	sorting.Stable(list, func(a, b Change) int {
+	slices.SortStableFunc(list, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(b.cost, a.cost), cmp.Compare(a.What, b.What))
 	})
 	return list[:min(len(list), shownChanges)]

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
@@ -103,7 +103,7 @@ func diary(t testing.TB, c *threads.Config, work sim.Load) (j sim.Journal, facts
 		ref := ledger.Ref{Repo: "o/r", Number: n}
 		j.Timeline.Merges = append(j.Timeline.Merges, ledger.Merged{Ref: ref, Chain: ref, When: at.Add(3 * time.Second)})
 	}
-	sorting.By(j.Timeline.Merges, func(a, b ledger.Merged) int { return a.When.Compare(b.When) })
+	slices.SortFunc(j.Timeline.Merges, func(a, b ledger.Merged) int { return a.When.Compare(b.When) })
 	facts = &forge.Facts{}
 	for i, w := range work {
 		facts.Issues = append(facts.Issues, forge.Issue{

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -41,11 +40,11 @@ func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 		o := s.Open[run]
 		list = append(list, Record{At: o.At, Open: (*Reopened)(&o.Start)})
 	}
-	for _, r := range sorting.Collect(maps.Keys(s.Steals), forge.Ref.Compare) {
+	for _, r := range slices.SortedFunc(maps.Keys(s.Steals), forge.Ref.Compare) {
 		steal := s.Steals[r]
 		list = append(list, Record{At: now, Steal: &steal})
 	}
-	for _, p := range sorting.Collect(maps.Keys(s.Paused), ComparePauses) {
+	for _, p := range slices.SortedFunc(maps.Keys(s.Paused), ComparePauses) {
 		list = append(list, Record{At: s.Paused[p], Pause: &Pause{Thread: p.Thread, Agent: p.Agent}})
 	}
 	return slices.Values(list)
@@ -54,12 +53,12 @@ func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 // compactItems is Compact for chains and items. It leaves out empty entries.
 func (s *State) compactItems(now time.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		for _, r := range sorting.Collect(maps.Keys(s.Chains), forge.Ref.Compare) {
+		for _, r := range slices.SortedFunc(maps.Keys(s.Chains), forge.Ref.Compare) {
 			if c := s.Chains[r]; !isZero(*c) && !yield(Record{At: now, Chain: &Chain{Ref(r), *c}}) {
 				return
 			}
 		}
-		for _, k := range sorting.Collect(maps.Keys(s.Items), threads.Key.Compare) {
+		for _, k := range slices.SortedFunc(maps.Keys(s.Items), threads.Key.Compare) {
 			rested := *s.Items[k]
 			if !rested.CoolDown.After(now) {
 				rested.CoolDown = time.Time{}
@@ -94,7 +93,7 @@ func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	for _, login := range slices.Sorted(maps.Keys(s.Authors)) {
 		list = append(list, Record{At: now, Author: &Author{login, *s.Authors[login]}})
 	}
-	for _, k := range sorting.Collect(maps.Keys(s.Slots), threads.SlotKey.Compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(s.Slots), threads.SlotKey.Compare) {
 		w := s.Slots[k]
 		list = append(list, Record{At: now, Slot: &Slot{k.Thread, k.Slot, w.Agent, Ref(w.Chain), w.Left}})
 	}

@@ -19,11 +19,11 @@ package ledger
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/audit"
 )
@@ -155,7 +155,7 @@ func (s *State) Remembered() []forge.Ref {
 			set[k.Ref] = true
 		}
 	}
-	return sorting.Collect(maps.Keys(set), forge.Ref.Compare)
+	return slices.SortedFunc(maps.Keys(set), forge.Ref.Compare)
 }
 
 // Select returns the issues and pull requests whose history has a property, sorted.
@@ -166,6 +166,6 @@ func (s *State) Select(has func(*threads.ChainHistory) bool) []forge.Ref {
 			list = append(list, r)
 		}
 	}
-	sorting.By(list, forge.Ref.Compare)
+	slices.SortFunc(list, forge.Ref.Compare)
 	return list
 }

@@ -11,7 +11,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -155,7 +154,7 @@ func ReadHistory(journal io.Reader) ([]Past, Timeline, error) {
 	if err == nil && records == 0 && corrupt > 0 {
 		return nil, Timeline{}, errors.New("cannot read the journal: none of its lines is a valid record")
 	}
-	sorting.Stable(s.Past, func(a, b Past) int { return a.Start.Compare(b.Start) })
+	slices.SortStableFunc(s.Past, func(a, b Past) int { return a.Start.Compare(b.Start) })
 	return s.Past, s.Timeline, err
 }
 

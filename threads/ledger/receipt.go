@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads/audit"
 )
 
@@ -73,7 +72,7 @@ func (s *State) compactReceipts(now time.Time) iter.Seq[Record] {
 	if p := s.Pruned; p.N > 0 {
 		list = append(list, Record{At: now, Receipt: &Receipt{N: p.N, Hash: p.Hash, Pruned: true, Lost: p.Lost}})
 	}
-	for _, pull := range sorting.Collect(maps.Keys(s.Owed), forge.Ref.Compare) {
+	for _, pull := range slices.SortedFunc(maps.Keys(s.Owed), forge.Ref.Compare) {
 		o := s.Owed[pull]
 		list = append(list, Record{At: now, Receipt: &Receipt{N: o.N, Pull: Ref(pull), Chain: Ref(o.Chain)}})
 	}

@@ -2,11 +2,11 @@ package ledger
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // By is a property by which sessions are grouped.
@@ -190,7 +190,7 @@ func Tallies(past []Past, merges []Merged, from time.Time, by By) []Tally {
 		row.finish(last.Sub(first))
 		list = append(list, *row)
 	}
-	sorting.By(list, func(a, b Tally) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(list, func(a, b Tally) int { return strings.Compare(a.Key, b.Key) })
 	return list
 }
 
@@ -258,7 +258,7 @@ func (w *MergedWork) judge(sessions []*Past) {
 
 // finish computes the ratios from the sums. span is the time from the first session to the last.
 func (t *Tally) finish(span time.Duration) {
-	sorting.By(t.runs, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
+	slices.SortFunc(t.runs, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
 	var busy time.Duration
 	var until time.Time
 	for _, run := range t.runs {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -153,7 +152,7 @@ func meanOf(list []float64) (mean float64) {
 
 // bandOf returns a band with eight tenths of the probability: n draws leave n+1 gaps of equal probability.
 func bandOf(times []time.Time) Band {
-	sorting.By(times, func(a, b time.Time) int {
+	slices.SortFunc(times, func(a, b time.Time) int {
 		switch {
 		case a.IsZero() == b.IsZero():
 			return a.Compare(b)

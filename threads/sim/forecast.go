@@ -9,7 +9,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -97,7 +96,7 @@ func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 			f.addPull(p)
 		}
 	}
-	sorting.Stable(f.issues, func(a, b trialIssue) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(f.issues, func(a, b trialIssue) int { return a.Created.Compare(b.Created) })
 	groups := trial{groups: make(map[alike]int)}
 	for i := range f.issues {
 		f.index(i)
@@ -374,7 +373,7 @@ func (f *Forecast) outcome(tr *trial) Outcome {
 	for _, t := range tr.issues[:len(f.issues)] {
 		o.Fates = append(o.Fates, Fate{Ref: t.Issue.Ref, Merged: t.ended, Start: t.first, Code: f.code(t.Issue.Ref)})
 	}
-	sorting.By(o.Fates, func(a, b Fate) int { return a.Ref.Compare(b.Ref) })
+	slices.SortFunc(o.Fates, func(a, b Fate) int { return a.Ref.Compare(b.Ref) })
 	tr.left = 0
 	o.Report = tr.report()
 	return o

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -42,7 +41,7 @@ func Foretell(j Journal, config *threads.Config, begin, end time.Time) (t Trial,
 		w.fit(config)
 		t.Load, waits = append(t.Load, w), append(waits, s.Start.Sub(at))
 	}
-	sorting.By(t.Load, func(a, b Work) int {
+	slices.SortFunc(t.Load, func(a, b Work) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Repo, b.Repo))
 	})
 	t.Drain = 24 * time.Hour

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // server is the real state of the forge. The factory sees it only through scans, which may be old.
@@ -116,7 +115,7 @@ func (s *server) file(r *repo, labels ...string) *issue {
 func (s *server) depend(is *issue, on forge.Ref) {
 	if !slices.Contains(is.deps, on) {
 		is.deps = append(slices.Clone(is.deps), on)
-		sorting.By(is.deps, forge.Ref.Compare)
+		slices.SortFunc(is.deps, forge.Ref.Compare)
 		s.touch(&is.Updated)
 	}
 }
@@ -137,7 +136,7 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 		if branch {
 			p.Head = fmt.Sprintf("fix/issue-%d", p.home.Number)
 		}
-		sorting.By(p.Closes, forge.Ref.Compare)
+		slices.SortFunc(p.Closes, forge.Ref.Compare)
 		if !branch {
 			p.home = p.Closes[0]
 		}

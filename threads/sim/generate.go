@@ -8,7 +8,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -217,7 +216,7 @@ func (w *world) agent(cfg *threads.Config) agents.Agent {
 
 // wire fills in the references between the parts of a configuration, as decoding does.
 func (w *world) wire(cfg *threads.Config) {
-	sorting.By(cfg.Agents, func(a, b agents.Agent) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(cfg.Agents, func(a, b agents.Agent) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range cfg.Threads {
 		t := &cfg.Threads[i]
 		t.Agents = nil
@@ -232,7 +231,7 @@ func (w *world) wire(cfg *threads.Config) {
 			t.MaxSessions = oneOf(w, 1, max(1, len(t.Agents)), max(1, len(t.Agents)))
 		}
 	}
-	sorting.By(cfg.Roles, func(a, b agents.Role) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(cfg.Roles, func(a, b agents.Role) int { return cmp.Compare(a.Name, b.Name) })
 	cfg.Roles = slices.DeleteFunc(cfg.Roles, func(r agents.Role) bool {
 		return !slices.ContainsFunc(cfg.Agents, func(a agents.Agent) bool { return slices.Contains(a.Roles, r.Name) })
 	})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -64,7 +63,7 @@ func Learn(j Journal) *Model {
 			continue
 		}
 		list = list[max(0, len(list)-newestSamples):]
-		sorting.Stable(list, func(a, b Sample) int { return cmp.Compare(a.Took, b.Took) })
+		slices.SortStableFunc(list, func(a, b Sample) int { return cmp.Compare(a.Took, b.Took) })
 		m.sessions[g] = list
 	}
 	m.watch(past, j.Timeline.Merges)
@@ -219,7 +218,7 @@ func mergeTimes(past []ledger.Past, merges []ledger.Merged) (list []time.Duratio
 	}
 	last := make(map[string]time.Time)
 	merges = slices.Clone(merges)
-	sorting.Stable(merges, func(a, b ledger.Merged) int { return a.When.Compare(b.When) })
+	slices.SortStableFunc(merges, func(a, b ledger.Merged) int { return a.When.Compare(b.When) })
 	for _, m := range merges {
 		at := approved[m.Chain]
 		if !at.IsZero() && !m.When.Before(at) && !last[m.Ref.Repo].After(at) {

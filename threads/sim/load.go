@@ -10,7 +10,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -87,7 +86,7 @@ func (s Shape) Make(seed uint64) Load {
 		for range 12 {
 			load = append(load, m.work(3*time.Hour, 0))
 		}
-		sorting.Stable(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+		slices.SortStableFunc(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 	case "batch":
 		for i := range load {
 			load[i].At = 0

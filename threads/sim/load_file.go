@@ -11,7 +11,6 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -128,6 +127,6 @@ func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
 			}
 		}
 	}
-	sorting.Stable(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 	return load
 }

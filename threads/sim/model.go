@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -217,7 +216,7 @@ func (m *Model) Learnt() (list []Learnt) {
 		}
 		list = append(list, l)
 	}
-	sorting.By(list, func(a, b Learnt) int { return strings.Compare(a.What, b.What) })
+	slices.SortFunc(list, func(a, b Learnt) int { return strings.Compare(a.What, b.What) })
 	for _, of := range Delays {
 		l := Learnt{What: string(of), Sessions: m.numbers[of]}
 		l.band(m.delays[of], usualDelay[of])

@@ -7,7 +7,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -85,7 +84,7 @@ func (r *replay) loaded() Load {
 			w.Review = sum / time.Duration(len(r.reviews[chain]))
 		}
 	}
-	sorting.Stable(r.load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(r.load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 	return r.load
 }
 
@@ -113,7 +112,7 @@ func possible(past []ledger.Past) []ledger.Past {
 		took := s.End.Sub(s.Start) // wrong if the clock was set meanwhile
 		return took <= 0 || took > longestReplayed
 	})
-	sorting.Stable(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
+	slices.SortStableFunc(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
 	return list
 }
 

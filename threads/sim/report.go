@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -192,7 +191,7 @@ func sortedTimes(m map[string]time.Time) []time.Time {
 	for _, t := range m {
 		list = append(list, t)
 	}
-	sorting.By(list, time.Time.Compare)
+	slices.SortFunc(list, time.Time.Compare)
 	return list
 }
 

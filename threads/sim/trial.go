@@ -9,7 +9,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -332,7 +331,7 @@ const wakeFloor = time.Second
 // running session counts as five issues.
 func (tr *trial) push() {
 	queue := slices.DeleteFunc(slices.Clone(tr.issues), func(t *trialIssue) bool { return !t.hidden })
-	sorting.Stable(queue, func(a, b *trialIssue) int { return a.Work.Priority - b.Work.Priority })
+	slices.SortStableFunc(queue, func(a, b *trialIssue) int { return a.Work.Priority - b.Work.Priority })
 	for _, t := range queue {
 		best, least := "", 0
 		for i := range tr.Config.Agents {

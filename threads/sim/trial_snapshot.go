@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -42,7 +41,7 @@ func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) 
 		}
 		s.Facts.Repos = append(s.Facts.Repos, r)
 	}
-	sorting.By(s.Facts.Repos, func(a, b forge.Repo) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Facts.Repos, func(a, b forge.Repo) int { return cmp.Compare(a.Name, b.Name) })
 	shown := tr.shown(brief, hidden)
 	s.Facts.Issues = make([]forge.Issue, len(shown))
 	for i, t := range shown {
@@ -50,13 +49,13 @@ func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) 
 		s.Facts.Issues[i].Assignees = assignees(t)
 	}
 	pulls := slices.Clone(tr.pulls)
-	sorting.By(pulls, func(a, b *trialIssue) int { return a.pull.Compare(b.pull.Ref) })
+	slices.SortFunc(pulls, func(a, b *trialIssue) int { return a.pull.Compare(b.pull.Ref) })
 	s.Facts.Pulls = make([]forge.Pull, len(pulls))
 	for i, t := range pulls {
 		s.Facts.Pulls[i] = *t.pull
 	}
 	runs := slices.Clone(tr.runs)
-	sorting.By(runs, func(a, b *trialRun) int { return cmp.Compare(a.RunID, b.RunID) })
+	slices.SortFunc(runs, func(a, b *trialRun) int { return cmp.Compare(a.RunID, b.RunID) })
 	s.Sessions = make([]threads.Session, len(runs))
 	for i, x := range runs {
 		s.Sessions[i] = x.Session
@@ -78,7 +77,7 @@ func (tr *trial) shown(brief, hidden bool) (list []*trialIssue) {
 		}
 		list = append(list, t)
 	}
-	sorting.By(list, func(a, b *trialIssue) int { return a.Issue.Compare(b.Issue.Ref) })
+	slices.SortFunc(list, func(a, b *trialIssue) int { return a.Issue.Compare(b.Issue.Ref) })
 	return list
 }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"codeberg.org/johba/disinto/forge/sorting"
 )
 
 // firstStart returns when an agent's first session started, or -1.
@@ -169,7 +167,7 @@ func inOrder(t *testing.T, name string, load Load, r *Report) {
 	for i := range order {
 		order[i] = i
 	}
-	sorting.Stable(order, func(a, b int) int { return int(begun[a] - begun[b]) })
+	slices.SortStableFunc(order, func(a, b int) int { return int(begun[a] - begun[b]) })
 	for _, i := range order {
 		w := &load[i]
 		if queue := waits[w.Priority]; begun[queue[0]] < begun[i] {

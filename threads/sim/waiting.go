@@ -8,7 +8,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -42,7 +41,7 @@ func (t *Trial) Await(past []ledger.Past, facts *forge.Facts, until time.Time) {
 		w.fit(t.Config)
 		t.Load = append(t.Load, w)
 	}
-	sorting.Stable(t.Load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(t.Load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 }
 
 // waits reports whether an issue's labels and blockers allow work on it.

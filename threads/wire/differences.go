@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -50,7 +49,7 @@ func Differences(s *threads.Snapshot, here, there *threads.Plan) []Difference {
 			Here: a.words, There: b.words, Key: key(fmt.Sprintf("%s %s|%s|%s", item.Ref, item.role, a.code, b.code)),
 		})
 	}
-	sorting.By(list, func(a, b Difference) int { return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Role, b.Role)) })
+	slices.SortFunc(list, func(a, b Difference) int { return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Role, b.Role)) })
 	return list
 }
 
@@ -64,7 +63,7 @@ func key(k string) string {
 
 // told joins all decisions of a plan about an item into one.
 func told(list []deed) deed {
-	sorting.By(list, func(a, b deed) int { return cmp.Compare(a.code, b.code) })
+	slices.SortFunc(list, func(a, b deed) int { return cmp.Compare(a.code, b.code) })
 	var codes, words []string
 	for _, d := range list {
 		codes, words = append(codes, d.code), append(words, d.words)

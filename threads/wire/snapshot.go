@@ -8,7 +8,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -103,7 +102,7 @@ func list[K comparable, V any](m map[K]V, compare func(K, K) int) []entry[K, V] 
 		return nil
 	}
 	l := make([]entry[K, V], 0, len(m))
-	for _, k := range sorting.Collect(maps.Keys(m), compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(m), compare) {
 		l = append(l, entry[K, V]{k, m[k]})
 	}
 	return l

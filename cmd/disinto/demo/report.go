@@ -8,7 +8,6 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -55,7 +54,7 @@ func (w *World) Report(ctx context.Context, d *control.Document, a *Audit, confi
 		}
 	}
 	place := func(res Result) int { return slices.Index(a.merged, res.Pull) }
-	sorting.Stable(r.Merged, func(x, y Result) int { return place(x) - place(y) })
+	slices.SortStableFunc(r.Merged, func(x, y Result) int { return place(x) - place(y) })
 	return r, nil
 }
 
@@ -70,7 +69,7 @@ func (w *World) results(ctx context.Context) ([]Result, error) {
 	if err := human.Get(ctx, "/repos/"+Repo+"/pulls?state=closed&limit=50", &pulls); err != nil {
 		return nil, err
 	}
-	sorting.By(issues, func(a, b wireIssue) int { return int(a.Number - b.Number) })
+	slices.SortFunc(issues, func(a, b wireIssue) int { return int(a.Number - b.Number) })
 	results := make([]Result, len(issues))
 	for i, is := range issues {
 		results[i] = Result{Issue: is.Number, Title: is.Title, ClosedAt: is.Closed, Approvers: []string{}}

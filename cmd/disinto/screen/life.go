@@ -9,7 +9,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -71,7 +70,7 @@ func (v View) happened(d *control.LifeDocument) [][]cell {
 		all = append(all, happening{d.EndedAt, "", "closed it"})
 	}
 	all = slices.DeleteFunc(all, func(h happening) bool { return h.at.IsZero() })
-	sorting.Stable(all, func(a, b happening) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b happening) int { return a.at.Compare(b.at) })
 	rows := make([][]cell, 0, len(all))
 	for _, h := range all {
 		// The forge does not report who merged or closed.

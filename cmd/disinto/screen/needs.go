@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"codeberg.org/johba/disinto/forge/sorting"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -65,7 +64,7 @@ const needsLines = 5
 func needy(d *control.Document) []control.QueueDocument {
 	chosen := func(q control.QueueDocument) bool { return !q.NeedsPerson }
 	list := slices.DeleteFunc(slices.Concat(d.Queue, d.Unqueued), chosen)
-	sorting.Stable(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })
 	return list
 }
 
