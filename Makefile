@@ -52,44 +52,10 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 	@mkdir -p bin
 	go run ./cmd/disinto man >bin/disinto.1
 
-# With the race detector every program waits for a second before it ends, and the tests run hundreds of programs. Most
-# of the rest saves time of the compiler, which needs more than the tests: fewer garbage collections a fifth of it,
-# and another tenth if the compiler may use half a gigabyte, which the tests may not; debug data, which no stack trace
-# needs, a tenth; inlining, except where tests spend much time, a fifth, and the tests take as long; the symbol table a
-# fifth of the linker's. Vet takes a tenth, and make check runs all of it. The race detector also turns on checks of
-# unsafe pointers. Without them in the standard library, a supervisor under virtual time takes a sixth less; our own
-# code is checked. One package more than processors runs at a time, because the tests of processes and of Nomad wait for
-# half a minute, and compute little; with two more, cmd/disinto takes 43 to 52 s instead of 37 to 39. Like the program,
-# the tests resolve names and accounts without libc. The race detector never watches the runtime; -race=false lets the
-# compiler use all processors for it, while everything else waits. A test that builds a program finds the compiler's
-# flags in GOFLAGS, so that it does not compile the standard library again.
-TESTS = -p $$packages -vet=off -toolexec='env GOGC=1600' -ldflags='-s -w' ./...
-FLAGS = $$race -tags=netgo,osusergo '-gcflags=all=-l -dwarf=false' '-gcflags=std=-d=checkptr=0 -dwarf=false' \
-	'-gcflags=runtime=-race=false -d=checkptr=0 -dwarf=false' \
-	$(foreach p,$(COLD),'-gcflags=$(p)=-l -d=checkptr=0 -dwarf=false') \
-	$(foreach p,$(COMPUTES),'-gcflags=$(p)=-l -race=false -d=checkptr=0 -dwarf=false')
-COLD  = crypto/... encoding/gob go/... html/... math/big net net/... text/... vendor/...
-
-# The race detector does not watch packages that only compute: of ours the pure packages, which start no goroutine
-# (arch_test.go compares the lists), of the standard library what parses, formats, compares and encodes values. That
-# takes a third off the tests of the simulator, and a quarter off most others. A race between a write of ours and a read
-# in there is then found only by make check, which watches everything. Never add a package that synchronises
-# goroutines: the order that it creates would be invisible, and look like races elsewhere. The sync.Map and sync.Once
-# that some of these use are visible only because nothing is inlined into them.
-COMPUTES = bufio bytes compress/... encoding encoding/... errors fmt go/parser go/scanner hash/... html io maps \
-	math/... mime/... net/textproto net/url path path/filepath reflect regexp/... slices sort strconv strings \
-	text/template/parse time unicode/... internal/fmtsort internal/reflectlite \
-	$(addprefix codeberg.org/johba/disinto/,$(PURE))
-PURE     = forge forge/plan forge/sorting agents agents/tomltext threads threads/...
 .PHONY: test
-test: export GORACE = atexit_sleep_ms=0
-test: export GOGC = 400
-test: ## run all tests: a few of each storm, three minutes with cold caches on two cores
-	@race='$(RACE)'; \
-	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
-	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); export GOFLAGS="$$GOFLAGS $(FLAGS)"; \
-	begun=$$(date +%s); echo "go test $$race $(TESTS)"; go test $(TESTS); code=$$?; \
-	echo "took $$(($$(date +%s) - begun)) s"; exit $$code
+test: ## run all tests: a few of each storm, some minutes with cold caches on two cores
+	@[ -n '$(RACE)' ] || echo 'no C compiler: testing without the race detector'
+	go test $(RACE) ./...
 
 # The number of sessions, and the seconds that each takes.
 SOAK       = 1000
@@ -163,7 +129,6 @@ check: ## what CI checks beside make test: form, vet, static analysis, modules, 
 	go mod tidy -diff
 	GOOS=darwin go build -o /dev/null ./cmd/disinto # the commands of a client
 	GOOS=windows go build -o /dev/null ./cmd/disinto
-	GORACE=atexit_sleep_ms=0 go test $(RACE) -vet=off ./... # the race detector watches every package
 	DISINTO_STORMS=1 go test -tags storms -timeout 40m ./... # every storm, long world and repeated kill: make test plays a few of each
 
 .PHONY: format
