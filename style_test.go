@@ -23,9 +23,6 @@ const (
 	maxCopies   = 40
 )
 
-// riddles matches phrases that hide the fact or the actor: a "what" that delays the fact, or a pronoun for a noun.
-var riddles = regexp.MustCompile(`(?i)\b((is|are|was|were) what|nobody|somebody|anybody|whoever)\b`)
-
 // checkLength reports functions and files that are too long without a reason. The reason is a comment line that
 // begins with "long:", above the function or, for the file, above the package clause.
 func (s *source) checkLength() (failures []string) {
@@ -54,18 +51,14 @@ func (s *source) checkLength() (failures []string) {
 	return failures
 }
 
-// checkLines reports lines that are too wide, and riddles in comments. Recorded text in raw strings of tests, such as
-// an event of an agent CLI, may have any width.
+// checkLines reports lines that are too wide. Recorded text in raw strings of tests, such as an event of an agent CLI,
+// may have any width.
 func (s *source) checkLines(text string) (failures []string) {
 	n, recorded := 0, s.recorded()
 	for line := range strings.Lines(text) {
 		n++
 		if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > maxColumns && !recorded[n] {
 			failures = append(failures, fmt.Sprintf("%s:%d: %d columns, more than %d", s.name, n, columns, maxColumns))
-		}
-		_, comment, found := strings.Cut(line, "//")
-		if riddle := riddles.FindString(comment); found && riddle != "" {
-			failures = append(failures, fmt.Sprintf("%s:%d: %q: name the actor, say the fact", s.name, n, riddle))
 		}
 	}
 	return failures
@@ -141,12 +134,9 @@ func TestLength(t *testing.T) {
 // TestLinesBite gives checkLines lines that it must report.
 func TestLinesBite(t *testing.T) {
 	for text, want := range map[string]string{
-		"x := 1 // fine\n":                             "",
-		"// " + strings.Repeat("é", 117) + "\n":        "",
-		"// " + strings.Repeat("é", 118) + "\n":        "121 columns",
-		"/" + "/ Warm is what a slot remembers.\n":     `"is what"`,
-		"x := 1 /" + "/ Somebody else has the item.\n": `"Somebody"`,
-		"// The agent whose body is checked.\n":        "",
+		"x := 1 // fine\n":                      "",
+		"// " + strings.Repeat("é", 117) + "\n": "",
+		"// " + strings.Repeat("é", 118) + "\n": "121 columns",
 	} {
 		got := strings.Join((&source{name: "x.go"}).checkLines(text), "\n")
 		if want == "" && got != "" || !strings.Contains(got, want) {
