@@ -60,19 +60,22 @@ var layers = map[string][]string{
 	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
 	"threads/hindsight":        {"threads", "threads/ledger", "threads/sim", "agents", "forge"},
-	"threads/sim":              {"threads", "threads/delta", "threads/ledger", "threads/wire", "agents", "forge"},
-	"threads/delta":            {"threads", "threads/ledger", "agents", "forge"},
-	"threads/wire":             {"threads", "threads/ledger", "agents", "forge"},
-	"supervisor/journal":       {"threads/ledger", "agents/plainfile"},
-	"supervisor/decisions":     {"threads", "threads/delta", "threads/wire", "forge"},
-	"supervisor/disk":          {},
-	"supervisor/receipts":      {"threads/audit", "agents/plainfile"},
-	"supervisor/saved":         {"agents", "forge"},
-	"supervisor/shadow":        {"supervisor/control", "threads/wire", "threads"},
-	"supervisor/control":       {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
-	"supervisor/fleet":         {"threads", "agents", "agents/plainfile", "forge"},
-	"supervisor/web":           {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
-	"supervisor/web/browser":   {},
+	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
+	"threads/worlds": {
+		"threads", "threads/delta", "threads/ledger", "threads/sim", "threads/wire", "agents", "forge",
+	},
+	"threads/delta":          {"threads", "threads/ledger", "agents", "forge"},
+	"threads/wire":           {"threads", "threads/ledger", "agents", "forge"},
+	"supervisor/journal":     {"threads/ledger", "agents/plainfile"},
+	"supervisor/decisions":   {"threads", "threads/delta", "threads/wire", "forge"},
+	"supervisor/disk":        {},
+	"supervisor/receipts":    {"threads/audit", "agents/plainfile"},
+	"supervisor/saved":       {"agents", "forge"},
+	"supervisor/shadow":      {"supervisor/control", "threads/wire", "threads"},
+	"supervisor/control":     {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
+	"supervisor/fleet":       {"threads", "agents", "agents/plainfile", "forge"},
+	"supervisor/web":         {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
+	"supervisor/web/browser": {},
 	"supervisor": {
 		"supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet", "supervisor/journal",
 		"supervisor/receipts", "supervisor/saved", "supervisor/shadow", "threads/audit", "threads/eta",
@@ -127,6 +130,7 @@ var only = []struct {
 		[]string{"cmd/disinto"},
 		"the MCP server is another way to run the commands, and belongs beside them",
 	},
+	{module + "/threads/worlds", []string{"threads/worlds"}, "only tests play worlds; the program does not link them"},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
 }
 
@@ -168,7 +172,7 @@ func (s *source) checkLinux() (failures []string) {
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit",
 	"threads/eta", "threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services",
-	"threads/sim", "threads/wire", "threads/delta",
+	"threads/sim", "threads/wire", "threads/worlds", "threads/delta",
 }
 
 // impure lists the names that pure packages may not use: an import path, a path with all below it (with /...), or a
@@ -204,7 +208,8 @@ var impure = []struct{ name, why string }{
 
 // excused are exceptions of pure packages.
 var excused = map[string][]string{
-	"threads/sim": {"math/rand/v2"}, // seeded; a failure prints the seed
+	"threads/sim":    {"math/rand/v2"}, // seeded
+	"threads/worlds": {"math/rand/v2"}, // seeded; a failure prints the seed
 }
 
 // source is one parsed Go file.
@@ -521,6 +526,10 @@ func TestRulesBite(t *testing.T) {
 		{"forge/x.go", `import "os/user"`, "may not use os/user", (*source).checkPure},
 		{"forge/x.go", `import "sync/atomic"`, "may not use sync/atomic", (*source).checkPure},
 		{"threads/x.go", `import "math/rand/v2"`, "may not use math/rand/v2", (*source).checkPure},
+		{
+			"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/threads/worlds"`, "threads/worlds is for",
+			(*source).checkOnly,
+		},
 		{"threads/sim/x.go", `import "math/rand/v2"; var _ rand.Rand`, "", (*source).checkPure},
 		{"threads/sim/x.go", `import "math/rand"`, "may not use math/rand", (*source).checkPure},
 		{

@@ -64,7 +64,7 @@ func (x *waiting) look(d *control.Document) {
 
 // On this day sessions fail, and one call in twenty, at most one a minute, meets a forge that does not answer. No
 // ready item waits beside an idle agent and a free slot for longer than a tick or, after a lost write, than a tick and
-// the 10 s until the retry. Tests of threads/sim require the same of each plan.
+// the 10 s until the retry. Tests of threads/worlds require the same of each plan.
 func TestC5_NoSlotStandsIdle(t *testing.T) {
 	simtest.OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {

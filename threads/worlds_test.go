@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/sim"
+	"codeberg.org/johba/disinto/threads/worlds"
 )
 
 // unplayed are rules that no world misses but some script does. Worlds have neither routes nor steals. The placer
@@ -22,7 +22,7 @@ const enough = 12_000
 
 // TestWorldsMissEveryRule removes each rule in turn and plays worlds until an invariant is broken. It tests the
 // simulator: with weaker invariants or tamer worlds, a removal would not show. Only make check has the tag, because
-// some rules take a thousand worlds, and threads/sim is compiled once more against the package under test.
+// some rules take a thousand worlds, and threads/worlds is compiled once more against the package under test.
 func TestWorldsMissEveryRule(t *testing.T) {
 	for _, r := range threads.EveryRule() {
 		t.Run(r.Name, func(t *testing.T) {
@@ -49,6 +49,6 @@ func breaks(seed uint64) (broken bool) {
 			broken = true
 		}
 	}()
-	_, err := sim.Play(seed, nil)
+	_, err := worlds.Play(seed, nil)
 	return err != nil
 }

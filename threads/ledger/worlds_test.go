@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/threads/ledger"
-	"codeberg.org/johba/disinto/threads/sim"
+	"codeberg.org/johba/disinto/threads/worlds"
 )
 
 // No world reaches the rows in unplayed; TestEndTable has them. The rows in counted matter only to the breaker's
@@ -18,7 +18,7 @@ var (
 )
 
 // TestWorldsMissEveryOutcome removes each row of the table of outcomes in turn and plays worlds until an invariant is
-// broken. Only make check has the tag, because a claim that is taken shows in world 17665, and threads/sim is
+// broken. Only make check has the tag, because a claim that is taken shows in world 17665, and threads/worlds is
 // compiled once more against the package under test.
 func TestWorldsMissEveryOutcome(t *testing.T) {
 	for _, name := range ledger.Outcomes() {
@@ -34,7 +34,7 @@ func TestWorldsMissEveryOutcome(t *testing.T) {
 				return
 			}
 			for seed := uint64(1); seed <= 40000; seed++ {
-				if _, err := sim.Play(seed, nil); err != nil {
+				if _, err := worlds.Play(seed, nil); err != nil {
 					t.Log(err)
 					return
 				}

@@ -99,7 +99,7 @@ func (tr *trial) hold(x *trialRun) (had bool) {
 			slots[i].by, slots[i].until = nil, tr.origin.Add(tr.seen.Spans[o.span].To)
 		}
 	}
-	return slots.take(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.now)
+	return slots.take(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.Now)
 }
 
 // serverSlots are the slots of a server without a memory of conversations. The server assigns them itself: a session
@@ -225,14 +225,14 @@ func (l *llama) think(t turn, at int) {
 	}
 	l.trial.grow(t.x, min(t.left, turnThinks+turnPauses))
 	s.busy = true
-	l.trial.after(takes, func() {
-		s.busy, s.used = false, l.trial.now
+	l.trial.After(takes, func() {
+		s.busy, s.used = false, l.trial.Now
 		t.left -= turnThinks + turnPauses
 		if t.left <= 0 {
 			l.trial.ended(t.x)
 			l.forget(t.x)
 		} else {
-			l.trial.after(turnPauses, func() {
+			l.trial.After(turnPauses, func() {
 				l.waiting = append(l.waiting, t)
 				l.serve()
 			})

@@ -123,14 +123,14 @@ func (n *nature) live(seed uint64, before, days int, rest time.Duration) (starts
 	tr := newTrial(Trial{Config: n.config(), Load: load, Policy: Ours, Seed: seed, Model: Learn(Journal{})})
 	tr.Quiet = true
 	tr.open()
-	asked := tr.now.Add(time.Duration(before) * 24 * time.Hour)
+	asked := tr.Now.Add(time.Duration(before) * 24 * time.Hour)
 	var said []foreseen
-	for !tr.finished() && tr.next() {
+	for !tr.finished() && tr.Next() {
 		released := func(x *trialRun) bool { return x.over } // a forecast would play another session of it
-		if tr.now.Before(asked) || tr.left == 0 || slices.ContainsFunc(tr.runs, released) {
+		if tr.Now.Before(asked) || tr.left == 0 || slices.ContainsFunc(tr.runs, released) {
 			continue
 		}
-		asked = tr.now.Add(time.Duration(rng.ExpFloat64() * float64(rest)))
+		asked = tr.Now.Add(time.Duration(rng.ExpFloat64() * float64(rest)))
 		said = append(said, tr.foresee(rng))
 	}
 	began := make(map[forge.Ref][]time.Time)
@@ -185,7 +185,7 @@ func (tr *trial) foresee(rng *rand.Rand) foreseen {
 	for seed := range uint64(20) {
 		runs = append(runs, near.Run(seed))
 	}
-	return foreseen{tr.now, near.Expect(runs)}
+	return foreseen{tr.Now, near.Expect(runs)}
 }
 
 // TestCalibration compares 80 % bands with what happened in months of simulated factories: 75 to 85 % must hold.

@@ -21,13 +21,13 @@ func TestEngine(t *testing.T) {
 	there.Engine = true
 	near, far := here.Run(), there.Run()
 	far.whole(t, "on an engine")
-	if far.Sessions != n || far.Gap.P99 > Ours.Latency+engineStartMax {
+	if far.Sessions != n || far.Gap.P99 > Ours.Latency+EngineStartMax {
 		t.Errorf("got %d sessions, and 99 %% of gaps up to %s, want %d and at most %s", far.Sessions, far.Gap.P99, n,
-			Ours.Latency+engineStartMax)
+			Ours.Latency+EngineStartMax)
 	}
 	longer := far.Turn.Mean - near.Turn.Mean
 	t.Logf("%d sessions, from filing to done %s here and %s longer there", n, near.Turn.Mean, longer)
-	if longer < engineStartMin || longer > engineStartMax+engineTellMax {
+	if longer < EngineStartMin || longer > EngineStartMax+engineTellMax {
 		t.Errorf("an issue takes %s longer than here, want only the delays of the engine", longer)
 	}
 	if far.Makespan-near.Makespan > time.Minute {

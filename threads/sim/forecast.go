@@ -158,7 +158,7 @@ func (f *Forecast) Run(seed uint64, ask Ask) Outcome {
 	tr.open()
 	tr.change()
 	wanted := slices.Clone(ask.Refs)
-	for tr.next() && !tr.now.After(tr.end) && (ask.Decisions == 0 || tr.decided < ask.Decisions) {
+	for tr.Next() && !tr.Now.After(tr.end) && (ask.Decisions == 0 || tr.decided < ask.Decisions) {
 		wanted = slices.DeleteFunc(wanted, tr.isOver)
 		some := len(ask.Refs) > 0 || ask.Starts > 0
 		if some && len(wanted) == 0 && len(tr.starts) >= ask.Starts {
@@ -302,7 +302,7 @@ func ownChain(c *threads.ChainHistory) {
 // resume continues a running session.
 func (tr *trial) resume(s *threads.Session) {
 	x := &trialRun{Session: *s, reserved: s.Started}
-	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, threads.Key{})})
+	tr.note(ledger.Record{Start: StartOf(&x.Session, tr.Config, threads.Key{})})
 	o := tr.books.Open[x.RunID]
 	o.At = s.Started
 	tr.books.Open[x.RunID] = o
@@ -317,17 +317,17 @@ func (tr *trial) resume(s *threads.Session) {
 		}
 	}
 	x.State = threads.Running
-	sofar := max(0, tr.now.Sub(s.Started))
+	sofar := max(0, tr.Now.Sub(s.Started))
 	x.how = tr.step(x, sofar)
 	if t := x.issue; t != nil {
 		t.first = s.Started
 	}
 	if t := x.issue; t != nil && x.Item.Kind.Writes() {
 		t.running++
-		t.begun = earlier(s.Started, tr.now)
+		t.begun = earlier(s.Started, tr.Now)
 	}
 	x.takes = x.how.Took
-	tr.after(max(0, x.how.Took-sofar), func() { tr.ended(x) })
+	tr.After(max(0, x.how.Took-sofar), func() { tr.ended(x) })
 }
 
 // arrive files issues at the rate of the model.
@@ -339,7 +339,7 @@ func (tr *trial) arrive() {
 	rng := rand.New(rand.NewPCG(tr.Seed, 5))
 	var next func()
 	wait := func() {
-		tr.after(time.Duration(rng.ExpFloat64()/m.perHour*float64(time.Hour)), next)
+		tr.After(time.Duration(rng.ExpFloat64()/m.perHour*float64(time.Hour)), next)
 	}
 	next = func() {
 		w := m.filed[rng.IntN(len(m.filed))]
@@ -369,7 +369,7 @@ func (f *Forecast) code(ref forge.Ref) threads.Code {
 
 // outcome returns the fates of everything that was open at the start.
 func (f *Forecast) outcome(tr *trial) Outcome {
-	o := Outcome{Until: tr.now, Decisions: tr.decided, Starts: tr.starts}
+	o := Outcome{Until: tr.Now, Decisions: tr.decided, Starts: tr.starts}
 	for _, t := range tr.issues[:len(f.issues)] {
 		o.Fates = append(o.Fates, Fate{Ref: t.Issue.Ref, Merged: t.ended, Start: t.first, Code: f.code(t.Issue.Ref)})
 	}

@@ -30,7 +30,7 @@ func TestOneInThree(t *testing.T) {
 			Outages: []Outage{{Thread: "write", Until: 1000 * time.Hour, After: time.Hour, Result: agents.Failed, OneIn: 3}},
 		})
 		failed = make(map[int64]bool)
-		for tr.open(); !tr.finished() && tr.next(); tr.settle() {
+		for tr.open(); !tr.finished() && tr.Next(); tr.settle() {
 			for _, x := range tr.runs {
 				if x.cut != nil && x.issue.tries == 1 {
 					failed[x.issue.Number] = true

@@ -64,7 +64,7 @@ func (tr *trial) outside() {
 	}
 	tr.moved = true
 	tr.changes++
-	d := tr.nextLook().Sub(tr.now) + tr.handover()
+	d := tr.nextLook().Sub(tr.Now) + tr.handover()
 	if tr.hooked() {
 		d = min(d, tr.hookTime())
 	}
@@ -100,13 +100,13 @@ func (tr *trial) hooked() bool {
 
 // tickIn makes the next tick come within a time.
 func (tr *trial) tickIn(d time.Duration) {
-	at := tr.now.Add(d)
+	at := tr.Now.Add(d)
 	if !tr.tickAt.IsZero() && !at.Before(tr.tickAt) {
 		return
 	}
 	tr.tickAt = at
-	tr.after(d, func() {
-		if tr.tickAt.Equal(tr.now) {
+	tr.After(d, func() {
+		if tr.tickAt.Equal(tr.Now) {
 			tr.tickAt = time.Time{}
 			tr.decide(func(threads.Start) bool { return true })
 		}
@@ -120,11 +120,11 @@ func (tr *trial) nextLook() time.Time {
 		l := &tr.lookers[i]
 		every := tr.interval(i)
 		if every <= 0 {
-			return tr.now
+			return tr.Now
 		}
 		at := l.next
-		if !at.After(tr.now) { // it has looked since then, and found nothing new
-			at = tr.now.Add(every - tr.now.Sub(at)%every)
+		if !at.After(tr.Now) { // it has looked since then, and found nothing new
+			at = tr.Now.Add(every - tr.Now.Sub(at)%every)
 		}
 		if first.IsZero() || at.Before(first) {
 			first = at
@@ -147,8 +147,8 @@ func (tr *trial) looked(plan *threads.Plan) {
 	for i := range tr.lookers {
 		l, name := &tr.lookers[i], tr.real.Threads[i].Name
 		starts := slices.ContainsFunc(plan.Starts, func(s threads.Start) bool { return s.Thread == name })
-		if l.kicked || starts || !l.next.After(tr.now) {
-			l.last, l.next, l.kicked = tr.now, tr.now.Add(tr.interval(i)), false
+		if l.kicked || starts || !l.next.After(tr.Now) {
+			l.last, l.next, l.kicked = tr.Now, tr.Now.Add(tr.interval(i)), false
 		}
 	}
 }

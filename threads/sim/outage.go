@@ -46,7 +46,7 @@ func outagesOf(past []ledger.Past, from time.Time) (list []Outage) {
 
 // fails returns the outage that a session which starts now meets, or nil.
 func (tr *trial) fails(x *trialRun) *Outage {
-	at := tr.now.Sub(tr.origin)
+	at := tr.Now.Sub(tr.origin)
 	for i := range tr.Outages {
 		o := &tr.Outages[i]
 		theirs := (o.Thread == "" || o.Thread == x.Thread) && (o.Agent == "" || o.Agent == x.Agent)
@@ -81,7 +81,7 @@ func (tr *trial) openOutages() {
 				tr.change()
 			}
 		}
-		tr.after(o.From, turn(false))
-		tr.after(o.Until, turn(true))
+		tr.After(o.From, turn(false))
+		tr.After(o.Until, turn(true))
 	}
 }

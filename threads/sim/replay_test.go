@@ -127,7 +127,7 @@ func TestReplayOfPins(t *testing.T) {
 	}
 	was := newTrial(Trial{Config: config, Load: load, Policy: Ours, Seed: 1})
 	was.open()
-	for !was.finished() && was.next() {
+	for !was.finished() && was.Next() {
 		was.settle()
 	}
 	lived := was.report()

@@ -118,7 +118,7 @@ func spread(d []time.Duration) Spread {
 func (tr *trial) report() Report {
 	r := &tr.seen
 	for _, since := range sortedTimes(tr.gaps) {
-		r.gaps = append(r.gaps, tr.now.Sub(since))
+		r.gaps = append(r.gaps, tr.Now.Sub(since))
 	}
 	r.Issues, r.Lost = len(tr.Load), tr.left
 	r.Gap, r.Turn = spread(r.gaps), spread(r.turnarounds)
@@ -145,7 +145,7 @@ func (tr *trial) openTime() time.Duration {
 	for _, t := range tr.issues {
 		until := t.ended
 		if !t.Closed {
-			until = tr.now
+			until = tr.Now
 		}
 		sum += until.Sub(t.Created)
 	}
@@ -156,7 +156,7 @@ func (tr *trial) openTime() time.Duration {
 func (tr *trial) unbegun() (waits []time.Duration) {
 	for _, t := range tr.issues {
 		if t.begun.IsZero() && (t.drawn || !tr.ofDrawn && len(t.Work.Sessions)+len(t.Work.Steps) > 0) {
-			waits = append(waits, tr.now.Sub(t.Created))
+			waits = append(waits, tr.Now.Sub(t.Created))
 		}
 	}
 	return waits

@@ -1,3 +1,32 @@
+// Package sim plays factories in virtual time, to compare policies and configurations and to forecast.
+//
+// A Trial (trial.go) plays one factory with one load under one policy. Its Report says how long agents were idle while
+// work waited, how long issues waited, what was used, and how much context was read again. Nothing fails in a trial
+// except what its load, model and outages contain.
+//
+// A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end.
+// It answers three questions. All runs with one seed draw the same samples, so their differences come from the
+// configurations. Several seeds show how sure an answer is:
+//
+//	m := sim.Learn(sim.Journal{Past: past, Timeline: timeline})
+//
+//	// When will it be done? Many short runs from now; the quantiles of their fates are the band.
+//	f := sim.NewForecast(snapshot, m)
+//	fate := f.Run(seed, sim.Ask{Refs: []forge.Ref{ref}}).Fate(ref) // Start, Merged, Code
+//
+//	// What would these days have been with another configuration? Replay the real sessions under another plan.
+//	t := sim.Replay(journal, config, 24*time.Hour)
+//	t.Policy, t.Seed = sim.Ours, seed
+//	was := t.Run() // Merged, First (waits), Turn, Tokens, CostUSD
+//	t.Config = other
+//	is := t.Run()
+//
+//	// And with failures? Outages stop a thread, an agent or everything, or make sessions fail.
+//	t.Outages = append(t.Outages, sim.Outage{Agent: "review-sonnet", Until: 24 * time.Hour})
+//	t.Load = append(t.Load, more...) // sorted by At
+//
+// The same seed plays the same way on every machine: nothing here reads a clock, starts a goroutine or depends on the
+// order of a map.
 package sim
 
 import (
@@ -12,6 +41,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
+
+// epoch is the start of a trial that names none.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Trial is one factory with one load under one policy.
 type Trial struct {
@@ -53,7 +85,7 @@ const drain = 60 * 24 * time.Hour
 func (t Trial) Run() Report {
 	tr := newTrial(t)
 	tr.open()
-	for !tr.finished() && tr.next() {
+	for !tr.finished() && tr.Next() {
 		if t.Enough != nil && t.Enough() {
 			break
 		}
@@ -65,7 +97,7 @@ func (t Trial) Run() Report {
 // trial is a Trial that is being played.
 type trial struct {
 	Trial
-	timeline
+	Timeline
 	real   *threads.Config // Config is as the policy sees it
 	eager  *threads.Config // Config without hold
 	rng    *rand.Rand
@@ -126,7 +158,7 @@ type trialIssue struct {
 
 // label changes an issue's labels, and assignTo its assignees. Both decide which agents may take it.
 func (tr *trial) label(t *trialIssue, add, remove string) {
-	t.Labels = with(without(t.Labels, remove), add)
+	t.Labels = With(Without(t.Labels, remove), add)
 	tr.regroup(t)
 }
 
@@ -183,7 +215,7 @@ func newTrial(t Trial) *trial {
 	if tr.origin = t.From; t.From.IsZero() {
 		tr.origin = epoch
 	}
-	tr.now = tr.origin
+	tr.Now = tr.origin
 	for i := range t.Config.Threads {
 		th := &t.Config.Threads[i]
 		if !th.Overlap && !t.Policy.Bound {
@@ -210,7 +242,7 @@ func newTrial(t Trial) *trial {
 
 // note applies a journal record, like the supervisor.
 func (tr *trial) note(r ledger.Record) {
-	r.At = tr.now
+	r.At = tr.Now
 	tr.books.Apply(r)
 }
 
@@ -234,7 +266,7 @@ func (tr *trial) open() {
 	tr.end = tr.origin.Add(after)
 	for i := range tr.Load {
 		w := &tr.Load[i]
-		tr.after(w.At, func() { tr.file(w) })
+		tr.After(w.At, func() { tr.file(w) })
 		tr.end = tr.origin.Add(after + w.At)
 	}
 	tr.openOutages()
@@ -242,7 +274,7 @@ func (tr *trial) open() {
 	if tr.Model != nil {
 		since := tr.rng.Float64() // the threads started to look at the same time
 		for i := range tr.lookers {
-			tr.lookers[i].next = tr.now.Add(time.Duration(since * float64(tr.interval(i))))
+			tr.lookers[i].next = tr.Now.Add(time.Duration(since * float64(tr.interval(i))))
 		}
 	}
 	tr.every(p.Push, tr.push)
@@ -269,7 +301,7 @@ func (tr *trial) poller(agent string, theirs func(threads.Start) bool) func() {
 	seen, wake := -1, time.Time{}
 	return func() {
 		busy := slices.ContainsFunc(tr.runs, func(x *trialRun) bool { return x.Agent == agent })
-		if busy || seen == tr.changes && (wake.IsZero() || tr.now.Before(wake)) {
+		if busy || seen == tr.changes && (wake.IsZero() || tr.Now.Before(wake)) {
 			return
 		}
 		seen = tr.changes
@@ -285,12 +317,12 @@ func (tr *trial) every(period time.Duration, do func()) {
 	var again func()
 	again = func() {
 		do()
-		tr.after(period, again)
+		tr.After(period, again)
 	}
-	tr.after(time.Duration(tr.rng.Int64N(int64(period))), again)
+	tr.After(time.Duration(tr.rng.Int64N(int64(period))), again)
 }
 
-func (tr *trial) finished() bool { return tr.left == 0 && len(tr.runs) == 0 || tr.now.After(tr.end) }
+func (tr *trial) finished() bool { return tr.left == 0 && len(tr.runs) == 0 || tr.Now.After(tr.end) }
 
 func pinned(login string) []string {
 	if login == "" {
@@ -319,7 +351,7 @@ func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
 		}
 	}
 	if wake = plan.NextWake; !wake.IsZero() && tr.Policy.Poll == 0 {
-		tr.tickIn(max(wake.Sub(tr.now), wakeFloor))
+		tr.tickIn(max(wake.Sub(tr.Now), wakeFloor))
 	}
 	return wake
 }
@@ -398,7 +430,7 @@ func (tr *trial) steal() {
 
 // settle records, after each moment, which agents are idle although Decide would start them if it knew all work.
 func (tr *trial) settle() {
-	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.now) {
+	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.Now) {
 		return // more events follow at this moment
 	}
 	if !tr.moved || tr.Quiet {
@@ -420,9 +452,9 @@ func (tr *trial) settle() {
 		since, noted := tr.gaps[name]
 		switch {
 		case could[name] && !noted:
-			tr.gaps[name] = tr.now
+			tr.gaps[name] = tr.Now
 		case !could[name] && noted:
-			tr.seen.gaps = append(tr.seen.gaps, tr.now.Sub(since))
+			tr.seen.gaps = append(tr.seen.gaps, tr.Now.Sub(since))
 			delete(tr.gaps, name)
 		}
 	}

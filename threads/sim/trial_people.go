@@ -29,7 +29,7 @@ func (tr *trial) mark(m *threads.Mark) {
 		tr.label(t, forge.LabelPlanFirst, "")
 		tr.change()
 	case threads.ActTell:
-		tr.note(recordOf(m))
+		tr.note(RecordOf(m))
 	case threads.ActRelease, threads.ActUnlabel:
 		tr.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(m.Ref)}})
 		tr.unclaim(&trialRun{issue: t, Session: threads.Session{Item: threads.Item{Kind: kindOf(t, m.Ref)}}})
@@ -46,12 +46,12 @@ func kindOf(t *trialIssue, ref forge.Ref) agents.Kind {
 
 // tag writes a label that asks for a person, who removes it some time later.
 func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
-	tr.note(recordOf(m))
+	tr.note(RecordOf(m))
 	set := func(add, remove string) {
 		if t.Issue.Ref == m.Ref {
 			tr.label(t, add, remove)
 		} else if t.pull != nil {
-			t.pull.Labels = with(without(t.pull.Labels, remove), add)
+			t.pull.Labels = With(Without(t.pull.Labels, remove), add)
 		}
 	}
 	if tr.Model != nil {
@@ -108,10 +108,10 @@ func (tr *trial) parked() map[string]*threads.ThreadHistory {
 	list := make(map[string]*threads.ThreadHistory, len(tr.books.Threads))
 	for name, known := range tr.books.Threads {
 		t := *known
-		if x := tr.probe(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(tr.now) && x != nil {
+		if x := tr.probe(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(tr.Now) && x != nil {
 			t.ParkedUntil = x.reserved.Add(probeTime)
 		}
-		if !t.ParkedUntil.After(tr.now) {
+		if !t.ParkedUntil.After(tr.Now) {
 			t.ParkedUntil, t.ParkedWhy = time.Time{}, ""
 		}
 		list[name] = &t
@@ -135,5 +135,5 @@ func (tr *trial) mayProbe(thread string) bool {
 		return true
 	}
 	x := tr.probe(thread)
-	return x == nil || !tr.now.Before(x.reserved.Add(probeTime))
+	return x == nil || !tr.Now.Before(x.reserved.Add(probeTime))
 }

@@ -29,7 +29,7 @@ func (tr *trial) written(x *trialRun, t *trialIssue) {
 	if t.pull == nil {
 		t.pull = &forge.Pull{
 			Ref:    forge.Ref{Repo: t.Issue.Repo, Number: pullNumber + t.Number},
-			Author: tr.Config.Agent(x.Agent).Login, Created: tr.now,
+			Author: tr.Config.Agent(x.Agent).Login, Created: tr.Now,
 			Mergeable: forge.MergeClean, Closes: []forge.Ref{t.Issue.Ref}, Head: fmt.Sprintf("fix/issue-%d", t.Number),
 			Base: "main",
 		}
@@ -37,7 +37,7 @@ func (tr *trial) written(x *trialRun, t *trialIssue) {
 		tr.at[t.pull.Ref] = t
 	}
 	t.pull.HeadSHA = fmt.Sprintf("%d", t.done)
-	t.pull.Updated, t.pull.Mergeable, t.pull.ConflictSince = tr.now, forge.MergeClean, time.Time{}
+	t.pull.Updated, t.pull.Mergeable, t.pull.ConflictSince = tr.Now, forge.MergeClean, time.Time{}
 	tr.check(t, x.how.Red)
 	tr.invite(t)
 }
@@ -53,7 +53,7 @@ func (tr *trial) invite(t *trialIssue) {
 	case t.drawn:
 		tr.later(t, review)
 	default:
-		tr.after(t.Review, review)
+		tr.After(t.Review, review)
 	}
 }
 
@@ -78,11 +78,11 @@ func (tr *trial) check(t *trialIssue, red bool) {
 	}
 	p.CI = forge.CIPending
 	head := p.HeadSHA
-	tr.after(takes, func() {
+	tr.After(takes, func() {
 		if p.HeadSHA != head || t.pull != p {
 			return
 		}
-		if p.CI, p.CISince = forge.CISuccess, tr.now; red {
+		if p.CI, p.CISince = forge.CISuccess, tr.Now; red {
 			p.CI = forge.CIFailure
 		}
 		tr.outside()
@@ -114,7 +114,7 @@ func (tr *trial) reviewed(t *trialIssue, by string, verdict forge.Verdict) {
 	if t.pull == nil {
 		return
 	}
-	r := forge.Review{Author: by, Verdict: verdict, CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.now}
+	r := forge.Review{Author: by, Verdict: verdict, CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.Now}
 	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
 	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // people merge
 		tr.later(t, func() {
@@ -142,7 +142,7 @@ func (tr *trial) mergeSoon(ref forge.Ref) {
 		return
 	}
 	tr.merging[ref.Repo] = true
-	tr.after(takes, func() {
+	tr.After(takes, func() {
 		delete(tr.merging, ref.Repo)
 		tr.merge(ref)
 		tr.change()
@@ -162,18 +162,18 @@ func (tr *trial) merge(ref forge.Ref) {
 
 func (tr *trial) close(t *trialIssue) {
 	if t.bare {
-		t.ended = tr.now
+		t.ended = tr.Now
 		return
 	}
 	if t.Closed {
 		tr.seen.Twice++
 		return
 	}
-	t.Closed, t.ended = true, tr.now
+	t.Closed, t.ended = true, tr.Now
 	tr.left--
 	tr.seen.Done++
-	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.now.Sub(t.Created))
-	tr.seen.Makespan = tr.now.Sub(tr.origin)
+	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.Now.Sub(t.Created))
+	tr.seen.Makespan = tr.Now.Sub(tr.origin)
 	tr.unblock(t)
 }
 
@@ -198,5 +198,5 @@ func (tr *trial) later(t *trialIssue, do func()) {
 		do()
 		return
 	}
-	tr.after(takes, do)
+	tr.After(takes, do)
 }

@@ -32,11 +32,11 @@ type alike struct{ labels, who string }
 
 func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
 	s := threads.Snapshot{
-		Now: tr.now, Config: tr.Config, History: tr.books.History, Caches: tr.caches(), Outages: tr.down,
+		Now: tr.Now, Config: tr.Config, History: tr.books.History, Caches: tr.caches(), Outages: tr.down,
 	}
 	s.History.Threads = tr.parked()
 	for _, r := range tr.repos {
-		if r.AsOf = tr.now; tr.merging[r.Name] {
+		if r.AsOf = tr.Now; tr.merging[r.Name] {
 			r.AsOf = time.Time{}
 		}
 		s.Facts.Repos = append(s.Facts.Repos, r)

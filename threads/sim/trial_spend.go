@@ -36,7 +36,7 @@ func (tr *trial) usageOf(x *trialRun) *agents.Usage {
 	if all == nil || x.takes <= 0 {
 		return all
 	}
-	return part(all, tr.now.Sub(x.Started), x.takes)
+	return part(all, tr.Now.Sub(x.Started), x.takes)
 }
 
 // usualPrice is the price of a million tokens on an API, in dollars.
@@ -72,7 +72,7 @@ func (tr *trial) tells(x *trialRun, takes time.Duration) {
 		return
 	}
 	for i := range time.Duration(tellings - 1) {
-		tr.after(takes*(i+1)/tellings, func() {
+		tr.After(takes*(i+1)/tellings, func() {
 			if x.over {
 				return
 			}
@@ -85,7 +85,7 @@ func (tr *trial) tells(x *trialRun, takes time.Duration) {
 					s = append(s, o.Session)
 				}
 			}
-			for _, st := range threads.Overspent(tr.Config, &tr.books.History, s, tr.now) {
+			for _, st := range threads.Overspent(tr.Config, &tr.books.History, s, tr.Now) {
 				tr.stop(&st)
 			}
 		})

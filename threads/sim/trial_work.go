@@ -15,6 +15,13 @@ import (
 // scheduledTime is the usual length of a scheduled session.
 const scheduledTime = 5 * time.Minute
 
+// The delays of sessions on an engine elsewhere, those of a real one under load: from a claim to the start of the
+// program, and from the program's end to its report.
+const (
+	EngineStartMin, EngineStartMax = 200 * time.Millisecond, 6 * time.Second
+	engineTellMin, engineTellMax   = 200 * time.Millisecond, 1200 * time.Millisecond
+)
+
 // The kinds of draws in a trial. The number of the issue or of the draw distinguishes draws of one kind.
 const (
 	lotHandover = iota + 1
@@ -37,7 +44,7 @@ func (tr *trial) file(w *Work) {
 		t.Work.Repo = tr.Config.Forge.Repos[0]
 	}
 	t.Issue = forge.Issue{
-		Ref: forge.Ref{Repo: t.Work.Repo, Number: tr.number()}, Created: tr.now, Updated: tr.now, BlockersKnown: true,
+		Ref: forge.Ref{Repo: t.Work.Repo, Number: tr.number()}, Created: tr.Now, Updated: tr.Now, BlockersKnown: true,
 		Author: "ada", Labels: labelsOf(w), Talk: forge.Talk{Known: true},
 	}
 	tr.regroup(t)
@@ -71,7 +78,7 @@ func (tr *trial) start(s threads.Start) {
 	x := &trialRun{Session: threads.Session{
 		RunID: fmt.Sprintf("run-%07d", tr.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
 		Login: tr.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Reserved, Attempt: s.Attempt, Rung: s.Rung,
-		Started: tr.now,
+		Started: tr.Now,
 	}}
 	if role := tr.Config.Role(s.Role); role != nil {
 		x.PerSession, x.PerIssue = role.PerSession, role.PerIssue
@@ -81,14 +88,14 @@ func (tr *trial) start(s threads.Start) {
 	if tr.books.Item(s.Item.Key()).PassedOver >= threads.PassedOverLimit {
 		tr.seen.Starved++
 	}
-	record := startOf(&x.Session, tr.Config, s.PassedOver)
+	record := StartOf(&x.Session, tr.Config, s.PassedOver)
 	if t := tr.issue(s.Item.Ref); t != nil && s.Item.Kind == agents.KindIssue {
 		record.Pinned = slices.Contains(t.Assignees, x.Login) && !t.Has(forge.LabelInProgress)
 	}
 	tr.note(ledger.Record{Start: record})
-	x.reserved = tr.now
+	x.reserved = tr.Now
 	tr.runs = append(tr.runs, x)
-	late := tr.Policy.Claim + tr.late(x, engineStartMin, engineStartMax)
+	late := tr.Policy.Claim + tr.late(x, EngineStartMin, EngineStartMax)
 	if tr.Model != nil {
 		tr.drawn++
 		late += tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotClaim}, Claim)
@@ -96,18 +103,18 @@ func (tr *trial) start(s threads.Start) {
 	if late == 0 {
 		tr.run(x)
 	} else {
-		tr.after(late, func() { tr.run(x) })
+		tr.After(late, func() { tr.run(x) })
 	}
 }
 
 // run starts the session's program.
 func (tr *trial) run(x *trialRun) {
 	s := &x.Session
-	s.State, s.Started, tr.moved = threads.Running, tr.now, true
+	s.State, s.Started, tr.moved = threads.Running, tr.Now, true
 	x.span = len(tr.seen.Spans)
 	tr.seen.Spans = append(tr.seen.Spans, Span{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number,
-		From: tr.now.Sub(tr.origin),
+		From: tr.Now.Sub(tr.origin),
 	})
 	if s.Item.Kind != agents.KindSchedule {
 		x.issue = tr.issue(s.Item.Ref)
@@ -175,11 +182,11 @@ func (tr *trial) begin(x *trialRun) {
 		tr.label(t, forge.LabelInProgress, "")
 	} else if t.pull != nil {
 		t.pull.Assignees = login
-		t.pull.Labels = with(without(t.pull.Labels, forge.LabelInProgress), forge.LabelInProgress)
+		t.pull.Labels = With(Without(t.pull.Labels, forge.LabelInProgress), forge.LabelInProgress)
 	}
 	if t.first.IsZero() {
-		if t.first = tr.now; t.waited {
-			tr.starts = append(tr.starts, tr.now)
+		if t.first = tr.Now; t.waited {
+			tr.starts = append(tr.starts, tr.Now)
 		}
 	}
 	if !x.Item.Kind.Writes() {
@@ -189,7 +196,7 @@ func (tr *trial) begin(x *trialRun) {
 		tr.seen.Twice++
 	}
 	if t.begun.IsZero() {
-		t.begun = tr.now
+		t.begun = tr.Now
 		tr.waited(t, x.reserved)
 	}
 }
@@ -209,7 +216,7 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 		tr.grow(x, takes)
 	}
 	tr.tells(x, takes)
-	tr.after(takes+tr.late(x, engineTellMin, engineTellMax), func() { tr.ended(x) })
+	tr.After(takes+tr.late(x, engineTellMin, engineTellMax), func() { tr.ended(x) })
 }
 
 // late returns the delay that an engine adds, zero without one.
@@ -226,7 +233,7 @@ func (tr *trial) ended(x *trialRun) {
 		return
 	}
 	x.over = true
-	tr.seen.Spans[x.span].To = tr.now.Sub(tr.origin)
+	tr.seen.Spans[x.span].To = tr.Now.Sub(tr.origin)
 	if tr.Model == nil {
 		tr.leave(x)
 	}
@@ -246,7 +253,7 @@ func (tr *trial) ended(x *trialRun) {
 	// Most of a handover is the release of the claim, during which agent and slot stay reserved. If the delay only
 	// postponed the next decision, the shortest of twenty handovers would lead to a decision for all twenty threads.
 	x.State, x.Used = threads.Reserved, agents.Usage{}
-	tr.after(tr.handover(), func() {
+	tr.After(tr.handover(), func() {
 		tr.leave(x)
 		tr.freed(x.Thread)
 	})
@@ -266,7 +273,7 @@ func (tr *trial) unclaim(x *trialRun) {
 		tr.label(t, "", forge.LabelInProgress)
 		tr.assignTo(t, nil)
 	case t.pull != nil:
-		t.pull.Labels, t.pull.Assignees = without(t.pull.Labels, forge.LabelInProgress), nil
+		t.pull.Labels, t.pull.Assignees = Without(t.pull.Labels, forge.LabelInProgress), nil
 	}
 }
 

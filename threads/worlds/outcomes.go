@@ -1,0 +1,325 @@
+package worlds
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// aftermath is a second implementation of section 7 of the design, without the ledger: what must not start because of
+// how sessions ended. It knows no more than the supervisor, so losing the journal empties it.
+type aftermath struct {
+	items    map[threads.Key]time.Time // no session on the item before this time
+	agents   map[string]time.Time      // no session of the agent before this time
+	threads  map[string]time.Time      // no session on the thread before this time
+	failures map[attemptKey]failures
+	downs    map[string]int // sessions in a row without a backend, by thread
+	// lonely counts, by agent and by item, sessions without a backend while others of the thread found it.
+	lonely  map[any]int
+	limits  map[string]int     // usage limits in a row, by thread
+	refused map[forge.Ref]bool // an agent refused the item, and no person was asked yet
+	// reviews and conflicts count the reviews and the reworks of conflicts that ended as Done or Cancelled since a
+	// person last got the pull request.
+	reviews, conflicts map[forge.Ref]int
+	waits              map[forge.Ref]bool // an agent's question has no answer yet
+	plans              map[forge.Ref]bool // the item's plan waits for people
+	spoke              map[speech]int     // questions and plans since a person last said retry
+	asked              map[forge.Ref]int  // how often a person was asked about an issue or pull request
+	// setbacks counts a chain's failed writing sessions, and rungs has its highest rung.
+	setbacks, rungs map[forge.Ref]int
+	// reviewed has the start times of reviews of other accounts' pull requests, by account and run.
+	reviewed map[string]map[string]time.Time
+}
+
+// speech is a question or a plan about an item.
+type speech struct {
+	ref  forge.Ref
+	kind agents.Result
+}
+
+type attemptKey struct {
+	chain forge.Ref
+	kind  agents.Kind
+}
+
+// failures are the failed attempts at a kind of work since its last success.
+type failures struct {
+	count int
+	last  time.Time // end of the last one
+}
+
+// attemptRests are the rests after the first four failed attempts. The fifth makes the item blocked, for a person.
+var attemptRests = [maxAttempts - 1]time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
+
+func newAftermath() aftermath {
+	return aftermath{
+		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
+		failures: make(map[attemptKey]failures), downs: make(map[string]int),
+		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
+		reviewed: make(map[string]map[string]time.Time),
+		reviews:  make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
+		asked: make(map[forge.Ref]int), setbacks: make(map[forge.Ref]int), rungs: make(map[forge.Ref]int),
+		waits: make(map[forge.Ref]bool), plans: make(map[forge.Ref]bool), spoke: make(map[speech]int),
+	}
+}
+
+// loseTimes forgets all rests, because a corrected clock changes their length. Counts stay.
+func (a *aftermath) loseTimes() {
+	clear(a.items)
+	clear(a.agents)
+	clear(a.threads)
+	clear(a.reviewed)
+	for k, f := range a.failures {
+		a.failures[k] = failures{count: f.count}
+	}
+}
+
+func later[K comparable](m map[K]time.Time, k K, at time.Time) {
+	if at.After(m[k]) {
+		m[k] = at
+	}
+}
+
+// unclaimed handles a failed claim: a taken item rests for a minute, and a 403 makes the agent rest. No attempt is
+// burnt.
+func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
+	for _, runs := range a.reviewed {
+		delete(runs, r.RunID)
+	}
+	switch {
+	case errors.Is(err, forge.ErrForbidden):
+		later(a.agents, r.Agent, now.Add(time.Minute))
+	case errors.Is(err, forge.ErrTaken):
+		later(a.items, r.Item.Key(), now.Add(time.Minute))
+	default: // the forge did not answer
+		later(a.items, r.Item.Key(), now.Add(5*time.Second))
+	}
+}
+
+// placeless handles a session that no node of an engine can run: its agent rests for a minute, and twice as long each
+// time until one finds its backend. No attempt is burnt.
+func (a *aftermath) placeless(r *run, now time.Time) {
+	for _, runs := range a.reviewed {
+		delete(runs, r.RunID)
+	}
+	a.lonely[r.Agent]++
+	later(a.agents, r.Agent, now.Add(min(time.Hour, time.Minute<<(a.lonely[r.Agent]-1))))
+}
+
+// ended handles the end of a session that ran.
+func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
+	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}
+	scheduled := r.Item.Kind == agents.KindSchedule
+	a.round(r, out.Result)
+	if p := w.forge.pull(r.Item.Ref); out.Result == agents.Done && effect == threads.Achieved && p != nil &&
+		r.Item.Kind == agents.KindRework && !p.Closed && p.sentBack() {
+		w.fail("a rework is done only after a push", fmt.Errorf("%s is done, but %s is still rejected", r, p.HeadSHA))
+	}
+	switch out.Result {
+	case agents.Limited: // the thread is parked until the reset
+		a.limited(r, w, out.RetryAt)
+	case agents.BackendDown: // the third in a row opens the breaker, every further one keeps it open
+		a.down(r, w)
+	case agents.TokenRejected: // the agent rests for five minutes, and no attempt is burnt
+		later(a.agents, r.Agent, w.Now.Add(5*time.Minute))
+	case agents.Cancelled:
+		if r.stopped == threads.StopReassigned { // the person who removed the agent may not be finished
+			later(a.items, k, w.Now.Add(time.Minute))
+		}
+	case agents.Refused:
+		a.refused[k.Ref] = !scheduled
+	case agents.Question, agents.Planned: // one above the limit is a refusal
+		most, of := maxQuestions, speech{k.Ref, out.Result}
+		if out.Result == agents.Planned {
+			most = maxPlans
+		}
+		if a.spoke[of]++; scheduled {
+		} else if a.spoke[of] > most {
+			a.spoke[of], a.refused[k.Ref] = most, true
+		} else {
+			a.waits[k.Ref], a.plans[k.Ref] = out.Result == agents.Question, out.Result == agents.Planned
+		}
+	case agents.Done:
+		if effect == threads.Remarked { // the item is still open, and must not start again at once
+			later(a.items, k, w.Now.Add(time.Minute))
+		} else if r.Item.Cause != threads.CauseCI && r.Item.Cause != threads.CauseConflict { // a push shows its effect later
+			delete(a.failures, at)
+		}
+	case agents.OverBudget: // no attempt is burnt; a limit needs a person, the day's budget does not
+		if r.stopped == threads.StopOverLimit {
+			a.refused[k.Ref] = !scheduled
+		}
+	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut, agents.Looped:
+		if !scheduled {
+			a.failures[at] = failures{r.Attempt, w.Now} // of two parallel reviews the later one counts
+		}
+		if r.Item.Kind.Writes() {
+			a.setbacks[r.Item.Chain]++
+		}
+	}
+	switch out.Result {
+	case agents.Limited, agents.BackendDown, agents.Cancelled, agents.TokenRejected:
+	default: // the session found its backend
+		a.downs[r.Thread], a.limits[r.Thread] = 0, 0
+		delete(a.lonely, k)
+		delete(a.lonely, r.Agent)
+	}
+}
+
+// limited handles a usage limit. It parks the thread for a minute, and twice as long each time up to an hour, or
+// until the reset. A reset more than a week away is not believed.
+func (a *aftermath) limited(r *run, w *world, reset time.Time) {
+	parked := w.shell.books.Thread(r.Thread).ParkedUntil.Sub(w.Now)
+	if !r.Started.Before(a.threads[r.Thread]) {
+		a.limits[r.Thread]++
+	}
+	later(a.threads, r.Thread, w.Now.Add(min(time.Hour, time.Minute<<max(0, a.limits[r.Thread]-1))))
+	switch week := 7 * 24 * time.Hour; {
+	case reset.Sub(w.Now) <= week:
+		later(a.threads, r.Thread, reset)
+	case parked > time.Hour && parked > a.threads[r.Thread].Sub(w.Now):
+		w.fail("a reset more than a week away is not believed", fmt.Errorf("%s is parked for %s", r.Thread, parked))
+	}
+}
+
+// down handles a session without a backend. While others find the backend, the item rests from ten seconds to an
+// hour. From the third time on the agent rests too, at first for the breaker's interval.
+func (a *aftermath) down(r *run, w *world) {
+	interval := w.cfg.Thread(r.Thread).BreakerInterval
+	if a.downs[r.Thread]++; a.downs[r.Thread] >= 3 {
+		later(a.threads, r.Thread, w.Now.Add(interval))
+		return
+	}
+	a.lonely[r.Item.Key()]++
+	a.lonely[r.Agent]++
+	later(a.items, r.Item.Key(), w.Now.Add(min(time.Hour, 10*time.Second<<(a.lonely[r.Item.Key()]-1))))
+	if n := a.lonely[r.Agent]; n >= 3 {
+		later(a.agents, r.Agent, w.Now.Add(min(time.Hour, interval<<(n-3))))
+	}
+}
+
+// sentBack reports whether an account that may write requested changes of the head, and they still stand.
+func (p *pull) sentBack() bool {
+	for i := range p.Reviews {
+		r := &p.Reviews[i]
+		if r.CommitSHA == p.HeadSHA && r.Verdict == forge.ChangesRequested && r.Official && !r.Dismissed &&
+			!slices.ContainsFunc(p.Reviews[i+1:], func(o forge.Review) bool {
+				return o.Author == r.Author && o.Official && !o.Dismissed && o.CommitSHA == p.HeadSHA && o.Verdict == forge.Approved
+			}) {
+			return true
+		}
+	}
+	return false
+}
+
+// round counts a session that attempts do not limit.
+func (a *aftermath) round(r *run, result agents.Result) {
+	free := result == agents.Done || result == agents.Cancelled
+	if free && r.Item.Kind == agents.KindReview {
+		a.reviews[r.Item.Ref]++
+	}
+	if free && r.Item.Cause == threads.CauseConflict {
+		a.conflicts[r.Item.Ref]++
+	}
+}
+
+// began handles the start of a session. A review starts only after all requested changes are answered.
+func (a *aftermath) began(r *run, w *world) {
+	a.rungs[r.Item.Chain] = max(a.rungs[r.Item.Chain], r.Rung)
+	if r.Item.Kind != agents.KindReview {
+		return
+	}
+	delete(a.failures, attemptKey{r.Item.Chain, agents.KindRework})
+	author := w.forge.pull(r.Item.Ref).Author
+	if w.ours(author) || w.bot(author) { // agents' pull requests do not count, even after the agent's removal
+		return
+	}
+	if a.reviewed[author] == nil {
+		a.reviewed[author] = make(map[string]time.Time)
+	}
+	a.reviewed[author][r.RunID] = w.Now
+}
+
+// retried handles a person's retry: earlier failures no longer count.
+func (a *aftermath) retried(ref forge.Ref) {
+	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
+		delete(a.failures, attemptKey{ref, kind})
+		delete(a.items, threads.Key{Kind: kind, Ref: ref})
+		delete(a.lonely, threads.Key{Kind: kind, Ref: ref})
+	}
+	delete(a.refused, ref)
+	delete(a.reviews, ref)
+	delete(a.conflicts, ref)
+	delete(a.asked, ref)
+	delete(a.setbacks, ref)
+	delete(a.rungs, ref)
+	delete(a.waits, ref)
+	delete(a.plans, ref)
+	delete(a.spoke, speech{ref, agents.Question})
+	delete(a.spoke, speech{ref, agents.Planned})
+}
+
+// marked handles a mark that was written: a person has the item now. From the second time on, nothing starts for ten
+// minutes, then twenty, and so on up to a day, even if a person removes the label.
+func (a *aftermath) marked(m *threads.Mark, now time.Time) {
+	switch m.Action {
+	case threads.ActAnswered:
+		delete(a.waits, m.Ref)
+		delete(a.plans, m.Ref)
+	case threads.ActNeedsHuman:
+		delete(a.refused, m.Ref)
+		if m.Reason.Code == threads.BlockerCancelled {
+			return
+		}
+		delete(a.reviews, m.Ref)
+		if a.asked[m.Ref]++; a.asked[m.Ref] > 1 {
+			for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
+				rest := min(24*time.Hour, 10*time.Minute<<min(a.asked[m.Ref]-2, 8))
+				later(a.items, threads.Key{Kind: kind, Ref: m.Ref}, now.Add(rest))
+			}
+		}
+	case threads.ActBlocked:
+		delete(a.failures, attemptKey{m.Item.Chain, m.Item.Kind})
+	}
+}
+
+// outcomesKept checks the starts of a plan against earlier ends of sessions.
+func outcomesKept(in *inspection) error {
+	a := &in.checks.after
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		failed := a.failures[attemptKey{st.Item.Chain, st.Item.Kind}]
+		why := ""
+		switch {
+		case a.items[st.Item.Key()].After(in.Now):
+			why = "the item rests until " + in.since(a.items[st.Item.Key()])
+		case a.agents[st.Agent].After(in.Now):
+			why = "the agent rests until " + in.since(a.agents[st.Agent])
+		case a.threads[st.Thread].After(in.Now):
+			why = "the thread is parked until " + in.since(a.threads[st.Thread])
+		case a.refused[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
+			why = "an agent refused it, and no person was asked"
+		case a.waits[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
+			why = "an agent asked, and no person has answered"
+		case a.plans[st.Item.Ref] && st.Item.Cause == threads.CausePlan:
+			why = "its plan waits for people"
+		case failed.count >= maxAttempts:
+			why = "no attempt is left"
+		case failed.count > 0 && in.Now.Before(failed.last.Add(attemptRests[failed.count-1])):
+			why = fmt.Sprintf("attempt %d ended at %s", failed.count, in.since(failed.last))
+		case st.Attempt != failed.count+1:
+			why = fmt.Sprintf("got attempt %d, want %d", st.Attempt, failed.count+1)
+		default:
+			continue
+		}
+		return fmt.Errorf("%s %s by %s on %s: %s", st.Item.Kind, st.Item.Ref, st.Agent, st.Thread, why)
+	}
+	return nil
+}
+
+func (in *inspection) since(t time.Time) string { return t.Sub(epoch).Round(time.Second).String() }
