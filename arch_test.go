@@ -52,7 +52,6 @@ var layers = map[string][]string{
 	"agents/upstream":          {"agents", "forge", "agents/plainfile"},
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
-	"threads/advice":           {"threads", "threads/sim", "agents", "forge"},
 	"threads/filltest":         {},
 	"threads/audit":            {"agents"},
 	"threads/eta":              {"threads"},
@@ -94,7 +93,7 @@ var layers = map[string][]string{
 	},
 	"cmd/disinto": {"*"},
 	"cmd/disinto/screen": {
-		"cmd/disinto/demo", "supervisor/control", "threads/advice", "threads/audit", "threads/ledger", "supervisor/fleet",
+		"cmd/disinto/demo", "supervisor/control", "threads/audit", "threads/ledger", "supervisor/fleet",
 		"threads/sim", "threads",
 		"agents", "forge",
 	},
@@ -170,7 +169,7 @@ func (s *source) checkLinux() (failures []string) {
 // pure are the packages whose decisions depend only on their arguments, so that the simulator, `why` and a bug report
 // repeat them exactly.
 var pure = []string{
-	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/advice", "threads/audit",
+	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit",
 	"threads/eta", "threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services",
 	"threads/sim", "threads/wire", "threads/worlds", "threads/delta",
 }
@@ -379,7 +378,6 @@ var unguarded = []struct{ where, why string }{
 	{"cmd/disinto/demo_forge.go", "a person's command"},
 	{"cmd/disinto/localforge.go", "a forge for demos and tests"},
 	{"cmd/disinto/main.go", "a person's command: run and exec listen to signals themselves"},
-	{"cmd/disinto/simulate_advice.go", "a person's command"},
 	{"cmd/disinto/sling.go", "a person's command"},
 	{"cmd/disinto/upstream.go", "a session's program"},
 	{"cmd/disinto/watch.go", "a person's command"},

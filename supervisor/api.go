@@ -50,8 +50,6 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/convoy/start", command(s, s.startConvoy)),
 		control.Post("/v1/convoy/cancel", command(s, s.cancelConvoy)),
 		control.Post("/v1/fleet/rebalance", command(s, s.rebalanceNow)),
-		control.Post("/v1/simulate", s.simulate),
-		control.Post("/v1/advise", s.advise),
 	}
 }
 

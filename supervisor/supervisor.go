@@ -100,11 +100,6 @@ type Supervisor struct {
 	// Paused starts nothing until a person resumes the factory. Ask does the same if the state directory has no journal
 	// and the first scan finds work.
 	Paused, Ask bool
-	// Simulate replays the past for POST /v1/simulate, until ctx is done. Its errors are refusals. Nil refuses the
-	// request.
-	Simulate func(ctx context.Context, q WhatIf) (*control.Simulation, error)
-	// Advise replays the past with changes of the configuration for POST /v1/advise, as Simulate does.
-	Advise func(ctx context.Context, q WhatIf) (*control.Advice, error)
 	// Foresee makes a forecast for GET /v1/forecast, `why --until` and the status. Its errors are refusals. Nil refuses
 	// the request.
 	Foresee func(ctx context.Context, q Foresight) (*control.Forecast, error)
@@ -129,26 +124,25 @@ type Supervisor struct {
 	// Metrics answers GET /metrics, on the control API and on [factory] listen_metrics; nil serves no metrics.
 	Metrics http.Handler
 
-	once       sync.Once   // guards init
-	asking     atomic.Bool // the first scan decides whether a person must resume the factory
-	simulating atomic.Bool // one simulation at a time
-	log        hclog.Logger
-	instance   string
-	until      context.Context // Run's: done when the supervisor must stop
-	base       context.Context // outlives until: for sessions, their releases, merges and marks
-	held       *os.File        // the lock of the state directory
-	receipts   *receipts.Store // nil if the store cannot be opened
-	unsure     bool            // the journal may have lost sessions; set before the loops start
-	running    sync.WaitGroup  // sessions, chores and commands
-	loops      sync.WaitGroup
-	events     control.Feed
-	changed    chan struct{} // the status file is out of date
-	touches    atomic.Int64  // counts changes of the status
-	scanned    chan struct{} // a scan has ended, and may have found commands in comments
-	replug     chan struct{} // the TCP listeners must be compared with the configuration
-	hub        *fleet.Hub
-	fleetFile  *fleet.File
-	decisions  *decisions.Recorder
+	once      sync.Once   // guards init
+	asking    atomic.Bool // the first scan decides whether a person must resume the factory
+	log       hclog.Logger
+	instance  string
+	until     context.Context // Run's: done when the supervisor must stop
+	base      context.Context // outlives until: for sessions, their releases, merges and marks
+	held      *os.File        // the lock of the state directory
+	receipts  *receipts.Store // nil if the store cannot be opened
+	unsure    bool            // the journal may have lost sessions; set before the loops start
+	running   sync.WaitGroup  // sessions, chores and commands
+	loops     sync.WaitGroup
+	events    control.Feed
+	changed   chan struct{} // the status file is out of date
+	touches   atomic.Int64  // counts changes of the status
+	scanned   chan struct{} // a scan has ended, and may have found commands in comments
+	replug    chan struct{} // the TCP listeners must be compared with the configuration
+	hub       *fleet.Hub
+	fleetFile *fleet.File
+	decisions *decisions.Recorder
 
 	// Each of these has a mutex of its own.
 	books    *books

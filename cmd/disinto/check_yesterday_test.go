@@ -54,7 +54,7 @@ func yesterdays(t *testing.T, config *threads.Config) (state string) {
 // check --yesterday reports what a file would have changed. It reads only the state directory, and changes nothing
 // there.
 func TestCheckYesterday(t *testing.T) {
-	config := whatIfConfig(t)
+	config := foreseen(t)
 	config.Secrets, config.Agents[0].Token = nil, "s3cret"
 	state := yesterdays(t, config)
 	same := factoryFile(t, simulated)
@@ -102,7 +102,7 @@ func TestCheckYesterday(t *testing.T) {
 
 // A comparison whose time is over reports that no run finished. A comparison with an empty journal is an error.
 func TestLookBackCut(t *testing.T) {
-	q := supervisor.Hindsight{Was: whatIfConfig(t), Is: whatIfConfig(t), Past: waited(8)}
+	q := supervisor.Hindsight{Was: foreseen(t), Is: foreseen(t), Past: waited(8)}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	found, err := lookBack(ctx, q)
@@ -117,7 +117,7 @@ func TestLookBackCut(t *testing.T) {
 
 // The newest day's waits are compared with those of the days before. The current configuration keeps its tokens.
 func TestLookForDrift(t *testing.T) {
-	config := whatIfConfig(t)
+	config := foreseen(t)
 	config.Agents[0].Token = "s3cret"
 	list := waited(72)
 	for i := range list {

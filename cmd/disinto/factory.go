@@ -76,7 +76,7 @@ func newFactory(
 		Version:  version(),
 		SaveWork: []string{self, "agent", "--save"},
 		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
-		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api, Simulate: whatIf, Advise: advised,
+		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
 		Foresee: foresee, LookBack: lookBack, LookForDrift: lookForDrift,
 		Inference: llamas{}, Saver: saver, Runner: local, Probe: askReady,
 	}

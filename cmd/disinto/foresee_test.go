@@ -4,18 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// waiting is the factory of whatIfConfig with that many issues that wait.
+// foreseen is a factory with a local slot, two developers and a reviewer.
+func foreseen(t testing.TB) *threads.Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "factory.toml")
+	if err := os.WriteFile(path, []byte(simulated), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config, err := pretended(path, &cli{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// waited returns n issues that were ready at the same time. One slot did one of them an hour.
+func waited(n int) (past []ledger.Past) {
+	at := time.Date(2026, 1, 2, 3, 0, 0, 1, time.UTC) // 1 ns: not the forge's whole second
+	for i := range n {
+		ref := ledger.Ref{Repo: "owner/name", Number: int64(i + 1)}
+		past = append(past, ledger.Past{
+			Agent: "dev-a", Kind: agents.KindIssue, Ref: ref, Chain: ref, Ready: at, Priority: 5, Thread: "llama",
+			Start: at.Add(time.Duration(i) * time.Hour), End: at.Add(time.Duration(i+1) * time.Hour), Outcome: agents.Done,
+		})
+	}
+	return past
+}
+
+// waiting is the factory of foreseen with that many issues that wait.
 func waiting(t testing.TB, issues int) threads.Snapshot {
 	now := time.Date(2026, 1, 3, 3, 0, 0, 0, time.UTC)
-	s := threads.Snapshot{Now: now, Config: whatIfConfig(t), History: threads.NewHistory()}
+	s := threads.Snapshot{Now: now, Config: foreseen(t), History: threads.NewHistory()}
 	s.Facts.Repos = []forge.Repo{{Name: "owner/name", AsOf: now, DefaultBranch: "main"}}
 	for i := range issues {
 		at := now.Add(time.Duration(i-issues) * time.Second)

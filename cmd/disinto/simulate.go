@@ -37,13 +37,6 @@ A trial models intervals, web hooks, budgets, windows, failures, checks, reviews
 and merges. With --replay it learns durations from the journal; the last lines
 show them, and the number of sessions behind each.
 
---break searches for the events that hurt this factory most: a missing agent, a
-server down for a day, 40 issues on one Monday, every third session failing, and
-pairs of the worst. It then lists the best remedies: a slot, an agent, a key, a
-skill. --advise reports what one more of each, or one less, would have changed.
-Each trial runs several times with different random numbers; a difference that
-may be chance is marked as such.
-
 A load file has tables such as
 
   [[issues]]
@@ -66,15 +59,7 @@ simulate needs no secrets, and writes only the FILE of --chart.`,
 		flags.StringVar(&q.chart, "chart", "",
 			"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG instead of the report")
 		jsonFlag(flags, &q.asJSON, "print the reports, for programs")
-		flags.BoolVar(&q.hurt, "break", false, "find what hurts this factory most, and the best\nremedies")
-		flags.BoolVar(&q.advise, "advise", false,
-			"report the value of one more slot, agent or\ndollar, over 30 days unless --days is set")
-		return func(ctx context.Context, c *cli, _ []string) error {
-			if q.hurt || q.advise {
-				return q.ask(ctx, c, flags)
-			}
-			return q.run(ctx, c)
-		}
+		return func(ctx context.Context, c *cli, _ []string) error { return q.run(ctx, c) }
 	},
 }
 
@@ -94,8 +79,6 @@ type simulation struct {
 	seed                         uint64
 	policies                     []string
 	asJSON                       bool
-	hurt, advise                 bool      // --break, --advise
-	until                        time.Time // the end of the replayed journal
 }
 
 func (q *simulation) run(ctx context.Context, c *cli) error {
@@ -261,7 +244,7 @@ func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
 		return t, fmt.Errorf("%s: %w", q.replay, err)
 	}
 	journal := sim.Journal{Past: past, Timeline: timeline}
-	t, q.until = sim.Replay(journal, config, time.Duration(q.days*float64(24*time.Hour))), journal.Newest()
+	t = sim.Replay(journal, config, time.Duration(q.days*float64(24*time.Hour)))
 	if len(t.Load) == 0 {
 		return t, fmt.Errorf("%s has no session that worked on an issue", q.replay)
 	}

@@ -14,7 +14,7 @@ import (
 // Without a supervisor, why --at reads the decisions that the last one stored: an issue waits while everything is
 // paused, and starts half an hour later.
 func TestWhyPast(t *testing.T) {
-	config := whatIfConfig(t)
+	config := foreseen(t)
 	config.Secrets = nil
 	state := t.TempDir()
 	s := threads.Snapshot{Now: noon.Add(-time.Hour), Config: config, History: threads.NewHistory()}

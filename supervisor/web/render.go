@@ -113,7 +113,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, v *visitor, p page)
 	}
 	sheet := &sheet{
 		board: b, Pages: pages, Path: p.path, Query: query.Encode(), Version: b.version(), Visitor: v, Said: said,
-		Failed: failed, Live: err == nil && p.rest > 0, Single: s.single(),
+		Failed: failed, Live: err == nil, Single: s.single(),
 	}
 	send(w, status, "page", sheet)
 }

@@ -56,14 +56,13 @@ type page struct {
 	key   string // the key that opens it, after g
 	// show returns the page's content for a query. An error may be a *control.Refusal, whose words are shown.
 	show func(*Site, context.Context, url.Values) (*board, error)
-	rest time.Duration // the least time between two renderings while it is open; 0: it is not updated
+	rest time.Duration // the least time between two renderings while it is open
 }
 
 var pages = []page{
 	{"/", "Now", "n", (*Site).now, 300 * time.Millisecond},
 	{"/timeline", "Timeline", "t", (*Site).timeline, 5 * time.Second},
 	{"/convoys", "Convoys", "c", (*Site).convoys, 300 * time.Millisecond},
-	{"/whatif", "What if", "w", (*Site).whatIf, 0},
 	{"/convoy", "", "", (*Site).convoy, 3 * time.Second}, // it may ask the forge
 	{"/agents", "Agents", "a", (*Site).agents, time.Second},
 	{"/money", "Money", "m", (*Site).money, 3 * time.Second},
@@ -81,9 +80,6 @@ func (s *Site) Handler() http.Handler {
 		}
 		show := func(w http.ResponseWriter, r *http.Request, v *visitor) { s.serve(w, r, v, p) }
 		mux.HandleFunc("GET "+path, s.seen(show))
-		if p.rest == 0 {
-			continue
-		}
 		live := func(w http.ResponseWriter, r *http.Request, _ *visitor) { s.stream(w, r, p) }
 		mux.HandleFunc("GET /live"+path, s.seen(live))
 	}

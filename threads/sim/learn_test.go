@@ -108,11 +108,4 @@ func TestOutages(t *testing.T) {
 		got[0].Until > time.Hour+time.Minute {
 		t.Errorf("outagesOf(journal) = %+v, want one of about an hour", got)
 	}
-	trial.Outages = []Outage{{Agent: "dev-0", Until: time.Hour}}
-	ill := trial.Run()
-	for _, s := range ill.Spans {
-		if s.Agent == "dev-0" && s.From < time.Hour {
-			t.Errorf("dev-0 works at %s, while it is away", s.From)
-		}
-	}
 }

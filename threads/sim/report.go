@@ -35,8 +35,6 @@ type Report struct {
 	Turn Spread        `json:"turn"` // from filing to done
 	// First is the time from filing to the first session, of all issues. An issue without a session waits to the end.
 	First Spread `json:"first"`
-	// Open is the mean time from filing to done, of all issues. An undone issue counts up to the end.
-	Open time.Duration `json:"open"`
 
 	Moves   int `json:"moves"`
 	Unheard int `json:"unheard"` // moves whose answer was lost
@@ -132,24 +130,11 @@ func (tr *trial) report() Report {
 			first = append(first, d...)
 		}
 	}
-	r.First, r.Open = spread(first), tr.openTime()
+	r.First = spread(first)
 	r.Used = r.used(len(tr.Config.Agents))
 	tr.countChains()
 	r.Bound, r.Graham = tr.Load.bounds(tr.writers(), tr.Policy.Latency)
 	return *r
-}
-
-// openTime returns the mean time that issues were open.
-func (tr *trial) openTime() time.Duration {
-	var sum time.Duration
-	for _, t := range tr.issues {
-		until := t.ended
-		if !t.Closed {
-			until = tr.Now
-		}
-		sum += until.Sub(t.Created)
-	}
-	return sum / time.Duration(max(1, len(tr.issues)))
 }
 
 // unbegun returns the waits of the issues without a session.

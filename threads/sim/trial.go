@@ -5,7 +5,7 @@
 // except what its load, model and outages contain.
 //
 // A Model (model.go) learns from a journal how long sessions, checks, merges and people take, and how sessions end.
-// It answers three questions. All runs with one seed draw the same samples, so their differences come from the
+// It answers two questions. All runs with one seed draw the same samples, so their differences come from the
 // configurations. Several seeds show how sure an answer is:
 //
 //	m := sim.Learn(sim.Journal{Past: past, Timeline: timeline})
@@ -20,10 +20,6 @@
 //	was := t.Run() // Merged, First (waits), Turn, Tokens, CostUSD
 //	t.Config = other
 //	is := t.Run()
-//
-//	// And with failures? Outages stop a thread, an agent or everything, or make sessions fail.
-//	t.Outages = append(t.Outages, sim.Outage{Agent: "review-sonnet", Until: 24 * time.Hour})
-//	t.Load = append(t.Load, more...) // sorted by At
 //
 // The same seed plays the same way on every machine: nothing here reads a clock, starts a goroutine or depends on the
 // order of a map.
@@ -152,7 +148,6 @@ type trialIssue struct {
 	ended   time.Time // when it was closed
 	merged  bool
 	asked   int   // how often people were asked
-	tries   int   // sessions that an outage could have ended
 	context int64 // tokens that its sessions have read and written so far
 }
 
@@ -269,7 +264,6 @@ func (tr *trial) open() {
 		tr.After(w.At, func() { tr.file(w) })
 		tr.end = tr.origin.Add(after + w.At)
 	}
-	tr.openOutages()
 	p := &tr.Policy
 	if tr.Model != nil {
 		since := tr.rng.Float64() // the threads started to look at the same time

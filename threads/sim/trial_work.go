@@ -34,7 +34,6 @@ const (
 	lotChecks = 1 << 8  // plus the number of the push
 	lotWrite  = 1 << 12 // plus the number of the session
 	lotReview = 1 << 16
-	lotOutage = 1 << 19 // plus the number of the try
 )
 
 // file opens the issue of a piece of work.

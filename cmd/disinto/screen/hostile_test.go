@@ -11,7 +11,6 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/advice"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -85,8 +84,6 @@ func TestHostileDocuments(t *testing.T) {
 		"fleet":       func(v View) string { return v.Fleet(full[fleet.Status]()) },
 		"cycle":       func(v View) string { return v.Cycle(full[fleet.Cycle]()) },
 		"trials":      func(v View) string { return v.Trials(evil, *full[[]sim.Report](), *full[[]sim.Learnt]()) },
-		"broken":      func(v View) string { return v.Broken(evil, full[advice.Breakdown]()) },
-		"advice":      func(v View) string { return v.Advice(evil, full[advice.Advice]()) },
 		"findings":    func(v View) string { return v.Findings(*full[[]Finding]()) },
 		"sling":       func(v View) string { return v.Sling(full[control.SlingReport]()) },
 		"report":      func(v View) string { return v.Report(full[control.Report]()) },

@@ -11,7 +11,6 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/advice"
 	"codeberg.org/johba/disinto/threads/audit"
 	"codeberg.org/johba/disinto/threads/sim"
 )
@@ -79,9 +78,6 @@ func documents(t *testing.T) []document {
 			name: "trials", show: func(v View) string { return v.Trials("load.toml: 140 issues", trials(), learnt()) },
 			also: []string{"colour"},
 		},
-		{name: "broken", show: func(v View) string { return v.Broken("load.toml: 140 issues", brokenDown()) }},
-		{name: "broken-not", show: func(v View) string { return v.Broken("20 issues", &advice.Breakdown{Plays: 6}) }},
-		{name: "advice", show: func(v View) string { return v.Advice("load.toml: 140 issues", advised()) }},
 		{name: "demo", show: func(v View) string { return v.DemoReport(report, 83*time.Second) }},
 		{
 			name: "demo-broken", show: func(v View) string { return v.DemoReport(&broken, 83*time.Second) },
