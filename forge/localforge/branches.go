@@ -52,15 +52,11 @@ func listBranches(c *call) (any, error) {
 	refs, first := c.repo.refs, c.repo.defaultBranch
 	c.f.mu.Unlock()
 	var names []string
-	show, byID := []string{"--no-walk=unsorted"}, map[string]commit{}
+	show := []string{"--no-walk=unsorted"}
 	for ref := range refs {
 		if name := branchName(ref); name != "" {
 			names = append(names, name)
-			if co, err := c.repo.store.commit(refs[ref]); err == nil {
-				byID[co.sha] = co
-			} else {
-				show = append(show, refs[ref])
-			}
+			show = append(show, refs[ref])
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
@@ -72,7 +68,8 @@ func listBranches(c *call) (any, error) {
 		}
 		return strings.Compare(a, b)
 	})
-	if len(show) > 1 {
+	byID := map[string]commit{}
+	if len(names) > 0 {
 		commits, err := c.f.log(c.r.Context(), c.repo.dir, show...)
 		if err != nil {
 			return nil, err
@@ -147,7 +144,7 @@ func createBranch(c *call) (any, error) {
 		return nil, fail(http.StatusConflict, "The branch already exists.")
 	}
 	err = c.f.move(ctx, c.view, c.repo, func() error {
-		err := c.f.setRef(ctx, c.repo.dir, "refs/heads/"+form.New, from, noCommit)
+		_, err := c.f.git(ctx, c.repo.dir, "update-ref", "refs/heads/"+form.New, from, noCommit)
 		taken = err != nil
 		return err
 	}, nil)

@@ -2,10 +2,8 @@ package localforge
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -184,20 +182,10 @@ func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) 
 	var sha string
 	err := f.move(ctx, v, r, func() error {
 		f.mu.Lock()
-		from, onto, now := r.branch(change.branch), r.branch(target), f.opt.Now()
+		from, now := r.branch(change.branch), f.opt.Now()
 		f.mu.Unlock()
 		if err := f.checkBlobs(ctx, r, from, change.files); err != nil {
 			return err
-		}
-		if onto == "" || onto == from {
-			made, err := r.store.commitFiles(change, from, now.Unix())
-			if err == nil {
-				sha = made
-				return f.setRef(ctx, r.dir, "refs/heads/"+target, sha, cmp.Or(onto, noCommit))
-			}
-			if !errors.Is(err, errAskGit) {
-				return err
-			}
 		}
 		stream := importStream(change, target, from, now.Unix())
 		var made bytes.Buffer
@@ -217,7 +205,7 @@ func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fi
 		}
 		var sha string
 		if from != "" {
-			sha, _, _ = f.entryAt(ctx, r, from, file.path)
+			sha, _ = f.blobOf(ctx, r, from, file.path)
 		}
 		switch {
 		case file.operation == "create" && sha != "":
@@ -232,7 +220,7 @@ func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fi
 }
 
 // importStream returns the commit as input for git fast-import, which creates blobs, tree, commit and branch in one
-// process, and prints the commit. It is for what store.commitFiles cannot do.
+// process, and prints the commit.
 func importStream(change contentChange, target, from string, now int64) *bytes.Buffer {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "commit refs/heads/%s\nmark :1\n", target)

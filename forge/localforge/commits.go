@@ -46,9 +46,6 @@ func (f *Forge) log(ctx context.Context, dir string, args ...string) ([]commit, 
 
 // commit returns one commit.
 func (f *Forge) commit(ctx context.Context, r *repo, name string) (commit, error) {
-	if co, err := r.store.commit(name); err == nil {
-		return co, nil
-	}
 	commits, err := f.log(ctx, r.dir, "-1", name, "--")
 	if err == nil && len(commits) == 0 {
 		err = fmt.Errorf("git log shows no commit %s", name)
@@ -61,9 +58,6 @@ func (f *Forge) commit(ctx context.Context, r *repo, name string) (commit, error
 
 // span lists the commits of after that before lacks, newest first. before is "" for all commits.
 func (f *Forge) span(ctx context.Context, r *repo, before, after string) ([]commit, error) {
-	if list, err := r.store.span(before, after); err == nil {
-		return list, nil
-	}
 	args := []string{after, "--"}
 	if before != "" {
 		args = []string{after, "^" + before, "--"}

@@ -61,7 +61,7 @@ func getContents(c *call) (any, error) {
 	}
 	name := strings.Trim(c.r.PathValue("path"), "/")
 	if name != "" {
-		_, kind, err := c.f.entryAt(c.r.Context(), c.repo, at, name)
+		kind, err := c.f.git(c.r.Context(), c.repo.dir, "cat-file", "-t", at+":"+name)
 		if err != nil {
 			return nil, notFound()
 		}
@@ -111,7 +111,7 @@ func (c *call) describe(at, name, sha string) *wireContent {
 
 // content returns a file with its content.
 func (c *call) content(at, name string) (*wireContent, error) {
-	sha, _, err := c.f.entryAt(c.r.Context(), c.repo, at, name)
+	sha, err := c.f.blobOf(c.r.Context(), c.repo, at, name)
 	if err != nil {
 		return nil, notFound()
 	}
@@ -125,12 +125,10 @@ func (c *call) content(at, name string) (*wireContent, error) {
 	return wire, nil
 }
 
-func (c *call) blob(sha string) ([]byte, error) {
-	if kind, body, err := c.repo.store.read(sha); err == nil && kind == "blob" {
-		return body, nil
-	}
+// blob returns the content of a file by its hash, or by COMMIT:PATH.
+func (c *call) blob(name string) ([]byte, error) {
 	var body bytes.Buffer
-	err := c.f.gitIO(c.r.Context(), Cmd{Dir: c.repo.dir, Stdout: &body}, "cat-file", "blob", sha)
+	err := c.f.gitIO(c.r.Context(), Cmd{Dir: c.repo.dir, Stdout: &body}, "cat-file", "blob", name)
 	return body.Bytes(), err
 }
 
@@ -139,12 +137,8 @@ func getRaw(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	sha, _, err := c.f.entryAt(c.r.Context(), c.repo, at, c.r.PathValue("path"))
+	body, err := c.blob(at + ":" + c.r.PathValue("path"))
 	if err != nil {
-		return nil, notFound()
-	}
-	body, err := c.blob(sha)
-	if err != nil { // a folder
 		return nil, notFound()
 	}
 	return raw{"text/plain; charset=utf-8", body}, nil

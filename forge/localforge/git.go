@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,72 +49,12 @@ func (f *Forge) gitIO(ctx context.Context, cmd Cmd, args ...string) error {
 
 // commitOf returns the full name of the commit that a name stands for.
 func (f *Forge) commitOf(ctx context.Context, r *repo, name string) (string, error) {
-	if co, err := r.store.commit(name); err == nil {
-		return co.sha, nil
-	}
 	return f.git(ctx, r.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 }
 
-// entryAt returns the object at a path of a commit, and its kind.
-func (f *Forge) entryAt(ctx context.Context, r *repo, commit, path string) (sha, kind string, err error) {
-	switch e, err := r.store.find(commit, path); {
-	case err != nil || e.kind() == "commit":
-	case e == entry{}:
-		return "", "", fs.ErrNotExist
-	default:
-		return e.sha, e.kind(), nil
-	}
-	if sha, err = f.git(ctx, r.dir, "rev-parse", "--verify", "--quiet", commit+":"+path); err == nil {
-		kind, err = f.git(ctx, r.dir, "cat-file", "-t", sha)
-	}
-	return sha, kind, err
-}
-
-// setRef moves a ref from old to sha. old is noCommit for a ref that must not exist, and "" for any state. Callers hold
-// r.moving.
-func (f *Forge) setRef(ctx context.Context, dir, ref, sha, old string) error {
-	if writeRef(filepath.Join(dir, ref), sha, old, filepath.Join(dir, "packed-refs")) {
-		return nil
-	}
-	args := []string{"update-ref", ref, sha}
-	if old != "" {
-		args = append(args, old)
-	}
-	_, err := f.git(ctx, dir, args...)
-	return err
-}
-
-// writeRef is setRef without a process. It reports whether it moved the ref. If anything is unusual, it changes
-// nothing.
-func writeRef(file, sha, old, packed string) bool {
-	if os.MkdirAll(filepath.Dir(file), 0o755) != nil {
-		return false
-	}
-	lock, err := os.OpenFile(file+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return false
-	}
-	was, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err = os.Lstat(packed); errors.Is(err, fs.ErrNotExist) {
-			was, err = []byte(noCommit), nil
-		} else {
-			err = errAskGit
-		}
-	}
-	if err == nil && old != "" && strings.TrimSpace(string(was)) != old {
-		err = errAskGit
-	}
-	if err == nil {
-		_, err = lock.WriteString(sha + "\n")
-	}
-	if err = errors.Join(err, lock.Close()); err == nil {
-		err = os.Rename(lock.Name(), file)
-	}
-	if err != nil {
-		_ = os.Remove(lock.Name())
-	}
-	return err == nil
+// blobOf returns the hash of the object at a path of a commit.
+func (f *Forge) blobOf(ctx context.Context, r *repo, commit, path string) (string, error) {
+	return f.git(ctx, r.dir, "rev-parse", "--verify", "--quiet", commit+":"+path)
 }
 
 // exitCode returns the exit status of a command; -1 if it succeeded, did not run, or was killed.
@@ -153,51 +92,24 @@ func (r *repo) writeHook() error {
 	return os.WriteFile(filepath.Join(dir, "pre-receive"), []byte(preReceive), 0o755)
 }
 
-// initRepo creates a bare repository with those files of git init that git needs, without a process. It first removes
-// an older folder at the same path, because the state of that repository ended with its process. Without autogc, a push
-// starts one git process less, which would only look for garbage.
-func initRepo(r *repo) error {
-	if err := os.RemoveAll(r.dir); err != nil {
+// initRepo creates a bare repository. It first removes an older folder at the same path, because the state of that
+// repository ended with its process.
+func (f *Forge) initRepo(ctx context.Context, r *repo) error {
+	if err := errors.Join(os.RemoveAll(r.dir), os.MkdirAll(r.dir, 0o755)); err != nil {
 		return err
 	}
-	for _, dir := range []string{"objects/pack", "refs/heads"} {
-		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(r.dir, "HEAD"), []byte("ref: refs/heads/"+r.defaultBranch+"\n"), 0o644),
-		os.WriteFile(filepath.Join(r.dir, "config"),
-			[]byte("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"+
-				"[receive]\n\tautogc = false\n"), 0o644),
-	)
+	_, err := f.git(ctx, r.dir, "init", "--quiet", "--bare", "--template=", "--initial-branch="+r.defaultBranch)
+	return err
 }
 
-// readRefs reads all refs of a repository, by full name, from git's files. A git process for each push would be a fifth
-// of all processes. Callers hold the repository's lock, so that no git process changes the refs.
-func readRefs(dir string) (map[string]string, error) {
+// readRefs returns the object of each ref of a repository, by full name. Callers hold the repository's lock, so that no
+// git process changes the refs.
+func (f *Forge) readRefs(ctx context.Context, r *repo) (map[string]string, error) {
+	out, err := f.git(ctx, r.dir, "for-each-ref", "--format=%(objectname) %(refname)")
 	refs := map[string]string{}
-	packed, err := os.ReadFile(filepath.Join(dir, "packed-refs"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	for line := range strings.Lines(out) {
+		sha, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		refs[name] = sha
 	}
-	for line := range strings.Lines(string(packed)) {
-		sha, name, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if ok && len(sha) == len(noCommit) { // not a comment, or the object of a tag
-			refs[name] = sha
-		}
-	}
-	err = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".lock") { // a lock file is left when git is killed
-			return err
-		}
-		sha, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		refs[filepath.ToSlash(name)] = strings.TrimSpace(string(sha))
-		return err
-	})
 	return refs, err
 }

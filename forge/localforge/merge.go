@@ -150,7 +150,8 @@ func (f *Forge) merge(ctx context.Context, r *repo, m merging) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return commit, f.setRef(ctx, r.dir, "refs/heads/"+m.on.pull.base, commit, m.base)
+	_, err = f.git(ctx, r.dir, "update-ref", "refs/heads/"+m.on.pull.base, commit, m.base)
+	return commit, err
 }
 
 // mergeCommit commits the merged tree of base and head.

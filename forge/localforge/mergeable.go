@@ -46,10 +46,7 @@ func (f *Forge) checkPull(ctx context.Context, i *issue) {
 	if skip {
 		return
 	}
-	found, mergeBase, stat, err := r.store.tryMerge(base, head)
-	if err != nil {
-		found, mergeBase, stat, err = f.tryMerge(ctx, r.dir, base, head)
-	}
+	found, mergeBase, stat, err := f.tryMerge(ctx, r.dir, base, head)
 	if err != nil {
 		found = broken
 	}

@@ -19,7 +19,7 @@ func (f *Forge) move(ctx context.Context, v view, r *repo, change func() error, 
 	defer r.moving.Unlock()
 	changeErr := change()
 	ctx = context.WithoutCancel(ctx) // a client that disconnects must not leave the state outdated
-	refs, err := readRefs(r.dir)
+	refs, err := f.readRefs(ctx, r)
 	if err != nil {
 		return errors.Join(changeErr, err)
 	}
@@ -161,7 +161,7 @@ func (f *Forge) contentChanged(ctx context.Context, dir, before, after, mergeBas
 
 // setPullRef points refs/pull/N/head to a commit. Callers hold r.moving.
 func (f *Forge) setPullRef(ctx context.Context, r *repo, number int64, sha string) error {
-	if err := f.setRef(ctx, r.dir, pullRef(number), sha, ""); err != nil {
+	if _, err := f.git(ctx, r.dir, "update-ref", pullRef(number), sha); err != nil {
 		return err
 	}
 	f.mu.Lock()

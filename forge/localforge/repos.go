@@ -24,7 +24,6 @@ type repo struct {
 	owner *user
 	name  string
 	dir   string
-	store *store
 
 	// moving serialises moves of refs. It is locked before Forge.mu, never after it, and is held while git runs.
 	moving sync.Mutex
@@ -242,10 +241,9 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 	r.id = f.nextIDLocked()
 	// The id distinguishes the folder from that of a repository with the same name that is being deleted.
 	r.dir = filepath.Join(f.opt.Dir, fmt.Sprintf("%s-%s-%d.git", owner.name, form.Name, r.id))
-	r.store = newStore(r.dir)
 	f.repos = append(f.repos, r)
 	f.mu.Unlock()
-	if err := initRepo(r); err != nil {
+	if err := f.initRepo(ctx, r); err != nil {
 		f.mu.Lock()
 		f.repos = remove(f.repos, r)
 		f.mu.Unlock()

@@ -171,12 +171,6 @@ func (g *gitRequest) receivePack() {
 		cmd := g.command(bytes.NewReader(push), &answer)
 		why, protected := g.decline(pushCommands(push))
 		cmd.Env = append(cmd.Env, "LOCALFORGE_DECLINE="+why)
-		if why == "" && !protected {
-			if report := g.f.receive(g.repo, push); report != nil {
-				answer.Write(report)
-				return nil
-			}
-		}
 		hooks := os.DevNull // the hook would cost two processes and reject nothing
 		if why != "" {
 			hooks = "hooks"
@@ -184,9 +178,9 @@ func (g *gitRequest) receivePack() {
 				return err
 			}
 		}
-		// A protected branch must not be rewritten.
+		// A protected branch must not be rewritten. autogc would start a process that looks for garbage.
 		return g.f.gitIO(g.f.ctx, cmd, "-c", hidden, "-c", "receive.denyNonFastForwards="+strconv.FormatBool(protected),
-			"-c", "core.hooksPath="+hooks, "receive-pack", "--stateless-rpc", ".")
+			"-c", "core.hooksPath="+hooks, "-c", "receive.autogc=false", "receive-pack", "--stateless-rpc", ".")
 	}, nil)
 	if err != nil && answer.Len() == 0 {
 		http.Error(g.w, err.Error(), http.StatusInternalServerError)
