@@ -66,8 +66,9 @@ type Client struct {
 	requests      atomic.Int64
 	slots         chan struct{} // one token for each request of a scan that is in flight
 
-	scanning sync.Mutex // held for a whole scan; guards paused
+	scanning sync.Mutex // held for a whole scan; guards paused and batch
 	paused   pause      // pause of the forge as a whole
+	batch    int        // how many dependency lists the next scan reads; 0 for the first of a series
 
 	mu      sync.Mutex                  // guards the fields below; never held during I/O
 	repos   []*repo                     // sorted by name; the slice itself is immutable

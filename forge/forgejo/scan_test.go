@@ -336,7 +336,7 @@ func TestUnloadedEntry(t *testing.T) {
 }
 
 // TestDispatchOrder: of many issues, those to be dispatched first are read first, and can start before the others have
-// been read.
+// been read. Each further scan reads twice as many.
 func TestDispatchOrder(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 100 {
@@ -357,13 +357,26 @@ func TestDispatchOrder(t *testing.T) {
 				w.Errorf("%s: BlockersKnown is %v after the first scan", i.Ref, i.BlockersKnown)
 			}
 		}
-		for _, i := range w.scan(c).Issues {
-			if !i.BlockersKnown {
-				w.Errorf("%s: blockers unknown after all scans", i.Ref)
+		for _, left := range []int{101 - 3*batch, 0} {
+			f, err = c.Scan(w.Context())
+			w.must(err)
+			unread := 0
+			for _, i := range f.Issues {
+				if !i.BlockersKnown {
+					unread++
+				}
+			}
+			if unread != left || f.More != (left > 0) {
+				w.Errorf("a further scan leaves %d issues unread, More %v; want %d", unread, f.More, left)
 			}
 		}
-		if n := w.local.Requests()["GET /repos/{owner}/{repo}/issues/{number}/dependencies"]; n != 101 {
-			w.Errorf("%d requests for dependencies of 101 issues", n)
+		w.label(1, "priority")
+		w.scan(c)
+		if c.batch != 0 {
+			w.Errorf("the next series begins with %d", c.batch)
+		}
+		if n := w.local.Requests()["GET /repos/{owner}/{repo}/issues/{number}/dependencies"]; n != 102 {
+			w.Errorf("%d requests for dependencies of 101 issues, one of which changed", n)
 		}
 	})
 }
