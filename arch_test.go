@@ -70,14 +70,13 @@ var layers = map[string][]string{
 	"supervisor/disk":        {},
 	"supervisor/receipts":    {"threads/audit", "agents/plainfile"},
 	"supervisor/saved":       {"agents", "forge"},
-	"supervisor/shadow":      {"supervisor/control", "threads/wire", "threads"},
 	"supervisor/control":     {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
 	"supervisor/fleet":       {"threads", "agents", "agents/plainfile", "forge"},
 	"supervisor/web":         {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser": {},
 	"supervisor": {
 		"supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet", "supervisor/journal",
-		"supervisor/receipts", "supervisor/saved", "supervisor/shadow", "threads/audit", "threads/eta",
+		"supervisor/receipts", "supervisor/saved", "threads/audit", "threads/eta",
 		"threads/ledger", "threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {

@@ -11,7 +11,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/journal"
-	"codeberg.org/johba/disinto/supervisor/shadow"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -32,7 +31,6 @@ type books struct {
 	model      func(*threads.Thread) string // a thread's server's model, for agents without one; nil or "": unknown
 	// outages returns the services that cannot be used; nil means that all can. It may be called under mu.
 	outages func(*threads.Config, time.Time) map[string]threads.Outage
-	shadow  *shadow.Shadow // compares decisions with another build's; nil: none
 	// record takes the decision of a time. It is called under mu, and may call frozen, which copies the decision.
 	record  func(now time.Time, frozen func() *threads.FrozenDecision)
 	journal *journal.File // the source of the ledger; nil before Run. Its lock is taken before mu

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor/shadow"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -50,17 +49,11 @@ func TestCopiesFollowTheBooks(t *testing.T) {
 	}
 }
 
-// The record and the other build get the same copy of a decision. If neither takes it, no copy is made.
-func TestCopiedOnce(t *testing.T) {
+// If the recorder does not take a decision, no copy is made.
+func TestCopiedOnlyForTheRecord(t *testing.T) {
 	b := newBooks(&threads.Config{}, nil, nil, nil)
 	snap := b.snapshotLocked(time.Now(), nil)
 	if b.tellLocked(&snap, new(threads.Plan)); b.frozen != nil {
-		t.Error("the decision was copied although neither takes it")
-	}
-	b.cfg.Factory.Shadow, b.shadow = "/opt/new", new(shadow.Shadow)
-	var recorded *threads.FrozenDecision
-	b.record = func(_ time.Time, frozen func() *threads.FrozenDecision) { recorded = frozen() }
-	if asked := b.tellLocked(&snap, new(threads.Plan)); asked == nil || asked != recorded {
-		t.Errorf("recorded copy %p, asked the other build about %p, want one copy", recorded, asked)
+		t.Error("the decision was copied although the recorder did not take it")
 	}
 }

@@ -43,11 +43,9 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 	}
 	s.books.close(true)
 	s.serving.keepStill(true)
-	s.keepShadow(true)
 	defer func() {
 		s.books.close(false)
 		s.serving.keepStill(false)
-		s.keepShadow(false)
 		s.gate.handed()
 		s.kicks.all(time.Time{})
 	}()

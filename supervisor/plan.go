@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -24,12 +23,11 @@ type todo struct {
 	starts  []*session
 	stops   []*session
 	chores  []*chore
-	kicks   []string                // other threads with starts: their own loops commit those
-	dropped []forge.Ref             // claims in the books that are not on the forge
-	gone    []forge.Ref             // items that the journal can forget
-	stood   []ledger.Free           // ended times beside work
-	used    []ledger.Used           // reported usage of sessions, to be journalled
-	asked   *threads.FrozenDecision // for the other build; nil: the other build is not asked about this decision
+	kicks   []string      // other threads with starts: their own loops commit those
+	dropped []forge.Ref   // claims in the books that are not on the forge
+	gone    []forge.Ref   // items that the journal can forget
+	stood   []ledger.Free // ended times beside work
+	used    []ledger.Used // reported usage of sessions, to be journalled
 	held    []*threads.Hold
 	broken  []threads.Violation
 	delay   time.Duration // until the next tick of the thread
@@ -70,7 +68,7 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	snap := b.snapshotLocked(now, room)
 	plan := b.decide(snap)
 	t.broken = threads.Enforce(&snap, &plan)
-	t.asked = b.tellLocked(&snap, &plan)
+	b.tellLocked(&snap, &plan)
 	free := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
 		b.meters.Free(now, free)
@@ -93,19 +91,13 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	return t
 }
 
-// tellLocked records a decision, and returns it if the other build must be asked about it. It copies the decision at
-// most once, and only if the recorder or the other build takes it.
-func (b *books) tellLocked(snap *threads.Snapshot, plan *threads.Plan) (asked *threads.FrozenDecision) {
-	frozen := sync.OnceValue(func() *threads.FrozenDecision {
+// tellLocked records a decision. It copies the decision only if the recorder takes it.
+func (b *books) tellLocked(snap *threads.Snapshot, plan *threads.Plan) {
+	b.record(snap.Now, func() *threads.FrozenDecision {
 		d := snap.Freeze(plan, b.frozen)
 		b.frozen = d.History
 		return d
 	})
-	b.record(snap.Now, frozen)
-	if b.shadow != nil && b.shadow.Wants(b.cfg, plan, snap.Now) {
-		return frozen()
-	}
-	return nil
 }
 
 // heldLocked returns the items that wait for another reason than in the last plan.

@@ -53,9 +53,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.inLoop("the expected times in comments", func() { s.keepETAs(ctx) })
 		s.inLoop("the look back after a reload", func() { s.keepHindsight(ctx) })
 		s.inLoop("the look for drift", func() { s.keepDrift(ctx) })
-		if s.books.shadow != nil {
-			s.inLoop("the questions to the shadow", func() { s.books.shadow.Keep(ctx) })
-		}
 		s.inLoop("the receipts in pull requests", func() { s.keepReceipts(ctx) })
 		<-ctx.Done()
 	}

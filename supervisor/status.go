@@ -20,7 +20,6 @@ func (s *Supervisor) Document() *control.Document {
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(append(d.Problems, s.books.off()...), append(s.saves.lines(), s.books.forgotten()...)...)
 	s.addServices(d)
-	s.addShadow(d)
 	if s.Notify != nil {
 		d.Problems = append(d.Problems, s.Notify.Problems()...)
 	}

@@ -52,9 +52,6 @@ func (s *Supervisor) act(t todo) {
 	for _, name := range t.kicks {
 		s.kicks.thread(name, began)
 	}
-	if t.asked != nil {
-		s.books.shadow.Hand(t.asked)
-	}
 	s.remember(&t)
 	for _, h := range t.held {
 		s.events.Send(control.EventHeld, queueDocument(h))

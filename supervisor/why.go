@@ -41,7 +41,6 @@ func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Expl
 func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
 	ex, err := s.explain(item)
 	if err == nil && ex.Code != threads.Closed {
-		ex.Shadow = s.shadowed(item)
 		return ex, nil
 	}
 	d, failed := s.life("explain", item)

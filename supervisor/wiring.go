@@ -29,7 +29,6 @@ func (s *Supervisor) init() {
 		if s.Runner != nil {
 			s.books.outages = s.serving.outages
 		}
-		s.books.shadow = s.newShadow()
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 	})
 }

@@ -31,6 +31,14 @@ type Config struct {
 	// Secrets are the variables that the file names as $NAME, with their values. They serve to keep these values away
 	// from programs and out of logs, never to print them.
 	Secrets []agents.SecretVar
+	Removed []RemovedKey // sorted by line
+}
+
+// RemovedKey is a key of an older version that the file still has. It has no effect.
+type RemovedKey struct {
+	Line   int
+	Key    string // dotted, as TOML writes it
+	Advice string // why the key is gone, and what to do
 }
 
 // Forge is the [forge] table.
@@ -79,11 +87,6 @@ type Factory struct {
 	ListenMetrics string
 
 	ETA bool // comment on each issue at the head of the queue when it is expected to start and to be merged
-
-	// Shadow is another build's program, for comparing decisions: an absolute path, or empty without one.
-	// ShadowLine is the line of its key.
-	Shadow     string
-	ShadowLine int
 }
 
 // HookURL returns the address to which the forge should send its web hooks. It is empty without listen_hooks, and

@@ -30,8 +30,6 @@ type Explanation struct {
 	Name string `json:"name,omitempty"`
 	// Items are the waiting items that an agent has a role for.
 	Items []ExplainedItem `json:"items,omitempty"`
-	// Shadow says in one line how another build would decide differently on the item; absent where it decides the same.
-	Shadow string `json:"shadow,omitempty"`
 	// Decided names the past decision that is explained; nil for a decision of now.
 	Decided *Decided `json:"decided,omitempty"`
 }

@@ -99,6 +99,9 @@ func (k *checker) check(ctx context.Context) error {
 	if err == nil {
 		k.config = config
 		k.well("file", "%s: %s", k.place.configFile(), describe(config))
+		for _, line := range removedKeys(config) {
+			k.note("file", line)
+		}
 		k.work()
 		k.agents()
 		if !k.offline {
@@ -111,7 +114,6 @@ func (k *checker) check(ctx context.Context) error {
 		k.proofs(k.open)
 		k.credentials(ctx)
 		k.programs()
-		k.shadow()
 		k.services()
 		k.containment()
 		k.sandbox()

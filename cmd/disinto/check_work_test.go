@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
 // paidFactory returns a factory.toml whose agents run claude and codex on paid backends.
@@ -125,5 +129,24 @@ func TestCheckWork(t *testing.T) {
 				t.Errorf("got the requests %v", asked)
 			}
 		})
+	}
+}
+
+// A key of an older version is a note with what to do, and no problem.
+func TestCheckRemovedKeys(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "factory.toml")
+	text := "factory.decide = \"shadow:/opt/new\"\n" + paidFactory("http://127.0.0.1:1")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := disinto(t.Context(), nil, "check", "--config", path, "--offline", "--json")
+	note := path + `:1: factory.decide: has no effect: no decision is compared with another build's: remove it`
+	var answer struct{ Findings []screen.Finding }
+	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil {
+		t.Fatal(err)
+	}
+	is := func(f screen.Finding) bool { return f.Text == note && f.Note && !f.Problem }
+	if !slices.ContainsFunc(answer.Findings, is) {
+		t.Errorf("got %s, want the note %s", got.stdout, note)
 	}
 }

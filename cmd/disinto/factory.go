@@ -252,6 +252,9 @@ func (f *factory) reload(log hclog.Logger) {
 	}
 	f.Reload(config, client)
 	log.Info("configuration reloaded: " + describe(config))
+	for _, line := range removedKeys(config) {
+		log.Warn(line)
+	}
 }
 
 // sameForge reports whether a client for one configuration also fits the other.

@@ -120,8 +120,8 @@ func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 		return
 	}
 	log.Info("disinto " + f.Version + " starts: " + describe(f.Config) + ", state in " + f.StateDir)
-	for _, problem := range problems(f.Config) {
-		log.Warn(problem)
+	for _, line := range slices.Concat(removedKeys(f.Config), problems(f.Config)) {
+		log.Warn(line)
 	}
 	switch line := accountLine(f.Config); line {
 	case "":
@@ -156,6 +156,14 @@ func accountLine(c *threads.Config) string {
 		return boxedAccount
 	}
 	return sharedAccount
+}
+
+// removedKeys returns a warning about each key of an older version, one per line.
+func removedKeys(c *threads.Config) (lines []string) {
+	for _, k := range c.Removed {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s: has no effect: %s", c.Name, k.Line, k.Key, k.Advice))
+	}
+	return lines
 }
 
 // problems returns the configuration problems that keep agents from working, one per line.

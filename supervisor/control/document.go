@@ -45,8 +45,6 @@ type Document struct {
 	Drift *Drift `json:"drift,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
-	// Shadow is another build, with which each decision is compared; left out if there is none.
-	Shadow *ShadowDocument `json:"shadow,omitempty"`
 }
 
 // ServiceDocument is a program that runs beside the agents.

@@ -96,20 +96,6 @@ var levels = []level{
 		eachService(func(x *control.ServiceDocument) float64 { return float64(x.Restarts) }),
 	},
 	{
-		"disinto_shadow_decisions_total",
-		"Decisions compared with those of the build named in [factory] decide.", nil,
-		ofShadow(func(x *control.Shadow) int { return x.Decisions }),
-	},
-	{
-		"disinto_shadow_differences_total",
-		"Items that the build decides otherwise; each pair of reasons counts once a day.", nil,
-		ofShadow(func(x *control.Shadow) int { return x.Differences }),
-	},
-	{
-		"disinto_shadow_failures_total", "Decisions that the build did not answer.", nil,
-		ofShadow(func(x *control.Shadow) int { return x.Failed }),
-	},
-	{
 		"disinto_model_fits", "1 while the newest days match what the days before them predict.", nil,
 		func(s *scrape, say func(float64, ...string)) {
 			if d := s.Document.Drift; d != nil {
@@ -195,15 +181,6 @@ func eachService(of func(*control.ServiceDocument) float64) func(*scrape, func(f
 	return func(s *scrape, say func(float64, ...string)) {
 		for i := range s.Document.Services {
 			say(of(&s.Document.Services[i]), s.Document.Services[i].Name)
-		}
-	}
-}
-
-// ofShadow returns a reader of one number of the shadow, if there is one.
-func ofShadow(of func(*control.Shadow) int) func(*scrape, func(float64, ...string)) {
-	return func(s *scrape, say func(float64, ...string)) {
-		if x := s.Document.Shadow; x != nil {
-			say(float64(of(&x.Total)))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -18,9 +17,6 @@ const (
 	shownRows = 100
 	maxRows   = 1000
 )
-
-// shownDiffers bounds the differences to another build's decisions on a page.
-const shownDiffers = 10
 
 // now shows what needs a person, what runs, the queue and the sessions that ended.
 func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
@@ -181,7 +177,7 @@ type fact struct {
 	Bad        bool
 }
 
-// health shows the state of the forge, the configuration, the sandbox, the threads and the shadow.
+// health shows the state of the forge, the configuration, the sandbox and the threads.
 func health(d *control.Document) section {
 	sec := section{ID: "health", Title: "Factory", Head: []string{"What", "How"}}
 	forge := fact{"forge", d.Forge.URL, !d.Forge.OK}
@@ -209,12 +205,6 @@ func health(d *control.Document) section {
 		}
 		if t.Server != nil {
 			facts = append(facts, fact{"server of " + t.Name, t.Server.Line(), len(t.Server.Problems) > 0})
-		}
-	}
-	if d.Shadow != nil {
-		facts = append(facts, fact{"shadow", d.Shadow.Line(time.Now()), d.Shadow.Error != ""})
-		for i := range d.Shadow.Differs[:min(len(d.Shadow.Differs), shownDiffers)] {
-			facts = append(facts, fact{"shadow " + strconv.Itoa(i+1), d.Shadow.Differs[i].Words(d.Shadow.Version), false})
 		}
 	}
 	for _, f := range facts {

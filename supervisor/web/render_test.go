@@ -4,7 +4,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -43,39 +42,6 @@ func TestNeedsResume(t *testing.T) {
 	}
 	if sec := needsYou(&control.Document{}); len(sec.Rows) > 0 {
 		t.Errorf("healthy factory: got %+v, want no rows", sec.Rows)
-	}
-}
-
-// The page shows the totals of the shadow and its last differences. A shadow that does not answer is marked bad.
-func TestShadow(t *testing.T) {
-	d := control.Document{Shadow: &control.ShadowDocument{
-		Path: "/opt/new", Version: "v2<b>", AskedAt: time.Now(), Total: control.Shadow{Decisions: 3, Differing: 1},
-	}}
-	for n := range int64(12) {
-		d.Shadow.Differs = append(d.Shadow.Differs, control.Differs{
-			Repo: "o/r", Number: n + 1, Here: "hold it",
-			Shadow: "do <i>",
-		})
-	}
-	shown := func() (list []string) {
-		for _, row := range health(&d).Rows {
-			if strings.HasPrefix(row.ID, "fact-shadow") {
-				list = append(list, string(row.HTML))
-			}
-		}
-		return list
-	}
-	rows := shown()
-	if len(rows) != 1+shownDiffers || !strings.Contains(rows[0], "v2&lt;b&gt;") || strings.Contains(rows[0], "bad") ||
-		!strings.Contains(rows[1], "o%2Fr%231\"") || !strings.Contains(rows[1], "do &lt;i&gt;") {
-		t.Errorf("got %d rows: %s", len(rows), rows)
-	}
-	d.Shadow.Error = "exit status 1"
-	if rows = shown(); !strings.Contains(rows[0], "exit status 1") || !strings.Contains(rows[0], "bad") {
-		t.Errorf("shadow that does not answer: got %s", rows[0])
-	}
-	if d.Shadow = nil; len(shown()) > 0 {
-		t.Error("got rows without a shadow")
 	}
 }
 

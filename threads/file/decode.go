@@ -74,6 +74,9 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	slices.SortFunc(d.config.Secrets, func(a, b agents.SecretVar) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
 	})
+	slices.SortFunc(d.config.Removed, func(a, b threads.RemovedKey) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
+	})
 	return &d.config, nil
 }
 
@@ -223,7 +226,7 @@ func (d *decoder) readFactory(t *table) {
 		t.wrong("max_log", "is %s, want at least %s", agents.Size(n), agents.Size(minLog))
 	}
 	d.readListeners(t)
-	d.readDecide(t)
+	t.removed("decide", "no decision is compared with another build's: remove it")
 	d.sandbox = t.sandbox(agents.Sandbox{Mode: agents.SandboxAuto})
 	t.done()
 }

@@ -81,6 +81,17 @@ func (t *table) ignore(keys ...string) {
 	t.known = append(t.known, keys...)
 }
 
+// removed accepts a key of an older version that has no effect any more. advice says what to do.
+func (t *table) removed(key, advice string) {
+	if !t.has(key) {
+		return
+	}
+	t.known = append(t.known, key)
+	t.d.config.Removed = append(t.d.config.Removed, threads.RemovedKey{
+		Line: t.lineOf(key), Key: append(slices.Clone(t.path), key).String(), Advice: advice,
+	})
+}
+
 // has reports whether the file has the key, whatever its value.
 func (t *table) has(key string) bool {
 	_, ok := t.values[key]

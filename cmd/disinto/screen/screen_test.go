@@ -56,7 +56,7 @@ func documents(t *testing.T) []document {
 	broken.Violations, broken.Missing = []string{"two agents in slot 0 of llama at 12:00:00"}, []int64{5}
 	return []document{
 		status("busy", "pipe", "colour", "lost"), status("trouble"), status("hostile"), status("empty"), status("paused"),
-		status("services"), status("shadow"),
+		status("services"),
 		status("elsewhere"),
 		{name: "status/demo", now: live.Forge.LastScan, show: func(v View) string { return v.Status(live) }},
 		why("cycle", "pipe"), why("pairing", "pipe", "colour"), why("agent"), why("thread"), why("merged"),

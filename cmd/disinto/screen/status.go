@@ -53,7 +53,6 @@ func (v View) status(d *control.Document, queue, recent int) string {
 	v.waiting(p, d)
 	v.spent(p, d)
 	v.servers(p, d)
-	v.shadow(p, d)
 	v.queue(p, d, queue)
 	v.recent(p, d, recent)
 	return p.text.String()
@@ -77,7 +76,7 @@ func (v View) head(p *page, d *control.Document) {
 	if d.Disk != (control.DiskDocument{}) {
 		rows = append(rows, labelled("disk", disk(d.Disk), plain))
 	}
-	p.table(-1, append(rows, v.shadowed(d)...))
+	p.table(-1, rows)
 }
 
 func (v View) forge(f control.ForgeDocument) []cell {

@@ -94,9 +94,6 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 		p.line(verdict, held)
 		p.line("to change that: "+v.typed(ex.Mend), faint)
 	}
-	if ex.Shadow != "" {
-		p.line(v.relative(v.short(ex.Shadow)), faint)
-	}
 }
 
 // list writes the first rows of a table and the number of further rows.
