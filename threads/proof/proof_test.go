@@ -21,7 +21,15 @@ var update = flag.Bool("update", false, "rewrite the golden files; read the diff
 // decode reads a factory.toml. Every variable of the environment is set.
 func decode(t testing.TB, text string) *threads.Config {
 	t.Helper()
-	c, err := file.Decode("factory.toml", text, func(name string) (string, bool) {
+	c, err := try(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func try(text string) (*threads.Config, error) {
+	return file.Decode("factory.toml", text, func(name string) (string, bool) {
 		switch name {
 		case "FORGE_URL":
 			return "http://forgejo:3000", true
@@ -30,10 +38,6 @@ func decode(t testing.TB, text string) *threads.Config {
 		}
 		return "value-of-" + name, true
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // told formats findings for golden files.
