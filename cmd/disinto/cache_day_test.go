@@ -293,7 +293,7 @@ func realDay(t *testing.T, memory bool, folder string) (string, func()) {
 }
 
 // TestCacheOfADay counts the tokens that a server computes again in a day, in the order of cron and of disinto, and
-// compares the counts with the simulator's. docs/cache.md has the figures of a real server.
+// compares the counts with the simulator's.
 func TestCacheOfADay(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		leftToStorms(t, "tests of saved conversations in supervisor/simtest, and of a switch's cost in threads/sim")

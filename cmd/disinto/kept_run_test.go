@@ -124,7 +124,7 @@ type keptServer struct {
 }
 
 // TestKeptByRun saves an issue's conversation, restarts the server and continues. Then it stops the supervisor in the
-// middle of an answer, restarts it and the server, and continues. docs/cache.md has the figures of a real server.
+// middle of an answer, restarts it and the server, and continues.
 func TestKeptByRun(t *testing.T) {
 	t.Run("fake", func(t *testing.T) {
 		leftToStorms(t, "TestSavedAtStop of the supervisor")
