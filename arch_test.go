@@ -58,7 +58,6 @@ var layers = map[string][]string{
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
 	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
-	"threads/hindsight":        {"threads", "threads/ledger", "threads/sim", "agents", "forge"},
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
 	"threads/worlds": {
 		"threads", "threads/delta", "threads/ledger", "threads/sim", "threads/wire", "agents", "forge",
@@ -169,7 +168,7 @@ func (s *source) checkLinux() (failures []string) {
 // repeat them exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit",
-	"threads/eta", "threads/file", "threads/hindsight", "threads/ledger", "threads/proof", "threads/services",
+	"threads/eta", "threads/file", "threads/ledger", "threads/proof", "threads/services",
 	"threads/sim", "threads/wire", "threads/worlds", "threads/delta",
 }
 

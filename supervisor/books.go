@@ -115,19 +115,18 @@ func (b *books) setConfigError(err error) {
 }
 
 // reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
-// two. It ends the holds that last until a reload. It returns the previous configuration; nil for none.
-func (b *books) reload(cfg *threads.Config, change func()) (was *threads.Config) {
+// two. It ends the holds that last until a reload.
+func (b *books) reload(cfg *threads.Config, change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
-	was, b.cfg, b.cfgErr = b.cfg, cfg, nil
+	b.cfg, b.cfgErr = cfg, nil
 	b.generation++
 	for _, a := range b.ledger.Agents {
 		if a.HeldUntil.IsZero() {
 			a.Hold(time.Time{}, "")
 		}
 	}
-	return was
 }
 
 // close stops or resumes all starts.

@@ -30,7 +30,6 @@ func (s *Supervisor) Levels() Levels {
 	l.Document.Problems = s.problems.lines()
 	s.addServers(l.Document)
 	s.addServices(l.Document)
-	l.Document.Drift = s.drift.newest.Load()
 	return l
 }
 

@@ -11,7 +11,7 @@ import (
 // goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
-	was := s.books.reload(cfg, func() {
+	s.books.reload(cfg, func() {
 		if s.forge.set(client) {
 			s.accounts.forget()
 			s.scans.restart()
@@ -21,7 +21,6 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.serving.poke()
 	s.lookAtPorts()
 	s.kicks.all(time.Now())
-	s.hindsight.ask(was, cfg)
 	s.touchStatus()
 }
 

@@ -51,8 +51,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
 		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
 		s.inLoop("the expected times in comments", func() { s.keepETAs(ctx) })
-		s.inLoop("the look back after a reload", func() { s.keepHindsight(ctx) })
-		s.inLoop("the look for drift", func() { s.keepDrift(ctx) })
 		s.inLoop("the receipts in pull requests", func() { s.keepReceipts(ctx) })
 		<-ctx.Done()
 	}

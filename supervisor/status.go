@@ -28,7 +28,6 @@ func (s *Supervisor) Document() *control.Document {
 	}
 	s.addServers(d)
 	d.Forecast = s.outlook.newest.Load()
-	d.Reload, d.Drift = s.hindsight.document(time.Now()), s.drift.newest.Load()
 	d.Disk = s.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {

@@ -103,12 +103,6 @@ type Supervisor struct {
 	// Foresee makes a forecast for GET /v1/forecast, `why --until` and the status. Its errors are refusals. Nil refuses
 	// the request.
 	Foresee func(ctx context.Context, q Foresight) (*control.Forecast, error)
-	// LookBack compares two configurations on the newest day of the journal. When ctx is done, it returns the comparison
-	// so far. An error means that the journal has nothing to compare. Nil compares nothing.
-	LookBack func(ctx context.Context, q Hindsight) (*control.Hindsight, error)
-	// LookForDrift compares the newest days with what the days before them predict, until ctx is done; nil does not
-	// compare.
-	LookForDrift func(ctx context.Context, q Drift) *control.Drift
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Notify notifies people; nil sends nothing.
@@ -158,7 +152,4 @@ type Supervisor struct {
 	servers  servers
 	serving  serving
 	outlook  outlook
-
-	hindsight hindsight
-	drift     drift
 }

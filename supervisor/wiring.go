@@ -20,7 +20,6 @@ func (s *Supervisor) init() {
 			s.Decide = threads.Decide
 		}
 		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-		s.hindsight.asked = make(chan struct{}, 1)
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
 		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model

@@ -39,19 +39,13 @@ cost.
 check writes nothing. --fix creates missing labels, as run does, registers the
 web hook again, and registers the control room so that people can sign in with
 the forge. --notify sends a message to each url of [notify]. Exits 1 if there is
-a problem.
-
---yesterday skips all these checks. It replays the newest day of the journal
-under FILE and under the configuration that the supervisor last used, and
-reports the differences. It also reports whether the last days went as
-predicted.`,
+a problem.`,
 	setup: func(flags *pflag.FlagSet) action {
 		k := new(checker)
 		k.place.flags(flags)
 		flags.BoolVar(&k.fix, "fix", false, "create labels, register the hook and the control room")
 		flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
 		flags.BoolVar(&k.offline, "offline", false, "make no network requests")
-		flags.BoolVar(&k.yesterday, "yesterday", false, "report what FILE would have changed")
 		jsonFlag(flags, &k.json, "print the findings, for programs")
 		return func(ctx context.Context, c *cli, _ []string) error {
 			k.c = c
@@ -62,8 +56,8 @@ predicted.`,
 
 // checker runs the checks and collects their findings.
 type checker struct {
-	place                                 place
-	fix, notify, offline, yesterday, json bool
+	place                      place
+	fix, notify, offline, json bool
 
 	c      *cli
 	config *threads.Config
@@ -86,13 +80,8 @@ func (k *checker) problem(about string, err error) {
 }
 
 func (k *checker) check(ctx context.Context) error {
-	switch {
-	case k.notify && k.offline:
+	if k.notify && k.offline {
 		return usagef("--notify sends messages, which --offline forbids")
-	case k.yesterday && (k.fix || k.notify):
-		return usagef("--yesterday changes nothing and sends nothing: run --fix or --notify separately")
-	case k.yesterday:
-		return k.lookBack(ctx)
 	}
 	config, _, err := readConfig(k.place.configFile(), k.c.lookup)
 	k.problem("file", err)

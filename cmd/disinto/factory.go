@@ -77,7 +77,7 @@ func newFactory(
 		SaveWork: []string{self, "agent", "--save"},
 		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
 		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
-		Foresee: foresee, LookBack: lookBack, LookForDrift: lookForDrift,
+		Foresee:   foresee,
 		Inference: llamas{}, Saver: saver, Runner: local, Probe: askReady,
 	}
 	room := &web.Site{API: control.NewClient(state), Config: func() *threads.Config { return f.config.Load() }, Log: log}

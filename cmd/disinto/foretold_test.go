@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
@@ -18,22 +19,21 @@ const grain = 200 * time.Millisecond
 // simulated median or 95 % wait differs from the real one by more than 15 %.
 func foretold(s *soak) {
 	s.t.Helper()
-	const week = 7 * 24 * time.Hour
 	j := readJournal(s.t, s.state)
 	config, err := pretended(s.config, &cli{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	was := sim.Happened(j.Past, j.Timeline, config, week)
-	trial := sim.Replay(j, config, week)
+	was := simtest.Waits(j.Past)
+	trial := sim.Replay(j, config, 7*24*time.Hour)
 	trial.Policy, trial.Seed, trial.Drain = sim.Ours, 1, 10*time.Minute // no person answers refusals
 	is := trial.Run()
 	for _, c := range []struct {
 		name           string
 		real, foretold time.Duration
-	}{{"median", was.First.P50, is.First.P50}, {"95 %", was.First.P95, is.First.P95}} {
+	}{{"median", was[(len(was)-1)/2], is.First.P50}, {"95 %", was[(len(was)-1)*95/100], is.First.P95}} {
 		off := c.foretold - c.real
-		s.t.Logf("%s wait of %d issues: %s, simulated %s (%+.1f %%)", c.name, was.Issues, c.real, c.foretold,
+		s.t.Logf("%s wait of %d issues: %s, simulated %s (%+.1f %%)", c.name, len(was), c.real, c.foretold,
 			100*off.Seconds()/max(c.real, time.Millisecond).Seconds())
 		if off.Abs() > max(c.real*15/100, grain) {
 			s.t.Errorf("%s wait: got %s, simulated %s, want a difference within 15 %%", c.name, c.real, c.foretold)

@@ -163,22 +163,15 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pretend(config), nil
-}
-
-// pretend copies a configuration and gives every agent in it a token, and every role a program.
-func pretend(config *threads.Config) *threads.Config {
-	c := *config
-	c.Agents, c.Roles = slices.Clone(c.Agents), slices.Clone(c.Roles)
-	for i := range c.Agents {
-		c.Agents[i].Token = "pretended"
+	for i := range config.Agents {
+		config.Agents[i].Token = "pretended"
 	}
-	for i := range c.Roles {
-		if len(c.Roles[i].Command) == 0 {
-			c.Roles[i].Command = []string{"pretended"}
+	for i := range config.Roles {
+		if len(config.Roles[i].Command) == 0 {
+			config.Roles[i].Command = []string{"pretended"}
 		}
 	}
-	return &c
+	return config, nil
 }
 
 // longestLoad and longestJournal limit the files, in bytes. The supervisor compacts a journal long before that size.

@@ -39,10 +39,6 @@ type Document struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Forecast is the newest forecast of the running and waiting items; left out before the first.
 	Forecast *Forecast `json:"forecast,omitempty"`
-	// Reload says what the newest reload would have changed about the day before; left out if unknown.
-	Reload *Hindsight `json:"reload,omitempty"`
-	// Drift says whether the newest days went as expected; left out before the first check.
-	Drift *Drift `json:"drift,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
 }

@@ -96,20 +96,6 @@ var levels = []level{
 		eachService(func(x *control.ServiceDocument) float64 { return float64(x.Restarts) }),
 	},
 	{
-		"disinto_model_fits", "1 while the newest days match what the days before them predict.", nil,
-		func(s *scrape, say func(float64, ...string)) {
-			if d := s.Document.Drift; d != nil {
-				say(yes(d.Fits))
-			}
-		},
-	},
-	{
-		"disinto_day_wait_seconds",
-		"Quantiles of the wait for a first session, over the issues of the newest whole day: real and predicted.",
-		[]string{"quantile", "of"},
-		driftWaits,
-	},
-	{
 		"disinto_agent_state", "1 for the agent's current state.", []string{"agent", "thread", "state"}, agentStates,
 	},
 	{
@@ -160,20 +146,6 @@ func yes(is bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// driftWaits reads the waits of the newest day that was judged.
-func driftWaits(s *scrape, say func(float64, ...string)) {
-	if s.Document.Drift == nil || len(s.Document.Drift.Days) == 0 {
-		return
-	}
-	d := &s.Document.Drift.Days[0]
-	for quantile, w := range map[string]*control.DriftWait{"0.5": &d.Half, "0.95": &d.Most} {
-		say(w.Real, quantile, "real")
-		say(w.Middle, quantile, "predicted")
-		say(w.Low, quantile, "predicted_low")
-		say(w.High, quantile, "predicted_high")
-	}
 }
 
 // eachService returns a reader of one number per service.

@@ -45,10 +45,6 @@ func factoryLevels() supervisor.Levels {
 		}},
 		{Name: "dev-b", Thread: "llama", State: control.AgentHeld},
 	}
-	d.Drift = &control.Drift{Days: []control.DriftDay{{
-		Half: control.DriftWait{Low: 1, Middle: 2, High: 3, Real: 4},
-		Most: control.DriftWait{Low: 10, Middle: 20, High: 30, Real: 40},
-	}}}
 	d.Services = []control.ServiceDocument{{Name: "gpu", State: "starting"}, {Name: "llama", State: "ready", Restarts: 3}}
 	return supervisor.Levels{
 		Document: d, NeedPerson: 1,
@@ -168,8 +164,6 @@ func TestLevels(t *testing.T) {
 		`disinto_budget_used_ratio{agent="",thread="llama"} 0.75`,
 		`disinto_budget_used_ratio{agent="dev-a",thread="llama"} 0.5`,
 		`disinto_window_used_ratio{thread="llama",window="5h"} 0.75`,
-		`disinto_model_fits 0`, `disinto_day_wait_seconds{of="real",quantile="0.5"} 4`,
-		`disinto_day_wait_seconds{of="predicted",quantile="0.95"} 20`,
 		`disinto_server_tokens_per_second{direction="read",thread="llama"} 412.5`,
 		`disinto_server_requests_deferred{thread="llama"} 3`,
 		`disinto_processes_reaped_total{origin="orphan"} 3`, `disinto_processes_reaped_total{origin="started"} 5`,

@@ -190,12 +190,6 @@ func health(d *control.Document) section {
 	}
 	sandbox := fact{"sessions", cmp.Or(d.Sandbox, "without a sandbox"), d.Sandbox == ""}
 	facts := []fact{forge, config, sandbox, {"program", d.Version, false}}
-	if d.Reload != nil {
-		facts = append(facts, fact{"reload", d.Reload.Line(), false})
-	}
-	if d.Drift != nil {
-		facts = append(facts, fact{"drift", d.Drift.Line(), !d.Drift.Fits})
-	}
 	for _, t := range d.Threads {
 		if !t.ParkedUntil.IsZero() {
 			facts = append(facts, fact{t.Name, "parked until " + at(t.ParkedUntil).Machine + ": " + t.ParkedWhy, true})

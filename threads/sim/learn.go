@@ -15,38 +15,6 @@ type Journal struct {
 	Timeline ledger.Timeline
 }
 
-// Before returns the part of a journal that had ended at a time.
-func (j Journal) Before(at time.Time) Journal {
-	over := Journal{Timeline: ledger.Timeline{
-		Merges: slices.DeleteFunc(slices.Clone(j.Timeline.Merges), func(m ledger.Merged) bool { return m.When.After(at) }),
-		Free:   slices.DeleteFunc(slices.Clone(j.Timeline.Free), func(f ledger.Free) bool { return f.Until.After(at) }),
-		Parks:  slices.DeleteFunc(slices.Clone(j.Timeline.Parks), func(p ledger.Parked) bool { return p.From.After(at) }),
-	}}
-	over.Past = slices.DeleteFunc(slices.Clone(j.Past), func(p ledger.Past) bool { return p.End.After(at) })
-	return over
-}
-
-// After returns the part of a journal that started at a time or later.
-func (j Journal) After(at time.Time) Journal {
-	t := &j.Timeline
-	return Journal{
-		Past: slices.DeleteFunc(slices.Clone(j.Past), func(p ledger.Past) bool { return p.Start.Before(at) }),
-		Timeline: ledger.Timeline{
-			Merges: slices.DeleteFunc(slices.Clone(t.Merges), func(m ledger.Merged) bool { return m.When.Before(at) }),
-			Free:   slices.DeleteFunc(slices.Clone(t.Free), func(f ledger.Free) bool { return f.From.Before(at) }),
-			Parks:  slices.DeleteFunc(slices.Clone(t.Parks), func(p ledger.Parked) bool { return p.From.Before(at) }),
-		},
-	}
-}
-
-// Newest returns the end of the last session that can be replayed, or zero without one.
-func (j Journal) Newest() (at time.Time) {
-	for _, p := range possible(j.Past) {
-		at = latest(at, p.End)
-	}
-	return at
-}
-
 // Learn returns a model of a journal.
 func Learn(j Journal) *Model {
 	m := &Model{

@@ -71,10 +71,6 @@ func TestLearn(t *testing.T) {
 			t.Errorf("got a session of %s that has taken 40m so far, want 1h or 50m", d)
 		}
 	}
-	if early := Learn(diary().Before(diary().Past[4].End)); len(early.Learnt()) == 0 ||
-		early.counts[peers{agent: "dev-a", kind: agents.KindIssue}] != 3 {
-		t.Errorf("learnt before the end of the third session: got counts %+v, want 3 of dev-a", early.counts)
-	}
 }
 
 // An outage of the journal repeats at its time, and opens the breaker.

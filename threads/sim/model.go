@@ -189,20 +189,6 @@ func (m *Model) took(g peers) (list []time.Duration) {
 	return list
 }
 
-// Times returns the times from which a model was learnt, sorted, by Learnt.What.
-func (m *Model) Times() map[string][]time.Duration {
-	all := make(map[string][]time.Duration)
-	for g := range m.sessions {
-		if g.agent != "" {
-			all[g.what()] = m.took(g)
-		}
-	}
-	for of, list := range m.delays {
-		all[string(of)] = list
-	}
-	return all
-}
-
 // Learnt lists the model's values for the work of agents, by agent, and for delays.
 func (m *Model) Learnt() (list []Learnt) {
 	for g, n := range m.counts {

@@ -56,7 +56,6 @@ func TestReplayIsTheSame(t *testing.T) {
 		for i := range past {
 			past[i].Usage = &agents.Usage{InputTokens: 10_000} // without usage, no session reads a context
 		}
-		happened := Happened(past, ledger.Timeline{}, config, 7*24*time.Hour)
 		again := Replay(Journal{Past: past}, config, 7*24*time.Hour)
 		again.Policy, again.Seed = Ours, seed
 		is := again.Run()
@@ -66,14 +65,9 @@ func TestReplayIsTheSame(t *testing.T) {
 			}
 		}
 		near("issues", float64(is.Done), float64(was.Done), 0)
-		near("issues that happened", float64(happened.Done), float64(was.Done), 0)
-		near("switches that happened", float64(happened.Switches), float64(was.Switches), 0)
-		near("turnaround that happened", happened.Turn.Mean.Hours(), was.Turn.Mean.Hours(), 0.01)
-		near("wait that happened", happened.First.Mean.Hours(), was.First.Mean.Hours(), 0.01)
 		near("turnaround", is.Turn.Mean.Hours(), was.Turn.Mean.Hours(), 0.2)
 		near("scheduled work", again.Scheduled["schedule"].Hours(), 1./3, 0.05)
 		near("busy", is.Used, was.Used, 0.05)
-		near("busy that happened", happened.Used, was.Used, 0.01)
 	}
 }
 
@@ -102,11 +96,15 @@ func TestReplayOfBusySlots(t *testing.T) {
 		}
 	}
 	const week = 7 * 24 * time.Hour
-	was := Happened(past, ledger.Timeline{}, config, week)
+	var waits []time.Duration
+	for i := range past {
+		waits = append(waits, past[i].Start.Sub(epoch))
+	}
+	was := spread(waits)
 	trial := Replay(Journal{Past: past}, config, week)
 	trial.Policy, trial.Seed, trial.Drain = Ours, 1, time.Minute
 	is := trial.Run()
-	for _, c := range [][2]time.Duration{{is.First.P50, was.First.P50}, {is.First.P95, was.First.P95}} {
+	for _, c := range [][2]time.Duration{{is.First.P50, was.P50}, {is.First.P95, was.P95}} {
 		if off := c[0].Seconds()/c[1].Seconds() - 1; math.Abs(off) > 0.05 {
 			t.Errorf("got waits of %[2]s, want %[1]s (%+.1[3]f %%)", c[1], c[0], 100*off)
 		}

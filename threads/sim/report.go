@@ -86,9 +86,7 @@ func (tr *trial) waited(t *trialIssue, at time.Time) {
 	if r.waits == nil {
 		r.waits = make(map[int][]time.Duration)
 	}
-	if t.drawn || !tr.ofDrawn {
-		r.waits[t.Work.Priority] = append(r.waits[t.Work.Priority], at.Sub(t.Created))
-	}
+	r.waits[t.Work.Priority] = append(r.waits[t.Work.Priority], at.Sub(t.Created))
 }
 
 func (r *Report) spent(u *agents.Usage) {
@@ -140,7 +138,7 @@ func (tr *trial) report() Report {
 // unbegun returns the waits of the issues without a session.
 func (tr *trial) unbegun() (waits []time.Duration) {
 	for _, t := range tr.issues {
-		if t.begun.IsZero() && (t.drawn || !tr.ofDrawn && len(t.Work.Sessions)+len(t.Work.Steps) > 0) {
+		if t.begun.IsZero() && (t.drawn || len(t.Work.Sessions)+len(t.Work.Steps) > 0) {
 			waits = append(waits, tr.Now.Sub(t.Created))
 		}
 	}

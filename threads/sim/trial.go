@@ -56,16 +56,13 @@ type Trial struct {
 	// at once, and every change of the forge is noticed at once.
 	Model   *Model
 	Outages []Outage
-	From    time.Time     // time of its start; zero: some midnight
-	Engine  bool          // sessions run elsewhere, with the delays of a real engine
-	Limit   time.Duration // nothing is filed after this time; 0: no limit
+	From    time.Time // time of its start; zero: some midnight
+	Engine  bool      // sessions run elsewhere, with the delays of a real engine
 	// Drain is how long the trial continues after the last filing. 0 is long enough for everything that can be done.
 	Drain time.Duration
 	Quiet bool // does not measure idle agents while work waits, which takes half of the time
 	// Enough is called at every moment, and ends the trial if it returns true. The report is then of no use. May be nil.
 	Enough func() bool
-
-	ofDrawn bool // the report has only the waits of issues that are drawn from the model
 }
 
 // Line is one kind of work on a thread.
@@ -253,9 +250,6 @@ func eager(cfg *threads.Config) *threads.Config {
 
 // open schedules everything from outside: issues, outages, polls and cycles.
 func (tr *trial) open() {
-	if tr.Limit > 0 {
-		tr.Load = slices.DeleteFunc(slices.Clone(tr.Load), func(w Work) bool { return w.At >= tr.Limit })
-	}
 	tr.left = len(tr.Load)
 	after := cmp.Or(tr.Drain, drain)
 	tr.end = tr.origin.Add(after)

@@ -351,3 +351,23 @@ func TestUsed(t *testing.T) {
 		t.Errorf("no sessions: used(2) = %.2f, want 0", got)
 	}
 }
+
+// TestDrain: Drain ends a trial with an issue that no agent may do, and the issue counts as waiting to the end.
+// Enough ends a trial early.
+func TestDrain(t *testing.T) {
+	config := Fleet(1, 1, 0)
+	load := Load{
+		{Priority: 5, Sessions: []time.Duration{time.Hour}},
+		{Priority: 5, Skills: []string{"of no agent"}, Sessions: []time.Duration{time.Hour}},
+	}
+	r := Trial{Config: config, Load: load, Policy: Ours, Seed: 1, Drain: 24 * time.Hour}.Run()
+	if r.Done != 1 || r.Lost != 1 || r.First.N != 2 || r.First.Max < 24*time.Hour || r.First.Max > 25*time.Hour {
+		t.Errorf("got %d done, %d lost, waits %+v, want one of each, and a wait of 24 to 25 hours", r.Done, r.Lost, r.First)
+	}
+	asked := 0
+	enough := func() bool { asked++; return asked > 3 }
+	r = Trial{Config: config, Load: load, Policy: Ours, Seed: 1, Enough: enough}.Run()
+	if asked != 4 || r.Done != 0 {
+		t.Errorf("Enough was called %d times and %d issues are done, want 4 and none", asked, r.Done)
+	}
+}

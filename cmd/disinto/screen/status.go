@@ -64,14 +64,8 @@ func (v View) head(p *page, d *control.Document) {
 		up = cell{d.Version + ", not running: this is its last saved state", held}
 	}
 	rows := append([][]cell{{{"disinto", bold}, up}, v.forge(d.Forge)}, config(d.Config)...)
-	if d.Reload != nil {
-		rows = append(rows, labelled("reload", d.Reload.Line(), plain))
-	}
 	if d.Sandbox != "" {
 		rows = append(rows, labelled("sessions", d.Sandbox, plain))
-	}
-	if d.Drift != nil && !d.Drift.Fits {
-		rows = append(rows, labelled("drift", d.Drift.Line(), held))
 	}
 	if d.Disk != (control.DiskDocument{}) {
 		rows = append(rows, labelled("disk", disk(d.Disk), plain))
