@@ -52,7 +52,7 @@ func BenchmarkHook(b *testing.B) {
 		for i := range w.Config.Threads {
 			w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Hour, time.Hour
 		}
-		s := &supervisor.Supervisor{Forge: w.Forge, Executor: w.Exec, Config: w.Config, StateDir: w.Dir}
+		s := &supervisor.Supervisor{Forge: w.Forge.Client(), Executor: w.Exec, Config: w.Config, StateDir: w.Dir}
 		h := s.HookHandler()
 		ctx, cancel := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
@@ -99,7 +99,7 @@ func BenchmarkIdle(b *testing.B) {
 
 // runFor runs a supervisor in real time until a condition holds.
 func runFor(b *testing.B, w *simtest.World, so func() bool) {
-	s := &supervisor.Supervisor{Forge: w.Forge, Executor: w.Exec, Config: w.Config, StateDir: w.Dir}
+	s := &supervisor.Supervisor{Forge: w.Forge.Client(), Executor: w.Exec, Config: w.Config, StateDir: w.Dir}
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -10,15 +10,15 @@ import (
 
 func claimRules() []rule {
 	return []rule{
-		{"a claim sets a label and an assignee, and shows in a scan", claim},
-		{"an item held by another supervisor is not claimed, released or hidden", claimHeld},
-		{"an item that is not free is not claimed", claimRefused},
-		{"an item that changed since the last scan is not claimed", claimOutdated},
-		{"one of several concurrent claims succeeds", claimRace},
-		{"a restarted supervisor can release its claims", claimRestart},
-		{"a person can free the claim of a supervisor that is gone", free},
-		{"a waiting issue can be moved to another agent", reassign},
-		{"one of several concurrent moves and claims succeeds", reassignRace},
+		{Claims, "a claim sets a label and an assignee, and shows in a scan", claim},
+		{Claims, "an item held by another supervisor is not claimed, released or hidden", claimHeld},
+		{Claims, "an item that is not free is not claimed", claimRefused},
+		{Claims, "an item that changed since the last scan is not claimed", claimOutdated},
+		{Claims, "one of several concurrent claims succeeds", claimRace},
+		{Claims, "a restarted supervisor can release its claims", claimRestart},
+		{Claims, "a person can free the claim of a supervisor that is gone", free},
+		{Claims, "a waiting issue can be moved to another agent", reassign},
+		{Claims, "one of several concurrent moves and claims succeeds", reassignRace},
 	}
 }
 

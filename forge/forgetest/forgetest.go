@@ -8,6 +8,8 @@
 //
 //	forgetest.Exercise(t, func(t *testing.T, check forgetest.Check) { check(t, newSite(t)) })
 //
+// A stand-in that lacks an ability of forges names the parts that it passes.
+//
 // Forges implement claims in different ways, and their timestamps differ in granularity. The rules therefore sleep for
 // seconds, and poll for up to two minutes where a forge answers late. A Host that runs check in a testing/synctest
 // bubble spends no real time on it.
@@ -88,8 +90,22 @@ type Coders interface {
 	Report(repo, head, check, state string)
 }
 
+// Part groups the rules by what a forge needs for them. A stand-in for tests can lack some of it.
+type Part int
+
+// The parts of Exercise.
+const (
+	Issues Part = iota // issues, their labels, comments and blockers
+	Claims             // claims and moves, of several supervisors at once
+	Talk               // questions, plans and commands in comments
+	Pulls              // pull requests with their reviews, checks and merges
+	Code               // branches with commits, which have authors and conflict
+	Rights             // accounts with different rights, and several repositories
+)
+
 // rule is one behaviour that the supervisor relies on in every forge.
 type rule struct {
+	part  Part
 	name  string
 	check func(*world)
 }
@@ -98,9 +114,12 @@ func rules() []rule {
 	return slices.Concat(scanRules(), talkRules(), claimRules(), writeRules(), mergeRules(), saidRules())
 }
 
-// Exercise checks every rule in a subtest.
-func Exercise(t *testing.T, host Host) {
+// Exercise checks the rules of the parts, each in a subtest; without parts it checks every rule.
+func Exercise(t *testing.T, host Host, parts ...Part) {
 	for _, r := range rules() {
+		if len(parts) > 0 && !slices.Contains(parts, r.part) {
+			continue
+		}
 		t.Run(r.name, func(t *testing.T) {
 			host(t, func(t testing.TB, s Site) { r.check(newWorld(t, s)) })
 		})

@@ -8,8 +8,8 @@ import (
 
 func mergeRules() []rule {
 	return []rule{
-		{"a merge takes exactly the given head and base, and closes the issue", merge},
-		{"a merge that cannot be done is refused", mergeRefused},
+		{Pulls, "a merge takes exactly the given head and base, and closes the issue", merge},
+		{Code, "a merge that cannot be done is refused", mergeRefused},
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 func saidRules() []rule {
 	return []rule{
-		{"a scan returns the commands of people with write access", hear},
-		{"exactly one supervisor takes a command", take},
+		{Rights, "a scan returns the commands of people with write access", hear},
+		{Talk, "exactly one supervisor takes a command", take},
 	}
 }
 

@@ -11,18 +11,18 @@ import (
 
 func scanRules() []rule {
 	return []rule{
-		{"a scan shows an issue as it was filed", scanIssue},
-		{"a scan shows changes, and an issue that was closed", scanChanges},
-		{"blockers are dependencies and references, with their states", scanBlockers},
-		{"a scan shows a pull request with its head and issues", scanPull},
-		{"a pull request shows who wrote it", scanCoders},
-		{"a pull request shows that its base changed, and when", scanBase},
-		{"a pull request shows that its base contains all its commits", scanContained},
-		{"reviews and checks belong to one head", scanVerdicts},
-		{"a conflict counts only when the forge reports it again", scanConflict},
-		{"a scan with a missing repository fails, but reads the others", scanMissing},
-		{"a pull request of an account without write access is a stranger's", scanStranger},
-		{"Look reads the present state", look},
+		{Issues, "a scan shows an issue as it was filed", scanIssue},
+		{Issues, "a scan shows changes, and an issue that was closed", scanChanges},
+		{Issues, "blockers are dependencies and references, with their states", scanBlockers},
+		{Pulls, "a scan shows a pull request with its head and issues", scanPull},
+		{Code, "a pull request shows who wrote it", scanCoders},
+		{Code, "a pull request shows that its base changed, and when", scanBase},
+		{Code, "a pull request shows that its base contains all its commits", scanContained},
+		{Pulls, "reviews and checks belong to one head", scanVerdicts},
+		{Code, "a conflict counts only when the forge reports it again", scanConflict},
+		{Rights, "a scan with a missing repository fails, but reads the others", scanMissing},
+		{Rights, "a pull request of an account without write access is a stranger's", scanStranger},
+		{Pulls, "Look reads the present state", look},
 	}
 }
 

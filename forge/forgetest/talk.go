@@ -8,9 +8,9 @@ import (
 
 func talkRules() []rule {
 	return []rule{
-		{"a scan shows a question, and the later comments of accounts that can answer", scanQuestion},
-		{"a scan shows likes of a plan, although a like does not change the issue", scanPlan},
-		{"a scan shows who labelled an issue plan-approved", scanApproval},
+		{Talk, "a scan shows a question, and the later comments of accounts that can answer", scanQuestion},
+		{Talk, "a scan shows likes of a plan, although a like does not change the issue", scanPlan},
+		{Talk, "a scan shows who labelled an issue plan-approved", scanApproval},
 	}
 }
 

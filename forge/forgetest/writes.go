@@ -10,14 +10,14 @@ import (
 
 func writeRules() []rule {
 	return []rule{
-		{"Prepare creates the required labels", prepare},
-		{"labels are added and removed by name", label},
-		{"a comment is written once for each key", comment},
-		{"Keep has one comment per key, with the last text", keep},
-		{"an issue is filed with its labels", file},
-		{"an issue waits for what it depends on, and closes after it", dependClose},
-		{"a token leads to its account", accounts},
-		{"a write with a cancelled context changes nothing", ended},
+		{Rights, "Prepare creates the required labels", prepare},
+		{Issues, "labels are added and removed by name", label},
+		{Issues, "a comment is written once for each key", comment},
+		{Issues, "Keep has one comment per key, with the last text", keep},
+		{Issues, "an issue is filed with its labels", file},
+		{Issues, "an issue waits for what it depends on, and closes after it", dependClose},
+		{Rights, "a token leads to its account", accounts},
+		{Pulls, "a write with a cancelled context changes nothing", ended},
 	}
 }
 

@@ -23,7 +23,7 @@ func BenchmarkScrape(b *testing.B) {
 	for i := range 10_000 {
 		w.Forge.Issue(fmt.Sprint("issue ", i))
 	}
-	s := &supervisor.Supervisor{Forge: w.Forge, Executor: w.Exec, Config: w.Config, StateDir: w.Dir, Paused: true}
+	s := &supervisor.Supervisor{Forge: w.Forge.Client(), Executor: w.Exec, Config: w.Config, StateDir: w.Dir, Paused: true}
 	m := newTestMetrics(s.Levels)
 	s.Meters = m.Meters()
 	crowd(m)

@@ -34,9 +34,8 @@ type Forge struct {
 
 	mu       sync.Mutex // guards the fields below
 	fault    Fault
-	off      string      // why the repository cannot be worked on
-	cold     int         // scans that stop early
-	whole    forge.Facts // facts of the last complete scan
+	off      string // why the repository cannot be worked on
+	cold     int    // scans that stop early
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
@@ -44,7 +43,8 @@ type Forge struct {
 	keeps    int
 	comments []Comment
 	said     []forge.Said
-	taken    map[int64]bool           // commands taken by another supervisor, by comment
+	taken    map[int64]string         // instances that took a command, by comment
+	holders  map[int64]holder         // by number
 	remarks  map[int64][]forge.Remark // by number
 	approved map[int64]string         // account that labelled an issue plan-approved
 	writes   []string
@@ -84,7 +84,9 @@ func NewForge() *Forge {
 		issues:  make(map[int64]*forge.Issue),
 		pulls:   make(map[int64]*forge.Pull),
 		asked:   make(map[int64]map[string][]time.Time),
-		taken:   make(map[int64]bool),
+		taken:   make(map[int64]string),
+		holders: make(map[int64]holder),
+		kept:    make(map[string]string),
 
 		remarks: make(map[int64][]forge.Remark), approved: make(map[int64]string),
 	}
@@ -136,7 +138,7 @@ func (f *Forge) Push(pull int64) {
 
 func (f *Forge) pushLocked(p *forge.Pull) {
 	f.heads++
-	p.HeadSHA, p.Updated = fmt.Sprintf("%07x%033d", f.heads, 0), time.Now()
+	p.HeadSHA, p.CI, p.Updated = fmt.Sprintf("%07x%033d", f.heads, 0), forge.CINone, time.Now()
 }
 
 // Review gives a verdict on the head of a pull request.

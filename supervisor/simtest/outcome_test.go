@@ -367,11 +367,11 @@ func TestF4_PeopleInterfere(t *testing.T) {
 	}
 }
 
-// The merge of a session's own pull request closes its issue, which stops the session. The pull request is no longer
-// listed. The outcome is done.
+// The merge of a session's own pull request closes its issue. That does not stop the session, and its outcome is done.
 func TestOwnMergeIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Exec.Script = func(agents.Job, int) Script { return Script{Takes: 10 * time.Minute} }
 		issue := w.Forge.Issue("one")
 		l := w.Start()
 		time.Sleep(3 * time.Minute)
@@ -379,6 +379,10 @@ func TestOwnMergeIsDone(t *testing.T) {
 		time.Sleep(time.Second)
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Merged, p.Closed, p.Ended = true, true, time.Now() })
 		w.Forge.Edit(issue, func(is *forge.Issue) { is.Closed = true })
+		time.Sleep(5 * time.Minute)
+		if d := l.Document(); len(d.Recent) > 0 {
+			t.Errorf("the session was stopped: %+v", d.Recent)
+		}
 		time.Sleep(3 * time.Minute)
 		recent := l.Document().Recent
 		if len(recent) != 1 || recent[0].Outcome != agents.Done || recent[0].Reason != "merged #2" {

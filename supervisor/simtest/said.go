@@ -32,36 +32,31 @@ func (f *Forge) Unsay(id int64) {
 func (f *Forge) TakeAway(id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.taken[id] = true
+	f.taken[id] = "another"
 }
 
 // Take takes a command. A supervisor may repeat it.
-func (f *Forge) Take(ctx context.Context, said forge.Said) error {
-	return f.call(ctx, "take", func() error {
-		switch {
-		case !slices.ContainsFunc(f.said, func(s forge.Said) bool { return s.ID == said.ID }):
+func (c *client) Take(ctx context.Context, said forge.Said) error {
+	return c.ask(ctx, "take", func() error {
+		there := slices.ContainsFunc(c.f.said, func(s forge.Said) bool {
+			return s.ID == said.ID && s.Author == said.Author && s.Command.Equal(said.Command)
+		})
+		switch by := c.f.taken[said.ID]; {
+		case !there:
 			return forge.ErrNotFound
-		case f.taken[said.ID]:
+		case by != "" && by != c.instance:
 			return forge.ErrTaken
 		}
+		c.f.taken[said.ID] = c.instance
 		return nil
 	})
 }
 
 // MayWrite allows every account except stranger.
-func (f *Forge) MayWrite(ctx context.Context, _, login string) (may bool, err error) {
-	err = f.call(ctx, "maywrite", func() error {
+func (c *client) MayWrite(ctx context.Context, _, login string) (may bool, err error) {
+	err = c.ask(ctx, "maywrite", func() error {
 		may = login != "stranger"
 		return nil
 	})
-	return may, err
-}
-
-func (c *client) Take(ctx context.Context, said forge.Said) error {
-	return c.p.use("take", func() error { return c.f.Take(ctx, said) })
-}
-
-func (c *client) MayWrite(ctx context.Context, repo, login string) (may bool, err error) {
-	err = c.p.use("maywrite", func() (err error) { may, err = c.f.MayWrite(ctx, repo, login); return err })
 	return may, err
 }

@@ -23,7 +23,9 @@ func (f *Forge) Like(n int64, login string) {
 	list := slices.Clone(f.remarks[n])
 	for i := range slices.Backward(list) {
 		if strings.HasPrefix(list[i].Key, forge.PlanKey) {
-			list[i].Likes = with(list[i].Likes, login)
+			if login != "stranger" {
+				list[i].Likes = with(list[i].Likes, login)
+			}
 			break
 		}
 	}
@@ -80,9 +82,23 @@ func (f *Forge) talkLocked(n int64, labels []string) (t forge.Talk) {
 	if !slices.ContainsFunc(labels, asks) {
 		return t
 	}
-	t.Known, t.Remarks = true, forge.Relevant(f.remarks[n])
+	t.Known, t.Remarks = true, forge.Relevant(slices.DeleteFunc(slices.Clone(f.remarks[n]), f.unheardLocked))
 	if slices.Contains(labels, forge.LabelPlanApproved) {
 		t.ApprovedBy = f.approved[n]
 	}
 	return t
+}
+
+// unheardLocked reports whether a comment is of an account that cannot answer: an agent's, or one that may not write.
+func (f *Forge) unheardLocked(r forge.Remark) bool {
+	return !r.Writer || r.Author != us && f.agentLocked(r.Author)
+}
+
+func (f *Forge) agentLocked(login string) bool {
+	for _, agent := range f.Tokens {
+		if agent == login {
+			return true
+		}
+	}
+	return false
 }

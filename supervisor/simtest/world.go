@@ -145,8 +145,9 @@ func (w *World) Start(options ...func(*Life)) *Life {
 	l := &Life{w: w, ended: make(chan error, 1), Killed: make(chan struct{})}
 	l.power = &power{life: l}
 	l.Supervisor = &supervisor.Supervisor{
-		Forge: &client{w.Forge, l.power}, Executor: &executor{w.Exec, l.power}, Config: w.Config, ConfigPath: "factory.toml",
-		StateDir: w.Dir, Environ: []string{"PATH=/bin"}, Version: "test",
+		Forge: newClient(w.Forge, home, home, l.power.use), Executor: &executor{w.Exec, l.power}, Config: w.Config,
+		ConfigPath: "factory.toml",
+		StateDir:   w.Dir, Environ: []string{"PATH=/bin"}, Version: "test",
 		Listen: func(string) (net.Listener, error) { return NewListener(), nil },
 		Log:    hclog.New(&hclog.LoggerOptions{Output: &w.Log, Level: hclog.Debug, TimeFormat: "15:04:05"}),
 	}
@@ -260,76 +261,6 @@ func (p *power) use(call string, f func() error) error {
 	}
 	return err
 }
-
-// client is the forge's interface for one life.
-type client struct {
-	f *Forge
-	p *power
-}
-
-func (c *client) Prepare(ctx context.Context) error {
-	return c.p.use("prepare", func() error { return c.f.Prepare(ctx) })
-}
-
-func (c *client) Scan(ctx context.Context) (facts forge.Facts, err error) {
-	err = c.p.use("scan", func() (err error) { facts, err = c.f.Scan(ctx); return err })
-	return facts, err
-}
-
-func (c *client) Look(ctx context.Context, ref forge.Ref, since time.Time) (look forge.Look, err error) {
-	err = c.p.use("look", func() (err error) { look, err = c.f.Look(ctx, ref, since); return err })
-	return look, err
-}
-
-func (c *client) Claim(ctx context.Context, ref forge.Ref, login, run string) error {
-	return c.p.use("claim", func() error { return c.f.Claim(ctx, ref, login, run) })
-}
-
-func (c *client) ClaimCommit(ref forge.Ref) string { return c.f.ClaimCommit(ref) }
-
-func (c *client) Release(ctx context.Context, ref forge.Ref, login string) error {
-	return c.p.use("release", func() error { return c.f.Release(ctx, ref, login) })
-}
-
-func (c *client) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
-	err = c.p.use("free", func() (err error) { was, err = c.f.Free(ctx, ref); return err })
-	return was, err
-}
-
-func (c *client) Reassign(ctx context.Context, ref forge.Ref, from, to string, labels []string, run string) error {
-	return c.p.use("reassign", func() error { return c.f.Reassign(ctx, ref, from, to, labels, run) })
-}
-
-func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
-	return c.p.use("label", func() error { return c.f.Label(ctx, ref, add, remove) })
-}
-
-func (c *client) Keep(ctx context.Context, ref forge.Ref, key, body string) error {
-	return c.p.use("keep", func() error { return c.f.Keep(ctx, ref, key, body) })
-}
-
-func (c *client) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
-	return c.p.use("comment", func() error { return c.f.Comment(ctx, ref, key, body) })
-}
-
-func (c *client) Close(ctx context.Context, ref forge.Ref) error {
-	return c.p.use("close", func() error { return c.f.Close(ctx, ref) })
-}
-
-func (c *client) Merge(ctx context.Context, ref forge.Ref, head, base string) error {
-	return c.p.use("merge", func() error { return c.f.Merge(ctx, ref, head, base) })
-}
-
-func (c *client) WhoAmI(ctx context.Context, token string) (login string, err error) {
-	err = c.p.use("whoami", func() (err error) { login, err = c.f.WhoAmI(ctx, token); return err })
-	return login, err
-}
-
-func (c *client) MayWork(ctx context.Context, token, repo string) error {
-	return c.p.use("maywork", func() error { return c.f.MayWork(ctx, token, repo) })
-}
-
-func (c *client) Requests() int64 { return c.f.Requests() }
 
 // executor is the executor's interface for one life. Its sessions die with the life.
 type executor struct {

@@ -48,7 +48,7 @@ func newCrowd(t testing.TB) *crowd {
 	for i := range w.Config.Threads {
 		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Second, time.Second
 	}
-	s := &supervisor.Supervisor{Forge: w.Forge, Executor: w.Exec, Config: w.Config, StateDir: w.Dir, Paused: true}
+	s := &supervisor.Supervisor{Forge: w.Forge.Client(), Executor: w.Exec, Config: w.Config, StateDir: w.Dir, Paused: true}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
