@@ -128,6 +128,11 @@ var only = []struct {
 		"the MCP server is another way to run the commands, and belongs beside them",
 	},
 	{module + "/threads/worlds", []string{"threads/worlds"}, "only tests play worlds; the program does not link them"},
+	{
+		"github.com/spf13/cobra",
+		[]string{"cmd/disinto"},
+		"only the program has commands, and disinto exec starts without them",
+	},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
@@ -15,20 +15,21 @@ import (
 )
 
 // agentCommand is the built-in agent, the program of roles with a cli.
-var agentCommand = command{
-	name:   "agent",
-	hidden: true,
-	short:  "run one session of the built-in agent, configured by its environment",
-	long: `
+func agentCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "agent", Args: cobra.NoArgs, Hidden: true,
+		Short: "run one session of the built-in agent, configured by its environment",
+		Long: `
 The supervisor starts it for roles with cli = "claude" or another CLI. It works
 in $DISINTO_WORKSPACE, uses the forge with $FORGE_TOKEN and writes its result to
 $DISINTO_RESULT.`,
-	setup: func(flags *pflag.FlagSet) action {
-		name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLINames(), ", "))
-		prompts := flags.String("prompts", "", "a `DIR` with prompts that replace built-in ones")
-		save := flags.Bool("save", false, "only push work from the workspace that the forge\ndoes not have")
-		return func(ctx context.Context, c *cli, _ []string) error { return runAgent(ctx, c, *name, *prompts, *save) }
-	},
+	}
+	flags := cmd.Flags()
+	name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLINames(), ", "))
+	prompts := flags.String("prompts", "", "a `DIR` with prompts that replace built-in ones")
+	save := flags.Bool("save", false, "only push work from the workspace that the forge\ndoes not have")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), c, *name, *prompts, *save) }
+	return cmd
 }
 
 func runAgent(ctx context.Context, c *cli, name, prompts string, save bool) error {

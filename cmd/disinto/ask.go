@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
@@ -132,19 +133,18 @@ func (q *query) tell(ctx context.Context, c *cli, path string, request any) erro
 	return err
 }
 
-// telling returns the setup of a command that posts the request made from its arguments.
-func telling(path string, request func(args []string) (any, error)) func(*pflag.FlagSet) action {
-	return func(flags *pflag.FlagSet) action {
-		var q query
-		q.flags(flags, "the report")
-		return func(ctx context.Context, c *cli, args []string) error {
-			r, err := request(args)
-			if err != nil {
-				return err
-			}
-			return q.tell(ctx, c, path, r)
+// telling completes a command that posts the request made from its arguments.
+func telling(c *cli, cmd *cobra.Command, path string, request func(args []string) (any, error)) *cobra.Command {
+	var q query
+	q.flags(cmd.Flags(), "the report")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r, err := request(args)
+		if err != nil {
+			return err
 		}
+		return q.tell(cmd.Context(), c, path, r)
 	}
+	return cmd
 }
 
 // checkRef refuses text that is not a reference. Only the supervisor knows the repository of a bare number.

@@ -3,14 +3,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
@@ -19,21 +18,29 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-var auditVerifyCommand = command{
-	name:  "audit verify",
-	short: "verify that no session's receipt was changed or removed",
-	long: `
+func auditCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "audit", Short: "verify the receipts of sessions"}
+	cmd.AddCommand(auditVerifyCommand(c))
+	return cmd
+}
+
+func auditVerifyCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "verify", Args: cobra.NoArgs,
+		Short: "verify that no session's receipt was changed or removed",
+		Long: `
 Each session leaves a receipt in the state directory, with the hash of the
 previous one; the journal has the hash of the newest. The command reads both, so
 it needs an account that may read them, but no supervisor. It names the first
 file that does not match, and exits 1.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var p place
-		p.flags(flags)
-		var asJSON bool
-		jsonFlag(flags, &asJSON, "print the report, for programs")
-		return func(_ context.Context, c *cli, _ []string) error { return auditVerify(c, p.stateDir(c), asJSON) }
-	},
+	}
+	flags := cmd.Flags()
+	var p place
+	var asJSON bool
+	p.flags(flags)
+	jsonFlag(flags, &asJSON, "print the report, for programs")
+	cmd.RunE = func(*cobra.Command, []string) error { return auditVerify(c, p.stateDir(c), asJSON) }
+	return cmd
 }
 
 func auditVerify(c *cli, state string, asJSON bool) error {

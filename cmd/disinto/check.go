@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
@@ -21,10 +21,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-var checkCommand = command{
-	name:  "check",
-	short: "report every problem at once: file, forge, tokens, labels, backends",
-	long: `
+func checkCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "check", Args: cobra.NoArgs,
+		Short: "report every problem: file, forge, tokens, labels, backends",
+		Long: `
 Checks everything that run needs: the file is valid, the forge answers, every
 token belongs to its agent, the repositories are writable, every backend
 answers, every program exists, and a hub can read its other hosts.
@@ -40,18 +41,22 @@ check writes nothing. --fix creates missing labels, as run does, registers the
 web hook again, and registers the control room so that people can sign in with
 the forge. --notify sends a message to each url of [notify]. Exits 1 if there is
 a problem.`,
-	setup: func(flags *pflag.FlagSet) action {
-		k := new(checker)
-		k.place.flags(flags)
-		flags.BoolVar(&k.fix, "fix", false, "create labels, register the hook and the control room")
-		flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
-		flags.BoolVar(&k.offline, "offline", false, "make no network requests")
-		jsonFlag(flags, &k.json, "print the findings, for programs")
-		return func(ctx context.Context, c *cli, _ []string) error {
-			k.c = c
-			return k.check(ctx)
-		}
-	},
+		Example: `
+  disinto check
+  disinto check --config next.toml --offline`,
+	}
+	flags := cmd.Flags()
+	k := new(checker)
+	flags.BoolVar(&k.fix, "fix", false, "create labels, register the hook and the control room")
+	flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
+	flags.BoolVar(&k.offline, "offline", false, "make no network requests")
+	k.place.flags(flags)
+	jsonFlag(flags, &k.json, "print the findings, for programs")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		k.c = c
+		return k.check(cmd.Context())
+	}
+	return cmd
 }
 
 // checker runs the checks and collects their findings.

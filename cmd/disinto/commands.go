@@ -2,92 +2,146 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// action runs a command after its flags were parsed.
-type action func(ctx context.Context, c *cli, args []string) error
+// The help lists commands in the order of their use, not by name.
+func init() { cobra.EnableCommandSorting = false }
 
-// command is a subcommand. To add one, write its file and add it to commands.
-type command struct {
-	name             string
-	args             string // its arguments, as the usage line shows them
-	minArgs, maxArgs int
-	short            string // one line
-	long             string // the rest of its help; may be empty
-	hidden           bool   // for disinto's own processes: help does not list it
-	setup            func(*pflag.FlagSet) action
-}
+// commands returns the tree of all commands. Each command line gets a new one: flags keep their values, and mcp runs
+// command lines at the same time.
+func commands(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use: "disinto", Args: cobra.ArbitraryArgs, SilenceErrors: true, SilenceUsage: true,
+		Short: "run AI coding agents on the issues and pull requests of a Forgejo",
+		Long: `
+disinto runs AI coding agents on the issues and pull requests of a Forgejo.
 
-// commands returns all subcommands, in the order of disinto help. It is a function because help, one of them, calls it.
-func commands() []command {
-	return []command{
-		runCommand, execCommand, demoCommand, statusCommand, whyCommand, showCommand, historyCommand, reportCommand,
-		checkCommand,
-		initCommand, hireCommand, retireCommand, upstreamCommand,
-		slingCommand, convoyCreateCommand, convoyListCommand, convoyStatusCommand, convoyStartCommand,
-		convoyCancelCommand,
-		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
-		cancelCommand, retryCommand, releaseCommand, approveCommand, pauseCommand, resumeCommand, restartCommand, logsCommand,
-		upgradeCommand,
-		simulateCommand, auditVerifyCommand, mcpCommand(), versionCommand, completionCommand, helpCommand(),
-		completeCommand(), manCommand(), agentCommand, sessionRunCommand, localforgeCommand, demoAgentCommand,
-		checkUpgradeCommand, decideRunCommand,
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.`,
 	}
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	root.SetFlagErrorFunc(flagError)
+	addGroup(root, "Run the factory:", runCommand(c), execCommand(c), demoCommand(c), upgradeCommand(c),
+		checkUpgradeCommand(c), agentCommand(c), sessionRunCommand(c), localforgeCommand(c), demoAgentCommand(c),
+		decideRunCommand(c))
+	addGroup(root, "Look at it:", statusCommand(c), whyCommand(c), showCommand(c), historyCommand(c), reportCommand(c),
+		logsCommand(c))
+	addGroup(root, "Steer it:", slingCommand(c), convoyCommand(c), cancelCommand(c), retryCommand(c), releaseCommand(c),
+		approveCommand(c), pauseCommand(c), resumeCommand(c), restartCommand(c), fleetCommand(c))
+	addGroup(root, "Set it up:", initCommand(c), checkCommand(c), hireCommand(c), retireCommand(c), upstreamCommand(c))
+	addGroup(root, "Tools:", simulateCommand(c), auditCommand(c), mcpCommand(c), versionCommand(c), manCommand(c),
+		completeCommand(c))
+	for _, cmd := range withMembers(root) {
+		cmd.Long = strings.TrimSpace(sentence(cmd) + cmd.Long)
+		cmd.Example = strings.Trim(cmd.Example, "\n")
+	}
+	addDefaultCommands(root)
+	for _, cmd := range withMembers(root) {
+		cmd.Flags().SortFlags = false
+		cmd.SuggestionsMinimumDistance = 2
+		cmd.DisableFlagsInUseLine = !cmd.Flags().HasAvailableFlags()
+		cmd.Args = usageArgs(cmd.Args)
+	}
+	return root
 }
 
-func hasCommand(name string) bool {
-	return slices.ContainsFunc(commands(), func(c command) bool { return c.name == name })
+// addGroup adds commands under a heading of the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+		root.AddCommand(cmd)
+	}
+	root.SetHelpCommandGroupID(title)
+	root.SetCompletionCommandGroupID(title)
 }
 
-func findCommand(name string) (*command, error) {
-	for _, cmd := range commands() {
-		if cmd.name == name {
-			return &cmd, nil
+// sentence returns the first sentence of a command's help, which is its line in the list of commands.
+func sentence(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return ""
+	}
+	return strings.ToUpper(cmd.Short[:1]) + cmd.Short[1:] + ".\n"
+}
+
+// addDefaultCommands adds Cobra's own commands, help and completion. Cobra's help exits 0 if there is no such command.
+func addDefaultCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.CompletionOptions.DisableNoDescFlag = true
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Use, cmd.Short, cmd.Long = "help [COMMAND]", "show the help of a command", "Show the help of a command."
+			cmd.RunE = func(_ *cobra.Command, words []string) error {
+				about, rest, err := root.Find(words)
+				if err != nil || len(rest) > 0 {
+					return unknownCommand(about, rest)
+				}
+				about.InitDefaultHelpFlag()
+				return about.Help()
+			}
+		case "completion":
+			cmd.Short = "print a completion script for bash, zsh, fish or PowerShell"
 		}
 	}
-	hint, group := "", ""
-	for _, cmd := range commands() {
-		if !cmd.hidden && near(name, cmd.name) {
-			hint = ", did you mean " + cmd.name + "?"
-			break
+}
+
+// withMembers returns a command and all below it.
+func withMembers(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, member := range cmd.Commands() {
+		all = append(all, withMembers(member)...)
+	}
+	return all
+}
+
+// usageArgs returns a check of a command's arguments whose error is the usage line, with exit code 2.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check != nil && check(cmd, args) != nil {
+			return usagef("usage: %s", cmd.UseLine())
 		}
+		return nil
 	}
-	if first, _, _ := strings.Cut(name, " "); isGroup(first) {
-		group = " " + first
-	}
-	return nil, usagef("there is no command %q%s (disinto help%s lists them)", name, hint, group)
 }
 
-// members returns the commands of a group: convoy start belongs to the group convoy.
-func members(group string) []command {
-	return slices.DeleteFunc(commands(), func(c command) bool { return c.hidden || !strings.HasPrefix(c.name, group+" ") })
+// helpOf returns the command line that shows a command's help.
+func helpOf(cmd *cobra.Command) string {
+	return "disinto help" + strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())
 }
 
-// isGroup reports whether a word is not a command but the first word of several commands.
-func isGroup(name string) bool { return !hasCommand(name) && len(members(name)) > 0 }
-
-// group handles a command line that names a group but none of its commands.
-func (c *cli) group(name string, args []string) error {
-	switch {
-	case len(args) > 0 && (args[0] == "-h" || args[0] == "--help"):
-		return help(context.Background(), c, []string{name})
-	case len(args) == 0 || strings.HasPrefix(args[0], "-"):
+// unknownCommand returns the error of a command line that names no command: words are what follows the last command
+// that it names, the program or a group such as convoy.
+func unknownCommand(group *cobra.Command, words []string) error {
+	if len(words) == 0 || strings.HasPrefix(words[0], "-") && group.HasParent() {
 		var names []string
-		for _, cmd := range members(name) {
-			names = append(names, cmd.name)
+		for _, cmd := range group.Commands() {
+			names = append(names, strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "))
 		}
-		return usagef("name one of the commands %s (disinto help %s)", strings.Join(names, ", "), name)
+		return usagef("name one of the commands %s (%s)", strings.Join(names, ", "), helpOf(group))
 	}
-	_, err := findCommand(name + " " + args[0])
-	return err
+	prefix := strings.TrimPrefix(group.CommandPath()+" ", group.Root().Name()+" ")
+	like := group.SuggestionsFor(words[0])
+	for i := range like {
+		like[i] = prefix + like[i]
+	}
+	hint := ""
+	if len(like) > 0 {
+		hint = ", did you mean " + strings.Join(like, " or ") + "?"
+	}
+	return usagef("there is no command %q%s (%s lists them)", prefix+words[0], hint, helpOf(group))
+}
+
+// flagError returns the error of a command line with a wrong flag.
+func flagError(cmd *cobra.Command, err error) error {
+	return usagef("%s (%s)", flagProblem(cmd.Flags(), err), helpOf(cmd))
 }
 
 // flagValues describes the values of a flag, by its type.
@@ -137,74 +191,4 @@ func near(a, b string) bool {
 	}
 	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 	return len(a) <= 1 && len(b) <= 1 || swapped
-}
-
-func (cmd *command) usage() string {
-	usage := cmd.name
-	if cmd.args != "" {
-		usage += " " + cmd.args
-	}
-	if flags, _ := cmd.prepare(); flags.HasAvailableFlags() {
-		usage += " [flags]"
-	}
-	return usage
-}
-
-// prepare returns the command's flags and the action that uses them. The flag set prints nothing itself: dispatch
-// prints errors and help.
-func (cmd *command) prepare() (*pflag.FlagSet, action) {
-	flags := pflag.NewFlagSet(cmd.name, pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	return flags, cmd.setup(flags)
-}
-
-func (cmd *command) help(w io.Writer) {
-	fmt.Fprintf(w, "disinto %s\n\n%s.\n", cmd.usage(), strings.ToUpper(cmd.short[:1])+cmd.short[1:])
-	if cmd.long != "" {
-		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(cmd.long))
-	}
-	if flags, _ := cmd.prepare(); flags.HasAvailableFlags() {
-		fmt.Fprintf(w, "\n%s", flags.FlagUsages())
-	}
-}
-
-func helpCommand() command {
-	return command{
-		name: "help", args: "[COMMAND]", maxArgs: 2,
-		short: "list the commands, or show the help of one",
-		setup: func(*pflag.FlagSet) action { return help },
-	}
-}
-
-func help(_ context.Context, c *cli, args []string) error {
-	if len(args) > 0 {
-		if isGroup(args[0]) && len(args) == 1 {
-			listCommands(c.stdout, members(args[0]))
-			return nil
-		}
-		cmd, err := findCommand(strings.Join(args, " "))
-		if err != nil {
-			return err
-		}
-		cmd.help(c.stdout)
-		return nil
-	}
-	fmt.Fprintln(c.stdout, "disinto runs AI coding agents on the issues and pull requests of a Forgejo.")
-	fmt.Fprintln(c.stdout)
-	listCommands(c.stdout, commands())
-	fmt.Fprintln(c.stdout)
-	fmt.Fprintln(c.stdout, "disinto help COMMAND shows a command's arguments and flags. "+
-		"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
-	return nil
-}
-
-// listCommands prints a line for each command that is not hidden.
-func listCommands(w io.Writer, list []command) {
-	for _, cmd := range list {
-		if !cmd.hidden {
-			fmt.Fprintf(w, "  disinto %-16s %s\n", cmd.name, cmd.short)
-		}
-	}
 }

@@ -5,10 +5,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 )
 
 // completed is a supervisor with two threads, some agents, an issue in a session, one that waits, and a convoy.
@@ -30,19 +32,17 @@ func completed(t *testing.T) (state string) {
 func TestComplete(t *testing.T) {
 	tests := []struct{ line, want string }{ // line: the words, of which the last is completed
 		{"st", "status\tshow threads, agents and sessions, and what waits and why"},
-		{"conv", "convoy\tcreate, list, status, start, cancel"},
+		{"conv", "convoy\tcreate, follow"},
 		{"hire", "hire-an-agent\t"},
 		{"demo-a", ""},
-		{"convoy sta", "status\tshow the|start\tstart a"},
+		{"convoy sta", "status\tshow who|start\tstart a"},
 		{"help convoy st", "status\t|start\t"},
 		{"help sl", "sling\t"},
 		{"help fl", "fleet\t"},
 		{"status --w", "--watch\tupdate the output until interrupted"},
-		{"status --", "--config|--state|--address|--token-file|--json|--output|--watch|--help"},
+		{"status --", "--watch|--config|--state|--address|--token-file|--json|--output|--help"},
 		{"status -o ", "json|text"},
 		{"status --output=j", "json"},
-		{"status --output = t", "text"},
-		{"status --output =", "json|text"},
 		{"status --config ", ":files"},
 		{"status --config=/tm", ":files"},
 		{"status --state ", ":dirs"},
@@ -65,7 +65,7 @@ func TestComplete(t *testing.T) {
 		{"sling --title ", ""},
 		{"convoy status ", "20\tBy mail"},
 		{"convoy create mai", ":files"},
-		{"convoy create --title T 17 1", "17|18"},
+		{"convoy create --title T 17 1", "17|18|:files"},
 		{"simulate --policy cr", "cron"},
 		{"simulate --replay ", ":files"},
 		{"completion f", "fish"},
@@ -76,10 +76,11 @@ func TestComplete(t *testing.T) {
 	state := completed(t)
 	for _, tt := range tests {
 		words := strings.Split(tt.line, " ")
-		got := disinto(t.Context(), []string{"DISINTO_STATE_DIR=" + state}, append([]string{"complete", "--"}, words...)...)
-		lines := strings.Split(strings.TrimSuffix(got.stdout, "\n"), "\n")
+		got := disinto(t.Context(), []string{"DISINTO_STATE_DIR=" + state}, append([]string{"__complete"}, words...)...)
+		answer, ending := cutDirective(t, got.stdout)
+		lines := strings.Split(strings.TrimSuffix(answer+ending, "\n"), "\n")
 		want := strings.Split(tt.want, "|")
-		fits := len(lines) == len(want) && got.code == exitDone && got.stderr == ""
+		fits := len(lines) == len(want) && got.code == exitDone
 		for i := range min(len(lines), len(want)) {
 			fits = fits && strings.HasPrefix(lines[i], want[i]) && (want[i] != "" || lines[i] == "")
 		}
@@ -89,18 +90,70 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Without a supervisor or with an invalid answer, a completion offers no values and prints nothing.
+// cutDirective returns a completion's answer without its last line, which tells the shell what to do, and that as a
+// word.
+func cutDirective(t *testing.T, answer string) (lines, word string) {
+	t.Helper()
+	i := strings.LastIndex(answer, ":")
+	number, err := strconv.Atoi(strings.TrimSpace(answer[max(i, 0)+1:]))
+	if err != nil {
+		t.Fatalf("got %q, want a directive in the last line", answer)
+	}
+	switch d := cobra.ShellCompDirective(number) &^ cobra.ShellCompDirectiveKeepOrder; d {
+	case cobra.ShellCompDirectiveDefault:
+		word = ":files"
+	case cobra.ShellCompDirectiveFilterDirs:
+		word = ":dirs"
+	case cobra.ShellCompDirectiveNoFileComp:
+	default:
+		t.Errorf("got the directive %d", d)
+	}
+	return answer[:i], word
+}
+
+// The completion scripts of earlier versions get answers in their form.
+func TestCompleteOld(t *testing.T) {
+	state := completed(t)
+	for line, want := range map[string]string{
+		"st":                  "status\tshow threads, agents and sessions, and what waits and why\n",
+		"why 1":               "17\tRing the[2J bell\n18\n",
+		"status --output = t": "text\n",
+		"status --output =":   "json\ntext\n",
+		"status --output=j":   "json\n",
+		"status --config ":    ":files\n",
+		"status --config=/tm": ":files\n",
+		"status --state ":     ":dirs\n",
+		"convoy create mai":   ":files\n",
+		"frobnicate ":         "",
+		"sling --title ":      "",
+		"status --json --wat": "--watch\tupdate the output until interrupted\n",
+	} {
+		words := append([]string{"complete", "--"}, strings.Split(line, " ")...)
+		got := disinto(t.Context(), []string{"DISINTO_STATE_DIR=" + state}, words...)
+		if got != (result{stdout: want}) {
+			t.Errorf("%q: got %+v, want %q", line, got, want)
+		}
+	}
+	if got := disinto(t.Context(), nil, "complete", "--"); !strings.Contains(got.stdout, "status\t") {
+		t.Errorf("without a word: got %+v", got)
+	}
+}
+
+// Without a supervisor or with an invalid answer, a completion offers no values.
 func TestCompleteAlone(t *testing.T) {
 	for _, state := range []string{
 		t.TempDir(), fakeSupervisor(t, nil),
 		fakeSupervisor(t, map[string]string{"/v1/state": "[]"}),
 	} {
-		got := disinto(t.Context(), nil, "complete", "--", "why", "--state", state, "")
-		if got != (result{}) {
-			t.Errorf("got %+v, want no output", got)
+		got := disinto(t.Context(), nil, "__complete", "why", "--state", state, "")
+		if got.code != exitDone || got.stdout != ":36\n" {
+			t.Errorf("got %+v, want no values", got)
 		}
 	}
 }
+
+// bashLibrary is the package bash-completion, which Cobra's script for bash uses.
+const bashLibrary = "/usr/share/bash-completion/bash_completion"
 
 // Each shell completes a flag, a supervisor's values and a file name. Text of strangers is data to the shell.
 func TestShells(t *testing.T) {
@@ -120,10 +173,11 @@ func TestShells(t *testing.T) {
 		"LC_ALL=C.UTF-8",
 	}
 	asks := map[string]string{ // scripts that complete each of $lines and print the results
-		"bash": `eval "$(disinto completion bash)"; [[ $(complete -p disinto) == *_disinto* ]] || exit 1
-			while IFS= read -r line; do
-				read -ra COMP_WORDS <<<"$line"; [[ $line == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-				_disinto disinto; echo "${COMPREPLY[@]}"
+		"bash": `source ` + bashLibrary + `; compopt() { :; } # it works only inside readline
+			eval "$(disinto completion bash)"; [[ $(complete -p disinto) == *__start_disinto* ]] || exit 1
+			while IFS= read -r COMP_LINE; do
+				read -ra COMP_WORDS <<<"$COMP_LINE"; COMP_POINT=${#COMP_LINE} COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+				__start_disinto disinto; echo "${COMPREPLY[@]}"
 			done <<<"$lines"`,
 		"zsh": `zmodload zsh/zpty; zpty z zsh -f -i; zpty -w z 'PS1= RPS1=; autoload -U compinit; compinit -u -D; setopt no_beep
 			eval "$(disinto completion zsh)"; said() { print -r "<$BUFFER>"; BUFFER= }; zle -N said; bindkey "^X" said; print ready-$((1+1))'
@@ -141,8 +195,8 @@ func TestShells(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			path, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skip("found no " + shell)
+			if err != nil || shell == "bash" && !exists(bashLibrary) {
+				t.Skip("found no " + shell + " with completion")
 			}
 			want := slices.Clone(words)
 			for i, line := range strings.Split(lines, "\n") {
@@ -170,9 +224,9 @@ func TestShells(t *testing.T) {
 // The manual lists every visible command with its flags, and groff reads it without a warning.
 func TestManual(t *testing.T) {
 	got := disinto(t.Context(), nil, "man")
-	for _, cmd := range commands() {
-		if has := strings.Contains(got.stdout, ".SS "+roff("disinto "+cmd.usage())+"\n"); has == cmd.hidden {
-			t.Errorf("%s: in the manual: %v, hidden: %v", cmd.name, has, cmd.hidden)
+	for _, cmd := range everyCommand() {
+		if has := strings.Contains(got.stdout, ".SS "+roff(cmd.UseLine())+"\n"); has == cmd.Hidden {
+			t.Errorf("%s: in the manual: %v, hidden: %v", cmd.CommandPath(), has, cmd.Hidden)
 		}
 	}
 	path, err := exec.LookPath("groff")

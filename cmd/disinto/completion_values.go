@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -25,38 +25,47 @@ const mostValues = 500
 // the shell inserts it into the user's command line.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./#-]*$`)
 
-// values finds the values of arguments and flags by their names in the help.
+// candidate is a possible completion. about describes it, and may be empty.
+type candidate struct{ word, about string }
+
+// values finds the values of a command's arguments and flags by their names in its help.
 type values struct {
-	c     *cli
-	cmd   *command
-	flags *pflag.FlagSet // set by the words before, such as --state
+	c   *cli
+	cmd *cobra.Command // with the flags of the words before, such as --state
 }
 
-// of returns the values of names such as REF, AGENT and FILE. A name for any text, such as TITLE, has none.
-func (v *values) of(ctx context.Context, names ...string) (found []candidate) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+// of returns the values of names such as REF, AGENT and FILE that begin with a text. A name for any text, such as
+// TITLE, has none.
+func (v *values) of(typed string, names ...string) (found []cobra.Completion, directive cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(v.cmd.Context(), askTime)
 	defer cancel()
+	directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	for _, name := range names {
-		found = append(found, v.named(ctx, name)...)
+		switch name {
+		case "FILE", "JOURNAL", "PLAN":
+			directive = cobra.ShellCompDirectiveDefault
+		case "DIR":
+			directive = cobra.ShellCompDirectiveFilterDirs
+		}
+		for _, c := range v.named(ctx, name) {
+			if plainWord.MatchString(c.word) && strings.HasPrefix(c.word, typed) && len(found) < mostValues {
+				found = append(found, cobra.CompletionWithDesc(c.word, oneLine(c.about)))
+			}
+		}
 	}
-	found = slices.DeleteFunc(found, func(c candidate) bool { return c.word[0] != ':' && !plainWord.MatchString(c.word) })
-	return found[:min(len(found), mostValues)]
+	return found, directive
 }
 
 // named returns the values of one name.
 func (v *values) named(ctx context.Context, name string) []candidate {
 	switch name {
 	case "REF":
-		if strings.HasPrefix(v.cmd.name, "convoy ") && v.cmd.name != convoyCreateCommand.name {
+		if v.cmd.Parent().Name() == "convoy" && v.cmd.Name() != "create" {
 			return v.convoys(ctx)
 		}
 		return items(v.state(ctx))
 	case "AGENT", "SERVICE", "THREAD", "ROLE", "REPO":
 		return named(v.state(ctx), name)
-	case "COMMAND":
-		return nil // the program of disinto exec
-	case "SHELL":
-		return words(shellNames()...)
 	case "FORMAT":
 		return words("json", "text")
 	case "NAMES":
@@ -65,10 +74,6 @@ func (v *values) named(ctx context.Context, name string) []candidate {
 		return groupings()
 	case "CLI":
 		return words(agents.CLINames()...)
-	case "FILE", "JOURNAL", "PLAN":
-		return words(fileNames)
-	case "DIR":
-		return words(dirNames)
 	}
 	return nil
 }
@@ -93,7 +98,7 @@ func (v *values) client() *control.Client {
 	for name, to := range map[string]*string{
 		"config": &t.config, "state": &t.state, "address": &t.address, "token-file": &t.tokenFile,
 	} {
-		if f := v.flags.Lookup(name); f != nil {
+		if f := v.cmd.Flags().Lookup(name); f != nil {
 			*to = f.Value.String()
 		}
 	}

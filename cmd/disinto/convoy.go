@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
@@ -17,10 +17,18 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var convoyCreateCommand = command{
-	name: "convoy create", args: "PLAN | --title TITLE REF...", minArgs: 1, maxArgs: plan.MostTasks,
-	short: "create a convoy of existing issues, or of the tasks in a plan",
-	long: `
+func convoyCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{Use: "convoy", Short: "create, follow, start and cancel groups of issues"}
+	cmd.AddCommand(convoyCreateCommand(c), convoyListCommand(c), convoyStatusCommand(c), convoyStartCommand(c),
+		convoyCancelCommand(c))
+	return cmd
+}
+
+func convoyCreateCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "create PLAN | --title TITLE REF...", Args: cobra.RangeArgs(1, plan.MostTasks),
+		Short: "create a convoy of existing issues, or of the tasks in a plan",
+		Long: `
 REF is 12, #12 or owner/name#12. PLAN is a file in TOML or Markdown, or - for
 stdin. Its tasks become issues, with their dependencies:
 
@@ -35,23 +43,27 @@ stdin. Its tasks become issues, with their dependencies:
 A convoy is a tracking issue that depends on its member issues. A member starts
 when its blockers are closed. The convoy closes when its last member is merged.
 Members that would wait for each other are refused before anything is written.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var q query
-		q.flags(flags, "the report")
-		var r control.ConvoyRequest
-		flags.StringVar(&r.Title, "title", "", "the convoy's title")
-		flags.StringVar(&r.Body, "body", "", "the text of the tracking issue")
-		flags.StringVar(&r.Repo, "repo", "",
-			"create it in `REPO`, owner/name (default the\nonly one, the plan's, or the first member's)")
-		flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the previous one")
-		flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto convoy start")
-		return func(ctx context.Context, c *cli, args []string) error {
-			if err := readConvoy(c, &r, args); err != nil {
-				return err
-			}
-			return q.tell(ctx, c, "/v1/convoy", r)
+		Example: `
+  disinto convoy create plan.md --staged
+  disinto convoy create --title "Orders by mail" --chain 12 13 14`,
+	}
+	flags := cmd.Flags()
+	var q query
+	var r control.ConvoyRequest
+	flags.StringVar(&r.Title, "title", "", "the convoy's title")
+	flags.StringVar(&r.Body, "body", "", "the text of the tracking issue")
+	flags.StringVar(&r.Repo, "repo", "",
+		"create it in `REPO`, owner/name (default the\nonly one, the plan's, or the first member's)")
+	flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the previous one")
+	flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto convoy start")
+	q.flags(flags, "the report")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := readConvoy(c, &r, args); err != nil {
+			return err
 		}
-	},
+		return q.tell(cmd.Context(), c, "/v1/convoy", r)
+	}
+	return cmd
 }
 
 // readConvoy reads the arguments as members, or a single one as the name of a plan.
@@ -109,57 +121,62 @@ func readPlan(c *cli, name string) (said, text string, err error) {
 // tomlTask matches the table header that every plan in TOML has.
 var tomlTask = regexp.MustCompile(`(?m)^\s*\[\[\s*task\s*\]\]`)
 
-var convoyStartCommand = command{
-	name: "convoy start", args: "REF", minArgs: 1, maxArgs: 1,
-	short: "start a staged convoy: agents may work on its members",
-	long:  "\nRemoving the label staged does the same.",
-	setup: telling("/v1/convoy/start", itemOf),
+func convoyStartCommand(c *cli) *cobra.Command {
+	return telling(c, &cobra.Command{
+		Use: "start REF", Args: cobra.ExactArgs(1),
+		Short: "start a staged convoy: agents may work on its members",
+		Long:  "Removing the label staged does the same.",
+	}, "/v1/convoy/start", itemOf)
 }
 
-var convoyCancelCommand = command{
-	name: "convoy cancel", args: "REF", minArgs: 1, maxArgs: 1,
-	short: "end a convoy's sessions and cancel its remaining members",
-	long: `
+func convoyCancelCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "cancel REF", Args: cobra.ExactArgs(1),
+		Short: "end a convoy's sessions and cancel its remaining members",
+		Long: `
 Ends the sessions on members, then labels every unfinished member cancelled, and
 the convoy last. The issues stay open unless --close is set. When the command
 returns, no member can start any more. It may be repeated. Changes that the
 forge refuses now are retried later, even after a restart.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var q query
-		q.flags(flags, "the report")
-		var r control.ConvoyCancelRequest
-		flags.BoolVar(&r.Drain, "drain", false, "let members that have started finish")
-		flags.BoolVar(&r.Close, "close", false, "close the issues too")
-		return func(ctx context.Context, c *cli, args []string) error {
-			r.Ref = args[0]
-			if err := checkRef(r.Ref); err != nil {
-				return err
-			}
-			return q.tell(ctx, c, "/v1/convoy/cancel", r)
+	}
+	flags := cmd.Flags()
+	var q query
+	var r control.ConvoyCancelRequest
+	flags.BoolVar(&r.Drain, "drain", false, "let members that have started finish")
+	flags.BoolVar(&r.Close, "close", false, "close the issues too")
+	q.flags(flags, "the report")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.Ref = args[0]
+		if err := checkRef(r.Ref); err != nil {
+			return err
 		}
-	},
+		return q.tell(cmd.Context(), c, "/v1/convoy/cancel", r)
+	}
+	return cmd
 }
 
-var convoyStatusCommand = command{
-	name: "convoy status", args: "[REF]", maxArgs: 1,
-	short: "show the progress of a convoy or of all: who does what, what waits and why",
-	setup: func(flags *pflag.FlagSet) action {
-		var s statusFlags
-		s.flags(flags, "the document")
-		return s.convoys
-	},
+func convoyStatusCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status [REF]", Args: cobra.MaximumNArgs(1),
+		Short: "show who does what in a convoy or in all, what waits and why",
+	}
+	var s statusFlags
+	s.flags(cmd.Flags(), "the document")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.convoys(cmd.Context(), c, args) }
+	return cmd
 }
 
-var convoyListCommand = command{
-	name:  "convoy list",
-	short: "list all convoys, one per line",
-	setup: func(flags *pflag.FlagSet) action {
-		var s statusFlags
-		s.flags(flags, "the document")
-		return func(ctx context.Context, c *cli, _ []string) error {
-			return s.show(ctx, c, convoysPath, rendering(screen.View.ConvoyList))
-		}
-	},
+func convoyListCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "list", Args: cobra.NoArgs,
+		Short: "list all convoys, one per line",
+	}
+	var s statusFlags
+	s.flags(cmd.Flags(), "the document")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return s.show(cmd.Context(), c, convoysPath, rendering(screen.View.ConvoyList))
+	}
+	return cmd
 }
 
 // convoysPath is the path of all convoys; with the parameter ref, of one.

@@ -1,20 +1,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
 // decideRunCommand refuses the questions of an older supervisor whose `[factory] decide` names this program.
-var decideRunCommand = command{
-	name: "decide-run", args: "FILE", maxArgs: 1,
-	hidden: true,
-	short:  "refuse to compare decisions for an older supervisor",
-	setup: func(*pflag.FlagSet) action {
-		return func(context.Context, *cli, []string) error {
+func decideRunCommand(*cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "decide-run FILE", Args: cobra.MaximumNArgs(1), Hidden: true,
+		Short: "refuse to compare decisions for an older supervisor",
+		RunE: func(*cobra.Command, []string) error {
 			return errors.New("this disinto compares no decisions: remove decide from [factory]")
-		}
-	},
+		},
+	}
 }

@@ -13,29 +13,33 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var demoCommand = command{
-	name:  "demo",
-	short: "run a complete factory, without a network, account or model",
-	long: `
+func demoCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "demo", Args: cobra.NoArgs,
+		Short: "run a complete factory, without a network, account or model",
+		Long: `
 Starts a forge on loopback, fills it with issues, and runs five scripted agents
 under the real supervisor: they clone, push, open pull requests and review each
 other's work. The demo ends by itself, after half a minute on an idle machine.
 It reports which issues were merged, which are held and why, and every violation
 of a rule.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var d demoRun
-		jsonFlag(flags, &d.json, "print only a JSON document, at the end")
-		flags.BoolVar(&d.keep, "keep", false, "keep running until interrupted: you can file issues")
-		flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "how long agents pretend to think")
-		return d.run
-	},
+		Example: `
+  disinto demo --keep`,
+	}
+	flags := cmd.Flags()
+	var d demoRun
+	flags.BoolVar(&d.keep, "keep", false, "keep running until interrupted: you can file issues")
+	flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "how long agents pretend to think")
+	jsonFlag(flags, &d.json, "print only a JSON document, at the end")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 // demoPatience is the timeout of a demo. A demo takes 20 seconds on a small idle machine.
@@ -124,7 +128,7 @@ func removeAll(dir string) (err error) {
 func (d *demoRun) wire() error {
 	path, state := filepath.Join(d.dir, "factory.toml"), filepath.Join(d.dir, "state")
 	address, token := roomAddress(), rand.Text()
-	program := []string{d.self, demoAgentCommand.name, "--think", d.think.String()}
+	program := []string{d.self, demoAgentName, "--think", d.think.String()}
 	if err := os.WriteFile(path, []byte(demo.Config(d.world.URL, state, address, program)), 0o600); err != nil {
 		return fmt.Errorf("cannot write the demo's configuration: %w", err)
 	}

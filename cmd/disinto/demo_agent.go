@@ -6,21 +6,23 @@ import (
 	"context"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 )
 
+const demoAgentName = "demo-agent"
+
 // demoAgentCommand is the program of the demo's agents.
-var demoAgentCommand = command{
-	name:   "demo-agent",
-	hidden: true,
-	short:  "run one session of a scripted agent, configured by its environment",
-	setup: func(flags *pflag.FlagSet) action {
-		think := flags.Duration("think", 0, "pretend to think for this `TIME`")
-		return func(ctx context.Context, c *cli, _ []string) error { return runDemoAgent(ctx, c, *think) }
-	},
+func demoAgentCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: demoAgentName, Args: cobra.NoArgs, Hidden: true,
+		Short: "run one session of a scripted agent, configured by its environment",
+	}
+	think := cmd.Flags().Duration("think", 0, "pretend to think for this `TIME`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runDemoAgent(cmd.Context(), c, *think) }
+	return cmd
 }
 
 func runDemoAgent(ctx context.Context, c *cli, think time.Duration) error {

@@ -29,7 +29,7 @@ func (d *demoRun) startForge(ctx context.Context) (*demoForge, error) {
 	ended := make(chan error, 1)
 	go func() {
 		err := d.reaper.Run(ctx, process.Cmd{
-			Argv:  []string{d.self, localforgeCommand.name, "--dir", filepath.Join(d.dir, "forge")},
+			Argv:  []string{d.self, localforgeName, "--dir", filepath.Join(d.dir, "forge")},
 			Env:   d.c.environ,
 			Stdin: input, Stdout: says, Stderr: &complaint,
 		})

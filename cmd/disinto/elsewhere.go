@@ -10,7 +10,7 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
@@ -19,15 +19,15 @@ import (
 
 // Commands that need Linux, because they handle processes, accounts or a supervisor's files.
 var (
-	runCommand          = onLinux("run", "run the supervisor: scan the forge, run agents, merge, reap processes")
+	runCommand          = onLinux("run", "run the supervisor: scan, run agents, merge, reap processes")
 	execCommand         = onLinux("exec", "run one command under an init: forward signals, reap orphans")
 	demoCommand         = onLinux("demo", "run a complete factory, without a network, account or model")
-	checkCommand        = onLinux("check", "report every problem at once: file, forge, tokens, labels, backends")
-	initCommand         = onLinux("init", "set up a first factory: factory.toml, the supervisor's account, two agents")
+	checkCommand        = onLinux("check", "report every problem: file, forge, tokens, labels, backends")
+	initCommand         = onLinux("init", "set up a first factory: file, supervisor's account, two agents")
 	hireCommand         = onLinux("hire-an-agent", "add an agent: account, token, profile, configuration")
 	retireCommand       = onLinux("retire-an-agent", "remove an agent; its account and its work stay")
-	upstreamCommand     = onLinux("upstream", "print a factory.toml for upstream's agents, or run one of their scripts")
-	auditVerifyCommand  = onLinux("audit verify", "verify that no session's receipt was changed or removed")
+	upstreamCommand     = onLinux("upstream", "print a factory.toml for upstream's agents, or run a script")
+	auditCommand        = onLinux("audit", "verify that no session's receipt was changed or removed")
 	upgradeCommand      = onLinux("upgrade", "replace the running program in place, without ending sessions")
 	agentCommand        = inside(onLinux("agent", "run one session of the built-in agent"))
 	sessionRunCommand   = inside(onLinux("session-run", "run one session in a Nomad allocation"))
@@ -36,23 +36,27 @@ var (
 	checkUpgradeCommand = inside(onLinux("upgrade-check", "test an upgrade"))
 )
 
-// onLinux returns a command that only fails with a message that it needs Linux.
-func onLinux(name, short string) command {
-	return command{
-		name: name, maxArgs: 1 << 30, short: short + " (on Linux)",
-		setup: func(flags *pflag.FlagSet) action {
-			flags.ParseErrorsAllowlist.UnknownFlags = true
-			return func(context.Context, *cli, []string) error {
+// onLinux returns a constructor of a command that only fails with a message that it needs Linux.
+func onLinux(name, short string) func(*cli) *cobra.Command {
+	return func(*cli) *cobra.Command {
+		return &cobra.Command{
+			Use: name, Short: short + " (on Linux)",
+			FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+			RunE: func(*cobra.Command, []string) error {
 				return fmt.Errorf("cannot %s on %s: it needs Linux, for example in a container; "+
 					"status, why, sling, convoy, logs and similar commands work here with --address", name, runtime.GOOS)
-			}
-		},
+			},
+		}
 	}
 }
 
-func inside(c command) command {
-	c.hidden = true
-	return c
+// inside hides a command: only disinto's own processes call it.
+func inside(command func(*cli) *cobra.Command) func(*cli) *cobra.Command {
+	return func(c *cli) *cobra.Command {
+		cmd := command(c)
+		cmd.Hidden = true
+		return cmd
+	}
 }
 
 // foreign returns false: containers run on Linux only.

@@ -3,23 +3,22 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // execCommand prints the help of disinto exec and refuses invalid command lines. Package pid1 handles a valid one
 // before main starts.
-var execCommand = command{
-	name: "exec", args: "[--] COMMAND...",
-	minArgs: 1, maxArgs: 1 << 30,
-	short: "run one command under an init: forward signals, reap orphans",
-	long: `
+func execCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "exec [--] COMMAND...", Args: cobra.MinimumNArgs(1),
+		Short: "run one command under an init: forward signals, reap orphans",
+		Long: `
 Runs any program of the image: docker run IMAGE exec bash. The command gets its
 own process group and the terminal. disinto forwards every signal that can be
 caught to that group, and TERM to every descendant. It reaps orphans. Processes
@@ -32,20 +31,23 @@ options and environment variables of that program and prints its messages.
 
 As PID 1 of a container, disinto also runs any command that is not one of its
 own: docker run IMAGE ls -l.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var o pid1.Options
-		flags.SetInterspersed(false)
-		flags.BoolVarP(&o.Single, "single-child", "c", false, "signal only the command, not its children")
-		flags.VarP((*rewrites)(&o.Rewrites), "rewrite", "r", "TERM:QUIT, or 15:3, forwards TERM as QUIT; 15:0\ndrops it")
-		flags.DurationVar(&o.Grace, "grace", 0, "how long after TERM to KILL all processes")
-		return func(_ context.Context, _ *cli, args []string) error {
-			if o.Grace < 0 {
-				return usagef("--grace %s: want a time that is not negative", o.Grace)
-			}
-			o.Command = args
-			return become(o)
+		Example: `
+  disinto exec --rewrite TERM:QUIT nginx`,
+	}
+	flags := cmd.Flags()
+	var o pid1.Options
+	flags.SetInterspersed(false)
+	flags.BoolVarP(&o.Single, "single-child", "c", false, "signal only the command, not its children")
+	flags.VarP((*rewrites)(&o.Rewrites), "rewrite", "r", "TERM:QUIT, or 15:3, forwards TERM as QUIT; 15:0\ndrops it")
+	flags.DurationVar(&o.Grace, "grace", 0, "how long after TERM to KILL all processes")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if o.Grace < 0 {
+			return usagef("--grace %s: want a time that is not negative", o.Grace)
 		}
-	},
+		o.Command = args
+		return become(o)
+	}
+	return cmd
 }
 
 // rewrites is the value of --rewrite, a flag that may be repeated.

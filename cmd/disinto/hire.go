@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/agents"
@@ -22,10 +23,11 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-var hireCommand = command{
-	name: "hire-an-agent", args: "NAME [ROLE] [--admin-token <pat>]", maxArgs: 2,
-	short: "add an agent: account, token, profile, configuration",
-	long: `
+func hireCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "hire-an-agent NAME [ROLE] [--admin-token <pat>]", Args: cobra.MaximumNArgs(2),
+		Short: "add an agent: account, token, profile, configuration",
+		Long: `
 Creates an account on the forge, or adopts an existing one of that name, with a
 token and write access to the repositories. It also creates a private profile
 repository and adds the agent to factory.toml, where it changes no other lines.
@@ -51,11 +53,14 @@ Upstream's flags also work: --local-model URL selects the thread of that
 inference server, or else sets the agent's own server; --formula FILE is stored
 in the profile as formula.toml; --poll-interval SECONDS has no effect, because
 threads have an interval.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var h hiring
-		h.flags(flags)
-		return h.run
-	},
+		Example: `
+  disinto hire-an-agent dev-qwen --thread llama
+  disinto hire-an-agent review-sonnet review --model sonnet --dry-run`,
+	}
+	var h hiring
+	h.flags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return h.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 // hiring has the flags of hire-an-agent.

@@ -8,25 +8,29 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var historyCommand = command{
-	name:  "history",
-	short: "list ended sessions: agent, item, outcome, cost",
-	long: `
+func historyCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "history", Args: cobra.NoArgs,
+		Short: "list ended sessions: agent, item, outcome, cost",
+		Long: `
 The supervisor remembers sessions for 30 days, at most 4,000 of them. Without a
 supervisor it reads them from the journal.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var h historyFlags
-		h.flags(flags, "the sessions")
-		flags.StringVar(&h.agent, "agent", "", "list only the sessions of this `AGENT`")
-		flags.StringVar(&h.since, "since", "24h", "look back this `TIME`, such as 90m or 7d")
-		return h.run
-	},
+		Example: `
+  disinto history --agent dev-qwen --since 7d`,
+	}
+	flags := cmd.Flags()
+	var h historyFlags
+	flags.StringVar(&h.agent, "agent", "", "list only the sessions of this `AGENT`")
+	flags.StringVar(&h.since, "since", "24h", "look back this `TIME`, such as 90m or 7d")
+	h.flags(flags, "the sessions")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return h.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 type historyFlags struct {

@@ -16,7 +16,7 @@ import (
 	"text/template"
 
 	"github.com/BurntSushi/toml"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"codeberg.org/johba/disinto/agents"
@@ -25,10 +25,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-var initCommand = command{
-	name:  "init",
-	short: "set up a first factory: factory.toml, the supervisor's account, two agents",
-	long: `
+func initCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "init", Args: cobra.NoArgs,
+		Short: "set up a first factory: file, supervisor's account, two agents",
+		Long: `
 Writes a commented factory.toml, creates the accounts of the supervisor and of
 the first two agents on the forge, and runs check. On a terminal it asks for the
 values that no flag gives. It changes nothing that already exists: run it again
@@ -38,18 +39,22 @@ Like disinto hire-an-agent, it needs an administrator of the forge. An API
 thread reviews the work of a local model; with --local alone, people review. To
 use your own program, replace cli by command in factory.toml, then run init
 again.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var f founding
-		flags.StringVar(&f.URL, "url", "", "the forge's `URL` (default $FORGE_URL)")
-		flags.StringVar(&f.Repo, "repo", "", "the `REPO` to work in, owner/name\n(default $FORGE_REPO)")
-		flags.StringVar(&f.API, "api", "", "run agents on a paid API with this `MODEL`, such\nas sonnet")
-		flags.StringVar(&f.Local, "local", "", "run agents on the llama-server at this `URL`")
-		flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` of that llama-server")
-		flags.StringVar(&f.CLI, "cli", "claude", "the agents' `CLI`, one of\n"+strings.Join(agents.CLINames(), ", "))
-		flags.BoolVar(&f.offline, "offline", false, "run the final check without network requests")
-		f.desk.flags(flags)
-		return f.run
-	},
+		Example: `
+  disinto init
+  disinto init --url https://forge.example.org --repo owner/name --api sonnet`,
+	}
+	flags := cmd.Flags()
+	var f founding
+	flags.StringVar(&f.URL, "url", "", "the forge's `URL` (default $FORGE_URL)")
+	flags.StringVar(&f.Repo, "repo", "", "the `REPO` to work in, owner/name\n(default $FORGE_REPO)")
+	flags.StringVar(&f.API, "api", "", "run agents on a paid API with this `MODEL`, such\nas sonnet")
+	flags.StringVar(&f.Local, "local", "", "run agents on the llama-server at this `URL`")
+	flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` of that llama-server")
+	flags.StringVar(&f.CLI, "cli", "claude", "the agents' `CLI`, one of\n"+strings.Join(agents.CLINames(), ", "))
+	flags.BoolVar(&f.offline, "offline", false, "run the final check without network requests")
+	f.desk.flags(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 // founding has the flags of init. The exported fields are those of its factory.toml.

@@ -12,26 +12,28 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
+const localforgeName = "localforge"
+
 // localforgeCommand serves the embedded forge. The demo runs it as a child, so that the supervisor uses it over HTTP
 // like a real forge.
-var localforgeCommand = command{
-	name:   "localforge",
-	hidden: true,
-	short:  "run the embedded forge on loopback, for the demo and tests",
-	long: `
+func localforgeCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: localforgeName, Args: cobra.NoArgs, Hidden: true,
+		Short: "run the embedded forge on loopback, for the demo and tests",
+		Long: `
 Prints one line of JSON with its address and the token of its first account, an
 administrator. It keeps repositories in --dir and everything else in memory. It
 ends when stdin is closed, and so does not outlive its parent.`,
-	setup: func(flags *pflag.FlagSet) action {
-		dir := flags.String("dir", "", "store repositories in `DIR`")
-		return func(ctx context.Context, c *cli, _ []string) error { return serveForge(ctx, c, *dir) }
-	},
+	}
+	dir := cmd.Flags().String("dir", "", "store repositories in `DIR`")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serveForge(cmd.Context(), c, *dir) }
+	return cmd
 }
 
 // forgeAdmin is the first account of the embedded forge.

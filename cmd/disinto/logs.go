@@ -5,17 +5,18 @@ import (
 	"errors"
 	"io"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var logsCommand = command{
-	name: "logs", args: "AGENT|SERVICE|REF", minArgs: 1, maxArgs: 1,
-	short: "print the output of sessions, by agent or item, or of a service",
-	long: `
+func logsCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "logs AGENT|SERVICE|REF", Args: cobra.ExactArgs(1),
+		Short: "print the output of a session or a service",
+		Long: `
 Prints the newest session of an agent or item, and lists an item's other
 sessions. For a service it prints all output that is kept. REF is 12, #12,
 owner/name#12 or the URL of an issue or pull request.
@@ -24,16 +25,20 @@ The configuration's secrets are redacted. On a terminal, control sequences are
 removed. Without a supervisor it reads the log files. Headings have the start
 times of sessions; lines have no times, because programs write the log files
 directly.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var l logsFlags
-		l.at.flags(flags)
-		flags.BoolVarP(&l.Follow, "follow", "f", false,
-			"follow the session until it ends; if the agent\nis idle, wait for its next session")
-		flags.IntVarP(&l.Lines, "lines", "n", 0, "print only the last `N` lines of each session")
-		flags.StringVar(&l.since, "since", "", "print all sessions started within this `TIME`,\nsuch as 90m, 24h or 7d")
-		flags.StringVar(&l.Session, "session", "", "print the session whose id starts with `ID`")
-		return l.run
-	},
+		Example: `
+  disinto logs dev-qwen --follow
+  disinto logs 12 --lines 50`,
+	}
+	flags := cmd.Flags()
+	var l logsFlags
+	flags.BoolVarP(&l.Follow, "follow", "f", false,
+		"follow the session until it ends; if the agent\nis idle, wait for its next session")
+	flags.IntVarP(&l.Lines, "lines", "n", 0, "print only the last `N` lines of each session")
+	flags.StringVar(&l.since, "since", "", "print all sessions started within this `TIME`,\nsuch as 90m, 24h or 7d")
+	flags.StringVar(&l.Session, "session", "", "print the session whose id starts with `ID`")
+	l.at.flags(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return l.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 type logsFlags struct {

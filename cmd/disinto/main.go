@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -59,43 +59,30 @@ func (c *cli) run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
+// dispatch runs the command that the arguments name. Cobra runs only commands: it shows the help of a group, and exits
+// 0, for whatever follows the group's name.
 func (c *cli) dispatch(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return usagef("name a command, such as disinto demo (disinto help lists the commands)")
 	}
-	name, args := args[0], args[1:]
-	switch name {
-	case "-h", "--help":
-		name = "help"
-	case "-v", "--version":
-		name = "version"
+	if args[0] == "-v" || args[0] == "--version" {
+		args = append([]string{"version"}, args[1:]...)
 	}
-	if len(args) > 0 && hasCommand(name+" "+args[0]) { // such as convoy start
-		name, args = name+" "+args[0], args[1:]
+	root := commands(c)
+	cmd, rest, err := root.Find(args)
+	switch {
+	case err != nil:
+		return usagef("%v", err)
+	case args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd:
+		addCompletions(c, root)
+	case cmd.Runnable() || len(rest) > 0 && (rest[0] == "-h" || rest[0] == "--help"):
+	case cmd == root && foreign(rest[0]):
+		return becomeProgram(rest)
+	default:
+		return unknownCommand(cmd, rest)
 	}
-	if isGroup(name) {
-		return c.group(name, args)
-	}
-	cmd, err := findCommand(name)
-	if err != nil && foreign(name) {
-		return becomeProgram(append([]string{name}, args...))
-	}
-	if err != nil {
-		return err
-	}
-	flags, act := cmd.prepare()
-	err = flags.Parse(args)
-	if errors.Is(err, pflag.ErrHelp) {
-		cmd.help(c.stdout)
-		return nil
-	}
-	if err != nil {
-		return usagef("%s (disinto help %s)", flagProblem(flags, err), cmd.name)
-	}
-	if n := flags.NArg(); n < cmd.minArgs || n > cmd.maxArgs {
-		return usagef("usage: disinto %s", cmd.usage())
-	}
-	return act(ctx, c, flags.Args())
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
 }
 
 // lookup reads a variable of the command's environment.

@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +18,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"github.com/spf13/cobra"
 )
 
 // TestMain makes the test binary disinto itself if it has arguments: the demo starts its forge and agents as separate
@@ -142,10 +146,10 @@ func TestUsage(t *testing.T) {
 		},
 		{
 			name: "help of a group", args: "help convoy",
-			stdout: "disinto convoy list      list all convoys, one per line\n  disinto convoy status",
+			stdout: "  list        list all convoys, one per line\n  status ",
 		},
 		{name: "help of a group has no other", args: "help convoy", stdout: "!fleet"},
-		{name: "help flag of a group", args: "fleet --help", stdout: "disinto fleet export"},
+		{name: "help flag of a group", args: "fleet --help", stdout: "  export "},
 		{
 			name: "group with one letter off", args: "convoy strat 12", code: 2,
 			stderr: `disinto: there is no command "convoy strat", did you mean convoy start? (disinto help convoy lists them)`,
@@ -172,14 +176,38 @@ func TestUsage(t *testing.T) {
 			name: "escape sequences are not passed on", args: "\x1b[31mred", code: 2,
 			stderr: `disinto: there is no command "\x1b[31mred" (disinto help lists them)`,
 		},
-		{name: "help", args: "help", stdout: "disinto status"},
-		{name: "help flag", args: "--help", stdout: "disinto status"},
+		{name: "help", args: "help", stdout: "  status "},
+		{name: "help flag", args: "--help", stdout: "  status "},
 		{name: "help hides what is not for people", args: "help", stdout: "!demo-agent"},
 		{name: "help of a command", args: "help status", stdout: "--watch"},
 		{name: "help flag of a command", args: "status --help", stdout: "--watch"},
 		{
 			name: "help of what is not there", args: "help frobnicate", code: 2,
 			stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`,
+		},
+		{
+			name: "help of a command with an argument", args: "help status now", code: 2,
+			stderr: `disinto: there is no command "status now" (disinto help status lists them)`,
+		},
+		{
+			name: "two commands are similar", args: "retary", code: 2,
+			stderr: `disinto: there is no command "retary", did you mean retry or restart? (disinto help lists them)`,
+		},
+		{
+			name: "unknown command with a help flag", args: "frobnicate --help", code: 2,
+			stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`,
+		},
+		{
+			name: "too many arguments of Cobra's command", args: "completion bash now", code: 2,
+			stderr: "disinto: usage: disinto completion bash",
+		},
+		{
+			name: "no such shell", args: "completion elvish", code: 2,
+			stderr: `disinto: there is no command "completion elvish" (disinto help completion lists them)`,
+		},
+		{
+			name: "version has no flags", args: "--version --json", code: 2,
+			stderr: "disinto: unknown flag: --json (disinto help version)",
 		},
 		{name: "version", args: "version", stdout: "disinto "},
 		{name: "version flag", args: "--version", stdout: "disinto "},
@@ -200,44 +228,75 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// everyCommand returns all commands that can be run, those of Cobra's completion scripts excepted.
+func everyCommand() []*cobra.Command {
+	return slices.DeleteFunc(withMembers(commands(testCLI(nil))), func(cmd *cobra.Command) bool {
+		return !cmd.Runnable() || cmd.Parent().Name() == "completion"
+	})
+}
+
 // Every command has a help text that fits a terminal. The golden file has all of them.
 func TestHelp(t *testing.T) {
-	var all strings.Builder
-	defer func() { golden(t, filepath.Join("testdata", "help.txt"), all.String()) }()
-	for _, of := range []string{"", "convoy", "fleet"} {
-		help := disinto(t.Context(), nil, append([]string{"help"}, strings.Fields(of)...)...).stdout
-		all.WriteString(strings.TrimSpace("$ disinto help "+of) + "\n" + help + "\n")
+	lines := []string{"help", "help convoy", "help fleet", "help completion"}
+	for _, cmd := range everyCommand() {
+		lines = append(lines, strings.TrimPrefix(helpOf(cmd), "disinto "))
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: got the short text %q, want one without a full stop", cmd.CommandPath(), cmd.Short)
+		}
 	}
-	for _, cmd := range commands() {
-		var b bytes.Buffer
-		cmd.help(&b)
-		all.WriteString("$ disinto help " + cmd.name + "\n" + b.String() + "\n")
-		for line := range strings.Lines(b.String()) {
-			if n := screen.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
-				t.Errorf("help %s has a line of %d columns: %s", cmd.name, n, line)
+	var all strings.Builder
+	for _, line := range lines {
+		help := disinto(t.Context(), nil, strings.Fields(line)...).stdout
+		all.WriteString("$ disinto " + line + "\n" + help + "\n")
+		for text := range strings.Lines(help) {
+			if n := screen.Columns(strings.TrimSuffix(text, "\n")); n > 80 {
+				t.Errorf("%s has a line of %d columns: %s", line, n, text)
 			}
 		}
-		if cmd.short == "" || strings.HasSuffix(cmd.short, ".") {
-			t.Errorf("help %s: got the short text %q, want one without a full stop", cmd.name, cmd.short)
+	}
+	golden(t, filepath.Join("testdata", "help.txt"), all.String())
+}
+
+// The program accepts the examples in its help.
+func TestExamples(t *testing.T) {
+	examples := 0
+	for _, cmd := range everyCommand() {
+		for line := range strings.SplitSeq(cmd.Example, "\n") {
+			at := strings.LastIndex(line, " disinto ")
+			if at < 0 {
+				continue
+			}
+			examples++
+			line, _, _ = strings.Cut(line[at+len(" disinto "):], " >")
+			words := strings.Fields(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(line, "QUOTED"))
+			found, rest, err := commands(testCLI(nil)).Find(words)
+			if err == nil {
+				err = errors.Join(found.ParseFlags(rest), found.ValidateArgs(found.Flags().Args()))
+			}
+			if err != nil || found.CommandPath() != cmd.CommandPath() {
+				t.Errorf("%s: the example %q is one of %s: %v", cmd.CommandPath(), line, found.CommandPath(), err)
+			}
 		}
+	}
+	if examples < 20 {
+		t.Errorf("found only %d examples", examples)
 	}
 }
 
 // Each command with --json also has -o json, and no other.
 func TestOutputFlag(t *testing.T) {
-	for _, cmd := range commands() {
-		flags, _ := cmd.prepare()
-		asJSON, output := flags.Lookup("json"), flags.ShorthandLookup("o")
+	for _, cmd := range everyCommand() {
+		asJSON, output := cmd.Flags().Lookup("json"), cmd.Flags().ShorthandLookup("o")
 		if (asJSON == nil) != (output == nil) {
-			t.Errorf("%s has only one of --json and -o", cmd.name)
+			t.Errorf("%s has only one of --json and -o", cmd.CommandPath())
 		}
 		if asJSON == nil || output == nil {
 			continue
 		}
 		for _, say := range []string{"json", "text"} {
-			if err := flags.Parse([]string{"-o", say}); err != nil ||
+			if err := cmd.ParseFlags([]string{"-o", say}); err != nil ||
 				asJSON.Value.String() != strconv.FormatBool(say == "json") {
-				t.Errorf("%s -o %s: got --json = %s (%v)", cmd.name, say, asJSON.Value, err)
+				t.Errorf("%s -o %s: got --json = %s (%v)", cmd.CommandPath(), say, asJSON.Value, err)
 			}
 		}
 	}

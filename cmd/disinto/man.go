@@ -1,24 +1,21 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// manCommand is a function because it prints the list of commands, which includes it.
-func manCommand() command {
-	return command{
-		name: "man", hidden: true,
-		short: "print the manual page, for man -l; make man writes it to a file",
-		setup: func(*pflag.FlagSet) action {
-			return func(_ context.Context, c *cli, _ []string) error {
-				writeManual(c.stdout, commands())
-				return nil
-			}
+func manCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "man", Args: cobra.NoArgs, Hidden: true,
+		Short: "print the manual page, for man -l; make man writes it to a file",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			writeManual(c.stdout, cmd.Root())
+			return nil
 		},
 	}
 }
@@ -82,20 +79,20 @@ Signal N ended the command; 130 after Ctrl-C.
 `
 
 // writeManual writes disinto(1) as roff.
-func writeManual(w io.Writer, list []command) {
+func writeManual(w io.Writer, root *cobra.Command) {
 	io.WriteString(w, manualHead)
-	for i := range list {
-		if cmd := &list[i]; !cmd.hidden {
-			cmd.manual(w)
+	for _, cmd := range withMembers(root) {
+		if cmd.Runnable() && !cmd.Hidden {
+			writeCommand(w, cmd)
 		}
 	}
 	io.WriteString(w, manualFoot)
 }
 
-func (cmd *command) manual(w io.Writer) {
-	fmt.Fprintf(w, ".SS %s\n%s.\n", roff("disinto "+cmd.usage()), roff(strings.ToUpper(cmd.short[:1])+cmd.short[1:]))
+func writeCommand(w io.Writer, cmd *cobra.Command) {
+	fmt.Fprintf(w, ".SS %s\n", roff(cmd.UseLine()))
 	verbatim := false
-	for line := range strings.Lines(strings.TrimSpace(cmd.long)) {
+	for line := range strings.Lines(manualText(cmd)) {
 		line = strings.TrimRight(line, "\n")
 		if indented := strings.HasPrefix(line, "  "); line != "" && indented != verbatim {
 			fmt.Fprintln(w, map[bool]string{true: ".PP\n.nf", false: ".fi"}[indented])
@@ -111,8 +108,7 @@ func (cmd *command) manual(w io.Writer) {
 	if verbatim {
 		fmt.Fprintln(w, ".fi")
 	}
-	flags, _ := cmd.prepare()
-	flags.VisitAll(func(f *pflag.Flag) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden {
 			return
 		}
@@ -126,6 +122,14 @@ func (cmd *command) manual(w io.Writer) {
 		}
 		fmt.Fprintf(w, ".TP\n.B %s\n%s.\n", roff(name), roff(strings.ReplaceAll(usage, "\n", " ")))
 	})
+}
+
+// manualText returns a command's description, and its examples as indented lines.
+func manualText(cmd *cobra.Command) string {
+	if cmd.Example == "" {
+		return cmd.Long
+	}
+	return cmd.Long + "\n\n" + cmd.Example
 }
 
 // roff escapes the characters that are special in roff: backslashes, hyphens, and a full stop or quote at the start of

@@ -10,28 +10,28 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
-// mcpCommand is a function because its tools run the other commands.
-func mcpCommand() command {
-	return command{
-		name:  "mcp",
-		short: "serve the commands to a model as MCP tools on stdin and stdout",
-		long: `
+func mcpCommand(c *cli) *cobra.Command {
+	var at target
+	cmd := &cobra.Command{
+		Use: "mcp", Args: cobra.NoArgs,
+		Short: "serve the commands to a model as MCP tools on stdin and stdout",
+		Long: `
 A Model Context Protocol server that claude, codex and other programs start
 themselves. Its tools are sling, convoy_create, convoy_start, convoy_status,
 convoy_cancel, why, show, status, history, cancel and retry. Each tool runs the
 command of that name against the supervisor that the flags or $DISINTO_ADDRESS
 name, with the rights of $DISINTO_TOKEN. The server ends when stdin is closed.`,
-		setup: func(flags *pflag.FlagSet) action {
-			var at target
-			at.flags(flags)
-			return func(ctx context.Context, c *cli, _ []string) error { return serveMCP(ctx, c, &at) }
-		},
+		Example: `
+  claude mcp add disinto -- disinto mcp`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), c, &at) },
 	}
+	at.flags(cmd.Flags())
+	return cmd
 }
 
 // serveMCP serves one client until it disconnects.

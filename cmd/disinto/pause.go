@@ -3,22 +3,29 @@ package main
 import (
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var pauseCommand = command{
-	name: "pause", args: "[THREAD|AGENT]", maxArgs: 1,
-	short: "start no new sessions; running sessions continue",
-	long: `
+func pauseCommand(c *cli) *cobra.Command {
+	return telling(c, &cobra.Command{
+		Use: "pause [THREAD|AGENT]", Args: cobra.MaximumNArgs(1),
+		Short: "start no new sessions; running sessions continue",
+		Long: `
 Pauses the named thread or agent, or the whole factory. The pause lasts until
 disinto resume, even across restarts of the supervisor. Merges continue.`,
-	setup: telling("/v1/pause", pauseOf),
+		Example: `
+  disinto pause
+  disinto pause dev-qwen`,
+	}, "/v1/pause", pauseOf)
 }
 
-var resumeCommand = command{
-	name: "resume", args: "[THREAD|AGENT]", maxArgs: 1,
-	short: "end a pause; without a name, end all pauses",
-	setup: telling("/v1/resume", pauseOf),
+func resumeCommand(c *cli) *cobra.Command {
+	return telling(c, &cobra.Command{
+		Use: "resume [THREAD|AGENT]", Args: cobra.MaximumNArgs(1),
+		Short: "end a pause; without a name, end all pauses",
+	}, "/v1/resume", pauseOf)
 }
 
 func pauseOf(args []string) (any, error) {

@@ -6,30 +6,35 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var reportCommand = command{
-	name:  "report",
-	short: "report cost, tokens, rounds and minutes per merged issue",
-	long: `
+func reportCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "report", Args: cobra.NoArgs,
+		Short: "report cost, tokens, rounds and minutes per merged issue",
+		Long: `
 Counts the sessions that ended in the period, and the issues that the supervisor
 merged in it. A merged issue includes all of its sessions, even earlier ones. An
 issue counts in every group that worked on it, with that group's sessions. "-"
 is a number that no agent program reported; ">=" is a lower bound, because some
 sessions did not report theirs. GROUP is agent, model, role, skill, thread,
 issue or day. Without a supervisor it reads the journal.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var r reportFlags
-		r.flags(flags, "the report")
-		flags.StringVar(&r.since, "since", "30d", "look back this `TIME`, such as 90m or 7d")
-		flags.StringVar(&r.by, "by", "agent", "group the rows by this `GROUP`")
-		flags.BoolVar(&r.csv, "csv", false, "print comma-separated values")
-		return r.run
-	},
+		Example: `
+  disinto report --by model
+  disinto report --since 7d --csv >week.csv`,
+	}
+	flags := cmd.Flags()
+	var r reportFlags
+	flags.StringVar(&r.since, "since", "30d", "look back this `TIME`, such as 90m or 7d")
+	flags.StringVar(&r.by, "by", "agent", "group the rows by this `GROUP`")
+	flags.BoolVar(&r.csv, "csv", false, "print comma-separated values")
+	r.flags(flags, "the report")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 type reportFlags struct {

@@ -1,15 +1,20 @@
 package main
 
-import "codeberg.org/johba/disinto/supervisor/control"
+import (
+	"github.com/spf13/cobra"
 
-var restartCommand = command{
-	name: "restart", args: "SERVICE", minArgs: 1, maxArgs: 1,
-	short: "restart a service with its current configuration",
-	long: `
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+func restartCommand(c *cli) *cobra.Command {
+	return telling(c, &cobra.Command{
+		Use: "restart SERVICE", Args: cobra.ExactArgs(1),
+		Short: "restart a service with its current configuration",
+		Long: `
 A service in back-off after a failure starts at once. Sessions that use its
 model continue, but lose their open requests; to avoid that, run disinto pause
 THREAD first and wait until they end.`,
-	setup: telling("/v1/restart", func(args []string) (any, error) {
+	}, "/v1/restart", func(args []string) (any, error) {
 		return control.RestartRequest{Service: args[0]}, nil
-	}),
+	})
 }

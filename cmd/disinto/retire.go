@@ -7,26 +7,30 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/hire"
 )
 
-var retireCommand = command{
-	name: "retire-an-agent", args: "AGENT", minArgs: 1, maxArgs: 1,
-	short: "remove an agent; its account and its work stay",
-	long: `
+func retireCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "retire-an-agent AGENT", Args: cobra.ExactArgs(1),
+		Short: "remove an agent; its account and its work stay",
+		Long: `
 Removes the agent from factory.toml, returns its issues to the queue, revokes
 the tokens that hire-an-agent created, ends its access to the repositories and
 deletes its token from the secrets file. Its account, its profile repository and
 everything that it wrote stay. A second run completes an interrupted one.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var d desk
-		var repos []string
-		flags.StringSliceVar(&repos, "repo", nil, "clean up only this `REPO`, owner/name\n(default all in the file)")
-		d.flags(flags)
-		return func(ctx context.Context, c *cli, args []string) error { return d.retire(ctx, c, args[0], repos) }
-	},
+		Example: `
+  disinto retire-an-agent dev-qwen --dry-run`,
+	}
+	flags := cmd.Flags()
+	var d desk
+	var repos []string
+	flags.StringSliceVar(&repos, "repo", nil, "clean up only this `REPO`, owner/name\n(default all in the file)")
+	d.flags(flags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.retire(cmd.Context(), c, args[0], repos) }
+	return cmd
 }
 
 func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) error {

@@ -14,17 +14,18 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/threads"
 )
 
-var runCommand = command{
-	name:  "run",
-	short: "run the supervisor: scan the forge, run agents, merge, reap processes",
-	long: `
+func runCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "run", Args: cobra.NoArgs,
+		Short: "run the supervisor: scan, run agents, merge, reap processes",
+		Long: `
 This is the entrypoint of a container. It keeps running when the forge is down
 or the configuration is invalid; disinto status then shows the problem. It
 reloads the configuration when the file changes, or on HUP. Running sessions
@@ -37,14 +38,18 @@ journal, the supervisor pauses and reports how much; disinto resume starts it.
 TERM or INT ends all sessions within stop_grace and releases their claims; a
 second signal kills them at once. USR1 writes the state and all goroutines to
 the log. USR2 upgrades: see disinto help upgrade.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var p place
-		p.flags(flags)
-		var first firstStart
-		flags.BoolVar(&first.paused, "paused", false, "start nothing until disinto resume")
-		flags.BoolVar(&first.yes, "yes", false, "at a first start, start waiting work without a pause")
-		return func(ctx context.Context, c *cli, _ []string) error { return run(ctx, c, &p, first) }
-	},
+		Example: `
+  disinto run
+  disinto run --config next.toml --state /srv/factory --paused`,
+	}
+	flags := cmd.Flags()
+	var p place
+	var first firstStart
+	flags.BoolVar(&first.paused, "paused", false, "start nothing until disinto resume")
+	flags.BoolVar(&first.yes, "yes", false, "at a first start, start waiting work without a pause")
+	p.flags(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c, &p, first) }
+	return cmd
 }
 
 // listensItself reports whether this process keeps its signals across an upgrade. Then run must be the only listener

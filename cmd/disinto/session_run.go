@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/nomad"
@@ -18,17 +18,17 @@ import (
 )
 
 // sessionRunCommand is the program of a session's job in a Nomad cluster.
-var sessionRunCommand = command{
-	name:   "session-run",
-	hidden: true,
-	short:  "run one session in a Nomad allocation",
-	long: `
+func sessionRunCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "session-run", Args: cobra.NoArgs, Hidden: true,
+		Short: "run one session in a Nomad allocation",
+		Long: `
 The supervisor submits it as a job for threads with executor = "nomad". It reads
 its order from $NOMAD_SECRETS_DIR, starts only if it gets the claim on the
 forge, and runs the agent on this node. Its exit code is the outcome's class.`,
-	setup: func(*pflag.FlagSet) action {
-		return func(ctx context.Context, c *cli, _ []string) error { return runSession(ctx, c) }
-	},
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runSession(cmd.Context(), c) }
+	return cmd
 }
 
 func runSession(ctx context.Context, c *cli) error {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
@@ -20,10 +20,11 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-var simulateCommand = command{
-	name:  "simulate",
-	short: "simulate a week of the factory's work in a second",
-	long: `
+func simulateCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "simulate", Args: cobra.NoArgs,
+		Short: "simulate a week of the factory's work in a second",
+		Long: `
 Simulates days of work in virtual time, with the scheduler that run uses. The
 work is 20 issues a day, or comes from a load file (--load) or from a journal
 (--replay). A journal holds a month or 4,000 sessions; --replay
@@ -46,21 +47,25 @@ A load file has tables such as
   review_minutes = 3
 
 simulate needs no secrets, and writes only the FILE of --chart.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var q simulation
-		q.place.flags(flags)
-		flags.StringVar(&q.load, "load", "", "simulate the work in this load `FILE`")
-		flags.StringVar(&q.replay, "replay", "", "simulate the work in this `JOURNAL`")
-		flags.Float64Var(&q.days, "days", 7, "simulate this many days")
-		flags.StringVar(&q.against, "against", "", "also simulate the factory in this `FILE`")
-		flags.StringSliceVar(&q.policies, "policy", nil, "simulate only these `NAMES`, of\n"+
-			strings.Join(policyNames(), ", "))
-		flags.Uint64Var(&q.seed, "seed", 1, "the seed of the random numbers")
-		flags.StringVar(&q.chart, "chart", "",
-			"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG instead of the report")
-		jsonFlag(flags, &q.asJSON, "print the reports, for programs")
-		return func(ctx context.Context, c *cli, _ []string) error { return q.run(ctx, c) }
-	},
+		Example: `
+  disinto simulate --days 30 --against next.toml
+  disinto simulate --replay /var/lib/disinto/journal.jsonl --chart week.svg`,
+	}
+	flags := cmd.Flags()
+	var q simulation
+	flags.StringVar(&q.load, "load", "", "simulate the work in this load `FILE`")
+	flags.StringVar(&q.replay, "replay", "", "simulate the work in this `JOURNAL`")
+	flags.Float64Var(&q.days, "days", 7, "simulate this many days")
+	flags.StringVar(&q.against, "against", "", "also simulate the factory in this `FILE`")
+	flags.StringSliceVar(&q.policies, "policy", nil, "simulate only these `NAMES`, of\n"+
+		strings.Join(policyNames(), ", "))
+	flags.Uint64Var(&q.seed, "seed", 1, "the seed of the random numbers")
+	flags.StringVar(&q.chart, "chart", "",
+		"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG instead of the report")
+	q.place.flags(flags)
+	jsonFlag(flags, &q.asJSON, "print the reports, for programs")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return q.run(cmd.Context(), c) }
+	return cmd
 }
 
 func policyNames() []string {

@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var slingCommand = command{
-	name: "sling", args: "REF | --title TITLE", maxArgs: 1,
-	short: "hand an issue to the scheduler now, and report which agent takes it",
-	long: `
+func slingCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "sling REF | --title TITLE", Args: cobra.MaximumNArgs(1),
+		Short: "hand an issue to the scheduler now, and report who takes it",
+		Long: `
 REF is 12, #12 or owner/name#12; --title creates a new issue. The issue gets the
 label backlog, and the scheduler decides about it at once, as it would in its
 next tick.
@@ -23,19 +24,23 @@ sling prints the agent's name. If no agent can start now, it prints the first
 reason and the issue's place in the queue, and exits 3; the issue starts when
 the reason is gone, and --wait waits for that. An issue that cannot start at
 all, such as a closed one, is refused with exit code 1.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var s slingFlags
-		s.at.flags(flags)
-		flags.StringVar(&s.request.Title, "title", "", "create an issue with this title")
-		flags.StringVar(&s.request.Body, "body", "", "the text of the new issue")
-		flags.StringVar(&s.request.Repo, "repo", "", "create it in `REPO`, owner/name (default the only one)")
-		flags.StringVar(&s.request.Role, "role", "", "only agents of this `ROLE` may take it")
-		flags.StringSliceVar(&s.request.Skills, "skill", nil, "add the label skill/X; may be repeated")
-		flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this `REF`; may be repeated")
-		flags.BoolVar(&s.wait, "wait", false, "wait until an agent starts")
-		s.jsonFlag(flags, "the answer")
-		return s.run
-	},
+		Example: `
+  disinto sling 12 --wait
+  disinto sling --title "Ring the bell" --skill go --depends-on 12`,
+	}
+	flags := cmd.Flags()
+	var s slingFlags
+	flags.StringVar(&s.request.Title, "title", "", "create an issue with this title")
+	flags.StringVar(&s.request.Body, "body", "", "the text of the new issue")
+	flags.StringVar(&s.request.Repo, "repo", "", "create it in `REPO`, owner/name (default the only one)")
+	flags.StringVar(&s.request.Role, "role", "", "only agents of this `ROLE` may take it")
+	flags.StringSliceVar(&s.request.Skills, "skill", nil, "add the label skill/X; may be repeated")
+	flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this `REF`; may be repeated")
+	flags.BoolVar(&s.wait, "wait", false, "wait until an agent starts")
+	s.at.flags(flags)
+	s.jsonFlag(flags, "the answer")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 type slingFlags struct {

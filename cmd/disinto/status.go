@@ -9,24 +9,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var statusCommand = command{
-	name:  "status",
-	short: "show threads, agents and sessions, and what waits and why",
-	long: `
+func statusCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status", Args: cobra.NoArgs,
+		Short: "show threads, agents and sessions, and what waits and why",
+		Long: `
 Asks the running supervisor. Exits 0 if the supervisor answers, even when the
 forge is down, and so serves as a health check. Without an answer it shows the
 last saved state and exits 1.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var s statusFlags
-		s.flags(flags, "the status document")
-		return s.run
-	},
+		Example: `
+  disinto status --watch
+  disinto status --address https://factory.example.org`,
+	}
+	var s statusFlags
+	s.flags(cmd.Flags(), "the status document")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), c, args) }
+	return cmd
 }
 
 // statusFlags are the flags of a command that shows a document, once or with --watch.
@@ -36,8 +41,8 @@ type statusFlags struct {
 }
 
 func (s *statusFlags) flags(flags *pflag.FlagSet, document string) {
-	s.query.flags(flags, document)
 	flags.BoolVar(&s.watch, "watch", false, "update the output until interrupted")
+	s.query.flags(flags, document)
 }
 
 func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {

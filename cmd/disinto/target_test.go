@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,11 +55,11 @@ func TestAddress(t *testing.T) {
 		!strings.HasPrefix(got.stdout, "dev-qwen is on it") {
 		t.Errorf("sling: got %+v", got)
 	}
-	for _, cmd := range commands() {
-		flags, _ := cmd.prepare()
-		if !cmd.hidden && flags.Lookup("json") != nil && flags.Lookup("state") != nil && flags.Lookup("address") == nil &&
-			cmd.name != "check" && cmd.name != "simulate" && cmd.name != "audit verify" { // these call no supervisor
-			t.Errorf("%s has no --address", cmd.name)
+	for _, cmd := range everyCommand() {
+		flags := cmd.Flags()
+		if !cmd.Hidden && flags.Lookup("json") != nil && flags.Lookup("state") != nil && flags.Lookup("address") == nil &&
+			!slices.Contains([]string{"check", "simulate", "verify"}, cmd.Name()) { // these call no supervisor
+			t.Errorf("%s has no --address", cmd.CommandPath())
 		}
 	}
 	// --state names a supervisor of this machine, and takes precedence over the address.
@@ -196,8 +197,8 @@ func TestAskedByOthers(t *testing.T) {
 
 // The error for a wrong flag value is never in the words of Go's libraries.
 func TestFlagValues(t *testing.T) {
-	for _, cmd := range commands() {
-		flags, _ := cmd.prepare()
+	for _, cmd := range everyCommand() {
+		flags := cmd.Flags()
 		flags.VisitAll(func(f *pflag.Flag) {
 			for _, value := range []string{"x", "99999999999999999999", "-1.5e999"} {
 				err := flags.Set(f.Name, value)
@@ -207,7 +208,7 @@ func TestFlagValues(t *testing.T) {
 				err = flags.Parse([]string{"--" + f.Name + "=" + value})
 				text := flagProblem(flags, err)
 				if strings.Contains(text, "strconv") || strings.Contains(text, "time:") {
-					t.Errorf("%s: got %s", cmd.name, text)
+					t.Errorf("%s: got %s", cmd.CommandPath(), text)
 				}
 			}
 		})

@@ -12,16 +12,17 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-var upgradeCommand = command{
-	name:  "upgrade",
-	short: "replace the running program in place, without ending sessions",
-	long: `
+func upgradeCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "upgrade", Args: cobra.NoArgs,
+		Short: "replace the running program in place, without ending sessions",
+		Long: `
 The process of disinto run executes the new program. It keeps its PID, its
 children, its lock, its sockets and all sessions. Without --binary it executes
 its own file again: replace that file with install or mv, because cp cannot
@@ -31,12 +32,16 @@ The supervisor first tests the new program in a child process. If the new
 program does not start, or does not understand the state or factory.toml, the
 old one keeps running. The supervisor also refuses an upgrade while a claim or a
 release hangs.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var p place
-		p.flags(flags)
-		binary := flags.String("binary", "", "execute this `FILE`")
-		return func(ctx context.Context, c *cli, _ []string) error { return upgrade(ctx, c, &p, *binary) }
-	},
+		Example: `
+  disinto upgrade
+  disinto upgrade --binary ./disinto`,
+	}
+	flags := cmd.Flags()
+	var p place
+	binary := flags.String("binary", "", "execute this `FILE`")
+	p.flags(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return upgrade(cmd.Context(), c, &p, *binary) }
+	return cmd
 }
 
 // upgradeTime is the timeout for the new image to answer. It usually takes tens of milliseconds.

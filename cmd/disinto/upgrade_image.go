@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor"
@@ -143,7 +143,7 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 	var stdout, stderr bytes.Buffer
 	program := fmt.Sprintf("/proc/self/fd/%d", process.Descriptor(binary))
 	err = f.reaper.Run(ctx, process.Cmd{
-		Argv:  []string{program, checkUpgradeCommand.name, "--config", f.path, "--state", f.StateDir},
+		Argv:  []string{program, checkUpgradeName, "--config", f.path, "--state", f.StateDir},
 		Env:   f.Environ,
 		Stdin: letter, Stdout: &stdout, Stderr: &stderr,
 	})
@@ -161,15 +161,17 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 	return said, nil
 }
 
-var checkUpgradeCommand = command{
-	name:   "upgrade-check",
-	short:  "report whether this program can take over from the running one",
-	hidden: true,
-	setup: func(flags *pflag.FlagSet) action {
-		var p place
-		p.flags(flags)
-		return func(_ context.Context, c *cli, _ []string) error { return checkUpgrade(c, &p) }
-	},
+const checkUpgradeName = "upgrade-check"
+
+func checkUpgradeCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: checkUpgradeName, Args: cobra.NoArgs, Hidden: true,
+		Short: "report whether this program can take over from the running one",
+	}
+	var p place
+	p.flags(cmd.Flags())
+	cmd.RunE = func(*cobra.Command, []string) error { return checkUpgrade(c, &p) }
+	return cmd
 }
 
 // checkUpgrade does everything that a new image does before its first action, with a copy of the state on stdin.

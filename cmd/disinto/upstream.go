@@ -12,17 +12,18 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/agents/upstream"
 )
 
 // upstreamCommand is the program of roles whose work upstream's scripts do.
-var upstreamCommand = command{
-	name: "upstream", args: "[SCRIPT [ARGS]]", maxArgs: 9,
-	short: "print a factory.toml for upstream's agents, or run one of their scripts",
-	long: `
+func upstreamCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "upstream [SCRIPT [ARGS]]", Args: cobra.MaximumNArgs(9),
+		Short: "print a factory.toml for upstream's agents, or run a script",
+		Long: `
 Without SCRIPT it prints a factory.toml made from upstream's projects/*.toml and
 the environment. disinto run uses the same one when there are projects and no
 factory.toml. Save the output to edit it.
@@ -32,14 +33,17 @@ command = ["disinto", "upstream", "--root", "/home/agent/disinto",
 "dev/dev-agent.sh", "{{.Issue}}"]. It creates the agent's own clone, git
 credentials and a private /tmp, sets the variables of upstream's entrypoint, and
 runs the script. Without ARGS, the script gets its project's file.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var u scripting
-		flags.StringVar(&u.root, "root", ".", "the `DIR` of upstream's checkout")
-		flags.StringVar(&u.inside, "inside", "", "")
-		flags.Lookup("inside").Hidden = true
-		flags.SetInterspersed(false)
-		return u.do
-	},
+		Example: `
+  disinto upstream >factory.toml`,
+	}
+	flags := cmd.Flags()
+	var u scripting
+	flags.StringVar(&u.root, "root", ".", "the `DIR` of upstream's checkout")
+	flags.StringVar(&u.inside, "inside", "", "")
+	flags.Lookup("inside").Hidden = true
+	flags.SetInterspersed(false)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return u.do(cmd.Context(), c, args) }
+	return cmd
 }
 
 // scripting has the flags of the upstream command.

@@ -1,25 +1,25 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 )
 
-var versionCommand = command{
-	name:  "version",
-	short: "print the version of this build",
-	setup: func(*pflag.FlagSet) action {
-		return func(_ context.Context, c *cli, _ []string) error {
-			fmt.Fprintf(c.stdout, "disinto %s (%s %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
-		}
-	},
+func versionCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "version", Args: cobra.NoArgs,
+		Short: "print the version of this build",
+	}
+	cmd.RunE = func(*cobra.Command, []string) error {
+		fmt.Fprintf(c.stdout, "disinto %s (%s %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return nil
+	}
+	return cmd
 }
 
 // version returns the version of a release, such as 0.2.0, or else the commit. Both get "+dirty" if the tree had

@@ -6,17 +6,18 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/decisions"
 )
 
-var whyCommand = command{
-	name: "why", args: "REF|AGENT|THREAD", minArgs: 1, maxArgs: 1,
-	short: "explain why an issue or pull request waits, and what would change that",
-	long: `
+func whyCommand(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "why REF|AGENT|THREAD", Args: cobra.ExactArgs(1),
+		Short: "explain why an issue waits, and what would change that",
+		Long: `
 REF is 12, #12, owner/name#12 or the URL of an issue or pull request. Asks the
 running supervisor, which explains its decision rule by rule. For an agent or a
 thread it explains why no more sessions start.
@@ -27,18 +28,24 @@ they can be read without a supervisor, too.
 --until predicts when work starts and when it is merged. The supervisor
 simulates the factory from now on, many times, with its own rules and with the
 times and failure rates in its journal.`,
-	setup: func(flags *pflag.FlagSet) action {
-		var w whyFlags
-		w.flags(flags, "the explanation")
-		flags.BoolVar(&w.all, "all", false, "show every rule and its result")
-		flags.StringVar(&w.at, "at", "", "explain the decision at this `TIME`: 15:04, -2h,\n"+
-			"\"yesterday 15:04\" or 2026-01-31T15:04:05Z")
-		flags.BoolVar(&w.until, "until", false, "predict its start and its merge")
-		return func(ctx context.Context, c *cli, args []string) error {
-			w.past = flags.Changed("at")
-			return w.run(ctx, c, args)
-		}
-	},
+		Example: `
+  disinto why 12
+  disinto why dev-qwen --all
+  disinto why 12 --at "yesterday 15:04"
+  disinto why 12 --until`,
+	}
+	flags := cmd.Flags()
+	var w whyFlags
+	flags.BoolVar(&w.all, "all", false, "show every rule and its result")
+	flags.StringVar(&w.at, "at", "", "explain the decision at this `TIME`: 15:04, -2h,\n"+
+		"\"yesterday 15:04\" or 2026-01-31T15:04:05Z")
+	flags.BoolVar(&w.until, "until", false, "predict its start and its merge")
+	w.flags(flags, "the explanation")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		w.past = flags.Changed("at")
+		return w.run(cmd.Context(), c, args)
+	}
+	return cmd
 }
 
 type whyFlags struct {
