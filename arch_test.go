@@ -54,7 +54,6 @@ var layers = map[string][]string{
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/filltest":         {},
 	"threads/audit":            {"agents"},
-	"threads/eta":              {"threads"},
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
 	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
@@ -75,7 +74,7 @@ var layers = map[string][]string{
 	"supervisor/web/browser": {},
 	"supervisor": {
 		"supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet", "supervisor/journal",
-		"supervisor/receipts", "supervisor/saved", "threads/audit", "threads/eta",
+		"supervisor/receipts", "supervisor/saved", "threads/audit",
 		"threads/ledger", "threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
@@ -173,7 +172,7 @@ func (s *source) checkLinux() (failures []string) {
 // repeat them exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit",
-	"threads/eta", "threads/file", "threads/ledger", "threads/proof", "threads/services",
+	"threads/file", "threads/ledger", "threads/proof", "threads/services",
 	"threads/sim", "threads/wire", "threads/worlds", "threads/delta",
 }
 

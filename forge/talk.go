@@ -31,17 +31,18 @@ const (
 	PlanKey     = "plan-"
 )
 
-// The prefixes of the keys of our comments that we edit again and again: one shows the receipts of sessions, the other
-// the time at which an issue is expected to be done. They are for people only. Agents do not read them, because a
-// prompt that differs from the last one finds less in a cache.
-const (
-	ReceiptsKey = "receipts-"
-	ETAKey      = "eta-"
-)
+// ReceiptsKey is the prefix of the keys of our comments that show the receipts of sessions. We edit them again and
+// again. They are for people only. Agents do not read them, because a prompt that differs from the last one finds less
+// in a cache.
+const ReceiptsKey = "receipts-"
 
-// IsForPeople reports whether a comment carries a key that begins with ReceiptsKey or ETAKey.
+// etaKey is the prefix of the keys of comments in which older versions told when an issue was expected to be done. They
+// stay on the forge, and their times are past.
+const etaKey = "eta-"
+
+// IsForPeople reports whether a comment shows receipts, or tells expected times.
 func IsForPeople(body string) bool {
-	return strings.Contains(body, "<!-- disinto:"+ReceiptsKey) || strings.Contains(body, "<!-- disinto:"+ETAKey)
+	return strings.Contains(body, "<!-- disinto:"+ReceiptsKey) || strings.Contains(body, "<!-- disinto:"+etaKey)
 }
 
 // IsTalkKey reports whether key is that of a question or a plan.

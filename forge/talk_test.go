@@ -64,7 +64,7 @@ func TestIsCommand(t *testing.T) {
 // Agents do not read comments that the supervisor edits repeatedly.
 func TestIsForPeople(t *testing.T) {
 	for body, want := range map[string]bool{
-		"x\n\n<!-- disinto:receipts-1 -->": true, "x\n\n<!-- disinto:" + ETAKey + "1 -->": true,
+		"x\n\n<!-- disinto:receipts-1 -->": true, "x\n\n<!-- disinto:eta-1 -->": true,
 		"x\n\n<!-- disinto:question-1 -->": false, "eta- receipts-": false, "": false,
 	} {
 		if got := IsForPeople(body); got != want {

@@ -55,7 +55,7 @@ func TestHookStarts(t *testing.T) {
 		w.Forge.Issue("one")
 		sum := sign(hookSecret, aboutUs)
 		elsewhere := `{"repository":{"full_name":"a/b"}}`
-		quiet := `{"action":"edited","comment":{"body":"x\n\n<!-- disinto:eta-1 -->"},` + aboutUs[len(`{"action":"opened",`):]
+		quiet := `{"action":"edited","comment":{"body":"x\n\n<!-- disinto:receipts-1 -->"},` + aboutUs[len(`{"action":"opened",`):]
 		for _, tt := range []struct {
 			name   string
 			body   string
@@ -64,7 +64,7 @@ func TestHookStarts(t *testing.T) {
 		}{
 			{"unsigned", aboutUs, nil, 403},
 			{"signed with another secret", aboutUs, []string{"X-Forgejo-Signature", sign("x", aboutUs)}, 403},
-			{"about a comment on the expected times", quiet, []string{"X-Forgejo-Signature", sign(hookSecret, quiet)}, 202},
+			{"about a comment with receipts", quiet, []string{"X-Forgejo-Signature", sign(hookSecret, quiet)}, 202},
 			{"about another repository", elsewhere, []string{"X-Forgejo-Signature", sign(hookSecret, elsewhere)}, 202},
 		} {
 			if got := send(h, tt.body, tt.header...); got != tt.want {

@@ -50,7 +50,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
 		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
 		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
-		s.inLoop("the expected times in comments", func() { s.keepETAs(ctx) })
 		s.inLoop("the receipts in pull requests", func() { s.keepReceipts(ctx) })
 		<-ctx.Done()
 	}
@@ -77,6 +76,9 @@ func (s *Supervisor) check() error {
 	return nil
 }
 
+// oldFiles are files and folders that only older versions kept in the state directory.
+var oldFiles = []string{"eta.json"}
+
 // enter locks the state directory and restores its journal.
 func (s *Supervisor) enter() (held *os.File, err error) {
 	// Agents with their own accounts pass through this folder to their homes; only we can read its files.
@@ -90,6 +92,9 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range oldFiles {
+		_ = os.RemoveAll(filepath.Join(s.StateDir, name)) // it only takes room
 	}
 	if s.instance, err = journal.Instance(s.StateDir); err == nil {
 		err = s.restore()

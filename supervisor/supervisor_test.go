@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +26,22 @@ import (
 	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads"
 )
+
+// A start removes what only older versions kept in the state directory.
+func TestOldFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		old := filepath.Join(w.Dir, "eta.json")
+		if err := os.WriteFile(old, []byte("[]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.Start()
+		time.Sleep(time.Minute)
+		if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: got %v, want it removed", old, err)
+		}
+	})
+}
 
 // The problem of a full disk ends when the disk has room, even if nothing has to be written meanwhile.
 func TestDiskFullEnds(t *testing.T) {

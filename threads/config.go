@@ -85,8 +85,6 @@ type Factory struct {
 	WebClientID string        // ID of the control room as an OAuth2 application of the forge; empty: it is none
 	// ListenMetrics is host:port for GET /metrics without a token; empty: none.
 	ListenMetrics string
-
-	ETA bool // comment on each issue at the head of the queue when it is expected to start and to be merged
 }
 
 // HookURL returns the address to which the forge should send its web hooks. It is empty without listen_hooks, and

@@ -79,13 +79,12 @@ type noted struct{ crowd }
 func (noted) Comments(context.Context, forge.Ref) ([]forge.Comment, error) {
 	return []forge.Comment{
 		{Author: "dev-qwen", Body: "receipt of a session\n\n<!-- disinto:" + forge.ReceiptsKey + "1 -->"},
-		{Author: "dev-qwen", Body: "merged by noon\n\n<!-- disinto:" + forge.ETAKey + "1 -->"},
+		{Author: "dev-qwen", Body: "merged by noon\n\n<!-- disinto:eta-1 -->"},
 		{Author: "ada", Body: "said by ada"},
 	}, nil
 }
 
-// Comments that the supervisor updates, receipts and expected times, do not enter a prompt, which would otherwise
-// differ from the previous one.
+// Receipts, which the supervisor updates, and the expected times of older versions do not enter a prompt.
 func TestCommentsForPeopleAreLeftOut(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		prompt := promptOf(t, noted{}, all)

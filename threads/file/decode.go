@@ -219,14 +219,13 @@ func (d *decoder) readFactory(t *table) {
 
 		Keep:           t.duration("keep", 30*24*time.Hour, time.Hour),
 		KeepWorkspaces: t.duration("keep_workspaces", 48*time.Hour, 0),
-
-		ETA: t.truth("eta", false),
 	}
 	if n := d.config.Factory.MaxLog; n > 0 && n < minLog {
 		t.wrong("max_log", "is %s, want at least %s", agents.Size(n), agents.Size(minLog))
 	}
 	d.readListeners(t)
 	t.removed("decide", "no decision is compared with another build's: remove it")
+	t.removed("eta", "no comment tells when an issue is expected to be done: remove it, and use disinto why REF --until")
 	d.sandbox = t.sandbox(agents.Sandbox{Mode: agents.SandboxAuto})
 	t.done()
 }

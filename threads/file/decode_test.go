@@ -1080,21 +1080,28 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestUnreviewedDefault checks that the limit is higher where people review: they have more patience than tokens.
 // A key of an older version is not refused, whatever its value. It is listed, with its line.
 func TestRemovedKeys(t *testing.T) {
-	for _, value := range []string{`"shadow:/opt/new"`, `""`, "1"} {
-		c, err := Decode("factory.toml", worker+"[factory]\ndecide = "+value, inContainer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(c.Removed) != 1 || c.Removed[0].Key != "factory.decide" || c.Removed[0].Line != 5 ||
-			!strings.Contains(c.Removed[0].Advice, "remove it") {
-			t.Errorf("%s: got %+v, want factory.decide in line 5", value, c.Removed)
+	for key, text := range map[string]string{
+		"factory.decide": "[factory]\ndecide = \"shadow:/opt/new\"",
+		"factory.eta":    "[factory]\neta = true",
+	} {
+		name, _, _ := strings.Cut(text, " = ")
+		for _, text := range []string{text, name + ` = ""`, name + " = 1"} {
+			c, err := Decode("factory.toml", worker+text, inContainer)
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+				continue
+			}
+			if len(c.Removed) != 1 || c.Removed[0].Key != key || c.Removed[0].Line != 5 ||
+				!strings.Contains(c.Removed[0].Advice, "remove it") {
+				t.Errorf("%s: got %+v, want %s in line 5", text, c.Removed, key)
+			}
 		}
 	}
 }
 
+// TestUnreviewedDefault checks that the limit is higher where people review: they have more patience than tokens.
 func TestUnreviewedDefault(t *testing.T) {
 	const reviewer = "[threads.opus]\nbackend = \"anthropic\"\nagents = [\"review-opus\"]\n"
 	for text, want := range map[string]int{
