@@ -19,67 +19,72 @@ const lookTime = 10 * time.Second
 // call makes one call to the forge within a time limit. A panic in it counts as an unreadable answer: sessions and
 // chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. That happened once,
 // when a pull request appeared between two requests of one Look.
-func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
+func (c *core) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.panicked("a call to the forge", v, debug.Stack())
+			c.panicked("a call to the forge", v, debug.Stack())
 			err = fmt.Errorf("internal error: %v: %w", v, forge.ErrUnavailable)
 		}
 	}()
-	client := s.forge.get()
+	client := c.forge.get()
 	if client == nil {
 		return fmt.Errorf("no forge is configured: %w", forge.ErrUnavailable)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = f(ctx, client)
-	s.answered(err)
+	c.answered(err)
 	return err
 }
 
-// ask makes one call to the forge that returns a value.
-func ask[T any](s *Supervisor, f func(context.Context, Forge) (T, error)) (answer T, err error) {
-	err = s.call(s.base, callTimeout, func(ctx context.Context, client Forge) (err error) {
+// fetch makes one call to the forge that returns a value.
+func fetch[T any](c *core, f func(context.Context, Forge) (T, error)) (answer T, err error) {
+	err = c.call(c.base, callTimeout, func(ctx context.Context, client Forge) (err error) {
 		answer, err = f(ctx, client)
 		return err
 	})
 	return answer, err
 }
 
-func (s *Supervisor) label(item forge.Ref, add, remove []string) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Label(ctx, item, add, remove) })
+func (c *core) label(item forge.Ref, add, remove []string) error {
+	return c.call(c.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Label(ctx, item, add, remove) })
 }
 
 // comment is a comment by the supervisor on the forge. It is written once for each key.
 type comment struct{ key, body string }
 
-func (s *Supervisor) comment(item forge.Ref, words comment) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+func (c *core) comment(item forge.Ref, words comment) error {
+	return c.call(c.base, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.Comment(ctx, item, words.key, words.body)
 	})
 }
 
 // keepComment writes a comment whose text may change later.
-func (s *Supervisor) keepComment(item forge.Ref, words comment) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+func (c *core) keepComment(item forge.Ref, words comment) error {
+	return c.call(c.base, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.Keep(ctx, item, words.key, words.body)
 	})
 }
 
-func (s *Supervisor) closeIssue(item forge.Ref) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, item) })
+func (c *core) closeIssue(item forge.Ref) error {
+	return c.call(c.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, item) })
 }
 
-func (s *Supervisor) file(d forge.Draft) (forge.Ref, error) {
-	return ask(s, func(ctx context.Context, f Forge) (forge.Ref, error) { return f.File(ctx, d) })
+func (c *core) file(d forge.Draft) (forge.Ref, error) {
+	return fetch(c, func(ctx context.Context, f Forge) (forge.Ref, error) { return f.File(ctx, d) })
 }
 
-func (s *Supervisor) depend(item, on forge.Ref) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Depend(ctx, item, on) })
+func (c *core) depend(item, on forge.Ref) error {
+	return c.call(c.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Depend(ctx, item, on) })
 }
 
-func (s *Supervisor) blockers(item forge.Ref) ([]forge.Blocker, error) {
-	return ask(s, func(ctx context.Context, f Forge) ([]forge.Blocker, error) { return f.Blockers(ctx, item) })
+func (c *core) blockers(item forge.Ref) ([]forge.Blocker, error) {
+	return fetch(c, func(ctx context.Context, f Forge) ([]forge.Blocker, error) { return f.Blockers(ctx, item) })
+}
+
+// fetchItem reads an issue or pull request, and its comments since a time, from the forge.
+func (c *core) fetchItem(item forge.Ref, since time.Time) (forge.Look, error) {
+	return fetch(c, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, since) })
 }
 
 func isPermanent(err error) bool {

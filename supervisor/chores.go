@@ -47,7 +47,7 @@ var actions = map[threads.Action]action{
 
 // merge reads the pull request again before it merges, because the plan's scan does not read everything.
 func (s *Supervisor) merge(c *chore) error {
-	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, c.ref, time.Now()) })
+	look, err := s.fetchItem(c.ref, time.Now())
 	switch {
 	case err != nil:
 		return err

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func (s *Supervisor) lookBack(convoy forge.Ref) (end convoyEnd, err error) {
 		return end, err
 	}
 	for _, b := range members {
-		look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, b.Ref, time.Time{}) })
+		look, err := s.fetchItem(b.Ref, time.Time{})
 		if err != nil {
 			return end, err
 		}

@@ -15,10 +15,10 @@ import (
 
 // safely runs f and recovers a panic in it. The panic is counted, shown in the status, and logged once. safely
 // reports whether f returned normally.
-func (s *Supervisor) safely(what string, f func()) (whole bool) {
+func (c *core) safely(what string, f func()) (whole bool) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.panicked(what, v, debug.Stack())
+			c.panicked(what, v, debug.Stack())
 		}
 	}()
 	f()
@@ -26,23 +26,23 @@ func (s *Supervisor) safely(what string, f func()) (whole bool) {
 }
 
 // background runs f safely in a goroutine of a wait group.
-func (s *Supervisor) background(group *sync.WaitGroup, what string, f func()) {
-	group.Go(func() { s.safely(what, f) })
+func (c *core) background(group *sync.WaitGroup, what string, f func()) {
+	group.Go(func() { c.safely(what, f) })
 }
 
 // panicked counts a panic. It logs the stack once for each panic value.
-func (s *Supervisor) panicked(what string, v any, stack []byte) {
+func (c *core) panicked(what string, v any, stack []byte) {
 	words := fmt.Sprint(v)
-	if s.problems.panicked(words) {
-		s.log.Error(fmt.Sprintf("internal error: %s panicked: %s\n%s", what, words, stack))
+	if c.problems.panicked(words) {
+		c.log.Error(fmt.Sprintf("internal error: %s panicked: %s\n%s", what, words, stack))
 	}
-	s.touchStatus()
+	c.touchStatus()
 }
 
 // answered reports the panics that the forge's client recovered. What the client was reading counts as not read.
-func (s *Supervisor) answered(err error) {
+func (c *core) answered(err error) {
 	for _, p := range forge.Panics(err) {
-		s.panicked(p.What, p.Value, p.Stack)
+		c.panicked(p.What, p.Value, p.Stack)
 	}
 }
 
@@ -50,11 +50,11 @@ func (s *Supervisor) answered(err error) {
 const internalError = "internal error, see the log of the supervisor"
 
 // inLoop runs a goroutine that lasts as long as the supervisor. After a panic it runs f again.
-func (s *Supervisor) inLoop(what string, f func()) {
-	s.background(&s.loops, what, func() {
-		for !s.safely(what, f) && s.until.Err() == nil {
+func (c *core) inLoop(what string, f func()) {
+	c.background(&c.loops, what, func() {
+		for !c.safely(what, f) && c.until.Err() == nil {
 			select {
-			case <-s.until.Done():
+			case <-c.until.Done():
 			case <-time.After(longRest):
 			}
 		}

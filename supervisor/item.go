@@ -29,8 +29,8 @@ func (t *target) has(label string) bool { return slices.Contains(t.labels, label
 
 // item parses a reference, and returns it in the configuration's spelling. A bare number is in the repository home; if
 // home is "", it is in the factory's only repository.
-func (s *Supervisor) item(home, said string) (forge.Ref, error) {
-	item, err := s.books.config().Item(home, said)
+func (c *core) item(home, said string) (forge.Ref, error) {
+	item, err := c.books.config().Item(home, said)
 	return item, misnamed(err)
 }
 
@@ -47,12 +47,12 @@ func misnamed(err error) error {
 
 // find reads the item that a command names; verb is the command's name in a refusal. It asks the forge, not the last
 // scan: the person sees the forge as it is now.
-func (s *Supervisor) find(verb, home, said string) (*target, error) {
-	item, err := s.item(home, said)
+func (c *core) find(verb, home, said string) (*target, error) {
+	item, err := c.item(home, said)
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.see(item)
+	t, err := c.see(item)
 	if err != nil {
 		return nil, notDone(verb, item, err)
 	}
@@ -60,8 +60,8 @@ func (s *Supervisor) find(verb, home, said string) (*target, error) {
 }
 
 // see reads an issue or pull request from the forge.
-func (s *Supervisor) see(item forge.Ref) (*target, error) {
-	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, time.Now()) })
+func (c *core) see(item forge.Ref) (*target, error) {
+	look, err := c.fetchItem(item, time.Now())
 	switch {
 	case err != nil:
 		return nil, err
@@ -82,13 +82,10 @@ func (s *Supervisor) see(item forge.Ref) (*target, error) {
 }
 
 // explain returns every rule's answer about an item.
-func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error) {
-	s.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
+func (c *core) explain(item forge.Ref) (ex threads.Explanation, err error) {
+	c.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
 	return ex, err
 }
-
-// view runs f on a current snapshot. It needs a configuration.
-func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
 
 // notDone returns the refusal of a command after an error of the forge.
 func notDone(verb string, item forge.Ref, err error) error {
@@ -103,8 +100,8 @@ func notDone(verb string, item forge.Ref, err error) error {
 
 // family returns an issue with the open pull requests of our agents for it; a pull request is alone. A command on an
 // issue includes them, because on the forge only the agent would look after them.
-func (s *Supervisor) family(t *target) []forge.Ref {
-	config, refs := s.books.config(), []forge.Ref{t.Ref}
+func (c *core) family(t *target) []forge.Ref {
+	config, refs := c.books.config(), []forge.Ref{t.Ref}
 	for i := range t.pulls {
 		p := &t.pulls[i]
 		if !p.Closed && threads.ChainOf(p) == t.Ref && config.AgentByLogin(p.Author) != nil {
@@ -134,28 +131,28 @@ func awaitEnds(report *control.Report, list []*session) {
 
 // unclaim releases our claim, and reports whether there was one. It leaves another host's claim alone. It also leaves
 // an agent that is assigned without in-progress: that is a pin.
-func (s *Supervisor) unclaim(t *target) (was bool, err error) {
+func (c *core) unclaim(t *target) (was bool, err error) {
 	if !t.has(forge.LabelInProgress) {
 		return false, nil
 	}
-	ours, foreign := s.claimants(t)
+	ours, foreign := c.claimants(t)
 	for _, login := range ours {
-		err = errors.Join(err, s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+		err = errors.Join(err, c.call(c.base, callTimeout, func(ctx context.Context, f Forge) error {
 			return f.Release(ctx, t.Ref, login)
 		}))
 	}
 	if len(ours)+len(foreign) == 0 {
-		err = s.label(t.Ref, nil, []string{forge.LabelInProgress})
+		err = c.label(t.Ref, nil, []string{forge.LabelInProgress})
 	}
 	if err == nil && len(foreign) == 0 {
-		s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(t.Ref)}})
+		c.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(t.Ref)}})
 	}
 	return len(foreign) == 0, err
 }
 
 // claimants returns the assigned agents: ours, and those of other hosts.
-func (s *Supervisor) claimants(t *target) (ours, foreign []string) {
-	config, known := s.books.config(), s.books.chain(t.Ref)
+func (c *core) claimants(t *target) (ours, foreign []string) {
+	config, known := c.books.config(), c.books.chain(t.Ref)
 	for _, login := range t.assignees {
 		switch {
 		case config.AgentByLogin(login) != nil || known.Login == login:

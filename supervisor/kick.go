@@ -84,10 +84,10 @@ func (k *kicks) kickLocked(name string, need time.Time) {
 }
 
 // touchStatus marks the status as changed.
-func (s *Supervisor) touchStatus() {
-	s.touches.Add(1)
+func (c *core) touchStatus() {
+	c.touches.Add(1)
 	select {
-	case s.changed <- struct{}{}:
+	case c.changed <- struct{}{}:
 	default:
 	}
 }

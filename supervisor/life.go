@@ -31,7 +31,7 @@ func (s *Supervisor) show(_ context.Context, query url.Values) (*control.LifeDoc
 
 // life collects everything that forge and journal know of an item; verb is the command's name in a refusal.
 func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, error) {
-	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, time.Now()) })
+	look, err := s.fetchItem(item, time.Now())
 	d := control.LifeOf(item, look)
 	if err != nil {
 		return nil, notDone(verb, item, err)

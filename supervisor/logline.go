@@ -16,14 +16,14 @@ type notice struct {
 	words string // nothing is logged if empty
 }
 
-func (s *Supervisor) tell(list ...notice) {
+func (c *core) tell(list ...notice) {
 	for _, n := range list {
 		switch {
 		case n.words == "":
 		case n.bad:
-			s.log.Error(n.words)
+			c.log.Error(n.words)
 		default:
-			s.log.Info(n.words)
+			c.log.Info(n.words)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (s *Supervisor) free(report *control.Report, t *target) error {
 	if t.heldBy == "" && t.has(forge.LabelInProgress) {
 		return nil
 	}
-	was, err := ask(s, func(ctx context.Context, f Forge) (string, error) { return f.Free(ctx, t.Ref) })
+	was, err := fetch(&s.core, func(ctx context.Context, f Forge) (string, error) { return f.Free(ctx, t.Ref) })
 	if err == nil && was != "" {
 		report.Add("claim of %s taken away", was)
 	}

@@ -53,12 +53,3 @@ func (b *books) setRooms(rooms map[string]threads.Room) {
 	defer b.mu.Unlock()
 	b.rooms = rooms
 }
-
-// room measures the room of this machine; nil if it is not measured.
-func (s *Supervisor) room() *threads.Room {
-	if s.Room == nil {
-		return nil
-	}
-	r := s.Room(s.StateDir)
-	return &r
-}

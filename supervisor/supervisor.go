@@ -118,35 +118,23 @@ type Supervisor struct {
 	// Metrics answers GET /metrics, on the control API and on [factory] listen_metrics; nil serves no metrics.
 	Metrics http.Handler
 
-	once      sync.Once   // guards init
-	asking    atomic.Bool // the first scan decides whether a person must resume the factory
-	log       hclog.Logger
-	instance  string
-	until     context.Context // Run's: done when the supervisor must stop
-	base      context.Context // outlives until: for sessions, their releases, merges and marks
+	core
+	once      sync.Once       // guards init
+	asking    atomic.Bool     // the first scan decides whether a person must resume the factory
 	held      *os.File        // the lock of the state directory
 	receipts  *receipts.Store // nil if the store cannot be opened
 	unsure    bool            // the journal may have lost sessions; set before the loops start
-	running   sync.WaitGroup  // sessions, chores and commands
-	loops     sync.WaitGroup
-	events    control.Feed
-	changed   chan struct{} // the status file is out of date
-	touches   atomic.Int64  // counts changes of the status
-	scanned   chan struct{} // a scan has ended, and may have found commands in comments
-	replug    chan struct{} // the TCP listeners must be compared with the configuration
+	scanned   chan struct{}   // a scan has ended, and may have found commands in comments
+	replug    chan struct{}   // the TCP listeners must be compared with the configuration
 	hub       *fleet.Hub
 	fleetFile *fleet.File
 	decisions *decisions.Recorder
 
 	// Each of these has a mutex of its own.
-	books    *books
-	forge    line
 	accounts accounts
 	scans    scans
-	kicks    kicks
 	gate     gate
 	hints    hints
-	problems problems
 	clearing clearing
 	saves    saves
 	servers  servers

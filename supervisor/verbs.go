@@ -88,7 +88,9 @@ func (s *Supervisor) saySling(ctx context.Context, said forge.Said) (string, err
 // access to all of them.
 func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, error) {
 	for _, repo := range s.books.config().Forge.Repos {
-		may, err := ask(s, func(ctx context.Context, f Forge) (bool, error) { return f.MayWrite(ctx, repo, said.Author) })
+		may, err := fetch(&s.core, func(ctx context.Context, f Forge) (bool, error) {
+			return f.MayWrite(ctx, repo, said.Author)
+		})
 		if err == nil && !may {
 			err = fmt.Errorf("%w: %s may not write to %s", forge.ErrForbidden, said.Author, repo)
 		}

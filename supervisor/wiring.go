@@ -19,6 +19,9 @@ func (s *Supervisor) init() {
 		if s.Decide == nil {
 			s.Decide = threads.Decide
 		}
+		if s.Room != nil {
+			s.measureRoom = func() threads.Room { return s.Room(s.StateDir) }
+		}
 		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)

@@ -1,0 +1,46 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// core is what the subjects share: the state, the line to the forge, the log, the kicks that wake the loops, and the
+// guard around every goroutine. Each subject, such as the convoys, has a type of its own that embeds a *core.
+type core struct {
+	books    *books
+	forge    line
+	log      hclog.Logger
+	problems problems
+	kicks    kicks
+	events   control.Feed
+	// measureRoom measures the free memory and disk of this machine; nil if they are not measured.
+	measureRoom func() threads.Room
+
+	instance string
+	until    context.Context // Run's: done when the supervisor must stop
+	base     context.Context // outlives until: for sessions, their releases, merges and marks
+	running  sync.WaitGroup  // sessions, chores and commands
+	loops    sync.WaitGroup
+	changed  chan struct{} // the status file is out of date
+	touches  atomic.Int64  // counts changes of the status
+}
+
+// room measures the room of this machine; nil if it is not measured.
+func (c *core) room() *threads.Room {
+	if c.measureRoom == nil {
+		return nil
+	}
+	r := c.measureRoom()
+	return &r
+}
+
+// view runs f on a current snapshot. It needs a configuration.
+func (c *core) view(f func(threads.Snapshot)) { c.books.view(time.Now(), c.room(), f) }
