@@ -47,7 +47,8 @@ type books struct {
 	rooms      map[string]threads.Room // the room of threads that run elsewhere, by name
 	read       reading
 	ledger     *ledger.State
-	plan       threads.Plan        // the newest
+	plan       shared
+	changes    int64               // see changedLocked
 	sessions   map[string]*session // by run id
 	busy       map[forge.Ref]int   // grips on each item
 	chores     map[choreKey]*chore
@@ -78,7 +79,7 @@ func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) t
 		decide: decide, record: func(time.Time, func() *threads.FrozenDecision) {}, heard: heard,
 		life: life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
 		sessions: make(map[string]*session), busy: make(map[forge.Ref]int), chores: make(map[choreKey]*chore),
-		stood: make(stood),
+		stood: make(stood), changes: 1,
 	}
 	if cfg != nil {
 		b.generation = 1
@@ -122,6 +123,7 @@ func (b *books) reload(cfg *threads.Config, change func()) {
 	change()
 	b.cfg, b.cfgErr = cfg, nil
 	b.generation++
+	b.changedLocked()
 	for _, a := range b.ledger.Agents {
 		if a.HeldUntil.IsZero() {
 			a.Hold(time.Time{}, "")
@@ -141,6 +143,7 @@ func (b *books) close(closed bool) {
 func (b *books) land(began time.Time, facts forge.Facts, err error) (was error, any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changedLocked()
 	was = b.read.err
 	b.read.began, b.read.err = began, err
 	if err == nil {
@@ -238,7 +241,7 @@ func (b *books) apply(r ledger.Record, then func(*books)) {
 }
 
 // applyLocked folds a record into the ledger. It passes an ended session to the meters first, because the ledger then
-// drops most of it.
+// drops most of it. Usage is reported every few seconds, and mostly changes no plan: see useLocked.
 func (b *books) applyLocked(r ledger.Record) {
 	if r.End != nil && b.meters.Ended != nil {
 		if x, known := b.ledger.Open[r.End.Run]; known {
@@ -247,6 +250,9 @@ func (b *books) applyLocked(r ledger.Record) {
 	}
 	b.ledger.Apply(r)
 	b.frozen = nil
+	if r.Used == nil {
+		b.changedLocked()
+	}
 }
 
 // compact returns the shortest journal with the ledger's meaning.
@@ -267,6 +273,7 @@ func (b *books) replay(
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ledger, b.frozen = past, nil
+	b.changedLocked()
 	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
 		o := b.ledger.Open[run]
 		if goesOn(&o) {
@@ -407,6 +414,7 @@ func (b *books) dropClaimsLocked() []forge.Ref {
 		if fresh && !b.claimShownLocked(r) && b.sessionOnLocked(r) == nil {
 			b.ledger.Drop(r)
 			b.frozen = nil
+			b.changedLocked()
 			dropped = append(dropped, r)
 		}
 	}

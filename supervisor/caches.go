@@ -19,7 +19,10 @@ func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
 	if was := b.caches[url]; was.restarted.Equal(restarted) {
 		now.Shared = now.Shared || was.Shared
 	}
-	b.caches[url] = now
+	if now != b.caches[url] {
+		b.caches[url] = now
+		b.changedLocked()
+	}
 }
 
 // serverCache has the facts about a server's cache since its restart.

@@ -108,9 +108,11 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	}
 	var list []*chore
 	for _, k := range slices.SortedFunc(maps.Keys(wanted), choreKey.compare) {
-		old := b.chores[k]
-		if old == nil || !old.working && !now.Before(old.retryAt) {
+		switch old := b.chores[k]; {
+		case old == nil || !old.working && !now.Before(old.retryAt):
 			list = append(list, b.choreLocked(wanted[k], old))
+		case !old.working:
+			b.plan.wake(old.retryAt)
 		}
 	}
 	return list
@@ -175,6 +177,7 @@ func (b *books) choreDone(c *chore, row action, err error) notice {
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
 		ledger.Entry(b.ledger.Items, c.hold).CoolDown = c.retryAt
 		b.frozen = nil
+		b.changedLocked()
 	}
 	if was := c.failed; was == text(err) || c.action == ActMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
 		return notice{}
@@ -241,6 +244,7 @@ func (b *books) cancelling(items []forge.Ref) bool {
 func (b *books) wakeChores(items []forge.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changedLocked()
 	maps.DeleteFunc(b.chores, func(k choreKey, c *chore) bool { return !c.working && slices.Contains(items, k.ref) })
 }
 

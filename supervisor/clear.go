@@ -300,6 +300,7 @@ func (b *books) letGo(g *grip) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.saves = ""
+	b.changedLocked()
 }
 
 // savingLocked returns the histories of agents, with a hold on the agent whose workspace is being saved.

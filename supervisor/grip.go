@@ -22,6 +22,7 @@ func (b *books) grip(item forge.Ref) *grip {
 }
 
 func (b *books) gripLocked(refs []forge.Ref) *grip {
+	b.changedLocked()
 	for _, r := range refs {
 		b.busy[r]++
 	}
@@ -33,6 +34,7 @@ func (b *books) gripLocked(refs []forge.Ref) *grip {
 func (g *grip) letGo() time.Time {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
+	g.b.changedLocked()
 	now := time.Now()
 	for _, r := range g.refs {
 		g.b.ledger.Touched[r] = now

@@ -152,6 +152,7 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 func (b *books) holdAgent(name string, no *doubt) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changedLocked()
 	a := ledger.Entry(b.ledger.Agents, name)
 	isNew = a.HeldWhy != no.why
 	var until time.Time

@@ -37,6 +37,7 @@ func (b *books) inherit(h *Handover) (list []*session) {
 	b.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
 	for i := range h.Sessions {
 		x := continued(&h.Sessions[i], b.cfg, b.base)
+		b.changedLocked()
 		b.sessions[x.RunID] = x
 		list = append(list, x)
 	}

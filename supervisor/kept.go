@@ -55,6 +55,7 @@ func (b *books) goOn(outlives func(*ledger.Open) bool) (list []*session) {
 		x.thread.Executor, x.place, x.sent = o.Executor, o.Place, true
 		x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 		x.written, x.writtenAt = o.Used, time.Now()
+		b.changedLocked()
 		b.sessions[run] = x
 		list = append(list, x)
 	}

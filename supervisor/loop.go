@@ -23,6 +23,7 @@ func (s *Supervisor) startLoops() {
 func (s *Supervisor) loop(ctx context.Context, name string, wake <-chan struct{}) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	rested := time.Now() // since when the loop waits
 	for {
 		select {
 		case <-ctx.Done():
@@ -39,12 +40,16 @@ func (s *Supervisor) loop(ctx context.Context, name string, wake <-chan struct{}
 			s.startLoops() // a reload may have configured the thread again meanwhile
 			return
 		}
-		// A timer accepts facts that another thread read within half its interval, so that twenty threads do not scan twenty
+		// A timer accepts facts that another thread has read since the last tick, so that twenty threads do not scan twenty
 		// times as often. A kick requires facts requested after it.
-		need := time.Now().Add(-t.Interval / 2)
+		need := rested
+		if half := time.Now().Add(-t.Interval / 2); half.Before(need) {
+			need = half
+		}
 		if k := s.kicks.need(name); k.After(need) {
 			need = k
 		}
 		timer.Reset(s.tick(ctx, name, need))
+		rested = time.Now()
 	}
 }

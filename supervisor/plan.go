@@ -34,7 +34,7 @@ type todo struct {
 	more    bool          // the forge has more pages to read at once
 }
 
-// tick makes a plan and commits one thread's starts, and all stops, merges and marks.
+// tick commits one thread's starts, and all stops, merges and marks of a new plan.
 func (b *books) tick(thread string, now time.Time, room *threads.Room) todo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,7 @@ func (b *books) tick(thread string, now time.Time, room *threads.Room) todo {
 	return t
 }
 
-// commit makes a plan and commits the start on one item, and all stops, merges and marks.
+// commit commits the start on one item, and all stops, merges and marks of a new plan.
 func (b *books) commit(item forge.Ref, now time.Time, room *threads.Room) todo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,38 +57,50 @@ func (b *books) commit(item forge.Ref, now time.Time, room *threads.Room) todo {
 	return b.commitLocked(now, room, func(start *threads.Start) bool { return start.Item.Ref == item })
 }
 
-// commitLocked reserves everything that it returns, so that no other plan decides on it. It leaves other threads'
-// starts to their own loops.
+// commitLocked decides, unless the newest plan still holds, and reserves everything that it returns, so that no other
+// plan decides on it. It leaves other threads' starts to their own loops.
 func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threads.Start) bool) (t todo) {
-	t.dropped = b.dropClaimsLocked()
 	if !now.Before(b.forgetAt) {
 		b.forgetAt = now.Add(forgetRest)
 		t.gone = b.forgetLocked()
 	}
+	if on := b.basisLocked(now, room); !b.plan.holds(&on, now) {
+		b.decideLocked(now, room, &t)
+		for i := range b.plan.Starts {
+			if start := &b.plan.Starts[i]; !ours(start) {
+				t.kicks = append(t.kicks, start.Thread)
+			}
+		}
+	}
+	t.broken, t.stood = b.plan.broken, b.stood.turn(b.plan.free, now)
+	t.used = b.usedLocked(now)
+	for _, start := range b.plan.take(ours) {
+		if b.mayProbeLocked(start.Thread, now) {
+			t.starts = append(t.starts, b.reserveLocked(&start, now))
+		} else {
+			b.changedLocked() // the plan no longer has this start
+		}
+	}
+	return t
+}
+
+// decideLocked makes a new plan, and begins everything of it but its starts.
+func (b *books) decideLocked(now time.Time, room *threads.Room, t *todo) {
+	t.dropped = b.dropClaimsLocked()
+	on := b.basisLocked(now, room)
 	snap := b.snapshotLocked(now, room)
 	plan := b.decide(snap)
-	t.broken = threads.Enforce(&snap, &plan)
+	broken := threads.Enforce(&snap, &plan)
 	b.tellLocked(&snap, &plan)
-	free := threads.Beside(&snap, &plan)
+	free, wake := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
 		b.meters.Free(now, free)
 	}
-	t.stood = b.stood.turn(free, now)
-	t.used = b.usedLocked(now)
 	t.held = b.heldLocked(plan.Holds)
-	b.plan = plan
-	for i := range plan.Starts {
-		start := &plan.Starts[i]
-		switch {
-		case !ours(start):
-			t.kicks = append(t.kicks, start.Thread)
-		case b.mayProbeLocked(start.Thread, now):
-			t.starts = append(t.starts, b.reserveLocked(start, now))
-		}
-	}
+	b.plan = shared{Plan: plan, free: free, broken: broken, on: on, until: plan.NextWake}
+	b.plan.wake(wake)
 	t.stops = b.stopLocked(plan.Stops)
 	t.chores = b.choresLocked(&plan, now)
-	return t
 }
 
 // tellLocked records a decision. It copies the decision only if the recorder takes it.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"maps"
 	"math"
 	"time"
 
@@ -51,5 +52,8 @@ func (s *Supervisor) measure(ctx context.Context, t *threads.Thread, rooms map[s
 func (b *books) setRooms(rooms map[string]threads.Room) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.cfg == nil || !maps.Equal(b.cfg.Factory.LackIn(b.rooms), b.cfg.Factory.LackIn(rooms)) {
+		b.changedLocked()
+	}
 	b.rooms = rooms
 }

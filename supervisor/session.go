@@ -170,6 +170,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End) (lost time.Time) {
 	freed := at
 	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) {
 		freed = time.Now()
+		b.changedLocked()
 		delete(b.sessions, x.RunID)
 	})
 	s.tell(news)

@@ -48,11 +48,27 @@ func (b *books) told(x *session, used agents.Usage) {
 	b.useLocked(x, used, time.Now())
 }
 
+// useLocked counts usage. It changes plans only where it reaches a limit.
 func (b *books) useLocked(x *session, used agents.Usage, now time.Time) {
-	was := x.Used
+	was, reached := x.Used, b.reachedLocked(x, now)
 	b.applyLocked(ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}})
 	x.Used = b.ledger.Open[x.RunID].Used
 	x.answered(x.Used.Less(was))
+	if b.reachedLocked(x, now) != reached {
+		b.changedLocked()
+	}
+}
+
+// reachedLocked returns the limits that a session's usage has reached.
+func (b *books) reachedLocked(x *session, now time.Time) (reached threads.Reached) {
+	if b.cfg == nil {
+		return reached
+	}
+	snap := threads.Snapshot{Now: now, Config: b.cfg, History: b.ledger.History}
+	for _, other := range b.sessions {
+		snap.Sessions = append(snap.Sessions, other.Session)
+	}
+	return threads.ReachedBy(&snap, &x.Session)
 }
 
 // usedLocked returns the usage that is due to be journalled: for each session at most once in usedRest.

@@ -5,7 +5,8 @@
 //
 // Each inference thread has a loop of its own (loop.go). A tick waits for facts that are new enough (scan.go; one scan
 // serves all threads), asks the books to decide and reserve (plan.go), and then acts (tick.go): each session
-// (session.go) and each chore, such as a merge or a label (chores.go), runs in a goroutine of its own.
+// (session.go) and each chore, such as a merge or a label (chores.go), runs in a goroutine of its own. One plan also
+// serves all threads, each of which commits its own starts, until something changes (shared.go).
 //
 // # State
 //

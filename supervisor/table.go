@@ -100,6 +100,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 func (b *books) began(x *session, program agents.Started) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changedLocked()
 	x.pid, x.place, x.Started, x.sandbox = program.PID, program.Place, program.At, program.Sandbox
 	if x.State == threads.Reserved {
 		x.State = threads.Running
@@ -117,6 +118,7 @@ func (b *books) reviewed(x *session, newest int64) {
 func (b *books) drop(x *session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changedLocked()
 	delete(b.sessions, x.RunID)
 }
 
@@ -150,6 +152,7 @@ func (b *books) endLocked(items []forge.Ref, why threads.Code) []*session {
 			continue
 		}
 		if x.State != threads.Stopping {
+			b.changedLocked()
 			x.State = threads.Stopping
 			x.cancel(stopped{threads.Reason{Code: why}})
 		}
@@ -163,6 +166,7 @@ func (b *books) stopLocked(stops []threads.Stop) []*session {
 	var list []*session
 	for _, stop := range stops {
 		if x := b.sessions[stop.RunID]; x != nil {
+			b.changedLocked()
 			x.State = threads.Stopping
 			x.cancel(stopped{stop.Reason})
 			list = append(list, x)

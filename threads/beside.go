@@ -2,6 +2,7 @@ package threads
 
 import (
 	"slices"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
@@ -17,10 +18,11 @@ type FreeSlot struct {
 // configuration's threads. A slot is free while it has no session and its thread may take one more. Its code comes
 // from the first item in the queue that waits only for an agent, a slot or a short rest. If an item rule holds that
 // item, it is that rule's code. Otherwise it is that of the thread's agent that passed most rules. The item's own
-// code would be wrong: the item may wait for a busy agent of one thread while another thread is paused.
-func Beside(s *Snapshot, plan *Plan) []FreeSlot {
+// code would be wrong: the item may wait for a busy agent of one thread while another thread is paused. wake is as
+// Plan.NextWake, for the slots and their codes.
+func Beside(s *Snapshot, plan *Plan) (free []FreeSlot, wake time.Time) {
 	if s.Config == nil {
-		return nil
+		return nil, wake
 	}
 	v := newCrew(afterStarts(s, plan.Starts))
 	open := v.openThreads()
@@ -39,7 +41,6 @@ func Beside(s *Snapshot, plan *Plan) []FreeSlot {
 			open[kind] = slices.DeleteFunc(open[kind], func(t *threadState) bool { return codes[t.place] != "" })
 		}
 	}
-	var free []FreeSlot
 	for i, code := range codes {
 		for slot, n := range v.threads[i].sessions {
 			if code != "" && n == 0 {
@@ -47,7 +48,7 @@ func Beside(s *Snapshot, plan *Plan) []FreeSlot {
 			}
 		}
 	}
-	return free
+	return free, v.wakeAt
 }
 
 // afterStarts returns the snapshot with the starts added to its sessions.

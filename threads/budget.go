@@ -212,3 +212,49 @@ func outOfMoney(v *view, w *work) *Reason {
 	}
 	return why
 }
+
+// Reached says which limits of usage a session's agent, thread and chain have reached. It is comparable: as long as it
+// is the same, usage of the session changes no plan.
+type Reached struct {
+	agent, thread, session bool
+	issue                  int // roles whose limit per issue its chain has reached
+	windows                [2]fullWindow
+}
+
+// fullWindow is the answer of a thread's windows; zero while none keeps a session from starting.
+type fullWindow struct {
+	full  bool
+	until time.Time
+}
+
+// ReachedBy finds the limits that a session has reached. Of the snapshot it needs the time, the configuration, the
+// sessions and the history.
+func ReachedBy(s *Snapshot, x *Session) (r Reached) {
+	r.agent = agentSpent(s.Config, &s.History, x, s.Now) != nil
+	r.thread = threadSpent(s.Config, &s.History, x, s.Now) != nil
+	r.session = LimitReached(&s.History, x) != nil
+	for i := range s.Config.Roles {
+		role := &s.Config.Roles[i]
+		if limitReached("issue", role.Name, role.PerIssue, s.History.Chain(x.Item.Chain).Used) != nil {
+			r.issue++
+		}
+	}
+	t := threadState{Thread: s.Config.Thread(x.Thread)}
+	if t.Thread == nil || len(t.Windows) == 0 {
+		return r
+	}
+	v := &view{Snapshot: s}
+	v.indexGauges(&t)
+	for i := range s.Sessions {
+		if s.Sessions[i].Thread == x.Thread {
+			v.comes(&t, &s.Sessions[i])
+		}
+	}
+	v.weighGauges(&t)
+	for i, why := range []*Reason{t.usedUp, t.reserved} {
+		if why != nil {
+			r.windows[i] = fullWindow{true, why.Until}
+		}
+	}
+	return r
+}

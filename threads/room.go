@@ -25,17 +25,49 @@ func hasRoom(v *view, c candidate) *Reason {
 			room = &there
 		}
 	}
-	switch {
-	case room == nil:
+	switch lack := f.Lacks(room); lack {
+	case "":
 		return nil
-	case room.None != "":
-		return &Reason{Code: NoPlace, Agent: c.agent.Name, Note: room.None}
-	case room.Memory < f.MinFreeMemory:
-		return short("memory", room.Memory, f.MinFreeMemory)
-	case room.Disk < f.MinFreeDisk:
-		return short("disk", room.Disk, f.MinFreeDisk)
+	case lackMemory:
+		return short(lack, room.Memory, f.MinFreeMemory)
+	case lackDisk:
+		return short(lack, room.Disk, f.MinFreeDisk)
+	default:
+		return &Reason{Code: NoPlace, Agent: c.agent.Name, Note: lack}
 	}
-	return nil
+}
+
+// What a machine can lack, beside a reason of its own in Room.None.
+const (
+	lackMemory = "memory"
+	lackDisk   = "disk"
+)
+
+// Lacks says what a machine lacks for one more session; empty if nothing, or if its room is unknown. As long as the
+// answer is the same, room changes no plan.
+func (f *Factory) Lacks(r *Room) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.None != "":
+		return r.None
+	case r.Memory < f.MinFreeMemory:
+		return lackMemory
+	case r.Disk < f.MinFreeDisk:
+		return lackDisk
+	}
+	return ""
+}
+
+// LackIn says what machines elsewhere lack, by thread. Threads that lack nothing are left out.
+func (f *Factory) LackIn(rooms map[string]Room) map[string]string {
+	lacking := make(map[string]string)
+	for name, r := range rooms {
+		if lack := f.Lacks(&r); lack != "" {
+			lacking[name] = lack
+		}
+	}
+	return lacking
 }
 
 func short(of string, free, least int64) *Reason {

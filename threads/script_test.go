@@ -199,7 +199,8 @@ func (w *scriptWorld) decide() string { return formatPlan(Decide(w.s), w.s.Now) 
 func (w *scriptWorld) beside() string {
 	plan := Decide(w.s)
 	var out strings.Builder
-	for _, f := range Beside(&w.s, &plan) {
+	free, _ := Beside(&w.s, &plan)
+	for _, f := range free {
 		fmt.Fprintf(&out, "free   %s/%d %s\n", f.Thread, f.Slot, f.Code)
 	}
 	return out.String()
