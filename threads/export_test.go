@@ -6,7 +6,7 @@ type Removable struct {
 	Without func() (undo func())
 }
 
-// EveryRule returns the rules of all lists. The worlds of package sim must notice the removal of each.
+// EveryRule returns the rules of all lists. Worlds must notice the removal of most.
 func EveryRule() (all []Removable) {
 	for _, r := range everyRule() {
 		all = append(all, Removable{r.name, r.without})

@@ -65,3 +65,23 @@ history touched o/r now`)
 		t.Error("StillMerges merges an unknown pull request")
 	}
 }
+
+// TestChainOf checks that of several issues a pull request continues the one whose branch is its head.
+func TestChainOf(t *testing.T) {
+	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
+	for _, tt := range []struct {
+		head   string
+		closes []forge.Ref
+		want   int64
+	}{
+		{"fix/issue-2", []forge.Ref{ref(1), ref(2)}, 2},
+		{"fix/issue-3", []forge.Ref{ref(1), ref(2)}, 1},
+		{"topic", []forge.Ref{ref(1), ref(2)}, 1},
+		{"topic", nil, 7},
+	} {
+		p := forge.Pull{Ref: ref(7), Head: tt.head, Closes: tt.closes}
+		if got := ChainOf(&p); got != ref(tt.want) {
+			t.Errorf("%s of %v: got %s, want #%d", tt.head, tt.closes, got, tt.want)
+		}
+	}
+}

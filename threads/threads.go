@@ -7,7 +7,7 @@
 //
 // Rules are ordered lists of functions that return why not: item rules in rules_item.go, candidate rules (an agent on
 // a thread) in rules_candidate.go. To add one, write the function, its line in the list, its code and its row in
-// codes.go, a script in testdata, and an invariant in threads/worlds.
+// codes.go, and a script in testdata.
 package threads
 
 import (

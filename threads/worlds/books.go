@@ -19,15 +19,13 @@ type books struct {
 	*ledger.State
 	refused map[threads.Key]int // the forge's refusals in a row, by merge or mark
 	bills   map[account]int64   // tokens, counted independently for the invariants
-	tolls   map[string][]toll   // the same by thread, the oldest first
 	dues    map[forge.Ref]int64 // tokens of all sessions on an issue since the last hand-over to a person
 }
 
 func newBooks() books {
 	return books{
 		State: ledger.New(), refused: make(map[threads.Key]int), bills: make(map[account]int64),
-		tolls: make(map[string][]toll),
-		dues:  make(map[forge.Ref]int64),
+		dues: make(map[forge.Ref]int64),
 	}
 }
 

@@ -26,7 +26,6 @@ func (b *books) charge(r *run, now time.Time, u agents.Usage) {
 	r.billed += more
 	b.bills[account{agent: r.Agent, day: day}] += more
 	b.bills[account{thread: r.Thread, day: day}] += more
-	b.meter(r.Thread, now, more)
 	if r.Item.Kind != agents.KindSchedule {
 		b.dues[r.Item.Chain] += more
 	}
@@ -84,17 +83,6 @@ func (sh *shell) atLimit(r *run, out agents.Outcome) agents.Outcome {
 	}
 	out.Result = agents.Failed
 	return out
-}
-
-// costly reports whether an item's issue has used up the limit of a role that may take the item.
-func (in *inspection) costly(it *threads.Item) bool {
-	on, known := map[agents.Kind]agents.On{
-		agents.KindIssue: agents.OnIssue, agents.KindRework: agents.OnIssue, agents.KindReview: agents.OnReview,
-	}[it.Kind]
-	return known && slices.ContainsFunc(in.cfg.Roles, func(r agents.Role) bool {
-		most := r.PerIssue.Tokens
-		return r.On == on && most > 0 && in.shell.books.dues[it.Chain] >= most && in.labelled(it, &r)
-	})
 }
 
 // broke reports whether an agent or its thread has used up the day's budget.

@@ -23,7 +23,6 @@ func (sh *shell) setClock() {
 		sh.w.log("--- the clock was behind by %s", by)
 		sh.books.shift(-by, sh.died)
 		sh.books.turnBills(daysBetween(sh.died, sh.died.Add(-by)))
-		sh.books.turnTolls(-by)
 		return
 	}
 	sh.w.log("--- the clock was ahead by %s", by)
@@ -31,7 +30,6 @@ func (sh *shell) setClock() {
 	sh.books.TurnBack(sh.died.Add(by), sh.w.Now)
 	moved := min(by, sh.w.Now.Sub(sh.died))
 	sh.books.turnBills(daysBetween(sh.died, sh.died.Add(moved)))
-	sh.books.turnTolls(moved)
 }
 
 func daysBetween(from, to time.Time) int64 { return to.Unix()/secondsOfDay - from.Unix()/secondsOfDay }

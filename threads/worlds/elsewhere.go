@@ -22,11 +22,6 @@ func (w *world) executor(thread string) string {
 	return ""
 }
 
-// crowded reports whether the executor of a thread has no room for another session.
-func (w *world) crowded(thread string) bool {
-	return w.tight && (w.executor(thread) != "") == w.tightElsewhere()
-}
-
 // tightElsewhere reports whether the machines elsewhere lack room, and not this one.
 func (w *world) tightElsewhere() bool { return w.seed%5 == 2 && w.seed%2 == 0 }
 

@@ -57,8 +57,13 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		p := sh.w.forge.pull(h.Ref)
 		return p != nil && p.stubborn
 	case threads.Unreviewed:
-		in := &inspection{world: sh.w, s: s, plan: p}
-		return all(in.unreviewed(h.Ref.Repo))
+		var pulls []forge.Ref
+		for _, other := range p.Holds {
+			if s.Facts.Pull(other.Ref) != nil && other.Ref.Repo == h.Ref.Repo {
+				pulls = append(pulls, other.Ref)
+			}
+		}
+		return all(pulls)
 	}
 	return h.Reason.Code.Ends() >= threads.ByPerson // a convoy is final if its members are
 }
@@ -99,4 +104,9 @@ func (s *server) tidy() error {
 		}
 	}
 	return nil
+}
+
+// allOf reports whether there are refs, and holds is true of each.
+func allOf(refs []forge.Ref, holds func(forge.Ref) bool) bool {
+	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r forge.Ref) bool { return !holds(r) })
 }

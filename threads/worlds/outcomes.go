@@ -23,17 +23,10 @@ type aftermath struct {
 	lonely  map[any]int
 	limits  map[string]int     // usage limits in a row, by thread
 	refused map[forge.Ref]bool // an agent refused the item, and no person was asked yet
-	// reviews and conflicts count the reviews and the reworks of conflicts that ended as Done or Cancelled since a
-	// person last got the pull request.
-	reviews, conflicts map[forge.Ref]int
-	waits              map[forge.Ref]bool // an agent's question has no answer yet
-	plans              map[forge.Ref]bool // the item's plan waits for people
-	spoke              map[speech]int     // questions and plans since a person last said retry
-	asked              map[forge.Ref]int  // how often a person was asked about an issue or pull request
-	// setbacks counts a chain's failed writing sessions, and rungs has its highest rung.
-	setbacks, rungs map[forge.Ref]int
-	// reviewed has the start times of reviews of other accounts' pull requests, by account and run.
-	reviewed map[string]map[string]time.Time
+	waits   map[forge.Ref]bool // an agent's question has no answer yet
+	plans   map[forge.Ref]bool // the item's plan waits for people
+	spoke   map[speech]int     // questions and plans since a person last said retry
+	asked   map[forge.Ref]int  // how often a person was asked about an issue or pull request
 }
 
 // speech is a question or a plan about an item.
@@ -61,9 +54,7 @@ func newAftermath() aftermath {
 		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
 		failures: make(map[attemptKey]failures), downs: make(map[string]int),
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
-		reviewed: make(map[string]map[string]time.Time),
-		reviews:  make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
-		asked: make(map[forge.Ref]int), setbacks: make(map[forge.Ref]int), rungs: make(map[forge.Ref]int),
+		asked: make(map[forge.Ref]int),
 		waits: make(map[forge.Ref]bool), plans: make(map[forge.Ref]bool), spoke: make(map[speech]int),
 	}
 }
@@ -73,7 +64,6 @@ func (a *aftermath) loseTimes() {
 	clear(a.items)
 	clear(a.agents)
 	clear(a.threads)
-	clear(a.reviewed)
 	for k, f := range a.failures {
 		a.failures[k] = failures{count: f.count}
 	}
@@ -88,9 +78,6 @@ func later[K comparable](m map[K]time.Time, k K, at time.Time) {
 // unclaimed handles a failed claim: a taken item rests for a minute, and a 403 makes the agent rest. No attempt is
 // burnt.
 func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
-	for _, runs := range a.reviewed {
-		delete(runs, r.RunID)
-	}
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
 		later(a.agents, r.Agent, now.Add(time.Minute))
@@ -104,9 +91,6 @@ func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 // placeless handles a session that no node of an engine can run: its agent rests for a minute, and twice as long each
 // time until one finds its backend. No attempt is burnt.
 func (a *aftermath) placeless(r *run, now time.Time) {
-	for _, runs := range a.reviewed {
-		delete(runs, r.RunID)
-	}
 	a.lonely[r.Agent]++
 	later(a.agents, r.Agent, now.Add(min(time.Hour, time.Minute<<(a.lonely[r.Agent]-1))))
 }
@@ -115,7 +99,6 @@ func (a *aftermath) placeless(r *run, now time.Time) {
 func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
 	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}
 	scheduled := r.Item.Kind == agents.KindSchedule
-	a.round(r, out.Result)
 	if p := w.forge.pull(r.Item.Ref); out.Result == agents.Done && effect == threads.Achieved && p != nil &&
 		r.Item.Kind == agents.KindRework && !p.Closed && p.sentBack() {
 		w.fail("a rework is done only after a push", fmt.Errorf("%s is done, but %s is still rejected", r, p.HeadSHA))
@@ -157,9 +140,6 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut, agents.Looped:
 		if !scheduled {
 			a.failures[at] = failures{r.Attempt, w.Now} // of two parallel reviews the later one counts
-		}
-		if r.Item.Kind.Writes() {
-			a.setbacks[r.Item.Chain]++
 		}
 	}
 	switch out.Result {
@@ -217,32 +197,11 @@ func (p *pull) sentBack() bool {
 	return false
 }
 
-// round counts a session that attempts do not limit.
-func (a *aftermath) round(r *run, result agents.Result) {
-	free := result == agents.Done || result == agents.Cancelled
-	if free && r.Item.Kind == agents.KindReview {
-		a.reviews[r.Item.Ref]++
-	}
-	if free && r.Item.Cause == threads.CauseConflict {
-		a.conflicts[r.Item.Ref]++
-	}
-}
-
 // began handles the start of a session. A review starts only after all requested changes are answered.
-func (a *aftermath) began(r *run, w *world) {
-	a.rungs[r.Item.Chain] = max(a.rungs[r.Item.Chain], r.Rung)
-	if r.Item.Kind != agents.KindReview {
-		return
+func (a *aftermath) began(r *run) {
+	if r.Item.Kind == agents.KindReview {
+		delete(a.failures, attemptKey{r.Item.Chain, agents.KindRework})
 	}
-	delete(a.failures, attemptKey{r.Item.Chain, agents.KindRework})
-	author := w.forge.pull(r.Item.Ref).Author
-	if w.ours(author) || w.bot(author) { // agents' pull requests do not count, even after the agent's removal
-		return
-	}
-	if a.reviewed[author] == nil {
-		a.reviewed[author] = make(map[string]time.Time)
-	}
-	a.reviewed[author][r.RunID] = w.Now
 }
 
 // retried handles a person's retry: earlier failures no longer count.
@@ -253,11 +212,7 @@ func (a *aftermath) retried(ref forge.Ref) {
 		delete(a.lonely, threads.Key{Kind: kind, Ref: ref})
 	}
 	delete(a.refused, ref)
-	delete(a.reviews, ref)
-	delete(a.conflicts, ref)
 	delete(a.asked, ref)
-	delete(a.setbacks, ref)
-	delete(a.rungs, ref)
 	delete(a.waits, ref)
 	delete(a.plans, ref)
 	delete(a.spoke, speech{ref, agents.Question})
@@ -276,7 +231,6 @@ func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 		if m.Reason.Code == threads.BlockerCancelled {
 			return
 		}
-		delete(a.reviews, m.Ref)
 		if a.asked[m.Ref]++; a.asked[m.Ref] > 1 {
 			for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
 				rest := min(24*time.Hour, 10*time.Minute<<min(a.asked[m.Ref]-2, 8))

@@ -1,10 +1,7 @@
 package worlds
 
 import (
-	"slices"
-
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -38,42 +35,4 @@ func talkOf(r *run, out *agents.Outcome) int64 {
 		return 0
 	}
 	return out.Usage.InputTokens + out.Usage.OutputTokens
-}
-
-// inMemory reports whether a sticky thread's server keeps conversations in its memory, and not in its slots.
-func (in *inspection) inMemory(t *threads.Thread) bool {
-	switch t.Cache {
-	case threads.CacheServer:
-		return true
-	case threads.CacheSlot:
-		return false
-	}
-	return in.s.Caches[t.Name].Shared
-}
-
-// remembers reports whether a thread's server has a conversation: the memory keeps the newest ones that fit together.
-func (in *inspection) remembers(t *threads.Thread, agent string, chain forge.Ref) bool {
-	talks, room := in.s.History.Thread(t.Name).Talks, in.s.Caches[t.Name].Tokens
-	at := slices.IndexFunc(talks, func(k threads.Talk) bool {
-		return k.Agent == agent && k.Repo == chain.Repo && k.Number == chain.Number
-	})
-	if at < 0 || room == 0 {
-		return at >= 0
-	}
-	most := slices.MaxFunc(talks, func(a, b threads.Talk) int { return int(a.Tokens - b.Tokens) }).Tokens
-	used := int64(0)
-	for i := range at + 1 {
-		size := talks[i].Tokens
-		if size == 0 {
-			size = most
-		}
-		if size > room {
-			if i == at {
-				return false
-			}
-			continue
-		}
-		used += size
-	}
-	return used <= room
 }

@@ -26,20 +26,13 @@ func (w *world) serve(cfg *threads.Config) {
 	}
 }
 
-// connect records the service that serves a new agent's model. An agent's own address overrides its thread's.
+// connect gives some new agents an address of their own, which overrides their thread's.
 func (w *world) connect(cfg *threads.Config, a *agents.Agent) {
-	from := w.serves[a.Thread]
 	switch {
 	case w.chance(0.1):
-		a.BaseURL, from = "http://elsewhere:8080/v1", ""
+		a.BaseURL = "http://elsewhere:8080/v1"
 	case w.chance(0.2):
-		t := oneOf(w, cfg.Threads...)
-		if t.BaseURL != "" {
-			a.BaseURL, from = t.BaseURL, w.serves[t.Name]
-		}
-	}
-	if from != "" {
-		w.served[a.Name] = from
+		a.BaseURL = oneOf(w, cfg.Threads...).BaseURL
 	}
 }
 
@@ -71,6 +64,3 @@ func (w *world) outages() map[string]threads.Outage {
 	}
 	return out
 }
-
-// unserved reports whether the service behind an agent's model is down.
-func (w *world) unserved(agent string) bool { return w.down[w.served[agent]] }

@@ -44,7 +44,7 @@ func (sh *shell) commit(st threads.Start) {
 	r.PerSession, r.PerIssue = role.PerSession, role.PerIssue
 	r.most = limits{role.PerSession.Tokens, role.PerIssue.Tokens}
 	sh.runs = append(sh.runs, r)
-	sh.w.checks.after.began(r, sh.w)
+	sh.w.checks.after.began(r)
 	sh.begun(r, st.PassedOver)
 	sh.w.log("start  %s attempt %d %s", r, r.Attempt, r.Item.Cause)
 	begin := sh.launch

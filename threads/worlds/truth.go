@@ -21,8 +21,6 @@ import (
 type issueObstacle struct {
 	words  string // completes "it is ..."
 	stands func(*server, *issue) bool
-	// code is the code of a hold that means exactly this obstacle. Other holds have a row in holdTests.
-	code threads.Code
 	// plant gives the obstacle to a new issue; nil if labels, convoys or events of a world do.
 	plant func(*world, *issue)
 }
@@ -38,29 +36,29 @@ func rowOf(words string) int {
 }
 
 var issueObstacles = []issueObstacle{
-	{"closed", func(_ *server, is *issue) bool { return is.Closed }, threads.Closed, nil},
+	{"closed", func(_ *server, is *issue) bool { return is.Closed }, nil},
 	{
 		"not in the backlog",
-		func(_ *server, is *issue) bool { return !is.Has(forge.LabelBacklog) }, threads.NotBacklog, nil,
+		func(_ *server, is *issue) bool { return !is.Has(forge.LabelBacklog) }, nil,
 	},
 	{
 		"labelled so that no agent works on it",
-		func(_ *server, is *issue) bool { return forge.SkipLabel(is.Labels) != "" }, "", nil,
+		func(_ *server, is *issue) bool { return forge.SkipLabel(is.Labels) != "" }, nil,
 	},
-	{uncleared, (*server).uncleared, "", func(w *world, is *issue) {
+	{uncleared, (*server).uncleared, func(w *world, is *issue) {
 		w.forge.label(is, forge.LabelPlanFirst, "")
 	}},
-	{"assigned to a person", (*server).ofPerson, "", func(w *world, is *issue) {
+	{"assigned to a person", (*server).ofPerson, func(w *world, is *issue) {
 		is.Assignees = []string{oneOf(w, "ada", "bot-east", w.anyLogin())}
 	}},
-	{"claimed by another host", (*server).ofBot, "", nil},
+	{"claimed by another host", (*server).ofBot, nil},
 	// A session works on it, or a claim is left over.
-	{"claimed", func(_ *server, is *issue) bool { return is.Has(forge.LabelInProgress) }, "", nil},
-	{"in work as a pull request", (*server).inWork, "", nil},
-	{"merged already", (*server).mergedSince, "", nil},
-	{"rejected by a person", (*server).rejected, "", nil},
-	{"in a staged convoy", func(s *server, is *issue) bool { return s.staged[is.Ref] }, "", nil},
-	{"blocked", (*server).blocked, "", func(w *world, is *issue) {
+	{"claimed", func(_ *server, is *issue) bool { return is.Has(forge.LabelInProgress) }, nil},
+	{"in work as a pull request", (*server).inWork, nil},
+	{"merged already", (*server).mergedSince, nil},
+	{"rejected by a person", (*server).rejected, nil},
+	{"in a staged convoy", func(s *server, is *issue) bool { return s.staged[is.Ref] }, nil},
+	{"blocked", (*server).blocked, func(w *world, is *issue) {
 		is.secret = true // only its author may read it
 		w.forge.depend(w.forge.file(w.forge.repo(is.Repo), forge.LabelBacklog), is.Ref)
 	}},

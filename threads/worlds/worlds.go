@@ -52,7 +52,6 @@ type world struct {
 	calm    bool              // people and faults have stopped
 	tight   bool              // another program takes the memory or disk that agents need
 	serves  map[string]string // services by the thread that they serve
-	served  map[string]string // services by the agent that they serve
 	down    map[string]bool   // services that are down
 	over    bool              // nothing is left to do
 	mood    mood
@@ -156,7 +155,7 @@ func newWorld(seed uint64, say func(string)) *world {
 	w := &world{
 		seed: seed, size: sizeOf(seed), rng: rand.New(rand.NewPCG(seed, 1)), Timeline: sim.Timeline{Now: epoch}, say: say,
 		logins: make(map[string]string), seen: newStats(),
-		serves: make(map[string]string), served: make(map[string]string), down: make(map[string]bool),
+		serves: make(map[string]string), down: make(map[string]bool),
 	}
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),

@@ -135,24 +135,6 @@ func reached(t *testing.T, total *Stats) {
 	}
 }
 
-// TestEveryHoldHasItsTest requires a test of the facts for each code of an item rule. For the classes Unfit and Busy,
-// see noneCan.
-func TestEveryHoldHasItsTest(t *testing.T) {
-	shared := []threads.Code{
-		threads.HasSession, threads.ChainBusy, // tested on the sessions: see holdTrue
-	}
-	for _, d := range threads.Codes() {
-		class := d.Class
-		agent := class == threads.Unfit || class == threads.Busy
-		_, listed := holdTest(d.Code)
-		switch {
-		case slices.Contains(shared, d.Code), d.Code == threads.SlotKept, class == threads.NoHold:
-		case listed == agent:
-			t.Errorf("%q is of class %d: listed = %v, want the opposite", d.Code, class, listed)
-		}
-	}
-}
-
 // TestSameWorld plays worlds twice. Both plays must have the same log.
 func TestSameWorld(t *testing.T) {
 	for seed := sized[uint64](1, 32); seed <= 40; seed++ { // 33 is a long world, 39 a large one
