@@ -24,7 +24,7 @@ const module = "codeberg.org/johba/disinto"
 // replaced and the core tested without them.
 var layers = map[string][]string{
 	"forge":                  {},
-	"forge/forgejo":          {"forge", "forge/rest"},
+	"forge/forgejo":          {"forge"},
 	"forge/localforge":       {"forge"},
 	"forge/localforge/rules": {},
 	"forge/forgetest":        {"forge"},

@@ -102,3 +102,22 @@ func validName(s string) bool {
 	}
 	return true
 }
+
+// KindOf returns the error of this package for an HTTP status. It returns nil for success and for our own bad requests
+// (400, 422).
+func KindOf(status int) error {
+	switch status {
+	case 401, 403, 423: // 423: the repository is archived
+		return ErrForbidden
+	case 404, 410:
+		return ErrNotFound
+	case 405, 409, 412:
+		return ErrConflict
+	case 408, 429:
+		return ErrUnavailable
+	}
+	if status >= 500 {
+		return ErrUnavailable
+	}
+	return nil
+}

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"syscall"
 
 	"code.gitea.io/sdk/gitea"
+
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // AdminOptions names the forge to administer, and the credentials: a token, or a name and password.
@@ -26,7 +25,7 @@ type AdminOptions struct {
 // Admin does what only an administrator of the forge can do: it manages accounts, their tokens and their access to
 // repositories. The methods that create accounts or manage tokens are not safe for concurrent use; all others are.
 type Admin struct {
-	api rest.API
+	*connection
 	// passwords are the passwords that this Admin gave to accounts, by login. They are neither logged nor stored.
 	passwords map[string]string
 	unlocked  map[string]bool // accounts that can sign in
@@ -37,9 +36,11 @@ func NewAdmin(o AdminOptions) (*Admin, error) {
 	if err := checkURL(o.URL); err != nil {
 		return nil, err
 	}
-	a := &Admin{passwords: map[string]string{}, unlocked: map[string]bool{}}
-	a.api = rest.API{URL: strings.TrimRight(o.URL, "/"), Token: o.Token, User: o.User, Password: o.Password}
-	return a, nil
+	c := connectWhole(strings.TrimRight(o.URL, "/"), o.Token)
+	if o.Token == "" {
+		c.user, c.password = o.User, o.Password
+	}
+	return &Admin{connection: c, passwords: map[string]string{}, unlocked: map[string]bool{}}, nil
 }
 
 // noLogin is a login that no account can have. The forge checks our rights before it refuses a request that names
@@ -61,7 +62,7 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 			"use the token or password of one", me.Login)
 	}
 	var problems []error
-	if err := a.api.Post(ctx, "/admin/users", struct{}{}, nil); refused(err, http.StatusForbidden) {
+	if err := a.probeAccounts(ctx); statusOf(err) == http.StatusForbidden {
 		problems = append(problems,
 			errors.New("cannot make accounts: the administrator's token lacks admin scope, write:admin"))
 	}
@@ -74,35 +75,34 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 // Answers reports whether a forge answers at the address, and is new enough. It sends no token, so that a wrong token
 // is not mistaken for a wrong address.
 func (a *Admin) Answers(ctx context.Context) error {
-	var said struct{ Version string }
-	err := (&rest.API{URL: a.api.URL}).Get(ctx, "/version", &said)
+	version, _, err := call(ctx, a.as(""), (*gitea.Client).ServerVersion)
 	switch {
 	case errors.Is(err, forge.ErrForbidden): // the forge requires a token for every request
-		err = a.api.Get(ctx, "/version", &said)
+		version, _, err = call(ctx, a.connection, (*gitea.Client).ServerVersion)
 		if errors.Is(err, forge.ErrForbidden) {
 			return nil // me explains this refusal
 		}
 	case errors.Is(err, forge.ErrNotFound):
-		return fmt.Errorf("cannot find a forge at %s: %w; check [forge] url", a.api.URL, err)
+		return fmt.Errorf("cannot find a forge at %s: %w; check [forge] url", a.url, err)
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("cannot reach the forge at %s: Connection refused: is it running? check [forge] url", a.api.URL)
+		return fmt.Errorf("cannot reach the forge at %s: Connection refused: is it running? check [forge] url", a.url)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.api.URL, err)
+		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.url, err)
 	}
-	_, err = softwareOf(a.api.URL, said.Version)
+	_, err = softwareOf(a.url, version)
 	return err
 }
 
 func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
 	err := a.allow(ctx, repo, noLogin)
 	switch {
-	case refused(err, http.StatusForbidden):
+	case statusOf(err) == http.StatusForbidden:
 		return fmt.Errorf("cannot give access to %s: the administrator's token lacks the scope write:repository", repo)
 	case errors.Is(err, forge.ErrNotFound):
 		return fmt.Errorf("cannot give access to %s: %s sees no such repository; check [forge] repos", repo, me)
-	case err != nil && !refused(err, http.StatusUnprocessableEntity):
+	case err != nil && statusOf(err) != http.StatusUnprocessableEntity:
 		return fmt.Errorf("cannot give access to %s: %w", repo, err)
 	}
 	return nil
@@ -110,27 +110,20 @@ func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
 
 // me returns the account of our token or password.
 func (a *Admin) me(ctx context.Context) (forge.Account, error) {
-	var u gitea.User
-	err := a.api.Get(ctx, "/user", &u)
+	u, _, err := call(ctx, a.connection, (*gitea.Client).GetMyUserInfo)
 	switch {
-	case refused(err, http.StatusUnauthorized) && a.api.Token != "":
+	case statusOf(err) == http.StatusUnauthorized && !a.WithPassword():
 		return forge.Account{}, errors.New("cannot sign in as administrator: the forge does not know this token")
-	case refused(err, http.StatusUnauthorized):
+	case statusOf(err) == http.StatusUnauthorized:
 		return forge.Account{}, fmt.Errorf(
-			"cannot sign in as %s: the password is wrong, or the account has a second factor; use a token then", a.api.User)
-	case refused(err, http.StatusForbidden):
+			"cannot sign in as %s: the password is wrong, or the account has a second factor; use a token then", a.user)
+	case statusOf(err) == http.StatusForbidden:
 		return forge.Account{}, fmt.Errorf(
 			"cannot tell whose the administrator's token is: %w; make one with all scopes", err)
 	case err != nil:
 		return forge.Account{}, fmt.Errorf("cannot sign in as administrator: %w", err)
 	}
-	return accountOf(&u), nil
-}
-
-// refused reports whether err is a refusal with this HTTP status.
-func refused(err error, status int) bool {
-	r, ok := errors.AsType[*rest.Refusal](err)
-	return ok && r.Status == status
+	return accountOf(u), nil
 }
 
 func accountOf(u *gitea.User) forge.Account {
@@ -140,12 +133,18 @@ func accountOf(u *gitea.User) forge.Account {
 // Account looks up an account by its login; forge.ErrNotFound when it does not exist.
 func (a *Admin) Account(ctx context.Context, login string) (forge.Account, error) {
 	u, err := a.lookUp(ctx, login)
-	return accountOf(&u), err
+	if err != nil {
+		return forge.Account{}, err
+	}
+	return accountOf(u), nil
 }
 
-func (a *Admin) lookUp(ctx context.Context, login string) (u gitea.User, err error) {
-	if err := a.api.Get(ctx, "/users/"+url.PathEscape(login), &u); err != nil {
-		return u, fmt.Errorf("cannot look up the account %s: %w", login, err)
+func (a *Admin) lookUp(ctx context.Context, login string) (*gitea.User, error) {
+	u, _, err := call(ctx, a.connection, func(g *gitea.Client) (*gitea.User, *gitea.Response, error) {
+		return g.GetUserInfo(login)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot look up the account %s: %w", login, err)
 	}
 	return u, nil
 }
@@ -153,9 +152,12 @@ func (a *Admin) lookUp(ctx context.Context, login string) (u gitea.User, err err
 // CreateAccount creates an account that works with tokens only: its password is shown to no one.
 func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 	password := newPassword()
-	err := a.api.Post(ctx, "/admin/users", map[string]any{
-		"username": login, "full_name": login, "email": email, "password": password, "must_change_password": false,
-	}, nil)
+	err := a.write(ctx, func(g *gitea.Client) error {
+		_, _, err := g.AdminCreateUser(gitea.CreateUserOption{
+			Username: login, FullName: login, Email: email, Password: password, MustChangePassword: new(false),
+		})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("cannot create the account %s: %w", login, err)
 	}
@@ -169,11 +171,11 @@ func newPassword() string { return rand.Text() + "-a1A" }
 // WithPassword reports whether we sign in with a password and can therefore manage the tokens of all accounts. If we
 // sign in with a token, the forge lets only the account itself manage its tokens, and the Admin gives the account a
 // new password to sign in with.
-func (a *Admin) WithPassword() bool { return a.api.Token == "" }
+func (a *Admin) WithPassword() bool { return a.token == "" }
 
-// owner returns an API signed in as the account that can manage the tokens of login: ours, or login itself. It first
-// makes sure that login can sign in.
-func (a *Admin) owner(ctx context.Context, login string) (*rest.API, error) {
+// owner returns a connection signed in as the account that can manage the tokens of login: ours, or login itself. It
+// first makes sure that login can sign in.
+func (a *Admin) owner(ctx context.Context, login string) (*connection, error) {
 	if !a.unlocked[login] {
 		if err := a.unlock(ctx, login); err != nil {
 			return nil, fmt.Errorf("cannot let %s sign in: %w", login, err)
@@ -181,9 +183,11 @@ func (a *Admin) owner(ctx context.Context, login string) (*rest.API, error) {
 		a.unlocked[login] = true
 	}
 	if a.WithPassword() {
-		return &a.api, nil
+		return a.connection, nil
 	}
-	return &rest.API{URL: a.api.URL, User: login, Password: a.passwords[login]}, nil
+	as := a.as("")
+	as.user, as.password = login, a.passwords[login]
+	return as, nil
 }
 
 // unlock removes what keeps an account from signing in, such as a password that must be changed first.
@@ -192,15 +196,19 @@ func (a *Admin) unlock(ctx context.Context, login string) error {
 	if err != nil {
 		return err
 	}
-	change := map[string]any{
-		"source_id": u.SourceID, "login_name": cmp.Or(u.LoginName, u.UserName), // old forges require both
-		"active": true, "prohibit_login": false, "must_change_password": false,
+	change := gitea.EditUserOption{
+		SourceID: u.SourceID, LoginName: cmp.Or(u.LoginName, u.UserName), // old forges require both
+		Active: new(true), ProhibitLogin: new(false), MustChangePassword: new(false),
 	}
 	password := newPassword()
 	if !a.WithPassword() {
-		change["password"] = password
+		change.Password = password
 	}
-	if err := a.api.Call(ctx, http.MethodPatch, "/admin/users/"+url.PathEscape(login), change, nil); err != nil {
+	err = a.write(ctx, func(g *gitea.Client) error {
+		_, err := g.AdminEditUser(login, change)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	a.passwords[login] = password

@@ -5,29 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // CanWrite reports whether an account can push to a repository, as its owner, a collaborator or a member of a team.
 func (a *Admin) CanWrite(ctx context.Context, repo, login string) (_ bool, err error) {
 	defer wrap(&err, "tell whether %s may write to %s", login, repo)
-	var may struct{ Permission string }
-	err = a.api.Get(ctx, collaborator(repo, login)+"/permission", &may)
+	owner, name := owner(repo)
+	may, _, err := call(ctx, a.connection, func(
+		g *gitea.Client,
+	) (*gitea.CollaboratorPermissionResult, *gitea.Response, error) {
+		return g.CollaboratorPermission(owner, name, login)
+	})
 	if err != nil {
 		return false, unless(err, forge.ErrNotFound)
 	}
-	return slices.Contains([]string{"write", "admin", "owner"}, may.Permission), nil
-}
-
-func collaborator(repo, login string) string {
-	return "/repos/" + repo + "/collaborators/" + url.PathEscape(login)
+	writing := []gitea.AccessMode{gitea.AccessModeWrite, gitea.AccessModeAdmin, gitea.AccessModeOwner}
+	return slices.Contains(writing, may.Permission), nil
 }
 
 // Allow makes an account a collaborator with write access.
@@ -37,13 +36,23 @@ func (a *Admin) Allow(ctx context.Context, repo, login string) (err error) {
 }
 
 func (a *Admin) allow(ctx context.Context, repo, login string) error {
-	return a.api.Call(ctx, http.MethodPut, collaborator(repo, login), map[string]string{"permission": "write"}, nil)
+	owner, name := owner(repo)
+	return a.write(ctx, func(g *gitea.Client) error {
+		_, err := g.AddCollaborator(owner, name, login,
+			gitea.AddCollaboratorOption{Permission: new(gitea.AccessModeWrite)})
+		return err
+	})
 }
 
 // Disallow revokes the access that Allow gave. It can be repeated.
 func (a *Admin) Disallow(ctx context.Context, repo, login string) (err error) {
 	defer wrap(&err, "revoke %s's access to %s", login, repo)
-	return unless(a.api.Call(ctx, http.MethodDelete, collaborator(repo, login), nil, nil), forge.ErrNotFound)
+	owner, name := owner(repo)
+	err = a.write(ctx, func(g *gitea.Client) error {
+		_, err := g.DeleteCollaborator(owner, name, login)
+		return err
+	})
+	return unless(err, forge.ErrNotFound)
 }
 
 // unless returns nil if err is of the given kind, which is no failure here, and err otherwise.
@@ -57,8 +66,12 @@ func unless(err, kind error) error {
 // Collaborates reports whether an account is a collaborator of a repository, with any permission.
 func (a *Admin) Collaborates(ctx context.Context, repo, login string) (_ bool, err error) {
 	defer wrap(&err, "tell whether %s is a collaborator of %s", login, repo)
-	err = a.api.Get(ctx, collaborator(repo, login), nil)
-	if errors.Is(err, forge.ErrNotFound) || refused(err, http.StatusUnprocessableEntity) {
+	owner, name := owner(repo)
+	err = a.write(ctx, func(g *gitea.Client) error { // write: the answer is only a status
+		_, _, err := g.IsCollaborator(owner, name, login)
+		return err
+	})
+	if errors.Is(err, forge.ErrNotFound) || statusOf(err) == http.StatusUnprocessableEntity {
 		return false, nil
 	}
 	return err == nil, err
@@ -67,22 +80,24 @@ func (a *Admin) Collaborates(ctx context.Context, repo, login string) (_ bool, e
 // Repository looks up a repository; forge.ErrNotFound when it does not exist.
 func (a *Admin) Repository(ctx context.Context, name string) (r forge.Repository, err error) {
 	defer wrap(&err, "look up the repository %s", name)
-	return repository(ctx, &a.api, name)
+	return a.lookUpRepo(ctx, name)
 }
 
 // CreateRepository creates an empty private repository. name is owner/name.
 func (a *Admin) CreateRepository(ctx context.Context, name, description string) (err error) {
 	defer wrap(&err, "create the repository %s", name)
 	login, short := owner(name)
-	return a.api.Post(ctx, "/admin/users/"+url.PathEscape(login)+"/repos", map[string]any{
-		"name": short, "description": description, "private": true, "auto_init": false, "default_branch": "main",
-	}, nil)
+	return a.write(ctx, func(g *gitea.Client) error {
+		_, _, err := g.AdminCreateRepo(login,
+			gitea.CreateRepoOption{Name: short, Description: description, Private: true, DefaultBranch: "main"})
+		return err
+	})
 }
 
 // File reads a file of a repository's default branch; forge.ErrNotFound when it does not exist.
 func (a *Admin) File(ctx context.Context, repo, path string) (f forge.File, err error) {
 	defer wrap(&err, "read %s of %s", path, repo)
-	return file(ctx, &a.api, repo, path)
+	return a.connection.file(ctx, repo, path)
 }
 
 // Commit writes files to a branch in one commit, with the account login as its author. The repository can be empty. A
@@ -96,20 +111,20 @@ func (a *Admin) Commit(
 		changes[i] = changeOf(f)
 	}
 	author := map[string]string{"name": login, "email": email}
-	return a.api.Post(ctx, "/repos/"+repo+"/contents", map[string]any{
+	return a.commitFiles(ctx, repo, map[string]any{
 		"branch": branch, "message": message, "author": author, "committer": author, "files": changes,
-	}, nil)
+	})
 }
 
 // Assigned lists a repository's open issues and pull requests that an account is assigned to, oldest first.
 func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.Ref, err error) {
 	defer wrap(&err, "list the issues of %s", repo)
-	all, err := listAll[*gitea.Issue](ctx, &a.api, at(repo, "/issues?state=open&assigned_by=%s", url.QueryEscape(login)))
+	all, _, err := a.issues(repo, gitea.ListIssueOption{State: gitea.StateOpen, AssignedBy: login}).all(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, in := range all {
-		if isAssigned(in, login) { // Forgejo ignores a filter with an unknown login
+		if in != nil && isAssigned(in, login) { // Forgejo ignores a filter with an unknown login
 			refs = append(refs, forge.Ref{Repo: repo, Number: in.Index})
 		}
 	}
@@ -117,27 +132,17 @@ func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.
 	return slices.Compact(refs), nil
 }
 
-// listAll reads a whole list.
-func listAll[T any](ctx context.Context, api *rest.API, path string) ([]T, error) {
-	all, err := readUpTo[T](ctx, api.Page, path, maxPages*smallestCap)
-	if err == nil && len(all) == maxPages*smallestCap {
-		err = errEndless
-	}
-	return all, err
-}
-
 // Unassign removes an account from an issue or pull request: the assignee first, then the label in-progress. The label
 // stays while another account is assigned that isAgent reports as an agent.
 func (a *Admin) Unassign(ctx context.Context, ref forge.Ref, login string, isAgent func(login string) bool) error {
-	item := at(ref.Repo, "/issues/%d", ref.Number)
-	in := &gitea.Issue{}
-	if err := a.api.Get(ctx, item, in); err != nil {
+	in, _, err := a.issue(ctx, ref)
+	if err != nil {
 		return fmt.Errorf("cannot unassign %s from %s: %w", login, ref, err)
 	}
 	others := slices.DeleteFunc(logins(in.Assignees), func(other string) bool { return strings.EqualFold(other, login) })
 	if isAssigned(in, login) {
-		form := map[string]any{"assignees": append([]string{}, others...)} // null would not change them
-		if err := a.api.Call(ctx, http.MethodPatch, item, form, nil); err != nil {
+		form := gitea.EditIssueOption{Assignees: append([]string{}, others...)} // null would not change them
+		if _, err := a.editIssue(ctx, ref, form); err != nil {
 			return fmt.Errorf("cannot unassign %s from %s: %w", login, ref, err)
 		}
 	}
@@ -148,8 +153,7 @@ func (a *Admin) Unassign(ctx context.Context, ref forge.Ref, login string, isAge
 		if l == nil || l.Name != forge.LabelInProgress {
 			continue
 		}
-		err := a.api.Call(ctx, http.MethodDelete, fmt.Sprintf("%s/labels/%d", item, l.ID), nil, nil)
-		if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		if err := a.removeLabel(ctx, ref, l.ID); err != nil && !errors.Is(err, forge.ErrNotFound) {
 			return fmt.Errorf("cannot put %s back into the queue: %w", ref, err)
 		}
 	}

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strconv"
 
 	"code.gitea.io/sdk/gitea"
+
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // AgentScopes are the minimal scopes of an agent's token, found by leaving out each in turn: an agent pushes, opens
@@ -23,14 +20,18 @@ func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error)
 	if err != nil {
 		return nil, err
 	}
-	all, err := listAll[forge.Token](ctx, as, tokensOf(login))
+	all, _, err := as.tokens(login).all(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the tokens of %s: %w", login, err)
 	}
-	return all, nil
+	var tokens []forge.Token
+	for _, t := range all {
+		if t != nil {
+			tokens = append(tokens, *t)
+		}
+	}
+	return tokens, nil
 }
-
-func tokensOf(login string) string { return "/users/" + url.PathEscape(login) + "/tokens" }
 
 // CreateToken creates a token with AgentScopes for an account and returns its text.
 func (a *Admin) CreateToken(ctx context.Context, login, name string) (text string, err error) {
@@ -38,16 +39,13 @@ func (a *Admin) CreateToken(ctx context.Context, login, name string) (text strin
 	if err != nil {
 		return "", err
 	}
-	var made struct {
-		Text string `json:"sha1"`
-	}
-	if err := as.Post(ctx, tokensOf(login), map[string]any{"name": name, "scopes": AgentScopes()}, &made); err != nil {
+	if text, err = as.createToken(ctx, login, name, AgentScopes()); err != nil {
 		return "", fmt.Errorf("cannot make a token for %s: %w", login, err)
 	}
-	if made.Text == "" {
+	if text == "" {
 		return "", fmt.Errorf("cannot make a token for %s: the forge's answer contains no token", login)
 	}
-	return made.Text, nil
+	return text, nil
 }
 
 // RevokeToken deletes a token. It can be repeated.
@@ -56,8 +54,7 @@ func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) er
 	if err != nil {
 		return err
 	}
-	err = as.Call(ctx, http.MethodDelete, tokensOf(login)+"/"+strconv.FormatInt(t.ID, 10), nil, nil)
-	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+	if err = as.deleteToken(ctx, login, t.ID); err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return fmt.Errorf("cannot revoke the token %s of %s: %w", t.Name, login, err)
 	}
 	return nil
@@ -65,8 +62,8 @@ func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) er
 
 // WhoAmI returns the login of the account that a token belongs to.
 func (a *Admin) WhoAmI(ctx context.Context, token string) (string, error) {
-	var u gitea.User
-	if err := (&rest.API{URL: a.api.URL, Token: token}).Get(ctx, "/user", &u); err != nil {
+	u, _, err := call(ctx, a.as(token), (*gitea.Client).GetMyUserInfo)
+	if err != nil {
 		return "", fmt.Errorf("cannot sign in with the token: %w", err)
 	}
 	return u.UserName, nil

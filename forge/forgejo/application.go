@@ -2,14 +2,10 @@ package forgejo
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"code.gitea.io/sdk/gitea"
 )
-
-// applications is the path of the OAuth2 applications of our own account.
-const applications = "/user/applications/oauth2"
 
 // SetApplication registers an OAuth2 application of our account and returns its client id. After signing in, the forge
 // sends people back to the address redirect. The application is a public client, without a secret. An existing
@@ -17,7 +13,11 @@ const applications = "/user/applications/oauth2"
 // write:user.
 func (c *Client) SetApplication(ctx context.Context, name, redirect string) (clientID string, err error) {
 	defer wrap(&err, "register the application %s", name)
-	all, _, err := list[*gitea.Oauth2](ctx, c, applications)
+	all, _, err := newList(c.connection, nil, func(
+		g *gitea.Client, page gitea.ListOptions,
+	) ([]*gitea.Oauth2, *gitea.Response, error) {
+		return g.ListOauth2(gitea.ListOauth2Option{ListOptions: page})
+	}).all(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -26,9 +26,9 @@ func (c *Client) SetApplication(ctx context.Context, name, redirect string) (cli
 			return a.ClientID, nil
 		}
 	}
-	made, _, err := do[*gitea.Oauth2](ctx, c, ask{http.MethodPost, applications, gitea.CreateOauth2Option{
-		Name: name, RedirectURIs: []string{redirect},
-	}})
+	made, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Oauth2, *gitea.Response, error) {
+		return g.CreateOauth2(gitea.CreateOauth2Option{Name: name, RedirectURIs: []string{redirect}})
+	})
 	if err != nil {
 		return "", err
 	}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"code.gitea.io/sdk/gitea"
-
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -53,8 +51,7 @@ func (c *Client) readCommits(ctx context.Context, r *repo, number int64) error {
 		return nil
 	}
 	// Forgejo computes this list for each request, but the merge base only some time after a push.
-	path := at(r.name, "/pulls/%d/commits?stat=false&verification=false&files=false", number)
-	in, _, err := list[*gitea.Commit](ctx, c, path)
+	in, _, err := c.commits(forge.Ref{Repo: r.name, Number: number}).all(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +88,7 @@ func (c *Client) readPast(ctx context.Context, r *repo, number int64, need bool)
 		a := &p.authors
 		a.moved = false
 		for n := range events {
-			switch e := &events[n]; e.Type {
+			switch e := events[n]; e.Type {
 			case "pull_push":
 				a.pushers = append(slices.Clone(a.pushers), loginOf(e.User))
 			case "change_target_branch":

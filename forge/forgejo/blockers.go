@@ -182,7 +182,7 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	}
 	updated := i.Updated
 	c.mu.Unlock()
-	in, x, err := list[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d/dependencies", ref.Number))
+	in, x, err := c.dependencies(ref).all(ctx)
 	if isOutage(err) {
 		return err
 	}
@@ -328,12 +328,7 @@ func (c *Client) isListed(ref forge.Ref) bool {
 
 // readSingle reads the state of one item. A missing or hidden item has a state too.
 func (c *Client) readSingle(ctx context.Context, ref forge.Ref) error {
-	done, err := c.turn(ctx)
-	if err != nil {
-		return err
-	}
 	in, x, err := c.askIssue(ctx, ref)
-	done()
 	if isOutage(err) {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -177,9 +176,7 @@ func (c *Client) assign(ctx context.Context, ref forge.Ref, all []string) (*gite
 	if all == nil {
 		all = []string{} // null would not change them
 	}
-	form := map[string]any{"assignees": all}
-	in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form})
-	return in, err
+	return c.editIssue(ctx, ref, gitea.EditIssueOption{Assignees: all})
 }
 
 // getIssue reads an issue or pull request from the forge.
@@ -190,7 +187,7 @@ func (c *Client) getIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, err
 
 // askIssue is getIssue with the exchange. An answer about another item is an error.
 func (c *Client) askIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, *exchange, error) {
-	in, x, err := do[*gitea.Issue](ctx, c, ask{http.MethodGet, at(ref.Repo, "/issues/%d", ref.Number), nil})
+	in, x, err := c.connection.issue(ctx, ref)
 	if err == nil && in.Index != ref.Number {
 		err = fmt.Errorf("%w: it shows #%d for %s", forge.ErrUnavailable, in.Index, ref.Short())
 	}

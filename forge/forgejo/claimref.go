@@ -1,12 +1,9 @@
 package forgejo
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,29 +146,20 @@ func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64
 }
 
 // listRefs returns the refs that begin with a prefix; nil when there are none.
-func (c *Client) listRefs(ctx context.Context, repo, prefix string) (references, error) {
-	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", strings.TrimSuffix(prefix, "/")), nil})
-	if errors.Is(err, forge.ErrNotFound) {
-		return nil, nil
-	}
-	return refs, err
-}
-
-// references are refs as the forge lists them. Old versions answer with a single object instead of a list when exactly
-// one ref has the name.
-type references []*gitea.Reference
-
-func (r *references) UnmarshalJSON(text []byte) error {
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-		*r = references{new(gitea.Reference)}
-		return json.Unmarshal(text, (*r)[0])
-	}
-	return json.Unmarshal(text, (*[]*gitea.Reference)(r))
+func (c *Client) listRefs(ctx context.Context, repo, prefix string) ([]*gitea.Reference, error) {
+	owner, name := owner(repo)
+	refs, _, err := callList(ctx, c.connection, func(g *gitea.Client) ([]*gitea.Reference, *gitea.Response, error) {
+		return g.GetRepoRefs(owner, name, strings.TrimSuffix(prefix, "/"))
+	})
+	return refs, unless(err, forge.ErrNotFound)
 }
 
 // readCommit reads the commit of a claim; nil when the forge does not have it.
 func (c *Client) readCommit(ctx context.Context, repo, commit string) (*gitea.Commit, error) {
-	in, _, err := do[*gitea.Commit](ctx, c, ask{http.MethodGet, at(repo, "/git/commits/%s", commit), nil})
+	owner, name := owner(repo)
+	in, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Commit, *gitea.Response, error) {
+		return g.GetSingleCommit(owner, name, commit)
+	})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return nil, nil

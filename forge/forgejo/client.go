@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -55,16 +54,11 @@ type Options struct {
 
 // Client works on one forge with one account. Create it with New.
 type Client struct {
-	url, token    string
+	*connection
 	ours, bots    func(string) bool
 	moves         func() bool
 	requireMerged bool
 	refs          *Claims // nil: claims have no refs
-	http          *http.Client
-	observe       func(route string, status int, took time.Duration)
-	longest       int64 // maxRaw, or less in a test
-	requests      atomic.Int64
-	slots         chan struct{} // one token for each request of a scan that is in flight
 
 	scanning sync.Mutex // held for a whole scan; guards paused and batch
 	paused   pause      // pause of the forge as a whole
@@ -78,7 +72,6 @@ type Client struct {
 	sighted map[forge.Ref]sighting      // refs of claims that may be abandoned
 	holders map[forge.Ref]heldClaim     // holders of items with in-progress that are not in claims
 	login   string                      // login of our own account; "" until it is read
-	misread map[string]int              // by request: number of list entries that could not be read
 }
 
 // New returns a Client. It makes no request.
@@ -91,14 +84,12 @@ func New(o Options) (*Client, error) {
 			"cannot use the forge token: it is empty or contains a blank; set [forge] token or $FORGE_TOKEN")
 	}
 	c := &Client{
-		url: strings.TrimRight(o.URL, "/"), token: o.Token,
-		ours: orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
-		http: &http.Client{Transport: transportOf(o.HTTP), CheckRedirect: sameHost}, longest: maxRaw,
-		observe: o.Observe,
-		slots:   make(chan struct{}, atOnce),
+		connection: connect(strings.TrimRight(o.URL, "/"), transportOf(o.HTTP)),
+		ours:       orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}
+	c.token, c.observe = o.Token, o.Observe
 	names := slices.Clone(o.Repos)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -160,14 +151,6 @@ func (c *Client) canonical(ref forge.Ref) forge.Ref {
 		ref.Repo = r.name
 	}
 	return ref
-}
-
-// sameHost follows the redirect of a renamed repository, but never sends our token to another host.
-func sameHost(req *http.Request, via []*http.Request) error {
-	if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
-		return http.ErrUseLastResponse
-	}
-	return nil
 }
 
 // owner splits owner/name into its parts.

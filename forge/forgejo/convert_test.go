@@ -27,8 +27,8 @@ func TestConvertsEveryField(t *testing.T) {
 	fill(reflect.ValueOf(&is).Elem(), 3)
 	fill(reflect.ValueOf(&p).Elem(), 3)
 	is.Body, p.Body = cutMark, "Fixes #3"
-	slim(&is) // as a list's entry
-	slim(&p)
+	slimIssue(&is) // as a list's entry
+	slimPull(&p)
 	for _, fact := range []any{issueOf("o/r", &is, time.Now()), pullOf("o/r", &p, time.Now())} {
 		v := reflect.ValueOf(fact)
 		for i := range v.NumField() {

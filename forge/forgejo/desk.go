@@ -6,28 +6,23 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // Desk reads and writes a Forgejo for one session of the built-in agent program, with the agent's account. It caches
-// nothing. Its methods are safe for concurrent use. Package rest sends the requests; the SDK supplies the types that
-// decode the answers.
-type Desk struct{ api rest.API }
+// nothing. Its methods are safe for concurrent use.
+type Desk struct{ *connection }
 
 // NewDesk returns a Desk; it makes no request. address is that of the forge, without /api/v1.
 func NewDesk(address, token string) *Desk {
-	return &Desk{rest.API{URL: strings.TrimSuffix(address, "/"), Token: token}}
+	return &Desk{connectWhole(strings.TrimSuffix(address, "/"), token)}
 }
 
 // APIAddress returns the address of a repository in the API, which agents' programs get as $FORGE_API.
@@ -50,57 +45,61 @@ const (
 
 // Login returns the name of the account that the token belongs to.
 func (d *Desk) Login(ctx context.Context) (string, error) {
-	var me gitea.User
-	err := d.api.Get(ctx, "/user", &me)
-	return me.UserName, err
+	me, _, err := call(ctx, d.connection, (*gitea.Client).GetMyUserInfo)
+	return loginOf(me), err
 }
 
 // Repository looks up a repository.
 func (d *Desk) Repository(ctx context.Context, name string) (forge.Repository, error) {
-	return repository(ctx, &d.api, name)
+	return d.lookUpRepo(ctx, name)
 }
 
 // Writers lists the accounts with write access to a repository.
 func (d *Desk) Writers(ctx context.Context, repo string) ([]string, error) {
-	return writersOf(ctx, d.api.Page, repo)
+	return d.writers(ctx, repo)
 }
 
-func repository(ctx context.Context, api *rest.API, name string) (forge.Repository, error) {
-	var r gitea.Repository
-	err := api.Get(ctx, at(name, ""), &r)
-	return forge.Repository{Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private}, err
+func (c *connection) lookUpRepo(ctx context.Context, name string) (forge.Repository, error) {
+	r, _, err := c.repository(ctx, name)
+	if err != nil {
+		return forge.Repository{}, err
+	}
+	return forge.Repository{Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private}, nil
 }
 
 // Issue reads an issue, without its blockers.
 func (d *Desk) Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error) {
-	var in gitea.Issue
-	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d", ref.Number), &in)
-	return issueOf(ref.Repo, &in, time.Time{}), err
+	in, _, err := d.issue(ctx, ref)
+	if err != nil {
+		return forge.Issue{}, err
+	}
+	return issueOf(ref.Repo, in, time.Time{}), nil
 }
 
-// Comments reads the comments on an issue or pull request, oldest first. Forgejo does not page this list: it always
-// answers with all comments.
+// Comments reads the comments on an issue or pull request, oldest first.
 func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error) {
-	var wire []gitea.Comment
-	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), &wire)
-	all := make([]forge.Comment, len(wire))
-	for i := range wire {
-		all[i] = forge.Comment{ID: wire[i].ID, Author: loginOf(wire[i].Poster), Body: wire[i].Body}
+	wire, _, err := d.comments(ref, time.Time{}).all(ctx)
+	all := make([]forge.Comment, 0, len(wire))
+	for _, in := range wire {
+		if in != nil {
+			all = append(all, forge.Comment{ID: in.ID, Author: loginOf(in.Poster), Body: in.Body})
+		}
 	}
 	return all, err
 }
 
 // Comment adds a comment to an issue or pull request. A repeated call adds another comment.
 func (d *Desk) Comment(ctx context.Context, ref forge.Ref, body string) error {
-	form := map[string]string{"body": body}
-	return d.api.Post(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), form, nil)
+	return d.comment(ctx, ref, body)
 }
 
 // Pull reads a pull request, without its reviews and checks.
 func (d *Desk) Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error) {
-	var in gitea.PullRequest
-	err := d.api.Get(ctx, at(ref.Repo, "/pulls/%d", ref.Number), &in)
-	return deskPull(ref.Repo, &in), err
+	in, _, err := d.pull(ctx, ref)
+	if err != nil {
+		return forge.Pull{}, err
+	}
+	return deskPull(ref.Repo, in), nil
 }
 
 // deskPull converts a pull request for a session. Its Head is refs/pull/N/head once its branch is deleted, so that a
@@ -120,8 +119,7 @@ func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 // PullsFrom lists the pull requests, open or ended, from a branch of the repository itself. It searches the 150 that
 // changed last.
 func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
-	path := at(repo, "/pulls?state=all&sort=recentupdate")
-	wire, err := readUpTo[*gitea.PullRequest](ctx, d.api.Page, path, maxPulls)
+	wire, err := d.pulls(repo, gitea.StateAll, "recentupdate").upTo(ctx, maxPulls)
 	var all []forge.Pull
 	for _, in := range wire {
 		if in == nil {
@@ -137,11 +135,16 @@ func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull
 
 // OpenPull opens a pull request, or returns the open one from the same branch: the forge allows one per head and base.
 func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error) {
-	var made struct{ Number int64 }
-	form := map[string]string{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
-	err = d.api.Post(ctx, at(p.Repo, "/pulls"), form, &made)
-	if !errors.Is(err, forge.ErrConflict) {
-		return made.Number, err
+	owner, name := owner(p.Repo)
+	made, _, err := call(ctx, d.connection, func(g *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
+		return g.CreatePullRequest(owner, name,
+			gitea.CreatePullRequestOption{Title: p.Title, Body: p.Body, Head: p.Head, Base: p.Base})
+	})
+	switch {
+	case err == nil:
+		return made.Index, nil
+	case !errors.Is(err, forge.ErrConflict):
+		return 0, err
 	}
 	pulls, listErr := d.PullsFrom(ctx, p.Repo, p.Head)
 	open := slices.IndexFunc(pulls, func(p forge.Pull) bool { return !p.Closed })
@@ -153,8 +156,7 @@ func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, e
 
 // Reviews reads the newest submitted reviews of a pull request that are not dismissed, oldest first.
 func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error) {
-	path := at(pull.Repo, "/pulls/%d/reviews", pull.Number)
-	wire, err := readUpTo[*gitea.PullReview](ctx, d.api.Page, path, maxReviews)
+	wire, err := d.reviews(pull).upTo(ctx, maxReviews)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +173,7 @@ func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview,
 		r, _ := reviewOf(in)
 		full := forge.FullReview{Review: r}
 		if in.CodeCommentsCount > 0 {
-			if full.Lines, err = d.lines(ctx, path+"/"+strconv.FormatInt(r.ID, 10)+"/comments"); err != nil {
+			if full.Lines, err = d.lines(ctx, pull, r.ID); err != nil {
 				return nil, err
 			}
 		}
@@ -181,37 +183,45 @@ func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview,
 }
 
 // lines reads the line comments of one review. The forge answers 404 if they were all deleted.
-func (d *Desk) lines(ctx context.Context, path string) (all []forge.LineComment, err error) {
-	var wire []gitea.PullReviewComment
-	if err := d.api.Get(ctx, path, &wire); err != nil && !errors.Is(err, forge.ErrNotFound) {
-		return nil, err
-	}
+func (d *Desk) lines(ctx context.Context, pull forge.Ref, review int64) (all []forge.LineComment, err error) {
+	owner, name := owner(pull.Repo)
+	wire, _, err := callList(ctx, d.connection, func(
+		g *gitea.Client,
+	) ([]*gitea.PullReviewComment, *gitea.Response, error) {
+		return g.ListPullReviewComments(owner, name, pull.Number, review)
+	})
 	for _, c := range wire {
-		all = append(all, forge.LineComment{
-			Author: loginOf(c.Reviewer), Path: c.Path, Line: int64(max(c.LineNum, c.OldLineNum)), Body: c.Body,
-		})
+		if c != nil {
+			all = append(all, forge.LineComment{
+				Author: loginOf(c.Reviewer), Path: c.Path, Line: int64(max(c.LineNum, c.OldLineNum)), Body: c.Body,
+			})
+		}
 	}
-	return all, nil
+	return all, unless(err, forge.ErrNotFound)
 }
 
 // PostReview submits a review of exactly the commit that it names. A repeated call submits another review.
 func (d *Desk) PostReview(ctx context.Context, pull forge.Ref, r *forge.FullReview) error {
-	comments := make([]map[string]any, len(r.Lines))
+	comments := make([]gitea.CreatePullReviewComment, len(r.Lines))
 	for i, c := range r.Lines {
-		comments[i] = map[string]any{"path": c.Path, "new_position": c.Line, "body": c.Body}
+		comments[i] = gitea.CreatePullReviewComment{Path: c.Path, NewLineNum: c.Line, Body: c.Body}
 	}
 	event := map[forge.Verdict]gitea.ReviewStateType{
 		forge.Approved: gitea.ReviewStateApproved, forge.ChangesRequested: gitea.ReviewStateRequestChanges,
 		forge.Commented: gitea.ReviewStateComment,
 	}[r.Verdict]
-	form := map[string]any{"event": event, "commit_id": r.CommitSHA, "body": r.Body, "comments": comments}
-	return d.api.Post(ctx, at(pull.Repo, "/pulls/%d/reviews", pull.Number), form, nil)
+	owner, name := owner(pull.Repo)
+	return d.write(ctx, func(g *gitea.Client) error {
+		_, _, err := g.CreatePullReview(owner, name, pull.Number,
+			gitea.CreatePullReviewOptions{State: event, CommitID: r.CommitSHA, Body: r.Body, Comments: comments})
+		return err
+	})
 }
 
 // Checks returns the failed checks of a commit, sorted by name, each with its latest report.
 func (d *Desk) Checks(ctx context.Context, repo, sha string) ([]forge.Check, error) {
-	var combined gitea.CombinedStatus
-	if err := d.api.Get(ctx, at(repo, "/commits/%s/status", sha), &combined); err != nil {
+	combined, err := d.combinedStatus(ctx, repo, sha)
+	if err != nil {
 		return nil, err
 	}
 	var all []forge.Check
@@ -237,24 +247,36 @@ func (d *Desk) CheckLog(ctx context.Context, repo string, c forge.Check) (string
 	if page == "" || !strings.HasSuffix(c.URL, "/"+repo+page) {
 		return "", nil
 	}
-	return d.api.Text(ctx, "/"+repo+page+"/logs")
+	return d.log(ctx, repo, page)
 }
 
 // File reads a file of a repository's default branch.
 func (d *Desk) File(ctx context.Context, repo, path string) (string, error) {
+	owner, name := owner(repo)
 	var text []byte
-	err := d.api.Call(ctx, http.MethodGet, at(repo, "/raw/%s", (&url.URL{Path: path}).EscapedPath()), nil, &text)
-	return string(text), err
+	err := d.write(ctx, func(g *gitea.Client) (err error) { // write: not JSON, so that there is nothing to decode
+		text, _, err = g.GetFile(owner, name, "", path)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return string(text), nil
 }
 
 // Folder lists the names of the files in a folder of a repository's default branch, sorted.
 func (d *Desk) Folder(ctx context.Context, repo, path string) (names []string, err error) {
-	var files []gitea.ContentsResponse
-	if err := d.api.Get(ctx, at(repo, "/contents/%s", path), &files); err != nil {
+	owner, name := owner(repo)
+	files, _, err := callList(ctx, d.connection, func(
+		g *gitea.Client,
+	) ([]*gitea.ContentsResponse, *gitea.Response, error) {
+		return g.ListContents(owner, name, "", path)
+	})
+	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		if f.Type == "file" {
+		if f != nil && f.Type == "file" {
 			names = append(names, f.Name)
 		}
 	}
@@ -272,8 +294,7 @@ func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edi
 				return err
 			}
 		}
-		form := map[string]any{"message": message, "files": files}
-		if err = d.api.Post(ctx, at(repo, "/contents"), form, nil); err == nil {
+		if err = d.commitFiles(ctx, repo, map[string]any{"message": message, "files": files}); err == nil {
 			return nil
 		}
 	}
@@ -282,7 +303,7 @@ func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edi
 
 // changeOf turns an edit into a change for the API, which requires the SHA of the file version to be replaced.
 func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileChange, error) {
-	now, err := file(ctx, &d.api, repo, e.Path)
+	now, err := d.file(ctx, repo, e.Path)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return fileChange{}, err
 	}
@@ -293,12 +314,18 @@ func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileCha
 }
 
 // file reads a file of a repository's default branch, with the SHA of its content.
-func file(ctx context.Context, api *rest.API, repo, path string) (forge.File, error) {
-	var f struct{ SHA, Content string }
-	if err := api.Get(ctx, at(repo, "/contents/%s", path), &f); err != nil {
+func (c *connection) file(ctx context.Context, repo, path string) (forge.File, error) {
+	owner, name := owner(repo)
+	f, _, err := call(ctx, c, func(g *gitea.Client) (*gitea.ContentsResponse, *gitea.Response, error) {
+		return g.GetContents(owner, name, "", path)
+	})
+	if err != nil {
 		return forge.File{}, err
 	}
-	text, err := base64.StdEncoding.DecodeString(f.Content)
+	if f.Content == nil {
+		return forge.File{}, fmt.Errorf("%s is not a file", path)
+	}
+	text, err := base64.StdEncoding.DecodeString(*f.Content)
 	if err != nil {
 		return forge.File{}, err
 	}

@@ -93,8 +93,8 @@ func TestDeskLines(t *testing.T) {
 	if err := d.PostReview(t.Context(), ref, &sent); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"body":"No.","comments":[{"body":"new","new_position":12,"path":"x.go"}],` +
-		`"commit_id":"abc","event":"REQUEST_CHANGES"}` + "\n"
+	want := `{"event":"REQUEST_CHANGES","body":"No.","commit_id":"abc",` +
+		`"comments":[{"path":"x.go","body":"new","old_position":0,"new_position":12}]}`
 	if posted != want {
 		t.Errorf("posted %s, want %s", posted, want)
 	}

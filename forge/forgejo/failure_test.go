@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"code.gitea.io/sdk/gitea"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/localforge"
 )
@@ -455,7 +454,7 @@ func TestEndlessList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clientOf(t, say(200, `[`+strings.Repeat(`{"number":1},`, smallestCap-1)+`{"number":1}]`, "Date",
 			time.Now().UTC().Format(http.TimeFormat)))
-		_, _, err := list[*gitea.Issue](t.Context(), c, changesOf("o/r", time.Time{}))
+		_, _, err := c.changes("o/r", time.Time{}).all(t.Context())
 		if !errors.Is(err, errEndless) {
 			t.Errorf("got %v", err)
 		}

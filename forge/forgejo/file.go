@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -25,13 +23,16 @@ func (c *Client) File(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 
 func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 	repo := c.canonical(forge.Ref{Repo: d.Repo}).Repo
+	owner, name := owner(repo)
 	for attempt := 0; ; attempt++ {
 		ids, err := c.labelIDs(ctx, repo, d.Labels)
 		if err != nil {
 			return forge.Ref{}, err
 		}
 		form := gitea.CreateIssueOption{Title: d.Title, Body: d.Body, Labels: ids}
-		in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodPost, at(repo, "/issues"), form})
+		in, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
+			return g.CreateIssue(owner, name, form)
+		})
 		if errors.Is(err, forge.ErrNotFound) && len(ids) > 0 && attempt == 0 {
 			c.forgetLabels(repo) // a label that we created was deleted
 			continue
@@ -48,9 +49,7 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) (err error) {
 	ref, on = c.canonical(ref), c.canonical(on)
 	defer wrap(&err, "make %s depend on %s", ref, on)
-	owner, name, _ := strings.Cut(on.Repo, "/")
-	form := map[string]any{"owner": owner, "repo": name, "index": on.Number}
-	err = c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/dependencies", ref.Number), form)
+	err = c.depend(ctx, ref, on)
 	if err == nil || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || ctx.Err() != nil {
 		return err
 	}
@@ -72,7 +71,7 @@ func (c *Client) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Block
 	if err != nil {
 		return nil, err
 	}
-	native, _, err := list[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d/dependencies", ref.Number))
+	native, _, err := c.dependencies(ref).all(ctx)
 	if err != nil {
 		return nil, err
 	}

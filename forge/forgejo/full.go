@@ -22,8 +22,8 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	if err != nil {
 		return nil, err
 	}
-	everything := at(r.name, "/issues?state=open")
-	open, first, err := listAtOnce[*gitea.Issue](ctx, c, everything)
+	everything := c.issues(r.name, gitea.ListIssueOption{State: gitea.StateOpen})
+	open, first, err := everything.atOnce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,17 +33,17 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	if cold { // otherwise the cache must learn which items were closed since the last scan
 		since = first.forgeBegan()
 	}
-	changed, x, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since))
+	changed, x, err := c.changes(r.name, since).all(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if moved(open, changed) {
-		again, _, err := listAtOnce[*gitea.Issue](ctx, c, everything)
+		again, _, err := everything.atOnce(ctx)
 		if err != nil {
 			return nil, err
 		}
 		open = append(open, again...)
-		if changed, x, err = list[*gitea.Issue](ctx, c, changesOf(r.name, since)); err != nil {
+		if changed, x, err = c.changes(r.name, since).all(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +85,9 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
 	c.mu.Unlock()
 	if open {
-		all, x, err := listAtOnce[*gitea.PullRequest](ctx, c, at(r.name, "/pulls?state=open"))
+		pulls := c.pulls(r.name, gitea.StateOpen, "")
+		pulls.slim = slimPull
+		all, x, err := pulls.atOnce(ctx)
 		if err != nil {
 			return err
 		}
@@ -101,7 +103,9 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 		return nil
 	}
 	// The pages are read one by one: an item that ends meanwhile moves others to later pages.
-	ended, x, err := list[*gitea.Issue](ctx, c, at(r.name, "/issues?state=closed&type=pulls&since=%s", stamp(oldest)))
+	ended, x, err := c.issues(r.name, gitea.ListIssueOption{
+		State: gitea.StateClosed, Type: gitea.IssueTypePull, Since: oldest,
+	}).all(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"code.gitea.io/sdk/gitea"
-
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -98,7 +96,7 @@ func (c *Client) readHistory(ctx context.Context, w past) error {
 	return nil
 }
 
-func (p *pull) applyPast(events []event, err error) {
+func (p *pull) applyPast(events []*event, err error) {
 	if err != nil {
 		p.closerFailed = failure{time.Now(), p.Ended}
 		return
@@ -109,7 +107,7 @@ func (p *pull) applyPast(events []event, err error) {
 	}
 }
 
-func (i *issue) applyPast(events []event, err error, w past) {
+func (i *issue) applyPast(events []*event, err error, w past) {
 	if err != nil {
 		i.history.failed = failure{time.Now(), w.of}
 		return
@@ -120,38 +118,27 @@ func (i *issue) applyPast(events []event, err error, w past) {
 	}
 }
 
-// event is an entry of a timeline.
-type event struct {
-	ID      int64       `json:"id"`
-	Type    string      `json:"type"`
-	User    *gitea.User `json:"user"`
-	Created time.Time   `json:"created_at"`
-	// Label is the label that was changed; Body is then "1" if the label was added, and empty if it was removed.
-	Label *gitea.Label `json:"label"`
-	Body  string       `json:"body"`
-}
-
 // timeline reads the entries from a time on. Its X-Total-Count is the number of entries on the page, and Forgejo
 // filters after paging, so that any page can be short: only an empty page is the last one.
-func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
-	var all []event
-	seen := known[event]{}
-	p := pagesOf(at(w.Repo, "/issues/%d/timeline?since=%s", w.Number, stamp(w.since)))
+func (c *Client) timeline(ctx context.Context, w past) ([]*event, error) {
+	var all []*event
+	events, p := c.events(w.Ref, w.since), newPager()
+	seen := known[event]{events.id, map[int64]bool{}}
 	for page := 1; page <= maxPages; page++ {
-		events, _, err := readPage[event](ctx, c, p, page)
-		if p.full = p.size; err != nil || seen.add(events) == 0 {
-			return all, err
+		some, _, err := events.read(ctx, p, page)
+		if p.full = p.size; err != nil || seen.add(some) == 0 {
+			return slices.DeleteFunc(all, func(e *event) bool { return e == nil }), err
 		}
-		all = append(all, events...)
+		all = append(all, some...)
 	}
 	return nil, errEndless
 }
 
 // lastEvent returns the newest event of a kind; nil when there is none.
-func lastEvent(events []event, kind string) *event {
+func lastEvent(events []*event, kind string) *event {
 	var last *event
-	for n := range events {
-		if e := &events[n]; e.Type == kind && (last == nil || !e.Created.Before(last.Created)) {
+	for _, e := range events {
+		if e.Type == kind && (last == nil || !e.Created.Before(last.Created)) {
 			last = e
 		}
 	}

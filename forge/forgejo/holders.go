@@ -44,11 +44,6 @@ func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if len(wanted) == 0 && !sweep {
 		return nil
 	}
-	done, err := c.turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
 	began := time.Now()
 	all, err := c.listClaims(ctx, r.name, claimPrefix)
 	if err != nil {

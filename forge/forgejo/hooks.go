@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	"code.gitea.io/sdk/gitea"
@@ -37,24 +36,34 @@ func (c *Client) SetHook(ctx context.Context, repo, url, secret string) (err err
 		return err
 	}
 	// Forgejo has its own hook type and also accepts Gitea's. It sends the same payload to both.
-	err = c.write(ctx, http.MethodPost, at(repo, "/hooks"), gitea.CreateHookOption{
-		Type: "gitea", Events: hookEvents, Active: true,
-		Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
+	owner, name := owner(repo)
+	err = c.write(ctx, func(g *gitea.Client) error {
+		_, _, err := g.CreateRepoHook(owner, name, gitea.CreateHookOption{
+			Type: "gitea", Events: hookEvents, Active: true,
+			Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
+		})
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	for _, h := range old {
-		gone := c.write(ctx, http.MethodDelete, at(repo, "/hooks/%d", h.ID), nil)
-		if !errors.Is(gone, forge.ErrNotFound) {
-			err = errors.Join(err, gone)
-		}
+		gone := c.write(ctx, func(g *gitea.Client) error {
+			_, err := g.DeleteRepoHook(owner, name, h.ID)
+			return err
+		})
+		err = errors.Join(err, unless(gone, forge.ErrNotFound))
 	}
 	return err
 }
 
 // hooksTo lists the repository's web hooks to url.
 func (c *Client) hooksTo(ctx context.Context, repo, url string) ([]*gitea.Hook, error) {
-	all, _, err := list[*gitea.Hook](ctx, c, at(repo, "/hooks"))
+	owner, name := owner(repo)
+	all, _, err := newList(c.connection, nil, func(
+		g *gitea.Client, page gitea.ListOptions,
+	) ([]*gitea.Hook, *gitea.Response, error) {
+		return g.ListRepoHooks(owner, name, gitea.ListHooksOptions{ListOptions: page})
+	}).all(ctx)
 	return slices.DeleteFunc(all, func(h *gitea.Hook) bool { return h == nil || h.Config["url"] != url }), err
 }

@@ -167,12 +167,13 @@ func TestEndlessPages(t *testing.T) {
 			body: func(int64) int { return 10 },
 		}
 		c := h.client(t)
-		all, _, err := list[*gitea.Issue](t.Context(), c, at("o/r", "/issues?state=open"))
+		open := c.issues("o/r", gitea.ListIssueOption{State: gitea.StateOpen})
+		all, _, err := open.all(t.Context())
 		if err != nil || len(all) != 100 || h.asked != 2 {
 			t.Errorf("list returned %d entries with %d requests, %v", len(all), h.asked, err)
 		}
 		h.asked = 0
-		all, _, err = listAtOnce[*gitea.Issue](t.Context(), c, at("o/r", "/issues?state=open"))
+		all, _, err = open.atOnce(t.Context())
 		if err != nil || h.asked != 1+pagesAtOnce {
 			t.Errorf("listAtOnce returned %d entries with %d requests, %v", len(all), h.asked, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -41,13 +40,16 @@ func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 	if len(missing) == 0 {
 		return nil
 	}
+	owner, name := owner(ref.Repo)
 	for attempt := 0; ; attempt++ {
 		ids, err := c.labelIDs(ctx, ref.Repo, missing)
 		if err != nil {
 			return err
 		}
 		form := gitea.IssueLabelsOption{Labels: ids}
-		now, _, err := do[[]*gitea.Label](ctx, c, ask{http.MethodPost, at(ref.Repo, "/issues/%d/labels", ref.Number), form})
+		now, _, err := callList(ctx, c.connection, func(g *gitea.Client) ([]*gitea.Label, *gitea.Response, error) {
+			return g.AddIssueLabels(owner, name, ref.Number, form)
+		})
 		if err != nil {
 			return err
 		}
@@ -70,7 +72,7 @@ func (c *Client) removeLabels(ctx context.Context, ref forge.Ref, in *gitea.Issu
 		if label == nil || !slices.Contains(names, label.Name) {
 			continue
 		}
-		err := c.write(ctx, http.MethodDelete, at(ref.Repo, "/issues/%d/labels/%d", ref.Number, label.ID), nil)
+		err := c.removeLabel(ctx, ref, label.ID)
 		if err != nil && statusOf(err) != http.StatusUnprocessableEntity { // 422: the label itself was deleted
 			return err
 		}
@@ -115,12 +117,20 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 	if ids != nil {
 		return ids, nil
 	}
-	own, _, err := list[*gitea.Label](ctx, c, at(repo, "/labels"))
+	owner, name := owner(repo)
+	own, _, err := newList(c.connection, nil, func(
+		g *gitea.Client, page gitea.ListOptions,
+	) ([]*gitea.Label, *gitea.Response, error) {
+		return g.ListRepoLabels(owner, name, gitea.ListLabelsOptions{ListOptions: page})
+	}).all(ctx)
 	if err != nil {
 		return nil, err
 	}
-	owner, _, _ := strings.Cut(repo, "/")
-	shared, _, err := list[*gitea.Label](ctx, c, "/orgs/"+owner+"/labels")
+	shared, _, err := newList(c.connection, nil, func(
+		g *gitea.Client, page gitea.ListOptions,
+	) ([]*gitea.Label, *gitea.Response, error) {
+		return g.ListOrgLabels(owner, gitea.ListOrgLabelsOptions{ListOptions: page})
+	}).all(ctx)
 	if isOutage(err) {
 		return nil, err // other refusals are not errors: the owner is not an organisation, or hides its labels
 	}
@@ -137,8 +147,11 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 }
 
 func (c *Client) createLabel(ctx context.Context, repo string, l forge.Label) (int64, error) {
-	form := gitea.CreateLabelOption{Name: l.Name, Color: "#" + l.Color, Description: l.Description}
-	made, _, err := do[*gitea.Label](ctx, c, ask{http.MethodPost, at(repo, "/labels"), form})
+	owner, name := owner(repo)
+	made, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Label, *gitea.Response, error) {
+		return g.CreateLabel(owner, name,
+			gitea.CreateLabelOption{Name: l.Name, Color: "#" + l.Color, Description: l.Description})
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -18,7 +18,7 @@ import (
 // time means the time at which the item was filed.
 func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
 	ref = c.canonical(ref)
-	look, err := c.look(withOwnTurns(ctx), ref, since)
+	look, err := c.look(withSlots(ctx), ref, since)
 	if err != nil {
 		return forge.Look{}, fmt.Errorf("cannot look at %s: %w", ref, err)
 	}
@@ -83,8 +83,7 @@ func (c *Client) lookAround(
 
 // countComments counts the comments since a time by the forge's clock, by login.
 func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Time) (map[string]int, error) {
-	path := at(ref.Repo, "/issues/%d/comments?since=%s", ref.Number, stamp(since))
-	all, _, err := list[*gitea.Comment](ctx, c, path)
+	all, _, err := c.comments(ref, since).all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +147,9 @@ func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, e
 
 // lookPulls reads every pull request for an issue: those in the cache, and those that changed since a time.
 func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since time.Time) ([]forge.Pull, error) {
-	changed, _, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since.Add(-overlap))+"&type=pulls")
+	changed, _, err := c.issues(r.name, gitea.ListIssueOption{
+		State: gitea.StateAll, Type: gitea.IssueTypePull, Since: since.Add(-overlap),
+	}).all(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package forgejo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,10 +15,6 @@ import (
 // to administrators. To every writer it lists the accounts that an issue can be assigned to. These are the accounts
 // with write access and, in a repository of an organisation, also the members of teams with read access.
 
-// getter reads a JSON document from the forge into out. If the document is a page of a list, getter returns how many
-// entries the forge says that the list has, or -1.
-type getter func(ctx context.Context, path string, out any) (total int, err error)
-
 const (
 	// maxMembers bounds how many members of a team are read.
 	maxMembers = 500
@@ -27,55 +22,51 @@ const (
 	maxAsked = 100
 )
 
-// team is a team of an organisation with access to a repository.
-type team struct {
-	ID         int64
-	Permission string
-	Units      map[string]string `json:"units_map"` // permission by part of the repository
-}
-
-// writes reports whether the team's members can push.
-func (t *team) writes() bool {
-	mode := t.Units["repo.code"]
-	if len(t.Units) == 0 {
-		mode = t.Permission
+// mayPush reports whether a team's members can push.
+func mayPush(t *gitea.Team) bool {
+	mode := t.UnitsMap[string(gitea.RepoUnitCode)]
+	if len(t.UnitsMap) == 0 {
+		mode = string(t.Permission)
 	}
 	return slices.Contains([]string{"write", "admin", "owner"}, mode)
 }
 
-// writersOf lists the accounts with write access to a repository, sorted. If a team has only read access, a member of
+// writers lists the accounts with write access to a repository, sorted. If a team has only read access, a member of
 // the organisation counts only if the account owns the organisation or is in a team with write access. Our account sees
 // only the teams that it is in.
-func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
-	var in []*gitea.User
-	if _, err := get(ctx, at(repo, "/assignees"), &in); err != nil {
+func (c *connection) writers(ctx context.Context, repo string) ([]string, error) {
+	org, name := owner(repo)
+	in, _, err := callList(ctx, c, func(g *gitea.Client) ([]*gitea.User, *gitea.Response, error) {
+		return g.GetAssignees(org, name)
+	})
+	if err != nil {
 		return nil, err
 	}
 	listed := logins(in)
-	var teams []*team
-	_, err := get(ctx, at(repo, "/teams"), &teams)
+	teams, _, err := callList(ctx, c, func(g *gitea.Client) ([]*gitea.Team, *gitea.Response, error) {
+		return g.GetRepoTeams(org, name)
+	})
 	switch {
 	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // the owner is not an organisation
 		return listed, nil
 	case err != nil:
 		return nil, err
 	}
-	readsOnly := func(t *team) bool { return t == nil || !t.writes() }
+	readsOnly := func(t *gitea.Team) bool { return t == nil || !mayPush(t) }
 	if len(teams) > 0 && !slices.ContainsFunc(teams, readsOnly) {
 		return listed, nil
 	}
-	known, err := membersOf(ctx, get, slices.DeleteFunc(teams, readsOnly))
+	known, err := c.members(ctx, slices.DeleteFunc(teams, readsOnly))
 	if err != nil {
 		return nil, err
 	}
-	org, _, _ := strings.Cut(repo, "/")
 	asked := 0
 	var sure []string
 	for _, login := range listed {
 		may := known[strings.ToLower(login)]
 		if !may && asked < maxAsked && forge.ValidRepo(org+"/"+login) {
 			asked++
-			if may, err = writesBeside(ctx, get, login, org); err != nil {
+			if may, err = c.writesBeside(ctx, login, org); err != nil {
 				return nil, err
 			}
 		}
@@ -86,11 +77,16 @@ func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
 	return sure, nil
 }
 
-// membersOf returns the members of those teams that our account can see, in lower case.
-func membersOf(ctx context.Context, get getter, teams []*team) (map[string]bool, error) {
+// members returns the members of those teams that our account can see, in lower case.
+func (c *connection) members(ctx context.Context, teams []*gitea.Team) (map[string]bool, error) {
 	known := make(map[string]bool)
 	for _, t := range teams {
-		members, err := readUpTo[*gitea.User](ctx, get, fmt.Sprintf("/teams/%d/members", t.ID), maxMembers)
+		id := func(in *gitea.User) int64 { return in.ID }
+		members, err := newList(c, id, func(
+			g *gitea.Client, page gitea.ListOptions,
+		) ([]*gitea.User, *gitea.Response, error) {
+			return g.ListTeamMembers(t.ID, gitea.ListTeamMembersOptions{ListOptions: page})
+		}).upTo(ctx, maxMembers)
 		if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound) {
 			continue
 		}
@@ -106,17 +102,15 @@ func membersOf(ctx context.Context, get getter, teams []*team) (map[string]bool,
 
 // writesBeside reports whether an account, to which issues can be assigned, has write access although no known team
 // gives it: the account owns the organisation, or is not a member of it and therefore a collaborator.
-func writesBeside(ctx context.Context, get getter, login, org string) (bool, error) {
-	var place *struct {
-		Owner  bool `json:"is_owner"`
-		Member bool `json:"can_read"`
-	}
-	_, err := get(ctx, "/users/"+login+"/orgs/"+org+"/permissions", &place)
+func (c *connection) writesBeside(ctx context.Context, login, org string) (bool, error) {
+	place, _, err := call(ctx, c, func(g *gitea.Client) (*gitea.OrgPermissions, *gitea.Response, error) {
+		return g.GetOrgPermissions(org, login)
+	})
 	switch {
 	case errors.Is(err, forge.ErrNotFound): // the account cannot see the organisation
 		return true, nil
-	case err != nil || place == nil:
+	case err != nil:
 		return false, err
 	}
-	return place.Owner || !place.Member, nil
+	return place.IsOwner || !place.CanRead, nil
 }

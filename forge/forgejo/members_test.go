@@ -1,15 +1,23 @@
 package forgejo
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
 	"codeberg.org/johba/disinto/forge"
 )
+
+// writersOf returns the writers of the repository org/r on a forge with these answers to GET requests.
+func writersOf(t *testing.T, get func(path string) (status int, answer string)) ([]string, error) {
+	t.Helper()
+	return connect("http://forge.test", answers(func(req *http.Request) (*http.Response, error) {
+		status, answer := get(strings.TrimPrefix(req.URL.Path, "/api/v1"))
+		return say(status, answer)(req)
+	})).writers(t.Context(), "org/r")
+}
 
 // The answers are in the form of Forgejo 10.0. Every account is listed as a possible assignee, even Reader, whose team
 // has only read access.
@@ -37,11 +45,10 @@ func TestWritersOf(t *testing.T) {
 		{"no teams", " ", false, "guest root"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			get := func(_ context.Context, path string, out any) (int, error) {
+			got, err := writersOf(t, func(path string) (int, string) {
 				answer := map[string]string{
 					"/repos/org/r/assignees": listed, "/repos/org/r/teams": "[" + tt.teams + "]",
-					"/teams/2/members?page=1&limit=50":   `[{"login":"boss"},{"login":"Coder"}]`,
-					"/teams/2/members?page=2&limit=50":   `[]`,
+					"/teams/2/members":                   `[{"login":"boss"},{"login":"Coder"}]`,
 					"/users/boss/orgs/org/permissions":   `{"can_read":true,"can_write":true}`,
 					"/users/Reader/orgs/org/permissions": `{"can_read":true,"can_write":true}`, // writes elsewhere
 					"/users/coder/orgs/org/permissions":  `{"can_read":true,"can_write":true}`,
@@ -50,15 +57,14 @@ func TestWritersOf(t *testing.T) {
 				}[path]
 				switch {
 				case path == "/repos/org/r/teams" && tt.teams == "":
-					return -1, fmt.Errorf("405: %w", forge.ErrConflict)
+					return 405, ""
 				case answer == "", tt.hidden && strings.HasPrefix(path, "/teams/"):
-					return -1, fmt.Errorf("%s: %w", path, forge.ErrForbidden)
+					return 403, ""
 				case tt.hidden && path == "/users/guest/orgs/org/permissions":
-					return -1, fmt.Errorf("%s: %w", path, forge.ErrNotFound)
+					return 404, ""
 				}
-				return -1, json.Unmarshal([]byte(answer), out)
-			}
-			got, err := writersOf(t.Context(), get, "org/r")
+				return 200, answer
+			})
 			if strings.Join(got, " ") != tt.want || err != nil {
 				t.Errorf("writersOf returned %v, %v; want %s", got, err, tt.want)
 			}
@@ -69,16 +75,16 @@ func TestWritersOf(t *testing.T) {
 // If one of the forge's lists cannot be read, writersOf returns the error and no account.
 func TestWritersOfFails(t *testing.T) {
 	for _, broken := range []string{"/assignees", "/teams", "/members", "/permissions"} {
-		get := func(_ context.Context, path string, out any) (int, error) {
+		got, err := writersOf(t, func(path string) (int, string) {
 			switch {
 			case strings.Contains(path, broken):
-				return -1, forge.ErrUnavailable
+				return 502, ""
 			case strings.Contains(path, "/members"):
-				return -1, nil
+				return 200, "[]"
 			}
-			return -1, json.Unmarshal([]byte(`[{"login":"eve","id":1},{"login":"mal","id":2,"permission":"write"}]`), out)
-		}
-		if got, err := writersOf(t.Context(), get, "org/r"); len(got) > 0 || !errors.Is(err, forge.ErrUnavailable) {
+			return 200, `[{"login":"eve","id":1},{"login":"mal","id":2,"permission":"write"}]`
+		})
+		if len(got) > 0 || !errors.Is(err, forge.ErrUnavailable) {
 			t.Errorf("without %s: got %v, %v; want %v", broken, got, err, forge.ErrUnavailable)
 		}
 	}
@@ -87,14 +93,14 @@ func TestWritersOfFails(t *testing.T) {
 // The accounts of an organisation with thousands of members are found with a bounded number of requests.
 func TestWritersOfBounded(t *testing.T) {
 	requests := 0
-	get := func(_ context.Context, path string, out any) (int, error) {
+	got, err := writersOf(t, func(path string) (int, string) {
 		requests++
 		var list []string
 		switch {
 		case strings.HasSuffix(path, "/teams"):
-			return -1, json.Unmarshal([]byte(`[{"id":1,"permission":"read"},{"id":2,"permission":"write"}]`), out)
+			return 200, `[{"id":1,"permission":"read"},{"id":2,"permission":"write"}]`
 		case strings.HasSuffix(path, "/permissions"):
-			return -1, json.Unmarshal([]byte(`{"can_read":true}`), out)
+			return 200, `{"can_read":true}`
 		}
 		for n := range 5000 {
 			list = append(list, fmt.Sprintf(`{"login":"u%d"}`, n))
@@ -102,9 +108,8 @@ func TestWritersOfBounded(t *testing.T) {
 		if strings.HasPrefix(path, "/teams/") { // the last page never comes
 			list = list[:pageSize]
 		}
-		return -1, json.Unmarshal([]byte("["+strings.Join(list, ",")+"]"), out)
-	}
-	got, err := writersOf(t.Context(), get, "org/r")
+		return 200, "[" + strings.Join(list, ",") + "]"
+	})
 	if len(got) != pageSize || requests > 2+maxMembers/pageSize+maxAsked || err != nil {
 		t.Errorf("writersOf returned %d writers with %d requests, %v", len(got), requests, err)
 	}

@@ -3,11 +3,12 @@ package forgejo
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
+
+	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
 )
@@ -24,60 +25,81 @@ const (
 
 var errEndless = errors.New("the list does not end")
 
-// pager reads the pages of one list. The first page is read first, and alone.
+// list reads the pages of one list, such as the open issues of a repository.
+type list[T any] struct {
+	*connection
+	// page reads one page. An entry that could not be read is nil.
+	page func(context.Context, gitea.ListOptions) ([]*T, *exchange, error)
+	id   func(*T) int64 // tells entries apart; nil: the entries have no ids
+	slim func(*T)       // drops what no decision needs, for lists that can have thousands of entries; nil: nothing
+}
+
+// newList returns a list whose pages the SDK reads.
+func newList[T any](
+	c *connection, id func(*T) int64, ask func(*gitea.Client, gitea.ListOptions) ([]*T, *gitea.Response, error),
+) list[T] {
+	return list[T]{connection: c, id: id, page: func(ctx context.Context, o gitea.ListOptions) ([]*T, *exchange, error) {
+		return callList(ctx, c, func(g *gitea.Client) ([]*T, *gitea.Response, error) { return ask(g, o) })
+	}}
+}
+
+// pager is the size of a list's pages. The first page is read first, and alone.
 type pager struct {
-	path string
 	size int // entries of a page that we ask for
 	full int // entries of the first page; the forge's limit can be lower than size
 }
 
-func pagesOf(path string) *pager { return &pager{path: path, size: pageSize, full: pageSize} }
+func newPager() *pager { return &pager{size: pageSize, full: pageSize} }
 
-// readPage reads a page of a list. If the answer is too long, it reads the same entries in smaller pages. If the first
-// answer is too long, it reads the whole list in smaller pages, because the forge's limit is not known yet.
-func readPage[T any](ctx context.Context, c *Client, p *pager, n int) ([]T, *exchange, error) {
-	items, x, err := readSized[T](ctx, c, n, p.size, p.path)
+// read reads a page. If the answer is too long, it reads the same entries in smaller pages. If the first answer is too
+// long, it reads the whole list in smaller pages, because the forge's limit is not known yet.
+func (l list[T]) read(ctx context.Context, p *pager, n int) ([]*T, *exchange, error) {
+	items, x, err := l.readSized(ctx, n, p.size)
 	switch {
 	case err == nil && n == 1:
 		p.full = len(items)
 	case errors.Is(err, errTooLong) && n == 1 && p.size > smallestCap:
 		p.size, p.full = smallestCap, smallestCap
-		return readPage[T](ctx, c, p, n)
+		return l.read(ctx, p, n)
 	case errors.Is(err, errTooLong):
-		return readSmaller[T](ctx, c, (n-1)*p.full, p.full, p.path)
+		return l.readSmaller(ctx, (n-1)*p.full, p.full)
 	}
 	return items, x, err
 }
 
-func readSized[T any](ctx context.Context, c *Client, n, size int, path string) ([]T, *exchange, error) {
-	items, x, err := read[[]T](ctx, c, paged(path, n, size))
-	for i := range items {
-		slim(any(items[i]))
+func (l list[T]) readSized(ctx context.Context, n, size int) ([]*T, *exchange, error) {
+	items, x, err := l.page(ctx, gitea.ListOptions{Page: n, PageSize: size})
+	if l.slim != nil {
+		for _, in := range items {
+			if in != nil {
+				l.slim(in)
+			}
+		}
 	}
-	if x != nil && x.dropped > 0 {
-		c.noteUnread(x)
+	if x.dropped > 0 {
+		l.misread.record(x)
 	}
 	return items, x, err
 }
 
 // readSmaller reads size entries from an offset on, in pages of ten entries or of one. A single entry that is too long
 // becomes an empty entry, so that the others are still read.
-func readSmaller[T any](ctx context.Context, c *Client, offset, size int, path string) ([]T, *exchange, error) {
-	var all []T
+func (l list[T]) readSmaller(ctx context.Context, offset, size int) ([]*T, *exchange, error) {
+	var all []*T
 	var first *exchange
 	step := 1
 	if size > smallestCap {
 		step = smallestCap
 	}
 	for at := offset - offset%step; at < offset+size; at += step {
-		items, x, err := readSized[T](ctx, c, at/step+1, step, path)
+		items, x, err := l.readSized(ctx, at/step+1, step)
 		switch {
 		case errors.Is(err, errTooLong) && step > 1:
-			items, x, err = readSmaller[T](ctx, c, at, step, path)
+			items, x, err = l.readSmaller(ctx, at, step)
 		case errors.Is(err, errTooLong):
 			x.dropped++
-			c.noteUnread(x)
-			items, err = make([]T, 1), nil
+			l.misread.record(x)
+			items, err = make([]*T, 1), nil
 		}
 		if err != nil {
 			return nil, x, err
@@ -92,19 +114,31 @@ func readSmaller[T any](ctx context.Context, c *Client, offset, size int, path s
 	return all, first, nil
 }
 
-// list reads all pages of a list one by one, and returns them with the first page's exchange. An item that is added
-// meanwhile moves others to later pages, so that some entries come twice; none is lost.
-func list[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
-	return listFrom[T](ctx, c, pagesOf(path), 1, nil)
+// all reads all pages one by one, and returns them with the first page's exchange. An item that is added meanwhile
+// moves others to later pages, so that some entries come twice; none is lost.
+func (l list[T]) all(ctx context.Context) ([]*T, *exchange, error) {
+	return l.from(ctx, newPager(), 1, nil, maxPages, math.MaxInt)
 }
 
-// listFrom continues a list with page n; all has the items of the pages before.
-func listFrom[T any](ctx context.Context, c *Client, p *pager, n int, all []T) ([]T, *exchange, error) {
-	var first *exchange
-	seen := known[T]{}
+// upTo reads pages one by one, but at most the given number of entries. The number of requests is bounded too: a page
+// can be shorter than we ask for, if the forge's administrator has set a lower limit (MAX_RESPONSE_ITEMS).
+func (l list[T]) upTo(ctx context.Context, most int) ([]*T, error) {
+	all, _, err := l.from(ctx, newPager(), 1, nil, most/smallestCap, most)
+	if err != nil && !errors.Is(err, errEndless) {
+		return nil, err
+	}
+	return all[:min(len(all), most)], nil
+}
+
+// from continues a list with page n; all has the items of the pages before. It ends with the list, or once it has most
+// entries. After page last it returns errEndless and the entries so far.
+func (l list[T]) from(
+	ctx context.Context, p *pager, n int, all []*T, last, most int,
+) (_ []*T, first *exchange, err error) {
+	seen := known[T]{l.id, map[int64]bool{}}
 	seen.add(all)
-	for ; n <= maxPages; n++ {
-		items, x, err := readPage[T](ctx, c, p, n)
+	for ; n <= last; n++ {
+		items, x, err := l.read(ctx, p, n)
 		if err != nil {
 			return nil, x, err
 		}
@@ -112,51 +146,29 @@ func listFrom[T any](ctx context.Context, c *Client, p *pager, n int, all []T) (
 			first = x
 		}
 		all = append(all, items...)
-		if lastPage(len(items), len(all), x.total) || seen.add(items) == 0 {
+		if lastPage(len(items), len(all), x.total) || len(all) >= most || seen.add(items) == 0 {
 			return all, first, nil
 		}
 	}
-	return nil, first, errEndless
-}
-
-// readUpTo reads a list page by page, but at most the given number of entries. A page that is shorter than pageSize
-// need not be the last: the forge's administrator can set a lower limit (MAX_RESPONSE_ITEMS).
-func readUpTo[T any](ctx context.Context, get getter, path string, most int) (all []T, err error) {
-	seen := known[T]{}
-	for page := 1; page <= most/smallestCap && len(all) < most; page++ {
-		var some []T
-		total, err := get(ctx, paged(path, page, pageSize), &some)
-		if err != nil {
-			return nil, err
-		}
-		if seen.add(some) == 0 {
-			break
-		}
-		if all = append(all, some...); total >= 0 && len(all) >= total {
-			break
-		}
-	}
-	return all[:min(len(all), most)], nil
-}
-
-// paged returns the path of a page of a list.
-func paged(path string, page, size int) string {
-	mark := "?"
-	if strings.Contains(path, "?") {
-		mark = "&"
-	}
-	return fmt.Sprintf("%s%spage=%d&limit=%d", path, mark, page, size)
+	return all, first, errEndless
 }
 
 // known holds the ids of the entries that a list had so far. A page without a new entry comes after the last page: some
 // lists ignore paging and always come whole, and a faulty forge can repeat a page for ever.
-type known[T any] map[int64]bool
+type known[T any] struct {
+	id  func(*T) int64
+	ids map[int64]bool
+}
 
 // add returns how many entries are new. An entry without an id counts as new.
-func (k known[T]) add(items []T) (fresh int) {
-	for i := range items {
-		if id := idOf(any(items[i])); id == 0 || !k[id] {
-			k[id] = true
+func (k known[T]) add(items []*T) (fresh int) {
+	for _, in := range items {
+		id := int64(0)
+		if in != nil && k.id != nil {
+			id = k.id(in)
+		}
+		if id == 0 || !k.ids[id] {
+			k.ids[id] = true
 			fresh++
 		}
 	}
@@ -170,23 +182,23 @@ func lastPage(here, soFar, total int) bool {
 	return here < smallestCap
 }
 
-// listAtOnce reads a long list with concurrent requests: the first page says how many entries there are. Items that are
+// atOnce reads a long list with concurrent requests: the first page says how many entries there are. Items that are
 // added or removed meanwhile move others between pages, so the caller has to list the changes afterwards.
-func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
-	p := pagesOf(path)
-	all, first, err := readPage[T](ctx, c, p, 1)
+func (l list[T]) atOnce(ctx context.Context) ([]*T, *exchange, error) {
+	p := newPager()
+	all, first, err := l.read(ctx, p, 1)
 	if err != nil || lastPage(len(all), len(all), first.total) {
 		return all, first, err
 	}
 	if first.total < 0 {
-		all, _, err = listFrom(ctx, c, p, 2, all)
+		all, _, err = l.from(ctx, p, 2, all, maxPages, math.MaxInt)
 		return all, first, err
 	}
 	last := min((first.total+len(all)-1)/len(all), maxPages)
-	seen := known[T]{}
+	seen := known[T]{l.id, map[int64]bool{}}
 	seen.add(all)
 	for next := 2; next <= last; next += pagesAtOnce {
-		some, err := readPages[T](ctx, c, p, next, min(pagesAtOnce, last-next+1))
+		some, err := l.readSome(ctx, p, next, min(pagesAtOnce, last-next+1))
 		if err != nil {
 			return nil, first, err
 		}
@@ -198,14 +210,32 @@ func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *excha
 	return all, first, nil
 }
 
+// newest reads the last pages of a list that begins with the oldest entry, about so many entries.
+func (l list[T]) newest(ctx context.Context, about int) ([]*T, *exchange, error) {
+	p := newPager()
+	all, first, err := l.read(ctx, p, 1)
+	if err != nil || lastPage(len(all), len(all), first.total) {
+		return all, first, err
+	}
+	pages := about / max(len(all), smallestCap)
+	from, n := 2, pages-1
+	if first.total >= 0 {
+		last := (first.total + len(all) - 1) / len(all)
+		from = max(2, last-pages+1)
+		n = last - from + 1
+	}
+	some, err := l.readSome(ctx, p, from, n)
+	return append(all, some...), first, err
+}
+
 // pagesAtOnce is how many pages are read before a check whether they contained new entries.
 const pagesAtOnce = 8 * atOnce
 
-// readPages reads n pages of a list concurrently, beginning with page from.
-func readPages[T any](ctx context.Context, c *Client, p *pager, from, n int) ([]T, error) {
-	pages := make([][]T, n)
+// readSome reads n pages concurrently, beginning with page from.
+func (l list[T]) readSome(ctx context.Context, p *pager, from, n int) ([]*T, error) {
+	pages := make([][]*T, n)
 	err := inParallel(ctx, n, func(ctx context.Context, i int) error {
-		items, _, err := readPage[T](ctx, c, p, from+i)
+		items, _, err := l.read(ctx, p, from+i)
 		pages[i] = items
 		return err
 	})

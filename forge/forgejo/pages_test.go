@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,33 +17,22 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// listOf is a getter for a list of that many issues, numbered from 1, from a forge whose pages have at most limit
-// entries. It counts its requests.
-func listOf(entries, limit int, hasTotal bool, requests *int) getter {
-	return func(_ context.Context, path string, out any) (int, error) {
+// listOf is a list of that many issues, numbered from 1, from a forge whose pages have at most limit entries. It counts
+// its requests.
+func listOf(entries, limit int, hasTotal bool, requests *int) list[gitea.Issue] {
+	page := func(_ context.Context, o gitea.ListOptions) (some []*gitea.Issue, _ *exchange, _ error) {
 		*requests++
-		_, raw, _ := strings.Cut(path, "?")
-		query, err := url.ParseQuery(raw)
-		if err != nil {
-			return -1, err
-		}
-		page, _ := strconv.Atoi(query.Get("page"))
-		size, _ := strconv.Atoi(query.Get("limit"))
-		size = min(size, limit)
-		some := []*gitea.Issue{}
-		for n := (page-1)*size + 1; n <= min(page*size, entries); n++ {
+		size := min(o.PageSize, limit)
+		for n := (o.Page-1)*size + 1; n <= min(o.Page*size, entries); n++ {
 			some = append(some, &gitea.Issue{ID: int64(n), Index: int64(n)})
-		}
-		text, err := json.Marshal(some)
-		if err != nil {
-			return -1, err
 		}
 		total := -1
 		if hasTotal {
 			total = entries
 		}
-		return total, json.Unmarshal(text, out)
+		return some, &exchange{total: total}, nil
 	}
+	return list[gitea.Issue]{id: issueID, page: page}
 }
 
 // TestReadUpTo: a page shorter than ours does not end a list, because the forge's administrator can limit pages.
@@ -65,8 +53,7 @@ func TestReadUpTo(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt), func(t *testing.T) {
 			requests := 0
-			get := listOf(tt.entries, tt.limit, tt.hasTotal, &requests)
-			got, err := readUpTo[*gitea.Issue](t.Context(), get, "/x?state=all", 150)
+			got, err := listOf(tt.entries, tt.limit, tt.hasTotal, &requests).upTo(t.Context(), 150)
 			if err != nil || len(got) != tt.want || requests > tt.most {
 				t.Fatalf("%d entries with %d requests, %v; want %d with at most %d", len(got), requests, err, tt.want, tt.most)
 			}
@@ -78,10 +65,11 @@ func TestReadUpTo(t *testing.T) {
 		})
 	}
 	t.Run("a list that is never paged", func(t *testing.T) {
-		whole := func(_ context.Context, _ string, out any) (int, error) {
-			return -1, json.Unmarshal([]byte(`[{"id":1},{"id":2}]`), out)
+		whole := list[gitea.Issue]{id: issueID}
+		whole.page = func(context.Context, gitea.ListOptions) ([]*gitea.Issue, *exchange, error) {
+			return []*gitea.Issue{{ID: 1}, {ID: 2}}, &exchange{total: -1}, nil
 		}
-		if got, err := readUpTo[*gitea.Issue](t.Context(), whole, "/x", 150); err != nil || len(got) != 2 {
+		if got, err := whole.upTo(t.Context(), 150); err != nil || len(got) != 2 {
 			t.Errorf("%d entries, %v; want 2", len(got), err)
 		}
 	})
@@ -162,11 +150,11 @@ func TestLongAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for name, read := range map[string]func() ([]*gitea.Issue, *exchange, error){
-				"list":       func() ([]*gitea.Issue, *exchange, error) { return list[*gitea.Issue](t.Context(), c, "/x") },
-				"listAtOnce": func() ([]*gitea.Issue, *exchange, error) { return listAtOnce[*gitea.Issue](t.Context(), c, "/x") },
+			x := c.issues("x/x", gitea.ListIssueOption{})
+			for name, read := range map[string]func(context.Context) ([]*gitea.Issue, *exchange, error){
+				"all": x.all, "atOnce": x.atOnce,
 			} {
-				all, _, err := read()
+				all, _, err := read(t.Context())
 				seen := map[int64]bool{}
 				null := 0
 				for _, in := range all {

@@ -21,7 +21,7 @@ func (c *Client) WhoAmI(ctx context.Context, token string) (string, error) {
 	if token == "" {
 		token = c.token
 	}
-	me, _, err := doAs[*gitea.User](ctx, c, token, requestTime, ask{http.MethodGet, "/user", nil})
+	me, _, err := call(ctx, c.as(token), (*gitea.Client).GetMyUserInfo)
 	if err != nil {
 		return "", fmt.Errorf("cannot tell whose token this is: %w", err)
 	}
@@ -88,7 +88,7 @@ func explainToken(err error) error {
 }
 
 func (c *Client) prepareRepo(ctx context.Context, name, login string, create bool) ([]MissingLabel, error) {
-	in, x, err := do[*gitea.Repository](ctx, c, ask{http.MethodGet, at(name, ""), nil})
+	in, x, err := c.repository(ctx, name)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return nil, fmt.Errorf("cannot see the repository %s: %w; check [forge] repos, or add %s to its collaborators",
@@ -161,7 +161,7 @@ func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (m
 	if create && len(missing) > 0 {
 		return missing, nil
 	}
-	err = c.probeLabel(ctx, c.token, name, nil)
+	err = c.probeLabel(ctx, name, nil)
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUnavailable) {
 		return missing, explainWrite(fmt.Errorf("cannot write to the issues of %s: %w", name, err), "write:issue")
 	}
@@ -170,7 +170,7 @@ func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (m
 
 // probeWrite returns an error if the token lacks the right to merge.
 func (c *Client) probeWrite(ctx context.Context, in *gitea.Repository, name string) error {
-	err := c.probeBranch(ctx, c.token, name, in)
+	err := c.probeBranch(ctx, name, in)
 	if errors.Is(err, forge.ErrForbidden) {
 		return explainWrite(fmt.Errorf("cannot merge in %s: %w", name, err), "write:repository")
 	}

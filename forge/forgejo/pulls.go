@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
@@ -235,7 +234,7 @@ func headOf(in *gitea.PullRequest) string {
 
 // readDetails reads the pull request itself. Forgejo answers null when it cannot open one of its repositories.
 func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullRequest, *exchange, error) {
-	in, x, err := read[*gitea.PullRequest](ctx, c, at(ref.Repo, "/pulls/%d", ref.Number))
+	in, x, err := c.connection.pull(ctx, ref)
 	if err == nil && (in == nil || in.Index != ref.Number) {
 		err = errors.New("the forge cannot load this pull request")
 	}
@@ -255,14 +254,20 @@ func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
 	parts = append(parts, func(ctx context.Context) error { return c.readPast(ctx, r, w.number, w.past) })
 	if w.reviews {
 		parts = append(parts, func(ctx context.Context) (err error) {
-			reviews, _, err = list[*gitea.PullReview](ctx, c, at(r.name, "/pulls/%d/reviews", w.number))
+			reviews, _, err = c.reviews(forge.Ref{Repo: r.name, Number: w.number}).all(ctx)
 			return err
 		})
 	}
 	if w.statuses = w.statuses && w.head != ""; w.statuses {
 		parts = append(parts, func(ctx context.Context) (err error) {
 			// The combined status is not an alternative: it has at most 30 contexts.
-			statuses, x, err = list[*gitea.Status](ctx, c, at(r.name, "/commits/%s/statuses", w.head))
+			owner, name := owner(r.name)
+			id := func(in *gitea.Status) int64 { return in.ID }
+			statuses, x, err = newList(c.connection, id, func(
+				g *gitea.Client, page gitea.ListOptions,
+			) ([]*gitea.Status, *gitea.Response, error) {
+				return g.ListStatuses(owner, name, w.head, gitea.ListStatusesOption{ListOptions: page})
+			}).all(ctx)
 			return err
 		})
 	}
@@ -293,7 +298,10 @@ func (c *Client) update(r *repo, number int64, change func(*pull)) {
 // readBase reads a base branch: its commit and required checks. Every writer can read the branch; only administrators
 // can read its protection. A branch that is gone requires no checks.
 func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
-	in, x, err := read[*gitea.Branch](ctx, c, at(r.name, "/branches/%s", (&url.URL{Path: branch}).EscapedPath()))
+	owner, name := owner(r.name)
+	in, x, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
+		return g.GetRepoBranch(owner, name, branch)
+	})
 	if errors.Is(err, forge.ErrNotFound) {
 		in, err = &gitea.Branch{}, nil
 	}

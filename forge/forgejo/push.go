@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,14 +126,7 @@ func (c *Client) push(ctx context.Context, repo string, m move, objects ...objec
 	if m.after != noObject {
 		body.Write(packOf(objects...))
 	}
-	req, err := http.NewRequest(http.MethodPost, c.url+"/"+repo+".git/git-receive-pack", &body)
-	if err != nil {
-		return fmt.Errorf("internal error: %w", err)
-	}
-	req.SetBasicAuth(me, c.token)
-	req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
-	req.Header.Set("Accept", "application/x-git-receive-pack-result")
-	report, _, err := c.send(ctx, pushTime, c.token, req)
+	report, err := c.receivePack(ctx, repo, me, body.Bytes())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -23,7 +22,8 @@ func (d denial) Unwrap() error { return forge.ErrForbidden }
 // issues. A missing right is a forge.ErrForbidden of one line; a repository in which no account can work is a
 // forge.ErrOff. MayWork changes nothing.
 func (c *Client) MayWork(ctx context.Context, token, repo string) error {
-	in, _, err := doAs[*gitea.Repository](ctx, c, token, requestTime, ask{http.MethodGet, at(repo, ""), nil})
+	as := c.as(token)
+	in, _, err := as.repository(ctx, repo)
 	const remedy = "; make a token with the scopes " + scopes
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
@@ -39,9 +39,9 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	}
 	for _, probe := range []struct {
 		what string
-		ask  func(context.Context, string, string, *gitea.Repository) error
-	}{{"push to", c.probeBranch}, {"write to the issues of", c.probeLabel}} {
-		switch err := probe.ask(ctx, token, repo, in); {
+		ask  func(context.Context, string, *gitea.Repository) error
+	}{{"push to", as.probeBranch}, {"write to the issues of", as.probeLabel}} {
+		switch err := probe.ask(ctx, repo, in); {
 		case errors.Is(err, forge.ErrForbidden):
 			return denial("its token may not " + probe.what + " " + repo + remedy)
 		case isOutage(err):
@@ -52,19 +52,24 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 }
 
 // probeLabel tries to change a label that cannot exist. The forge answers 404 if the token has write access to issues.
-func (c *Client) probeLabel(ctx context.Context, token, repo string, _ *gitea.Repository) error {
-	change := ask{http.MethodPatch, at(repo, "/labels/0"), gitea.EditLabelOption{}}
-	_, _, err := doAs[nothing](ctx, c, token, requestTime, change)
-	return err
+func (c *connection) probeLabel(ctx context.Context, repo string, _ *gitea.Repository) error {
+	owner, name := owner(repo)
+	return c.write(ctx, func(g *gitea.Client) error {
+		_, _, err := g.EditLabel(owner, name, 0, gitea.EditLabelOption{})
+		return err
+	})
 }
 
 // probeBranch tries to create a branch that already exists. The forge answers 409 if the token can push. An empty
 // repository has no branch to try.
-func (c *Client) probeBranch(ctx context.Context, token, repo string, in *gitea.Repository) error {
+func (c *connection) probeBranch(ctx context.Context, repo string, in *gitea.Repository) error {
 	if in.Empty {
 		return nil
 	}
 	form := gitea.CreateBranchOption{BranchName: in.DefaultBranch, OldBranchName: in.DefaultBranch}
-	_, _, err := doAs[nothing](ctx, c, token, requestTime, ask{http.MethodPost, at(repo, "/branches"), form})
-	return err
+	owner, name := owner(repo)
+	return c.write(ctx, func(g *gitea.Client) error {
+		_, _, err := g.CreateBranch(owner, name, form)
+		return err
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +45,7 @@ func (c *Client) readSaid(ctx context.Context, r *repo) error {
 		return nil
 	}
 	c.mu.Unlock()
-	all, x, err := newestComments(ctx, c, at(r.name, "/issues/comments?since=%s", stamp(since)))
+	all, x, err := c.allComments(r.name, since).newest(ctx, saidAtOnce)
 	if err != nil {
 		return fmt.Errorf("%s: comments: %w", r.name, err)
 	}
@@ -69,24 +68,6 @@ func (c *Client) readSaid(ctx context.Context, r *repo) error {
 	}
 	r.said.byID, r.said.asked, r.said.heard = kept, x.forgeBegan(), later(x.forgeBegan(), x.date)
 	return nil
-}
-
-// newestComments reads the last pages of a list of comments; the list begins with the oldest.
-func newestComments(ctx context.Context, c *Client, path string) ([]*gitea.Comment, *exchange, error) {
-	p := pagesOf(path)
-	all, first, err := readPage[*gitea.Comment](ctx, c, p, 1)
-	if err != nil || lastPage(len(all), len(all), first.total) {
-		return all, first, err
-	}
-	pages := saidAtOnce / max(len(all), smallestCap)
-	from, n := 2, pages-1
-	if first.total >= 0 {
-		last := (first.total + len(all) - 1) / len(all)
-		from = max(2, last-pages+1)
-		n = last - from + 1
-	}
-	some, err := readPages[*gitea.Comment](ctx, c, p, from, n)
-	return append(all, some...), first, err
 }
 
 // commandsIn returns the commands in comments that people with write access wrote, that were never edited, and that are
@@ -160,9 +141,8 @@ func (c *Client) saidFacts() []forge.Said {
 // edited, and forge.ErrForbidden when its author no longer has write access.
 func (c *Client) Take(ctx context.Context, s forge.Said) (err error) {
 	defer wrap(&err, "take the command of %s on %s", s.Author, s.Ref)
-	ctx = withOwnTurns(ctx)
-	path := at(s.Repo, "/issues/%d/comments?since=%s", s.Number, stamp(s.At))
-	all, _, err := list[*gitea.Comment](ctx, c, path)
+	ctx = withSlots(ctx)
+	all, _, err := c.comments(s.Ref, s.At).all(ctx)
 	if err != nil {
 		return err
 	}
@@ -242,25 +222,19 @@ func takenCommit(all takenBy) object {
 
 // readTaken returns the commit at the ref, or noObject if there is none, and the comments that it lists.
 func (c *Client) readTaken(ctx context.Context, repo string) (commit string, all takenBy, err error) {
-	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", takenRef), nil})
-	if err != nil && !errors.Is(err, forge.ErrNotFound) {
-		return "", nil, err
-	}
-	all, commit = takenBy{}, noObject
-	for _, one := range refs {
-		if one != nil && one.Ref == takenRef && one.Object != nil {
-			commit = one.Object.SHA
-		}
-	}
-	if commit == noObject {
-		return commit, all, nil
-	}
-	in, _, err := do[*gitea.Commit](ctx, c, ask{http.MethodGet, at(repo, "/git/commits/%s", commit), nil})
+	commit, err = c.refAt(ctx, repo, takenRef)
 	if err != nil {
 		return "", nil, err
 	}
-	if in.RepoCommit == nil {
-		return commit, all, nil
+	if all = (takenBy{}); commit == "" {
+		return noObject, all, nil
+	}
+	in, err := c.readCommit(ctx, repo, commit)
+	if err != nil {
+		return "", nil, err
+	}
+	if in == nil || in.RepoCommit == nil {
+		return "", nil, fmt.Errorf("%w: it does not show the commit %.10s", forge.ErrUnavailable, commit)
 	}
 	for line := range strings.Lines(in.RepoCommit.Message) {
 		said, isComment := strings.CutPrefix(strings.TrimSpace(line), "comment: ")

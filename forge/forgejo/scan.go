@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
-
-	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
 )
@@ -29,6 +26,7 @@ const (
 func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 	c.scanning.Lock()
 	defer c.scanning.Unlock()
+	ctx = withSlots(ctx)
 	if err := c.paused.check(time.Now()); err != nil {
 		return c.facts(false), fmt.Errorf("cannot scan: %w", err)
 	}
@@ -44,7 +42,7 @@ func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 			err = errors.Join(err, unread)
 		}
 	}
-	err = errors.Join(err, c.takeUnread())
+	err = errors.Join(err, c.misread.take())
 	switch {
 	case err == nil:
 		c.paused.succeed()
@@ -111,7 +109,7 @@ func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 		r.fullAt = time.Now().Add(fullAgain - fullEvery)
 		c.mu.Unlock()
 	}
-	changed, x, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since))
+	changed, x, err := c.changes(r.name, since).all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,17 +124,4 @@ func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 		}
 		r.asOf, r.since = x.began, x.forgeBegan().Add(-overlap)
 	}, nil
-}
-
-// changesOf returns the path that lists all issues and pull requests, open or closed, that changed since a time.
-func changesOf(repo string, since time.Time) string {
-	return at(repo, "/issues?state=all&since=%s", stamp(since))
-}
-
-// stamp formats a time for a query. The empty string, which Forgejo reads as no bound, stands for the zero time.
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return url.QueryEscape(t.Format(time.RFC3339))
 }

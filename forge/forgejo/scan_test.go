@@ -322,13 +322,13 @@ func TestUnloadedEntry(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.scan(c)
 		time.Sleep(2 * fullEvery)
-		c.http.Transport = answers(func(req *http.Request) (*http.Response, error) {
+		c.through(answers(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("state") == "open" {
 				return say(200, `[{"number":0,"title":""}]`, "Date", time.Now().UTC().Format(http.TimeFormat), "X-Total-Count",
 					"1")(req)
 			}
 			return w.transport.RoundTrip(req)
-		})
+		}))
 		if got := w.show(w.scan(c), n); got != `issue open "one" [backlog] blockers:` {
 			w.Errorf("got %s", got)
 		}

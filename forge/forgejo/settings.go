@@ -24,7 +24,7 @@ type settings struct {
 
 // readSettings reads the repository's settings.
 func (c *Client) readSettings(ctx context.Context, r *repo) (settings, error) {
-	in, x, err := read[*gitea.Repository](ctx, c, at(r.name, ""))
+	in, x, err := c.repository(ctx, r.name)
 	if err != nil {
 		return settings{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -20,29 +21,23 @@ const (
 	mostUnread = 5
 )
 
-// slim drops the parts of a list's entry that no decision needs: a repository can have thousands of entries, and their
-// authors decide how long they are.
-func slim(entry any) {
-	switch in := entry.(type) {
-	case *gitea.Issue:
-		if in == nil {
-			return
-		}
-		repo := ""
-		if in.Repository != nil {
-			repo = in.Repository.FullName
-		}
-		in.Body = gist(in.Body, forge.Ref{Repo: repo, Number: in.Index})
-		unname(in.Milestone)
-	case *gitea.PullRequest:
-		if in == nil {
-			return
-		}
-		if in.Base != nil && in.Base.Repository != nil {
-			in.Body = gist(in.Body, forge.Ref{Repo: in.Base.Repository.FullName, Number: in.Index})
-		}
-		unname(in.Milestone)
+// slimIssue drops the parts of a list's entry that no decision needs: a repository can have thousands of entries, and
+// their authors decide how long they are.
+func slimIssue(in *gitea.Issue) {
+	repo := ""
+	if in.Repository != nil {
+		repo = in.Repository.FullName
 	}
+	in.Body = gist(in.Body, forge.Ref{Repo: repo, Number: in.Index})
+	unname(in.Milestone)
+}
+
+// slimPull is slimIssue for a pull request.
+func slimPull(in *gitea.PullRequest) {
+	if in.Base != nil && in.Base.Repository != nil {
+		in.Body = gist(in.Body, forge.Ref{Repo: in.Base.Repository.FullName, Number: in.Index})
+	}
+	unname(in.Milestone)
 }
 
 // unname drops the texts of a milestone, because its author decides how long they are.
@@ -74,62 +69,33 @@ func gist(body string, of forge.Ref) string {
 	return short.String()
 }
 
-// idOf returns the id of a list's entry; 0 if it has none.
-func idOf(entry any) int64 {
-	switch in := entry.(type) {
-	case *gitea.Issue:
-		if in != nil {
-			return in.ID
-		}
-	case *gitea.PullRequest:
-		if in != nil {
-			return in.ID
-		}
-	case *gitea.Comment:
-		if in != nil {
-			return in.ID
-		}
-	case *gitea.PullReview:
-		if in != nil {
-			return in.ID
-		}
-	case *gitea.Status:
-		if in != nil {
-			return in.ID
-		}
-	case *gitea.User:
-		if in != nil {
-			return in.ID
-		}
-	case forge.Token:
-		return in.ID
-	case event:
-		return in.ID
-	}
-	return 0
+// misread counts the entries of lists that could not be read, by request. The zero value has none.
+type misread struct {
+	mu sync.Mutex
+	by map[string]int
 }
 
-// noteUnread records, for the error of the scan, a list with entries that could not be read.
-func (c *Client) noteUnread(x *exchange) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.misread == nil {
-		c.misread = map[string]int{}
+// record records, for the error of the scan, a list with entries that could not be read.
+func (m *misread) record(x *exchange) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by == nil {
+		m.by = map[string]int{}
 	}
-	if _, known := c.misread[x.at]; known || len(c.misread) < mostUnread {
-		c.misread[x.at] = x.dropped
+	if _, known := m.by[x.at()]; known || len(m.by) < mostUnread {
+		m.by[x.at()] = x.dropped
 	}
 }
 
-// takeUnread returns the recorded lists as an error, and forgets them.
-func (c *Client) takeUnread() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// take returns the recorded lists as an error, and forgets them.
+func (m *misread) take() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var errs []error
-	for at, n := range c.misread {
+	for at, n := range m.by {
 		errs = append(errs, fmt.Errorf("left out %d unreadable entries of %s", n, at))
 	}
-	c.misread = nil
+	m.by = nil
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
+
+	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
 )
@@ -55,7 +56,7 @@ func numbers(version string) (major, minor int) {
 
 // Software returns which forge this is. Every error says what to do; an unsupported forge is an error too.
 func (c *Client) Software(ctx context.Context) (Software, error) {
-	said, _, err := do[struct{ Version string }](ctx, c, ask{http.MethodGet, "/version", nil})
+	version, _, err := call(ctx, c.connection, (*gitea.Client).ServerVersion)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return Software{}, fmt.Errorf("cannot find a forge at %s: %w; check [forge] url", c.url, err)
@@ -64,5 +65,5 @@ func (c *Client) Software(ctx context.Context) (Software, error) {
 	case err != nil:
 		return Software{}, fmt.Errorf("cannot reach the forge at %s: %w", c.url, err)
 	}
-	return softwareOf(c.url, said.Version)
+	return softwareOf(c.url, version)
 }

@@ -142,7 +142,7 @@ func (t *talk) plan() int {
 // readTalk reads the comments on one item, and who approved its plan.
 func (c *Client) readTalk(ctx context.Context, r *repo, l *listener, me string) error {
 	ref := forge.Ref{Repo: r.name, Number: l.number}
-	in, x, err := list[*gitea.Comment](ctx, c, at(r.name, "/issues/%d/comments", l.number))
+	in, x, err := c.comments(ref, time.Time{}).all(ctx)
 	approvedBy := ""
 	if err == nil && l.approved {
 		approvedBy, err = c.readApproval(ctx, ref, l.talk)
@@ -217,7 +217,7 @@ func (c *Client) readApproval(ctx context.Context, ref forge.Ref, t *talk) (stri
 	if err != nil {
 		return "", err
 	}
-	labelled := slices.DeleteFunc(events, func(e event) bool {
+	labelled := slices.DeleteFunc(events, func(e *event) bool {
 		return e.Label == nil || e.Label.Name != forge.LabelPlanApproved || e.Body == "" // an empty body: removed
 	})
 	if e := lastEvent(labelled, "label"); e != nil {
@@ -236,7 +236,10 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 	}
 	id := l.remarks[at0].ID
 	c.mu.Unlock()
-	in, _, err := read[[]*gitea.Reaction](ctx, c, at(r.name, "/issues/comments/%d/reactions", id))
+	owner, name := owner(r.name)
+	in, _, err := callList(ctx, c.connection, func(g *gitea.Client) ([]*gitea.Reaction, *gitea.Response, error) {
+		return g.GetIssueCommentReactions(owner, name, id)
+	})
 	if err == nil && slices.ContainsFunc(in, func(one *gitea.Reaction) bool {
 		return one != nil && one.User != nil && !c.isAgent(one.User.UserName)
 	}) {
@@ -270,7 +273,7 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 
 // unedited returns forge.ErrNotFound if a comment on an item was deleted or edited.
 func (c *Client) unedited(ctx context.Context, ref forge.Ref, id int64) error {
-	all, _, err := list[*gitea.Comment](ctx, c, at(ref.Repo, "/issues/%d/comments", ref.Number))
+	all, _, err := c.comments(ref, time.Time{}).all(ctx)
 	if err == nil && !slices.ContainsFunc(all, func(in *gitea.Comment) bool {
 		return in != nil && in.ID == id && !isEdited(in)
 	}) {

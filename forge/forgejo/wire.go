@@ -17,6 +17,7 @@ import (
 // requested again in smaller pages.
 const (
 	maxRaw    = 64 << 20  // bytes of an answer as sent
+	maxWhole  = 32 << 20  // bytes of an answer that is not cut
 	maxKept   = 16 << 20  // bytes of an answer after cutting
 	maxText   = 64 << 10  // bytes of one text, as JSON encodes it
 	maxEntry  = 160 << 10 // bytes of one entry of a list

@@ -269,6 +269,9 @@ func (w *world) client(change ...func(*Options)) *Client {
 	return c
 }
 
+// through replaces what carries the client's requests.
+func (c *Client) through(next http.RoundTripper) { c.http.Transport.(*transport).next = next }
+
 func oneOf(logins []string) func(string) bool {
 	return func(login string) bool { return slices.Contains(logins, login) }
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -40,8 +41,7 @@ func markOf(key string) (string, error) {
 }
 
 func (c *Client) postComment(ctx context.Context, ref forge.Ref, body, mark string) error {
-	form := gitea.CreateIssueCommentOption{Body: marked(body, mark)}
-	return c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/comments", ref.Number), form)
+	return c.comment(ctx, ref, marked(body, mark))
 }
 
 // marked returns the whole text of a comment.
@@ -60,10 +60,11 @@ func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err
 	if err != nil {
 		return err
 	}
-	all, _, err := list[*gitea.Comment](ctx, c, at(ref.Repo, "/issues/%d/comments", ref.Number))
+	all, _, err := c.comments(ref, time.Time{}).all(ctx)
 	if err != nil {
 		return c.missing(ctx, ref, err)
 	}
+	owner, name := owner(ref.Repo)
 	for _, one := range all {
 		if one == nil || loginOf(one.Poster) != me || !strings.Contains(one.Body, mark) {
 			continue
@@ -71,8 +72,10 @@ func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err
 		if one.Body == marked(body, mark) {
 			return nil
 		}
-		form := gitea.EditIssueCommentOption{Body: marked(body, mark)}
-		return c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/comments/%d", one.ID), form)
+		return c.write(ctx, func(g *gitea.Client) error {
+			_, _, err := g.EditIssueComment(owner, name, one.ID, gitea.EditIssueCommentOption{Body: marked(body, mark)})
+			return err
+		})
 	}
 	return c.postComment(ctx, ref, body, mark)
 }
@@ -93,7 +96,7 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 	if err != nil {
 		return false, err
 	}
-	all, _, err := list[*gitea.Comment](ctx, c, at(ref.Repo, "/issues/%d/comments", ref.Number))
+	all, _, err := c.comments(ref, time.Time{}).all(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -109,8 +112,8 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 func (c *Client) Close(ctx context.Context, ref forge.Ref) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "close %s", ref)
-	form := map[string]any{"state": gitea.StateClosed}
-	return c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form)
+	_, err = c.editIssue(ctx, ref, gitea.EditIssueOption{State: new(gitea.StateClosed)})
+	return err
 }
 
 // Merge merges a pull request whose head is headSHA into base, in the repository's own merge style. It can be repeated.
@@ -144,9 +147,7 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 	}
 	remove := s.deleteBranch || isIssueBranch(p.Head) && strings.EqualFold(p.HeadRepo, ref.Repo)
 	form := gitea.MergePullRequestOption{Style: s.style, HeadCommitId: headSHA, DeleteBranchAfterMerge: &remove}
-	merge := ask{http.MethodPost, at(ref.Repo, "/pulls/%d/merge", ref.Number), form}
-	_, _, err = doAs[nothing](ctx, c, c.token, mergeTime, merge)
-	if err == nil {
+	if err = c.merge(ctx, ref, form); err == nil {
 		return nil
 	}
 	// The forge answers 405 if the pull request is already merged, and can fail after the merge, when it deletes the

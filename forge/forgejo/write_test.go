@@ -292,7 +292,7 @@ func TestLookDoesNotGoBack(t *testing.T) {
 				}
 			}
 		}}
-		c.http.Transport = w.transport
+		c.through(w.transport)
 		f := w.scan(c)
 		if listed == nil {
 			w.Fatal("the scan requested no list")
@@ -315,8 +315,7 @@ func TestLookOvertaken(t *testing.T) {
 		w.scan(c)
 		p, _ := w.pull("fix/issue-1", "Work", "")
 		path, overtaken := fmt.Sprintf("/pulls/%d", p), 0
-		before := c.http.Transport
-		c.http.Transport = holding{before, func(r *http.Request) {
+		c.through(holding{w.transport, func(r *http.Request) {
 			if !strings.HasSuffix(r.URL.Path, path) || overtaken == 2 {
 				return
 			}
@@ -328,7 +327,7 @@ func TestLookOvertaken(t *testing.T) {
 			c.mu.Lock()
 			c.applyListed(c.repos[0], in, time.Now())
 			c.mu.Unlock()
-		}}
+		}})
 		look, err := c.Look(w.Context(), w.ref(n), time.Now())
 		w.must(err)
 		if overtaken != 2 {

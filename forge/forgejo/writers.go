@@ -43,7 +43,7 @@ func (c *Client) freshWriters(ctx context.Context, r *repo, age time.Duration) e
 	if !due {
 		return nil
 	}
-	logins, err := writersOf(ctx, c.get, r.name)
+	logins, err := c.connection.writers(ctx, r.name)
 	if isOutage(err) {
 		return err
 	}

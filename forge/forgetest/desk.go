@@ -219,10 +219,12 @@ func deskErrors(w *desks) {
 	const stranger = "0123456789012345678901234567890123456789"
 	gone, lost := w.missing(), w.repo+"-gone"
 	for name, call := range map[string]func(Desk) error{
-		"Issue":      func(d Desk) error { _, err := d.Issue(w.ctx, gone); return err },
-		"Pull":       func(d Desk) error { _, err := d.Pull(w.ctx, gone); return err },
-		"Reviews":    func(d Desk) error { _, err := d.Reviews(w.ctx, gone); return err },
-		"PostReview": func(d Desk) error { return d.PostReview(w.ctx, gone, &forge.FullReview{}) },
+		"Issue":   func(d Desk) error { _, err := d.Issue(w.ctx, gone); return err },
+		"Pull":    func(d Desk) error { _, err := d.Pull(w.ctx, gone); return err },
+		"Reviews": func(d Desk) error { _, err := d.Reviews(w.ctx, gone); return err },
+		"PostReview": func(d Desk) error {
+			return d.PostReview(w.ctx, gone, &forge.FullReview{Review: forge.Review{Body: "x"}})
+		},
 		"PullsFrom":  func(d Desk) error { _, err := d.PullsFrom(w.ctx, lost, "x"); return err },
 		"Repository": func(d Desk) error { _, err := d.Repository(w.ctx, lost); return err },
 		"File":       func(d Desk) error { _, err := d.File(w.ctx, w.repo, "gone"); return err },

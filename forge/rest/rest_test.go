@@ -51,9 +51,8 @@ func TestRefusals(t *testing.T) {
 		}))
 		err := (&API{URL: server.URL, Token: "t0ken"}).Get(t.Context(), "/x", nil)
 		server.Close()
-		var r *Refusal
-		if !errors.As(err, &r) || r.Status != status || !errors.Is(r.Unwrap(), want) {
-			t.Errorf("status %d: got %v, want a Refusal that wraps %v", status, err, want)
+		if kind := errors.Unwrap(err); kind != want || !strings.Contains(err.Error(), fmt.Sprint(status)) {
+			t.Errorf("status %d: got %v, want an error that wraps %v", status, err, want)
 		}
 		if len(err.Error()) > 400 || strings.Contains(err.Error(), "t0ken") {
 			t.Errorf("status %d: the error is long or contains the token: %q", status, err)

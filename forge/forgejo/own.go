@@ -1,0 +1,206 @@
+package forgejo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// This file has the requests that the SDK cannot make for us, each with its reason. They use the HTTP client that the
+// SDK uses, and with it the same transport.
+
+// merge merges a pull request. The SDK drops the forge's reason for a refusal, which the person who has to act needs.
+func (c *connection) merge(ctx context.Context, ref forge.Ref, form gitea.MergePullRequestOption) error {
+	slow := *c
+	slow.limit = mergeTime
+	return slow.send(ctx, http.MethodPost, at(ref.Repo, "/pulls/%d/merge", ref.Number), form, nil)
+}
+
+// depend makes an issue wait for another one. The SDK sends only the number of the other issue; Forgejo requires its
+// repository too.
+func (c *connection) depend(ctx context.Context, ref, on forge.Ref) error {
+	owner, name := owner(on.Repo)
+	form := map[string]any{"owner": owner, "repo": name, "index": on.Number}
+	return c.send(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/dependencies", ref.Number), form, nil)
+}
+
+// event is an entry of a timeline.
+type event struct {
+	ID      int64       `json:"id"`
+	Type    string      `json:"type"`
+	User    *gitea.User `json:"user"`
+	Created time.Time   `json:"created_at"`
+	// Label is the label that was changed; Body is then "1" if the label was added, and empty if it was removed.
+	Label *gitea.Label `json:"label"`
+	Body  string       `json:"body"`
+}
+
+// events lists the timeline of an issue or pull request since a time. The SDK expects a list of labels in each entry;
+// the forge sends one label.
+func (c *connection) events(ref forge.Ref, since time.Time) list[event] {
+	query := url.Values{}
+	if !since.IsZero() {
+		query.Set("since", since.Format(time.RFC3339))
+	}
+	id := func(e *event) int64 { return e.ID }
+	return ownList(c, at(ref.Repo, "/issues/%d/timeline", ref.Number), query, id)
+}
+
+// commits lists the commits of a pull request. The SDK cannot leave out their statistics, signatures and files, for
+// each of which the forge starts git.
+func (c *connection) commits(ref forge.Ref) list[gitea.Commit] {
+	query := url.Values{"stat": {"false"}, "verification": {"false"}, "files": {"false"}}
+	return ownList[gitea.Commit](c, at(ref.Repo, "/pulls/%d/commits", ref.Number), query, nil)
+}
+
+// receivePack sends a push of git's protocol and returns the forge's report. The API has no request that moves a ref
+// only if it is where we know it to be.
+func (c *connection) receivePack(ctx context.Context, repo, login string, push []byte) (report []byte, err error) {
+	x := &exchange{whole: true, longest: maxRefusal}
+	_, err = c.exchange(ctx, pushTime, x, func(ctx context.Context, x *exchange) error {
+		address := c.url + "/" + repo + ".git/git-receive-pack"
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(push))
+		if err != nil {
+			return err
+		}
+		req.SetBasicAuth(login, c.token)
+		req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
+		req.Header.Set("Accept", "application/x-git-receive-pack-result")
+		_, err = c.do(req)
+		report = x.answer
+		return err
+	})
+	return report, err
+}
+
+// tokens lists the tokens of an account. The SDK manages only those of the account that signs in; an administrator's
+// password also manages those of others.
+func (c *connection) tokens(login string) list[forge.Token] {
+	return ownList(c, tokensOf(login), url.Values{}, func(t *forge.Token) int64 { return t.ID })
+}
+
+// createToken creates a token for an account; tokens says why the SDK does not.
+func (c *connection) createToken(ctx context.Context, login, name string, scopes []string) (text string, err error) {
+	var made struct {
+		Text string `json:"sha1"`
+	}
+	err = c.send(ctx, http.MethodPost, tokensOf(login), map[string]any{"name": name, "scopes": scopes}, &made)
+	return made.Text, err
+}
+
+// deleteToken deletes a token of an account; tokens says why the SDK does not.
+func (c *connection) deleteToken(ctx context.Context, login string, id int64) error {
+	return c.send(ctx, http.MethodDelete, tokensOf(login)+"/"+strconv.FormatInt(id, 10), nil, nil)
+}
+
+func tokensOf(login string) string { return "/users/" + url.PathEscape(login) + "/tokens" }
+
+// probeAccounts tries to create an account without a name, which changes nothing: forge.ErrForbidden unless we may
+// create accounts. The SDK does not send a form without a name.
+func (c *connection) probeAccounts(ctx context.Context) error {
+	return c.send(ctx, http.MethodPost, "/admin/users", struct{}{}, nil)
+}
+
+// commitFiles changes files of a repository in one commit. The SDK changes one file per commit.
+func (c *connection) commitFiles(ctx context.Context, repo string, form map[string]any) error {
+	return c.send(ctx, http.MethodPost, at(repo, "/contents"), form, nil)
+}
+
+// combinedStatus reads the newest report of each check of a commit. The SDK takes an answer that it cannot decode, such
+// as a login page, for a commit without checks.
+func (c *connection) combinedStatus(ctx context.Context, repo, sha string) (all gitea.CombinedStatus, err error) {
+	err = c.send(ctx, http.MethodGet, at(repo, "/commits/%s/status", sha), nil, &all)
+	return all, err
+}
+
+// log reads the log of a job of the forge's CI, below the job's page: the API has no logs. An HTML answer, such as a
+// sign-in page, is forge.ErrForbidden.
+func (c *connection) log(ctx context.Context, repo, page string) (text string, err error) {
+	path, kind := "/"+repo+page+"/logs", ""
+	_, err = c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) error {
+		header, err := c.ask(ctx, http.MethodGet, path, nil)
+		text, kind = string(x.answer), header.Get("Content-Type")
+		return err
+	})
+	if err == nil && !strings.HasPrefix(kind, "text/plain") {
+		err = fmt.Errorf("GET %s: %w: a page for people, of type %q", path, forge.ErrForbidden, kind)
+	}
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// ownList is newList for a list that the SDK cannot read.
+func ownList[T any](c *connection, path string, query url.Values, id func(*T) int64) list[T] {
+	l := list[T]{connection: c, id: id}
+	l.page = func(ctx context.Context, o gitea.ListOptions) (all []*T, x *exchange, err error) {
+		query := maps.Clone(query) // pages are read concurrently
+		query.Set("page", strconv.Itoa(o.Page))
+		query.Set("limit", strconv.Itoa(o.PageSize))
+		x, err = c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) error {
+			if _, err := c.ask(ctx, http.MethodGet, api+path+"?"+query.Encode(), nil); err != nil || !x.accepted() {
+				return err
+			}
+			all, err = decodeEach[T](x)
+			return err
+		})
+		return all, x, err
+	}
+	return l
+}
+
+// api is the path of the API below the forge's address.
+const api = "/api/v1"
+
+// send makes a request to a path of the API with in as JSON, and decodes the answer into out. Both can be nil.
+func (c *connection) send(ctx context.Context, method, path string, in, out any) error {
+	_, err := c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) error {
+		if _, err := c.ask(ctx, method, api+path, in); err != nil || out == nil || !x.accepted() {
+			return err
+		}
+		return json.Unmarshal(x.answer, out)
+	})
+	return err
+}
+
+// ask sends a request to a path below the forge's address. It returns the answer's headers; the exchange has the rest.
+func (c *connection) ask(ctx context.Context, method, path string, in any) (http.Header, error) {
+	var body bytes.Buffer
+	if in != nil {
+		if err := json.NewEncoder(&body).Encode(in); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, &body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.token != "" {
+		req.Header.Set("Authorization", "token "+c.token)
+	} else if c.user != "" {
+		req.SetBasicAuth(c.user, c.password)
+	}
+	return c.do(req)
+}
+
+// do sends a request and returns the answer's headers.
+func (c *connection) do(req *http.Request) (http.Header, error) {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Header, resp.Body.Close()
+}
