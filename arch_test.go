@@ -55,7 +55,6 @@ var layers = map[string][]string{
 	"threads/filltest":         {},
 	"threads/audit":            {"agents"},
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
-	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
 	"threads/worlds": {
@@ -172,7 +171,7 @@ func (s *source) checkLinux() (failures []string) {
 // repeat them exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit",
-	"threads/file", "threads/ledger", "threads/proof", "threads/services",
+	"threads/file", "threads/ledger", "threads/services",
 	"threads/sim", "threads/wire", "threads/worlds", "threads/delta",
 }
 

@@ -30,12 +30,10 @@ Checks everything that run needs: the file is valid, the forge answers, every
 token belongs to its agent, the repositories are writable, every backend
 answers, every program exists, and a hub can read its other hosts.
 
-It also proves properties of the configuration, by running every possible
-sequence of events in small factories: every author has a reviewer, agents can
-take every label and skill in use, no class of work starves another, and no
-slot, agent or rule is useless. For a property that fails it prints the shortest
-sequence of events that shows the failure. It computes the most that a night can
-cost.
+It also finds work that would wait for ever: of authors that have no reviewer,
+with labels and skills that no agent takes, of sessions that wait for each
+other. It finds slots, agents and rules that are of no use, and computes the
+most that a night can cost.
 
 check writes nothing. --fix creates missing labels, as run does, registers the
 web hook again, and registers the control room so that people can sign in with
@@ -84,6 +82,15 @@ func (k *checker) problem(about string, err error) {
 	}
 }
 
+// waits looks for work that would wait for ever, and for what is of no use.
+func (k *checker) waits() {
+	for _, f := range k.config.Check(k.open) {
+		k.found = append(k.found, screen.Finding{
+			About: f.About, Problem: f.Weight == threads.Wrong, Note: f.Weight == threads.Hint, Text: f.Text,
+		})
+	}
+}
+
 func (k *checker) check(ctx context.Context) error {
 	if k.notify && k.offline {
 		return usagef("--notify sends messages, which --offline forbids")
@@ -105,7 +112,7 @@ func (k *checker) check(ctx context.Context) error {
 			k.fleet(ctx)
 			k.notified(ctx)
 		}
-		k.proofs(k.open)
+		k.waits()
 		k.credentials(ctx)
 		k.programs()
 		k.services()
@@ -191,6 +198,18 @@ func (k *checker) forge(ctx context.Context) {
 			k.well("agents", "%s is %s on the forge", a.Name, login)
 		}
 	}
+}
+
+// readTime limits the scan of open issues. check uses the issues that it has read by then.
+const readTime = 30 * time.Second
+
+// read reads the open issues, whose labels and skills waits checks. It ignores errors, because labels has reported
+// them.
+func (k *checker) read(ctx context.Context, client supervisor.Reader) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	facts, _ := client.Scan(ctx)
+	k.open = facts.Issues
 }
 
 // newForge returns a client that makes no claims.

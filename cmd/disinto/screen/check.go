@@ -6,11 +6,9 @@ type Finding struct {
 	Problem bool   `json:"problem"`
 	Note    bool   `json:"note"` // worth knowing, but not a problem
 	Text    string `json:"text"`
-	// Story has the shortest sequence of events to a problem or note, one line per step; it may be empty.
-	Story []string `json:"story,omitempty"`
 }
 
-// Findings shows findings, each on one or more lines.
+// Findings shows findings, one a line.
 func (v View) Findings(found []Finding) string {
 	rows := make([][]cell, 0, len(found))
 	for _, f := range found {
@@ -21,10 +19,6 @@ func (v View) Findings(found []Finding) string {
 			rows = append(rows, []cell{{"note", held}, {f.About, plain}, {f.Text, held}})
 		default:
 			rows = append(rows, []cell{{"ok", good}, {f.About, plain}, {f.Text, plain}})
-			continue
-		}
-		for _, line := range f.Story {
-			rows = append(rows, []cell{{"", plain}, {"", plain}, {"  " + line, plain}})
 		}
 	}
 	p := v.page()

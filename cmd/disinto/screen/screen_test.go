@@ -158,10 +158,7 @@ func findings() []Finding {
 	return []Finding{
 		{About: "file", Text: "factory.toml: 2 threads, 5 agents"},
 		{About: "agents", Note: true, Text: "agents run under the supervisor's own account"},
-		{
-			About: "reviewers", Problem: true, Text: "the work of dev-a can wait for ever",
-			Story: []string{"dev-a opens #2\x1b[2J", "#2 waits for ever"},
-		},
+		{About: "reviewers", Problem: true, Text: "the work of dev-a can wait for ever"},
 		{About: "forge", Problem: true, Text: strings.Repeat("it does not answer; ", 6) + "\x1b[2J"},
 	}
 }

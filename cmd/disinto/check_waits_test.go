@@ -11,9 +11,8 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// check tries to prove that no item can wait for ever, also with --offline. It reports such a wait as a problem with
-// an example, and a slip as a note.
-func TestCheckProves(t *testing.T) {
+// check refuses work that can wait for ever, also with --offline, and reports what is of no use as a note.
+func TestCheckWaits(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
 	labelled := []string{"[roles.review]\n", "[roles.review]\nlabel = \"docs\"\n"}
@@ -26,7 +25,6 @@ func TestCheckProves(t *testing.T) {
 	}{
 		{name: "sound", code: exitDone, says: "reviewers  every author's work has a reviewer"},
 		{name: "offline", args: []string{"--offline"}, edits: labelled, code: exitFailed, says: "can wait for ever"},
-		{name: "asked", edits: labelled, code: exitFailed, says: "review-sonnet: role review is for items labelled docs"},
 		{
 			name: "note", edits: []string{"max_concurrent = 2", "max_concurrent = 5"}, code: exitDone,
 			says: "threads.llama: max_concurrent = 5, but at most ",
@@ -46,7 +44,7 @@ func TestCheckProves(t *testing.T) {
 	}
 }
 
-// A missing reviewer is reported once, with its example, also in JSON.
+// A missing reviewer is reported once.
 func TestCheckTellsOnce(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -64,8 +62,7 @@ func TestCheckTellsOnce(t *testing.T) {
 	for _, finding := range answer.Findings {
 		if strings.Contains(finding.Text, "nobody may review the work of dev-kimi") {
 			told++
-			story := strings.Join(finding.Story, "\n")
-			if !finding.Problem || !strings.Contains(story, "review-kimi: local work needs a reviewer that is not local") {
+			if !finding.Problem {
 				t.Errorf("got finding %+v", finding)
 			}
 		}
