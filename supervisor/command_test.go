@@ -135,10 +135,7 @@ func TestPauseIsWrittenDown(t *testing.T) {
 		w := simtest.New(t)
 		l := w.Start()
 		time.Sleep(time.Second)
-		empty, err := l.FillDisk()
-		if err != nil {
-			t.Fatal(err)
-		}
+		empty := l.FillDisk(t)
 		if got := tell(t, l, "/v1/pause", `{}`); !strings.HasPrefix(got, "503 cannot write the journal") ||
 			l.Document().Paused {
 			t.Errorf("a pause on a full disk: got %q, paused %v, want a refusal", got, l.Document().Paused)

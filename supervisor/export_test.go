@@ -2,12 +2,12 @@ package supervisor
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,33 +25,38 @@ var Update = flag.Bool("update", false,
 
 // FillDisk makes every write to the journal fail until the returned function is called. It replaces the journal's
 // descriptor by a read-only one.
-func (s *Supervisor) FillDisk() (empty func(), err error) {
+func (s *Supervisor) FillDisk(t testing.TB) (empty func()) {
+	t.Helper()
 	path := filepath.Join(s.StateDir, "journal.jsonl")
 	fds, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		return nil, err
-	}
+	must(t, err)
 	for _, name := range fds {
 		if at, err := os.Readlink(name); err != nil || at != path {
 			continue
 		}
 		fd, err := strconv.Atoi(filepath.Base(name))
-		if err != nil {
-			return nil, err
-		}
+		must(t, err)
 		disk, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return nil, err
-		}
+		must(t, err)
 		full, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
+		must(t, err)
 		defer full.Close()
-		put := func(from int) error { return unix.Dup3(from, fd, unix.O_CLOEXEC) }
-		return func() { _, _ = put(disk), unix.Close(disk) }, put(int(full.Fd()))
+		must(t, unix.Dup3(int(full.Fd()), fd, unix.O_CLOEXEC))
+		return func() {
+			t.Helper()
+			must(t, unix.Dup3(disk, fd, unix.O_CLOEXEC))
+			must(t, unix.Close(disk))
+		}
 	}
-	return nil, fmt.Errorf("%s is not open", path)
+	t.Fatalf("%s is not open", path)
+	return nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // ReplayDiff returns the difference between the ledger and that of a supervisor that would start now.

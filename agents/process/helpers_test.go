@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,18 +105,24 @@ func exhaust(args []string) int {
 	}
 	busy.Wait()
 
+	const said = "disinto: no room for another process (is there a pids limit?), trying again for 1m0s: "
+	dir := args[0]
 	ended := make(chan agents.Outcome)
 	go func() {
-		dir := args[0]
 		ended <- (&Executor{Reaper: r}).Run(context.Background(), agents.Job{
 			RunID: "i-1", Command: []string{"true"}, Dir: dir, LogPath: dir + "/log", Env: []string{"PATH=/usr/bin:/bin"},
 		}, nil)
 	}()
-	time.Sleep(2 * pid1.StartPause) // the first attempt fails meanwhile
+	began := time.Now()
+	for log := []byte(nil); !bytes.Contains(log, []byte(said)); log, _ = os.ReadFile(dir + "/log") {
+		if time.Since(began) > pid1.StartPatience {
+			return 11
+		}
+		time.Sleep(time.Millisecond) // until the first attempt has failed; there is no log before
+	}
 	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &old, nil); err != nil {
 		return 9
 	}
-	const said = "disinto: no room for another process (is there a pids limit?), trying again for 1m0s: "
 	if o := <-ended; o.Result != agents.Done || strings.Count(o.Tail, said) != 1 {
 		fmt.Printf("%+v\n", o)
 		return 10
