@@ -34,7 +34,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/show", s.show),
 		control.Get("/v1/history", s.history),
 		control.Get("/v1/report", s.record),
-		control.Get("/v1/convoys", command(s, s.convoys)),
+		control.Get("/v1/convoys", command(s, s.convoys.convoys)),
 		control.Events("/v1/events", &s.events),
 		control.Logs("/v1/log", s.findLogs, s.prints),
 
@@ -46,9 +46,9 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/resume", command(s, s.unpause)),
 		control.Post("/v1/restart", command(s, s.restart)),
 		control.Post("/v1/sling", command(s, s.sling)),
-		control.Post("/v1/convoy", command(s, s.makeConvoy)),
-		control.Post("/v1/convoy/start", command(s, s.startConvoy)),
-		control.Post("/v1/convoy/cancel", command(s, s.cancelConvoy)),
+		control.Post("/v1/convoy", command(s, s.convoys.makeConvoy)),
+		control.Post("/v1/convoy/start", command(s, s.convoys.startConvoy)),
+		control.Post("/v1/convoy/cancel", command(s, s.convoys.cancelConvoy)),
 		control.Post("/v1/fleet/rebalance", command(s, s.rebalanceNow)),
 	}
 }
@@ -116,5 +116,5 @@ func (s *Supervisor) Fleet() *fleet.Status {
 // HookHandler answers POST /v1/hook, and nothing else.
 func (s *Supervisor) HookHandler() http.Handler {
 	s.init()
-	return control.Hooks{Config: s.books.config, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
+	return control.Hooks{Config: s.books.config, Signed: s.scanner.hint, Unsigned: s.scanner.warnOfHook}.Handler()
 }

@@ -26,7 +26,7 @@ func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, repor
 	}
 	report.Subject = t.String()
 	grip := s.books.grip(t.Ref)
-	err = s.labelApproved(t.Ref)
+	err = s.clerk.labelApproved(t.Ref)
 	s.kicks.all(grip.letGo())
 	s.touchStatus()
 	if err != nil {
@@ -39,9 +39,9 @@ func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, repor
 
 // labelApproved labels an issue plan-approved in the supervisor's name. It removes the label first, because an agent
 // may have set it, and an agent's label does not count.
-func (s *Supervisor) labelApproved(ref forge.Ref) error {
-	if err := s.label(ref, nil, []string{forge.LabelPlanApproved}); err != nil {
+func (k *clerk) labelApproved(ref forge.Ref) error {
+	if err := k.label(ref, nil, []string{forge.LabelPlanApproved}); err != nil {
 		return err
 	}
-	return s.label(ref, []string{forge.LabelPlanApproved}, nil)
+	return k.label(ref, []string{forge.LabelPlanApproved}, nil)
 }

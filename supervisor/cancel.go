@@ -33,13 +33,13 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	case t.has(forge.LabelConvoy):
 		return control.Conflict("cannot cancel %s: it is a convoy, use disinto convoy cancel", item)
 	}
-	chores, sessions := s.beginCancel(s.family(t), false)
+	chores, sessions := s.clerk.beginCancel(s.family(t), false)
 	awaitEnds(report, sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
 		return control.Conflict("cannot cancel %s: another command cancels it already", item)
 	}
 	for _, c := range chores {
-		s.do(c)
+		s.clerk.do(c)
 		reportCancelled(report, c, item, s.books.cancelLeft(c))
 	}
 	if len(report.Did) == 0 && report.Pending == "" {
@@ -65,14 +65,14 @@ func reportCancelled(report *control.Report, c *chore, item forge.Ref, left stri
 // beginCancel journals a cancel and under the same lock ends the sessions on the items: a session reserved before is
 // among them, and none is reserved after. It returns those sessions, and the chores to do once they have ended, except
 // chores that another goroutine does already.
-func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*chore, sessions []*session) {
+func (k *clerk) beginCancel(items []forge.Ref, closing bool) (chores []*chore, sessions []*session) {
 	said := ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Close: closing}}
 	for _, item := range items {
 		said.Cancel.Refs = append(said.Cancel.Refs, ledger.Ref(item))
 	}
-	s.books.noteThen(said, func(b *books) { chores, sessions = b.cancelLocked(items) })
+	k.books.noteThen(said, func(b *books) { chores, sessions = b.cancelLocked(items) })
 	for _, x := range sessions {
-		s.log.Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
+		k.log.Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
 	}
 	return chores, sessions
 }

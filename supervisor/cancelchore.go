@@ -10,40 +10,40 @@ import (
 
 // cancel labels the item, then releases the claim. It does neither if the item was closed meanwhile, because then the
 // label would block every dependent issue.
-func (s *Supervisor) cancel(c *chore) error {
-	t, err := s.see(c.ref)
+func (k *clerk) cancel(c *chore) error {
+	t, err := k.see(c.ref)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return err
 	}
 	if err == nil && !t.closed {
 		if !t.has(forge.LabelCancelled) {
-			if err := s.label(c.ref, []string{forge.LabelCancelled}, nil); err != nil {
+			if err := k.label(c.ref, []string{forge.LabelCancelled}, nil); err != nil {
 				return err
 			}
 			c.did = append(c.did, "labelled cancelled")
 		}
-		was, err := s.unclaim(t)
+		was, err := k.unclaim(t)
 		if err != nil {
 			return err
 		}
 		if was {
 			c.did = append(c.did, "claim released")
 		}
-		if err := s.closeCancelled(c, t); err != nil {
+		if err := k.closeCancelled(c, t); err != nil {
 			return err
 		}
 	}
-	s.books.note(ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Refs: []ledger.Ref{ledger.Ref(c.ref)}, Done: true}})
+	k.books.note(ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Refs: []ledger.Ref{ledger.Ref(c.ref)}, Done: true}})
 	return nil
 }
 
 // closeCancelled closes an issue that was cancelled with --close. The forge refuses while one of its dependencies is
 // open; the chore is then retried.
-func (s *Supervisor) closeCancelled(c *chore, t *target) error {
-	if known := s.books.chain(c.ref); !known.Close || t.pull {
+func (k *clerk) closeCancelled(c *chore, t *target) error {
+	if known := k.books.chain(c.ref); !known.Close || t.pull {
 		return nil
 	}
-	err := s.closeIssue(c.ref)
+	err := k.closeIssue(c.ref)
 	if err == nil {
 		c.did = append(c.did, "closed")
 	}

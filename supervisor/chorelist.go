@@ -202,9 +202,9 @@ func (c *chore) rest(err error) time.Duration {
 
 // action is one kind of chore.
 type action struct {
-	verb string                          // follows "cannot" in the log line of a failure
-	done string                          // the log line of success, unless the chore sets its own
-	do   func(*Supervisor, *chore) error // does the I/O; idempotent
+	verb string                     // follows "cannot" in the log line of a failure
+	done string                     // the log line of success, unless the chore sets its own
+	do   func(*clerk, *chore) error // does the I/O; idempotent
 }
 
 // cancelLocked ends the sessions on items that a person cancelled, and starts the chores that finish the cancel on the

@@ -9,45 +9,56 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
+// clerk carries out the chores: changes on the forge outside a session, such as a merge or a label.
+type clerk struct {
+	*core
+	inference *inference
+	notify    Notifier // nil sends nothing
+	hub       *fleet.Hub
+	host      string // this machine, in the labels of issues that another host steals; empty adds no such label
+	meters    Meters
+}
+
 // do does a chore, and then allows decisions on its items again. A chore that panics has failed.
-func (s *Supervisor) do(c *chore) {
+func (k *clerk) do(c *chore) {
 	row, err, began := actions[c.action], errors.New(internalError), time.Now()
-	s.safely("a chore of "+c.tag, func() { err = row.do(s, c) })
-	s.done(c, began, err)
+	k.safely("a chore of "+c.tag, func() { err = row.do(k, c) })
+	k.done(c, began, err)
 	touched := c.grip.letGo()
 	if err == nil {
-		s.problems.repaired(c.action)
+		k.problems.repaired(c.action)
 	}
-	s.tell(s.books.choreDone(c, row, err))
-	s.kicks.all(touched)
-	s.touchStatus()
+	k.tell(k.books.choreDone(c, row, err))
+	k.kicks.all(touched)
+	k.touchStatus()
 }
 
 // actions has a row for each kind of chore. To add one, write its row.
 var actions = map[threads.Action]action{
-	ActMerge:              {"merge", "merged", (*Supervisor).merge},
-	actCancel:             {"label cancelled", "cancelled by hand", (*Supervisor).cancel},
-	actSteal:              {"move", "", (*Supervisor).steal},
-	threads.ActRoute:      {"assign", "", (*Supervisor).route},
-	threads.ActRelease:    {"release the claim", "", (*Supervisor).releaseClaim},
-	threads.ActUnlabel:    {"remove in-progress", "in-progress removed: no agent is assigned", (*Supervisor).unlabel},
-	threads.ActClose:      {"close", "closed, its pull request is merged", (*Supervisor).close},
-	threads.ActBlocked:    {"label blocked", "", (*Supervisor).markBlocked},
-	threads.ActNeedsHuman: {"label needs-human", "", (*Supervisor).markNeedsHuman},
-	threads.ActAsk:        {"ask people", "", (*Supervisor).askPeople},
-	threads.ActAnswered:   {"note the answer", "", (*Supervisor).noteAnswer},
-	threads.ActPlanFirst:  {"label plan-first", "", (*Supervisor).labelPlanFirst},
-	threads.ActTell:       {"comment", "", (*Supervisor).tellPeople},
-	threads.ActEndConvoy:  {"close the convoy", "", (*Supervisor).endConvoy},
+	ActMerge:              {"merge", "merged", (*clerk).merge},
+	actCancel:             {"label cancelled", "cancelled by hand", (*clerk).cancel},
+	actSteal:              {"move", "", (*clerk).steal},
+	threads.ActRoute:      {"assign", "", (*clerk).route},
+	threads.ActRelease:    {"release the claim", "", (*clerk).releaseClaim},
+	threads.ActUnlabel:    {"remove in-progress", "in-progress removed: no agent is assigned", (*clerk).unlabel},
+	threads.ActClose:      {"close", "closed, its pull request is merged", (*clerk).close},
+	threads.ActBlocked:    {"label blocked", "", (*clerk).markBlocked},
+	threads.ActNeedsHuman: {"label needs-human", "", (*clerk).markNeedsHuman},
+	threads.ActAsk:        {"ask people", "", (*clerk).askPeople},
+	threads.ActAnswered:   {"note the answer", "", (*clerk).noteAnswer},
+	threads.ActPlanFirst:  {"label plan-first", "", (*clerk).labelPlanFirst},
+	threads.ActTell:       {"comment", "", (*clerk).tellPeople},
+	threads.ActEndConvoy:  {"close the convoy", "", (*clerk).endConvoy},
 }
 
 // merge reads the pull request again before it merges, because the plan's scan does not read everything.
-func (s *Supervisor) merge(c *chore) error {
-	look, err := s.fetchItem(c.ref, time.Now())
+func (k *clerk) merge(c *chore) error {
+	look, err := k.fetchItem(c.ref, time.Now())
 	switch {
 	case err != nil:
 		return err
@@ -56,28 +67,28 @@ func (s *Supervisor) merge(c *chore) error {
 	}
 	c.chain = threads.ChainOf(look.Pull)
 	why := ""
-	s.view(func(snap threads.Snapshot) {
+	k.view(func(snap threads.Snapshot) {
 		why = threads.StillMerges(snap, threads.Merge{Ref: c.ref, HeadSHA: c.head, Base: c.base}, *look.Pull)
 	})
 	if why != "" {
 		return fmt.Errorf("%w: %s", forge.ErrConflict, why)
 	}
-	err = s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+	err = k.call(k.base, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.Merge(ctx, c.ref, c.head, c.base)
 	})
 	if err == nil {
 		at, chain := time.Now(), ledger.Ref(threads.ChainOf(look.Pull))
-		s.books.note(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
-		s.deleteSaved(s.books.config(), func(_ string, over forge.Ref) bool { return over == forge.Ref(chain) })
-		s.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
-		if s.Notify != nil {
-			s.Notify.Merged(c.ref, look.Pull.Title)
+		k.books.note(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
+		k.inference.deleteSaved(k.books.config(), func(_ string, over forge.Ref) bool { return over == forge.Ref(chain) })
+		k.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
+		if k.notify != nil {
+			k.notify.Merged(c.ref, look.Pull.Title)
 		}
 	}
 	return err
 }
 
 // inChore runs a chore's goroutine in a wait group.
-func (s *Supervisor) inChore(group *sync.WaitGroup, c *chore) {
-	s.background(group, "the end of a chore of "+c.tag, func() { s.do(c) })
+func (k *clerk) inChore(group *sync.WaitGroup, c *chore) {
+	k.background(group, "the end of a chore of "+c.tag, func() { k.do(c) })
 }

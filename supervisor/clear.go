@@ -352,7 +352,7 @@ func (c *clearing) lines() (list []string) {
 
 // deleteOver deletes the saved conversations of chains that are closed, as far as is known.
 func (s *Supervisor) deleteOver(config *threads.Config) {
-	s.deleteSaved(config, func(agent string, chain forge.Ref) bool {
+	s.inference.deleteSaved(config, func(agent string, chain forge.Ref) bool {
 		_, over := s.books.overSince(agent, chain)
 		return over
 	})

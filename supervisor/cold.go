@@ -13,14 +13,14 @@ import (
 
 // judgeCache records why the server had kept little of a session's conversation. The reason goes into the session's
 // end in the journal and, once, into the log.
-func (s *Supervisor) judgeCache(x *session, end *ledger.End) {
+func (inf *inference) judgeCache(x *session, end *ledger.End) {
 	if end.Resumed == nil || x.thread.Backend != threads.Local {
 		return
 	}
-	r := s.books.resumed(x, end.Resumed)
-	s.servers.around(x.thread.BaseURL, &r)
+	r := inf.books.resumed(x, end.Resumed)
+	inf.servers.around(x.thread.BaseURL, &r)
 	if end.Cold = r.Cold(); end.Cold != "" {
-		s.log.Warn(fmt.Sprintf("%s computed its conversation again: %s", x.tag, end.Cold))
+		inf.log.Warn(fmt.Sprintf("%s computed its conversation again: %s", x.tag, end.Cold))
 	}
 }
 

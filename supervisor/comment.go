@@ -156,10 +156,10 @@ func fence(text string) string {
 }
 
 // askPerson writes the comment before the label, because the label stops the scheduler from asking for both again.
-func (s *Supervisor) askPerson(c *chore, label string, words comment) error {
+func (k *clerk) askPerson(c *chore, label string, words comment) error {
 	c.said = cmp.Or(c.said, "labelled "+string(c.action)+": "+c.mark.Reason.Text())
-	if err := s.comment(c.ref, words); err != nil {
+	if err := k.comment(c.ref, words); err != nil {
 		return err
 	}
-	return s.label(c.ref, []string{label}, nil)
+	return k.label(c.ref, []string{label}, nil)
 }

@@ -13,9 +13,16 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+// convoys makes, starts, shows and cancels convoys. A chore of the clerk ends them.
+type convoys struct {
+	*core
+	scanner *scanner
+	clerk   *clerk
+}
+
 // startConvoy removes the label staged from a convoy, so that its members may start. The command may be repeated.
-func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, report *control.Report) error {
-	t, err := s.findConvoy("start", r.Ref)
+func (v *convoys) startConvoy(ctx context.Context, r control.ItemRequest, report *control.Report) error {
+	t, err := v.findConvoy("start", r.Ref)
 	if err != nil {
 		return err
 	}
@@ -27,19 +34,19 @@ func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, rep
 		report.Note = "started already"
 		return nil
 	}
-	need, err := s.relabel(t.Ref, nil, []string{forge.LabelStaged})
-	s.kicks.all(need)
+	need, err := v.relabel(t.Ref, nil, []string{forge.LabelStaged})
+	v.kicks.all(need)
 	if err != nil {
 		return notDone("start", t.Ref, err)
 	}
-	s.shown(ctx)
+	v.scanner.shown(ctx)
 	report.Add("started")
 	return nil
 }
 
 // findConvoy reads the convoy that a command names.
-func (s *Supervisor) findConvoy(verb, said string) (*target, error) {
-	t, err := s.find(verb, "", said)
+func (v *convoys) findConvoy(verb, said string) (*target, error) {
+	t, err := v.find(verb, "", said)
 	if err == nil && !t.has(forge.LabelConvoy) {
 		err = control.Conflict("cannot %s %s: it is not a convoy", verb, t)
 	}
@@ -49,8 +56,8 @@ func (s *Supervisor) findConvoy(verb, said string) (*target, error) {
 // cancelConvoy cancels every unfinished member, and the convoy last. Sessions end before anything is labelled. Once
 // the cancel is journalled, nothing starts on any of them, whatever the forge shows. After a restart the supervisor
 // cancels the rest. The command may be repeated.
-func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelRequest, report *control.Report) error {
-	t, err := s.findConvoy("cancel", r.Ref)
+func (v *convoys) cancelConvoy(_ context.Context, r control.ConvoyCancelRequest, report *control.Report) error {
+	t, err := v.findConvoy("cancel", r.Ref)
 	if err != nil {
 		return err
 	}
@@ -59,21 +66,21 @@ func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelReque
 		report.Note = "closed, nothing to cancel"
 		return nil
 	}
-	items, begun, err := s.cancellable(t, r.Drain)
+	items, begun, err := v.cancellable(t, r.Drain)
 	if err != nil {
 		return notDone("cancel", t.Ref, err)
 	}
-	chores, sessions := s.beginCancel(items, r.Close)
+	chores, sessions := v.clerk.beginCancel(items, r.Close)
 	awaitEnds(report, sessions)
 	cancelled, convoy := 0, ""
 	for _, c := range chores {
-		s.do(c)
+		v.clerk.do(c)
 		if c.ref == t.Ref {
 			convoy = strings.Join(c.did, ", ")
 		} else if len(c.did) > 0 {
 			cancelled++
 		}
-		if left := s.books.cancelLeft(c); left != "" {
+		if left := v.books.cancelLeft(c); left != "" {
 			report.Pending = fmt.Sprintf("nothing starts any more; %s is labelled when the forge allows it: %s",
 				c.ref.Short(), left)
 		}
@@ -95,8 +102,8 @@ func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelReque
 // cancellable returns a convoy's members that can be cancelled, with our agents' pull requests for them, and the
 // convoy itself last. Each stands after its dependencies, because the forge closes issues in that order only. With
 // drain, it leaves out the members with a session or pull request, and returns them as begun.
-func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []forge.Ref, err error) {
-	members, err := s.membersOf(convoy.Ref)
+func (v *convoys) cancellable(convoy *target, drain bool) (items, begun []forge.Ref, err error) {
+	members, err := v.membersOf(convoy.Ref)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,7 +111,7 @@ func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []for
 		if b.State == forge.BlockerClosed || b.State == forge.BlockerCancelled || b.Ref.IsZero() {
 			continue
 		}
-		t, err := s.see(b.Ref)
+		t, err := v.see(b.Ref)
 		switch {
 		case errors.Is(err, forge.ErrNotFound):
 			continue
@@ -113,8 +120,8 @@ func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []for
 		case t.closed:
 			continue
 		}
-		family := s.family(t)
-		if drain && (len(family) > 1 || t.pull || s.books.sessionOn(b.Ref) != nil) {
+		family := v.family(t)
+		if drain && (len(family) > 1 || t.pull || v.books.sessionOn(b.Ref) != nil) {
 			begun = append(begun, b.Ref)
 			continue
 		}
@@ -124,12 +131,12 @@ func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []for
 }
 
 // membersOf reads a convoy's members from the forge, in the order of their waves as far as known.
-func (s *Supervisor) membersOf(convoy forge.Ref) ([]forge.Blocker, error) {
-	members, err := s.blockers(convoy)
+func (v *convoys) membersOf(convoy forge.Ref) ([]forge.Blocker, error) {
+	members, err := v.blockers(convoy)
 	if err != nil {
 		return nil, err
 	}
-	shown := s.convoyOf(&forge.Issue{
+	shown := v.convoyOf(&forge.Issue{
 		Ref: convoy, Labels: []string{forge.LabelConvoy}, Blockers: members, BlockersKnown: true,
 	})
 	place := func(b forge.Blocker) int {
@@ -139,41 +146,41 @@ func (s *Supervisor) membersOf(convoy forge.Ref) ([]forge.Blocker, error) {
 	return members, nil
 }
 
-func (s *Supervisor) convoyOf(is *forge.Issue) (convoy threads.Convoy) {
-	s.view(func(snap threads.Snapshot) { convoy = threads.ConvoyOf(snap, is) })
+func (v *convoys) convoyOf(is *forge.Issue) (convoy threads.Convoy) {
+	v.view(func(snap threads.Snapshot) { convoy = threads.ConvoyOf(snap, is) })
 	return convoy
 }
 
 // convoys answers with all open convoys, from memory, or with the one in ?ref=. It reads that one from the forge if it
 // is closed, because the facts drop its members, or if the supervisor has written to it since the last scan.
-func (s *Supervisor) convoys(_ context.Context, query url.Values, answer *control.Convoys) error {
+func (v *convoys) convoys(_ context.Context, query url.Values, answer *control.Convoys) error {
 	answer.Convoys = []threads.Convoy{}
 	said := query.Get("ref")
 	if said == "" {
-		s.view(func(snap threads.Snapshot) { answer.Convoys = append(answer.Convoys, threads.Convoys(snap)...) })
+		v.view(func(snap threads.Snapshot) { answer.Convoys = append(answer.Convoys, threads.Convoys(snap)...) })
 		return nil
 	}
-	item, err := s.item("", said)
+	item, err := v.item("", said)
 	if err != nil {
 		return err
 	}
-	is, old := s.books.issue(item)
+	is, old := v.books.issue(item)
 	if is == nil || is.Closed || old || !is.Has(forge.LabelConvoy) {
-		if is, err = s.readConvoy(item); err != nil {
+		if is, err = v.readConvoy(item); err != nil {
 			return err
 		}
 	}
-	answer.Convoys = append(answer.Convoys, s.convoyOf(is))
+	answer.Convoys = append(answer.Convoys, v.convoyOf(is))
 	return nil
 }
 
 // readConvoy reads a convoy from the forge.
-func (s *Supervisor) readConvoy(item forge.Ref) (*forge.Issue, error) {
-	t, err := s.findConvoy("show", item.String())
+func (v *convoys) readConvoy(item forge.Ref) (*forge.Issue, error) {
+	t, err := v.findConvoy("show", item.String())
 	if err != nil {
 		return nil, err
 	}
-	members, err := s.blockers(item)
+	members, err := v.blockers(item)
 	if err != nil {
 		return nil, notDone("show", item, err)
 	}

@@ -20,8 +20,8 @@ type convoyEnd struct {
 // endConvoy closes a convoy whose members are all merged, with a comment that lists them. If a member was closed with
 // its pull requests unmerged, it asks a person instead. It reads the forge, because the scheduler's facts drop merged
 // pull requests.
-func (s *Supervisor) endConvoy(c *chore) error {
-	end, err := s.lookBack(c.ref)
+func (k *clerk) endConvoy(c *chore) error {
+	end, err := k.lookBack(c.ref)
 	switch {
 	case err != nil:
 		return err
@@ -29,26 +29,26 @@ func (s *Supervisor) endConvoy(c *chore) error {
 		return fmt.Errorf("%s is open: %w", mention(c.ref.Repo, end.open), forge.ErrConflict)
 	case len(end.unmerged) > 0:
 		c.said = "needs a person: " + mention(c.ref.Repo, end.unmerged) + " closed, and not merged"
-		return s.askPerson(c, forge.LabelNeedsHuman, unmergedComment(c, &end))
+		return k.askPerson(c, forge.LabelNeedsHuman, unmergedComment(c, &end))
 	}
-	if err := s.comment(c.ref, overComment(c, &end)); err != nil {
+	if err := k.comment(c.ref, overComment(c, &end)); err != nil {
 		return err
 	}
-	if err = s.closeIssue(c.ref); err == nil {
+	if err = k.closeIssue(c.ref); err == nil {
 		c.said = fmt.Sprintf("convoy closed, %d merged", len(end.merged))
-		s.events.Send(control.EventClosed, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
+		k.events.Send(control.EventClosed, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 	}
 	return err
 }
 
 // lookBack reads every member of a convoy with its pull requests.
-func (s *Supervisor) lookBack(convoy forge.Ref) (end convoyEnd, err error) {
-	members, err := s.blockers(convoy)
+func (k *clerk) lookBack(convoy forge.Ref) (end convoyEnd, err error) {
+	members, err := k.blockers(convoy)
 	if err != nil {
 		return end, err
 	}
 	for _, b := range members {
-		look, err := s.fetchItem(b.Ref, time.Time{})
+		look, err := k.fetchItem(b.Ref, time.Time{})
 		if err != nil {
 			return end, err
 		}

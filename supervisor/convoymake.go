@@ -27,24 +27,24 @@ type making struct {
 // makeConvoy creates a tracking issue that depends on its members. It assigns no agent: the ticks start the members as
 // they become ready. It refuses dependency cycles of any length and unsuitable members before it writes anything.
 // Nothing starts before the last dependency is written.
-func (s *Supervisor) makeConvoy(ctx context.Context, r control.ConvoyRequest, report *control.Report) (err error) {
+func (v *convoys) makeConvoy(ctx context.Context, r control.ConvoyRequest, report *control.Report) (err error) {
 	var m *making
 	switch {
 	case (r.Plan == nil) == (len(r.Members) == 0):
 		err = control.Invalid("cannot make a convoy: give either its members or a plan")
 	case r.Plan != nil:
-		m, err = s.fromPlan(&r)
+		m, err = v.fromPlan(&r)
 	default:
-		m, err = s.fromMembers(&r)
+		m, err = v.fromMembers(&r)
 	}
 	if err != nil {
 		return err
 	}
-	convoy, err := s.assemble(m, r.Staged)
+	convoy, err := v.assemble(m, r.Staged)
 	if err != nil {
 		return control.NotNow("cannot make the convoy: %s%s", text(err), m.left(convoy))
 	}
-	s.shown(ctx)
+	v.scanner.shown(ctx)
 	report.Subject = convoy.String()
 	report.Add("convoy of %d made", len(m.members))
 	if len(m.filed) > 0 {
@@ -78,13 +78,13 @@ func (m *making) left(convoy forge.Ref) string {
 }
 
 // fromMembers validates a convoy of existing issues.
-func (s *Supervisor) fromMembers(r *control.ConvoyRequest) (*making, error) {
+func (v *convoys) fromMembers(r *control.ConvoyRequest) (*making, error) {
 	m := &making{draft: forge.Draft{Title: r.Title, Body: r.Body}}
 	if strings.TrimSpace(r.Title) == "" {
 		return nil, control.Invalid("cannot make a convoy without a title: set --title")
 	}
 	for _, said := range r.Members {
-		t, err := s.find("take", r.Repo, said)
+		t, err := v.find("take", r.Repo, said)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (s *Supervisor) fromMembers(r *control.ConvoyRequest) (*making, error) {
 		}
 		m.members = append(m.members, t.Ref)
 	}
-	repo, err := s.repository(r.Repo)
+	repo, err := v.repository(r.Repo)
 	switch {
 	case err != nil && r.Repo != "":
 		return nil, err
@@ -107,7 +107,7 @@ func (s *Supervisor) fromMembers(r *control.ConvoyRequest) (*making, error) {
 		repo = m.members[0].Repo
 	}
 	m.draft.Repo = repo
-	return m, s.refuseCycle(m)
+	return m, v.refuseCycle(m)
 }
 
 // unfit returns why an issue cannot be a member; "" if it can.
@@ -128,7 +128,7 @@ const mostWalked = 500
 
 // refuseCycle reads all dependencies of the members from the forge, and refuses a cycle: its issues would never start.
 // The forge itself refuses only cycles of two.
-func (s *Supervisor) refuseCycle(m *making) error {
+func (v *convoys) refuseCycle(m *making) error {
 	waits := make(map[forge.Ref][]forge.Ref)
 	for _, t := range m.ties {
 		waits[t.item] = append(waits[t.item], t.on)
@@ -142,7 +142,7 @@ func (s *Supervisor) refuseCycle(m *making) error {
 			continue
 		}
 		seen[at] = true
-		blockers, err := s.blockers(at)
+		blockers, err := v.blockers(at)
 		if err != nil {
 			return notDone("take", at, err)
 		}
@@ -161,7 +161,7 @@ func (s *Supervisor) refuseCycle(m *making) error {
 }
 
 // fromPlan validates a plan, and files its tasks.
-func (s *Supervisor) fromPlan(r *control.ConvoyRequest) (*making, error) {
+func (v *convoys) fromPlan(r *control.ConvoyRequest) (*making, error) {
 	p := r.Plan
 	if err := p.Check(); err != nil {
 		return nil, control.Invalid("%s", text(err))
@@ -169,30 +169,30 @@ func (s *Supervisor) fromPlan(r *control.ConvoyRequest) (*making, error) {
 	if r.Chain {
 		return nil, control.Invalid("cannot chain a plan: it states its own dependencies")
 	}
-	home, err := s.repository(cmp.Or(r.Repo, p.Repo))
+	home, err := v.repository(cmp.Or(r.Repo, p.Repo))
 	if err != nil {
 		return nil, err
 	}
 	m := &making{draft: forge.Draft{Repo: home, Title: cmp.Or(r.Title, p.Title), Body: cmp.Or(r.Body, p.Body)}}
 	repos, needed := make([]string, len(p.Tasks)), make([][]forge.Ref, len(p.Tasks))
 	for i := range p.Tasks {
-		if repos[i], err = s.repository(cmp.Or(p.Tasks[i].Repo, home)); err != nil {
+		if repos[i], err = v.repository(cmp.Or(p.Tasks[i].Repo, home)); err != nil {
 			return nil, err
 		}
 		_, issues := p.Needs(i, repos[i])
-		if needed[i], err = s.existing(repos[i], mentions("", issues)); err != nil {
+		if needed[i], err = v.existing(repos[i], mentions("", issues)); err != nil {
 			return nil, err
 		}
 	}
-	return m, s.fileTasks(m, p, repos, needed)
+	return m, v.fileTasks(m, p, repos, needed)
 }
 
 // fileTasks files the tasks without backlog, so that none starts yet.
-func (s *Supervisor) fileTasks(m *making, p *plan.Plan, repos []string, needed [][]forge.Ref) error {
+func (v *convoys) fileTasks(m *making, p *plan.Plan, repos []string, needed [][]forge.Ref) error {
 	refs := make([]forge.Ref, len(p.Tasks))
 	for _, i := range p.Order() {
 		t := &p.Tasks[i]
-		ref, err := s.file(forge.Draft{Repo: repos[i], Title: t.Title, Body: t.Body, Labels: t.AllLabels()})
+		ref, err := v.file(forge.Draft{Repo: repos[i], Title: t.Title, Body: t.Body, Labels: t.AllLabels()})
 		if err != nil {
 			return control.NotNow("cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
 		}
@@ -212,32 +212,32 @@ func (s *Supervisor) fileTasks(m *making, p *plan.Plan, repos []string, needed [
 // assemble writes the dependencies of the members, files the tracking issue, makes it depend on them, and only then
 // adds backlog to the members. The tracking issue is staged until all of that is written, so that a scan in between
 // does not take it for a convoy of fewer members.
-func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err error) {
+func (v *convoys) assemble(m *making, staged bool) (convoy forge.Ref, err error) {
 	for _, t := range m.ties {
-		if err := s.depend(t.item, t.on); err != nil {
+		if err := v.depend(t.item, t.on); err != nil {
 			return convoy, err
 		}
 	}
 	m.draft.Labels = []string{forge.LabelConvoy, forge.LabelStaged}
 	m.draft.Body = trackingText(m)
-	if convoy, err = s.file(m.draft); err != nil {
+	if convoy, err = v.file(m.draft); err != nil {
 		return convoy, err
 	}
 	for _, ref := range m.members {
-		if err := s.depend(convoy, ref); err != nil {
+		if err := v.depend(convoy, ref); err != nil {
 			return convoy, err
 		}
 	}
 	for _, ref := range m.members {
-		if err := s.putUp(ref); err != nil {
+		if err := v.putUp(ref); err != nil {
 			return convoy, err
 		}
 	}
-	grip := s.books.grip(convoy)
+	grip := v.books.grip(convoy)
 	if !staged {
-		err = s.label(convoy, nil, []string{forge.LabelStaged})
+		err = v.label(convoy, nil, []string{forge.LabelStaged})
 	}
-	s.kicks.all(grip.letGo())
+	v.kicks.all(grip.letGo())
 	return convoy, err
 }
 

@@ -12,39 +12,39 @@ import (
 
 // askPeople posts an agent's question or plan on the forge. The comment comes first, because the label means that it
 // exists.
-func (s *Supervisor) askPeople(c *chore) error {
+func (k *clerk) askPeople(c *chore) error {
 	words, label := questionComment(c), forge.LabelNeedsAnswer
 	c.said = c.dialogue.Agent + " asked people a question"
 	if c.dialogue.Plan {
 		words, label = planComment(c), forge.LabelPlanFirst
 		c.said = c.dialogue.Agent + " asked people to approve its plan"
 	}
-	if err := s.comment(c.ref, words); err != nil {
+	if err := k.comment(c.ref, words); err != nil {
 		return err
 	}
-	err := s.label(c.ref, []string{label}, nil)
-	return s.noteAfter(err, ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(c.ref), Run: c.dialogue.Run}})
+	err := k.label(c.ref, []string{label}, nil)
+	return k.noteAfter(err, ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(c.ref), Run: c.dialogue.Run}})
 }
 
 // noteAnswer journals the answer to a question or plan before it changes the label: once the question's label is off,
 // the supervisor does not ask the forge for the comments any more.
-func (s *Supervisor) noteAnswer(c *chore) error {
+func (k *clerk) noteAnswer(c *chore) error {
 	c.said = c.mark.Reason.Text()
-	s.books.note(ledger.Record{
+	k.books.note(ledger.Record{
 		At: time.Now(), Answered: &ledger.Answered{Ref: ledger.Ref(c.ref), Comments: c.mark.Item.Comments},
 	})
 	switch c.mark.Reason.Code {
 	case threads.Answered:
-		return s.label(c.ref, nil, []string{forge.LabelNeedsAnswer})
+		return k.label(c.ref, nil, []string{forge.LabelNeedsAnswer})
 	case threads.PlanApproved:
-		return s.labelApproved(c.ref)
+		return k.labelApproved(c.ref)
 	}
 	return nil
 }
 
-func (s *Supervisor) labelPlanFirst(c *chore) error {
+func (k *clerk) labelPlanFirst(c *chore) error {
 	c.said = "labelled plan-first, for " + c.mark.Reason.Note
-	return s.label(c.ref, []string{forge.LabelPlanFirst}, nil)
+	return k.label(c.ref, []string{forge.LabelPlanFirst}, nil)
 }
 
 // questionComment asks the person who filed the issue. The comment is written once for each session that asks.

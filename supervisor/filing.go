@@ -13,8 +13,8 @@ import (
 )
 
 // repository returns a request's repository in the configuration's spelling; "" means the only one.
-func (s *Supervisor) repository(said string) (string, error) {
-	config := s.books.config()
+func (c *core) repository(said string) (string, error) {
+	config := c.books.config()
 	repos := config.Forge.Repos
 	switch {
 	case said != "":
@@ -27,11 +27,11 @@ func (s *Supervisor) repository(said string) (string, error) {
 }
 
 // roleLabels returns the labels that route an issue to agents of a role; none for the role "".
-func (s *Supervisor) roleLabels(role string) ([]string, error) {
+func (c *core) roleLabels(role string) ([]string, error) {
 	if role == "" {
 		return nil, nil
 	}
-	config := s.books.config()
+	config := c.books.config()
 	r := config.Role(role)
 	others := slices.ContainsFunc(config.Roles, func(o agents.Role) bool {
 		return o.On == agents.OnIssue && o.Name != role
@@ -55,10 +55,10 @@ func (s *Supervisor) roleLabels(role string) ([]string, error) {
 }
 
 // existing parses references, and checks before any write that each names an existing issue.
-func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
+func (c *core) existing(home string, said []string) ([]forge.Ref, error) {
 	var refs []forge.Ref
 	for _, one := range said {
-		t, err := s.find("depend on", home, one)
+		t, err := c.find("depend on", home, one)
 		if err != nil {
 			return nil, err
 		}
@@ -69,15 +69,15 @@ func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
 
 // relabel changes an item's labels under a grip. Only facts requested after the returned time are new enough for the
 // item.
-func (s *Supervisor) relabel(item forge.Ref, add, remove []string) (need time.Time, err error) {
-	grip := s.books.grip(item)
-	err = s.label(item, add, remove)
+func (c *core) relabel(item forge.Ref, add, remove []string) (need time.Time, err error) {
+	grip := c.books.grip(item)
+	err = c.label(item, add, remove)
 	return grip.letGo(), err
 }
 
 // putUp labels an issue backlog.
-func (s *Supervisor) putUp(item forge.Ref) error {
-	_, err := s.relabel(item, []string{forge.LabelBacklog}, nil)
+func (c *core) putUp(item forge.Ref) error {
+	_, err := c.relabel(item, []string{forge.LabelBacklog}, nil)
 	return err
 }
 
@@ -87,7 +87,7 @@ const answerTime = 700 * time.Millisecond
 
 // shown waits until a scan shows the last write, for answerTime at most, so that the person's next question is
 // answered with it.
-func (s *Supervisor) shown(ctx context.Context) {
+func (s *scanner) shown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	s.freshen(ctx)
@@ -95,7 +95,7 @@ func (s *Supervisor) shown(ctx context.Context) {
 
 // freshen waits for facts requested from now on, until ctx is done. It also kicks the loops: they continue the wait if
 // freshen stops first, and their next tick may be due at another time now.
-func (s *Supervisor) freshen(ctx context.Context) {
+func (s *scanner) freshen(ctx context.Context) {
 	need := time.Now()
 	read := make(chan struct{})
 	s.background(&s.running, "a scan", func() {

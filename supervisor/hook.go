@@ -58,21 +58,21 @@ func (h *hints) warn(now time.Time) bool {
 
 // warnOfHook logs once an hour that the supervisor refuses hooks of one of its repositories. After a change of the
 // secret nothing else shows that: work starts later, and the forge lists the refusals on a page that few people open.
-func (s *Supervisor) warnOfHook(repo string) {
+func (s *scanner) warnOfHook(repo string) {
 	if s.isOurs(repo) && s.hints.warn(time.Now()) {
 		s.log.Warn("refused a web hook of " + repo + ": it is not signed with [forge] webhook_secret; " +
 			"disinto check --fix registers it again")
 	}
 }
 
-func (s *Supervisor) isOurs(repo string) bool {
+func (s *scanner) isOurs(repo string) bool {
 	cfg := s.books.config()
 	return cfg != nil && slices.ContainsFunc(cfg.Forge.Repos, func(r string) bool { return strings.EqualFold(r, repo) })
 }
 
 // hint scans the forge if the repository is a configured one: at once if no hint came within hookRest, else together
 // with the hints that follow until then.
-func (s *Supervisor) hint(repo string) {
+func (s *scanner) hint(repo string) {
 	if !s.isOurs(repo) {
 		return
 	}

@@ -48,7 +48,7 @@ func (a aroundHub) Config() (config *threads.Config, instance string) {
 // Rebalance implements fleet.Supervisor.
 func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 	s := a.s
-	s.scan(ctx, c.At) // the facts must be newer than the hosts' descriptions
+	s.scanner.scan(ctx, c.At) // the facts must be newer than the hosts' descriptions
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 	}
 	var all sync.WaitGroup
 	for _, m := range s.weigh(c) {
-		s.inChore(&all, m)
+		s.clerk.inChore(&all, m)
 	}
 	all.Wait()
 	return nil

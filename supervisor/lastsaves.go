@@ -18,16 +18,16 @@ const lastLook = 500 * time.Millisecond
 
 // lookLast finds the slots with the conversations of sessions that are about to be cut. During a request a slot shows
 // which part of the conversation the request found; afterwards nothing shows it.
-func (s *Supervisor) lookLast(ends func(url string) bool) {
-	ctx, cancel := context.WithTimeout(s.base, lastLook)
+func (inf *inference) lookLast(ends func(url string) bool) {
+	ctx, cancel := context.WithTimeout(inf.base, lastLook)
 	defer cancel()
 	var all sync.WaitGroup
-	sessions := s.books.saving(ends)
+	sessions := inf.books.saving(ends)
 	for _, url := range slices.Sorted(maps.Keys(sessions)) {
 		server := sessions[url][0].saving.server
-		s.background(&all, "the last look at "+url, func() {
+		inf.background(&all, "the last look at "+url, func() {
 			if slots, err := server.Slots(ctx); err == nil {
-				s.books.seenAt(sessions[url], slots)
+				inf.books.seenAt(sessions[url], slots)
 			}
 		})
 	}
@@ -60,14 +60,14 @@ func (b *books) seenAt(sessions []*session, slots []agents.ServerSlot) {
 
 // saveServed saves the conversations of sessions on the server of a service that is about to be ended. A session that
 // fails because its server is gone saves nothing at its own end.
-func (s *Supervisor) saveServed(service *threads.Service) {
-	s.lookLast(service.Serves)
+func (inf *inference) saveServed(service *threads.Service) {
+	inf.lookLast(service.Serves)
 	var all sync.WaitGroup
-	for _, list := range s.books.saving(service.Serves) {
+	for _, list := range inf.books.saving(service.Serves) {
 		for _, x := range list {
-			s.background(&all, "the conversation of "+x.tag, func() {
-				if _, known, err := s.saveTo(s.base, lastSave, x, x.RunID+"restart"); known && err != nil {
-					s.log.Info(x.tag + " conversation not saved: " + text(err))
+			inf.background(&all, "the conversation of "+x.tag, func() {
+				if _, known, err := inf.saveTo(inf.base, lastSave, x, x.RunID+"restart"); known && err != nil {
+					inf.log.Info(x.tag + " conversation not saved: " + text(err))
 				}
 			})
 		}

@@ -28,7 +28,7 @@ func (s *Supervisor) Levels() Levels {
 	s.init()
 	l := s.books.levels(time.Now())
 	l.Document.Problems = s.problems.lines()
-	s.addServers(l.Document)
+	s.inference.addServers(l.Document)
 	s.addServices(l.Document)
 	return l
 }

@@ -11,50 +11,50 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-func (s *Supervisor) route(c *chore) error {
+func (k *clerk) route(c *chore) error {
 	c.said = "routed to " + c.mark.Agent
 	if c.from != "" {
 		c.said = "goes from " + c.mark.From + ", whose thread is parked, to " + c.mark.Agent
 	}
-	return s.reassign(c.ref, c.from, c.login, nil, journal.NewRun(s.instance))
+	return k.reassign(c.ref, c.from, c.login, nil, journal.NewRun(k.instance))
 }
 
-func (s *Supervisor) releaseClaim(c *chore) error {
+func (k *clerk) releaseClaim(c *chore) error {
 	c.said = "claim of " + c.mark.Agent + " released"
-	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Release(ctx, c.ref, c.login) })
-	return s.noteAfter(err, ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(c.ref)}})
+	err := k.call(k.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Release(ctx, c.ref, c.login) })
+	return k.noteAfter(err, ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(c.ref)}})
 }
 
-func (s *Supervisor) unlabel(c *chore) error {
-	return s.label(c.ref, nil, []string{forge.LabelInProgress})
+func (k *clerk) unlabel(c *chore) error {
+	return k.label(c.ref, nil, []string{forge.LabelInProgress})
 }
 
-func (s *Supervisor) close(c *chore) error {
+func (k *clerk) close(c *chore) error {
 	if base := c.mark.Reason.Note; base != "" { // a pull request
 		c.said = "closed: its commits are in " + base + ", so it is merged, although the forge does not say so"
-		if err := s.comment(c.ref, landedComment(base)); err != nil {
+		if err := k.comment(c.ref, landedComment(base)); err != nil {
 			return err
 		}
 	}
-	return s.closeIssue(c.ref)
+	return k.closeIssue(c.ref)
 }
 
-func (s *Supervisor) markBlocked(c *chore) error {
-	err := s.askPerson(c, forge.LabelBlocked, gaveUpComment(c))
+func (k *clerk) markBlocked(c *chore) error {
+	err := k.askPerson(c, forge.LabelBlocked, gaveUpComment(c))
 	it := &c.mark.Item
-	return s.noteAfter(err, ledger.Record{Blocked: &ledger.Blocked{
+	return k.noteAfter(err, ledger.Record{Blocked: &ledger.Blocked{
 		Chain: ledger.Ref(it.Chain), Kind: it.Kind, Why: c.gaveUp(),
 	}})
 }
 
-func (s *Supervisor) markNeedsHuman(c *chore) error {
-	err := s.askPerson(c, forge.LabelNeedsHuman, needsHumanComment(c))
+func (k *clerk) markNeedsHuman(c *chore) error {
+	err := k.askPerson(c, forge.LabelNeedsHuman, needsHumanComment(c))
 	if c.mark.Reason.Code == threads.BlockerCancelled {
 		told := toldOf(c)
 		told.Why = c.mark.Reason.Text()
-		return s.noteAfter(err, ledger.Record{Told: told})
+		return k.noteAfter(err, ledger.Record{Told: told})
 	}
-	return s.noteAfter(err, ledger.Record{Handed: handedOf(c)})
+	return k.noteAfter(err, ledger.Record{Handed: handedOf(c)})
 }
 
 // gaveUp returns in one line why agents gave up.
@@ -66,16 +66,16 @@ func (c *chore) gaveUp() string {
 	return why
 }
 
-func (s *Supervisor) tellPeople(c *chore) error {
+func (k *clerk) tellPeople(c *chore) error {
 	c.said = "told people: " + c.mark.Reason.Text()
-	return s.noteAfter(s.comment(c.ref, toldComment(c)), ledger.Record{Told: toldOf(c)})
+	return k.noteAfter(k.comment(c.ref, toldComment(c)), ledger.Record{Told: toldOf(c)})
 }
 
 // noteAfter journals a chore's record unless the chore failed.
-func (s *Supervisor) noteAfter(err error, r ledger.Record) error {
+func (k *clerk) noteAfter(err error, r ledger.Record) error {
 	if err == nil {
 		r.At = time.Now()
-		s.books.note(r)
+		k.books.note(r)
 	}
 	return err
 }

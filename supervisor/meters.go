@@ -79,8 +79,8 @@ func (s *Supervisor) claimed(x *session, began time.Time, failed *ledger.End) {
 }
 
 // done meters a chore.
-func (s *Supervisor) done(c *chore, began time.Time, err error) {
-	if s.Meters.Done == nil {
+func (k *clerk) done(c *chore, began time.Time, err error) {
+	if k.meters.Done == nil {
 		return
 	}
 	d := Deed{Action: c.action, Ref: c.ref, Chain: c.chain, Began: began, Ended: time.Now(), Result: DeedDone}
@@ -90,5 +90,5 @@ func (s *Supervisor) done(c *chore, began time.Time, err error) {
 	case err != nil:
 		d.Result = DeedRefused
 	}
-	s.Meters.Done(d)
+	k.meters.Done(d)
 }

@@ -22,7 +22,7 @@ func (s *Supervisor) rebalance(now time.Time) {
 		s.hub.Wake() // the hub asks the other hosts first; a tick must not wait for that
 	case due && s.books.scanned().err == nil:
 		for _, m := range s.weigh(&fleet.Cycle{At: now}) {
-			s.inChore(&s.running, m)
+			s.clerk.inChore(&s.running, m)
 		}
 	}
 }

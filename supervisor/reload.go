@@ -14,7 +14,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.books.reload(cfg, func() {
 		if s.forge.set(client) {
 			s.accounts.forget()
-			s.scans.restart()
+			s.scanner.scans.restart()
 		}
 	})
 	s.startLoops()

@@ -46,7 +46,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.startLoops()
 		s.inLoop("the commands in comments", func() { s.keepEars(ctx) })
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
-		s.inLoop("the look at servers", func() { s.keepServers(ctx) })
+		s.inLoop("the look at servers", func() { s.inference.keepServers(ctx) })
 		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
 		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
 		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
@@ -173,8 +173,8 @@ func (s *Supervisor) shutdown(abandon func()) {
 		grace = cfg.Factory.StopGrace
 	}
 	end := time.Now().Add(grace + releaseTime)
-	s.saves.endAt(end.Add(-releaseTime))
-	s.lookLast(func(string) bool { return true })
+	s.inference.saves.endAt(end.Add(-releaseTime))
+	s.inference.lookLast(func(string) bool { return true })
 	ending, staying := s.books.endAll(errShutdown)
 	if ending > 0 {
 		s.log.Info(fmt.Sprintf("stopping: ending %s within %s", control.Count(ending, "session"), grace))

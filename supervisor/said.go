@@ -27,7 +27,7 @@ func (s *Supervisor) keepEars(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.scanned:
+		case <-s.scanner.scanned:
 		}
 		for _, h := range s.books.unanswered() {
 			s.inCommand(func() { s.reply(h) })

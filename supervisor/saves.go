@@ -58,18 +58,18 @@ func (v *saves) lines() (list []string) {
 
 // warmUp restores the conversation of a session that is about to start into an idle slot of its server. If that fails,
 // the session starts cold.
-func (s *Supervisor) warmUp(x *session) {
+func (inf *inference) warmUp(x *session) {
 	url := x.server()
 	if url == "" {
 		return
 	}
-	s.books.share(x)
-	if s.Saver == nil || x.thread.Saved.Limit == 0 || !x.Item.Kind.Writes() || s.books.forgets(x) != nil {
+	inf.books.share(x)
+	if inf.saver == nil || x.thread.Saved.Limit == 0 || !x.Item.Kind.Writes() || inf.books.forgets(x) != nil {
 		return
 	}
 	v := &saving{
 		Conversation: saved.Conversation{Agent: x.Agent, Model: x.agent.Model, Chain: x.Item.Chain},
-		server:       s.Saver(url), folder: saved.Folder{Path: x.thread.Saved.Folder, Limit: x.thread.Saved.Limit},
+		server:       inf.saver(url), folder: saved.Folder{Path: x.thread.Saved.Folder, Limit: x.thread.Saved.Limit},
 	}
 	ctx, cancel := context.WithTimeout(x.ctx, kvTime)
 	defer cancel()
@@ -77,45 +77,45 @@ func (s *Supervisor) warmUp(x *session) {
 	if err != nil || v.File() == "" {
 		return // the slot of its conversation could not be found at the end
 	}
-	v.since, v.told = saved.Newest(slots), s.books.lastTalk(x).Tokens
-	defer s.books.keeps(x, v)
+	v.since, v.told = saved.Newest(slots), inf.books.lastTalk(x).Tokens
+	defer inf.books.keeps(x, v)
 	if !v.folder.Has(v.Conversation) {
 		return
 	}
-	slot, ok := s.books.place(x, slots)
+	slot, ok := inf.books.place(x, slots)
 	if !ok {
 		return
 	}
 	moved, err := v.server.Restore(ctx, slot, v.File())
 	if err != nil {
-		s.log.Info(fmt.Sprintf("%s starts cold: %s", x.tag, text(err)))
+		inf.log.Info(fmt.Sprintf("%s starts cold: %s", x.tag, text(err)))
 		return
 	}
 	v.restored = moved.Tokens
-	s.log.Debug(fmt.Sprintf("%s conversation of %d tokens restored", x.tag, moved.Tokens))
+	inf.log.Debug(fmt.Sprintf("%s conversation of %d tokens restored", x.tag, moved.Tokens))
 }
 
 // save saves the conversation of a session whose program has ended, while the session still has its slot.
-func (s *Supervisor) save(x *session, out agents.Outcome, ran bool) {
+func (inf *inference) save(x *session, out agents.Outcome, ran bool) {
 	v := x.saving
 	if v == nil || !ran || !x.goesOn(out.Result) {
 		return
 	}
-	tokens, known, err := s.saveTo(s.until, kvTime, x, x.RunID)
-	if err != nil && s.until.Err() != nil {
-		tokens, known, err = s.saveTo(s.base, s.saves.left(), x, x.RunID)
+	tokens, known, err := inf.saveTo(inf.until, kvTime, x, x.RunID)
+	if err != nil && inf.until.Err() != nil {
+		tokens, known, err = inf.saveTo(inf.base, inf.saves.left(), x, x.RunID)
 	}
 	if err == nil && !known {
-		s.log.Debug(x.tag + " conversation not saved: the slot that has it is unknown")
+		inf.log.Debug(x.tag + " conversation not saved: the slot that has it is unknown")
 		return
 	}
 	if err == nil {
 		v.saved = tokens
 	}
-	if s.saves.set(x.Thread, err) {
-		s.log.Warn(fmt.Sprintf("%s conversation not saved: %s", x.tag, text(err)))
+	if inf.saves.set(x.Thread, err) {
+		inf.log.Warn(fmt.Sprintf("%s conversation not saved: %s", x.tag, text(err)))
 	}
-	s.touchStatus()
+	inf.touchStatus()
 }
 
 // goesOn reports whether the chain may continue the conversation of a session with this result. It may after a session
@@ -131,7 +131,7 @@ func (x *session) goesOn(r agents.Result) bool {
 }
 
 // saveTo saves a session's conversation, at first under the name of a run.
-func (s *Supervisor) saveTo(
+func (inf *inference) saveTo(
 	ctx context.Context, limit time.Duration, x *session, run string,
 ) (tokens int64, known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -141,7 +141,7 @@ func (s *Supervisor) saveTo(
 	if err != nil {
 		return 0, false, err
 	}
-	slot, known := s.books.holding(x, v.since, slots)
+	slot, known := inf.books.holding(x, v.since, slots)
 	if !known {
 		return 0, false, nil
 	}
@@ -163,15 +163,15 @@ func (s *Supervisor) saveTo(
 
 // spoke adds the facts about a session's conversation to its end. Whether the conversation was restored is known only
 // if the program reports its cached tokens and resumed the conversation.
-func (s *Supervisor) spoke(x *session, end *ledger.End) {
-	end.Talk, _ = s.books.talk(x)
+func (inf *inference) spoke(x *session, end *ledger.End) {
+	end.Talk, _ = inf.books.talk(x)
 	v := x.saving
 	if v == nil {
 		return
 	}
 	end.Saved = v.saved
 	restored := min(v.restored, v.told) // a cut answer is in the file, but in no later prompt
-	found, told := s.books.first(x)
+	found, told := inf.books.first(x)
 	if r := end.Resumed; r != nil {
 		found, told = r.Cached, r.Changed == ""
 	}
@@ -181,9 +181,9 @@ func (s *Supervisor) spoke(x *session, end *ledger.End) {
 }
 
 // warnForgotten logs once that a model's conversations are not saved any more.
-func (s *Supervisor) warnForgotten(x *session, end *ledger.End) {
-	if f := s.books.forgets(x); f != nil && end.Restored > 0 {
-		s.log.Warn(forgotten(x.Thread, f))
+func (inf *inference) warnForgotten(x *session, end *ledger.End) {
+	if f := inf.books.forgets(x); f != nil && end.Restored > 0 {
+		inf.log.Warn(forgotten(x.Thread, f))
 	}
 }
 
@@ -194,7 +194,7 @@ func forgotten(thread string, f *threads.Forgotten) string {
 }
 
 // deleteSaved deletes the saved conversations of chains that are over.
-func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string, chain forge.Ref) bool) {
+func (inf *inference) deleteSaved(config *threads.Config, over func(agent string, chain forge.Ref) bool) {
 	for i := range config.Threads {
 		t := &config.Threads[i]
 		if t.Saved.Limit == 0 {
@@ -209,7 +209,7 @@ func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string,
 			}
 		}
 		if err = errors.Join(err, folder.Remove(gone...)); err != nil {
-			s.log.Debug(fmt.Sprintf("%s: cannot delete saved conversations: %s", t.Name, text(err)))
+			inf.log.Debug(fmt.Sprintf("%s: cannot delete saved conversations: %s", t.Name, text(err)))
 		}
 	}
 }

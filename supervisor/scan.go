@@ -88,9 +88,17 @@ func (s *scans) restart() {
 	s.prepared, s.prepareAt, s.retryAt = false, time.Time{}, time.Time{}
 }
 
+// scanner reads the forge: one scan at a time serves all threads, and web hooks and commands ask for one at once.
+type scanner struct {
+	*core
+	scans   scans
+	hints   hints
+	scanned chan struct{} // a scan has ended, and may have found commands in comments
+}
+
 // scan returns when a scan that began at need or later has ended; it starts one if none is under way. During the
 // back-off it returns at once. The books have the facts and the error.
-func (s *Supervisor) scan(ctx context.Context, need time.Time) {
+func (s *scanner) scan(ctx context.Context, need time.Time) {
 	client := s.forge.get()
 	for client != nil {
 		flight, pilot := s.scans.board(need)
@@ -110,7 +118,7 @@ func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 }
 
 // fly makes one scan. It wakes the goroutines that wait for the scan even if the client panics.
-func (s *Supervisor) fly(ctx context.Context, client Forge) {
+func (s *scanner) fly(ctx context.Context, client Forge) {
 	began := time.Now()
 	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
 	defer func() {
@@ -141,7 +149,7 @@ func (s *Supervisor) fly(ctx context.Context, client Forge) {
 // prepare creates the labels that the supervisor needs and checks the token's rights. It returns an error only if the
 // forge does not answer. A refusal is shown and retried later, and the scan continues, because other repositories may
 // work.
-func (s *Supervisor) prepare(ctx context.Context, client Forge) error {
+func (s *scanner) prepare(ctx context.Context, client Forge) error {
 	err := client.Prepare(ctx)
 	if errors.Is(err, forge.ErrUnavailable) || ctx.Err() != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -43,14 +44,23 @@ type serverRecord struct {
 	bad    []string  // logged problems that still hold
 }
 
+// inference looks after the operator's inference servers: their state, and the conversations saved on them.
+type inference struct {
+	*core
+	servers servers
+	saves   saves
+	client  Inference                         // nil queries no server
+	saver   func(baseURL string) saved.Server // nil saves no conversation
+}
+
 // keepServers looks at the servers of all local threads until ctx is done.
-func (s *Supervisor) keepServers(ctx context.Context) {
-	if s.Inference == nil {
+func (inf *inference) keepServers(ctx context.Context) {
+	if inf.client == nil {
 		return
 	}
 	for rest := time.NewTicker(serverRest); ; {
-		if config := s.books.config(); config != nil {
-			s.lookAtServers(ctx, config)
+		if config := inf.books.config(); config != nil {
+			inf.lookAtServers(ctx, config)
 		}
 		select {
 		case <-ctx.Done():
@@ -62,26 +72,26 @@ func (s *Supervisor) keepServers(ctx context.Context) {
 }
 
 // lookAtServers looks at each server once, at all of them in parallel.
-func (s *Supervisor) lookAtServers(ctx context.Context, config *threads.Config) {
+func (inf *inference) lookAtServers(ctx context.Context, config *threads.Config) {
 	var all sync.WaitGroup
-	urls, works := make(map[string]bool), s.books.serving(config)
+	urls, works := make(map[string]bool), inf.books.serving(config)
 	for i := range config.Threads {
 		t := &config.Threads[i]
 		if t.Backend != threads.Local || t.BaseURL == "" || urls[t.BaseURL] {
 			continue
 		}
 		urls[t.BaseURL] = true
-		s.background(&all, "the look at the server of "+t.Name, func() {
+		inf.background(&all, "the look at the server of "+t.Name, func() {
 			ctx, cancel := context.WithTimeout(ctx, serverTime)
 			defer cancel()
-			work := s.servers.works(t.BaseURL, works[t.BaseURL])
-			if said, err := s.Inference.Look(ctx, t.BaseURL, work); err == nil {
-				s.sawServer(config, t, &said, work)
+			work := inf.servers.works(t.BaseURL, works[t.BaseURL])
+			if said, err := inf.client.Look(ctx, t.BaseURL, work); err == nil {
+				inf.sawServer(config, t, &said, work)
 			}
 		})
 	}
 	all.Wait()
-	s.servers.only(urls)
+	inf.servers.only(urls)
 }
 
 // serving returns the servers for which a session runs.
@@ -112,15 +122,15 @@ func (v *servers) works(url string, now bool) bool {
 }
 
 // sawServer stores a server's answer, and logs each new problem once.
-func (s *Supervisor) sawServer(config *threads.Config, t *threads.Thread, said *agents.Server, work bool) {
+func (inf *inference) sawServer(config *threads.Config, t *threads.Thread, said *agents.Server, work bool) {
 	bounded := said.Bounded()
 	problems := func(r *serverRecord) []string { return r.problems(config, t) }
-	fresh := s.servers.saw(t.BaseURL, &bounded, work, time.Now(), problems)
-	s.books.sawCache(t.BaseURL, &bounded, s.servers.restarted(t.BaseURL))
+	fresh := inf.servers.saw(t.BaseURL, &bounded, work, time.Now(), problems)
+	inf.books.sawCache(t.BaseURL, &bounded, inf.servers.restarted(t.BaseURL))
 	for _, line := range fresh {
-		s.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
+		inf.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
 	}
-	s.touchStatus()
+	inf.touchStatus()
 }
 
 // restarted returns when a server was found restarted.
@@ -246,21 +256,21 @@ func (v *servers) model(t *threads.Thread) string {
 }
 
 // addServers adds the servers of a status's threads, and the models that the configuration does not name.
-func (s *Supervisor) addServers(d *control.Document) {
-	config := s.books.config()
+func (inf *inference) addServers(d *control.Document) {
+	config := inf.books.config()
 	if config == nil {
 		return
 	}
 	now := time.Now()
 	for i := range d.Threads {
 		if t := config.Thread(d.Threads[i].Name); t != nil {
-			d.Threads[i].Server = s.servers.document(config, t, now)
+			d.Threads[i].Server = inf.servers.document(config, t, now)
 		}
 	}
 	for i := range d.Agents {
 		a := &d.Agents[i]
 		if t := config.Thread(a.Thread); t != nil && a.Model == "" {
-			a.Model = s.servers.model(t)
+			a.Model = inf.servers.model(t)
 		}
 	}
 }

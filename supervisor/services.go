@@ -197,7 +197,7 @@ func (s *Supervisor) restart(_ context.Context, r control.RestartRequest, report
 	cfg := s.books.config()
 	report.Subject = r.Service
 	if service := cfg.Service(r.Service); service != nil {
-		s.saveServed(service)
+		s.inference.saveServed(service)
 	}
 	pid, known := s.serving.restart(cfg, r.Service, time.Now())
 	if !known {

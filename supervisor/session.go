@@ -62,7 +62,7 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	x.grip = s.books.grip(x.Item.Ref)
 	s.books.told(x, out.Usage)
 	x.remains = &remains{Outcome: out, ran: ran}
-	s.save(x, out, ran)
+	s.inference.save(x, out, ran)
 	out, stop := s.books.atLimit(x, out)
 	report := x.report(out, ran, stop)
 	if report.AsksForge() && !s.look(x, report) {
@@ -74,10 +74,10 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 		s.reproach(x, report)
 		end = report.End()
 	}
-	s.judgeCache(x, end)
-	s.spoke(x, end)
+	s.inference.judgeCache(x, end)
+	s.inference.spoke(x, end)
 	s.finish(x, end)
-	s.warnForgotten(x, end)
+	s.inference.warnForgotten(x, end)
 }
 
 // claim claims the item on the forge under the agent's login. If it fails, it returns the session's end.
@@ -135,7 +135,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	if err != nil {
 		return x.redacted(agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}), false
 	}
-	s.warmUp(x)
+	s.inference.warmUp(x)
 	if err := s.send(x); err != nil {
 		return agents.Outcome{Result: agents.Cancelled, Reason: text(err)}, false
 	}
@@ -205,7 +205,7 @@ func (s *Supervisor) labelBeforeRelease(x *session) {
 		return
 	}
 	if c := s.books.labelBeforeRelease(x.Item.Ref, time.Now(), s.room()); c != nil {
-		s.do(c)
+		s.clerk.do(c)
 	}
 }
 

@@ -135,7 +135,7 @@ func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 // decideOn is a tick for one issue: it commits the issue's start on any thread, and leaves the other starts to their
 // threads' loops.
 func (s *Supervisor) decideOn(ctx context.Context, item forge.Ref) {
-	s.freshen(ctx)
+	s.scanner.freshen(ctx)
 	s.act(s.books.commit(item, time.Now(), s.room()))
 }
 

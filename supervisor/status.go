@@ -18,7 +18,7 @@ func (s *Supervisor) Document() *control.Document {
 	d := s.books.document(time.Now())
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.clearing.lines()...), s.problems.upkeep()
-	d.Problems = append(append(d.Problems, s.books.off()...), append(s.saves.lines(), s.books.forgotten()...)...)
+	d.Problems = append(append(d.Problems, s.books.off()...), append(s.inference.saves.lines(), s.books.forgotten()...)...)
 	s.addServices(d)
 	if s.Notify != nil {
 		d.Problems = append(d.Problems, s.Notify.Problems()...)
@@ -26,7 +26,7 @@ func (s *Supervisor) Document() *control.Document {
 	if config := s.books.config(); config != nil && s.Sandbox != nil {
 		d.Sandbox = s.Sandbox(config)
 	}
-	s.addServers(d)
+	s.inference.addServers(d)
 	d.Forecast = s.outlook.newest.Load()
 	d.Disk = s.clearing.document()
 	d.Forge.Requests = s.forge.requests()

@@ -15,15 +15,15 @@ import (
 // crash or a lost answer the same steal is retried: the move has happened, or is still possible, or an agent has
 // started the issue, which then stays. At every moment there is one issue with one assignee, so there is never a
 // second copy.
-func (s *Supervisor) steal(c *chore) error {
-	if !s.books.stealing(c.ref) {
-		if err := s.books.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
+func (k *clerk) steal(c *chore) error {
+	if !k.books.stealing(c.ref) {
+		if err := k.books.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
 			return err // nothing has changed, and the next cycle decides again
 		}
 	}
-	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, s.stolenLabels(c.steal), c.steal.Run)
-	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || s.base.Err() != nil {
-		s.hub.Settle(c.steal.Run, fleet.MovePending, text(err))
+	err := k.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, k.stolenLabels(c.steal), c.steal.Run)
+	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || k.base.Err() != nil {
+		k.hub.Settle(c.steal.Run, fleet.MovePending, text(err))
 		return err
 	}
 	end, state := *c.steal, fleet.MoveDone
@@ -31,7 +31,7 @@ func (s *Supervisor) steal(c *chore) error {
 	if err != nil {
 		end.Why, state = text(err), fleet.MoveStays
 	}
-	s.books.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func(*books) { s.hub.Settle(end.Run, state, end.Why) })
+	k.books.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func(*books) { k.hub.Settle(end.Run, state, end.Why) })
 	if err != nil {
 		c.said = "stays with " + end.From + ": " + end.Why
 		return nil
@@ -41,10 +41,10 @@ func (s *Supervisor) steal(c *chore) error {
 }
 
 // stolenLabels returns the labels of an issue that is stolen from an agent of this or another host.
-func (s *Supervisor) stolenLabels(steal *ledger.Steal) []string {
+func (k *clerk) stolenLabels(steal *ledger.Steal) []string {
 	host, _, other := strings.Cut(steal.From, "/")
 	if !other {
-		host = s.Host
+		host = k.host
 	}
 	if host == "" {
 		return []string{forge.LabelStolen}
@@ -52,8 +52,8 @@ func (s *Supervisor) stolenLabels(steal *ledger.Steal) []string {
 	return []string{forge.LabelStolen, forge.StolenFrom(host)}
 }
 
-func (s *Supervisor) reassign(item forge.Ref, from, to string, labels []string, run string) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+func (k *clerk) reassign(item forge.Ref, from, to string, labels []string, run string) error {
+	return k.call(k.base, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.Reassign(ctx, item, from, to, labels, run)
 	})
 }

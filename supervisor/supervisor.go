@@ -132,13 +132,13 @@ type Supervisor struct {
 	decisions *decisions.Recorder
 
 	// Each of these has a mutex of its own.
-	accounts accounts
-	scans    scans
-	gate     gate
-	hints    hints
-	clearing clearing
-	saves    saves
-	servers  servers
-	serving  serving
-	outlook  outlook
+	accounts  accounts
+	scanner   scanner
+	clerk     clerk
+	convoys   convoys
+	inference inference
+	gate      gate
+	clearing  clearing
+	serving   serving
+	outlook   outlook
 }

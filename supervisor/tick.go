@@ -20,7 +20,7 @@ func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (d
 		}
 	}()
 	s.mendJournal()
-	s.scan(ctx, need)
+	s.scanner.scan(ctx, need)
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -46,7 +46,7 @@ func (s *Supervisor) act(t todo) {
 		s.inSession(x, s.runThenNext)
 	}
 	for _, c := range t.chores {
-		s.inChore(&s.running, c)
+		s.clerk.inChore(&s.running, c)
 	}
 	began := s.books.scanned().began
 	for _, name := range t.kicks {

@@ -120,7 +120,7 @@ func (s *Supervisor) assign(ctx context.Context, said forge.Said) (string, error
 	}
 	if !slices.Equal(t.assignees, []string{agent.Login}) {
 		grip := s.books.grip(t.Ref)
-		err = s.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, nil, journal.NewRun(s.instance))
+		err = s.clerk.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, nil, journal.NewRun(s.instance))
 		s.kicks.all(grip.letGo())
 	}
 	if err != nil {

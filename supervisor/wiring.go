@@ -22,15 +22,20 @@ func (s *Supervisor) init() {
 		if s.Room != nil {
 			s.measureRoom = func() threads.Room { return s.Room(s.StateDir) }
 		}
-		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.scanner = scanner{core: &s.core, scanned: make(chan struct{}, 1)}
+		s.inference = inference{core: &s.core, client: s.Inference, saver: s.Saver}
+		s.clerk = clerk{core: &s.core, inference: &s.inference, notify: s.Notify, host: s.Host, meters: s.Meters}
+		s.convoys = convoys{core: &s.core, scanner: &s.scanner, clerk: &s.clerk}
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
-		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model
+		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.inference.servers.model
 		s.decisions = decisions.NewRecorder()
 		s.books.record = s.decisions.Take
 		if s.Runner != nil {
 			s.books.outages = s.serving.outages
 		}
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
+		s.clerk.hub = s.hub
 	})
 }
