@@ -290,7 +290,7 @@ var codeDocs = []CodeDoc{
 	doc(AuthorFirst, Unfit, ByItself, "waits for its author {agent}{until}",
 		"it goes to the author of the pull request, who is not free", ""),
 	doc(AskerFirst, Unfit, ByItself, "waits for {agent}, who asked or planned,{until}",
-		"people answered this agent, which may continue first, for the time of `rework_wait`", ""),
+		"people answered this agent, which may continue first, for 30 minutes", ""),
 	doc(FinisherFirst, Unfit, ByItself, "waits for {agent}, who finished what it depends on,{until}",
 		"it goes first to the agent that finished its last blocker, for the time of `affinity_wait`", ""),
 	doc(OnRung, Unfit, ByItself, "goes to {agent}, rung {limit} of the ladder (rejected or failed: {count})",

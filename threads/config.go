@@ -57,7 +57,6 @@ type Forge struct {
 	MaxReviewRounds int      // requests for changes and conflicts of one pull request before needs-human
 	MaxCIFixes      int      // sessions spent on red CI of one pull request before needs-human
 	MaxReviewsHour  int      // reviews an hour of the pull requests of one person
-	ReworkWait      time.Duration
 	WebhookSecret   agents.Secret
 }
 

@@ -6,6 +6,10 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
+// ReworkWait is how long an item waits for the agent that wrote its pull request, or that asked a question about it,
+// while that agent cannot start.
+const ReworkWait = 30 * time.Minute
+
 // inherit sets the agent that an item waits for, and until when. The agent that asked about the item goes before the
 // one that finished a blocker.
 func (v *view) inherit(w *work, t *traits) {
@@ -54,7 +58,7 @@ func (v *view) heirOf(w *work, t *traits) (heir string, until time.Time) {
 }
 
 // askerOf returns the agent that asked a question or wrote a plan. It continues the item once people have answered,
-// because its program still has the conversation. Other agents may take the item after rework_wait.
+// because its program still has the conversation. Other agents may take the item after ReworkWait.
 func (v *view) askerOf(w *work, t *traits) (agent string, until time.Time) {
 	d := v.dialogue(w)
 	if d == nil || d.Agent == "" || !d.Asked || w.Kind == agents.KindRework {
@@ -64,14 +68,14 @@ func (v *view) askerOf(w *work, t *traits) (agent string, until time.Time) {
 	if since.IsZero() { // the answer was a change of labels
 		since = w.updated()
 	}
-	until = since.Add(v.Config.Forge.ReworkWait)
+	until = since.Add(ReworkWait)
 	if !v.may(d.Agent, *t) || !v.later(until) {
 		return "", time.Time{}
 	}
 	return d.Agent, until
 }
 
-// heirFirst reserves an item for its heir: the agent that asked about it, for rework_wait, or the agent that finished
+// heirFirst reserves an item for its heir: the agent that asked about it, for ReworkWait, or the agent that finished
 // an issue's last blocker, for that agent's affinity_wait.
 func heirFirst(_ *view, t *traits, c candidate) *Reason {
 	if t.heir != "" && t.heir != c.agent.Name {

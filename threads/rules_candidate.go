@@ -141,7 +141,7 @@ func (v *view) filterLabels(w *work) string {
 	return strings.Join(kept, "\n")
 }
 
-// reworkers returns the role that may rework a pull request, and its author while rework_wait lasts. After that every
+// reworkers returns the role that may rework a pull request, and its author while ReworkWait lasts. After that every
 // agent with the role may. No item waits for an author that is no longer configured, or that has no role on issues,
 // because reviewers write nothing: any agent with a role on issues may rework its pull request.
 func (v *view) reworkers(w *work, labels string) (role, author string) {
@@ -163,7 +163,7 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 	if role == "" {
 		return "", ""
 	}
-	if v.later(w.Since.Add(v.Config.Forge.ReworkWait)) {
+	if v.later(w.Since.Add(ReworkWait)) {
 		author = a.Name
 	}
 	return role, author

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/BurntSushi/toml"
 
@@ -19,7 +18,6 @@ type Entry struct {
 	BaseURL      string // the agent's own inference server
 	TokenVar     string // the variable that holds the token
 	Skills       []string
-	PollInterval int // seconds; a key of upstream's that this program ignores
 }
 
 // pair is a key with its value as the decoder returns it and as TOML text.
@@ -49,9 +47,6 @@ func (e *Entry) pairs() []pair {
 			list[i] = e.Skills[i]
 		}
 		all = append(all, pair{"skills", list, tomltext.QuoteList(e.Skills)})
-	}
-	if e.PollInterval > 0 {
-		all = append(all, pair{"poll_interval", int64(e.PollInterval), strconv.Itoa(e.PollInterval)})
 	}
 	return all
 }

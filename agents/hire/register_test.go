@@ -215,13 +215,13 @@ func TestRegister(t *testing.T) {
 }
 
 func TestRegisterValues(t *testing.T) {
-	e := Entry{Name: "dev-x", Thread: "a", BaseURL: "http://x/v1", Skills: []string{"go", `a"b\`}, PollInterval: 60}
+	e := Entry{Name: "dev-x", Thread: "a", BaseURL: "http://x/v1", Skills: []string{"go", `a"b\`}}
 	got, err := Register("[threads.a]\n", e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "[threads.a]\nagents = [\"dev-x\"]\n\n[agents.dev-x]\nbase_url = \"http://x/v1\"\n" +
-		"skills = [\"go\", \"a\\\"b\\\\\"]\npoll_interval = 60\n"
+		"skills = [\"go\", \"a\\\"b\\\\\"]\n"
 	if got != want {
 		t.Errorf("Register (-want +got):\n%s", cmp.Diff(want, got))
 	}

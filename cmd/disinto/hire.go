@@ -134,7 +134,7 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 		Email: agents.NoReply(s.Login(name), f.url),
 		Entry: hire.Entry{
 			Name: name, Thread: thread, Role: cmp.Or(role, s.Role(name)), Model: cmp.Or(h.model, s.Model(name)),
-			BaseURL: h.baseURL(s, thread), TokenVar: s.TokenVar(name), Skills: s.Skills(name), PollInterval: h.pollInterval,
+			BaseURL: h.baseURL(s, thread), TokenVar: s.TokenVar(name), Skills: s.Skills(name),
 		},
 	}
 	if h.skills != nil {

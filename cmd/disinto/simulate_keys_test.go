@@ -75,7 +75,6 @@ const (
 	cluster   = "it says where sessions run, not how long they take"
 	unblocked = "a journal has no dependencies; a forecast obeys it"
 	messages  = "messages change no work"
-	inert     = "upstream's key, which has no effect"
 )
 
 func cannot(reason string, keys ...string) (rows []turned) {
@@ -93,7 +92,6 @@ var keys = slices.Concat([]turned{
 	{key: "forge.max_unreviewed", section: "forge", one: "max_unreviewed = 1", two: "max_unreviewed = 9"},
 	{key: "forge.max_review_rounds", section: "forge", one: "max_review_rounds = 1"},
 	{key: "forge.max_ci_fixes", section: "forge", one: "max_ci_fixes = 1"},
-	{key: "forge.rework_wait", section: "forge", one: `rework_wait = "1m"`, two: `rework_wait = "8h"`},
 	{key: "factory.listen_hooks", section: "factory", two: `listen_hooks = "127.0.0.1:1"`, also: map[string]string{
 		"forge": `webhook_secret = "long-enough-a-secret"`, "llama": `idle_interval = "1h"`, "api": `idle_interval = "1h"`,
 	}},
@@ -181,7 +179,6 @@ var keys = slices.Concat([]turned{
 	cannot("its worth is in the times of the journal already", "threads.kv_save", "threads.kv_folder"),
 	cannot(cluster, "threads.node", "threads.stop", "nomad.address", "nomad.token", "nomad.namespace", "nomad.region",
 		"nomad.datacenters", "nomad.volume", "nomad.program", "nomad.ca_cert", "nomad.client_cert", "nomad.client_key"),
-	cannot(inert, "agents.api_key", "agents.compact_pct", "agents.poll_interval"),
 	cannot("other hosts are not in a journal", "fleet.hub", "fleet.hosts"),
 	cannot(services, "services.command", "services.before", "services.needs", "services.user", "services.limits",
 		"services.ready"),

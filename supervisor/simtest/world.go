@@ -84,7 +84,7 @@ func Factory() *threads.Config {
 		Name: "factory.toml",
 		Forge: threads.Forge{
 			URL: "http://forge", Token: "token-of-disinto", Repos: []string{Repo}, Bots: []string{"dev-elsewhere"},
-			MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
+			MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3,
 			MaxReviewsHour: 6,
 		},
 		Factory: threads.Factory{StopGrace: 7 * time.Second},

@@ -394,8 +394,8 @@ func TestMistakes(t *testing.T) {
 			want: `:2: forge.max_ci_fixes: is -1, want at least 0`,
 		},
 		{
-			name: "bad duration", text: "[forge]\nrework_wait = \"5 min\"\n" + worker,
-			want: `:2: forge.rework_wait: is "5 min", want a duration such as "30s", "15m" or "2h"`,
+			name: "bad duration", text: "[factory]\nkeep = \"5 min\"\n" + worker,
+			want: `:2: factory.keep: is "5 min", want a duration such as "30s", "15m" or "2h"`,
 		},
 		{
 			name: "sizes",
@@ -986,11 +986,10 @@ func TestNotMistakes(t *testing.T) {
 		"upstream's agent": worker +
 			"[agents.dev-qwen]\nbase_url = \"http://x\"\napi_key = \"sk-no-key-required\"\nroles = [\"dev\"]\n" +
 			"forge_user = \"dev-qwen\"\ncompact_pct = 60\npoll_interval = 60",
-		"upstream's key is missing": worker + "[agents.dev-qwen]\napi_key = \"$NOPE\"",
-		"no CI fixes":               "[forge]\nmax_ci_fixes = 0\n" + worker,
-		"no grace":                  "[factory]\nstop_grace = \"0s\"\n" + worker,
-		"days":                      "[factory]\nkeep = \"1d\"\nkeep_workspaces = \"0s\"\nmax_log = \"0\"\n" + worker,
-		"hook secret with spaces":   "[forge]\nwebhook_secret = \"$HOOK\"\n" + worker,
+		"no CI fixes":             "[forge]\nmax_ci_fixes = 0\n" + worker,
+		"no grace":                "[factory]\nstop_grace = \"0s\"\n" + worker,
+		"days":                    "[factory]\nkeep = \"1d\"\nkeep_workspaces = \"0s\"\nmax_log = \"0\"\n" + worker,
+		"hook secret with spaces": "[forge]\nwebhook_secret = \"$HOOK\"\n" + worker,
 		"reviewer on another thread": "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.b]\n" +
 			"backend = \"anthropic\"\nagents = [\"review-x\"]\n[roles.dev]\nwaits_for_review = true",
 		"a slot beside the one that waits": "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nmax_concurrent = 2\n" +
@@ -1034,7 +1033,7 @@ func TestDefaults(t *testing.T) {
 		Name: "factory.toml",
 		Forge: threads.Forge{
 			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
-			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
+			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3,
 			MaxReviewsHour: 6,
 		},
 		Factory: threads.Factory{
@@ -1085,6 +1084,8 @@ func TestRemovedKeys(t *testing.T) {
 	for key, text := range map[string]string{
 		"factory.decide": "[factory]\ndecide = \"shadow:/opt/new\"",
 		"factory.eta":    "[factory]\neta = true",
+		// rework that went to another agent earlier than now, or at the same time
+		"forge.rework_wait": "[forge]\nrework_wait = \"30m\"",
 	} {
 		name, _, _ := strings.Cut(text, " = ")
 		for _, text := range []string{text, name + ` = ""`, name + " = 1"} {
@@ -1097,6 +1098,18 @@ func TestRemovedKeys(t *testing.T) {
 				!strings.Contains(c.Removed[0].Advice, "remove it") {
 				t.Errorf("%s: got %+v, want %s in line 5", text, c.Removed, key)
 			}
+		}
+	}
+}
+
+// A key of an older version that restricted more than its absence does is a mistake.
+func TestRemovedRestrictions(t *testing.T) {
+	for text, want := range map[string]string{
+		"[forge]\nrework_wait = \"31m\"":           "rework goes to another agent after 30m: remove it if",
+		"[agents.dev-qwen]\napi_key = \"$SECRET\"": "no longer keeps $SECRET from other agents: remove it, and",
+	} {
+		if _, err := Decode("factory.toml", worker+text, inContainer); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
 }
@@ -1147,16 +1160,14 @@ func TestSandboxKeys(t *testing.T) {
 // TestSecrets checks the owners of the secrets that the file names.
 func TestSecrets(t *testing.T) {
 	text := "[forge]\ntoken = \"literal\"\nwebhook_secret = \"$HOOK\"\n" + worker +
-		"[agents.dev-qwen]\ntoken = \"$MINE\"\napi_key = \"$KEY\""
-	got, err := Decode("factory.toml", text, env("FORGE_URL", "http://f", "FORGE_REPO", "a/b", "HOOK", "h", "MINE",
-		"m", "KEY", "k"))
+		"[agents.dev-qwen]\ntoken = \"$MINE\""
+	got, err := Decode("factory.toml", text, env("FORGE_URL", "http://f", "FORGE_REPO", "a/b", "HOOK", "h", "MINE", "m"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []agents.SecretVar{
 		{Value: "literal"},
 		{Name: "HOOK", Value: "h"},
-		{Name: "KEY", Value: "k", Agent: "dev-qwen"},
 		{Name: "MINE", Value: "m", Agent: "dev-qwen"},
 	}
 	if diff := cmp.Diff(want, got.Secrets); diff != "" {

@@ -92,6 +92,19 @@ func (t *table) removed(key, advice string) {
 	})
 }
 
+// removedWait accepts a key of an older version whose time is fixed now. what says what happens after that time. A
+// longer time is a mistake, because it happens earlier than the file allows.
+func (t *table) removedWait(key string, fixed time.Duration, what string) {
+	text, _ := t.values[key].(string)
+	switch wait, err := parseDuration(text); {
+	case err == nil && wait > fixed:
+		t.known = append(t.known, key)
+		t.wrong(key, "has no effect, and %s after %s: remove it if that is early enough", what, short(fixed))
+	default:
+		t.removed(key, what+" after "+short(fixed)+": remove it")
+	}
+}
+
 // has reports whether the file has the key, whatever its value.
 func (t *table) has(key string) bool {
 	_, ok := t.values[key]

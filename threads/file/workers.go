@@ -208,13 +208,16 @@ func (d *decoder) agent(t *table) agents.Agent {
 	if !forge.ValidRepo(a.Login + "/x") {
 		t.wrong("forge_user", "is %q, which cannot be a login", a.Login)
 	}
-	// Upstream's hire-an-agent writes these three keys. The variable of api_key is a secret that other agents must not
-	// see; only the agent's program uses it.
-	if s := t.text("api_key"); strings.HasPrefix(s, "$") {
-		value, _ := d.lookupEnv(s[1:])
-		d.secret(s[1:], value, name)
+	// Upstream's hire-an-agent writes these three keys, which have no effect. An older version kept the variable of
+	// api_key from other agents.
+	for _, key := range []string{"api_key", "compact_pct", "poll_interval"} {
+		if t.has(key) {
+			t.known = append(t.known, key)
+		}
 	}
-	t.ignore("compact_pct", "poll_interval")
+	if s, _ := t.values["api_key"].(string); strings.HasPrefix(s, "$") {
+		t.wrong("api_key", "no longer keeps %s from other agents: remove it, and name it in env_deny of their threads", s)
+	}
 	t.done()
 	return a
 }

@@ -175,7 +175,7 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 		Name: "fleet",
 		Forge: threads.Forge{
 			Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 1000, MaxCIFixes: 3,
-			ReworkWait: 30 * time.Minute, MaxReviewsHour: 6,
+			MaxReviewsHour: 6,
 		},
 		Stealing: threads.Stealing{
 			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,

@@ -115,7 +115,7 @@ func (w *world) configure() *threads.Config {
 		Repos: []string{"o/a", "o/b"}[:w.number(1, w.size.repos)], Bots: []string{"bot-east", "bot-west"},
 		MergeAuto: w.chance(0.9), RequireMerged: w.chance(0.15), AnswersAuthor: w.chance(0.4), MaxUnreviewed: w.number(1, 4),
 		MaxReviewsHour:  w.number(1, 3),
-		MaxReviewRounds: w.number(1, 5), MaxCIFixes: w.number(1, 3), ReworkWait: w.between(5*time.Minute, 40*time.Minute),
+		MaxReviewRounds: w.number(1, 5), MaxCIFixes: w.number(1, 3),
 	}
 	if w.chance(0.3) {
 		cfg.Forge.Bases = []string{"release"}
@@ -244,8 +244,8 @@ func (w *world) describe() {
 		return
 	}
 	f := w.cfg.Forge
-	w.log("forge  auto=%v require_merged=%v max_unreviewed=%d rounds=%d ci=%d rework_wait=%s",
-		f.MergeAuto, f.RequireMerged, f.MaxUnreviewed, f.MaxReviewRounds, f.MaxCIFixes, f.ReworkWait.Round(time.Second))
+	w.log("forge  auto=%v require_merged=%v max_unreviewed=%d rounds=%d ci=%d",
+		f.MergeAuto, f.RequireMerged, f.MaxUnreviewed, f.MaxReviewRounds, f.MaxCIFixes)
 	for _, t := range w.cfg.Threads {
 		w.log("thread %s %s slots=%d overlap=%v max_sessions=%d", t.Name, t.Backend, t.Slots, t.Overlap, t.MaxSessions)
 	}
