@@ -64,6 +64,7 @@ var layers = map[string][]string{
 	"threads/wire":           {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":     {"threads/ledger", "agents/plainfile"},
 	"supervisor/decisions":   {"threads", "threads/delta", "threads/wire", "forge"},
+	"supervisor/answers":     {"threads", "agents", "agents/plainfile", "forge"},
 	"supervisor/disk":        {},
 	"supervisor/receipts":    {"threads/audit", "agents/plainfile"},
 	"supervisor/saved":       {"agents", "forge"},
@@ -72,9 +73,9 @@ var layers = map[string][]string{
 	"supervisor/web":         {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser": {},
 	"supervisor": {
-		"supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet", "supervisor/journal",
-		"supervisor/receipts", "supervisor/saved", "threads/audit",
-		"threads/ledger", "threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
+		"supervisor/answers", "supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet",
+		"supervisor/journal", "supervisor/receipts", "supervisor/saved", "threads/audit", "threads/ledger",
+		"threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",

@@ -10,6 +10,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -33,7 +34,8 @@ type books struct {
 	outages func(*threads.Config, time.Time) map[string]threads.Outage
 	// record takes the decision of a time. It is called under mu, and may call frozen, which copies the decision.
 	record  func(now time.Time, frozen func() *threads.FrozenDecision)
-	journal *journal.File // the source of the ledger; nil before Run. Its lock is taken before mu
+	answers *answers.Recorder // its Changes is called under mu, its Write is not
+	journal *journal.File     // the source of the ledger; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards the fields below
 	instance   string
@@ -77,7 +79,8 @@ type reading struct {
 func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) threads.Plan, heard func() bool) *books {
 	b := &books{
 		decide: decide, record: func(time.Time, func() *threads.FrozenDecision) {}, heard: heard,
-		life: life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
+		answers: new(answers.Recorder),
+		life:    life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
 		sessions: make(map[string]*session), busy: make(map[forge.Ref]int), chores: make(map[choreKey]*chore),
 		stood: make(stood), changes: 1,
 	}

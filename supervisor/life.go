@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -57,6 +58,15 @@ func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, e
 		}
 	}
 	s.view(func(snap threads.Snapshot) { d.DependsOn, d.Blocks = threads.Around(snap, item) })
+	waited, err := answers.Waits(s.StateDir, item, time.Now())
+	if err != nil {
+		s.log.Warn(fmt.Sprintf("cannot read what %s waited for: %s", item, text(err)))
+	}
+	for _, w := range waited {
+		if seconds := int64(w.Took.Seconds()); seconds > 0 {
+			d.Waited = append(d.Waited, control.WaitDocument{For: w.For, Code: w.Code, Seconds: seconds})
+		}
+	}
 	d.Verdict = ended(d)
 	if d.State == control.StateOpen {
 		if ex, err := s.explain(item); err == nil {

@@ -1,10 +1,10 @@
 package supervisor
 
 import (
-	"context"
 	"sync"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/decisions"
 	"codeberg.org/johba/disinto/threads"
@@ -40,8 +40,17 @@ func (s *Supervisor) undecided(err error) {
 	s.log.Info("decisions are recorded again")
 }
 
-// whyAt explains the decision of a time (RFC 3339).
-func (s *Supervisor) whyAt(ctx context.Context, said, when string) (threads.Explanation, error) {
+// unanswered logs when answers cannot be kept, and when they can again. Nothing waits for them.
+func (s *Supervisor) unanswered(err error) {
+	if err != nil {
+		s.log.Warn(text(err) + ": disinto why --at lacks the answers of this time")
+		return
+	}
+	s.log.Info("answers are kept again")
+}
+
+// whyAt returns the answer of a time (RFC 3339).
+func (s *Supervisor) whyAt(said, when string) (threads.Explanation, error) {
 	at, err := time.Parse(time.RFC3339, when)
 	switch {
 	case err != nil:
@@ -49,8 +58,7 @@ func (s *Supervisor) whyAt(ctx context.Context, said, when string) (threads.Expl
 	case at.After(time.Now()):
 		return threads.Explanation{}, control.Invalid("cannot explain a future decision: %s has not passed yet", when)
 	}
-	s.decisions.Settle(ctx.Done())
-	ex, err := decisions.Why(s.StateDir, said, at, true)
+	ex, err := answers.Why(s.StateDir, said, at, true)
 	if err != nil {
 		return ex, control.NotFound("%s", err)
 	}

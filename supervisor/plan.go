@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -23,11 +24,12 @@ type todo struct {
 	starts  []*session
 	stops   []*session
 	chores  []*chore
-	kicks   []string      // other threads with starts: their own loops commit those
-	dropped []forge.Ref   // claims in the books that are not on the forge
-	gone    []forge.Ref   // items that the journal can forget
-	stood   []ledger.Free // ended times beside work
-	used    []ledger.Used // reported usage of sessions, to be journalled
+	kicks   []string       // other threads with starts: their own loops commit those
+	dropped []forge.Ref    // claims in the books that are not on the forge
+	gone    []forge.Ref    // items that the journal can forget
+	stood   []ledger.Free  // ended times beside work
+	used    []ledger.Used  // reported usage of sessions, to be journalled
+	answers []answers.Line // that changed
 	held    []*threads.Hold
 	broken  []threads.Violation
 	delay   time.Duration // until the next tick of the thread
@@ -92,6 +94,7 @@ func (b *books) decideLocked(now time.Time, room *threads.Room, t *todo) {
 	plan := b.decide(snap)
 	broken := threads.Enforce(&snap, &plan)
 	b.tellLocked(&snap, &plan)
+	t.answers = b.answers.Changes(&snap, &plan)
 	free, wake := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
 		b.meters.Free(now, free)

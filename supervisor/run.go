@@ -39,6 +39,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	closePorts := s.keepPorts()
 	written, untold, decided := s.keepStatusFile(), s.keepFleetFile(), s.keepDecisions(inherited)
+	s.books.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.unanswered)
 	if inherited || s.endStale(ctx) == nil {
 		s.settleElsewhere(ctx)
 		s.gate.open(ctx)
@@ -58,6 +59,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.books.note(ledger.Record{At: f.Until, Free: &f})
 	}
 	decided()
+	s.books.answers.End(time.Now())
 	untold()
 	closePorts()
 	closeAPI()

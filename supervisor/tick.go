@@ -53,6 +53,7 @@ func (s *Supervisor) act(t todo) {
 		s.kicks.thread(name, began)
 	}
 	s.remember(&t)
+	s.books.answers.Write(time.Now(), t.answers)
 	for _, h := range t.held {
 		s.events.Send(control.EventHeld, queueDocument(h))
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 // why explains one item, an agent or a thread, at present or at a time in the past.
-func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Explanation, err error) {
+func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
 	said := query.Get("ref")
 	if at := query.Get("at"); at != "" {
-		return s.whyAt(ctx, said, at)
+		return s.whyAt(said, at)
 	}
 	if err := s.noConfig(); err != nil {
 		return ex, err

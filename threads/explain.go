@@ -30,6 +30,8 @@ type Explanation struct {
 	Name string `json:"name,omitempty"`
 	// Items are the waiting items that an agent has a role for.
 	Items []ExplainedItem `json:"items,omitempty"`
+	// Since is the time from which a past answer held; zero for an answer of now.
+	Since time.Time `json:"since,omitzero"`
 	// Decided names the past decision that is explained; nil for a decision of now.
 	Decided *Decided `json:"decided,omitempty"`
 }

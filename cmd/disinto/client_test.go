@@ -161,15 +161,15 @@ func TestWhy(t *testing.T) {
 		shows(t, got.stdout, "why/"+name+"-pipe.txt")
 	}
 	past := fakeSupervisor(t, map[string]string{
-		"/v1/why?at=2026-11-02T15%3A04%3A00Z&ref=20":   readTestdata(t, "why/decided.json"),
-		"/v1/why?at=2026-11-03T11%3A59%3A58.5Z&ref=20": readTestdata(t, "why/decided.json"),
+		"/v1/why?at=2026-11-02T15%3A04%3A00Z&ref=20":   readTestdata(t, "why/past.json"),
+		"/v1/why?at=2026-11-03T11%3A59%3A58.5Z&ref=20": readTestdata(t, "why/past.json"),
 	})
 	for _, at := range []string{"yesterday 15:04", "2026-11-02T15:04:00Z", "2026-11-03T11:59:58.5Z"} {
 		got := disinto(t.Context(), nil, "why", "20", "--state", past, "--at", at)
 		if got.code != exitDone || got.stderr != "" {
 			t.Errorf("why --at %s: got exit code %d, stderr %q", at, got.code, got.stderr)
 		}
-		shows(t, got.stdout, "why/decided-pipe.txt")
+		shows(t, got.stdout, "why/past-pipe.txt")
 	}
 	late := disinto(t.Context(), nil, "why", "20", "--state", past, "--at", "12:01")
 	if late.code != exitUsage || late.stderr != "disinto: --at: 12:01 is in the future\n" {

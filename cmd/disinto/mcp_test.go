@@ -128,7 +128,7 @@ var mcpCalls = []struct {
 		"why",
 		object{"name": "20", "at": "-2h"},
 		"GET /v1/why?at=2026-11-03T10%3A00%3A00Z&ref=20",
-		"why/decided.json", "why/decided-pipe.txt",
+		"why/past.json", "why/past-pipe.txt",
 	},
 	{"show", object{"ref": "12"}, "GET /v1/show?ref=12", "life/merged.json", "life/merged-pipe.txt"},
 	{

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/supervisor/decisions"
 )
 
 func whyCommand(c *cli) *cobra.Command {
@@ -22,8 +22,8 @@ REF is 12, #12, owner/name#12 or the URL of an issue or pull request. Asks the
 running supervisor, which explains its decision rule by rule. For an agent or a
 thread it explains why no more sessions start.
 
---at explains a past decision. The supervisor keeps its decisions for 7 days;
-they can be read without a supervisor, too.
+--at gives the reason at a time in the past, as the supervisor recorded it, for
+some weeks back. It can be read without a supervisor, too.
 
 --until predicts when work starts and when it is merged. The supervisor
 simulates the factory from now on, many times, with its own rules and with the
@@ -37,7 +37,7 @@ times and failure rates in its journal.`,
 	flags := cmd.Flags()
 	var w whyFlags
 	flags.BoolVar(&w.all, "all", false, "show every rule and its result")
-	flags.StringVar(&w.at, "at", "", "explain the decision at this `TIME`: 15:04, -2h,\n"+
+	flags.StringVar(&w.at, "at", "", "give the reason at this `TIME`: 15:04, -2h,\n"+
 		"\"yesterday 15:04\" or 2026-01-31T15:04:05Z")
 	flags.BoolVar(&w.until, "until", false, "predict its start and its merge")
 	w.flags(flags, "the explanation")
@@ -64,6 +64,8 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 		return usagef("--until: name an issue or pull request, such as 12")
 	case w.until:
 		return get(ctx, c, &w.query, "/v1/forecast?ref="+url.QueryEscape(args[0]), screen.View.Until)
+	case w.all && w.past:
+		return usagef("--at gives one reason: use --all without it")
 	case w.all:
 		show = screen.View.WhyAll
 	}
@@ -79,7 +81,7 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	if !w.past || !errors.Is(err, control.ErrNoSupervisor) {
 		return err
 	}
-	ex, err := decisions.Why(w.query.at.asked(c), args[0], at, false)
+	ex, err := answers.Why(w.query.at.asked(c), args[0], at, false)
 	if err != nil {
 		return err
 	}

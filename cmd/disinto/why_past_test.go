@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor/decisions"
+	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Without a supervisor, why --at reads the decisions that the last one stored: an issue waits while everything is
+// Without a supervisor, why --at reads the answers that the last one stored: an issue waits while everything is
 // paused, and starts half an hour later.
 func TestWhyPast(t *testing.T) {
 	config := foreseen(t)
@@ -23,37 +23,40 @@ func TestWhyPast(t *testing.T) {
 		Ref: forge.Ref{Repo: "owner/name", Number: 20}, Title: "a bell", Created: s.Now, BlockersKnown: true, AsOf: s.Now,
 		Labels: []string{forge.LabelBacklog},
 	}}
-	r, done := decisions.NewRecorder(), make(chan struct{})
+	r := new(answers.Recorder)
 	decide := func() {
 		plan := threads.Decide(s)
-		r.Take(s.Now, func() *threads.FrozenDecision { return s.Freeze(&plan, nil) })
+		r.Write(s.Now, r.Changes(&s, &plan))
 	}
+	r.Begin(s.Now, state, "v1.2", false, nil)
 	s.History.Paused[threads.Pause{}] = s.Now
 	decide()
 	s.Now, s.History.Paused = noon.Add(-30*time.Minute), nil
 	decide()
-	close(done)
-	r.Keep(decisions.Options{StateDir: state, Program: "v1.2"}, done)
+	r.End(noon)
 	why := func(at string, args ...string) result {
 		return disinto(t.Context(), nil, append([]string{"why", "20", "--state", state, "--at", at}, args...)...)
 	}
-	for at, want := range map[string]string{"-45m": "everything is paused", "11:30": "starts now"} {
+	for at, want := range map[string]string{"-45m": "everything is paused", "11:30": "works on it on"} {
 		if got := why(at); got.code != exitDone || !strings.Contains(got.stdout, want) ||
-			!strings.Contains(got.stdout, "by disinto v1.2") || got.stderr != "" {
+			got.stderr != "" {
 			t.Errorf("--at %s: got %d, %s%s", at, got.code, got.stdout, got.stderr)
 		}
 	}
 	var ex threads.Explanation
-	got := why("-45m", "--json", "--all")
-	if err := json.Unmarshal([]byte(got.stdout), &ex); err != nil || !ex.Decided.At.Equal(noon.Add(-time.Hour)) {
+	got := why("-45m", "--json")
+	if err := json.Unmarshal([]byte(got.stdout), &ex); err != nil || !ex.Since.Equal(noon.Add(-time.Hour)) ||
+		ex.Code != threads.Paused {
 		t.Errorf("--json: got %v, %s%s", err, got.stdout, got.stderr)
 	}
 	got = why("-2h")
 	if got.code != exitFailed ||
-		!strings.Contains(got.stderr, "the first kept decision is from 2026-11-03T11:00:00Z") {
-		t.Errorf("before the first decision: got %d, %s%s", got.code, got.stdout, got.stderr)
+		!strings.Contains(got.stderr, "the first kept answer is from 2026-11-03T11:00:00Z") {
+		t.Errorf("before the first answer: got %d, %s%s", got.code, got.stdout, got.stderr)
 	}
-	for _, args := range [][]string{{"20", "--at", ""}, {"", "--until"}, {"20", "--until", "--at", ""}} {
+	for _, args := range [][]string{
+		{"20", "--at", ""}, {"", "--until"}, {"20", "--until", "--at", ""}, {"20", "--at", "-45m", "--all"},
+	} {
 		got := disinto(t.Context(), nil, append([]string{"why", "--state", state}, args...)...)
 		if got.code != exitUsage || got.stdout != "" {
 			t.Errorf("%q: got %d, %s%s", args, got.code, got.stdout, got.stderr)

@@ -22,6 +22,9 @@ type LifeDocument struct {
 	Verdict string    `json:"verdict"` // the verdict of why, in one line
 	Mend    string    `json:"mend"`    // a person's remedy; empty if waiting is right
 
+	// Waited says what it waited for and how long, longest first, as far back as the supervisor's answers are kept.
+	Waited []WaitDocument `json:"waited,omitempty"`
+
 	Pulls    []PullDocument    `json:"pulls"`             // for an issue, all its pull requests; else itself
 	Sessions []PastDocument    `json:"sessions"`          // ended, on the issue and its pull requests, oldest first
 	Running  []SessionDocument `json:"running,omitempty"` // on any of them
@@ -29,6 +32,13 @@ type LifeDocument struct {
 	// DependsOn are the issues that it depends on, and Blocks those that wait for it, as far back as the facts go.
 	DependsOn []threads.Member `json:"depends_on,omitempty"`
 	Blocks    []threads.Member `json:"blocks,omitempty"`
+}
+
+// WaitDocument is the time that an item waited for one thing.
+type WaitDocument struct {
+	For     string       `json:"for,omitempty"` // such as "#12"; empty if only the code says it
+	Code    threads.Code `json:"code"`
+	Seconds int64        `json:"seconds"`
 }
 
 // The states of an issue or pull request.

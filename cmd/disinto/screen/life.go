@@ -31,11 +31,33 @@ func (v View) Life(d *control.LifeDocument) string {
 	if d.Mend != "" {
 		p.line("to change that: "+v.typed(d.Mend), faint)
 	}
+	if words := v.waited(d.Waited); words != "" {
+		p.line("waited "+words, faint)
+	}
 	v.around(p, "depends on: ", d.DependsOn)
 	v.around(p, "blocks: ", d.Blocks)
 	p.headed(-1, append([][]cell{row(faint, "AGO", "WHO", "WHAT")}, v.happened(d)...))
 	v.sessions(p, d)
 	return p.text.String()
+}
+
+// waitsShown is the number of things in a line about waiting.
+const waitsShown = 5
+
+// waited says what an item waited for: "2h10m for #12, 25m for a free dev agent". It leaves out what took less than a
+// minute.
+func (v View) waited(all []control.WaitDocument) string {
+	var words []string
+	for _, w := range all[:min(len(all), waitsShown)] {
+		switch took := time.Duration(w.Seconds) * time.Second; {
+		case took < time.Minute:
+		case w.For == "":
+			words = append(words, fmt.Sprintf("%s (%s)", control.About(took), w.Code))
+		default:
+			words = append(words, fmt.Sprintf("%s for %s", control.About(took), v.short(w.For)))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // around lists issues that the issue depends on or blocks.

@@ -60,7 +60,7 @@ func documents(t *testing.T) []document {
 		status("elsewhere"),
 		{name: "status/demo", now: live.Forge.LastScan, show: func(v View) string { return v.Status(live) }},
 		why("cycle", "pipe"), why("pairing", "pipe", "colour"), why("agent"), why("thread"), why("merged"),
-		why("decided", "pipe"),
+		why("past", "pipe"),
 		{name: "why/pairing-all", show: func(v View) string { return v.WhyAll(pairing) }, also: []string{"pipe"}},
 		{name: "why/agent-all", show: func(v View) string { return v.WhyAll(agent) }},
 		{name: "life/merged", show: func(v View) string { return v.Life(life) }, also: []string{"pipe"}},

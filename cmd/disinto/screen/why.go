@@ -19,7 +19,6 @@ const whyLines = 14
 func (v View) Why(ex *threads.Explanation) string {
 	p := v.page()
 	v.repo = repoIn(ex) // the heading shows it
-	v = v.then(ex)
 	v.verdict(p, ex)
 	var rows [][]cell
 	for _, g := range grouped(ex.Candidates) {
@@ -33,21 +32,9 @@ func (v View) Why(ex *threads.Explanation) string {
 	v.list(p, row(faint, "WAITS", "TITLE", "WHY"), rows)
 	if len(ex.Steps)+len(ex.Candidates) > 0 {
 		p.end()
-		at := ""
-		if ex.Decided != nil {
-			at = " --at " + ex.Decided.At.UTC().Format(time.RFC3339)
-		}
-		p.line("every rule and its result: disinto why "+v.typed(subject(ex))+at+" --all", faint)
+		p.line("every rule and its result: disinto why "+v.typed(subject(ex))+" --all", faint)
 	}
 	return p.text.String()
-}
-
-// then returns a view for a past decision, whose times are relative to that decision.
-func (v View) then(ex *threads.Explanation) View {
-	if ex.Decided != nil {
-		v.Now = ex.Decided.At
-	}
-	return v
 }
 
 // subject names the item, agent or thread that the explanation is about.
@@ -72,11 +59,10 @@ func repoIn(ex *threads.Explanation) string {
 // verdict writes the heading of an explanation: its subject, the verdict and the remedy.
 func (v View) verdict(p *page, ex *threads.Explanation) {
 	p.table(2, [][]cell{{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}})
-	if d := ex.Decided; d != nil {
-		p.line("decided "+d.At.UTC().Format(time.RFC3339)+" by disinto "+d.By, faint)
-		if d.Otherwise {
-			p.line("this version of disinto decides differently from the same facts", wrong)
-		}
+	past := !ex.Since.IsZero()
+	if past {
+		p.line("since "+ex.Since.UTC().Format(time.RFC3339), faint)
+		v.Now = ex.Since // times in the verdict are relative to it
 	}
 	verdict := v.relative(v.short(ex.Verdict))
 	if ex.Position > 0 {
@@ -85,7 +71,7 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 	switch {
 	case ex.Code == "" || ex.Code == threads.Closed:
 		p.line(verdict, good)
-	case ex.Decided != nil:
+	case past:
 		p.line(verdict, held)
 	case ex.Mend == "":
 		p.line(verdict, held)
@@ -148,7 +134,6 @@ func grouped(candidates []threads.CandidateSteps) []refusals {
 func (v View) WhyAll(ex *threads.Explanation) string {
 	p := v.page()
 	v.repo = ex.Repo
-	v = v.then(ex)
 	v.verdict(p, ex)
 	if len(ex.Steps) > 0 { // only items have steps
 		p.end()
