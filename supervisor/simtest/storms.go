@@ -2,8 +2,6 @@ package simtest
 
 import (
 	"os"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"testing"
 )
@@ -33,14 +31,8 @@ func OnlyInStorms(t testing.TB) {
 }
 
 // Main runs a package's tests with their state directories in memory, if the system has /dev/shm. A supervisor writes
-// several files per virtual minute, and creating them on a disk took a third of the processor time. In make test one
-// processor runs them: a world's goroutines take turns, and waking another processor's thread for each turn took a
-// sixth.
+// several files per virtual minute, and creating them on a disk took a third of the processor time.
 func Main(m *testing.M) (code int) {
-	debug.SetGCPercent(600) // a world allocates much and keeps almost nothing
-	if !Storms() {
-		runtime.GOMAXPROCS(1)
-	}
 	if dir, err := os.MkdirTemp("/dev/shm", "disinto"); err == nil {
 		defer os.RemoveAll(dir)
 		os.Setenv("TMPDIR", dir)

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,12 +29,6 @@ func sized[T any](all, some T) T {
 		return all
 	}
 	return some
-}
-
-// TestMain lets garbage accumulate: a world allocates much and keeps almost nothing.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(800)
-	os.Exit(m.Run())
 }
 
 // TestC5_F7_Worlds plays many worlds. A failing world reports its seed; -seed plays it again and logs every event.
