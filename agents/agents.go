@@ -64,16 +64,6 @@ type Agent struct {
 	EscalateAfter int
 }
 
-// On is the trigger of a role: where its work comes from.
-type On string
-
-// The triggers.
-const (
-	OnIssue    On = "issue"
-	OnReview   On = "review"
-	OnSchedule On = "schedule"
-)
-
 // Role describes which work an agent takes and the program that does it.
 type Role struct {
 	Name  string

@@ -34,7 +34,7 @@ type Env struct {
 
 	// Properties of the thread.
 	Thread   string
-	Backend  string // anthropic or local
+	Backend  Backend
 	BaseURL  string // the agent's own has precedence
 	Slot     int
 	EnvAllow []string
@@ -90,9 +90,6 @@ var (
 	// the local server, and only the bill shows it.
 	apiNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
 )
-
-// backendLocal equals threads.Local, which this package cannot import.
-const backendLocal = "local"
 
 // Environ returns the complete environment of a session, sorted (section 8 of the design): base, minus
 //
@@ -158,7 +155,7 @@ func (e *Env) passes(name, value string) bool {
 	case secret,
 		forgeNames.match(name),
 		e.looksSecret(name, value),
-		e.Backend == backendLocal && slices.Contains(apiNames, name),
+		!e.Backend.Paid() && slices.Contains(apiNames, name),
 		matches(e.EnvDeny, name), matches(e.Role.EnvDeny, name):
 		return false
 	}
@@ -169,7 +166,7 @@ func (e *Env) passes(name, value string) bool {
 func (e *Env) looksSecret(name, value string) bool {
 	own := func(s SecretVar) bool { return s.Agent == e.Agent.Name && holds(value, s.Value.Reveal()) }
 	switch {
-	case slices.ContainsFunc(e.Secrets, own), e.Backend != backendLocal && modelNames.match(name):
+	case slices.ContainsFunc(e.Secrets, own), e.Backend.Paid() && modelNames.match(name):
 		return false
 	}
 	return secretNames.match(name) || hasPassword(value) && !proxyNames.match(name)
@@ -239,7 +236,7 @@ func (e *Env) contract(vars map[string]string) {
 		"DISINTO_AGENT":     e.Agent.Name,
 		"DISINTO_ROLE":      e.Role.Name,
 		"DISINTO_THREAD":    e.Thread,
-		"DISINTO_BACKEND":   e.Backend,
+		"DISINTO_BACKEND":   string(e.Backend),
 		"DISINTO_SLOT":      strconv.Itoa(e.Slot),
 		"DISINTO_KIND":      string(e.Kind),
 		"DISINTO_CAUSE":     e.Cause,

@@ -39,7 +39,7 @@ func (b *books) cachesLocked() map[string]threads.ServerCache {
 	}
 	for i := range b.cfg.Threads {
 		t := &b.cfg.Threads[i]
-		if c, seen := b.caches[t.BaseURL]; seen && t.Backend == threads.Local && t.BaseURL != "" {
+		if c, seen := b.caches[t.BaseURL]; seen && t.Backend.Server() && t.BaseURL != "" {
 			caches[t.Name] = c.ServerCache
 		}
 	}

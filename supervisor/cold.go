@@ -14,7 +14,7 @@ import (
 // judgeCache records why the server had kept little of a session's conversation. The reason goes into the session's
 // end in the journal and, once, into the log.
 func (inf *inference) judgeCache(x *session, end *ledger.End) {
-	if end.Resumed == nil || x.thread.Backend != threads.Local {
+	if end.Resumed == nil || !x.thread.Backend.Server() {
 		return
 	}
 	r := inf.books.resumed(x, end.Resumed)

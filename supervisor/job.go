@@ -10,7 +10,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // job returns a session's job for the executor. Its paths consist of configured names and numbers only.
@@ -38,7 +37,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 		Spent:      func(u agents.Usage) { s.spent(x, u) },
 		Timeout:    x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
 	}
-	if x.thread.Backend == threads.Local {
+	if x.thread.Backend.Server() {
 		j.BackendURL = cmp.Or(x.agent.BaseURL, x.thread.BaseURL)
 	}
 	j.Dir = place("work", workspaceName(x))
@@ -91,7 +90,7 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 	return &agents.Env{
 		RunID: x.RunID, Agent: x.agent, Role: x.role, Kind: j.Kind, Repo: j.Repo, Number: j.Number, Attempt: x.Attempt,
 		Cause: string(x.Item.Cause), Comments: x.Item.Comments,
-		Thread: x.Thread, Backend: string(x.thread.Backend), BaseURL: x.thread.BaseURL, Slot: x.Slot,
+		Thread: x.Thread, Backend: x.thread.Backend, BaseURL: x.thread.BaseURL, Slot: x.Slot,
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
 		Workspace: j.Dir, ResultPath: j.ResultPath, Tmp: j.Tmp,

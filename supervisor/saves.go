@@ -216,7 +216,7 @@ func (inf *inference) deleteSaved(config *threads.Config, over func(agent string
 
 // server returns the address of a session's inference server; empty if the server is not the operator's.
 func (x *session) server() string {
-	if x.thread.Backend != threads.Local {
+	if !x.thread.Backend.Server() {
 		return ""
 	}
 	return cmp.Or(x.agent.BaseURL, x.thread.BaseURL)

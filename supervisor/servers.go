@@ -77,7 +77,7 @@ func (inf *inference) lookAtServers(ctx context.Context, config *threads.Config)
 	urls, works := make(map[string]bool), inf.books.serving(config)
 	for i := range config.Threads {
 		t := &config.Threads[i]
-		if t.Backend != threads.Local || t.BaseURL == "" || urls[t.BaseURL] {
+		if !t.Backend.Server() || t.BaseURL == "" || urls[t.BaseURL] {
 			continue
 		}
 		urls[t.BaseURL] = true
@@ -208,7 +208,7 @@ func (v *servers) document(config *threads.Config, t *threads.Thread, now time.T
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r := v.of[t.BaseURL]
-	if r == nil || t.Backend != threads.Local || now.Sub(r.at) > staleServer {
+	if r == nil || !t.Backend.Server() || now.Sub(r.at) > staleServer {
 		return nil
 	}
 	d := &control.ServerDocument{
@@ -249,7 +249,7 @@ func rounded(perSecond float64) *float64 {
 func (v *servers) model(t *threads.Thread) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if r := v.of[t.BaseURL]; r != nil && t.Backend == threads.Local {
+	if r := v.of[t.BaseURL]; r != nil && t.Backend.Server() {
 		return r.said.Model
 	}
 	return ""

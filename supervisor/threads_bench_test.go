@@ -52,7 +52,7 @@ func wide(b *testing.B, n int, busy bool) *simtest.World {
 	w := simtest.New(b)
 	w.Forge.Latency = 0
 	like, dev := w.Config.Threads[0], w.Config.Agents[0]
-	like.Backend, like.Slots, like.MaxSessions = threads.Anthropic, 1, 40/n
+	like.Backend, like.Slots, like.MaxSessions = threads.API, 1, 40/n
 	w.Config.Threads, w.Config.Agents = nil, nil
 	for i := range n {
 		t := like

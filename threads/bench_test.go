@@ -96,7 +96,7 @@ func largeFactory(full bool) Snapshot {
 	for i := range 20 {
 		t := Thread{Name: fmt.Sprintf("t%02d", i), Backend: Local, Slots: 4, MaxSessions: 4}
 		if i%2 == 0 {
-			t.Backend, t.Overlap, t.MaxSessions = Anthropic, true, 5
+			t.Backend, t.Overlap, t.MaxSessions = API, true, 5
 		}
 		for j := range 5 {
 			role := "dev"

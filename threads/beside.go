@@ -69,19 +69,13 @@ func (v *view) openThreads() map[agents.Kind][]*threadState {
 		if t.full() || !slices.Contains(t.sessions, 0) {
 			continue
 		}
-		for kind, on := range triggers {
-			if slices.ContainsFunc(v.cands, func(c candidate) bool { return c.agent.thread == t && c.role.On == on }) {
+		for _, kind := range kindOrder {
+			if slices.ContainsFunc(v.cands, func(c candidate) bool { return c.agent.thread == t && c.role.On.Does(kind) }) {
 				open[kind] = append(open[kind], t)
 			}
 		}
 	}
 	return open
-}
-
-// triggers maps a kind of work to the trigger of the roles that do it.
-var triggers = map[agents.Kind]agents.On{
-	agents.KindIssue: agents.OnIssue, agents.KindRework: agents.OnIssue, agents.KindReview: agents.OnReview,
-	agents.KindSchedule: agents.OnSchedule,
 }
 
 // couldStart reports whether the item waits only for an agent, a slot or a short rest.

@@ -183,17 +183,9 @@ func threadSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
 // issueLimit holds an issue and its pull requests when they have used as much as a role allows that may take them. Of
 // several such roles, the lowest limit counts.
 func issueLimit(v *view, w *work) *Reason {
-	on := agents.OnIssue
-	switch w.Kind {
-	case agents.KindIssue, agents.KindRework:
-	case agents.KindReview:
-		on = agents.OnReview
-	default:
-		return nil
-	}
 	for i := range v.Config.Roles {
 		r := &v.Config.Roles[i]
-		if r.On != on || r.PerIssue == (agents.Budget{}) {
+		if !r.On.Does(w.Kind) || r.PerIssue == (agents.Budget{}) {
 			continue
 		}
 		why := limitReached("issue", r.Name, r.PerIssue, v.History.Chain(w.Chain).Used)

@@ -25,7 +25,7 @@ func (k *check) cost() {
 	total, known, free := 0.0, true, false
 	for i := range k.config.Threads {
 		t := &k.config.Threads[i]
-		if t.Backend == Local || len(t.Agents) == 0 {
+		if !t.Backend.Paid() || len(t.Agents) == 0 {
 			continue
 		}
 		usd, used := k.config.bounded(t, inDollars), k.config.bounded(t, inTokens)

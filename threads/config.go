@@ -112,14 +112,13 @@ func (f *Factory) WebAddress() string {
 	return "http://" + f.ListenWeb
 }
 
-// Backend is the kind of inference behind a thread.
-type Backend string
+// Backend is the kind of inference behind a thread; see agents.Backend.
+type Backend = agents.Backend
 
-// The backends. What a local model wrote is never reviewed by a local model.
+// The backends.
 const (
-	// Anthropic is any vendor's API. factory.toml also calls it "api"; JSON documents keep the older name.
-	Anthropic Backend = "anthropic"
-	Local     Backend = "local"
+	API   = agents.API
+	Local = agents.Local
 )
 
 // Thread is an inference source with its own concurrency rule: a [threads.NAME] table.

@@ -25,7 +25,7 @@ func (c *Config) unpaired(reviewer *agents.Agent, writers []string, local bool) 
 
 func (c *Config) isLocal(a *agents.Agent) bool {
 	t := c.Thread(a.Thread)
-	return t != nil && t.Backend == Local
+	return t != nil && t.Backend.Weak()
 }
 
 func (c *Config) anyLocal(writers []string) bool {

@@ -326,16 +326,9 @@ func init() {
 }
 
 func roleFits(_ *view, t *traits, c candidate) *Reason {
-	var fits bool
-	switch {
-	case t.rung == c.agent.Name:
-		fits = c.role.On == agents.OnIssue
-	case t.role != "":
+	fits := c.role.On.Does(t.kind)
+	if t.role != "" && t.rung != c.agent.Name {
 		fits = c.role.Name == t.role
-	case t.kind == agents.KindReview:
-		fits = c.role.On == agents.OnReview
-	default:
-		fits = c.role.On == agents.OnIssue
 	}
 	fits = fits && (t.kind == agents.KindSchedule || takes(c.role, t.labels))
 	if !fits {

@@ -242,7 +242,10 @@ func claimLeft(v *view, w *work) *Reason {
 // takesItems reports whether an agent takes issues or pull requests. An agent with scheduled roles only has no claim
 // of ours: its program assigned the items to itself, as upstream's pollers do.
 func (v *view) takesItems(a *agents.Agent) bool {
-	return v.Config.HasTrigger(a, agents.OnIssue) || v.Config.HasTrigger(a, agents.OnReview)
+	return slices.ContainsFunc(a.Roles, func(name string) bool {
+		r := v.Config.Role(name)
+		return r != nil && r.On.Items()
+	})
 }
 
 func hasPull(_ *view, w *work) *Reason {

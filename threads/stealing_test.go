@@ -30,7 +30,7 @@ func formatBalance(b Balance) string {
 func (w *scriptWorld) remote(f []string) {
 	host, name, _ := strings.Cut(f[0], "/")
 	r := Remote{
-		Host: host, Agent: name, Login: name, Thread: "far", Backend: Anthropic, State: LoadState(f[1]),
+		Host: host, Agent: name, Login: name, Thread: "far", Backend: API, State: LoadState(f[1]),
 		Roles: []agents.Role{{Name: "dev", On: agents.OnIssue}},
 	}
 	for _, word := range f[2:] {

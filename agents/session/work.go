@@ -36,7 +36,8 @@ func readWork(environ []string) (work, error) {
 	get := func(name string) string { return agents.Getenv(environ, name) }
 	w := work{
 		RunID: get("DISINTO_RUN_ID"), Agent: get("DISINTO_AGENT"), Role: get("DISINTO_ROLE"), Thread: get("DISINTO_THREAD"),
-		Slot: get("DISINTO_SLOT"), Local: get("DISINTO_BACKEND") == "local", Kind: agents.Kind(get("DISINTO_KIND")),
+		Slot: get("DISINTO_SLOT"), Local: agents.Backend(get("DISINTO_BACKEND")).Server(),
+		Kind: agents.Kind(get("DISINTO_KIND")),
 		Repo: get("DISINTO_REPO"), Model: get("DISINTO_MODEL"), BaseURL: strings.TrimSuffix(get("DISINTO_BASE_URL"), "/"),
 		Workspace: get("DISINTO_WORKSPACE"), ResultPath: get("DISINTO_RESULT"), Home: get("HOME"),
 		ForgeURL: strings.TrimSuffix(get("FORGE_URL"), "/"), Token: get("FORGE_TOKEN"),

@@ -265,7 +265,7 @@ func (k *checker) backends(ctx context.Context) {
 			} else {
 				k.well("backends", "%s: %s answers", t.Name, url)
 			}
-			if t.Backend == threads.Local && url == t.BaseURL {
+			if t.Backend.Server() && url == t.BaseURL {
 				k.server(ctx, t)
 			}
 		}

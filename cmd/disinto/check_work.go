@@ -12,7 +12,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/session"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // work checks that the factory can do anything: without agents, or without one that takes issues, it starts without an
@@ -46,11 +45,11 @@ func (k *checker) credentials(ctx context.Context) {
 		t := k.config.Thread(a.Thread)
 		for _, name := range a.Roles {
 			r := k.config.Role(name)
-			if r == nil || r.CLI == "" || t == nil || t.Backend == threads.Local {
+			if r == nil || r.CLI == "" || t == nil || !t.Backend.Paid() {
 				continue
 			}
 			environ := agents.Environ(k.c.environ, &agents.Env{
-				Agent: *a, Role: *r, Thread: t.Name, Backend: string(t.Backend), BaseURL: t.BaseURL, EnvAllow: t.EnvAllow,
+				Agent: *a, Role: *r, Thread: t.Name, Backend: t.Backend, BaseURL: t.BaseURL, EnvAllow: t.EnvAllow,
 				EnvDeny: t.EnvDeny, Home: filepath.Join(state, "home", a.Name), Secrets: k.config.Secrets,
 			})
 			found, wanted, err := session.Credential(r.CLI, environ)

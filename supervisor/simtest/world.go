@@ -90,7 +90,7 @@ func Factory() *threads.Config {
 		Factory: threads.Factory{StopGrace: 7 * time.Second},
 		Threads: []threads.Thread{
 			{
-				Name: "anthropic", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 2, Interval: 5 * time.Second,
+				Name: "anthropic", Backend: threads.API, Slots: 1, Overlap: true, MaxSessions: 2, Interval: 5 * time.Second,
 				IdleInterval: 30 * time.Second, BreakerInterval: 5 * time.Minute, Agents: []string{"review-opus", "review-sonnet"},
 			},
 			{

@@ -14,7 +14,7 @@ const leastSaved = 256 << 20
 // cache reads where a local thread's conversations stay warm, and whether they are saved while they wait.
 func (t *table) cache(th *threads.Thread) (threads.Cache, threads.Saved) {
 	const without = `works without overlap on a "local" backend only: elsewhere no slot keeps a conversation`
-	sticky := th.Backend == threads.Local && !th.Overlap
+	sticky := th.Backend.Server() && !th.Overlap
 	kept := t.oneOf("cache", string(threads.CacheSlot), string(threads.CacheSlot), string(threads.CacheServer))
 	if !t.has("cache") {
 		kept = ""

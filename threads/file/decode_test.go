@@ -499,7 +499,7 @@ max_tokens = { session = 3, issue = 2 }
 :6: roles.dev.max_usd.session: is 0, want more than 0
 :9: roles.review.max_tokens.session: is a fraction, want a whole number
 :10: roles.review.max_usd: is a string, want an amount of dollars such as 12.50
-:12: roles.gardener.max_tokens: has issue in it, but on is "schedule", and scheduled work has no issue
+:12: roles.gardener.max_tokens: has issue in it, but on is "schedule", and such work has no issue
 :13: roles.gardener.max_usd: is empty, want session or issue
 :15: roles.planner.max_tokens.session: is 1000000001, want 1 to 1000000000
 :16: roles.planner.max_usd: is set, and codex does not report its cost: want max_tokens
@@ -824,7 +824,7 @@ max_tokens = { session = 3, issue = 2 }
 		},
 		{
 			name: "label on a schedule", text: worker + "[roles.planner]\nlabel = \"x\"",
-			want: `:5: roles.planner.label: is set, but on is "schedule": scheduled work has no labels`,
+			want: `:5: roles.planner.label: is set, but on is "schedule": such work has no labels`,
 		},
 		{
 			name: "waiting reviewer", text: worker + "[roles.review]\nwaits_for_review = true",
@@ -1046,10 +1046,10 @@ func TestDefaults(t *testing.T) {
 				Agents: []string{"dev-qwen", "gardener-qwen"},
 			}),
 			thread(threads.Thread{
-				Name: "opus", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 2,
+				Name: "opus", Backend: threads.API, Slots: 1, Overlap: true, MaxSessions: 2,
 				Agents: []string{"planner-opus", "review-opus"},
 			}),
-			thread(threads.Thread{Name: "spare", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 1}),
+			thread(threads.Thread{Name: "spare", Backend: threads.API, Slots: 1, Overlap: true, MaxSessions: 1}),
 		},
 		Agents: []agents.Agent{
 			{Name: "dev-qwen", Login: "dev-qwen", Roles: []string{"dev"}, Thread: "llama", Token: "q"},

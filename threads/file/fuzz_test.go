@@ -39,7 +39,7 @@ func checkInvariants(t *testing.T, c *threads.Config) {
 		if th.Slots < 1 || th.MaxSessions < 1 || !th.Overlap && th.MaxSessions != th.Slots {
 			t.Errorf("thread %s has %d slots for %d sessions", th.Name, th.Slots, th.MaxSessions)
 		}
-		if th.Backend != threads.Anthropic && th.Backend != threads.Local ||
+		if th.Backend != threads.API && th.Backend != threads.Local ||
 			min(th.Interval, th.IdleInterval, th.BreakerInterval) <= 0 {
 			t.Errorf("thread %s is %v", th.Name, th)
 		}

@@ -148,8 +148,8 @@ func (t *table) spending(r *agents.Role) {
 		{"max_usd", r.PerIssue.USD > 0, r.PerIssue.USD > 0 && r.PerSession.USD > r.PerIssue.USD},
 	} {
 		switch {
-		case limit.issue && r.On == agents.OnSchedule:
-			t.wrong(limit.key, `has issue in it, but on is "schedule", and scheduled work has no issue`)
+		case limit.issue && r.On != "" && !r.On.Items():
+			t.wrong(limit.key, `has issue in it, but on is %q, and such work has no issue`, r.On)
 		case limit.tooLarge:
 			t.wrong(limit.key, "allows one session more than all sessions of an issue together")
 		}

@@ -53,7 +53,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 		Name:            t.name(),
 		Backend:         backend,
 		Slots:           t.number("max_concurrent", 1, 1),
-		Overlap:         t.truth("overlap", backend == threads.Anthropic),
+		Overlap:         t.truth("overlap", backend.Shares()),
 		Interval:        t.duration("interval", 5*time.Second, leastInterval),
 		IdleInterval:    t.duration("idle_interval", 30*time.Second, leastInterval),
 		BreakerInterval: t.duration("breaker_interval", 5*time.Minute, leastInterval),
@@ -100,11 +100,15 @@ func (t *table) backend() threads.Backend {
 	const want = `"api" for any service that keeps nothing between two requests, such as Anthropic's or OpenAI's, ` +
 		`or "local" for a server of your own, such as llama-server`
 	s, ok := get[string](t, "backend", want)
-	t.note("backend").Enum = []string{api, string(threads.Anthropic), string(threads.Local)}
+	words := []string{api}
+	for _, b := range agents.Backends() {
+		words = append(words, string(b))
+	}
+	t.note("backend").Enum = words
 	switch {
 	case s == api:
-		return threads.Anthropic
-	case s == string(threads.Anthropic), s == string(threads.Local):
+		return threads.API
+	case slices.Contains(words, s):
 		return threads.Backend(s)
 	case ok:
 		t.wrong("backend", "is %q, want %s", s, want)
@@ -325,7 +329,10 @@ func (d *decoder) unknownRole(name string, known []string) {
 
 func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	d.checkName(t, otherName)
-	triggers := []string{string(agents.OnIssue), string(agents.OnReview), string(agents.OnSchedule)}
+	var triggers []string
+	for _, on := range agents.Triggers() {
+		triggers = append(triggers, string(on))
+	}
 	on := agents.On(t.oneOf("on", string(unset.On), triggers...))
 	if on != unset.On {
 		unset.Every = 0
@@ -359,18 +366,18 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	}
 	switch {
 	case on == "": // oneOf reported it
-	case on != agents.OnSchedule && t.has("every"):
+	case !on.Timed() && t.has("every"):
 		t.wrong("every", `is set, but on is %q: only a role with on = "schedule" has it`, on)
-	case on == agents.OnSchedule && r.Every == 0 && !t.has("every"):
+	case on.Timed() && r.Every == 0 && !t.has("every"):
 		t.wrong("every", `is not set, but on is "schedule": want a duration such as "6h"`)
 	}
-	if on == agents.OnSchedule && r.Label != "" {
-		t.wrong("label", `is set, but on is "schedule": scheduled work has no labels`)
+	if on != "" && !on.Items() && r.Label != "" {
+		t.wrong("label", `is set, but on is %q: such work has no labels`, on)
 	}
-	if on != agents.OnIssue && on != "" && r.WaitsForReview {
+	if on != "" && !on.Writes() && r.WaitsForReview {
 		t.wrong("waits_for_review", `is set, but on is %q: only a role with on = "issue" has work to be reviewed`, on)
 	}
-	if on != agents.OnIssue && on != "" && r.Plan {
+	if on != "" && !on.Writes() && r.Plan {
 		t.wrong("plan", `is set, but on is %q: only a role with on = "issue" has work to be planned`, on)
 	}
 	t.done()

@@ -182,7 +182,7 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 		},
 		Roles: []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"work"}}},
 	}
-	write := threads.Thread{Name: "write", Backend: threads.Anthropic, Overlap: true, Slots: writers, MaxSessions: writers}
+	write := threads.Thread{Name: "write", Backend: threads.API, Overlap: true, Slots: writers, MaxSessions: writers}
 	if slots > 0 {
 		write = threads.Thread{Name: "write", Backend: threads.Local, Slots: slots, MaxSessions: slots}
 	}
@@ -195,7 +195,7 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 	}
 	if reviewers > 0 {
 		review := threads.Thread{
-			Name: "review", Backend: threads.Anthropic, Overlap: true, Slots: reviewers, MaxSessions: reviewers,
+			Name: "review", Backend: threads.API, Overlap: true, Slots: reviewers, MaxSessions: reviewers,
 		}
 		for i := range reviewers {
 			a := agents.Agent{Name: fmt.Sprintf("review-%d", i), Roles: []string{"review"}, Thread: "review", Token: "t"}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // Report is the result of a trial. Times are nanoseconds in JSON.
@@ -187,7 +186,7 @@ func (tr *trial) countChains() {
 	seen := make(map[chain]bool)
 	for i := range tr.seen.Spans {
 		s := &tr.seen.Spans[i]
-		if th := tr.real.Thread(s.Thread); th.Backend == threads.Local && s.Kind != "schedule" {
+		if th := tr.real.Thread(s.Thread); th.Backend.Server() && s.Kind != "schedule" {
 			seen[chain{s.Thread, s.Chain}] = true
 		}
 	}

@@ -45,7 +45,7 @@ const usualPrice = 5
 // usualUse estimates the usage of a session without a journal: its instructions, and what its work adds.
 func (tr *trial) usualUse(x *trialRun) *agents.Usage {
 	u := agents.Usage{InputTokens: tr.Cache.Base + int64(x.how.Took.Seconds())*tr.Cache.Growth}
-	if tr.real.Thread(x.Thread).Backend != threads.Local {
+	if tr.real.Thread(x.Thread).Backend.Paid() {
 		u.CostUSD = float64(u.InputTokens) * usualPrice / 1e6
 	}
 	return &u

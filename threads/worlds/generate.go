@@ -136,7 +136,7 @@ func (w *world) configure() *threads.Config {
 func (w *world) thread(name string) threads.Thread {
 	t := threads.Thread{Name: name, Backend: threads.Local, Slots: w.number(1, 3), BreakerInterval: 5 * time.Minute}
 	if name == "anthropic" {
-		t.Backend = threads.Anthropic
+		t.Backend = threads.API
 	}
 	if w.chance(0.2) {
 		t.Budget.Tokens = int64(w.number(500, 8000))
@@ -149,7 +149,7 @@ func (w *world) thread(name string) threads.Thread {
 	if w.chance(0.3) {
 		t.AffinityWait = w.between(time.Minute, 30*time.Minute)
 	}
-	if t.Overlap = (t.Backend == threads.Anthropic) != w.chance(0.15); !t.Overlap && w.chance(0.5) {
+	if t.Overlap = (t.Backend == threads.API) != w.chance(0.15); !t.Overlap && w.chance(0.5) {
 		t.Hold = w.between(time.Minute, 40*time.Minute)
 	}
 	return t

@@ -1,0 +1,90 @@
+package disinto_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// kindsFile has the kinds of backends and their answers.
+const kindsFile = "agents/backend.go"
+
+// checkBackends reports comparisons with a kind of backend. The code asks a kind for its answer (agents.Backend), so
+// that a new kind answers everywhere. The worlds restate the rule of pairing independently.
+func (s *source) checkBackends() (failures []string) {
+	kind := func(e ast.Expr) bool {
+		sel, ok := e.(*ast.SelectorExpr)
+		if !ok {
+			id, plain := e.(*ast.Ident)
+			return plain && (s.dir == "threads" || s.dir == "agents") && (id.Name == "API" || id.Name == "Local")
+		}
+		pkg, ok := sel.X.(*ast.Ident)
+		return ok && (pkg.Name == "threads" || pkg.Name == "agents") && (sel.Sel.Name == "API" || sel.Sel.Name == "Local")
+	}
+	fail := func(at token.Pos) {
+		failures = append(failures, fmt.Sprintf("%s: compares with a kind of backend: ask it, with a method in %s", s.at(at),
+			kindsFile))
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BinaryExpr:
+			if (n.Op == token.EQL || n.Op == token.NEQ) && (kind(n.X) || kind(n.Y)) {
+				fail(n.Pos())
+			}
+		case *ast.CaseClause:
+			if slices.ContainsFunc(n.List, kind) {
+				fail(n.Pos())
+			}
+		}
+		return true
+	})
+	return failures
+}
+
+// constants returns the values of the constants of a type, as in its declaration.
+func (s *source) constants(typ string) (values []string) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == typ {
+			for _, v := range spec.Values {
+				if lit, ok := v.(*ast.BasicLit); ok {
+					values = append(values, lit.Value)
+				}
+			}
+		}
+		return true
+	})
+	return values
+}
+
+// TestEveryKindHasARow expects each kind of backend and each trigger in the table with its answers.
+func TestEveryKindHasARow(t *testing.T) {
+	rows := map[string][]string{"Backend": nil, "On": nil}
+	for _, b := range agents.Backends() {
+		rows["Backend"] = append(rows["Backend"], fmt.Sprintf("%q", b))
+	}
+	for _, on := range agents.Triggers() {
+		rows["On"] = append(rows["On"], fmt.Sprintf("%q", on))
+	}
+	for _, s := range sources(t) {
+		if s.dir == "agents" && !s.test {
+			for typ, list := range rows {
+				for _, value := range s.constants(typ) {
+					if !slices.Contains(list, value) {
+						t.Errorf("%s: %s %s has no row in the table of %s", s.name, typ, value, typ)
+					}
+				}
+			}
+		}
+		if !s.test && s.dir != "threads/worlds" && s.name != kindsFile {
+			report(t, s.checkBackends())
+		}
+	}
+}
