@@ -44,7 +44,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/approve", command(s, s.approvePlan)),
 		control.Post("/v1/pause", command(s, s.pause)),
 		control.Post("/v1/resume", command(s, s.unpause)),
-		control.Post("/v1/restart", command(s, s.restart)),
+		control.Post("/v1/restart", command(s, s.services.restart)),
 		control.Post("/v1/sling", command(s, s.sling)),
 		control.Post("/v1/convoy", command(s, s.convoys.makeConvoy)),
 		control.Post("/v1/convoy/start", command(s, s.convoys.startConvoy)),

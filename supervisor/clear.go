@@ -46,62 +46,74 @@ type leftover struct {
 // path returns the leftover's path in the state directory.
 func (l *leftover) path() string { return path.Join(l.Folder, l.Agent, l.Name) }
 
+// cleaner deletes from the state directory what is no longer needed.
+type cleaner struct {
+	*core
+	inference  *inference
+	receipting *receipting
+	sessions   *sessionRunner
+	executor   Executor
+	saver      []string // the command that pushes the unpushed work in a workspace; nil pushes nothing
+	stateDir   string
+	clearing   clearing
+}
+
 // keepDisk clears the state directory until ctx is done.
-func (s *Supervisor) keepDisk(ctx context.Context) {
+func (k *cleaner) keepDisk(ctx context.Context) {
 	for next := time.Now().Add(shortRest); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(shortRest):
 		}
-		config, full := s.books.config(), !time.Now().Before(next)
-		if config == nil || !full && !s.short(config, 0) {
+		config, full := k.books.config(), !time.Now().Before(next)
+		if config == nil || !full && !k.short(config, 0) {
 			continue
 		}
-		if s.clear(ctx, config, full) && full {
+		if k.clear(ctx, config, full) && full {
 			next = time.Now().Add(passRest)
 		}
 	}
 }
 
 // short reports whether the free disk is below min_free_disk plus more.
-func (s *Supervisor) short(config *threads.Config, more int64) bool {
+func (k *cleaner) short(config *threads.Config, more int64) bool {
 	if config.Factory.MinFreeDisk == 0 {
 		return false
 	}
-	room := s.room()
+	room := k.room()
 	return room != nil && room.Disk < config.Factory.MinFreeDisk+more
 }
 
 // clear is one pass. Only a full pass retries the pushes that failed in the previous pass. done is false if a
 // workspace was in use.
-func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full bool) (done bool) {
-	state, err := disk.Open(s.StateDir)
+func (k *cleaner) clear(ctx context.Context, config *threads.Config, full bool) (done bool) {
+	state, err := disk.Open(k.stateDir)
 	if err != nil {
-		s.log.Error(text(err))
+		k.log.Error(text(err))
 		return true
 	}
 	done = true
 	defer state.Close()
 	if full {
-		s.deleteOver(config)
-		s.pruneReceipts(config)
+		k.deleteOver(config)
+		k.receipting.pruneReceipts(config)
 	}
-	list, found := s.leftovers(state, config)
+	list, found := k.leftovers(state, config)
 	more := int64(0) // a short disk gets a quarter more than its minimum, or every new log line would start a pass
 	unsaved, deleted := make(map[string]string), 0
 	for _, l := range list {
-		if l.due.After(time.Now()) && !s.short(config, more) || ctx.Err() != nil {
+		if l.due.After(time.Now()) && !k.short(config, more) || ctx.Err() != nil {
 			continue
 		}
 		if l.due.After(time.Now()) {
 			more = config.Factory.MinFreeDisk / 4
 		}
-		if why := s.clearing.why(l.path()); why != "" && !full {
+		if why := k.clearing.why(l.path()); why != "" && !full {
 			unsaved[l.path()] = why
 			continue
 		}
-		switch err := s.remove(ctx, state, config, l); {
+		switch err := k.remove(ctx, state, config, l); {
 		case err == nil:
 			deleted++
 			discount(&found, l)
@@ -112,14 +124,14 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 		}
 	}
 	if deleted > 0 {
-		s.log.Info(fmt.Sprintf("deleted %d old logs, results and workspaces", deleted))
-		s.kicks.all(time.Time{})
+		k.log.Info(fmt.Sprintf("deleted %d old logs, results and workspaces", deleted))
+		k.kicks.all(time.Time{})
 	}
-	if room := s.room(); room != nil {
+	if room := k.room(); room != nil {
 		found.Free = room.Disk
 	}
-	s.clearing.set(found, unsaved, deleted)
-	s.touchStatus()
+	k.clearing.set(found, unsaved, deleted)
+	k.touchStatus()
 	return done
 }
 
@@ -135,14 +147,14 @@ func discount(found *control.DiskDocument, l leftover) {
 }
 
 // leftovers lists the entries that may be deleted, oldest first, and counts all of them.
-func (s *Supervisor) leftovers(
+func (k *cleaner) leftovers(
 	state *disk.State, config *threads.Config,
 ) (list []leftover, found control.DiskDocument) {
 	now, keep := time.Now(), config.Factory.Keep
 	for _, e := range state.List(disk.Logs) {
 		found.Logs++
 		found.LogBytes += e.Bytes
-		if !s.books.runs(strings.TrimSuffix(e.Name, ".log")) {
+		if !k.books.runs(strings.TrimSuffix(e.Name, ".log")) {
 			list = append(list, leftover{Entry: e, since: e.At, due: e.At.Add(keep)})
 		}
 	}
@@ -151,14 +163,14 @@ func (s *Supervisor) leftovers(
 		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the agent owns this folder and can put anything there
 			l.due = now
 		}
-		if !s.books.runs(strings.TrimSuffix(e.Name, ".json")) {
+		if !k.books.runs(strings.TrimSuffix(e.Name, ".json")) {
 			list = append(list, l)
 		}
 	}
 	for _, e := range state.List(disk.Work) {
 		found.Workspaces++
 		chain, ok := chainOf(e.Name)
-		if since, over := s.books.overSince(e.Agent, chain); ok && over {
+		if since, over := k.books.overSince(e.Agent, chain); ok && over {
 			if e.At.After(since) && !e.At.After(now) {
 				since = e.At
 			}
@@ -175,18 +187,18 @@ func (s *Supervisor) leftovers(
 var errInUse = errors.New("in use")
 
 // remove deletes a leftover. Before it deletes a workspace, it pushes the work there. Meanwhile nothing starts in it.
-func (s *Supervisor) remove(ctx context.Context, state *disk.State, config *threads.Config, l leftover) error {
+func (k *cleaner) remove(ctx context.Context, state *disk.State, config *threads.Config, l leftover) error {
 	if l.Folder != disk.Work {
 		return state.Remove(l.Entry)
 	}
-	grip := s.books.gripOver(l.Agent, l.chain)
+	grip := k.books.gripOver(l.Agent, l.chain)
 	if grip == nil {
 		return errInUse
 	}
-	defer s.books.letGo(grip)
+	defer k.books.letGo(grip)
 	saved, err := "", error(nil)
 	if l.IsDir {
-		saved, err = s.saveWork(ctx, config, l)
+		saved, err = k.saveWork(ctx, config, l)
 	}
 	if err != nil && time.Since(l.since) < config.Factory.Keep {
 		return fmt.Errorf("cannot save the work in %s: %w; it stays until %s", l.path(),
@@ -196,24 +208,24 @@ func (s *Supervisor) remove(ctx context.Context, state *disk.State, config *thre
 		return err
 	}
 	if saved != "" {
-		s.log.Info(tag(config, l.Agent, l.chain) + " workspace deleted: " + saved)
+		k.log.Info(tag(config, l.Agent, l.chain) + " workspace deleted: " + saved)
 	}
 	return nil
 }
 
 // saveWork runs SaveWork as the workspace's agent, to push the work that is not on the forge. It returns the program's
 // report.
-func (s *Supervisor) saveWork(ctx context.Context, config *threads.Config, l leftover) (string, error) {
+func (k *cleaner) saveWork(ctx context.Context, config *threads.Config, l leftover) (string, error) {
 	agent := config.Agent(l.Agent)
 	switch {
 	case agent == nil:
 		return "", errors.New("there is no such agent any more")
-	case agent.Token == "" || len(agent.Roles) == 0 || config.Role(agent.Roles[0]) == nil || len(s.SaveWork) == 0:
+	case agent.Token == "" || len(agent.Roles) == 0 || config.Role(agent.Roles[0]) == nil || len(k.saver) == 0:
 		return "", errors.New("the agent cannot push")
 	}
 	x := &session{
 		Session: threads.Session{
-			RunID: journal.NewRun(s.instance), Agent: agent.Name, Role: agent.Roles[0], // takes no slot
+			RunID: journal.NewRun(k.instance), Agent: agent.Name, Role: agent.Roles[0], // takes no slot
 			Item: threads.Item{Kind: agents.KindIssue, Ref: l.chain, Chain: l.chain}, Attempt: 1,
 		},
 		config: config, agent: *agent, role: *config.Role(agent.Roles[0]),
@@ -221,12 +233,12 @@ func (s *Supervisor) saveWork(ctx context.Context, config *threads.Config, l lef
 	if t := config.Thread(agent.Thread); t != nil {
 		x.thread = *t
 	}
-	x.role.Command, x.role.Cwd, x.role.Timeout = s.SaveWork, "", saveTime
-	job, err := s.job(x)
+	x.role.Command, x.role.Cwd, x.role.Timeout = k.saver, "", saveTime
+	job, err := k.sessions.job(x)
 	if err != nil {
 		return "", err
 	}
-	out := s.Executor.Run(ctx, job, func(agents.Started) {})
+	out := k.executor.Run(ctx, job, func(agents.Started) {})
 	if out.Result != agents.Done {
 		return "", errors.New(out.Reason)
 	}
@@ -351,9 +363,9 @@ func (c *clearing) lines() (list []string) {
 }
 
 // deleteOver deletes the saved conversations of chains that are closed, as far as is known.
-func (s *Supervisor) deleteOver(config *threads.Config) {
-	s.inference.deleteSaved(config, func(agent string, chain forge.Ref) bool {
-		_, over := s.books.overSince(agent, chain)
+func (k *cleaner) deleteOver(config *threads.Config) {
+	k.inference.deleteSaved(config, func(agent string, chain forge.Ref) bool {
+		_, over := k.books.overSince(agent, chain)
 		return over
 	})
 }

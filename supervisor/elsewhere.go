@@ -15,14 +15,14 @@ import (
 
 // send journals the facts by which the end of a session elsewhere is judged. The session must not run before they are
 // on the disk.
-func (s *Supervisor) send(x *session) error {
+func (rn *sessionRunner) send(x *session) error {
 	if x.thread.Executor == "" {
 		return nil
 	}
-	if err := s.books.append(ledger.Record{At: time.Now(), Sent: ledger.SentOf(x.RunID, &x.Item)}); err != nil {
+	if err := rn.books.append(ledger.Record{At: time.Now(), Sent: ledger.SentOf(x.RunID, &x.Item)}); err != nil {
 		return err
 	}
-	s.books.sent(x)
+	rn.books.sent(x)
 	return nil
 }
 
@@ -33,16 +33,16 @@ func (b *books) sent(x *session) {
 }
 
 // placed records where the program of a session elsewhere runs, unless the journal has it, and starts copying its log.
-func (s *Supervisor) placed(x *session, begun agents.Started) {
+func (rn *sessionRunner) placed(x *session, begun agents.Started) {
 	if x.thread.Executor == "" {
 		return
 	}
-	defer s.copyLog(x)
-	if s.books.hasBegun(x) {
+	defer rn.copyLog(x)
+	if rn.books.hasBegun(x) {
 		return
 	}
-	s.books.began(x, begun)
-	s.books.note(ledger.Record{At: time.Now(), Placed: &ledger.Placed{Run: x.RunID, Place: begun.Place, Began: begun.At}})
+	rn.books.began(x, begun)
+	rn.books.note(ledger.Record{At: time.Now(), Placed: &ledger.Placed{Run: x.RunID, Place: begun.Place, Began: begun.At}})
 }
 
 // hasBegun reports whether the ledger has the time at which a session's program started elsewhere.
@@ -54,19 +54,19 @@ func (b *books) hasBegun(x *session) bool {
 
 // copyLog copies the log of a session elsewhere to the path at which the log of a local session would be, so that
 // people can follow it, and read it after the engine has deleted its own.
-func (s *Supervisor) copyLog(x *session) {
-	far, ok := s.executor(x.thread.Executor).(logger)
+func (rn *sessionRunner) copyLog(x *session) {
+	far, ok := rn.executor(x.thread.Executor).(logger)
 	if !ok {
 		return
 	}
-	ctx, stop := context.WithCancel(s.base)
-	s.background(&s.running, "the end of the log of "+x.tag, func() {
+	ctx, stop := context.WithCancel(rn.base)
+	rn.background(&rn.running, "the end of the log of "+x.tag, func() {
 		defer stop()
-		s.awaitLog(ctx, x)
+		rn.awaitLog(ctx, x)
 	})
-	s.background(&s.running, "the log of "+x.tag, func() {
+	rn.background(&rn.running, "the log of "+x.tag, func() {
 		defer stop()
-		file, err := createLog(logPath(s.StateDir, x.Agent, x.RunID))
+		file, err := createLog(logPath(rn.stateDir, x.Agent, x.RunID))
 		if err == nil {
 			defer file.Close()
 			w := io.Writer(file)
@@ -76,7 +76,7 @@ func (s *Supervisor) copyLog(x *session) {
 			err = far.Log(ctx, x.RunID, true, w)
 		}
 		if err != nil && !errors.Is(err, errLogFull) && ctx.Err() == nil {
-			s.log.Warn(fmt.Sprintf("%s cannot copy the whole log: %s", x.tag, text(err)))
+			rn.log.Warn(fmt.Sprintf("%s cannot copy the whole log: %s", x.tag, text(err)))
 		}
 	})
 }
@@ -85,7 +85,7 @@ func (s *Supervisor) copyLog(x *session) {
 const logTime = 10 * time.Second
 
 // awaitLog returns when copying a session's log must end.
-func (s *Supervisor) awaitLog(ctx context.Context, x *session) {
+func (rn *sessionRunner) awaitLog(ctx context.Context, x *session) {
 	select {
 	case <-ctx.Done():
 		return
@@ -93,7 +93,7 @@ func (s *Supervisor) awaitLog(ctx context.Context, x *session) {
 	}
 	select {
 	case <-ctx.Done():
-	case <-s.until.Done():
+	case <-rn.until.Done():
 	case <-time.After(logTime):
 	}
 }

@@ -57,29 +57,29 @@ type placer interface {
 }
 
 // executor returns the executor of that name, "" for this machine's; nil if there is none.
-func (s *Supervisor) executor(name string) Executor {
+func (rn *sessionRunner) executor(name string) Executor {
 	if name == "" {
-		return s.Executor
+		return rn.local
 	}
-	return s.Elsewhere[name]
+	return rn.elsewhere[name]
 }
 
 // addActivity adds the executors' knowledge to the documents of sessions.
-func (s *Supervisor) addActivity(list []control.SessionDocument) {
+func (rn *sessionRunner) addActivity(list []control.SessionDocument) {
 	for i := range list {
-		if a, ok := s.activity(list[i].RunID); ok {
+		if a, ok := rn.activity(list[i].RunID); ok {
 			list[i].LastOutputAt, list[i].PID, list[i].Place = a.LastOutput, a.PID, a.Place
 		}
 	}
 }
 
 // activity returns a run's activity, from the executor that knows the run.
-func (s *Supervisor) activity(run string) (a agents.Activity, ok bool) {
-	if a, ok = s.Executor.Activity(run); ok {
+func (rn *sessionRunner) activity(run string) (a agents.Activity, ok bool) {
+	if a, ok = rn.local.Activity(run); ok {
 		return a, ok
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Elsewhere)) {
-		if a, ok = s.Elsewhere[name].Activity(run); ok {
+	for _, name := range slices.Sorted(maps.Keys(rn.elsewhere)) {
+		if a, ok = rn.elsewhere[name].Activity(run); ok {
 			return a, ok
 		}
 	}

@@ -27,7 +27,7 @@ const (
 // meanwhile.
 func (s *Supervisor) Handover() Handover {
 	h, _ := s.books.handover()
-	h.Services, _ = s.serving.handover()
+	h.Services, _ = s.services.serving.handover()
 	h.Upkeep = s.problems.upkeep()
 	return h
 }
@@ -42,10 +42,10 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 		return err
 	}
 	s.books.close(true)
-	s.serving.keepStill(true)
+	s.services.serving.keepStill(true)
 	defer func() {
 		s.books.close(false)
-		s.serving.keepStill(false)
+		s.services.serving.keepStill(false)
 		s.gate.handed()
 		s.kicks.all(time.Time{})
 	}()
@@ -76,7 +76,7 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 		return fmt.Errorf("%w: the journal cannot be written", ErrNotQuiet)
 	}
 	h, why := s.books.handover()
-	list, begins := s.serving.handover()
+	list, begins := s.services.serving.handover()
 	h.Services, why = list, cmp.Or(why, begins)
 	if s.gate.busy() {
 		why = "a command is being done"

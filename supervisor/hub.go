@@ -70,9 +70,9 @@ func (a aroundHub) Document() *fleet.Document {
 
 // keepFleetFile writes fleet-status.json until end is called, which removes the file.
 func (s *Supervisor) keepFleetFile() (end func()) {
-	s.fleetFile = fleet.Keep(filepath.Join(s.StateDir, fleet.FileName), func() (d *fleet.Document) {
+	s.sessions.fleetFile = fleet.Keep(filepath.Join(s.StateDir, fleet.FileName), func() (d *fleet.Document) {
 		s.safely("telling of the agents", func() { d = aroundHub{s}.Document() })
 		return d
 	}, s.touches.Load, s.log)
-	return s.fleetFile.End
+	return s.sessions.fleetFile.End
 }

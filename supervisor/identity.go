@@ -74,16 +74,16 @@ type doubt struct {
 
 // identified reports whether a session's agent may do its work. If not, it holds the agent, with the remedy as the
 // reason.
-func (s *Supervisor) identified(x *session) bool {
-	no := s.examine(x.ctx, &x.agent, x.Item.Ref.Repo)
+func (rn *sessionRunner) identified(x *session) bool {
+	no := rn.examine(x.ctx, &x.agent, x.Item.Ref.Repo)
 	if no == nil || x.ctx.Err() != nil {
 		return no == nil
 	}
 	if no.code == threads.RepoOff { // the next plan holds the repository's items
 		return false
 	}
-	if s.books.holdAgent(x.Agent, no) {
-		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
+	if rn.books.holdAgent(x.Agent, no) {
+		rn.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
 	}
 	return false
 }
@@ -91,11 +91,11 @@ func (s *Supervisor) identified(x *session) bool {
 // reproach asks the forge again about the account and the repository of a failed session. The forge may now reject the
 // account, or every write in the repository. Otherwise a token that was revoked during the session would make every
 // issue fail within seconds.
-func (s *Supervisor) reproach(x *session, r *ledger.Report) {
-	s.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
-	ctx, cancel := context.WithTimeout(s.base, lookTime)
+func (rn *sessionRunner) reproach(x *session, r *ledger.Report) {
+	rn.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
+	ctx, cancel := context.WithTimeout(rn.base, lookTime)
 	defer cancel()
-	switch no := s.examine(ctx, &x.agent, x.Item.Ref.Repo); {
+	switch no := rn.examine(ctx, &x.agent, x.Item.Ref.Repo); {
 	case no == nil:
 	case no.code == threads.TokenRejected:
 		r.Rejected = no.why
@@ -107,20 +107,20 @@ func (s *Supervisor) reproach(x *session, r *ledger.Report) {
 // examine asks the forge once whether a token belongs to its agent's account and whether the account has the rights
 // for the work; nil if both are true. Work under another account would be claimed, reviewed and counted as another
 // agent's, and a missing right would show only after the work.
-func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) (no *doubt) {
+func (rn *sessionRunner) examine(ctx context.Context, a *agents.Agent, repo string) (no *doubt) {
 	w := workplace{a.Token, repo}
-	if s.accounts.login(w) == a.Login {
+	if rn.accounts.login(w) == a.Login {
 		return nil
 	}
 	var login string
-	err := s.call(ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
+	err := rn.call(ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
 		if login, err = f.WhoAmI(ctx, w.token.Reveal()); err == nil && login == a.Login {
 			err = f.MayWork(ctx, w.token.Reveal(), repo)
 		}
 		return err
 	})
 	if no = doubtOf(a, login, err); no == nil {
-		s.accounts.learn(w, login)
+		rn.accounts.learn(w, login)
 	}
 	return no
 }

@@ -21,10 +21,10 @@ func (s *Supervisor) inherit() bool {
 	}
 	s.problems.inherit(h.Upkeep)
 	for _, x := range s.books.inherit(h) {
-		s.inSession(x, s.resume)
+		s.sessions.inSession(x, s.sessions.resume)
 	}
-	for _, x := range s.serving.inherit(h.Services, s.base) {
-		s.inService(x)
+	for _, x := range s.services.serving.inherit(h.Services, s.base) {
+		s.services.inService(x)
 	}
 	s.log.Info(fmt.Sprintf("disinto %s continues %s and %s of the previous image", s.Version,
 		control.Count(len(h.Sessions), "session"), control.Count(len(h.Services), "service")))
@@ -77,13 +77,13 @@ func continued(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 }
 
 // resume waits for a program that the previous image or supervisor started, and concludes its session.
-func (s *Supervisor) resume(x *session) {
-	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { s.spent(x, u) }}
-	out := s.executor(x.thread.Executor).Run(x.ctx, job, func(begun agents.Started) { s.placed(x, begun) })
-	s.conclude(x, x.redacted(out), true)
+func (rn *sessionRunner) resume(x *session) {
+	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { rn.spent(x, u) }}
+	out := rn.executor(x.thread.Executor).Run(x.ctx, job, func(begun agents.Started) { rn.placed(x, begun) })
+	rn.conclude(x, x.redacted(out), true)
 }
 
 // inherits reports whether a run continues from the previous image.
-func (s *Supervisor) inherits(run string) bool {
-	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
+func (rn *sessionRunner) inherits(run string) bool {
+	return rn.inherited != nil && slices.Contains(rn.inherited.Runs(), run)
 }

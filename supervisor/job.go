@@ -13,7 +13,7 @@ import (
 )
 
 // job returns a session's job for the executor. Its paths consist of configured names and numbers only.
-func (s *Supervisor) job(x *session) (agents.Job, error) {
+func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 	argv, err := x.role.Argv(agents.CommandData{
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number, Kind: x.Item.Kind,
 		Agent: x.Agent, Role: x.Role, Thread: x.Thread, Model: x.agent.Model,
@@ -25,16 +25,16 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	if user == "" {
 		user = x.config.Factory.User
 	}
-	place := func(kind, name string) string { return filepath.Join(s.StateDir, kind, x.Agent, name) }
+	place := func(kind, name string) string { return filepath.Join(rn.stateDir, kind, x.Agent, name) }
 	j := agents.Job{
-		RunID: x.RunID, Instance: s.instance, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
+		RunID: x.RunID, Instance: rn.instance, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
 		Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number,
 		Command: argv, Home: place("home", ""), User: user, OwnUser: x.config.OwnUser(&x.agent), Limits: x.agent.Limits,
 		Workspace: path.Join(x.Agent, workspaceName(x)), HomeKey: x.Agent,
 		Claim: x.commit, Nodes: x.thread.Nodes,
-		LogPath: logPath(s.StateDir, x.Agent, x.RunID), MaxLog: x.config.Factory.MaxLog,
+		LogPath: logPath(rn.stateDir, x.Agent, x.RunID), MaxLog: x.config.Factory.MaxLog,
 		ResultPath: place("results", x.RunID+".json"),
-		Spent:      func(u agents.Usage) { s.spent(x, u) },
+		Spent:      func(u agents.Usage) { rn.spent(x, u) },
 		Timeout:    x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
 	}
 	if x.thread.Backend.Server() {
@@ -45,21 +45,21 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 		j.Dir = x.role.Cwd // used as the workspace too
 	}
 	if x.thread.Executor != "" {
-		j.Place = s.books.chain(x.Item.Chain).Place
+		j.Place = rn.books.chain(x.Item.Chain).Place
 	}
-	s.sandbox(x, &j)
+	rn.sandbox(x, &j)
 	env := x.environ(&j)
 	if x.Rung > 0 {
-		env.Tried = s.books.tried(x.Item.Chain)
+		env.Tried = rn.books.tried(x.Item.Chain)
 	}
-	env.Left = s.books.left(x)
-	if s.ForgeAPI != nil {
-		env.ForgeAPI = s.ForgeAPI(env.ForgeURL, env.Repo)
+	env.Left = rn.books.left(x)
+	if rn.forgeAPI != nil {
+		env.ForgeAPI = rn.forgeAPI(env.ForgeURL, env.Repo)
 	}
-	if s.TraceParent != nil {
-		env.TraceParent = s.TraceParent(x.Item.Chain, x.RunID)
+	if rn.traceParent != nil {
+		env.TraceParent = rn.traceParent(x.Item.Chain, x.RunID)
 	}
-	j.Env, j.Secrets = env.Apart(agents.Environ(s.Environ, env))
+	j.Env, j.Secrets = env.Apart(agents.Environ(rn.environ, env))
 	return j, nil
 }
 
@@ -100,20 +100,20 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 
 // sandbox sets the job's sandbox: the role's, plus write access to all of the agent's workspaces, because the built-in
 // program deletes old ones, and the ports of the forge, the model and the trace collector. It hides our own secrets.
-func (s *Supervisor) sandbox(x *session, j *agents.Job) {
+func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 	j.Sandbox = x.role.Sandbox
 	if !j.Sandbox.On() {
 		return
 	}
-	j.Tmp = filepath.Join(s.StateDir, "tmp", x.Agent)
-	j.Sandbox.Write = append(slices.Clone(j.Sandbox.Write), filepath.Join(s.StateDir, "work", x.Agent))
+	j.Tmp = filepath.Join(rn.stateDir, "tmp", x.Agent)
+	j.Sandbox.Write = append(slices.Clone(j.Sandbox.Write), filepath.Join(rn.stateDir, "work", x.Agent))
 	j.Sandbox.Connect = append(slices.Clone(j.Sandbox.Connect), portSSH, portHTTPS)
-	for _, address := range []string{x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL, s.Collector} {
+	for _, address := range []string{x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL, rn.collector} {
 		if port := agents.Port(address); port > 0 {
 			j.Sandbox.Connect = append(j.Sandbox.Connect, port)
 		}
 	}
-	j.Sandbox.Hide = append(slices.Clone(s.Hide), s.StateDir)
+	j.Sandbox.Hide = append(slices.Clone(rn.hide), rn.stateDir)
 	if key := x.config.Nomad.ClientKey; key != "" {
 		j.Sandbox.Hide = append(j.Sandbox.Hide, key)
 	}

@@ -39,11 +39,11 @@ func TestWorkspaceName(t *testing.T) {
 
 // A sandboxed session reaches neither the state directory nor the key of the supervisor's certificate for Nomad.
 func TestHidden(t *testing.T) {
-	s := &Supervisor{StateDir: "/state", Hide: []string{"/etc/factory.toml"}}
+	rn := &sessionRunner{stateDir: "/state", hide: []string{"/etc/factory.toml"}}
 	x := &session{config: &threads.Config{Nomad: threads.Nomad{ClientKey: "/tls/key.pem"}}}
 	x.role.Sandbox.Mode = agents.SandboxAuto
 	var j agents.Job
-	s.sandbox(x, &j)
+	rn.sandbox(x, &j)
 	for _, path := range []string{"/state", "/etc/factory.toml", "/tls/key.pem"} {
 		if !slices.Contains(j.Sandbox.Hide, path) {
 			t.Errorf("Sandbox.Hide lacks %s: %q", path, j.Sandbox.Hide)

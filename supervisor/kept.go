@@ -27,18 +27,18 @@ const (
 var errUnknown = errors.New("the journal does not know it")
 
 // outlives reports whether an open session continues without the supervisor that started it.
-func (s *Supervisor) outlives(o *ledger.Open) bool {
-	return o.Outlives() && s.Elsewhere[o.Executor] != nil
+func (rn *sessionRunner) outlives(o *ledger.Open) bool {
+	return o.Outlives() && rn.elsewhere[o.Executor] != nil
 }
 
 // goOn continues the sessions elsewhere that the last supervisor, or image, left running.
-func (s *Supervisor) goOn() {
-	list := s.books.goOn(s.outlives)
+func (rn *sessionRunner) goOn() {
+	list := rn.books.goOn(rn.outlives)
 	for _, x := range list {
-		s.inSession(x, s.resume)
+		rn.inSession(x, rn.resume)
 	}
 	if len(list) > 0 {
-		s.log.Info(fmt.Sprintf("disinto continues %s elsewhere that started before it",
+		rn.log.Info(fmt.Sprintf("disinto continues %s elsewhere that started before it",
 			control.Count(len(list), "session")))
 	}
 }
@@ -65,22 +65,22 @@ func (b *books) goOn(outlives func(*ledger.Open) bool) (list []*session) {
 // settleElsewhere ends our sessions that an engine keeps and the journal does not know. If the journal may have lost
 // some, nothing starts before that is done, or an item could be worked on twice. Otherwise only an older copy of the
 // state directory can have left such sessions, and nothing waits.
-func (s *Supervisor) settleElsewhere(ctx context.Context) {
-	for _, name := range s.usedElsewhere() {
-		if s.unsure {
-			s.settle(ctx, name)
+func (rn *sessionRunner) settleElsewhere(ctx context.Context) {
+	for _, name := range rn.usedElsewhere() {
+		if rn.unsure {
+			rn.settle(ctx, name)
 		} else {
-			s.inLoop("the sessions that "+name+" keeps", func() { s.settle(ctx, name) })
+			rn.inLoop("the sessions that "+name+" keeps", func() { rn.settle(ctx, name) })
 		}
 	}
 }
 
 // usedElsewhere returns the names of the executors elsewhere that threads use, sorted.
-func (s *Supervisor) usedElsewhere() []string {
+func (rn *sessionRunner) usedElsewhere() []string {
 	used := make(map[string]bool)
-	if config := s.books.config(); config != nil {
+	if config := rn.books.config(); config != nil {
 		for i := range config.Threads {
-			if name := config.Threads[i].Executor; s.Elsewhere[name] != nil {
+			if name := config.Threads[i].Executor; rn.elsewhere[name] != nil {
 				used[name] = true
 			}
 		}
@@ -89,22 +89,22 @@ func (s *Supervisor) usedElsewhere() []string {
 }
 
 // settle does settleElsewhere for one executor. It asks until the engine answers.
-func (s *Supervisor) settle(ctx context.Context, name string) {
-	e := s.Elsewhere[name]
+func (rn *sessionRunner) settle(ctx context.Context, name string) {
+	e := rn.elsewhere[name]
 	for rest := keptRestMin; ctx.Err() == nil; rest = min(2*rest, keptRestMax) {
-		before := s.books.openRuns()
-		runs, err := e.Kept(ctx, s.instance)
+		before := rn.books.openRuns()
+		runs, err := e.Kept(ctx, rn.instance)
 		if err == nil {
-			s.unsettled("")
-			s.endUnknown(e, slices.DeleteFunc(runs, func(run string) bool { return before[run] }))
+			rn.unsettled("")
+			rn.endUnknown(e, slices.DeleteFunc(runs, func(run string) bool { return before[run] }))
 			return
 		}
 		words := fmt.Sprintf("cannot ask %s for the sessions that it keeps: %s", name, text(err))
 		if rest == keptRestMin && ctx.Err() == nil {
-			s.log.Warn(words)
+			rn.log.Warn(words)
 		}
-		if s.unsure {
-			s.unsettled(words + ": nothing is started before it answers, because the journal may not know them")
+		if rn.unsure {
+			rn.unsettled(words + ": nothing is started before it answers, because the journal may not know them")
 		}
 		select {
 		case <-ctx.Done():
@@ -114,25 +114,25 @@ func (s *Supervisor) settle(ctx context.Context, name string) {
 }
 
 // unsettled shows why nothing starts yet; "" means that starts are allowed.
-func (s *Supervisor) unsettled(words string) {
-	s.problems.setUnsettled(words)
-	s.touchStatus()
+func (rn *sessionRunner) unsettled(words string) {
+	rn.problems.setUnsettled(words)
+	rn.touchStatus()
 }
 
 // endUnknown ends the given runs, except sessions that are open in the ledger, and returns when they have ended.
-func (s *Supervisor) endUnknown(e Executor, runs []string) {
-	open := s.books.openRuns()
+func (rn *sessionRunner) endUnknown(e Executor, runs []string) {
+	open := rn.books.openRuns()
 	runs = slices.DeleteFunc(runs, func(run string) bool { return open[run] })
-	if s.unsure && len(runs) > 0 {
-		s.unsettled("nothing is started before the end of " + control.Count(len(runs), "session") +
+	if rn.unsure && len(runs) > 0 {
+		rn.unsettled("nothing is started before the end of " + control.Count(len(runs), "session") +
 			" elsewhere that the journal does not know")
-		defer s.unsettled("")
+		defer rn.unsettled("")
 	}
 	var all sync.WaitGroup
 	for _, run := range runs {
-		s.log.Warn(fmt.Sprintf("ending the session %s: %s", run, errUnknown))
-		s.background(&all, "the end of "+run, func() {
-			ctx, end := context.WithCancelCause(s.base)
+		rn.log.Warn(fmt.Sprintf("ending the session %s: %s", run, errUnknown))
+		rn.background(&all, "the end of "+run, func() {
+			ctx, end := context.WithCancelCause(rn.base)
 			end(errUnknown)
 			e.Run(ctx, agents.Job{RunID: run}, nil)
 		})

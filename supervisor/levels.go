@@ -29,7 +29,7 @@ func (s *Supervisor) Levels() Levels {
 	l := s.books.levels(time.Now())
 	l.Document.Problems = s.problems.lines()
 	s.inference.addServers(l.Document)
-	s.addServices(l.Document)
+	s.services.addServices(l.Document)
 	return l
 }
 

@@ -51,7 +51,7 @@ func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, e
 	of := func(ref forge.Ref) bool { return slices.Contains(family, ref) }
 	d.Sessions = s.past(func(p *ledger.Past) bool { return of(forge.Ref(p.Ref)) || forge.Ref(p.Chain) == chain })
 	running := s.books.showAll()
-	s.addActivity(running)
+	s.sessions.addActivity(running)
 	for _, x := range running {
 		if of(forge.Ref{Repo: x.Repo, Number: x.Number}) {
 			d.Running = append(d.Running, x)

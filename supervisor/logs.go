@@ -150,9 +150,9 @@ func (s *Supervisor) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 
 // secretsOf returns the secrets of a configuration and those of running sessions' configurations: after a reload a
 // session may still print an old token.
-func (s *Supervisor) secretsOf(config *threads.Config) []string {
+func (c *core) secretsOf(config *threads.Config) []string {
 	list := secretsOf(config)
-	for _, x := range s.books.others(config) {
+	for _, x := range c.books.others(config) {
 		list = append(list, x.secrets...)
 	}
 	return list

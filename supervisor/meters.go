@@ -64,8 +64,8 @@ const (
 )
 
 // claimed meters the claim of a session.
-func (s *Supervisor) claimed(x *session, began time.Time, failed *ledger.End) {
-	if s.Meters.Claimed == nil {
+func (rn *sessionRunner) claimed(x *session, began time.Time, failed *ledger.End) {
+	if rn.meters.Claimed == nil {
 		return
 	}
 	c := Claim{Start: startOf(x).Start, Began: began, Ended: time.Now(), Result: ClaimWon}
@@ -75,7 +75,7 @@ func (s *Supervisor) claimed(x *session, began time.Time, failed *ledger.End) {
 			ledger.ClaimUnavailable: ClaimUnavailable, "": ClaimCancelled,
 		}[failed.Claim]
 	}
-	s.Meters.Claimed(c)
+	rn.meters.Claimed(c)
 }
 
 // done meters a chore.

@@ -47,17 +47,24 @@ func (x *session) pullOf(look *forge.Look) (pull forge.Ref) {
 	return pull
 }
 
+// receipting writes the receipts of sessions, and shows their hashes in pull requests.
+type receipting struct {
+	*core
+	stateDir string
+	store    *receipts.Store // nil if it cannot be opened
+}
+
 // openReceipts opens the store of receipts, and writes those of lost sessions. If the store cannot be opened,
 // everything else still works.
-func (s *Supervisor) openReceipts(
+func (rs *receipting) openReceipts(
 	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool,
 ) map[string]*ledger.Receipt {
-	store, err := receipts.Open(s.StateDir, s.instance, past.Receipts())
+	store, err := receipts.Open(rs.stateDir, rs.instance, past.Receipts())
 	if err != nil {
-		s.log.Error(text(err) + ": sessions get no receipts until the next start")
+		rs.log.Error(text(err) + ": sessions get no receipts until the next start")
 		return nil
 	}
-	s.receipts = store
+	rs.store = store
 	lost := make(map[string]*ledger.Receipt)
 	for _, run := range slices.Sorted(maps.Keys(past.Open)) {
 		o := past.Open[run]
@@ -69,7 +76,7 @@ func (s *Supervisor) openReceipts(
 			head, err = store.Add(lostReceipt(&o, now))
 		}
 		if err != nil {
-			s.log.Error(text(err))
+			rs.log.Error(text(err))
 			continue
 		}
 		lost[run] = &ledger.Receipt{N: head.N, Hash: head.Hash}
@@ -93,13 +100,13 @@ func lostReceipt(o *ledger.Open, now time.Time) *audit.Receipt {
 }
 
 // receipt writes the receipt of an ended session; nil if the session gets none.
-func (s *Supervisor) receipt(x *session, end *ledger.End, at time.Time) *ledger.Receipt {
-	if s.receipts == nil || end.Result == agents.ClaimFailed {
+func (rs *receipting) receipt(x *session, end *ledger.End, at time.Time) *ledger.Receipt {
+	if rs.store == nil || end.Result == agents.ClaimFailed {
 		return nil
 	}
-	head, err := s.receipts.Add(s.books.receipt(x, end, at))
+	head, err := rs.store.Add(rs.books.receipt(x, end, at))
 	if err != nil {
-		s.log.Error(x.tag + " " + text(err))
+		rs.log.Error(x.tag + " " + text(err))
 		return nil
 	}
 	r := &ledger.Receipt{N: head.N, Hash: head.Hash}
@@ -151,47 +158,47 @@ type showing struct {
 }
 
 // gripPull grips the pull request that must show a receipt; nil if there is none.
-func (s *Supervisor) gripPull(r *ledger.Receipt) *showing {
-	if r == nil || r.Pull.Number == 0 || s.until.Err() != nil {
+func (rs *receipting) gripPull(r *ledger.Receipt) *showing {
+	if r == nil || r.Pull.Number == 0 || rs.until.Err() != nil {
 		return nil
 	}
 	pull := forge.Ref(r.Pull)
-	return &showing{s.books.grip(pull), pull, ledger.Owed{N: r.N, Chain: forge.Ref(r.Chain)}}
+	return &showing{rs.books.grip(pull), pull, ledger.Owed{N: r.N, Chain: forge.Ref(r.Chain)}}
 }
 
 // showNow writes a pull request's comment with receipts. If the forge does not answer, the comment stays owed. The
 // caller must kick the threads afterwards.
-func (s *Supervisor) showNow(w *showing) {
+func (rs *receipting) showNow(w *showing) {
 	if w == nil {
 		return
 	}
 	defer w.grip.letGo()
-	err := s.keepComment(w.pull, receiptsComment(s.instance, s.books.receipted(w.pull, w.Chain)))
+	err := rs.keepComment(w.pull, receiptsComment(rs.instance, rs.books.receipted(w.pull, w.Chain)))
 	if isPermanent(err) {
-		s.log.Warn(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(s.books.config(), w.pull, ""), text(err)))
+		rs.log.Warn(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(rs.books.config(), w.pull, ""), text(err)))
 		err = nil
 	}
 	if err == nil {
 		shown := &ledger.Receipt{N: w.N, Pull: ledger.Ref(w.pull), Shown: true}
-		s.books.note(ledger.Record{At: time.Now(), Receipt: shown})
+		rs.books.note(ledger.Record{At: time.Now(), Receipt: shown})
 	}
 }
 
 // keepReceipts retries owed comments with receipts, until ctx is done.
-func (s *Supervisor) keepReceipts(ctx context.Context) {
+func (rs *receipting) keepReceipts(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(owedRest):
 		}
-		for _, w := range s.books.owed() {
+		for _, w := range rs.books.owed() {
 			if ctx.Err() != nil {
 				w.grip.letGo()
 				continue
 			}
-			s.safely("the receipts in "+w.pull.String(), func() { s.showNow(w) })
-			s.kicks.all(time.Now())
+			rs.safely("the receipts in "+w.pull.String(), func() { rs.showNow(w) })
+			rs.kicks.all(time.Now())
 		}
 	}
 }
@@ -221,17 +228,17 @@ func (b *books) receipted(pull, chain forge.Ref) (list []ledger.Past) {
 }
 
 // pruneReceipts deletes the receipts that are older than the logs.
-func (s *Supervisor) pruneReceipts(config *threads.Config) {
-	if s.receipts == nil {
+func (rs *receipting) pruneReceipts(config *threads.Config) {
+	if rs.store == nil {
 		return
 	}
 	note := func(p audit.Pruned) error {
-		return s.books.append(ledger.Record{At: time.Now(), Receipt: &ledger.Receipt{
+		return rs.books.append(ledger.Record{At: time.Now(), Receipt: &ledger.Receipt{
 			N: p.N, Hash: p.Hash, Pruned: true, Lost: p.Lost,
 		}})
 	}
-	if _, err := s.receipts.Prune(time.Now().Add(-config.Factory.Keep), receipts.Most, note); err != nil {
-		s.log.Error(text(err))
+	if _, err := rs.store.Prune(time.Now().Add(-config.Factory.Keep), receipts.Most, note); err != nil {
+		rs.log.Error(text(err))
 	}
 }
 

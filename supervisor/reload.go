@@ -13,12 +13,12 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
 	s.books.reload(cfg, func() {
 		if s.forge.set(client) {
-			s.accounts.forget()
+			s.sessions.accounts.forget()
 			s.scanner.scans.restart()
 		}
 	})
 	s.startLoops()
-	s.serving.poke()
+	s.services.serving.poke()
 	s.lookAtPorts()
 	s.kicks.all(time.Now())
 	s.touchStatus()

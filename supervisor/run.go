@@ -32,7 +32,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.until, s.base, s.held = ctx, base, held
 	s.books.open(s.instance, ctx, base)
 	inherited := s.inherit()
-	s.goOn()
+	s.sessions.goOn()
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.books.journal.Close())
@@ -41,17 +41,17 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	written, untold, decided := s.keepStatusFile(), s.keepFleetFile(), s.keepDecisions(inherited)
 	s.books.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.unanswered)
 	if inherited || s.endStale(ctx) == nil {
-		s.settleElsewhere(ctx)
+		s.sessions.settleElsewhere(ctx)
 		s.gate.open(ctx)
-		s.beginServices()
+		s.services.beginServices()
 		s.startLoops()
 		s.inLoop("the commands in comments", func() { s.keepEars(ctx) })
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
 		s.inLoop("the look at servers", func() { s.inference.keepServers(ctx) })
-		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
+		s.inLoop("the clearing of the state directory", func() { s.cleaner.keepDisk(ctx) })
 		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
 		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
-		s.inLoop("the receipts in pull requests", func() { s.keepReceipts(ctx) })
+		s.inLoop("the receipts in pull requests", func() { s.receipting.keepReceipts(ctx) })
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
@@ -131,8 +131,8 @@ func (s *Supervisor) restore() error {
 	}
 	past.TurnBack(newest, now)
 	s.books.journal, j.Synced = j, s.Meters.Synced
-	goesOn := func(o *ledger.Open) bool { return s.inherits(o.Run) || s.outlives(o) }
-	s.tell(s.books.replay(past, now, goesOn, s.openReceipts(past, now, goesOn))...)
+	goesOn := func(o *ledger.Open) bool { return s.sessions.inherits(o.Run) || s.sessions.outlives(o) }
+	s.tell(s.books.replay(past, now, goesOn, s.receipting.openReceipts(past, now, goesOn))...)
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
@@ -145,7 +145,7 @@ func (s *Supervisor) restore() error {
 		err = j.Rewrite(func() iter.Seq[ledger.Record] { return past.Compaction(now) })
 	}
 	s.journalled(err)
-	s.unsure = fresh || corrupt > 0
+	s.sessions.unsure = fresh || corrupt > 0
 	s.pauseFirst(fresh && corrupt == 0)
 	return nil
 }
@@ -198,5 +198,5 @@ func (s *Supervisor) shutdown(abandon func()) {
 		abandon()
 		s.log.Warn("stopped before every claim was released: the next start releases the rest")
 	}
-	s.stopServices(end)
+	s.services.stopServices(end)
 }

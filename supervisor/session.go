@@ -9,6 +9,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -31,67 +32,91 @@ const (
 	lookRestMax = time.Minute
 )
 
+// sessionRunner runs sessions: it claims an item, starts the program of its agent, judges the result and releases the
+// claim.
+type sessionRunner struct {
+	*core
+	clerk      *clerk
+	inference  *inference
+	receipting *receipting
+	local      Executor            // for sessions on this machine
+	elsewhere  map[string]Executor // the other executors, by the name that a thread's configuration gives
+	accounts   accounts
+	fleetFile  *fleet.File
+	meters     Meters
+	inherited  *Handover // from this process's previous image; nil in the first image
+	unsure     bool      // the journal may have lost sessions; set before the loops start
+
+	// What the environment and the sandbox of a session are made of: see the fields of Supervisor.
+	stateDir    string
+	environ     []string
+	hide        []string
+	collector   string
+	forgeAPI    func(url, repo string) string
+	traceParent func(chain forge.Ref, runID string) string
+}
+
 // run carries a session from its reservation to its release. lost is the time at which another host's claim on the
 // item freed the slot; zero if none did.
-func (s *Supervisor) run(x *session) (lost time.Time) {
-	if !s.identified(x) || s.books.append(startOf(x)) != nil {
-		s.books.drop(x) // a later tick retries
-		s.touchStatus()
+func (rn *sessionRunner) run(x *session) (lost time.Time) {
+	if !rn.identified(x) || rn.books.append(startOf(x)) != nil {
+		rn.books.drop(x) // a later tick retries
+		rn.touchStatus()
 		return lost
 	}
-	s.fleetFile.Write() // before anything runs: the hub gives idle agents more work
-	x.grip = s.books.grip(x.Item.Ref)
-	began, failed := time.Now(), s.claim(x)
-	s.claimed(x, began, failed)
+	rn.fleetFile.Write() // before anything runs: the hub gives idle agents more work
+	x.grip = rn.books.grip(x.Item.Ref)
+	began, failed := time.Now(), rn.claim(x)
+	rn.claimed(x, began, failed)
 	if failed != nil {
-		return s.finish(x, failed)
+		return rn.finish(x, failed)
 	}
 	x.grip.letGo()
-	s.events.Send(control.EventClaimed, s.books.show(x))
-	out, ran := s.execute(x)
-	s.conclude(x, out, ran)
+	rn.events.Send(control.EventClaimed, rn.books.show(x))
+	out, ran := rn.execute(x)
+	rn.conclude(x, out, ran)
 	return lost
 }
 
 // conclude carries a session from the end of its program to its release. A session that continues without this
 // supervisor stays open in the journal.
-func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
+func (rn *sessionRunner) conclude(x *session, out agents.Outcome, ran bool) {
 	if x.left(out) {
 		return
 	}
-	x.grip = s.books.grip(x.Item.Ref)
-	s.books.told(x, out.Usage)
+	x.grip = rn.books.grip(x.Item.Ref)
+	rn.books.told(x, out.Usage)
 	x.remains = &remains{Outcome: out, ran: ran}
-	s.inference.save(x, out, ran)
-	out, stop := s.books.atLimit(x, out)
+	rn.inference.save(x, out, ran)
+	out, stop := rn.books.atLimit(x, out)
 	report := x.report(out, ran, stop)
-	if report.AsksForge() && !s.look(x, report) {
+	if report.AsksForge() && !rn.look(x, report) {
 		return
 	}
 	x.remains.pull = x.pullOf(report.Look)
 	end := report.End()
 	if ran && end.Result.BurnsAttempt() {
-		s.reproach(x, report)
+		rn.reproach(x, report)
 		end = report.End()
 	}
-	s.inference.judgeCache(x, end)
-	s.inference.spoke(x, end)
-	s.finish(x, end)
-	s.inference.warnForgotten(x, end)
+	rn.inference.judgeCache(x, end)
+	rn.inference.spoke(x, end)
+	rn.finish(x, end)
+	rn.inference.warnForgotten(x, end)
 }
 
 // claim claims the item on the forge under the agent's login. If it fails, it returns the session's end.
-func (s *Supervisor) claim(x *session) *ledger.End {
+func (rn *sessionRunner) claim(x *session) *ledger.End {
 	if !x.claims() {
 		return nil
 	}
-	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
+	err := rn.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
 		err := f.Claim(ctx, x.Item.Ref, x.agent.Login, x.RunID)
 		x.commit = f.ClaimCommit(x.Item.Ref)
 		return err
 	})
 	if err == nil && x.Item.Kind == agents.KindReview {
-		err = s.countReviews(x)
+		err = rn.countReviews(x)
 	}
 	if err == nil && x.ctx.Err() == nil {
 		return nil
@@ -112,9 +137,9 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 
 // countReviews records the newest review of a pull request before a review session, because an older approval is not
 // the session's. The scan may have missed a review.
-func (s *Supervisor) countReviews(x *session) error {
+func (rn *sessionRunner) countReviews(x *session) error {
 	var newest int64
-	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
+	err := rn.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
 		look, err := f.Look(ctx, x.Item.Ref, time.Now())
 		if look.Pull != nil {
 			for _, r := range look.Pull.Reviews {
@@ -124,69 +149,69 @@ func (s *Supervisor) countReviews(x *session) error {
 		return err
 	})
 	if err == nil {
-		s.books.reviewed(x, newest)
+		rn.books.reviewed(x, newest)
 	}
 	return err
 }
 
 // execute runs the program and waits until no process of it is left. ran is false if the program never started.
-func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
-	job, err := s.job(x)
+func (rn *sessionRunner) execute(x *session) (out agents.Outcome, ran bool) {
+	job, err := rn.job(x)
 	if err != nil {
 		return x.redacted(agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}), false
 	}
-	s.inference.warmUp(x)
-	if err := s.send(x); err != nil {
+	rn.inference.warmUp(x)
+	if err := rn.send(x); err != nil {
 		return agents.Outcome{Result: agents.Cancelled, Reason: text(err)}, false
 	}
-	executor := s.executor(x.thread.Executor)
+	executor := rn.executor(x.thread.Executor)
 	if executor == nil {
 		why := "internal error: there is no executor " + x.thread.Executor
 		return agents.Outcome{Result: agents.Failed, Reason: why, Claimed: true}, false
 	}
 	out = executor.Run(x.ctx, job, func(begun agents.Started) {
 		ran = true
-		s.safely("the start of "+x.tag, func() { s.started(x, begun) })
+		rn.safely("the start of "+x.tag, func() { rn.started(x, begun) })
 	})
 	return x.redacted(out), ran
 }
 
 // started records and reports that the session's program runs.
-func (s *Supervisor) started(x *session, begun agents.Started) {
+func (rn *sessionRunner) started(x *session, begun agents.Started) {
 	defer close(x.atWork)
-	s.books.began(x, begun)
-	s.placed(x, begun)
-	s.log.Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
-	s.events.Send(control.EventStarted, s.books.show(x))
-	s.touchStatus()
+	rn.books.began(x, begun)
+	rn.placed(x, begun)
+	rn.log.Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
+	rn.events.Send(control.EventStarted, rn.books.show(x))
+	rn.touchStatus()
 }
 
 // finish journals the end, frees slot and agent, and releases the claim. lost is as in run.
-func (s *Supervisor) finish(x *session, end *ledger.End) (lost time.Time) {
+func (rn *sessionRunner) finish(x *session, end *ledger.End) (lost time.Time) {
 	at := time.Now()
-	end.Receipt = s.receipt(x, end, at)
-	showing := s.gripPull(end.Receipt)
-	news, ended := ending(s.StateDir, x, end), x.recent(end, at)
+	end.Receipt = rn.receipting.receipt(x, end, at)
+	showing := rn.receipting.gripPull(end.Receipt)
+	news, ended := ending(rn.stateDir, x, end), x.recent(end, at)
 	freed := at
-	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) {
+	rn.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) {
 		freed = time.Now()
 		b.changedLocked()
 		delete(b.sessions, x.RunID)
 	})
-	s.tell(news)
-	s.events.Send(control.EventEnded, ended)
-	s.touchStatus()
+	rn.tell(news)
+	rn.events.Send(control.EventEnded, ended)
+	rn.touchStatus()
 	if end.Claim == ledger.ClaimTaken {
 		x.grip.letGo()
 		return freed
 	}
-	s.kicks.thread(x.Thread, at)
-	s.showNow(showing)
+	rn.kicks.thread(x.Thread, at)
+	rn.receipting.showNow(showing)
 	if x.claims() {
-		s.labelBeforeRelease(x)
-		s.release(x)
+		rn.labelBeforeRelease(x)
+		rn.release(x)
 	}
-	s.kicks.thread(x.Thread, x.grip.letGo())
+	rn.kicks.thread(x.Thread, x.grip.letGo())
 	return lost
 }
 
@@ -200,29 +225,29 @@ func (x *session) recent(e *ledger.End, at time.Time) control.RecentDocument {
 
 // labelBeforeRelease writes the label that keeps every supervisor's agents off the item, if one is due. If the forge
 // does not answer, and while the supervisor stops, a later plan writes the label.
-func (s *Supervisor) labelBeforeRelease(x *session) {
-	if s.until.Err() != nil {
+func (rn *sessionRunner) labelBeforeRelease(x *session) {
+	if rn.until.Err() != nil {
 		return
 	}
-	if c := s.books.labelBeforeRelease(x.Item.Ref, time.Now(), s.room()); c != nil {
-		s.clerk.do(c)
+	if c := rn.books.labelBeforeRelease(x.Item.Ref, time.Now(), rn.room()); c != nil {
+		rn.clerk.do(c)
 	}
 }
 
 // release releases the claim. If that fails, reconcile finds a claim without a session.
-func (s *Supervisor) release(x *session) {
+func (rn *sessionRunner) release(x *session) {
 	limit := callTimeout
-	if s.until.Err() != nil {
+	if rn.until.Err() != nil {
 		limit = releaseTime
 	}
-	err := s.call(s.base, limit, func(ctx context.Context, f Forge) error {
+	err := rn.call(rn.base, limit, func(ctx context.Context, f Forge) error {
 		return f.Release(ctx, x.Item.Ref, x.agent.Login)
 	})
 	if err != nil {
-		s.log.Warn(fmt.Sprintf("%s cannot release the claim yet: %s", x.tag, text(err)))
+		rn.log.Warn(fmt.Sprintf("%s cannot release the claim yet: %s", x.tag, text(err)))
 		return
 	}
-	s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
+	rn.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
 }
 
 // report returns everything known about a session at the end of its program. ran is false if the program never
@@ -241,10 +266,10 @@ func (x *session) report(out agents.Outcome, ran bool, stop threads.Code) *ledge
 // look adds the forge's view of the session's item, and asks until the forge answers. After the first failure the slot
 // and the agent take other work; the item itself stays gripped. answered is false if the supervisor stops first; the
 // session is then lost, which burns no attempt.
-func (s *Supervisor) look(x *session, report *ledger.Report) (answered bool) {
+func (rn *sessionRunner) look(x *session, report *ledger.Report) (answered bool) {
 	for limit, rest := lookTime, lookRestMin; ; rest = min(2*rest, lookRestMax) {
 		var look forge.Look
-		err := s.call(s.base, limit, func(ctx context.Context, f Forge) (err error) {
+		err := rn.call(rn.base, limit, func(ctx context.Context, f Forge) (err error) {
 			look, err = f.Look(ctx, x.Item.Ref, x.begun())
 			return err
 		})
@@ -256,11 +281,11 @@ func (s *Supervisor) look(x *session, report *ledger.Report) (answered bool) {
 			report.Gone = true
 			return true
 		case limit == lookTime:
-			s.retire(x, err)
+			rn.retire(x, err)
 		}
 		limit = callTimeout
 		select {
-		case <-s.until.Done():
+		case <-rn.until.Done():
 			return false
 		case <-time.After(rest):
 		}
@@ -271,11 +296,11 @@ func (s *Supervisor) look(x *session, report *ledger.Report) (answered bool) {
 func (x *session) begun() time.Time { return x.Started }
 
 // retire frees the slot and the agent of a session that has ended but is not judged.
-func (s *Supervisor) retire(x *session, err error) {
-	s.books.drop(x)
-	s.log.Warn(fmt.Sprintf("%s ended; its outcome waits for the forge: %s", x.tag, text(err)))
-	s.kicks.thread(x.Thread, time.Now())
-	s.touchStatus()
+func (rn *sessionRunner) retire(x *session, err error) {
+	rn.books.drop(x)
+	rn.log.Warn(fmt.Sprintf("%s ended; its outcome waits for the forge: %s", x.tag, text(err)))
+	rn.kicks.thread(x.Thread, time.Now())
+	rn.touchStatus()
 }
 
 // ending returns the log line of a session that ended.
@@ -301,18 +326,18 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 
 // inSession runs a session's goroutine. After a panic the session counts as failed, and its claim, slot and agent are
 // freed.
-func (s *Supervisor) inSession(x *session, live func(*session)) {
-	s.background(&s.running, "the end of "+x.tag, func() {
+func (rn *sessionRunner) inSession(x *session, live func(*session)) {
+	rn.background(&rn.running, "the end of "+x.tag, func() {
 		defer close(x.gone)
 		defer x.cancel(nil)
-		if !s.safely("the session "+x.tag, func() { live(x) }) {
+		if !rn.safely("the session "+x.tag, func() { live(x) }) {
 			old := x.grip
-			x.grip = s.books.grip(x.Item.Ref)
+			x.grip = rn.books.grip(x.Item.Ref)
 			defer x.grip.letGo()
 			if old != nil {
 				old.letGo()
 			}
-			s.finish(x, &ledger.End{Run: x.RunID, Result: agents.Failed, Reason: internalError})
+			rn.finish(x, &ledger.End{Run: x.RunID, Result: agents.Failed, Reason: internalError})
 		}
 	})
 }

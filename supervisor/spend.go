@@ -18,11 +18,11 @@ const usedRest = time.Minute
 // spent counts the usage of a running session, and ends the sessions that must use no more. It needs no scan, so a
 // forge that is slow or down does not let a session continue. It does not journal: the session's executor waits for
 // it, and an upgrade in place waits for the executor while it holds the journal.
-func (s *Supervisor) spent(x *session, used agents.Usage) {
-	for _, x := range s.books.spent(x, used) {
-		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
+func (rn *sessionRunner) spent(x *session, used agents.Usage) {
+	for _, x := range rn.books.spent(x, used) {
+		rn.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
-	s.touchStatus()
+	rn.touchStatus()
 }
 
 // spent counts a session's usage, and returns the sessions that it ends.

@@ -17,9 +17,9 @@ func (s *Supervisor) Document() *control.Document {
 	s.init()
 	d := s.books.document(time.Now())
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
-	d.Problems, d.Upkeep = append(s.problems.lines(), s.clearing.lines()...), s.problems.upkeep()
+	d.Problems, d.Upkeep = append(s.problems.lines(), s.cleaner.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(append(d.Problems, s.books.off()...), append(s.inference.saves.lines(), s.books.forgotten()...)...)
-	s.addServices(d)
+	s.services.addServices(d)
 	if s.Notify != nil {
 		d.Problems = append(d.Problems, s.Notify.Problems()...)
 	}
@@ -28,14 +28,14 @@ func (s *Supervisor) Document() *control.Document {
 	}
 	s.inference.addServers(d)
 	d.Forecast = s.outlook.newest.Load()
-	d.Disk = s.clearing.document()
+	d.Disk = s.cleaner.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {
 		if r := &d.Recent[i]; r.Log != "" {
 			r.Log = filepath.Join(s.StateDir, r.Log)
 		}
 	}
-	s.addActivity(d.Sessions)
+	s.sessions.addActivity(d.Sessions)
 	return d
 }
 

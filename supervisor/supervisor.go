@@ -41,7 +41,6 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/decisions"
 	"codeberg.org/johba/disinto/supervisor/fleet"
-	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -120,25 +119,22 @@ type Supervisor struct {
 	Metrics http.Handler
 
 	core
-	once      sync.Once       // guards init
-	asking    atomic.Bool     // the first scan decides whether a person must resume the factory
-	held      *os.File        // the lock of the state directory
-	receipts  *receipts.Store // nil if the store cannot be opened
-	unsure    bool            // the journal may have lost sessions; set before the loops start
-	scanned   chan struct{}   // a scan has ended, and may have found commands in comments
-	replug    chan struct{}   // the TCP listeners must be compared with the configuration
+	once      sync.Once     // guards init
+	asking    atomic.Bool   // the first scan decides whether a person must resume the factory
+	held      *os.File      // the lock of the state directory
+	replug    chan struct{} // the TCP listeners must be compared with the configuration
 	hub       *fleet.Hub
-	fleetFile *fleet.File
 	decisions *decisions.Recorder
 
 	// Each of these has a mutex of its own.
-	accounts  accounts
-	scanner   scanner
-	clerk     clerk
-	convoys   convoys
-	inference inference
-	gate      gate
-	clearing  clearing
-	serving   serving
-	outlook   outlook
+	scanner    scanner
+	sessions   sessionRunner
+	receipting receipting
+	services   serviceRunner
+	cleaner    cleaner
+	clerk      clerk
+	convoys    convoys
+	inference  inference
+	gate       gate
+	outlook    outlook
 }

@@ -43,7 +43,7 @@ func (s *Supervisor) act(t todo) {
 		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
 	for _, x := range t.starts {
-		s.inSession(x, s.runThenNext)
+		s.sessions.inSession(x, s.runThenNext)
 	}
 	for _, c := range t.chores {
 		s.clerk.inChore(&s.running, c)
@@ -90,7 +90,7 @@ func (s *Supervisor) panicDelay(thread string) time.Duration {
 
 // runThenNext runs a session. If another host took the session's item, the slot takes the next item.
 func (s *Supervisor) runThenNext(x *session) {
-	if lost := s.run(x); !lost.IsZero() {
+	if lost := s.sessions.run(x); !lost.IsZero() {
 		s.takeNext(x.Thread, lost)
 	}
 }

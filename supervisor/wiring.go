@@ -26,6 +26,19 @@ func (s *Supervisor) init() {
 		s.scanner = scanner{core: &s.core, scanned: make(chan struct{}, 1)}
 		s.inference = inference{core: &s.core, client: s.Inference, saver: s.Saver}
 		s.clerk = clerk{core: &s.core, inference: &s.inference, notify: s.Notify, host: s.Host, meters: s.Meters}
+		s.receipting = receipting{core: &s.core, stateDir: s.StateDir}
+		s.services = serviceRunner{
+			core: &s.core, inference: &s.inference, runner: s.Runner, probe: s.Probe, environ: s.Environ, stateDir: s.StateDir,
+		}
+		s.sessions = sessionRunner{
+			core: &s.core, clerk: &s.clerk, inference: &s.inference, receipting: &s.receipting, local: s.Executor,
+			elsewhere: s.Elsewhere, meters: s.Meters, inherited: s.Inherited, stateDir: s.StateDir, environ: s.Environ,
+			hide: s.Hide, collector: s.Collector, forgeAPI: s.ForgeAPI, traceParent: s.TraceParent,
+		}
+		s.cleaner = cleaner{
+			core: &s.core, inference: &s.inference, receipting: &s.receipting, sessions: &s.sessions, executor: s.Executor,
+			saver: s.SaveWork, stateDir: s.StateDir,
+		}
 		s.convoys = convoys{core: &s.core, scanner: &s.scanner, clerk: &s.clerk}
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
@@ -33,7 +46,7 @@ func (s *Supervisor) init() {
 		s.decisions = decisions.NewRecorder()
 		s.books.record = s.decisions.Take
 		if s.Runner != nil {
-			s.books.outages = s.serving.outages
+			s.books.outages = s.services.serving.outages
 		}
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 		s.clerk.hub = s.hub
