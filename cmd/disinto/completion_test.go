@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // completed is a supervisor with two threads, some agents, an issue in a session, one that waits, and a convoy.
@@ -109,6 +110,17 @@ func cutDirective(t *testing.T, answer string) (lines, word string) {
 		t.Errorf("got the directive %d", d)
 	}
 	return answer[:i], word
+}
+
+// Cobra keeps a flag's completion function until the process ends: a tree that completes nothing has none.
+func TestCompletionFunctions(t *testing.T) {
+	for _, cmd := range withMembers(commands(testCLI(nil))) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, ok := cmd.GetFlagCompletionFunc(f.Name); ok {
+				t.Errorf("%s --%s has a completion function", cmd.CommandPath(), f.Name)
+			}
+		})
+	}
 }
 
 // The completion scripts of earlier versions get answers in their form.
