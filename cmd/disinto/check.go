@@ -212,17 +212,6 @@ func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 	k.open = facts.Issues
 }
 
-// newForge returns a client that makes no claims.
-func newForge(c *cli, config *threads.Config) (supervisor.Forge, error) {
-	kind, err := forges.choose("DISINTO_FORGE", c.lookup)
-	if err != nil {
-		return nil, err
-	}
-	return kind.client(forgeOptions{
-		config: config, current: func() *threads.Config { return config }, instance: func() string { return "" },
-	})
-}
-
 // agent checks that an agent's account has the rights for its work in every repository.
 func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.Agent) {
 	well := true

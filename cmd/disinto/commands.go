@@ -93,15 +93,6 @@ func addDefaultCommands(root *cobra.Command) {
 	}
 }
 
-// withMembers returns a command and all below it.
-func withMembers(cmd *cobra.Command) []*cobra.Command {
-	all := []*cobra.Command{cmd}
-	for _, member := range cmd.Commands() {
-		all = append(all, withMembers(member)...)
-	}
-	return all
-}
-
 // usageArgs returns a check of a command's arguments whose error is the usage line, with exit code 2.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -64,3 +64,12 @@ func argument(args string, n int) (names []string) {
 	}
 	return names
 }
+
+// withMembers returns a command and all below it.
+func withMembers(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, member := range cmd.Commands() {
+		all = append(all, withMembers(member)...)
+	}
+	return all
+}

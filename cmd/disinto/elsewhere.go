@@ -79,9 +79,6 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (*threads.Co
 	return config, string(text), err
 }
 
-// projectsDir is the directory of upstream's projects, which only commands on Linux read.
-const projectsDir = "projects"
-
 // left returns an error: a supervisor's logs are on Linux only.
 func (l *logsFlags) left(context.Context, *cli, string, io.Writer) error {
 	return control.ErrNoSupervisor

@@ -5,13 +5,11 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +23,6 @@ import (
 	"codeberg.org/johba/disinto/supervisor/trace"
 	"codeberg.org/johba/disinto/supervisor/web"
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/file"
 )
 
 // factory is a supervisor wired to a forge and an executor.
@@ -168,74 +165,6 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	return config, client, nil
 }
 
-// readConfig reads a factory.toml, or upstream's projects, and the secrets file beside it. Each mistake is one line of
-// the error. text is the text of both, for changed.
-func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
-	secretsPath := secretsFile(path, lookupEnv)
-	secrets, secretsErr := readSecrets(secretsPath)
-	lookupEnv = withSecrets(secrets, lookupEnv)
-	written, err := configText(path, lookupEnv)
-	if err != nil {
-		return nil, bothTexts(written, secrets), errors.Join(secretsErr, err)
-	}
-	config, err = file.Decode(path, written, lookupEnv)
-	if config != nil {
-		secretsErr = cmp.Or(secretsErr, checkOwner(secretsPath, config))
-	}
-	if err = errors.Join(secretsErr, err); err == nil {
-		err = placeBuiltin(config, path)
-	}
-	return config, bothTexts(written, secrets), err
-}
-
-// noConfig returns the error for a missing factory.toml. In a container the mount is probably missing.
-func noConfig(path string) error {
-	if path != localConfig {
-		return fmt.Errorf("cannot read %s: there is no such file; write it, or use another --config", path)
-	}
-	here, err := filepath.Abs(path)
-	if err != nil {
-		here = path
-	}
-	example := ""
-	if exists(imageExample) {
-		example = ", after the example " + imageExample
-	}
-	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; write one%s, "+
-		"mount it there, or use --config", here, systemConfig, example)
-}
-
-// imageExample is the path of factory.toml.example in the image.
-const imageExample = "/usr/local/share/doc/disinto/factory.toml.example"
-
-func bothTexts(config, secrets string) string { return config + "\x00" + secrets }
-
-// promptsDir is the directory beside factory.toml whose templates replace built-in ones of the same name.
-const promptsDir = "prompts"
-
-// placeBuiltin sets this program, the built-in agent, as the program of the roles with a cli.
-func placeBuiltin(config *threads.Config, path string) error {
-	for i := range config.Roles {
-		r := &config.Roles[i]
-		if r.CLI == "" {
-			continue
-		}
-		self, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("cannot find the program of role %s: %w", r.Name, err)
-		}
-		r.Command[0] = self
-		dir, err := filepath.Abs(filepath.Join(filepath.Dir(path), promptsDir))
-		if err != nil {
-			return fmt.Errorf("cannot find the prompts: %w", err)
-		}
-		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			r.Command = append(r.Command, promptsFlag, dir)
-		}
-	}
-	return nil
-}
-
 // reload applies the current files. If they have mistakes, the configuration stays, and the status shows the mistakes.
 func (f *factory) reload(log hclog.Logger) {
 	config, client, err := f.read()
@@ -282,12 +211,6 @@ func (f *factory) secrets() []string {
 		all = append(all, s.Value.Reveal())
 	}
 	return all
-}
-
-// describe summarises a configuration in one line.
-func describe(c *threads.Config) string {
-	return fmt.Sprintf("%s, %s, %s on %s", control.Count(len(c.Threads), "thread"), control.Count(len(c.Agents), "agent"),
-		strings.Join(c.Forge.Repos, " "), c.Forge.URL)
 }
 
 // newLog returns the logger of a supervisor.

@@ -49,31 +49,3 @@ func unenforced(config *threads.Config, c process.Containment) (lines []string) 
 	say("pids", c.PIDs, func(b *bounded) bool { return b.PIDs > 0 && !b.ownUser })
 	return lines
 }
-
-// containment reports how the supervisor ends all processes of a session, and which limits are enforced.
-func (k *checker) containment() {
-	if len(k.config.Agents) > 0 && len(allBounded(k.config)) == 0 {
-		return // all sessions run on other machines
-	}
-	c := process.FindContainment()
-	if c.Cgroup == "" {
-		k.well("sessions", "ended by their shims: there is no writable cgroup v2 here")
-	} else {
-		k.well("sessions", "ended by their shims and by their own cgroups below %s", c.Cgroup)
-	}
-	lines := unenforced(k.config, c)
-	for _, line := range lines {
-		k.note("sessions", line)
-	}
-	limited, byAccount := false, false
-	for _, b := range allBounded(k.config) {
-		limited = limited || b.Limits != agents.Limits{}
-		byAccount = byAccount || b.PIDs > 0 && c.PIDs != nil && b.ownUser
-	}
-	switch {
-	case byAccount:
-		k.well("sessions", "pids limits are enforced per system account: %v", c.PIDs)
-	case limited && len(lines) == 0:
-		k.well("sessions", "memory and pids limits are enforced by cgroups")
-	}
-}

@@ -40,9 +40,6 @@ func nomadConfig(config *threads.Config) nomad.Config {
 	}
 }
 
-// promptsFlag is the flag of disinto agent for the directory of a factory's own prompts.
-const promptsFlag = "--prompts"
-
 // promptsOf reads the prompts in the directory that a command names, to send them to a node. It returns nil for a
 // command without promptsFlag.
 func promptsOf(command []string) (*nomad.Folder, error) {
@@ -89,24 +86,4 @@ func (f *factory) forget(ctx context.Context, repo, run string) error {
 		return c.Forget(ctx, repo, run)
 	}
 	return nil
-}
-
-// cluster checks that Nomad can run the sessions of the threads with executor = "nomad".
-func (k *checker) cluster(ctx context.Context) {
-	var needs []nomad.Need
-	for i := range k.config.Threads {
-		if t := &k.config.Threads[i]; t.Executor == threads.ExecutorNomad {
-			needs = append(needs, nomad.Need{Thread: t.Name, Nodes: t.Nodes})
-		}
-	}
-	if len(needs) == 0 {
-		return
-	}
-	about, problems := nomad.Check(ctx, nomadConfig(k.config), needs)
-	for _, err := range problems {
-		k.problem("nomad", err)
-	}
-	if about != "" {
-		k.well("nomad", "%s", about)
-	}
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // place is the location of a factory on this machine: its factory.toml and its state directory. Every command for a
@@ -26,6 +29,9 @@ const (
 	systemState  = "/var/lib/disinto"
 	localState   = ".disinto"
 )
+
+// projectsDir is the directory of upstream's configuration in its checkout, with one file per repository.
+const projectsDir = "projects"
 
 // configFile returns the path of the configuration: that of the flag, else factory.toml in the working directory, else
 // the machine's, else, in upstream's checkout, the directory of its projects.
@@ -81,4 +87,20 @@ func stateInFile(path string) string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// longestJournal limits a journal, in bytes. The supervisor compacts it long before that size.
+const longestJournal = 512 << 20
+
+// openJournal opens a journal, and refuses one that is too long.
+func openJournal(path string) (*os.File, error) {
+	file, err := plainfile.OpenNamed(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err == nil && info.Size() > longestJournal {
+		file.Close()
+		return nil, fmt.Errorf("%s: longer than %d bytes", path, longestJournal)
+	}
+	return file, nil
 }

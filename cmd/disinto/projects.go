@@ -12,9 +12,6 @@ import (
 	"codeberg.org/johba/disinto/agents/upstream"
 )
 
-// projectsDir is the directory of upstream's configuration in its checkout, with one file per repository.
-const projectsDir = "projects"
-
 // configText returns the text of a factory.toml: that of the file or, if path is the directory of upstream's projects,
 // one made from these. If the projects have mistakes, the text is the error, so that changed notices a different error.
 func configText(path string, lookupEnv func(string) (string, bool)) (string, error) {

@@ -163,23 +163,6 @@ func accountLine(c *threads.Config) string {
 	return sharedAccount
 }
 
-// removedKeys returns a warning about each key of an older version, one per line.
-func removedKeys(c *threads.Config) (lines []string) {
-	for _, k := range c.Removed {
-		lines = append(lines, fmt.Sprintf("%s:%d: %s: has no effect: %s", c.Name, k.Line, k.Key, k.Advice))
-	}
-	return lines
-}
-
-// problems returns the configuration problems that keep agents from working, one per line.
-func problems(c *threads.Config) []string {
-	var lines []string
-	for _, p := range c.Problems() {
-		lines = append(lines, p.String())
-	}
-	return lines
-}
-
 // watch reloads changed files and handles signals until the process ends. It continues after ctx is done, because a
 // second TERM or INT then cuts the grace short.
 func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Signal, log hclog.Logger) {

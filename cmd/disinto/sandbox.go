@@ -70,18 +70,3 @@ func sandboxLine(config *threads.Config) string {
 	holds, lacks := sandboxLines(config)
 	return strings.TrimPrefix(strings.TrimSuffix(holds+"; "+lacks, "; "), "; ")
 }
-
-// sandbox reports the sandbox of sessions.
-func (k *checker) sandbox() {
-	if err := checkStrict(k.config); err != nil {
-		k.problem("sessions", err)
-		return
-	}
-	holds, lacks := sandboxLines(k.config)
-	if holds != "" {
-		k.well("sessions", "%s", holds)
-	}
-	if lacks != "" {
-		k.note("sessions", lacks)
-	}
-}

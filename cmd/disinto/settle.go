@@ -7,20 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-const (
-	// rereadTime is the timeout for a supervisor to notice a changed file: fileInterval, and a margin for a busy
-	// machine.
-	rereadTime = 2*fileInterval + time.Second
-	// askInterval is the time between two requests to the supervisor.
-	askInterval = 50 * time.Millisecond
-)
+// rereadTime is the timeout for a supervisor to notice a changed file: fileInterval, and a margin for a busy machine.
+const rereadTime = 2*fileInterval + time.Second
 
 // settling waits until a running supervisor uses the files that hiring or retiring has changed.
 type settling struct {
@@ -132,9 +126,4 @@ func atWork(doc *control.Document, agent string) string {
 		return fmt.Sprintf("%s works on %s#%d", agent, s.Repo, s.Number)
 	}
 	return ""
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

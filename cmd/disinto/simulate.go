@@ -179,24 +179,8 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 	return config, nil
 }
 
-// longestLoad and longestJournal limit the files, in bytes. The supervisor compacts a journal long before that size.
-const (
-	longestLoad    = 1 << 20
-	longestJournal = 512 << 20
-)
-
-// openJournal opens a journal, and refuses one that is too long.
-func openJournal(path string) (*os.File, error) {
-	file, err := plainfile.OpenNamed(path)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := file.Stat(); err == nil && info.Size() > longestJournal {
-		file.Close()
-		return nil, fmt.Errorf("%s: longer than %d bytes", path, longestJournal)
-	}
-	return file, nil
-}
+// longestLoad limits a load file, in bytes.
+const longestLoad = 1 << 20
 
 // usual is the load without --load and --replay.
 const usual = "[[issues]]\nper_day = 20\n"

@@ -44,6 +44,9 @@ release hangs.`,
 	return cmd
 }
 
+// askInterval is the time between two requests to the supervisor.
+const askInterval = 50 * time.Millisecond
+
 // upgradeTime is the timeout for the new image to answer. It usually takes tens of milliseconds.
 const upgradeTime = 30 * time.Second
 

@@ -250,3 +250,8 @@ func (f *factory) prepareUpgrade(out *outlet, stopping func() bool) {
 		f.carrier, f.Upgrade = c, f.upgrade
 	}
 }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

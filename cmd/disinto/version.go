@@ -1,26 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
-	"runtime"
 	"runtime/debug"
 	"strings"
-
-	"github.com/spf13/cobra"
 )
-
-func versionCommand(c *cli) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "version", Args: cobra.NoArgs,
-		Short: "print the version of this build",
-	}
-	cmd.RunE = func(*cobra.Command, []string) error {
-		fmt.Fprintf(c.stdout, "disinto %s (%s %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return nil
-	}
-	return cmd
-}
 
 // version returns the version of a release, such as 0.2.0, or else the commit. Both get "+dirty" if the tree had
 // changes. Without version control, as in a test, it returns "devel".

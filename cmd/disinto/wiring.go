@@ -169,3 +169,14 @@ func longestSession(config *threads.Config) time.Duration {
 	}
 	return most + config.Factory.StopGrace
 }
+
+// newForge returns a client that makes no claims.
+func newForge(c *cli, config *threads.Config) (supervisor.Forge, error) {
+	kind, err := forges.choose("DISINTO_FORGE", c.lookup)
+	if err != nil {
+		return nil, err
+	}
+	return kind.client(forgeOptions{
+		config: config, current: func() *threads.Config { return config }, instance: func() string { return "" },
+	})
+}

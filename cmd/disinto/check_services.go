@@ -1,0 +1,61 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// services checks that services can start, and that agents cannot end them.
+func (k *checker) services() {
+	for i := range k.config.Services {
+		s := &k.config.Services[i]
+		well := true
+		problem := func(format string, args ...any) {
+			well = false
+			k.problem("services", fmt.Errorf(s.Name+": "+format, args...))
+		}
+		if err := process.CheckUser(s.User); err != nil {
+			problem("cannot run it as %s: %w", s.User, err)
+		}
+		for _, command := range append(slices.Clone(s.Before), s.Command, s.ReadyCommand) {
+			if len(command) == 0 {
+				continue
+			}
+			if _, err := process.Lookup(command[0], "", k.c.environ); err != nil {
+				problem("cannot find %s: %w; install it, or use its absolute path", command[0], err)
+			}
+		}
+		for j := range k.config.Services[:i] {
+			if other := &k.config.Services[j]; s.Port() > 0 && other.Port() == s.Port() {
+				problem("port %d is also the port of service %s", s.Port(), other.Name)
+			}
+		}
+		if well {
+			k.well("services", "%s: %s", s.Name, strings.Join(s.Command, " "))
+		}
+		if line := exposed(k.config, s); line != "" {
+			k.note("services", line)
+		}
+	}
+}
+
+// exposed returns a note if agents share a service's account and so could end it; empty if they do not.
+func exposed(c *threads.Config, s *threads.Service) string {
+	for i := range c.Agents {
+		user := c.Agents[i].User
+		if user == "" {
+			user = c.Factory.User
+		}
+		if user == s.User {
+			return fmt.Sprintf("%s: it shares the account of %s, which could end it: set user to its own account", s.Name,
+				c.Agents[i].Name)
+		}
+	}
+	return ""
+}

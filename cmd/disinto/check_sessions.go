@@ -1,0 +1,75 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/nomad"
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// containment reports how the supervisor ends all processes of a session, and which limits are enforced.
+func (k *checker) containment() {
+	if len(k.config.Agents) > 0 && len(allBounded(k.config)) == 0 {
+		return // all sessions run on other machines
+	}
+	c := process.FindContainment()
+	if c.Cgroup == "" {
+		k.well("sessions", "ended by their shims: there is no writable cgroup v2 here")
+	} else {
+		k.well("sessions", "ended by their shims and by their own cgroups below %s", c.Cgroup)
+	}
+	lines := unenforced(k.config, c)
+	for _, line := range lines {
+		k.note("sessions", line)
+	}
+	limited, byAccount := false, false
+	for _, b := range allBounded(k.config) {
+		limited = limited || b.Limits != agents.Limits{}
+		byAccount = byAccount || b.PIDs > 0 && c.PIDs != nil && b.ownUser
+	}
+	switch {
+	case byAccount:
+		k.well("sessions", "pids limits are enforced per system account: %v", c.PIDs)
+	case limited && len(lines) == 0:
+		k.well("sessions", "memory and pids limits are enforced by cgroups")
+	}
+}
+
+// sandbox reports the sandbox of sessions.
+func (k *checker) sandbox() {
+	if err := checkStrict(k.config); err != nil {
+		k.problem("sessions", err)
+		return
+	}
+	holds, lacks := sandboxLines(k.config)
+	if holds != "" {
+		k.well("sessions", "%s", holds)
+	}
+	if lacks != "" {
+		k.note("sessions", lacks)
+	}
+}
+
+// cluster checks that Nomad can run the sessions of the threads with executor = "nomad".
+func (k *checker) cluster(ctx context.Context) {
+	var needs []nomad.Need
+	for i := range k.config.Threads {
+		if t := &k.config.Threads[i]; t.Executor == threads.ExecutorNomad {
+			needs = append(needs, nomad.Need{Thread: t.Name, Nodes: t.Nodes})
+		}
+	}
+	if len(needs) == 0 {
+		return
+	}
+	about, problems := nomad.Check(ctx, nomadConfig(k.config), needs)
+	for _, err := range problems {
+		k.problem("nomad", err)
+	}
+	if about != "" {
+		k.well("nomad", "%s", about)
+	}
+}
