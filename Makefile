@@ -131,6 +131,10 @@ check: ## what CI checks beside make test: form, vet, static analysis, modules, 
 	GOOS=windows go build -o /dev/null ./cmd/disinto
 	DISINTO_STORMS=1 go test -tags storms -timeout 40m ./... # every storm, long world and repeated kill: make test plays a few of each
 
+.PHONY: mutants
+mutants: ## change 200 conditions, one at a time, and see whether a test notices: hours; MUTANTS=20 MUTANTS_IN=threads/ledger
+	nice -n 10 go test -tags mutants -v -count=1 -timeout 24h -run TestMutants .
+
 .PHONY: format
 format: ## format all Go files
 	go run $(GOFUMPT) -w .
