@@ -15,15 +15,15 @@ const kindsFile = "agents/backend.go"
 
 // checkBackends reports comparisons with a kind of backend. The code asks a kind for its answer (agents.Backend), so
 // that a new kind answers everywhere. The worlds restate the rule of pairing independently.
-func (s *source) checkBackends() (failures []string) {
+func (s *source) checkBackends(names []string) (failures []string) {
 	kind := func(e ast.Expr) bool {
 		sel, ok := e.(*ast.SelectorExpr)
 		if !ok {
 			id, plain := e.(*ast.Ident)
-			return plain && (s.dir == "threads" || s.dir == "agents") && (id.Name == "API" || id.Name == "Local")
+			return plain && (s.dir == "threads" || s.dir == "agents") && slices.Contains(names, id.Name)
 		}
 		pkg, ok := sel.X.(*ast.Ident)
-		return ok && (pkg.Name == "threads" || pkg.Name == "agents") && (sel.Sel.Name == "API" || sel.Sel.Name == "Local")
+		return ok && (pkg.Name == "threads" || pkg.Name == "agents") && slices.Contains(names, sel.Sel.Name)
 	}
 	fail := func(at token.Pos) {
 		failures = append(failures, fmt.Sprintf("%s: compares with a kind of backend: ask it, with a method in %s", s.at(at),
@@ -45,15 +45,16 @@ func (s *source) checkBackends() (failures []string) {
 	return failures
 }
 
-// constants returns the values of the constants of a type, as in its declaration.
-func (s *source) constants(typ string) (values []string) {
+// constants returns the names and the values of the constants of a type, as in its declaration.
+func (s *source) constants(typ string) (names, values []string) {
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
 		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == typ {
-			for _, v := range spec.Values {
+			for i, v := range spec.Values {
+				names = append(names, spec.Names[i].Name)
 				if lit, ok := v.(*ast.BasicLit); ok {
 					values = append(values, lit.Value)
 				}
@@ -61,7 +62,7 @@ func (s *source) constants(typ string) (values []string) {
 		}
 		return true
 	})
-	return values
+	return names, values
 }
 
 // TestEveryKindHasARow expects each kind of backend and each trigger in the table with its answers.
@@ -73,10 +74,14 @@ func TestEveryKindHasARow(t *testing.T) {
 	for _, on := range agents.Triggers() {
 		rows["On"] = append(rows["On"], fmt.Sprintf("%q", on))
 	}
-	for _, s := range sources(t) {
+	all := sources(t)
+	kinds := slices.IndexFunc(all, func(s *source) bool { return s.name == kindsFile })
+	names, _ := all[kinds].constants("Backend")
+	for _, s := range all {
 		if s.dir == "agents" && !s.test {
 			for typ, list := range rows {
-				for _, value := range s.constants(typ) {
+				_, values := s.constants(typ)
+				for _, value := range values {
 					if !slices.Contains(list, value) {
 						t.Errorf("%s: %s %s has no row in the table of %s", s.name, typ, value, typ)
 					}
@@ -84,7 +89,7 @@ func TestEveryKindHasARow(t *testing.T) {
 			}
 		}
 		if !s.test && s.dir != "threads/worlds" && s.name != kindsFile {
-			report(t, s.checkBackends())
+			report(t, s.checkBackends(names))
 		}
 	}
 }
