@@ -196,13 +196,12 @@ func TestD5_NoInterleave(t *testing.T) {
 	})
 }
 
-// No agent reviews its own work, even if it is the only free one and affinity would make others wait.
+// No agent reviews its own work, even if it is the only free one.
 func TestD6_AuthorNeverReviews(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		for i := range w.Config.Agents { // every agent may do both
 			w.Config.Agents[i].Roles = []string{"dev", "review"}
 		}
-		w.Config.Threads[0].AffinityWait = time.Hour
 		w.Config.Agents = slices.DeleteFunc(w.Config.Agents, func(a agents.Agent) bool {
 			return a.Name != "review-opus" &&
 				a.Name != "review-sonnet"

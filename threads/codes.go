@@ -64,7 +64,6 @@ const (
 	NotOnRoute    Code = "not-on-route"
 	AuthorFirst   Code = "author-first"
 	AskerFirst    Code = "asker-first"
-	FinisherFirst Code = "finisher-first"
 	OnRung        Code = "on-rung"
 	OwnWork       Code = "own-work"
 	LocalPair     Code = "local-pair"
@@ -291,8 +290,6 @@ var codeDocs = []CodeDoc{
 		"it goes to the author of the pull request, who is not free", ""),
 	doc(AskerFirst, Unfit, ByItself, "waits for {agent}, who asked or planned,{until}",
 		"people answered this agent, which may continue first, for 30 minutes", ""),
-	doc(FinisherFirst, Unfit, ByItself, "waits for {agent}, who finished what it depends on,{until}",
-		"it goes first to the agent that finished its last blocker, for the time of `affinity_wait`", ""),
 	doc(OnRung, Unfit, ByItself, "goes to {agent}, rung {limit} of the ladder (rejected or failed: {count})",
 		"it was rejected, or failed, as often as `escalate_after` says, and waits for the next agent of the ladder",
 		"`disinto retry REF` starts below the ladder"),

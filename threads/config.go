@@ -144,9 +144,6 @@ type Thread struct {
 	Agents   []string // names, sorted
 	EnvAllow []string
 	EnvDeny  []string
-	// AffinityWait is how long an issue waits for this thread's agent that finished its last blocker, if that agent
-	// cannot start it at once. Zero: it does not wait.
-	AffinityWait time.Duration
 	// Executor is where its sessions run: ExecutorNomad, or empty for this machine.
 	Executor string
 	// StopEnds ends its sessions when the supervisor stops, even where they could continue without it.

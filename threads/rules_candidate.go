@@ -23,7 +23,6 @@ type traits struct {
 	pin     string // the only agent that may take it, for which it is reserved
 	author  string // the agent it waits for, as the author of the pull request
 	heir    string // the agent it waits for until a time: it finished a blocker, or asked
-	asked   bool   // the heir asked
 	until   time.Time
 	// rung is the agent that a ladder chose. With a level only that agent may take it; without one it stands in for the
 	// author.
@@ -63,7 +62,7 @@ var candidateRules = []candidateRule{
 	{"not pinned to another", notPinned},
 	{"on its route", onRoute},
 	{"author first", authorFirst},
-	{"asker or finisher first", heirFirst},
+	{"asker first", heirFirst},
 	{"on its rung", onRung},
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},

@@ -81,7 +81,7 @@ var scriptOf = map[string]string{
 	"candidate/not pinned to another":            "agents",
 	"candidate/on its route":                     "routes",
 	"candidate/author first":                     "pulls",
-	"candidate/asker or finisher first":          "affinity",
+	"candidate/asker first":                      "question",
 	"candidate/on its rung":                      "ladder",
 	"candidate/not its own work":                 "pairing",
 	"candidate/not local on local":               "pairing",

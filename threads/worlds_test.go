@@ -20,7 +20,7 @@ var scripted = []string{
 	"pull/chain free", "pull/its author's reviews left", "end/out of money", "end/asked or planned by an agent",
 	"end/out of attempts", "end/waits for cancelled work", "end/its issue is closed",
 	"end/goes to another branch", "end/waits for itself", "candidate/has the skills", "candidate/on its route",
-	"candidate/author first", "candidate/asker or finisher first", "candidate/on its rung",
+	"candidate/author first", "candidate/asker first", "candidate/on its rung",
 	"candidate/its work can be reviewed", "free/role has a program", "free/has a token",
 	"free/window not used up", "free/window not reserved", "free/room on the machine", "free/service ready",
 	"free/slot free", "slot/slot not kept", "warm/the slot's last conversation",

@@ -164,7 +164,7 @@ var keys = slices.Concat([]turned{
 	cannot("people answer when they did", "forge.answers"),
 	cannot("no person's pull request is in a load", "forge.max_reviews_per_hour"),
 	cannot("it counts with listen_hooks, which has a row", "forge.webhook_secret"),
-	cannot(unblocked, "forge.require_merged", "threads.affinity_wait"),
+	cannot(unblocked, "forge.require_merged"),
 	cannot("issues that are pinned have skill labels in a load, so it is never asked", "stealing.any_priority"),
 	cannot(machine, "factory.state", "factory.user", "factory.stop_grace", "factory.sandbox", "factory.sandbox_read",
 		"factory.sandbox_write", "factory.sandbox_connect", "factory.min_free_memory", "factory.min_free_disk",

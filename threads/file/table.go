@@ -96,12 +96,17 @@ func (t *table) removed(key, advice string) {
 // longer time is a mistake, because it happens earlier than the file allows.
 func (t *table) removedWait(key string, fixed time.Duration, what string) {
 	text, _ := t.values[key].(string)
+	if fixed == 0 {
+		what += " at once"
+	} else {
+		what += " after " + short(fixed)
+	}
 	switch wait, err := parseDuration(text); {
 	case err == nil && wait > fixed:
 		t.known = append(t.known, key)
-		t.wrong(key, "has no effect, and %s after %s: remove it if that is early enough", what, short(fixed))
+		t.wrong(key, "has no effect, and %s: remove it if that is not too early", what)
 	default:
-		t.removed(key, what+" after "+short(fixed)+": remove it")
+		t.removed(key, what+": remove it")
 	}
 }
 

@@ -57,7 +57,6 @@ func (d *decoder) thread(t *table) threads.Thread {
 		Interval:        t.duration("interval", 5*time.Second, leastInterval),
 		IdleInterval:    t.duration("idle_interval", 30*time.Second, leastInterval),
 		BreakerInterval: t.duration("breaker_interval", 5*time.Minute, leastInterval),
-		AffinityWait:    t.duration("affinity_wait", 0, 0),
 		Hold:            t.duration("hold", 0, 0),
 		BaseURL:         t.baseURL(),
 		Budget:          t.budget(),
@@ -65,6 +64,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 		EnvAllow:        t.patterns("env_allow"),
 		EnvDeny:         t.patterns("env_deny"),
 	}
+	t.removedWait("affinity_wait", 0, "any agent takes an issue")
 	th.Windows, th.Reserve = t.windows()
 	th.Fallback = t.truth("fallback", true)
 	t.executor(&th)

@@ -129,12 +129,12 @@ func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 	switch {
 	case t == nil && tr.Scheduled[x.Role] > 0:
 		return Step{Took: tr.Scheduled[x.Role], Result: agents.Done}
+	case t == nil:
+		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, sofar)
 	case x.Item.Cause == threads.CausePlan:
 		step := tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotPlan}, sofar)
 		step.Result = agents.Planned
 		return step
-	case t == nil:
-		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, sofar)
 	case writes && t.wrote < len(t.Work.Steps):
 		return t.Work.Steps[t.wrote]
 	case !writes && t.looked < len(t.Work.Looks):

@@ -146,9 +146,6 @@ func (w *world) thread(name string) threads.Thread {
 	if w.chance(0.3) {
 		w.subscribe(&t)
 	}
-	if w.chance(0.3) {
-		t.AffinityWait = w.between(time.Minute, 30*time.Minute)
-	}
 	if t.Overlap = (t.Backend == threads.API) != w.chance(0.15); !t.Overlap && w.chance(0.5) {
 		t.Hold = w.between(time.Minute, 40*time.Minute)
 	}
