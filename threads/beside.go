@@ -99,6 +99,7 @@ func (v *view) besideTraits(h *Hold) traits {
 	if w.issue != nil {
 		w.pin = v.pinOf(w.issue)
 	}
+	v.remember(&w)
 	return v.traitsOf(&w)
 }
 

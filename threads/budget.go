@@ -188,7 +188,7 @@ func issueLimit(v *view, w *work) *Reason {
 		if !r.On.Does(w.Kind) || r.PerIssue == (agents.Budget{}) {
 			continue
 		}
-		why := limitReached("issue", r.Name, r.PerIssue, v.History.Chain(w.Chain).Used)
+		why := limitReached("issue", r.Name, r.PerIssue, w.chain.Used)
 		if why != nil && takes(r, v.filterLabels(w)) {
 			return &Reason{Code: OverLimit, Note: why.Note}
 		}

@@ -57,23 +57,19 @@ func newDecision(v *view) *decision {
 
 // line applies the item rules and sorts the queue. To an issue that is not queued, one of the first rules objects.
 func (d *decision) line() {
-	order := make([]standing, 0, len(d.items))
+	d.queue = make([]*work, 0, len(d.items))
 	for i := range d.items {
 		w := &d.items[i]
 		w.Reason = d.objection(w)
 		switch {
 		case w.Reason != nil && w.Reason.Code == HasSession:
 		case w.queued:
-			order = append(order, standingOf(w))
+			d.queue = append(d.queue, w)
 		default:
 			d.plan.Unqueued = append(d.plan.Unqueued, &w.Hold)
 		}
 	}
-	slices.SortFunc(order, standing.compare)
-	d.queue = make([]*work, len(order))
-	for i := range order {
-		d.queue[i] = order[i].work
-	}
+	slices.SortFunc(d.queue, before)
 }
 
 // classify groups the items without an objection by traits.
@@ -151,7 +147,7 @@ func (d *decision) occupy(got *placement, s Start) {
 	d.ask(session)
 	d.attend(session)
 	got.work.taken = true
-	got.cand.agent.on = []forge.Ref{s.Item.Ref}
+	got.cand.agent.work(s.Item.Ref)
 	got.thread.begin()
 	d.comes(got.thread, session)
 	d.weighGauges(got.thread)

@@ -51,7 +51,7 @@ func (d *Dialogue) line() string {
 }
 
 // dialogue returns the item's last question or plan; nil without one.
-func (v *view) dialogue(w *work) *Dialogue { return v.past(w).Dialogue }
+func (v *view) dialogue(w *work) *Dialogue { return w.past.Dialogue }
 
 // talk returns the comments on the item that were read.
 func (w *work) talk() *forge.Talk {
@@ -140,7 +140,7 @@ func planUnlabelled(v *view, w *work) *Reason {
 	if w.has(forge.LabelPlanFirst) || v.approved(w.issue) {
 		return nil
 	}
-	if planner := v.past(w).Planner; planner != "" {
+	if planner := w.past.Planner; planner != "" {
 		return &Reason{Code: PlanUnlabelled, Note: planner}
 	}
 	labels := v.filterLabels(w)
@@ -227,7 +227,7 @@ func (v *view) about(w *work) []int64 {
 
 // planning gives the issue's next session the cause CausePlan if it has to write a plan.
 func (v *view) planning(w *work) {
-	if v.unplanned(w.issue, v.past(w)) {
+	if v.unplanned(w.issue, w.past) {
 		w.Cause = CausePlan
 	}
 }
@@ -263,7 +263,7 @@ func (v *view) replyToQuestion(w *work) (*Reason, []int64) {
 // replyToPlan prefers a thumbs-up to comments: the person who gave it wants the plan carried out.
 func (v *view) replyToPlan(w *work) (*Reason, []int64) {
 	d, at := v.dialogue(w), v.planAt(w)
-	if !v.unplanned(w.issue, v.past(w)) || !w.talk().Known || at < 0 {
+	if !v.unplanned(w.issue, w.past) || !w.talk().Known || at < 0 {
 		return nil, nil
 	}
 	if person := v.likedBy(w, at); person != "" {

@@ -13,12 +13,11 @@ import (
 type work struct {
 	Hold            // the item, and the reason once one is known
 	class    *class // set once no item rule objects
-	subjects subject
-	urgency  int16 // twice the priority class plus 1; 1 less if passed over too often, to go first in the class
-	nearness int8  // place of the kind in kindOrder
-	queued   bool  // an issue labelled backlog, or not an issue
-	stale    bool  // the facts may lack a write of ours; see view.stale
-	taken    bool  // started, or merged
+	urgency  int16  // twice the priority class plus 1; 1 less if passed over too often, to go first in the class
+	nearness int8   // place of the kind in kindOrder
+	queued   bool   // an issue labelled backlog, or not an issue
+	stale    bool   // the facts may lack a write of ours; see view.stale
+	taken    bool   // started, or merged
 
 	issue *forge.Issue  // of an issue item
 	pull  *forge.Pull   // of a review, rework or merge item
@@ -26,19 +25,20 @@ type work struct {
 	role  *agents.Role  // of a scheduled item
 	repo  *forge.Repo   // nil when it was never read
 	pulls []*forge.Pull // for the issue
-	known *ChainHistory // of the item itself; see view.past
+	past  *ChainHistory // of the issue or pull request itself
+	chain *ChainHistory // of its chain
 	memo  *ItemHistory  // of this kind of work on it
 	// pin is the agent that the issue is reserved for by assignment; empty without one.
 	pin      string
 	sessions []*Session // on the item, or elsewhere on its chain
 }
 
-// past returns the history of the issue or pull request itself. It caches the entry, which ten rules need.
-func (v *view) past(w *work) *ChainHistory {
-	if w.known == nil {
-		w.known = v.History.Chain(w.Ref)
+// remember looks up the histories of the item and of its chain, which a dozen rules need.
+func (v *view) remember(w *work) {
+	w.past = v.History.Chain(w.Ref)
+	if w.chain = w.past; w.Chain != w.Ref {
+		w.chain = v.History.Chain(w.Chain)
 	}
-	return w.known
 }
 
 // items lists everything that is open: issues, pull requests, and every scheduled role in every repository. It
@@ -88,7 +88,6 @@ func (d *decision) attend(s *Session) {
 func (w *work) attend(s *Session) {
 	if w.is(s) || s.Item.Chain == w.Chain {
 		w.sessions = append(w.sessions, s)
-		w.subjects |= itsSessions
 	}
 }
 
@@ -110,6 +109,7 @@ func (v *view) fillIssue(w *work, is *forge.Issue) {
 	w.issue, w.pin, w.pulls, w.queued = is, v.pinOf(is), v.pulls[is.Ref], is.Has(forge.LabelBacklog)
 	w.Kind, w.Ref, w.Chain, w.Title = agents.KindIssue, is.Ref, is.Ref, is.Title
 	w.Priority, w.Since = forge.Priority(is.Labels), is.Created
+	v.remember(w)
 	if w.Comments = nil; w.queued {
 		v.planning(w)
 		w.Comments = v.about(w)
@@ -122,6 +122,7 @@ func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
 	w.Kind, w.Ref, w.Chain, w.Title = st.kind, p.Ref, st.chain, p.Title
 	w.Priority, w.Since, w.HeadSHA, w.Cause = forge.Priority(p.Labels), st.since, p.HeadSHA, st.cause
 	w.Base, w.Seen = p.Base, p.Updated
+	v.remember(w)
 	if st.kind == agents.KindReview && !st.own && !v.isAgent(p.Author) {
 		w.Author = p.Author
 	}
@@ -136,6 +137,7 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 	w.role, w.queued = r, true
 	w.Kind, w.Ref, w.Item.Role, w.Title = agents.KindSchedule, forge.Ref{Repo: repo}, r.Name, r.Name
 	w.Chain, w.Priority = w.Ref, r.Priority
+	v.remember(w)
 	if last := v.History.Item(w.Key()).LastRun; !last.IsZero() {
 		w.Since = last.Add(r.Every)
 	}
@@ -150,10 +152,6 @@ func (v *view) complete(w *work) {
 	w.urgency = int16(2*w.Priority + 1)
 	if w.memo.PassedOver >= PassedOverLimit {
 		w.urgency--
-	}
-	w.subjects = everything
-	if w.issue != nil && !w.issue.Closed {
-		w.subjects = v.subjectsOf(w)
 	}
 }
 
@@ -185,7 +183,7 @@ func (v *view) attempts(w *work) Attempt {
 	if w.role != nil {
 		return Attempt{}
 	}
-	return v.History.Chain(w.Chain).Attempt(w.Kind)
+	return w.chain.Attempt(w.Kind)
 }
 
 // attempt returns the number of the next attempt. It is 1 again after a person removed the label blocked.

@@ -61,7 +61,7 @@ func (v *view) ladderOf(agent string) ladder {
 // climbOf finds the ladder of an item's chain, and the chain's level on it. The ladder is that of the chain's first
 // writer that has one. The level never falls before a retry.
 func (v *view) climbOf(w *work) (c climb) {
-	h := v.History.Chain(w.Chain)
+	h := w.chain
 	writers := h.Writers
 	if w.stage != nil && w.stage.own && len(writers) == 0 { // the journal was lost
 		writers = w.stage.writers[:1]

@@ -3,7 +3,6 @@ package threads
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -25,36 +24,12 @@ const (
 )
 
 // before is the order of the queue: priority, passed over, kind, age, name. For a given slot, warmth comes between
-// passed over and kind: see better. Sorting calls before 100,000 times.
+// passed over and kind: see better. It compares further only where it must: sorting calls it 100,000 times.
 func before(a, b *work) int {
-	if a.urgency != b.urgency {
-		return int(a.urgency) - int(b.urgency)
-	}
-	if a.nearness != b.nearness {
-		return int(a.nearness) - int(b.nearness)
+	if c := cmp.Or(cmp.Compare(a.urgency, b.urgency), cmp.Compare(a.nearness, b.nearness)); c != 0 {
+		return c
 	}
 	return older(a, b)
-}
-
-// standing is an item with its place in the queue as one number: urgency, nearness, age in seconds. Sorting 10,000
-// items by it, without following pointers, took a tenth off the time of a plan.
-type standing struct {
-	place uint64
-	work  *work
-}
-
-// yearOne is the date of an item without one, in seconds since 1970.
-var yearOne = time.Time{}.Unix()
-
-func standingOf(w *work) standing {
-	return standing{uint64(w.urgency)<<48 | uint64(w.nearness)<<44 | uint64(w.Since.Unix()-yearOne), w}
-}
-
-func (a standing) compare(b standing) int {
-	if a.place != b.place {
-		return cmp.Compare(a.place, b.place)
-	}
-	return before(a.work, b.work)
 }
 
 // older orders by age, then name.
@@ -176,7 +151,7 @@ func (p *placer) indexWarmth() {
 
 // finishers returns the agents that wrote last on the blockers of an issue.
 func (v *view) finishers(w *work) []string {
-	if w.issue == nil || !w.concerns(itsBlockers) {
+	if w.issue == nil {
 		return nil
 	}
 	var names []string

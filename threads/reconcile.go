@@ -144,27 +144,23 @@ func stopTaken(d *decision, s *Session) *Reason {
 // markRule returns a write to an open issue or pull request that is due; nil when none is. Rules do not exclude one
 // another.
 type markRule struct {
-	name  string
-	about subject
-	due   func(d *decision, w *work) *Mark
+	name string
+	due  func(d *decision, w *work) *Mark
 }
 
 var markRules = []markRule{
-	{"a leftover claim is released", itsLabels, markRelease},
-	{"a half-written claim is removed", itsLabels, markUnlabel},
-	{"a finished convoy is closed", itsLabels, markConvoy},
-	{"a merged issue is closed", itsPulls, markClose},
-	{"an answer is recorded", itsLabels | itsPast, markReply},
-	{"an issue to be planned is labelled", itsPlan | itsPast, markPlanFirst},
-	{"a person is asked", itsPulls | itsBlockers | itsPast, markEnd},
+	{"a leftover claim is released", markRelease},
+	{"a half-written claim is removed", markUnlabel},
+	{"a finished convoy is closed", markConvoy},
+	{"a merged issue is closed", markClose},
+	{"an answer is recorded", markReply},
+	{"an issue to be planned is labelled", markPlanFirst},
+	{"a person is asked", markEnd},
 }
 
 // markItem plans the writes to an open issue or pull request that are due.
 func (d *decision) markItem(w *work) {
 	for i := range markRules {
-		if !w.concerns(markRules[i].about) {
-			continue
-		}
 		if m := markRules[i].due(d, w); m != nil {
 			d.plan.Marks = append(d.plan.Marks, *m)
 		}
@@ -277,7 +273,7 @@ func markEnd(d *decision, w *work) *Mark {
 	for i := range endRules {
 		r := &endRules[i]
 		why := r.why(d.view, w)
-		if why == nil || r.once && d.past(w).Told == why.Key() {
+		if why == nil || r.once && w.past.Told == why.Key() {
 			continue
 		}
 		if forge.SkipLabel(w.labels()) == "" || w.has(labelOf[r.action]) {

@@ -9,7 +9,7 @@ import (
 // another round when it is over. Reviews of our own pull requests are bounded too: the head may move, and verdicts
 // may be dismissed, without any rework.
 func tooManyRounds(v *view, w *work) *Reason {
-	h, most := v.past(w), &v.Config.Forge
+	h, most := w.past, &v.Config.Forge
 	n, limit, what := 0, 0, string(w.Cause)
 	switch {
 	case w.Kind == agents.KindReview && w.stage.own:

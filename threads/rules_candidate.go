@@ -93,14 +93,11 @@ var freeRules = []freeRule{
 
 // traitsOf gathers the traits of an item.
 func (v *view) traitsOf(w *work) traits {
-	if w.plain() {
-		return traits{kind: w.Kind}
-	}
 	t := traits{kind: w.Kind, role: w.Item.Role, pin: w.pin}
 	t.labels = v.filterLabels(w)
 	if w.pull == nil {
 		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
-		t.writers = strings.Join(v.past(w).Writers, "\n")
+		t.writers = strings.Join(w.past.Writers, "\n")
 		if t.rung, t.level, t.setbacks = v.climbing(w, &t); t.level == 0 {
 			v.inherit(w, &t)
 		}
@@ -449,18 +446,6 @@ func notParked(v *view, c candidate) *Reason {
 	return nil
 }
 
-func agentIdle(_ *view, c candidate) *Reason {
-	a := c.agent
-	if a.on != nil && a.busy == nil {
-		a.busy = &Reason{Code: AgentBusy, Agent: a.Name, Refs: a.on}
-	}
-	return a.busy
-}
+func agentIdle(_ *view, c candidate) *Reason { return c.agent.busy }
 
-func slotFree(_ *view, c candidate) *Reason {
-	t := c.agent.thread
-	if t.full() && t.noSlot == nil {
-		t.noSlot = &Reason{Code: NoSlot, Thread: t.Name, Count: t.running, Limit: t.MaxSessions}
-	}
-	return t.noSlot
-}
+func slotFree(_ *view, c candidate) *Reason { return c.agent.thread.noSlot }

@@ -19,76 +19,75 @@ const HalfWritten = 60 * time.Second
 // itemRule returns why no agent can work on an item; nil when one can. The first objection counts, so a rule may rely
 // on those before it.
 type itemRule struct {
-	name  string // the condition, as `why` prints it
-	about subject
-	why   func(v *view, w *work) *Reason
+	name string // the condition, as `why` prints it
+	why  func(v *view, w *work) *Reason
 }
 
 // The rules of each kind of work. Users see the first objection, so the order matters.
 var (
 	issueRules = []itemRule{
-		{"open", itself, isClosed},
-		{"no agent works on it", itsSessions, hasSession},
-		{"labelled backlog", itself, notBacklog},
-		{"repository read", itself, notRead},
-		{"facts newer than our writes", itself, staleFacts},
-		{"pull request not merged", itsPulls, merged},
-		{"no question open", itsLabels | itsPast, needsAnswer},
-		{"no label in the way", itsLabels, skipLabel},
-		{"no person assigned", itsAssignees, assignedHuman},
-		{"not claimed by another host", itsAssignees, claimedElsewhere},
-		{"no claim left over", itsLabels, claimLeft},
-		{"no open pull request", itsPulls, hasPull},
-		{"pull request not rejected", itsPulls, pullRejected},
-		{"rounds left", itsPulls, closedAgain},
-		{"not in a staged convoy", itself, stagedConvoy},
-		{"blockers known", itself, blockersUnknown},
-		{"not blocked by itself", itsBlockers, blocksItself},
-		{"not on a dependency cycle", itsBlockers, onCycle},
-		{"every blocker closed", itsBlockers, blockersOpen},
-		{"not refused by an agent", itsPast, refused},
-		{"within the issue's limit", itsPast, issueLimit},
-		{"comments read", itsLabels, talkUnread},
-		{"no plan waits for people", itsLabels | itsPast, planWaits},
-		{"attempts left", itsPast, gaveUp},
-		{"cool-down over", itsPast, coolDown},
-		{"chain free", itsSessions, chainBusy},
-		{"review has room", itself, unreviewed},
-		{"labelled to be planned", itsPlan | itsPast, planUnlabelled},
+		{"open", isClosed},
+		{"no agent works on it", hasSession},
+		{"labelled backlog", notBacklog},
+		{"repository read", notRead},
+		{"facts newer than our writes", staleFacts},
+		{"pull request not merged", merged},
+		{"no question open", needsAnswer},
+		{"no label in the way", skipLabel},
+		{"no person assigned", assignedHuman},
+		{"not claimed by another host", claimedElsewhere},
+		{"no claim left over", claimLeft},
+		{"no open pull request", hasPull},
+		{"pull request not rejected", pullRejected},
+		{"rounds left", closedAgain},
+		{"not in a staged convoy", stagedConvoy},
+		{"blockers known", blockersUnknown},
+		{"not blocked by itself", blocksItself},
+		{"not on a dependency cycle", onCycle},
+		{"every blocker closed", blockersOpen},
+		{"not refused by an agent", refused},
+		{"within the issue's limit", issueLimit},
+		{"comments read", talkUnread},
+		{"no plan waits for people", planWaits},
+		{"attempts left", gaveUp},
+		{"cool-down over", coolDown},
+		{"chain free", chainBusy},
+		{"review has room", unreviewed},
+		{"labelled to be planned", planUnlabelled},
 	}
 	pullRules = []itemRule{
-		{"open", itself, isClosed},
-		{"no agent works on it", itself, hasSession},
-		{"repository read", itself, notRead},
-		{"facts newer than our writes", itself, staleFacts},
-		{"no question open", itself, needsAnswer},
-		{"no label in the way", itself, skipLabel},
-		{"no claim left over", itself, claimLeft},
-		{"its commits are not merged", itself, unnoted},
-		{"its issue is open", itself, superseded},
-		{"goes where we merge", itself, strayBase},
-		{"its issue's plan approved", itself, unplannedPull},
-		{"not a draft", itself, draft},
-		{"next step is ours", itself, notOurs},
-		{"a review agent exists", itself, peopleReview},
-		{"review asked for", itself, uninvited},
-		{"CI reported", itself, ciPending},
-		{"rounds left", itself, tooManyRounds},
-		{"not refused by an agent", itself, refused},
-		{"within the issue's limit", itself, issueLimit},
-		{"attempts left", itself, gaveUp},
-		{"cool-down over", itself, coolDown},
-		{"chain free", itself, chainBusy},
-		{"its author's reviews left", itself, reviewLimit},
-		{"supervisor merges", itself, mergeManual},
-		{"no person objects", itself, humanObjects},
-		{"merges cleanly", itself, mergeLate},
+		{"open", isClosed},
+		{"no agent works on it", hasSession},
+		{"repository read", notRead},
+		{"facts newer than our writes", staleFacts},
+		{"no question open", needsAnswer},
+		{"no label in the way", skipLabel},
+		{"no claim left over", claimLeft},
+		{"its commits are not merged", unnoted},
+		{"its issue is open", superseded},
+		{"goes where we merge", strayBase},
+		{"its issue's plan approved", unplannedPull},
+		{"not a draft", draft},
+		{"next step is ours", notOurs},
+		{"a review agent exists", peopleReview},
+		{"review asked for", uninvited},
+		{"CI reported", ciPending},
+		{"rounds left", tooManyRounds},
+		{"not refused by an agent", refused},
+		{"within the issue's limit", issueLimit},
+		{"attempts left", gaveUp},
+		{"cool-down over", coolDown},
+		{"chain free", chainBusy},
+		{"its author's reviews left", reviewLimit},
+		{"supervisor merges", mergeManual},
+		{"no person objects", humanObjects},
+		{"merges cleanly", mergeLate},
 	}
 	scheduleRules = []itemRule{
-		{"no agent works on it", itself, hasSession},
-		{"repository read", itself, notRead},
-		{"due", itself, notDue},
-		{"cool-down over", itself, coolDown},
+		{"no agent works on it", hasSession},
+		{"repository read", notRead},
+		{"due", notDue},
+		{"cool-down over", coolDown},
 	}
 )
 
@@ -107,9 +106,6 @@ func rulesFor(w *work) []itemRule {
 func (v *view) objection(w *work) *Reason {
 	rules := rulesFor(w)
 	for i := range rules {
-		if !w.concerns(rules[i].about) {
-			continue
-		}
 		if why := rules[i].why(v, w); why != nil {
 			return why
 		}
@@ -227,7 +223,7 @@ func claimLeft(v *view, w *work) *Reason {
 	if by := w.heldBy(); by != "" { // another supervisor's agents may use our accounts
 		return &Reason{Code: ClaimedElsewhere, Note: by}
 	}
-	agent := v.past(w).Claimed
+	agent := w.past.Claimed
 	for _, login := range w.assignees() {
 		switch a := v.Config.AgentByLogin(login); {
 		case a != nil && (agent != "" || v.takesItems(a)):
@@ -266,7 +262,7 @@ func hasPull(_ *view, w *work) *Reason {
 func pullRejected(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		rejected := p.Closed && !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
-		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(v.past(w).Retried) {
+		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(w.past.Retried) {
 			return &Reason{Code: PullRejected, Refs: []forge.Ref{p.Ref}}
 		}
 	}
@@ -277,9 +273,9 @@ func pullRejected(v *view, w *work) *Reason {
 // changes. Closing a pull request rejects it. Without this rule a reviewer that closes pull requests keeps the issue
 // going round for as long as there is money.
 func closedAgain(v *view, w *work) *Reason {
-	n, last := -v.past(w).Asked, (*forge.Pull)(nil)
+	n, last := -w.past.Asked, (*forge.Pull)(nil)
 	for _, p := range w.pulls {
-		counts := p.Ended.After(w.issue.Reopened) && p.Ended.After(v.past(w).Retried)
+		counts := p.Ended.After(w.issue.Reopened) && p.Ended.After(w.past.Retried)
 		if counts && p.Closed && !p.Merged && v.ours(p.Author) && v.isAgent(p.ClosedBy) {
 			n, last = n+1, p
 		}
@@ -439,7 +435,7 @@ func ciPending(_ *view, w *work) *Reason {
 }
 
 func refused(v *view, w *work) *Reason {
-	if c := v.past(w); c.HasRefusal() {
+	if c := w.past; c.HasRefusal() {
 		return &Reason{Code: cmp.Or(c.RefusedAs, Refused), Note: c.Refused}
 	}
 	return nil

@@ -153,41 +153,6 @@ func TestEveryRuleCounts(t *testing.T) {
 	}
 }
 
-// TestRulesKeepToTheirSubjects asks every rule about every item of the scripts. A rule must not object to an item that
-// has none of its subjects, because a decision does not ask it then.
-func TestRulesKeepToTheirSubjects(t *testing.T) {
-	files, _ := filepath.Glob("testdata/*.txt")
-	unasked := 0
-	for _, file := range files {
-		playWith(t, file, func(s *Snapshot) {
-			if s.Config == nil {
-				return
-			}
-			_, d := decide(s)
-			for i := range d.items {
-				w := &d.items[i]
-				for _, r := range rulesFor(w) {
-					if w.concerns(r.about) {
-						continue
-					}
-					unasked++
-					if why := r.why(d.view, w); why != nil {
-						t.Errorf("%s: %s: %q is not asked, and would say %q", file, w.Ref, r.name, why.Text())
-					}
-				}
-				for _, r := range markRules {
-					if m := r.due(d, w); m != nil && w.role == nil && !w.concerns(r.about) {
-						t.Errorf("%s: %s: %q is not asked, and would write %q", file, w.Ref, r.name, m.Reason.Text())
-					}
-				}
-			}
-		})
-	}
-	if unasked < 1000 {
-		t.Errorf("got %d rules that were not asked, want thousands", unasked)
-	}
-}
-
 // changes reports whether a script gives other answers now. A panic counts: a rule may rely on those before it.
 func changes(t *testing.T, file, before string) (changed bool) {
 	defer func() {

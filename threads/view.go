@@ -48,14 +48,18 @@ type threadState struct {
 	gauges   []gauge   // the limits of its windows
 	// usedUp is the reason if a window is used up, and reserved if one has nothing left for new issues.
 	usedUp, reserved *Reason
-	noSlot           *Reason // computed on demand, once the thread is full
+	noSlot           *Reason // once the thread is full
 }
 
 // full reports whether the thread can take no further session.
 func (t *threadState) full() bool { return t.running >= t.MaxSessions }
 
 // begin counts one more session.
-func (t *threadState) begin() { t.running, t.noSlot = t.running+1, nil }
+func (t *threadState) begin() {
+	if t.running++; t.full() {
+		t.noSlot = &Reason{Code: NoSlot, Thread: t.Name, Count: t.running, Limit: t.MaxSessions}
+	}
+}
 
 // agentState is an agent while the plan is made.
 type agentState struct {
@@ -63,7 +67,13 @@ type agentState struct {
 	thread *threadState
 	idle   time.Time   // when its last session ended; see AgentHistory.IdleSince
 	on     []forge.Ref // the item it works on; nil when it is idle
-	busy   *Reason     // computed on demand, once it works: a plan asks for it thousands of times
+	busy   *Reason     // once it works
+}
+
+// work makes the agent busy with an item.
+func (a *agentState) work(item forge.Ref) {
+	a.on = []forge.Ref{item}
+	a.busy = &Reason{Code: AgentBusy, Agent: a.Name, Refs: a.on}
 }
 
 func newView(s *Snapshot) *view {
@@ -129,7 +139,7 @@ func (v *view) indexWorkers() {
 		a := &v.Config.Agents[i]
 		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread), idle: v.History.Agent(a.Name).IdleSince}
 		if busy := v.byAgent[a.Name]; busy != nil {
-			v.agents[i].on = []forge.Ref{busy.Item.Ref}
+			v.agents[i].work(busy.Item.Ref)
 		}
 		for _, name := range a.Roles {
 			if r := v.Config.Role(name); r != nil && v.agents[i].thread != nil {
