@@ -8,10 +8,10 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// approvePlan approves an issue's plan, as a person's thumbs-up does, and the work continues. Before a plan is
+// approve approves an issue's plan, as a person's thumbs-up does, and the work continues. Before a plan is
 // written, the approval means that no plan is needed. The command may be repeated.
-func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, report *control.Report) error {
-	t, err := s.find("approve", "", r.Ref)
+func (cm *commands) approve(_ context.Context, r control.ItemRequest, report *control.Report) error {
+	t, err := cm.find("approve", "", r.Ref)
 	if err != nil {
 		return err
 	}
@@ -21,19 +21,19 @@ func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, repor
 	if t.closed {
 		return control.Conflict("cannot approve %s: it is closed, reopen it", t.Ref)
 	}
-	if !t.has(forge.LabelPlanFirst) && s.books.chain(t.Ref).Planner == "" { // an agent may have removed the label
+	if !t.has(forge.LabelPlanFirst) && cm.books.chain(t.Ref).Planner == "" { // an agent may have removed the label
 		return control.Conflict("cannot approve %s: it needs no plan; the label plan-first asks for one", t.Ref)
 	}
 	report.Subject = t.String()
-	grip := s.books.grip(t.Ref)
-	err = s.clerk.labelApproved(t.Ref)
-	s.kicks.all(grip.letGo())
-	s.touchStatus()
+	grip := cm.books.grip(t.Ref)
+	err = cm.clerk.labelApproved(t.Ref)
+	cm.kicks.all(grip.letGo())
+	cm.touchStatus()
 	if err != nil {
 		return notDone("approve", t.Ref, err)
 	}
 	report.Add("plan approved")
-	s.log.Info(fmt.Sprintf("[%s] plan approved by hand", wordsOf(s.books.config(), t.Ref, "")))
+	cm.log.Info(fmt.Sprintf("[%s] plan approved by hand", wordsOf(cm.books.config(), t.Ref, "")))
 	return nil
 }
 

@@ -12,35 +12,35 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// cancelItem ends the session on an issue or pull request, labels it cancelled and releases the claim; the item stays
+// cancel ends the session on an issue or pull request, labels it cancelled and releases the claim; the item stays
 // open. Once the cancel is journalled, nothing starts on the item, whatever the forge shows. The cancel of an issue
 // includes the open pull requests of our agents for it: a merge would close the issue. The command may be repeated.
-func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
-	item, err := s.item("", r.Ref)
+func (cm *commands) cancel(_ context.Context, r control.ItemRequest, report *control.Report) error {
+	item, err := cm.item("", r.Ref)
 	if err != nil {
 		return err
 	}
 	report.Subject = item.String()
-	t, err := s.see(item)
+	t, err := cm.see(item)
 	switch {
-	case errors.Is(err, forge.ErrUnavailable) && s.books.knownOpen(item):
+	case errors.Is(err, forge.ErrUnavailable) && cm.books.knownOpen(item):
 		t = &target{Ref: item, chain: item} // the session can be ended without the forge
 	case err != nil:
 		return notDone("cancel", item, err)
-	case t.closed && s.books.sessionOn(item) == nil:
+	case t.closed && cm.books.sessionOn(item) == nil:
 		report.Note = "closed, nothing to cancel"
 		return nil
 	case t.has(forge.LabelConvoy):
 		return control.Conflict("cannot cancel %s: it is a convoy, use disinto convoy cancel", item)
 	}
-	chores, sessions := s.clerk.beginCancel(s.family(t), false)
+	chores, sessions := cm.clerk.beginCancel(cm.family(t), false)
 	awaitEnds(report, sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
 		return control.Conflict("cannot cancel %s: another command cancels it already", item)
 	}
 	for _, c := range chores {
-		s.clerk.do(c)
-		reportCancelled(report, c, item, s.books.cancelLeft(c))
+		cm.clerk.do(c)
+		reportCancelled(report, c, item, cm.books.cancelLeft(c))
 	}
 	if len(report.Did) == 0 && report.Pending == "" {
 		report.Note = "cancelled already"

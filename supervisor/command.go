@@ -9,9 +9,9 @@ import (
 
 // command wraps do, which carries out a command and fills in its report. The command is refused while the supervisor
 // starts, stops or hands over. While it runs, the supervisor does not end.
-func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
+func command[T, A any](c *core, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
 	return func(ctx context.Context, request T) (*A, error) {
-		leave, err := s.enterCommand()
+		leave, err := c.enterCommand()
 		if err != nil {
 			return nil, err
 		}
@@ -22,9 +22,9 @@ func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) fun
 }
 
 // enterCommand admits a command, and keeps the supervisor from ending until leave.
-func (s *Supervisor) enterCommand() (leave func(), err error) {
-	leave, err = s.gate.enter(&s.running)
-	if err == nil && s.books.config() == nil {
+func (c *core) enterCommand() (leave func(), err error) {
+	leave, err = c.gate.enter(&c.running)
+	if err == nil && c.books.config() == nil {
 		leave()
 		return nil, control.NotNow("not now: there is no valid configuration")
 	}
@@ -32,8 +32,8 @@ func (s *Supervisor) enterCommand() (leave func(), err error) {
 }
 
 // noConfig refuses a question that needs a valid configuration, with the first error of the configuration.
-func (s *Supervisor) noConfig() error {
-	config, err := s.books.inForce()
+func (c *core) noConfig() error {
+	config, err := c.books.inForce()
 	switch {
 	case config != nil:
 		return nil

@@ -20,8 +20,8 @@ type convoys struct {
 	clerk   *clerk
 }
 
-// startConvoy removes the label staged from a convoy, so that its members may start. The command may be repeated.
-func (v *convoys) startConvoy(ctx context.Context, r control.ItemRequest, report *control.Report) error {
+// start removes the label staged from a convoy, so that its members may start. The command may be repeated.
+func (v *convoys) start(ctx context.Context, r control.ItemRequest, report *control.Report) error {
 	t, err := v.findConvoy("start", r.Ref)
 	if err != nil {
 		return err
@@ -53,10 +53,10 @@ func (v *convoys) findConvoy(verb, said string) (*target, error) {
 	return t, err
 }
 
-// cancelConvoy cancels every unfinished member, and the convoy last. Sessions end before anything is labelled. Once
+// cancel cancels every unfinished member, and the convoy last. Sessions end before anything is labelled. Once
 // the cancel is journalled, nothing starts on any of them, whatever the forge shows. After a restart the supervisor
 // cancels the rest. The command may be repeated.
-func (v *convoys) cancelConvoy(_ context.Context, r control.ConvoyCancelRequest, report *control.Report) error {
+func (v *convoys) cancel(_ context.Context, r control.ConvoyCancelRequest, report *control.Report) error {
 	t, err := v.findConvoy("cancel", r.Ref)
 	if err != nil {
 		return err
@@ -151,9 +151,9 @@ func (v *convoys) convoyOf(is *forge.Issue) (convoy threads.Convoy) {
 	return convoy
 }
 
-// convoys answers with all open convoys, from memory, or with the one in ?ref=. It reads that one from the forge if it
+// list answers with all open convoys, from memory, or with the one in ?ref=. It reads that one from the forge if it
 // is closed, because the facts drop its members, or if the supervisor has written to it since the last scan.
-func (v *convoys) convoys(_ context.Context, query url.Values, answer *control.Convoys) error {
+func (v *convoys) list(_ context.Context, query url.Values, answer *control.Convoys) error {
 	answer.Convoys = []threads.Convoy{}
 	said := query.Get("ref")
 	if said == "" {

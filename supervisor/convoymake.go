@@ -24,10 +24,10 @@ type making struct {
 	ties    []tie
 }
 
-// makeConvoy creates a tracking issue that depends on its members. It assigns no agent: the ticks start the members as
+// create creates a tracking issue that depends on its members. It assigns no agent: the ticks start the members as
 // they become ready. It refuses dependency cycles of any length and unsuitable members before it writes anything.
 // Nothing starts before the last dependency is written.
-func (v *convoys) makeConvoy(ctx context.Context, r control.ConvoyRequest, report *control.Report) (err error) {
+func (v *convoys) create(ctx context.Context, r control.ConvoyRequest, report *control.Report) (err error) {
 	var m *making
 	switch {
 	case (r.Plan == nil) == (len(r.Members) == 0):

@@ -21,6 +21,7 @@ type core struct {
 	problems problems
 	kicks    kicks
 	events   control.Feed
+	gate     gate
 	// measureRoom measures the free memory and disk of this machine; nil if they are not measured.
 	measureRoom func() threads.Room
 

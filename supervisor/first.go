@@ -13,26 +13,26 @@ import (
 // pauseFirst pauses everything before the first tick if the operator asked for it. In a state directory without a
 // journal the pause lasts until the first scan has shown how much work waits: a repository may carry the label backlog
 // on a hundred issues that its owner has forgotten.
-func (s *Supervisor) pauseFirst(fresh bool) {
-	ask := s.Ask && fresh
-	if !s.Paused && !ask || s.Inherited != nil || len(s.books.paused()) > 0 {
+func (ps *pausing) pauseFirst(fresh bool) {
+	ask := ps.ask && fresh
+	if !ps.paused && !ask || ps.inherited != nil || len(ps.books.paused()) > 0 {
 		return
 	}
-	if s.books.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{}}) == nil {
-		s.asking.Store(ask && !s.Paused)
+	if ps.books.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{}}) == nil {
+		ps.asking.Store(ask && !ps.paused)
 	}
 }
 
 // askFirst decides on the pause of a first start once everything has been read. Without work it ends the pause;
 // otherwise a person must resume.
-func (s *Supervisor) askFirst() {
-	n, known := s.books.waitForPause()
-	if !known || !s.asking.CompareAndSwap(true, false) {
+func (ps *pausing) askFirst() {
+	n, known := ps.books.waitForPause()
+	if !known || !ps.asking.CompareAndSwap(true, false) {
 		return
 	}
 	if n == 0 {
-		s.tell(notice{words: "first start: nothing waits, new issues start as they come"})
-		_ = s.unpause(context.Background(), control.PauseRequest{}, new(control.Report))
+		ps.tell(notice{words: "first start: nothing waits, new issues start as they come"})
+		_ = ps.resume(context.Background(), control.PauseRequest{}, new(control.Report))
 		return
 	}
 	wait := fmt.Sprintf("%d items wait", n)
@@ -40,8 +40,8 @@ func (s *Supervisor) askFirst() {
 		wait = "1 item waits"
 	}
 	words := "first start: " + wait + ": disinto resume starts them (disinto run --yes does not ask)"
-	s.problems.setFirst(words)
-	s.tell(notice{words: words})
+	ps.problems.setFirst(words)
+	ps.tell(notice{words: words})
 }
 
 // waitForPause counts the items that only a pause of everything holds back. The count is unknown until every

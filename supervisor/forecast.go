@@ -42,32 +42,32 @@ type outlook struct {
 
 // forecast answers GET /v1/forecast: for one item, or without ?ref= the newest forecast of the running and waiting
 // items.
-func (s *Supervisor) forecast(ctx context.Context, query url.Values) (*control.Forecast, error) {
-	if err := s.noConfig(); err != nil {
+func (h *history) forecast(ctx context.Context, query url.Values) (*control.Forecast, error) {
+	if err := h.noConfig(); err != nil {
 		return nil, err
 	}
-	if s.Foresee == nil {
+	if h.simulate == nil {
 		return nil, control.NotFound("this supervisor makes no forecasts")
 	}
 	said := query.Get("ref")
 	if said == "" {
-		if f := s.outlook.newest.Load(); f != nil {
+		if f := h.outlook.newest.Load(); f != nil {
 			return f, nil
 		}
 		return nil, control.NotNow("not now: the first forecast is made a minute after the start")
 	}
-	item, err := s.item("", said)
+	item, err := h.item("", said)
 	if err != nil {
 		return nil, err
 	}
-	why, err := s.whyItem(item)
+	why, err := h.whyItem(item)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	f := &control.Forecast{At: now, Items: []control.Expected{}}
 	if why.Code != threads.Closed {
-		f, err = s.foresee(ctx, Foresight{Refs: []forge.Ref{item}, Time: forecastTime})
+		f, err = h.foresee(ctx, Foresight{Refs: []forge.Ref{item}, Time: forecastTime})
 	}
 	if err == nil {
 		f.Why = &why
@@ -76,15 +76,15 @@ func (s *Supervisor) forecast(ctx context.Context, query url.Values) (*control.F
 }
 
 // foresee makes a forecast from now on, from the journal's past. It needs a configuration.
-func (s *Supervisor) foresee(ctx context.Context, q Foresight) (*control.Forecast, error) {
+func (h *history) foresee(ctx context.Context, q Foresight) (*control.Forecast, error) {
 	now := time.Now()
-	q.Past, q.Timeline, q.View = s.books.past(), s.books.timeline(now.Add(-foresightAge), now), s.view
-	return s.Foresee(ctx, q)
+	q.Past, q.Timeline, q.View = h.books.past(), h.books.timeline(now.Add(-foresightAge), now), h.view
+	return h.simulate(ctx, q)
 }
 
 // keepOutlook makes a forecast of the queue every minute, and every ten minutes while nothing changes.
-func (s *Supervisor) keepOutlook(ctx context.Context) {
-	if s.Foresee == nil {
+func (h *history) keepOutlook(ctx context.Context) {
+	if h.simulate == nil {
 		return
 	}
 	seen, last := int64(-1), time.Time{}
@@ -94,19 +94,19 @@ func (s *Supervisor) keepOutlook(ctx context.Context) {
 			return
 		case <-time.After(outlookRest):
 		}
-		touches, now := s.touches.Load(), time.Now()
-		if s.books.config() != nil && (touches != seen || now.Sub(last) >= outlookAge) {
+		touches, now := h.touches.Load(), time.Now()
+		if h.books.config() != nil && (touches != seen || now.Sub(last) >= outlookAge) {
 			seen, last = touches, now
-			s.safely("a forecast", func() { s.lookAhead(ctx) })
+			h.safely("a forecast", func() { h.lookAhead(ctx) })
 		}
 	}
 }
 
 // lookAhead makes a forecast of the queue.
-func (s *Supervisor) lookAhead(ctx context.Context) {
-	f, err := s.foresee(ctx, Foresight{Items: outlookItems, Time: forecastTime})
+func (h *history) lookAhead(ctx context.Context) {
+	f, err := h.foresee(ctx, Foresight{Items: outlookItems, Time: forecastTime})
 	if err != nil {
 		return // no forecast is possible now
 	}
-	s.outlook.newest.Store(f)
+	h.outlook.newest.Store(f)
 }

@@ -56,7 +56,7 @@ func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 		return control.NotNow("cannot look for moves: the forge could not be read")
 	}
 	var all sync.WaitGroup
-	for _, m := range s.weigh(c) {
+	for _, m := range s.planner.weigh(c) {
 		s.clerk.inChore(&all, m)
 	}
 	all.Wait()

@@ -19,20 +19,20 @@ import (
 
 // show answers GET /v1/show with the life of an issue or pull request. It asks the forge, because a scan keeps nothing
 // of items that closed long ago.
-func (s *Supervisor) show(_ context.Context, query url.Values) (*control.LifeDocument, error) {
-	if err := s.noConfig(); err != nil {
+func (h *history) show(_ context.Context, query url.Values) (*control.LifeDocument, error) {
+	if err := h.noConfig(); err != nil {
 		return nil, err
 	}
-	item, err := s.item("", query.Get("ref"))
+	item, err := h.item("", query.Get("ref"))
 	if err != nil {
 		return nil, err
 	}
-	return s.life("show", item)
+	return h.life("show", item)
 }
 
 // life collects everything that forge and journal know of an item; verb is the command's name in a refusal.
-func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, error) {
-	look, err := s.fetchItem(item, time.Now())
+func (h *history) life(verb string, item forge.Ref) (*control.LifeDocument, error) {
+	look, err := h.fetchItem(item, time.Now())
 	d := control.LifeOf(item, look)
 	if err != nil {
 		return nil, notDone(verb, item, err)
@@ -49,18 +49,18 @@ func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, e
 		family = append(family, look.Pulls[i].Ref)
 	}
 	of := func(ref forge.Ref) bool { return slices.Contains(family, ref) }
-	d.Sessions = s.past(func(p *ledger.Past) bool { return of(forge.Ref(p.Ref)) || forge.Ref(p.Chain) == chain })
-	running := s.books.showAll()
-	s.sessions.addActivity(running)
+	d.Sessions = h.past(func(p *ledger.Past) bool { return of(forge.Ref(p.Ref)) || forge.Ref(p.Chain) == chain })
+	running := h.books.showAll()
+	h.sessions.addActivity(running)
 	for _, x := range running {
 		if of(forge.Ref{Repo: x.Repo, Number: x.Number}) {
 			d.Running = append(d.Running, x)
 		}
 	}
-	s.view(func(snap threads.Snapshot) { d.DependsOn, d.Blocks = threads.Around(snap, item) })
-	waited, err := answers.Waits(s.StateDir, item, time.Now())
+	h.view(func(snap threads.Snapshot) { d.DependsOn, d.Blocks = threads.Around(snap, item) })
+	waited, err := answers.Waits(h.stateDir, item, time.Now())
 	if err != nil {
-		s.log.Warn(fmt.Sprintf("cannot read what %s waited for: %s", item, text(err)))
+		h.log.Warn(fmt.Sprintf("cannot read what %s waited for: %s", item, text(err)))
 	}
 	for _, w := range waited {
 		if seconds := int64(w.Took.Seconds()); seconds > 0 {
@@ -69,7 +69,7 @@ func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, e
 	}
 	d.Verdict = ended(d)
 	if d.State == control.StateOpen {
-		if ex, err := s.explain(item); err == nil {
+		if ex, err := h.explain(item); err == nil {
 			d.Verdict, d.Mend = ex.Verdict, ex.Mend
 		}
 	}
@@ -112,11 +112,11 @@ func ended(d *control.LifeDocument) string {
 }
 
 // past returns the sessions that ended and that fit, oldest first.
-func (s *Supervisor) past(fits func(*ledger.Past) bool) []control.PastDocument {
+func (h *history) past(fits func(*ledger.Past) bool) []control.PastDocument {
 	list := []control.PastDocument{}
-	for _, p := range s.books.past() {
+	for _, p := range h.books.past() {
 		if fits(&p) {
-			list = append(list, PastOf(s.StateDir, p))
+			list = append(list, PastOf(h.stateDir, p))
 		}
 	}
 	return list
@@ -140,14 +140,14 @@ func exists(path string) bool {
 }
 
 // history answers GET /v1/history: the ended sessions, of one agent (?agent=) and from a time on (?since=).
-func (s *Supervisor) history(_ context.Context, query url.Values) (*control.HistoryDocument, error) {
+func (h *history) history(_ context.Context, query url.Values) (*control.HistoryDocument, error) {
 	of, err := PastQuery(query)
 	if err != nil {
 		return nil, control.Invalid("%s", err)
 	}
-	d := &control.HistoryDocument{Sessions: s.past(of.Fits)}
+	d := &control.HistoryDocument{Sessions: h.past(of.Fits)}
 	if of.Agent == "" {
-		d.Timeline = s.books.timeline(of.Since, time.Now())
+		d.Timeline = h.books.timeline(of.Since, time.Now())
 	}
 	return d, nil
 }
@@ -175,10 +175,10 @@ func (of Span) Fits(p *ledger.Past) bool {
 }
 
 // record answers GET /v1/report: the cost of sessions, and their results.
-func (s *Supervisor) record(_ context.Context, query url.Values) (*control.RecordDocument, error) {
+func (h *history) record(_ context.Context, query url.Values) (*control.RecordDocument, error) {
 	q, err := control.ReadRecordQuery(query, time.Now())
 	if err != nil {
 		return nil, control.Invalid("%s", err)
 	}
-	return control.RecordOf(s.books.past(), s.books.timeline(q.Since, time.Now()).Merges, q), nil
+	return control.RecordOf(h.books.past(), h.books.timeline(q.Since, time.Now()).Merges, q), nil
 }

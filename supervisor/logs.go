@@ -23,8 +23,8 @@ import (
 const serviceRun = "service"
 
 // prints reports whether the log of a run may still grow.
-func (s *Supervisor) prints(run string) bool {
-	return run == serviceRun && s.gate.isOpen() || s.books.running(run)
+func (h *history) prints(run string) bool {
+	return run == serviceRun && h.gate.isOpen() || h.books.running(run)
 }
 
 // logged is the log of a session in the journal.
@@ -131,20 +131,20 @@ func logOf(run, agent string, kind agents.Kind, item ledger.Ref, at time.Time) l
 }
 
 // findLogs answers GET /v1/log: the logs of an agent or item, and the secrets to hide in them.
-func (s *Supervisor) findLogs(q control.LogQuery) (control.FoundLogs, error) {
-	config := s.books.config()
+func (h *history) findLogs(q control.LogQuery) (control.FoundLogs, error) {
+	config := h.books.config()
 	if config == nil {
 		return control.FoundLogs{}, control.NotNow(
 			"not now: without a valid configuration the secrets to redact in a log are unknown")
 	}
-	if item, err := s.item("", q.Of); err == nil {
+	if item, err := h.item("", q.Of); err == nil {
 		q.Of = item.String()
 	}
-	found, err := FindLogs(s.StateDir, q)
+	found, err := FindLogs(h.stateDir, q)
 	if err != nil {
 		return found, control.NotFound("%s", err)
 	}
-	found.Secrets = s.secretsOf(config)
+	found.Secrets = h.secretsOf(config)
 	return found, nil
 }
 

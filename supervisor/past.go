@@ -50,7 +50,7 @@ func (s *Supervisor) unanswered(err error) {
 }
 
 // whyAt returns the answer of a time (RFC 3339).
-func (s *Supervisor) whyAt(said, when string) (threads.Explanation, error) {
+func (h *history) whyAt(said, when string) (threads.Explanation, error) {
 	at, err := time.Parse(time.RFC3339, when)
 	switch {
 	case err != nil:
@@ -58,7 +58,7 @@ func (s *Supervisor) whyAt(said, when string) (threads.Explanation, error) {
 	case at.After(time.Now()):
 		return threads.Explanation{}, control.Invalid("cannot explain a future decision: %s has not passed yet", when)
 	}
-	ex, err := answers.Why(s.StateDir, said, at, true)
+	ex, err := answers.Why(h.stateDir, said, at, true)
 	if err != nil {
 		return ex, control.NotFound("%s", err)
 	}

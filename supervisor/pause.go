@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -11,28 +12,37 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// pause stops everything, a thread or an agent from starting sessions, until unpause, even across restarts. Running
-// sessions and merges continue. The command may be repeated.
-func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
-	named, paused := s.pauses(r.Name)
-	if len(named) == 0 {
-		return s.unknownName("pause", r.Name)
-	}
-	todo := slices.DeleteFunc(named, func(p threads.Pause) bool { return slices.Contains(paused, p) })
-	return s.setPauses(report, r.Name, todo, false)
+// pausing pauses and resumes everything, a thread or an agent.
+type pausing struct {
+	*core
+	paused    bool        // start nothing until a person resumes the factory
+	ask       bool        // do the same if there is no journal and the first scan finds work
+	inherited *Handover   // from this process's previous image; nil in the first image
+	asking    atomic.Bool // the first scan decides whether a person must resume the factory
 }
 
-// unpause ends the pauses of a name, or all pauses without one. The command may be repeated.
-func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *control.Report) error {
-	named, paused := s.pauses(r.Name)
+// pause stops everything, a thread or an agent from starting sessions, until unpause, even across restarts. Running
+// sessions and merges continue. The command may be repeated.
+func (ps *pausing) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
+	named, paused := ps.pauses(r.Name)
+	if len(named) == 0 {
+		return ps.unknownName("pause", r.Name)
+	}
+	todo := slices.DeleteFunc(named, func(p threads.Pause) bool { return slices.Contains(paused, p) })
+	return ps.setPauses(report, r.Name, todo, false)
+}
+
+// resume ends the pauses of a name, or all pauses without one. The command may be repeated.
+func (ps *pausing) resume(_ context.Context, r control.PauseRequest, report *control.Report) error {
+	named, paused := ps.pauses(r.Name)
 	todo := slices.Clone(paused)
 	if r.Name != "" {
 		todo = slices.DeleteFunc(todo, func(p threads.Pause) bool { return p.Thread != r.Name && p.Agent != r.Name })
 	}
 	if len(named)+len(todo) == 0 {
-		return s.unknownName("resume", r.Name)
+		return ps.unknownName("resume", r.Name)
 	}
-	if err := s.setPauses(report, r.Name, todo, true); err != nil {
+	if err := ps.setPauses(report, r.Name, todo, true); err != nil {
 		return err
 	}
 	if r.Name != "" && slices.Contains(paused, threads.Pause{}) {
@@ -42,26 +52,26 @@ func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *
 }
 
 // unknownName refuses a command about an unknown thread or agent.
-func (s *Supervisor) unknownName(verb, name string) error {
+func (ps *pausing) unknownName(verb, name string) error {
 	return control.NotFound("cannot %s %s: no thread or agent has that name%s", verb, name,
-		s.books.config().SuggestName(name))
+		ps.books.config().SuggestName(name))
 }
 
 // pauses returns the pauses that a name may mean, and those in force. A thread and an agent may share a name.
-func (s *Supervisor) pauses(name string) (named, inForce []threads.Pause) {
-	config := s.books.config()
+func (ps *pausing) pauses(name string) (named, inForce []threads.Pause) {
+	config := ps.books.config()
 	if name == "" || config.Thread(name) != nil {
 		named = append(named, threads.Pause{Thread: name})
 	}
 	if name != "" && config.Agent(name) != nil {
 		named = append(named, threads.Pause{Agent: name})
 	}
-	return named, s.books.paused()
+	return named, ps.books.paused()
 }
 
 // setPauses journals pauses, or their end, and reports them. It refuses a pause that cannot be journalled: a restart
 // would drop the pause just when it matters most.
-func (s *Supervisor) setPauses(report *control.Report, name string, list []threads.Pause, off bool) error {
+func (ps *pausing) setPauses(report *control.Report, name string, list []threads.Pause, off bool) error {
 	report.Subject = cmp.Or(name, "everything")
 	done, none := "paused", "paused already"
 	if off {
@@ -69,10 +79,10 @@ func (s *Supervisor) setPauses(report *control.Report, name string, list []threa
 	}
 	for _, p := range list {
 		said := &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: off}
-		if err := s.books.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
+		if err := ps.books.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
 			return err
 		}
-		s.log.Info(pauseWords(p) + " " + done)
+		ps.log.Info(pauseWords(p) + " " + done)
 		if p == (threads.Pause{}) || len(list) == 1 && cmp.Or(p.Thread, p.Agent) == report.Subject {
 			report.Add("%s", done)
 		} else {
@@ -84,10 +94,10 @@ func (s *Supervisor) setPauses(report *control.Report, name string, list []threa
 		return nil
 	}
 	if off {
-		s.problems.setFirst("")
+		ps.problems.setFirst("")
 	}
-	s.kicks.all(time.Time{})
-	s.touchStatus()
+	ps.kicks.all(time.Time{})
+	ps.touchStatus()
 	return nil
 }
 

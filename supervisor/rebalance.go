@@ -12,26 +12,26 @@ import (
 
 // rebalance looks for issues that should change hands, once in every interval of [stealing]. It reserves them at once,
 // so that no tick starts them here.
-func (s *Supervisor) rebalance(now time.Time) {
-	cfg := s.books.config()
+func (p *planner) rebalance(now time.Time) {
+	cfg := p.books.config()
 	if cfg == nil {
 		return
 	}
-	switch due := s.hub.Due(cfg, now); {
+	switch due := p.hub.Due(cfg, now); {
 	case due && cfg.Fleet.Hub:
-		s.hub.Wake() // the hub asks the other hosts first; a tick must not wait for that
-	case due && s.books.scanned().err == nil:
-		for _, m := range s.weigh(&fleet.Cycle{At: now}) {
-			s.clerk.inChore(&s.running, m)
+		p.hub.Wake() // the hub asks the other hosts first; a tick must not wait for that
+	case due && p.books.scanned().err == nil:
+		for _, m := range p.weigh(&fleet.Cycle{At: now}) {
+			p.clerk.inChore(&p.running, m)
 		}
 	}
 }
 
 // weigh decides which issues change hands, and reserves them unless the cycle is a dry run.
-func (s *Supervisor) weigh(c *fleet.Cycle) (moves []*chore) {
-	moves, stuck := s.books.weigh(s.hub, c, time.Now(), s.room())
+func (p *planner) weigh(c *fleet.Cycle) (moves []*chore) {
+	moves, stuck := p.books.weigh(p.hub, c, time.Now(), p.room())
 	if stuck {
-		s.log.Error(stuckWords(s.books.config(), c))
+		p.log.Error(stuckWords(p.books.config(), c))
 	}
 	return moves
 }

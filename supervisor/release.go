@@ -9,25 +9,25 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// releaseItem ends the session on an issue or pull request, if there is one, and releases our claim. The item stays in
+// release ends the session on an issue or pull request, if there is one, and releases our claim. The item stays in
 // the queue: an issue without backlog gets it back, because some agent programs remove it. After a session the item
 // rests for a minute, so that a person can decide the next step. The command may be repeated.
-func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
-	before, err := s.find("release", "", r.Ref)
+func (cm *commands) release(_ context.Context, r control.ItemRequest, report *control.Report) error {
+	before, err := cm.find("release", "", r.Ref)
 	if err != nil {
 		return err
 	}
-	if _, foreign := s.claimants(before); before.has(forge.LabelInProgress) && len(foreign) > 0 {
+	if _, foreign := cm.claimants(before); before.has(forge.LabelInProgress) && len(foreign) > 0 {
 		return control.Conflict("cannot release %s: it is claimed by %s, which another host runs", before.Ref,
 			strings.Join(foreign, " and "))
 	}
 	report.Subject = before.String()
-	grip := s.books.grip(before.Ref)
-	sessions := s.books.end([]forge.Ref{before.Ref}, threads.StopReleased)
+	grip := cm.books.grip(before.Ref)
+	sessions := cm.books.end([]forge.Ref{before.Ref}, threads.StopReleased)
 	awaitEnds(report, sessions)
-	err = s.releaseNow(report, before, len(sessions) > 0)
-	s.kicks.all(grip.letGo())
-	s.touchStatus()
+	err = cm.releaseNow(report, before, len(sessions) > 0)
+	cm.kicks.all(grip.letGo())
+	cm.touchStatus()
 	if err != nil {
 		return notDone("release", before.Ref, err)
 	}
@@ -35,20 +35,20 @@ func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, repor
 }
 
 // releaseNow removes the session's claim, and reports what it found. ran is true if there was a session.
-func (s *Supervisor) releaseNow(report *control.Report, before *target, ran bool) error {
-	t, err := s.see(before.Ref)
+func (cm *commands) releaseNow(report *control.Report, before *target, ran bool) error {
+	t, err := cm.see(before.Ref)
 	if err != nil {
 		return err
 	}
-	if err := s.free(report, t); err != nil {
+	if err := cm.free(report, t); err != nil {
 		return err
 	}
-	was, err := s.unclaim(t)
+	was, err := cm.unclaim(t)
 	if err != nil {
 		return err
 	}
 	claimed := was || before.has(forge.LabelInProgress) && !t.has(forge.LabelInProgress)
-	switch ours, _ := s.claimants(t); {
+	switch ours, _ := cm.claimants(t); {
 	case claimed:
 		report.Add("claim released")
 	case ran:
@@ -58,7 +58,7 @@ func (s *Supervisor) releaseNow(report *control.Report, before *target, ran bool
 		report.Note = "no claim of ours is on it"
 	}
 	if (claimed || ran) && !t.pull && !t.closed && !t.has(forge.LabelBacklog) {
-		if err := s.label(t.Ref, []string{forge.LabelBacklog}, nil); err != nil {
+		if err := cm.label(t.Ref, []string{forge.LabelBacklog}, nil); err != nil {
 			return err
 		}
 		report.Add("label backlog put back")
@@ -67,11 +67,11 @@ func (s *Supervisor) releaseNow(report *control.Report, before *target, ran bool
 }
 
 // free removes another supervisor's claim, or a half-written one, which shows no label.
-func (s *Supervisor) free(report *control.Report, t *target) error {
+func (cm *commands) free(report *control.Report, t *target) error {
 	if t.heldBy == "" && t.has(forge.LabelInProgress) {
 		return nil
 	}
-	was, err := fetch(&s.core, func(ctx context.Context, f Forge) (string, error) { return f.Free(ctx, t.Ref) })
+	was, err := fetch(cm.core, func(ctx context.Context, f Forge) (string, error) { return f.Free(ctx, t.Ref) })
 	if err == nil && was != "" {
 		report.Add("claim of %s taken away", was)
 	}

@@ -17,7 +17,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 			s.scanner.scans.restart()
 		}
 	})
-	s.startLoops()
+	s.planner.startLoops()
 	s.services.serving.poke()
 	s.lookAtPorts()
 	s.kicks.all(time.Now())

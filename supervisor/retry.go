@@ -16,19 +16,19 @@ import (
 // retryLabels are the labels that retry removes.
 var retryLabels = []string{forge.LabelBlocked, forge.LabelCancelled, forge.LabelNeedsHuman, forge.LabelNeedsAnswer}
 
-// retryItem gives an issue or pull request a fresh start: it clears failures, cool-downs, refusals, review rounds and
+// retry gives an issue or pull request a fresh start: it clears failures, cool-downs, refusals, review rounds and
 // a rejected pull request, removes their labels, and puts backlog back on an open issue. The retry of an issue
 // includes our agents' open pull requests for it. The command may be repeated.
-func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
-	t, err := s.find("retry", "", r.Ref)
+func (cm *commands) retry(_ context.Context, r control.ItemRequest, report *control.Report) error {
+	t, err := cm.find("retry", "", r.Ref)
 	if err != nil {
 		return err
 	}
 	if t.closed {
 		return control.Conflict("cannot retry %s: it is closed, reopen it", t.Ref)
 	}
-	family := s.family(t)
-	if s.books.cancelling(family) {
+	family := cm.family(t)
+	if cm.books.cancelling(family) {
 		return control.NotNow("cannot retry %s now: it is being cancelled", t.Ref)
 	}
 	forgotten := family
@@ -36,39 +36,39 @@ func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report 
 		forgotten = append(slices.Clone(family), t.chain)
 	}
 	report.Subject = t.String()
-	grip := s.books.grip(t.Ref)
-	err = s.forgive(report, t, forgotten)
+	grip := cm.books.grip(t.Ref)
+	err = cm.forgive(report, t, forgotten)
 	for _, item := range family {
 		if err == nil {
-			err = s.liftLabels(report, t, item)
+			err = cm.liftLabels(report, t, item)
 		}
 	}
 	if err == nil && t.has(forge.LabelCancelled) {
-		err = s.bringBack(report, t.Ref)
+		err = cm.bringBack(report, t.Ref)
 	}
-	s.kicks.all(grip.letGo())
-	s.touchStatus()
+	cm.kicks.all(grip.letGo())
+	cm.touchStatus()
 	if err != nil {
 		return notDone("retry", t.Ref, err)
 	}
-	if x := s.books.sessionOn(family...); x != nil {
+	if x := cm.books.sessionOn(family...); x != nil {
 		report.Note = x.Agent + " works on it"
 	} else if len(report.Did) == 0 {
 		report.Note = "retry found nothing to clear: see disinto why " + r.Ref
 	}
-	s.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(s.books.config(), t.Ref, "")))
+	cm.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(cm.books.config(), t.Ref, "")))
 	return nil
 }
 
 // forgive journals the retry and reports what it clears.
-func (s *Supervisor) forgive(report *control.Report, t *target, items []forge.Ref) error {
+func (cm *commands) forgive(report *control.Report, t *target, items []forge.Ref) error {
 	said := ledger.Record{At: time.Now(), Retry: &ledger.Retry{}}
 	for _, item := range items {
 		said.Retry.Refs = append(said.Retry.Refs, ledger.Ref(item))
 	}
-	config, retried := s.books.config(), s.books.chain(t.Ref).Retried
+	config, retried := cm.books.config(), cm.books.chain(t.Ref).Retried
 	for _, item := range items {
-		s.reportForgotten(report, item, said.At)
+		cm.reportForgotten(report, item, said.At)
 	}
 	for i := range t.pulls {
 		p := &t.pulls[i]
@@ -77,16 +77,16 @@ func (s *Supervisor) forgive(report *control.Report, t *target, items []forge.Re
 			report.Add("rejected pull request %s forgotten", p.Short())
 		}
 	}
-	if err := s.books.append(said); err != nil {
+	if err := cm.books.append(said); err != nil {
 		return fmt.Errorf("%w: %w", err, forge.ErrUnavailable)
 	}
-	s.books.wakeChores(items) // failed merges and marks are due now, too
+	cm.books.wakeChores(items) // failed merges and marks are due now, too
 	return nil
 }
 
 // reportForgotten reports the history that a retry clears from an item.
-func (s *Supervisor) reportForgotten(report *control.Report, item forge.Ref, now time.Time) {
-	chain, rests := s.books.chain(item), s.books.rests(item, now)
+func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now time.Time) {
+	chain, rests := cm.books.chain(item), cm.books.rests(item, now)
 	failures := 0
 	for _, a := range chain.Attempts {
 		failures += a.Count
@@ -103,7 +103,7 @@ func (s *Supervisor) reportForgotten(report *control.Report, item forge.Ref, now
 	}{
 		{rests, "cool-down ended"},
 		{chain.HasRefusal(), "refusal forgotten"},
-		{chain.Asked+chain.Conflicts > 0 || s.hasRounds(item, chain.Retried), "review rounds forgotten"},
+		{chain.Asked+chain.Conflicts > 0 || cm.hasRounds(item, chain.Retried), "review rounds forgotten"},
 		{chain.CIFixes > 0, "CI fixes forgotten"},
 	} {
 		if one.held {
@@ -113,8 +113,8 @@ func (s *Supervisor) reportForgotten(report *control.Report, item forge.Ref, now
 }
 
 // hasRounds reports whether agents requested changes on a pull request since a time.
-func (s *Supervisor) hasRounds(item forge.Ref, since time.Time) bool {
-	config, p := s.books.config(), s.books.pull(item)
+func (cm *commands) hasRounds(item forge.Ref, since time.Time) bool {
+	config, p := cm.books.config(), cm.books.pull(item)
 	return p != nil && slices.ContainsFunc(p.Reviews, func(r forge.Review) bool {
 		byAgent := config.AgentByLogin(r.Author) != nil
 		return byAgent && r.Verdict == forge.ChangesRequested && r.Submitted.After(since)
@@ -126,15 +126,15 @@ const backKey = "blocker-retried"
 
 // bringBack removes needs-human from the issues that have it only because this blocker was cancelled, so that a retry
 // undoes a cancel for them, too.
-func (s *Supervisor) bringBack(report *control.Report, item forge.Ref) error {
-	for _, waiting := range s.books.orphansOf(item) {
-		grip := s.books.grip(waiting)
-		err := s.label(waiting, nil, []string{forge.LabelNeedsHuman})
+func (cm *commands) bringBack(report *control.Report, item forge.Ref) error {
+	for _, waiting := range cm.books.orphansOf(item) {
+		grip := cm.books.grip(waiting)
+		err := cm.label(waiting, nil, []string{forge.LabelNeedsHuman})
 		if err == nil {
-			s.books.note(ledger.Record{At: time.Now(), Told: &ledger.Told{Ref: ledger.Ref(waiting), Key: backKey}})
+			cm.books.note(ledger.Record{At: time.Now(), Told: &ledger.Told{Ref: ledger.Ref(waiting), Key: backKey}})
 			report.Add("%s label %s removed", waiting.Short(), forge.LabelNeedsHuman)
 		}
-		s.kicks.all(grip.letGo())
+		cm.kicks.all(grip.letGo())
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (b *books) orphansOf(item forge.Ref) (list []forge.Ref) {
 }
 
 // liftLabels removes the skip labels from one item of t's family, and puts backlog back on an issue.
-func (s *Supervisor) liftLabels(report *control.Report, t *target, item forge.Ref) error {
+func (cm *commands) liftLabels(report *control.Report, t *target, item forge.Ref) error {
 	labels, of := t.labels, ""
 	if item != t.Ref {
 		p := t.pulls[slices.IndexFunc(t.pulls, func(p forge.Pull) bool { return p.Ref == item })]
@@ -185,7 +185,7 @@ func (s *Supervisor) liftLabels(report *control.Report, t *target, item forge.Re
 	if len(add)+len(remove) == 0 {
 		return nil
 	}
-	if err := s.label(item, add, remove); err != nil {
+	if err := cm.label(item, add, remove); err != nil {
 		return err
 	}
 	for _, l := range remove {

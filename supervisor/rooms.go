@@ -13,15 +13,15 @@ import (
 const roomRest = 30 * time.Second
 
 // keepRooms measures the room of machines elsewhere, until ctx is done.
-func (s *Supervisor) keepRooms(ctx context.Context) {
+func (p *planner) keepRooms(ctx context.Context) {
 	for {
 		rooms := make(map[string]threads.Room)
-		if config := s.books.config(); config != nil {
+		if config := p.books.config(); config != nil {
 			for i := range config.Threads {
-				s.measure(ctx, &config.Threads[i], rooms)
+				p.measure(ctx, &config.Threads[i], rooms)
 			}
 		}
-		s.books.setRooms(rooms)
+		p.books.setRooms(rooms)
 		select {
 		case <-ctx.Done():
 			return
@@ -31,15 +31,15 @@ func (s *Supervisor) keepRooms(ctx context.Context) {
 }
 
 // measure adds the room of a thread that runs elsewhere. An unknown room holds back nothing.
-func (s *Supervisor) measure(ctx context.Context, t *threads.Thread, rooms map[string]threads.Room) {
+func (p *planner) measure(ctx context.Context, t *threads.Thread, rooms map[string]threads.Room) {
 	unknown := threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64}
 	room := unknown
-	if far, ok := s.Elsewhere[t.Executor].(roomer); ok {
+	if far, ok := p.elsewhere[t.Executor].(roomer); ok {
 		if memory, disk, err := far.Room(ctx, t.Name); err == nil {
 			room.Memory, room.Disk = memory, disk
 		}
 	}
-	if far, ok := s.Elsewhere[t.Executor].(placer); ok {
+	if far, ok := p.elsewhere[t.Executor].(placer); ok {
 		if why, err := far.Unfit(ctx, t.Nodes); err == nil {
 			room.None = why
 		}

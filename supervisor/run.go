@@ -44,13 +44,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.sessions.settleElsewhere(ctx)
 		s.gate.open(ctx)
 		s.services.beginServices()
-		s.startLoops()
-		s.inLoop("the commands in comments", func() { s.keepEars(ctx) })
+		s.planner.startLoops()
+		s.inLoop("the commands in comments", func() { s.conversation.keepEars(ctx) })
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
 		s.inLoop("the look at servers", func() { s.inference.keepServers(ctx) })
 		s.inLoop("the clearing of the state directory", func() { s.cleaner.keepDisk(ctx) })
-		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
-		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
+		s.inLoop("the room elsewhere", func() { s.planner.keepRooms(ctx) })
+		s.inLoop("the forecasts", func() { s.history.keepOutlook(ctx) })
 		s.inLoop("the receipts in pull requests", func() { s.receipting.keepReceipts(ctx) })
 		<-ctx.Done()
 	}
@@ -146,7 +146,7 @@ func (s *Supervisor) restore() error {
 	}
 	s.journalled(err)
 	s.sessions.unsure = fresh || corrupt > 0
-	s.pauseFirst(fresh && corrupt == 0)
+	s.pausing.pauseFirst(fresh && corrupt == 0)
 	return nil
 }
 

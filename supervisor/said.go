@@ -20,75 +20,85 @@ const maxAnswer = 2000
 // interrupted is the answer to a command that the supervisor's end interrupted.
 const interrupted = "the supervisor ended during this command, and does not repeat it: write it again if still needed"
 
+// conversation carries out the commands in people's comments, and answers them.
+type conversation struct {
+	*core
+	scanner  *scanner
+	clerk    *clerk
+	commands *commands
+	pausing  *pausing
+	history  *history
+}
+
 // keepEars carries out the commands that scans find, until ctx is done. Commands and answers that the forge refused
 // for now wait for the next scan.
-func (s *Supervisor) keepEars(ctx context.Context) {
+func (cv *conversation) keepEars(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.scanner.scanned:
+		case <-cv.scanner.scanned:
 		}
-		for _, h := range s.books.unanswered() {
-			s.inCommand(func() { s.reply(h) })
+		for _, h := range cv.books.unanswered() {
+			cv.inCommand(func() { cv.reply(h) })
 		}
-		for _, said := range s.books.commands(time.Now()) {
-			s.inCommand(func() { s.obey(ctx, said) })
+		for _, said := range cv.books.commands(time.Now()) {
+			cv.inCommand(func() { cv.obey(ctx, said) })
 		}
 	}
 }
 
 // inCommand runs one step as a command of the control API, so the supervisor does not end meanwhile. While the
 // supervisor stops or hands over, the step is left to the next supervisor.
-func (s *Supervisor) inCommand(step func()) {
-	if leave, err := s.enterCommand(); err == nil {
+func (cv *conversation) inCommand(step func()) {
+	if leave, err := cv.enterCommand(); err == nil {
 		defer leave()
-		s.safely("a command in a comment", step)
+		cv.safely("a command in a comment", step)
 	}
 }
 
 // obey claims a command on the forge, carries it out and answers.
-func (s *Supervisor) obey(ctx context.Context, said forge.Said) {
+func (cv *conversation) obey(ctx context.Context, said forge.Said) {
 	heard := ledger.Heard{Ref: ledger.Ref(said.Ref), Comment: said.ID, By: said.Author, Verb: verbOf(said.Command)}
-	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Take(ctx, said) })
+	err := cv.call(cv.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Take(ctx, said) })
 	switch {
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrForbidden):
 		heard.Done = true // another supervisor has it, or the comment is gone
-		s.books.note(ledger.Record{At: time.Now(), Heard: &heard})
-		s.log.Debug(fmt.Sprintf("[%s] ignoring a command in a comment: %s", wordsOf(s.books.config(), said.Ref, ""),
+		cv.books.note(ledger.Record{At: time.Now(), Heard: &heard})
+		cv.log.Debug(fmt.Sprintf("[%s] ignoring a command in a comment: %s", wordsOf(cv.books.config(), said.Ref, ""),
 			text(err)))
 		return
 	case err != nil:
 		return // the next scan reports that the forge is down, and finds the command again
 	}
-	if s.books.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
+	if cv.books.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
 		return // unjournalled, the command would be carried out again after a restart
 	}
-	heard.Answer = cutText(s.carryOut(ctx, said), maxAnswer)
-	s.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(s.books.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
+	heard.Answer = cutText(cv.carryOut(ctx, said), maxAnswer)
+	cv.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(cv.books.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
 		strings.ReplaceAll(heard.Answer, "\n", "; ")))
-	s.books.note(ledger.Record{At: time.Now(), Heard: &heard})
-	s.reply(heard)
+	cv.books.note(ledger.Record{At: time.Now(), Heard: &heard})
+	cv.reply(heard)
 }
 
 // reply writes the answer to a command below it. It drops an answer that the forge refuses permanently.
-func (s *Supervisor) reply(h ledger.Heard) {
+func (cv *conversation) reply(h ledger.Heard) {
 	if h.Answer == "" {
 		h.Answer = interrupted
 	}
 	words := comment{
 		fmt.Sprintf("command-%d", h.Comment), fence(spoken(h.Verb) + ", by " + h.By + "\n" + h.Answer),
 	}
-	err := s.comment(forge.Ref(h.Ref), words)
+	err := cv.comment(forge.Ref(h.Ref), words)
 	if err != nil && !isPermanent(err) {
 		return
 	}
 	if err != nil {
-		tag := wordsOf(s.books.config(), forge.Ref(h.Ref), "")
-		s.log.Warn(fmt.Sprintf("[%s] cannot answer a command: %s", tag, text(err)))
+		tag := wordsOf(cv.books.config(), forge.Ref(h.Ref), "")
+		cv.log.Warn(fmt.Sprintf("[%s] cannot answer a command: %s", tag, text(err)))
 	}
 	h.Done = true
-	s.books.note(ledger.Record{At: time.Now(), Heard: &h})
+	cv.books.note(ledger.Record{At: time.Now(), Heard: &h})
 }
 
 // spoken returns a verb as people write it.

@@ -14,18 +14,25 @@ import (
 // slingTries is how many sessions may fail to start before sling answers that no session is on the issue.
 const slingTries = 3
 
+// commands carries out the commands of people on one issue or pull request.
+type commands struct {
+	*core
+	clerk   *clerk
+	planner *planner
+}
+
 // sling makes the scheduler decide on one issue at once, as a tick would, and reports the result. The only change to
 // an existing issue is the label backlog. The command may be repeated.
-func (s *Supervisor) sling(ctx context.Context, r control.SlingRequest, report *control.SlingReport) (err error) {
+func (cm *commands) sling(ctx context.Context, r control.SlingRequest, report *control.SlingReport) (err error) {
 	var item forge.Ref
 	switch {
 	case (r.Ref == "") == (r.Title == ""):
 		return control.Invalid("cannot sling: give either an issue or a title")
 	case r.Title != "":
-		item, err = s.fileSlung(&r)
+		item, err = cm.fileSlung(&r)
 		report.Filed = err == nil
 	default:
-		item, err = s.offer(r.Ref)
+		item, err = cm.offer(r.Ref)
 	}
 	if err != nil {
 		return err
@@ -34,37 +41,37 @@ func (s *Supervisor) sling(ctx context.Context, r control.SlingRequest, report *
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	for range slingTries {
-		s.decideOn(ctx, item)
-		x := s.books.sessionOn(item)
+		cm.planner.decideOn(ctx, item)
+		x := cm.books.sessionOn(item)
 		if x == nil {
 			break
 		}
 		wait(ctx, x.atWork, x.gone)
-		if s.reportSession(report, x) {
+		if cm.reportSession(report, x) {
 			return nil
 		}
 	}
-	s.reportWhy(report, item)
+	cm.reportWhy(report, item)
 	return nil
 }
 
 // offer labels an existing issue backlog, unless a session is on it already.
-func (s *Supervisor) offer(said string) (forge.Ref, error) {
-	item, err := s.item("", said)
-	if err != nil || s.books.sessionOn(item) != nil {
+func (cm *commands) offer(said string) (forge.Ref, error) {
+	item, err := cm.item("", said)
+	if err != nil || cm.books.sessionOn(item) != nil {
 		return item, err
 	}
-	t, err := s.find("sling", "", said)
+	t, err := cm.find("sling", "", said)
 	if err != nil {
 		return item, err
 	}
-	if why := s.unslingable(t); why != "" {
+	if why := cm.unslingable(t); why != "" {
 		return item, control.Conflict("cannot sling %s: %s", item, why)
 	}
 	if t.has(forge.LabelBacklog) {
 		return item, nil
 	}
-	if err := s.putUp(item); err != nil {
+	if err := cm.putUp(item); err != nil {
 		return item, notDone("sling", item, err)
 	}
 	return item, nil
@@ -72,7 +79,7 @@ func (s *Supervisor) offer(said string) (forge.Ref, error) {
 
 // unslingable returns why an issue cannot be slung, with the remedy; "" if it can. A temporary reason, such as a
 // blocker, does not count: the scheduler reports it.
-func (s *Supervisor) unslingable(t *target) string {
+func (cm *commands) unslingable(t *target) string {
 	switch label := forge.SkipLabel(t.labels); {
 	case t.pull:
 		return "it is a pull request, which is reviewed and merged by itself"
@@ -85,7 +92,7 @@ func (s *Supervisor) unslingable(t *target) string {
 	case label != "":
 		return "it is labelled " + label + ": take that label off first"
 	}
-	config := s.books.config()
+	config := cm.books.config()
 	for _, login := range t.assignees {
 		if !isBot(config, login) && config.AgentByLogin(login) == nil {
 			return "it is assigned to " + login + ": unassign that account first"
@@ -95,36 +102,36 @@ func (s *Supervisor) unslingable(t *target) string {
 }
 
 // fileSlung files the issue. It adds the label backlog only after all its dependencies.
-func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
-	repo, err := s.repository(r.Repo)
+func (cm *commands) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
+	repo, err := cm.repository(r.Repo)
 	if err != nil {
 		return forge.Ref{}, err
 	}
-	labels, err := s.roleLabels(r.Role)
+	labels, err := cm.roleLabels(r.Role)
 	if err != nil {
 		return forge.Ref{}, err
 	}
 	for _, skill := range r.Skills {
 		labels = append(labels, forge.SkillPrefix+skill)
 	}
-	blockers, err := s.existing(repo, r.DependsOn)
+	blockers, err := cm.existing(repo, r.DependsOn)
 	if err != nil {
 		return forge.Ref{}, err
 	}
 	if len(blockers) == 0 {
 		labels = append(labels, forge.LabelBacklog)
 	}
-	item, err := s.file(forge.Draft{Repo: repo, Title: r.Title, Body: r.Body, Labels: labels})
+	item, err := cm.file(forge.Draft{Repo: repo, Title: r.Title, Body: r.Body, Labels: labels})
 	if err != nil {
 		return item, control.NotNow("cannot sling: %s", text(err))
 	}
 	for _, b := range blockers {
 		if err == nil {
-			err = s.depend(item, b)
+			err = cm.depend(item, b)
 		}
 	}
 	if err == nil && len(blockers) > 0 {
-		err = s.label(item, []string{forge.LabelBacklog}, nil)
+		err = cm.label(item, []string{forge.LabelBacklog}, nil)
 	}
 	if err != nil {
 		return item, control.NotNow("%s is filed, but not labelled backlog: %s", item, text(err))
@@ -134,24 +141,24 @@ func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 
 // decideOn is a tick for one issue: it commits the issue's start on any thread, and leaves the other starts to their
 // threads' loops.
-func (s *Supervisor) decideOn(ctx context.Context, item forge.Ref) {
-	s.scanner.freshen(ctx)
-	s.act(s.books.commit(item, time.Now(), s.room()))
+func (p *planner) decideOn(ctx context.Context, item forge.Ref) {
+	p.scanner.freshen(ctx)
+	p.act(p.books.commit(item, time.Now(), p.room()))
 }
 
 // reportSession reports a session, and returns false if it has ended.
-func (s *Supervisor) reportSession(report *control.SlingReport, x *session) bool {
-	if !s.books.running(x.RunID) {
+func (cm *commands) reportSession(report *control.SlingReport, x *session) bool {
+	if !cm.books.running(x.RunID) {
 		return false
 	}
-	d := s.books.show(x)
+	d := cm.books.show(x)
 	report.Agent, report.Thread, report.Slot, report.State = control.Assigned(d.Agent), d.Thread, d.Slot, d.State
 	return true
 }
 
 // reportWhy reports why no session is on the issue.
-func (s *Supervisor) reportWhy(report *control.SlingReport, item forge.Ref) {
-	ex, err := s.explain(item)
+func (cm *commands) reportWhy(report *control.SlingReport, item forge.Ref) {
+	ex, err := cm.explain(item)
 	switch {
 	case err != nil: // no scan shows the issue yet
 		report.Code, report.Why = threads.StaleFacts, threads.Reason{Code: threads.StaleFacts}.Text()

@@ -33,7 +33,6 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -120,21 +119,23 @@ type Supervisor struct {
 
 	core
 	once      sync.Once     // guards init
-	asking    atomic.Bool   // the first scan decides whether a person must resume the factory
 	held      *os.File      // the lock of the state directory
 	replug    chan struct{} // the TCP listeners must be compared with the configuration
 	hub       *fleet.Hub
 	decisions *decisions.Recorder
 
 	// Each of these has a mutex of its own.
-	scanner    scanner
-	sessions   sessionRunner
-	receipting receipting
-	services   serviceRunner
-	cleaner    cleaner
-	clerk      clerk
-	convoys    convoys
-	inference  inference
-	gate       gate
-	outlook    outlook
+	scanner      scanner
+	sessions     sessionRunner
+	receipting   receipting
+	services     serviceRunner
+	cleaner      cleaner
+	clerk        clerk
+	convoys      convoys
+	inference    inference
+	pausing      pausing
+	planner      planner
+	commands     commands
+	history      history
+	conversation conversation
 }

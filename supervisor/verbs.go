@@ -16,25 +16,25 @@ import (
 // verb is a command that people may write in a comment.
 type verb struct {
 	args, most int // the least and the most arguments
-	do         func(*Supervisor, context.Context, forge.Said) (answer string, err error)
+	do         func(*conversation, context.Context, forge.Said) (answer string, err error)
 }
 
 // verbs has the commands in comments, each the same as in the control API. To add one, write its row.
 var verbs = map[string]verb{
-	"retry":   {do: onItem((*Supervisor).retryItem)},
-	"cancel":  {do: onItem((*Supervisor).cancelItem)},
-	"release": {do: onItem((*Supervisor).releaseItem)},
-	"why":     {do: (*Supervisor).sayWhy},
-	"sling":   {do: (*Supervisor).saySling},
-	"assign":  {args: 1, most: 1, do: (*Supervisor).assign},
-	"pause":   {most: 1, do: (*Supervisor).sayPause},
+	"retry":   {do: onItem((*commands).retry)},
+	"cancel":  {do: onItem((*commands).cancel)},
+	"release": {do: onItem((*commands).release)},
+	"why":     {do: (*conversation).sayWhy},
+	"sling":   {do: (*conversation).saySling},
+	"assign":  {args: 1, most: 1, do: (*conversation).assign},
+	"pause":   {most: 1, do: (*conversation).sayPause},
 }
 
 // verbHelp answers an unknown command.
 const verbHelp = "use /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
 
 // carryOut carries out a command and returns the answer, which has at most a few lines.
-func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer string) {
+func (cv *conversation) carryOut(ctx context.Context, said forge.Said) (answer string) {
 	v, known := verbs[said.Command.Verb]
 	n := len(said.Command.Args)
 	switch {
@@ -44,7 +44,7 @@ func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer stri
 		answer = verbHelp
 	default:
 		var err error
-		if answer, err = v.do(s, ctx, said); err != nil {
+		if answer, err = v.do(cv, ctx, said); err != nil {
 			answer = text(err)
 		}
 	}
@@ -56,18 +56,18 @@ func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer stri
 
 // onItem turns a command on an issue or pull request into a verb.
 func onItem(
-	do func(*Supervisor, context.Context, control.ItemRequest, *control.Report) error,
-) func(*Supervisor, context.Context, forge.Said) (string, error) {
-	return func(s *Supervisor, ctx context.Context, said forge.Said) (string, error) {
+	do func(*commands, context.Context, control.ItemRequest, *control.Report) error,
+) func(*conversation, context.Context, forge.Said) (string, error) {
+	return func(cv *conversation, ctx context.Context, said forge.Said) (string, error) {
 		var report control.Report
-		err := do(s, ctx, control.ItemRequest{Ref: said.Ref.String()}, &report)
+		err := do(cv.commands, ctx, control.ItemRequest{Ref: said.Ref.String()}, &report)
 		return report.Line(), err
 	}
 }
 
 // sayWhy answers with the verdict of why, and the remedy.
-func (s *Supervisor) sayWhy(_ context.Context, said forge.Said) (string, error) {
-	ex, err := s.whyItem(said.Ref)
+func (cv *conversation) sayWhy(_ context.Context, said forge.Said) (string, error) {
+	ex, err := cv.history.whyItem(said.Ref)
 	if err != nil {
 		return "", err
 	}
@@ -78,17 +78,17 @@ func (s *Supervisor) sayWhy(_ context.Context, said forge.Said) (string, error) 
 	return answer, nil
 }
 
-func (s *Supervisor) saySling(ctx context.Context, said forge.Said) (string, error) {
+func (cv *conversation) saySling(ctx context.Context, said forge.Said) (string, error) {
 	var report control.SlingReport
-	err := s.sling(ctx, control.SlingRequest{Ref: said.Ref.String()}, &report)
+	err := cv.commands.sling(ctx, control.SlingRequest{Ref: said.Ref.String()}, &report)
 	return report.Line(), err
 }
 
 // sayPause carries out a pause. It affects every repository of the factory, so the comment's author must have write
 // access to all of them.
-func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, error) {
-	for _, repo := range s.books.config().Forge.Repos {
-		may, err := fetch(&s.core, func(ctx context.Context, f Forge) (bool, error) {
+func (cv *conversation) sayPause(ctx context.Context, said forge.Said) (string, error) {
+	for _, repo := range cv.books.config().Forge.Repos {
+		may, err := fetch(cv.core, func(ctx context.Context, f Forge) (bool, error) {
 			return f.MayWrite(ctx, repo, said.Author)
 		})
 		if err == nil && !may {
@@ -99,43 +99,43 @@ func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, err
 		}
 	}
 	var report control.Report
-	err := s.pause(ctx, control.PauseRequest{Name: strings.Join(said.Command.Args, "")}, &report)
+	err := cv.pausing.pause(ctx, control.PauseRequest{Name: strings.Join(said.Command.Args, "")}, &report)
 	return report.Line() + "; until disinto resume", err
 }
 
 // assign assigns a waiting issue to one agent, and slings it. Unlike a claim, the assignment starts nothing: it is a
 // pin, and the scheduler decides when the agent may start.
-func (s *Supervisor) assign(ctx context.Context, said forge.Said) (string, error) {
+func (cv *conversation) assign(ctx context.Context, said forge.Said) (string, error) {
 	name := said.Command.Args[0]
-	agent := s.books.config().Agent(name)
+	agent := cv.books.config().Agent(name)
 	if agent == nil {
 		return "", control.NotFound("cannot assign %s: this factory has no agent of that name", said.Ref)
 	}
-	t, err := s.find("assign", "", said.Ref.String())
+	t, err := cv.find("assign", "", said.Ref.String())
 	if err != nil {
 		return "", err
 	}
-	if why := s.unassignable(t); why != "" {
+	if why := cv.unassignable(t); why != "" {
 		return "", control.Conflict("cannot assign %s: %s", said.Ref, why)
 	}
 	if !slices.Equal(t.assignees, []string{agent.Login}) {
-		grip := s.books.grip(t.Ref)
-		err = s.clerk.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, nil, journal.NewRun(s.instance))
-		s.kicks.all(grip.letGo())
+		grip := cv.books.grip(t.Ref)
+		err = cv.clerk.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, nil, journal.NewRun(cv.instance))
+		cv.kicks.all(grip.letGo())
 	}
 	if err != nil {
 		return "", notDone("assign", t.Ref, err)
 	}
-	answer, err := s.saySling(ctx, said)
+	answer, err := cv.saySling(ctx, said)
 	return "assigned to " + agent.Name + "\n" + answer, err
 }
 
 // unassignable returns why an issue cannot be assigned to another agent; "" if it can.
-func (s *Supervisor) unassignable(t *target) string {
-	if why := s.unslingable(t); why != "" {
+func (cv *conversation) unassignable(t *target) string {
+	if why := cv.commands.unslingable(t); why != "" {
 		return why
 	}
-	x := s.books.sessionOn(t.Ref)
+	x := cv.books.sessionOn(t.Ref)
 	switch {
 	case x != nil:
 		return x.Agent + " works on it: release it first"

@@ -11,18 +11,27 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+// history answers questions about the past, the present and the likely future, and finds logs.
+type history struct {
+	*core
+	sessions *sessionRunner
+	stateDir string
+	simulate func(ctx context.Context, q Foresight) (*control.Forecast, error) // nil refuses forecasts
+	outlook  outlook
+}
+
 // why explains one item, an agent or a thread, at present or at a time in the past.
-func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
+func (h *history) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
 	said := query.Get("ref")
 	if at := query.Get("at"); at != "" {
-		return s.whyAt(said, at)
+		return h.whyAt(said, at)
 	}
-	if err := s.noConfig(); err != nil {
+	if err := h.noConfig(); err != nil {
 		return ex, err
 	}
-	c := s.books.config()
+	c := h.books.config()
 	if c.Agent(said) != nil || c.Thread(said) != nil {
-		s.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })
+		h.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })
 		return ex, err
 	}
 	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
@@ -30,20 +39,20 @@ func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explan
 			"cannot explain %q: it is neither an agent, nor a thread, nor an issue such as 12 or owner/name#12%s", said,
 			c.SuggestName(said))
 	}
-	item, err := s.item("", said)
+	item, err := h.item("", said)
 	if err != nil {
 		return ex, err
 	}
-	return s.whyItem(item)
+	return h.whyItem(item)
 }
 
 // whyItem explains an item. If it is closed, or no scan has read it, the forge and the journal say who ended it.
-func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
-	ex, err := s.explain(item)
+func (h *history) whyItem(item forge.Ref) (threads.Explanation, error) {
+	ex, err := h.explain(item)
 	if err == nil && ex.Code != threads.Closed {
 		return ex, nil
 	}
-	d, failed := s.life("explain", item)
+	d, failed := h.life("explain", item)
 	switch {
 	case failed == nil && d.State != control.StateOpen:
 		ex = threads.Explanation{

@@ -39,6 +39,17 @@ func (s *Supervisor) init() {
 			core: &s.core, inference: &s.inference, receipting: &s.receipting, sessions: &s.sessions, executor: s.Executor,
 			saver: s.SaveWork, stateDir: s.StateDir,
 		}
+		s.pausing = pausing{core: &s.core, paused: s.Paused, ask: s.Ask, inherited: s.Inherited}
+		s.planner = planner{
+			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, clerk: &s.clerk, pausing: &s.pausing,
+			elsewhere: s.Elsewhere,
+		}
+		s.commands = commands{core: &s.core, clerk: &s.clerk, planner: &s.planner}
+		s.history = history{core: &s.core, sessions: &s.sessions, stateDir: s.StateDir, simulate: s.Foresee}
+		s.conversation = conversation{
+			core: &s.core, scanner: &s.scanner, clerk: &s.clerk, commands: &s.commands, pausing: &s.pausing,
+			history: &s.history,
+		}
 		s.convoys = convoys{core: &s.core, scanner: &s.scanner, clerk: &s.clerk}
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
@@ -49,6 +60,6 @@ func (s *Supervisor) init() {
 			s.books.outages = s.services.serving.outages
 		}
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
-		s.clerk.hub = s.hub
+		s.clerk.hub, s.planner.hub = s.hub, s.hub
 	})
 }
