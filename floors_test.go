@@ -200,6 +200,55 @@ func TestFilesStandInFloors(t *testing.T) {
 	}
 }
 
+// commandGroups are the groups of the files of cmd/disinto, by the beginning of their names, and the groups that each
+// may use. main.go and commands.go wire all of them, and elsewhere.go replaces those that need Linux.
+var commandGroups = map[string][]string{
+	"cli":    {},
+	"config": {"cli"},
+	"run":    {"cli", "config"},
+	"look":   {"cli", "config"},
+	"steer":  {"cli", "look"},
+	"setup":  {"cli", "config", "run"},
+	"tools":  {"cli", "config", "look", "steer"},
+}
+
+// groupOf returns the group of a file of cmd/disinto.
+func groupOf(name string) string {
+	group, _, _ := strings.Cut(strings.TrimSuffix(name, ".go"), "_")
+	if group == "main" || group == "commands" {
+		return "cli"
+	}
+	return group
+}
+
+// TestCommandGroups reports files of cmd/disinto that belong to no group, and uses of a group that theirs may not use.
+func TestCommandGroups(t *testing.T) {
+	fset := token.NewFileSet()
+	var files []*ast.File
+	names, _ := filepath.Glob("cmd/disinto/*.go")
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") || filepath.Base(name) == "elsewhere.go" {
+			continue
+		}
+		if _, known := commandGroups[groupOf(filepath.Base(name))]; !known {
+			t.Errorf("%s belongs to no group of commands: begin its name with one of %s", name,
+				strings.Join(slices.Sorted(maps.Keys(commandGroups)), ", "))
+		}
+		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	for u := range usesBetween(fset, files, nil) {
+		from, to := groupOf(u.from), groupOf(u.to)
+		if from != to && !slices.Contains(commandGroups[from], to) && u.from != "main.go" && u.from != "commands.go" {
+			t.Errorf("%s uses %s of %s, and %s may use only %s: move one of the two, or pass the value in", u.from, u.name,
+				u.to, from, strings.Join(commandGroups[from], ", "))
+		}
+	}
+}
+
 // TestFloorsBite plants one use that closes a circle, for each way in which a file can name another's declaration.
 func TestFloorsBite(t *testing.T) {
 	ground := `package p

@@ -1,7 +1,7 @@
 // Disinto is the entrypoint of a container in which AI coding agents work on a self-hosted Forgejo.
 //
-// Each subcommand is one small file with its flags, its wiring and its exit code. The work is done by the other
-// packages of the module; only this package imports all of them.
+// Each subcommand is one small file with its flags, its wiring and its exit code, named by its group in disinto help.
+// The work is done by the other packages of the module; only this package imports all of them.
 package main
 
 import (
