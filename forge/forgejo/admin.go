@@ -75,10 +75,14 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 // Answers reports whether a forge answers at the address, and is new enough. It sends no token, so that a wrong token
 // is not mistaken for a wrong address.
 func (a *Admin) Answers(ctx context.Context) error {
-	version, _, err := call(ctx, a.as(""), (*gitea.Client).ServerVersion)
+	g, x := a.as("").sdk(ctx)
+	version, _, err := g.ServerVersion()
+	err = x.end(err)
 	switch {
 	case errors.Is(err, forge.ErrForbidden): // the forge requires a token for every request
-		version, _, err = call(ctx, a.connection, (*gitea.Client).ServerVersion)
+		g, x := a.sdk(ctx)
+		version, _, err = g.ServerVersion()
+		err = x.end(err)
 		if errors.Is(err, forge.ErrForbidden) {
 			return nil // me explains this refusal
 		}
@@ -110,7 +114,9 @@ func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
 
 // me returns the account of our token or password.
 func (a *Admin) me(ctx context.Context) (forge.Account, error) {
-	u, _, err := call(ctx, a.connection, (*gitea.Client).GetMyUserInfo)
+	g, x := a.sdk(ctx)
+	u, _, err := g.GetMyUserInfo()
+	err = x.end(err)
 	switch {
 	case statusOf(err) == http.StatusUnauthorized && !a.WithPassword():
 		return forge.Account{}, errors.New("cannot sign in as administrator: the forge does not know this token")
@@ -140,10 +146,9 @@ func (a *Admin) Account(ctx context.Context, login string) (forge.Account, error
 }
 
 func (a *Admin) lookUp(ctx context.Context, login string) (*gitea.User, error) {
-	u, _, err := call(ctx, a.connection, func(g *gitea.Client) (*gitea.User, *gitea.Response, error) {
-		return g.GetUserInfo(login)
-	})
-	if err != nil {
+	g, x := a.sdk(ctx)
+	u, _, err := g.GetUserInfo(login)
+	if err = x.end(err); err != nil {
 		return nil, fmt.Errorf("cannot look up the account %s: %w", login, err)
 	}
 	return u, nil
@@ -152,13 +157,11 @@ func (a *Admin) lookUp(ctx context.Context, login string) (*gitea.User, error) {
 // CreateAccount creates an account that works with tokens only: its password is shown to no one.
 func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 	password := newPassword()
-	err := a.write(ctx, func(g *gitea.Client) error {
-		_, _, err := g.AdminCreateUser(gitea.CreateUserOption{
-			Username: login, FullName: login, Email: email, Password: password, MustChangePassword: new(false),
-		})
-		return err
+	g, x := a.sdk(ctx)
+	_, _, err := g.AdminCreateUser(gitea.CreateUserOption{
+		Username: login, FullName: login, Email: email, Password: password, MustChangePassword: new(false),
 	})
-	if err != nil {
+	if err = x.wrote(err); err != nil {
 		return fmt.Errorf("cannot create the account %s: %w", login, err)
 	}
 	a.passwords[login], a.unlocked[login] = password, true
@@ -204,11 +207,9 @@ func (a *Admin) unlock(ctx context.Context, login string) error {
 	if !a.WithPassword() {
 		change.Password = password
 	}
-	err = a.write(ctx, func(g *gitea.Client) error {
-		_, err := g.AdminEditUser(login, change)
-		return err
-	})
-	if err != nil {
+	g, x := a.sdk(ctx)
+	_, err = g.AdminEditUser(login, change)
+	if err = x.wrote(err); err != nil {
 		return err
 	}
 	a.passwords[login] = password

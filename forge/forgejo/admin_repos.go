@@ -17,12 +17,9 @@ import (
 func (a *Admin) CanWrite(ctx context.Context, repo, login string) (_ bool, err error) {
 	defer wrap(&err, "tell whether %s may write to %s", login, repo)
 	owner, name := owner(repo)
-	may, _, err := call(ctx, a.connection, func(
-		g *gitea.Client,
-	) (*gitea.CollaboratorPermissionResult, *gitea.Response, error) {
-		return g.CollaboratorPermission(owner, name, login)
-	})
-	if err != nil {
+	g, x := a.sdk(ctx)
+	may, _, err := g.CollaboratorPermission(owner, name, login)
+	if err = x.end(err); err != nil {
 		return false, unless(err, forge.ErrNotFound)
 	}
 	writing := []gitea.AccessMode{gitea.AccessModeWrite, gitea.AccessModeAdmin, gitea.AccessModeOwner}
@@ -37,21 +34,19 @@ func (a *Admin) Allow(ctx context.Context, repo, login string) (err error) {
 
 func (a *Admin) allow(ctx context.Context, repo, login string) error {
 	owner, name := owner(repo)
-	return a.write(ctx, func(g *gitea.Client) error {
-		_, err := g.AddCollaborator(owner, name, login,
-			gitea.AddCollaboratorOption{Permission: new(gitea.AccessModeWrite)})
-		return err
-	})
+	g, x := a.sdk(ctx)
+	_, err := g.AddCollaborator(owner, name, login,
+		gitea.AddCollaboratorOption{Permission: new(gitea.AccessModeWrite)})
+	return x.wrote(err)
 }
 
 // Disallow revokes the access that Allow gave. It can be repeated.
 func (a *Admin) Disallow(ctx context.Context, repo, login string) (err error) {
 	defer wrap(&err, "revoke %s's access to %s", login, repo)
 	owner, name := owner(repo)
-	err = a.write(ctx, func(g *gitea.Client) error {
-		_, err := g.DeleteCollaborator(owner, name, login)
-		return err
-	})
+	g, x := a.sdk(ctx)
+	_, err = g.DeleteCollaborator(owner, name, login)
+	err = x.wrote(err)
 	return unless(err, forge.ErrNotFound)
 }
 
@@ -67,10 +62,9 @@ func unless(err, kind error) error {
 func (a *Admin) Collaborates(ctx context.Context, repo, login string) (_ bool, err error) {
 	defer wrap(&err, "tell whether %s is a collaborator of %s", login, repo)
 	owner, name := owner(repo)
-	err = a.write(ctx, func(g *gitea.Client) error { // write: the answer is only a status
-		_, _, err := g.IsCollaborator(owner, name, login)
-		return err
-	})
+	g, x := a.sdk(ctx)
+	_, _, err = g.IsCollaborator(owner, name, login)
+	err = x.wrote(err)
 	if errors.Is(err, forge.ErrNotFound) || statusOf(err) == http.StatusUnprocessableEntity {
 		return false, nil
 	}
@@ -87,11 +81,10 @@ func (a *Admin) Repository(ctx context.Context, name string) (r forge.Repository
 func (a *Admin) CreateRepository(ctx context.Context, name, description string) (err error) {
 	defer wrap(&err, "create the repository %s", name)
 	login, short := owner(name)
-	return a.write(ctx, func(g *gitea.Client) error {
-		_, _, err := g.AdminCreateRepo(login,
-			gitea.CreateRepoOption{Name: short, Description: description, Private: true, DefaultBranch: "main"})
-		return err
-	})
+	g, x := a.sdk(ctx)
+	_, _, err = g.AdminCreateRepo(login,
+		gitea.CreateRepoOption{Name: short, Description: description, Private: true, DefaultBranch: "main"})
+	return x.wrote(err)
 }
 
 // File reads a file of a repository's default branch; forge.ErrNotFound when it does not exist.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"code.gitea.io/sdk/gitea"
-
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -62,8 +60,9 @@ func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) er
 
 // WhoAmI returns the login of the account that a token belongs to.
 func (a *Admin) WhoAmI(ctx context.Context, token string) (string, error) {
-	u, _, err := call(ctx, a.as(token), (*gitea.Client).GetMyUserInfo)
-	if err != nil {
+	g, x := a.as(token).sdk(ctx)
+	u, _, err := g.GetMyUserInfo()
+	if err = x.end(err); err != nil {
 		return "", fmt.Errorf("cannot sign in with the token: %w", err)
 	}
 	return u.UserName, nil

@@ -26,10 +26,9 @@ func (c *Client) SetApplication(ctx context.Context, name, redirect string) (cli
 			return a.ClientID, nil
 		}
 	}
-	made, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Oauth2, *gitea.Response, error) {
-		return g.CreateOauth2(gitea.CreateOauth2Option{Name: name, RedirectURIs: []string{redirect}})
-	})
-	if err != nil {
+	g, x := c.sdk(ctx)
+	made, _, err := g.CreateOauth2(gitea.CreateOauth2Option{Name: name, RedirectURIs: []string{redirect}})
+	if err = x.end(err); err != nil {
 		return "", err
 	}
 	return made.ClientID, nil

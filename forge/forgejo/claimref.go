@@ -148,18 +148,18 @@ func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64
 // listRefs returns the refs that begin with a prefix; nil when there are none.
 func (c *Client) listRefs(ctx context.Context, repo, prefix string) ([]*gitea.Reference, error) {
 	owner, name := owner(repo)
-	refs, _, err := callList(ctx, c.connection, func(g *gitea.Client) ([]*gitea.Reference, *gitea.Response, error) {
-		return g.GetRepoRefs(owner, name, strings.TrimSuffix(prefix, "/"))
-	})
+	g, x := c.sdk(ctx)
+	refs, _, err := g.GetRepoRefs(owner, name, strings.TrimSuffix(prefix, "/"))
+	refs, err = entries(x, refs, err)
 	return refs, unless(err, forge.ErrNotFound)
 }
 
 // readCommit reads the commit of a claim; nil when the forge does not have it.
 func (c *Client) readCommit(ctx context.Context, repo, commit string) (*gitea.Commit, error) {
 	owner, name := owner(repo)
-	in, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Commit, *gitea.Response, error) {
-		return g.GetSingleCommit(owner, name, commit)
-	})
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetSingleCommit(owner, name, commit)
+	err = x.end(err)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return nil, nil

@@ -1,12 +1,7 @@
 package forgejo
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -51,104 +46,22 @@ func (c *connection) as(token string) *connection {
 	return &other
 }
 
-// call makes one request through the SDK. An answer without a value is an error.
-func call[T any](
-	ctx context.Context, c *connection, ask func(*gitea.Client) (T, *gitea.Response, error),
-) (T, *exchange, error) {
-	var value, none T
-	x, err := c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) (err error) {
-		value, _, err = ask(c.sdk(ctx))
-		if err == nil && string(bytes.TrimSpace(x.answer)) == "null" {
-			err = errors.New("it is empty")
-		}
-		return err
-	})
-	if err != nil {
-		return none, x, err
-	}
-	return value, x, nil
+// begin returns the exchange of the next request.
+func (c *connection) begin(ctx context.Context) *exchange {
+	return &exchange{c: c, ctx: ctx, limit: c.limit, longest: c.longest, whole: c.whole, total: -1}
 }
 
-// callList is call for a list or a page of it. An entry of another shape is nil, and counted in the exchange.
-func callList[T any](
-	ctx context.Context, c *connection, ask func(*gitea.Client) ([]*T, *gitea.Response, error),
-) (all []*T, x *exchange, err error) {
-	x, err = c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) (err error) {
-		if all, _, err = ask(c.sdk(ctx)); err != nil && x.accepted() {
-			all, err = decodeEach[T](x)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, x, err
-	}
-	return all, x, nil
-}
-
-// decodeEach decodes a list entry by entry. The SDK decodes none of the entries after one of another shape.
-func decodeEach[T any](x *exchange) ([]*T, error) {
-	if len(x.answer) == 0 {
-		return nil, nil
-	}
-	var entries []json.RawMessage
-	if err := json.Unmarshal(x.answer, &entries); err != nil {
-		return nil, err
-	}
-	all := make([]*T, len(entries))
-	for i, entry := range entries {
-		if json.Unmarshal(entry, &all[i]) != nil {
-			all[i] = nil
-			x.dropped++
-		}
-	}
-	return all, nil
-}
-
-// write makes one request through the SDK whose answer is not needed.
-func (c *connection) write(ctx context.Context, ask func(*gitea.Client) error) error {
-	_, err := c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) error {
-		if err := ask(c.sdk(ctx)); !x.accepted() {
-			return err
-		}
-		return nil
-	})
-	return err
-}
-
-// sdk returns a client of the SDK for one request: its context belongs to the client. It asks for no version, which
-// would be a request of its own.
-func (c *connection) sdk(ctx context.Context) *gitea.Client {
-	g, err := gitea.NewClient(c.url, gitea.SetHTTPClient(c.http), gitea.SetContext(ctx), gitea.SetGiteaVersion(""),
-		gitea.SetToken(c.token), gitea.SetBasicAuth(c.user, c.password))
+// sdk returns a client of the SDK for one request, because its context belongs to the client, and the exchange, which
+// ends with [exchange.end], [exchange.wrote] or [entries]. The client asks for no version, which would be a request of
+// its own.
+func (c *connection) sdk(ctx context.Context) (*gitea.Client, *exchange) {
+	x := c.begin(ctx)
+	g, err := gitea.NewClient(c.url, gitea.SetHTTPClient(c.http), gitea.SetContext(x.context()),
+		gitea.SetGiteaVersion(""), gitea.SetToken(c.token), gitea.SetBasicAuth(c.user, c.password))
 	if err != nil {
 		panic(err) // cannot fail: none of the options fails, and without a version there is no request
 	}
-	return g
-}
-
-// exchange makes one request, which ask sends with the context that it gets. It waits for one of the context's slots.
-func (c *connection) exchange(
-	ctx context.Context, limit time.Duration, x *exchange, ask func(context.Context, *exchange) error,
-) (*exchange, error) {
-	x.total, x.longest, x.whole = -1, cmp.Or(x.longest, c.longest), x.whole || c.whole
-	done, err := slot(ctx)
-	if err != nil {
-		return x, err
-	}
-	defer done()
-	within, cancel := context.WithTimeout(context.WithValue(ctx, exchangeKey{}, x), limit)
-	defer cancel()
-	x.began = time.Now()
-	err = ask(within, x)
-	x.answer = nil // or the facts of a list would keep it
-	if x.method == "" {
-		return x, fmt.Errorf("cannot ask the forge: %w", err) // the SDK refuses it: an empty text, for example
-	}
-	c.requests.Add(1)
-	if c.observe != nil {
-		c.observe(route(x.method, x.path), x.status, time.Since(x.began))
-	}
-	return x, c.failure(ctx, x, err)
+	return g, x
 }
 
 // slots is the context key of the slots for the requests that a scan or a look makes at once. A look has its own,

@@ -45,7 +45,9 @@ const (
 
 // Login returns the name of the account that the token belongs to.
 func (d *Desk) Login(ctx context.Context) (string, error) {
-	me, _, err := call(ctx, d.connection, (*gitea.Client).GetMyUserInfo)
+	g, x := d.sdk(ctx)
+	me, _, err := g.GetMyUserInfo()
+	err = x.end(err)
 	return loginOf(me), err
 }
 
@@ -136,10 +138,10 @@ func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull
 // OpenPull opens a pull request, or returns the open one from the same branch: the forge allows one per head and base.
 func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error) {
 	owner, name := owner(p.Repo)
-	made, _, err := call(ctx, d.connection, func(g *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
-		return g.CreatePullRequest(owner, name,
-			gitea.CreatePullRequestOption{Title: p.Title, Body: p.Body, Head: p.Head, Base: p.Base})
-	})
+	g, x := d.sdk(ctx)
+	made, _, err := g.CreatePullRequest(owner, name,
+		gitea.CreatePullRequestOption{Title: p.Title, Body: p.Body, Head: p.Head, Base: p.Base})
+	err = x.end(err)
 	switch {
 	case err == nil:
 		return made.Index, nil
@@ -185,11 +187,9 @@ func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview,
 // lines reads the line comments of one review. The forge answers 404 if they were all deleted.
 func (d *Desk) lines(ctx context.Context, pull forge.Ref, review int64) (all []forge.LineComment, err error) {
 	owner, name := owner(pull.Repo)
-	wire, _, err := callList(ctx, d.connection, func(
-		g *gitea.Client,
-	) ([]*gitea.PullReviewComment, *gitea.Response, error) {
-		return g.ListPullReviewComments(owner, name, pull.Number, review)
-	})
+	g, x := d.sdk(ctx)
+	wire, _, err := g.ListPullReviewComments(owner, name, pull.Number, review)
+	wire, err = entries(x, wire, err)
 	for _, c := range wire {
 		if c != nil {
 			all = append(all, forge.LineComment{
@@ -211,11 +211,10 @@ func (d *Desk) PostReview(ctx context.Context, pull forge.Ref, r *forge.FullRevi
 		forge.Commented: gitea.ReviewStateComment,
 	}[r.Verdict]
 	owner, name := owner(pull.Repo)
-	return d.write(ctx, func(g *gitea.Client) error {
-		_, _, err := g.CreatePullReview(owner, name, pull.Number,
-			gitea.CreatePullReviewOptions{State: event, CommitID: r.CommitSHA, Body: r.Body, Comments: comments})
-		return err
-	})
+	g, x := d.sdk(ctx)
+	_, _, err := g.CreatePullReview(owner, name, pull.Number,
+		gitea.CreatePullReviewOptions{State: event, CommitID: r.CommitSHA, Body: r.Body, Comments: comments})
+	return x.wrote(err)
 }
 
 // Checks returns the failed checks of a commit, sorted by name, each with its latest report.
@@ -253,12 +252,9 @@ func (d *Desk) CheckLog(ctx context.Context, repo string, c forge.Check) (string
 // File reads a file of a repository's default branch.
 func (d *Desk) File(ctx context.Context, repo, path string) (string, error) {
 	owner, name := owner(repo)
-	var text []byte
-	err := d.write(ctx, func(g *gitea.Client) (err error) { // write: not JSON, so that there is nothing to decode
-		text, _, err = g.GetFile(owner, name, "", path)
-		return err
-	})
-	if err != nil {
+	g, x := d.sdk(ctx)
+	text, _, err := g.GetFile(owner, name, "", path)
+	if err = x.wrote(err); err != nil {
 		return "", err
 	}
 	return string(text), nil
@@ -267,12 +263,9 @@ func (d *Desk) File(ctx context.Context, repo, path string) (string, error) {
 // Folder lists the names of the files in a folder of a repository's default branch, sorted.
 func (d *Desk) Folder(ctx context.Context, repo, path string) (names []string, err error) {
 	owner, name := owner(repo)
-	files, _, err := callList(ctx, d.connection, func(
-		g *gitea.Client,
-	) ([]*gitea.ContentsResponse, *gitea.Response, error) {
-		return g.ListContents(owner, name, "", path)
-	})
-	if err != nil {
+	g, x := d.sdk(ctx)
+	files, _, err := g.ListContents(owner, name, "", path)
+	if files, err = entries(x, files, err); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
@@ -316,10 +309,9 @@ func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileCha
 // file reads a file of a repository's default branch, with the SHA of its content.
 func (c *connection) file(ctx context.Context, repo, path string) (forge.File, error) {
 	owner, name := owner(repo)
-	f, _, err := call(ctx, c, func(g *gitea.Client) (*gitea.ContentsResponse, *gitea.Response, error) {
-		return g.GetContents(owner, name, "", path)
-	})
-	if err != nil {
+	g, x := c.sdk(ctx)
+	f, _, err := g.GetContents(owner, name, "", path)
+	if err = x.end(err); err != nil {
 		return forge.File{}, err
 	}
 	if f.Content == nil {

@@ -55,6 +55,27 @@ func TestDeskEnds(t *testing.T) {
 	})
 }
 
+// TestDeskWhole: a Desk reads long texts whole. A page for people in place of a commit's checks is an error: the SDK
+// takes it for a commit without checks.
+func TestDeskWhole(t *testing.T) {
+	long := strings.Repeat("x", 2*maxText)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/status") {
+			fmt.Fprint(w, "<html>login</html>")
+			return
+		}
+		fmt.Fprintf(w, `{"number":3,"body":%q}`, long)
+	}))
+	defer server.Close()
+	d := NewDesk(server.URL, "t")
+	if in, err := d.Issue(t.Context(), forge.Ref{Repo: "a/b", Number: 3}); err != nil || in.Body != long {
+		t.Errorf("Issue returned %d bytes of text, %v; want %d", len(in.Body), err, len(long))
+	}
+	if checks, err := d.Checks(t.Context(), "a/b", "abc"); !errors.Is(err, forge.ErrUnavailable) {
+		t.Errorf("Checks returned %v, %v; want %v", checks, err, forge.ErrUnavailable)
+	}
+}
+
 // TestDeskDown: if the forge does not answer, the error is forge.ErrUnavailable and does not contain the token.
 func TestDeskDown(t *testing.T) {
 	down := httptest.NewServer(http.NotFoundHandler())

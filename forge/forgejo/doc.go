@@ -1,6 +1,12 @@
 // Package forgejo reads and writes a Forgejo (7 or later) or Gitea (1.23 or later) for the supervisor. It is the only
 // importer of the Gitea SDK.
 //
+// # Requests
+//
+// The SDK's client makes each request that it has a method for; own.go has the others, with the reason for each. Both
+// use the same [http.Client], whose transport bounds an answer before the SDK reads it, ends a request at its deadline,
+// and follows at most three redirects of the same request on the same host.
+//
 // # Usage
 //
 // A Client has one cache. Scan updates it and returns it as forge.Facts: the first scan reads all open items, later

@@ -57,10 +57,12 @@ func statusOf(err error) int {
 	return 0
 }
 
-// failure returns the error of an exchange: one line without a credential; nil if there is none. err is the error of
-// the SDK or of the HTTP client. Its text counts only for an answer of the wrong shape: the SDK's errors can have the
-// whole answer in them.
-func (c *connection) failure(ctx context.Context, x *exchange, err error) error {
+// failure returns the error of an exchange; nil if there is none. err is the error of the SDK or of the HTTP client.
+// Its text counts only for an answer of the wrong shape: the SDK's errors can have the whole answer in them.
+func (x *exchange) failure(err error) error {
+	if x.method == "" {
+		return fmt.Errorf("cannot ask the forge: %w", err) // the SDK refuses to send an empty text, for example
+	}
 	e := &requestError{at: x.at(), status: x.status, retryAfter: x.retryAfter}
 	switch {
 	case x.status == 0:
@@ -77,11 +79,11 @@ func (c *connection) failure(ctx context.Context, x *exchange, err error) error 
 	default:
 		return nil
 	}
-	if e.said = oneLine(e.said); ctx.Err() != nil {
-		e.kind, e.said = ctx.Err(), ""
+	if e.said = oneLine(e.said); x.ctx.Err() != nil {
+		e.kind, e.said = x.ctx.Err(), ""
 	}
-	e.hide(c.token, "[token]")
-	e.hide(c.password, "[password]")
+	e.hide(x.c.token, "[token]")
+	e.hide(x.c.password, "[password]")
 	return e
 }
 

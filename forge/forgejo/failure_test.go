@@ -449,6 +449,23 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
+// TestRedirectBounds: the client follows at most three redirects, and none that makes another request of a write.
+func TestRedirectBounds(t *testing.T) {
+	for status, want := range map[int]string{
+		301: "POST", 302: "POST", 303: "POST", 307: "POST POST POST POST", 308: "POST POST POST POST",
+	} {
+		var methods []string
+		c := clientOf(t, func(req *http.Request) (*http.Response, error) {
+			methods = append(methods, req.Method)
+			return say(status, "", "Location", "/api/v1/repos/o/r/issues/1/comments")(req)
+		})
+		err := c.comment(t.Context(), forge.Ref{Repo: "o/r", Number: 1}, "text")
+		if got := strings.Join(methods, " "); got != want || statusOf(err) != status {
+			t.Errorf("%d: requests %s, %v; want %s and an error with the status", status, got, err, want)
+		}
+	}
+}
+
 // TestEndlessList: reading a list that repeats a page for ever ends with an error.
 func TestEndlessList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,9 +30,9 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 			return forge.Ref{}, err
 		}
 		form := gitea.CreateIssueOption{Title: d.Title, Body: d.Body, Labels: ids}
-		in, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-			return g.CreateIssue(owner, name, form)
-		})
+		g, x := c.sdk(ctx)
+		in, _, err := g.CreateIssue(owner, name, form)
+		err = x.end(err)
 		if errors.Is(err, forge.ErrNotFound) && len(ids) > 0 && attempt == 0 {
 			c.forgetLabels(repo) // a label that we created was deleted
 			continue

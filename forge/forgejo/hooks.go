@@ -37,21 +37,18 @@ func (c *Client) SetHook(ctx context.Context, repo, url, secret string) (err err
 	}
 	// Forgejo has its own hook type and also accepts Gitea's. It sends the same payload to both.
 	owner, name := owner(repo)
-	err = c.write(ctx, func(g *gitea.Client) error {
-		_, _, err := g.CreateRepoHook(owner, name, gitea.CreateHookOption{
-			Type: "gitea", Events: hookEvents, Active: true,
-			Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
-		})
-		return err
+	g, x := c.sdk(ctx)
+	_, _, err = g.CreateRepoHook(owner, name, gitea.CreateHookOption{
+		Type: "gitea", Events: hookEvents, Active: true,
+		Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
 	})
-	if err != nil {
+	if err = x.wrote(err); err != nil {
 		return err
 	}
 	for _, h := range old {
-		gone := c.write(ctx, func(g *gitea.Client) error {
-			_, err := g.DeleteRepoHook(owner, name, h.ID)
-			return err
-		})
+		g, x := c.sdk(ctx)
+		_, gone := g.DeleteRepoHook(owner, name, h.ID)
+		gone = x.wrote(gone)
 		err = errors.Join(err, unless(gone, forge.ErrNotFound))
 	}
 	return err

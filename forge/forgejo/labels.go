@@ -47,10 +47,9 @@ func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 			return err
 		}
 		form := gitea.IssueLabelsOption{Labels: ids}
-		now, _, err := callList(ctx, c.connection, func(g *gitea.Client) ([]*gitea.Label, *gitea.Response, error) {
-			return g.AddIssueLabels(owner, name, ref.Number, form)
-		})
-		if err != nil {
+		g, x := c.sdk(ctx)
+		now, _, err := g.AddIssueLabels(owner, name, ref.Number, form)
+		if now, err = entries(x, now, err); err != nil {
 			return err
 		}
 		got := labelNames(now)
@@ -148,11 +147,10 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 
 func (c *Client) createLabel(ctx context.Context, repo string, l forge.Label) (int64, error) {
 	owner, name := owner(repo)
-	made, _, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Label, *gitea.Response, error) {
-		return g.CreateLabel(owner, name,
-			gitea.CreateLabelOption{Name: l.Name, Color: "#" + l.Color, Description: l.Description})
-	})
-	if err != nil {
+	g, x := c.sdk(ctx)
+	made, _, err := g.CreateLabel(owner, name,
+		gitea.CreateLabelOption{Name: l.Name, Color: "#" + l.Color, Description: l.Description})
+	if err = x.end(err); err != nil {
 		return 0, err
 	}
 	c.forgetLabels(repo)

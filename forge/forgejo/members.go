@@ -36,16 +36,15 @@ func mayPush(t *gitea.Team) bool {
 // only the teams that it is in.
 func (c *connection) writers(ctx context.Context, repo string) ([]string, error) {
 	org, name := owner(repo)
-	in, _, err := callList(ctx, c, func(g *gitea.Client) ([]*gitea.User, *gitea.Response, error) {
-		return g.GetAssignees(org, name)
-	})
-	if err != nil {
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetAssignees(org, name)
+	if in, err = entries(x, in, err); err != nil {
 		return nil, err
 	}
 	listed := logins(in)
-	teams, _, err := callList(ctx, c, func(g *gitea.Client) ([]*gitea.Team, *gitea.Response, error) {
-		return g.GetRepoTeams(org, name)
-	})
+	g, x = c.sdk(ctx)
+	teams, _, err := g.GetRepoTeams(org, name)
+	teams, err = entries(x, teams, err)
 	switch {
 	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // the owner is not an organisation
 		return listed, nil
@@ -103,9 +102,9 @@ func (c *connection) members(ctx context.Context, teams []*gitea.Team) (map[stri
 // writesBeside reports whether an account, to which issues can be assigned, has write access although no known team
 // gives it: the account owns the organisation, or is not a member of it and therefore a collaborator.
 func (c *connection) writesBeside(ctx context.Context, login, org string) (bool, error) {
-	place, _, err := call(ctx, c, func(g *gitea.Client) (*gitea.OrgPermissions, *gitea.Response, error) {
-		return g.GetOrgPermissions(org, login)
-	})
+	g, x := c.sdk(ctx)
+	place, _, err := g.GetOrgPermissions(org, login)
+	err = x.end(err)
 	switch {
 	case errors.Is(err, forge.ErrNotFound): // the account cannot see the organisation
 		return true, nil

@@ -22,9 +22,10 @@ import (
 
 // merge merges a pull request. The SDK drops the forge's reason for a refusal, which the person who has to act needs.
 func (c *connection) merge(ctx context.Context, ref forge.Ref, form gitea.MergePullRequestOption) error {
-	slow := *c
-	slow.limit = mergeTime
-	return slow.send(ctx, http.MethodPost, at(ref.Repo, "/pulls/%d/merge", ref.Number), form, nil)
+	x := c.begin(ctx)
+	x.limit = mergeTime
+	_, err := x.ask(http.MethodPost, api+at(ref.Repo, "/pulls/%d/merge", ref.Number), form)
+	return x.wrote(err)
 }
 
 // depend makes an issue wait for another one. The SDK sends only the number of the other issue; Forgejo requires its
@@ -67,21 +68,19 @@ func (c *connection) commits(ref forge.Ref) list[gitea.Commit] {
 // receivePack sends a push of git's protocol and returns the forge's report. The API has no request that moves a ref
 // only if it is where we know it to be.
 func (c *connection) receivePack(ctx context.Context, repo, login string, push []byte) (report []byte, err error) {
-	x := &exchange{whole: true, longest: maxRefusal}
-	_, err = c.exchange(ctx, pushTime, x, func(ctx context.Context, x *exchange) error {
-		address := c.url + "/" + repo + ".git/git-receive-pack"
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(push))
-		if err != nil {
-			return err
-		}
-		req.SetBasicAuth(login, c.token)
-		req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
-		req.Header.Set("Accept", "application/x-git-receive-pack-result")
-		_, err = c.do(req)
-		report = x.answer
-		return err
-	})
-	return report, err
+	x := c.begin(ctx)
+	x.whole, x.longest, x.limit = true, maxRefusal, pushTime
+	address := c.url + "/" + repo + ".git/git-receive-pack"
+	req, err := http.NewRequestWithContext(x.context(), http.MethodPost, address, bytes.NewReader(push))
+	if err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
+	req.SetBasicAuth(login, c.token)
+	req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
+	req.Header.Set("Accept", "application/x-git-receive-pack-result")
+	_, err = x.do(req)
+	report = x.answer
+	return report, x.wrote(err)
 }
 
 // tokens lists the tokens of an account. The SDK manages only those of the account that signs in; an administrator's
@@ -126,18 +125,15 @@ func (c *connection) combinedStatus(ctx context.Context, repo, sha string) (all 
 
 // log reads the log of a job of the forge's CI, below the job's page: the API has no logs. An HTML answer, such as a
 // sign-in page, is forge.ErrForbidden.
-func (c *connection) log(ctx context.Context, repo, page string) (text string, err error) {
-	path, kind := "/"+repo+page+"/logs", ""
-	_, err = c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) error {
-		header, err := c.ask(ctx, http.MethodGet, path, nil)
-		text, kind = string(x.answer), header.Get("Content-Type")
-		return err
-	})
-	if err == nil && !strings.HasPrefix(kind, "text/plain") {
-		err = fmt.Errorf("GET %s: %w: a page for people, of type %q", path, forge.ErrForbidden, kind)
-	}
-	if err != nil {
+func (c *connection) log(ctx context.Context, repo, page string) (string, error) {
+	x, path := c.begin(ctx), "/"+repo+page+"/logs"
+	header, err := x.ask(http.MethodGet, path, nil)
+	text := string(x.answer)
+	if err = x.wrote(err); err != nil {
 		return "", err
+	}
+	if kind := header.Get("Content-Type"); !strings.HasPrefix(kind, "text/plain") {
+		return "", fmt.Errorf("GET %s: %w: a page for people, of type %q", path, forge.ErrForbidden, kind)
 	}
 	return text, nil
 }
@@ -149,14 +145,11 @@ func ownList[T any](c *connection, path string, query url.Values, id func(*T) in
 		query := maps.Clone(query) // pages are read concurrently
 		query.Set("page", strconv.Itoa(o.Page))
 		query.Set("limit", strconv.Itoa(o.PageSize))
-		x, err = c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) error {
-			if _, err := c.ask(ctx, http.MethodGet, api+path+"?"+query.Encode(), nil); err != nil || !x.accepted() {
-				return err
-			}
+		x = c.begin(ctx)
+		if _, err = x.ask(http.MethodGet, api+path+"?"+query.Encode(), nil); err == nil && x.accepted() {
 			all, err = decodeEach[T](x)
-			return err
-		})
-		return all, x, err
+		}
+		return all, x, x.close(err)
 	}
 	return l
 }
@@ -166,39 +159,38 @@ const api = "/api/v1"
 
 // send makes a request to a path of the API with in as JSON, and decodes the answer into out. Both can be nil.
 func (c *connection) send(ctx context.Context, method, path string, in, out any) error {
-	_, err := c.exchange(ctx, c.limit, new(exchange), func(ctx context.Context, x *exchange) error {
-		if _, err := c.ask(ctx, method, api+path, in); err != nil || out == nil || !x.accepted() {
-			return err
-		}
-		return json.Unmarshal(x.answer, out)
-	})
-	return err
+	x := c.begin(ctx)
+	_, err := x.ask(method, api+path, in)
+	if err == nil && x.accepted() && out != nil {
+		err = json.Unmarshal(x.answer, out)
+	}
+	return x.close(err)
 }
 
-// ask sends a request to a path below the forge's address. It returns the answer's headers; the exchange has the rest.
-func (c *connection) ask(ctx context.Context, method, path string, in any) (http.Header, error) {
+// ask sends a request to a path below the forge's address. It returns the answer's headers.
+func (x *exchange) ask(method, path string, in any) (http.Header, error) {
 	var body bytes.Buffer
 	if in != nil {
 		if err := json.NewEncoder(&body).Encode(in); err != nil {
 			return nil, err
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.url+path, &body)
+	req, err := http.NewRequestWithContext(x.context(), method, x.c.url+path, &body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if c.token != "" {
-		req.Header.Set("Authorization", "token "+c.token)
-	} else if c.user != "" {
-		req.SetBasicAuth(c.user, c.password)
+	if x.c.token != "" {
+		req.Header.Set("Authorization", "token "+x.c.token)
+	} else if x.c.user != "" {
+		req.SetBasicAuth(x.c.user, x.c.password)
 	}
-	return c.do(req)
+	return x.do(req)
 }
 
 // do sends a request and returns the answer's headers.
-func (c *connection) do(req *http.Request) (http.Header, error) {
-	resp, err := c.http.Do(req)
+func (x *exchange) do(req *http.Request) (http.Header, error) {
+	resp, err := x.c.http.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,10 @@ func newList[T any](
 	c *connection, id func(*T) int64, ask func(*gitea.Client, gitea.ListOptions) ([]*T, *gitea.Response, error),
 ) list[T] {
 	return list[T]{connection: c, id: id, page: func(ctx context.Context, o gitea.ListOptions) ([]*T, *exchange, error) {
-		return callList(ctx, c, func(g *gitea.Client) ([]*T, *gitea.Response, error) { return ask(g, o) })
+		g, x := c.sdk(ctx)
+		all, _, err := ask(g, o)
+		all, err = entries(x, all, err)
+		return all, x, err
 	}}
 }
 

@@ -21,8 +21,9 @@ func (c *Client) WhoAmI(ctx context.Context, token string) (string, error) {
 	if token == "" {
 		token = c.token
 	}
-	me, _, err := call(ctx, c.as(token), (*gitea.Client).GetMyUserInfo)
-	if err != nil {
+	g, x := c.as(token).sdk(ctx)
+	me, _, err := g.GetMyUserInfo()
+	if err = x.end(err); err != nil {
 		return "", fmt.Errorf("cannot tell whose token this is: %w", err)
 	}
 	return me.UserName, nil

@@ -299,9 +299,9 @@ func (c *Client) update(r *repo, number int64, change func(*pull)) {
 // can read its protection. A branch that is gone requires no checks.
 func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
 	owner, name := owner(r.name)
-	in, x, err := call(ctx, c.connection, func(g *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
-		return g.GetRepoBranch(owner, name, branch)
-	})
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetRepoBranch(owner, name, branch)
+	err = x.end(err)
 	if errors.Is(err, forge.ErrNotFound) {
 		in, err = &gitea.Branch{}, nil
 	}

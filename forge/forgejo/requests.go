@@ -14,52 +14,50 @@ import (
 // repository reads a repository's settings.
 func (c *connection) repository(ctx context.Context, repo string) (*gitea.Repository, *exchange, error) {
 	owner, name := owner(repo)
-	return call(ctx, c, func(g *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
-		return g.GetRepo(owner, name)
-	})
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetRepo(owner, name)
+	return in, x, x.end(err)
 }
 
 // issue reads an issue or pull request.
 func (c *connection) issue(ctx context.Context, ref forge.Ref) (*gitea.Issue, *exchange, error) {
 	owner, name := owner(ref.Repo)
-	return call(ctx, c, func(g *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-		return g.GetIssue(owner, name, ref.Number)
-	})
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetIssue(owner, name, ref.Number)
+	return in, x, x.end(err)
 }
 
 // editIssue changes what the form sets, and returns the changed issue.
 func (c *connection) editIssue(ctx context.Context, ref forge.Ref, form gitea.EditIssueOption) (*gitea.Issue, error) {
 	owner, name := owner(ref.Repo)
-	in, _, err := call(ctx, c, func(g *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-		return g.EditIssue(owner, name, ref.Number, form)
-	})
+	g, x := c.sdk(ctx)
+	in, _, err := g.EditIssue(owner, name, ref.Number, form)
+	err = x.end(err)
 	return in, err
 }
 
 // removeLabel removes one label from an issue.
 func (c *connection) removeLabel(ctx context.Context, ref forge.Ref, id int64) error {
 	owner, name := owner(ref.Repo)
-	return c.write(ctx, func(g *gitea.Client) error {
-		_, err := g.DeleteIssueLabel(owner, name, ref.Number, id)
-		return err
-	})
+	g, x := c.sdk(ctx)
+	_, err := g.DeleteIssueLabel(owner, name, ref.Number, id)
+	return x.wrote(err)
 }
 
 // comment adds a comment to an issue or pull request.
 func (c *connection) comment(ctx context.Context, ref forge.Ref, body string) error {
 	owner, name := owner(ref.Repo)
-	return c.write(ctx, func(g *gitea.Client) error {
-		_, _, err := g.CreateIssueComment(owner, name, ref.Number, gitea.CreateIssueCommentOption{Body: body})
-		return err
-	})
+	g, x := c.sdk(ctx)
+	_, _, err := g.CreateIssueComment(owner, name, ref.Number, gitea.CreateIssueCommentOption{Body: body})
+	return x.wrote(err)
 }
 
 // pull reads a pull request.
 func (c *connection) pull(ctx context.Context, ref forge.Ref) (*gitea.PullRequest, *exchange, error) {
 	owner, name := owner(ref.Repo)
-	return call(ctx, c, func(g *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
-		return g.GetPullRequest(owner, name, ref.Number)
-	})
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetPullRequest(owner, name, ref.Number)
+	return in, x, x.end(err)
 }
 
 // issues lists a repository's issues and pull requests. The zero option lists the open ones.

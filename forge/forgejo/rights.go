@@ -54,10 +54,9 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 // probeLabel tries to change a label that cannot exist. The forge answers 404 if the token has write access to issues.
 func (c *connection) probeLabel(ctx context.Context, repo string, _ *gitea.Repository) error {
 	owner, name := owner(repo)
-	return c.write(ctx, func(g *gitea.Client) error {
-		_, _, err := g.EditLabel(owner, name, 0, gitea.EditLabelOption{})
-		return err
-	})
+	g, x := c.sdk(ctx)
+	_, _, err := g.EditLabel(owner, name, 0, gitea.EditLabelOption{})
+	return x.wrote(err)
 }
 
 // probeBranch tries to create a branch that already exists. The forge answers 409 if the token can push. An empty
@@ -68,8 +67,7 @@ func (c *connection) probeBranch(ctx context.Context, repo string, in *gitea.Rep
 	}
 	form := gitea.CreateBranchOption{BranchName: in.DefaultBranch, OldBranchName: in.DefaultBranch}
 	owner, name := owner(repo)
-	return c.write(ctx, func(g *gitea.Client) error {
-		_, _, err := g.CreateBranch(owner, name, form)
-		return err
-	})
+	g, x := c.sdk(ctx)
+	_, _, err := g.CreateBranch(owner, name, form)
+	return x.wrote(err)
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"code.gitea.io/sdk/gitea"
-
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -56,7 +54,9 @@ func numbers(version string) (major, minor int) {
 
 // Software returns which forge this is. Every error says what to do; an unsupported forge is an error too.
 func (c *Client) Software(ctx context.Context) (Software, error) {
-	version, _, err := call(ctx, c.connection, (*gitea.Client).ServerVersion)
+	g, x := c.sdk(ctx)
+	version, _, err := g.ServerVersion()
+	err = x.end(err)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return Software{}, fmt.Errorf("cannot find a forge at %s: %w; check [forge] url", c.url, err)

@@ -237,9 +237,9 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 	id := l.remarks[at0].ID
 	c.mu.Unlock()
 	owner, name := owner(r.name)
-	in, _, err := callList(ctx, c.connection, func(g *gitea.Client) ([]*gitea.Reaction, *gitea.Response, error) {
-		return g.GetIssueCommentReactions(owner, name, id)
-	})
+	g, x := c.sdk(ctx)
+	in, _, err := g.GetIssueCommentReactions(owner, name, id)
+	in, err = entries(x, in, err)
 	if err == nil && slices.ContainsFunc(in, func(one *gitea.Reaction) bool {
 		return one != nil && one.User != nil && !c.isAgent(one.User.UserName)
 	}) {

@@ -2,6 +2,7 @@ package forgejo
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,11 +17,15 @@ import (
 // the SDK does not pass on: the forge's clock, the reason for a refusal, and that an answer broke off.
 type transport struct{ next http.RoundTripper }
 
-// exchange is what the transport records about one request and its redirects.
+// exchange is one request with its redirects: its bounds, and what the transport records about it.
 type exchange struct {
+	c       *connection
+	ctx     context.Context // of the caller
+	limit   time.Duration   // of the whole exchange
+	longest int64           // bytes of an answer
+	whole   bool            // the answer is not cut
+
 	method, path string    // of the request; "" until it is sent
-	longest      int64     // bytes of an answer
-	whole        bool      // the answer is not cut
 	began        time.Time // our clock
 	answered     time.Time
 	date         time.Time // the forge's clock; zero if the answer had no Date
@@ -36,17 +41,29 @@ type exchange struct {
 // exchangeKey is the context key of the exchange.
 type exchangeKey struct{}
 
-// RoundTrip makes one request. The answer's body was read and needs no closing.
+// context returns the context of the request.
+func (x *exchange) context() context.Context { return context.WithValue(x.ctx, exchangeKey{}, x) }
+
+// RoundTrip makes one request, once it has one of the context's slots. The body of the answer was read and needs no
+// closing.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x, known := req.Context().Value(exchangeKey{}).(*exchange)
 	if !known {
 		return nil, errors.New("internal error: a request outside an exchange")
 	}
-	if x.method == "" {
-		x.method, x.path = req.Method, req.URL.Path
+	done, err := slot(req.Context())
+	if err != nil {
+		return nil, err
 	}
+	defer done()
+	if x.method == "" { // otherwise it is a redirect
+		x.method, x.path, x.began = req.Method, req.URL.Path, time.Now()
+		x.c.requests.Add(1)
+	}
+	within, cancel := context.WithDeadline(req.Context(), x.began.Add(x.limit))
+	defer cancel()
 	x.status = 0
-	resp, err := t.next.RoundTrip(req)
+	resp, err := t.next.RoundTrip(req.WithContext(within))
 	x.answered = time.Now()
 	if err != nil {
 		return nil, err
@@ -58,6 +75,62 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(x.answer)), int64(len(x.answer))
 	return resp, nil
+}
+
+// end ends the exchange and returns its error: one line without a credential. err is the SDK's. An answer without a
+// value is an error too.
+func (x *exchange) end(err error) error {
+	if err == nil && string(bytes.TrimSpace(x.answer)) == "null" {
+		err = errors.New("it is empty")
+	}
+	return x.close(err)
+}
+
+// wrote is end for a request whose answer is not needed, or is not JSON.
+func (x *exchange) wrote(err error) error {
+	if x.accepted() {
+		err = nil
+	}
+	return x.close(err)
+}
+
+// entries is end for a list or a page of it. An entry of another shape is nil, and counted in the exchange.
+func entries[T any](x *exchange, all []*T, err error) ([]*T, error) {
+	if err != nil && x.accepted() && x.broke == nil { // the SDK decodes no entry after one of another shape
+		all, err = decodeEach[T](x)
+	}
+	if err = x.close(err); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// decodeEach decodes a list entry by entry.
+func decodeEach[T any](x *exchange) ([]*T, error) {
+	if len(x.answer) == 0 {
+		return nil, nil
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(x.answer, &entries); err != nil {
+		return nil, err
+	}
+	all := make([]*T, len(entries))
+	for i, entry := range entries {
+		if json.Unmarshal(entry, &all[i]) != nil {
+			all[i] = nil
+			x.dropped++
+		}
+	}
+	return all, nil
+}
+
+// close reports the request and returns its error.
+func (x *exchange) close(err error) error {
+	x.answer = nil // or the facts of a list would keep it
+	if x.c.observe != nil && x.method != "" {
+		x.c.observe(route(x.method, x.path), x.status, time.Since(x.began))
+	}
+	return x.failure(err)
 }
 
 // record records the values of the headers.

@@ -72,10 +72,9 @@ func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err
 		if one.Body == marked(body, mark) {
 			return nil
 		}
-		return c.write(ctx, func(g *gitea.Client) error {
-			_, _, err := g.EditIssueComment(owner, name, one.ID, gitea.EditIssueCommentOption{Body: marked(body, mark)})
-			return err
-		})
+		g, x := c.sdk(ctx)
+		_, _, err := g.EditIssueComment(owner, name, one.ID, gitea.EditIssueCommentOption{Body: marked(body, mark)})
+		return x.wrote(err)
 	}
 	return c.postComment(ctx, ref, body, mark)
 }
