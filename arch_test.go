@@ -52,18 +52,14 @@ var layers = map[string][]string{
 	"agents/upstream":          {"agents", "forge", "agents/plainfile"},
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
-	"threads/filltest":         {},
 	"threads/audit":            {"agents"},
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
 	"threads/services":         {"threads"},
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
 	"threads/worlds": {
-		"threads", "threads/delta", "threads/ledger", "threads/sim", "threads/wire", "agents", "forge",
+		"threads", "threads/ledger", "threads/sim", "agents", "forge",
 	},
-	"threads/delta":          {"threads", "threads/ledger", "agents", "forge"},
-	"threads/wire":           {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":     {"threads/ledger", "agents/plainfile"},
-	"supervisor/decisions":   {"threads", "threads/delta", "threads/wire", "forge"},
 	"supervisor/answers":     {"threads", "agents", "agents/plainfile", "forge"},
 	"supervisor/disk":        {},
 	"supervisor/receipts":    {"threads/audit", "agents/plainfile"},
@@ -73,9 +69,9 @@ var layers = map[string][]string{
 	"supervisor/web":         {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser": {},
 	"supervisor": {
-		"supervisor/answers", "supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet",
+		"supervisor/answers", "supervisor/control", "supervisor/disk", "supervisor/fleet",
 		"supervisor/journal", "supervisor/receipts", "supervisor/saved", "threads/audit", "threads/ledger",
-		"threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
+		"threads/services", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
@@ -85,7 +81,7 @@ var layers = map[string][]string{
 		"supervisor/control", "threads/ledger", "threads", "agents", "agents/plainfile", "forge",
 	},
 	"supervisor/simtest": {
-		"supervisor", "supervisor/control", "supervisor/decisions", "supervisor/fleet", "threads/ledger", "threads",
+		"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads",
 		"agents", "forge", "forge/plan",
 	},
 	"cmd/disinto": {"*"},
@@ -144,8 +140,7 @@ var onLinux = []string{
 
 // elsewhere are the packages of a client, which build on every system.
 var elsewhere = []string{
-	"cmd/disinto", "cmd/disinto/screen", "supervisor/control", "supervisor/decisions",
-	"supervisor/fleet",
+	"cmd/disinto", "cmd/disinto/screen", "supervisor/answers", "supervisor/control", "supervisor/fleet",
 }
 
 // checkLinux reports the import of a Linux package in a file that builds on every system.
@@ -173,7 +168,7 @@ func (s *source) checkLinux() (failures []string) {
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit",
 	"threads/file", "threads/ledger", "threads/services",
-	"threads/sim", "threads/wire", "threads/worlds", "threads/delta",
+	"threads/sim", "threads/worlds",
 }
 
 // impure lists the names that pure packages may not use: an import path, a path with all below it (with /...), or a

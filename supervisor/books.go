@@ -32,8 +32,6 @@ type books struct {
 	model      func(*threads.Thread) string // a thread's server's model, for agents without one; nil or "": unknown
 	// outages returns the services that cannot be used; nil means that all can. It may be called under mu.
 	outages func(*threads.Config, time.Time) map[string]threads.Outage
-	// record takes the decision of a time. It is called under mu, and may call frozen, which copies the decision.
-	record  func(now time.Time, frozen func() *threads.FrozenDecision)
 	answers *answers.Recorder // its Changes is called under mu, its Write is not
 	journal *journal.File     // the source of the ledger; nil before Run. Its lock is taken before mu
 
@@ -58,7 +56,6 @@ type books struct {
 	closed     bool   // nothing starts: another image takes over
 	saves      string // the agent whose workspace is being saved, see gripOver; empty: none
 	forgetAt   time.Time
-	frozen     *threads.Frozen // the last copied decision's history; nil if a chain or an item may have changed since
 }
 
 // life has the start of this supervisor and of its present image.
@@ -78,7 +75,7 @@ type reading struct {
 
 func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) threads.Plan, heard func() bool) *books {
 	b := &books{
-		decide: decide, record: func(time.Time, func() *threads.FrozenDecision) {}, heard: heard,
+		decide: decide, heard: heard,
 		answers: new(answers.Recorder),
 		life:    life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
 		sessions: make(map[string]*session), busy: make(map[forge.Ref]int), chores: make(map[choreKey]*chore),
@@ -252,7 +249,6 @@ func (b *books) applyLocked(r ledger.Record) {
 		}
 	}
 	b.ledger.Apply(r)
-	b.frozen = nil
 	if r.Used == nil {
 		b.changedLocked()
 	}
@@ -275,7 +271,7 @@ func (b *books) replay(
 ) (news []notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ledger, b.frozen = past, nil
+	b.ledger = past
 	b.changedLocked()
 	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
 		o := b.ledger.Open[run]
@@ -416,7 +412,6 @@ func (b *books) dropClaimsLocked() []forge.Ref {
 		fresh := known && b.busy[r] == 0 && repo.AsOf.After(b.ledger.Touched[r])
 		if fresh && !b.claimShownLocked(r) && b.sessionOnLocked(r) == nil {
 			b.ledger.Drop(r)
-			b.frozen = nil
 			b.changedLocked()
 			dropped = append(dropped, r)
 		}

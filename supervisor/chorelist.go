@@ -176,7 +176,6 @@ func (b *books) choreDone(c *chore, row action, err error) notice {
 	c.retryAt = time.Now().Add(c.rest(err))
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
 		ledger.Entry(b.ledger.Items, c.hold).CoolDown = c.retryAt
-		b.frozen = nil
 		b.changedLocked()
 	}
 	if was := c.failed; was == text(err) || c.action == ActMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {

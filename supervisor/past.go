@@ -1,44 +1,12 @@
 package supervisor
 
 import (
-	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/supervisor/decisions"
 	"codeberg.org/johba/disinto/threads"
 )
-
-// keepDecisions records the decisions until end is called.
-func (s *Supervisor) keepDecisions(upgraded bool) (end func()) {
-	done := make(chan struct{})
-	o := decisions.Options{StateDir: s.StateDir, Program: s.Version, Upgraded: upgraded, Trouble: s.undecided}
-	var group sync.WaitGroup
-	s.background(&group, "the end of the record of decisions", func() {
-		for !s.safely("the record of decisions", func() { s.decisions.Keep(o, done) }) {
-			o.Upgraded = false
-			select {
-			case <-done:
-				return
-			case <-time.After(longRest):
-			}
-		}
-	})
-	return func() {
-		close(done)
-		group.Wait()
-	}
-}
-
-// undecided logs when decisions cannot be recorded, and when they can again. Nothing waits for the record.
-func (s *Supervisor) undecided(err error) {
-	if err != nil {
-		s.log.Warn(text(err) + ": disinto why --at lacks the decisions made meanwhile")
-		return
-	}
-	s.log.Info("decisions are recorded again")
-}
 
 // unanswered logs when answers cannot be kept, and when they can again. Nothing waits for them.
 func (s *Supervisor) unanswered(err error) {

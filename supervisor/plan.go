@@ -93,7 +93,6 @@ func (b *books) decideLocked(now time.Time, room *threads.Room, t *todo) {
 	snap := b.snapshotLocked(now, room)
 	plan := b.decide(snap)
 	broken := threads.Enforce(&snap, &plan)
-	b.tellLocked(&snap, &plan)
 	t.answers = b.answers.Changes(&snap, &plan)
 	free, wake := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
@@ -104,15 +103,6 @@ func (b *books) decideLocked(now time.Time, room *threads.Room, t *todo) {
 	b.plan.wake(wake)
 	t.stops = b.stopLocked(plan.Stops)
 	t.chores = b.choresLocked(&plan, now)
-}
-
-// tellLocked records a decision. It copies the decision only if the recorder takes it.
-func (b *books) tellLocked(snap *threads.Snapshot, plan *threads.Plan) {
-	b.record(snap.Now, func() *threads.FrozenDecision {
-		d := snap.Freeze(plan, b.frozen)
-		b.frozen = d.History
-		return d
-	})
 }
 
 // heldLocked returns the items that wait for another reason than in the last plan.

@@ -38,7 +38,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return errors.Join(err, s.books.journal.Close())
 	}
 	closePorts := s.keepPorts()
-	written, untold, decided := s.keepStatusFile(), s.keepFleetFile(), s.keepDecisions(inherited)
+	written, untold := s.keepStatusFile(), s.keepFleetFile()
+	s.removeLeftovers()
 	s.books.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.unanswered)
 	if inherited || s.endStale(ctx) == nil {
 		s.sessions.settleElsewhere(ctx)
@@ -58,7 +59,6 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for _, f := range s.books.stand(time.Now()) {
 		s.books.note(ledger.Record{At: f.Until, Free: &f})
 	}
-	decided()
 	s.books.answers.End(time.Now())
 	untold()
 	closePorts()

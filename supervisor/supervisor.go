@@ -38,7 +38,6 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/supervisor/decisions"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
@@ -118,11 +117,10 @@ type Supervisor struct {
 	Metrics http.Handler
 
 	core
-	once      sync.Once     // guards init
-	held      *os.File      // the lock of the state directory
-	replug    chan struct{} // the TCP listeners must be compared with the configuration
-	hub       *fleet.Hub
-	decisions *decisions.Recorder
+	once   sync.Once     // guards init
+	held   *os.File      // the lock of the state directory
+	replug chan struct{} // the TCP listeners must be compared with the configuration
+	hub    *fleet.Hub
 
 	// Each of these has a mutex of its own.
 	scanner      scanner

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"github.com/hashicorp/go-hclog"
 
-	"codeberg.org/johba/disinto/supervisor/decisions"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -54,8 +53,6 @@ func (s *Supervisor) init() {
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
 		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.inference.servers.model
-		s.decisions = decisions.NewRecorder()
-		s.books.record = s.decisions.Take
 		if s.Runner != nil {
 			s.books.outages = s.services.serving.outages
 		}

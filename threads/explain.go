@@ -32,16 +32,6 @@ type Explanation struct {
 	Items []ExplainedItem `json:"items,omitempty"`
 	// Since is the time from which a past answer held; zero for an answer of now.
 	Since time.Time `json:"since,omitzero"`
-	// Decided names the past decision that is explained; nil for a decision of now.
-	Decided *Decided `json:"decided,omitempty"`
-}
-
-// Decided names a decision of the past.
-type Decided struct {
-	At time.Time `json:"at"`
-	By string    `json:"by"` // version of disinto
-	// Otherwise reports that this program decides differently from the same facts.
-	Otherwise bool `json:"otherwise,omitempty"`
 }
 
 // Step is one rule and its answer.

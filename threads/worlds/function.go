@@ -1,7 +1,6 @@
 package worlds
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,7 +8,6 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/wire"
 )
 
 // function checks properties of Decide itself. Each check costs as much as several plans, so each is made for one
@@ -29,10 +27,6 @@ func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 		c.report("the alarm is set early enough", unchanged(s, p, w.between(0, untilAlarm(s, p))))
 	case 5:
 		c.report("Explain agrees with Decide", w.explained(s, p))
-	case 6:
-		c.report("another build gets the same snapshot and plan", overWire(s, p))
-	case 7:
-		c.report("a past decision can be repeated", recall(c.past, s, p))
 	}
 }
 
@@ -69,28 +63,6 @@ func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	}
 	if other := threads.Decide(again); !reflect.DeepEqual(*p, other) {
 		return fmt.Errorf("got %+v, then %+v", *p, other)
-	}
-	return nil
-}
-
-// overWire encodes and decodes the snapshot as for another build, and compares the plan on it.
-func overWire(s *threads.Snapshot, p *threads.Plan) error {
-	text, err := wire.EncodeSnapshot(s)
-	if err != nil {
-		return err
-	}
-	read, err := wire.DecodeSnapshot(text)
-	if err != nil {
-		return err
-	}
-	other := threads.Decide(*read)
-	here, err := wire.EncodePlan(p)
-	if err != nil {
-		return err
-	}
-	there, err := wire.EncodePlan(&other)
-	if err != nil || !bytes.Equal(here, there) {
-		return fmt.Errorf("got %s, %v, want %s", there, err, here)
 	}
 	return nil
 }

@@ -23,7 +23,6 @@ type checks struct {
 	w      *world
 	starts map[threads.Key][]time.Time // each item's starts in the last ten minutes
 	after  aftermath
-	past   *threads.Snapshot // an earlier snapshot; see recall
 }
 
 // tableInvariants hold after every step.

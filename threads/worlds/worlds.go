@@ -165,7 +165,7 @@ func newWorld(seed uint64, say func(string)) *world {
 	}
 	w.forge = newServer(w)
 	w.shell = newShell(w)
-	w.checks = checks{w, make(map[threads.Key][]time.Time), newAftermath(), new(threads.Snapshot)}
+	w.checks = checks{w, make(map[threads.Key][]time.Time), newAftermath()}
 	return w
 }
 
