@@ -175,7 +175,7 @@ func TestEndlessPages(t *testing.T) {
 		h.asked = 0
 		all, _, err = open.atOnce(t.Context())
 		if err != nil || h.asked != 1+pagesAtOnce {
-			t.Errorf("listAtOnce returned %d entries with %d requests, %v", len(all), h.asked, err)
+			t.Errorf("atOnce returned %d entries with %d requests, %v", len(all), h.asked, err)
 		}
 	})
 }
