@@ -74,7 +74,7 @@ func (d *decision) line() {
 
 // classify groups the items without an objection by traits.
 func (d *decision) classify() {
-	byTraits := make(map[traits]*class)
+	known := make(map[traitKey][]*class)
 	var c *class
 	for _, w := range d.queue {
 		if w.Reason != nil {
@@ -84,8 +84,8 @@ func (d *decision) classify() {
 			d.ready = append(d.ready, w)
 			continue
 		}
-		if t := d.traitsOf(w); c == nil || c.traits != t { // neighbours mostly share a class
-			c = d.classOf(t, byTraits)
+		if t := d.traitsOf(w); c == nil || !c.equal(&t) { // neighbours mostly share a class
+			c = d.classOf(t, known)
 		}
 		w.class = c
 		c.items = append(c.items, w)
@@ -93,14 +93,16 @@ func (d *decision) classify() {
 }
 
 // classOf returns the class of these traits. It creates a class that is new.
-func (d *decision) classOf(t traits, known map[traits]*class) *class {
-	c := known[t]
-	if c == nil {
-		c = &class{traits: t}
-		known[t] = c
-		d.classes = append(d.classes, c)
-		d.qualify(c)
+func (d *decision) classOf(t traits, known map[traitKey][]*class) *class {
+	for _, c := range known[t.traitKey] {
+		if c.equal(&t) {
+			return c
+		}
 	}
+	c := &class{traits: t}
+	known[t.traitKey] = append(known[t.traitKey], c)
+	d.classes = append(d.classes, c)
+	d.qualify(c)
 	return c
 }
 

@@ -38,11 +38,16 @@ type ladder struct {
 	after int
 }
 
-// foot has everything that decides the choice of a rung. Ten thousand climbing items share a handful of feet.
+// foot is where on a ladder an item stands. Ten thousand climbing items share a handful of feet.
 type foot struct {
-	traits
 	of    string
 	level int
+}
+
+// choice is the rung that was chosen for items with the same traits.
+type choice struct {
+	traits
+	rung string
 }
 
 // ladderOf returns Config.Ladder, which it computes once for each agent.
@@ -129,33 +134,39 @@ func (v *view) climbing(w *work, t *traits) (rung string, level, setbacks int) {
 	if c.of == "" || c.level == 0 && (t.author == "" || !v.fallsBack(t.author)) {
 		return "", 0, 0
 	}
-	at := foot{*t, c.of, c.level}
-	rung, known := v.chosen[at]
-	if !known {
-		rung = v.chooseRung(at)
-		if v.chosen == nil {
-			v.chosen = make(map[foot]string)
-		}
-		v.chosen[at] = rung
-	}
-	if rung == "" {
+	if rung = v.rungAt(foot{c.of, c.level}, t); rung == "" {
 		return "", 0, 0
 	}
 	return rung, c.level, c.setbacks
 }
 
+// rungAt returns chooseRung, which it computes once for items with the same traits.
+func (v *view) rungAt(f foot, t *traits) string {
+	for i := range v.chosen[f] {
+		if known := &v.chosen[f][i]; known.equal(t) {
+			return known.rung
+		}
+	}
+	if v.chosen == nil {
+		v.chosen = make(map[foot][]choice)
+	}
+	rung := v.chooseRung(f, *t)
+	v.chosen[f] = append(v.chosen[f], choice{*t, rung})
+	return rung
+}
+
 // chooseRung finds the agent for a level of a ladder; empty when there is none.
-func (v *view) chooseRung(f foot) string {
+func (v *view) chooseRung(f foot, t traits) string {
 	rungs := v.ladderOf(f.of).rungs
 	if f.level == 0 {
-		return v.standIn(rungs, f.traits)
+		return v.standIn(rungs, t)
 	}
-	at := slices.IndexFunc(rungs[f.level-1:], func(name string) bool { return v.mayStep(name, f.traits) })
+	at := slices.IndexFunc(rungs[f.level-1:], func(name string) bool { return v.mayStep(name, t) })
 	if at >= 0 {
 		at += f.level - 1
 	}
 	for i := f.level - 2; at < 0 && i >= 0; i-- {
-		if v.mayStep(rungs[i], f.traits) {
+		if v.mayStep(rungs[i], t) {
 			at = i
 		}
 	}
@@ -163,7 +174,7 @@ func (v *view) chooseRung(f foot) string {
 	case at < 0:
 		return ""
 	case v.fallsBack(rungs[at]):
-		return cmp.Or(v.standIn(rungs[at+1:], f.traits), rungs[at])
+		return cmp.Or(v.standIn(rungs[at+1:], t), rungs[at])
 	}
 	return rungs[at]
 }

@@ -33,7 +33,7 @@ func (c *Config) Problems() []Problem {
 		if why := hasToken(v, cand); why != nil {
 			all = append(all, Problem{key, *why})
 		}
-		why := canBeReviewed(v, &traits{kind: agents.KindIssue}, cand)
+		why := canBeReviewed(v, &traits{traitKey: traitKey{kind: agents.KindIssue}}, cand)
 		if why != nil && c.HasTrigger(&c.Agents[i], agents.OnIssue) {
 			all = append(all, Problem{key, *why})
 		}

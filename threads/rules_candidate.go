@@ -3,31 +3,39 @@ package threads
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
-// traits are all properties of an item that candidate rules may use. They are comparable, so items with the same
-// traits share one answer: ten thousand issues make a handful of classes. Lists are joined by newlines, which no name
-// on the forge can contain. A label can contain spaces.
+// traits are all properties of an item that candidate rules may use. Items with the same traits share one answer: ten
+// thousand issues make a handful of classes.
 type traits struct {
-	kind    agents.Kind
-	role    string // the only role that may take it; empty means any whose trigger fits
-	labels  string // those that some role filters on
-	skills  string // skill labels
-	writers string // agents that wrote to the pull request, or worked on the issue
-	local   bool   // one of them is local
-	pin     string // the only agent that may take it, for which it is reserved
-	author  string // the agent it waits for, as the author of the pull request
-	heir    string // the agent it waits for until a time: it finished a blocker, or asked
-	until   time.Time
+	traitKey
+	labels  []string // those that some role filters on
+	skills  []string // skill labels
+	writers []string // agents that wrote to the pull request, or worked on the issue
+}
+
+// traitKey has the traits that can be a key of a map.
+type traitKey struct {
+	kind   agents.Kind
+	role   string // the only role that may take it; empty means any whose trigger fits
+	local  bool   // a writer is local
+	pin    string // the only agent that may take it, for which it is reserved
+	author string // the agent it waits for, as the author of the pull request
+	heir   string // the agent it waits for until a time, because it asked
+	until  time.Time
 	// rung is the agent that a ladder chose. With a level only that agent may take it; without one it stands in for the
 	// author.
 	rung            string
 	level, setbacks int
+}
+
+func (t *traits) equal(other *traits) bool {
+	return t.traitKey == other.traitKey && slices.Equal(t.labels, other.labels) &&
+		slices.Equal(t.skills, other.skills) && slices.Equal(t.writers, other.writers)
 }
 
 // class has the items with the same traits, and the agents that may take them.
@@ -93,17 +101,17 @@ var freeRules = []freeRule{
 
 // traitsOf gathers the traits of an item.
 func (v *view) traitsOf(w *work) traits {
-	t := traits{kind: w.Kind, role: w.Item.Role, pin: w.pin}
+	t := traits{traitKey: traitKey{kind: w.Kind, role: w.Item.Role, pin: w.pin}}
 	t.labels = v.filterLabels(w)
 	if w.pull == nil {
-		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
-		t.writers = strings.Join(w.past.Writers, "\n")
+		t.skills = forge.Skills(w.labels())
+		t.writers = w.past.Writers
 		if t.rung, t.level, t.setbacks = v.climbing(w, &t); t.level == 0 {
 			v.inherit(w, &t)
 		}
 		return t
 	}
-	t.writers = strings.Join(w.stage.writers, "\n")
+	t.writers = w.stage.writers
 	t.local = v.Config.anyLocal(w.stage.writers)
 	if w.Kind == agents.KindRework {
 		t.role, t.author = v.reworkers(w, t.labels)
@@ -118,9 +126,9 @@ func (v *view) traitsOf(w *work) traits {
 
 // filterLabels keeps only labels that some role filters on, so that the others do not split classes. A pull request
 // also has the labels of its issue, so that the role that implemented the issue reworks it.
-func (v *view) filterLabels(w *work) string {
+func (v *view) filterLabels(w *work) (kept []string) {
 	if len(v.filters) == 0 {
-		return ""
+		return nil
 	}
 	labels := w.labels()
 	if w.pull != nil {
@@ -128,19 +136,18 @@ func (v *view) filterLabels(w *work) string {
 			labels = append(slices.Clone(labels), is.Labels...)
 		}
 	}
-	var kept []string
 	for _, l := range v.filters {
 		if slices.Contains(labels, l) {
 			kept = append(kept, l)
 		}
 	}
-	return strings.Join(kept, "\n")
+	return kept
 }
 
 // reworkers returns the role that may rework a pull request, and its author while ReworkWait lasts. After that every
 // agent with the role may. No item waits for an author that is no longer configured, or that has no role on issues,
 // because reviewers write nothing: any agent with a role on issues may rework its pull request.
-func (v *view) reworkers(w *work, labels string) (role, author string) {
+func (v *view) reworkers(w *work, labels []string) (role, author string) {
 	a := v.Config.AgentByLogin(w.pull.Author)
 	if a == nil {
 		return "", ""
@@ -334,21 +341,13 @@ func roleFits(_ *view, t *traits, c candidate) *Reason {
 }
 
 // takes reports whether a role's label is among those of an item.
-func takes(r *agents.Role, labels string) bool {
-	return r.Label == "" || slices.Contains(lines(labels), r.Label)
-}
-
-// lines splits a list of traits.
-func lines(list string) []string {
-	if list == "" {
-		return nil
-	}
-	return strings.Split(list, "\n")
+func takes(r *agents.Role, labels []string) bool {
+	return r.Label == "" || slices.Contains(labels, r.Label)
 }
 
 // hasSkills requires all skills of an issue, so an issue without skill labels is for every agent.
 func hasSkills(_ *view, t *traits, c candidate) *Reason {
-	for _, skill := range lines(t.skills) {
+	for _, skill := range t.skills {
 		if !slices.Contains(c.agent.Skills, skill) {
 			return &Reason{Code: NoSkill, Note: skill}
 		}
@@ -388,16 +387,16 @@ func (v *view) unpaired(t *traits, c candidate) Code {
 	if t.kind != agents.KindReview {
 		return ""
 	}
-	return v.Config.unpaired(c.agent.Agent, lines(t.writers), t.local)
+	return v.Config.unpaired(c.agent.Agent, t.writers, t.local)
 }
 
 // canBeReviewed keeps an agent from writing work that no agent could review: the last possible reviewer must not
 // become a writer. A pull request that no agent can review any more may still be reworked, because people review it.
 // Without any review agent people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) *Reason {
-	before := lines(t.writers)
-	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(append(before, c.agent.Name)) &&
-		(t.kind == agents.KindIssue || v.Config.reviewable(before))
+	with := append(slices.Clip(t.writers), c.agent.Name)
+	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(with) &&
+		(t.kind == agents.KindIssue || v.Config.reviewable(t.writers))
 	if stuck {
 		return &Reason{Code: NoReviewer, Agent: c.agent.Name}
 	}

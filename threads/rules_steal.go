@@ -107,12 +107,12 @@ func cycleFull(b *balancer, _ *work, _ string) *Reason {
 // onRoute keeps a routed issue from agents that are not on its route. Once the issue is pinned, by the route, by a
 // person or by a steal, only the pin counts.
 func onRoute(v *view, t *traits, c candidate) *Reason {
-	if t.pin != "" || t.skills == "" {
+	if t.pin != "" || len(t.skills) == 0 {
 		return nil
 	}
 	routed := false
 	for _, r := range v.Config.Routes {
-		if slices.Contains(lines(t.skills), r.Skill) {
+		if slices.Contains(t.skills, r.Skill) {
 			if slices.Contains(r.Agents, c.agent.Name) {
 				return nil
 			}

@@ -27,7 +27,7 @@ type view struct {
 	cands   []candidate // every agent in each of its roles, sorted by agent
 
 	ladders map[string]ladder // by agent, computed on demand
-	chosen  map[foot]string   // computed on demand
+	chosen  map[foot][]choice // computed on demand
 
 	// filters has the labels that roles filter on, once each, in the order of the roles.
 	filters []string
