@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents/session/fakemodel"
 )
 
-// mcpClients are the command lines of real clients, configured as docs/mcp.md describes.
+// mcpClients are the command lines of real clients, configured as docs/control-room.md describes.
 var mcpClients = map[string]func(model, self, state string) (argv, environ []string){
 	"claude": func(model, self, state string) (argv, environ []string) {
 		config := fmt.Sprintf(`{"mcpServers": {"disinto": {"command": %q, "args": ["mcp", "--state", %q]}}}`, self, state)

@@ -231,14 +231,14 @@ func TestMCPTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	help := disinto(t.Context(), nil, "help", "mcp").stdout
-	page, err := os.ReadFile("../../docs/mcp.md")
+	page, err := os.ReadFile("../../docs/control-room.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tool := range list.Tools {
 		if !slices.Contains(called, tool.Name) || !strings.Contains(help, tool.Name) ||
 			!strings.Contains(string(page), "| `"+tool.Name+"`") {
-			t.Errorf("the tool %s is missing in mcpCalls, in the help, or in docs/mcp.md", tool.Name)
+			t.Errorf("the tool %s is missing in mcpCalls, in the help, or in docs/control-room.md", tool.Name)
 		}
 	}
 	raw, err := json.MarshalIndent(list.Tools, "", "  ")

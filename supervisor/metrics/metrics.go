@@ -1,7 +1,7 @@
 // Package metrics exports a supervisor's numbers to Prometheus.
 //
 // A number that the supervisor keeps anyway is a row in levels.go, read at each scrape. All others are counted in
-// work.go and free.go, which the supervisor calls. docs/monitoring.md has the table of all metrics, which a test
+// work.go and free.go, which the supervisor calls. docs/codes.md has the table of all metrics, which a test
 // writes.
 //
 // No label has a value that an agent, a forge or a stranger chooses: names come from the configuration, and all other

@@ -24,7 +24,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-var update = flag.Bool("update", false, "rewrite the table in docs/monitoring.md; read the diff before you commit it")
+var update = flag.Bool("update", false, "rewrite the table in docs/codes.md; read the diff before you commit it")
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
@@ -248,9 +248,9 @@ func docsTable(m *Metrics) string {
 	return table
 }
 
-// Every metric is in the table of docs/monitoring.md.
+// Every metric is in the table of docs/codes.md.
 func TestDocs(t *testing.T) {
-	const page, begin, end = "../../docs/monitoring.md", "<!-- metrics -->\n", "<!-- end -->"
+	const page, begin, end = "../../docs/codes.md", "<!-- metrics -->\n", "<!-- end -->"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
