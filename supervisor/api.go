@@ -27,13 +27,13 @@ func (s *Supervisor) routes() []control.Route {
 	}
 	return []control.Route{
 		{Pattern: "GET /metrics", Handler: metrics.ServeHTTP},
-		control.Get("/v1/state", s.state),
+		control.Get("/v1/state", s.answerState),
 		control.Get("/v1/fleet", func(context.Context, url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
 		control.Get("/v1/why", s.history.why),
 		control.Get("/v1/forecast", s.history.forecast),
 		control.Get("/v1/show", s.history.show),
 		control.Get("/v1/history", s.history.history),
-		control.Get("/v1/report", s.history.record),
+		control.Get("/v1/report", s.history.report),
 		control.Get("/v1/convoys", command(&s.core, s.convoys.list)),
 		control.Events("/v1/events", &s.events),
 		control.Logs("/v1/log", s.history.findLogs, s.history.prints),
@@ -75,7 +75,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 // keepPorts listens on the configured TCP addresses until end is called.
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
-		Config: s.books.config, API: s.Handler(), Hooks: s.HookHandler(), Metrics: s.Metrics, Web: s.Web,
+		Config: s.state.config, API: s.Handler(), Hooks: s.HookHandler(), Metrics: s.Metrics, Web: s.Web,
 		Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
 	}
 	if p.Listen == nil {
@@ -85,7 +85,7 @@ func (s *Supervisor) keepPorts() (end func()) {
 }
 
 // state answers GET /v1/state: the status, with at most ?rows= waiting items.
-func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Document, error) {
+func (s *Supervisor) answerState(_ context.Context, query url.Values) (*control.Document, error) {
 	d := s.Document()
 	if said := query.Get("rows"); said != "" {
 		rows, err := strconv.Atoi(said)
@@ -101,7 +101,7 @@ func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Docume
 // that it can.
 func (s *Supervisor) portProblem(key, why string) {
 	if s.problems.setPort(key, why) {
-		s.tell(notice{bad: true, words: why})
+		s.logNotices(notice{bad: true, words: why})
 		s.touchStatus()
 	}
 }
@@ -116,5 +116,5 @@ func (s *Supervisor) Fleet() *fleet.Status {
 // HookHandler answers POST /v1/hook, and nothing else.
 func (s *Supervisor) HookHandler() http.Handler {
 	s.init()
-	return control.Hooks{Config: s.books.config, Signed: s.scanner.hint, Unsigned: s.scanner.warnOfHook}.Handler()
+	return control.Hooks{Config: s.state.config, Signed: s.scanner.hint, Unsigned: s.scanner.warnOfHook}.Handler()
 }

@@ -21,19 +21,19 @@ func (cm *commands) approve(_ context.Context, r control.ItemRequest, report *co
 	if t.closed {
 		return control.Conflict("cannot approve %s: it is closed, reopen it", t.Ref)
 	}
-	if !t.has(forge.LabelPlanFirst) && cm.books.chain(t.Ref).Planner == "" { // an agent may have removed the label
+	if !t.has(forge.LabelPlanFirst) && cm.state.chain(t.Ref).Planner == "" { // an agent may have removed the label
 		return control.Conflict("cannot approve %s: it needs no plan; the label plan-first asks for one", t.Ref)
 	}
 	report.Subject = t.String()
-	grip := cm.books.grip(t.Ref)
+	write := cm.state.beginWrite(t.Ref)
 	err = cm.clerk.labelApproved(t.Ref)
-	cm.kicks.all(grip.letGo())
+	cm.kicks.all(write.end())
 	cm.touchStatus()
 	if err != nil {
 		return notDone("approve", t.Ref, err)
 	}
 	report.Add("plan approved")
-	cm.log.Info(fmt.Sprintf("[%s] plan approved by hand", wordsOf(cm.books.config(), t.Ref, "")))
+	cm.log.Info(fmt.Sprintf("[%s] plan approved by hand", wordsOf(cm.state.config(), t.Ref, "")))
 	return nil
 }
 

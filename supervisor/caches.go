@@ -9,19 +9,19 @@ import (
 
 // sawCache stores an observation of a server's cache. Once Shared was observed, it stays true until the server
 // restarts.
-func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.caches == nil {
-		b.caches = make(map[string]serverCache)
+func (st *state) sawCache(url string, said *agents.Server, restarted time.Time) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.caches == nil {
+		st.caches = make(map[string]serverCache)
 	}
 	now := serverCache{threads.CacheOf(said), restarted}
-	if was := b.caches[url]; was.restarted.Equal(restarted) {
+	if was := st.caches[url]; was.restarted.Equal(restarted) {
 		now.Shared = now.Shared || was.Shared
 	}
-	if now != b.caches[url] {
-		b.caches[url] = now
-		b.changedLocked()
+	if now != st.caches[url] {
+		st.caches[url] = now
+		st.changedLocked()
 	}
 }
 
@@ -32,14 +32,14 @@ type serverCache struct {
 }
 
 // cachesLocked returns the caches by thread.
-func (b *books) cachesLocked() map[string]threads.ServerCache {
+func (st *state) cachesLocked() map[string]threads.ServerCache {
 	caches := make(map[string]threads.ServerCache)
-	if b.cfg == nil {
+	if st.cfg == nil {
 		return caches
 	}
-	for i := range b.cfg.Threads {
-		t := &b.cfg.Threads[i]
-		if c, seen := b.caches[t.BaseURL]; seen && t.Backend.Server() && t.BaseURL != "" {
+	for i := range st.cfg.Threads {
+		t := &st.cfg.Threads[i]
+		if c, seen := st.caches[t.BaseURL]; seen && t.Backend.Server() && t.BaseURL != "" {
 			caches[t.Name] = c.ServerCache
 		}
 	}

@@ -23,11 +23,11 @@ func (cm *commands) cancel(_ context.Context, r control.ItemRequest, report *con
 	report.Subject = item.String()
 	t, err := cm.see(item)
 	switch {
-	case errors.Is(err, forge.ErrUnavailable) && cm.books.knownOpen(item):
+	case errors.Is(err, forge.ErrUnavailable) && cm.state.knownOpen(item):
 		t = &target{Ref: item, chain: item} // the session can be ended without the forge
 	case err != nil:
 		return notDone("cancel", item, err)
-	case t.closed && cm.books.sessionOn(item) == nil:
+	case t.closed && cm.state.sessionOn(item) == nil:
 		report.Note = "closed, nothing to cancel"
 		return nil
 	case t.has(forge.LabelConvoy):
@@ -40,7 +40,7 @@ func (cm *commands) cancel(_ context.Context, r control.ItemRequest, report *con
 	}
 	for _, c := range chores {
 		cm.clerk.do(c)
-		reportCancelled(report, c, item, cm.books.cancelLeft(c))
+		reportCancelled(report, c, item, cm.state.cancelLeft(c))
 	}
 	if len(report.Did) == 0 && report.Pending == "" {
 		report.Note = "cancelled already"
@@ -70,7 +70,7 @@ func (k *clerk) beginCancel(items []forge.Ref, closing bool) (chores []*chore, s
 	for _, item := range items {
 		said.Cancel.Refs = append(said.Cancel.Refs, ledger.Ref(item))
 	}
-	k.books.noteThen(said, func(b *books) { chores, sessions = b.cancelLocked(items) })
+	k.state.recordThen(said, func(b *state) { chores, sessions = b.cancelLocked(items) })
 	for _, x := range sessions {
 		k.log.Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
 	}

@@ -33,14 +33,15 @@ func (k *clerk) cancel(c *chore) error {
 			return err
 		}
 	}
-	k.books.note(ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Refs: []ledger.Ref{ledger.Ref(c.ref)}, Done: true}})
+	done := &ledger.Cancel{Refs: []ledger.Ref{ledger.Ref(c.ref)}, Done: true}
+	k.state.record(ledger.Record{At: time.Now(), Cancel: done})
 	return nil
 }
 
 // closeCancelled closes an issue that was cancelled with --close. The forge refuses while one of its dependencies is
 // open; the chore is then retried.
 func (k *clerk) closeCancelled(c *chore, t *target) error {
-	if known := k.books.chain(c.ref); !known.Close || t.pull {
+	if known := k.state.chain(c.ref); !known.Close || t.pull {
 		return nil
 	}
 	err := k.closeIssue(c.ref)

@@ -63,7 +63,7 @@ type chore struct {
 	failure threads.Attempt // the last attempt, if agents gave up on the item
 	refused time.Time       // when an agent refused the item
 	handed  int             // earlier hand-overs to a person
-	grip    *grip
+	write   *itemWrite
 	steal   *ledger.Steal
 	// dialogue is a copy of the item's question or plan, and filers reports whether the issue's author may answer.
 	dialogue threads.Dialogue
@@ -75,7 +75,7 @@ type chore struct {
 	// chain is the chain of a pull request that the chore merges.
 	chain forge.Ref
 
-	// The mutex of the books guards the following fields.
+	// The mutex of the state guards the following fields.
 	working  bool
 	retryAt  time.Time
 	failures int    // refusals in a row
@@ -84,7 +84,7 @@ type chore struct {
 
 // choresLocked returns the plan's chores that are neither under way nor waiting for a retry. Chores belong to no
 // thread: the first tick that sees them does them.
-func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
+func (st *state) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	wanted := make(map[choreKey]*chore)
 	want := func(c *chore) { wanted[c.choreKey] = c }
 	for _, m := range plan.Merges {
@@ -93,26 +93,26 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	for _, m := range plan.Marks {
 		want(&chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()})
 	}
-	for _, item := range b.ledger.Select(cancelled) {
-		if b.sessionOnLocked(item) == nil { // a session must end first
+	for _, item := range st.ledger.Select(cancelled) {
+		if st.sessionOnLocked(item) == nil { // a session must end first
 			want(cancelChore(item))
 		}
 	}
-	for item, r := range b.ledger.Steals { // these may or may not have happened
+	for item, r := range st.ledger.Steals { // these may or may not have happened
 		want(&chore{choreKey: choreKey{actSteal, item, ""}, steal: &r})
 	}
-	for k, c := range b.chores {
+	for k, c := range st.chores {
 		if wanted[k] == nil && !c.working && now.After(c.retryAt.Add(choreRest)) {
-			delete(b.chores, k)
+			delete(st.chores, k)
 		}
 	}
 	var list []*chore
 	for _, k := range slices.SortedFunc(maps.Keys(wanted), choreKey.compare) {
-		switch old := b.chores[k]; {
+		switch old := st.chores[k]; {
 		case old == nil || !old.working && !now.Before(old.retryAt):
-			list = append(list, b.choreLocked(wanted[k], old))
+			list = append(list, st.choreLocked(wanted[k], old))
 		case !old.working:
-			b.plan.wake(old.retryAt)
+			st.plan.wake(old.retryAt)
 		}
 	}
 	return list
@@ -128,36 +128,36 @@ func stealChore(instance string, m threads.Move) *chore {
 }
 
 // choreLocked starts a chore. old is its last attempt; nil for the first.
-func (b *books) choreLocked(c, old *chore) *chore {
+func (st *state) choreLocked(c, old *chore) *chore {
 	if old != nil {
 		c.failures, c.failed = old.failures, old.failed
 	}
 	c.working = true
-	c.tag = "[" + wordsOf(b.cfg, c.ref, "") + "]"
-	c.login = b.loginLocked(c.mark.Agent, c.ref)
+	c.tag = "[" + wordsOf(st.cfg, c.ref, "") + "]"
+	c.login = st.loginLocked(c.mark.Agent, c.ref)
 	if c.mark.From != "" {
-		c.from = b.loginLocked(c.mark.From, c.ref)
+		c.from = st.loginLocked(c.mark.From, c.ref)
 	}
-	c.failure = b.ledger.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
-	c.refused, c.handed = b.ledger.Chain(c.ref).RefusedAt, b.ledger.Chain(c.ref).Handed
-	if d := b.ledger.Chain(c.ref).Dialogue; d != nil {
-		c.dialogue, c.filers = *d, b.cfg.Forge.AnswersAuthor
+	c.failure = st.ledger.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
+	c.refused, c.handed = st.ledger.Chain(c.ref).RefusedAt, st.ledger.Chain(c.ref).Handed
+	if d := st.ledger.Chain(c.ref).Dialogue; d != nil {
+		c.dialogue, c.filers = *d, st.cfg.Forge.AnswersAuthor
 	}
-	refs := b.relatedLocked(c.ref)
-	if c.action == ActMerge { // the grip on the repository covers all its pull requests: the merge moves their base
+	refs := st.relatedLocked(c.ref)
+	if c.action == ActMerge { // the write covers all its pull requests: the merge moves their base
 		refs = append(refs, forge.Ref{Repo: c.ref.Repo})
 	}
-	c.grip = b.gripLocked(refs)
-	b.chores[c.choreKey] = c
+	c.write = st.beginWriteLocked(refs)
+	st.chores[c.choreKey] = c
 	return c
 }
 
 // loginLocked returns the account behind a claim, even if its agent is no longer configured.
-func (b *books) loginLocked(agent string, item forge.Ref) string {
-	if a := b.cfg.Agent(agent); a != nil {
+func (st *state) loginLocked(agent string, item forge.Ref) string {
+	if a := st.cfg.Agent(agent); a != nil {
 		return a.Login
 	}
-	if login := b.ledger.Chain(item).Login; login != "" {
+	if login := st.ledger.Chain(item).Login; login != "" {
 		return login
 	}
 	return agent
@@ -165,18 +165,18 @@ func (b *books) loginLocked(agent string, item forge.Ref) string {
 
 // choreDone records a chore's result. A failure is logged once, not at each retry. The first conflict of a merge is
 // not logged: Forgejo reports one for a second or two after a push.
-func (b *books) choreDone(c *chore, row action, err error) notice {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) choreDone(c *chore, row action, err error) notice {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	c.working = false
 	if err == nil {
-		delete(b.chores, c.choreKey)
+		delete(st.chores, c.choreKey)
 		return notice{words: c.tag + " " + cmp.Or(c.said, row.done)}
 	}
 	c.retryAt = time.Now().Add(c.rest(err))
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
-		ledger.Entry(b.ledger.Items, c.hold).CoolDown = c.retryAt
-		b.changedLocked()
+		ledger.Entry(st.ledger.Items, c.hold).CoolDown = c.retryAt
+		st.changedLocked()
 	}
 	if was := c.failed; was == text(err) || c.action == ActMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
 		return notice{}
@@ -208,50 +208,50 @@ type action struct {
 
 // cancelLocked ends the sessions on items that a person cancelled, and starts the chores that finish the cancel on the
 // forge, except chores already under way.
-func (b *books) cancelLocked(items []forge.Ref) (chores []*chore, sessions []*session) {
-	sessions = b.endLocked(items, threads.StopCancelled)
+func (st *state) cancelLocked(items []forge.Ref) (chores []*chore, sessions []*session) {
+	sessions = st.endLocked(items, threads.StopCancelled)
 	for _, item := range items {
 		c := cancelChore(item)
-		if old := b.chores[c.choreKey]; old == nil || !old.working {
-			chores = append(chores, b.choreLocked(c, old))
+		if old := st.chores[c.choreKey]; old == nil || !old.working {
+			chores = append(chores, st.choreLocked(c, old))
 		}
 	}
 	return chores, sessions
 }
 
 // cancelLeft returns why a cancel is not on the forge yet; empty if it is.
-func (b *books) cancelLeft(c *chore) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.ledger.Chain(c.ref).Cancel {
+func (st *state) cancelLeft(c *chore) string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.ledger.Chain(c.ref).Cancel {
 		return ""
 	}
 	return c.failed
 }
 
 // cancelling reports whether a cancel of one of the items is being written now.
-func (b *books) cancelling(items []forge.Ref) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) cancelling(items []forge.Ref) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	return slices.ContainsFunc(items, func(item forge.Ref) bool {
-		c := b.chores[cancelChore(item).choreKey]
+		c := st.chores[cancelChore(item).choreKey]
 		return c != nil && c.working
 	})
 }
 
 // wakeChores makes failed chores on some items due now.
-func (b *books) wakeChores(items []forge.Ref) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.changedLocked()
-	maps.DeleteFunc(b.chores, func(k choreKey, c *chore) bool { return !c.working && slices.Contains(items, k.ref) })
+func (st *state) wakeChores(items []forge.Ref) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.changedLocked()
+	maps.DeleteFunc(st.chores, func(k choreKey, c *chore) bool { return !c.working && slices.Contains(items, k.ref) })
 }
 
 // stealing reports whether the journal has an unfinished steal of an issue.
-func (b *books) stealing(item forge.Ref) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, noted := b.ledger.Steals[item]
+func (st *state) stealing(item forge.Ref) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	_, noted := st.ledger.Steals[item]
 	return noted
 }
 

@@ -29,11 +29,11 @@ func (k *clerk) do(c *chore) {
 	row, err, began := actions[c.action], errors.New(internalError), time.Now()
 	k.safely("a chore of "+c.tag, func() { err = row.do(k, c) })
 	k.done(c, began, err)
-	touched := c.grip.letGo()
+	touched := c.write.end()
 	if err == nil {
 		k.problems.repaired(c.action)
 	}
-	k.tell(k.books.choreDone(c, row, err))
+	k.logNotices(k.state.choreDone(c, row, err))
 	k.kicks.all(touched)
 	k.touchStatus()
 }
@@ -50,7 +50,7 @@ var actions = map[threads.Action]action{
 	threads.ActBlocked:    {"label blocked", "", (*clerk).markBlocked},
 	threads.ActNeedsHuman: {"label needs-human", "", (*clerk).markNeedsHuman},
 	threads.ActAsk:        {"ask people", "", (*clerk).askPeople},
-	threads.ActAnswered:   {"note the answer", "", (*clerk).noteAnswer},
+	threads.ActAnswered:   {"note the answer", "", (*clerk).recordAnswer},
 	threads.ActPlanFirst:  {"label plan-first", "", (*clerk).labelPlanFirst},
 	threads.ActTell:       {"comment", "", (*clerk).tellPeople},
 	threads.ActEndConvoy:  {"close the convoy", "", (*clerk).endConvoy},
@@ -78,8 +78,8 @@ func (k *clerk) merge(c *chore) error {
 	})
 	if err == nil {
 		at, chain := time.Now(), ledger.Ref(threads.ChainOf(look.Pull))
-		k.books.note(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
-		k.inference.deleteSaved(k.books.config(), func(_ string, over forge.Ref) bool { return over == forge.Ref(chain) })
+		k.state.record(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
+		k.inference.deleteSaved(k.state.config(), func(_ string, over forge.Ref) bool { return over == forge.Ref(chain) })
 		k.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 		if k.notify != nil {
 			k.notify.Merged(c.ref, look.Pull.Title)

@@ -66,7 +66,7 @@ func (k *cleaner) keepDisk(ctx context.Context) {
 			return
 		case <-time.After(shortRest):
 		}
-		config, full := k.books.config(), !time.Now().Before(next)
+		config, full := k.state.config(), !time.Now().Before(next)
 		if config == nil || !full && !k.short(config, 0) {
 			continue
 		}
@@ -154,7 +154,7 @@ func (k *cleaner) leftovers(
 	for _, e := range state.List(disk.Logs) {
 		found.Logs++
 		found.LogBytes += e.Bytes
-		if !k.books.runs(strings.TrimSuffix(e.Name, ".log")) {
+		if !k.state.runs(strings.TrimSuffix(e.Name, ".log")) {
 			list = append(list, leftover{Entry: e, since: e.At, due: e.At.Add(keep)})
 		}
 	}
@@ -163,14 +163,14 @@ func (k *cleaner) leftovers(
 		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the agent owns this folder and can put anything there
 			l.due = now
 		}
-		if !k.books.runs(strings.TrimSuffix(e.Name, ".json")) {
+		if !k.state.runs(strings.TrimSuffix(e.Name, ".json")) {
 			list = append(list, l)
 		}
 	}
 	for _, e := range state.List(disk.Work) {
 		found.Workspaces++
 		chain, ok := chainOf(e.Name)
-		if since, over := k.books.overSince(e.Agent, chain); ok && over {
+		if since, over := k.state.overSince(e.Agent, chain); ok && over {
 			if e.At.After(since) && !e.At.After(now) {
 				since = e.At
 			}
@@ -191,11 +191,11 @@ func (k *cleaner) remove(ctx context.Context, state *disk.State, config *threads
 	if l.Folder != disk.Work {
 		return state.Remove(l.Entry)
 	}
-	grip := k.books.gripOver(l.Agent, l.chain)
-	if grip == nil {
+	write := k.state.beginWriteOver(l.Agent, l.chain)
+	if write == nil {
 		return errInUse
 	}
-	defer k.books.letGo(grip)
+	defer k.state.endWriteOver(write)
 	saved, err := "", error(nil)
 	if l.IsDir {
 		saved, err = k.saveWork(ctx, config, l)
@@ -246,43 +246,43 @@ func (k *cleaner) saveWork(ctx context.Context, config *threads.Config, l leftov
 }
 
 // runs reports whether a session is under way.
-func (b *books) runs(run string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sessions[run] != nil
+func (st *state) runs(run string) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.sessions[run] != nil
 }
 
 // overSince reports whether an agent has no more work on a chain, as far as is known, and since when: the chain is
 // closed, or gone from the forge, and no session works on it.
-func (b *books) overSince(agent string, chain forge.Ref) (since time.Time, over bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.overSinceLocked(agent, chain)
+func (st *state) overSince(agent string, chain forge.Ref) (since time.Time, over bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.overSinceLocked(agent, chain)
 }
 
-func (b *books) overSinceLocked(agent string, chain forge.Ref) (since time.Time, over bool) {
-	repo, known := b.facts.Repo(chain.Repo)
-	if !known || repo.AsOf.IsZero() || b.facts.More || b.busy[chain] > 0 {
+func (st *state) overSinceLocked(agent string, chain forge.Ref) (since time.Time, over bool) {
+	repo, known := st.facts.Repo(chain.Repo)
+	if !known || repo.AsOf.IsZero() || st.facts.More || st.busy[chain] > 0 {
 		return since, false
 	}
-	for _, x := range b.sessions {
+	for _, x := range st.sessions {
 		if x.Agent == agent && x.Item.Chain == chain {
 			return since, false
 		}
 	}
-	if is := b.facts.Issue(chain); is != nil {
+	if is := st.facts.Issue(chain); is != nil {
 		since, over = is.Ended, is.Closed
-	} else if p := b.facts.Pull(chain); p != nil {
+	} else if p := st.facts.Pull(chain); p != nil {
 		since, over = p.Ended, p.Closed
 	} else {
 		over = true
 	}
-	for i := range b.facts.Pulls {
-		p := &b.facts.Pulls[i]
+	for i := range st.facts.Pulls {
+		p := &st.facts.Pulls[i]
 		over = over && (p.Closed || !slices.Contains(p.Closes, chain))
 	}
-	for i := range b.ledger.Past {
-		p := &b.ledger.Past[i]
+	for i := range st.ledger.Past {
+		p := &st.ledger.Past[i]
 		if p.Agent == agent && forge.Ref(p.Chain) == chain && p.End.After(since) {
 			since = p.End
 		}
@@ -290,40 +290,40 @@ func (b *books) overSinceLocked(agent string, chain forge.Ref) (since time.Time,
 	return since, over
 }
 
-// gripOver grips a chain on which an agent has no more work, and holds the agent, until letGo. It returns nil if the
-// agent has more work on the chain, or works elsewhere.
-func (b *books) gripOver(agent string, chain forge.Ref) *grip {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, over := b.overSinceLocked(agent, chain)
-	for _, x := range b.sessions {
+// beginWriteOver marks a chain on which an agent has no more work as being written to, and holds the agent, until
+// endWriteOver. It returns nil if the agent has more work on the chain, or works elsewhere.
+func (st *state) beginWriteOver(agent string, chain forge.Ref) *itemWrite {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	_, over := st.overSinceLocked(agent, chain)
+	for _, x := range st.sessions {
 		over = over && x.Agent != agent // all sessions of an agent share its home
 	}
 	if !over {
 		return nil
 	}
-	b.saves = agent
-	return b.gripLocked(b.relatedLocked(chain))
+	st.saves = agent
+	return st.beginWriteLocked(st.relatedLocked(chain))
 }
 
-// letGo undoes gripOver.
-func (b *books) letGo(g *grip) {
-	g.letGo()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.saves = ""
-	b.changedLocked()
+// endWriteOver undoes beginWriteOver.
+func (st *state) endWriteOver(g *itemWrite) {
+	g.end()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.saves = ""
+	st.changedLocked()
 }
 
 // savingLocked returns the histories of agents, with a hold on the agent whose workspace is being saved.
-func (b *books) savingLocked(now time.Time) map[string]*threads.AgentHistory {
-	if b.saves == "" {
-		return b.ledger.Agents
+func (st *state) savingLocked(now time.Time) map[string]*threads.AgentHistory {
+	if st.saves == "" {
+		return st.ledger.Agents
 	}
-	held := *b.ledger.Agent(b.saves)
+	held := *st.ledger.Agent(st.saves)
 	held.Hold(now.Add(saveTime), "one of its workspaces is being saved")
-	list := maps.Clone(b.ledger.Agents)
-	list[b.saves] = &held
+	list := maps.Clone(st.ledger.Agents)
+	list[st.saves] = &held
 	return list
 }
 
@@ -365,7 +365,7 @@ func (c *clearing) lines() (list []string) {
 // deleteOver deletes the saved conversations of chains that are closed, as far as is known.
 func (k *cleaner) deleteOver(config *threads.Config) {
 	k.inference.deleteSaved(config, func(agent string, chain forge.Ref) bool {
-		_, over := k.books.overSince(agent, chain)
+		_, over := k.state.overSince(agent, chain)
 		return over
 	})
 }

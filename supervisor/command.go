@@ -24,7 +24,7 @@ func command[T, A any](c *core, do func(context.Context, T, *A) error) func(cont
 // enterCommand admits a command, and keeps the supervisor from ending until leave.
 func (c *core) enterCommand() (leave func(), err error) {
 	leave, err = c.gate.enter(&c.running)
-	if err == nil && c.books.config() == nil {
+	if err == nil && c.state.config() == nil {
 		leave()
 		return nil, control.NotNow("not now: there is no valid configuration")
 	}
@@ -33,7 +33,7 @@ func (c *core) enterCommand() (leave func(), err error) {
 
 // noConfig refuses a question that needs a valid configuration, with the first error of the configuration.
 func (c *core) noConfig() error {
-	config, err := c.books.inForce()
+	config, err := c.state.inForce()
 	switch {
 	case config != nil:
 		return nil

@@ -80,7 +80,7 @@ func (v *convoys) cancel(_ context.Context, r control.ConvoyCancelRequest, repor
 		} else if len(c.did) > 0 {
 			cancelled++
 		}
-		if left := v.books.cancelLeft(c); left != "" {
+		if left := v.state.cancelLeft(c); left != "" {
 			report.Pending = fmt.Sprintf("nothing starts any more; %s is labelled when the forge allows it: %s",
 				c.ref.Short(), left)
 		}
@@ -121,7 +121,7 @@ func (v *convoys) cancellable(convoy *target, drain bool) (items, begun []forge.
 			continue
 		}
 		family := v.family(t)
-		if drain && (len(family) > 1 || t.pull || v.books.sessionOn(b.Ref) != nil) {
+		if drain && (len(family) > 1 || t.pull || v.state.sessionOn(b.Ref) != nil) {
 			begun = append(begun, b.Ref)
 			continue
 		}
@@ -164,7 +164,7 @@ func (v *convoys) list(_ context.Context, query url.Values, answer *control.Conv
 	if err != nil {
 		return err
 	}
-	is, old := v.books.issue(item)
+	is, old := v.state.issue(item)
 	if is == nil || is.Closed || old || !is.Has(forge.LabelConvoy) {
 		if is, err = v.readConvoy(item); err != nil {
 			return err

@@ -233,11 +233,11 @@ func (v *convoys) assemble(m *making, staged bool) (convoy forge.Ref, err error)
 			return convoy, err
 		}
 	}
-	grip := v.books.grip(convoy)
+	write := v.state.beginWrite(convoy)
 	if !staged {
 		err = v.label(convoy, nil, []string{forge.LabelStaged})
 	}
-	v.kicks.all(grip.letGo())
+	v.kicks.all(write.end())
 	return convoy, err
 }
 

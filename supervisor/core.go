@@ -15,7 +15,7 @@ import (
 // core is what the subjects share: the state, the line to the forge, the log, the kicks that wake the loops, and the
 // guard around every goroutine. Each subject, such as the convoys, has a type of its own that embeds a *core.
 type core struct {
-	books    *books
+	state    *state
 	forge    line
 	log      hclog.Logger
 	problems problems
@@ -44,4 +44,4 @@ func (c *core) room() *threads.Room {
 }
 
 // view runs f on a current snapshot. It needs a configuration.
-func (c *core) view(f func(threads.Snapshot)) { c.books.view(time.Now(), c.room(), f) }
+func (c *core) view(f func(threads.Snapshot)) { c.state.view(time.Now(), c.room(), f) }

@@ -23,14 +23,14 @@ func (k *clerk) askPeople(c *chore) error {
 		return err
 	}
 	err := k.label(c.ref, []string{label}, nil)
-	return k.noteAfter(err, ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(c.ref), Run: c.dialogue.Run}})
+	return k.recordAfter(err, ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(c.ref), Run: c.dialogue.Run}})
 }
 
-// noteAnswer journals the answer to a question or plan before it changes the label: once the question's label is off,
+// recordAnswer journals the answer to a question or plan before it changes the label: once the question's label is off,
 // the supervisor does not ask the forge for the comments any more.
-func (k *clerk) noteAnswer(c *chore) error {
+func (k *clerk) recordAnswer(c *chore) error {
 	c.said = c.mark.Reason.Text()
-	k.books.note(ledger.Record{
+	k.state.record(ledger.Record{
 		At: time.Now(), Answered: &ledger.Answered{Ref: ledger.Ref(c.ref), Comments: c.mark.Item.Comments},
 	})
 	switch c.mark.Reason.Code {

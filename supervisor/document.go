@@ -12,70 +12,70 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// document returns the books' part of the status. The supervisor adds program, problems, requests and output.
-func (b *books) document(now time.Time) *control.Document {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	d := b.summaryLocked(now)
-	d.Recent = append(d.Recent, b.ledger.Recent...)
-	merges := b.ledger.Merges
+// document returns the state's part of the status. The supervisor adds program, problems, requests and output.
+func (st *state) document(now time.Time) *control.Document {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	d := st.summaryLocked(now)
+	d.Recent = append(d.Recent, st.ledger.Recent...)
+	merges := st.ledger.Merges
 	for len(merges) > 0 && len(d.Merges) < control.MergesLimit && now.Sub(merges[len(merges)-1].When) < 24*time.Hour {
 		d.Merges, merges = append(d.Merges, merges[len(merges)-1]), merges[:len(merges)-1]
 	}
-	d.Sessions = b.showAllLocked()
-	d.Queue, d.Unqueued = b.queueLocked()
+	d.Sessions = st.showAllLocked()
+	d.Queue, d.Unqueued = st.queueLocked()
 	return d
 }
 
 // summaryLocked returns the document without sessions, queue and ended sessions.
-func (b *books) summaryLocked(now time.Time) *control.Document {
+func (st *state) summaryLocked(now time.Time) *control.Document {
 	d := &control.Document{
-		StartedAt: b.life.started, Upgrades: b.life.upgrades, UpgradedAt: b.life.upgraded,
-		Config:  control.ConfigDocument{Generation: b.generation, Error: text(b.cfgErr)},
+		StartedAt: st.life.started, Upgrades: st.life.upgrades, UpgradedAt: st.life.upgraded,
+		Config:  control.ConfigDocument{Generation: st.generation, Error: text(st.cfgErr)},
 		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
 		Recent: []control.RecentDocument{},
 	}
-	_, d.Paused = b.ledger.Paused[threads.Pause{}]
-	if b.cfg == nil {
+	_, d.Paused = st.ledger.Paused[threads.Pause{}]
+	if st.cfg == nil {
 		return d
 	}
-	d.Forge = b.forgeLocked()
-	parked := b.parkedLocked(now)
-	byAgent, byThread := b.hitsLocked(now)
-	for i := range b.cfg.Threads {
-		t := b.threadLocked(&b.cfg.Threads[i], parked, now)
-		t.Spent.CacheHit, t.Cold = byThread.of(t.Name), b.coldLocked(t.Name)
+	d.Forge = st.forgeLocked()
+	parked := st.parkedLocked(now)
+	byAgent, byThread := st.hitsLocked(now)
+	for i := range st.cfg.Threads {
+		t := st.threadLocked(&st.cfg.Threads[i], parked, now)
+		t.Spent.CacheHit, t.Cold = byThread.of(t.Name), st.coldLocked(t.Name)
 		d.Threads = append(d.Threads, t)
 	}
-	for i := range b.cfg.Agents {
-		a := b.agentLocked(&b.cfg.Agents[i], now)
+	for i := range st.cfg.Agents {
+		a := st.agentLocked(&st.cfg.Agents[i], now)
 		a.Spent.CacheHit = byAgent.of(a.Name)
 		d.Agents = append(d.Agents, a)
 	}
 	return d
 }
 
-func (b *books) forgeLocked() control.ForgeDocument {
+func (st *state) forgeLocked() control.ForgeDocument {
 	return control.ForgeDocument{
-		URL: b.cfg.Forge.URL, OK: b.read.err == nil && b.read.notReady == nil && !b.read.good.IsZero(),
-		Error: text(errors.Join(b.read.err, b.read.notReady)), LastScan: b.read.good,
+		URL: st.cfg.Forge.URL, OK: st.read.err == nil && st.read.notReady == nil && !st.read.good.IsZero(),
+		Error: text(errors.Join(st.read.err, st.read.notReady)), LastScan: st.read.good,
 	}
 }
 
-func (b *books) threadLocked(
+func (st *state) threadLocked(
 	t *threads.Thread, parked map[string]*threads.ThreadHistory, now time.Time,
 ) control.ThreadDocument {
 	n := t.Slots
-	for _, x := range b.sessions {
+	for _, x := range st.sessions {
 		if x.Thread == t.Name {
 			n = max(n, x.Slot+1) // a slot that a reload removed stays until its session ends
 		}
 	}
 	d := control.ThreadDocument{
 		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]control.SlotDocument, n),
-		Paused: b.pausedLocked(t.Name), Spent: spent(b.ledger.Thread(t.Name).Spent.Today(now), t.Budget),
+		Paused: st.pausedLocked(t.Name), Spent: spent(st.ledger.Thread(t.Name).Spent.Today(now), t.Budget),
 	}
-	for _, w := range t.Fill(b.ledger.Thread(t.Name), now) {
+	for _, w := range t.Fill(st.ledger.Thread(t.Name), now) {
 		d.Windows = append(d.Windows, control.WindowDocument{
 			Length: w.Name(), Tokens: w.Used.Tokens, USD: w.Used.USD, MaxTokens: w.Tokens, MaxUSD: w.USD, Reserve: t.Reserve,
 		})
@@ -83,14 +83,14 @@ func (b *books) threadLocked(
 	if p := parked[t.Name]; p != nil {
 		d.ParkedUntil, d.ParkedWhy = p.ParkedUntil, p.ParkedWhy
 	}
-	inMemory := t.InMemory(b.cachesLocked()[t.Name])
+	inMemory := t.InMemory(st.cachesLocked()[t.Name])
 	for i := range d.Slots {
 		d.Slots[i] = control.SlotDocument{Index: i, Agents: []string{}}
 		if !t.Overlap && !inMemory {
-			d.Slots[i].Warm = b.ledger.Slots[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
+			d.Slots[i].Warm = st.ledger.Slots[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
 		}
 	}
-	for _, x := range b.sessions {
+	for _, x := range st.sessions {
 		if x.Thread == t.Name {
 			d.Slots[x.Slot].Agents = append(d.Slots[x.Slot].Agents, x.Agent)
 		}
@@ -101,23 +101,23 @@ func (b *books) threadLocked(
 	return d
 }
 
-func (b *books) agentLocked(a *agents.Agent, now time.Time) control.AgentDocument {
-	known := b.ledger.Agent(a.Name)
+func (st *state) agentLocked(a *agents.Agent, now time.Time) control.AgentDocument {
+	known := st.ledger.Agent(a.Name)
 	d := control.AgentDocument{
 		Name: a.Name, Thread: a.Thread, Model: a.Model, State: control.AgentIdle, IdleSince: known.IdleSince,
 		Done: known.Done, Failed: known.Failed, Spent: spent(known.Spent.Today(now), a.Budget), Skills: a.Skills,
 	}
-	_, d.Paused = b.ledger.Paused[threads.Pause{Agent: a.Name}]
+	_, d.Paused = st.ledger.Paused[threads.Pause{Agent: a.Name}]
 	if len(a.Roles) > 0 {
 		d.Role = a.Roles[0]
 	}
 	if d.IdleSince.IsZero() {
-		d.IdleSince = b.life.started
+		d.IdleSince = st.life.started
 	}
-	if why := b.heldWhyLocked(a, now); why != "" {
+	if why := st.heldWhyLocked(a, now); why != "" {
 		d.State, d.Why, d.NeedsPerson = control.AgentHeld, why, !d.Paused
 	}
-	for _, x := range b.sessions {
+	for _, x := range st.sessions {
 		if x.Agent == a.Name {
 			d.State, d.Why, d.IdleSince, d.NeedsPerson = control.AgentWorking, "", time.Time{}, false
 		}
@@ -126,13 +126,13 @@ func (b *books) agentLocked(a *agents.Agent, now time.Time) control.AgentDocumen
 }
 
 // heldWhyLocked returns why an agent can start nothing, whatever work there is; empty if it can.
-func (b *books) heldWhyLocked(a *agents.Agent, now time.Time) string {
-	known := b.ledger.Agent(a.Name)
+func (st *state) heldWhyLocked(a *agents.Agent, now time.Time) string {
+	known := st.ledger.Agent(a.Name)
 	programs := slices.ContainsFunc(a.Roles, func(name string) bool {
-		r := b.cfg.Role(name)
+		r := st.cfg.Role(name)
 		return r != nil && len(r.Command) > 0
 	})
-	_, paused := b.ledger.Paused[threads.Pause{Agent: a.Name}]
+	_, paused := st.ledger.Paused[threads.Pause{Agent: a.Name}]
 	switch {
 	case paused:
 		return threads.Reason{Code: threads.Paused, Agent: a.Name}.Text()
@@ -154,22 +154,22 @@ func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
 // queueLocked returns the waiting items, with reasons: queue in the order of the plan, and as unqueued the open issues
 // without the label backlog. Sessions start and end between two plans. So it adds the open issues that the last plan
 // does not mention and that have no session.
-func (b *books) queueLocked() (queue, unqueued []control.QueueDocument) {
+func (st *state) queueLocked() (queue, unqueued []control.QueueDocument) {
 	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
-	said := make(map[forge.Ref]bool, len(b.plan.Holds)+len(b.plan.Unqueued))
-	for _, x := range b.sessions {
+	said := make(map[forge.Ref]bool, len(st.plan.Holds)+len(st.plan.Unqueued))
+	for _, x := range st.sessions {
 		said[x.Item.Ref] = true
 	}
-	for _, h := range b.plan.Holds {
+	for _, h := range st.plan.Holds {
 		queue = append(queue, queueDocument(h))
 		said[h.Ref] = true
 	}
-	for _, h := range b.plan.Unqueued {
+	for _, h := range st.plan.Unqueued {
 		unqueued = append(unqueued, queueDocument(h))
 		said[h.Ref] = true
 	}
-	for i := range b.facts.Issues {
-		is := &b.facts.Issues[i]
+	for i := range st.facts.Issues {
+		is := &st.facts.Issues[i]
 		if is.Closed || said[is.Ref] {
 			continue
 		}
@@ -195,37 +195,37 @@ func queueDocument(h *threads.Hold) control.QueueDocument {
 }
 
 // pausedLocked reports whether a person paused a thread, or everything.
-func (b *books) pausedLocked(thread string) bool {
-	_, own := b.ledger.Paused[threads.Pause{Thread: thread}]
-	_, all := b.ledger.Paused[threads.Pause{}]
+func (st *state) pausedLocked(thread string) bool {
+	_, own := st.ledger.Paused[threads.Pause{Thread: thread}]
+	_, all := st.ledger.Paused[threads.Pause{}]
 	return own || all
 }
 
 // fleetDocument returns the description of this host's agents for the hub of a fleet.
-func (b *books) fleetDocument(hub *fleet.Hub, version string, room *threads.Room) *fleet.Document {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) fleetDocument(hub *fleet.Hub, version string, room *threads.Room) *fleet.Document {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	now := time.Now()
 	d := &fleet.Document{
-		Format: fleet.Format, Version: version, Instance: b.instance, UpdatedAt: now,
+		Format: fleet.Format, Version: version, Instance: st.instance, UpdatedAt: now,
 		Agents: []fleet.Agent{}, Begun: []string{},
 	}
-	for _, r := range b.ledger.Select(func(c *threads.ChainHistory) bool { return len(c.Writers) > 0 }) {
+	for _, r := range st.ledger.Select(func(c *threads.ChainHistory) bool { return len(c.Writers) > 0 }) {
 		d.Begun = append(d.Begun, r.String())
 	}
-	if b.cfg != nil {
-		unread := b.read.err != nil || b.read.good.IsZero()
-		d.Agents = hub.Describe(b.snapshotLocked(now, room), unread, b.progressLocked())
+	if st.cfg != nil {
+		unread := st.read.err != nil || st.read.good.IsZero()
+		d.Agents = hub.Describe(st.snapshotLocked(now, room), unread, st.progressLocked())
 		d.Sum()
 	}
 	return d
 }
 
 // progressLocked returns the end of each agent's last successful session, as far as the ledger remembers it.
-func (b *books) progressLocked() map[string]time.Time {
+func (st *state) progressLocked() map[string]time.Time {
 	progress := make(map[string]time.Time)
-	for i := range b.ledger.Recent { // the newest first
-		r := &b.ledger.Recent[i]
+	for i := range st.ledger.Recent { // the newest first
+		r := &st.ledger.Recent[i]
 		if progress[r.Agent].IsZero() && (r.Outcome == agents.Done || r.Outcome == agents.Refused) {
 			progress[r.Agent] = r.EndedAt
 		}

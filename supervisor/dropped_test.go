@@ -14,30 +14,30 @@ func TestDroppedClaims(t *testing.T) {
 	ref, now := forge.Ref{Repo: "o/r", Number: 1}, time.Now()
 	claimed := forge.Issue{Ref: ref, Labels: []string{forge.LabelInProgress}, Assignees: []string{"dev"}}
 	for name, tt := range map[string]struct {
-		change func(b *books, is *forge.Issue)
+		change func(b *state, is *forge.Issue)
 		drops  bool
 	}{
-		"the forge shows it": {func(*books, *forge.Issue) {}, false},
-		"no label":           {func(_ *books, is *forge.Issue) { is.Labels = nil }, true},
-		"closed":             {func(_ *books, is *forge.Issue) { is.Closed = true }, true},
+		"the forge shows it": {func(*state, *forge.Issue) {}, false},
+		"no label":           {func(_ *state, is *forge.Issue) { is.Labels = nil }, true},
+		"closed":             {func(_ *state, is *forge.Issue) { is.Closed = true }, true},
 		"another host's agent is assigned": {
-			func(_ *books, is *forge.Issue) { is.Assignees = []string{"dev-elsewhere"} }, true,
+			func(_ *state, is *forge.Issue) { is.Assignees = []string{"dev-elsewhere"} }, true,
 		},
-		"an item that is gone": {func(b *books, _ *forge.Issue) { b.facts.Issues = nil }, true},
-		"not scanned since our last write": {func(b *books, is *forge.Issue) {
+		"an item that is gone": {func(b *state, _ *forge.Issue) { b.facts.Issues = nil }, true},
+		"not scanned since our last write": {func(b *state, is *forge.Issue) {
 			is.Labels = nil
 			b.ledger.Touched[ref] = now.Add(time.Second)
 		}, false},
-		"a write is under way": {func(b *books, is *forge.Issue) {
+		"a write is under way": {func(b *state, is *forge.Issue) {
 			is.Labels = nil
 			b.busy[ref]++
 		}, false},
-		"a repository that no scan has read": {func(b *books, is *forge.Issue) {
+		"a repository that no scan has read": {func(b *state, is *forge.Issue) {
 			is.Labels, b.facts.Repos = nil, nil
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBooks(&threads.Config{Forge: threads.Forge{Bots: []string{"dev-elsewhere"}}}, nil, nil, nil)
+			b := newState(&threads.Config{Forge: threads.Forge{Bots: []string{"dev-elsewhere"}}}, nil, nil, nil)
 			b.facts.Repos = []forge.Repo{{Name: "o/r", AsOf: now}}
 			b.facts.Issues = []forge.Issue{claimed}
 			ledger.Entry(b.ledger.Chains, ref).Claimed = "dev"

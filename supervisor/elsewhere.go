@@ -19,16 +19,16 @@ func (rn *sessionRunner) send(x *session) error {
 	if x.thread.Executor == "" {
 		return nil
 	}
-	if err := rn.books.append(ledger.Record{At: time.Now(), Sent: ledger.SentOf(x.RunID, &x.Item)}); err != nil {
+	if err := rn.state.append(ledger.Record{At: time.Now(), Sent: ledger.SentOf(x.RunID, &x.Item)}); err != nil {
 		return err
 	}
-	rn.books.sent(x)
+	rn.state.sent(x)
 	return nil
 }
 
-func (b *books) sent(x *session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) sent(x *session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	x.sent = true
 }
 
@@ -38,18 +38,19 @@ func (rn *sessionRunner) placed(x *session, begun agents.Started) {
 		return
 	}
 	defer rn.copyLog(x)
-	if rn.books.hasBegun(x) {
+	if rn.state.hasBegun(x) {
 		return
 	}
-	rn.books.began(x, begun)
-	rn.books.note(ledger.Record{At: time.Now(), Placed: &ledger.Placed{Run: x.RunID, Place: begun.Place, Began: begun.At}})
+	rn.state.began(x, begun)
+	placed := &ledger.Placed{Run: x.RunID, Place: begun.Place, Began: begun.At}
+	rn.state.record(ledger.Record{At: time.Now(), Placed: placed})
 }
 
 // hasBegun reports whether the ledger has the time at which a session's program started elsewhere.
-func (b *books) hasBegun(x *session) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.ledger.Open[x.RunID].Began.IsZero()
+func (st *state) hasBegun(x *session) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return !st.ledger.Open[x.RunID].Began.IsZero()
 }
 
 // copyLog copies the log of a session elsewhere to the path at which the log of a local session would be, so that

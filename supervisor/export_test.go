@@ -67,17 +67,17 @@ func (s *Supervisor) ReplayDiff() (string, error) {
 		return "", err
 	}
 	defer j.Close()
-	s.books.mu.Lock()
-	defer s.books.mu.Unlock()
+	s.state.mu.Lock()
+	defer s.state.mu.Unlock()
 	always := time.Time{} // include expired cool-downs
-	return cmp.Diff(s.books.ledger.Compact(always), again.Compact(always)), nil
+	return cmp.Diff(s.state.ledger.Compact(always), again.Compact(always)), nil
 }
 
 // Remembered returns the issues and pull requests of which the supervisor keeps any history.
 func (s *Supervisor) Remembered() []forge.Ref {
-	s.books.mu.Lock()
-	defer s.books.mu.Unlock()
-	list := append(s.books.ledger.Remembered(),
-		s.books.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
-	return append(list, slices.SortedFunc(maps.Keys(s.books.ledger.Touched), forge.Ref.Compare)...)
+	s.state.mu.Lock()
+	defer s.state.mu.Unlock()
+	list := append(s.state.ledger.Remembered(),
+		s.state.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
+	return append(list, slices.SortedFunc(maps.Keys(s.state.ledger.Touched), forge.Ref.Compare)...)
 }

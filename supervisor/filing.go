@@ -14,7 +14,7 @@ import (
 
 // repository returns a request's repository in the configuration's spelling; "" means the only one.
 func (c *core) repository(said string) (string, error) {
-	config := c.books.config()
+	config := c.state.config()
 	repos := config.Forge.Repos
 	switch {
 	case said != "":
@@ -31,7 +31,7 @@ func (c *core) roleLabels(role string) ([]string, error) {
 	if role == "" {
 		return nil, nil
 	}
-	config := c.books.config()
+	config := c.state.config()
 	r := config.Role(role)
 	others := slices.ContainsFunc(config.Roles, func(o agents.Role) bool {
 		return o.On == agents.OnIssue && o.Name != role
@@ -67,12 +67,12 @@ func (c *core) existing(home string, said []string) ([]forge.Ref, error) {
 	return refs, nil
 }
 
-// relabel changes an item's labels under a grip. Only facts requested after the returned time are new enough for the
-// item.
+// relabel changes an item's labels, and excludes the item from decisions meanwhile. Only facts requested after the
+// returned time are new enough for the item.
 func (c *core) relabel(item forge.Ref, add, remove []string) (need time.Time, err error) {
-	grip := c.books.grip(item)
+	write := c.state.beginWrite(item)
 	err = c.label(item, add, remove)
-	return grip.letGo(), err
+	return write.end(), err
 }
 
 // putUp labels an issue backlog.

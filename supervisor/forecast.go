@@ -78,7 +78,7 @@ func (h *history) forecast(ctx context.Context, query url.Values) (*control.Fore
 // foresee makes a forecast from now on, from the journal's past. It needs a configuration.
 func (h *history) foresee(ctx context.Context, q Foresight) (*control.Forecast, error) {
 	now := time.Now()
-	q.Past, q.Timeline, q.View = h.books.past(), h.books.timeline(now.Add(-foresightAge), now), h.view
+	q.Past, q.Timeline, q.View = h.state.past(), h.state.timeline(now.Add(-foresightAge), now), h.view
 	return h.simulate(ctx, q)
 }
 
@@ -95,7 +95,7 @@ func (h *history) keepOutlook(ctx context.Context) {
 		case <-time.After(outlookRest):
 		}
 		touches, now := h.touches.Load(), time.Now()
-		if h.books.config() != nil && (touches != seen || now.Sub(last) >= outlookAge) {
+		if h.state.config() != nil && (touches != seen || now.Sub(last) >= outlookAge) {
 			seen, last = touches, now
 			h.safely("a forecast", func() { h.lookAhead(ctx) })
 		}

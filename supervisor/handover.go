@@ -26,7 +26,7 @@ const (
 // Handover returns what HandOver would hand over now, to test whether another image can read it. Work continues
 // meanwhile.
 func (s *Supervisor) Handover() Handover {
-	h, _ := s.books.handover()
+	h, _ := s.state.handover()
 	h.Services, _ = s.services.serving.handover()
 	h.Upkeep = s.problems.upkeep()
 	return h
@@ -41,10 +41,10 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 	if err := s.gate.hand(); err != nil {
 		return err
 	}
-	s.books.close(true)
+	s.state.close(true)
 	s.services.serving.keepStill(true)
 	defer func() {
-		s.books.close(false)
+		s.state.close(false)
 		s.services.serving.keepStill(false)
 		s.gate.handed()
 		s.kicks.all(time.Time{})
@@ -70,12 +70,12 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 
 // tryHandOver calls replace while it holds the journal's lock, so that nothing happens that the journal would miss.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
-	owed, resume := s.books.journal.Still()
+	owed, resume := s.state.journal.Still()
 	defer resume()
 	if owed {
 		return fmt.Errorf("%w: the journal cannot be written", ErrNotQuiet)
 	}
-	h, why := s.books.handover()
+	h, why := s.state.handover()
 	list, begins := s.services.serving.handover()
 	h.Services, why = list, cmp.Or(why, begins)
 	if s.gate.busy() {
@@ -92,12 +92,12 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 }
 
 // handover returns the sessions to hand over, and why the hand-over must wait; "" if it need not.
-func (b *books) handover() (h Handover, why string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h = Handover{Version: HandoverVersion, Started: b.life.started, Upgrades: b.life.upgrades + 1}
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		x := b.sessions[run]
+func (st *state) handover() (h Handover, why string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	h = Handover{Version: HandoverVersion, Started: st.life.started, Upgrades: st.life.upgrades + 1}
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		x := st.sessions[run]
 		if x.sent { // the journal has everything that the next image needs
 			continue
 		}
@@ -111,7 +111,7 @@ func (b *books) handover() (h Handover, why string) {
 			Sandbox: x.sandbox,
 		})
 	}
-	for r := range b.busy {
+	for r := range st.busy {
 		why = "the forge has not confirmed yet what was written to " + r.String()
 	}
 	return h, why

@@ -66,7 +66,7 @@ func (s *scanner) warnOfHook(repo string) {
 }
 
 func (s *scanner) isOurs(repo string) bool {
-	cfg := s.books.config()
+	cfg := s.state.config()
 	return cfg != nil && slices.ContainsFunc(cfg.Forge.Repos, func(r string) bool { return strings.EqualFold(r, repo) })
 }
 

@@ -30,7 +30,7 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 
 // rebalanceNow runs an extra cycle, and returns when each of its moves has been tried.
 func (s *Supervisor) rebalanceNow(ctx context.Context, r control.RebalanceRequest, report *fleet.Cycle) error {
-	if s.books.config().Stealing.PerCycle == 0 {
+	if s.state.config().Stealing.PerCycle == 0 {
 		return control.Conflict("cannot move anything: [stealing] per_cycle is 0")
 	}
 	c, err := s.hub.Cycle(ctx, r.DryRun)
@@ -42,7 +42,7 @@ func (s *Supervisor) rebalanceNow(ctx context.Context, r control.RebalanceReques
 
 // Config implements fleet.Supervisor.
 func (a aroundHub) Config() (config *threads.Config, instance string) {
-	return a.s.books.config(), a.s.instance
+	return a.s.state.config(), a.s.instance
 }
 
 // Rebalance implements fleet.Supervisor.
@@ -52,7 +52,7 @@ func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if s.books.config() == nil || s.books.scanned().err != nil {
+	if s.state.config() == nil || s.state.scanned().err != nil {
 		return control.NotNow("cannot look for moves: the forge could not be read")
 	}
 	var all sync.WaitGroup
@@ -65,7 +65,7 @@ func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 
 // Document implements fleet.Supervisor.
 func (a aroundHub) Document() *fleet.Document {
-	return a.s.books.fleetDocument(a.s.hub, a.s.Version, a.s.room())
+	return a.s.state.fleetDocument(a.s.hub, a.s.Version, a.s.room())
 }
 
 // keepFleetFile writes fleet-status.json until end is called, which removes the file.

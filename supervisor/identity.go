@@ -82,7 +82,7 @@ func (rn *sessionRunner) identified(x *session) bool {
 	if no.code == threads.RepoOff { // the next plan holds the repository's items
 		return false
 	}
-	if rn.books.holdAgent(x.Agent, no) {
+	if rn.state.holdAgent(x.Agent, no) {
 		rn.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
 	}
 	return false
@@ -149,11 +149,11 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 
 // holdAgent holds an agent while its account is in doubt. The hold is not journalled: the next supervisor asks again.
 // isNew reports whether the agent was not held for the same reason before.
-func (b *books) holdAgent(name string, no *doubt) (isNew bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.changedLocked()
-	a := ledger.Entry(b.ledger.Agents, name)
+func (st *state) holdAgent(name string, no *doubt) (isNew bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.changedLocked()
+	a := ledger.Entry(st.ledger.Agents, name)
 	isNew = a.HeldWhy != no.why
 	var until time.Time
 	if no.rest != 0 {

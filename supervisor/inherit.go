@@ -20,7 +20,7 @@ func (s *Supervisor) inherit() bool {
 		return false
 	}
 	s.problems.inherit(h.Upkeep)
-	for _, x := range s.books.inherit(h) {
+	for _, x := range s.state.inherit(h) {
 		s.sessions.inSession(x, s.sessions.resume)
 	}
 	for _, x := range s.services.serving.inherit(h.Services, s.base) {
@@ -31,14 +31,14 @@ func (s *Supervisor) inherit() bool {
 	return true
 }
 
-func (b *books) inherit(h *Handover) (list []*session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
+func (st *state) inherit(h *Handover) (list []*session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
 	for i := range h.Sessions {
-		x := continued(&h.Sessions[i], b.cfg, b.base)
-		b.changedLocked()
-		b.sessions[x.RunID] = x
+		x := continued(&h.Sessions[i], st.cfg, st.base)
+		st.changedLocked()
+		st.sessions[x.RunID] = x
 		list = append(list, x)
 	}
 	return list

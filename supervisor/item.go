@@ -30,7 +30,7 @@ func (t *target) has(label string) bool { return slices.Contains(t.labels, label
 // item parses a reference, and returns it in the configuration's spelling. A bare number is in the repository home; if
 // home is "", it is in the factory's only repository.
 func (c *core) item(home, said string) (forge.Ref, error) {
-	item, err := c.books.config().Item(home, said)
+	item, err := c.state.config().Item(home, said)
 	return item, misnamed(err)
 }
 
@@ -101,7 +101,7 @@ func notDone(verb string, item forge.Ref, err error) error {
 // family returns an issue with the open pull requests of our agents for it; a pull request is alone. A command on an
 // issue includes them, because on the forge only the agent would look after them.
 func (c *core) family(t *target) []forge.Ref {
-	config, refs := c.books.config(), []forge.Ref{t.Ref}
+	config, refs := c.state.config(), []forge.Ref{t.Ref}
 	for i := range t.pulls {
 		p := &t.pulls[i]
 		if !p.Closed && threads.ChainOf(p) == t.Ref && config.AgentByLogin(p.Author) != nil {
@@ -145,14 +145,14 @@ func (c *core) unclaim(t *target) (was bool, err error) {
 		err = c.label(t.Ref, nil, []string{forge.LabelInProgress})
 	}
 	if err == nil && len(foreign) == 0 {
-		c.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(t.Ref)}})
+		c.state.record(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(t.Ref)}})
 	}
 	return len(foreign) == 0, err
 }
 
 // claimants returns the assigned agents: ours, and those of other hosts.
 func (c *core) claimants(t *target) (ours, foreign []string) {
-	config, known := c.books.config(), c.books.chain(t.Ref)
+	config, known := c.state.config(), c.state.chain(t.Ref)
 	for _, login := range t.assignees {
 		switch {
 		case config.AgentByLogin(login) != nil || known.Login == login:

@@ -45,14 +45,14 @@ func (rn *sessionRunner) job(x *session) (agents.Job, error) {
 		j.Dir = x.role.Cwd // used as the workspace too
 	}
 	if x.thread.Executor != "" {
-		j.Place = rn.books.chain(x.Item.Chain).Place
+		j.Place = rn.state.chain(x.Item.Chain).Place
 	}
 	rn.sandbox(x, &j)
 	env := x.environ(&j)
 	if x.Rung > 0 {
-		env.Tried = rn.books.tried(x.Item.Chain)
+		env.Tried = rn.state.tried(x.Item.Chain)
 	}
-	env.Left = rn.books.left(x)
+	env.Left = rn.state.left(x)
 	if rn.forgeAPI != nil {
 		env.ForgeAPI = rn.forgeAPI(env.ForgeURL, env.Repo)
 	}

@@ -3,11 +3,11 @@ package supervisor
 // journalled logs when writes to the journal start to fail and when they succeed again. It compacts a journal that has
 // grown too large.
 func (c *core) journalled(err error) {
-	if err == nil && c.books.journal.Oversize() {
-		err = c.books.rewrite()
+	if err == nil && c.state.journal.Oversize() {
+		err = c.state.rewrite()
 	}
 	if err == nil && c.problems.journalFails() {
-		err = c.books.journal.HasRoom() // a short line may fit on a disk that is still full
+		err = c.state.journal.HasRoom() // a short line may fit on a disk that is still full
 	}
 	switch was := c.problems.setJournal(text(err)); {
 	case err != nil && was == "":
@@ -20,6 +20,6 @@ func (c *core) journalled(err error) {
 // mendJournal retries a failed journal, so that a quiet factory also notices when the journal works again.
 func (c *core) mendJournal() {
 	if c.problems.journalFails() {
-		c.journalled(c.books.journal.Settle())
+		c.journalled(c.state.journal.Settle())
 	}
 }

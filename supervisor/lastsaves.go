@@ -22,12 +22,12 @@ func (inf *inference) lookLast(ends func(url string) bool) {
 	ctx, cancel := context.WithTimeout(inf.base, lastLook)
 	defer cancel()
 	var all sync.WaitGroup
-	sessions := inf.books.saving(ends)
+	sessions := inf.state.saving(ends)
 	for _, url := range slices.Sorted(maps.Keys(sessions)) {
 		server := sessions[url][0].saving.server
 		inf.background(&all, "the last look at "+url, func() {
 			if slots, err := server.Slots(ctx); err == nil {
-				inf.books.seenAt(sessions[url], slots)
+				inf.state.seenAt(sessions[url], slots)
 			}
 		})
 	}
@@ -35,12 +35,12 @@ func (inf *inference) lookLast(ends func(url string) bool) {
 }
 
 // saving returns, by server, the sessions whose conversations must be saved on some servers.
-func (b *books) saving(on func(url string) bool) map[string][]*session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) saving(on func(url string) bool) map[string][]*session {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	list := make(map[string][]*session)
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		if x := b.sessions[run]; x.saving != nil && on(x.server()) {
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		if x := st.sessions[run]; x.saving != nil && on(x.server()) {
 			list[x.server()] = append(list[x.server()], x)
 		}
 	}
@@ -48,9 +48,9 @@ func (b *books) saving(on func(url string) bool) map[string][]*session {
 }
 
 // seenAt records which slots have the conversations of sessions.
-func (b *books) seenAt(sessions []*session, slots []agents.ServerSlot) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) seenAt(sessions []*session, slots []agents.ServerSlot) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	for _, x := range sessions {
 		if slot, known := saved.Using(slots, x.saving.since, x.talk, !x.shares); known {
 			x.holds = &slot
@@ -63,7 +63,7 @@ func (b *books) seenAt(sessions []*session, slots []agents.ServerSlot) {
 func (inf *inference) saveServed(service *threads.Service) {
 	inf.lookLast(service.Serves)
 	var all sync.WaitGroup
-	for _, list := range inf.books.saving(service.Serves) {
+	for _, list := range inf.state.saving(service.Serves) {
 		for _, x := range list {
 			inf.background(&all, "the conversation of "+x.tag, func() {
 				if _, known, err := inf.saveTo(inf.base, lastSave, x, x.RunID+"restart"); known && err != nil {

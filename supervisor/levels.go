@@ -26,18 +26,18 @@ type Waiting struct {
 // Levels returns the present counts.
 func (s *Supervisor) Levels() Levels {
 	s.init()
-	l := s.books.levels(time.Now())
+	l := s.state.levels(time.Now())
 	l.Document.Problems = s.problems.lines()
 	s.inference.addServers(l.Document)
 	s.services.addServices(l.Document)
 	return l
 }
 
-func (b *books) levels(now time.Time) Levels {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := Levels{Document: b.summaryLocked(now), Queue: make(map[Waiting]int)}
-	for _, h := range b.plan.Holds {
+func (st *state) levels(now time.Time) Levels {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	l := Levels{Document: st.summaryLocked(now), Queue: make(map[Waiting]int)}
+	for _, h := range st.plan.Holds {
 		l.Queue[Waiting{string(h.Kind), h.Reason.Code}]++
 		if h.Reason.NeedsPerson() {
 			l.NeedPerson++

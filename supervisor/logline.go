@@ -16,7 +16,7 @@ type notice struct {
 	words string // nothing is logged if empty
 }
 
-func (c *core) tell(list ...notice) {
+func (c *core) logNotices(list ...notice) {
 	for _, n := range list {
 		switch {
 		case n.words == "":

@@ -24,7 +24,7 @@ const serviceRun = "service"
 
 // prints reports whether the log of a run may still grow.
 func (h *history) prints(run string) bool {
-	return run == serviceRun && h.gate.isOpen() || h.books.running(run)
+	return run == serviceRun && h.gate.isOpen() || h.state.running(run)
 }
 
 // logged is the log of a session in the journal.
@@ -132,7 +132,7 @@ func logOf(run, agent string, kind agents.Kind, item ledger.Ref, at time.Time) l
 
 // findLogs answers GET /v1/log: the logs of an agent or item, and the secrets to hide in them.
 func (h *history) findLogs(q control.LogQuery) (control.FoundLogs, error) {
-	config := h.books.config()
+	config := h.state.config()
 	if config == nil {
 		return control.FoundLogs{}, control.NotNow(
 			"not now: without a valid configuration the secrets to redact in a log are unknown")
@@ -152,7 +152,7 @@ func (h *history) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 // session may still print an old token.
 func (c *core) secretsOf(config *threads.Config) []string {
 	list := secretsOf(config)
-	for _, x := range c.books.others(config) {
+	for _, x := range c.state.others(config) {
 		list = append(list, x.secrets...)
 	}
 	return list

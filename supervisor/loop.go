@@ -20,7 +20,7 @@ type planner struct {
 
 // startLoops starts a loop for every configured thread that has none.
 func (p *planner) startLoops() {
-	cfg := p.books.config()
+	cfg := p.state.config()
 	if cfg == nil || !p.gate.isOpen() {
 		return
 	}
@@ -47,7 +47,7 @@ func (p *planner) loop(ctx context.Context, name string, wake <-chan struct{}) {
 		if ctx.Err() != nil {
 			return
 		}
-		t := p.books.config().Thread(name)
+		t := p.state.config().Thread(name)
 		if t == nil {
 			p.kicks.remove(name)
 			p.startLoops() // a reload may have configured the thread again meanwhile

@@ -22,7 +22,7 @@ func (k *clerk) route(c *chore) error {
 func (k *clerk) releaseClaim(c *chore) error {
 	c.said = "claim of " + c.mark.Agent + " released"
 	err := k.call(k.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Release(ctx, c.ref, c.login) })
-	return k.noteAfter(err, ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(c.ref)}})
+	return k.recordAfter(err, ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(c.ref)}})
 }
 
 func (k *clerk) unlabel(c *chore) error {
@@ -42,7 +42,7 @@ func (k *clerk) close(c *chore) error {
 func (k *clerk) markBlocked(c *chore) error {
 	err := k.askPerson(c, forge.LabelBlocked, gaveUpComment(c))
 	it := &c.mark.Item
-	return k.noteAfter(err, ledger.Record{Blocked: &ledger.Blocked{
+	return k.recordAfter(err, ledger.Record{Blocked: &ledger.Blocked{
 		Chain: ledger.Ref(it.Chain), Kind: it.Kind, Why: c.gaveUp(),
 	}})
 }
@@ -52,9 +52,9 @@ func (k *clerk) markNeedsHuman(c *chore) error {
 	if c.mark.Reason.Code == threads.BlockerCancelled {
 		told := toldOf(c)
 		told.Why = c.mark.Reason.Text()
-		return k.noteAfter(err, ledger.Record{Told: told})
+		return k.recordAfter(err, ledger.Record{Told: told})
 	}
-	return k.noteAfter(err, ledger.Record{Handed: handedOf(c)})
+	return k.recordAfter(err, ledger.Record{Handed: handedOf(c)})
 }
 
 // gaveUp returns in one line why agents gave up.
@@ -68,14 +68,14 @@ func (c *chore) gaveUp() string {
 
 func (k *clerk) tellPeople(c *chore) error {
 	c.said = "told people: " + c.mark.Reason.Text()
-	return k.noteAfter(k.comment(c.ref, toldComment(c)), ledger.Record{Told: toldOf(c)})
+	return k.recordAfter(k.comment(c.ref, toldComment(c)), ledger.Record{Told: toldOf(c)})
 }
 
-// noteAfter journals a chore's record unless the chore failed.
-func (k *clerk) noteAfter(err error, r ledger.Record) error {
+// recordAfter journals a chore's record unless the chore failed.
+func (k *clerk) recordAfter(err error, r ledger.Record) error {
 	if err == nil {
 		r.At = time.Now()
-		k.books.note(r)
+		k.state.record(r)
 	}
 	return err
 }

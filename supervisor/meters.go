@@ -11,7 +11,7 @@ import (
 )
 
 // Meters count events for metrics and traces. A nil function is not called, and costs nothing. Several goroutines call
-// them, some while the books are locked: a meter must be quick and must not query the supervisor.
+// them, some while the state is locked: a meter must be quick and must not query the supervisor.
 type Meters struct {
 	// Claimed is called when a session has its claim, or has failed to get it.
 	Claimed func(Claim)

@@ -54,19 +54,19 @@ func (ps *pausing) resume(_ context.Context, r control.PauseRequest, report *con
 // unknownName refuses a command about an unknown thread or agent.
 func (ps *pausing) unknownName(verb, name string) error {
 	return control.NotFound("cannot %s %s: no thread or agent has that name%s", verb, name,
-		ps.books.config().SuggestName(name))
+		ps.state.config().SuggestName(name))
 }
 
 // pauses returns the pauses that a name may mean, and those in force. A thread and an agent may share a name.
 func (ps *pausing) pauses(name string) (named, inForce []threads.Pause) {
-	config := ps.books.config()
+	config := ps.state.config()
 	if name == "" || config.Thread(name) != nil {
 		named = append(named, threads.Pause{Thread: name})
 	}
 	if name != "" && config.Agent(name) != nil {
 		named = append(named, threads.Pause{Agent: name})
 	}
-	return named, ps.books.paused()
+	return named, ps.state.paused()
 }
 
 // setPauses journals pauses, or their end, and reports them. It refuses a pause that cannot be journalled: a restart
@@ -79,7 +79,7 @@ func (ps *pausing) setPauses(report *control.Report, name string, list []threads
 	}
 	for _, p := range list {
 		said := &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: off}
-		if err := ps.books.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
+		if err := ps.state.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
 			return err
 		}
 		ps.log.Info(pauseWords(p) + " " + done)

@@ -10,15 +10,15 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// A loop reads the clock and waits for the books. Meanwhile a scan starts and lands while an issue is being labelled.
+// A loop reads the clock and waits for the state. Meanwhile a scan starts and lands while an issue is being labelled.
 // The scan's facts are newer than the loop's clock, but may be from before the label.
 func TestFactsAreStaleWhileWeWrite(t *testing.T) {
 	busy := forge.Ref{Repo: "o/r", Number: 1}
 	moving := forge.Ref{Repo: "o/r", Number: 2}
 	cancelling := forge.Ref{Repo: "o/r", Number: 3}
 	synctest.Test(t, func(t *testing.T) {
-		b := newBooks(&threads.Config{}, nil, nil, nil)
-		b.grip(busy)
+		b := newState(&threads.Config{}, nil, nil, nil)
+		b.beginWrite(busy)
 		b.ledger.Steals[moving] = ledger.Steal{}
 		ledger.Entry(b.ledger.Chains, cancelling).Cancel = true
 		waits := time.Now()

@@ -13,14 +13,14 @@ import (
 // rebalance looks for issues that should change hands, once in every interval of [stealing]. It reserves them at once,
 // so that no tick starts them here.
 func (p *planner) rebalance(now time.Time) {
-	cfg := p.books.config()
+	cfg := p.state.config()
 	if cfg == nil {
 		return
 	}
 	switch due := p.hub.Due(cfg, now); {
 	case due && cfg.Fleet.Hub:
 		p.hub.Wake() // the hub asks the other hosts first; a tick must not wait for that
-	case due && p.books.scanned().err == nil:
+	case due && p.state.scanned().err == nil:
 		for _, m := range p.weigh(&fleet.Cycle{At: now}) {
 			p.clerk.inChore(&p.running, m)
 		}
@@ -29,9 +29,9 @@ func (p *planner) rebalance(now time.Time) {
 
 // weigh decides which issues change hands, and reserves them unless the cycle is a dry run.
 func (p *planner) weigh(c *fleet.Cycle) (moves []*chore) {
-	moves, stuck := p.books.weigh(p.hub, c, time.Now(), p.room())
+	moves, stuck := p.state.weigh(p.hub, c, time.Now(), p.room())
 	if stuck {
-		p.log.Error(stuckWords(p.books.config(), c))
+		p.log.Error(stuckWords(p.state.config(), c))
 	}
 	return moves
 }

@@ -19,8 +19,8 @@ import (
 
 // Every session gets a receipt (package receipts), except one whose claim failed. The receipt is written before the
 // journal has the session's end, which contains the receipt's hash. The pull requests of the session's chain show the
-// hashes in one comment. It is written before the claim is released, while the item is gripped, or later, when the
-// forge answers again.
+// hashes in one comment. It is written before the claim is released, while decisions exclude the item, or later, when
+// the forge answers again.
 
 const (
 	// owedRest is the time between two tries to show receipts.
@@ -104,7 +104,7 @@ func (rs *receipting) receipt(x *session, end *ledger.End, at time.Time) *ledger
 	if rs.store == nil || end.Result == agents.ClaimFailed {
 		return nil
 	}
-	head, err := rs.store.Add(rs.books.receipt(x, end, at))
+	head, err := rs.store.Add(rs.state.receipt(x, end, at))
 	if err != nil {
 		rs.log.Error(x.tag + " " + text(err))
 		return nil
@@ -117,9 +117,9 @@ func (rs *receipting) receipt(x *session, end *ledger.End, at time.Time) *ledger
 }
 
 // receipt returns the receipt of a session at its end. An executor that observed nothing also measured nothing.
-func (b *books) receipt(x *session, end *ledger.End, at time.Time) *audit.Receipt {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) receipt(x *session, end *ledger.End, at time.Time) *audit.Receipt {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	unseen := agents.NotSeen("its executor does not report it")
 	r := &audit.Receipt{
 		Run: x.RunID, Agent: x.Agent, Role: x.Role, Thread: x.Thread, Model: x.agent.Model, Kind: x.Item.Kind,
@@ -150,20 +150,20 @@ func (b *books) receipt(x *session, end *ledger.End, at time.Time) *audit.Receip
 	return r
 }
 
-// showing is a pull request on which receipts are about to be shown. It is gripped.
+// showing is a pull request on which receipts are about to be shown. Decisions exclude it.
 type showing struct {
-	grip *grip
-	pull forge.Ref
+	write *itemWrite
+	pull  forge.Ref
 	ledger.Owed
 }
 
-// gripPull grips the pull request that must show a receipt; nil if there is none.
-func (rs *receipting) gripPull(r *ledger.Receipt) *showing {
+// beginShowing begins the write to the pull request that must show a receipt; nil if there is none.
+func (rs *receipting) beginShowing(r *ledger.Receipt) *showing {
 	if r == nil || r.Pull.Number == 0 || rs.until.Err() != nil {
 		return nil
 	}
 	pull := forge.Ref(r.Pull)
-	return &showing{rs.books.grip(pull), pull, ledger.Owed{N: r.N, Chain: forge.Ref(r.Chain)}}
+	return &showing{rs.state.beginWrite(pull), pull, ledger.Owed{N: r.N, Chain: forge.Ref(r.Chain)}}
 }
 
 // showNow writes a pull request's comment with receipts. If the forge does not answer, the comment stays owed. The
@@ -172,15 +172,15 @@ func (rs *receipting) showNow(w *showing) {
 	if w == nil {
 		return
 	}
-	defer w.grip.letGo()
-	err := rs.keepComment(w.pull, receiptsComment(rs.instance, rs.books.receipted(w.pull, w.Chain)))
+	defer w.write.end()
+	err := rs.keepComment(w.pull, receiptsComment(rs.instance, rs.state.receipted(w.pull, w.Chain)))
 	if isPermanent(err) {
-		rs.log.Warn(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(rs.books.config(), w.pull, ""), text(err)))
+		rs.log.Warn(fmt.Sprintf("[%s] cannot show receipts: %s", wordsOf(rs.state.config(), w.pull, ""), text(err)))
 		err = nil
 	}
 	if err == nil {
 		shown := &ledger.Receipt{N: w.N, Pull: ledger.Ref(w.pull), Shown: true}
-		rs.books.note(ledger.Record{At: time.Now(), Receipt: shown})
+		rs.state.record(ledger.Record{At: time.Now(), Receipt: shown})
 	}
 }
 
@@ -192,9 +192,9 @@ func (rs *receipting) keepReceipts(ctx context.Context) {
 			return
 		case <-time.After(owedRest):
 		}
-		for _, w := range rs.books.owed() {
+		for _, w := range rs.state.owed() {
 			if ctx.Err() != nil {
-				w.grip.letGo()
+				w.write.end()
 				continue
 			}
 			rs.safely("the receipts in "+w.pull.String(), func() { rs.showNow(w) })
@@ -203,23 +203,23 @@ func (rs *receipting) keepReceipts(ctx context.Context) {
 	}
 }
 
-// owed grips the pull requests with an owed comment, except those that are gripped already.
-func (b *books) owed() (list []*showing) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, pull := range slices.SortedFunc(maps.Keys(b.ledger.Owed), forge.Ref.Compare) {
-		if b.busy[pull] == 0 {
-			list = append(list, &showing{b.gripLocked(b.relatedLocked(pull)), pull, b.ledger.Owed[pull]})
+// owed begins the write to each pull request with an owed comment that nothing else writes to.
+func (st *state) owed() (list []*showing) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, pull := range slices.SortedFunc(maps.Keys(st.ledger.Owed), forge.Ref.Compare) {
+		if st.busy[pull] == 0 {
+			list = append(list, &showing{st.beginWriteLocked(st.relatedLocked(pull)), pull, st.ledger.Owed[pull]})
 		}
 	}
 	return list
 }
 
 // receipted returns the sessions on a pull request or its chain that have a receipt, oldest first.
-func (b *books) receipted(pull, chain forge.Ref) (list []ledger.Past) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, p := range b.ledger.Past {
+func (st *state) receipted(pull, chain forge.Ref) (list []ledger.Past) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, p := range st.ledger.Past {
 		if p.Receipt != "" && (forge.Ref(p.Ref) == pull || forge.Ref(p.Chain) == chain) {
 			list = append(list, p)
 		}
@@ -233,7 +233,7 @@ func (rs *receipting) pruneReceipts(config *threads.Config) {
 		return
 	}
 	note := func(p audit.Pruned) error {
-		return rs.books.append(ledger.Record{At: time.Now(), Receipt: &ledger.Receipt{
+		return rs.state.append(ledger.Record{At: time.Now(), Receipt: &ledger.Receipt{
 			N: p.N, Hash: p.Hash, Pruned: true, Lost: p.Lost,
 		}})
 	}

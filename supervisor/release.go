@@ -22,11 +22,11 @@ func (cm *commands) release(_ context.Context, r control.ItemRequest, report *co
 			strings.Join(foreign, " and "))
 	}
 	report.Subject = before.String()
-	grip := cm.books.grip(before.Ref)
-	sessions := cm.books.end([]forge.Ref{before.Ref}, threads.StopReleased)
+	write := cm.state.beginWrite(before.Ref)
+	sessions := cm.state.end([]forge.Ref{before.Ref}, threads.StopReleased)
 	awaitEnds(report, sessions)
 	err = cm.releaseNow(report, before, len(sessions) > 0)
-	cm.kicks.all(grip.letGo())
+	cm.kicks.all(write.end())
 	cm.touchStatus()
 	if err != nil {
 		return notDone("release", before.Ref, err)

@@ -11,7 +11,7 @@ import (
 // goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
-	s.books.reload(cfg, func() {
+	s.state.reload(cfg, func() {
 		if s.forge.set(client) {
 			s.sessions.accounts.forget()
 			s.scanner.scans.restart()
@@ -28,7 +28,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 // configuration stays in force.
 func (s *Supervisor) SetError(err error) {
 	s.init()
-	s.books.setConfigError(err)
+	s.state.setConfigError(err)
 	s.touchStatus()
 }
 

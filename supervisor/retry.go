@@ -28,7 +28,7 @@ func (cm *commands) retry(_ context.Context, r control.ItemRequest, report *cont
 		return control.Conflict("cannot retry %s: it is closed, reopen it", t.Ref)
 	}
 	family := cm.family(t)
-	if cm.books.cancelling(family) {
+	if cm.state.cancelling(family) {
 		return control.NotNow("cannot retry %s now: it is being cancelled", t.Ref)
 	}
 	forgotten := family
@@ -36,7 +36,7 @@ func (cm *commands) retry(_ context.Context, r control.ItemRequest, report *cont
 		forgotten = append(slices.Clone(family), t.chain)
 	}
 	report.Subject = t.String()
-	grip := cm.books.grip(t.Ref)
+	write := cm.state.beginWrite(t.Ref)
 	err = cm.forgive(report, t, forgotten)
 	for _, item := range family {
 		if err == nil {
@@ -46,17 +46,17 @@ func (cm *commands) retry(_ context.Context, r control.ItemRequest, report *cont
 	if err == nil && t.has(forge.LabelCancelled) {
 		err = cm.bringBack(report, t.Ref)
 	}
-	cm.kicks.all(grip.letGo())
+	cm.kicks.all(write.end())
 	cm.touchStatus()
 	if err != nil {
 		return notDone("retry", t.Ref, err)
 	}
-	if x := cm.books.sessionOn(family...); x != nil {
+	if x := cm.state.sessionOn(family...); x != nil {
 		report.Note = x.Agent + " works on it"
 	} else if len(report.Did) == 0 {
 		report.Note = "retry found nothing to clear: see disinto why " + r.Ref
 	}
-	cm.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(cm.books.config(), t.Ref, "")))
+	cm.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(cm.state.config(), t.Ref, "")))
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (cm *commands) forgive(report *control.Report, t *target, items []forge.Ref
 	for _, item := range items {
 		said.Retry.Refs = append(said.Retry.Refs, ledger.Ref(item))
 	}
-	config, retried := cm.books.config(), cm.books.chain(t.Ref).Retried
+	config, retried := cm.state.config(), cm.state.chain(t.Ref).Retried
 	for _, item := range items {
 		cm.reportForgotten(report, item, said.At)
 	}
@@ -77,16 +77,16 @@ func (cm *commands) forgive(report *control.Report, t *target, items []forge.Ref
 			report.Add("rejected pull request %s forgotten", p.Short())
 		}
 	}
-	if err := cm.books.append(said); err != nil {
+	if err := cm.state.append(said); err != nil {
 		return fmt.Errorf("%w: %w", err, forge.ErrUnavailable)
 	}
-	cm.books.wakeChores(items) // failed merges and marks are due now, too
+	cm.state.wakeChores(items) // failed merges and marks are due now, too
 	return nil
 }
 
 // reportForgotten reports the history that a retry clears from an item.
 func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now time.Time) {
-	chain, rests := cm.books.chain(item), cm.books.rests(item, now)
+	chain, rests := cm.state.chain(item), cm.state.rests(item, now)
 	failures := 0
 	for _, a := range chain.Attempts {
 		failures += a.Count
@@ -114,7 +114,7 @@ func (cm *commands) reportForgotten(report *control.Report, item forge.Ref, now 
 
 // hasRounds reports whether agents requested changes on a pull request since a time.
 func (cm *commands) hasRounds(item forge.Ref, since time.Time) bool {
-	config, p := cm.books.config(), cm.books.pull(item)
+	config, p := cm.state.config(), cm.state.pull(item)
 	return p != nil && slices.ContainsFunc(p.Reviews, func(r forge.Review) bool {
 		byAgent := config.AgentByLogin(r.Author) != nil
 		return byAgent && r.Verdict == forge.ChangesRequested && r.Submitted.After(since)
@@ -127,14 +127,14 @@ const backKey = "blocker-retried"
 // bringBack removes needs-human from the issues that have it only because this blocker was cancelled, so that a retry
 // undoes a cancel for them, too.
 func (cm *commands) bringBack(report *control.Report, item forge.Ref) error {
-	for _, waiting := range cm.books.orphansOf(item) {
-		grip := cm.books.grip(waiting)
+	for _, waiting := range cm.state.orphansOf(item) {
+		write := cm.state.beginWrite(waiting)
 		err := cm.label(waiting, nil, []string{forge.LabelNeedsHuman})
 		if err == nil {
-			cm.books.note(ledger.Record{At: time.Now(), Told: &ledger.Told{Ref: ledger.Ref(waiting), Key: backKey}})
+			cm.state.record(ledger.Record{At: time.Now(), Told: &ledger.Told{Ref: ledger.Ref(waiting), Key: backKey}})
 			report.Add("%s label %s removed", waiting.Short(), forge.LabelNeedsHuman)
 		}
-		cm.kicks.all(grip.letGo())
+		cm.kicks.all(write.end())
 		if err != nil {
 			return err
 		}
@@ -144,19 +144,19 @@ func (cm *commands) bringBack(report *control.Report, item forge.Ref) error {
 
 // orphansOf returns the open issues that were handed to a person because of this cancelled blocker and no other that
 // is still cancelled.
-func (b *books) orphansOf(item forge.Ref) (list []forge.Ref) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range b.facts.Issues {
-		is := &b.facts.Issues[i]
-		words := strings.Fields(b.ledger.Chain(is.Ref).Told)
+func (st *state) orphansOf(item forge.Ref) (list []forge.Ref) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i := range st.facts.Issues {
+		is := &st.facts.Issues[i]
+		words := strings.Fields(st.ledger.Chain(is.Ref).Told)
 		if is.Closed || !is.Has(forge.LabelNeedsHuman) || len(words) == 0 || words[0] != string(threads.BlockerCancelled) {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return w == item.String() })
 		cancelled := func(w string) bool {
 			ref, err := forge.ParseRef(w, "")
-			on := b.facts.Issue(ref)
+			on := st.facts.Issue(ref)
 			return err == nil && on != nil && on.Has(forge.LabelCancelled)
 		}
 		if len(others) < len(words)-1 && !slices.ContainsFunc(others, cancelled) {

@@ -13,7 +13,7 @@ import (
 // PlanDiffers says how a plan of this moment would differ from the newest one, which still holds; empty if it would
 // not, and holds is false if the next tick decides anyway.
 func (s *Supervisor) PlanDiffers() (differs string, holds bool) {
-	b, now, room := s.books, time.Now(), s.room()
+	b, now, room := s.state, time.Now(), s.room()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if on := b.basisLocked(now, room); !b.plan.holds(&on, now) {
@@ -24,23 +24,23 @@ func (s *Supervisor) PlanDiffers() (differs string, holds bool) {
 
 // differsLocked compares the plan with a new one. Once a session was reserved for a start of the plan, a new one may
 // have other starts, such as for the agent that is next in the row: then the rest of the plan has only to be in order.
-func (b *books) differsLocked(snap threads.Snapshot) string {
-	is := b.plan.Plan
-	for run, x := range b.sessions {
-		if _, noted := b.ledger.Open[run]; !noted && x.State == threads.Reserved {
+func (st *state) differsLocked(snap threads.Snapshot) string {
+	is := st.plan.Plan
+	for run, x := range st.sessions {
+		if _, noted := st.ledger.Open[run]; !noted && x.State == threads.Reserved {
 			if broken := threads.Enforce(&snap, &is); len(broken) > 0 {
 				return broken[0].Words
 			}
 			return ""
 		}
 	}
-	plan := b.decide(snap)
+	plan := st.decide(snap)
 	threads.Enforce(&snap, &plan)
 	if diff := cmp.Diff(append(acts(&plan), held(&plan)...), append(acts(&is), held(&is)...)); diff != "" {
 		return fmt.Sprintf("%s: (-fresh +reused)\n%s", snap.Now, diff)
 	}
-	if free, _ := threads.Beside(&snap, &plan); !reflect.DeepEqual(free, b.plan.free) {
-		return fmt.Sprintf("%s: got free slots %v, want %v", snap.Now, b.plan.free, free)
+	if free, _ := threads.Beside(&snap, &plan); !reflect.DeepEqual(free, st.plan.free) {
+		return fmt.Sprintf("%s: got free slots %v, want %v", snap.Now, st.plan.free, free)
 	}
 	return ""
 }

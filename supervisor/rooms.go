@@ -16,12 +16,12 @@ const roomRest = 30 * time.Second
 func (p *planner) keepRooms(ctx context.Context) {
 	for {
 		rooms := make(map[string]threads.Room)
-		if config := p.books.config(); config != nil {
+		if config := p.state.config(); config != nil {
 			for i := range config.Threads {
 				p.measure(ctx, &config.Threads[i], rooms)
 			}
 		}
-		p.books.setRooms(rooms)
+		p.state.setRooms(rooms)
 		select {
 		case <-ctx.Done():
 			return
@@ -49,11 +49,11 @@ func (p *planner) measure(ctx context.Context, t *threads.Thread, rooms map[stri
 	}
 }
 
-func (b *books) setRooms(rooms map[string]threads.Room) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.cfg == nil || !maps.Equal(b.cfg.Factory.LackIn(b.rooms), b.cfg.Factory.LackIn(rooms)) {
-		b.changedLocked()
+func (st *state) setRooms(rooms map[string]threads.Room) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.cfg == nil || !maps.Equal(st.cfg.Factory.LackIn(st.rooms), st.cfg.Factory.LackIn(rooms)) {
+		st.changedLocked()
 	}
-	b.rooms = rooms
+	st.rooms = rooms
 }

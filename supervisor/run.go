@@ -30,17 +30,17 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	s.until, s.base, s.held = ctx, base, held
-	s.books.open(s.instance, ctx, base)
+	s.state.open(s.instance, ctx, base)
 	inherited := s.inherit()
 	s.sessions.goOn()
 	closeAPI, err := s.serve()
 	if err != nil {
-		return errors.Join(err, s.books.journal.Close())
+		return errors.Join(err, s.state.journal.Close())
 	}
 	closePorts := s.keepPorts()
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
 	s.removeLeftovers()
-	s.books.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.unanswered)
+	s.state.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.unanswered)
 	if inherited || s.endStale(ctx) == nil {
 		s.sessions.settleElsewhere(ctx)
 		s.gate.open(ctx)
@@ -56,15 +56,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
-	for _, f := range s.books.stand(time.Now()) {
-		s.books.note(ledger.Record{At: f.Until, Free: &f})
+	for _, f := range s.state.idleTimes(time.Now()) {
+		s.state.record(ledger.Record{At: f.Until, Free: &f})
 	}
-	s.books.answers.End(time.Now())
+	s.state.answers.End(time.Now())
 	untold()
 	closePorts()
 	closeAPI()
 	written()
-	return s.books.journal.Close()
+	return s.state.journal.Close()
 }
 
 // check validates the exported fields.
@@ -130,9 +130,9 @@ func (s *Supervisor) restore() error {
 		return err
 	}
 	past.TurnBack(newest, now)
-	s.books.journal, j.Synced = j, s.Meters.Synced
+	s.state.journal, j.Synced = j, s.Meters.Synced
 	goesOn := func(o *ledger.Open) bool { return s.sessions.inherits(o.Run) || s.sessions.outlives(o) }
-	s.tell(s.books.replay(past, now, goesOn, s.receipting.openReceipts(past, now, goesOn))...)
+	s.logNotices(s.state.replay(past, now, goesOn, s.receipting.openReceipts(past, now, goesOn))...)
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
@@ -171,13 +171,13 @@ const stopGrace = 7 * time.Second
 // sessions committed before are in the table.
 func (s *Supervisor) shutdown(abandon func()) {
 	grace := stopGrace
-	if cfg := s.books.config(); cfg != nil {
+	if cfg := s.state.config(); cfg != nil {
 		grace = cfg.Factory.StopGrace
 	}
 	end := time.Now().Add(grace + releaseTime)
 	s.inference.saves.endAt(end.Add(-releaseTime))
 	s.inference.lookLast(func(string) bool { return true })
-	ending, staying := s.books.endAll(errShutdown)
+	ending, staying := s.state.endAll(errShutdown)
 	if ending > 0 {
 		s.log.Info(fmt.Sprintf("stopping: ending %s within %s", control.Count(ending, "session"), grace))
 	}

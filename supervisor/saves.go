@@ -63,8 +63,8 @@ func (inf *inference) warmUp(x *session) {
 	if url == "" {
 		return
 	}
-	inf.books.share(x)
-	if inf.saver == nil || x.thread.Saved.Limit == 0 || !x.Item.Kind.Writes() || inf.books.forgets(x) != nil {
+	inf.state.share(x)
+	if inf.saver == nil || x.thread.Saved.Limit == 0 || !x.Item.Kind.Writes() || inf.state.forgets(x) != nil {
 		return
 	}
 	v := &saving{
@@ -77,12 +77,12 @@ func (inf *inference) warmUp(x *session) {
 	if err != nil || v.File() == "" {
 		return // the slot of its conversation could not be found at the end
 	}
-	v.since, v.told = saved.Newest(slots), inf.books.lastTalk(x).Tokens
-	defer inf.books.keeps(x, v)
+	v.since, v.told = saved.Newest(slots), inf.state.lastTalk(x).Tokens
+	defer inf.state.keeps(x, v)
 	if !v.folder.Has(v.Conversation) {
 		return
 	}
-	slot, ok := inf.books.place(x, slots)
+	slot, ok := inf.state.place(x, slots)
 	if !ok {
 		return
 	}
@@ -141,7 +141,7 @@ func (inf *inference) saveTo(
 	if err != nil {
 		return 0, false, err
 	}
-	slot, known := inf.books.holding(x, v.since, slots)
+	slot, known := inf.state.holding(x, v.since, slots)
 	if !known {
 		return 0, false, nil
 	}
@@ -164,14 +164,14 @@ func (inf *inference) saveTo(
 // spoke adds the facts about a session's conversation to its end. Whether the conversation was restored is known only
 // if the program reports its cached tokens and resumed the conversation.
 func (inf *inference) spoke(x *session, end *ledger.End) {
-	end.Talk, _ = inf.books.talk(x)
+	end.Talk, _ = inf.state.talk(x)
 	v := x.saving
 	if v == nil {
 		return
 	}
 	end.Saved = v.saved
 	restored := min(v.restored, v.told) // a cut answer is in the file, but in no later prompt
-	found, told := inf.books.first(x)
+	found, told := inf.state.first(x)
 	if r := end.Resumed; r != nil {
 		found, told = r.Cached, r.Changed == ""
 	}
@@ -182,7 +182,7 @@ func (inf *inference) spoke(x *session, end *ledger.End) {
 
 // warnForgotten logs once that a model's conversations are not saved any more.
 func (inf *inference) warnForgotten(x *session, end *ledger.End) {
-	if f := inf.books.forgets(x); f != nil && end.Restored > 0 {
+	if f := inf.state.forgets(x); f != nil && end.Restored > 0 {
 		inf.log.Warn(forgotten(x.Thread, f))
 	}
 }
@@ -223,11 +223,11 @@ func (x *session) server() string {
 }
 
 // share records that a session starts on its server, beside the sessions already there.
-func (b *books) share(x *session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) share(x *session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	x.served = true
-	for _, o := range b.sessions {
+	for _, o := range st.sessions {
 		if o != x && o.served && o.server() == x.server() {
 			x.shares, o.shares = true, true
 		}
@@ -236,12 +236,12 @@ func (b *books) share(x *session) {
 
 // place returns the slot into which a session's conversation is restored, and keeps other restores out of it until the
 // session has used it. On a server that others use, the session is one among several.
-func (b *books) place(x *session, slots []agents.ServerSlot) (slot int, ok bool) {
-	tokens := b.lastTalk(x).Saved
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) place(x *session, slots []agents.ServerSlot) (slot int, ok bool) {
+	tokens := st.lastTalk(x).Saved
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	var taken []int
-	for _, o := range b.sessions {
+	for _, o := range st.sessions {
 		if o != x && o.placed && o.first == (agents.Usage{}) && o.server() == x.server() {
 			taken = append(taken, o.slot)
 		}
@@ -253,55 +253,55 @@ func (b *books) place(x *session, slots []agents.ServerSlot) (slot int, ok bool)
 }
 
 // lastTalk returns the conversation that a session continues, as the journal has it.
-func (b *books) lastTalk(x *session) threads.Talk {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ledger.Thread(x.Thread).Talk(x.Agent, x.Item.Chain)
+func (st *state) lastTalk(x *session) threads.Talk {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.Thread(x.Thread).Talk(x.Agent, x.Item.Chain)
 }
 
 // keeps records that a session's conversation is saved at its end.
-func (b *books) keeps(x *session, v *saving) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) keeps(x *session, v *saving) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	x.saving = v
 }
 
 // talk returns the size of a session's conversation in tokens, 0 if unknown, and whether no other of our sessions has
 // used its server meanwhile.
-func (b *books) talk(x *session) (tokens int64, alone bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) talk(x *session) (tokens int64, alone bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	return x.talk, x.served && !x.shares
 }
 
 // first returns the cached tokens of a session's first answer. told is false if its program never reported any; 0 then
 // means nothing.
-func (b *books) first(x *session) (cached int64, told bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) first(x *session) (cached int64, told bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	return x.first.CachedTokens, x.Used.CachedTokens > 0
 }
 
 // forgets returns why the conversations of a session's model are not saved; nil if they may be.
-func (b *books) forgets(x *session) *threads.Forgotten {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.ledger.Thread(x.Thread).Forgets(x.agent.Model)
+func (st *state) forgets(x *session) *threads.Forgotten {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ledger.Thread(x.Thread).Forgets(x.agent.Model)
 }
 
 // forgotten returns a line for each model whose conversations are not saved, with the reason.
-func (b *books) forgotten() (lines []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.cfg == nil {
+func (st *state) forgotten() (lines []string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.cfg == nil {
 		return nil
 	}
-	for i := range b.cfg.Threads {
-		t := &b.cfg.Threads[i]
+	for i := range st.cfg.Threads {
+		t := &st.cfg.Threads[i]
 		if t.Saved.Limit == 0 {
 			continue
 		}
-		known := b.ledger.Thread(t.Name).Forgotten
+		known := st.ledger.Thread(t.Name).Forgotten
 		for j := range known {
 			lines = append(lines, forgotten(t.Name, &known[j]))
 		}
@@ -340,10 +340,10 @@ func (v *saves) left() time.Duration {
 }
 
 // holding returns the slot with a session's conversation.
-func (b *books) holding(x *session, since int64, slots []agents.ServerSlot) (slot agents.ServerSlot, known bool) {
-	size, alone := b.talk(x)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) holding(x *session, since int64, slots []agents.ServerSlot) (slot agents.ServerSlot, known bool) {
+	size, alone := st.talk(x)
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	if x.holds != nil {
 		if slot, known = saved.Still(slots, *x.holds); known {
 			return slot, true

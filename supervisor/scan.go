@@ -97,7 +97,7 @@ type scanner struct {
 }
 
 // scan returns when a scan that began at need or later has ended; it starts one if none is under way. During the
-// back-off it returns at once. The books have the facts and the error.
+// back-off it returns at once. The state have the facts and the error.
 func (s *scanner) scan(ctx context.Context, need time.Time) {
 	client := s.forge.get()
 	for client != nil {
@@ -127,10 +127,10 @@ func (s *scanner) fly(ctx context.Context, client Forge) {
 			s.scans.abandon()
 			return
 		}
-		was, any := s.books.land(began, facts, err)
-		s.books.listen(time.Now())
+		was, any := s.state.land(began, facts, err)
+		s.state.listen(time.Now())
 		s.scans.land(began, any)
-		s.tell(scanNews(was, err))
+		s.logNotices(scanNews(was, err))
 		select {
 		case s.scanned <- struct{}{}:
 		default:
@@ -155,7 +155,7 @@ func (s *scanner) prepare(ctx context.Context, client Forge) error {
 		return err
 	}
 	s.scans.setPrepared(err == nil)
-	if was := s.books.prepared(err); err != nil && text(err) != text(was) {
+	if was := s.state.prepared(err); err != nil && text(err) != text(was) {
 		s.log.Error("the forge is not ready: " + text(err))
 	}
 	return nil
@@ -174,16 +174,16 @@ func scanNews(was, err error) notice {
 }
 
 // listen journals, for each repository that a scan has read for the first time, since when comments may be commands.
-func (b *books) listen(now time.Time) {
-	b.mu.Lock()
+func (st *state) listen(now time.Time) {
+	st.mu.Lock()
 	var list []ledger.Record
-	for _, r := range b.facts.Repos {
-		if _, known := b.ledger.Listens[r.Name]; !known && !r.Heard.IsZero() {
+	for _, r := range st.facts.Repos {
+		if _, known := st.ledger.Listens[r.Name]; !known && !r.Heard.IsZero() {
 			list = append(list, ledger.Record{At: now, Listen: &ledger.Listen{Ref: ledger.Ref{Repo: r.Name}, Since: r.Heard}})
 		}
 	}
-	b.mu.Unlock()
+	st.mu.Unlock()
 	for _, r := range list {
-		b.note(r)
+		st.record(r)
 	}
 }

@@ -59,7 +59,7 @@ func (inf *inference) keepServers(ctx context.Context) {
 		return
 	}
 	for rest := time.NewTicker(serverRest); ; {
-		if config := inf.books.config(); config != nil {
+		if config := inf.state.config(); config != nil {
 			inf.lookAtServers(ctx, config)
 		}
 		select {
@@ -74,7 +74,7 @@ func (inf *inference) keepServers(ctx context.Context) {
 // lookAtServers looks at each server once, at all of them in parallel.
 func (inf *inference) lookAtServers(ctx context.Context, config *threads.Config) {
 	var all sync.WaitGroup
-	urls, works := make(map[string]bool), inf.books.serving(config)
+	urls, works := make(map[string]bool), inf.state.serving(config)
 	for i := range config.Threads {
 		t := &config.Threads[i]
 		if !t.Backend.Server() || t.BaseURL == "" || urls[t.BaseURL] {
@@ -95,11 +95,11 @@ func (inf *inference) lookAtServers(ctx context.Context, config *threads.Config)
 }
 
 // serving returns the servers for which a session runs.
-func (b *books) serving(config *threads.Config) map[string]bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) serving(config *threads.Config) map[string]bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	urls := make(map[string]bool)
-	for _, x := range b.sessions {
+	for _, x := range st.sessions {
 		if t := config.Thread(x.Thread); t != nil {
 			urls[t.BaseURL] = true
 		}
@@ -126,7 +126,7 @@ func (inf *inference) sawServer(config *threads.Config, t *threads.Thread, said 
 	bounded := said.Bounded()
 	problems := func(r *serverRecord) []string { return r.problems(config, t) }
 	fresh := inf.servers.saw(t.BaseURL, &bounded, work, time.Now(), problems)
-	inf.books.sawCache(t.BaseURL, &bounded, inf.servers.restarted(t.BaseURL))
+	inf.state.sawCache(t.BaseURL, &bounded, inf.servers.restarted(t.BaseURL))
 	for _, line := range fresh {
 		inf.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
 	}
@@ -257,7 +257,7 @@ func (v *servers) model(t *threads.Thread) string {
 
 // addServers adds the servers of a status's threads, and the models that the configuration does not name.
 func (inf *inference) addServers(d *control.Document) {
-	config := inf.books.config()
+	config := inf.state.config()
 	if config == nil {
 		return
 	}

@@ -59,7 +59,7 @@ func (v *serviceRunner) beginServices() {
 // keepServices starts, asks and ends services.
 func (v *serviceRunner) keepServices() {
 	for !v.serving.over() {
-		starts, asks, rest := v.serving.decide(v.books.config(), v.base, time.Now())
+		starts, asks, rest := v.serving.decide(v.state.config(), v.base, time.Now())
 		for _, x := range starts {
 			v.log.Info("service " + x.Name + " starts")
 			v.inService(x)
@@ -149,7 +149,7 @@ func (v *serviceRunner) live(x *service) (why string) {
 
 // serviceJob returns the job of a service's command or question.
 func (v *serviceRunner) serviceJob(x *threads.Service, command []string, log string) agents.Job {
-	cfg := v.books.config()
+	cfg := v.state.config()
 	if cfg == nil { // an upgrade handed over a service, and the file is no longer valid
 		cfg = new(threads.Config)
 	}
@@ -205,7 +205,7 @@ func (v *serviceRunner) usable(ctx context.Context, q question) error {
 
 // restart carries out the command restart.
 func (v *serviceRunner) restart(_ context.Context, r control.RestartRequest, report *control.Report) error {
-	cfg := v.books.config()
+	cfg := v.state.config()
 	report.Subject = r.Service
 	if service := cfg.Service(r.Service); service != nil {
 		v.inference.saveServed(service)
@@ -232,7 +232,7 @@ func (v *serviceRunner) addServices(d *control.Document) {
 	if v.runner == nil {
 		return
 	}
-	cfg, now := v.books.config(), time.Now()
+	cfg, now := v.state.config(), time.Now()
 	d.Services = v.serving.documents(cfg, now)
 	d.Problems = append(d.Problems, v.serving.alarms(cfg, now)...)
 	for i := range d.Services {

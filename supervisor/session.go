@@ -59,20 +59,20 @@ type sessionRunner struct {
 // run carries a session from its reservation to its release. lost is the time at which another host's claim on the
 // item freed the slot; zero if none did.
 func (rn *sessionRunner) run(x *session) (lost time.Time) {
-	if !rn.identified(x) || rn.books.append(startOf(x)) != nil {
-		rn.books.drop(x) // a later tick retries
+	if !rn.identified(x) || rn.state.append(startOf(x)) != nil {
+		rn.state.drop(x) // a later tick retries
 		rn.touchStatus()
 		return lost
 	}
 	rn.fleetFile.Write() // before anything runs: the hub gives idle agents more work
-	x.grip = rn.books.grip(x.Item.Ref)
+	x.write = rn.state.beginWrite(x.Item.Ref)
 	began, failed := time.Now(), rn.claim(x)
 	rn.claimed(x, began, failed)
 	if failed != nil {
 		return rn.finish(x, failed)
 	}
-	x.grip.letGo()
-	rn.events.Send(control.EventClaimed, rn.books.show(x))
+	x.write.end()
+	rn.events.Send(control.EventClaimed, rn.state.show(x))
 	out, ran := rn.execute(x)
 	rn.conclude(x, out, ran)
 	return lost
@@ -84,11 +84,11 @@ func (rn *sessionRunner) conclude(x *session, out agents.Outcome, ran bool) {
 	if x.left(out) {
 		return
 	}
-	x.grip = rn.books.grip(x.Item.Ref)
-	rn.books.told(x, out.Usage)
+	x.write = rn.state.beginWrite(x.Item.Ref)
+	rn.state.told(x, out.Usage)
 	x.remains = &remains{Outcome: out, ran: ran}
 	rn.inference.save(x, out, ran)
-	out, stop := rn.books.atLimit(x, out)
+	out, stop := rn.state.atLimit(x, out)
 	report := x.report(out, ran, stop)
 	if report.AsksForge() && !rn.look(x, report) {
 		return
@@ -149,7 +149,7 @@ func (rn *sessionRunner) countReviews(x *session) error {
 		return err
 	})
 	if err == nil {
-		rn.books.reviewed(x, newest)
+		rn.state.reviewed(x, newest)
 	}
 	return err
 }
@@ -179,10 +179,10 @@ func (rn *sessionRunner) execute(x *session) (out agents.Outcome, ran bool) {
 // started records and reports that the session's program runs.
 func (rn *sessionRunner) started(x *session, begun agents.Started) {
 	defer close(x.atWork)
-	rn.books.began(x, begun)
+	rn.state.began(x, begun)
 	rn.placed(x, begun)
 	rn.log.Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
-	rn.events.Send(control.EventStarted, rn.books.show(x))
+	rn.events.Send(control.EventStarted, rn.state.show(x))
 	rn.touchStatus()
 }
 
@@ -190,19 +190,19 @@ func (rn *sessionRunner) started(x *session, begun agents.Started) {
 func (rn *sessionRunner) finish(x *session, end *ledger.End) (lost time.Time) {
 	at := time.Now()
 	end.Receipt = rn.receipting.receipt(x, end, at)
-	showing := rn.receipting.gripPull(end.Receipt)
+	showing := rn.receipting.beginShowing(end.Receipt)
 	news, ended := ending(rn.stateDir, x, end), x.recent(end, at)
 	freed := at
-	rn.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) {
+	rn.state.recordThen(ledger.Record{At: at, End: end}, func(b *state) {
 		freed = time.Now()
 		b.changedLocked()
 		delete(b.sessions, x.RunID)
 	})
-	rn.tell(news)
+	rn.logNotices(news)
 	rn.events.Send(control.EventEnded, ended)
 	rn.touchStatus()
 	if end.Claim == ledger.ClaimTaken {
-		x.grip.letGo()
+		x.write.end()
 		return freed
 	}
 	rn.kicks.thread(x.Thread, at)
@@ -211,7 +211,7 @@ func (rn *sessionRunner) finish(x *session, end *ledger.End) (lost time.Time) {
 		rn.labelBeforeRelease(x)
 		rn.release(x)
 	}
-	rn.kicks.thread(x.Thread, x.grip.letGo())
+	rn.kicks.thread(x.Thread, x.write.end())
 	return lost
 }
 
@@ -229,7 +229,7 @@ func (rn *sessionRunner) labelBeforeRelease(x *session) {
 	if rn.until.Err() != nil {
 		return
 	}
-	if c := rn.books.labelBeforeRelease(x.Item.Ref, time.Now(), rn.room()); c != nil {
+	if c := rn.state.labelBeforeRelease(x.Item.Ref, time.Now(), rn.room()); c != nil {
 		rn.clerk.do(c)
 	}
 }
@@ -247,7 +247,7 @@ func (rn *sessionRunner) release(x *session) {
 		rn.log.Warn(fmt.Sprintf("%s cannot release the claim yet: %s", x.tag, text(err)))
 		return
 	}
-	rn.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
+	rn.state.record(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
 }
 
 // report returns everything known about a session at the end of its program. ran is false if the program never
@@ -264,7 +264,7 @@ func (x *session) report(out agents.Outcome, ran bool, stop threads.Code) *ledge
 }
 
 // look adds the forge's view of the session's item, and asks until the forge answers. After the first failure the slot
-// and the agent take other work; the item itself stays gripped. answered is false if the supervisor stops first; the
+// and the agent take other work; the item itself stays excluded. answered is false if the supervisor stops first; the
 // session is then lost, which burns no attempt.
 func (rn *sessionRunner) look(x *session, report *ledger.Report) (answered bool) {
 	for limit, rest := lookTime, lookRestMin; ; rest = min(2*rest, lookRestMax) {
@@ -297,7 +297,7 @@ func (x *session) begun() time.Time { return x.Started }
 
 // retire frees the slot and the agent of a session that has ended but is not judged.
 func (rn *sessionRunner) retire(x *session, err error) {
-	rn.books.drop(x)
+	rn.state.drop(x)
 	rn.log.Warn(fmt.Sprintf("%s ended; its outcome waits for the forge: %s", x.tag, text(err)))
 	rn.kicks.thread(x.Thread, time.Now())
 	rn.touchStatus()
@@ -331,11 +331,11 @@ func (rn *sessionRunner) inSession(x *session, live func(*session)) {
 		defer close(x.gone)
 		defer x.cancel(nil)
 		if !rn.safely("the session "+x.tag, func() { live(x) }) {
-			old := x.grip
-			x.grip = rn.books.grip(x.Item.Ref)
-			defer x.grip.letGo()
+			old := x.write
+			x.write = rn.state.beginWrite(x.Item.Ref)
+			defer x.write.end()
 			if old != nil {
-				old.letGo()
+				old.end()
 			}
 			rn.finish(x, &ledger.End{Run: x.RunID, Result: agents.Failed, Reason: internalError})
 		}

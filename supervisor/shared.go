@@ -20,7 +20,7 @@ type shared struct {
 
 // basis is what a plan was decided on, beside the time. The zero value is that of no plan.
 type basis struct {
-	generation int64 // of the books, see books.changedLocked
+	generation int64 // of the state, see state.changedLocked
 	lacks      string
 	outages    map[string]threads.Outage
 }
@@ -57,13 +57,13 @@ func (p *shared) take(ours func(*threads.Start) bool) (mine []threads.Start) {
 
 // changedLocked notes that something has changed on which plans are decided, so that the next tick decides again. The
 // free room and the services are not noted, but compared: see basis.
-func (b *books) changedLocked() { b.changes++ }
+func (st *state) changedLocked() { st.changes++ }
 
 // basisLocked returns what a plan would be decided on now.
-func (b *books) basisLocked(now time.Time, room *threads.Room) basis {
-	on := basis{generation: b.changes, lacks: b.cfg.Factory.Lacks(room)}
-	if b.outages != nil {
-		on.outages = b.outages(b.cfg, now)
+func (st *state) basisLocked(now time.Time, room *threads.Room) basis {
+	on := basis{generation: st.changes, lacks: st.cfg.Factory.Lacks(room)}
+	if st.outages != nil {
+		on.outages = st.outages(st.cfg, now)
 	}
 	return on
 }

@@ -42,7 +42,7 @@ func (cm *commands) sling(ctx context.Context, r control.SlingRequest, report *c
 	defer cancel()
 	for range slingTries {
 		cm.planner.decideOn(ctx, item)
-		x := cm.books.sessionOn(item)
+		x := cm.state.sessionOn(item)
 		if x == nil {
 			break
 		}
@@ -58,7 +58,7 @@ func (cm *commands) sling(ctx context.Context, r control.SlingRequest, report *c
 // offer labels an existing issue backlog, unless a session is on it already.
 func (cm *commands) offer(said string) (forge.Ref, error) {
 	item, err := cm.item("", said)
-	if err != nil || cm.books.sessionOn(item) != nil {
+	if err != nil || cm.state.sessionOn(item) != nil {
 		return item, err
 	}
 	t, err := cm.find("sling", "", said)
@@ -92,7 +92,7 @@ func (cm *commands) unslingable(t *target) string {
 	case label != "":
 		return "it is labelled " + label + ": take that label off first"
 	}
-	config := cm.books.config()
+	config := cm.state.config()
 	for _, login := range t.assignees {
 		if !isBot(config, login) && config.AgentByLogin(login) == nil {
 			return "it is assigned to " + login + ": unassign that account first"
@@ -143,15 +143,15 @@ func (cm *commands) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 // threads' loops.
 func (p *planner) decideOn(ctx context.Context, item forge.Ref) {
 	p.scanner.freshen(ctx)
-	p.act(p.books.commit(item, time.Now(), p.room()))
+	p.act(p.state.commit(item, time.Now(), p.room()))
 }
 
 // reportSession reports a session, and returns false if it has ended.
 func (cm *commands) reportSession(report *control.SlingReport, x *session) bool {
-	if !cm.books.running(x.RunID) {
+	if !cm.state.running(x.RunID) {
 		return false
 	}
-	d := cm.books.show(x)
+	d := cm.state.show(x)
 	report.Agent, report.Thread, report.Slot, report.State = control.Assigned(d.Agent), d.Thread, d.Slot, d.State
 	return true
 }

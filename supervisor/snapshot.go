@@ -13,49 +13,49 @@ import (
 const probeTime = time.Minute
 
 // view runs f on a current snapshot, which is invalid once f returns. It needs a configuration.
-func (b *books) view(now time.Time, room *threads.Room, f func(threads.Snapshot)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f(b.snapshotLocked(now, room))
+func (st *state) view(now time.Time, room *threads.Room, f func(threads.Snapshot)) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	f(st.snapshotLocked(now, room))
 }
 
-// snapshotLocked returns all that the books know at now. Items that are being written to count as touched at this very
+// snapshotLocked returns all that the state knows at now. Items that are being written to count as touched at this very
 // moment, so that no facts are new enough to act on. That moment is read under the lock: a caller that waited for the
 // lock brings a now from before it, and facts requested since would count as newer than a write that is still under
 // way.
-func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
+func (st *state) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
 	locked := time.Now()
-	for r := range b.busy {
-		b.ledger.Touched[r] = locked
+	for r := range st.busy {
+		st.ledger.Touched[r] = locked
 	}
-	for r := range b.ledger.Steals { // the assignee is unknown until the steal ends
-		b.ledger.Touched[r] = locked
+	for r := range st.ledger.Steals { // the assignee is unknown until the steal ends
+		st.ledger.Touched[r] = locked
 	}
-	for _, r := range b.ledger.Select(cancelled) { // treated as labelled, even after a restart
-		b.ledger.Touched[r] = locked
+	for _, r := range st.ledger.Select(cancelled) { // treated as labelled, even after a restart
+		st.ledger.Touched[r] = locked
 	}
 	snap := threads.Snapshot{
-		Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room, Rooms: b.rooms,
+		Now: now, Config: st.cfg, Facts: st.facts, History: st.ledger.History, Room: room, Rooms: st.rooms,
 	}
-	snap.History.Threads, snap.Typical = b.parkedLocked(now), b.ledger.Typical()
-	snap.History.Agents = b.savingLocked(now)
-	snap.Caches = b.cachesLocked()
-	if b.outages != nil && b.cfg != nil {
-		snap.Outages = b.outages(b.cfg, now)
+	snap.History.Threads, snap.Typical = st.parkedLocked(now), st.ledger.Typical()
+	snap.History.Agents = st.savingLocked(now)
+	snap.Caches = st.cachesLocked()
+	if st.outages != nil && st.cfg != nil {
+		snap.Outages = st.outages(st.cfg, now)
 	}
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		snap.Sessions = append(snap.Sessions, b.sessions[run].Session)
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		snap.Sessions = append(snap.Sessions, st.sessions[run].Session)
 	}
 	return snap
 }
 
 // parkedLocked returns the histories of threads. A park lasts until a single session has probed the backend for
 // probeTime.
-func (b *books) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
-	parked := make(map[string]*threads.ThreadHistory, len(b.ledger.Threads))
-	for name, known := range b.ledger.Threads {
+func (st *state) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
+	parked := make(map[string]*threads.ThreadHistory, len(st.ledger.Threads))
+	for name, known := range st.ledger.Threads {
 		t := *known
-		if probe := b.probeLocked(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(now) && probe != nil {
+		if probe := st.probeLocked(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(now) && probe != nil {
 			t.ParkedUntil, t.ParkedWhy = probe.reserved.Add(probeTime), t.ParkedWhy+", "+probe.Agent+" tries it"
 		}
 		if !t.ParkedUntil.After(now) {
@@ -67,10 +67,10 @@ func (b *books) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
 }
 
 // probeLocked returns the first session that a thread started after it was parked; nil if there is none.
-func (b *books) probeLocked(thread string) *session {
+func (st *state) probeLocked(thread string) *session {
 	var first *session
-	for _, x := range b.sessions {
-		after := x.Thread == thread && !x.reserved.Before(b.ledger.Thread(thread).ParkedUntil)
+	for _, x := range st.sessions {
+		after := x.Thread == thread && !x.reserved.Before(st.ledger.Thread(thread).ParkedUntil)
 		if after && (first == nil || x.reserved.Before(first.reserved)) {
 			first = x
 		}
@@ -79,10 +79,10 @@ func (b *books) probeLocked(thread string) *session {
 }
 
 // mayProbeLocked reports whether a thread may start a session: a thread that was parked starts with a single one.
-func (b *books) mayProbeLocked(thread string, now time.Time) bool {
-	if b.ledger.Thread(thread).ParkedUntil.IsZero() {
+func (st *state) mayProbeLocked(thread string, now time.Time) bool {
+	if st.ledger.Thread(thread).ParkedUntil.IsZero() {
 		return true
 	}
-	probe := b.probeLocked(thread)
+	probe := st.probeLocked(thread)
 	return probe == nil || !now.Before(probe.reserved.Add(probeTime))
 }

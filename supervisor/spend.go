@@ -19,62 +19,62 @@ const usedRest = time.Minute
 // forge that is slow or down does not let a session continue. It does not journal: the session's executor waits for
 // it, and an upgrade in place waits for the executor while it holds the journal.
 func (rn *sessionRunner) spent(x *session, used agents.Usage) {
-	for _, x := range rn.books.spent(x, used) {
+	for _, x := range rn.state.spent(x, used) {
 		rn.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
 	rn.touchStatus()
 }
 
 // spent counts a session's usage, and returns the sessions that it ends.
-func (b *books) spent(x *session, used agents.Usage) []*session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) spent(x *session, used agents.Usage) []*session {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	now := time.Now()
-	b.useLocked(x, used, now)
-	if b.cfg == nil {
+	st.useLocked(x, used, now)
+	if st.cfg == nil {
 		return nil
 	}
 	var sessions []threads.Session
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		sessions = append(sessions, b.sessions[run].Session)
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		sessions = append(sessions, st.sessions[run].Session)
 	}
-	return b.stopLocked(threads.Overspent(b.cfg, &b.ledger.History, sessions, now))
+	return st.stopLocked(threads.Overspent(st.cfg, &st.ledger.History, sessions, now))
 }
 
 // told counts a session's usage at its end.
-func (b *books) told(x *session, used agents.Usage) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.useLocked(x, used, time.Now())
+func (st *state) told(x *session, used agents.Usage) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.useLocked(x, used, time.Now())
 }
 
 // useLocked counts usage. It changes plans only where it reaches a limit.
-func (b *books) useLocked(x *session, used agents.Usage, now time.Time) {
-	was, reached := x.Used, b.reachedLocked(x, now)
-	b.applyLocked(ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}})
-	x.Used = b.ledger.Open[x.RunID].Used
+func (st *state) useLocked(x *session, used agents.Usage, now time.Time) {
+	was, reached := x.Used, st.reachedLocked(x, now)
+	st.applyLocked(ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}})
+	x.Used = st.ledger.Open[x.RunID].Used
 	x.answered(x.Used.Less(was))
-	if b.reachedLocked(x, now) != reached {
-		b.changedLocked()
+	if st.reachedLocked(x, now) != reached {
+		st.changedLocked()
 	}
 }
 
 // reachedLocked returns the limits that a session's usage has reached.
-func (b *books) reachedLocked(x *session, now time.Time) (reached threads.Reached) {
-	if b.cfg == nil {
+func (st *state) reachedLocked(x *session, now time.Time) (reached threads.Reached) {
+	if st.cfg == nil {
 		return reached
 	}
-	snap := threads.Snapshot{Now: now, Config: b.cfg, History: b.ledger.History}
-	for _, other := range b.sessions {
+	snap := threads.Snapshot{Now: now, Config: st.cfg, History: st.ledger.History}
+	for _, other := range st.sessions {
 		snap.Sessions = append(snap.Sessions, other.Session)
 	}
 	return threads.ReachedBy(&snap, &x.Session)
 }
 
 // usedLocked returns the usage that is due to be journalled: for each session at most once in usedRest.
-func (b *books) usedLocked(now time.Time) (due []ledger.Used) {
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		if x := b.sessions[run]; x.Used != x.written && now.Sub(x.writtenAt) >= usedRest {
+func (st *state) usedLocked(now time.Time) (due []ledger.Used) {
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		if x := st.sessions[run]; x.Used != x.written && now.Sub(x.writtenAt) >= usedRest {
 			x.written, x.writtenAt = x.Used, now
 			due = append(due, ledger.Used{Run: run, Usage: x.Used})
 		}
@@ -83,10 +83,10 @@ func (b *books) usedLocked(now time.Time) (due []ledger.Used) {
 }
 
 // left returns the budget that a session has when it starts.
-func (b *books) left(x *session) agents.Budget {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	left, used := x.PerSession, b.ledger.Chain(x.Item.Chain).Used
+func (st *state) left(x *session) agents.Budget {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	left, used := x.PerSession, st.ledger.Chain(x.Item.Chain).Used
 	if most := x.PerIssue.Tokens; most > 0 && (left.Tokens == 0 || most-used.Tokens < left.Tokens) {
 		left.Tokens = max(most-used.Tokens, 1) // 0 means no limit
 	}
@@ -98,9 +98,9 @@ func (b *books) left(x *session) agents.Budget {
 
 // atLimit judges a session that reports it has reached its limit, or that was ended at one. If the program's report is
 // false, the session has failed: otherwise it would never burn an attempt.
-func (b *books) atLimit(x *session, out agents.Outcome) (agents.Outcome, threads.Code) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) atLimit(x *session, out agents.Outcome) (agents.Outcome, threads.Code) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	stop := x.stop()
 	if out.Result == agents.Cancelled && (stop.Code == threads.StopOverLimit || stop.Code == threads.StopOverBudget) {
 		out.Result, out.Reason = agents.OverBudget, stop.Text()
@@ -109,8 +109,8 @@ func (b *books) atLimit(x *session, out agents.Outcome) (agents.Outcome, threads
 	if out.Result != agents.OverBudget {
 		return out, stop.Code
 	}
-	b.useLocked(x, out.Usage, time.Now()) // the outcome may report more usage
-	if why := threads.LimitReached(&b.ledger.History, &x.Session); why != nil {
+	st.useLocked(x, out.Usage, time.Now()) // the outcome may report more usage
+	if why := threads.LimitReached(&st.ledger.History, &x.Session); why != nil {
 		out.Reason = why.Text()
 		return out, why.Code
 	}

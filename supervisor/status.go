@@ -15,15 +15,15 @@ const statusRest = time.Second
 // Document returns the present status.
 func (s *Supervisor) Document() *control.Document {
 	s.init()
-	d := s.books.document(time.Now())
+	d := s.state.document(time.Now())
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.cleaner.clearing.lines()...), s.problems.upkeep()
-	d.Problems = append(append(d.Problems, s.books.off()...), append(s.inference.saves.lines(), s.books.forgotten()...)...)
+	d.Problems = append(append(d.Problems, s.state.off()...), append(s.inference.saves.lines(), s.state.forgotten()...)...)
 	s.services.addServices(d)
 	if s.Notify != nil {
 		d.Problems = append(d.Problems, s.Notify.Problems()...)
 	}
-	if config := s.books.config(); config != nil && s.Sandbox != nil {
+	if config := s.state.config(); config != nil && s.Sandbox != nil {
 		d.Sandbox = s.Sandbox(config)
 	}
 	s.inference.addServers(d)

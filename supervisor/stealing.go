@@ -16,8 +16,8 @@ import (
 // started the issue, which then stays. At every moment there is one issue with one assignee, so there is never a
 // second copy.
 func (k *clerk) steal(c *chore) error {
-	if !k.books.stealing(c.ref) {
-		if err := k.books.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
+	if !k.state.stealing(c.ref) {
+		if err := k.state.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
 			return err // nothing has changed, and the next cycle decides again
 		}
 	}
@@ -26,12 +26,12 @@ func (k *clerk) steal(c *chore) error {
 		k.hub.Settle(c.steal.Run, fleet.MovePending, text(err))
 		return err
 	}
-	end, state := *c.steal, fleet.MoveDone
+	end, move := *c.steal, fleet.MoveDone
 	end.Done = true
 	if err != nil {
-		end.Why, state = text(err), fleet.MoveStays
+		end.Why, move = text(err), fleet.MoveStays
 	}
-	k.books.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func(*books) { k.hub.Settle(end.Run, state, end.Why) })
+	k.state.recordThen(ledger.Record{At: time.Now(), Steal: &end}, func(*state) { k.hub.Settle(end.Run, move, end.Why) })
 	if err != nil {
 		c.said = "stays with " + end.From + ": " + end.Why
 		return nil

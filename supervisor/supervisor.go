@@ -4,7 +4,7 @@
 // # One tick
 //
 // Each inference thread has a loop of its own (loop.go). A tick waits for facts that are new enough (scan.go; one scan
-// serves all threads), asks the books to decide and reserve (plan.go), and then acts (tick.go): each session
+// serves all threads), asks the state to decide and reserve (plan.go), and then acts (tick.go): each session
 // (session.go) and each chore, such as a merge or a label (chores.go), runs in a goroutine of its own. One plan also
 // serves all threads, each of which commits its own starts, until something changes (shared.go).
 //
@@ -15,10 +15,10 @@
 //
 // # Concurrency
 //
-// The books (books.go) hold the facts, the ledger, the running sessions and the chores under one mutex, so no two
+// The state (state.go) holds the facts, the ledger, the running sessions and the chores under one mutex, so no two
 // loops take the same agent, item or slot. All other state belongs to small types with a mutex each. No mutex is held
 // during I/O, except the journal's lock while its file is written. The journal's lock is taken before that of the
-// books.
+// state.
 //
 // # Failure
 //

@@ -20,7 +20,7 @@ import (
 
 // session is one run of an agent's program on one item, from its reservation until its claim is released.
 type session struct {
-	threads.Session // the mutex of the books guards State and Started
+	threads.Session // the mutex of the state guards State and Started
 
 	// The configuration at the start. A reload does not change it.
 	config   *threads.Config
@@ -39,12 +39,12 @@ type session struct {
 	cancel  context.CancelCauseFunc
 	atWork  chan struct{} // closed when the program runs
 	gone    chan struct{} // closed when no process is left and nothing more is written
-	grip    *grip         // the newest grip on the item; owned by the session's goroutine
-	saving  *saving       // nil if the conversation is not saved; set under the mutex of the books
+	write   *itemWrite    // the newest write to the item; owned by the session's goroutine
+	saving  *saving       // nil if the conversation is not saved; set under the mutex of the state
 	commit  string        // the claim's commit; empty if the forge has none. Owned by the session's goroutine
 	remains *remains      // nil until the program has ended; owned by the session's goroutine
 
-	// The mutex of the books guards the following fields.
+	// The mutex of the state guards the following fields.
 	pid     int
 	place   string // where the program runs; empty on this machine
 	sandbox string // describes the sandbox; empty without one
@@ -74,33 +74,33 @@ func (x *session) stop() threads.Reason {
 }
 
 // reserveLocked reserves agent, slot and item for a start.
-func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
+func (st *state) reserveLocked(start *threads.Start, now time.Time) *session {
 	x := &session{
 		Session: threads.Session{
-			RunID: journal.NewRun(b.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
-			Login: b.cfg.Agent(start.Agent).Login, Item: start.Item,
+			RunID: journal.NewRun(st.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
+			Login: st.cfg.Agent(start.Agent).Login, Item: start.Item,
 			State: threads.Reserved, Attempt: start.Attempt, Rung: start.Rung, Started: now,
 		},
-		config: b.cfg, agent: *b.cfg.Agent(start.Agent), role: *b.cfg.Role(start.Role),
-		thread: *b.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: secretsOf(b.cfg),
-		tag: tag(b.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
+		config: st.cfg, agent: *st.cfg.Agent(start.Agent), role: *st.cfg.Role(start.Role),
+		thread: *st.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: secretsOf(st.cfg),
+		tag: tag(st.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
-	if x.agent.Model == "" && x.agent.BaseURL == "" && b.model != nil {
-		x.agent.Model = b.model(&x.thread)
+	if x.agent.Model == "" && x.agent.BaseURL == "" && st.model != nil {
+		x.agent.Model = st.model(&x.thread)
 	}
 	x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
-	x.ready, x.skills = ledger.ReadySince(&b.facts, &x.Item)
-	x.pinned = ledger.Pinned(&b.facts, &x.Item, x.Login)
-	x.ctx, x.cancel = context.WithCancelCause(b.base)
-	b.sessions[x.RunID] = x
+	x.ready, x.skills = ledger.ReadySince(&st.facts, &x.Item)
+	x.pinned = ledger.Pinned(&st.facts, &x.Item, x.Login)
+	x.ctx, x.cancel = context.WithCancelCause(st.base)
+	st.sessions[x.RunID] = x
 	return x
 }
 
 // began records that a session's program runs.
-func (b *books) began(x *session, program agents.Started) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.changedLocked()
+func (st *state) began(x *session, program agents.Started) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.changedLocked()
 	x.pid, x.place, x.Started, x.sandbox = program.PID, program.Place, program.At, program.Sandbox
 	if x.State == threads.Reserved {
 		x.State = threads.Running
@@ -108,25 +108,25 @@ func (b *books) began(x *session, program agents.Started) {
 }
 
 // reviewed records the newest review that a pull request had before a session.
-func (b *books) reviewed(x *session, newest int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) reviewed(x *session, newest int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	x.Item.Reviewed = newest
 }
 
 // drop frees the slot and the agent of a session.
-func (b *books) drop(x *session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.changedLocked()
-	delete(b.sessions, x.RunID)
+func (st *state) drop(x *session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.changedLocked()
+	delete(st.sessions, x.RunID)
 }
 
 // endAll ends every session, but leaves sessions elsewhere that outlive the supervisor. It returns the count of each.
-func (b *books) endAll(why error) (ending, staying int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, x := range b.sessions {
+func (st *state) endAll(why error) (ending, staying int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, x := range st.sessions {
 		if x.detaches() {
 			x.cancel(agents.ErrDetached)
 			staying++
@@ -134,25 +134,25 @@ func (b *books) endAll(why error) (ending, staying int) {
 			x.cancel(why)
 		}
 	}
-	return len(b.sessions) - staying, staying
+	return len(st.sessions) - staying, staying
 }
 
 // end ends the sessions on some items, and returns them. It does not wait for them.
-func (b *books) end(items []forge.Ref, why threads.Code) []*session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.endLocked(items, why)
+func (st *state) end(items []forge.Ref, why threads.Code) []*session {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.endLocked(items, why)
 }
 
-func (b *books) endLocked(items []forge.Ref, why threads.Code) []*session {
+func (st *state) endLocked(items []forge.Ref, why threads.Code) []*session {
 	var list []*session
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		x := b.sessions[run]
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		x := st.sessions[run]
 		if !x.claims() || !slices.Contains(items, x.Item.Ref) {
 			continue
 		}
 		if x.State != threads.Stopping {
-			b.changedLocked()
+			st.changedLocked()
 			x.State = threads.Stopping
 			x.cancel(stopped{threads.Reason{Code: why}})
 		}
@@ -162,11 +162,11 @@ func (b *books) endLocked(items []forge.Ref, why threads.Code) []*session {
 }
 
 // stopLocked ends the sessions that a plan stops. The scheduler names no session that is ending already.
-func (b *books) stopLocked(stops []threads.Stop) []*session {
+func (st *state) stopLocked(stops []threads.Stop) []*session {
 	var list []*session
 	for _, stop := range stops {
-		if x := b.sessions[stop.RunID]; x != nil {
-			b.changedLocked()
+		if x := st.sessions[stop.RunID]; x != nil {
+			st.changedLocked()
 			x.State = threads.Stopping
 			x.cancel(stopped{stop.Reason})
 			list = append(list, x)
@@ -176,24 +176,24 @@ func (b *books) stopLocked(stops []threads.Stop) []*session {
 }
 
 // sessionOn returns a session on any of some items; nil if there is none.
-func (b *books) sessionOn(items ...forge.Ref) *session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sessionOnLocked(items...)
+func (st *state) sessionOn(items ...forge.Ref) *session {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.sessionOnLocked(items...)
 }
 
-func (b *books) sessionOnLocked(items ...forge.Ref) *session {
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		if slices.Contains(items, b.sessions[run].Item.Ref) {
-			return b.sessions[run]
+func (st *state) sessionOnLocked(items ...forge.Ref) *session {
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		if slices.Contains(items, st.sessions[run].Item.Ref) {
+			return st.sessions[run]
 		}
 	}
 	return nil
 }
 
 // hasChainLocked reports whether a session is on an issue or pull request, or on its chain.
-func (b *books) hasChainLocked(r forge.Ref) bool {
-	for _, x := range b.sessions {
+func (st *state) hasChainLocked(r forge.Ref) bool {
+	for _, x := range st.sessions {
 		if x.Item.Ref == r || x.Item.Chain == r {
 			return true
 		}
@@ -202,22 +202,22 @@ func (b *books) hasChainLocked(r forge.Ref) bool {
 }
 
 // show returns a session's document.
-func (b *books) show(x *session) control.SessionDocument {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) show(x *session) control.SessionDocument {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	return x.document()
 }
 
 // showAll returns the documents of all sessions, the oldest first.
-func (b *books) showAll() []control.SessionDocument {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.showAllLocked()
+func (st *state) showAll() []control.SessionDocument {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.showAllLocked()
 }
 
-func (b *books) showAllLocked() []control.SessionDocument {
+func (st *state) showAllLocked() []control.SessionDocument {
 	list := []control.SessionDocument{}
-	for _, x := range b.sessions {
+	for _, x := range st.sessions {
 		list = append(list, x.document())
 	}
 	slices.SortFunc(list, func(a, b control.SessionDocument) int {
@@ -226,7 +226,7 @@ func (b *books) showAllLocked() []control.SessionDocument {
 	return list
 }
 
-// document needs the mutex of the books.
+// document needs the mutex of the state.
 func (x *session) document() control.SessionDocument {
 	return control.SessionDocument{
 		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
@@ -236,19 +236,19 @@ func (x *session) document() control.SessionDocument {
 }
 
 // running reports whether a session holds its slot.
-func (b *books) running(runID string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sessions[runID] != nil
+func (st *state) running(runID string) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.sessions[runID] != nil
 }
 
 // others returns the sessions that started under another configuration than cfg.
-func (b *books) others(cfg *threads.Config) []*session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) others(cfg *threads.Config) []*session {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	var list []*session
-	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
-		if x := b.sessions[run]; x.config != cfg {
+	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
+		if x := st.sessions[run]; x.config != cfg {
 			list = append(list, x)
 		}
 	}
@@ -268,7 +268,7 @@ func (x *session) works() bool {
 	}
 }
 
-// detaches reports whether the session continues without this supervisor. It needs the mutex of the books.
+// detaches reports whether the session continues without this supervisor. It needs the mutex of the state.
 func (x *session) detaches() bool { return x.sent && !x.thread.StopEnds }
 
 // secretsOf returns every secret of a configuration. They are redacted from the output of agents.
@@ -316,7 +316,7 @@ type remains struct {
 	pull forge.Ref // the pull request that shows the receipt; zero for none
 }
 
-// saving is the state of a session whose conversation is saved at its end. restored is set before the books know the
+// saving is the state of a session whose conversation is saved at its end. restored is set before the state knows the
 // saving, and saved is owned by the session's goroutine.
 type saving struct {
 	saved.Conversation

@@ -25,7 +25,7 @@ func (p *planner) tick(ctx context.Context, thread string, need time.Time) (dela
 		return 0
 	}
 	now := time.Now()
-	t := p.books.tick(thread, now, p.room())
+	t := p.state.tick(thread, now, p.room())
 	if t.more {
 		p.kicks.thread(thread, now)
 	}
@@ -48,17 +48,17 @@ func (p *planner) act(t todo) {
 	for _, c := range t.chores {
 		p.clerk.inChore(&p.running, c)
 	}
-	began := p.books.scanned().began
+	began := p.state.scanned().began
 	for _, name := range t.kicks {
 		p.kicks.thread(name, began)
 	}
 	p.remember(&t)
-	p.books.answers.Write(time.Now(), t.answers)
+	p.state.answers.Write(time.Now(), t.answers)
 	for _, h := range t.held {
 		p.events.Send(control.EventHeld, queueDocument(h))
 	}
 	for _, v := range p.problems.violated(t.broken) {
-		p.log.Error(fmt.Sprintf("%s internal error, not carried out: %s", tag(p.books.config(), "", v.Ref), v.Words))
+		p.log.Error(fmt.Sprintf("%s internal error, not carried out: %s", tag(p.state.config(), "", v.Ref), v.Words))
 	}
 	p.touchStatus()
 }
@@ -67,22 +67,22 @@ func (p *planner) act(t todo) {
 // beside work.
 func (p *planner) remember(t *todo) {
 	for _, r := range t.dropped {
-		p.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(r)}})
+		p.state.record(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(r)}})
 	}
 	for _, r := range t.gone {
-		p.books.note(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
+		p.state.record(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
 	}
-	for i := range t.used { // each record has a session's whole usage, so the books already count it
-		p.books.note(ledger.Record{At: time.Now(), Used: &t.used[i]})
+	for i := range t.used { // each record has a session's whole usage, so the state already counts it
+		p.state.record(ledger.Record{At: time.Now(), Used: &t.used[i]})
 	}
-	for i := range t.stood {
-		p.books.note(ledger.Record{At: time.Now(), Free: &t.stood[i]})
+	for i := range t.idled {
+		p.state.record(ledger.Record{At: time.Now(), Free: &t.idled[i]})
 	}
 }
 
 // panicDelay returns how long a thread rests after a panic.
 func (p *planner) panicDelay(thread string) time.Duration {
-	if cfg := p.books.config(); cfg != nil && cfg.Thread(thread) != nil {
+	if cfg := p.state.config(); cfg != nil && cfg.Thread(thread) != nil {
 		return cfg.Thread(thread).IdleInterval
 	}
 	return longRest
@@ -101,9 +101,9 @@ func (p *planner) runThenNext(x *session) {
 // free and fill them, which leaves none for the second.
 func (p *planner) takeNext(thread string, freed time.Time) {
 	now := time.Now()
-	t := p.books.tick(thread, now, p.room())
+	t := p.state.tick(thread, now, p.room())
 	p.act(t)
-	if len(t.starts) == 0 && !p.books.startedSince(thread, freed) {
+	if len(t.starts) == 0 && !p.state.startedSince(thread, freed) {
 		p.kicks.thread(thread, now)
 	}
 }

@@ -29,7 +29,7 @@ func (h *history) why(_ context.Context, query url.Values) (ex threads.Explanati
 	if err := h.noConfig(); err != nil {
 		return ex, err
 	}
-	c := h.books.config()
+	c := h.state.config()
 	if c.Agent(said) != nil || c.Thread(said) != nil {
 		h.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })
 		return ex, err

@@ -51,10 +51,10 @@ func (s *Supervisor) init() {
 		}
 		s.convoys = convoys{core: &s.core, scanner: &s.scanner, clerk: &s.clerk}
 		s.forge.set(s.Forge)
-		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
-		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.inference.servers.model
+		s.state = newState(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
+		s.state.journalled, s.state.meters, s.state.model = s.journalled, s.Meters, s.inference.servers.model
 		if s.Runner != nil {
-			s.books.outages = s.services.serving.outages
+			s.state.outages = s.services.serving.outages
 		}
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 		s.clerk.hub, s.planner.hub = s.hub, s.hub

@@ -15,10 +15,10 @@ import (
 // on a hundred issues that its owner has forgotten.
 func (ps *pausing) pauseFirst(fresh bool) {
 	ask := ps.ask && fresh
-	if !ps.paused && !ask || ps.inherited != nil || len(ps.books.paused()) > 0 {
+	if !ps.paused && !ask || ps.inherited != nil || len(ps.state.paused()) > 0 {
 		return
 	}
-	if ps.books.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{}}) == nil {
+	if ps.state.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{}}) == nil {
 		ps.asking.Store(ask && !ps.paused)
 	}
 }
@@ -26,12 +26,12 @@ func (ps *pausing) pauseFirst(fresh bool) {
 // askFirst decides on the pause of a first start once everything has been read. Without work it ends the pause;
 // otherwise a person must resume.
 func (ps *pausing) askFirst() {
-	n, known := ps.books.waitForPause()
+	n, known := ps.state.waitForPause()
 	if !known || !ps.asking.CompareAndSwap(true, false) {
 		return
 	}
 	if n == 0 {
-		ps.tell(notice{words: "first start: nothing waits, new issues start as they come"})
+		ps.logNotices(notice{words: "first start: nothing waits, new issues start as they come"})
 		_ = ps.resume(context.Background(), control.PauseRequest{}, new(control.Report))
 		return
 	}
@@ -41,18 +41,18 @@ func (ps *pausing) askFirst() {
 	}
 	words := "first start: " + wait + ": disinto resume starts them (disinto run --yes does not ask)"
 	ps.problems.setFirst(words)
-	ps.tell(notice{words: words})
+	ps.logNotices(notice{words: words})
 }
 
 // waitForPause counts the items that only a pause of everything holds back. The count is unknown until every
 // repository has been read.
-func (b *books) waitForPause() (n int, known bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.cfg == nil || b.read.good.IsZero() || b.facts.More {
+func (st *state) waitForPause() (n int, known bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.cfg == nil || st.read.good.IsZero() || st.facts.More {
 		return 0, false
 	}
-	for _, h := range b.plan.Holds {
+	for _, h := range st.plan.Holds {
 		switch h.Reason.Code {
 		case threads.NotRead, threads.BlockersUnknown, threads.StaleFacts:
 			return 0, false

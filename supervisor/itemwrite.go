@@ -7,31 +7,31 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// grip excludes items from decisions while the supervisor writes to them, and afterwards until a later scan shows the
-// result. This is the stale-facts rule.
-type grip struct {
-	b    *books
+// itemWrite excludes items from decisions while the supervisor writes to them, and afterwards until a later scan shows
+// the result. This is the stale-facts rule.
+type itemWrite struct {
+	b    *state
 	refs []forge.Ref
 }
 
-// grip grips an issue or pull request and its whole chain.
-func (b *books) grip(item forge.Ref) *grip {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.gripLocked(b.relatedLocked(item))
+// beginWrite excludes an issue or pull request, and its whole chain, from decisions until the write ends.
+func (st *state) beginWrite(item forge.Ref) *itemWrite {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.beginWriteLocked(st.relatedLocked(item))
 }
 
-func (b *books) gripLocked(refs []forge.Ref) *grip {
-	b.changedLocked()
+func (st *state) beginWriteLocked(refs []forge.Ref) *itemWrite {
+	st.changedLocked()
 	for _, r := range refs {
-		b.busy[r]++
+		st.busy[r]++
 	}
-	return &grip{b, refs}
+	return &itemWrite{st, refs}
 }
 
-// letGo ends the grip. Only facts requested after the returned time are new enough for its items. Further calls do no
+// end ends the write. Only facts requested after the returned time are new enough for its items. Further calls do no
 // harm.
-func (g *grip) letGo() time.Time {
+func (g *itemWrite) end() time.Time {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
 	g.b.changedLocked()
@@ -48,17 +48,17 @@ func (g *grip) letGo() time.Time {
 
 // relatedLocked returns an issue or pull request with its chain, sorted: the issues that a pull request is for, and
 // all pull requests for those. Scheduled work has no number and no chain.
-func (b *books) relatedLocked(item forge.Ref) []forge.Ref {
+func (st *state) relatedLocked(item forge.Ref) []forge.Ref {
 	if item.Number == 0 {
 		return nil
 	}
 	refs := []forge.Ref{item}
-	if p := b.facts.Pull(item); p != nil {
+	if p := st.facts.Pull(item); p != nil {
 		refs = append(refs, p.Closes...)
 	}
 	issues := slices.Clone(refs)
-	for i := range b.facts.Pulls {
-		p := &b.facts.Pulls[i]
+	for i := range st.facts.Pulls {
+		p := &st.facts.Pulls[i]
 		if slices.ContainsFunc(p.Closes, func(r forge.Ref) bool { return slices.Contains(issues, r) }) {
 			refs = append(refs, p.Ref)
 		}

@@ -17,7 +17,7 @@ func (inf *inference) judgeCache(x *session, end *ledger.End) {
 	if end.Resumed == nil || !x.thread.Backend.Server() {
 		return
 	}
-	r := inf.books.resumed(x, end.Resumed)
+	r := inf.state.resumed(x, end.Resumed)
 	inf.servers.around(x.thread.BaseURL, &r)
 	if end.Cold = r.Cold(); end.Cold != "" {
 		inf.log.Warn(fmt.Sprintf("%s computed its conversation again: %s", x.tag, end.Cold))
@@ -26,11 +26,11 @@ func (inf *inference) judgeCache(x *session, end *ledger.End) {
 
 // resumed describes a resumed session: when the last session on its chain ended, and which sessions have run on the
 // same server since.
-func (b *books) resumed(x *session, said *agents.Resumption) threads.Resumed {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (st *state) resumed(x *session, said *agents.Resumption) threads.Resumed {
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	r := threads.Resumed{Resumption: *said}
-	for _, p := range slices.Backward(b.ledger.Past) {
+	for _, p := range slices.Backward(st.ledger.Past) {
 		if p.Agent == x.Agent && forge.Ref(p.Chain) == x.Item.Chain {
 			r.Last = p.End
 			break
@@ -43,13 +43,13 @@ func (b *books) resumed(x *session, said *agents.Resumption) threads.Resumed {
 		t := x.config.Thread(thread)
 		return thread == x.Thread || t != nil && t.BaseURL != "" && t.BaseURL == x.thread.BaseURL
 	}
-	for i := range b.ledger.Past {
-		p := &b.ledger.Past[i]
+	for i := range st.ledger.Past {
+		p := &st.ledger.Past[i]
 		if p.End.After(r.Last) && p.Start.Before(x.Started) && shares(p.Thread) {
 			r.Others = append(r.Others, p.Agent+" "+numbered(p.Ref.Number))
 		}
 	}
-	for _, y := range b.sessions {
+	for _, y := range st.sessions {
 		if y != x && y.Started.Before(x.Started) && shares(y.Thread) {
 			r.Others = append(r.Others, y.Agent+" "+numbered(y.Item.Ref.Number))
 		}
@@ -100,7 +100,7 @@ func (h hits) of(name string) *float64 {
 }
 
 // hitsLocked returns the hits of this day (UTC), including running sessions.
-func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
+func (st *state) hitsLocked(now time.Time) (byAgent, byThread hits) {
 	byAgent, byThread = make(hits), make(hits)
 	add := func(agent, thread string, u *agents.Usage) {
 		if _, told := u.Hit(); told {
@@ -109,8 +109,8 @@ func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
 		}
 	}
 	today := now.UTC().Truncate(24 * time.Hour)
-	for i := range b.ledger.Past {
-		p := &b.ledger.Past[len(b.ledger.Past)-1-i]
+	for i := range st.ledger.Past {
+		p := &st.ledger.Past[len(st.ledger.Past)-1-i]
 		if p.End.Before(today) {
 			break
 		}
@@ -118,7 +118,7 @@ func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
 			add(p.Agent, p.Thread, p.Usage)
 		}
 	}
-	for _, x := range b.sessions {
+	for _, x := range st.sessions {
 		add(x.Agent, x.Thread, &x.Used)
 	}
 	return byAgent, byThread
@@ -126,9 +126,9 @@ func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
 
 // coldLocked returns why a thread's newest resumed session computed most of its conversation again, with the session's
 // name; empty if it did not.
-func (b *books) coldLocked(thread string) string {
-	for i := range b.ledger.Past {
-		p := &b.ledger.Past[len(b.ledger.Past)-1-i]
+func (st *state) coldLocked(thread string) string {
+	for i := range st.ledger.Past {
+		p := &st.ledger.Past[len(st.ledger.Past)-1-i]
 		if p.Thread != thread || p.Resumed == nil {
 			continue
 		}

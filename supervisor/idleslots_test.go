@@ -35,13 +35,13 @@ func TestStood(t *testing.T) {
 			map[time.Duration][]threads.FreeSlot{0: busy, time.Hour: busy, 90 * time.Minute: nil},
 		},
 	} {
-		s, got := make(stood), ""
+		s, got := make(idleSlots), ""
 		for at := time.Duration(0); at <= 2*time.Hour; at += time.Second {
 			free, turned := tt.turns[at]
 			if !turned {
 				continue
 			}
-			for _, f := range s.turn(free, begin.Add(at)) {
+			for _, f := range s.update(free, begin.Add(at)) {
 				got += fmt.Sprintf(" %s/%d %s %s-%s", f.Thread, f.Slot, f.Code, f.From.Sub(begin), f.Until.Sub(begin))
 			}
 		}
@@ -57,12 +57,12 @@ func TestStood(t *testing.T) {
 // stand returns times that have not ended.
 func TestStands(t *testing.T) {
 	begin := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	s := make(stood)
-	s.turn([]threads.FreeSlot{{Thread: "llama", Slot: 0, Code: threads.AgentBusy}}, begin)
-	if list := s.stand(begin.Add(time.Second)); len(list) != 0 {
+	s := make(idleSlots)
+	s.update([]threads.FreeSlot{{Thread: "llama", Slot: 0, Code: threads.AgentBusy}}, begin)
+	if list := s.open(begin.Add(time.Second)); len(list) != 0 {
 		t.Errorf("after a second: got %v, want none", list)
 	}
-	list := s.stand(begin.Add(time.Minute))
+	list := s.open(begin.Add(time.Minute))
 	if len(list) != 1 || !list[0].From.Equal(begin) || !list[0].Until.Equal(begin.Add(time.Minute)) {
 		t.Errorf("after a minute: got %v, want that minute", list)
 	}

@@ -33,7 +33,7 @@ func (rn *sessionRunner) outlives(o *ledger.Open) bool {
 
 // goOn continues the sessions elsewhere that the last supervisor, or image, left running.
 func (rn *sessionRunner) goOn() {
-	list := rn.books.goOn(rn.outlives)
+	list := rn.state.goOn(rn.outlives)
 	for _, x := range list {
 		rn.inSession(x, rn.resume)
 	}
@@ -43,20 +43,20 @@ func (rn *sessionRunner) goOn() {
 	}
 }
 
-func (b *books) goOn(outlives func(*ledger.Open) bool) (list []*session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
-		o := b.ledger.Open[run]
+func (st *state) goOn(outlives func(*ledger.Open) bool) (list []*session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {
+		o := st.ledger.Open[run]
 		if !outlives(&o) {
 			continue
 		}
-		x := continued(&HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}, b.cfg, b.base)
+		x := continued(&HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}, st.cfg, st.base)
 		x.thread.Executor, x.place, x.sent = o.Executor, o.Place, true
 		x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 		x.written, x.writtenAt = o.Used, time.Now()
-		b.changedLocked()
-		b.sessions[run] = x
+		st.changedLocked()
+		st.sessions[run] = x
 		list = append(list, x)
 	}
 	return list
@@ -78,7 +78,7 @@ func (rn *sessionRunner) settleElsewhere(ctx context.Context) {
 // usedElsewhere returns the names of the executors elsewhere that threads use, sorted.
 func (rn *sessionRunner) usedElsewhere() []string {
 	used := make(map[string]bool)
-	if config := rn.books.config(); config != nil {
+	if config := rn.state.config(); config != nil {
 		for i := range config.Threads {
 			if name := config.Threads[i].Executor; rn.elsewhere[name] != nil {
 				used[name] = true
@@ -92,7 +92,7 @@ func (rn *sessionRunner) usedElsewhere() []string {
 func (rn *sessionRunner) settle(ctx context.Context, name string) {
 	e := rn.elsewhere[name]
 	for rest := keptRestMin; ctx.Err() == nil; rest = min(2*rest, keptRestMax) {
-		before := rn.books.openRuns()
+		before := rn.state.openRuns()
 		runs, err := e.Kept(ctx, rn.instance)
 		if err == nil {
 			rn.unsettled("")
@@ -121,7 +121,7 @@ func (rn *sessionRunner) unsettled(words string) {
 
 // endUnknown ends the given runs, except sessions that are open in the ledger, and returns when they have ended.
 func (rn *sessionRunner) endUnknown(e Executor, runs []string) {
-	open := rn.books.openRuns()
+	open := rn.state.openRuns()
 	runs = slices.DeleteFunc(runs, func(run string) bool { return open[run] })
 	if rn.unsure && len(runs) > 0 {
 		rn.unsettled("nothing is started before the end of " + control.Count(len(runs), "session") +
@@ -141,11 +141,11 @@ func (rn *sessionRunner) endUnknown(e Executor, runs []string) {
 }
 
 // openRuns returns the run ids of all sessions that have not ended.
-func (b *books) openRuns() map[string]bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	open := make(map[string]bool, len(b.ledger.Open))
-	for run := range b.ledger.Open {
+func (st *state) openRuns() map[string]bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	open := make(map[string]bool, len(st.ledger.Open))
+	for run := range st.ledger.Open {
 		open[run] = true
 	}
 	return open

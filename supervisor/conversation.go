@@ -39,10 +39,10 @@ func (cv *conversation) keepEars(ctx context.Context) {
 			return
 		case <-cv.scanner.scanned:
 		}
-		for _, h := range cv.books.unanswered() {
+		for _, h := range cv.state.unanswered() {
 			cv.inCommand(func() { cv.reply(h) })
 		}
-		for _, said := range cv.books.commands(time.Now()) {
+		for _, said := range cv.state.commands(time.Now()) {
 			cv.inCommand(func() { cv.obey(ctx, said) })
 		}
 	}
@@ -64,20 +64,20 @@ func (cv *conversation) obey(ctx context.Context, said forge.Said) {
 	switch {
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrForbidden):
 		heard.Done = true // another supervisor has it, or the comment is gone
-		cv.books.note(ledger.Record{At: time.Now(), Heard: &heard})
-		cv.log.Debug(fmt.Sprintf("[%s] ignoring a command in a comment: %s", wordsOf(cv.books.config(), said.Ref, ""),
+		cv.state.record(ledger.Record{At: time.Now(), Heard: &heard})
+		cv.log.Debug(fmt.Sprintf("[%s] ignoring a command in a comment: %s", wordsOf(cv.state.config(), said.Ref, ""),
 			text(err)))
 		return
 	case err != nil:
 		return // the next scan reports that the forge is down, and finds the command again
 	}
-	if cv.books.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
+	if cv.state.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
 		return // unjournalled, the command would be carried out again after a restart
 	}
 	heard.Answer = cutText(cv.carryOut(ctx, said), maxAnswer)
-	cv.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(cv.books.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
+	cv.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(cv.state.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
 		strings.ReplaceAll(heard.Answer, "\n", "; ")))
-	cv.books.note(ledger.Record{At: time.Now(), Heard: &heard})
+	cv.state.record(ledger.Record{At: time.Now(), Heard: &heard})
 	cv.reply(heard)
 }
 
@@ -94,11 +94,11 @@ func (cv *conversation) reply(h ledger.Heard) {
 		return
 	}
 	if err != nil {
-		tag := wordsOf(cv.books.config(), forge.Ref(h.Ref), "")
+		tag := wordsOf(cv.state.config(), forge.Ref(h.Ref), "")
 		cv.log.Warn(fmt.Sprintf("[%s] cannot answer a command: %s", tag, text(err)))
 	}
 	h.Done = true
-	cv.books.note(ledger.Record{At: time.Now(), Heard: &h})
+	cv.state.record(ledger.Record{At: time.Now(), Heard: &h})
 }
 
 // spoken returns a verb as people write it.
@@ -113,20 +113,20 @@ func cutText(text string, most int) string {
 }
 
 // commands returns the commands in comments that must be carried out now.
-func (b *books) commands(now time.Time) []forge.Said {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.cfg == nil {
+func (st *state) commands(now time.Time) []forge.Said {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.cfg == nil {
 		return nil
 	}
-	return b.ledger.Commands(b.cfg, &b.facts, now)
+	return st.ledger.Commands(st.cfg, &st.facts, now)
 }
 
 // unanswered returns the commands whose answers are not written yet.
-func (b *books) unanswered() (list []ledger.Heard) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, t := range b.ledger.Unanswered() {
+func (st *state) unanswered() (list []ledger.Heard) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, t := range st.ledger.Unanswered() {
 		list = append(list, t.Heard)
 	}
 	return list

@@ -87,7 +87,7 @@ func (cv *conversation) saySling(ctx context.Context, said forge.Said) (string, 
 // sayPause carries out a pause. It affects every repository of the factory, so the comment's author must have write
 // access to all of them.
 func (cv *conversation) sayPause(ctx context.Context, said forge.Said) (string, error) {
-	for _, repo := range cv.books.config().Forge.Repos {
+	for _, repo := range cv.state.config().Forge.Repos {
 		may, err := fetch(cv.core, func(ctx context.Context, f Forge) (bool, error) {
 			return f.MayWrite(ctx, repo, said.Author)
 		})
@@ -107,7 +107,7 @@ func (cv *conversation) sayPause(ctx context.Context, said forge.Said) (string, 
 // pin, and the scheduler decides when the agent may start.
 func (cv *conversation) assign(ctx context.Context, said forge.Said) (string, error) {
 	name := said.Command.Args[0]
-	agent := cv.books.config().Agent(name)
+	agent := cv.state.config().Agent(name)
 	if agent == nil {
 		return "", control.NotFound("cannot assign %s: this factory has no agent of that name", said.Ref)
 	}
@@ -119,9 +119,9 @@ func (cv *conversation) assign(ctx context.Context, said forge.Said) (string, er
 		return "", control.Conflict("cannot assign %s: %s", said.Ref, why)
 	}
 	if !slices.Equal(t.assignees, []string{agent.Login}) {
-		grip := cv.books.grip(t.Ref)
+		write := cv.state.beginWrite(t.Ref)
 		err = cv.clerk.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, nil, journal.NewRun(cv.instance))
-		cv.kicks.all(grip.letGo())
+		cv.kicks.all(write.end())
 	}
 	if err != nil {
 		return "", notDone("assign", t.Ref, err)
@@ -135,7 +135,7 @@ func (cv *conversation) unassignable(t *target) string {
 	if why := cv.commands.unslingable(t); why != "" {
 		return why
 	}
-	x := cv.books.sessionOn(t.Ref)
+	x := cv.state.sessionOn(t.Ref)
 	switch {
 	case x != nil:
 		return x.Agent + " works on it: release it first"

@@ -50,7 +50,7 @@ func (h *history) life(verb string, item forge.Ref) (*control.LifeDocument, erro
 	}
 	of := func(ref forge.Ref) bool { return slices.Contains(family, ref) }
 	d.Sessions = h.past(func(p *ledger.Past) bool { return of(forge.Ref(p.Ref)) || forge.Ref(p.Chain) == chain })
-	running := h.books.showAll()
+	running := h.state.showAll()
 	h.sessions.addActivity(running)
 	for _, x := range running {
 		if of(forge.Ref{Repo: x.Repo, Number: x.Number}) {
@@ -114,7 +114,7 @@ func ended(d *control.LifeDocument) string {
 // past returns the sessions that ended and that fit, oldest first.
 func (h *history) past(fits func(*ledger.Past) bool) []control.PastDocument {
 	list := []control.PastDocument{}
-	for _, p := range h.books.past() {
+	for _, p := range h.state.past() {
 		if fits(&p) {
 			list = append(list, PastOf(h.stateDir, p))
 		}
@@ -147,7 +147,7 @@ func (h *history) history(_ context.Context, query url.Values) (*control.History
 	}
 	d := &control.HistoryDocument{Sessions: h.past(of.Fits)}
 	if of.Agent == "" {
-		d.Timeline = h.books.timeline(of.Since, time.Now())
+		d.Timeline = h.state.timeline(of.Since, time.Now())
 	}
 	return d, nil
 }
@@ -174,11 +174,11 @@ func (of Span) Fits(p *ledger.Past) bool {
 	return (of.Agent == "" || p.Agent == of.Agent) && !p.End.Before(of.Since)
 }
 
-// record answers GET /v1/report: the cost of sessions, and their results.
-func (h *history) record(_ context.Context, query url.Values) (*control.RecordDocument, error) {
+// report answers GET /v1/report: the cost of sessions, and their results.
+func (h *history) report(_ context.Context, query url.Values) (*control.RecordDocument, error) {
 	q, err := control.ReadRecordQuery(query, time.Now())
 	if err != nil {
 		return nil, control.Invalid("%s", err)
 	}
-	return control.RecordOf(h.books.past(), h.books.timeline(q.Since, time.Now()).Merges, q), nil
+	return control.RecordOf(h.state.past(), h.state.timeline(q.Since, time.Now()).Merges, q), nil
 }
