@@ -93,3 +93,39 @@ func TestEveryKindHasARow(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryKindIsHandled expects each constant of some types of package threads in the table that acts on it: without a
+// row there, a chore would fail, and a message would never be sent.
+func TestEveryKindIsHandled(t *testing.T) {
+	all := sources(t)
+	for _, table := range []struct{ typ, in string }{
+		{"Action", "supervisor/chores.go"},
+		{"RecipientKind", "supervisor/notify/send.go"},
+		{"RecipientKind", "threads/file/notify.go"},
+	} {
+		var names []string
+		named := make(map[string]bool)
+		for _, s := range all {
+			if s.dir == "threads" && !s.test {
+				more, _ := s.constants(table.typ)
+				names = append(names, more...)
+			}
+			if s.name == table.in {
+				ast.Inspect(s.file, func(n ast.Node) bool {
+					if id, ok := n.(*ast.Ident); ok {
+						named[id.Name] = true
+					}
+					return true
+				})
+			}
+		}
+		if len(names) < 2 {
+			t.Errorf("found %d constants of type %s", len(names), table.typ)
+		}
+		for _, name := range names {
+			if !named[name] {
+				t.Errorf("%s does not handle %s, a threads.%s", table.in, name, table.typ)
+			}
+		}
+	}
+}

@@ -1,10 +1,16 @@
 // Package supervisor is the shell around the pure scheduler. It scans the forge, calls threads.Decide, carries out the
 // plan, and journals what the forge cannot store.
 //
+// # Subjects
+//
+// Supervisor has the settings and wires the subjects together (wiring.go, run.go). Each subject is a type of its own
+// that embeds a *core (core.go): scanner, planner, sessionRunner, clerk, convoys, commands, conversation, pausing,
+// history, inference, serviceRunner, receipting and cleaner.
+//
 // # One tick
 //
-// Each inference thread has a loop of its own (loop.go). A tick waits for facts that are new enough (scan.go; one scan
-// serves all threads), asks the state to decide and reserve (plan.go), and then acts (tick.go): each session
+// The planner has a loop for each inference thread (loop.go). A tick waits for facts that are new enough (scan.go; one
+// scan serves all threads), asks the state to decide and reserve (plan.go), and then acts (tick.go): each session
 // (session.go) and each chore, such as a merge or a label (chores.go), runs in a goroutine of its own. One plan also
 // serves all threads, each of which commits its own starts, until something changes (shared.go).
 //
@@ -15,9 +21,9 @@
 //
 // # Concurrency
 //
-// The state (state.go) holds the facts, the ledger, the running sessions and the chores under one mutex, so no two
-// loops take the same agent, item or slot. All other state belongs to small types with a mutex each. No mutex is held
-// during I/O, except the journal's lock while its file is written. The journal's lock is taken before that of the
+// The state (state.go) holds the facts, the ledger, the running sessions, the chores and the plan under one mutex, so
+// no two loops take the same agent, item or slot. All other state belongs to small types with a mutex each. No mutex is
+// held during I/O, except the journal's lock while its file is written. The journal's lock is taken before that of the
 // state.
 //
 // # Failure

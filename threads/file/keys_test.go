@@ -37,7 +37,7 @@ const keysBegin = `# Keys of factory.toml
 
 Durations are 30s, 15m, 6h, 1h30m or 30d; sizes are 512M or 10G, in powers of 1024; *strings* are a list. A string may be written
 "$NAME": its value comes from the environment or from secrets.env, and no agent to which it does not belong gets that
-variable. Unknown keys are errors. A key without a default is required, or its text says what holds without it.
+variable. Unknown keys are errors. A blank default means none, or that the text gives it.
 [factory.toml.example](../factory.toml.example) has the same texts in a file that loads.
 `
 

@@ -8,7 +8,7 @@ import (
 // holdTable is the hold of these trials. A context of their loads takes 25 to 250 s to read again.
 const holdTable = 2 * time.Minute
 
-// TestHold is the experiment behind hold and its table in CONTRIBUTING. Always waiting for two minutes wins where
+// TestHold is the experiment behind hold. Always waiting for two minutes wins where
 // verdicts come fast, and is ruinous where they do not. Waiting only while verdicts have come faster than the context
 // could be read again keeps all of the gain, and loses next to nothing.
 func TestHold(t *testing.T) {
