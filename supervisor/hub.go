@@ -30,8 +30,8 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 
 // rebalanceNow runs an extra cycle, and returns when each of its moves has been tried.
 func (s *Supervisor) rebalanceNow(ctx context.Context, r control.RebalanceRequest, report *fleet.Cycle) error {
-	if s.state.config().Stealing.PerCycle == 0 {
-		return control.Conflict("cannot move anything: [stealing] per_cycle is 0")
+	if !s.state.config().Stealing {
+		return control.Conflict("cannot move anything: [stealing] enabled is false")
 	}
 	c, err := s.hub.Cycle(ctx, r.DryRun)
 	if err == nil {

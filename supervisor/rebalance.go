@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// rebalance looks for issues that should change hands, once in every interval of [stealing]. It reserves them at once,
+// rebalance looks for issues that should change hands, once in every StealEvery. It reserves them at once,
 // so that no tick starts them here.
 func (p *planner) rebalance(now time.Time) {
 	cfg := p.state.config()

@@ -375,7 +375,7 @@ func TestArc(t *testing.T) {
 		{"off", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research")
-			f.s.Config.Stealing.PerCycle = 0
+			f.s.Config.Stealing = false
 			f.want("")
 		}},
 	}

@@ -153,10 +153,7 @@ func largeFactory(full bool) Snapshot {
 // BenchmarkRebalance weighs 10,000 pinned issues, half of them pinned to one agent.
 func BenchmarkRebalance(b *testing.B) {
 	s := largeFactory(false)
-	s.Config.Stealing = Stealing{
-		Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 1, AnyPriority: 1,
-		PerAgent: 3, PerCycle: 10,
-	}
+	s.Config.Stealing = true
 	s.History = NewHistory()
 	for i := range s.Config.Agents {
 		Entry(s.History.Agents, s.Config.Agents[i].Name).IdleSince = s.Now.Add(-time.Hour)
@@ -166,7 +163,8 @@ func BenchmarkRebalance(b *testing.B) {
 		if i%2 == 0 {
 			who = s.Config.Agents[i%len(s.Config.Agents)]
 		}
-		s.Facts.Issues[i].Assignees = []string{who.Login}
+		is := &s.Facts.Issues[i]
+		is.Assignees, is.Labels = []string{who.Login}, []string{"backlog", "priority/8"}
 	}
 	if got := Weigh(s); len(got.Moves) != 10 {
 		b.Fatalf("got %d moves, want 10", len(got.Moves))

@@ -335,7 +335,7 @@ var codeDocs = []CodeDoc{
 	doc(StolenBefore, NoHold, ByItself, "moved before", "it changed hands once, and stays now", ""),
 	doc(WorkBegun, NoHold, ByItself, "{agent} worked on it", "an agent worked on it already", ""),
 	doc(TooUrgent, NoHold, ByItself, "priority {count} stays, from {limit} on issues move",
-		"it is too urgent to be moved", "`priority` in `[stealing]`"),
+		"it is too urgent to be moved", ""),
 	doc(NoSkillSaid, NoHold, ByItself, "priority {count} without a skill label stays, from {limit} on issues move",
 		"no skill label says who can do it, and it is too urgent to guess", "label it `skill/...`"),
 	doc(NotBusy, NoHold, ByItself, "{agent} has only {count}", "its agent has few enough issues", ""),

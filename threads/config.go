@@ -23,7 +23,7 @@ type Config struct {
 	Agents   []agents.Agent // sorted by name; each is assigned to a thread
 	Roles    []agents.Role  // sorted by name; exactly those that agents have
 	Routes   []Route        // sorted by skill
-	Stealing Stealing
+	Stealing bool           // idle agents take issues that are pinned to busy ones
 	Fleet    Fleet
 	Nomad    Nomad
 	Notify   Notify

@@ -41,23 +41,23 @@ func begun(b *balancer, w *work, _ string) *Reason {
 	return nil
 }
 
-func tooUrgent(b *balancer, w *work, _ string) *Reason {
-	if w.Priority < b.rules.Priority {
-		return &Reason{Code: TooUrgent, Count: w.Priority, Limit: b.rules.Priority}
+func tooUrgent(_ *balancer, w *work, _ string) *Reason {
+	if w.Priority < StealPriority {
+		return &Reason{Code: TooUrgent, Count: w.Priority, Limit: StealPriority}
 	}
 	return nil
 }
 
-func anybodys(b *balancer, w *work, _ string) *Reason {
+func anybodys(_ *balancer, w *work, _ string) *Reason {
 	nameless := w.has(forge.SkillPrefix) // a person meant to name a skill
-	if len(forge.Skills(w.labels())) == 0 && (nameless || w.Priority < b.rules.AnyPriority) {
-		return &Reason{Code: NoSkillSaid, Count: w.Priority, Limit: b.rules.AnyPriority}
+	if len(forge.Skills(w.labels())) == 0 && (nameless || w.Priority < StealAnyPriority) {
+		return &Reason{Code: NoSkillSaid, Count: w.Priority, Limit: StealAnyPriority}
 	}
 	return nil
 }
 
 func stillBusy(b *balancer, w *work, _ string) *Reason {
-	if n := len(b.queues[w.pin]); n <= b.rules.Busy {
+	if n := len(b.queues[w.pin]); n <= StealBusy {
 		return &Reason{Code: NotBusy, Agent: w.pin, Count: n}
 	}
 	return nil
@@ -91,14 +91,14 @@ func mayHave(b *balancer, w *work, thief string) *Reason {
 }
 
 func agentFull(b *balancer, _ *work, thief string) *Reason {
-	if n := b.taken[thief]; n >= b.rules.PerAgent {
+	if n := b.taken[thief]; n >= StealPerAgent {
 		return &Reason{Code: StealLimit, Agent: thief, Count: n}
 	}
 	return nil
 }
 
 func cycleFull(b *balancer, _ *work, _ string) *Reason {
-	if n := len(b.Moves); n >= b.rules.PerCycle {
+	if n := len(b.Moves); n >= StealPerCycle {
 		return &Reason{Code: StealLimit, Count: n}
 	}
 	return nil

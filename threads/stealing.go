@@ -9,19 +9,19 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Stealing is the [stealing] table: when an idle agent may take over issues that are pinned to a busy one. The zero
-// value moves nothing.
-type Stealing struct {
-	Every    time.Duration // between two cycles
-	Idle     time.Duration // an agent counts as idle after this time; a short gap between two sessions is not idleness
-	Busy     int           // an agent with more pending issues is busy
-	Priority int           // the most urgent class that moves
-	// AnyPriority is the most urgent class in which an issue without skill labels moves. It is unknown which agents can
-	// do it, so little must be at stake.
-	AnyPriority int
-	PerAgent    int // issues that one agent takes at a time
-	PerCycle    int // issues that move at a time; 0 turns stealing off
-}
+// The numbers of stealing are those of the design that it follows, "Work-Stealing: How Idle Agents Pick Up Slack", by
+// the operator of five agents that ran day and night.
+const (
+	StealEvery    = 5 * time.Minute // between two cycles
+	StealIdle     = 2 * time.Minute // an agent counts as idle after this time; a short gap between sessions is none
+	StealBusy     = 5               // an agent with more pending issues is busy
+	StealPriority = 5               // the most urgent class that moves
+	// StealAnyPriority is the most urgent class in which an issue without skill labels moves. It is unknown which agents
+	// can do it, so little must be at stake.
+	StealAnyPriority = 8
+	StealPerAgent    = 3  // issues that one agent takes at a time
+	StealPerCycle    = 10 // issues that move at a time
+)
 
 // SickAfter is the number of fruitless sessions in a row after which an agent counts as sick. Its queue is long
 // because it gets nothing done, and more work would not be done either.
@@ -90,7 +90,7 @@ func Weigh(s Snapshot) Balance {
 	s = s.withFleet()
 	_, d := decide(&s)
 	b := newBalancer(d)
-	if b.rules.PerCycle > 0 {
+	if s.Config.Stealing {
 		b.steal()
 	}
 	return b.Balance
@@ -100,7 +100,6 @@ func Weigh(s Snapshot) Balance {
 type balancer struct {
 	*decision
 	Balance
-	rules  Stealing
 	queues map[string][]*work // pending issues by agent, in the order in which they move
 	load   map[string]*Load
 	taken  map[string]int // moves by the agent that gets the issue
@@ -115,7 +114,7 @@ type stay struct {
 
 func newBalancer(d *decision) *balancer {
 	b := &balancer{
-		decision: d, rules: d.Config.Stealing, queues: make(map[string][]*work),
+		decision: d, queues: make(map[string][]*work),
 		load: make(map[string]*Load), taken: make(map[string]int), stays: make(map[*work]stay),
 	}
 	for _, w := range d.queue {
@@ -218,12 +217,12 @@ func (b *balancer) steal() {
 // unknown time does not count, nor one that another host's clock puts in the future.
 func (b *balancer) isIdle(l *Load) bool {
 	return b.Config.HasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle &&
-		!l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= b.rules.Idle
+		!l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= StealIdle
 }
 
 // isBusy excludes agents that get nothing done. An agent whose slots other agents hold does get something done.
 func (b *balancer) isBusy(l *Load) bool {
-	if len(b.queues[l.Agent]) <= b.rules.Busy || l.State == LoadSick {
+	if len(b.queues[l.Agent]) <= StealBusy || l.State == LoadSick {
 		return false
 	}
 	return l.State != LoadGated || l.Why.Code == NoSlot

@@ -24,6 +24,7 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // Three supervisors, each with a state directory and an agent, share one forge. The first is the hub and reads the
@@ -61,7 +62,7 @@ func TestFleet(t *testing.T) {
 	d := status(t, f.state("spark"), "spark works", working)
 	moved := []int{int(d.Sessions[0].Number)}
 	labelled, sparks, irises := f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris")
-	if !slices.Equal(moved, labelled) || !slices.Equal(moved, sparks) || len(irises) != 9 {
+	if !slices.Equal(moved, labelled) || !slices.Equal(moved, sparks) || len(irises) != threads.StealBusy+1 {
 		t.Errorf("spark works on %v; got labelled %v, assigned to spark %v, to iris %v", moved, labelled, sparks,
 			irises)
 	}
@@ -71,12 +72,12 @@ func TestFleet(t *testing.T) {
 	f.checkJournal()
 }
 
-// begin starts the hosts. Ten issues wait for iris, spark is idle, and the hub's own agent is paused.
+// begin starts the hosts. Seven issues wait for iris, spark is idle, and the hub's own agent is paused.
 func (f *testFleet) begin() (hub, iris *running) {
 	f.t.Helper()
 	f.ssh.serve("iris", exportOf(f.state("iris")))
 	f.ssh.serve("spark", exportOf(f.state("spark")))
-	f.pin("dev-iris", 10)
+	f.pin("dev-iris", threads.StealBusy+2) // it works on one, and one more may move
 	iris = f.start("iris")
 	f.start("spark")
 	hub = f.start("hub", append([]string{"iris", "spark"}, f.strange...)...)
@@ -84,7 +85,6 @@ func (f *testFleet) begin() (hub, iris *running) {
 	f.command("hub", "pause", "dev-hub")
 	f.eventuallyExports("iris", `"state":"active"`)
 	f.eventuallyExports("spark", `"idle":true`)
-	time.Sleep(time.Second) // an agent must be idle for this long
 	return hub, iris
 }
 
@@ -118,7 +118,7 @@ func (f *testFleet) hang(iris *running) {
 	status(f.t, f.state("hub"), "dev-hub is idle", func(d *control.Document) bool {
 		return len(d.Agents) == 1 && d.Agents[0].State == "idle"
 	})
-	time.Sleep(time.Second)
+	f.pin("dev-iris", 1)
 	if c := f.rebalance(); len(c.Moves) != 1 || c.Moves[0].From != "iris/dev-iris" || c.Moves[0].To != "dev-hub" {
 		f.t.Errorf("from a host that hangs: got the moves %+v", c.Moves)
 	}
@@ -191,12 +191,12 @@ func (f *testFleet) checkCheck(said string) {
 func (f *testFleet) checkDryRun(c *fleet.Cycle) {
 	f.t.Helper()
 	calls := 2 + len(f.strange)
-	if len(c.Moves) != 1 || len(c.Stays) != 8 || c.Calls != calls || !c.DryRun {
+	if len(c.Moves) != 1 || len(c.Stays) != threads.StealBusy || c.Calls != calls || !c.DryRun {
 		f.t.Errorf("got %d moves after %d calls, want one after %d: %+v", len(c.Moves), c.Calls, calls, c)
 	}
 	for _, m := range c.Moves {
 		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != fleet.MovePlanned ||
-			!strings.Contains(m.Why, "has 9 waiting") {
+			!strings.Contains(m.Why, "has 6 waiting") {
 			f.t.Errorf("got the move %+v", m)
 		}
 	}
@@ -216,7 +216,7 @@ func (f *testFleet) checkStatus() {
 	for _, part := range []string{
 		"(this)    dev-hub    dev         0        gated: dev-hub is paused", "iris      dev-iris   dev",
 		"active: fleet/work#", "spark     dev-spark  dev", "unknown: ssh: exit status 255",
-		"iris/dev-iris -> spark/dev-spark", fmt.Sprint(2+len(f.strange)) + " calls in", "dry run", "5 more issues stay",
+		"iris/dev-iris -> spark/dev-spark", fmt.Sprint(2+len(f.strange)) + " calls in", "dry run", "2 more issues stay",
 	} {
 		if !strings.Contains(got.stdout, part) {
 			f.t.Errorf("fleet status lacks %q:\n%s", part, got.stdout)
@@ -263,8 +263,8 @@ type testFleet struct {
 	t       *testing.T
 	dir     string
 	api     rest.API
-	label   int64
-	gate    *gate // between the hub and the forge
+	labels  []int64 // of issues that move without a skill label
+	gate    *gate   // between the hub and the forge
 	gateURL string
 	ssh     *testSSH
 	environ []string
@@ -310,10 +310,11 @@ func newTestFleet(t *testing.T) *testFleet {
 		must(err)
 		f.environ = append(f.environ, agents.TokenVar(agent)+"="+token)
 	}
-	var label struct{ ID int64 }
-	backlog := map[string]any{"name": "backlog", "color": "#ffffff"}
-	must(f.api.Post(t.Context(), "/repos/fleet/work/labels", backlog, &label))
-	f.label = label.ID
+	for _, name := range []string{forge.LabelBacklog, fmt.Sprintf("priority/%d", threads.StealAnyPriority)} {
+		var label struct{ ID int64 }
+		must(f.api.Post(t.Context(), "/repos/fleet/work/labels", map[string]any{"name": name, "color": "#ffffff"}, &label))
+		f.labels = append(f.labels, label.ID)
+	}
 	return f
 }
 
@@ -323,7 +324,7 @@ func (f *testFleet) state(host string) string { return filepath.Join(f.dir, host
 func (f *testFleet) pin(agent string, n int) {
 	f.t.Helper()
 	for i := range n {
-		issue := map[string]any{"title": fmt.Sprint(agent, " ", i), "labels": []int64{f.label}, "assignees": []string{agent}}
+		issue := map[string]any{"title": fmt.Sprint(agent, " ", i), "labels": f.labels, "assignees": []string{agent}}
 		if err := f.api.Post(f.t.Context(), "/repos/fleet/work/issues", issue, nil); err != nil {
 			f.t.Fatal(err)
 		}
@@ -398,7 +399,6 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"sleep\", \"1000\"]\n")
 	fmt.Fprintf(&b, "[threads.t]\nbackend = \"local\"\ninterval = \"500ms\"\nidle_interval = \"1s\"\n")
 	fmt.Fprintf(&b, "agents = [\"dev-%s\"]\n", host)
-	fmt.Fprintf(&b, "[stealing]\nidle = \"1s\"\nevery = \"1h\"\npriority = 1\nany_priority = 1\nper_agent = 1\n")
 	if len(others) > 0 {
 		b.WriteString("[fleet]\nhub = true\n")
 	}
@@ -416,8 +416,17 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 	return path
 }
 
+// start starts a host. The first time its journal says that its agent has been idle for long enough.
 func (f *testFleet) start(host string, others ...string) *running {
 	f.t.Helper()
+	if err := os.Mkdir(f.state(host), 0o700); err == nil {
+		now := time.Now().UTC()
+		line := fmt.Sprintf("{\"at\":%q,\"agent\":{\"name\":\"dev-%s\",\"idle_since\":%q}}\n", now.Format(time.RFC3339), host,
+			now.Add(-threads.StealIdle).Format(time.RFC3339))
+		if err := os.WriteFile(filepath.Join(f.state(host), "journal.jsonl"), []byte(line), 0o600); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 	return startDisinto(f.t, f.environ, "run", "--yes", "--config", f.config(host, others...))
 }
 

@@ -142,19 +142,8 @@ var keys = slices.Concat([]turned{
 		},
 	},
 	{key: "routes", section: "routes", two: `sql = "dev-c"`},
-	{key: "stealing.every", section: "stealing", one: `every = "1m"`, two: `every = "3h"`, also: pushed, play: hurried},
-	{key: "stealing.idle", section: "stealing", one: `idle = "1m"`, two: `idle = "3h"`, also: pushed, play: hurried},
-	{key: "stealing.busy", section: "stealing", one: "busy = 1", two: "busy = 30", also: pushed, play: hurried},
 	{
-		key: "stealing.priority", section: "stealing", one: "priority = 1", two: "priority = 10", also: pushed,
-		play: hurried,
-	},
-	{
-		key: "stealing.per_agent", section: "stealing", one: "per_agent = 1", two: "per_agent = 9", also: pushed,
-		play: hurried,
-	},
-	{
-		key: "stealing.per_cycle", section: "stealing", one: "per_cycle = 0", two: "per_cycle = 10", also: pushed,
+		key: "stealing.enabled", section: "stealing", one: "enabled = true", two: "enabled = false", also: pushed,
 		play: hurried,
 	},
 },
@@ -165,7 +154,6 @@ var keys = slices.Concat([]turned{
 	cannot("no person's pull request is in a load", "forge.max_reviews_per_hour"),
 	cannot("it counts with listen_hooks, which has a row", "forge.webhook_secret"),
 	cannot(unblocked, "forge.require_merged"),
-	cannot("issues that are pinned have skill labels in a load, so it is never asked", "stealing.any_priority"),
 	cannot(machine, "factory.state", "factory.user", "factory.stop_grace", "factory.sandbox", "factory.sandbox_read",
 		"factory.sandbox_write", "factory.sandbox_connect", "factory.min_free_memory", "factory.min_free_disk",
 		"factory.max_log", "factory.keep", "factory.keep_workspaces", "agents.user", "agents.limits"),

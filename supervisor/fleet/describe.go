@@ -11,7 +11,7 @@ import (
 // of them, because the forge could not be read. progress holds the time of each agent's last successful session.
 func (h *Hub) Describe(snap threads.Snapshot, unread bool, progress map[string]time.Time) []Agent {
 	config := *snap.Config
-	config.Stealing.PerCycle = 0 // find the idle agents, and move nothing
+	config.Stealing = false // find the idle agents, and move nothing
 	snap.Config, snap.Fleet = &config, nil
 	h.addIdle(&snap)
 	active := make(map[string]string, len(snap.Sessions))

@@ -135,8 +135,8 @@ func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.meetLocked(config, now)
-	every := config.Stealing.Every
-	if config.Stealing.PerCycle == 0 {
+	const every = threads.StealEvery
+	if !config.Stealing {
 		return false
 	}
 	if h.next.IsZero() || h.next.Sub(now) > every {
@@ -188,7 +188,7 @@ func (h *Hub) Status() *Status {
 		return s
 	}
 	s.Hub = config.Fleet.Hub
-	if config.Stealing.PerCycle > 0 {
+	if config.Stealing {
 		s.NextAt = h.next
 	}
 	for _, host := range config.Fleet.Hosts {

@@ -19,9 +19,9 @@ import (
 // s, because it counted from the time of the last actual cycle.
 func TestCadence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	const every, cycles = 5 * time.Minute, 100
+	const every, cycles = threads.StealEvery, 100
 	h := NewHub(nil, nil, nil)
-	config := &threads.Config{Stealing: threads.Stealing{PerCycle: 1, Every: every}}
+	config := &threads.Config{Stealing: true}
 	var first, last time.Time
 	now := noon
 	for n := 0; n <= cycles; {
@@ -36,7 +36,7 @@ func TestCadence(t *testing.T) {
 	if mean := last.Sub(first) / cycles; (mean - every).Abs() > time.Second {
 		t.Errorf("a cycle every %s, want every %s", mean, every)
 	}
-	h.next = now.Add(time.Hour) // the interval was longer before a reload
+	h.next = now.Add(time.Hour) // the clock was set back
 	if h.Due(config, now); h.next.Sub(now) > every {
 		t.Errorf("the next cycle is in %s, want at most the interval", h.next.Sub(now))
 	}

@@ -20,9 +20,7 @@ import (
 func night(t testing.TB, n int) *World {
 	w := New(t)
 	w.Minutely()
-	w.Config.Stealing = threads.Stealing{
-		Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
-	}
+	w.Config.Stealing = true
 	w.Config.Forge.MaxUnreviewed = 100
 	for i := range n {
 		issue := w.Forge.Issue(fmt.Sprintf("night %d", i))

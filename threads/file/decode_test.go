@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,20 +110,8 @@ func TestMistakes(t *testing.T) {
 		},
 
 		{
-			name: "unknown key of stealing", text: worker + "[stealing]\nper_cycles = 1",
-			want: `:5: stealing.per_cycles: unknown key, did you mean per_cycle?`,
-		},
-		{
-			name: "too busy to be stolen from", text: worker + "[stealing]\nbusy = -1",
-			want: `:5: stealing.busy: is -1, want at least 0`,
-		},
-		{
-			name: "class of stealing", text: worker + "[stealing]\nany_priority = 11\npriority = 0",
-			want: ":5: stealing.any_priority: is 11, want 1 (first) to 10 (last)\n:6: stealing.priority: is 0, want at least 1",
-		},
-		{
-			name: "no steal for an agent", text: worker + "[stealing]\nper_agent = 0\nevery = \"0s\"",
-			want: ":5: stealing.per_agent: is 0, want at least 1\n:6: stealing.every: is 0s, want at least 1s",
+			name: "unknown key of stealing", text: worker + "[stealing]\nenable = true",
+			want: `:5: stealing.enable: unknown key, did you mean enabled?`,
 		},
 
 		// Routes.
@@ -1062,9 +1051,7 @@ func TestDefaults(t *testing.T) {
 			Address: "http://127.0.0.1:4646", Namespace: "default", Datacenters: []string{"*"},
 			Program: "/usr/local/bin/disinto",
 		},
-		Stealing: threads.Stealing{
-			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
-		},
+		Stealing: true,
 		Secrets: []agents.SecretVar{
 			{Name: "FORGE_TOKEN", Value: "s"},
 			{Name: "FORGE_TOKEN_DEV_QWEN", Value: "q", Agent: "dev-qwen"},
@@ -1083,6 +1070,12 @@ func TestRemovedKeys(t *testing.T) {
 		// rework that went to another agent earlier than now, or at the same time
 		"threads.llama.affinity_wait": "affinity_wait = \"0s\"",
 		"forge.rework_wait":           "[forge]\nrework_wait = \"30m\"",
+		// numbers that moved as many issues as now, or more
+		"stealing.every":        "[stealing]\nevery = \"5m\"",
+		"stealing.idle":         "[stealing]\nidle = \"2m\"",
+		"stealing.busy":         "[stealing]\nbusy = 5",
+		"stealing.priority":     "[stealing]\npriority = 5",
+		"stealing.any_priority": "[stealing]\nany_priority = 8",
 	} {
 		name, _, _ := strings.Cut(text, " = ")
 		for _, text := range []string{text, name + ` = ""`, name + " = 1"} {
@@ -1102,12 +1095,39 @@ func TestRemovedKeys(t *testing.T) {
 // A key of an older version that restricted more than its absence does is a mistake.
 func TestRemovedRestrictions(t *testing.T) {
 	for text, want := range map[string]string{
-		"[forge]\nrework_wait = \"31m\"":           "rework goes to another agent after 30m: remove it if",
-		"affinity_wait = \"1m\"":                   "any agent takes an issue at once: remove it if",
-		"[agents.dev-qwen]\napi_key = \"$SECRET\"": "no longer keeps $SECRET from other agents: remove it, and",
+		"[forge]\nrework_wait = \"31m\"":            "rework goes to another agent after 30m: remove it if",
+		"affinity_wait = \"1m\"":                    "any agent takes an issue at once: remove it if",
+		"[stealing]\nevery = \"6m\"":                "issues move every 5m: set enabled = false, which",
+		"[stealing]\nidle = \"121s\"":               "an agent is idle after 2m without a session: set",
+		"[stealing]\nbusy = 6":                      "an agent is busy with more than 5 issues that",
+		"[stealing]\npriority = 6":                  "issues of priority 5 and less urgent ones move: set",
+		"[stealing]\nany_priority = 9":              "issues without a skill label move from priority 8 on: set",
+		"[stealing]\nper_agent = 2":                 "up to 3 issues at a time move to an agent: set",
+		"[stealing]\nper_cycle = 9":                 "up to 10 issues move at a time: set",
+		"[stealing]\nenabled = true\nper_cycle = 0": "stealing.per_cycle: has no effect, and up to 10 issues",
+		"[agents.dev-qwen]\napi_key = \"$SECRET\"":  "no longer keeps $SECRET from other agents: remove it, and",
 	} {
 		if _, err := Decode("factory.toml", worker+text, inContainer); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// The old numbers of [stealing] are no mistakes where they allowed more than now, or where nothing moves.
+func TestRemovedStealing(t *testing.T) {
+	const numbers = "every = %q\nidle = %q\nbusy = %d\npriority = %d\nany_priority = %d\nper_agent = %d\nper_cycle = %d"
+	for text, enabled := range map[string]bool{
+		fmt.Sprintf(numbers, "1m", "1s", 0, 1, 1, 4, 11):                        true,
+		fmt.Sprintf(numbers, "5m", "2m", 5, 5, 8, 3, 10):                        true,
+		"enabled = false\n" + fmt.Sprintf(numbers, "1h", "1h", 9, 10, 10, 1, 0): false,
+	} {
+		c, err := Decode("factory.toml", worker+"[stealing]\n"+text, inContainer)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if c.Stealing != enabled || len(c.Removed) != 7 {
+			t.Errorf("%s: got stealing %t, removed keys %+v", text, c.Stealing, c.Removed)
 		}
 	}
 }

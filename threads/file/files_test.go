@@ -42,7 +42,7 @@ func dump(c *threads.Config) string {
 	for _, r := range c.Roles {
 		fmt.Fprintf(&b, "role %+v\n", r)
 	}
-	fmt.Fprintf(&b, "routes %+v\nstealing %+v\nfleet %+v\n", c.Routes, c.Stealing, c.Fleet)
+	fmt.Fprintf(&b, "routes %+v\nstealing %t\nfleet %+v\n", c.Routes, c.Stealing, c.Fleet)
 	fmt.Fprintf(&b, "nomad %+v\n", c.Nomad)
 	for _, s := range c.Secrets {
 		fmt.Fprintf(&b, "secret %+v\n", s)

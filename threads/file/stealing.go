@@ -1,27 +1,32 @@
 package file
 
-import "time"
+import "codeberg.org/johba/disinto/threads"
 
-// readStealing reads [stealing]. The defaults are those of the design that stealing follows. per_cycle = 0 turns it
-// off.
+// readStealing reads [stealing], which had seven numbers in older versions.
 func (d *decoder) readStealing(t *table) {
-	s := &d.config.Stealing
-	s.Every = t.duration("every", 5*time.Minute, time.Second)
-	s.Idle = t.duration("idle", 2*time.Minute, 0)
-	s.Busy = t.number("busy", 5, 0)
-	s.Priority = t.class("priority", 5)
-	s.AnyPriority = t.class("any_priority", 8)
-	s.PerAgent = t.number("per_agent", 3, 1)
-	s.PerCycle = t.number("per_cycle", 10, 0)
+	d.config.Stealing = t.truth("enabled", true)
+	t.stealRule("every", t.oldTime("every") > threads.StealEvery, "issues move every 5m")
+	t.stealRule("idle", t.oldTime("idle") > threads.StealIdle, "an agent is idle after 2m without a session")
+	t.stealRule("busy", t.oldNumber("busy", threads.StealBusy) > threads.StealBusy,
+		"an agent is busy with more than 5 issues that could start")
+	t.stealRule("priority", t.oldNumber("priority", threads.StealPriority) > threads.StealPriority,
+		"issues of priority 5 and less urgent ones move")
+	t.stealRule("any_priority", t.oldNumber("any_priority", threads.StealAnyPriority) > threads.StealAnyPriority,
+		"issues without a skill label move from priority 8 on")
+	t.stealRule("per_agent", t.oldNumber("per_agent", threads.StealPerAgent) < threads.StealPerAgent,
+		"up to 3 issues at a time move to an agent")
+	t.stealRule("per_cycle", t.oldNumber("per_cycle", threads.StealPerCycle) < threads.StealPerCycle,
+		"up to 10 issues move at a time")
 	t.done()
 }
 
-// class reads a priority class.
-func (t *table) class(key string, unset int) int {
-	n := t.number(key, unset, 1)
-	t.note(key).between(1, 10)
-	if n > 10 {
-		t.wrong(key, "is %d, want 1 (first) to 10 (last)", n)
+// stealRule accepts a key of an older version; rule says what holds now whatever its value. more reports whether that
+// moves more issues than the file allows, which is a mistake unless stealing is off.
+func (t *table) stealRule(key string, more bool, rule string) {
+	if !more || !t.d.config.Stealing {
+		t.removed(key, rule+": remove it")
+		return
 	}
-	return n
+	t.known = append(t.known, key)
+	t.wrong(key, "has no effect, and %s: set enabled = false, which turns stealing off, or remove it", rule)
 }

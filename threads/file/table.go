@@ -95,19 +95,32 @@ func (t *table) removed(key, advice string) {
 // removedWait accepts a key of an older version whose time is fixed now. what says what happens after that time. A
 // longer time is a mistake, because it happens earlier than the file allows.
 func (t *table) removedWait(key string, fixed time.Duration, what string) {
-	text, _ := t.values[key].(string)
 	if fixed == 0 {
 		what += " at once"
 	} else {
 		what += " after " + short(fixed)
 	}
-	switch wait, err := parseDuration(text); {
-	case err == nil && wait > fixed:
+	if t.oldTime(key) > fixed {
 		t.known = append(t.known, key)
 		t.wrong(key, "has no effect, and %s: remove it if that is not too early", what)
-	default:
-		t.removed(key, what+": remove it")
+		return
 	}
+	t.removed(key, what+": remove it")
+}
+
+// oldTime returns a time of an older version; 0 without a valid one.
+func (t *table) oldTime(key string) time.Duration {
+	text, _ := t.values[key].(string)
+	d, _ := parseDuration(text)
+	return d
+}
+
+// oldNumber returns a number of an older version; unset without one.
+func (t *table) oldNumber(key string, unset int64) int64 {
+	if n, ok := t.values[key].(int64); ok {
+		return n
+	}
+	return unset
 }
 
 // has reports whether the file has the key, whatever its value.

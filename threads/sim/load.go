@@ -177,10 +177,8 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 			Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 1000, MaxCIFixes: 3,
 			MaxReviewsHour: 6,
 		},
-		Stealing: threads.Stealing{
-			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
-		},
-		Roles: []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"work"}}},
+		Stealing: true,
+		Roles:    []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"work"}}},
 	}
 	write := threads.Thread{Name: "write", Backend: threads.API, Overlap: true, Slots: writers, MaxSessions: writers}
 	if slots > 0 {

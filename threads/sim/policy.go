@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
 
 // Policy is a way of giving work to agents: when it looks for work, and which changes it sees. threads.Decide decides
 // which agent may do what and in which order, and threads.Rebalance moves work, so only the policy differs.
@@ -32,14 +36,14 @@ type Policy struct {
 // The compared policies.
 var (
 	// Ours is the policy of the supervisor.
-	Ours = Policy{Name: "disinto", Latency: time.Second, Steal: 5 * time.Minute, Bound: true}
+	Ours = Policy{Name: "disinto", Latency: time.Second, Steal: threads.StealEvery, Bound: true}
 	// Cron is a shell loop that starts every idle agent every five minutes.
 	Cron = Policy{Name: "cron-5min", Poll: 5 * time.Minute, Together: true}
 	// Push is a hub that assigns by skill every half hour, to agents that read their queue every minute. The real one
 	// assigned at most ten issues each time, and so would need days for a load; this one has no limit.
 	Push = Policy{Name: "push-30min", Poll: time.Minute, Push: 30 * time.Minute}
 	// Arc is Push with work stealing as designed.
-	Arc = Policy{Name: "arc", Poll: time.Minute, Push: 30 * time.Minute, Steal: 5 * time.Minute}
+	Arc = Policy{Name: "arc", Poll: time.Minute, Push: 30 * time.Minute, Steal: threads.StealEvery}
 	// ArcShipped is Arc as it ran in production: the five minutes were 360.4 s on average, and a quote in the query lost
 	// every answer. It moved nothing in 56 cycles with an idle and a busy agent.
 	ArcShipped = Policy{

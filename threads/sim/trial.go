@@ -266,9 +266,6 @@ func (tr *trial) open() {
 		}
 	}
 	tr.every(p.Push, tr.push)
-	if tr.Model != nil && p.Steal > 0 && tr.real.Stealing.Every > 0 {
-		p.Steal = tr.real.Stealing.Every
-	}
 	tr.every(p.Steal, tr.steal)
 	switch {
 	case p.Poll == 0:
