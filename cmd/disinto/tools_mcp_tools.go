@@ -38,7 +38,7 @@ type refInput struct {
 
 type whyInput struct {
 	Name string `json:"name" jsonschema:"an issue or pull request (12, #12 or owner/name#12), an agent or a thread"`
-	At   string `json:"at,omitempty" jsonschema:"the time of a past decision: 15:04, 2026-01-31T15:04:05Z or -2h"`
+	At   string `json:"at,omitempty" jsonschema:"a time in the past: 15:04, 2026-01-31T15:04:05Z or -2h"`
 }
 
 type historyInput struct {
