@@ -139,7 +139,7 @@ type session struct {
 // begin starts a job and waits until its program runs.
 func (b *bench) begin(job agents.Job) (*session, agents.Started) {
 	b.Helper()
-	x := b.goOn(b.exec, job)
+	x := b.runInBackground(b.exec, job)
 	select {
 	case s := <-x.begun:
 		return x, s
@@ -149,8 +149,8 @@ func (b *bench) begin(job agents.Job) (*session, agents.Started) {
 	return nil, agents.Started{}
 }
 
-// goOn runs a job on an executor, in a goroutine.
-func (b *bench) goOn(e Executor, job agents.Job) *session {
+// runInBackground runs a job on an executor, in a goroutine.
+func (b *bench) runInBackground(e Executor, job agents.Job) *session {
 	b.Helper()
 	ctx, end := context.WithCancelCause(b.Context())
 	x := &session{begun: make(chan agents.Started, 8), out: make(chan agents.Outcome, 1), end: end}
@@ -186,8 +186,8 @@ func (b *bench) eventually(what string, ok func() bool) {
 	}
 }
 
-// gone checks that the processes listed in a file have ended.
-func (b *bench) gone(name string) {
+// wantEnded checks that the processes listed in a file have ended.
+func (b *bench) wantEnded(name string) {
 	b.Helper()
 	pids := strings.Fields(b.read(name))
 	if len(pids) == 0 {

@@ -130,14 +130,14 @@ func ignorer(b *bench) {
 	b.eventually("both processes run", func() bool { return len(strings.Fields(b.read("pids"))) == 2 })
 	x.end(errors.New("a person said so"))
 	b.want(<-x.out, agents.Cancelled, "a person said so")
-	b.gone("pids")
+	b.wantEnded("pids")
 }
 
 func daemons(b *bench) {
 	job := b.job(`setsid sh -c 'echo $$ >$T/pids; while :; do sleep 0.05; done' &
 		while ! test -s $T/pids; do sleep 0.05; done`)
 	b.want(b.run(job), agents.Done, "")
-	b.gone("pids")
+	b.wantEnded("pids")
 }
 
 func limits(b *bench) {
@@ -205,8 +205,8 @@ func noneKept(b *bench) {
 	}
 }
 
-// leave starts a job and detaches the supervisor from it.
-func (b *bench) leave(job agents.Job) agents.Started {
+// startDetached starts a job and detaches the supervisor from it.
+func (b *bench) startDetached(job agents.Job) agents.Started {
 	b.Helper()
 	x, s := b.begin(job)
 	x.end(agents.ErrDetached)
@@ -225,10 +225,10 @@ func (b *bench) wantKept(job agents.Job, want ...string) {
 
 func kept(b *bench) {
 	job := b.job(`echo x >>$T/starts; while ! test -e $T/end; do sleep 0.05; done; exit 6`)
-	s := b.leave(job)
+	s := b.startDetached(job)
 	b.wantKept(job, job.RunID)
 	b.wantKept(agents.Job{Instance: job.Instance + "x"})
-	x := b.goOn(b.exec, agents.Job{RunID: job.RunID})
+	x := b.runInBackground(b.exec, agents.Job{RunID: job.RunID})
 	b.eventually("the executor reports the activity", func() bool {
 		a, ok := b.exec.Activity(job.RunID)
 		return ok && a.Place == s.Place
@@ -244,19 +244,19 @@ func kept(b *bench) {
 
 func keptEnded(b *bench) {
 	job := b.job(`echo $$ >$T/pids; while :; do sleep 0.05; done`)
-	b.leave(job)
+	b.startDetached(job)
 	b.eventually("the program runs", func() bool { return b.read("pids") != "" })
 	ctx, cancel := context.WithCancelCause(b.Context())
 	cancel(errors.New("its journal is gone"))
 	b.want(b.exec.Run(ctx, agents.Job{RunID: job.RunID}, nil), agents.Cancelled, "its journal is gone")
-	b.gone("pids")
+	b.wantEnded("pids")
 	b.wantKept(job)
 }
 
 func keptOver(b *bench) {
 	job := b.job(`while ! test -e $T/end; do sleep 0.05; done; echo $$ >$T/pids
 		echo '{"outcome":"refused","reason":"it says nothing"}' >$DISINTO_RESULT`)
-	b.leave(job)
+	b.startDetached(job)
 	b.touch("end")
 	b.eventually("the program ended", func() bool { return b.read("pids") != "" })
 	b.wantKept(job, job.RunID)

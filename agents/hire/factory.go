@@ -23,9 +23,10 @@ type Factory struct {
 	IsAgent  func(login string) bool // reports whether an account is an agent's; only used for retiring
 	Validate func(text string) error // checks an edited factory.toml
 	DryRun   bool                    // Run reports its steps and changes nothing
-	Say      Say
-	// LetGo makes a running supervisor reload the files and end the work of a retired agent. why is "" if it did.
-	LetGo func(context.Context) (why string, err error)
+	Report   Report
+	// NotifySupervisor makes a running supervisor reload the files and end the work of a retired agent. why is "" if it
+	// did.
+	NotifySupervisor func(context.Context) (why string, err error)
 	// StillInUse makes a running supervisor reload the files. why names the session that still uses an old token, "" if
 	// none does.
 	StillInUse func(context.Context) (why string, err error)
@@ -44,7 +45,7 @@ func (f *Factory) survey() (text string, s Survey, err error) {
 	if text, err = f.Config.Read(); err != nil {
 		return "", s, err
 	}
-	if s, err = Look(text); err != nil {
+	if s, err = ParseSurvey(text); err != nil {
 		return "", s, fmt.Errorf("cannot read %s: %w", f.Config.Path, err)
 	}
 	return text, s, nil
@@ -116,7 +117,7 @@ func (f *Factory) edit(name, todo, done string, change func(text string) (string
 	}
 	return step{
 		name: name,
-		look: func(context.Context) (string, error) {
+		pending: func(context.Context) (string, error) {
 			old, edited, err := plan()
 			if err != nil || old == edited {
 				return "", err
@@ -132,7 +133,7 @@ func (f *Factory) edit(name, todo, done string, change func(text string) (string
 				return "", err
 			}
 			backup, err := f.Config.Write(edited)
-			return done + " in " + f.Config.Path + inPlace(backup), err
+			return done + " in " + f.Config.Path + backupNote(backup), err
 		},
 	}
 }
@@ -144,11 +145,11 @@ func (f *Factory) changeSecrets(change func(text string) string) (where string, 
 		return "", err
 	}
 	backup, err := f.Secrets.Write(change(text))
-	return f.Secrets.Path + inPlace(backup), err
+	return f.Secrets.Path + backupNote(backup), err
 }
 
-// inPlace names the backup of a file that could not be replaced; "" without a backup.
-func inPlace(backup string) string {
+// backupNote names the backup of a file that could not be replaced; "" without a backup.
+func backupNote(backup string) string {
 	if backup == "" {
 		return ""
 	}
@@ -158,7 +159,7 @@ func inPlace(backup string) string {
 // revoke returns the step that revokes an account's tokens from earlier runs, all except the one named *keep.
 func (f *Factory) revoke(login, todo string, keep *string) step {
 	return step{
-		name: "old tokens", look: always(todo),
+		name: "old tokens", pending: always(todo),
 		do: func(ctx context.Context) (string, error) {
 			all, err := f.Forge.Tokens(ctx, login)
 			if err != nil {
@@ -189,8 +190,8 @@ func (f *Factory) revoke(login, todo string, keep *string) step {
 	}
 }
 
-// prove signs in with a token and checks that it belongs to the login.
-func (f *Factory) prove(ctx context.Context, token agents.Secret, login string) error {
+// checkToken signs in with a token and checks that it belongs to the login.
+func (f *Factory) checkToken(ctx context.Context, token agents.Secret, login string) error {
 	who, err := f.Forge.WhoAmI(ctx, token.Reveal())
 	if err != nil {
 		return err

@@ -105,20 +105,20 @@ func (h *Hire) checkAccount(ctx context.Context) error {
 }
 
 // Run hires the agent. It skips steps that are already done, so it can be repeated after a failure.
-func (h *Hire) Run(ctx context.Context) error { return perform(ctx, h.steps(), h.DryRun, h.Say) }
+func (h *Hire) Run(ctx context.Context) error { return perform(ctx, h.steps(), h.DryRun, h.Report) }
 
 func (h *Hire) steps() []step {
 	if h.Supervisor {
 		return []step{
-			h.account(), h.access(), beside(h.makeToken()), h.writeToken(), h.verify(),
+			h.account(), h.access(), concurrently(h.makeToken()), h.writeToken(), h.verify(),
 			h.revoke(h.Login, "revoke its earlier tokens", &h.tokenName),
 		}
 	}
 	return []step{
 		h.account(),
 		h.access(),
-		beside(h.profile()),
-		beside(h.makeToken()),
+		concurrently(h.profile()),
+		concurrently(h.makeToken()),
 		h.writeToken(),
 		h.edit("factory", "register "+h.Entry.Name+" on thread "+h.Entry.Thread, h.Entry.Name+" is on thread "+h.Entry.Thread,
 			func(text string) (string, error) { return Register(text, h.Entry) }),
@@ -127,15 +127,15 @@ func (h *Hire) steps() []step {
 	}
 }
 
-func beside(s step) step {
-	s.beside = true
+func concurrently(s step) step {
+	s.concurrent = true
 	return s
 }
 
 func (h *Hire) account() step {
 	return step{
 		name: "account",
-		look: func(ctx context.Context) (string, error) {
+		pending: func(ctx context.Context) (string, error) {
 			account, err := h.accountOf(ctx, h.Login)
 			if h.adopted = account != nil; h.adopted || err != nil {
 				return "", err
@@ -165,7 +165,7 @@ func (h *Hire) makeToken() step {
 		todo = "give the account a new password and make a token with it"
 	}
 	return step{
-		name: "token", look: always(todo),
+		name: "token", pending: always(todo),
 		do: func(ctx context.Context) (string, error) {
 			h.tokenName = newTokenName()
 			text, err := h.Forge.CreateToken(ctx, h.Login, h.tokenName)
@@ -177,7 +177,7 @@ func (h *Hire) makeToken() step {
 			if h.adopted && !h.Forge.WithPassword() {
 				done += "; the account has a new, unknown password"
 			}
-			return done, h.prove(ctx, h.token, h.Login)
+			return done, h.checkToken(ctx, h.token, h.Login)
 		},
 	}
 }
@@ -185,7 +185,7 @@ func (h *Hire) makeToken() step {
 func (h *Hire) writeToken() step {
 	name := h.Entry.TokenVar
 	return step{
-		name: "secrets", look: always("write " + name + " to " + h.Secrets.Path),
+		name: "secrets", pending: always("write " + name + " to " + h.Secrets.Path),
 		do: func(context.Context) (string, error) {
 			where, err := h.changeSecrets(func(text string) string { return SetSecret(text, name, h.token.Reveal()) })
 			return name + " is in " + where, err
@@ -196,7 +196,7 @@ func (h *Hire) writeToken() step {
 // verify signs in with the token that the files now name, as a supervisor will.
 func (h *Hire) verify() step {
 	return step{
-		name: "proof", look: always("sign in with the token in " + h.Secrets.Path),
+		name: "proof", pending: always("sign in with the token in " + h.Secrets.Path),
 		do: func(ctx context.Context) (string, error) {
 			_, s, err := h.survey()
 			if err != nil {
@@ -210,7 +210,7 @@ func (h *Hire) verify() step {
 			if s.ThreadOf(h.Entry.Name) != h.Entry.Thread || token == "" || token != h.token.Reveal() {
 				return "", fmt.Errorf("%s or %s changed while this command ran", h.Config.Path, h.Secrets.Path)
 			}
-			return "its token logs in as " + h.Login, h.prove(ctx, agents.Secret(token), h.Login)
+			return "its token logs in as " + h.Login, h.checkToken(ctx, agents.Secret(token), h.Login)
 		},
 	}
 }

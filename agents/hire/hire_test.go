@@ -61,7 +61,7 @@ func TestBreaksOff(t *testing.T) {
 					last = w.secret()
 				}
 				h := w.hire(w.withToken)
-				w.must(perform(w.Context(), h.steps()[:n], false, h.Say))
+				w.must(perform(w.Context(), h.steps()[:n], false, h.Report))
 				if now, err := os.ReadFile(w.where); err == nil && last != "" && !w.lives(Secrets(string(now))[h.Entry.TokenVar]) {
 					w.Errorf("after step %d the token in the file is invalid", n)
 				}
@@ -326,8 +326,8 @@ func TestProofFails(t *testing.T) {
 	w.do(w.hire(w.withToken))
 	old := w.secret()
 	h := w.hire(w.withToken)
-	say := h.Say
-	h.Say = func(step, text string) {
+	say := h.Report
+	h.Report = func(step, text string) {
 		say(step, text)
 		if step == "secrets" {
 			mustWrite(t, w.where, SetSecret("", h.Entry.TokenVar, old), 0o600)

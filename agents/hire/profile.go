@@ -31,7 +31,7 @@ func (h *Hire) profile() step {
 	var changes []forge.File
 	return step{
 		name: "profile",
-		look: func(ctx context.Context) (todo string, err error) {
+		pending: func(ctx context.Context) (todo string, err error) {
 			if repo, missing, err = h.findProfile(ctx); err != nil {
 				return "", err
 			}
@@ -102,9 +102,9 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 		text func(now string) string
 	}{
 		{profileFile, h.profileText},
-		{lessonsFile, once(lessons.Text)},
-		{journalFile, once("")},
-		{readmeFile, once(h.readme())},
+		{lessonsFile, ifMissing(lessons.Text)},
+		{journalFile, ifMissing("")},
+		{readmeFile, ifMissing(h.readme())},
 		{formulaFile, func(now string) string { return cmp.Or(h.Formula, now) }},
 	} {
 		now, err := read(want.path)
@@ -123,8 +123,8 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 	return changes, nil
 }
 
-// once returns a function for a file that is written only if it is missing, because it belongs to the agent.
-func once(text string) func(string) string { return func(string) string { return text } }
+// ifMissing returns a function for a file that is written only if it is missing, because it belongs to the agent.
+func ifMissing(text string) func(string) string { return func(string) string { return text } }
 
 // profileText returns profile.toml with the agent's facts. Other keys stay unchanged; so does a text that is not
 // TOML.

@@ -82,7 +82,7 @@ func Register(text string, e Entry) (string, error) {
 	}
 	edited = tomltext.Add(edited, []string{"threads", e.Thread, "agents"}, e.Name)
 	thread["agents"] = with(thread["agents"], e.Name)
-	if !means(edited, want) {
+	if !hasValues(edited, want) {
 		return "", fmt.Errorf("this command does not support its layout: write [agents.%s] and its keys, "+
 			"and add %q to agents of [threads.%s], by hand", e.Name, e.Name, e.Thread)
 	}
@@ -107,7 +107,7 @@ func Unregister(text, name string) (string, error) {
 			edited = tomltext.Drop(edited, []string{"threads", thread, "agents"}, name)
 		}
 	}
-	if !means(edited, want) {
+	if !hasValues(edited, want) {
 		return "", fmt.Errorf("this command does not support its layout: "+
 			"remove [agents.%s], and %q from the agents of its thread, by hand", name, name)
 	}
@@ -120,8 +120,8 @@ func valuesOf(text string) (map[string]any, error) {
 	return values, err
 }
 
-// means reports whether a text has the values. An empty table of agents equals a missing one.
-func means(text string, want map[string]any) bool {
+// hasValues reports whether a text has the values. An empty table of agents equals a missing one.
+func hasValues(text string, want map[string]any) bool {
 	got, err := valuesOf(text)
 	if err != nil {
 		return false

@@ -225,7 +225,7 @@ func TestRegisterValues(t *testing.T) {
 	if got != want {
 		t.Errorf("Register (-want +got):\n%s", cmp.Diff(want, got))
 	}
-	s, err := Look(got)
+	s, err := ParseSurvey(got)
 	if err != nil || !reflect.DeepEqual(s.Skills("dev-x"), e.Skills) || s.ThreadOf("dev-x") != "a" || !s.Has("dev-x") ||
 		s.Has("dev-y") {
 		t.Errorf("Look = %v, %+v", err, s)
@@ -233,7 +233,7 @@ func TestRegisterValues(t *testing.T) {
 }
 
 func TestSurvey(t *testing.T) {
-	s, err := Look(`[forge]
+	s, err := ParseSurvey(`[forge]
 url = "http://f"
 token = "$BOSS"
 [threads.a]

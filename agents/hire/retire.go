@@ -27,7 +27,7 @@ func (r *Retire) checkFile() error {
 	if err != nil {
 		return err
 	}
-	edited, err := r.takeOut(text)
+	edited, err := r.removeAgent(text)
 	if err != nil {
 		return fmt.Errorf("cannot edit %s: %w", r.Config.Path, err)
 	}
@@ -60,28 +60,28 @@ func (r *Retire) checkKnown(ctx context.Context) error {
 }
 
 // Run retires the agent. It skips steps that are already done, so it can be repeated after a failure.
-func (r *Retire) Run(ctx context.Context) error { return perform(ctx, r.steps(), r.DryRun, r.Say) }
+func (r *Retire) Run(ctx context.Context) error { return perform(ctx, r.steps(), r.DryRun, r.Report) }
 
 // steps begins with the file, so that a supervisor starts nothing new for the agent while its work returns to the
 // queue. It ends with the token and the access, which the agent's last session needs to save its work.
 func (r *Retire) steps() []step {
 	none := ""
-	note := func(text string) (string, error) { return dropLeaving(text, r.Name), nil }
+	note := func(text string) (string, error) { return dropRetiring(text, r.Name), nil }
 	return []step{
-		r.edit("factory", "take "+r.Name+" out", r.Name+" is no longer", r.takeOut),
-		r.letGo(),
+		r.edit("factory", "take "+r.Name+" out", r.Name+" is no longer", r.removeAgent),
+		r.notifySupervisor(),
 		r.queue(),
 		r.onAccount(r.revoke(r.Login, "revoke the tokens that were made for it", &none)),
 		r.access(),
-		r.forget(),
+		r.removeToken(),
 		r.edit("note", "forget the account of "+r.Name, "nothing of "+r.Name+" is left", note),
 	}
 }
 
 // onAccount skips a step if the account does not exist.
 func (r *Retire) onAccount(s step) step {
-	look := s.look
-	s.look = func(ctx context.Context) (string, error) {
+	look := s.pending
+	s.pending = func(ctx context.Context) (string, error) {
 		if account, err := r.accountOf(ctx, r.Login); err != nil || account == nil {
 			return "", err
 		}
@@ -90,13 +90,13 @@ func (r *Retire) onAccount(s step) step {
 	return s
 }
 
-// letGo informs the supervisor. A supervisor that still knew the agent would start it on its next issue as soon as the
-// first one is unassigned.
-func (r *Retire) letGo() step {
+// notifySupervisor informs the supervisor. A supervisor that still knew the agent would start it on its next issue as
+// soon as the first one is unassigned.
+func (r *Retire) notifySupervisor() step {
 	return step{
-		name: "supervisor", look: always("make a running one end its session"),
+		name: "supervisor", pending: always("make a running one end its session"),
 		do: func(ctx context.Context) (string, error) {
-			why, err := r.LetGo(ctx)
+			why, err := r.NotifySupervisor(ctx)
 			return cmp.Or(why, "no running one has work for it"), err
 		},
 	}
@@ -125,11 +125,11 @@ func (r *Retire) access() step {
 		func(ctx context.Context, repo string) error { return r.Forge.Disallow(ctx, repo, r.Login) }))
 }
 
-// forget removes the token from the secrets file.
-func (r *Retire) forget() step {
+// removeToken removes the token from the secrets file.
+func (r *Retire) removeToken() step {
 	return step{
 		name: "secrets",
-		look: func(context.Context) (string, error) {
+		pending: func(context.Context) (string, error) {
 			text, err := r.Secrets.Read()
 			if err != nil || DropSecret(text, r.TokenVar) == text {
 				return "", err

@@ -80,7 +80,7 @@ func TestRetireBreaksOff(t *testing.T) {
 		token := w.secret()
 		ref := w.work(nil, w.name)
 		r := w.retire(w.withToken)
-		w.must(perform(t.Context(), r.steps()[:n], false, r.Say))
+		w.must(perform(t.Context(), r.steps()[:n], false, r.Report))
 		again := w.retire(w.withToken)
 		w.must(again.Check(t.Context()))
 		w.must(again.Run(t.Context()))
@@ -159,7 +159,7 @@ func TestRetireOtherAccount(t *testing.T) {
 		_, s, err := w.retire(w.withToken).survey()
 		w.must(err)
 		r := &Retire{Factory: w.factory(w.withToken), Name: "dev-other"}
-		r.Login, r.TokenVar = s.Leaving("dev-other")
+		r.Login, r.TokenVar = s.Retiring("dev-other")
 		return r
 	}
 	steps := len(retire().steps())
@@ -171,7 +171,7 @@ func TestRetireOtherAccount(t *testing.T) {
 		token := Secrets(w.read(w.where))["OTHER"]
 		ref := w.work(nil, account)
 		r := retire()
-		w.must(perform(t.Context(), r.steps()[:n], false, r.Say))
+		w.must(perform(t.Context(), r.steps()[:n], false, r.Report))
 		again := retire()
 		w.must(again.Check(t.Context()))
 		w.must(again.Run(t.Context()))

@@ -10,23 +10,23 @@ import (
 
 // step is a part of hiring or retiring. It can be repeated: a step with nothing left to do is skipped.
 type step struct {
-	name   string
-	beside bool // does not depend on the step before, and runs at the same time
-	// look returns what is left to do, or "". It changes nothing.
-	look func(context.Context) (todo string, err error)
+	name       string
+	concurrent bool // does not depend on the step before, and runs at the same time
+	// pending returns what is left to do, or "". It changes nothing.
+	pending func(context.Context) (todo string, err error)
 	// do performs the step and returns what it did.
 	do func(context.Context) (done string, err error)
 }
 
-// Say shows a person what a step does, or its result.
-type Say func(step, text string)
+// Report shows a person what a step does, or its result.
+type Report func(step, text string)
 
 // perform runs the steps in order, the steps of a batch at the same time. With dryRun it only reports what they would
 // do. A step is reported when it begins, because the forge may need seconds for it.
-func perform(ctx context.Context, steps []step, dryRun bool, say Say) error {
+func perform(ctx context.Context, steps []step, dryRun bool, say Report) error {
 	for len(steps) > 0 {
 		n := 1
-		for n < len(steps) && steps[n].beside {
+		for n < len(steps) && steps[n].concurrent {
 			n++
 		}
 		if err := performAtOnce(ctx, steps[:n], dryRun, say); err != nil {
@@ -38,7 +38,7 @@ func perform(ctx context.Context, steps []step, dryRun bool, say Say) error {
 }
 
 // performAtOnce runs the steps of a batch. If one of them fails, the others still finish.
-func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Say) error {
+func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Report) error {
 	words, errs := make([]string, len(steps)), make([]error, len(steps))
 	each := func(f func(i int)) error {
 		var all sync.WaitGroup
@@ -53,7 +53,7 @@ func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Say) erro
 		}
 		return nil
 	}
-	if err := each(func(i int) { words[i], errs[i] = steps[i].look(ctx) }); err != nil {
+	if err := each(func(i int) { words[i], errs[i] = steps[i].pending(ctx) }); err != nil {
 		return err
 	}
 	for i, s := range steps {
@@ -102,7 +102,7 @@ func eachOf[T any](
 	words := func(items []T) string { return strings.Trim(fmt.Sprint(items), "[]") }
 	return step{
 		name: name,
-		look: func(ctx context.Context) (string, error) {
+		pending: func(ctx context.Context) (string, error) {
 			items, err := find(ctx)
 			if err != nil || len(items) == 0 {
 				return "", err

@@ -14,7 +14,7 @@ func TestPerform(t *testing.T) {
 	say := func(step, text string) { said = append(said, step+": "+text) }
 	met := make(chan bool)
 	meets := func(name string, second bool) step {
-		return step{name: name, beside: second, look: always("do " + name), do: func(context.Context) (string, error) {
+		return step{name: name, concurrent: second, pending: always("do " + name), do: func(context.Context) (string, error) {
 			if second {
 				<-met
 			} else {
@@ -23,10 +23,10 @@ func TestPerform(t *testing.T) {
 			return "did " + name, nil
 		}}
 	}
-	idle := step{name: "c", beside: true, look: always("")}
+	idle := step{name: "c", concurrent: true, pending: always("")}
 	no := func(context.Context) (string, error) { return "", errors.New("no") }
-	broken := step{name: "d", look: always("do d"), do: no}
-	after := step{name: "e", look: func(context.Context) (string, error) { panic("looked at after a failure") }}
+	broken := step{name: "d", pending: always("do d"), do: no}
+	after := step{name: "e", pending: func(context.Context) (string, error) { panic("looked at after a failure") }}
 	err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle, broken, after}, false, say)
 	const want = "a: do a ...; b: do b ...; c: nothing to do; a: did a; b: did b; d: do d ..."
 	if got := strings.Join(said, "; "); got != want || err == nil || !strings.HasPrefix(err.Error(), "no (at d") {

@@ -20,8 +20,8 @@ type Survey struct {
 	Repos    []string // empty if the file leaves it to the environment
 	Threads  []Thread // sorted by name
 	agents   map[string]map[string]any
-	leaving  map[string]leaving // agents that are being retired
-	shared   string             // the variable of the supervisor's own token
+	retiring map[string]retiring // agents that are being retired
+	shared   string              // the variable of the supervisor's own token
 }
 
 // Thread holds what hiring needs from a [threads.NAME] table.
@@ -30,8 +30,8 @@ type Thread struct {
 	Agents        []string // in the order of the file
 }
 
-// Look surveys the text of a factory.toml. It fails only if the text is not TOML.
-func Look(text string) (Survey, error) {
+// ParseSurvey surveys the text of a factory.toml. It fails only if the text is not TOML.
+func ParseSurvey(text string) (Survey, error) {
 	var file struct {
 		Forge   map[string]any
 		Threads map[string]any
@@ -42,7 +42,7 @@ func Look(text string) (Survey, error) {
 		return Survey{}, fmt.Errorf("line %d: %s", line, problem)
 	}
 	s := Survey{
-		agents: map[string]map[string]any{}, leaving: map[string]leaving{},
+		agents: map[string]map[string]any{}, retiring: map[string]retiring{},
 		Repos: stringsOf(file.Forge["repos"]), shared: "FORGE_TOKEN",
 	}
 	s.ForgeURL, _ = file.Forge["url"].(string)
@@ -61,8 +61,8 @@ func Look(text string) (Survey, error) {
 		}
 	}
 	for line := range strings.Lines(text) {
-		if l, ok := parseLeaving(line); ok {
-			s.leaving[l.Name] = l
+		if l, ok := parseRetiring(line); ok {
+			s.retiring[l.Name] = l
 		}
 	}
 	return s, nil
@@ -110,7 +110,7 @@ func (s Survey) ChooseThread(baseURL string) (string, error) {
 }
 
 // Has reports whether an agent is on a thread, has a table, or is being retired.
-func (s Survey) Has(agent string) bool { return s.isIn(agent) || s.leaving[agent].Name != "" }
+func (s Survey) Has(agent string) bool { return s.isIn(agent) || s.retiring[agent].Name != "" }
 
 func (s Survey) isIn(agent string) bool { return s.agents[agent] != nil || s.ThreadOf(agent) != "" }
 

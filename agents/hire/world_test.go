@@ -166,9 +166,9 @@ func (w *world) factory(as forgejo.AdminOptions) Factory {
 			_, err := file.Decode("factory.toml", text, func(string) (string, bool) { return "http://any/thing", true })
 			return withoutRepos(err)
 		},
-		Say:        func(step, text string) { fmt.Fprintf(&w.said, "%s: %s\n", step, text) },
-		LetGo:      func(context.Context) (string, error) { return "", nil },
-		StillInUse: func(context.Context) (string, error) { return "", nil },
+		Report:           func(step, text string) { fmt.Fprintf(&w.said, "%s: %s\n", step, text) },
+		NotifySupervisor: func(context.Context) (string, error) { return "", nil },
+		StillInUse:       func(context.Context) (string, error) { return "", nil },
 	}
 }
 

@@ -18,10 +18,10 @@ const (
 	maxItems = 10_000
 )
 
-// kept returns how many bytes of the server's memory a token of a conversation occupies, and whether the model has
-// state that is not stored per token. It reads the metadata of the model's file, if path names a file on this machine.
-// 0 means unknown.
-func kept(path string) (perToken int64, forgets bool) {
+// readMemory returns how many bytes of the server's memory a token of a conversation occupies, and whether the model
+// has state that is not stored per token. It reads the metadata of the model's file, if path names a file on this
+// machine. 0 means unknown.
+func readMemory(path string) (perToken int64, forgets bool) {
 	if !strings.HasSuffix(path, ".gguf") { // the server chose the path, so only models are opened
 		return 0, false
 	}

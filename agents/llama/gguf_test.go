@@ -76,7 +76,7 @@ func TestKept(t *testing.T) {
 			if err := os.WriteFile(path, tt.file, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, forgets := kept(path); got != tt.want || forgets != tt.forgets {
+			if got, forgets := readMemory(path); got != tt.want || forgets != tt.forgets {
 				t.Errorf("got %d bytes, forgets %v; want %d, %v", got, forgets, tt.want, tt.forgets)
 			}
 		})
@@ -86,7 +86,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{pipe, t.TempDir(), "/dev/zero", "/no/such.gguf", ""} {
-		if n, _ := kept(path); n != 0 {
+		if n, _ := readMemory(path); n != 0 {
 			t.Errorf("kept(%q) = %d bytes, want 0", path, n)
 		}
 	}

@@ -68,7 +68,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	complete(t, url, talk("A", 20), -1)
-	got, err := llama.New(url).Look(t.Context(), true)
+	got, err := llama.New(url).Fetch(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestLook(t *testing.T) {
 		t.Error(err)
 	}
 	want.At, want.Work = nil, nil
-	got, err = llama.New(url).Look(t.Context(), false)
+	got, err = llama.New(url).Fetch(t.Context(), false)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("Look without work: %v (-want +got):\n%s", err, diff)
 	}
@@ -117,7 +117,7 @@ func TestLookLetsSleep(t *testing.T) {
 		fake.ServeHTTP(w, r)
 	}))
 	for _, work := range []bool{false, true} {
-		if _, err := llama.New(url).Look(t.Context(), work); err != nil {
+		if _, err := llama.New(url).Fetch(t.Context(), work); err != nil {
 			t.Error(err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestLookLetsSleep(t *testing.T) {
 func TestLookAtLittle(t *testing.T) {
 	fake := &fakellama.Server{NoSlots: true}
 	c := llama.New(serve(t, fake))
-	got, err := c.Look(t.Context(), true)
+	got, err := c.Fetch(t.Context(), true)
 	if want := (agents.Server{Build: "b1-fake", Slots: 1, Context: 32768}); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("Look: %v (-want +got):\n%s", err, cmp.Diff(want, got))
 	}
@@ -144,7 +144,7 @@ func TestLookAtLittle(t *testing.T) {
 	}
 	fake.Sleep()
 	for range 2 { // Look does not wake it
-		if got, err = c.Look(t.Context(), true); err != nil || !got.Asleep {
+		if got, err = c.Fetch(t.Context(), true); err != nil || !got.Asleep {
 			t.Errorf("Look at a sleeping server = %+v, %v, want asleep", got, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestLies(t *testing.T) {
 				}
 				fmt.Fprint(w, text)
 			}))
-			got, err := llama.New(url).Look(t.Context(), true)
+			got, err := llama.New(url).Fetch(t.Context(), true)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) || len(err.Error()) > 1000 {
 					t.Errorf("Look: error %v, want %q in it", err, tt.err)
@@ -220,7 +220,7 @@ func TestElsewhere(t *testing.T) {
 	asked := 0
 	other := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	c := llama.New(serve(t, http.RedirectHandler(other, http.StatusFound)))
-	if _, err := c.Look(t.Context(), true); err == nil {
+	if _, err := c.Fetch(t.Context(), true); err == nil {
 		t.Error("Look followed a redirect")
 	}
 	if _, err := c.Save(t.Context(), 0, "x"); err == nil || asked != 0 {
@@ -228,7 +228,7 @@ func TestElsewhere(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }))
-	if _, err := llama.New(silent).Look(ctx, true); !errors.Is(err, context.Canceled) {
+	if _, err := llama.New(silent).Fetch(ctx, true); !errors.Is(err, context.Canceled) {
 		t.Errorf("Look at a server that never answers: %v, want Canceled", err)
 	}
 }
@@ -401,7 +401,7 @@ func TestBusySlot(t *testing.T) {
 	if _, err := c.Save(ctx, 0, "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Save of a busy slot: %v, want DeadlineExceeded", err)
 	}
-	look, err := c.Look(t.Context(), true)
+	look, err := c.Fetch(t.Context(), true)
 	if err != nil || !look.At[0].Busy || look.Work.Busy != 1 || look.At[0].Read == 0 {
 		t.Errorf("Look = %+v, %v, want slot 0 busy", look, err)
 	}

@@ -210,7 +210,7 @@ func TestCheckVersion(t *testing.T) {
 	for version, want := range map[string]bool{
 		"1.7.9": true, "1.8.0": false, "1.10.2": false, "2.0.6-dev": false, "0.12.1": true, "x": false, "": false,
 	} {
-		if old(version) != want {
+		if tooOld(version) != want {
 			t.Errorf("old(%q) = %v", version, !want)
 		}
 	}

@@ -61,7 +61,7 @@ func checkNodes(cfg Config, nodes, ready []node) (problems []error) {
 			"with the driver raw_exec enabled", len(nodes)))
 	}
 	for _, n := range ready {
-		if old(n.Version) {
+		if tooOld(n.Version) {
 			problems = append(problems, fmt.Errorf("node %s has Nomad %s, and sessions need %d.%d",
 				oneLine(n.Name), oneLine(n.Version), leastMajor, leastMinor))
 		}
@@ -73,8 +73,8 @@ func checkNodes(cfg Config, nodes, ready []node) (problems []error) {
 	return problems
 }
 
-// old reports whether a version is too old. An unreadable version counts as new enough.
-func old(version string) bool {
+// tooOld reports whether a version is too old. An unreadable version counts as new enough.
+func tooOld(version string) bool {
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")
 	major, err1 := strconv.Atoi(first)

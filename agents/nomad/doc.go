@@ -1,5 +1,5 @@
-// Package nomad runs sessions as jobs of a HashiCorp Nomad cluster. Executor is the part in the supervisor. Place is
-// the part on the node, the command disinto session-run.
+// Package nomad runs sessions as jobs of a HashiCorp Nomad cluster. Executor is the part in the supervisor. SessionRun
+// is the part on the node, the command disinto session-run.
 //
 // # A session
 //
@@ -8,7 +8,7 @@
 // session's own memory file system. Job text, metadata, arguments and environment contain no secrets, because the
 // servers' database stores them unencrypted.
 //
-//	supervisor ── Executor ── Nomad ── session-run (Place) ── agents/process ── the agent's program
+//	supervisor ── Executor ── Nomad ── session-run ── agents/process ── the agent's program
 //
 // The program in the allocation is disinto itself. It moves the claim's ref (the fence), and runs the agent with
 // agents/process, which limits, watches, reaps and ends it exactly as on the supervisor's machine. It prints the log

@@ -36,9 +36,9 @@ func TestFolderBad(t *testing.T) {
 		b.exec.Folder = f
 		b.want(b.exec.Run(t.Context(), b.job("true"), nil), agents.NoPlace, reason, 0)
 	}
-	p := Place{Environ: []string{"NOMAD_TASK_DIR=" + t.TempDir()}}
+	p := SessionRun{Environ: []string{"NOMAD_TASK_DIR=" + t.TempDir()}}
 	for _, name := range []string{"../x", "a/b", "", "..", "/x"} {
-		if command, err := p.unfold(&Folder{Files: map[string]string{name: ""}}, nil); err == nil {
+		if command, err := p.unpackFolder(&Folder{Files: map[string]string{name: ""}}, nil); err == nil {
 			t.Errorf("unfold of the file name %q = %q, want an error", name, command)
 		}
 	}
@@ -47,10 +47,10 @@ func TestFolderBad(t *testing.T) {
 // TestOrderFormats: an order has the lowest possible format, so that nodes with the previous version run it too.
 func TestOrderFormats(t *testing.T) {
 	o := &Order{Format: plainFormat}
-	if o.carry(nil); o.Format != 1 {
+	if o.addFolder(nil); o.Format != 1 {
 		t.Errorf("a plain order has the format %d", o.Format)
 	}
-	if o.carry(&Folder{}); o.Format != 2 {
+	if o.addFolder(&Folder{}); o.Format != 2 {
 		t.Errorf("an order with a folder has the format %d", o.Format)
 	}
 	for _, text := range []string{`{}`, `{"Format":3}`, `{"Format":-1}`} {

@@ -73,8 +73,8 @@ func newOrder(j agents.Job, self string, now time.Time) *Order {
 	}
 }
 
-// carry adds a folder of files to an order.
-func (o *Order) carry(f *Folder) {
+// addFolder adds a folder of files to an order.
+func (o *Order) addFolder(f *Folder) {
 	if f != nil {
 		o.Format, o.Folder = orderFormat, f
 	}

@@ -30,7 +30,7 @@ func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writ
 		if err != nil {
 			return err
 		}
-		a := chief(list)
+		a := mainAllocation(list)
 		if a == nil {
 			return fmt.Errorf("no log of %s is left in Nomad", runID)
 		}

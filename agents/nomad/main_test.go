@@ -37,7 +37,7 @@ func sessionRun() int {
 		return 1
 	}
 	executor := &process.Executor{Reaper: reaper}
-	p := Place{
+	p := SessionRun{
 		Environ: os.Environ(), Out: os.Stdout, Self: os.Args[0], Begin: begin, Run: executor.Run, Starved: process.Starved,
 	}
 	return p.Do(ctx)

@@ -87,8 +87,8 @@ func (m failure) lacks() string {
 	return strings.Join(why, ", ")
 }
 
-// unplaced explains why no node takes a job, from Nomad's last decision about it.
-func (c *client) unplaced(ctx context.Context, id string) string {
+// whyUnplaced explains why no node takes a job, from Nomad's last decision about it.
+func (c *client) whyUnplaced(ctx context.Context, id string) string {
 	var list []evaluation
 	if _, err := c.call(ctx, http.MethodGet, "/job/"+escape(id)+"/evaluations", nil, nil, &list); err != nil {
 		return "no node takes it: " + oneLine(err.Error())

@@ -52,8 +52,8 @@ func TestUnfit(t *testing.T) {
 		if got := why(); got != "" {
 			b.Errorf("Unfit without room = %q, want \"\"", got)
 		}
-		b.fake.LoseSight("box1", false)
-		b.fake.LoseSight("box2", false)
+		b.fake.Disconnect("box1", false)
+		b.fake.Disconnect("box2", false)
 		if got := why(); got != "" {
 			b.Errorf("Unfit without a node = %q, want \"\"", got)
 		}

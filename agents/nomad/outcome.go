@@ -59,14 +59,14 @@ func resultOf(code int) agents.Result {
 // document is the file that session-run updates in the folder of the allocation while it runs.
 type document struct {
 	Format     int
-	Started    *begun          `json:",omitempty"` // nil until the program has started
+	Started    *startReport    `json:",omitempty"` // nil until the program has started
 	LastOutput time.Time       `json:",omitzero"`
 	Usage      agents.Usage    // so far
 	Outcome    *agents.Outcome `json:",omitempty"` // nil until all processes of the session have ended
 }
 
-// begun describes the start of a session's program.
-type begun struct {
+// startReport describes the start of a session's program.
+type startReport struct {
 	At      time.Time
 	Sandbox string `json:",omitempty"`
 }
@@ -195,9 +195,9 @@ func over(allocs []allocation, quiet, silence time.Duration) bool {
 	return len(allocs) > 0
 }
 
-// chief returns the allocation in which the session runs: the first one that the fence did not refuse. It is nil if
-// there is none.
-func chief(allocs []allocation) (first *allocation) {
+// mainAllocation returns the allocation in which the session runs: the first one that the fence did not refuse. It is
+// nil if there is none.
+func mainAllocation(allocs []allocation) (first *allocation) {
 	for i := range allocs {
 		a := &allocs[i]
 		if x := a.exit(); x.code == exitTaken && x.ended && len(allocs) > 1 {
@@ -216,13 +216,13 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 	x := a.exit()
 	switch {
 	case d != nil && d.Outcome != nil && (x.result == "" || d.Outcome.Result == x.result):
-		return foreseen(*d.Outcome, a, asked)
+		return lostUnlessRequested(*d.Outcome, a, asked)
 	case x.result != "":
 		o := agents.Outcome{Result: x.result, ExitCode: x.code}
 		if o.Result != agents.Done {
 			o.Reason = "its own report cannot be read from " + a.place()
 		}
-		return foreseen(o, a, asked)
+		return lostUnlessRequested(o, a, asked)
 	case a.ClientStatus == statusGone:
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}
 	case a.ClientStatus == "lost" || a.live():
@@ -232,7 +232,7 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 			Result: agents.NoPlace, Reason: fmt.Sprintf("node %s cannot start it: %s", oneLine(a.NodeName), x.words),
 		}
 	case asked, a.DesiredStatus == "stop":
-		return foreseen(agents.Outcome{Result: agents.Cancelled}, a, asked)
+		return lostUnlessRequested(agents.Outcome{Result: agents.Cancelled}, a, asked)
 	case x.signal == 9 || x.code == 137 || x.starved:
 		return agents.Outcome{
 			Result: agents.Failed, ExitCode: -1, Signal: "SIGKILL",
@@ -244,8 +244,8 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 	}
 }
 
-// foreseen corrects a cancelled session's outcome: if we did not request the end, the session is lost.
-func foreseen(o agents.Outcome, a *allocation, asked bool) agents.Outcome {
+// lostUnlessRequested corrects a cancelled session's outcome: if we did not request the end, the session is lost.
+func lostUnlessRequested(o agents.Outcome, a *allocation, asked bool) agents.Outcome {
 	if o.Result == agents.Cancelled && !asked {
 		o.Result, o.Reason = agents.Lost, "it was stopped in Nomad, on "+a.place()
 	}

@@ -17,9 +17,9 @@ const (
 	noteTick = 5 * time.Second
 )
 
-// relay prints the log of a job while it grows, without the session's secrets. The returned function waits until
+// relayLog prints the log of a job while it grows, without the session's secrets. The returned function waits until
 // everything has been printed.
-func (p *Place) relay(job agents.Job, secrets []string, book *book) (end func()) {
+func (p *SessionRun) relayLog(job agents.Job, secrets []string, book *documentWriter) (end func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -48,12 +48,12 @@ func (p *Place) relay(job agents.Job, secrets []string, book *book) (end func())
 
 // relay copies a log from its file to Nomad.
 type relay struct {
-	path  string
-	at    int64
-	out   io.Writer
-	hide  *agents.Redactor
-	book  *book
-	noted time.Time
+	path       string
+	at         int64
+	out        io.Writer
+	hide       *agents.Redactor
+	book       *documentWriter
+	recordedAt time.Time
 }
 
 // copy prints what was added to the file since the last call.
@@ -71,8 +71,8 @@ func (r *relay) copy() {
 		}
 		r.at += int64(n)
 		r.print(r.hide.Next(string(piece[:n])))
-		if now := time.Now(); now.Sub(r.noted) >= noteTick {
-			r.noted = now
+		if now := time.Now(); now.Sub(r.recordedAt) >= noteTick {
+			r.recordedAt = now
 			r.book.write(func(d *document) { d.LastOutput = now.UTC() })
 		}
 	}

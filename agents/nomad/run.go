@@ -60,16 +60,16 @@ type session struct {
 	unlisted atomic.Bool
 
 	// Owned by the goroutine of Run.
-	since    time.Time // time of the submission, or when a kept session was found
-	changed  time.Time // when the allocations last changed
-	print    string    // fingerprint of the allocations
-	asked    bool      // we made Nomad stop the job
-	unplaced string    // why no node takes the job; it is then stopped
-	told     bool      // started was called
-	document *document // last version read
-	readAt   time.Time
-	unread   time.Time // since when the document of the ended allocation could not be read
-	listedAt time.Time
+	since         time.Time // time of the submission, or when a kept session was found
+	changed       time.Time // when the allocations last changed
+	fingerprint   string    // fingerprint of the allocations
+	stopRequested bool      // we made Nomad stop the job
+	unplaced      string    // why no node takes the job; it is then stopped
+	startReported bool      // started was called
+	document      *document // last version read
+	readAt        time.Time
+	unread        time.Time // since when the document of the ended allocation could not be read
+	listedAt      time.Time
 
 	quiet chan struct{} // closed when the session prints nothing more
 
@@ -104,7 +104,7 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	})()
 	var refused *agents.Outcome
 	if len(job.Command) == 0 {
-		refused = s.recall(calls, job)
+		refused = s.findOrder(calls, job)
 	} else {
 		refused = s.submit(ctx, calls, job)
 	}
@@ -124,12 +124,12 @@ func cancelled(ctx context.Context) agents.Outcome {
 	return agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}
 }
 
-// recall finds a session that outlived the last supervisor.
-func (s *session) recall(calls context.Context, job agents.Job) *agents.Outcome {
+// findOrder finds a session that outlived the last supervisor.
+func (s *session) findOrder(calls context.Context, job agents.Job) *agents.Outcome {
 	err := persist(calls, func() (err error) {
 		s.order, err = s.client.getOrder(calls, s.id)
 		if err == nil && s.order == nil { // its end was already reported
-			s.order, err = s.client.remains(calls, s.id)
+			s.order, err = s.client.rebuildOrder(calls, s.id)
 		}
 		return err
 	})
@@ -142,8 +142,8 @@ func (s *session) recall(calls context.Context, job agents.Job) *agents.Outcome 
 	return nil
 }
 
-// remains reconstructs the order of a job that has none, as far as the job allows; nil if the job does not exist.
-func (c *client) remains(ctx context.Context, id string) (*Order, error) {
+// rebuildOrder reconstructs the order of a job that has none, as far as the job allows; nil if the job does not exist.
+func (c *client) rebuildOrder(ctx context.Context, id string) (*Order, error) {
 	var job struct{ Meta map[string]string }
 	_, err := c.call(ctx, http.MethodGet, "/job/"+escape(id), nil, nil, &job)
 	if isMissing(err) {
@@ -162,7 +162,7 @@ func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Out
 		if err != nil {
 			return &agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())}
 		}
-		s.order.carry(folder)
+		s.order.addFolder(folder)
 	}
 	patience, end := context.WithTimeout(ctx, placeTime)
 	defer end()
@@ -222,7 +222,7 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 			return agents.Outcome{Result: agents.Lost, Reason: context.Cause(ctx).Error()}
 		}
 		var err error
-		if now := time.Now(); s.ending(allocs) || now.Sub(s.listedAt) >= listTick || !s.told {
+		if now := time.Now(); s.ending(allocs) || now.Sub(s.listedAt) >= listTick || !s.startReported {
 			var list []allocation
 			if list, err = s.client.allocations(calls, s.id); err == nil && len(list) == 0 {
 				list = purged(allocs)
@@ -233,24 +233,24 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 		}
 		if tick = quietTick; err == nil {
 			if out, over := s.step(ctx, calls, allocs, started); over {
-				return s.conclude(ctx, calls, out)
+				return s.cleanUp(ctx, calls, out)
 			}
-			tick = s.tick(allocs)
+			tick = s.pollInterval(allocs)
 		}
 	}
 }
 
 // ending reports whether a session is about to start or end. The watch does not report changes of stopped jobs.
 func (s *session) ending(allocs []allocation) bool {
-	a := chief(allocs)
-	return s.asked || a == nil || s.unlisted.Load() || a.ClientStatus == statusGone
+	a := mainAllocation(allocs)
+	return s.stopRequested || a == nil || s.unlisted.Load() || a.ClientStatus == statusGone
 }
 
-// tick is the time until the next check.
-func (s *session) tick(allocs []allocation) time.Duration {
-	a := chief(allocs)
+// pollInterval is the time until the next check.
+func (s *session) pollInterval(allocs []allocation) time.Duration {
+	a := mainAllocation(allocs)
 	switch {
-	case a != nil && a.ClientStatus == "running" && !s.told:
+	case a != nil && a.ClientStatus == "running" && !s.startReported:
 		return startTick
 	case s.ending(allocs) || a.ClientStatus != "running":
 		return quietTick
@@ -282,18 +282,18 @@ func (s *session) step(
 	ctx, calls context.Context, allocs []allocation, started func(agents.Started),
 ) (out agents.Outcome, ended bool) {
 	now := time.Now()
-	s.notice(allocs, now)
-	a := chief(allocs)
+	s.recordChange(allocs, now)
+	a := mainAllocation(allocs)
 	if a != nil {
 		s.observe(calls, a, started)
 	}
-	if why, stop := s.mustStop(ctx, calls, allocs, now); stop && !s.asked {
+	if why, stop := s.mustStop(ctx, calls, allocs, now); stop && !s.stopRequested {
 		s.unplaced = why
-		s.asked = s.client.stop(calls, s.id) == nil
+		s.stopRequested = s.client.stop(calls, s.id) == nil
 		s.changed = now
 	}
 	switch {
-	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // no evaluation is pending
+	case a == nil && s.stopRequested && now.Sub(s.changed) >= quietTick: // no evaluation is pending
 		return agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}, true
 	case a == nil && s.vanished(calls):
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}, true
@@ -303,8 +303,8 @@ func (s *session) step(
 		return out, false
 	}
 	s.observe(calls, a, started)
-	out = judge(a, s.document, s.asked && s.unplaced == "" && ctx.Err() != nil, &s.order.Job)
-	if s.unplaced != "" && !s.told {
+	out = judge(a, s.document, s.stopRequested && s.unplaced == "" && ctx.Err() != nil, &s.order.Job)
+	if s.unplaced != "" && !s.startReported {
 		out = agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}
 	}
 	return out, true
@@ -315,20 +315,20 @@ func (s *session) over(allocs []allocation, now time.Time) bool {
 	return over(allocs, now.Sub(s.changed), cmp.Or(s.exec.silence, s.order.Job.Grace+killSlack+silence))
 }
 
-// notice records when the allocations last changed.
-func (s *session) notice(allocs []allocation, now time.Time) {
+// recordChange records when the allocations last changed.
+func (s *session) recordChange(allocs []allocation, now time.Time) {
 	var b strings.Builder
 	for i := range allocs {
 		b.WriteString(allocs[i].ID + allocs[i].ClientStatus)
 	}
-	if print := b.String(); print != s.print && print != "" {
-		s.print, s.changed = print, now
+	if print := b.String(); print != s.fingerprint && print != "" {
+		s.fingerprint, s.changed = print, now
 	}
 }
 
 // vanished reports whether a job that no node took has disappeared.
 func (s *session) vanished(calls context.Context) bool {
-	left, err := s.client.remains(calls, s.id)
+	left, err := s.client.rebuildOrder(calls, s.id)
 	return err == nil && left == nil
 }
 
@@ -337,12 +337,12 @@ func (s *session) vanished(calls context.Context) bool {
 func (s *session) mustStop(
 	ctx, calls context.Context, allocs []allocation, now time.Time,
 ) (why string, stop bool) {
-	a := chief(allocs)
+	a := mainAllocation(allocs)
 	switch {
 	case ctx.Err() != nil && !detached(ctx), now.After(s.order.Deadline):
 		return "", true
 	case a == nil && now.Sub(s.since) >= cmp.Or(s.exec.patience, placeTime):
-		return s.client.unplaced(calls, s.id), true
+		return s.client.whyUnplaced(calls, s.id), true
 	case a != nil && a.ClientStatus == "pending" && now.Sub(s.changed) >= startTime:
 		return "node " + oneLine(a.NodeName) + " does not start it: " + a.exit().words, true
 	}
@@ -359,7 +359,7 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 	s.alloc = a.ID
 	s.mu.Unlock()
 	wait := usageTick
-	if !s.told {
+	if !s.startReported {
 		wait = startTick
 	}
 	if now := time.Now(); now.Sub(s.readAt) >= wait || !a.live() {
@@ -381,10 +381,10 @@ func (s *session) observe(calls context.Context, a *allocation, started func(age
 		s.activity.LastOutput = begin.At
 	}
 	s.mu.Unlock()
-	if s.told {
+	if s.startReported {
 		return
 	}
-	s.told = true
+	s.startReported = true
 	if started != nil {
 		started(begin)
 	}
@@ -439,10 +439,10 @@ func (c *client) getDocument(ctx context.Context, alloc string) (*document, erro
 // cleanTime bounds the cleanup after a session. Kept finds an incomplete cleanup.
 const cleanTime = 20 * time.Second
 
-// conclude cleans up after a session. It marks the job as stopped, so that Nomad never starts it again and Kept does
+// cleanUp cleans up after a session. It marks the job as stopped, so that Nomad never starts it again and Kept does
 // not list it. Then it removes the fence, and finally the order: by the order Kept finds an incomplete cleanup. Job
 // and allocation stay until Nomad collects them, because the end of the session may be requested again.
-func (s *session) conclude(ctx, calls context.Context, out agents.Outcome) agents.Outcome {
+func (s *session) cleanUp(ctx, calls context.Context, out agents.Outcome) agents.Outcome {
 	if out.Result == agents.Cancelled && ctx.Err() != nil {
 		out.Reason = context.Cause(ctx).Error()
 	}

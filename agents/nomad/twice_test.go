@@ -270,10 +270,10 @@ func TestServerDown(t *testing.T) {
 func TestNodeUnheard(t *testing.T) {
 	b := newBench(t)
 	out, _ := b.run(b.job(untilEnd))
-	b.fake.LoseSight(b.allocs()[0].Node, false)
+	b.fake.Disconnect(b.allocs()[0].Node, false)
 	b.touch("end")
 	b.eventually("it ends", func() bool { return b.allocs()[0].Really == "complete" })
-	b.want(b.wait(out, func() { b.fake.FindAgain(b.allocs()[0].Node) }), agents.Done, "", 1)
+	b.want(b.wait(out, func() { b.fake.Reconnect(b.allocs()[0].Node) }), agents.Done, "", 1)
 }
 
 // TestSecondStart: Nomad starts a session a second time on another node while the first still runs. The fence refuses
@@ -284,7 +284,7 @@ func TestSecondStart(t *testing.T) {
 	job.Grace = 10 * time.Second // until KILL: on a busy machine 300 ms were too short for a touch
 	out, _ := b.run(job)
 	first := b.allocs()[0]
-	b.fake.LoseSight(first.Node, true)
+	b.fake.Disconnect(first.Node, true)
 	b.eventually("the second one is refused", func() bool {
 		list := b.allocs()
 		return len(list) == 2 && list[1].Really == "failed"
@@ -293,7 +293,7 @@ func TestSecondStart(t *testing.T) {
 	if code := second.Events[1].Details["exit_code"]; code != "75" {
 		t.Errorf("the second start ended with %s, want 75", code)
 	}
-	o := b.wait(out, func() { b.fake.FindAgain(first.Node) })
+	o := b.wait(out, func() { b.fake.Reconnect(first.Node) })
 	b.want(o, agents.Lost, "stopped in Nomad", 1)
 	b.eventually("the first program gets TERM", b.heard)
 }
@@ -303,7 +303,7 @@ func TestNodeGone(t *testing.T) {
 	b := newBench(t)
 	job := b.job("sleep 1000")
 	out, _ := b.run(job)
-	b.fake.LoseSight(b.allocs()[0].Node, true)
+	b.fake.Disconnect(b.allocs()[0].Node, true)
 	b.eventually("the second one is refused", func() bool {
 		list := b.allocs()
 		return len(list) == 2 && list[1].Client == "failed"
@@ -385,7 +385,7 @@ func TestPurgedUnplaced(t *testing.T) {
 		out := make(chan agents.Outcome, 1)
 		go func() { out <- b.exec.Run(b.Context(), job, nil) }()
 		b.eventually("it is registered", func() bool {
-			left, err := b.client().remains(b.Context(), jobID(job.RunID))
+			left, err := b.client().rebuildOrder(b.Context(), jobID(job.RunID))
 			return err == nil && left != nil
 		})
 		b.want(b.wait(out, func() { b.remove(job, "purge=true") }), agents.Lost, "was removed", 0)
@@ -397,12 +397,12 @@ func TestCollected(t *testing.T) {
 	b := newBench(t)
 	job := b.job(untilEnd + `echo '{"outcome":"refused","reason":"too large"}' >$DISINTO_RESULT`)
 	out, _ := b.run(job)
-	b.fake.LoseSight(b.allocs()[0].Node, false)
+	b.fake.Disconnect(b.allocs()[0].Node, false)
 	b.touch("end")
 	b.eventually("it ends", func() bool { return b.allocs()[0].Really == "failed" })
 	o := b.wait(out, func() {
 		_ = os.RemoveAll(b.allocs()[0].Dir)
-		b.fake.FindAgain(b.allocs()[0].Node)
+		b.fake.Reconnect(b.allocs()[0].Node)
 	})
 	b.want(o, agents.Refused, "cannot be read", 1)
 	if o.Claimed {

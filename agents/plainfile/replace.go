@@ -13,8 +13,8 @@ func Replace(path string, text []byte) error {
 	return replace(path, text, (*os.File).Close)
 }
 
-// Keep replaces a file as Replace does, and returns when the new text would survive a power cut.
-func Keep(path string, text []byte) error {
+// ReplaceSynced replaces a file as Replace does, and returns when the new text would survive a power cut.
+func ReplaceSynced(path string, text []byte) error {
 	err := replace(path, text, func(f *os.File) error { return errors.Join(f.Sync(), f.Close()) })
 	if err != nil {
 		return err

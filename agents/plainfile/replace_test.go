@@ -7,7 +7,7 @@ import (
 )
 
 func TestReplace(t *testing.T) {
-	for name, write := range map[string]func(string, []byte) error{"Replace": Replace, "Keep": Keep} {
+	for name, write := range map[string]func(string, []byte) error{"Replace": Replace, "Keep": ReplaceSynced} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
 			for _, text := range []string{"a longer text", "text", ""} {
@@ -34,7 +34,7 @@ func TestReplaceFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "inside"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if Replace(path, nil) == nil || Keep(path, nil) == nil {
+	if Replace(path, nil) == nil || ReplaceSynced(path, nil) == nil {
 		t.Error("a file replaced a folder")
 	}
 	if Replace(filepath.Join(dir, "none", "file"), nil) == nil {

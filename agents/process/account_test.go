@@ -156,9 +156,9 @@ func dropPtrace(args []string) int {
 	if env.has(pid, runIDVar+args[1]+"-2") || unix.Getuid() != 0 {
 		return 5
 	}
-	p, err1 := tree.Look(pid)
+	p, err1 := tree.Find(pid)
 	a, err2 := findAccount(stranger)
-	names, _, looked := (&witness{account: a}).inspect([]tree.Process{p})
+	names, _, looked := (&observations{account: a}).inspect([]tree.Process{p})
 	if errors.Join(err1, err2) != nil || !looked || len(names) != 1 {
 		return 7
 	}

@@ -18,11 +18,11 @@ import (
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
-// maxLetter bounds a letter, in bytes: a session takes some two thousand.
-const maxLetter = 16 << 20
+// maxState bounds a sealed state, in bytes: a session takes some two thousand.
+const maxState = 16 << 20
 
-// letterFD is the descriptor of the last image's letter; 0 in a first image.
-var letterFD int
+// stateFD is the descriptor of the last image's sealed state; 0 in a first image.
+var stateFD int
 
 // An image that follows another one starts in pid1 and then here, before it can start any process. USR1 and USR2,
 // blocked by Become, still wait for a listener. They stay blocked on all threads except Go's signal thread, hence
@@ -31,7 +31,7 @@ func init() {
 	fd, err := strconv.Atoi(os.Getenv(pid1.HandoverVar))
 	_ = os.Unsetenv(pid1.HandoverVar)
 	if err == nil && fd >= 3 {
-		letterFD = fd
+		stateFD = fd
 		closeOnExec()
 	}
 	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&parentDeath)), 0, 0, 0)
@@ -54,9 +54,9 @@ func inMemory(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Letter writes v as JSON to a file in memory, and seals it so that no process can change it. An image passes its
-// state to the next one in a letter.
-func Letter(v any) (*os.File, error) {
+// SealState writes v as JSON to a file in memory, and seals it so that no process can change it. An image passes its
+// state to the next one in such a file.
+func SealState(v any) (*os.File, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("internal error: %w", err)
@@ -66,7 +66,7 @@ func Letter(v any) (*os.File, error) {
 		return nil, err
 	}
 	_, err1 := f.Write(text)
-	_, err2 := unix.FcntlInt(uintptr(Descriptor(f)), unix.F_ADD_SEALS, letterSeals)
+	_, err2 := unix.FcntlInt(uintptr(Descriptor(f)), unix.F_ADD_SEALS, stateSeals)
 	_, err3 := f.Seek(0, io.SeekStart)
 	if err := cmp.Or(err1, err2, err3); err != nil {
 		_ = f.Close()
@@ -75,63 +75,63 @@ func Letter(v any) (*os.File, error) {
 	return f, nil
 }
 
-const letterSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE | unix.F_SEAL_SEAL
+const stateSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE | unix.F_SEAL_SEAL
 
-// ReadLetter reads a letter into v. A file that is not sealed is an error.
-func ReadLetter(f *os.File, v any) error {
+// ReadState decodes a file of SealState into v. A file that is not sealed is an error.
+func ReadState(f *os.File, v any) error {
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
-	if err != nil || seals&letterSeals != letterSeals {
+	if err != nil || seals&stateSeals != stateSeals {
 		return errors.New("cannot read the state of the last image: it is not sealed")
 	}
-	if err := json.NewDecoder(io.LimitReader(f, maxLetter)).Decode(v); err != nil {
+	if err := json.NewDecoder(io.LimitReader(f, maxState)).Decode(v); err != nil {
 		return fmt.Errorf("cannot read the state of the last image: %w", err)
 	}
 	return nil
 }
 
-// LastLetter returns the letter of this process's last image, once; nil in a first image.
-func LastLetter() *os.File {
-	if letterFD == 0 {
+// InheritedState returns the sealed state of this process's last image, once; nil in a first image.
+func InheritedState() *os.File {
+	if stateFD == 0 {
 		return nil
 	}
-	f := os.NewFile(uintptr(letterFD), "handover")
-	letterFD = 0
+	f := os.NewFile(uintptr(stateFD), "handover")
+	stateFD = 0
 	return f
 }
 
-// Bell makes a file in memory by which an image can report to the next one, until its last moment, that it received
-// an order to stop. On a slow machine the order came in that moment in one of seven upgrades that were stopped after
-// 60 ms.
-func Bell() (*os.File, error) { return inMemory("bell", 0) }
+// NewStopFlag makes a file in memory by which an image can report to the next one, until its last moment, that it
+// received an order to stop. On a slow machine the order came in that moment in one of seven upgrades that were stopped
+// after 60 ms.
+func NewStopFlag() (*os.File, error) { return inMemory("bell", 0) }
 
-// Ring rings a bell. It may be called at any time, from any number of goroutines, even when the bell is closed.
-func Ring(bell *os.File) { _, _ = bell.Write([]byte{1}) }
+// SetStopFlag sets the flag. It may be called at any time, from any number of goroutines, even when the file is closed.
+func SetStopFlag(flag *os.File) { _, _ = flag.Write([]byte{1}) }
 
-// Rung reports whether the last image rang the bell, and closes it.
-func Rung(bell *os.File) bool {
-	defer bell.Close()
-	info, err := bell.Stat()
+// StopFlagSet reports whether the last image set the flag, and closes the file.
+func StopFlagSet(flag *os.File) bool {
+	defer flag.Close()
+	info, err := flag.Stat()
 	return err == nil && info.Size() > 0
 }
 
 // Become replaces this program by another one, in the same process and with the same children. The descriptors in
 // keep stay open, under their numbers. Become returns only when the replacement failed, and then nothing has changed.
-// told reports whether the process received an order to stop meanwhile; Become calls it last.
+// stopped reports whether the process received an order to stop meanwhile; Become calls it last.
 //
-// Where KeepsSignals holds, no thread takes a signal of Init from here on: an arriving signal waits in the kernel
-// until the new image has called Notify. In other programs only this thread blocks the signals. Until execve ends the
-// other threads, one of them may still take a signal. Then the bell reports it, if there is time to ring it; a signal
+// Where KeepsSignals holds, no thread takes a signal of Init from here on: an arriving signal waits in the kernel until
+// the new image has called Notify. In other programs only this thread blocks the signals. Until execve ends the other
+// threads, one of them may still take a signal. Then the stop flag reports it, if there is time to set it; a signal
 // taken in the last microseconds is lost. Go's runtime unblocks TERM, INT and HUP a millisecond before the new image
 // can listen for them. A signal that waited then ends the new image at once, and with it the sessions, as KILL would.
-func Become(binary *os.File, argv, env []string, letter *os.File, keep []int, told func() bool) error {
+func Become(binary *os.File, argv, env []string, state *os.File, keep []int, stopped func() bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if pid1.Keeps() {
-		pid1.Quiet()
+		pid1.StopNotify()
 		defer pid1.Notify()
 	} else {
 		var before unix.Sigset_t
-		if err := unix.PthreadSigmask(unix.SIG_BLOCK, ours(), &before); err != nil {
+		if err := unix.PthreadSigmask(unix.SIG_BLOCK, answeredSet(), &before); err != nil {
 			return fmt.Errorf("cannot block signals: %w", err)
 		}
 		defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
@@ -140,7 +140,7 @@ func Become(binary *os.File, argv, env []string, letter *os.File, keep []int, to
 		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(parentDeath), 0, 0, 0)
 		defer func() { _ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }()
 	}
-	at := Descriptor(letter)
+	at := Descriptor(state)
 	for _, fd := range append([]int{at}, keep...) {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 			return fmt.Errorf("cannot keep descriptor %d: %w", fd, err)
@@ -150,19 +150,19 @@ func Become(binary *os.File, argv, env []string, letter *os.File, keep []int, to
 	env = append(env[:len(env):len(env)], pid1.HandoverVar+"="+strconv.Itoa(at))
 	path := "/proc/self/fd/" + strconv.Itoa(Descriptor(binary))
 	if !pid1.Keeps() {
-		time.Sleep(arrival)
+		time.Sleep(deliveryTime)
 	}
-	if told() || len(pid1.Signals) > 0 || !pid1.Keeps() && waiting(ours()) {
+	if stopped() || len(pid1.Signals) > 0 || !pid1.Keeps() && pending(answeredSet()) {
 		return errors.New("a signal came")
 	}
 	return fmt.Errorf("cannot execute %s: %w", binary.Name(), syscall.Exec(path, argv, env))
 }
 
-// arrival is how long a signal that a thread has taken may travel through Go's runtime to its listener.
-const arrival = 2 * time.Millisecond
+// deliveryTime is how long a signal that a thread has taken may travel through Go's runtime to its listener.
+const deliveryTime = 2 * time.Millisecond
 
-// waiting reports whether one of these signals has arrived since they were blocked.
-func waiting(set *unix.Sigset_t) bool {
+// pending reports whether one of these signals has arrived since they were blocked.
+func pending(set *unix.Sigset_t) bool {
 	const size = 8 // of a signal set in the kernel, in bytes
 	var come unix.Sigset_t
 	_, _, errno := unix.RawSyscall(unix.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&come)), size, 0)
@@ -174,8 +174,8 @@ func waiting(set *unix.Sigset_t) bool {
 	return false
 }
 
-// ours are the signals of Init.
-func ours() *unix.Sigset_t {
+// answeredSet returns the signals of Init.
+func answeredSet() *unix.Sigset_t {
 	const bits = strconv.IntSize // of a word of a signal set
 	var set unix.Sigset_t
 	for _, s := range pid1.Answered {
@@ -190,7 +190,7 @@ func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var before unix.Sigset_t
-	if unix.PthreadSigmask(unix.SIG_UNBLOCK, ours(), &before) == nil {
+	if unix.PthreadSigmask(unix.SIG_UNBLOCK, answeredSet(), &before) == nil {
 		defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
 	}
 	return syscall.ForkExec(path, argv, attr)

@@ -124,10 +124,10 @@ func BenchmarkSweep(b *testing.B) {
 
 // BenchmarkLook measures one look at ten sessions, one of which has a process.
 func BenchmarkLook(b *testing.B) {
-	var list []*witness
+	var list []*observations
 	for range 10 {
 		r := &run{shim: &Child{PID: 1 << 30}, job: agents.Job{Command: []string{"agent"}}}
-		list = append(list, newWitness(r, 0, nil))
+		list = append(list, newObservations(r, 0, nil))
 	}
 	c, err := reaper.Start("/bin/sleep", []string{"sleep", "1000"}, &syscall.ProcAttr{})
 	if err != nil {
@@ -135,7 +135,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	list[0].root = os.Getpid()
 	for b.Loop() {
-		look(list)
+		observe(list)
 	}
 	_ = syscall.Kill(c.PID, syscall.SIGKILL)
 	<-c.Exit()

@@ -98,7 +98,7 @@ func (c cgroup) kill() {
 // killFrozen serves kernels before 5.14: frozen processes cannot fork while they are killed one by one.
 func (c cgroup) killFrozen() {
 	_ = c.write("cgroup.freeze", "1")
-	for _, f := range words(c.file("cgroup.procs")) {
+	for _, f := range readWords(c.file("cgroup.procs")) {
 		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -136,7 +136,7 @@ func (c cgroup) write(name, text string) error {
 	if !c.ok {
 		return fs.ErrNotExist
 	}
-	return put(c.file(name), text)
+	return writeKernelFile(c.file(name), text)
 }
 
 // staleCgroups returns the cgroups of this instance's sessions that an earlier supervisor left behind.

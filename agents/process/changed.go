@@ -41,7 +41,7 @@ func (r *run) changed(secrets []string) agents.Sighting {
 		}
 	}
 	for i, root := range roots {
-		if s.apart(root, append(roots[:i:i], roots[i+1:]...)) {
+		if s.separate(root, append(roots[:i:i], roots[i+1:]...)) {
 			s.enter(root)
 		}
 	}
@@ -69,8 +69,8 @@ type search struct {
 	partly  bool // some entries were not checked
 }
 
-// apart reports whether a path is neither excluded nor below another searched path.
-func (s *search) apart(path string, others []string) bool {
+// separate reports whether a path is neither excluded nor below another searched path.
+func (s *search) separate(path string, others []string) bool {
 	for _, w := range s.without {
 		if path == w || below(path, w) {
 			return false
@@ -95,7 +95,7 @@ func (s *search) enter(path string) {
 // entry counts a file that changed, and queues a folder.
 func (s *search) entry(path string, st *unix.Stat_t) {
 	switch {
-	case !s.apart(path, nil):
+	case !s.separate(path, nil):
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		s.queue = append(s.queue, path)
 	case !time.Unix(st.Ctim.Unix()).Before(s.since):

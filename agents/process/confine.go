@@ -45,16 +45,16 @@ func (o oomScore) raise(f func()) {
 // the supervisor, and a model that runs on the same machine, get three times the share of one agent process.
 const lessUrgent = 5
 
-// yield makes the processes that this thread starts less urgent.
-func yield() {
+// lowerPriority makes the processes that this thread starts less urgent.
+func lowerPriority() {
 	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own+lessUrgent) // the kernel answers 20 - nice
 	}
 }
 
-// curb limits the account's processes; 0 sets no limit. The program could lift that limit until clamp makes it firm.
-// curb also prevents core files: they would hold the agent's token, in a workspace that will be committed.
-func curb(processes uint64) {
+// limitProcesses limits the account's processes; 0 sets no limit. The program could lift that limit until hardenLimit
+// makes it firm. It also prevents core files: they would hold the agent's token, in a workspace that will be committed.
+func limitProcesses(processes uint64) {
 	softLimit(unix.RLIMIT_CORE, 0)
 	if processes > 0 {
 		softLimit(unix.RLIMIT_NPROC, processes)
@@ -70,9 +70,9 @@ func softLimit(resource int, to uint64) {
 	}
 }
 
-// clamp makes curb's limit firm for the program, where we may (CAP_SYS_RESOURCE, for another account), and lifts it
-// for the shim, which needs threads.
-func clamp(pid int, processes uint64) {
+// hardenLimit makes limitProcesses' limit firm for the program, where we may (CAP_SYS_RESOURCE, for another account),
+// and lifts it for the shim, which needs threads.
+func hardenLimit(pid int, processes uint64) {
 	if processes == 0 {
 		return
 	}

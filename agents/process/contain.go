@@ -30,7 +30,7 @@ func FindContainment() Containment { return containment(func(string, string) err
 
 // Contain prepares limits for later sessions, as far as possible. It may move this process to another cgroup, below
 // its own. Call it before the first session, and again in every image.
-func Contain() Containment { return containment(handDown) }
+func Contain() Containment { return containment(delegate) }
 
 func containment(obtain func(root, controller string) error) Containment {
 	c := Containment{Cgroup: cgroupRoot()}
@@ -39,7 +39,7 @@ func containment(obtain func(root, controller string) error) Containment {
 		c.PIDs = c.Memory
 		return c
 	}
-	there := words(filepath.Join(c.Cgroup, "cgroup.controllers"))
+	there := readWords(filepath.Join(c.Cgroup, "cgroup.controllers"))
 	ask := func(controller string) error {
 		err := errors.New("is not delegated to it")
 		if slices.Contains(there, controller) {
@@ -54,65 +54,65 @@ func containment(obtain func(root, controller string) error) Containment {
 	return c
 }
 
-// handDown delegates a controller of a cgroup to its children.
-func handDown(root, controller string) error {
-	if err := stepAside(root); err != nil {
+// delegate delegates a controller of a cgroup to its children.
+func delegate(root, controller string) error {
+	if err := moveToLeaf(root); err != nil {
 		return err
 	}
-	if err := put(filepath.Join(root, "cgroup.subtree_control"), "+"+controller); err != nil {
+	if err := writeKernelFile(filepath.Join(root, "cgroup.subtree_control"), "+"+controller); err != nil {
 		return fmt.Errorf("cannot be delegated: %w", err)
 	}
 	return nil
 }
 
-// stepAside moves this process from a cgroup into a child of that cgroup. It runs before the delegation because the
+// moveToLeaf moves this process from a cgroup into a child of that cgroup. It runs before the delegation because the
 // kernel does not refuse every delegation that cannot work: a cgroup with processes can delegate the pids controller
 // too, but then its children accept only threads. PID 1 also moves all other processes of the cgroup, such as those
 // of docker exec.
-func stepAside(root string) error {
+func moveToLeaf(root string) error {
 	procs := filepath.Join(root, "cgroup.procs")
-	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); err != nil || len(words(procs)) == 0 {
+	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); err != nil || len(readWords(procs)) == 0 {
 		return nil // the root cgroup of the machine, which may have processes; or we have stepped aside
 	}
 	leaf := filepath.Join(root, leafName)
 	self := strconv.Itoa(os.Getpid())
 	movers := []string{self}
 	if self == "1" {
-		movers = words(procs)
+		movers = readWords(procs)
 	}
 	err := os.Mkdir(leaf, 0o755)
 	if errors.Is(err, fs.ErrExist) {
 		err = nil
 	}
 	for _, pid := range movers {
-		if no := put(filepath.Join(leaf, "cgroup.procs"), pid); pid == self { // others may have ended
+		if no := writeKernelFile(filepath.Join(leaf, "cgroup.procs"), pid); pid == self { // others may have ended
 			err = cmp.Or(err, no)
 		}
 	}
 	switch {
 	case err != nil:
 		err = fmt.Errorf("cannot be delegated: %w", err)
-	case len(words(procs)) > 0:
+	case len(readWords(procs)) > 0:
 		err = errors.New("cannot be delegated, because the cgroup has other processes: start disinto as a container's " +
 			"first process, or as a service with Delegate=yes")
 	default:
 		return nil
 	}
 	for _, pid := range movers {
-		_ = put(procs, pid)
+		_ = writeKernelFile(procs, pid)
 	}
 	_ = os.Remove(leaf)
 	return err
 }
 
-// words returns the words in a file, or none if the file cannot be read.
-func words(file string) []string {
+// readWords returns the words in a file, or none if the file cannot be read.
+func readWords(file string) []string {
 	text, _ := os.ReadFile(file)
 	return strings.Fields(string(text))
 }
 
-// put writes to an existing file of the kernel's.
-func put(file, text string) error {
+// writeKernelFile writes to an existing file of the kernel's.
+func writeKernelFile(file, text string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
 		return err

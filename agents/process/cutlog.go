@@ -31,7 +31,7 @@ func newCutLog(file *os.File, limit int64) (*cutLog, error) {
 // Write appends output. It never fails: on a full disk the output is lost, and the program continues.
 func (l *cutLog) Write(text []byte) (int, error) {
 	if l.size+int64(len(text)) > l.limit {
-		_ = l.squeeze(int64(len(text)))
+		_ = l.cutMiddle(int64(len(text)))
 	}
 	n, _ := l.file.Write(text)
 	l.size += int64(n)
@@ -43,8 +43,8 @@ func (l *cutLog) cutLine() []byte {
 	return fmt.Appendf(nil, "disinto: %19d bytes are cut out here: max_log is %d bytes\n", l.cut, l.limit)
 }
 
-// squeeze cuts out the middle. Afterwards the log has room for the given number of further bytes.
-func (l *cutLog) squeeze(more int64) error {
+// cutMiddle cuts out the middle. Afterwards the log has room for the given number of further bytes.
+func (l *cutLog) cutMiddle(more int64) error {
 	end, err := l.file.Seek(0, io.SeekEnd) // with the supervisor's lines
 	if err != nil {
 		return err
@@ -109,17 +109,17 @@ func (l *cutLog) lineEnd(at int64) (int64, error) {
 	return at, err
 }
 
-// outlet carries the output of a session's program from a pipe into its log.
-type outlet struct {
+// outputPipe carries the output of a session's program from a pipe into its log.
+type outputPipe struct {
 	log    *cutLog
 	pipe   *os.File // our end
 	theirs int
 	done   chan struct{}
 }
 
-// newOutlet makes the pipe. When a program opens /dev/stderr, the kernel checks the program's permissions on the
+// newOutputPipe makes the pipe. When a program opens /dev/stderr, the kernel checks the program's permissions on the
 // pipe, so the pipe belongs to the program's account.
-func newOutlet(log *os.File, limit int64, who *syscall.Credential) (*outlet, error) {
+func newOutputPipe(log *os.File, limit int64, who *syscall.Credential) (*outputPipe, error) {
 	cut, err := newCutLog(log, limit)
 	if err != nil {
 		return nil, err
@@ -135,12 +135,12 @@ func newOutlet(log *os.File, limit int64, who *syscall.Credential) (*outlet, err
 		return nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
 	}
 	ours := os.NewFile(uintptr(ends[0]), "output")
-	return &outlet{log: cut, pipe: ours, theirs: ends[1], done: make(chan struct{})}, nil
+	return &outputPipe{log: cut, pipe: ours, theirs: ends[1], done: make(chan struct{})}, nil
 }
 
 // descriptor returns the program's stdout and stderr: its end of the pipe. For a log without a limit it is the log
 // itself, the shim's stdout.
-func (o *outlet) descriptor() uintptr {
+func (o *outputPipe) descriptor() uintptr {
 	if o == nil {
 		return 1
 	}
@@ -148,7 +148,7 @@ func (o *outlet) descriptor() uintptr {
 }
 
 // start copies, now that the program has its end of the pipe.
-func (o *outlet) start() {
+func (o *outputPipe) start() {
 	if o == nil {
 		return
 	}
@@ -161,7 +161,7 @@ func (o *outlet) start() {
 
 // finish copies the rest of the pipe when all processes of the session have ended. A process elsewhere that received
 // the pipe may still write, so finish reads no more than a pipe can hold.
-func (o *outlet) finish() {
+func (o *outputPipe) finish() {
 	if o == nil {
 		return
 	}

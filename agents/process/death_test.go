@@ -25,7 +25,7 @@ func TestShimKilled(t *testing.T) {
 	job.Command[2] = fmt.Sprintf(escape, word, up) + "(setsid sleep 1000 &); sleep 1000"
 	r := background(t, job)
 	eventually(t, "the process has escaped", func() bool { return exists(up) })
-	p, err := tree.Look((<-r.started).PID)
+	p, err := tree.Find((<-r.started).PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestShimKilled(t *testing.T) {
 }
 
 // An agent with the supervisor's account can stop its shim. Its session still ends soon after the grace, as does a
-// session after Hurry.
+// session after SkipGrace.
 func TestShimStopped(t *testing.T) {
 	t.Parallel()
 	for name, hurry := range map[string]bool{"grace": false, "hurry": true} {
@@ -63,14 +63,14 @@ func TestShimStopped(t *testing.T) {
 				job.Grace = time.Hour
 			}
 			r := background(t, job)
-			p, err := tree.Look((<-r.started).PID)
+			p, err := tree.Find((<-r.started).PID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the shim is stopped", func() bool { s, _ := tree.Look(p.PPID); return s.State == 'T' && exists(up) })
+			eventually(t, "the shim is stopped", func() bool { s, _ := tree.Find(p.PPID); return s.State == 'T' && exists(up) })
 			time.AfterFunc(100*time.Millisecond, func() {
 				if hurry {
-					r.exec.Hurry()
+					r.exec.SkipGrace()
 				}
 			})
 			o, took := r.stop()
@@ -106,7 +106,7 @@ func TestSweepGoesByRunID(t *testing.T) {
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
 		t.Errorf("the process with the run id: %s, want killed by SIGKILL", describe(e.Status))
 	}
-	if p, err := tree.Look(other.PID); err != nil || p.Dead() {
+	if p, err := tree.Find(other.PID); err != nil || p.Dead() {
 		t.Error("a process of a run whose id starts with the same text was ended too")
 	}
 	_ = syscall.Kill(other.PID, syscall.SIGKILL)
@@ -143,13 +143,13 @@ func TestShimThatStaysSilent(t *testing.T) {
 	defer unix.Close(pair[1])
 	r := &run{job: newJob(t, ""), exec: &Executor{Reaper: reaper}, link: newLink(pair[0])}
 	r.shim = spawn(t, "kill -STOP $$")
-	p, err := tree.Look(r.shim.PID)
+	p, err := tree.Find(r.shim.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.since = p.Start
 	r.abandon()
-	if _, err := tree.Look(r.shim.PID); err != syscall.ESRCH {
+	if _, err := tree.Find(r.shim.PID); err != syscall.ESRCH {
 		t.Errorf("the shim still runs: %v", err)
 	}
 }
@@ -158,7 +158,7 @@ func TestShimThatStaysSilent(t *testing.T) {
 func TestProgramDiesWithItsShim(t *testing.T) {
 	_, c, instance, program := doomedSupervisor(t)
 	shim := shimOf(t, instance)
-	if p, err := tree.Look(program); err != nil || p.PPID != shim || p.Dead() {
+	if p, err := tree.Find(program); err != nil || p.PPID != shim || p.Dead() {
 		t.Fatalf("the program is %+v, %v; want a living child of the shim", p, err)
 	}
 	for _, kill := range []struct {
@@ -169,7 +169,7 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the program has ended", func() bool { p, err := tree.Look(program); return err != nil || p.Dead() })
+	eventually(t, "the program has ended", func() bool { p, err := tree.Find(program); return err != nil || p.Dead() })
 	_ = syscall.Kill(c.PID, syscall.SIGCONT)
 	select {
 	case <-c.Exit():
@@ -239,7 +239,7 @@ func doomedSupervisor(t *testing.T) (word string, c *Child, instance string, pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := tree.Look(c.PID)
+	p, err := tree.Find(c.PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +351,7 @@ func TestEndStale(t *testing.T) {
 		t.Errorf("the stale process: %s, want killed by SIGKILL", describe(e.Status))
 	}
 	for _, c := range []*Child{other, later} {
-		if p, err := tree.Look(c.PID); err != nil || p.Dead() {
+		if p, err := tree.Find(c.PID); err != nil || p.Dead() {
 			t.Error("a process of another owner was ended")
 		}
 		_ = syscall.Kill(c.PID, syscall.SIGKILL)

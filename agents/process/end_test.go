@@ -39,7 +39,7 @@ func background(t *testing.T, job agents.Job) *running {
 	go func() { r.ended <- r.exec.Run(ctx, job, func(s agents.Started) { r.started <- s }) }()
 	t.Cleanup(func() {
 		cancel(nil)
-		r.exec.Hurry()
+		r.exec.SkipGrace()
 	})
 	return r
 }
@@ -102,7 +102,7 @@ func TestOwnExitComesFirst(t *testing.T) {
 		while [ ! -e $T/up ]; do sleep 0.01; done; exit 5`)
 	r := background(t, job)
 	pid := (<-r.started).PID
-	eventually(t, "the program has ended", func() bool { _, err := tree.Look(pid); return err != nil })
+	eventually(t, "the program has ended", func() bool { _, err := tree.Find(pid); return err != nil })
 	o, _ := r.stop()
 	if o.Result != agents.Failed || o.ExitCode != 5 {
 		t.Errorf("outcome %+v, want the exit status 5", o)
@@ -136,7 +136,7 @@ func TestStoppedProcessHearsTERM(t *testing.T) {
 	job.Grace = time.Minute
 	r := background(t, job)
 	pid := (<-r.started).PID
-	eventually(t, "the program has stopped", func() bool { p, _ := tree.Look(pid); return p.State == 'T' })
+	eventually(t, "the program has stopped", func() bool { p, _ := tree.Find(pid); return p.State == 'T' })
 	r.stop()
 	if !exists(r.file("heard")) {
 		t.Error("the stopped process did not get its TERM")
@@ -149,8 +149,8 @@ func TestHurry(t *testing.T) {
 	job.Grace = time.Hour
 	r := background(t, job)
 	eventually(t, "the program runs", func() bool { return exists(r.file("up")) })
-	r.exec.Hurry()
-	r.exec.Hurry()
+	r.exec.SkipGrace()
+	r.exec.SkipGrace()
 	if o := r.exec.Run(t.Context(), newJob(t, "sleep 0.2"), nil); o.Result != agents.Done {
 		t.Errorf("a session that is not being ended: %+v, want done", o)
 	}

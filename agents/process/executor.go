@@ -30,11 +30,11 @@ type Executor struct {
 	Ended func(n int)
 
 	mu        sync.Mutex
-	runs      map[string]*run    // by run id
-	inherited map[string]*handed // by run id: sessions of the last image before their Run
-	hurry     chan struct{}      // closed by Hurry; made when it is first needed
+	runs      map[string]*run          // by run id
+	inherited map[string]*sessionState // by run id: sessions of the last image before their Run
+	noGrace   chan struct{}            // closed by SkipGrace; made when it is first needed
 
-	looks looks
+	observer observer
 }
 
 // Run starts the job's program and returns when no process of the session is left: neither the program nor any
@@ -66,10 +66,10 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		r = newRun(job, e)
 	}
 	r.job.Spent = job.Spent
-	if !e.enter(r) {
+	if !e.add(r) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
 	}
-	defer e.leave(r)
+	defer e.remove(r)
 	if r.program() == 0 {
 		if err := r.startPatiently(ctx); ctx.Err() != nil && err != nil {
 			return endedBy(cancelled(ctx), agents.Outcome{}, agents.Outcome{})
@@ -80,10 +80,10 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	return r.follow(ctx, started)
 }
 
-// Hurry cuts every grace short: processes that are being ended, now or later, are killed at once. It serves a
+// SkipGrace cuts every grace short: processes that are being ended, now or later, are killed at once. It serves a
 // person's second signal. It cannot be undone, and may be repeated.
-func (e *Executor) Hurry() {
-	c := e.hurried()
+func (e *Executor) SkipGrace() {
+	c := e.graceSkipped()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	select {
@@ -119,8 +119,8 @@ func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) 
 	return nil, err
 }
 
-// enter adds a run. It returns false when the run's id is taken.
-func (e *Executor) enter(r *run) bool {
+// add adds a run. It returns false when the run's id is taken.
+func (e *Executor) add(r *run) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.runs[r.job.RunID] != nil {
@@ -133,7 +133,7 @@ func (e *Executor) enter(r *run) bool {
 	return true
 }
 
-func (e *Executor) leave(r *run) {
+func (e *Executor) remove(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.runs, r.job.RunID)
@@ -146,14 +146,14 @@ func (e *Executor) list() []*run {
 	return slices.SortedFunc(maps.Values(e.runs), func(a, b *run) int { return strings.Compare(a.job.RunID, b.job.RunID) })
 }
 
-// hurried returns a channel that Hurry closes.
-func (e *Executor) hurried() chan struct{} {
+// graceSkipped returns a channel that SkipGrace closes.
+func (e *Executor) graceSkipped() chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.hurry == nil {
-		e.hurry = make(chan struct{})
+	if e.noGrace == nil {
+		e.noGrace = make(chan struct{})
 	}
-	return e.hurry
+	return e.noGrace
 }
 
 // startPatiently retries a start that failed for lack of processes or memory. The slot stays taken, because no other
@@ -172,7 +172,7 @@ func (r *run) startPatiently(ctx context.Context) error {
 			return fmt.Errorf("%s for %s (is there a pids limit?): %w", room, pid1.StartPatience, err)
 		}
 		if pause == pid1.StartPause {
-			r.note(fmt.Sprintf("%s (is there a pids limit?), trying again for %s: %v", room, pid1.StartPatience, err))
+			r.log(fmt.Sprintf("%s (is there a pids limit?), trying again for %s: %v", room, pid1.StartPatience, err))
 		}
 		select {
 		case <-ctx.Done():

@@ -26,12 +26,12 @@ import (
 // It is JSON, which every later version must be able to read. It holds no secret, because a running program does not
 // need its environment again.
 type Handover struct {
-	Sessions []handed `json:"sessions"` // sorted by run id
-	Orphans  int64    `json:"orphans"`
+	Sessions []sessionState `json:"sessions"` // sorted by run id
+	Orphans  int64          `json:"orphans"`
 }
 
-// handed is one session that continues, with the old image's knowledge of its end.
-type handed struct {
+// sessionState is one session that continues, with the old image's knowledge of its end.
+type sessionState struct {
 	Job     agents.Job          `json:"job"`
 	Cred    *syscall.Credential `json:"cred,omitempty"` // of the account; nil for our own
 	Shim    int                 `json:"shim"`
@@ -48,7 +48,7 @@ type handed struct {
 	Idle    mark                `json:"idle"`
 	Held    string              `json:"held,omitempty"` // the sandbox's restrictions
 	Rules   landlock.Rules      `json:"rules,omitzero"`
-	Seen    *recalled           `json:"seen,omitempty"`
+	Seen    *observationsState  `json:"seen,omitempty"`
 
 	child *Child // the shim, in the next image
 }
@@ -140,7 +140,7 @@ func (h *Handover) NewReaper() (*Reaper, error) {
 func (e *Executor) Inherit(h *Handover) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.inherited = make(map[string]*handed)
+	e.inherited = make(map[string]*sessionState)
 	for i := range h.Sessions {
 		e.inherited[h.Sessions[i].Job.RunID] = &h.Sessions[i]
 	}
@@ -160,7 +160,7 @@ func (e *Executor) inherit(runID string) *run {
 	if h.Cred != nil {
 		r.account = &account{name: h.Job.User, cred: *h.Cred}
 	}
-	r.witness = newWitness(r, h.Program, h.Seen)
+	r.observed = newObservations(r, h.Program, h.Seen)
 	r.pid.Store(int64(h.Program))
 	r.cgroup = newCgroup(h.Job.RunID)
 	unix.CloseOnExec(h.Socket)
@@ -194,12 +194,12 @@ func (r *Reaper) freeze(known map[int]bool) (thaw func(), orphans int64, err err
 
 // detach pauses the goroutine that watches the session until resume is closed, and describes the session's state.
 // Before the session is watched, and after its end, the error wraps ErrBusy.
-func (r *run) detach(resume chan struct{}) (handed, error) {
+func (r *run) detach(resume chan struct{}) (sessionState, error) {
 	busy := fmt.Errorf("%w: %s is beginning or ending", ErrBusy, r.job.RunID)
 	if r.program() == 0 {
-		return handed{}, busy
+		return sessionState{}, busy
 	}
-	got := make(chan handed)
+	got := make(chan sessionState)
 	visit := func() {
 		h := r.handOver()
 		h.Result, h.Reason, h.Idle = r.verdict.result, r.verdict.reason, r.idle.mark
@@ -221,15 +221,15 @@ func (r *run) detach(resume chan struct{}) (handed, error) {
 	case r.visits <- visit:
 		return <-got, nil
 	case <-r.unwatched:
-		return handed{}, busy
+		return sessionState{}, busy
 	}
 }
 
 // handOver describes the part of the session that no longer changes.
-func (r *run) handOver() handed {
-	h := handed{
+func (r *run) handOver() sessionState {
+	h := sessionState{
 		Job: r.job, Cred: r.account.credential(), Shim: r.shim.PID, Since: r.since, Program: r.program(), Begun: r.begun,
-		Held: r.held, Rules: r.rules, Seen: r.witness.recall(),
+		Held: r.held, Rules: r.rules, Seen: r.observed.state(),
 	}
 	h.Job.Env = nil
 	return h

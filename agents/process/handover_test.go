@@ -59,7 +59,7 @@ func TestDetachAndResume(t *testing.T) {
 	}
 	shim := h.Sessions[slices.Index(h.Runs(), ending.RunID)].Shim
 	eventually(t, "its shim is an unreaped zombie", func() bool {
-		p, err := tree.Look(shim)
+		p, err := tree.Find(shim)
 		return err == nil && p.Dead()
 	})
 	resume()
@@ -73,7 +73,8 @@ func TestDetachAndResume(t *testing.T) {
 	noneAlive(t, ending.RunID, going.RunID)
 }
 
-// A later image also counts a timeout from the start of the program. A letter cannot be changed once it is written.
+// A later image also counts a timeout from the start of the program. A sealed state cannot be changed once it is
+// written.
 func TestHandedTimeout(t *testing.T) {
 	r := &run{begun: time.Now().Add(-time.Hour), job: agents.Job{Timeout: time.Minute}}
 	select {
@@ -81,27 +82,27 @@ func TestHandedTimeout(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("a minute's timeout is not over an hour after the start")
 	}
-	letter, err := Letter(map[string]int{"a": 1})
+	state, err := SealState(map[string]int{"a": 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer letter.Close()
-	if _, err := letter.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.EPERM) {
-		t.Errorf("writing to a letter: %v, want EPERM", err)
+	defer state.Close()
+	if _, err := state.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("writing to a sealed state: %v, want EPERM", err)
 	}
 	var got map[string]int
-	if err := ReadLetter(letter, &got); err != nil || got["a"] != 1 {
-		t.Errorf("ReadLetter = %v, %v, want the written value", got, err)
+	if err := ReadState(state, &got); err != nil || got["a"] != 1 {
+		t.Errorf("ReadState = %v, %v, want the written value", got, err)
 	}
-	if _, err := letter.Seek(0, io.SeekStart); err != nil {
+	if _, err := state.Seek(0, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	if err := ReadLetter(letter, new(int)); err == nil {
-		t.Error("ReadLetter accepted a letter with other content")
+	if err := ReadState(state, new(int)); err == nil {
+		t.Error("ReadState accepted a state with other content")
 	}
 }
 
-// waiting reports a signal that arrives while signals are blocked; unnoticed, it would kill the next image.
+// pending reports a signal that arrives while signals are blocked; unnoticed, it would kill the next image.
 func TestWaitingSignal(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -109,31 +110,31 @@ func TestWaitingSignal(t *testing.T) {
 	signal.Notify(heard, unix.SIGUSR1)
 	defer signal.Stop(heard)
 	var before unix.Sigset_t
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, ours(), &before); err != nil {
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, answeredSet(), &before); err != nil {
 		t.Fatal(err)
 	}
-	none := waiting(ours())
+	none := pending(answeredSet())
 	err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGUSR1)
-	one := waiting(ours())
+	one := pending(answeredSet())
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 	<-heard
-	if none || err != nil || !one || waiting(ours()) {
-		t.Errorf("waiting was %v before the signal and %v after it (%v); want false and true", none, one, err)
+	if none || err != nil || !one || pending(answeredSet()) {
+		t.Errorf("pending was %v before the signal and %v after it (%v); want false and true", none, one, err)
 	}
 }
 
-func TestBell(t *testing.T) {
-	for _, rings := range []int{0, 1, 2} {
-		bell, err := Bell()
+func TestStopFlag(t *testing.T) {
+	for _, times := range []int{0, 1, 2} {
+		flag, err := NewStopFlag()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range rings {
-			Ring(bell)
+		for range times {
+			SetStopFlag(flag)
 		}
-		if got := Rung(bell); got != (rings > 0) {
-			t.Errorf("Rung after %d rings = %t", rings, got)
+		if got := StopFlagSet(flag); got != (times > 0) {
+			t.Errorf("StopFlagSet after %d times = %t", times, got)
 		}
-		Ring(bell) // too late, and harmless
+		SetStopFlag(flag) // too late, and harmless
 	}
 }

@@ -14,7 +14,7 @@ import (
 // A program is held before its first action until the thread that started it has ended, and then continues.
 func TestHeldUntilThreadEnds(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
-	end, started := make(chan struct{}), make(chan begun)
+	end, started := make(chan struct{}), make(chan startedProgram)
 	thread := 0
 	onThread(func() {
 		thread = unix.Gettid()
@@ -27,7 +27,7 @@ func TestHeldUntilThreadEnds(t *testing.T) {
 		t.Fatalf("fork = %+v, want a held program", b)
 	}
 	gone := make(chan struct{})
-	go func() { defer close(gone); letGo(b.pid, thread) }()
+	go func() { defer close(gone); continueAfter(b.pid, thread) }()
 	status := "/proc/" + itoa(b.pid) + "/status"
 	eventually(t, "the program is stopped", func() bool {
 		text, err := os.ReadFile(status)
@@ -43,7 +43,7 @@ func TestHeldUntilThreadEnds(t *testing.T) {
 
 // forkUnreaped starts a held program while this test process's reaper collects nothing. A shim starts its program
 // before it reaps, because wait4(-1) would consume the stop of a traced child that fork waits for.
-func forkUnreaped(path string, argv []string, attr *syscall.ProcAttr) begun {
+func forkUnreaped(path string, argv []string, attr *syscall.ProcAttr) startedProgram {
 	reaper.mu.Lock()
 	defer reaper.mu.Unlock()
 	return fork(path, argv, attr, true)

@@ -136,7 +136,7 @@ func late([]string) int {
 	if err != nil {
 		return 3
 	}
-	for p, err := tree.Look(pid); err != nil || !p.Dead(); p, err = tree.Look(pid) {
+	for p, err := tree.Find(pid); err != nil || !p.Dead(); p, err = tree.Find(pid) {
 		time.Sleep(time.Millisecond)
 	}
 	r, err := NewReaper()

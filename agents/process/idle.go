@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// askTime bounds the time in which a backend reports its progress. llama-server answers between two batches.
-const askTime = 10 * time.Second
+// progressTime bounds the time in which a backend reports its progress. llama-server answers between two batches.
+const progressTime = 10 * time.Second
 
 // idle detects an inactive session: for at least a stall its log has not changed, and all its processes together have
 // used less than 1 % of a core. One mark, moved at every activity, is enough for that.
@@ -39,12 +39,12 @@ func (i *idle) begin(job agents.Job, root int) {
 	if job.Stall > 0 {
 		// Eight looks per stall find its end closely enough; each look is a walk over /proc.
 		i.ticks = time.Tick(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
-		i.over()
+		i.check()
 	}
 }
 
-// over looks again, and reports whether the session has been idle for the whole stall.
-func (i *idle) over() bool {
+// check looks again, and reports whether the session has been idle for the whole stall.
+func (i *idle) check() bool {
 	now, cpu := time.Now(), tree.CPU(i.root)
 	var size int64
 	var written time.Time
@@ -58,10 +58,10 @@ func (i *idle) over() bool {
 	return now.Sub(i.Since) >= i.stall
 }
 
-// moved reports whether the backend has advanced since the last question. If so, it starts a new stall. It cannot
+// progressed reports whether the backend has advanced since the last question. If so, it starts a new stall. It cannot
 // tell which request the backend computes, so a silent session beside a busy one may run until its timeout. That is
 // better than ending a session in the twentieth minute of reading its prompt.
-func (i *idle) moved(mark string) bool {
+func (i *idle) progressed(mark string) bool {
 	if mark == "" || mark == i.Backend {
 		return false
 	}
@@ -82,19 +82,19 @@ func (i *idle) verdict(asked string) verdict {
 	return verdict{agents.Stalled, words}
 }
 
-// ask asks the backend in the background, because the session can be cancelled meanwhile.
-func (r *run) ask(ctx context.Context) chan string {
+// fetchProgress asks the backend in the background, because the session can be cancelled meanwhile.
+func (r *run) fetchProgress(ctx context.Context) chan string {
 	answer := make(chan string, 1)
 	go func() {
 		said := ""
 		err := safely("a question to a backend", func() error {
-			ctx, cancel := context.WithTimeout(ctx, askTime)
+			ctx, cancel := context.WithTimeout(ctx, progressTime)
 			defer cancel()
 			said = r.exec.Progress(ctx, r.job.BackendURL)
 			return nil
 		})
 		if err != nil {
-			r.note(err.Error())
+			r.log(err.Error())
 		}
 		answer <- said
 	}()

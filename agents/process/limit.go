@@ -56,9 +56,9 @@ func (c cgroup) hits() (h hits) {
 	return h
 }
 
-// tell adds to an outcome's reason that memory or processes ran out. It does not change the outcome of a session that
-// was cancelled or still reported success.
-func (h hits) tell(o agents.Outcome, l agents.Limits) agents.Outcome {
+// explain adds to an outcome's reason that memory or processes ran out. It does not change the outcome of a session
+// that was cancelled or still reported success.
+func (h hits) explain(o agents.Outcome, l agents.Limits) agents.Outcome {
 	if o.Result == agents.Cancelled || o.Result == agents.Done && o.Claimed {
 		return o
 	}

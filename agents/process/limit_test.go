@@ -63,7 +63,7 @@ func TestHits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.hits.tell(tt.o, tt.limits); got.Reason != tt.want || got.Result != tt.o.Result {
+			if got := tt.hits.explain(tt.o, tt.limits); got.Reason != tt.want || got.Result != tt.o.Result {
 				t.Errorf("%s %q, want %q", got.Result, got.Reason, tt.want)
 			}
 		})
@@ -116,10 +116,10 @@ func roomy(t *testing.T) string {
 		t.Skip("no writable version 2 cgroup here")
 	}
 	for _, controller := range []string{"memory", "pids"} {
-		if !slices.Contains(words(filepath.Join(root, "cgroup.controllers")), controller) {
+		if !slices.Contains(readWords(filepath.Join(root, "cgroup.controllers")), controller) {
 			t.Skipf("%s has no %s controller", root, controller)
 		}
-		if err := put(filepath.Join(root, "cgroup.subtree_control"), "+"+controller); err != nil {
+		if err := writeKernelFile(filepath.Join(root, "cgroup.subtree_control"), "+"+controller); err != nil {
 			t.Skipf("cannot delegate the %s controller of %s: %v", controller, root, err)
 		}
 	}
@@ -294,7 +294,7 @@ func TestLimits(t *testing.T) {
 func TestLimitsAmongOthers(t *testing.T) {
 	box := roomy(t)
 	other := spawn(t, "exec sleep 1000")
-	if err := put(filepath.Join(box, "cgroup.procs"), itoa(other.PID)); err != nil {
+	if err := writeKernelFile(filepath.Join(box, "cgroup.procs"), itoa(other.PID)); err != nil {
 		t.Fatal(err)
 	}
 	job := newJob(t, "exit 0")

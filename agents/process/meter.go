@@ -13,9 +13,9 @@ const meterTick = 2 * time.Second
 
 // meter reads the usage from the result that a program writes while it runs. The meter's usage never shrinks.
 type meter struct {
-	used  agents.Usage
-	odd   string // the last look's problem; logged if the next look has it too, because a file can be half-written
-	noted bool   // a problem was logged
+	used   agents.Usage
+	odd    string // the last look's problem; logged if the next look has it too, because a file can be half-written
+	logged bool   // a problem was logged
 }
 
 // ticks is nil for a session whose usage has no receiver.
@@ -29,18 +29,18 @@ func (m *meter) ticks(job agents.Job) <-chan time.Time {
 // measure reads the result, and reports a usage that has grown.
 func (r *run) measure() {
 	said, err := readUsage(r.job.ResultPath, r.account)
-	grown, odd := r.meter.take(said, err)
+	grown, odd := r.meter.merge(said, err)
 	if odd != "" {
-		r.note(odd)
+		r.log(odd)
 	}
 	if grown && r.job.Spent != nil {
 		r.job.Spent(r.meter.used)
 	}
 }
 
-// take merges the usage of one look. grown reports whether the usage increased. odd is a log line about a usage that
+// merge merges the usage of one look. grown reports whether the usage increased. odd is a log line about a usage that
 // does not count, or "". A session gets at most one such line, after two looks with the same problem.
-func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
+func (m *meter) merge(said agents.Usage, err error) (grown bool, odd string) {
 	more := m.used.Max(said)
 	grown = more != m.used
 	m.used = more
@@ -52,8 +52,8 @@ func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
 		words = fmt.Sprintf("its usage shrank to %d tokens and $%.2f, %d and $%.2f count",
 			said.Tokens(), said.CostUSD, more.Tokens(), more.CostUSD)
 	}
-	if words != "" && words == m.odd && !m.noted {
-		m.noted, odd = true, words
+	if words != "" && words == m.odd && !m.logged {
+		m.logged, odd = true, words
 	}
 	m.odd = words
 	return grown, odd

@@ -36,7 +36,7 @@ func TestMeter(t *testing.T) {
 		{agents.Usage{}, half, false, "", used(20, 2)},
 		{used(30, 2), nil, true, "", used(30, 2)},
 	} {
-		grown, odd := m.take(look.said, look.err)
+		grown, odd := m.merge(look.said, look.err)
 		if grown != look.grown || odd != look.odd || m.used != look.want {
 			t.Errorf("look %d: grown %v, %q, %+v; want %v, %q, %+v", i, grown, odd, m.used, look.grown, look.odd, look.want)
 		}

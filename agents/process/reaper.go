@@ -76,7 +76,7 @@ func (r *Reaper) begin() error {
 				<-chld
 				continue
 			}
-			told = complain(err, told) // the panic loses its own exit only; later ones are collected
+			told = printPanic(err, told) // the panic loses its own exit only; later ones are collected
 			time.Sleep(panicRest)
 		}
 	}()
@@ -104,8 +104,8 @@ func (r *Reaper) own(pid int) bool {
 	return r.children[pid] != nil
 }
 
-// complain writes a panic to stderr unless it repeats the one before: every child's exit may cause the same panic.
-func complain(err error, told string) string {
+// printPanic writes a panic to stderr unless it repeats the one before: every child's exit may cause the same panic.
+func printPanic(err error, told string) string {
 	for _, p := range forge.Panics(err) {
 		if p.Error() != told {
 			fmt.Fprintf(os.Stderr, "disinto: %v\n%s", p, p.Stack)

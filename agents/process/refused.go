@@ -22,9 +22,9 @@ var (
 	connecting   = regexp.MustCompile(`(?i)\bconnect|\bdial tcp|\bport \d`)
 )
 
-// blame adds to a failure's reason what the sandbox probably refused, judged by the newest output line that complains
-// of a refusal. The kernel reports a refusal only to the program and to the audit log.
-func (r *run) blame(o agents.Outcome) agents.Outcome {
+// explainRefusal adds to a failure's reason what the sandbox probably refused, judged by the newest output line that
+// complains of a refusal. The kernel reports a refusal only to the program and to the audit log.
+func (r *run) explainRefusal(o agents.Outcome) agents.Outcome {
 	if r.held == "" || !o.Result.BurnsAttempt() {
 		return o
 	}

@@ -44,7 +44,7 @@ type run struct {
 	idle    idle
 	meter   meter
 
-	witness *witness // written before pid
+	observed *observations // written before pid
 
 	visits    chan func()   // run by the goroutine that watches
 	unwatched chan struct{} // closed when the session is no longer watched
@@ -73,8 +73,8 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 		started(agents.Started{PID: r.program(), At: r.begun, Sandbox: r.held})
 	}
 	if r.job.Service == "" {
-		r.exec.looks.begin(r.witness)
-		defer r.exec.looks.end(r.witness)
+		r.exec.observer.begin(r.observed)
+		defer r.exec.observer.end(r.observed)
 	}
 	exit := r.watch(ctx)
 	secrets := agents.Values(r.job.Secrets)
@@ -84,10 +84,10 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 	o := r.conclude(exit, secrets)
 	o.Tail = tail(r.job.LogPath, secrets)
 	if r.job.Service == "" {
-		o.Seen = r.witness.seen(r.changed(secrets), secrets)
+		o.Seen = r.observed.report(r.changed(secrets), secrets)
 	}
 	_ = r.removeTmp() // the next session retries it
-	o = r.blame(o)
+	o = r.explainRefusal(o)
 	whole = true
 	return o
 }
@@ -183,8 +183,8 @@ func openLog(path string, a *account) (*os.File, error) {
 	return log, err
 }
 
-// note writes a line to the log, where people look first.
-func (r *run) note(line string) {
+// log writes a line to the log, where people look first.
+func (r *run) log(line string) {
 	if log, err := openLog(r.job.LogPath, r.account); err == nil {
 		_, _ = io.WriteString(log, "disinto: "+line+"\n")
 		_ = log.Close()
@@ -223,7 +223,7 @@ func (r *run) startShim(log *os.File) error {
 	if err != nil {
 		return fmt.Errorf("cannot start a session shim: %w", err)
 	}
-	if p, err := tree.Look(r.shim.PID); err == nil {
+	if p, err := tree.Find(r.shim.PID); err == nil {
 		r.since = p.Start
 	}
 	return nil
@@ -251,14 +251,14 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 		return fmt.Errorf("its sandbox is strict, and this machine has none: %s", report.NoSandbox)
 	}
 	if report.NoSandbox != "" {
-		r.note("no sandbox: " + report.NoSandbox)
+		r.log("no sandbox: " + report.NoSandbox)
 		r.held = ""
 		r.confined.Store(0)
 	}
 	if report.Errno != 0 {
 		return refusal(report.Errno, r.job)
 	}
-	r.begun, r.witness = time.Now(), newWitness(r, report.PID, nil)
+	r.begun, r.observed = time.Now(), newObservations(r, report.PID, nil)
 	r.pid.Store(int64(report.PID))
 	r.link.listen()
 	return nil
@@ -270,7 +270,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 func (r *run) sweep(lost bool) {
 	var env environ
 	self := os.Getpid()
-	hunt := tree.Hunt{Member: func(p tree.Process) bool {
+	hunt := tree.Killer{Member: func(p tree.Process) bool {
 		if p.Start < r.since || p.PID == self {
 			return false
 		}
@@ -279,7 +279,7 @@ func (r *run) sweep(lost bool) {
 	}}
 	for ; ; time.Sleep(hunt.Pause) {
 		r.cgroup.kill()
-		if alive, err := hunt.Cull(); err == nil && alive == 0 && r.cgroup.empty() {
+		if alive, err := hunt.KillOnce(); err == nil && alive == 0 && r.cgroup.empty() {
 			return
 		}
 	}

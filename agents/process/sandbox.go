@@ -107,11 +107,11 @@ func (r *run) confine() (*sandboxOrder, error) {
 	case err != nil && strict:
 		return nil, fmt.Errorf("its sandbox is strict, and this machine has none: %w", err)
 	case err != nil:
-		r.note("no sandbox: " + err.Error())
+		r.log("no sandbox: " + err.Error())
 		return nil, nil
 	}
 	r.held = holding(version, unfiltered)
-	r.note("sandbox: " + r.held)
+	r.log("sandbox: " + r.held)
 	return &sandboxOrder{Version: version, Filter: unfiltered == nil, Strict: strict}, nil
 }
 
@@ -319,7 +319,7 @@ func (e *Executor) Confined(pid int) bool {
 	for range confinedTries { // a process gets a new parent if its parent ends meanwhile
 		at := pid
 		for at > 1 && at != self && !shims[at] {
-			p, err := tree.Look(at)
+			p, err := tree.Find(at)
 			if err != nil {
 				break
 			}

@@ -363,13 +363,14 @@ func TestRefused(t *testing.T) {
 		"error: remote said: /data/x is missing":          "",
 		"kill: (1) - Operation not permitted":             "",
 	} {
-		o := r.blame(agents.Outcome{Result: agents.Failed, Reason: "exit status 1", Tail: "before\n" + line + "\nafter"})
+		out := agents.Outcome{Result: agents.Failed, Reason: "exit status 1", Tail: "before\n" + line + "\nafter"}
+		o := r.explainRefusal(out)
 		if got := strings.TrimPrefix(strings.TrimPrefix(o.Reason, "exit status 1"), "; "); got != want {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
 	told := agents.Outcome{Result: agents.Done, Tail: "cat: /data/x: Permission denied"}
-	if o := r.blame(told); o.Reason != "" {
+	if o := r.explainRefusal(told); o.Reason != "" {
 		t.Errorf("for a successful session: %+v, want no reason", o)
 	}
 }

@@ -40,7 +40,7 @@ func TestAgentCannotEndService(t *testing.T) {
 	service := background(t, newService(t, `touch $T/up; exec sleep 1000`))
 	program := (<-service.started).PID
 	eventually(t, "the service is up", func() bool { return exists(service.file("up")) })
-	p, err := tree.Look(program)
+	p, err := tree.Find(program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestAgentCannotEndService(t *testing.T) {
 		t.Errorf("the script printed %q, want no successful signal", o.Tail)
 	}
 	lost := background(t, asStranger(t, `touch $HOME/tried; sleep 1000`))
-	runs, err := tree.Look((<-lost.started).PID)
+	runs, err := tree.Find((<-lost.started).PID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestAgentCannotEndService(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-lost.ended
-	if now, err := tree.Look(program); err != nil || now.ID() != p.ID() || now.Dead() {
+	if now, err := tree.Find(program); err != nil || now.ID() != p.ID() || now.Dead() {
 		t.Errorf("the service is %+v now, %v; want it alive and the same", now, err)
 	}
 	if o, _ := service.stop(); o.Result != agents.Cancelled {

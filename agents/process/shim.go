@@ -47,7 +47,7 @@ type shim struct {
 	running atomic.Bool // the program itself has not ended
 	ended   atomic.Bool // an order to end came while it was running
 	cgroup  cgroup
-	output  *outlet // nil when the log has no limit
+	output  *outputPipe // nil when the log has no limit
 }
 
 func runShim() int {
@@ -71,7 +71,7 @@ func runShim() int {
 		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}
 	}
 	s.running.Store(true)
-	var b begun
+	var b startedProgram
 	if o.Service {
 		oom = oomScore{}
 	}
@@ -83,7 +83,7 @@ func runShim() int {
 	if b.astray {
 		s.moveIn(b.pid, o.Limited)
 	}
-	clamp(b.pid, o.NProc)
+	hardenLimit(b.pid, o.NProc)
 	_ = out.Encode(startReport{PID: b.pid, NoSandbox: b.noSandbox})
 	pid := b.pid
 	o = startOrder{}
@@ -124,8 +124,8 @@ func armShim() error {
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 
-// begun is the result of a start.
-type begun struct {
+// startedProgram is the result of a start.
+type startedProgram struct {
 	pid       int
 	astray    bool // it runs outside of the session's cgroup
 	held      bool // it is stopped before its first instruction
@@ -136,16 +136,16 @@ type begun struct {
 // begin starts the program. With a sandbox, it does so on a separate thread that ends before the program runs. So no
 // later action of the shim is restricted, and none of its threads is in the sandbox, where the program could signal
 // it.
-func (s *shim) begin(o startOrder) (b begun) {
+func (s *shim) begin(o startOrder) (b startedProgram) {
 	if o.MaxLog > 0 {
-		if s.output, b.err = newOutlet(os.Stdout, o.MaxLog, o.Cred); b.err != nil {
+		if s.output, b.err = newOutputPipe(os.Stdout, o.MaxLog, o.Cred); b.err != nil {
 			return b
 		}
 	}
 	if o.Sandbox == nil {
 		return s.spawn(o)
 	}
-	started := make(chan begun)
+	started := make(chan startedProgram)
 	thread := 0
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this function
@@ -159,7 +159,7 @@ func (s *shim) begin(o startOrder) (b begun) {
 		if err != nil {
 			why = err.Error()
 		}
-		b := begun{err: err}
+		b := startedProgram{err: err}
 		if err == nil || !o.Sandbox.Strict {
 			b = s.spawn(o)
 		}
@@ -168,17 +168,17 @@ func (s *shim) begin(o startOrder) (b begun) {
 	}()
 	b = <-started
 	if b.held {
-		letGo(b.pid, thread)
+		continueAfter(b.pid, thread)
 	}
 	return b
 }
 
 // spawn starts the program from this thread.
-func (s *shim) spawn(o startOrder) (b begun) {
+func (s *shim) spawn(o startOrder) (b startedProgram) {
 	if !o.Service {
-		yield()
+		lowerPriority()
 	}
-	curb(o.NProc)
+	limitProcesses(o.NProc)
 	switch { // otherwise agents that run as root keep root's capabilities
 	case o.Cred != nil:
 		dropCapabilities(0)
@@ -269,7 +269,7 @@ func (s *shim) end() {
 	grace := <-s.ends
 	deadline := time.Now().Add(grace)
 	if grace > 0 {
-		tree.Ask(os.Getpid())
+		tree.Terminate(os.Getpid())
 	}
 	for wait := time.Until(deadline); wait > 0; wait = time.Until(deadline) {
 		select {
@@ -285,10 +285,10 @@ func (s *shim) end() {
 		}
 	}()
 	self := os.Getpid()
-	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == self }}
+	hunt := tree.Killer{Member: func(p tree.Process) bool { return p.PPID == self }}
 	for ; ; time.Sleep(hunt.Pause) {
 		s.cgroup.kill()
-		_, _ = hunt.Cull()
+		_, _ = hunt.KillOnce()
 	}
 }
 

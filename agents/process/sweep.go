@@ -118,7 +118,7 @@ func EndStale(ctx context.Context, instance string) (int, error) {
 	var env environ
 	var shims int
 	self, began := os.Getpid(), time.Now()
-	hunt := tree.Hunt{Member: func(p tree.Process) bool {
+	hunt := tree.Killer{Member: func(p tree.Process) bool {
 		switch {
 		case p.PID == self:
 			return false
@@ -134,7 +134,7 @@ func EndStale(ctx context.Context, instance string) (int, error) {
 		for _, g := range groups {
 			g.kill()
 		}
-		alive, err := hunt.Cull()
+		alive, err := hunt.KillOnce()
 		if err != nil {
 			return hunt.Killed(), fmt.Errorf("cannot look for processes of an earlier run: %w", err)
 		}

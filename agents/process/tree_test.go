@@ -12,7 +12,7 @@ import (
 
 func TestSignalOnlyTheSameProcess(t *testing.T) {
 	c := spawn(t, "read x", pipe(t))
-	p, _ := tree.Look(c.PID)
+	p, _ := tree.Find(c.PID)
 	stale := p
 	stale.Start--
 	if err := stale.Signal(unix.SIGKILL); err != unix.ESRCH {
@@ -29,7 +29,7 @@ func TestSignalOnlyTheSameProcess(t *testing.T) {
 
 func TestTreeCPUCountsTheDead(t *testing.T) {
 	c := spawn(t, "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; kill -STOP $$")
-	eventually(t, "the work is done", func() bool { p, _ := tree.Look(c.PID); return p.State == 'T' })
+	eventually(t, "the work is done", func() bool { p, _ := tree.Find(c.PID); return p.State == 'T' })
 	if cpu := tree.CPU(c.PID); cpu < 20*time.Millisecond {
 		t.Errorf("CPU = %v, want at least the 20 ms of the collected child", cpu)
 	}
@@ -38,16 +38,16 @@ func TestTreeCPUCountsTheDead(t *testing.T) {
 }
 
 // A killed process whose parent does not wait for it stays a zombie. A zombie does not count as living.
-func TestCullIgnoresZombies(t *testing.T) {
+func TestKillOnceIgnoresZombies(t *testing.T) {
 	c := spawn(t, "sh -c 'exit 0' & exec sleep 1000")
 	eventually(t, "there is a zombie", func() bool {
 		members, _ := tree.Of(c.PID)
 		return slices.ContainsFunc(members, tree.Process.Dead)
 	})
-	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == c.PID }}
-	got, err := hunt.Cull()
+	hunt := tree.Killer{Member: func(p tree.Process) bool { return p.PPID == c.PID }}
+	got, err := hunt.KillOnce()
 	if err != nil || got != 0 {
-		t.Errorf("Cull met %d, %v, want 0", got, err)
+		t.Errorf("KillOnce met %d, %v, want 0", got, err)
 	}
 	_ = unix.Kill(c.PID, unix.SIGKILL)
 	<-c.Exit()

@@ -30,7 +30,7 @@ func (r *run) watch(ctx context.Context) Exit {
 	meter := r.meter.ticks(r.job)
 	cancel, timeout, late := ctx.Done(), r.timeout(), (<-chan struct{})(nil)
 	if r.verdict.result != "" {
-		late = r.exec.hurried()
+		late = r.exec.graceSkipped()
 	}
 	var overdue <-chan time.Time
 	end := func(grace time.Duration) {
@@ -64,9 +64,9 @@ func (r *run) watch(ctx context.Context) Exit {
 			r.measure()
 		case <-r.idle.ticks:
 			switch {
-			case asked != nil || !r.idle.over():
+			case asked != nil || !r.idle.check():
 			case r.exec.Progress != nil && r.job.BackendURL != "":
-				asked = r.ask(ctx)
+				asked = r.fetchProgress(ctx)
 			default:
 				why = r.idle.verdict("")
 			}
@@ -74,12 +74,12 @@ func (r *run) watch(ctx context.Context) Exit {
 			asked = nil
 			// A cancel ends the question too. An empty answer after a cancel is not a stall, which would cost the item an
 			// attempt.
-			if ctx.Err() == nil && r.idle.over() && !r.idle.moved(mark) {
+			if ctx.Err() == nil && r.idle.check() && !r.idle.progressed(mark) {
 				why = r.idle.verdict(r.job.BackendURL)
 			}
 		}
 		if r.verdict.result == "" && why.result != "" {
-			r.verdict, late = why, r.exec.hurried()
+			r.verdict, late = why, r.exec.graceSkipped()
 			end(r.job.Grace)
 		}
 	}

@@ -105,7 +105,7 @@ func (a array) alone(e span) (indent string, alone bool) {
 // comma.
 func (a array) commaBehind(e span) int {
 	s := &scanner{document: document{text: a.text}, at: e.to}
-	if s.skip(" \t\r\n"); s.starts(",") {
+	if s.skipBlank(" \t\r\n"); s.starts(",") {
 		return s.at + 1
 	}
 	return 0

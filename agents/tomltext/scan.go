@@ -58,7 +58,7 @@ func scan(text string) *document {
 	}
 	s.sections = []section{{end: s.at}}
 	below, known := []string(nil), true
-	for s.skip(" \t\r\n"); s.at < len(text); s.skip(" \t\r\n") {
+	for s.skipBlank(" \t\r\n"); s.at < len(text); s.skipBlank(" \t\r\n") {
 		if text[s.at] != '[' {
 			s.pair(below, false, known)
 			s.sections[len(s.sections)-1].end = endOfLine(text, s.at)
@@ -66,9 +66,9 @@ func scan(text string) *document {
 		}
 		at := s.at
 		known = !s.starts("[[")
-		s.take("[ \t")
+		s.skipAny("[ \t")
 		below = s.key()
-		s.take("] \t")
+		s.skipAny("] \t")
 		s.headings = append(s.headings, heading{below, at})
 		end := endOfLine(text, s.at)
 		header := section{head: span{startOfLine(text, at), end}, end: end}
@@ -90,14 +90,14 @@ func (s *scanner) rest() string { return s.text[s.at:] }
 
 func (s *scanner) starts(with string) bool { return strings.HasPrefix(s.rest(), with) }
 
-// take moves past the given characters.
-func (s *scanner) take(chars string) {
+// skipAny moves past the given characters.
+func (s *scanner) skipAny(chars string) {
 	s.at = len(s.text) - len(strings.TrimLeft(s.rest(), chars))
 }
 
-// skip moves past comments and the given white space.
-func (s *scanner) skip(space string) {
-	for s.take(space); s.starts("#"); s.take(space) {
+// skipBlank moves past comments and the given white space.
+func (s *scanner) skipBlank(space string) {
+	for s.skipAny(space); s.starts("#"); s.skipAny(space) {
 		s.until("\n")
 	}
 }
@@ -130,9 +130,9 @@ func (s *scanner) pair(base []string, inline, known bool) {
 	e.path = slices.Concat(base, s.key())
 	e.key.to = s.at
 	s.headings = append(s.headings, heading{e.path, e.key.from})
-	s.take(" \t")
+	s.skipAny(" \t")
 	s.at = min(s.at+1, len(s.text)) // the equals sign
-	s.take(" \t")
+	s.skipAny(" \t")
 	n := len(s.entries)
 	if known {
 		s.entries = append(s.entries, e)
@@ -149,7 +149,7 @@ func (s *scanner) pair(base []string, inline, known bool) {
 func (s *scanner) key() []string {
 	var parts []string
 	for {
-		s.take(" \t")
+		s.skipAny(" \t")
 		from := s.at
 		if s.starts(`"`) || s.starts(`'`) {
 			s.quoted()
@@ -159,7 +159,7 @@ func (s *scanner) key() []string {
 			parts = append(parts, s.text[from:s.at])
 		}
 		end := s.at
-		s.take(" \t")
+		s.skipAny(" \t")
 		if !s.starts(".") {
 			s.at = end
 			return parts
@@ -186,7 +186,7 @@ func (s *scanner) value(path []string, known bool) {
 // list moves past an array or inline table.
 func (s *scanner) list(end string, element func()) {
 	s.at++
-	for s.skip(" \t\r\n,"); s.at < len(s.text) && !s.starts(end); s.skip(" \t\r\n,") {
+	for s.skipBlank(" \t\r\n,"); s.at < len(s.text) && !s.starts(end); s.skipBlank(" \t\r\n,") {
 		before := s.at
 		element()
 		if s.at == before {

@@ -64,8 +64,8 @@ func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 		return nil, fmt.Errorf("cannot make a folder for upstream's files: %w", err)
 	}
 	s.Env = p.environ(project, s.Tmp)
-	p.activate()
-	p.unlock(s)
+	p.createActiveFile()
+	p.removeLocks(s)
 	return s, p.clone(ctx, s, project)
 }
 
@@ -202,9 +202,10 @@ func (p *Program) git() []string {
 	}
 }
 
-// activate creates the file without which upstream's pollers and scheduled scripts exit at once. Upstream's entrypoint
-// creates it for every role. Here the supervisor decides which agents work, and `disinto pause` is the switch.
-func (p *Program) activate() {
+// createActiveFile creates the file without which upstream's pollers and scheduled scripts exit at once. Upstream's
+// entrypoint creates it for every role. Here the supervisor decides which agents work, and `disinto pause` is the
+// switch.
+func (p *Program) createActiveFile() {
 	role, _, _ := strings.Cut(p.Script, "/")
 	if role == "review" {
 		role = "reviewer"
@@ -220,10 +221,10 @@ func (p *Program) activate() {
 	file.Close()
 }
 
-// unlock removes the agent's lock files. They are stale, because an agent runs one session at a time and no process of
-// the previous session is left. But the pid in such a file may now be another program's, and the script would exit with
-// 0.
-func (p *Program) unlock(s *Script) {
+// removeLocks removes the agent's lock files. They are stale, because an agent runs one session at a time and no
+// process of the previous session is left. But the pid in such a file may now be another program's, and the script
+// would exit with 0.
+func (p *Program) removeLocks(s *Script) {
 	dir, pattern := s.Tmp, "*.lock"
 	if !p.Private {
 		dir, pattern = os.TempDir(), "*-"+p.getenv("DISINTO_AGENT")+"*.lock"

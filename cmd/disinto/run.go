@@ -188,12 +188,12 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 				go safely(log, func() { _ = f.upgrade(ctx, "") }) // upgrade logs its error
 			case s != syscall.SIGTERM && s != syscall.SIGINT:
 			case stopping:
-				if e, ok := f.executor.(hurrier); ok {
-					e.Hurry()
+				if e, ok := f.executor.(graceSkipper); ok {
+					e.SkipGrace()
 				}
 			default:
 				if bell := f.bell.Load(); bell != nil {
-					process.Ring(bell)
+					process.SetStopFlag(bell)
 				}
 				log.Info("stopping: " + s.String())
 				stopping = true

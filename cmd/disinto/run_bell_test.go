@@ -14,7 +14,7 @@ import (
 // If a signal to stop arrives during an upgrade, the old image passes it on to the next.
 func TestStopIsToldOn(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		bell, err := process.Bell()
+		bell, err := process.NewStopFlag()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,8 +138,8 @@ func (c *farm) said(run string) bool {
 // and may be called more than once.
 func (c *farm) cut(node string) (mend func()) {
 	if c.fake != nil {
-		c.fake.LoseSight(node, true)
-		return func() { c.fake.FindAgain(node) }
+		c.fake.Disconnect(node, true)
+		return func() { c.fake.Reconnect(node) }
 	}
 	program := os.Getenv("NOMAD_TEST_AGENTS")
 	if program == "" {

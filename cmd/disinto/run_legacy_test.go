@@ -22,7 +22,7 @@ func FuzzReadLegacy(f *testing.F) {
 		if !json.Valid(text) {
 			t.Skip("not JSON")
 		}
-		letter, err := process.Letter(json.RawMessage(text))
+		letter, err := process.SealState(json.RawMessage(text))
 		if err != nil {
 			t.Fatal(err)
 		}

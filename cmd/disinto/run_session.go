@@ -47,7 +47,7 @@ func runSession(ctx context.Context, c *cli) error {
 		return fmt.Errorf("cannot find this program: %w", err)
 	}
 	executor := &process.Executor{Reaper: reaper, Progress: progress}
-	p := nomad.Place{
+	p := nomad.SessionRun{
 		Environ: c.environ, Out: c.stdout, Self: self, Begin: beginSession, Starved: process.Starved,
 		Run: executor.Run,
 	}

@@ -79,7 +79,7 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	if !slices.Equal(sessions.Runs(), h.Runs()) {
 		return fmt.Errorf("%w: a session is ending", supervisor.ErrNotQuiet)
 	}
-	bell, err := process.Bell()
+	bell, err := process.NewStopFlag()
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 		Supervisor: h, Process: *sessions, Plugs: f.plugs.descriptors(),
 		Lock: process.Descriptor(held), Bell: process.Descriptor(bell),
 	}
-	letter, err := process.Letter(&l)
+	letter, err := process.SealState(&l)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 	l := legacy{Supervisor: f.Handover()}
 	l.Process = *f.carrier.Peek(l.Supervisor.Runs())
 	l.Supervisor.Only(l.Process.Runs()) // sessions may have started or ended between the two calls
-	letter, err := process.Letter(&l)
+	letter, err := process.SealState(&l)
 	if err != nil {
 		return said, err
 	}
@@ -199,7 +199,7 @@ func checkUpgrade(c *cli, p *place) error {
 
 func readLegacy(letter *os.File) (*legacy, error) {
 	var l legacy
-	if err := process.ReadLetter(letter, &l); err != nil {
+	if err := process.ReadState(letter, &l); err != nil {
 		return nil, err
 	}
 	switch v := l.Supervisor.Version; {
@@ -214,7 +214,7 @@ func readLegacy(letter *os.File) (*legacy, error) {
 
 // inherit returns the state of this process's last image, nil in a first image, and the reaper of its children.
 func inherit() (l *legacy, r *process.Reaper, err error) {
-	letter := process.LastLetter()
+	letter := process.InheritedState()
 	if letter == nil {
 		r, err = process.NewReaper()
 		return nil, r, err
@@ -239,7 +239,7 @@ func (f *factory) takeOver(l *legacy) {
 
 // rung reports whether the last image received a stop signal that it could no longer handle.
 func (l *legacy) rung() bool {
-	return l != nil && l.Bell > 0 && process.Rung(os.NewFile(uintptr(l.Bell), "bell"))
+	return l != nil && l.Bell > 0 && process.StopFlagSet(os.NewFile(uintptr(l.Bell), "bell"))
 }
 
 // prepareUpgrade wires in the upgrade and the listeners whose descriptors can be handed over.

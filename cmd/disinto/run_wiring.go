@@ -22,7 +22,7 @@ import (
 )
 
 // executors are the ways to run sessions. Threads that name no executor use $DISINTO_EXECUTOR or, if that is not set,
-// the first. Only a carrier can be upgraded in place, and only a hurrier can cut the grace of sessions short.
+// the first. Only a carrier can be upgraded in place, and only a graceSkipper can cut the grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
 	{"nomad", newNomad},
@@ -54,8 +54,8 @@ func (r registry[T]) choose(variable string, lookupEnv func(string) (string, boo
 	return none, usagef("$%s: there is no %q, want %s", variable, name, strings.Join(names, ", "))
 }
 
-// hurrier is an executor that can end its sessions without their grace. Hurry may be called more than once.
-type hurrier interface{ Hurry() }
+// graceSkipper is an executor that can end its sessions without their grace. SkipGrace may be called more than once.
+type graceSkipper interface{ SkipGrace() }
 
 // confiner is an executor that runs sessions in sandboxes and recognises their processes.
 type confiner interface{ Confined(pid int) bool }
@@ -93,7 +93,7 @@ func saver(url string) saved.Server { return llama.New(url) }
 type llamas struct{}
 
 func (llamas) Look(ctx context.Context, url string, work bool) (agents.Server, error) {
-	return llama.New(url).Look(ctx, work)
+	return llama.New(url).Fetch(ctx, work)
 }
 
 // elsewhere creates the executors that threads may name beside the default; package threads/file lists the names.

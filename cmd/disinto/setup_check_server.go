@@ -40,7 +40,7 @@ func (k *checker) saves(ctx context.Context, t *threads.Thread) {
 func (k *checker) server(ctx context.Context, t *threads.Thread) {
 	ctx, cancel := context.WithTimeout(ctx, backendTime)
 	defer cancel()
-	said, err := llama.New(t.BaseURL).Look(ctx, true)
+	said, err := llama.New(t.BaseURL).Fetch(ctx, true)
 	if err != nil {
 		return
 	}

@@ -276,7 +276,7 @@ func (d *desk) factory(
 	if err != nil {
 		return nil, hire.Survey{}, err
 	}
-	s, err := hire.Look(raw)
+	s, err := hire.ParseSurvey(raw)
 	if err != nil {
 		return nil, s, fmt.Errorf("cannot read %s: %w", path, err)
 	}
@@ -291,8 +291,8 @@ func (d *desk) factory(
 			_, err := file.Decode(path, text, c.standIn)
 			return err
 		},
-		DryRun: d.dryRun, Say: func(step, text string) { say(c, step, text) },
-		LetGo: settle.letGo, StillInUse: settle.stillInUse,
+		DryRun: d.dryRun, Report: func(step, text string) { say(c, step, text) },
+		NotifySupervisor: settle.letGo, StillInUse: settle.stillInUse,
 	}
 	if len(repos) == 0 {
 		o.Repos = allRepos(s, c.getenv("FORGE_REPO"))

@@ -44,7 +44,7 @@ func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) 
 	}
 	defer unlock()
 	who := &hire.Retire{Factory: *f.Factory, Name: name}
-	who.Login, who.TokenVar = s.Leaving(name)
+	who.Login, who.TokenVar = s.Retiring(name)
 	if err := errors.Join(who.Check(ctx), f.problem); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func Instance(dir string) (string, error) {
 		return "", fmt.Errorf("cannot read the instance id: %w", err)
 	}
 	id := strings.ToLower(rand.Text()[:10])
-	if err := plainfile.Keep(path, []byte(id+"\n")); err != nil {
+	if err := plainfile.ReplaceSynced(path, []byte(id+"\n")); err != nil {
 		return "", fmt.Errorf("cannot write the instance id: %w", err)
 	}
 	return id, nil

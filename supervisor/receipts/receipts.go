@@ -86,7 +86,7 @@ func (s *Store) Add(r *audit.Receipt) (audit.Head, error) {
 	if err != nil {
 		return audit.Head{}, fmt.Errorf("cannot write the receipt of %s: %w", r.Run, err)
 	}
-	if err := plainfile.Keep(filepath.Join(s.dir, audit.Name(r.N, r.Run)), text); err != nil {
+	if err := plainfile.ReplaceSynced(filepath.Join(s.dir, audit.Name(r.N, r.Run)), text); err != nil {
 		return audit.Head{}, fmt.Errorf("cannot write the receipt of %s: %w", r.Run, err)
 	}
 	s.head = audit.Head{N: r.N, Hash: audit.Hash(text)}
@@ -149,7 +149,7 @@ func (s *Store) Prune(before time.Time, most int, note func(audit.Pruned) error)
 	}
 	text, err := json.Marshal(last.Head)
 	if err == nil {
-		err = plainfile.Keep(filepath.Join(s.dir, audit.PrunedFile), append(text, '\n'))
+		err = plainfile.ReplaceSynced(filepath.Join(s.dir, audit.PrunedFile), append(text, '\n'))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("cannot note which receipts are removed: %w", err)

@@ -106,7 +106,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/slots":
 		s.list(w)
 	case strings.HasPrefix(path, "/slots/") && r.Method == http.MethodPost:
-		s.act(w, r, body)
+		s.slotAction(w, r, body)
 	case r.Method == http.MethodPost && apis[path] != nil:
 		s.complete(w, r, body, apis[path])
 	default:

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// act saves, restores or erases a slot. It waits while the slot is busy.
-func (s *Server) act(w http.ResponseWriter, r *http.Request, body []byte) {
+// slotAction saves, restores or erases a slot. It waits while the slot is busy.
+func (s *Server) slotAction(w http.ResponseWriter, r *http.Request, body []byte) {
 	if s.Folder == "" {
 		refuse(w, 501, "This server does not support slots action. Start it with `--slot-save-path`")
 		return

@@ -77,7 +77,7 @@ type job struct {
 type node struct {
 	id, name, volume string
 	meta             map[string]string
-	heard            bool
+	connected        bool
 }
 
 type alloc struct {
@@ -115,7 +115,7 @@ func New(dir string, start func(Command) (Process, error)) *Server {
 	}
 	for _, name := range []string{"box1", "box2"} {
 		f.nodes = append(f.nodes, &node{
-			id: "id-of-" + name, name: name, volume: filepath.Join(dir, name), heard: true,
+			id: "id-of-" + name, name: name, volume: filepath.Join(dir, name), connected: true,
 			meta: map[string]string{"llama": name},
 		})
 	}
@@ -282,7 +282,7 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 	case parts[0] == "var":
 		return f.variable(r.Method, strings.TrimPrefix(path, "/var/"), query.Has("cas"), body)
 	case parts[0] == "job" && len(parts) == 3:
-		return f.about(parts[1], parts[2], body)
+		return f.jobPart(parts[1], parts[2], body)
 	case parts[0] == "job" && f.jobs[parts[1]] == nil:
 		return 404, "job not found"
 	case parts[0] == "job" && r.Method == http.MethodDelete:
@@ -297,8 +297,8 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 	return 404, "no such page: " + path
 }
 
-// about answers requests for a part of a job.
-func (f *Server) about(id, what string, body []byte) (status int, answer any) {
+// jobPart answers requests for a part of a job.
+func (f *Server) jobPart(id, what string, body []byte) (status int, answer any) {
 	switch {
 	case what == "plan":
 		return f.plan(body)

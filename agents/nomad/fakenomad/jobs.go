@@ -170,7 +170,7 @@ func (f *Server) fitting(j *job) (fits []*node) {
 		}
 		if bad != "" {
 			j.blocked[bad]++
-		} else if n.heard {
+		} else if n.connected {
 			fits = append(fits, n)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// says records a node's report. The server sees it only while it hears from the node.
-func (f *Server) says(a *alloc, status string, events ...Event) {
+// report records a node's report. The server sees it only while it hears from the node.
+func (f *Server) report(a *alloc, status string, events ...Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a.really, a.truly = status, append(a.truly, events...)
-	f.hear(a)
+	f.deliver(a)
 }
 
-func (f *Server) hear(a *alloc) {
-	if a.node.heard {
+func (f *Server) deliver(a *alloc) {
+	if a.node.connected {
 		a.client, a.events = a.really, slices.Clone(a.truly)
 		f.bump()
 	}
@@ -42,7 +42,7 @@ func (f *Server) start(a *alloc, j *job) {
 			return
 		}
 	}
-	f.says(a, "failed", Event{Type: "Driver Failure", DisplayMessage: err.Error()})
+	f.report(a, "failed", Event{Type: "Driver Failure", DisplayMessage: err.Error()})
 }
 
 // prepare creates the folders and the environment of a task.
@@ -82,7 +82,7 @@ func (f *Server) run(a *alloc, process Process) {
 		f.terminate(a)
 	}
 	f.mu.Unlock()
-	f.says(a, "running", Event{Type: "Started"})
+	f.report(a, "running", Event{Type: "Started"})
 	code, signal := process.Wait()
 	f.mu.Lock()
 	status := "failed"
@@ -90,7 +90,7 @@ func (f *Server) run(a *alloc, process Process) {
 		status = "complete"
 	}
 	f.mu.Unlock()
-	f.says(a, status, Event{Type: "Terminated", Details: map[string]string{
+	f.report(a, status, Event{Type: "Terminated", Details: map[string]string{
 		"exit_code": strconv.Itoa(code), "signal": strconv.Itoa(signal), "oom_killed": "false",
 	}})
 }
@@ -110,20 +110,20 @@ func (f *Server) stop(j *job) {
 // terminate sends TERM, and KILL after the kill timeout.
 func (f *Server) terminate(a *alloc) {
 	process := a.process
-	if process == nil || !a.node.heard {
+	if process == nil || !a.node.connected {
 		return
 	}
 	_ = process.Signal(syscall.SIGTERM)
 	time.AfterFunc(30*time.Second, func() { _ = process.Kill() })
 }
 
-// LoseSight cuts the server off from a node. With replace, the node's jobs are started a second time elsewhere.
-func (f *Server) LoseSight(name string, replace bool) {
+// Disconnect cuts the server off from a node. With replace, the node's jobs are started a second time elsewhere.
+func (f *Server) Disconnect(name string, replace bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, n := range f.nodes {
 		if n.name == name {
-			n.heard = false
+			n.connected = false
 		}
 	}
 	for _, a := range slices.Clone(f.allocs) {
@@ -138,16 +138,16 @@ func (f *Server) LoseSight(name string, replace bool) {
 	f.bump()
 }
 
-// FindAgain reconnects the server to a node, and ends the allocations that were replaced.
-func (f *Server) FindAgain(name string) {
+// Reconnect reconnects the server to a node, and ends the allocations that were replaced.
+func (f *Server) Reconnect(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, n := range f.nodes {
-		n.heard = n.heard || n.name == name
+		n.connected = n.connected || n.name == name
 	}
 	for _, a := range f.allocs {
 		if a.node.name == name {
-			f.hear(a)
+			f.deliver(a)
 			if a.desired == "stop" && a.really == "running" {
 				f.terminate(a)
 			}
@@ -200,7 +200,7 @@ func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
 	f.mu.Lock()
 	var dir string
 	for _, a := range f.allocs {
-		if a.id == parts[4] && a.node.heard && f.jobs[a.job] != nil {
+		if a.id == parts[4] && a.node.connected && f.jobs[a.job] != nil {
 			dir = a.dir
 		}
 	}

@@ -23,10 +23,10 @@ func (c *command) end() {
 	if c.role.name == dumbInit && !c.Single {
 		_ = syscall.Kill(-c.pid, syscall.SIGTERM) // a member of its group need not be below us
 	}
-	if c.leaves() || c.reap() {
+	if c.ignoresLeftovers() || c.reap() {
 		return
 	}
-	c.tell(syscall.SIGTERM, 0)
+	c.signalOthers(syscall.SIGTERM, 0)
 	grace := c.Grace
 	if grace == 0 {
 		grace = leftoverGrace
@@ -45,9 +45,9 @@ func (c *command) end() {
 // fork, so this terminates.
 func (c *command) kill() {
 	self, began := os.Getpid(), time.Now()
-	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == self && (!c.Single || p.PID == c.pid) }}
-	for ; !c.reap() && !(c.Single && c.ended) && time.Since(began) < killPatience; nap(hunt.Pause) {
-		_, err := hunt.Cull()
+	hunt := tree.Killer{Member: func(p tree.Process) bool { return p.PPID == self && (!c.Single || p.PID == c.pid) }}
+	for ; !c.reap() && !(c.Single && c.ended) && time.Since(began) < killPatience; sleep(hunt.Pause) {
+		_, err := hunt.KillOnce()
 		switch { // without /proc:
 		case err == nil:
 		case self == 1:
@@ -61,8 +61,8 @@ func (c *command) kill() {
 	}
 }
 
-// nap sleeps without a timer of the runtime, which might need another thread.
-func nap(d time.Duration) {
+// sleep sleeps without a timer of the runtime, which might need another thread.
+func sleep(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
 	_ = syscall.Nanosleep(&t, nil)
 }

@@ -7,7 +7,7 @@
 // The whole of disinto exec runs in this package's init and never reaches main. Go initialises packages in the order
 // of their import paths, each as soon as its imports are ready. This package imports so little that its turn comes 1
 // ms after the start of the runtime and 5 ms before main, ahead of TLS, TOML and regular expressions. One more import
-// can undo that: runtime/debug alone costs 3 ms, hence the two links in settle.go. The package also keeps 2 MiB
+// can undo that: runtime/debug alone costs 3 ms, hence the two links in memory.go. The package also keeps 2 MiB
 // resident instead of 7.
 //
 // # One goroutine
@@ -67,9 +67,9 @@ var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, sysc
 // PID 1 (see entry.go).
 func Notify() { signal.Notify(Signals, Answered...) }
 
-// Quiet undoes Notify. Where Keeps holds, later signals wait in the kernel for the next Notify, in this image or
+// StopNotify undoes Notify. Where Keeps holds, later signals wait in the kernel for the next Notify, in this image or
 // another; earlier ones are in Signals.
-func Quiet() { signal.Stop(Signals) }
+func StopNotify() { signal.Stop(Signals) }
 
 // Become replaces this program by disinto exec with these options, in the same process. It returns only on an error.
 func Become(o Options) error {
@@ -115,7 +115,7 @@ func setName() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0)
 }
 
-// complain prints why the command does not run, in the form of main's errors.
-func complain(name, why string) {
+// printFailure prints why the command does not run, in the form of main's errors.
+func printFailure(name, why string) {
 	_, _ = os.Stderr.WriteString("disinto: cannot run " + name + ": " + why + "\n")
 }

@@ -66,7 +66,7 @@ func (r *role) prepare() {
 	var bit int32 // our parent may have made us a subreaper
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prGetChildSubreaper, uintptr(unsafe.Pointer(&bit)), 0)
 	if r.name == tini && bit == 0 && os.Getpid() != 1 {
-		r.tell(1, "Tini is not running as PID 1 and isn't registered as a child subreaper.\n"+
+		r.print(1, "Tini is not running as PID 1 and isn't registered as a child subreaper.\n"+
 			"Zombie processes will not be re-parented to Tini, so zombie reaping won't work.\nTo fix the problem, "+
 			"use the -s option or set the environment variable TINI_SUBREAPER to register Tini as a child subreaper, "+
 			"or run Tini as PID 1.")
@@ -76,8 +76,8 @@ func (r *role) prepare() {
 // Two options of prctl.
 const prSetChildSubreaper, prGetChildSubreaper = 36, 37
 
-// tell prints tini's message for this level of verbosity and above.
-func (r *role) tell(level int, text string) {
+// print prints tini's message for this level of verbosity and above.
+func (r *role) print(level int, text string) {
 	if r.name != tini || r.verbose < level {
 		return
 	}
@@ -96,7 +96,7 @@ func (r *role) debug(level int, dumb, other string) {
 		_, _ = os.Stderr.WriteString("[dumb-init] " + dumb + "\n")
 	}
 	if other != "" {
-		r.tell(level, other)
+		r.print(level, other)
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *role) reaped(pid int, ws syscall.WaitStatus, command bool) {
 	case command:
 		r.debug(2, "Forwarded signal 15 to children.", "Main child exited "+end)
 	case r.warn:
-		r.tell(1, "Reaped zombie process with pid="+p)
+		r.print(1, "Reaped zombie process with pid="+p)
 	}
 }
 
@@ -140,18 +140,18 @@ func (r *role) ended(code int) int {
 	return code
 }
 
-// cannot reports why the command does not run, and returns the exit code for that.
-func (r *role) cannot(name string, err error) int {
+// reportFailure reports why the command does not run, and returns the exit code for that.
+func (r *role) reportFailure(name string, err error) int {
 	code, why := exitCode(err), err.Error()
 	why = strings.ToUpper(why[:1]) + why[1:] // as in C
 	switch r.name {
 	case tini:
-		r.tell(0, "exec "+name+" failed: "+why)
+		r.print(0, "exec "+name+" failed: "+why)
 	case dumbInit:
 		code = 2
 		_, _ = os.Stderr.WriteString("[dumb-init] " + name + ": " + why + "\n")
 	default:
-		complain(name, err.Error())
+		printFailure(name, err.Error())
 	}
 	return code
 }

@@ -16,7 +16,7 @@ var passSIGURG string
 // await returns the next signal to this process; 0 when until comes first. The zero time never comes.
 func await(until time.Time) syscall.Signal {
 	if keeps == keepsAll {
-		return take(until)
+		return dequeueSignal(until)
 	}
 	var late <-chan time.Time
 	if !until.IsZero() {
@@ -32,8 +32,8 @@ func await(until time.Time) syscall.Signal {
 	}
 }
 
-// take fetches a signal from the kernel.
-func take(until time.Time) syscall.Signal {
+// dequeueSignal fetches a signal from the kernel.
+func dequeueSignal(until time.Time) syscall.Signal {
 	all := ^uint64(0)
 	for {
 		var wait *syscall.Timespec

@@ -37,7 +37,7 @@ func (c *command) start() (code int, ok bool) {
 			break
 		}
 		if pause == StartPause {
-			complain(name, err.Error()+": no room for another process (is there a pids limit?), trying again for "+
+			printFailure(name, err.Error()+": no room for another process (is there a pids limit?), trying again for "+
 				StartPatience.String())
 		}
 		err = nil
@@ -47,7 +47,7 @@ func (c *command) start() (code int, ok bool) {
 			}
 		}
 	}
-	return c.role.cannot(name, err), false
+	return c.role.reportFailure(name, err), false
 }
 
 // exitCode returns a shell's exit code for a command that the kernel refuses to start.
@@ -76,7 +76,7 @@ func leaveFolder() string {
 // fork starts the program at path, in a process group of its own, and with our terminal if we own it.
 func (c *command) fork(path, dir string) (int, error) {
 	c.terminal = ownsTerminal()
-	b := &birth{
+	b := &child{
 		session: c.session(), terminal: c.terminal,
 		path: path, dir: dir, argv: c.Command, env: os.Environ(),
 	}

@@ -14,17 +14,17 @@ type command struct {
 	pid      int
 	terminal bool // it has our terminal
 
-	ended  bool
-	status syscall.WaitStatus
-	told   map[tree.ID]bool // the processes that have received the TERM sent to us
-	late   time.Time        // the end of the grace; zero until the first TERM
+	ended     bool
+	status    syscall.WaitStatus
+	signalled map[tree.ID]bool // the processes that have received the TERM sent to us
+	killAt    time.Time        // the end of the grace; zero until the first TERM
 }
 
 // watch passes signals on and reaps until the command has ended.
 func (c *command) watch() {
-	calm := time.Now().Add(settleTime)
+	calm := time.Now().Add(shrinkAfter)
 	for !c.ended {
-		next := c.late
+		next := c.killAt
 		if !calm.IsZero() && (next.IsZero() || calm.Before(next)) {
 			next = calm
 		}
@@ -33,10 +33,10 @@ func (c *command) watch() {
 			c.role.debug(3, "Received signal "+number(s)+".", "Received SIGCHLD")
 			c.reap()
 		case s != 0:
-			c.pass(s)
+			c.forward(s)
 		case next == calm:
 			calm = time.Time{}
-			settle()
+			shrink()
 		default:
 			c.kill()
 		}
@@ -66,8 +66,9 @@ func (c *command) reap() (none bool) {
 	}
 }
 
-// pass passes a signal on to the command's group. The number still belongs to the command, which has not been reaped.
-func (c *command) pass(s syscall.Signal) {
+// forward passes a signal on to the command's group. The number still belongs to the command, which has not been
+// reaped.
+func (c *command) forward(s syscall.Signal) {
 	c.role.debug(3, "Received signal "+number(s)+".", "Passing signal: '"+number(s)+"'")
 	if s == syscall.SIGCONT {
 		c.continued()
@@ -86,7 +87,7 @@ func (c *command) pass(s syscall.Signal) {
 		_ = syscall.Kill(target, to)
 		c.role.debug(0, "Forwarded signal "+number(to)+" to children.", "")
 		if s == syscall.SIGTERM {
-			c.asked(to)
+			c.startGrace(to)
 		}
 	}
 	if stops(s) {
@@ -95,29 +96,30 @@ func (c *command) pass(s syscall.Signal) {
 	}
 }
 
-// asked handles a TERM, the signal that stops containers: processes outside the command's group receive it too, and
-// the grace begins.
-func (c *command) asked(to syscall.Signal) {
-	if !c.leaves() {
-		c.told = make(map[tree.ID]bool)
-		c.tell(to, c.pid)
+// startGrace handles a TERM, the signal that stops containers: processes outside the command's group receive it too,
+// and the grace begins.
+func (c *command) startGrace(to syscall.Signal) {
+	if !c.ignoresLeftovers() {
+		c.signalled = make(map[tree.ID]bool)
+		c.signalOthers(to, c.pid)
 	}
-	if c.Grace > 0 && c.late.IsZero() {
-		c.late = time.Now().Add(c.Grace)
+	if c.Grace > 0 && c.killAt.IsZero() {
+		c.killAt = time.Now().Add(c.Grace)
 	}
 }
 
-// leaves reports whether we signal only the command and its group, and leave leftovers alone.
-func (c *command) leaves() bool { return c.Single || c.role.name == tini }
+// ignoresLeftovers reports whether we signal only the command and its group, and leave leftovers alone.
+func (c *command) ignoresLeftovers() bool { return c.Single || c.role.name == tini }
 
-// tell sends a signal to every process below us that has not received one yet. Members of group already have it.
-func (c *command) tell(s syscall.Signal, group int) {
+// signalOthers sends a signal to every process below us that has not received one yet. Members of group already have
+// it.
+func (c *command) signalOthers(s syscall.Signal, group int) {
 	members, err := tree.Of(os.Getpid())
 	if err != nil && os.Getpid() == 1 { // no /proc
 		_ = syscall.Kill(-1, s)
 	}
 	for _, p := range members {
-		if p.PID == os.Getpid() || p.Dead() || c.told[p.ID()] {
+		if p.PID == os.Getpid() || p.Dead() || c.signalled[p.ID()] {
 			continue
 		}
 		if p.Group != group {
@@ -126,8 +128,8 @@ func (c *command) tell(s syscall.Signal, group int) {
 				_ = p.Signal(syscall.SIGCONT)
 			}
 		}
-		if c.told != nil {
-			c.told[p.ID()] = true
+		if c.signalled != nil {
+			c.signalled[p.ID()] = true
 		}
 	}
 }
@@ -140,7 +142,7 @@ func (c *command) rewritten(s syscall.Signal) syscall.Signal {
 			return r.To
 		}
 	}
-	if stops(s) && !c.leaves() {
+	if stops(s) && !c.ignoresLeftovers() {
 		return syscall.SIGSTOP
 	}
 	return s

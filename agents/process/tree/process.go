@@ -56,8 +56,8 @@ func parseStat(b []byte) (Process, bool) {
 	return p, err == nil
 }
 
-// Look reads the process with this number; the error is ESRCH when there is none.
-func Look(pid int) (Process, error) {
+// Find reads the process with this number; the error is ESRCH when there is none.
+func Find(pid int) (Process, error) {
 	var buf [1024]byte // a stat line is under 400 bytes
 	n, err := ReadFile(pid, "stat", buf[:])
 	if err == syscall.ENOENT {
@@ -139,7 +139,7 @@ func walk(dir string, visit func(Process)) (missed error) {
 				continue
 			}
 			met = true
-			switch p, err := Look(pid); err {
+			switch p, err := Find(pid); err {
 			case nil:
 				visit(p)
 			case syscall.ESRCH: // ended meanwhile
@@ -168,7 +168,7 @@ func (p Process) Signal(sig syscall.Signal) error {
 	if errno == 0 {
 		defer syscall.Close(int(fd))
 	}
-	if now, err := Look(p.PID); err != nil || now.Start != p.Start {
+	if now, err := Find(p.PID); err != nil || now.Start != p.Start {
 		return syscall.ESRCH
 	}
 	if errno == 0 {

@@ -45,11 +45,11 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func TestLookAndWalk(t *testing.T) {
-	self, err := Look(os.Getpid())
+	self, err := Find(os.Getpid())
 	if err != nil || self.PID != os.Getpid() || self.PPID != os.Getppid() || self.Dead() {
 		t.Errorf("Look at this process = %+v, %v", self, err)
 	}
-	if _, err := Look(1 << 30); err != syscall.ESRCH {
+	if _, err := Find(1 << 30); err != syscall.ESRCH {
 		t.Errorf("Look at an impossible number: %v, want ESRCH", err)
 	}
 	var pids []int

@@ -42,9 +42,9 @@ func CPU(root int) (sum time.Duration) {
 	return sum
 }
 
-// Ask sends TERM once to every process below root, and CONT so that a stopped process can act on it. The list is made
-// before the first signal, so processes that are started in response, to save work, get none.
-func Ask(root int) {
+// Terminate sends TERM once to every process below root, and CONT so that a stopped process can act on it. The list is
+// made before the first signal, so processes that are started in response, to save work, get none.
+func Terminate(root int) {
 	members, _ := Of(root)
 	for _, p := range members {
 		if p.PID == root || p.Dead() {
@@ -55,20 +55,20 @@ func Ask(root int) {
 	}
 }
 
-// Hunt ends every member, however fast members fork. Call Cull repeatedly; it kills the members that exist.
-type Hunt struct {
-	// Member reports whether a process is a member. Every process below a member that Cull has killed is one too.
+// Killer ends every member, however fast members fork. Call KillOnce repeatedly; it kills the members that exist.
+type Killer struct {
+	// Member reports whether a process is a member. Every process below a member that KillOnce has killed is one too.
 	Member func(Process) bool
-	// Pause is the time to wait before the next Cull. It is zero while Cull meets members that it has not killed before.
-	// Then it grows to 50 ms, for a process that the kernel does not release.
+	// Pause is the time to wait before the next KillOnce. It is zero while KillOnce meets members that it has not killed
+	// before. Then it grows to 50 ms, for a process that the kernel does not release.
 	Pause  time.Duration
 	killed map[ID]bool
 }
 
-// Cull kills members while it walks, and the children of members in the same walk. alive is the number of members
-// that it met. A killed process cannot fork, so eventually Cull meets none. After an error there may be members that
-// it has not met.
-func (h *Hunt) Cull() (alive int, err error) {
+// KillOnce kills members while it walks, and the children of members in the same walk. alive is the number of members
+// that it met. A killed process cannot fork, so eventually KillOnce meets none. After an error there may be members
+// that it has not met.
+func (h *Killer) KillOnce() (alive int, err error) {
 	if h.killed == nil {
 		h.killed = make(map[ID]bool)
 	}
@@ -91,4 +91,4 @@ func (h *Hunt) Cull() (alive int, err error) {
 }
 
 // Killed returns the number of processes killed so far.
-func (h *Hunt) Killed() int { return len(h.killed) }
+func (h *Killer) Killed() int { return len(h.killed) }

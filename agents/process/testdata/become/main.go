@@ -14,8 +14,8 @@ func main() {
 	if err != nil || !process.KeepsSignals() {
 		os.Exit(3)
 	}
-	if letter := process.LastLetter(); letter != nil {
-		_ = letter.Close()
+	if state := process.InheritedState(); state != nil {
+		_ = state.Close()
 	}
 	n, _ := strconv.Atoi(os.Args[2])
 	for {
@@ -30,12 +30,12 @@ func main() {
 		if err != nil {
 			os.Exit(4)
 		}
-		letter, err := process.Letter(n)
+		state, err := process.SealState(n)
 		if err != nil {
 			os.Exit(5)
 		}
 		// Become returns when a signal has arrived.
-		_ = process.Become(binary, []string{os.Args[0], "run", strconv.Itoa(n + 1)}, os.Environ(), letter, nil,
+		_ = process.Become(binary, []string{os.Args[0], "run", strconv.Itoa(n + 1)}, os.Environ(), state, nil,
 			func() bool { return false })
 	}
 }

@@ -140,7 +140,7 @@ func (o *Options) parseTini(argv0 string, args []string) (code int, done bool) {
 			ok = o.role.remap(value)
 		}
 		if !ok {
-			o.role.tell(0, "Not a valid option for -"+string(letter)+": "+value)
+			o.role.print(0, "Not a valid option for -"+string(letter)+": "+value)
 			code, done = 1, true
 		}
 		return !done

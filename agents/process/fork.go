@@ -14,7 +14,7 @@ import (
 
 // fork starts a program. If hold is set and the system permits it, fork holds the program. Call it on the thread that
 // will end, and while no wait4(-1) runs in this process, which would consume the stop that fork waits for.
-func fork(path string, argv []string, attr *syscall.ProcAttr, hold bool) (b begun) {
+func fork(path string, argv []string, attr *syscall.ProcAttr, hold bool) (b startedProgram) {
 	attr.Sys.Ptrace = hold
 	b.pid, b.err = syscall.ForkExec(path, argv, attr)
 	attr.Sys.Ptrace = false
@@ -23,14 +23,14 @@ func fork(path string, argv []string, attr *syscall.ProcAttr, hold bool) (b begu
 	case b.err != nil: // perhaps because a container's profile refuses ptrace
 		b.pid, b.err = syscall.ForkExec(path, argv, attr)
 	default:
-		b.held = stopped(b.pid)
+		b.held = stopAndDetach(b.pid)
 	}
 	return b
 }
 
-// stopped turns the initial stop of a traced program into one that outlasts the tracing. It returns false for a
+// stopAndDetach turns the initial stop of a traced program into one that outlasts the tracing. It returns false for a
 // program that was killed meanwhile.
-func stopped(pid int) bool {
+func stopAndDetach(pid int) bool {
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	// The program continues with SIGSTOP as its signal, and stops again. A SIGCONT that arrives earlier cancels the
@@ -39,8 +39,8 @@ func stopped(pid int) bool {
 	return errno == 0
 }
 
-// letGo waits until a thread of this process has ended, and then continues the program.
-func letGo(pid, thread int) {
+// continueAfter waits until a thread of this process has ended, and then continues the program.
+func continueAfter(pid, thread int) {
 	for unix.Tgkill(unix.Getpid(), thread, 0) == nil {
 		time.Sleep(50 * time.Microsecond)
 	}

@@ -19,8 +19,8 @@ import (
 
 // Looks at sessions' processes come soon after each start, and rarely later: each is a walk over /proc.
 const (
-	firstLook = 250 * time.Millisecond
-	lookRest  = 4 * time.Second
+	firstObservation    = 250 * time.Millisecond
+	observationInterval = 4 * time.Second
 )
 
 // Bounds on the memory of one session, and on one look at a process.
@@ -29,8 +29,8 @@ const (
 	mostFiles = 4096 // open files of a process
 )
 
-// witness remembers the results of the looks at a session's processes.
-type witness struct {
+// observations holds what was seen of a session's processes.
+type observations struct {
 	root    int // the shim
 	account *account
 
@@ -41,11 +41,11 @@ type witness struct {
 	many      bool             // there were more hosts than mostNames
 	looked    bool             // a look at connections succeeded
 	alive     map[tree.ID]bool // at the last look
-	goesOn    bool             // an older image already counted the processes of the first look
+	continued bool             // an older image already counted the processes of the first look
 }
 
-// recalled is the part of a witness that an image of this program hands over to the next.
-type recalled struct {
+// observationsState is the part of observations that an image of this program hands over to the next.
+type observationsState struct {
 	Processes int64    `json:"processes"`
 	Programs  []string `json:"programs,omitempty"`
 	Hosts     []string `json:"hosts,omitempty"`
@@ -53,15 +53,15 @@ type recalled struct {
 	Looked    bool     `json:"looked,omitempty"`
 }
 
-// newWitness makes a witness that knows the program itself, which may end before the first look, or the last image's
-// sightings.
-func newWitness(r *run, program int, h *recalled) *witness {
-	w := &witness{
+// newObservations returns observations that know the program itself, which may end before the first look, or the last
+// image's sightings.
+func newObservations(r *run, program int, h *observationsState) *observations {
+	w := &observations{
 		root: r.shim.PID, account: r.account, processes: 1, programs: make(map[string]bool), hosts: make(map[string]bool),
 		alive: make(map[tree.ID]bool),
 	}
 	if h != nil {
-		w.processes, w.many, w.looked, w.goesOn = h.Processes, h.Many, h.Looked, true
+		w.processes, w.many, w.looked, w.continued = h.Processes, h.Many, h.Looked, true
 		for _, name := range h.Programs {
 			w.programs[name] = true
 		}
@@ -73,45 +73,45 @@ func newWitness(r *run, program int, h *recalled) *witness {
 	if len(r.job.Command) > 0 {
 		w.programs[filepath.Base(r.job.Command[0])] = true
 	}
-	if p, err := tree.Look(program); err == nil {
+	if p, err := tree.Find(program); err == nil {
 		w.alive[p.ID()] = true
 	}
 	return w
 }
 
-// recall returns the part to hand over.
-func (w *witness) recall() *recalled {
+// state returns the part to hand over.
+func (w *observations) state() *observationsState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return &recalled{
+	return &observationsState{
 		w.processes, slices.Sorted(maps.Keys(w.programs)), slices.Sorted(maps.Keys(w.hosts)), w.many, w.looked,
 	}
 }
 
-// meet records the living processes and the hosts that they are connected to.
-func (w *witness) meet(members []tree.Process, open connections) {
+// record records the living processes and the hosts that they are connected to.
+func (w *observations) record(members []tree.Process, open connections) {
 	names, sockets, looked := w.inspect(members)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := make(map[tree.ID]bool, len(members))
 	for _, p := range members {
 		now[p.ID()] = true
-		if !w.alive[p.ID()] && !w.goesOn {
+		if !w.alive[p.ID()] && !w.continued {
 			w.processes++
 		}
 	}
-	w.alive, w.goesOn = now, false
+	w.alive, w.continued = now, false
 	for _, name := range names {
-		note(w.programs, name)
+		addName(w.programs, name)
 	}
 	w.looked = w.looked || looked && open.known
 	for _, host := range open.of(sockets) {
-		w.many = note(w.hosts, host) || w.many
+		w.many = addName(w.hosts, host) || w.many
 	}
 }
 
-// note adds a name, unless there are mostNames already.
-func note(names map[string]bool, name string) (full bool) {
+// addName adds a name, unless there are mostNames already.
+func addName(names map[string]bool, name string) (full bool) {
 	if !names[name] && len(names) >= mostNames {
 		return true
 	}
@@ -120,7 +120,7 @@ func note(names map[string]bool, name string) (full bool) {
 }
 
 // inspect reads the programs and the sockets of processes. looked is false when no process could be read.
-func (w *witness) inspect(members []tree.Process) (names []string, sockets map[uint64]bool, looked bool) {
+func (w *observations) inspect(members []tree.Process) (names []string, sockets map[uint64]bool, looked bool) {
 	sockets = make(map[uint64]bool)
 	for _, p := range members {
 		if p.Dead() {
@@ -128,8 +128,8 @@ func (w *witness) inspect(members []tree.Process) (names []string, sockets map[u
 		}
 		dir := "/proc/" + strconv.Itoa(p.PID)
 		name := ""
-		looked = w.read(func() bool { return readSockets(dir+"/fd", sockets) == nil }) || looked
-		if !w.read(func() bool { name = programOf(dir); return name != "" }) {
+		looked = w.readAsAccount(func() bool { return readSockets(dir+"/fd", sockets) == nil }) || looked
+		if !w.readAsAccount(func() bool { name = programOf(dir); return name != "" }) {
 			text, _ := os.ReadFile(dir + "/comm")
 			name = strings.TrimSpace(string(text))
 		}
@@ -140,9 +140,9 @@ func (w *witness) inspect(members []tree.Process) (names []string, sockets map[u
 	return names, sockets, looked
 }
 
-// read calls what and, if that fails, again as the session's account: root in a default container may not look into
-// another account's processes, but that account may.
-func (w *witness) read(what func() bool) (ok bool) {
+// readAsAccount calls what and, if that fails, again as the session's account: root in a default container may not look
+// into another account's processes, but that account may.
+func (w *observations) readAsAccount(what func() bool) (ok bool) {
 	if ok = what(); !ok && w.account != nil {
 		_ = w.account.do(func() error { ok = what(); return nil })
 	}
@@ -183,8 +183,8 @@ func readSockets(dir string, sockets map[uint64]bool) error {
 	return err
 }
 
-// seen reports the findings at the session's end.
-func (w *witness) seen(files agents.Sighting, secrets []string) *agents.Seen {
+// report reports the findings at the session's end.
+func (w *observations) report(files agents.Sighting, secrets []string) *agents.Seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	hidden := func(names map[string]bool) (list []string) {
@@ -203,21 +203,21 @@ func (w *witness) seen(files agents.Sighting, secrets []string) *agents.Seen {
 	return s
 }
 
-// looks periodically looks at the processes of all sessions, with one walk over /proc for all of them, while there
+// observer periodically looks at the processes of all sessions, with one walk over /proc for all of them, while there
 // are any.
-type looks struct {
+type observer struct {
 	mu      sync.Mutex // guards the fields below
-	all     map[*witness]bool
+	all     map[*observations]bool
 	begun   chan struct{} // a session has begun; made with the goroutine
 	working bool
 }
 
 // begin watches a session's processes until end.
-func (l *looks) begin(w *witness) {
+func (l *observer) begin(w *observations) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
-		l.all, l.begun = make(map[*witness]bool), make(chan struct{}, 1)
+		l.all, l.begun = make(map[*observations]bool), make(chan struct{}, 1)
 	}
 	l.all[w] = true
 	select {
@@ -228,24 +228,24 @@ func (l *looks) begin(w *witness) {
 		l.working = true
 		go func() {
 			for safely("a look at processes", l.work) != nil {
-				time.Sleep(lookRest)
+				time.Sleep(observationInterval)
 			}
 		}()
 	}
 }
 
-func (l *looks) end(w *witness) {
+func (l *observer) end(w *observations) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, w)
 }
 
 // work looks until no session is left.
-func (l *looks) work() error {
-	for rest := firstLook; ; rest = min(2*rest, lookRest) {
+func (l *observer) work() error {
+	for rest := firstObservation; ; rest = min(2*rest, observationInterval) {
 		select {
 		case <-l.begun:
-			rest = firstLook / 2
+			rest = firstObservation / 2
 			continue
 		case <-time.After(rest):
 		}
@@ -256,13 +256,13 @@ func (l *looks) work() error {
 		if len(list) == 0 {
 			return nil
 		}
-		look(list)
+		observe(list)
 	}
 }
 
-// look finds each session's processes, and lets its witness meet them.
-func look(list []*witness) {
-	roots := make(map[int]*witness, len(list))
+// observe finds each session's processes, and records them in its observations.
+func observe(list []*observations) {
+	roots := make(map[int]*observations, len(list))
 	for _, w := range list {
 		roots[w.root] = w
 	}
@@ -275,7 +275,7 @@ func look(list []*witness) {
 		parents[p.PID] = p.PPID
 	}
 	owner := maps.Clone(roots) // of the processes below a process, where known
-	members := make(map[*witness][]tree.Process)
+	members := make(map[*observations][]tree.Process)
 	for _, p := range all {
 		var way []int
 		at := p.PPID
@@ -295,6 +295,6 @@ func look(list []*witness) {
 	}
 	open := readConnections("/proc/net")
 	for _, w := range list {
-		w.meet(members[w], open)
+		w.record(members[w], open)
 	}
 }

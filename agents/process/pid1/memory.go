@@ -11,12 +11,12 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// settleTime is how long the command runs before settle. A command that ends sooner never pays for settle, which
+// shrinkAfter is how long the command runs before shrink. A command that ends sooner never pays for shrink, which
 // takes a millisecond.
-const settleTime = 50 * time.Millisecond
+const shrinkAfter = 50 * time.Millisecond
 
-// settle makes the process small for a wait that may last months.
-func settle() {
+// shrink makes the process small for a wait that may last months.
+func shrink() {
 	// An idle init allocates next to nothing, and the collector would wake it every two minutes.
 	setGCPercent(-1)
 	setMemoryLimit(8 << 20)

@@ -31,7 +31,7 @@ func hold(args []string) int {
 }
 
 // until waits until the witness of a run satisfies ok.
-func until(t *testing.T, e *Executor, run, what string, ok func(w *witness) bool) {
+func until(t *testing.T, e *Executor, run, what string, ok func(w *observations) bool) {
 	t.Helper()
 	eventually(t, what, func() bool {
 		e.mu.Lock()
@@ -40,9 +40,9 @@ func until(t *testing.T, e *Executor, run, what string, ok func(w *witness) bool
 		if r == nil || r.program() == 0 {
 			return false
 		}
-		r.witness.mu.Lock()
-		defer r.witness.mu.Unlock()
-		return ok(r.witness)
+		r.observed.mu.Lock()
+		defer r.observed.mu.Unlock()
+		return ok(r.observed)
 	})
 }
 
@@ -69,7 +69,7 @@ func TestSeen(t *testing.T) {
 		copyFile(t, exe, job.Command[4])
 		ended := make(chan agents.Outcome, 1)
 		go func() { ended <- e.Run(t.Context(), job, nil) }()
-		until(t, e, job.RunID, "the daemon and the connection are seen", func(w *witness) bool {
+		until(t, e, job.RunID, "the daemon and the connection are seen", func(w *observations) bool {
 			return w.programs["hunter2hunter2"] && w.hosts[server.Addr().String()]
 		})
 		if err := os.WriteFile(filepath.Dir(job.Dir)+"/end", nil, 0o644); err != nil {
@@ -195,21 +195,21 @@ func TestSearchIsBounded(t *testing.T) {
 
 // TestNamesAreBounded gives a witness 10,000 hosts, and processes that start and end.
 func TestNamesAreBounded(t *testing.T) {
-	w := &witness{programs: make(map[string]bool), hosts: make(map[string]bool), processes: 1}
+	w := &observations{programs: make(map[string]bool), hosts: make(map[string]bool), processes: 1}
 	open := connections{known: true, peers: make(map[uint64]ends)}
 	for i := range 10_000 {
-		note(w.programs, fmt.Sprintf("program %d", i))
-		w.many = note(w.hosts, fmt.Sprintf("host %d", i)) || w.many
+		addName(w.programs, fmt.Sprintf("program %d", i))
+		w.many = addName(w.hosts, fmt.Sprintf("host %d", i)) || w.many
 	}
 	w.looked = true
 	for i := range 10_000 {
-		w.meet([]tree.Process{{PID: 1 << 30, Start: uint64(i)}}, open)
+		w.record([]tree.Process{{PID: 1 << 30, Start: uint64(i)}}, open)
 	}
 	if len(w.programs) != mostNames || len(w.hosts) != mostNames || len(w.alive) != 1 {
 		t.Errorf("kept %d programs, %d hosts, %d processes; want the bounds and 1", len(w.programs), len(w.hosts),
 			len(w.alive))
 	}
-	s := w.seen(agents.NotSeen("no"), nil)
+	s := w.report(agents.NotSeen("no"), nil)
 	if *s.Programs.Count != 10_001 || !s.Programs.Cut || !s.Hosts.Cut || len(s.Programs.Names) != agents.MaxNames {
 		t.Errorf("%d processes, %d names, cut %v %v; want 10001 processes, bounded names, and both cut",
 			*s.Programs.Count, len(s.Programs.Names), s.Programs.Cut, s.Hosts.Cut)
@@ -221,27 +221,27 @@ func TestNamesAreBounded(t *testing.T) {
 
 // TestRecall hands a witness to the next image, which does not count living processes again.
 func TestRecall(t *testing.T) {
-	self, err := tree.Look(os.Getpid())
+	self, err := tree.Find(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &run{shim: &Child{PID: 1 << 30}, job: agents.Job{Command: []string{"/opt/agent.sh"}}}
-	first := newWitness(r, 0, nil)
-	first.meet([]tree.Process{self}, connections{})
-	text, err := json.Marshal(first.recall())
+	first := newObservations(r, 0, nil)
+	first.record([]tree.Process{self}, connections{})
+	text, err := json.Marshal(first.state())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := new(recalled)
+	h := new(observationsState)
 	if err := json.Unmarshal(text, h); err != nil {
 		t.Fatal(err)
 	}
-	next := newWitness(r, 0, h)
-	next.meet([]tree.Process{self}, connections{})
+	next := newObservations(r, 0, h)
+	next.record([]tree.Process{self}, connections{})
 	if next.processes != 2 || !next.programs["agent.sh"] {
 		t.Errorf("%d processes %v, want 2", next.processes, next.programs)
 	}
-	next.meet([]tree.Process{self, {PID: 1 << 30}}, connections{})
+	next.record([]tree.Process{self, {PID: 1 << 30}}, connections{})
 	if next.processes != 3 {
 		t.Errorf("%d processes, want 3", next.processes)
 	}

@@ -11,15 +11,15 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Look returns the server's description of itself and, with work, its slots and counters, except those that the server
+// Fetch returns the server's description of itself and, with work, its slots and counters, except those that the server
 // does not report. With work, Look counts as a request: a server that unloads its model when idle would never do so. An
 // error means that the server is not llama.cpp's, or does not answer.
-func (c *Client) Look(ctx context.Context, work bool) (agents.Server, error) {
+func (c *Client) Fetch(ctx context.Context, work bool) (agents.Server, error) {
 	s, err := c.props(ctx)
 	if err != nil {
 		return agents.Server{}, err
 	}
-	s.PerToken, s.Forgets = kept(s.Path)
+	s.PerToken, s.Forgets = readMemory(s.Path)
 	if s.Asleep || !work { // any other request would make a sleeping server load its model
 		return s.Bounded(), nil
 	}

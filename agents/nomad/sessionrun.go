@@ -18,8 +18,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Place is the machine and the allocation in which a session runs. All fields except Starved are required.
-type Place struct {
+// SessionRun is the machine and the allocation in which a session runs. All fields except Starved are required.
+type SessionRun struct {
 	Environ []string // as set by Nomad
 	Out     io.Writer
 	Self    string // the path of disinto on this machine
@@ -35,24 +35,25 @@ type Place struct {
 // its instance, and must not end this session.
 const runMark = "node."
 
-func (p *Place) getenv(name string) string { return agents.Getenv(p.Environ, name) }
+func (p *SessionRun) getenv(name string) string { return agents.Getenv(p.Environ, name) }
 
 // Do runs the session of this allocation until all its processes have ended, and returns the exit code of session-run.
-func (p *Place) Do(ctx context.Context) int {
+func (p *SessionRun) Do(ctx context.Context) int {
 	began := time.Now()
-	book := &book{path: filepath.Join(p.getenv("NOMAD_TASK_DIR"), documentFile), d: document{Format: documentFormat}}
-	o, err := p.order()
+	path := filepath.Join(p.getenv("NOMAD_TASK_DIR"), documentFile)
+	book := &documentWriter{path: path, d: document{Format: documentFormat}}
+	o, err := p.readOrder()
 	if err != nil {
 		return book.close(agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())})
 	}
 	if err := p.fence(ctx, o); err != nil {
 		return book.close(notBegun(ctx, err))
 	}
-	return book.close(p.session(ctx, o, book, began))
+	return book.close(p.runAgent(ctx, o, book, began))
 }
 
-// order reads the session's order.
-func (p *Place) order() (*Order, error) {
+// readOrder reads the session's order.
+func (p *SessionRun) readOrder() (*Order, error) {
 	text, err := plainfile.Read(filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile), maxOrder)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the order of the session: %w", err)
@@ -64,7 +65,7 @@ func (p *Place) order() (*Order, error) {
 const fenceTime = time.Minute
 
 // fence queries the forge until it answers.
-func (p *Place) fence(ctx context.Context, o *Order) error {
+func (p *SessionRun) fence(ctx context.Context, o *Order) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTime)
 	defer cancel()
 	place := p.getenv("DISINTO_NODE_NAME") + "/" + p.getenv("NOMAD_ALLOC_ID")
@@ -93,9 +94,9 @@ func notBegun(ctx context.Context, err error) agents.Outcome {
 	return o
 }
 
-// session runs the agent.
-func (p *Place) session(ctx context.Context, o *Order, book *book, began time.Time) agents.Outcome {
-	job, clean, err := p.job(o)
+// runAgent runs the agent.
+func (p *SessionRun) runAgent(ctx context.Context, o *Order, book *documentWriter, began time.Time) agents.Outcome {
+	job, clean, err := p.localJob(o)
 	if err != nil {
 		return agents.Outcome{Result: agents.NoRoom, Reason: oneLine(err.Error())}
 	}
@@ -109,23 +110,23 @@ func (p *Place) session(ctx context.Context, o *Order, book *book, began time.Ti
 	ctx, cancel := context.WithDeadline(ctx, began.Add(longest(&job)))
 	defer cancel()
 	job.Spent = func(u agents.Usage) { book.write(func(d *document) { d.Usage = u }) }
-	relay := p.relay(job, o.Secrets, book)
+	relay := p.relayLog(job, o.Secrets, book)
 	out := p.Run(ctx, job, func(s agents.Started) {
-		book.write(func(d *document) { d.Started = &begun{s.At.UTC(), s.Sandbox} })
+		book.write(func(d *document) { d.Started = &startReport{s.At.UTC(), s.Sandbox} })
 	})
 	relay()
 	if out.Result == agents.Cancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		out.Result, out.Reason = agents.TimedOut, "it outlasted its deadline"
 	}
 	if p.Starved != nil {
-		out = starve(out, p.Starved()-starved, &o.Job)
+		out = addStarved(out, p.Starved()-starved, &o.Job)
 	}
 	return out
 }
 
-// starve adds to an outcome that the kernel killed processes of the session for lack of memory. It does not change
+// addStarved adds to an outcome that the kernel killed processes of the session for lack of memory. It does not change
 // the outcome of a session that was cancelled or still succeeded.
-func starve(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
+func addStarved(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
 	if killed <= 0 || out.Result == agents.Cancelled || out.Result == agents.Done && out.Claimed {
 		return out
 	}
@@ -136,11 +137,11 @@ func starve(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
 	return out
 }
 
-// job returns an order's job with the paths of this machine, and a function that removes its temporary paths.
-func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
+// localJob returns an order's job with the paths of this machine, and a function that removes its temporary paths.
+func (p *SessionRun) localJob(o *Order) (job agents.Job, clean func(), err error) {
 	job = o.Job
 	if o.Folder != nil {
-		if job.Command, err = p.unfold(o.Folder, job.Command); err != nil {
+		if job.Command, err = p.unpackFolder(o.Folder, job.Command); err != nil {
 			return job, nil, err
 		}
 	}
@@ -178,8 +179,8 @@ func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
 	}, nil
 }
 
-// unfold copies a folder into the allocation, and returns the command with the path of the copy.
-func (p *Place) unfold(f *Folder, command []string) ([]string, error) {
+// unpackFolder copies a folder into the allocation, and returns the command with the path of the copy.
+func (p *SessionRun) unpackFolder(f *Folder, command []string) ([]string, error) {
 	dir := filepath.Join(p.getenv("NOMAD_TASK_DIR"), "folder")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -202,7 +203,7 @@ func (p *Place) unfold(f *Folder, command []string) ([]string, error) {
 }
 
 // environ returns a job's environment with the values of this machine instead of the supervisor's.
-func (p *Place) environ(job *agents.Job) []string {
+func (p *SessionRun) environ(job *agents.Job) []string {
 	own := []string{
 		"DISINTO_RUN_ID=" + job.RunID, "DISINTO_WORKSPACE=" + job.Dir, "DISINTO_RESULT=" + job.ResultPath,
 		"HOME=" + job.Home, "PWD=" + job.Dir,
@@ -217,8 +218,8 @@ func (p *Place) environ(job *agents.Job) []string {
 	return slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "TMPDIR=") })
 }
 
-// book writes a session's document, for the supervisor to read.
-type book struct {
+// documentWriter writes a session's document, for the supervisor to read.
+type documentWriter struct {
 	path string
 
 	mu sync.Mutex // guards the fields below
@@ -226,7 +227,7 @@ type book struct {
 }
 
 // write changes the document and replaces its file as a whole, so that no reader sees half of it.
-func (b *book) write(change func(*document)) {
+func (b *documentWriter) write(change func(*document)) {
 	b.mu.Lock()
 	change(&b.d)
 	text, err := json.Marshal(b.d)
@@ -237,7 +238,7 @@ func (b *book) write(change func(*document)) {
 }
 
 // close records how the session ended, and returns its exit code.
-func (b *book) close(out agents.Outcome) int {
+func (b *documentWriter) close(out agents.Outcome) int {
 	b.write(func(d *document) { d.Outcome = &out })
 	return codeOf(out.Result)
 }

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// birth describes how a child becomes the command between fork and execve. The child inherits descriptors unchanged.
-type birth struct {
+// child describes how a child becomes the command between fork and execve. The child inherits descriptors unchanged.
+type child struct {
 	path, dir string
 	argv, env []string
 	session   bool // a session of its own, not only a process group
@@ -23,7 +23,7 @@ type birth struct {
 }
 
 // fork starts the program. If all our signals are blocked, syscall.ForkExec would leave them blocked in the program.
-func (b *birth) fork() (pid int, err error) {
+func (b *child) fork() (pid int, err error) {
 	if keeps != keepsAll {
 		return syscall.ForkExec(b.path, b.argv, &syscall.ProcAttr{
 			Dir: b.dir, Env: b.env, Files: []uintptr{0, 1, 2},
@@ -60,7 +60,7 @@ func (b *birth) fork() (pid int, err error) {
 }
 
 // convert makes those copies.
-func (b *birth) convert() (err error) {
+func (b *child) convert() (err error) {
 	if b.rawPath, err = syscall.BytePtrFromString(b.path); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (b *birth) convert() (err error) {
 //go:norace
 //go:nosplit
 //go:noinline
-func (b *birth) clone() (pid uintptr, errno syscall.Errno) {
+func (b *child) clone() (pid uintptr, errno syscall.Errno) {
 	pid, _, errno = syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if pid != 0 || errno != 0 {
 		runtime.KeepAlive(b)
