@@ -102,6 +102,19 @@ func TestJudge(t *testing.T) {
 		},
 		{"exit 1 and a comment", agents.KindIssue, exit(1), said(issue(false), me), agents.Failed, Remarked, "exited with 1"},
 		{
+			"failed without a word, and a comment", agents.KindIssue,
+			agents.Outcome{Result: agents.Failed},
+			said(issue(false), me), agents.Failed, Remarked, "",
+		},
+		{
+			"pull request opened, and a comment", agents.KindIssue, exit(0), said(withPull(forge.Pull{Author: me}), me),
+			agents.Done, Achieved, "opened #12",
+		},
+		{
+			"a plan that nobody asked for, and nothing", agents.KindIssue, claim(agents.Planned, "my plan"), issue(false),
+			agents.NoProgress, NoEffect, "ended without a pull request, and said: a plan, which was not asked for",
+		},
+		{
 			"exit 0 and a label", agents.KindIssue, exit(0), issue(false, "backlog", "underspecified"), agents.Done, Remarked,
 			"labelled underspecified",
 		},
@@ -157,6 +170,11 @@ func TestJudge(t *testing.T) {
 			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
 			pull(forge.Pull{Closed: true, Merged: true}), agents.Done, Achieved, "merged #0",
 		},
+		{
+			"rework ended by us, and nothing merged", agents.KindRework,
+			agents.Outcome{Result: agents.Cancelled, Reason: "taken"},
+			pull(forge.Pull{}), agents.Cancelled, NoEffect, "taken",
+		},
 
 		{
 			"approved", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head}),
@@ -170,6 +188,11 @@ func TestJudge(t *testing.T) {
 		{
 			"head moved during the review", agents.KindReview, exit(0),
 			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{{Author: me, Verdict: forge.Approved, CommitSHA: head}}}),
+			agents.Done, Achieved, "approved",
+		},
+		{
+			"head moved during the review, verdict on the new one", agents.KindReview, exit(0),
+			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{{Author: me, Verdict: forge.Approved, CommitSHA: "bbb"}}}),
 			agents.Done, Achieved, "approved",
 		},
 		{
@@ -218,6 +241,13 @@ func TestJudge(t *testing.T) {
 			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
 				{Author: other, Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true},
 				{Author: other, Verdict: forge.ChangesRequested, CommitSHA: head, Official: true},
+			}}), agents.NoProgress, NoEffect, "ended without a new commit",
+		},
+		{
+			"pushed a head that was sent back and discussed", agents.KindRework, exit(0),
+			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
+				{Author: other, Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true},
+				{Author: other, Verdict: forge.Commented, CommitSHA: "bbb", Official: true},
 			}}), agents.NoProgress, NoEffect, "ended without a new commit",
 		},
 		{
@@ -281,6 +311,69 @@ func TestApprovalOf(t *testing.T) {
 		got := ApprovalOf(it, "rev", forge.Look{Pull: &p})
 		if (got != nil) != tt.want || got != nil && *got != (Approval{"", "aa", "main", "m0"}) {
 			t.Errorf("%s: got approval %v, want one: %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Without a pull request there is no approval.
+func TestApprovalOfNothing(t *testing.T) {
+	if got := ApprovalOf(Item{Kind: agents.KindReview}, "rev", forge.Look{}); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+// The last verdict of a review session on its first or its last head is its verdict.
+func TestVerdictOf(t *testing.T) {
+	approved := forge.Review{Author: "rev", Verdict: forge.Approved, CommitSHA: "aa"}
+	changes := forge.Review{Author: "rev", Verdict: forge.ChangesRequested, CommitSHA: "bb"}
+	words := forge.Review{Author: "rev", Verdict: forge.Commented, CommitSHA: "bb"}
+	older := forge.Review{Author: "rev", Verdict: forge.Approved, CommitSHA: "old"}
+	for _, tt := range []struct {
+		name    string
+		kind    agents.Kind
+		reviews []forge.Review
+		want    forge.Verdict
+	}{
+		{"none", agents.KindReview, nil, forge.Commented},
+		{"on the first head", agents.KindReview, []forge.Review{approved}, forge.Approved},
+		{"on the last head", agents.KindReview, []forge.Review{changes}, forge.ChangesRequested},
+		{"both", agents.KindReview, []forge.Review{approved, changes}, forge.ChangesRequested},
+		{"words afterwards", agents.KindReview, []forge.Review{approved, words}, forge.Approved},
+		{"another head afterwards", agents.KindReview, []forge.Review{changes, older}, forge.ChangesRequested},
+		{"no review", agents.KindRework, []forge.Review{approved}, forge.Commented},
+	} {
+		look := forge.Look{Pull: &forge.Pull{HeadSHA: "bb", Reviews: tt.reviews}}
+		if got := VerdictOf(Item{Kind: tt.kind, HeadSHA: "aa"}, "rev", look); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	if got := VerdictOf(Item{Kind: agents.KindReview}, "rev", forge.Look{}); got != forge.Commented {
+		t.Errorf("no pull request: got %v", got)
+	}
+}
+
+// A look at the forge costs requests. It is needed wherever Judge does not believe the report.
+func TestAsksForge(t *testing.T) {
+	issue, plan := Item{Kind: agents.KindIssue}, Item{Kind: agents.KindIssue, Cause: CausePlan}
+	for _, tt := range []struct {
+		item    Item
+		result  agents.Result
+		claimed bool
+		want    bool
+	}{
+		{issue, agents.Done, true, true},
+		{issue, agents.OverBudget, true, true},
+		{issue, agents.Failed, false, true},
+		{issue, agents.Failed, true, false},
+		{issue, agents.Limited, false, false},
+		{issue, agents.Refused, true, false},
+		{issue, agents.Planned, true, true},
+		{plan, agents.Planned, true, false},
+		{plan, agents.Done, true, true},
+		{Item{Kind: agents.KindSchedule}, agents.Done, true, false},
+	} {
+		if got := AsksForge(tt.item, agents.Outcome{Result: tt.result, Claimed: tt.claimed}); got != tt.want {
+			t.Errorf("%s %q reports %v, claimed %v: asks is %v", tt.item.Kind, tt.item.Cause, tt.result, tt.claimed, got)
 		}
 	}
 }

@@ -21,8 +21,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
 // TestScripts runs testdata/*.txt. A script is a dialogue with the scheduler. Its lines build a snapshot. After a
-// command (decide, why, convoy, around, rebalance, beside), the block between ---- and the next empty line is the
-// expected answer. Lines:
+// command (decide, why, convoy, around, rebalance, beside, answers), the block between ---- and the next empty line is
+// the expected answer. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
@@ -186,6 +186,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		return formatBalance(Weigh(w.s)), true
 	case "beside":
 		return w.beside(), true
+	case "answers":
+		return w.answers(), true
 	default:
 		w.Fatalf("unknown line %q", line)
 	}
