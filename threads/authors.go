@@ -32,7 +32,7 @@ func reviewLimit(v *view, w *work) *Reason {
 
 // ask counts a review of a person's pull request whose start is not in the journal yet.
 func (v *view) ask(s *Session) {
-	if s.Item.Author == "" || s.State != Reserved {
+	if s.State != Reserved {
 		return
 	}
 	if a := v.History.Authors[s.Item.Author]; a == nil || a.Reviews[s.RunID].IsZero() {

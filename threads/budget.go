@@ -185,7 +185,7 @@ func threadSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
 func issueLimit(v *view, w *work) *Reason {
 	for i := range v.Config.Roles {
 		r := &v.Config.Roles[i]
-		if !r.On.Does(w.Kind) || r.PerIssue == (agents.Budget{}) {
+		if !r.On.Does(w.Kind) {
 			continue
 		}
 		why := limitReached("issue", r.Name, r.PerIssue, w.chain.Used)
@@ -199,7 +199,7 @@ func issueLimit(v *view, w *work) *Reason {
 // outOfMoney does not mark an issue that has a session or an open pull request: that may be the last one needed.
 func outOfMoney(v *view, w *work) *Reason {
 	why := issueLimit(v, w)
-	if why == nil || hasSession(v, w) != nil || w.issue != nil && (notBacklog(v, w) != nil || hasPull(v, w) != nil) {
+	if hasSession(v, w) != nil || w.issue != nil && (notBacklog(v, w) != nil || hasPull(v, w) != nil) {
 		return nil
 	}
 	return why

@@ -74,7 +74,7 @@ func mergeManual(v *view, w *work) *Reason {
 }
 
 func humanObjects(_ *view, w *work) *Reason {
-	if w.Kind == stageMerge && w.stage.objector != "" {
+	if w.stage.objector != "" {
 		return &Reason{Code: HumanObjects, Note: w.stage.objector}
 	}
 	return nil

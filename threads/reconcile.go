@@ -90,7 +90,7 @@ func isOpen(is *forge.Issue, p *forge.Pull) bool {
 func ownMerge(d *decision, s *Session) bool {
 	is, _ := d.itemOf(s)
 	own := func(p *forge.Pull) bool { return p.Merged && p.Ended.After(s.Started) && p.Author == s.Login }
-	return s.Item.Kind == agents.KindIssue && !isOpen(is, nil) && slices.ContainsFunc(d.pulls[s.Item.Ref], own)
+	return !isOpen(is, nil) && slices.ContainsFunc(d.pulls[s.Item.Ref], own)
 }
 
 func mergeAwaited(d *decision, s *Session) bool {
@@ -241,7 +241,7 @@ func outOfRounds(v *view, w *work) *Reason {
 	if w.issue != nil {
 		return closedAgain(v, w)
 	}
-	if w.pull == nil || !w.stage.own {
+	if !w.stage.own {
 		return nil
 	}
 	return tooManyRounds(v, w)

@@ -211,7 +211,8 @@ func (v *view) free(c candidate) bool {
 // qualify fills in the agents that may take the items of a class, or the reason why none may. An agent is able in the
 // first of its roles that fits.
 func (v *view) qualify(c *class) {
-	furthest := -1
+	furthest := 0
+	c.why = noRole[c.kind]
 	for _, cand := range v.cands {
 		if n := len(c.able); n > 0 && c.able[n-1].agent == cand.agent {
 			continue
@@ -223,9 +224,6 @@ func (v *view) qualify(c *class) {
 		} else if at > furthest {
 			furthest, c.why = at, why
 		}
-	}
-	if furthest < 0 {
-		c.why = noRole[c.kind]
 	}
 }
 
@@ -301,9 +299,6 @@ func (v *view) allBusy(c *class, one *Reason) *Reason {
 // past.
 func (v *view) freeAbout(agent string) time.Time {
 	s := v.byAgent[agent]
-	if s == nil || s.Started.IsZero() || v.Typical[s.Item.Kind] == 0 {
-		return time.Time{}
-	}
 	end := s.Started.Add(v.Typical[s.Item.Kind])
 	if !end.After(v.Now) {
 		return time.Time{}
@@ -333,8 +328,7 @@ func roleFits(_ *view, t *traits, c candidate) *Reason {
 	if t.role != "" && t.rung != c.agent.Name {
 		fits = c.role.Name == t.role
 	}
-	fits = fits && (t.kind == agents.KindSchedule || takes(c.role, t.labels))
-	if !fits {
+	if !fits || !takes(c.role, t.labels) {
 		return noRole[t.kind]
 	}
 	return nil

@@ -261,7 +261,7 @@ func hasPull(_ *view, w *work) *Reason {
 // retry, asks for another attempt.
 func pullRejected(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
-		rejected := p.Closed && !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
+		rejected := !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
 		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(w.past.Retried) {
 			return &Reason{Code: PullRejected, Refs: []forge.Ref{p.Ref}}
 		}
@@ -276,11 +276,11 @@ func closedAgain(v *view, w *work) *Reason {
 	n, last := -w.past.Asked, (*forge.Pull)(nil)
 	for _, p := range w.pulls {
 		counts := p.Ended.After(w.issue.Reopened) && p.Ended.After(w.past.Retried)
-		if counts && p.Closed && !p.Merged && v.ours(p.Author) && v.isAgent(p.ClosedBy) {
+		if counts && !p.Merged && v.ours(p.Author) && v.isAgent(p.ClosedBy) {
 			n, last = n+1, p
 		}
 	}
-	if last == nil || n <= v.Config.Forge.MaxReviewRounds {
+	if n <= v.Config.Forge.MaxReviewRounds {
 		return nil
 	}
 	return &Reason{Code: TooManyRounds, Note: string(CauseClosed), Count: n, Refs: []forge.Ref{last.Ref}}
@@ -394,7 +394,7 @@ func (v *view) unwanted(p *forge.Pull) bool {
 	undone := func(ref forge.Ref) bool {
 		is := v.Facts.Issue(ref)
 		return is == nil || !is.Closed && !slices.ContainsFunc(v.pulls[ref], func(o *forge.Pull) bool {
-			return o != p && o.Merged && o.Ended.After(is.Reopened)
+			return o.Merged && o.Ended.After(is.Reopened)
 		})
 	}
 	return len(p.Closes) > 0 && !slices.ContainsFunc(p.Closes, undone)

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // the expected answer. Lines:
 //
 //	config                             then TOML up to a line ----
-//	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
+//	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing blocker=5:open:body assigned=LOGIN unread closed
 //	pull N [LABEL...] [key=value...]   closes= head= ci= conflict=-1m late merged=-1h rejected=-1h by=
 //	                                   base=BRANCH[:MERGE-BASE] coder=LOGIN
 //	review N LOGIN approved|changes [head=] [at=-5m] [unofficial] [outside]
@@ -452,7 +452,9 @@ func (w *scriptWorld) issue(number string, words []string) {
 			}
 		case "blocker":
 			ref, state, _ := strings.Cut(value, ":")
-			is.Blockers = append(is.Blockers, forge.Blocker{Ref: w.ref(ref), State: scriptBlockers[state]})
+			state, inBody := strings.CutSuffix(state, ":body")
+			b := forge.Blocker{Ref: w.ref(ref), State: scriptBlockers[state], InBody: inBody}
+			is.Blockers = append(is.Blockers, b)
 		default:
 			if !w.field(&is, word) {
 				is.Labels = append(is.Labels, w.label(word))
@@ -618,6 +620,8 @@ func (w *scriptWorld) session(f []string) {
 			s.State = Reserved
 		case "author":
 			s.Item.Author = value
+		case "base":
+			s.Item.Base = value
 		case "chain":
 			s.Item.Chain = w.ref(value)
 		}
