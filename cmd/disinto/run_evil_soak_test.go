@@ -28,7 +28,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// The bounds of an evil agent's cost. docs/security.md has the smaller figures of a real run.
+// The bounds of an evil agent's cost. A real run stayed far below them, see docs/security.md.
 const (
 	mostSessions = 60        // on one issue and its pull requests
 	mostComments = 30        // by the supervisor on one issue
@@ -517,7 +517,7 @@ func (s *evilSoak) checkFiles(r *running) {
 	}
 }
 
-// report logs the cost of each manner, for docs/security.md.
+// report logs the cost of each manner.
 func (s *evilSoak) report(took time.Duration) {
 	s.t.Helper()
 	sessions, chains := map[string]int{}, map[string]map[string]int{}
