@@ -10,12 +10,25 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// kindsFile has the kinds of backends and their answers.
-const kindsFile = "agents/backend.go"
+// kinds are the types whose constants the code does not compare with: it asks one for its answer, so that a new one
+// answers everywhere. file has the constants and the table with their answers.
+var kinds = []struct {
+	typ, file string
+	rows      func() []string
+}{
+	{"Backend", "agents/backend.go", func() []string { return quoted(agents.Backends()) }},
+	{"On", "agents/trigger.go", func() []string { return quoted(agents.Triggers()) }},
+}
 
-// checkBackends reports comparisons with a kind of backend. The code asks a kind for its answer (agents.Backend), so
-// that a new kind answers everywhere. The worlds restate the rule of pairing independently.
-func (s *source) checkBackends(names []string) (failures []string) {
+func quoted[T ~string](words []T) (list []string) {
+	for _, word := range words {
+		list = append(list, fmt.Sprintf("%q", word))
+	}
+	return list
+}
+
+// checkComparisons reports comparisons with one of the constants of a type that has a table.
+func (s *source) checkComparisons(names []string, table string) (failures []string) {
 	kind := func(e ast.Expr) bool {
 		sel, ok := e.(*ast.SelectorExpr)
 		if !ok {
@@ -25,19 +38,18 @@ func (s *source) checkBackends(names []string) (failures []string) {
 		pkg, ok := sel.X.(*ast.Ident)
 		return ok && (pkg.Name == "threads" || pkg.Name == "agents") && slices.Contains(names, sel.Sel.Name)
 	}
-	fail := func(at token.Pos) {
-		failures = append(failures, fmt.Sprintf("%s: compares with a kind of backend: ask it, with a method in %s", s.at(at),
-			kindsFile))
+	fail := func(n ast.Node) {
+		failures = append(failures, fmt.Sprintf("%s: compares with a kind: ask it, by a method in %s", s.at(n.Pos()), table))
 	}
 	ast.Inspect(s.file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			if (n.Op == token.EQL || n.Op == token.NEQ) && (kind(n.X) || kind(n.Y)) {
-				fail(n.Pos())
+				fail(n)
 			}
 		case *ast.CaseClause:
 			if slices.ContainsFunc(n.List, kind) {
-				fail(n.Pos())
+				fail(n)
 			}
 		}
 		return true
@@ -65,31 +77,31 @@ func (s *source) constants(typ string) (names, values []string) {
 	return names, values
 }
 
-// TestEveryKindHasARow expects each kind of backend and each trigger in the table with its answers.
+// TestEveryKindHasARow expects each kind of backend and each trigger in the table with its answers, and no comparison
+// with one elsewhere. The worlds restate the rules independently.
 func TestEveryKindHasARow(t *testing.T) {
-	rows := map[string][]string{"Backend": nil, "On": nil}
-	for _, b := range agents.Backends() {
-		rows["Backend"] = append(rows["Backend"], fmt.Sprintf("%q", b))
-	}
-	for _, on := range agents.Triggers() {
-		rows["On"] = append(rows["On"], fmt.Sprintf("%q", on))
-	}
 	all := sources(t)
-	kinds := slices.IndexFunc(all, func(s *source) bool { return s.name == kindsFile })
-	names, _ := all[kinds].constants("Backend")
-	for _, s := range all {
-		if s.dir == "agents" && !s.test {
-			for typ, list := range rows {
-				_, values := s.constants(typ)
+	for _, k := range kinds {
+		rows := k.rows()
+		var names []string
+		for _, s := range all {
+			if s.dir == "agents" && !s.test {
+				more, values := s.constants(k.typ)
+				names = append(names, more...)
 				for _, value := range values {
-					if !slices.Contains(list, value) {
-						t.Errorf("%s: %s %s has no row in the table of %s", s.name, typ, value, typ)
+					if !slices.Contains(rows, value) {
+						t.Errorf("%s: %s %s has no row in the table of %s", s.name, k.typ, value, k.file)
 					}
 				}
 			}
 		}
-		if !s.test && s.dir != "threads/worlds" && s.name != kindsFile {
-			report(t, s.checkBackends(names))
+		if len(names) < 2 {
+			t.Errorf("found %d constants of type %s", len(names), k.typ)
+		}
+		for _, s := range all {
+			if !s.test && s.dir != "threads/worlds" && s.name != k.file {
+				report(t, s.checkComparisons(names, k.file))
+			}
 		}
 	}
 }

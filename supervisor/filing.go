@@ -34,7 +34,7 @@ func (c *core) roleLabels(role string) ([]string, error) {
 	config := c.state.config()
 	r := config.Role(role)
 	others := slices.ContainsFunc(config.Roles, func(o agents.Role) bool {
-		return o.On == agents.OnIssue && o.Name != role
+		return o.On.Does(agents.KindIssue) && o.Name != role
 	})
 	switch {
 	case r == nil:
@@ -43,7 +43,7 @@ func (c *core) roleLabels(role string) ([]string, error) {
 			known = append(known, config.Roles[i].Name)
 		}
 		return nil, control.NotFound("no agent has the role %s%s", role, threads.Suggest(role, known))
-	case r.On != agents.OnIssue:
+	case !r.On.Does(agents.KindIssue):
 		return nil, control.Conflict("the role %s works on no issues", role)
 	case r.Label != "":
 		return []string{r.Label}, nil

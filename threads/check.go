@@ -105,7 +105,7 @@ const mostSets = 200
 func (k *check) useLabels() {
 	var roles []string
 	for i := range k.config.Roles {
-		if r := &k.config.Roles[i]; r.On == agents.OnIssue && r.Label != "" {
+		if r := &k.config.Roles[i]; r.On.Does(agents.KindIssue) && r.Label != "" {
 			roles = append(roles, r.Label)
 		}
 	}
@@ -203,7 +203,8 @@ func (k *check) skills() {
 	if n := stopped - mostTold; n > 0 {
 		k.tell("skills", Wrong, "%s of labels on open issues cannot be worked on either", plural(n, "more set"))
 	}
-	if stopped == 0 && slices.ContainsFunc(k.config.Roles, func(r agents.Role) bool { return r.On == agents.OnIssue }) {
+	does := func(r agents.Role) bool { return r.On.Does(agents.KindIssue) }
+	if stopped == 0 && slices.ContainsFunc(k.config.Roles, does) {
 		k.tell("skills", Fine, "every label and skill in use can be worked on")
 	}
 }
@@ -218,7 +219,7 @@ func (k *check) wasted(set *labelSet) bool {
 // unpicked reports whether issues with a set of labels wait for a person to pick them: every role for issues requires
 // a label, and the set has none of these.
 func (k *check) unpicked(set *labelSet) bool {
-	free := func(r agents.Role) bool { return r.On == agents.OnIssue && r.Label == "" }
+	free := func(r agents.Role) bool { return r.On.Does(agents.KindIssue) && r.Label == "" }
 	return len(set.roles)+len(set.pins) == 0 && !slices.ContainsFunc(k.config.Roles, free)
 }
 

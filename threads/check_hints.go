@@ -15,13 +15,13 @@ func (k *check) crowded() {
 	var crowd []string
 	for i := range k.config.Threads {
 		t := &k.config.Threads[i]
-		if !k.has(t, agents.OnIssue) {
+		if !k.has(t, agents.KindIssue) {
 			continue
 		}
 		busy := 0.0 // slots, on average
 		for j := range k.config.Roles {
 			r := &k.config.Roles[j]
-			if r.On == agents.OnSchedule && r.Priority < forge.DefaultPriority {
+			if r.On.Does(agents.KindSchedule) && r.Priority < forge.DefaultPriority {
 				runs := min(len(k.config.Forge.Repos), k.count(t, r.Name))
 				busy += float64(runs) * float64(r.Timeout) / float64(max(1, r.Timeout+r.Every))
 			}
@@ -38,9 +38,9 @@ func (k *check) crowded() {
 	}
 }
 
-// has reports whether an agent of a thread has a role with a trigger.
-func (k *check) has(t *Thread, on agents.On) bool {
-	return slices.ContainsFunc(t.Agents, func(name string) bool { return k.config.HasTrigger(k.config.Agent(name), on) })
+// has reports whether an agent of a thread does a kind of work.
+func (k *check) has(t *Thread, kind agents.Kind) bool {
+	return slices.ContainsFunc(t.Agents, func(name string) bool { return k.config.Does(k.config.Agent(name), kind) })
 }
 
 // count returns how many agents of a thread have a role.
@@ -68,10 +68,10 @@ func (k *check) slots() {
 	}
 	for i := range k.config.Agents {
 		a := &k.config.Agents[i]
-		if !k.config.HasTrigger(a, agents.OnReview) || k.config.HasTrigger(a, agents.OnIssue) {
+		if !k.config.Does(a, agents.KindReview) || k.config.Does(a, agents.KindIssue) {
 			continue
 		}
-		writes := func(w agents.Agent) bool { return k.config.HasTrigger(&w, agents.OnIssue) }
+		writes := func(w agents.Agent) bool { return k.config.Does(&w, agents.KindIssue) }
 		pairs := func(w agents.Agent) bool { return writes(w) && k.config.Unpaired(a, []string{w.Name}) == "" }
 		if slices.ContainsFunc(k.config.Agents, writes) && !slices.ContainsFunc(k.config.Agents, pairs) {
 			k.tell("slots", Hint, "agents.%s: it may review the work of people, but of no agent", a.Name)
@@ -85,7 +85,7 @@ func (k *check) sessions(t *Thread) (most int) {
 	scheduled := make(map[string]int)
 	for _, name := range t.Agents {
 		roles := k.config.Agent(name).Roles
-		if r := k.config.Role(roles[0]); len(roles) == 1 && r != nil && r.On == agents.OnSchedule {
+		if r := k.config.Role(roles[0]); len(roles) == 1 && r != nil && r.On.Does(agents.KindSchedule) {
 			scheduled[r.Name]++
 			continue
 		}
@@ -110,16 +110,16 @@ func (k *check) rules() {
 				mute(key+".windows", "use within "+t.Windows[n].Name()+" never reaches it, because the shorter windows allow less")
 			}
 		}
-		if t.Reserve > 0 && len(t.Windows) > 0 && !k.has(t, agents.OnIssue) {
+		if t.Reserve > 0 && len(t.Windows) > 0 && !k.has(t, agents.KindIssue) {
 			mute(key+".reserve", "it holds back new issues, and no agent of the thread takes any")
 		}
-		if t.Hold > 0 && (len(t.Agents) < 2 || !k.has(t, agents.OnIssue) || !k.config.hasReviewers()) {
+		if t.Hold > 0 && (len(t.Agents) < 2 || !k.has(t, agents.KindIssue) || !k.config.hasReviewers()) {
 			mute(key+".hold", "it keeps a slot for an agent whose work is under review")
 		}
 	}
 	for i := range k.config.Agents {
 		a := &k.config.Agents[i]
-		if len(a.Skills) > 0 && !k.config.HasTrigger(a, agents.OnIssue) {
+		if len(a.Skills) > 0 && !k.config.Does(a, agents.KindIssue) {
 			mute("agents."+a.Name+".skills", "only issues ask for skills, and it takes no issues")
 		}
 		if t := k.config.Thread(a.Thread); a.Budget != (agents.Budget{}) &&

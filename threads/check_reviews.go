@@ -15,7 +15,7 @@ func (k *check) reviewers() {
 	writers := 0
 	for i := range k.config.Agents {
 		a := &k.config.Agents[i]
-		if !k.config.HasTrigger(a, agents.OnIssue) {
+		if !k.config.Does(a, agents.KindIssue) {
 			continue
 		}
 		writers++
@@ -61,7 +61,7 @@ func (c *Config) unreviewed(is *forge.Issue, author string) *Reason {
 	})})
 	for i := range c.Agents {
 		left := &c.Agents[i]
-		if !c.HasTrigger(left, agents.OnReview) || c.Unpaired(left, []string{author}) != "" {
+		if !c.Does(left, agents.KindReview) || c.Unpaired(left, []string{author}) != "" {
 			continue
 		}
 		writers := []string{author}

@@ -62,7 +62,7 @@ func (v *view) items() []work {
 	}
 	for i := range v.Config.Roles {
 		for _, repo := range v.Facts.Repos {
-			if r := &v.Config.Roles[i]; r.On == agents.OnSchedule {
+			if r := &v.Config.Roles[i]; r.On.Does(agents.KindSchedule) {
 				v.fillScheduled(add(), r, repo.Name)
 			}
 		}

@@ -18,7 +18,7 @@ func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	}
 	rungs, after = a.Escalate, a.EscalateAfter
 	for _, name := range a.Roles {
-		if r := c.Role(name); len(rungs) == 0 && r != nil && r.On == agents.OnIssue {
+		if r := c.Role(name); len(rungs) == 0 && r != nil && r.On.Does(agents.KindIssue) {
 			rungs, after = r.Escalate, r.EscalateAfter
 		}
 	}

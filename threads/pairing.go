@@ -39,7 +39,7 @@ func (c *Config) anyLocal(writers []string) bool {
 func (c *Config) reviewable(writers []string) bool {
 	local := c.anyLocal(writers)
 	for i := range c.Agents {
-		if a := &c.Agents[i]; c.HasTrigger(a, agents.OnReview) && c.unpaired(a, writers, local) == "" {
+		if a := &c.Agents[i]; c.Does(a, agents.KindReview) && c.unpaired(a, writers, local) == "" {
 			return true
 		}
 	}
@@ -49,10 +49,10 @@ func (c *Config) reviewable(writers []string) bool {
 // hasReviewers reports whether any review agent is configured. Without one, people review.
 func (c *Config) hasReviewers() bool { return c.reviewable(nil) }
 
-// HasTrigger reports whether one of an agent's roles has this trigger.
-func (c *Config) HasTrigger(a *agents.Agent, on agents.On) bool {
+// Does reports whether one of an agent's roles does a kind of work.
+func (c *Config) Does(a *agents.Agent, kind agents.Kind) bool {
 	return slices.ContainsFunc(a.Roles, func(name string) bool {
 		r := c.Role(name)
-		return r != nil && r.On == on
+		return r != nil && r.On.Does(kind)
 	})
 }

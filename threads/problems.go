@@ -34,7 +34,7 @@ func (c *Config) Problems() []Problem {
 			all = append(all, Problem{key, *why})
 		}
 		why := canBeReviewed(v, &traits{traitKey: traitKey{kind: agents.KindIssue}}, cand)
-		if why != nil && c.HasTrigger(&c.Agents[i], agents.OnIssue) {
+		if why != nil && c.Does(&c.Agents[i], agents.KindIssue) {
 			all = append(all, Problem{key, *why})
 		}
 	}
@@ -74,7 +74,7 @@ func (c *Config) waitsForReview(a *agents.Agent) bool {
 func (c *Config) reviewedOnlyOn(thread, writer string) (only bool) {
 	for i := range c.Agents {
 		a := &c.Agents[i]
-		if !c.HasTrigger(a, agents.OnReview) || c.Unpaired(a, []string{writer}) != "" {
+		if !c.Does(a, agents.KindReview) || c.Unpaired(a, []string{writer}) != "" {
 			continue
 		}
 		if only = a.Thread == thread; !only {

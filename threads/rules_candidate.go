@@ -154,7 +154,7 @@ func (v *view) reworkers(w *work, labels []string) (role, author string) {
 	}
 	for _, name := range a.Roles {
 		r := v.Config.Role(name)
-		if r == nil || r.On != agents.OnIssue {
+		if r == nil || !r.On.Does(agents.KindRework) {
 			continue
 		}
 		role = cmp.Or(role, name)

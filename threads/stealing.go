@@ -216,7 +216,7 @@ func (b *balancer) steal() {
 // isIdle reports whether an agent may take issues: it has a role for them and has been idle for long enough. An
 // unknown time does not count, nor one that another host's clock puts in the future.
 func (b *balancer) isIdle(l *Load) bool {
-	return b.Config.HasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle &&
+	return b.Config.Does(b.Config.Agent(l.Agent), agents.KindIssue) && l.State == LoadIdle &&
 		!l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= StealIdle
 }
 

@@ -334,7 +334,7 @@ func (f *Factory) role(j *job, wrong *mistakes) roleTable {
 		}
 		r.On, r.Every = agents.OnSchedule, fmt.Sprintf("%ds", seconds)
 	}
-	r.Waits = r.On == agents.OnIssue
+	r.Waits = r.On.Does(agents.KindIssue)
 	r.Command = append([]string{f.Self, "upstream", "--root", f.Root, script}, args...)
 	return r
 }

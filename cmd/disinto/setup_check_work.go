@@ -24,8 +24,8 @@ func (k *checker) work() {
 	}
 	writes, reviews := false, false
 	for i := range k.config.Agents {
-		writes = writes || k.config.HasTrigger(&k.config.Agents[i], agents.OnIssue)
-		reviews = reviews || k.config.HasTrigger(&k.config.Agents[i], agents.OnReview)
+		writes = writes || k.config.Does(&k.config.Agents[i], agents.KindIssue)
+		reviews = reviews || k.config.Does(&k.config.Agents[i], agents.KindReview)
 	}
 	if !writes {
 		k.problem("agents", errors.New(`none of them takes issues: hire one with --type dev, or set on = "issue" in a role`))

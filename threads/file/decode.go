@@ -158,7 +158,7 @@ func (d *decoder) readForge(t *table) {
 const unreviewedByPeople = 10
 
 func (d *decoder) hasReviewers() bool {
-	return slices.ContainsFunc(d.config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
+	return slices.ContainsFunc(d.config.Roles, func(r agents.Role) bool { return r.On.Does(agents.KindReview) })
 }
 
 func (d *decoder) forgeURL(t *table) string {

@@ -37,7 +37,7 @@ func (d *decoder) checkLadders() {
 	for i := range c.Agents {
 		a := &c.Agents[i]
 		key := []string{"agents", a.Name, "escalate"}
-		d.checkLadder(key, a.Escalate, c.HasTrigger(a, agents.OnIssue))
+		d.checkLadder(key, a.Escalate, c.Does(a, agents.KindIssue))
 		if slices.Contains(a.Escalate, a.Name) {
 			d.wrong(d.lineOf(key), key, "has %s itself in it: want other agents", a.Name)
 			continue
@@ -55,7 +55,7 @@ func (d *decoder) checkLadders() {
 	}
 	for i := range c.Roles {
 		r := &c.Roles[i]
-		d.checkLadder([]string{"roles", r.Name, "escalate"}, r.Escalate, r.On == agents.OnIssue)
+		d.checkLadder([]string{"roles", r.Name, "escalate"}, r.Escalate, r.On.Does(agents.KindIssue))
 	}
 }
 
@@ -72,7 +72,7 @@ func (d *decoder) checkLadder(key, rungs []string, writes bool) {
 				names = append(names, a.Name)
 			}
 			d.wrong(d.lineOf(key), key, "has %q in it, which is no agent%s", name, threads.Suggest(name, names))
-		case !d.config.HasTrigger(a, agents.OnIssue):
+		case !d.config.Does(a, agents.KindIssue):
 			d.wrong(d.lineOf(key), key, `has %s in it, which has no role with on = "issue"`, name)
 		}
 	}
@@ -106,7 +106,7 @@ func (d *decoder) circle(agent string) []string {
 func (d *decoder) ladderOf(a *agents.Agent) []string {
 	if len(a.Escalate) == 0 {
 		for _, name := range a.Roles {
-			if r := d.config.Role(name); r != nil && r.On == agents.OnIssue && len(r.Escalate) > 0 {
+			if r := d.config.Role(name); r != nil && r.On.Does(agents.KindIssue) && len(r.Escalate) > 0 {
 				return []string{"roles", name, "escalate"}
 			}
 		}

@@ -50,7 +50,7 @@ func (d *decoder) checkRoute(t *table, skill, name string) {
 	if !slices.Contains(a.Skills, skill) {
 		t.wrong(skill, "has %s in it, which lacks the skill: add %q to its skills", name, skill)
 	}
-	if !d.config.HasTrigger(a, agents.OnIssue) {
+	if !d.config.Does(a, agents.KindIssue) {
 		t.wrong(skill, `has %s in it, which has no role with on = "issue"`, name)
 	}
 }

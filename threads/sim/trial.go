@@ -369,7 +369,7 @@ func (tr *trial) push() {
 func (tr *trial) able(a *agents.Agent, t *trialIssue) bool {
 	writes := slices.ContainsFunc(a.Roles, func(name string) bool {
 		r := tr.Config.Role(name)
-		return r != nil && r.On == agents.OnIssue && r.Label == ""
+		return r != nil && r.On.Does(agents.KindIssue) && r.Label == ""
 	})
 	return writes && !slices.ContainsFunc(t.Skills, func(s string) bool { return !slices.Contains(a.Skills, s) })
 }

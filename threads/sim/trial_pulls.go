@@ -91,7 +91,7 @@ func (tr *trial) check(t *trialIssue, red bool) {
 
 // reviewers reports whether agents review.
 func (tr *trial) reviewers() bool {
-	return slices.ContainsFunc(tr.Config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
+	return slices.ContainsFunc(tr.Config.Roles, func(r agents.Role) bool { return r.On.Does(agents.KindReview) })
 }
 
 // judged applies the effect of a review session.

@@ -100,7 +100,7 @@ func stallsIn(c *threads.Config, open []forge.Issue) string {
 	for _, labels := range plain {
 		for i := range c.Agents {
 			end := journey(c, labels, c.Agents[i].Login)
-			if c.HasTrigger(&c.Agents[i], agents.OnIssue) && (end.begun && end.why != nil || end.code() == threads.NoReviewer) {
+			if c.Does(&c.Agents[i], agents.KindIssue) && (end.begun && end.why != nil || end.code() == threads.NoReviewer) {
 				return c.Agents[i].Name + ": " + end.why.Text()
 			}
 		}
