@@ -81,7 +81,7 @@ func (s *Supervisor) keepPorts() (end func()) {
 	if p.Listen == nil {
 		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	}
-	return p.Keep(s.replug)
+	return p.Serve(s.replug)
 }
 
 // state answers GET /v1/state: the status, with at most ?rows= waiting items.

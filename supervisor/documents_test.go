@@ -60,7 +60,7 @@ func TestDocuments(t *testing.T) {
 		"event-ended":    control.RecentDocument{},
 		"event-held":     control.QueueDocument{},
 		"event-ref":      control.RefData{},
-		"life":           control.LifeDocument{},
+		"life":           control.ItemDocument{},
 		"history":        control.HistoryDocument{},
 		"record":         control.RecordDocument{},
 		"ask-item":       control.ItemRequest{},

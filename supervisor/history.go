@@ -19,7 +19,7 @@ import (
 
 // show answers GET /v1/show with the life of an issue or pull request. It asks the forge, because a scan keeps nothing
 // of items that closed long ago.
-func (h *history) show(_ context.Context, query url.Values) (*control.LifeDocument, error) {
+func (h *history) show(_ context.Context, query url.Values) (*control.ItemDocument, error) {
 	if err := h.noConfig(); err != nil {
 		return nil, err
 	}
@@ -31,9 +31,9 @@ func (h *history) show(_ context.Context, query url.Values) (*control.LifeDocume
 }
 
 // life collects everything that forge and journal know of an item; verb is the command's name in a refusal.
-func (h *history) life(verb string, item forge.Ref) (*control.LifeDocument, error) {
+func (h *history) life(verb string, item forge.Ref) (*control.ItemDocument, error) {
 	look, err := h.fetchItem(item, time.Now())
-	d := control.LifeOf(item, look)
+	d := control.ItemOf(item, look)
 	if err != nil {
 		return nil, notDone(verb, item, err)
 	}
@@ -77,7 +77,7 @@ func (h *history) life(verb string, item forge.Ref) (*control.LifeDocument, erro
 }
 
 // ended returns in one line how an item ended and by whom; empty while it is open.
-func ended(d *control.LifeDocument) string {
+func ended(d *control.ItemDocument) string {
 	var writers, approvers []string
 	add := func(names []string, name string) []string {
 		if name == "" || slices.Contains(names, name) {

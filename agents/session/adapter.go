@@ -36,13 +36,13 @@ type call struct {
 	environ []string
 }
 
-// diarist is an adapter for a CLI that reports its usage in a file while it runs, and in its events only at the end.
-// Its methods are pure.
-type diarist interface {
-	// diary returns a glob pattern for the file of a conversation.
-	diary(environ []string, session string) string
-	// entry decodes a line of that file with the usage of the whole conversation. ok is false for other lines.
-	entry(line []byte) (u agents.Usage, ok bool)
+// usageFileReader is an adapter for a CLI that reports its usage in a file while it runs, and in its events only at the
+// end. Its methods are pure.
+type usageFileReader interface {
+	// usageFile returns a glob pattern for the file of a conversation.
+	usageFile(environ []string, session string) string
+	// usageLine decodes a line of that file with the usage of the whole conversation. ok is false for other lines.
+	usageLine(line []byte) (u agents.Usage, ok bool)
 }
 
 // adapters has an entry for each of agents.CLIs, added by that adapter's file.

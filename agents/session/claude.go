@@ -129,12 +129,12 @@ func (claude) read(line []byte, r *report) bool {
 	case e.Type == "assistant":
 		r.count(e.Message.ID, e.Message.Usage.usage(), r.answer(e.Message.Content))
 		if e.Message.StopReason == "refusal" {
-			r.fail(trouble{What: refused, Words: "the model refused: " + r.Words})
+			r.fail(failure{What: refused, Words: "the model refused: " + r.Words})
 		}
 	case e.Type == "user":
 		r.results(e.Message.Content)
 	case e.Type == "rate_limit_event" && e.RateLimit.Status == "rejected":
-		t := trouble{What: limited, Words: "usage limit " + e.RateLimit.Type}
+		t := failure{What: limited, Words: "usage limit " + e.RateLimit.Type}
 		if e.RateLimit.ResetsAt > 0 {
 			t.Until = time.Unix(e.RateLimit.ResetsAt, 0).UTC()
 		}
@@ -153,12 +153,12 @@ func (r *report) claudeResult(e *claudeEvent) {
 	}
 	r.Usage.CostUSD, r.TotalCost = e.Cost, true // CostUSD covers the whole conversation, the tokens only this run
 	if e.StopReason == "refusal" {
-		r.fail(trouble{What: refused, Words: "the model refused: " + e.Result})
+		r.fail(failure{What: refused, Words: "the model refused: " + e.Result})
 		return
 	}
 	if !e.IsError {
-		if r.What != refused && !r.settled() { // claude itself waited for the end of a limit
-			r.trouble = trouble{}
+		if r.What != refused && !r.final() { // claude itself waited for the end of a limit
+			r.failure = failure{}
 		}
 		return
 	}
@@ -172,7 +172,7 @@ func (r *report) claudeResult(e *claudeEvent) {
 	case e.TerminalReason == "budget_exhausted":
 		what = spent
 	}
-	r.fail(trouble{What: what, Words: words})
+	r.fail(failure{What: what, Words: words})
 }
 
 // answer decodes the content of a model's message in Anthropic's format, which qwen uses too. It returns how many bytes
@@ -215,8 +215,8 @@ func (r *report) results(content json.RawMessage) {
 	}
 }
 
-// toolNote describes a tool call in one line, with its most informative argument.
-func toolNote(name string, input json.RawMessage) string {
+// toolSummary describes a tool call in one line, with its most informative argument.
+func toolSummary(name string, input json.RawMessage) string {
 	name = firstWords(name)
 	var args map[string]json.RawMessage
 	if json.Unmarshal(input, &args) == nil {

@@ -16,35 +16,35 @@ import (
 	"codeberg.org/johba/disinto/agents/llama"
 )
 
-// ask runs the CLI with a prompt, in the chain's last conversation if call resumes it. If the CLI has lost that
+// runPrompt runs the CLI with a prompt, in the chain's last conversation if call resumes it. If the CLI has lost that
 // conversation, or it has grown too long, ask starts a new one, once. An incomplete run returns an *ended error.
-func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
-	c := r.call(ctx)
-	r.goesOn = r.expects(c, prompt)
+func (r *run) runPrompt(ctx context.Context, prompt string) (*report, error) {
+	c := r.newCall(ctx)
+	r.expected = r.expectCache(c, prompt)
 	first := prompt
 	if c.Resume && r.reply != "" {
 		first = r.reply
 	}
 	said, out := r.runCLI(ctx, c, first)
-	silent := said.What == noTrouble && !said.Ended && said.Turns == 0
+	silent := said.What == noFailure && !said.Ended && said.Turns == 0
 	if c.Resume && ctx.Err() == nil && (silent || said.What == forgotten || said.What == overflown) {
 		r.logf("%s cannot continue its conversation (%s); starting a new one", r.CLI, out.Reason)
-		r.keep.Session, r.keep.Totals = "", agents.Usage{}
-		said, out = r.runCLI(ctx, r.call(ctx), prompt)
+		r.state.Session, r.state.Totals = "", agents.Usage{}
+		said, out = r.runCLI(ctx, r.newCall(ctx), prompt)
 	}
 	if said.What == overflown {
-		r.keep.Session, r.conversation = "", "" // the next attempt would overflow at once
+		r.state.Session, r.conversation = "", "" // the next attempt would overflow at once
 	}
 	return said, unlessDone(out)
 }
 
-// nudge sends one more message in this session's conversation.
-func (r *run) nudge(ctx context.Context, words string) (*report, error) {
+// followUp sends one more message in this session's conversation.
+func (r *run) followUp(ctx context.Context, words string) (*report, error) {
 	if r.conversation == "" {
 		return &report{}, nil
 	}
 	r.logf("nudged: %s", firstWords(words))
-	c := r.call(ctx)
+	c := r.newCall(ctx)
 	c.Session, c.Resume = r.conversation, true
 	said, out := r.runCLI(ctx, c, words)
 	return said, unlessDone(out)
@@ -57,15 +57,15 @@ func unlessDone(out agents.Outcome) error {
 	return &ended{out}
 }
 
-// call prepares the next run of the CLI. It resumes a conversation that a cache may still hold: with the same CLI on
+// newCall prepares the next run of the CLI. It resumes a conversation that a cache may still hold: with the same CLI on
 // the same slot of a local backend. On an API, a new conversation costs less than sending an old one again. A
 // conversation with an answered question or plan is resumed on any backend, because the answer refers to it.
-func (r *run) call(ctx context.Context) *call {
+func (r *run) newCall(ctx context.Context) *call {
 	c := &call{Model: r.Model, BaseURL: r.BaseURL, Local: r.Local, environ: r.Environ, Session: newID()}
 	if r.Left.USD > 0 {
 		c.MaxUSD = max(r.Left.USD-r.usage.CostUSD, 0.01)
 	}
-	k := &r.keep
+	k := &r.state
 	warm := r.Local && k.Thread == r.Thread && k.Slot == r.Slot
 	if (warm || r.answered) && k.Session != "" && k.CLI == r.CLI {
 		c.Session, c.Resume = k.Session, true
@@ -98,17 +98,17 @@ var errSilent = errors.New("the CLI was silent for too long")
 func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
 	said, complaint := &report{}, &tail{limit: 4 << 10}
 	if words := r.Left.Reached(r.usage.Tokens(), r.usage.CostUSD); words != "" {
-		said.fail(trouble{What: spent, Words: "it has used " + words})
+		said.fail(failure{What: spent, Words: "it has used " + words})
 		return said, outcome(r.CLI, said, nil, "", r.Now())
 	}
 	before, resumed := agents.Usage{}, ""
 	if c.Resume {
-		before, resumed = r.keep.Totals, ", continuing its last conversation"
+		before, resumed = r.state.Totals, ", continuing its last conversation"
 	}
 	r.logf("starting %s%s", r.CLI, resumed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := r.listen(said, before, cancel)
+	out := r.eventWriter(said, before, cancel)
 	argv, vars := r.cli.command(c)
 	// If the CLI breaks its worktree, its git must not find a repository that contains the workspace.
 	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
@@ -120,13 +120,13 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	out.end()
 	said.Unread += out.dropped
 	switch {
-	case context.Cause(ctx) == errSilent && said.What == noTrouble && !said.Ended:
+	case context.Cause(ctx) == errSilent && said.What == noFailure && !said.Ended:
 		words := fmt.Sprintf("no answer from the model in %s; it may be waiting for a usage limit, in silence", firstAnswer)
-		said.fail(trouble{What: down, Words: words})
+		said.fail(failure{What: down, Words: words})
 	case errors.Is(err, os.ErrNotExist):
-		said.fail(trouble{What: down, Words: err.Error()})
+		said.fail(failure{What: down, Words: err.Error()})
 	}
-	r.account(said, c, before)
+	r.recordUsage(said, c, before)
 	if words := lastLine(string(complaint.text)); words != "" && !said.Ended {
 		r.logf("%s says: %s", r.CLI, firstWords(words))
 	}
@@ -151,9 +151,9 @@ func withoutMonitor(environ []string) []string {
 	}
 }
 
-// listen returns a writer for the CLI's events. It cancels the run if the CLI is silent for too long, cannot succeed,
-// repeats itself, or has reached its limits.
-func (r *run) listen(said *report, before agents.Usage, cancel context.CancelCauseFunc) *lines {
+// eventWriter returns a writer for the CLI's events. It cancels the run if the CLI is silent for too long, cannot
+// succeed, repeats itself, or has reached its limits.
+func (r *run) eventWriter(said *report, before agents.Usage, cancel context.CancelCauseFunc) *lines {
 	m := &runMeter{run: r, said: said, before: before}
 	timer := time.AfterFunc(firstAnswer, func() { cancel(errSilent) })
 	if r.Local {
@@ -171,14 +171,14 @@ func (r *run) listen(said *report, before agents.Usage, cancel context.CancelCau
 		if said.Note != "" {
 			r.logf("%s", said.Note)
 		}
-		if said.Hopeless || said.settled() {
+		if said.Hopeless || said.final() {
 			cancel(nil)
 		}
 	}}
 }
 
-// account records the usage of a run, and its conversation.
-func (r *run) account(said *report, c *call, before agents.Usage) {
+// recordUsage records the usage of a run, and its conversation.
+func (r *run) recordUsage(said *report, c *call, before agents.Usage) {
 	r.usage = r.usage.Add(r.cost(said, before))
 	id := said.Session
 	if id == "" && said.Turns > 0 {
@@ -188,11 +188,11 @@ func (r *run) account(said *report, c *call, before agents.Usage) {
 		return
 	}
 	r.conversation = id
-	r.keep.CLI, r.keep.Session, r.keep.Thread, r.keep.Slot = r.CLI, id, r.Thread, r.Slot
+	r.state.CLI, r.state.Session, r.state.Thread, r.state.Slot = r.CLI, id, r.Thread, r.Slot
 	if (said.TotalTokens || said.TotalCost) && said.Usage != (agents.Usage{}) { // without totals the run failed at once
-		r.keep.Totals = said.Usage
+		r.state.Totals = said.Usage
 	}
-	r.keep.save(r.keepPath())
+	r.state.save(r.statePath())
 }
 
 // cost returns the usage of a run so far.

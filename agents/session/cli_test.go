@@ -70,7 +70,7 @@ func TestCLIThatStays(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				_, out := r.runCLI(t.Context(), r.call(t.Context()), "do it")
+				_, out := r.runCLI(t.Context(), r.newCall(t.Context()), "do it")
 				if out.Result != tt.want {
 					t.Errorf("outcome %+v, want %s", out, tt.want)
 				}

@@ -85,13 +85,13 @@ func (u *codexUsage) usage() agents.Usage {
 	return usageOf(without(u.Input, u.Cached), u.Cached, u.Output)
 }
 
-// diary matches codex's own record of a conversation, which grows with each answer of the model.
-func (codex) diary(environ []string, session string) string {
+// usageFile matches codex's own record of a conversation, which grows with each answer of the model.
+func (codex) usageFile(environ []string, session string) string {
 	home := cmp.Or(agents.Getenv(environ, "CODEX_HOME"), filepath.Join(agents.Getenv(environ, "HOME"), ".codex"))
 	return filepath.Join(home, "sessions", "*", "*", "*", "rollout-*-"+session+".jsonl")
 }
 
-func (codex) entry(line []byte) (agents.Usage, bool) {
+func (codex) usageLine(line []byte) (agents.Usage, bool) {
 	if !bytes.Contains(line, []byte(`"token_count"`)) {
 		return agents.Usage{}, false
 	}
@@ -125,7 +125,7 @@ func (codex) read(line []byte, r *report) bool {
 		r.Note = firstWords(e.Message) // reports a retry; the last event says whether it mattered
 	case "turn.failed":
 		r.Ended = true
-		r.fail(trouble{What: classify(0, e.Error.Message), Words: e.Error.Message})
+		r.fail(failure{What: classify(0, e.Error.Message), Words: e.Error.Message})
 	case "turn.completed":
 		r.Ended = true
 		if u := e.Usage; u != nil {

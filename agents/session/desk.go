@@ -142,7 +142,7 @@ func (r *run) commentsOn(ctx context.Context, ref forge.Ref) ([]remark, error) {
 		if slices.Contains(r.About, c.ID) || forge.IsForPeople(c.Body) {
 			continue // dialogue returns these
 		}
-		if strings.TrimSpace(c.Body) != "" && r.readers.hears(c.Author, "comment") && len(all) < maxRemarks {
+		if strings.TrimSpace(c.Body) != "" && r.readers.admits(c.Author, "comment") && len(all) < maxRemarks {
 			all = append(all, remark{account(c.Author), quoted(cut(c.Body, maxRemark))})
 		}
 	}
@@ -193,7 +193,7 @@ func (r *run) issuesOf(ctx context.Context, p *forge.Pull) (all []issueText) {
 		if ref.Repo != r.Repo {
 			continue
 		}
-		if is, err := r.Desk.Issue(ctx, ref); err == nil && r.readers.vouched(&is) {
+		if is, err := r.Desk.Issue(ctx, ref); err == nil && r.readers.admitsIssue(&is) {
 			all = append(all, issueTextOf(&is))
 		}
 	}
@@ -215,14 +215,14 @@ func (r *run) reviews(ctx context.Context, pull forge.Ref) ([]reviewText, error)
 	reviews, err := r.Desk.Reviews(ctx, pull)
 	var all []reviewText
 	for _, one := range reviews {
-		if !r.readers.hears(one.Author, "review") {
+		if !r.readers.admits(one.Author, "review") {
 			continue
 		}
 		text := reviewText{
 			Author: account(one.Author), State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark)),
 		}
 		for _, c := range one.Lines {
-			if !r.readers.hears(c.Author, "comment") {
+			if !r.readers.admits(c.Author, "comment") {
 				continue
 			}
 			text.Inline = append(text.Inline, inlineText{quoted(firstWords(c.Path)), c.Line, quoted(cut(c.Body, maxRemark))})

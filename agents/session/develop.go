@@ -23,7 +23,7 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if d.Reviews, err = r.rejected(ctx); err != nil {
+	if d.Reviews, err = r.rejectedReviews(ctx); err != nil {
 		return "", err
 	}
 	said, err := r.change(ctx, d, at, "origin/"+d.Base, firstWords(string(d.Title)))
@@ -122,9 +122,9 @@ func (r *run) branchNamed(k int) string {
 	return fmt.Sprintf("fix/issue-%d-%d", r.Number, k)
 }
 
-// rejected returns the reviews of the last pull request for the issue that was closed unmerged, if the issue was passed
-// on to the next agent of the escalation list.
-func (r *run) rejected(ctx context.Context) ([]reviewText, error) {
+// rejectedReviews returns the reviews of the last pull request for the issue that was closed unmerged, if the issue was
+// passed on to the next agent of the escalation list.
+func (r *run) rejectedReviews(ctx context.Context) ([]reviewText, error) {
 	var last int64
 	for k := 1; len(r.Tried) > 0; k++ {
 		pulls, err := r.Desk.PullsFrom(ctx, r.Repo, r.branchNamed(k))
@@ -189,7 +189,7 @@ func (r *run) reworkPrompt(ctx context.Context, p *forge.Pull) (*promptData, err
 // change lets the CLI work on the branch of d, which begins at the commit at, and publishes the commits that since does
 // not contain. title is used if the CLI provides none.
 func (r *run) change(ctx context.Context, d *promptData, at, since, title string) (said answer, err error) {
-	if d.Continues, err = r.enter(ctx, d.Branch, at); err != nil {
+	if d.Continues, err = r.checkOut(ctx, d.Branch, at); err != nil {
 		return said, err
 	}
 	if said, err = r.develop(ctx, d, since); err != nil {
@@ -224,7 +224,7 @@ func (r *run) errand(ctx context.Context) (reason string, err error) {
 	if d.Base, err = r.fetchBase(ctx); err != nil {
 		return "", err
 	}
-	if _, err := r.enter(ctx, d.Branch, remotes+d.Base); err != nil {
+	if _, err := r.checkOut(ctx, d.Branch, remotes+d.Base); err != nil {
 		return "", err
 	}
 	said, err := r.converse(ctx, d)
@@ -245,9 +245,9 @@ func (r *run) errand(ctx context.Context) (reason string, err error) {
 	return r.open(ctx, d, title, said.Summary)
 }
 
-// enter checks a branch out into the worktree. It first saves the work that an earlier session left in the worktree. If
-// that session was interrupted and the branch has not moved on, enter continues its work instead.
-func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err error) {
+// checkOut checks a branch out into the worktree. It first saves the work that an earlier session left in the worktree.
+// If that session was interrupted and the branch has not moved on, enter continues its work instead.
+func (r *run) checkOut(ctx context.Context, branch, at string) (continues bool, err error) {
 	saved, err := r.tree.save(ctx, "left by an earlier session")
 	if err != nil {
 		return false, err
@@ -255,7 +255,7 @@ func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err
 	if saved != "" {
 		r.logf("saved the work of an earlier session as %s", saved)
 	}
-	if (r.keep.Interrupted || r.answered) && branch != "" && r.tree.stands(ctx, branch, at) {
+	if (r.state.Interrupted || r.answered) && branch != "" && r.tree.isOn(ctx, branch, at) {
 		r.logf("continuing where the last session stopped")
 		return true, nil
 	}
@@ -271,15 +271,15 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 	if err := said.stops(); err != nil {
 		return said, err
 	}
-	idle, err := r.idle(ctx, since)
+	idle, err := r.nothingToPublish(ctx, since)
 	if err != nil || !idle {
 		return said, err
 	}
-	last, err := r.nudge(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git.")
+	last, err := r.followUp(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git.")
 	if err != nil {
 		return said, err
 	}
-	if idle, err = r.idle(ctx, since); err != nil || !idle {
+	if idle, err = r.nothingToPublish(ctx, since); err != nil || !idle {
 		return r.answer(), err
 	}
 	return said, end(agents.NoProgress, "no commits"+prefixed("; its last words: ", firstWords(last.Words)))
@@ -289,7 +289,7 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 func (a *answer) stops() error {
 	switch {
 	case a.Question != "":
-		return speak(agents.Question, a.Question)
+		return endWithText(agents.Question, a.Question)
 	case a.Refused != "":
 		return end(agents.Refused, a.Refused)
 	}
@@ -302,7 +302,7 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := r.enter(ctx, d.Branch, at); err != nil {
+	if _, err := r.checkOut(ctx, d.Branch, at); err != nil {
 		return "", err
 	}
 	said, err := r.converse(ctx, d)
@@ -311,7 +311,7 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 	}
 	if said.Plan == "" && said.stops() == nil {
 		words := "There is no plan yet. Write the file " + r.answerPath() + " now, with the JSON that was asked for."
-		if _, err := r.nudge(ctx, words); err != nil {
+		if _, err := r.followUp(ctx, words); err != nil {
 			return "", err
 		}
 		said = r.answer()
@@ -322,11 +322,11 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 	if said.Plan == "" {
 		return "", end(agents.NoProgress, "no plan")
 	}
-	return "", speak(agents.Planned, said.Plan)
+	return "", endWithText(agents.Planned, said.Plan)
 }
 
-// idle reports whether there is nothing to publish.
-func (r *run) idle(ctx context.Context, since string) (bool, error) {
+// nothingToPublish reports whether there is nothing to publish.
+func (r *run) nothingToPublish(ctx context.Context, since string) (bool, error) {
 	dirty, err := r.tree.dirty(ctx)
 	if err != nil || dirty {
 		return false, err
@@ -352,7 +352,7 @@ func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 			return answer{}, err
 		}
 	}
-	_, err = r.ask(ctx, prompt)
+	_, err = r.runPrompt(ctx, prompt)
 	return r.answer(), err
 }
 

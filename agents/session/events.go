@@ -20,20 +20,20 @@ type report struct {
 	// TotalTokens and TotalCost say that these parts of Usage cover the whole conversation, not only this run.
 	TotalTokens, TotalCost bool
 	Ended                  bool // the last event of a complete run was read
-	trouble
+	failure
 	Hopeless  bool   // the CLI retries without a chance of success and must be ended
 	Unread    int    // lines that are not events
 	Note      string // one line for the log about the last event; may be empty
 	overflows int    // how often the conversation was too long
 	repeats   repeats
-	answers   []answered // the last answers of the model
-	calling   bool       // the last event was about a tool, so the model will answer again
-	now       time.Time  // time of the event
-	changed   []string   // files that the event reports as written, without their content
+	answers   []modelAnswer // the last answers of the model
+	calling   bool          // the last event was about a tool, so the model will answer again
+	now       time.Time     // time of the event
+	changed   []string      // files that the event reports as written, without their content
 }
 
-// answered is an answer of the model with its usage. Some CLIs report an answer in parts, each with the whole usage.
-type answered struct {
+// modelAnswer is an answer of the model with its usage. Some CLIs report an answer in parts, each with the whole usage.
+type modelAnswer struct {
 	id      string
 	used    agents.Usage
 	written int64 // bytes of the parts
@@ -47,9 +47,9 @@ const bytesPerToken = 4
 
 // count adds an answer of the model, or a further part of it, to the usage of the run.
 func (r *report) count(id string, u agents.Usage, written int64) {
-	i := slices.IndexFunc(r.answers, func(a answered) bool { return a.id == id && id != "" })
+	i := slices.IndexFunc(r.answers, func(a modelAnswer) bool { return a.id == id && id != "" })
 	if i < 0 {
-		r.answers = append(last(r.answers, answersMost-1), answered{id: id})
+		r.answers = append(last(r.answers, answersMost-1), modelAnswer{id: id})
 		i = len(r.answers) - 1
 	}
 	a := &r.answers[i]
@@ -61,7 +61,7 @@ func (r *report) count(id string, u agents.Usage, written int64) {
 
 // call records the call of a tool.
 func (r *report) call(id, tool string, input []byte) {
-	r.calling, r.Note = true, toolNote(tool, input)
+	r.calling, r.Note = true, toolSummary(tool, input)
 	r.repeats.begin(id, tool, input, r.now)
 }
 
@@ -71,8 +71,8 @@ func (r *report) result(id string, result []byte) {
 	r.repeats.end(id, result, r.now)
 }
 
-// trouble is the reason why a run did not do its work.
-type trouble struct {
+// failure is the reason why a run did not do its work.
+type failure struct {
 	What  class
 	Words string
 	Until time.Time     // when a usage limit is lifted; zero if the CLI does not report it
@@ -83,7 +83,7 @@ type trouble struct {
 type class string
 
 const (
-	noTrouble class = ""
+	noFailure class = ""
 	limited   class = "limited"   // a usage limit, or too many requests
 	signedOut class = "auth"      // the backend rejects the credentials
 	overflown class = "overflow"  // the conversation does not fit the context window
@@ -95,19 +95,19 @@ const (
 	broken    class = "broken"    // anything else
 )
 
-// settled reports whether the trouble is final, whatever the CLI reports while it is being ended.
-func (t *trouble) settled() bool { return t.What == looped || t.What == spent }
+// final reports whether the trouble is final, whatever the CLI reports while it is being ended.
+func (t *failure) final() bool { return t.What == looped || t.What == spent }
 
 // fail records a failure. A usage limit is not overwritten, because CLIs report it again as another error.
-func (r *report) fail(t trouble) {
-	if r.settled() || r.What == limited && t.What != limited {
+func (r *report) fail(t failure) {
+	if r.final() || r.What == limited && t.What != limited {
 		return
 	}
 	if t.What == limited && t.Until.IsZero() {
 		t.Until = r.Until
 	}
 	t.Words = firstWords(t.Words)
-	r.trouble = t
+	r.failure = t
 }
 
 // add processes one line of a CLI's stdout.

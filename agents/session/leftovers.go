@@ -14,21 +14,21 @@ import (
 // there is no such work. The worktree stays unchanged. If the forge refuses the push, the commit stays in the mirror,
 // at refs/disinto/kept.
 func (t *tree) save(ctx context.Context, why string) (branch string, err error) {
-	if !t.there(ctx) {
+	if !t.exists(ctx) {
 		return "", nil
 	}
 	commit, branch, err := t.unpushed(ctx, why)
 	if err != nil || branch == "" {
 		return "", err
 	}
-	if _, err = t.in(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
+	if _, err = t.runGit(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
 		ref := "refs/disinto/kept/" + commit[:16]
-		if _, err := t.in(ctx, "update-ref", ref, commit); err != nil {
+		if _, err := t.runGit(ctx, "update-ref", ref, commit); err != nil {
 			return "", fmt.Errorf("cannot save the workspace's changes: %w", err)
 		}
 		return ref + " of " + t.mirror, nil
 	}
-	return branch, t.pushed(ctx, commit)
+	return branch, t.recordPushed(ctx, commit)
 }
 
 // unpushed commits the worktree, and returns the commit with the branch to push it to; "" if all of it is on the forge.
@@ -39,7 +39,7 @@ func (t *tree) unpushed(ctx context.Context, why string) (commit, branch string,
 	if missing, err := t.notOnForge(ctx, t.dir, commit); err != nil || !missing {
 		return "", "", err
 	}
-	name, err := t.in(ctx, "rev-parse", "--abbrev-ref", "HEAD")
+	name, err := t.runGit(ctx, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil || name == "HEAD" {
 		name = "detached"
 	}
@@ -56,7 +56,7 @@ func (t *tree) notOnForge(ctx context.Context, dir, commit string) (bool, error)
 // snapshot commits the worktree with a separate index, so that neither the branch nor the index changes. It returns
 // HEAD if there is nothing to commit.
 func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
-	gitDir, err := t.in(ctx, "rev-parse", "--absolute-git-dir")
+	gitDir, err := t.runGit(ctx, "rev-parse", "--absolute-git-dir")
 	if err != nil {
 		return "", err
 	}
@@ -69,11 +69,11 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 			return "", err
 		}
 	}
-	head, err := t.in(ctx, "rev-parse", "HEAD")
+	head, err := t.runGit(ctx, "rev-parse", "HEAD")
 	if err != nil {
 		return "", err
 	}
-	before, err := t.in(ctx, "rev-parse", "HEAD^{tree}")
+	before, err := t.runGit(ctx, "rev-parse", "HEAD^{tree}")
 	if err != nil || before == written {
 		return head, err
 	}
@@ -81,7 +81,7 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	if t.session != "" {
 		message += fmt.Sprintf("\n\nRun %s.", t.session)
 	}
-	return t.in(ctx, "commit-tree", written, "-p", head, "-m", message)
+	return t.runGit(ctx, "commit-tree", written, "-p", head, "-m", message)
 }
 
 // keepTrees is how many unused worktrees of a repository an agent keeps. The newest are kept, and each occupies as

@@ -122,7 +122,7 @@ func (opencode) read(line []byte, r *report) bool {
 		r.calling = e.Part.Reason == "tool-calls"
 		r.Ended = !r.calling
 		if r.What == overflown && !r.Hopeless {
-			r.trouble = trouble{} // opencode has shortened the conversation and continues
+			r.failure = failure{} // opencode has shortened the conversation and continues
 		}
 	case "error":
 		r.opencodeError(&e)
@@ -144,7 +144,7 @@ func (r *report) opencodeError(e *opencodeEvent) {
 	r.Ended = true
 	d := e.Error.Data
 	words := cmp.Or(d.Message, e.Error.Name)
-	t := trouble{What: classify(d.Status, words+" "+d.Body), Words: words}
+	t := failure{What: classify(d.Status, words+" "+d.Body), Words: words}
 	switch e.Error.Name {
 	case "ContextOverflowError":
 		t.What = overflown

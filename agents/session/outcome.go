@@ -10,13 +10,13 @@ import (
 // interrupted, and calls a usage limit a success. exit is the error of the run, complaint the end of its stderr. Done
 // means that the run is complete, not that it achieved anything.
 func outcome(cli string, r *report, exit error, complaint string, now time.Time) agents.Outcome {
-	t := r.trouble
-	if t.What == noTrouble && !r.Ended {
+	t := r.failure
+	if t.What == noFailure && !r.Ended {
 		t = unended(exit, complaint)
 	}
 	out := agents.Outcome{Result: agents.Failed, Reason: cli + ": " + t.Words}
 	switch t.What {
-	case noTrouble:
+	case noFailure:
 		return agents.Outcome{Result: agents.Done}
 	case limited:
 		out.Result, out.RetryAt = agents.Limited, t.Until
@@ -41,7 +41,7 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 }
 
 // unended explains a run without a last event. Its stderr says more than its exit code.
-func unended(exit error, complaint string) trouble {
+func unended(exit error, complaint string) failure {
 	words := firstWords(lastLine(complaint))
 	what := classify(0, complaint)
 	switch {
@@ -50,7 +50,7 @@ func unended(exit error, complaint string) trouble {
 	case words == "":
 		words = "it ended without saying how"
 	}
-	return trouble{What: what, Words: words}
+	return failure{What: what, Words: words}
 }
 
 // used returns the usage of one run. For CLIs that count the whole conversation, it subtracts the usage before the run.

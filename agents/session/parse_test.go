@@ -69,7 +69,7 @@ func TestRecordings(t *testing.T) {
 				if diff := cmp.Diff(string(want), got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
-				if rec.what == noTrouble && (r.What != noTrouble || !r.Ended) {
+				if rec.what == noFailure && (r.What != noFailure || !r.Ended) {
 					t.Errorf("trouble %q, ended %t: want a run that is complete", r.What, r.Ended)
 				}
 			})
@@ -85,7 +85,7 @@ func dump(cli string, r *report, exit error, complaint string) string {
 	fmt.Fprintf(&b, "session %s\nwords %q\nturns %d\nusage %+v\ntotals: tokens %t, cost %t\nended %t\nhopeless %t\n"+
 		"unread %d\n",
 		r.Session, r.Words, r.Turns, r.Usage, r.TotalTokens, r.TotalCost, r.Ended, r.Hopeless, r.Unread)
-	fmt.Fprintf(&b, "trouble %q %q\noutcome %s %q\n", r.What, r.trouble.Words, out.Result, out.Reason)
+	fmt.Fprintf(&b, "trouble %q %q\noutcome %s %q\n", r.What, r.failure.Words, out.Result, out.Reason)
 	if !out.RetryAt.IsZero() {
 		fmt.Fprintf(&b, "retry at %s\n", out.RetryAt.Format(time.RFC3339))
 	}
@@ -103,9 +103,9 @@ func TestEvents(t *testing.T) {
 		{"a limit stands above what is made of it later", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424,"rateLimitType":"five_hour"}}
 {"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":500,"result":"oops"}`, limited, true, "usage limit five_hour"},
 		{"a warning is no limit", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795242424}}
-{"type":"result","subtype":"success","is_error":false,"result":"ok"}`, noTrouble, true, ""},
+{"type":"result","subtype":"success","is_error":false,"result":"ok"}`, noFailure, true, ""},
 		{"a limit that was waited for", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424}}
-{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"ok"}`, noTrouble, true, ""},
+{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"ok"}`, noFailure, true, ""},
 		{
 			"turns used up", "claude",
 			`{"type":"result","subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","errors":["Reached ` +
@@ -123,7 +123,7 @@ func TestEvents(t *testing.T) {
 			`{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,` +
 				`"result":"prompt is too long: 210000 tokens > 200000 maximum"}`, overflown, true, "",
 		},
-		{"not JSON", "claude", "hello\n{\"type\":\"result\",\"result\":\"ok\"}", noTrouble, true, ""},
+		{"not JSON", "claude", "hello\n{\"type\":\"result\",\"result\":\"ok\"}", noFailure, true, ""},
 		{
 			"waits a minute", "qwen",
 			`{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":60000}}`,
@@ -137,23 +137,23 @@ func TestEvents(t *testing.T) {
 		{
 			"waits a moment", "qwen",
 			`{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":2000}}`,
-			noTrouble, false, "",
+			noFailure, false, "",
 		},
 		{
 			"in the middle of work", "opencode", `{"type":"step_finish","sessionID":"ses_1","part":{"reason":"tool-calls"}}`,
-			noTrouble, false, "",
+			noFailure, false, "",
 		},
 		{
 			"usage limit", "codex", `{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again later."}}`,
 			limited, true, "",
 		},
 		{"retries are no failure", "codex", `{"type":"error","message":"Reconnecting... 1/2 (stream disconnected)"}
-{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":2}}`, noTrouble, true, ""},
+{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":2}}`, noFailure, true, ""},
 	}
 	for _, tt := range tests {
 		r := parse(adapters[tt.cli], []byte(tt.stream))
-		if r.What != tt.want || r.Ended != tt.ended || tt.words != "" && r.trouble.Words != tt.words {
-			t.Errorf("%s: trouble %q (%s), ended %t; want %q (%s), %t", tt.name, r.What, r.trouble.Words, r.Ended, tt.want,
+		if r.What != tt.want || r.Ended != tt.ended || tt.words != "" && r.failure.Words != tt.words {
+			t.Errorf("%s: trouble %q (%s), ended %t; want %q (%s), %t", tt.name, r.What, r.failure.Words, r.Ended, tt.want,
 				tt.words, tt.ended)
 		}
 	}
@@ -244,8 +244,8 @@ func FuzzRead(f *testing.F) {
 			if u := used(r, agents.Usage{}); u != u.Bounded() || strings.ContainsAny(r.repeats.words, "\n\r") {
 				t.Errorf("%s: used %+v, %q", cli, u, r.repeats.words)
 			}
-			if d, ok := a.(diarist); ok {
-				if u, _ := d.entry(stream); u != u.Bounded() {
+			if d, ok := a.(usageFileReader); ok {
+				if u, _ := d.usageLine(stream); u != u.Bounded() {
 					t.Errorf("%s: an entry of %+v", cli, u)
 				}
 			}

@@ -65,7 +65,7 @@ func (r *run) prompt(ctx context.Context, d *promptData) (string, error) {
 		d.Kind = "plan"
 	}
 	prompt, err := r.promptFor(ctx, r.Role, d.Kind, d)
-	if note := r.readers.note(); err == nil && note != "" {
+	if note := r.readers.omitted(); err == nil && note != "" {
 		prompt = strings.TrimRight(prompt, "\n") + "\n\n" + note + "\n"
 	}
 	return prompt, err
@@ -180,8 +180,8 @@ func (r *run) digest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.keep.Session = "" // in a new conversation
-	if _, err := r.ask(ctx, prompt); err != nil {
+	r.state.Session = "" // in a new conversation
+	if _, err := r.runPrompt(ctx, prompt); err != nil {
 		return err
 	}
 	text, err := plainfile.Read(r.lessonsPath(), maxLeft)

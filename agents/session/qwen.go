@@ -95,7 +95,7 @@ func (qwen) read(line []byte, r *report) bool {
 		delay := time.Duration(e.Data.Delay) * time.Millisecond
 		r.Note = fmt.Sprintf("the backend does not answer well, try %d of %d in %s", e.Data.Attempt, e.Data.Max, delay)
 		if delay >= qwenPatience {
-			r.fail(trouble{What: limited, Words: fmt.Sprintf("it would wait %s before it tries again", delay), After: delay})
+			r.fail(failure{What: limited, Words: fmt.Sprintf("it would wait %s before it tries again", delay), After: delay})
 			r.Hopeless = true
 		}
 	case e.Type == "assistant":
@@ -109,7 +109,7 @@ func (qwen) read(line []byte, r *report) bool {
 		}
 		if e.IsError {
 			words := cmp.Or(e.Error.Message, e.Result)
-			r.fail(trouble{What: classify(0, words), Words: words})
+			r.fail(failure{What: classify(0, words), Words: words})
 		}
 	}
 	return true

@@ -38,8 +38,8 @@ func (r *run) findReaders(ctx context.Context) error {
 	return nil
 }
 
-// hears reports whether a text of an account enters the prompt. It counts the texts that are left out, by kind.
-func (rs *readers) hears(login, kind string) bool {
+// admits reports whether a text of an account enters the prompt. It counts the texts that are left out, by kind.
+func (rs *readers) admits(login, kind string) bool {
 	login = strings.ToLower(login)
 	if rs.writers == nil || rs.writers[login] {
 		return true
@@ -49,8 +49,8 @@ func (rs *readers) hears(login, kind string) bool {
 	return false
 }
 
-// note tells the model what was left out; "" if nothing was.
-func (rs *readers) note() string {
+// omitted tells the model what was left out; "" if nothing was.
+func (rs *readers) omitted() string {
 	list, total := "", 0
 	for _, kind := range []string{"issue", "review", "comment"} { // in reverse order of the sentence
 		n := rs.left[kind]
@@ -85,8 +85,8 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// vouched reports whether the text of an issue enters the prompt: its author has write access, or an account with write
-// access has released it for work.
-func (rs *readers) vouched(is *forge.Issue) bool {
-	return is.Has(forge.LabelBacklog) || is.Has(forge.LabelInProgress) || rs.hears(is.Author, "issue")
+// admitsIssue reports whether the text of an issue enters the prompt: its author has write access, or an account with
+// write access has released it for work.
+func (rs *readers) admitsIssue(is *forge.Issue) bool {
+	return is.Has(forge.LabelBacklog) || is.Has(forge.LabelInProgress) || rs.admits(is.Author, "issue")
 }

@@ -128,7 +128,7 @@ func TestUnknownWritersAreStrangers(t *testing.T) {
 		}
 	}
 	r := &run{Program: &Program{Desk: crowd{refused: forge.ErrUnavailable}, Out: t.Output()}}
-	if err := r.findReaders(t.Context()); failure(err).Result != "backend-down" {
+	if err := r.findReaders(t.Context()); outcomeOf(err).Result != "backend-down" {
 		t.Errorf("an outage: %v", err)
 	}
 }
@@ -160,9 +160,9 @@ func TestLeftOut(t *testing.T) {
 	} {
 		rs := readers{writers: map[string]bool{}, left: map[string]int{}, people: map[string]bool{}}
 		for i := 0; i < len(tt.words); i += 2 {
-			rs.hears(tt.words[i], tt.words[i+1])
+			rs.admits(tt.words[i], tt.words[i+1])
 		}
-		if got := rs.note(); !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+		if got := rs.omitted(); !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

@@ -93,7 +93,7 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 		// The other CLIs would wait silently all that time.
 		turn.Headers = map[string]string{"retry-after": "2"}
 	}
-	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: func(a fakemodel.Prompt) fakemodel.Turn {
 		if a.Answer && rec.then.Text != "" {
 			return rec.then
 		}
@@ -131,7 +131,7 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 	out := outcome(cli, r, err, string(stderr), time.Now())
 	t.Logf("%+v, report %+v", out, r)
 	what := r.What
-	if what == noTrouble && !r.Ended {
+	if what == noFailure && !r.Ended {
 		what = unended(err, string(stderr)).What
 	}
 	if what != rec.what {
@@ -246,7 +246,7 @@ func TestRealCLIsStop(t *testing.T) {
 
 func stopped(t *testing.T, cli, bin string, want agents.Result) (agents.Outcome, *run, int) {
 	asks := 0
-	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: func(a fakemodel.Prompt) fakemodel.Turn {
 		if !a.Tools {
 			return fakemodel.Turn{Text: "A title"}
 		}
@@ -279,8 +279,8 @@ func stopped(t *testing.T, cli, bin string, want agents.Result) (agents.Outcome,
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	_, err := r.ask(ctx, "Do what you are told.")
-	return failure(err), r, asks
+	_, err := r.runPrompt(ctx, "Do what you are told.")
+	return outcomeOf(err), r, asks
 }
 
 // runReal runs a program and ends its process group when ctx is done.

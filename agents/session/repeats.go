@@ -64,7 +64,7 @@ func hashOf(parts ...[]byte) uint64 {
 
 // begin records the call of a tool with its input.
 func (s *repeats) begin(id, tool string, input []byte, now time.Time) {
-	s.open = append(last(s.open, openMost-1), openCall{id, hashOf([]byte(tool), input), toolNote(tool, input), now})
+	s.open = append(last(s.open, openMost-1), openCall{id, hashOf([]byte(tool), input), toolSummary(tool, input), now})
 	if path, ok := writtenFile(input); ok {
 		s.wrote(path, hashOf(input))
 	}

@@ -144,7 +144,7 @@ func ending(t *testing.T, err error) agents.Outcome {
 	if err == nil {
 		t.Fatal("it came to its end")
 	}
-	return failure(err)
+	return outcomeOf(err)
 }
 
 // events return each CLI's events for a call with its result and for the usage of the model's n-th answer, which is 100
@@ -204,7 +204,7 @@ func TestLoops(t *testing.T) {
 				}
 				say(`{"type":"result","subtype":"success","is_error":false,"result":"all done"}` + "\n") // too late
 			})
-			_, err := r.ask(t.Context(), "do it")
+			_, err := r.runPrompt(t.Context(), "do it")
 			out := ending(t, err)
 			if out.Result != agents.Looped || !strings.Contains(out.Reason, "make test, 8 times") || said != repeatsMost {
 				t.Errorf("after %d calls: %+v", said, out)
@@ -231,7 +231,7 @@ func TestCodexBackAndForth(t *testing.T) {
 				"\n")
 		}
 	})
-	_, err := r.ask(t.Context(), "do it")
+	_, err := r.runPrompt(t.Context(), "do it")
 	if out := ending(t, err); out.Result != agents.Looped ||
 		!strings.Contains(out.Reason, "app.js is written back and forth") || said != 8 {
 		t.Errorf("after %d writes: %+v", said, out)
@@ -265,7 +265,7 @@ func TestOwnLimit(t *testing.T) {
 				}
 			})
 			r.Left.Tokens = 350
-			_, err := r.ask(t.Context(), "do it")
+			_, err := r.runPrompt(t.Context(), "do it")
 			if out := ending(t, err); out.Result != agents.OverBudget || !strings.Contains(out.Reason, "400 of 350 tokens") ||
 				said != 4 {
 				t.Errorf("after %d answers: %+v", said, out)
@@ -273,7 +273,7 @@ func TestOwnLimit(t *testing.T) {
 			if got := fmt.Sprint(told); got != "[100 200 300 400]" || r.usage.Tokens() != 400 {
 				t.Errorf("told %s, in all %+v", got, r.usage)
 			}
-			if _, err := r.ask(t.Context(), "once more"); ending(t, err).Result != agents.OverBudget || *asked != 1 {
+			if _, err := r.runPrompt(t.Context(), "once more"); ending(t, err).Result != agents.OverBudget || *asked != 1 {
 				t.Errorf("it ran %d times: %v", *asked, err)
 			}
 		})
@@ -305,7 +305,7 @@ func TestLastAnswerMayReachLimit(t *testing.T) {
 		say(`{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":500}}` + "\n")
 	})
 	r.Left.Tokens = 350
-	if said, err := r.ask(t.Context(), "do it"); err != nil || !said.Ended {
+	if said, err := r.runPrompt(t.Context(), "do it"); err != nil || !said.Ended {
 		t.Errorf("%v, %+v", err, said)
 	}
 }

@@ -8,28 +8,28 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// goesOn says that the local server may have cached the beginning of this session's first request, from the last
-// session of this agent on the chain.
-type goesOn struct{ changed string } // see agents.Resumption
+// cacheExpectation says that the local server may have cached the beginning of this session's first request, from the
+// last session of this agent on the chain.
+type cacheExpectation struct{ changed string } // see agents.Resumption
 
 // maxPrompt is how many bytes of a prompt are stored for comparison with the next one.
 const maxPrompt = 1 << 20
 
-// expects compares a session's prompt with the last one on the chain, and stores it for the next session. It is called
-// before the first run of the CLI.
-func (r *run) expects(c *call, prompt string) *goesOn {
+// expectCache compares a session's prompt with the last one on the chain, and stores it for the next session. It is
+// called before the first run of the CLI.
+func (r *run) expectCache(c *call, prompt string) *cacheExpectation {
 	last, err := plainfile.Read(r.promptPath(), maxPrompt)
 	_ = writeFile(r.promptPath(), []byte(prompt)[:min(len(prompt), maxPrompt)])
-	k := &r.keep
+	k := &r.state
 	switch {
 	case !r.Local || k.Session == "" || k.CLI != r.CLI || k.Thread != r.Thread:
 		return nil
 	case c.Resume:
-		return &goesOn{}
+		return &cacheExpectation{}
 	case err != nil:
 		return nil
 	}
-	return &goesOn{changed: firstChange(string(last), prompt)}
+	return &cacheExpectation{changed: firstChange(string(last), prompt)}
 }
 
 // firstChange returns the first line of a prompt that differs from the previous prompt, with its number. It returns ""
@@ -47,14 +47,14 @@ func firstChange(was, is string) string {
 	return fmt.Sprintf("line %d: %s", 1+strings.Count(is[:begin], "\n"), firstWords(line))
 }
 
-// resumption records and logs how much of the first request was cached. u is the usage of the first run so far.
-func (r *run) resumption(u agents.Usage) {
+// recordResumption records and logs how much of the first request was cached. u is the usage of the first run so far.
+func (r *run) recordResumption(u agents.Usage) {
 	share, known := u.Hit()
-	if r.goesOn == nil || !known {
+	if r.expected == nil || !known {
 		return
 	}
-	r.resumed = &agents.Resumption{Cached: u.CachedTokens, Computed: u.InputTokens, Changed: r.goesOn.changed}
-	r.goesOn = nil
+	r.resumed = &agents.Resumption{Cached: u.CachedTokens, Computed: u.InputTokens, Changed: r.expected.changed}
+	r.expected = nil
 	r.logf("continuing where the last session ended: the server still had %.0f %% of %d tokens", 100*share,
 		u.CachedTokens+u.InputTokens)
 }

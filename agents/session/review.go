@@ -25,7 +25,7 @@ func (r *run) review(ctx context.Context) (reason string, err error) {
 	if err := r.readHead(ctx, &p); err != nil {
 		return "", err
 	}
-	diff, err := r.tree.in(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv",
+	diff, err := r.tree.runGit(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv",
 		"--src-prefix=a/", "--dst-prefix=b/", remotes+p.Base+"..."+p.HeadSHA)
 	if err != nil {
 		return "", err
@@ -56,8 +56,8 @@ func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 			return err
 		}
 	}
-	r.keep.Interrupted = false // a review never continues an earlier one
-	if _, err := r.enter(ctx, "", p.HeadSHA); err != nil {
+	r.state.Interrupted = false // a review never continues an earlier one
+	if _, err := r.checkOut(ctx, "", p.HeadSHA); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.asidePath()); err != nil {
@@ -74,13 +74,13 @@ func (r *run) judge(ctx context.Context, d *promptData) (*verdict, error) {
 		return nil, err
 	}
 	if said.Question != "" {
-		return nil, speak(agents.Question, said.Question)
+		return nil, endWithText(agents.Question, said.Question)
 	}
 	v, err := r.verdict()
 	if err == nil {
 		return v, nil
 	}
-	_, err = r.nudge(ctx, fmt.Sprintf(
+	_, err = r.followUp(ctx, fmt.Sprintf(
 		"Your review does not count yet: %v. Write the file %s now, with the JSON that was asked for.", err, r.verdictPath()))
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (p *Program) saveAll(ctx context.Context, w work) (branches []string, err e
 	for _, dir := range dirs {
 		t := newTree(p.Run, w, p.Environ)
 		t.dir, t.session = dir, "" // the work is not of this run
-		if !t.ours(ctx, w.Repo) {
+		if !t.mayHoldWork(ctx, w.Repo) {
 			continue
 		}
 		branch, err := t.saveForGood(ctx)
@@ -62,7 +62,7 @@ func (p *Program) saveAll(ctx context.Context, w work) (branches []string, err e
 // saveForGood pushes the same work as save, and fails if the forge refuses. A retry creates the same commit, which is
 // then on the forge.
 func (t *tree) saveForGood(ctx context.Context) (branch string, err error) {
-	date, err := t.in(ctx, "show", "--no-patch", "--format=%cI", "HEAD")
+	date, err := t.runGit(ctx, "show", "--no-patch", "--format=%cI", "HEAD")
 	if err != nil {
 		return "", err
 	}
@@ -71,10 +71,10 @@ func (t *tree) saveForGood(ctx context.Context) (branch string, err error) {
 	if err != nil || branch == "" {
 		return "", err
 	}
-	if _, err := t.in(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
+	if _, err := t.runGit(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
 		return "", err
 	}
-	return branch, t.pushed(ctx, commit)
+	return branch, t.recordPushed(ctx, commit)
 }
 
 // worktrees returns the workspace and the folders in it that git created.
@@ -99,13 +99,13 @@ func names(entries []os.DirEntry) (list []string) {
 	return list
 }
 
-// ours reports whether a worktree may contain work for the repository. A clone of another repository, such as a
+// mayHoldWork reports whether a worktree may contain work for the repository. A clone of another repository, such as a
 // library, does not, nor does a worktree without a commit.
-func (t *tree) ours(ctx context.Context, repo string) bool {
-	if _, err := t.in(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+func (t *tree) mayHoldWork(ctx context.Context, repo string) bool {
+	if _, err := t.runGit(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
 		return false
 	}
-	urls, err := t.in(ctx, "config", "--get-regexp", `^remote\..*\.url$`)
+	urls, err := t.runGit(ctx, "config", "--get-regexp", `^remote\..*\.url$`)
 	if err != nil { // no remote: a worktree of a mirror, or a repository that the agent created
 		return true
 	}

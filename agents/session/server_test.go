@@ -21,7 +21,7 @@ func TestModelOfServer(t *testing.T) {
 		{work{BaseURL: server.URL + "/v1"}, "", 0}, // a paid API is not queried
 		{work{Local: true}, "", 0},
 	} {
-		c := (&run{Program: &Program{}, work: tt.work}).call(t.Context())
+		c := (&run{Program: &Program{}, work: tt.work}).newCall(t.Context())
 		if c.Model != tt.model || c.Context != tt.context {
 			t.Errorf("%+v: model %q, context %d", tt.work, c.Model, c.Context)
 		}

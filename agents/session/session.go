@@ -50,7 +50,7 @@ func (p *Program) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Program: p, work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), keep: loadKeep(w.keepPath())}
+	r := &run{Program: p, work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), state: loadState(w.statePath())}
 	out := r.do(ctx)
 	r.logf("%s%s", out.Result, prefixed(": ", out.Reason))
 	text, err := agents.FormatResult(&out)
@@ -69,11 +69,11 @@ type run struct {
 	work
 	cli          adapter
 	tree         *tree
-	keep         keep         // state from earlier sessions on this chain
-	profile      *profile     // nil without a profile repository
-	readers      readers      // the accounts whose texts enter the prompt
-	usage        agents.Usage // summed over all runs of the CLI
-	goesOn       *goesOn      // nil if no cache can hold this session's beginning, or its use is known
+	state        chainState        // state from earlier sessions on this chain
+	profile      *profile          // nil without a profile repository
+	readers      readers           // the accounts whose texts enter the prompt
+	usage        agents.Usage      // summed over all runs of the CLI
+	expected     *cacheExpectation // nil if no cache can hold this session's beginning, or its use is known
 	resumed      *agents.Resumption
 	conversation string // the CLI's id of this session's conversation; empty before the first
 	answered     bool   // the last session asked people, and this one continues it
@@ -89,40 +89,40 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 		work = r.plan
 	}
 	began := r.Now()
-	r.answered = r.keep.Asked
+	r.answered = r.state.Asked
 	r.profile = r.openProfile(ctx)
-	r.keep.Running, r.keep.Interrupted = true, r.keep.Running
-	r.keep.save(r.keepPath())
+	r.state.Running, r.state.Interrupted = true, r.state.Running
+	r.state.save(r.statePath())
 	reason, err := work(ctx)
 	out := agents.Outcome{Result: agents.Done, Reason: reason}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		out = agents.Outcome{Result: agents.Failed, Reason: r.interrupted(ctx, "ended by a signal")}
+		out = agents.Outcome{Result: agents.Failed, Reason: r.saveInterrupted(ctx, "ended by a signal")}
 	case err != nil:
-		if out = failure(err); out.Result == agents.OverBudget { // the next session continues from here
-			out.Reason = r.interrupted(ctx, out.Reason)
+		if out = outcomeOf(err); out.Result == agents.OverBudget { // the next session continues from here
+			out.Reason = r.saveInterrupted(ctx, out.Reason)
 			break
 		}
 		fallthrough
 	default:
-		r.keep.Running = false
+		r.state.Running = false
 	}
 	unheard := []agents.Result{agents.Limited, agents.BackendDown, agents.OverBudget}
 	cut := ctx.Err() != nil || slices.Contains(unheard, out.Result)
-	r.keep.Asked = out.Words != "" || r.answered && cut
+	r.state.Asked = out.Words != "" || r.answered && cut
 	out.SessionID = r.conversation
 	if ctx.Err() == nil {
 		r.remember(ctx, &out, began)
 		r.tree.tidy(ctx, r.logf)
 	}
-	r.keep.save(r.keepPath())
+	r.state.save(r.statePath())
 	out.Usage, out.Resumed = r.usage, r.resumed
 	return out
 }
 
-// interrupted saves the work of a session that ends before its work is done, and says where it is. The work also stays
-// in the worktree, from which the next session on the chain continues.
-func (r *run) interrupted(ctx context.Context, why string) (reason string) {
+// saveInterrupted saves the work of a session that ends before its work is done, and says where it is. The work also
+// stays in the worktree, from which the next session on the chain continues.
+func (r *run) saveInterrupted(ctx context.Context, why string) (reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wipTime)
 	defer cancel()
 	saved, err := r.tree.save(ctx, why)
@@ -135,8 +135,8 @@ func (r *run) interrupted(ctx context.Context, why string) (reason string) {
 	return why + ", nothing was unsaved"
 }
 
-// failure converts an error outside the CLI. A forge that does not answer does not count as an attempt.
-func failure(err error) agents.Outcome {
+// outcomeOf converts an error outside the CLI. A forge that does not answer does not count as an attempt.
+func outcomeOf(err error) agents.Outcome {
 	if e, ok := errors.AsType[*ended](err); ok {
 		return e.Outcome
 	}
@@ -156,8 +156,8 @@ func end(result agents.Result, reason string) error {
 	return &ended{agents.Outcome{Result: result, Reason: reason}}
 }
 
-// speak ends the session with a text for people: a question or a plan.
-func speak(result agents.Result, words string) error {
+// endWithText ends the session with a text for people: a question or a plan.
+func endWithText(result agents.Result, words string) error {
 	words = agents.ManyLines(words)
 	return &ended{agents.Outcome{Result: result, Reason: firstWords(words), Words: words}}
 }

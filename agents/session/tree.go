@@ -31,8 +31,8 @@ func newTree(run func(context.Context, agents.Cmd) error, w work, environ []stri
 	}
 }
 
-// in runs git in the worktree.
-func (t *tree) in(ctx context.Context, args ...string) (string, error) {
+// runGit runs git in the worktree.
+func (t *tree) runGit(ctx context.Context, args ...string) (string, error) {
 	return t.do(ctx, t.dir, args...)
 }
 
@@ -87,7 +87,7 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 	if branch != "" {
 		place = []string{"-B", branch, at}
 	}
-	if !t.there(ctx) {
+	if !t.exists(ctx) {
 		if err := t.setAside(); err != nil {
 			return err
 		}
@@ -95,25 +95,25 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 		_, err := t.do(ctx, t.mirror, append(args, t.dir, at)...)
 		return err
 	}
-	_, _ = t.in(ctx, "rebase", "--quit") // fails if no rebase is in progress
+	_, _ = t.runGit(ctx, "rebase", "--quit") // fails if no rebase is in progress
 	for _, args := range [][]string{
 		{"reset", "--quiet", "--hard"},
 		append([]string{"checkout", "--quiet", "--force", "--ignore-other-worktrees"}, place...),
 		{"clean", "--quiet", "-ffd"}, // keeps ignored files: caches and dependencies
 	} {
-		if _, err := t.in(ctx, args...); err != nil {
+		if _, err := t.runGit(ctx, args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// there reports whether the worktree exists and belongs to this mirror.
-func (t *tree) there(ctx context.Context) bool {
+// exists reports whether the worktree exists and belongs to this mirror.
+func (t *tree) exists(ctx context.Context) bool {
 	if _, err := os.Stat(filepath.Join(t.dir, ".git")); err != nil {
 		return false
 	}
-	common, err := t.in(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	common, err := t.runGit(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {
 		return false
 	}
@@ -137,7 +137,7 @@ func (t *tree) setAside() error {
 
 // commits counts the commits of HEAD that a revision does not contain.
 func (t *tree) commits(ctx context.Context, since string) (int, error) {
-	out, err := t.in(ctx, "rev-list", "--count", since+"..HEAD")
+	out, err := t.runGit(ctx, "rev-list", "--count", since+"..HEAD")
 	if err != nil {
 		return 0, err
 	}
@@ -146,7 +146,7 @@ func (t *tree) commits(ctx context.Context, since string) (int, error) {
 
 // dirty reports whether any file is uncommitted and not ignored.
 func (t *tree) dirty(ctx context.Context) (bool, error) {
-	out, err := t.in(ctx, "status", "--porcelain")
+	out, err := t.runGit(ctx, "status", "--porcelain")
 	return out != "", err
 }
 
@@ -156,10 +156,10 @@ func (t *tree) commitAll(ctx context.Context, message string) error {
 	if err != nil || !dirty {
 		return err
 	}
-	if _, err := t.in(ctx, "add", "--all"); err != nil {
+	if _, err := t.runGit(ctx, "add", "--all"); err != nil {
 		return err
 	}
-	_, err = t.in(ctx, "commit", "--quiet", "--no-verify", "-m", message)
+	_, err = t.runGit(ctx, "commit", "--quiet", "--no-verify", "-m", message)
 	return err
 }
 
@@ -167,30 +167,30 @@ func (t *tree) commitAll(ctx context.Context, message string) error {
 // rewrite its own commits, but the push never removes those of others.
 func (t *tree) push(ctx context.Context, branch, expected string) error {
 	ref := "refs/heads/" + branch
-	if _, err := t.in(ctx, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, "HEAD:"+ref); err != nil {
+	if _, err := t.runGit(ctx, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, "HEAD:"+ref); err != nil {
 		return err
 	}
-	return t.pushed(ctx, "HEAD")
+	return t.recordPushed(ctx, "HEAD")
 }
 
-// pushed records that a commit is on the forge.
-func (t *tree) pushed(ctx context.Context, rev string) error {
-	sha, err := t.in(ctx, "rev-parse", rev)
+// recordPushed records that a commit is on the forge.
+func (t *tree) recordPushed(ctx context.Context, rev string) error {
+	sha, err := t.runGit(ctx, "rev-parse", rev)
 	if err == nil {
-		_, err = t.in(ctx, "update-ref", "refs/disinto/pushed/"+sha[:16], sha)
+		_, err = t.runGit(ctx, "update-ref", "refs/disinto/pushed/"+sha[:16], sha)
 	}
 	return err
 }
 
-// stands reports whether the worktree is on a branch and its HEAD contains a commit.
-func (t *tree) stands(ctx context.Context, branch, at string) bool {
-	if branch == "" || !t.there(ctx) {
+// isOn reports whether the worktree is on a branch and its HEAD contains a commit.
+func (t *tree) isOn(ctx context.Context, branch, at string) bool {
+	if branch == "" || !t.exists(ctx) {
 		return false
 	}
-	on, err := t.in(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	on, err := t.runGit(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
 	if err != nil || on != branch {
 		return false
 	}
-	_, err = t.in(ctx, "merge-base", "--is-ancestor", at, "HEAD")
+	_, err = t.runGit(ctx, "merge-base", "--is-ancestor", at, "HEAD")
 	return err == nil
 }

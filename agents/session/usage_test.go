@@ -54,13 +54,13 @@ func TestHits(t *testing.T) {
 	}
 }
 
-// A CLI's diary reports the usage of a running conversation.
+// A CLI's usage file reports the usage of a running conversation.
 func TestDiaryHits(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":0,"output_tokens":7}}}}`: true,
 		`{"payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"output_tokens":7}}}}`:                         false,
 	} {
-		u, ok := codex{}.entry([]byte(text))
+		u, ok := codex{}.usageLine([]byte(text))
 		if share, known := u.Hit(); !ok || known != want || share != 0 {
 			t.Errorf("%s: %v, %t", text, share, known)
 		}
@@ -88,7 +88,7 @@ func TestFirstChange(t *testing.T) {
 // The cached share of the first request is reported once, if a local server may have read the prompt before.
 func TestResumption(t *testing.T) {
 	dir := t.TempDir()
-	earlier := keep{CLI: "claude", Session: "s", Thread: "llama", Slot: "0"}
+	earlier := chainState{CLI: "claude", Session: "s", Thread: "llama", Slot: "0"}
 	local := work{Local: true, Thread: "llama", Slot: "0", Workspace: dir}
 	away := local
 	away.Slot, away.Thread = "1", "night"
@@ -97,11 +97,11 @@ func TestResumption(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		work   work
-		keep   keep
+		keep   chainState
 		resume bool
 		want   *agents.Resumption
 	}{
-		{"the first session", local, keep{}, false, nil},
+		{"the first session", local, chainState{}, false, nil},
 		{"its conversation", local, earlier, true, &agents.Resumption{Cached: 90, Computed: 10}},
 		{"a new conversation", local, earlier, false, &agents.Resumption{
 			Cached: 90, Computed: 10,
@@ -109,18 +109,18 @@ func TestResumption(t *testing.T) {
 		}},
 		{"another thread", away, earlier, false, nil},
 		{"a paid API", paid, earlier, true, nil},
-		{"another CLI", local, keep{CLI: "qwen", Session: "s", Thread: "llama"}, false, nil},
+		{"another CLI", local, chainState{CLI: "qwen", Session: "s", Thread: "llama"}, false, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "prompt.md"), []byte("one\nless and less, word by word"),
 				0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := &run{Program: &Program{CLI: "claude", Out: new(tail)}, work: tt.work, keep: tt.keep}
-			r.goesOn = r.expects(&call{Resume: tt.resume}, "one\nmore and more, word by word")
-			r.resumption(agents.Usage{})
-			r.resumption(agents.Usage{InputTokens: 10, CachedTokens: 90})
-			r.resumption(agents.Usage{InputTokens: 500, CachedTokens: 90})
+			r := &run{Program: &Program{CLI: "claude", Out: new(tail)}, work: tt.work, state: tt.keep}
+			r.expected = r.expectCache(&call{Resume: tt.resume}, "one\nmore and more, word by word")
+			r.recordResumption(agents.Usage{})
+			r.recordResumption(agents.Usage{InputTokens: 10, CachedTokens: 90})
+			r.recordResumption(agents.Usage{InputTokens: 500, CachedTokens: 90})
 			if got := r.resumed; (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}

@@ -102,7 +102,7 @@ func (w *work) treePath() string { return filepath.Join(w.Workspace, "repo") }
 // programs that its working directory, or a parent of it, configures: hooks, servers, plugins.
 func (w *work) asidePath() string { return filepath.Join(w.Workspace, "aside") }
 
-func (w *work) keepPath() string    { return filepath.Join(w.Workspace, "session.json") }
+func (w *work) statePath() string   { return filepath.Join(w.Workspace, "session.json") }
 func (w *work) promptPath() string  { return filepath.Join(w.Workspace, "prompt.md") }
 func (w *work) verdictPath() string { return filepath.Join(w.Workspace, "verdict.json") }
 func (w *work) answerPath() string  { return filepath.Join(w.Workspace, "answer.json") }
@@ -115,8 +115,8 @@ func (w *work) mirrorPath() string {
 	return filepath.Join(w.Home, "mirrors", strings.ReplaceAll(owner, "_", "~")+"_"+repo+".git")
 }
 
-// keep is the state that a workspace stores for the next session on the chain.
-type keep struct {
+// chainState is the state that a workspace stores for the next session on the chain.
+type chainState struct {
 	CLI     string       `json:"cli"`
 	Session string       `json:"session"` // id of the CLI's conversation
 	Thread  string       `json:"thread"`
@@ -129,16 +129,16 @@ type keep struct {
 	Asked bool `json:"asked,omitempty"`
 }
 
-// loadKeep reads the stored state. An unreadable file costs a conversation, not work.
-func loadKeep(path string) (k keep) {
+// loadState reads the stored state. An unreadable file costs a conversation, not work.
+func loadState(path string) (k chainState) {
 	text, err := plainfile.Read(path, maxLeft)
 	if err != nil || json.Unmarshal(text, &k) != nil {
-		return keep{}
+		return chainState{}
 	}
 	return k
 }
 
-func (k *keep) save(path string) {
+func (k *chainState) save(path string) {
 	if text, err := json.Marshal(k); err == nil {
 		_ = writeFile(path, text)
 	}

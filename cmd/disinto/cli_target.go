@@ -16,12 +16,12 @@ import (
 
 // target selects the supervisor of a command: the one of a state directory on this machine, or one at an address.
 type target struct {
-	place
+	location
 	address, tokenFile string
 }
 
 func (t *target) flags(flags *pflag.FlagSet) {
-	t.place.flags(flags)
+	t.location.flags(flags)
 	flags.StringVar(&t.address, "address", "",
 		"ask the supervisor at this `URL`, with the token in\n$DISINTO_TOKEN (default $DISINTO_ADDRESS)")
 	flags.StringVar(&t.tokenFile, "token-file", "", "read the token from this `FILE`")
@@ -38,7 +38,7 @@ func (t *target) client(c *cli) (*control.Client, error) {
 	case address == "" && runtime.GOOS != "linux" && t.state == "":
 		return nil, usagef("use --address URL or set $DISINTO_ADDRESS: supervisors run on Linux, not on this machine")
 	case address == "":
-		return control.NewClient(t.asked(c)), nil
+		return control.NewClient(t.supervisorDir(c)), nil
 	}
 	base, err := addressOf(address)
 	if err != nil {
@@ -51,10 +51,10 @@ func (t *target) client(c *cli) (*control.Client, error) {
 	return control.NewRemoteClient(base, token), nil
 }
 
-// asked returns the state directory of the supervisor to ask. An account that may not write to the machine's state
-// directory, such as an agent's account in a container, gets that directory here, where stateDir would return the
+// supervisorDir returns the state directory of the supervisor to ask. An account that may not write to the machine's
+// state directory, such as an agent's account in a container, gets that directory here, where stateDir would return the
 // account's own.
-func (t *target) asked(c *cli) string {
+func (t *target) supervisorDir(c *cli) string {
 	dir := t.stateDir(c)
 	said := t.state != "" || c.getenv("DISINTO_STATE_DIR") != ""
 	return supervisorIn(dir, said, systemState)

@@ -29,11 +29,11 @@ var (
 	upstreamCommand     = onLinux("upstream", "print a factory.toml for upstream's agents, or run a script")
 	auditCommand        = onLinux("audit", "verify that no session's receipt was changed or removed")
 	upgradeCommand      = onLinux("upgrade", "replace the running program in place, without ending sessions")
-	agentCommand        = inside(onLinux("agent", "run one session of the built-in agent"))
-	sessionRunCommand   = inside(onLinux("session-run", "run one session in a Nomad allocation"))
-	localforgeCommand   = inside(onLinux("localforge", "run the embedded forge"))
-	demoAgentCommand    = inside(onLinux("demo-agent", "run a scripted agent of the demo"))
-	checkUpgradeCommand = inside(onLinux("upgrade-check", "test an upgrade"))
+	agentCommand        = hidden(onLinux("agent", "run one session of the built-in agent"))
+	sessionRunCommand   = hidden(onLinux("session-run", "run one session in a Nomad allocation"))
+	localforgeCommand   = hidden(onLinux("localforge", "run the embedded forge"))
+	demoAgentCommand    = hidden(onLinux("demo-agent", "run a scripted agent of the demo"))
+	checkUpgradeCommand = hidden(onLinux("upgrade-check", "test an upgrade"))
 )
 
 // onLinux returns a constructor of a command that only fails with a message that it needs Linux.
@@ -50,8 +50,8 @@ func onLinux(name, short string) func(*cli) *cobra.Command {
 	}
 }
 
-// inside hides a command: only disinto's own processes call it.
-func inside(command func(*cli) *cobra.Command) func(*cli) *cobra.Command {
+// hidden hides a command: only disinto's own processes call it.
+func hidden(command func(*cli) *cobra.Command) func(*cli) *cobra.Command {
 	return func(c *cli) *cobra.Command {
 		cmd := command(c)
 		cmd.Hidden = true
@@ -79,16 +79,16 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (*threads.Co
 	return config, string(text), err
 }
 
-// left returns an error: a supervisor's logs are on Linux only.
-func (l *logsFlags) left(context.Context, *cli, string, io.Writer) error {
+// printOffline returns an error: a supervisor's logs are on Linux only.
+func (l *logsFlags) printOffline(context.Context, *cli, string, io.Writer) error {
 	return control.ErrNoSupervisor
 }
 
-// leftHistory and leftRecord return an error, for the same reason.
-func leftHistory(string, url.Values) (*control.HistoryDocument, error) {
+// offlineHistory and leftRecord return an error, for the same reason.
+func offlineHistory(string, url.Values) (*control.HistoryDocument, error) {
 	return nil, control.ErrNoSupervisor
 }
 
-func leftRecord(string, control.RecordQuery) (*control.RecordDocument, error) {
+func offlineRecord(string, control.RecordQuery) (*control.RecordDocument, error) {
 	return nil, control.ErrNoSupervisor
 }

@@ -51,7 +51,7 @@ func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
 	if !errors.Is(err, control.ErrNoSupervisor) {
 		return err
 	}
-	left, readErr := leftHistory(h.at.stateDir(c), ask)
+	left, readErr := offlineHistory(h.at.stateDir(c), ask)
 	if readErr != nil {
 		return withoutJournal(err, readErr)
 	}

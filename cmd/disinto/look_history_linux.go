@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// leftHistory reads the history from a state directory.
-func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
-	past, _, err := leftJournal(state)
+// offlineHistory reads the history from a state directory.
+func offlineHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
+	past, _, err := readOfflineJournal(state)
 	if err != nil {
 		return nil, err
 	}
@@ -28,16 +28,16 @@ func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error)
 	return d, nil
 }
 
-// leftRecord makes a report from a state directory.
-func leftRecord(state string, q control.RecordQuery) (*control.RecordDocument, error) {
-	past, timeline, err := leftJournal(state)
+// offlineRecord makes a report from a state directory.
+func offlineRecord(state string, q control.RecordQuery) (*control.RecordDocument, error) {
+	past, timeline, err := readOfflineJournal(state)
 	if err != nil {
 		return nil, err
 	}
 	return control.RecordOf(past, timeline.Merges, q), nil
 }
 
-func leftJournal(state string) ([]ledger.Past, ledger.Timeline, error) {
+func readOfflineJournal(state string) ([]ledger.Past, ledger.Timeline, error) {
 	file, err := openJournal(filepath.Join(state, "journal.jsonl"))
 	if err != nil {
 		return nil, ledger.Timeline{}, err

@@ -70,7 +70,7 @@ func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
 	}
 	err = client.Copy(ctx, "/v1/log?"+l.Values().Encode(), out)
 	if errors.Is(err, control.ErrNoSupervisor) {
-		err = l.left(ctx, c, client.StateDir(), out)
+		err = l.printOffline(ctx, c, client.StateDir(), out)
 	}
 	if ctx.Err() != nil {
 		return nil // an interrupt is the end of --follow

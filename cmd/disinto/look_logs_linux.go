@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 )
 
-// left prints the logs in the state directory. It reads the configuration for the secrets to redact.
-func (l *logsFlags) left(ctx context.Context, c *cli, state string, out io.Writer) error {
+// printOffline prints the logs in the state directory. It reads the configuration for the secrets to redact.
+func (l *logsFlags) printOffline(ctx context.Context, c *cli, state string, out io.Writer) error {
 	found, err := supervisor.FindLogs(state, l.LogQuery)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (r *reportFlags) run(ctx context.Context, c *cli, _ []string) error {
 	if !errors.Is(err, control.ErrNoSupervisor) {
 		return err
 	}
-	left, readErr := leftRecord(r.at.stateDir(c), q)
+	left, readErr := offlineRecord(r.at.stateDir(c), q)
 	if readErr != nil {
 		return withoutJournal(err, readErr)
 	}

@@ -24,7 +24,7 @@ running supervisor, which asks the forge.`,
 		if err := checkRef(args[0]); err != nil {
 			return err
 		}
-		return get(cmd.Context(), c, &q, "/v1/show?ref="+url.QueryEscape(args[0]), screen.View.Life)
+		return get(cmd.Context(), c, &q, "/v1/show?ref="+url.QueryEscape(args[0]), screen.View.Item)
 	}
 	return cmd
 }

@@ -112,7 +112,7 @@ func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost 
 	if q.json {
 		return printJSON(t, raw)
 	}
-	q.c.tell(raw)
+	q.c.passDocument(raw)
 	v := t.view(at)
 	v.Height, v.Lost = max(height-len(foot), 0), lost
 	text, err := q.render(raw, v)

@@ -33,10 +33,10 @@ func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	if redrawn {
 		_, _ = io.WriteString(t, enterScreen)
 		defer func() { _, _ = io.WriteString(t, leaveScreen) }()
-		defer q.c.leaveOn(stop)()
+		defer q.c.onQuit(stop)()
 	}
 	news := make(chan struct{}, 1)
-	go q.hear(ctx, p, news)
+	go q.followEvents(ctx, p, news)
 	var last json.RawMessage
 	for {
 		raw, at, err := q.read(ctx)
@@ -98,9 +98,9 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 	}
 }
 
-// hear sends to news for each event of the supervisor, and when the stream of events starts or ends. It reconnects
-// until ctx is done.
-func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
+// followEvents sends to news for each event of the supervisor, and when the stream of events starts or ends. It
+// reconnects until ctx is done.
+func (q *statusQuery) followEvents(ctx context.Context, p pace, news chan<- struct{}) {
 	for ctx.Err() == nil {
 		heard := func() {
 			select {
@@ -108,7 +108,7 @@ func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 			default:
 			}
 		}
-		q.client.Hear(ctx, heard)
+		q.client.Follow(ctx, heard)
 		select {
 		case <-ctx.Done():
 		case <-time.After(p.slow):
@@ -125,9 +125,9 @@ func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err
 	return q.show(t, raw, at, err != nil, height)
 }
 
-// leaveOn puts the terminal into raw mode, until restore, and calls leave when the user types q or Ctrl-C. In raw mode
+// onQuit puts the terminal into raw mode, until restore, and calls leave when the user types q or Ctrl-C. In raw mode
 // Ctrl-C arrives as a key and not as a signal.
-func (c *cli) leaveOn(leave func()) (restore func()) {
+func (c *cli) onQuit(leave func()) (restore func()) {
 	f, ok := c.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return func() {}

@@ -72,7 +72,7 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	ask, at := url.Values{"ref": {args[0]}}, time.Time{}
 	if w.past {
 		var err error
-		if at, err = moment(w.at, c.now()); err != nil {
+		if at, err = parseTime(w.at, c.now()); err != nil {
 			return usagef("--at: %v", err)
 		}
 		ask.Set("at", at.Format(time.RFC3339Nano))
@@ -81,7 +81,7 @@ func (w *whyFlags) run(ctx context.Context, c *cli, args []string) error {
 	if !w.past || !errors.Is(err, control.ErrNoSupervisor) {
 		return err
 	}
-	ex, err := answers.Why(w.query.at.asked(c), args[0], at, false)
+	ex, err := answers.Why(w.query.at.supervisorDir(c), args[0], at, false)
 	if err != nil {
 		return err
 	}

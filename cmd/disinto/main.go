@@ -37,8 +37,8 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	now            func() time.Time
-	// document, if set, receives the document that a command prints as text.
-	document func(json.RawMessage)
+	// onDocument, if set, receives the document that a command prints as text.
+	onDocument func(json.RawMessage)
 }
 
 func main() {

@@ -43,7 +43,7 @@ the log. USR2 upgrades: see disinto help upgrade.`,
   disinto run --config next.toml --state /srv/factory --paused`,
 	}
 	flags := cmd.Flags()
-	var p place
+	var p location
 	var first firstStart
 	flags.BoolVar(&first.paused, "paused", false, "start nothing until disinto resume")
 	flags.BoolVar(&first.yes, "yes", false, "at a first start, start waiting work without a pause")
@@ -68,7 +68,7 @@ const (
 // firstStart has the flags for the work that waits at the start.
 type firstStart struct{ paused, yes bool }
 
-func run(ctx context.Context, c *cli, p *place, first firstStart) error {
+func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 	signals, err := process.Init()
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func run(ctx context.Context, c *cli, p *place, first firstStart) error {
 	if err != nil {
 		return err
 	}
-	out := newOutlet(c.stderr)
+	out := newLogQueue(c.stderr)
 	defer out.flush()
 	log := newLog(out)
 	f, err := newFactory(p.configFile(), p.stateDir(c), c.environ, c.lookup, reaper, log)
@@ -89,8 +89,8 @@ func run(ctx context.Context, c *cli, p *place, first firstStart) error {
 	defer stop()
 	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })
 	f.takeOver(last)
-	f.greet(log, process.Contain())
-	if last.rung() {
+	f.logStart(log, process.Contain())
+	if last.stopFlagSet() {
 		log.Info("stopping: a signal came during the upgrade")
 		stop()
 	}
@@ -115,8 +115,8 @@ func safely(log hclog.Logger, f func()) (whole bool) {
 	return true
 }
 
-// greet logs the factory's configuration and its problems.
-func (f *factory) greet(log hclog.Logger, contained process.Containment) {
+// logStart logs the factory's configuration and its problems.
+func (f *factory) logStart(log hclog.Logger, contained process.Containment) {
 	for _, line := range errorLines(f.ConfigError) {
 		log.Error(line)
 	}
@@ -152,7 +152,7 @@ const (
 
 // accountLine returns the warning about agents without their own system account; empty if there are none.
 func accountLine(c *threads.Config) string {
-	c = here(c)
+	c = localPart(c)
 	own := c.Factory.User != "" || !slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
 	switch holds, lacks := sandboxLines(c); {
 	case own:
@@ -173,7 +173,7 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 	stopping := ctx.Err() != nil
 	for {
 		select {
-		case do := <-f.rest:
+		case do := <-f.signalWork:
 			do()
 		case <-trim.C:
 			process.Trim()
@@ -192,7 +192,7 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 					e.SkipGrace()
 				}
 			default:
-				if bell := f.bell.Load(); bell != nil {
+				if bell := f.stopFlag.Load(); bell != nil {
 					process.SetStopFlag(bell)
 				}
 				log.Info("stopping: " + s.String())

@@ -213,7 +213,7 @@ fi`+stubDone)
 var verdictPath = regexp.MustCompile(`Write the file (\S+verdict\.json)`)
 
 // scriptedModel answers as the developer and the reviewer, for any CLI.
-func scriptedModel(a fakemodel.Ask) fakemodel.Turn {
+func scriptedModel(a fakemodel.Prompt) fakemodel.Turn {
 	if a.Answer {
 		return fakemodel.Turn{Text: "Done."}
 	}
@@ -237,7 +237,7 @@ func TestRealAgents(t *testing.T) {
 	}
 	for _, pair := range [][2]string{{"claude", "qwen"}, {"opencode", "codex"}, {"codex", "claude"}} {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
-			model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: scriptedModel})
+			model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: scriptedModel})
 			defer model.Close()
 			issueToMerge(t, bin, model.URL+"/v1", pair[0], pair[1], 5*time.Minute, "REQUEST_CHANGES", "APPROVED")
 		})

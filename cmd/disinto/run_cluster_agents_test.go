@@ -35,7 +35,7 @@ else
 fi`+stubDone)
 	clis, address := os.Getenv("DISINTO_CLIS"), os.Getenv("NOMAD_ADDR")
 	var heard atomic.Int64
-	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: func(a fakemodel.Prompt) fakemodel.Turn {
 		turn := scriptedModel(a)
 		if strings.Contains(a.Text, houseRule) {
 			heard.Add(1)

@@ -203,7 +203,7 @@ func (d *demoRun) supervise(ctx context.Context) error {
 		if d.json {
 			to = d.c.stderr // stdout is one document
 		}
-		d.show.invite(to, d.self, d.world, d.dir)
+		d.show.printHints(to, d.self, d.world, d.dir)
 		<-ctx.Done()
 	}
 	return errors.Join(err, finish())
@@ -221,7 +221,7 @@ func (d *demoRun) follow(ctx context.Context, began time.Time, ended <-chan stru
 			if !open {
 				return nil, errors.New("cannot follow the supervisor: it closed the stream of events")
 			}
-			d.audit.Note(e)
+			d.audit.Record(e)
 			continue
 		case <-frame.C:
 		case <-patience.C:

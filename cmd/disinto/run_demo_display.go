@@ -30,17 +30,17 @@ func newDisplay(c *cli, asJSON bool) *display {
 	s := &display{terminal: c.terminal(), json: asJSON, logging: new(atomic.Bool)}
 	s.redrawn = s.live() && !asJSON
 	s.logging.Store(!s.redrawn && !asJSON)
-	s.log = newLog(valve{c.stdout, s.logging})
+	s.log = newLog(switchedWriter{c.stdout, s.logging})
 	return s
 }
 
-// valve is a writer that drops its input while it is closed.
-type valve struct {
+// switchedWriter is a writer that drops its input while it is closed.
+type switchedWriter struct {
 	io.Writer
 	open *atomic.Bool
 }
 
-func (v valve) Write(p []byte) (int, error) {
+func (v switchedWriter) Write(p []byte) (int, error) {
 	if !v.open.Load() {
 		return len(p), nil
 	}
@@ -85,8 +85,8 @@ func (s *display) report(r *demo.Report, took time.Duration) error {
 	return err
 }
 
-// invite explains how to use a demo that keeps running.
-func (s *display) invite(to io.Writer, self string, w *demo.World, dir string) {
+// printHints explains how to use a demo that keeps running.
+func (s *display) printHints(to io.Writer, self string, w *demo.World, dir string) {
 	fmt.Fprintf(to, `
 The factory keeps running until you interrupt it. File an issue as %s:
 

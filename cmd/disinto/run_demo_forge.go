@@ -34,7 +34,7 @@ func (d *demoRun) startForge(ctx context.Context) (*demoForge, error) {
 			Stdin: input, Stdout: says, Stderr: &complaint,
 		})
 		says.CloseWithError(io.EOF)
-		ended <- complained(err, complaint.String())
+		ended <- withStderr(err, complaint.String())
 	}()
 	f := &demoForge{end: func() {
 		cancel()

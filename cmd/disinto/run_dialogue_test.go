@@ -171,7 +171,7 @@ func TestRealQuestion(t *testing.T) {
 
 func realQuestion(t *testing.T, bin, cli string) {
 	b := newBench(t)
-	model := &fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+	model := &fakemodel.Model{Context: 65536, Answer: func(a fakemodel.Prompt) fakemodel.Turn {
 		switch {
 		case !a.Tools:
 			return fakemodel.Turn{Text: "A title"}
@@ -197,7 +197,7 @@ func realQuestion(t *testing.T, bin, cli string) {
 		t.Errorf("got conversations %q and %q, want one", first.SessionID, second.SessionID)
 	}
 	heard := false
-	for _, a := range model.Asks() {
+	for _, a := range model.Prompts() {
 		heard = heard || strings.Contains(a.Text, "asked of the kettle") && strings.Contains(a.Text, "The red one.")
 	}
 	if !heard {

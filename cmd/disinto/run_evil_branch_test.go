@@ -106,7 +106,7 @@ func TestRealAgentsEvilBranch(t *testing.T) {
 func realEvilBranch(t *testing.T, bin, cli, reviewer string) {
 	b := newBench(t)
 	b.want(agents.Done, "", "dev-kimi", agents.KindIssue, 1, evilBranch+stubDone)
-	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: func(a fakemodel.Prompt) fakemodel.Turn {
 		if !a.Tools || a.Answer {
 			return fakemodel.Turn{Text: "Done."}
 		}

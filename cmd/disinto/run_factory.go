@@ -36,15 +36,15 @@ type factory struct {
 	config    atomic.Pointer[threads.Config] // the current one; nil before the first valid one
 	text      string                         // the files' text at the last read; used only by read and changed
 
-	metrics  *metrics.Metrics
-	tracer   *trace.Tracer // nil without traces
-	notifier *notify.Notifier
-	plugs    *plugs
-	out      *outlet
-	carrier  carrier                 // nil if the executor cannot hand sessions over
-	stopping func() bool             // whether a stop signal has arrived
-	rest     chan func()             // functions for the goroutine that handles signals
-	bell     atomic.Pointer[os.File] // reports a stop signal to the next image; set only during an upgrade
+	metrics    *metrics.Metrics
+	tracer     *trace.Tracer // nil without traces
+	notifier   *notify.Notifier
+	listeners  *listenerSet
+	out        *logQueue
+	upgradable upgradable              // nil if the executor cannot hand sessions over
+	stopping   func() bool             // whether a stop signal has arrived
+	signalWork chan func()             // functions for the goroutine that handles signals
+	stopFlag   atomic.Pointer[os.File] // reports a stop signal to the next image; set only during an upgrade
 }
 
 // newFactory wires up a supervisor. An invalid configuration is not an error here: the supervisor reports it.
@@ -69,13 +69,13 @@ func newFactory(
 		return nil, fmt.Errorf("cannot find this program: %w", err)
 	}
 	f.Supervisor = &supervisor.Supervisor{
-		Executor: f.executor, Elsewhere: elsewhere(f), Log: log, ConfigPath: path, StateDir: state, Environ: environ,
+		Executor: f.executor, Elsewhere: otherExecutors(f), Log: log, ConfigPath: path, StateDir: state, Environ: environ,
 		Version:  version(),
 		SaveWork: []string{self, "agent", "--save"},
 		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
 		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
-		Foresee:   foresee,
-		Inference: llamas{}, Saver: saver, Runner: local, Probe: askReady,
+		Foresee:   forecast,
+		Inference: llamas{}, Saver: saver, Runner: local, Probe: checkReady,
 	}
 	room := &web.Site{API: control.NewClient(state), Config: func() *threads.Config { return f.config.Load() }, Log: log}
 	f.Web = room.Handler()

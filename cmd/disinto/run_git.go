@@ -22,7 +22,7 @@ func forgeGit(r *process.Reaper, environ []string) func(context.Context, localfo
 			Argv: cmd.Argv, Dir: cmd.Dir, Env: withEnv(environ, cmd.Env),
 			Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: &complaint,
 		})
-		return complained(err, complaint.String())
+		return withStderr(err, complaint.String())
 	}
 }
 
@@ -33,7 +33,7 @@ func agentGit(r *process.Reaper, environ []string) func(context.Context, string,
 		err := r.Run(ctx, process.Cmd{
 			Argv: append([]string{"git"}, args...), Dir: dir, Env: withEnv(environ, env), Stdout: &out, Stderr: &complaint,
 		})
-		return out.String(), complained(err, complaint.String())
+		return out.String(), withStderr(err, complaint.String())
 	}
 }
 
@@ -45,8 +45,8 @@ func sessionRun(r *process.Reaper) func(context.Context, agents.Cmd) error {
 // withEnv adds variables to an environment and replaces those with the same names.
 func withEnv(environ, more []string) []string { return agents.Setenv(environ, more) }
 
-// complained adds a failed command's stderr to its error.
-func complained(err error, words string) error {
+// withStderr adds a failed command's stderr to its error.
+func withStderr(err error, words string) error {
 	if err == nil || strings.TrimSpace(words) == "" {
 		return err
 	}

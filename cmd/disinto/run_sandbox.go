@@ -17,7 +17,7 @@ var findSandbox = process.FindSandbox
 
 // checkStrict refuses a configuration with sandbox = "strict" if the kernel does not support a complete sandbox.
 func checkStrict(config *threads.Config) error {
-	strict := rolesWith(here(config), agents.SandboxStrict)
+	strict := rolesWith(localPart(config), agents.SandboxStrict)
 	if len(strict) == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func rolesWith(config *threads.Config, modes ...agents.SandboxMode) (names []str
 
 // sandboxLines describes the sandbox of sessions in holds, and missing or incomplete sandboxes in lacks.
 func sandboxLines(config *threads.Config) (holds, lacks string) {
-	config = here(config)
+	config = localPart(config)
 	on, off := rolesWith(config, agents.SandboxAuto, agents.SandboxStrict), rolesWith(config, agents.SandboxOff)
 	if len(on) > 0 {
 		found, complete, err := findSandbox()

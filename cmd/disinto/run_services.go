@@ -17,8 +17,8 @@ var prober = http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// askReady queries a service's address and returns why the service is not ready; nil if it is.
-func askReady(ctx context.Context, address string) error {
+// checkReady queries a service's address and returns why the service is not ready; nil if it is.
+func checkReady(ctx context.Context, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err

@@ -216,11 +216,11 @@ func TestAskReady(t *testing.T) {
 		200: "<nil>", 204: "<nil>", 302: "it answers 302 Found", 503: "it answers 503 Service Unavailable",
 	} {
 		answer.Store(status)
-		if got := fmt.Sprint(askReady(t.Context(), srv.URL+"/health")); got != want {
+		if got := fmt.Sprint(checkReady(t.Context(), srv.URL+"/health")); got != want {
 			t.Errorf("status %d: got %s, want %s", status, got, want)
 		}
 	}
-	got := fmt.Sprint(askReady(t.Context(), "http://127.0.0.1:1/health"))
+	got := fmt.Sprint(checkReady(t.Context(), "http://127.0.0.1:1/health"))
 	if !strings.HasSuffix(got, "connection refused") || strings.Contains(got, "Get") {
 		t.Errorf("no listener: got %s, want connection refused", got)
 	}
@@ -232,7 +232,7 @@ func TestAskHanging(t *testing.T) {
 	defer srv.Close()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, errors.New("no answer within 5s"))
 	defer cancel()
-	if got := fmt.Sprint(askReady(ctx, srv.URL)); got != "no answer within 5s" {
+	if got := fmt.Sprint(checkReady(ctx, srv.URL)); got != "no answer within 5s" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -58,7 +58,7 @@ func hostReader(run func(context.Context, process.Cmd) error, environ []string) 
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			return nil, complained(err, complaint.text.String())
+			return nil, withStderr(err, complaint.text.String())
 		case out.over:
 			return nil, fmt.Errorf("its output is longer than %d KiB", maxExport>>10)
 		}

@@ -41,7 +41,7 @@ func toolsEnd(t *testing.T, bin, cli, word string) {
 (env -i setsid sleep W2 >/dev/null 2>&1 &)
 (setsid sh -c "trap '' TERM; sleep W3; sleep W3" >/dev/null 2>&1 &)
 sleep W4`, "W", word)
-	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: func(a fakemodel.Prompt) fakemodel.Turn {
 		if !a.Tools {
 			return fakemodel.Turn{Text: "A title"}
 		}

@@ -37,20 +37,20 @@ release hangs.`,
   disinto upgrade --binary ./disinto`,
 	}
 	flags := cmd.Flags()
-	var p place
+	var p location
 	binary := flags.String("binary", "", "execute this `FILE`")
 	p.flags(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return upgrade(cmd.Context(), c, &p, *binary) }
 	return cmd
 }
 
-// askInterval is the time between two requests to the supervisor.
-const askInterval = 50 * time.Millisecond
+// pollInterval is the time between two requests to the supervisor.
+const pollInterval = 50 * time.Millisecond
 
 // upgradeTime is the timeout for the new image to answer. It usually takes tens of milliseconds.
 const upgradeTime = 30 * time.Second
 
-func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
+func upgrade(ctx context.Context, c *cli, p *location, binary string) error {
 	if binary != "" {
 		path, err := filepath.Abs(binary)
 		if err != nil {
@@ -73,7 +73,7 @@ func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
 				client.StateDir())
 		}
 		if err := client.Get(ctx, "/v1/state", &after); err != nil {
-			time.Sleep(askInterval)
+			time.Sleep(pollInterval)
 		}
 	}
 	goOn := "continue"

@@ -20,13 +20,13 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 )
 
-// legacy is the state that one image of the program hands to the next.
-type legacy struct {
+// imageState is the state that one image of the program hands to the next.
+type imageState struct {
 	Supervisor supervisor.Handover `json:"supervisor"`
 	Process    process.Handover    `json:"process"`
 	Lock       int                 `json:"lock"`  // descriptor
-	Plugs      map[string]int      `json:"plugs"` // descriptors of listeners, by address
-	Bell       int                 `json:"bell"`  // descriptor; 0 from an image older than the bell
+	Listeners  map[string]int      `json:"plugs"` // descriptors of listeners, by address
+	StopFlag   int                 `json:"bell"`  // descriptor; 0 from an image older than the flag
 }
 
 // tryTime is the timeout for the test of a new program.
@@ -53,22 +53,22 @@ func (f *factory) become(ctx context.Context, path string) error {
 		return fmt.Errorf("cannot upgrade: %w", err)
 	}
 	defer binary.Close()
-	said, err := f.try(ctx, binary)
+	answer, err := f.tryProgram(ctx, binary)
 	if err != nil {
 		return fmt.Errorf("cannot upgrade to %s: %w", path, err)
 	}
-	f.Log.Info(fmt.Sprintf("upgrading to %s, disinto %s", path, said.Version))
-	err = f.HandOver(ctx, func(h supervisor.Handover, held *os.File) error { return f.bequeath(binary, h, held) })
+	f.Log.Info(fmt.Sprintf("upgrading to %s, disinto %s", path, answer.Version))
+	err = f.HandOver(ctx, func(h supervisor.Handover, held *os.File) error { return f.handOver(binary, h, held) })
 	if err != nil {
 		return fmt.Errorf("cannot upgrade to %s: %w", path, err)
 	}
 	return nil
 }
 
-// bequeath hands everything over and executes the program. Everything that could fail comes first; the last step, the
+// handOver hands everything over and executes the program. Everything that could fail comes first; the last step, the
 // kernel's execve, changes nothing if it fails.
-func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File) error {
-	sessions, resume, err := f.carrier.Detach()
+func (f *factory) handOver(binary *os.File, h supervisor.Handover, held *os.File) error {
+	sessions, resume, err := f.upgradable.Detach()
 	if errors.Is(err, process.ErrBusy) {
 		return fmt.Errorf("%w: %w", supervisor.ErrNotQuiet, err)
 	}
@@ -79,39 +79,40 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	if !slices.Equal(sessions.Runs(), h.Runs()) {
 		return fmt.Errorf("%w: a session is ending", supervisor.ErrNotQuiet)
 	}
-	bell, err := process.NewStopFlag()
+	flag, err := process.NewStopFlag()
 	if err != nil {
 		return err
 	}
-	defer bell.Close()
-	f.bell.Store(bell)
-	defer f.bell.Store(nil)
-	l := legacy{
-		Supervisor: h, Process: *sessions, Plugs: f.plugs.descriptors(),
-		Lock: process.Descriptor(held), Bell: process.Descriptor(bell),
+	defer flag.Close()
+	f.stopFlag.Store(flag)
+	defer f.stopFlag.Store(nil)
+	l := imageState{
+		Supervisor: h, Process: *sessions, Listeners: f.listeners.descriptors(),
+		Lock: process.Descriptor(held), StopFlag: process.Descriptor(flag),
 	}
-	letter, err := process.SealState(&l)
+	sealed, err := process.SealState(&l)
 	if err != nil {
 		return err
 	}
-	defer letter.Close()
-	keep := append(sessions.Keep(), l.Lock, l.Bell)
-	for _, fd := range l.Plugs {
+	defer sealed.Close()
+	keep := append(sessions.Keep(), l.Lock, l.StopFlag)
+	for _, fd := range l.Listeners {
 		keep = append(keep, fd)
 	}
 	f.out.flush()
-	become := func() error { return process.Become(binary, os.Args, f.Environ, letter, keep, f.stopping) }
+	become := func() error { return process.Become(binary, os.Args, f.Environ, sealed, keep, f.stopping) }
 	if process.KeepsSignals() {
-		return f.atRest(become)
+		return f.onSignalGoroutine(become)
 	}
 	return become()
 }
 
-// atRest calls become on the goroutine that handles signals: while become runs there, no received signal is pending.
-func (f *factory) atRest(become func() error) error {
+// onSignalGoroutine calls become on the goroutine that handles signals: while become runs there, no received signal is
+// pending.
+func (f *factory) onSignalGoroutine(become func() error) error {
 	result := make(chan error, 1)
 	select {
-	case f.rest <- func() { result <- become() }:
+	case f.signalWork <- func() { result <- become() }:
 		return <-result
 	case <-time.After(restTime):
 		return fmt.Errorf("%w: a signal is being handled", supervisor.ErrNotQuiet)
@@ -121,23 +122,23 @@ func (f *factory) atRest(become func() error) error {
 // restTime is how long an upgrade waits for the handling of a signal, such as a reload, which reads files.
 const restTime = time.Second
 
-// aptitude is the answer of upgrade-check.
-type aptitude struct {
+// upgradeAnswer is the answer of upgrade-check.
+type upgradeAnswer struct {
 	Handover int    `json:"handover"` // the newest version of the hand-over state that the program understands
 	Version  string `json:"version"`
 	Sessions int    `json:"sessions"` // the number of sessions that it found in the state
 }
 
-// try runs the new program as a child that reads a copy of the state, and factory.toml.
-func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err error) {
-	l := legacy{Supervisor: f.Handover()}
-	l.Process = *f.carrier.Peek(l.Supervisor.Runs())
+// tryProgram runs the new program as a child that reads a copy of the state, and factory.toml.
+func (f *factory) tryProgram(ctx context.Context, binary *os.File) (answer upgradeAnswer, err error) {
+	l := imageState{Supervisor: f.Handover()}
+	l.Process = *f.upgradable.Peek(l.Supervisor.Runs())
 	l.Supervisor.Only(l.Process.Runs()) // sessions may have started or ended between the two calls
-	letter, err := process.SealState(&l)
+	sealed, err := process.SealState(&l)
 	if err != nil {
-		return said, err
+		return answer, err
 	}
-	defer letter.Close()
+	defer sealed.Close()
 	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("no answer within %s", tryTime))
 	defer cancel()
 	var stdout, stderr bytes.Buffer
@@ -145,20 +146,20 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 	err = f.reaper.Run(ctx, process.Cmd{
 		Argv:  []string{program, checkUpgradeName, "--config", f.path, "--state", f.StateDir},
 		Env:   f.Environ,
-		Stdin: letter, Stdout: &stdout, Stderr: &stderr,
+		Stdin: sealed, Stdout: &stdout, Stderr: &stderr,
 	})
 	if err != nil {
 		words := stderr.String() + "\n" + strings.ReplaceAll(err.Error(), program, "it")
-		return said, errors.New(firstLine(strings.TrimSpace(words)))
+		return answer, errors.New(firstLine(strings.TrimSpace(words)))
 	}
-	if json.Unmarshal(stdout.Bytes(), &said) != nil || said.Handover == 0 {
-		return said, errors.New("it is not a disinto that can take over")
+	if json.Unmarshal(stdout.Bytes(), &answer) != nil || answer.Handover == 0 {
+		return answer, errors.New("it is not a disinto that can take over")
 	}
-	if said.Handover < supervisor.HandoverVersion || said.Sessions != len(l.Supervisor.Sessions) {
-		return said, fmt.Errorf("disinto %s does not understand the state of %s: restart the supervisor instead",
-			said.Version, version())
+	if answer.Handover < supervisor.HandoverVersion || answer.Sessions != len(l.Supervisor.Sessions) {
+		return answer, fmt.Errorf("disinto %s does not understand the state of %s: restart the supervisor instead",
+			answer.Version, version())
 	}
-	return said, nil
+	return answer, nil
 }
 
 const checkUpgradeName = "upgrade-check"
@@ -168,22 +169,22 @@ func checkUpgradeCommand(c *cli) *cobra.Command {
 		Use: checkUpgradeName, Args: cobra.NoArgs, Hidden: true,
 		Short: "report whether this program can take over from the running one",
 	}
-	var p place
+	var p location
 	p.flags(cmd.Flags())
 	cmd.RunE = func(*cobra.Command, []string) error { return checkUpgrade(c, &p) }
 	return cmd
 }
 
 // checkUpgrade does everything that a new image does before its first action, with a copy of the state on stdin.
-func checkUpgrade(c *cli, p *place) error {
+func checkUpgrade(c *cli, p *location) error {
 	if _, err := process.Init(); err != nil {
 		return err
 	}
-	letter, ok := c.stdin.(*os.File)
+	sealed, ok := c.stdin.(*os.File)
 	if !ok {
 		return errors.New("cannot read the state of the last image: stdin is not a file")
 	}
-	l, err := readLegacy(letter)
+	l, err := readImageState(sealed)
 	if err != nil {
 		return err
 	}
@@ -194,12 +195,13 @@ func checkUpgrade(c *cli, p *place) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(c.stdout).Encode(aptitude{supervisor.HandoverVersion, version(), len(l.Supervisor.Sessions)})
+	answer := upgradeAnswer{supervisor.HandoverVersion, version(), len(l.Supervisor.Sessions)}
+	return json.NewEncoder(c.stdout).Encode(answer)
 }
 
-func readLegacy(letter *os.File) (*legacy, error) {
-	var l legacy
-	if err := process.ReadState(letter, &l); err != nil {
+func readImageState(sealed *os.File) (*imageState, error) {
+	var l imageState
+	if err := process.ReadState(sealed, &l); err != nil {
 		return nil, err
 	}
 	switch v := l.Supervisor.Version; {
@@ -213,14 +215,14 @@ func readLegacy(letter *os.File) (*legacy, error) {
 }
 
 // inherit returns the state of this process's last image, nil in a first image, and the reaper of its children.
-func inherit() (l *legacy, r *process.Reaper, err error) {
-	letter := process.InheritedState()
-	if letter == nil {
+func inherit() (l *imageState, r *process.Reaper, err error) {
+	sealed := process.InheritedState()
+	if sealed == nil {
 		r, err = process.NewReaper()
 		return nil, r, err
 	}
-	defer letter.Close()
-	if l, err = readLegacy(letter); err != nil {
+	defer sealed.Close()
+	if l, err = readImageState(sealed); err != nil {
 		return nil, nil, err
 	}
 	r, err = l.Process.NewReaper()
@@ -228,26 +230,26 @@ func inherit() (l *legacy, r *process.Reaper, err error) {
 }
 
 // takeOver gives the state of the last image to the factory. l is nil in a first image.
-func (f *factory) takeOver(l *legacy) {
-	if l == nil || f.carrier == nil {
+func (f *factory) takeOver(l *imageState) {
+	if l == nil || f.upgradable == nil {
 		return
 	}
-	f.carrier.Inherit(&l.Process)
-	f.plugs.inherit(l.Plugs)
+	f.upgradable.Inherit(&l.Process)
+	f.listeners.inherit(l.Listeners)
 	f.Inherited, f.Held = &l.Supervisor, os.NewFile(uintptr(l.Lock), filepath.Join(f.StateDir, "lock"))
 }
 
-// rung reports whether the last image received a stop signal that it could no longer handle.
-func (l *legacy) rung() bool {
-	return l != nil && l.Bell > 0 && process.StopFlagSet(os.NewFile(uintptr(l.Bell), "bell"))
+// stopFlagSet reports whether the last image received a stop signal that it could no longer handle.
+func (l *imageState) stopFlagSet() bool {
+	return l != nil && l.StopFlag > 0 && process.StopFlagSet(os.NewFile(uintptr(l.StopFlag), "bell"))
 }
 
 // prepareUpgrade wires in the upgrade and the listeners whose descriptors can be handed over.
-func (f *factory) prepareUpgrade(out *outlet, stopping func() bool) {
-	f.out, f.stopping, f.plugs, f.rest = out, stopping, &plugs{}, make(chan func())
-	f.Listen, f.ListenTCP = f.plugs.unix, f.plugs.tcp
-	if c, ok := f.executor.(carrier); ok {
-		f.carrier, f.Upgrade = c, f.upgrade
+func (f *factory) prepareUpgrade(out *logQueue, stopping func() bool) {
+	f.out, f.stopping, f.listeners, f.signalWork = out, stopping, &listenerSet{}, make(chan func())
+	f.Listen, f.ListenTCP = f.listeners.unix, f.listeners.tcp
+	if c, ok := f.executor.(upgradable); ok {
+		f.upgradable, f.Upgrade = c, f.upgrade
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // executors are the ways to run sessions. Threads that name no executor use $DISINTO_EXECUTOR or, if that is not set,
-// the first. Only a carrier can be upgraded in place, and only a graceSkipper can cut the grace of sessions short.
+// the first. Only an upgradable can be upgraded in place, and only a graceSkipper can cut the grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
 	{"nomad", newNomad},
@@ -60,8 +60,8 @@ type graceSkipper interface{ SkipGrace() }
 // confiner is an executor that runs sessions in sandboxes and recognises their processes.
 type confiner interface{ Confined(pid int) bool }
 
-// carrier is an executor whose sessions continue across an upgrade in place.
-type carrier interface {
+// upgradable is an executor whose sessions continue across an upgrade in place.
+type upgradable interface {
 	// Detach stops following sessions, and returns the state from which the next image can follow them. resume undoes
 	// it.
 	Detach() (h *process.Handover, resume func(), err error)
@@ -96,8 +96,8 @@ func (llamas) Look(ctx context.Context, url string, work bool) (agents.Server, e
 	return llama.New(url).Fetch(ctx, work)
 }
 
-// elsewhere creates the executors that threads may name beside the default; package threads/file lists the names.
-func elsewhere(f *factory) map[string]supervisor.Executor {
+// otherExecutors creates the executors that threads may name beside the default; package threads/file lists the names.
+func otherExecutors(f *factory) map[string]supervisor.Executor {
 	all := make(map[string]supervisor.Executor)
 	for _, row := range executors[1:] {
 		all[row.name] = row.made(f)

@@ -59,7 +59,7 @@ a problem.`,
 
 // checker runs the checks and collects their findings.
 type checker struct {
-	place                      place
+	place                      location
 	fix, notify, offline, json bool
 
 	c      *cli
@@ -153,7 +153,7 @@ func (k *checker) agents() {
 	for _, line := range problems(k.config) {
 		k.problem("agents", errors.New(line))
 	}
-	for _, user := range accounts(here(k.config)) {
+	for _, user := range accounts(localPart(k.config)) {
 		if err := process.CheckUser(user); err != nil {
 			k.problem("agents", fmt.Errorf("cannot run agents as %s: %w", user, err))
 		}
@@ -277,7 +277,7 @@ func reach(ctx context.Context, url string) error {
 
 // programs looks up the roles' programs as a session would, except those of sessions that run on other machines.
 func (k *checker) programs() {
-	config := here(k.config)
+	config := localPart(k.config)
 	for i := range config.Roles {
 		r := &config.Roles[i]
 		argv, err := r.Argv(agents.CommandData{Repo: "owner/name", Number: 1, Kind: agents.KindIssue})

@@ -57,25 +57,25 @@ threads have an interval.`,
   disinto hire-an-agent dev-qwen --thread llama
   disinto hire-an-agent review-sonnet review --model sonnet --dry-run`,
 	}
-	var h hiring
+	var h hireFlags
 	h.flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return h.run(cmd.Context(), c, args) }
 	return cmd
 }
 
-// hiring has the flags of hire-an-agent.
-type hiring struct {
-	desk
+// hireFlags has the flags of hire-an-agent.
+type hireFlags struct {
+	adminFlags
 	role, model, thread string
 	skills, repos       []string
 	supervisor          bool
-	founding            bool // run by init, which prints the next step itself
+	byInit              bool // run by init, which prints the next step itself
 	// Upstream's flags.
 	localModel, formula string
 	pollInterval        int
 }
 
-func (h *hiring) flags(flags *pflag.FlagSet) {
+func (h *hireFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.role, "type", "", "the agent's `ROLE` (default from its name)")
 	flags.StringVar(&h.model, "model", "", "the `MODEL` that its program should use")
 	flags.StringVar(&h.thread, "thread", "", "the agent's `THREAD` (default the only one)")
@@ -84,7 +84,7 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&h.repos, "repo", nil,
 		"give it access only to this `REPO`, owner/name\n(default all in the file)")
 	flags.BoolVar(&h.supervisor, "supervisor", false, "create the supervisor's own account instead")
-	h.desk.flags(flags)
+	h.adminFlags.flags(flags)
 	// The help mentions upstream's flags in its text only; its list has the flags for new users.
 	flags.StringVar(&h.localModel, "local-model", "", "")
 	flags.StringVar(&h.formula, "formula", "", "")
@@ -94,23 +94,23 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	}
 }
 
-// desk has the flags shared by hire-an-agent, retire-an-agent and init.
-type desk struct {
-	place
+// adminFlags has the flags shared by hire-an-agent, retire-an-agent and init.
+type adminFlags struct {
+	location
 	admin   signIn
 	secrets string
 	dryRun  bool
 }
 
-func (d *desk) flags(flags *pflag.FlagSet) {
+func (d *adminFlags) flags(flags *pflag.FlagSet) {
 	d.admin.flags(flags)
 	flags.StringVar(&d.secrets, "secrets", "",
 		"store tokens in this `FILE`\n(default $DISINTO_SECRETS, else secrets.env\nbeside factory.toml)")
 	flags.BoolVar(&d.dryRun, "dry-run", false, "print the steps without taking them")
-	d.place.flags(flags)
+	d.location.flags(flags)
 }
 
-func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
+func (h *hireFlags) run(ctx context.Context, c *cli, args []string) error {
 	if h.supervisor {
 		return h.runSupervisor(ctx, c, args)
 	}
@@ -152,14 +152,14 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 }
 
 // perform checks everything, hires, and prints the next step.
-func (h *hiring) perform(ctx context.Context, c *cli, f *office, who *hire.Hire, problem error) error {
+func (h *hireFlags) perform(ctx context.Context, c *cli, f *hireTarget, who *hire.Hire, problem error) error {
 	unlock, err := f.lock(h.dryRun)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if f.Forge != nil {
-		say(c, "check", "asking "+f.url+" ...")
+		printStep(c, "check", "asking "+f.url+" ...")
 	}
 	if err := errors.Join(who.Check(ctx), problem, f.problem); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (h *hiring) perform(ctx context.Context, c *cli, f *office, who *hire.Hire,
 	if err := who.Run(ctx); err != nil {
 		return err
 	}
-	h.sayNext(c, who, f)
+	h.printNext(c, who, f)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (h *hiring) perform(ctx context.Context, c *cli, f *office, who *hire.Hire,
 const supervisorLogin = "disinto"
 
 // runSupervisor creates the supervisor's account.
-func (h *hiring) runSupervisor(ctx context.Context, c *cli, args []string) error {
+func (h *hireFlags) runSupervisor(ctx context.Context, c *cli, args []string) error {
 	name := supervisorLogin
 	if len(args) > 0 {
 		name = args[0]
@@ -193,22 +193,23 @@ func (h *hiring) runSupervisor(ctx context.Context, c *cli, args []string) error
 	}, nil)
 }
 
-// sayNext prints the user's next step.
-func (h *hiring) sayNext(c *cli, who *hire.Hire, f *office) {
+// printNext prints the user's next step.
+func (h *hireFlags) printNext(c *cli, who *hire.Hire, f *hireTarget) {
 	if h.dryRun {
 		fmt.Fprintln(c.stdout, "nothing was done: repeat without --dry-run")
 		return
 	}
 	if !sameFile(who.Secrets.Path, f.read) {
-		say(c, "note", "run reads "+f.read+", not this file: set $DISINTO_SECRETS, or add the tokens to run's environment")
+		printStep(c, "note",
+			"run reads "+f.read+", not this file: set $DISINTO_SECRETS, or add the tokens to run's environment")
 	}
 	if h.pollInterval > 0 {
-		say(c, "note", "--poll-interval has no effect: set interval of [threads."+who.Entry.Thread+"]")
+		printStep(c, "note", "--poll-interval has no effect: set interval of [threads."+who.Entry.Thread+"]")
 	}
-	if h.founding {
+	if h.byInit {
 		return
 	}
-	say(c, "next", "disinto check, then give an issue the label "+forge.LabelBacklog)
+	printStep(c, "next", "disinto check, then give an issue the label "+forge.LabelBacklog)
 }
 
 func sameFile(a, b string) bool {
@@ -217,10 +218,12 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-func say(c *cli, step, text string) { fmt.Fprintf(c.stdout, "%-10s  %s\n", step, screen.Clean(text)) }
+func printStep(c *cli, step, text string) {
+	fmt.Fprintf(c.stdout, "%-10s  %s\n", step, screen.Clean(text))
+}
 
 // chooseThread returns the agent's thread: from --thread, from factory.toml, or the only one that fits.
-func (h *hiring) chooseThread(s hire.Survey, name string) (string, error) {
+func (h *hireFlags) chooseThread(s hire.Survey, name string) (string, error) {
 	if on := cmp.Or(h.thread, s.ThreadOf(name)); on != "" {
 		return on, nil
 	}
@@ -232,7 +235,7 @@ func (h *hiring) chooseThread(s hire.Survey, name string) (string, error) {
 }
 
 // baseURL returns the agent's own inference server; empty if it is the thread's.
-func (h *hiring) baseURL(s hire.Survey, thread string) string {
+func (h *hireFlags) baseURL(s hire.Survey, thread string) string {
 	for _, t := range s.Threads {
 		if t.Name == thread && strings.TrimRight(t.BaseURL, "/") == strings.TrimRight(h.localModel, "/") {
 			return ""
@@ -241,7 +244,7 @@ func (h *hiring) baseURL(s hire.Survey, thread string) string {
 	return h.localModel
 }
 
-func (h *hiring) readFormula() (string, error) {
+func (h *hireFlags) readFormula() (string, error) {
 	if h.formula == "" {
 		return "", nil
 	}
@@ -252,8 +255,8 @@ func (h *hiring) readFormula() (string, error) {
 	return string(raw), nil
 }
 
-// office is the factory whose agents a command hires or retires.
-type office struct {
+// hireTarget is the factory whose agents a command hires or retires.
+type hireTarget struct {
 	*hire.Factory
 	url     string // of the forge
 	read    string // the secrets file that run reads
@@ -261,16 +264,16 @@ type office struct {
 }
 
 // factory reads the files and wires up the factory, for hiring and retiring.
-func (d *desk) factory(
+func (d *adminFlags) factory(
 	ctx context.Context, c *cli, agent string, retiring bool, repos []string,
-) (*office, hire.Survey, error) {
+) (*hireTarget, hire.Survey, error) {
 	path := d.configFile()
 	if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Ext(path) != ".toml" {
 		return nil, hire.Survey{}, errors.New("cannot edit upstream's projects: first make a factory.toml from them: " +
 			"disinto upstream > " + localConfig)
 	}
 	if !exists(path) {
-		return nil, hire.Survey{}, cmp.Or(d.reach(ctx, c), noConfig(path))
+		return nil, hire.Survey{}, cmp.Or(d.checkForge(ctx, c), noConfig(path))
 	}
 	raw, err := configText(path, c.lookup)
 	if err != nil {
@@ -281,30 +284,30 @@ func (d *desk) factory(
 		return nil, s, fmt.Errorf("cannot read %s: %w", path, err)
 	}
 	state := d.stateDir(c)
-	settle := &settling{agent: agent, retiring: retiring}
-	o := &office{url: cmp.Or(s.ForgeURL, c.getenv("FORGE_URL")), read: secretsFile(path, c.lookup)}
+	settle := &configWaiter{agent: agent, retiring: retiring}
+	o := &hireTarget{url: cmp.Or(s.ForgeURL, c.getenv("FORGE_URL")), read: secretsFile(path, c.lookup)}
 	o.Factory = &hire.Factory{
 		Repos: repos, Config: hire.File{Path: path, Backup: state},
 		Secrets: hire.File{Path: cmp.Or(d.secrets, o.read), Mode: 0o600, Backup: state},
 		IsAgent: func(login string) bool { return slices.Contains(s.Logins(), login) },
 		Validate: func(text string) error {
-			_, err := file.Decode(path, text, c.standIn)
+			_, err := file.Decode(path, text, c.lookupOrPlaceholder)
 			return err
 		},
-		DryRun: d.dryRun, Report: func(step, text string) { say(c, step, text) },
-		NotifySupervisor: settle.letGo, StillInUse: settle.stillInUse,
+		DryRun: d.dryRun, Report: func(step, text string) { printStep(c, step, text) },
+		NotifySupervisor: settle.releaseItems, StillInUse: settle.stillInUse,
 	}
 	if len(repos) == 0 {
 		o.Repos = allRepos(s, c.getenv("FORGE_REPO"))
 	}
-	settle.begin(ctx, state)
+	settle.start(ctx, state)
 	o.problem = d.signIn(c, o)
 	return o, s, nil
 }
 
-// reach checks the forge that the environment names. Like upstream's command, it needs no factory.toml.
-func (d *desk) reach(ctx context.Context, c *cli) error {
-	o := &office{url: c.getenv("FORGE_URL"), Factory: &hire.Factory{}}
+// checkForge checks the forge that the environment names. Like upstream's command, it needs no factory.toml.
+func (d *adminFlags) checkForge(ctx context.Context, c *cli) error {
+	o := &hireTarget{url: c.getenv("FORGE_URL"), Factory: &hire.Factory{}}
 	if o.url == "" {
 		return nil
 	}
@@ -320,7 +323,7 @@ func (d *desk) reach(ctx context.Context, c *cli) error {
 }
 
 // signIn creates the administrator's client, if the forge and the administrator are known.
-func (d *desk) signIn(c *cli, o *office) error {
+func (d *adminFlags) signIn(c *cli, o *hireTarget) error {
 	var problems []error
 	for _, repo := range o.Repos {
 		if !forge.ValidRepo(repo) {
@@ -329,7 +332,7 @@ func (d *desk) signIn(c *cli, o *office) error {
 	}
 	options, from, err := d.admin.options(c, o.url)
 	if from != "" {
-		say(c, "sign in", "Auth: PAT from "+from)
+		printStep(c, "sign in", "Auth: PAT from "+from)
 	}
 	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // Check reports a missing url
 		return err
@@ -356,16 +359,16 @@ func allRepos(s hire.Survey, environ string) []string {
 }
 
 // lock prevents concurrent changes of the factory's files.
-func (o *office) lock(dryRun bool) (unlock func(), err error) {
+func (o *hireTarget) lock(dryRun bool) (unlock func(), err error) {
 	if dryRun {
 		return func() {}, nil
 	}
 	return hire.Lock(filepath.Dir(o.Config.Path))
 }
 
-// standIn looks a variable up, and replaces missing ones by a placeholder. The user who hires need not have the
-// supervisor's environment, except for the forge's address and repositories.
-func (c *cli) standIn(name string) (string, bool) {
+// lookupOrPlaceholder looks a variable up, and replaces missing ones by a placeholder. The user who hires need not have
+// the supervisor's environment, except for the forge's address and repositories.
+func (c *cli) lookupOrPlaceholder(name string) (string, bool) {
 	if value, ok := c.lookup(name); ok && value != "" || name == "FORGE_URL" || name == "FORGE_REPO" {
 		return value, ok
 	}

@@ -44,7 +44,7 @@ again.`,
   disinto init --url https://forge.example.org --repo owner/name --api sonnet`,
 	}
 	flags := cmd.Flags()
-	var f founding
+	var f initFlags
 	flags.StringVar(&f.URL, "url", "", "the forge's `URL` (default $FORGE_URL)")
 	flags.StringVar(&f.Repo, "repo", "", "the `REPO` to work in, owner/name\n(default $FORGE_REPO)")
 	flags.StringVar(&f.API, "api", "", "run agents on a paid API with this `MODEL`, such\nas sonnet")
@@ -52,28 +52,28 @@ again.`,
 	flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` of that llama-server")
 	flags.StringVar(&f.CLI, "cli", "claude", "the agents' `CLI`, one of\n"+strings.Join(agents.CLINames(), ", "))
 	flags.BoolVar(&f.offline, "offline", false, "run the final check without network requests")
-	f.desk.flags(flags)
+	f.adminFlags.flags(flags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), c, args) }
 	return cmd
 }
 
-// founding has the flags of init. The exported fields are those of its factory.toml.
-type founding struct {
-	desk
+// initFlags has the flags of init. The exported fields are those of its factory.toml.
+type initFlags struct {
+	adminFlags
 	offline bool
 
 	URL, Repo, API, Local, Model, CLI string
 }
 
-func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
+func (f *initFlags) run(ctx context.Context, c *cli, _ []string) error {
 	path := f.configFile()
 	if exists(path) {
-		if err := f.contradicts(path); err != nil {
+		if err := f.checkFlags(path); err != nil {
 			return err
 		}
-		say(c, "file", path+" exists and stays unchanged")
+		printStep(c, "file", path+" exists and stays unchanged")
 	} else {
-		if err := f.ask(c); err != nil {
+		if err := f.promptMissing(c); err != nil {
 			return err
 		}
 		if err := f.write(c, path); err != nil {
@@ -81,26 +81,26 @@ func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
 		}
 	}
 	if f.dryRun {
-		say(c, "next", "nothing was done: repeat without --dry-run")
+		printStep(c, "next", "nothing was done: repeat without --dry-run")
 		return nil
 	}
 	if err := f.hire(ctx, c, path); err != nil {
-		say(c, "next", "fix the problem, then run the same disinto init again: it continues from there")
+		printStep(c, "next", "fix the problem, then run the same disinto init again: it continues from there")
 		return err
 	}
-	say(c, "check", "checks everything that run needs")
-	k := &checker{place: f.place, offline: f.offline, c: c}
+	printStep(c, "check", "checks everything that run needs")
+	k := &checker{place: f.location, offline: f.offline, c: c}
 	if err := k.check(ctx); err != nil {
-		say(c, "next", "fix the problems, and repeat disinto check until it finds none")
+		printStep(c, "next", "fix the problems, and repeat disinto check until it finds none")
 		return err
 	}
-	say(c, "next", "disinto run, then give an issue the label "+forge.LabelBacklog)
+	printStep(c, "next", "disinto run, then give an issue the label "+forge.LabelBacklog)
 	return nil
 }
 
-// contradicts refuses flags that contradict the existing file. init never changes that file, so a flag that corrects a
+// checkFlags refuses flags that contradict the existing file. init never changes that file, so a flag that corrects a
 // mistake in it would have no effect.
-func (f *founding) contradicts(path string) error {
+func (f *initFlags) checkFlags(path string) error {
 	var there struct {
 		Forge struct {
 			URL   string
@@ -124,8 +124,8 @@ func (f *founding) contradicts(path string) error {
 	return nil
 }
 
-// ask completes the values that no flag gives: from the user on a terminal, else from the environment.
-func (f *founding) ask(c *cli) error {
+// promptMissing completes the values that no flag gives: from the user on a terminal, else from the environment.
+func (f *initFlags) promptMissing(c *cli) error {
 	p := &prompter{c: c, in: bufio.NewReader(c.stdin)}
 	f.URL = p.answer(f.URL, "--url", "address of the forge", c.getenv("FORGE_URL"))
 	f.Repo = p.answer(f.Repo, "--repo", "repository, owner/name", c.getenv("FORGE_REPO"))
@@ -180,13 +180,13 @@ func (p *prompter) answer(said, flag, what, fallback string) string {
 }
 
 // write writes the factory.toml. It never replaces one.
-func (f *founding) write(c *cli, path string) error {
+func (f *initFlags) write(c *cli, path string) error {
 	var text strings.Builder
 	if err := firstFile.Execute(&text, f); err != nil {
 		return fmt.Errorf("cannot make %s: %w", path, err)
 	}
 	if f.dryRun {
-		say(c, "file", "would write "+path+":")
+		printStep(c, "file", "would write "+path+":")
 		fmt.Fprint(c.stdout, text.String())
 		return nil
 	}
@@ -201,7 +201,7 @@ func (f *founding) write(c *cli, path string) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	say(c, "file", "wrote "+path)
+	printStep(c, "file", "wrote "+path)
 	return nil
 }
 
@@ -244,8 +244,8 @@ const schemaAddress = "https://codeberg.org/johba/disinto/raw/branch/main/factor
 
 // hire creates the supervisor's account and the missing agents. With both kinds of backend, the local model writes and
 // the API reviews; with the API alone, the API does both.
-func (f *founding) hire(ctx context.Context, c *cli, path string) error {
-	config, _, err := readConfig(path, c.standIn)
+func (f *initFlags) hire(ctx context.Context, c *cli, path string) error {
+	config, _, err := readConfig(path, c.lookupOrPlaceholder)
 	if err != nil {
 		return err
 	}
@@ -255,16 +255,16 @@ func (f *founding) hire(ctx context.Context, c *cli, path string) error {
 	}
 	has := func(name string) bool { return cmp.Or(hire.Secrets(secrets)[name], c.getenv(name)) != "" }
 	if has("FORGE_TOKEN") {
-		say(c, "account", "the supervisor already has a token")
-	} else if err := (&hiring{desk: f.desk, supervisor: true, founding: true}).run(ctx, c, nil); err != nil {
+		printStep(c, "account", "the supervisor already has a token")
+	} else if err := (&hireFlags{adminFlags: f.adminFlags, supervisor: true, byInit: true}).run(ctx, c, nil); err != nil {
 		return err
 	}
-	for _, a := range f.first(config) {
+	for _, a := range f.firstAgents(config) {
 		if config.Agent(a.name) != nil && has(agents.TokenVar(a.name)) {
-			say(c, "account", a.name+" is already hired")
+			printStep(c, "account", a.name+" is already hired")
 			continue
 		}
-		h := &hiring{desk: f.desk, role: a.role, model: a.model, thread: a.thread, founding: true}
+		h := &hireFlags{adminFlags: f.adminFlags, role: a.role, model: a.model, thread: a.thread, byInit: true}
 		if err := h.run(ctx, c, []string{a.name}); err != nil {
 			return err
 		}
@@ -274,9 +274,9 @@ func (f *founding) hire(ctx context.Context, c *cli, path string) error {
 
 type firstAgent struct{ name, role, model, thread string }
 
-// first returns the agents to hire: those in the file or, if it has none, a first dev agent and, with an API, a first
-// review agent.
-func (f *founding) first(config *threads.Config) []firstAgent {
+// firstAgents returns the agents to hire: those in the file or, if it has none, a first dev agent and, with an API, a
+// first review agent.
+func (f *initFlags) firstAgents(config *threads.Config) []firstAgent {
 	var list []firstAgent
 	for i := range config.Agents {
 		a := &config.Agents[i]

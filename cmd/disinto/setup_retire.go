@@ -25,7 +25,7 @@ everything that it wrote stay. A second run completes an interrupted one.`,
   disinto retire-an-agent dev-qwen --dry-run`,
 	}
 	flags := cmd.Flags()
-	var d desk
+	var d adminFlags
 	var repos []string
 	flags.StringSliceVar(&repos, "repo", nil, "clean up only this `REPO`, owner/name\n(default all in the file)")
 	d.flags(flags)
@@ -33,7 +33,7 @@ everything that it wrote stay. A second run completes an interrupted one.`,
 	return cmd
 }
 
-func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) error {
+func (d *adminFlags) retire(ctx context.Context, c *cli, name string, repos []string) error {
 	f, s, err := d.factory(ctx, c, name, true, repos)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) 
 			exitNotNow, "the token of " + name + " is not revoked yet: repeat this command when its session has ended",
 		}
 	default:
-		say(c, "done", "the account "+who.Login+" and its profile repository stay")
+		printStep(c, "done", "the account "+who.Login+" and its profile repository stay")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ runs the script. Without ARGS, the script gets its project's file.`,
   disinto upstream >factory.toml`,
 	}
 	flags := cmd.Flags()
-	var u scripting
+	var u upstreamRun
 	flags.StringVar(&u.root, "root", ".", "the `DIR` of upstream's checkout")
 	flags.StringVar(&u.inside, "inside", "", "")
 	flags.Lookup("inside").Hidden = true
@@ -46,13 +46,13 @@ runs the script. Without ARGS, the script gets its project's file.`,
 	return cmd
 }
 
-// scripting has the flags of the upstream command.
-type scripting struct {
+// upstreamRun has the flags of the upstream command.
+type upstreamRun struct {
 	root   string
 	inside string // the directory to mount over /tmp: the process runs in the new namespace
 }
 
-func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
+func (u *upstreamRun) do(ctx context.Context, c *cli, args []string) error {
 	root, err := filepath.Abs(u.root)
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
 }
 
 // enter runs in the new namespace. It mounts the private /tmp and executes argv; without argv it only tests that.
-func (u *scripting) enter(c *cli, argv []string) error {
+func (u *upstreamRun) enter(c *cli, argv []string) error {
 	runtime.LockOSThread() // Exec drops the privileges of this thread
 	path := ""
 	if len(argv) > 0 {

@@ -153,7 +153,7 @@ func TestUpstreamProjects(t *testing.T) {
 	f.write(filepath.Join(projects, "bad.toml"), "name = 1")
 	says(exitFailed, "bad.toml", environ, "check", "--config", projects)
 	t.Chdir(root)
-	if p := (&place{}).configFile(); p != projectsDir && p != systemConfig {
+	if p := (&location{}).configFile(); p != projectsDir && p != systemConfig {
 		t.Errorf("in upstream's checkout: got configuration %s", p)
 	}
 }

@@ -61,7 +61,7 @@ Members that would wait for each other are refused before anything is written.`,
 		if err := readConvoy(c, &r, args); err != nil {
 			return err
 		}
-		return q.tell(cmd.Context(), c, "/v1/convoy", r)
+		return q.postAndPrint(cmd.Context(), c, "/v1/convoy", r)
 	}
 	return cmd
 }
@@ -122,7 +122,7 @@ func readPlan(c *cli, name string) (said, text string, err error) {
 var tomlTask = regexp.MustCompile(`(?m)^\s*\[\[\s*task\s*\]\]`)
 
 func convoyStartCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "start REF", Args: cobra.ExactArgs(1),
 		Short: "start a staged convoy: agents may work on its members",
 		Long:  "Removing the label staged does the same.",
@@ -150,7 +150,7 @@ forge refuses now are retried later, even after a restart.`,
 		if err := checkRef(r.Ref); err != nil {
 			return err
 		}
-		return q.tell(cmd.Context(), c, "/v1/convoy/cancel", r)
+		return q.postAndPrint(cmd.Context(), c, "/v1/convoy/cancel", r)
 	}
 	return cmd
 }

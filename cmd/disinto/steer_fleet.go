@@ -74,7 +74,7 @@ func fleetExportCommand(c *cli) *cobra.Command {
 		Long: `
 Prints the time, then fleet-status.json of the state directory, unchanged.`,
 	}
-	var p place
+	var p location
 	p.flags(cmd.Flags())
 	cmd.RunE = func(*cobra.Command, []string) error { return export(c, p.stateDir(c)) }
 	return cmd

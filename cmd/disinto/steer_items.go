@@ -7,7 +7,7 @@ import (
 )
 
 func cancelCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "cancel REF", Args: cobra.ExactArgs(1),
 		Short: "end the session on an item and label it cancelled",
 		Long: `
@@ -23,7 +23,7 @@ when it does.`,
 }
 
 func retryCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "retry REF", Args: cobra.ExactArgs(1),
 		Short: "make an issue or pull request eligible again",
 		Long: `
@@ -35,7 +35,7 @@ it. Retrying an issue also retries the agents' open pull requests for it.`,
 }
 
 func releaseCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "release REF", Args: cobra.ExactArgs(1),
 		Short: "release the claim on an item, which stays in the queue",
 		Long: `
@@ -47,7 +47,7 @@ accounts: do that only if that supervisor is gone.`,
 }
 
 func approveCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "approve REF", Args: cobra.ExactArgs(1),
 		Short: "approve the plan of an issue; work on the issue continues",
 		Long: `

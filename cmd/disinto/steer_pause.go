@@ -9,7 +9,7 @@ import (
 )
 
 func pauseCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "pause [THREAD|AGENT]", Args: cobra.MaximumNArgs(1),
 		Short: "start no new sessions; running sessions continue",
 		Long: `
@@ -22,7 +22,7 @@ disinto resume, even across restarts of the supervisor. Merges continue.`,
 }
 
 func resumeCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "resume [THREAD|AGENT]", Args: cobra.MaximumNArgs(1),
 		Short: "end a pause; without a name, end all pauses",
 	}, "/v1/resume", pauseOf)

@@ -7,7 +7,7 @@ import (
 )
 
 func restartCommand(c *cli) *cobra.Command {
-	return telling(c, &cobra.Command{
+	return postCommand(c, &cobra.Command{
 		Use: "restart SERVICE", Args: cobra.ExactArgs(1),
 		Short: "restart a service with its current configuration",
 		Long: `

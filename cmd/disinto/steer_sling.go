@@ -68,7 +68,7 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.ask(ctx, client)
+	answer, err := s.post(ctx, client)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	return err
 }
 
-func (s *slingFlags) ask(ctx context.Context, client *control.Client) (answer control.SlingReport, err error) {
+func (s *slingFlags) post(ctx context.Context, client *control.Client) (answer control.SlingReport, err error) {
 	err = client.Post(ctx, "/v1/sling", s.request, &answer)
 	return answer, err
 }
@@ -98,7 +98,7 @@ func (s *slingFlags) await(
 	defer stop()
 	news := make(chan struct{}, 1)
 	q := &statusQuery{client: client, c: c}
-	go q.hear(ctx, watchPace, news)
+	go q.followEvents(ctx, watchPace, news)
 	s.request = control.SlingRequest{Ref: forge.Ref{Repo: last.Repo, Number: last.Number}.String()}
 	fmt.Fprintln(c.stderr, "disinto: "+screen.Clean(last.Line()))
 	for {
@@ -108,7 +108,7 @@ func (s *slingFlags) await(
 		if ctx.Err() != nil {
 			return last, nil
 		}
-		answer, err := s.ask(ctx, client)
+		answer, err := s.post(ctx, client)
 		if err != nil && ctx.Err() != nil {
 			return last, nil
 		}

@@ -35,7 +35,7 @@ it needs an account that may read them, but no supervisor. It names the first
 file that does not match, and exits 1.`,
 	}
 	flags := cmd.Flags()
-	var p place
+	var p location
 	var asJSON bool
 	p.flags(flags)
 	jsonFlag(flags, &asJSON, "print the report, for programs")

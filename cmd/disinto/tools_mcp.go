@@ -106,7 +106,7 @@ func (t *tools) run(ctx context.Context, l call) *mcp.CallToolResult {
 	var document json.RawMessage
 	c := &cli{
 		environ: t.c.environ, stdin: strings.NewReader(l.stdin), stdout: &stdout, stderr: &stderr, now: t.c.now,
-		document: func(raw json.RawMessage) { document = raw },
+		onDocument: func(raw json.RawMessage) { document = raw },
 	}
 	line := append(strings.Fields(l.name), t.at...)
 	line = append(append(append(line, l.flags...), "--"), l.args...)

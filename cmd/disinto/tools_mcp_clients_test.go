@@ -53,7 +53,7 @@ func TestRealMCPClients(t *testing.T) {
 		t.Run(cli, func(t *testing.T) {
 			var mu sync.Mutex // guards read
 			var read string
-			model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(ask fakemodel.Ask) fakemodel.Turn {
+			model := httptest.NewServer(&fakemodel.Model{Context: 65536, Answer: func(ask fakemodel.Prompt) fakemodel.Turn {
 				if !ask.Answer {
 					return fakemodel.Turn{Tool: "why", Input: map[string]any{"name": "17"}}
 				}

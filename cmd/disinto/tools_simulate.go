@@ -62,7 +62,7 @@ simulate needs no secrets, and writes only the FILE of --chart.`,
 	flags.Uint64Var(&q.seed, "seed", 1, "the seed of the random numbers")
 	flags.StringVar(&q.chart, "chart", "",
 		"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG instead of the report")
-	q.place.flags(flags)
+	q.location.flags(flags)
 	jsonFlag(flags, &q.asJSON, "print the reports, for programs")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return q.run(cmd.Context(), c) }
 	return cmd
@@ -78,7 +78,7 @@ func policyNames() []string {
 
 // simulation has the flags of simulate.
 type simulation struct {
-	place
+	location
 	load, replay, against, chart string
 	days                         float64
 	seed                         uint64
@@ -94,7 +94,7 @@ func (q *simulation) run(ctx context.Context, c *cli) error {
 	if ext := filepath.Ext(q.chart); q.chart != "" && q.chart != "-" && ext != ".svg" && ext != ".html" {
 		return usagef("--chart: %q, want a name that ends in .svg or .html, or - for an SVG on stdout", q.chart)
 	}
-	config, err := pretended(q.configFile(), c)
+	config, err := configWithPlaceholders(q.configFile(), c)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (q *simulation) run(ctx context.Context, c *cli) error {
 		reports = append(reports, trial.Run())
 	}
 	if q.against != "" {
-		other, err := pretended(q.against, c)
+		other, err := configWithPlaceholders(q.against, c)
 		if err != nil {
 			return err
 		}
@@ -152,8 +152,8 @@ func (q *simulation) choose() ([]sim.Policy, error) {
 	return chosen, nil
 }
 
-// pretended reads a factory.toml as if every secret that it names were set and every role had a program.
-func pretended(path string, c *cli) (*threads.Config, error) {
+// configWithPlaceholders reads a factory.toml as if every secret that it names were set and every role had a program.
+func configWithPlaceholders(path string, c *cli) (*threads.Config, error) {
 	config, _, err := readConfig(path, func(name string) (string, bool) {
 		if v, ok := c.lookup(name); ok && v != "" {
 			return v, true
@@ -192,16 +192,16 @@ func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err
 	switch {
 	case q.replay != "":
 		name = q.replay
-		t, err = q.replayed(config)
+		t, err = q.journalTrial(config)
 	case q.load != "":
 		name = q.load
 		raw, readErr := plainfile.ReadNamed(q.load, longestLoad)
 		if readErr != nil {
 			return t, "", fmt.Errorf("cannot read the load: %w", readErr)
 		}
-		t.Load, err = q.made(name, string(raw), config)
+		t.Load, err = q.parseLoad(name, string(raw), config)
 	default:
-		t.Load, err = q.made(name, usual, config)
+		t.Load, err = q.parseLoad(name, usual, config)
 	}
 	if err != nil {
 		return t, "", err
@@ -214,8 +214,8 @@ func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err
 		name, control.Count(len(t.Load), "issue"), screen.Brief(last), q.days), nil
 }
 
-// replayed returns the trial of a journal.
-func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
+// journalTrial returns the trial of a journal.
+func (q *simulation) journalTrial(config *threads.Config) (t sim.Trial, err error) {
 	file, err := openJournal(q.replay)
 	if err != nil {
 		return t, fmt.Errorf("cannot read the journal: %w", err)
@@ -233,8 +233,8 @@ func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
 	return t, nil
 }
 
-// made returns the load that a text describes.
-func (q *simulation) made(name, text string, config *threads.Config) (sim.Load, error) {
+// parseLoad returns the load that a text describes.
+func (q *simulation) parseLoad(name, text string, config *threads.Config) (sim.Load, error) {
 	kinds, err := sim.DecodeLoad(name, text, config)
 	if err != nil {
 		return nil, err

@@ -97,9 +97,9 @@ func (c *Client) Copy(ctx context.Context, path string, w io.Writer) error {
 	return nil
 }
 
-// Hear calls heard when the stream of events starts, at each event, and when the stream ends. Then it returns. Without
-// a supervisor it returns at once.
-func (c *Client) Hear(ctx context.Context, heard func()) {
+// Follow calls heard when the stream of events starts, at each event, and when the stream ends. Then it returns.
+// Without a supervisor it returns at once.
+func (c *Client) Follow(ctx context.Context, heard func()) {
 	body, err := c.do(ctx, http.MethodGet, "/v1/events", nil)
 	if err != nil {
 		return

@@ -99,7 +99,7 @@ func TestHear(t *testing.T) {
 	heard := make(chan int, 10)
 	go func() {
 		n := 0
-		c.Hear(t.Context(), func() { n++; heard <- n })
+		c.Follow(t.Context(), func() { n++; heard <- n })
 		close(heard)
 	}()
 	<-heard

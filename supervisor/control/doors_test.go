@@ -220,7 +220,7 @@ func TestPorts(t *testing.T) {
 			}
 		}
 		changed := make(chan struct{})
-		end := p.Keep(changed)
+		end := p.Serve(changed)
 		const taken = "cannot listen on one:7070: address already in use: nothing answers there; see [factory] listen"
 		step(1, taken)
 		time.Sleep(portRest)

@@ -37,23 +37,23 @@ func Handler(failed func(path string, err error), routes ...Route) http.Handler 
 		mux.HandleFunc(r.Pattern, r.Handler)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(&teller{w, func(err error) { failed(r.URL.Path, err) }}, r)
+		mux.ServeHTTP(&errorReporter{w, func(err error) { failed(r.URL.Path, err) }}, r)
 	})
 }
 
-// teller is a response that can report a document that cannot be encoded.
-type teller struct {
+// errorReporter is a response that can report a document that cannot be encoded.
+type errorReporter struct {
 	http.ResponseWriter
 	failed func(error)
 }
 
 // Unwrap serves http.ResponseController.
-func (t *teller) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *errorReporter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // encoded returns a document as JSON. If that fails, it reports the error, and ok is false.
 func encoded(w http.ResponseWriter, document any) (text []byte, ok bool) {
 	text, err := json.Marshal(document)
-	if t, tells := w.(*teller); tells && err != nil {
+	if t, tells := w.(*errorReporter); tells && err != nil {
 		t.failed(err)
 	}
 	return text, err == nil

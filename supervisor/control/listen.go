@@ -93,7 +93,7 @@ func (p *port) close() {
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // Ports are the TCP listeners of [factory] listen, listen_hooks, listen_metrics and listen_web. Set the exported fields
-// before Keep.
+// before Serve.
 type Ports struct {
 	Config  func() *threads.Config // in force now; nil without a valid one
 	API     http.Handler           // served on listen, behind Guard
@@ -105,13 +105,13 @@ type Ports struct {
 	Problem func(key, why string)
 	Log     hclog.Logger
 
-	open   map[string]*port // by key of [factory]; belongs to the goroutine of Keep
+	open   map[string]*port // by key of [factory]; belongs to the goroutine of Serve
 	broken chan *port       // listeners that failed
 }
 
-// Keep opens the configured listeners in its own goroutine, and adjusts them after each receive from changed. It
+// Serve opens the configured listeners in its own goroutine, and adjusts them after each receive from changed. It
 // retries an address that it cannot listen on every 10 seconds. end closes all listeners.
-func (p *Ports) Keep(changed <-chan struct{}) (end func()) {
+func (p *Ports) Serve(changed <-chan struct{}) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	p.open, p.broken = make(map[string]*port), make(chan *port, 4)
 	go safely(p.Log, "listening", func() {

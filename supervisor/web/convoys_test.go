@@ -119,7 +119,7 @@ func TestConvoyPages(t *testing.T) {
 
 // An issue is drawn between its dependencies and the issues that depend on it; without either it is not drawn.
 func TestNeighbours(t *testing.T) {
-	d := &control.LifeDocument{Repo: "o/r", Number: 7, Title: hostile, State: control.StateOpen}
+	d := &control.ItemDocument{Repo: "o/r", Number: 7, Title: hostile, State: control.StateOpen}
 	if sec := place(d); sec.Rows != nil {
 		t.Errorf("an issue without dependencies: got rows %v, want none", sec.Rows)
 	}
@@ -138,7 +138,7 @@ func TestNeighbours(t *testing.T) {
 // A plan can be approved on the issue's page until it is approved.
 func TestApproveButton(t *testing.T) {
 	s := &Site{Config: func() *threads.Config { return nil }}
-	d := &control.LifeDocument{Repo: "o/r", Number: 7, Kind: "issue", State: control.StateOpen}
+	d := &control.ItemDocument{Repo: "o/r", Number: 7, Kind: "issue", State: control.StateOpen}
 	for labels, want := range map[string]bool{"": false, "plan-first": true, "plan-first plan-approved": false} {
 		d.Labels = strings.Fields(labels)
 		if got := slices.Contains(s.subjectOf(d).Commands, "approve"); got != want {

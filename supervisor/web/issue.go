@@ -23,7 +23,7 @@ type subject struct {
 
 // issue shows the life of one issue or pull request, and the reason for its state.
 func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
-	var d control.LifeDocument
+	var d control.ItemDocument
 	if err := s.API.Get(ctx, "/v1/show?"+url.Values{"ref": {query.Get("ref")}}.Encode(), &d); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 	return b, nil
 }
 
-func (s *Site) subjectOf(d *control.LifeDocument) *subject {
+func (s *Site) subjectOf(d *control.ItemDocument) *subject {
 	sub := &subject{Ref: fmt.Sprintf("%s#%d", d.Repo, d.Number)}
 	if len(d.Sessions)+len(d.Running) > 0 {
 		sub.Log = "/log?" + url.Values{"ref": {sub.Ref}}.Encode()
@@ -58,14 +58,14 @@ func (s *Site) subjectOf(d *control.LifeDocument) *subject {
 }
 
 // stands shows the item's state in a sentence, and what would change it.
-func stands(d *control.LifeDocument) section {
+func stands(d *control.ItemDocument) section {
 	sec := section{ID: "stands", Title: "Stands"}
 	sec.Rows = append(sec.Rows, render("stands", "verdict", d))
 	return sec
 }
 
 // place draws the issue between its dependencies and the issues that depend on it.
-func place(d *control.LifeDocument) section {
+func place(d *control.ItemDocument) section {
 	sec := section{ID: "place", Title: "Depends on, and is waited for"}
 	is := threads.Member{Repo: d.Repo, Number: d.Number, Title: d.Title, State: threads.MemberState(d.State)}
 	if g := neighbours(is, d.DependsOn, d.Blocks); g != nil {
@@ -118,7 +118,7 @@ type event struct {
 }
 
 // life lists the events of an item other than its sessions, oldest first.
-func life(d *control.LifeDocument) section {
+func life(d *control.ItemDocument) section {
 	sec := section{ID: "life", Title: "Life", Head: []string{"When", "Who", "What"}}
 	var all []event
 	if d.Kind == "issue" {
@@ -150,7 +150,7 @@ var verdicts = map[string]string{
 }
 
 // sessions lists the item's sessions with their usage.
-func sessions(d *control.LifeDocument) section {
+func sessions(d *control.ItemDocument) section {
 	sec := section{
 		ID: "sessions", Title: "Sessions", Empty: "No session has worked on it.",
 		Head: []string{"When", "Agent", "Work", "Thread", "Took", "Tokens", "Cached", "Cost", "Outcome"},

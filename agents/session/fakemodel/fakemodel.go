@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// Ask is one request of a CLI.
-type Ask struct {
+// Prompt is one request of a CLI.
+type Prompt struct {
 	API    string // messages, completions or responses
 	Model  string
 	Text   string // the whole conversation: prompts and results of tools
@@ -36,21 +36,21 @@ type Turn struct {
 
 // Model is an http.Handler. Its exported fields must not change once it serves.
 type Model struct {
-	// Says chooses the answer. It is called from several goroutines at the same time.
-	Says func(Ask) Turn
+	// Answer chooses the answer. It is called from several goroutines at the same time.
+	Answer func(Prompt) Turn
 	// Context is the context length that /props reports, in tokens; 0 disables /props.
 	Context int
 
-	mu   sync.Mutex // guards the fields below
-	asks []Ask
-	auth []string
+	mu      sync.Mutex // guards the fields below
+	prompts []Prompt
+	auth    []string
 }
 
-// Asks returns all requests for an answer so far. It is safe for concurrent use.
-func (m *Model) Asks() []Ask {
+// Prompts returns all requests for an answer so far. It is safe for concurrent use.
+func (m *Model) Prompts() []Prompt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]Ask(nil), m.asks...)
+	return append([]Prompt(nil), m.prompts...)
 }
 
 // Keys returns the credentials of those requests, in order. It is safe for concurrent use.
@@ -161,14 +161,14 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request, api string, write
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	ask, tool := req.ask(api)
+	ask, tool := req.prompt(api)
 	m.mu.Lock()
-	m.asks = append(m.asks, ask)
+	m.prompts = append(m.prompts, ask)
 	m.auth = append(m.auth, r.Header.Get("Authorization")+r.Header.Get("X-Api-Key"))
 	m.mu.Unlock()
 	t := Turn{Text: "A side question."}
 	if ask.Tools {
-		t = m.Says(ask)
+		t = m.Answer(ask)
 	}
 	for name, value := range t.Headers {
 		w.Header().Set(name, value)
@@ -181,8 +181,8 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request, api string, write
 	write(&events{w: w}, req.Model, t, req.uses(t, tool))
 }
 
-func (q *request) ask(api string) (a Ask, tool string) {
-	a = Ask{API: api, Model: q.Model}
+func (q *request) prompt(api string) (a Prompt, tool string) {
+	a = Prompt{API: api, Model: q.Model}
 	for _, t := range q.Tools {
 		name := t.Name + t.Function.Name
 		if shells[name] != nil {

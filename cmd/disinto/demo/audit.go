@@ -25,11 +25,11 @@ type session struct {
 	outcome      agents.Result
 }
 
-// Note records one event.
-func (a *Audit) Note(e control.Event) {
+// Record records one event.
+func (a *Audit) Record(e control.Event) {
 	switch data := e.Data.(type) {
 	case control.SessionDocument:
-		a.noteSession(data)
+		a.recordSession(data)
 	case control.RecentDocument:
 		if s := a.byRun[data.RunID]; s != nil {
 			s.began, s.ended, s.outcome = data.StartedAt, data.EndedAt, data.Outcome
@@ -41,7 +41,7 @@ func (a *Audit) Note(e control.Event) {
 	}
 }
 
-func (a *Audit) noteSession(d control.SessionDocument) {
+func (a *Audit) recordSession(d control.SessionDocument) {
 	if a.byRun == nil {
 		a.byRun = make(map[string]*session)
 	}

@@ -139,7 +139,7 @@ func TestViolations(t *testing.T) {
 			}
 			var a demo.Audit
 			for _, e := range events(c, tt.runs) {
-				a.Note(e)
+				a.Record(e)
 			}
 			if got := a.Violations(c, tt.results); !slices.Equal(got, tt.want) {
 				t.Errorf("Violations: got %q, want %q", got, tt.want)
@@ -162,7 +162,7 @@ func TestSwitches(t *testing.T) {
 		{"review-sonnet", 0, agents.KindReview, 12, 3, 4},
 		{"planner-sonnet", 0, agents.KindSchedule, 0, 4, 5},
 	}) {
-		a.Note(e)
+		a.Record(e)
 	}
 	if got := a.Switches(c); got != 2 {
 		t.Errorf("Switches: got %d, want 2", got)
@@ -175,12 +175,12 @@ func TestDone(t *testing.T) {
 	merged := func(n int) (a *demo.Audit) {
 		a = &demo.Audit{}
 		for i := range n {
-			a.Note(control.Event{Type: control.EventMerged, Data: control.RefData{Repo: demo.Repo, Number: int64(12 + i)}})
+			a.Record(control.Event{Type: control.EventMerged, Data: control.RefData{Repo: demo.Repo, Number: int64(12 + i)}})
 		}
 		return a
 	}
 	running := merged(demo.Due())
-	running.Note(control.Event{Type: control.EventClaimed, Data: control.SessionDocument{RunID: "r"}})
+	running.Record(control.Event{Type: control.EventClaimed, Data: control.SessionDocument{RunID: "r"}})
 	tests := []struct {
 		name  string
 		audit *demo.Audit

@@ -24,7 +24,7 @@ func (v View) needs(p *page, d *control.Document) {
 			add(a.Name, strings.TrimPrefix(a.Why, a.Name+" "), held)
 		}
 	}
-	for _, q := range needy(d) {
+	for _, q := range needingPerson(d) {
 		text := v.relative(v.short(q.Why))
 		if q.Mend != "" {
 			text = remedied(text, v.typed(q.Mend))
@@ -60,8 +60,8 @@ func saysResume(problem string) bool { return strings.Contains(problem, "disinto
 // needsLines is the least number of lines for needs on a terminal.
 const needsLines = 5
 
-// needy returns the items that need a person, oldest first.
-func needy(d *control.Document) []control.QueueDocument {
+// needingPerson returns the items that need a person, oldest first.
+func needingPerson(d *control.Document) []control.QueueDocument {
 	chosen := func(q control.QueueDocument) bool { return !q.NeedsPerson }
 	list := slices.DeleteFunc(slices.Concat(d.Queue, d.Unqueued), chosen)
 	slices.SortStableFunc(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })

@@ -36,7 +36,7 @@ func (v View) recordColumns(line []cell) []cell {
 }
 
 func (v View) recordRow(name string, t *ledger.Tally) []cell {
-	line := []string{name, strconv.Itoa(t.Merged.Issues), atOnce(t), "-", "-", "-", usdText(t.USD, t.Unpriced), "-"}
+	line := []string{name, strconv.Itoa(t.Merged.Issues), approvedFirst(t), "-", "-", "-", usdText(t.USD, t.Unpriced), "-"}
 	if r := t.PerIssue; r != nil {
 		line[3], line[7] = fmt.Sprintf("%.1f", r.Rounds), fmt.Sprintf("%.0f", r.Minutes)
 		line[4], line[5] = tokensText(r.Tokens, t.Merged.Untold), usdText(r.USD, t.Merged.Unpriced)
@@ -45,8 +45,8 @@ func (v View) recordRow(name string, t *ledger.Tally) []cell {
 		control.Hit(t.CacheHit))...))
 }
 
-// atOnce returns how many of the merged issues with an agent's review were approved in the first round.
-func atOnce(t *ledger.Tally) string {
+// approvedFirst returns how many of the merged issues with an agent's review were approved in the first round.
+func approvedFirst(t *ledger.Tally) string {
 	if t.Merged.Reviewed == 0 {
 		return "-"
 	}
@@ -109,7 +109,7 @@ func recordFields(by ledger.By, t *ledger.Tally) []string {
 		each = []string{number(r.Rounds), number(r.Minutes), optional(r.Tokens), optional(r.USD)}
 	}
 	fields := []string{
-		harmless(string(by)), harmless(t.Key), strconv.Itoa(t.Merged.Issues), strconv.Itoa(t.Merged.Reviewed),
+		escapeFormula(string(by)), escapeFormula(t.Key), strconv.Itoa(t.Merged.Issues), strconv.Itoa(t.Merged.Reviewed),
 		strconv.Itoa(t.Merged.FirstRound),
 	}
 	fields = append(fields, each...)
@@ -127,9 +127,9 @@ func optional[N int64 | float64](n *N) string {
 	return number(float64(*n))
 }
 
-// harmless prevents a spreadsheet from evaluating a text as a formula, because skills are untrusted labels of the
+// escapeFormula prevents a spreadsheet from evaluating a text as a formula, because skills are untrusted labels of the
 // forge.
-func harmless(text string) string {
+func escapeFormula(text string) string {
 	text = Clean(text)
 	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) {
 		return "'" + text

@@ -49,7 +49,7 @@ func documents(t *testing.T) []document {
 	}
 	live := read[control.Document](t, "status/demo.json") // recorded in a demo; the picture in README.md
 	pairing, agent := read[threads.Explanation](t, "why/pairing.json"), read[threads.Explanation](t, "why/agent.json")
-	life, past := read[control.LifeDocument](t, "life/merged.json"), read[control.HistoryDocument](t, "life/history.json")
+	life, past := read[control.ItemDocument](t, "life/merged.json"), read[control.HistoryDocument](t, "life/history.json")
 	convoys, hosts := read[control.Convoys](t, "convoys.json"), fleetStatus()
 	report := demoReport(t)
 	broken := *report
@@ -63,7 +63,7 @@ func documents(t *testing.T) []document {
 		why("past", "pipe"),
 		{name: "why/pairing-all", show: func(v View) string { return v.WhyAll(pairing) }, also: []string{"pipe"}},
 		{name: "why/agent-all", show: func(v View) string { return v.WhyAll(agent) }},
-		{name: "life/merged", show: func(v View) string { return v.Life(life) }, also: []string{"pipe"}},
+		{name: "life/merged", show: func(v View) string { return v.Item(life) }, also: []string{"pipe"}},
 		{name: "life/history", show: func(v View) string { return v.History(past) }, also: []string{"pipe"}},
 		{name: "record", show: func(v View) string { return v.Record(record()) }, also: []string{"pipe"}},
 		{name: "convoys", show: func(v View) string { return v.Convoys(convoys) }, also: []string{"pipe"}},

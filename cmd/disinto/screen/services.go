@@ -13,7 +13,7 @@ func (v View) services(p *page, d *control.Document) {
 	for i := range d.Services {
 		x := &d.Services[i]
 		since := control.Age(v.Now.Sub(x.Since))
-		line := row(plain, x.Name, x.State, since, fmt.Sprint(x.PID), fmt.Sprint(x.Restarts), says(x))
+		line := row(plain, x.Name, x.State, since, fmt.Sprint(x.PID), fmt.Sprint(x.Restarts), statusText(x))
 		line[0].style = bold
 		if x.PID == 0 {
 			line[3].text = ""
@@ -32,9 +32,9 @@ func (v View) services(p *page, d *control.Document) {
 	p.headed(5, rows)
 }
 
-// says returns the reason why a service is not ready, or else its last output line. It starts with a note if the
+// statusText returns the reason why a service is not ready, or else its last output line. It starts with a note if the
 // service runs with an older configuration.
-func says(x *control.ServiceDocument) string {
+func statusText(x *control.ServiceDocument) string {
 	text := x.Why
 	if text == "" {
 		text = x.LastLine

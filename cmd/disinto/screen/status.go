@@ -140,7 +140,7 @@ func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.S
 		if s.Thread != t.Name || s.Slot != slot.Index {
 			continue
 		}
-		line := row(plain, "", index, s.Agent, v.work(s.Kind, s.Repo, s.Number), v.lasting(s),
+		line := row(plain, "", index, s.Agent, v.work(s.Kind, s.Repo, s.Number), v.duration(s),
 			attempt(s.Attempt)+elsewhere(s.Place)+s.Title)
 		line[2].style = good
 		rows = append(rows, line)
@@ -157,8 +157,8 @@ func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.S
 	return [][]cell{free}
 }
 
-// lasting returns how long a session has run, or its state before it runs and while it stops.
-func (v View) lasting(s control.SessionDocument) string {
+// duration returns how long a session has run, or its state before it runs and while it stops.
+func (v View) duration(s control.SessionDocument) string {
 	if s.State == threads.Reserved || s.State == threads.Stopping {
 		return string(s.State)
 	}
@@ -240,7 +240,7 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 		p.line(fmt.Sprintf("and %d more", more), faint)
 	}
 	if len(backlog) > 0 {
-		p.line(backlog[0].Why+": "+v.some(backlog), faint)
+		p.line(backlog[0].Why+": "+v.firstNames(backlog), faint)
 	}
 }
 
@@ -262,8 +262,8 @@ func listed(d *control.Document) (each, backlog []control.QueueDocument) {
 	return append(each, labelled...), backlog
 }
 
-// some names the first issues, and counts the others.
-func (v View) some(issues []control.QueueDocument) string {
+// firstNames names the first issues, and counts the others.
+func (v View) firstNames(issues []control.QueueDocument) string {
 	named := issues
 	if v.Width > 0 {
 		named = issues[:min(unqueuedNames, len(issues))]

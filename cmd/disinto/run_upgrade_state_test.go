@@ -27,7 +27,7 @@ func FuzzReadLegacy(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer letter.Close()
-		l, err := readLegacy(letter)
+		l, err := readImageState(letter)
 		if err != nil {
 			return
 		}

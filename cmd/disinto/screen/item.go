@@ -16,9 +16,9 @@ import (
 // reviewWords limits the text of a review in a life, in columns: two lines on a screen.
 const reviewWords = 120
 
-// Life shows the life of an issue or pull request: its state, then its events and its sessions with their usage, oldest
+// Item shows the life of an issue or pull request: its state, then its events and its sessions with their usage, oldest
 // first.
-func (v View) Life(d *control.LifeDocument) string {
+func (v View) Item(d *control.ItemDocument) string {
 	p := v.page()
 	v.repo = d.Repo
 	ref := forge.Ref{Repo: d.Repo, Number: d.Number}
@@ -34,9 +34,9 @@ func (v View) Life(d *control.LifeDocument) string {
 	if words := v.waited(d.Waited); words != "" {
 		p.line("waited "+words, faint)
 	}
-	v.around(p, "depends on: ", d.DependsOn)
-	v.around(p, "blocks: ", d.Blocks)
-	p.headed(-1, append([][]cell{row(faint, "AGO", "WHO", "WHAT")}, v.happened(d)...))
+	v.related(p, "depends on: ", d.DependsOn)
+	v.related(p, "blocks: ", d.Blocks)
+	p.headed(-1, append([][]cell{row(faint, "AGO", "WHO", "WHAT")}, v.events(d)...))
 	v.sessions(p, d)
 	return p.text.String()
 }
@@ -60,8 +60,8 @@ func (v View) waited(all []control.WaitDocument) string {
 	return strings.Join(words, ", ")
 }
 
-// around lists issues that the issue depends on or blocks.
-func (v View) around(p *page, label string, members []threads.Member) {
+// related lists issues that the issue depends on or blocks.
+func (v View) related(p *page, label string, members []threads.Member) {
 	var names []string
 	for i := range members {
 		names = append(names, v.short(members[i].Ref().String())+" "+string(members[i].State))
@@ -71,28 +71,28 @@ func (v View) around(p *page, label string, members []threads.Member) {
 	}
 }
 
-// happening is an event in a life.
-type happening struct {
+// itemEvent is an event in a life.
+type itemEvent struct {
 	at        time.Time
 	who, what string
 }
 
-// happened returns the rows for the events of a life without its sessions: filed, opened, reviewed, merged.
-func (v View) happened(d *control.LifeDocument) [][]cell {
-	var all []happening
+// events returns the rows for the events of a life without its sessions: filed, opened, reviewed, merged.
+func (v View) events(d *control.ItemDocument) [][]cell {
+	var all []itemEvent
 	if d.Kind == "issue" {
-		all = append(all, happening{d.FiledAt, d.Author, "filed it"})
+		all = append(all, itemEvent{d.FiledAt, d.Author, "filed it"})
 	}
 	merged := false
 	for i := range d.Pulls {
-		all = append(all, v.pullHappened(&d.Pulls[i])...)
+		all = append(all, v.pullEvents(&d.Pulls[i])...)
 		merged = merged || d.Pulls[i].State == control.StateMerged
 	}
 	if d.Kind == "issue" && !merged {
-		all = append(all, happening{d.EndedAt, "", "closed it"})
+		all = append(all, itemEvent{d.EndedAt, "", "closed it"})
 	}
-	all = slices.DeleteFunc(all, func(h happening) bool { return h.at.IsZero() })
-	slices.SortStableFunc(all, func(a, b happening) int { return a.at.Compare(b.at) })
+	all = slices.DeleteFunc(all, func(h itemEvent) bool { return h.at.IsZero() })
+	slices.SortStableFunc(all, func(a, b itemEvent) int { return a.at.Compare(b.at) })
 	rows := make([][]cell, 0, len(all))
 	for _, h := range all {
 		// The forge does not report who merged or closed.
@@ -101,9 +101,9 @@ func (v View) happened(d *control.LifeDocument) [][]cell {
 	return rows
 }
 
-func (v View) pullHappened(p *control.PullDocument) []happening {
+func (v View) pullEvents(p *control.PullDocument) []itemEvent {
 	number := fmt.Sprintf("#%d", p.Number)
-	all := []happening{{p.OpenedAt, p.Author, "opened pull request " + number + " from " + p.Head}}
+	all := []itemEvent{{p.OpenedAt, p.Author, "opened pull request " + number + " from " + p.Head}}
 	for _, r := range p.Reviews {
 		did := "commented on "
 		switch r.Verdict {
@@ -116,16 +116,16 @@ func (v View) pullHappened(p *control.PullDocument) []happening {
 		if words := strings.TrimSpace(Clean(r.Words)); words != "" {
 			what += ": " + v.cut(words, reviewWords)
 		}
-		all = append(all, happening{r.At, r.Author, what})
+		all = append(all, itemEvent{r.At, r.Author, what})
 	}
 	if p.State != control.StateOpen {
-		all = append(all, happening{p.EndedAt, "", p.State + " " + number})
+		all = append(all, itemEvent{p.EndedAt, "", p.State + " " + number})
 	}
 	return all
 }
 
 // sessions lists the sessions of a life with their usage, and the path of the newest log.
-func (v View) sessions(p *page, d *control.LifeDocument) {
+func (v View) sessions(p *page, d *control.ItemDocument) {
 	rows := [][]cell{v.pastHeading()}
 	var total, told agents.Usage
 	log, cold := "", ""
@@ -147,7 +147,7 @@ func (v View) sessions(p *page, d *control.LifeDocument) {
 	for i := range d.Running {
 		s := &d.Running[i]
 		rows = append(rows, v.columns(row(good, v.ago(s.StartedAt), s.Agent, v.work(s.Kind, s.Repo, s.Number),
-			place(s.Thread, s.Slot), v.lasting(*s), "", control.HitOf(&s.Usage), elsewhere(s.Place)+string(s.State))))
+			place(s.Thread, s.Slot), v.duration(*s), "", control.HitOf(&s.Usage), elsewhere(s.Place)+string(s.State))))
 	}
 	p.headed(-1, rows)
 	if total != (agents.Usage{}) {
@@ -176,7 +176,7 @@ func (v View) History(d *control.HistoryDocument) string {
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
 		line := v.pastRow(s)
-		if folds(s) {
+		if isRoutine(s) {
 			if runs[s.Agent]++; runs[s.Agent] > 1 {
 				rows[last[s.Agent]] = nil
 				line[2].text += fmt.Sprintf(" x%d", runs[s.Agent])
@@ -193,8 +193,8 @@ func (v View) History(d *control.HistoryDocument) string {
 	return p.text.String()
 }
 
-// folds reports whether a session is successful scheduled work.
-func folds(s *control.PastDocument) bool {
+// isRoutine reports whether a session is successful scheduled work.
+func isRoutine(s *control.PastDocument) bool {
 	return s.Kind == agents.KindSchedule && !s.Outcome.BurnsAttempt()
 }
 

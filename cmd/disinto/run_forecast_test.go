@@ -23,7 +23,7 @@ func foreseen(t testing.TB) *threads.Config {
 	if err := os.WriteFile(path, []byte(simulated), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := pretended(path, &cli{})
+	config, err := configWithPlaceholders(path, &cli{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestForesee(t *testing.T) {
 	s := waiting(t, 3)
 	q := foresight(s, time.Hour)
 	q.Items, q.Past = 3, waited(8)
-	f, err := foresee(t.Context(), q)
+	f, err := forecast(t.Context(), q)
 	if err != nil || f.Runs != forecastRuns || f.Sessions != 8 || len(f.Items) != 3 || !f.At.Equal(s.Now) {
 		t.Fatalf("got %+v, %v", f, err)
 	}
@@ -84,18 +84,18 @@ func TestForesee(t *testing.T) {
 		}
 		last = b.Low.Add(50 * time.Minute)
 	}
-	if again, _ := foresee(t.Context(), q); fmt.Sprint(again) != fmt.Sprint(f) {
+	if again, _ := forecast(t.Context(), q); fmt.Sprint(again) != fmt.Sprint(f) {
 		t.Error("two forecasts with enough time differ")
 	}
-	if f, err := foresee(t.Context(), foresight(s, 0, 2)); err != nil || f.Runs != leastRuns || len(f.Items) != 1 {
+	if f, err := forecast(t.Context(), foresight(s, 0, 2)); err != nil || f.Runs != leastRuns || len(f.Items) != 1 {
 		t.Errorf("without time: got %+v, %v", f, err)
 	}
-	if f, err := foresee(t.Context(), foresight(waiting(t, 0), 0)); err != nil || f.Runs != 0 || len(f.Items) != 0 {
+	if f, err := forecast(t.Context(), foresight(waiting(t, 0), 0)); err != nil || f.Runs != 0 || len(f.Items) != 0 {
 		t.Errorf("an empty factory: got %+v, %v", f, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := foresee(gone, foresight(s, time.Hour, 2)); !errors.Is(err, context.Canceled) {
+	if _, err := forecast(gone, foresight(s, time.Hour, 2)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }
@@ -106,7 +106,7 @@ func BenchmarkForesee(b *testing.B) {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {
 			s := waiting(b, 1000)
 			for b.Loop() {
-				f, err := foresee(context.Background(), foresight(s, 200*time.Millisecond, at))
+				f, err := forecast(context.Background(), foresight(s, 200*time.Millisecond, at))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -13,32 +13,34 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// plugs holds the listeners of a supervisor, which stay open across an upgrade: the kernel queues a client's connection
-// for the next image instead of refusing it. The zero value has no listeners. It is safe for concurrent use.
-type plugs struct {
+// listenerSet holds the listeners of a supervisor, which stay open across an upgrade: the kernel queues a client's
+// connection for the next image instead of refusing it. The zero value has no listeners. It is safe for concurrent use.
+type listenerSet struct {
 	mu   sync.Mutex              // guards the fields below
 	open map[string]net.Listener // by address
 	left map[string]int          // descriptors of the last image that no listener uses yet, by address
 }
 
-func (p *plugs) inherit(left map[string]int) {
+func (p *listenerSet) inherit(left map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = left
 }
 
-func (p *plugs) unix(path string) (net.Listener, error) { return p.listen(path, control.ListenUnix) }
+func (p *listenerSet) unix(path string) (net.Listener, error) {
+	return p.listen(path, control.ListenUnix)
+}
 
-func (p *plugs) tcp(address string) (net.Listener, error) {
+func (p *listenerSet) tcp(address string) (net.Listener, error) {
 	return p.listen(address, func(address string) (net.Listener, error) { return net.Listen("tcp", address) })
 }
 
-func (p *plugs) listen(at string, create func(string) (net.Listener, error)) (l net.Listener, err error) {
+func (p *listenerSet) listen(at string, create func(string) (net.Listener, error)) (l net.Listener, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if fd, ok := p.left[at]; ok {
 		delete(p.left, at)
-		l, err = again(fd, at)
+		l, err = reopen(fd, at)
 	} else {
 		l, err = create(at)
 	}
@@ -52,8 +54,8 @@ func (p *plugs) listen(at string, create func(string) (net.Listener, error)) (l 
 	return l, nil
 }
 
-// again makes a listener from a descriptor of the last image.
-func again(fd int, at string) (net.Listener, error) {
+// reopen makes a listener from a descriptor of the last image.
+func reopen(fd int, at string) (net.Listener, error) {
 	f := os.NewFile(uintptr(fd), at)
 	defer f.Close() // the listener has its own copy
 	l, err := net.FileListener(f)
@@ -67,7 +69,7 @@ func again(fd int, at string) (net.Listener, error) {
 }
 
 // descriptors returns the descriptors of the open listeners, by address.
-func (p *plugs) descriptors() map[string]int {
+func (p *listenerSet) descriptors() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fds := make(map[string]int)

@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// LifeDocument is the life of an issue or pull request: the answer of GET /v1/show and of `disinto show --json`.
-type LifeDocument struct {
+// ItemDocument is the life of an issue or pull request: the answer of GET /v1/show and of `disinto show --json`.
+type ItemDocument struct {
 	Repo    string    `json:"repo"`
 	Number  int64     `json:"number"`
 	Kind    string    `json:"kind"` // issue or pull
@@ -84,9 +84,9 @@ type HistoryDocument struct {
 	ledger.Timeline
 }
 
-// LifeOf returns the forge's part of an item's life; nil when the look found neither an issue nor a pull request.
-func LifeOf(item forge.Ref, look forge.Look) *LifeDocument {
-	d := &LifeDocument{Repo: item.Repo, Number: item.Number, Labels: []string{}, Pulls: []PullDocument{}}
+// ItemOf returns the forge's part of an item's life; nil when the look found neither an issue nor a pull request.
+func ItemOf(item forge.Ref, look forge.Look) *ItemDocument {
+	d := &ItemDocument{Repo: item.Repo, Number: item.Number, Labels: []string{}, Pulls: []PullDocument{}}
 	pulls := look.Pulls
 	switch {
 	case look.Pull != nil:

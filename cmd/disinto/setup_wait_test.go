@@ -70,16 +70,16 @@ func TestSettling(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			state, asked := supervisorThat(t, tt.documents...)
-			s := &settling{agent: "dev-x", retiring: tt.retiring}
-			s.begin(t.Context(), state)
+			s := &configWaiter{agent: "dev-x", retiring: tt.retiring}
+			s.start(t.Context(), state)
 			why, err := s.stillInUse(t.Context())
 			if err != nil || why != tt.why || *asked != tt.asked {
 				t.Errorf("got %q, %v after %d requests, want %q after %d", why, err, *asked, tt.why, tt.asked)
 			}
 		})
 	}
-	s := &settling{agent: "dev-x"}
-	s.begin(t.Context(), t.TempDir())
+	s := &configWaiter{agent: "dev-x"}
+	s.start(t.Context(), t.TempDir())
 	if why, err := s.stillInUse(t.Context()); why != "" || err != nil {
 		t.Errorf("no supervisor: got %q, %v", why, err)
 	}

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// outletLines is the length of the queue for a slow reader. A busy factory fills it in minutes.
-	outletLines = 1024
-	// outletPatience is the timeout of flush.
-	outletPatience = time.Second
+	// logQueueLength is the length of the queue for a slow reader. A busy factory fills it in minutes.
+	logQueueLength = 1024
+	// flushTime is the timeout of flush.
+	flushTime = time.Second
 )
 
-// outlet is a writer that never blocks, for concurrent use. When a container's log driver hangs, the pipe behind stderr
-// fills up, and writing to it would block the factory. outlet drops and counts the lines that do not fit into its
-// queue.
-type outlet struct {
+// logQueue is a writer that never blocks, for concurrent use. When a container's log driver hangs, the pipe behind
+// stderr fills up, and writing to it would block the factory. outlet drops and counts the lines that do not fit into
+// its queue.
+type logQueue struct {
 	w     io.Writer
 	queue chan entry
 	lost  atomic.Int64
@@ -33,8 +33,8 @@ type entry struct {
 	written chan struct{}
 }
 
-func newOutlet(w io.Writer) *outlet {
-	o := &outlet{w: w, queue: make(chan entry, outletLines)}
+func newLogQueue(w io.Writer) *logQueue {
+	o := &logQueue{w: w, queue: make(chan entry, logQueueLength)}
 	go func() {
 		for !safely(hclog.NewNullLogger(), o.drain) { // a panic here cannot be logged, and loses the current line
 			o.lost.Add(1)
@@ -44,7 +44,7 @@ func newOutlet(w io.Writer) *outlet {
 }
 
 // Write queues a line or drops it. It never fails, because the factory must work without a reader of its log, too.
-func (o *outlet) Write(line []byte) (int, error) {
+func (o *logQueue) Write(line []byte) (int, error) {
 	select {
 	case o.queue <- entry{line: append([]byte(nil), line...)}: // the caller reuses its buffer
 	default:
@@ -53,7 +53,7 @@ func (o *outlet) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (o *outlet) drain() {
+func (o *logQueue) drain() {
 	for e := range o.queue {
 		if e.written != nil {
 			close(e.written)
@@ -68,8 +68,8 @@ func (o *outlet) drain() {
 }
 
 // flush waits until all queued lines are written, for at most outletPatience.
-func (o *outlet) flush() {
-	late := time.After(outletPatience)
+func (o *logQueue) flush() {
+	late := time.After(flushTime)
 	e := entry{written: make(chan struct{})}
 	select {
 	case o.queue <- e:

@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// here returns the part of a configuration that this machine runs. It omits the agents whose sessions run on other
+// localPart returns the part of a configuration that this machine runs. It omits the agents whose sessions run on other
 // machines, and the roles of only those agents: their programs, system accounts, limits and sandboxes are on the nodes.
-func here(c *threads.Config) *threads.Config {
+func localPart(c *threads.Config) *threads.Config {
 	part := *c
 	part.Agents = slices.DeleteFunc(slices.Clone(c.Agents), func(a agents.Agent) bool { return runsElsewhere(c, &a) })
 	if len(part.Agents) == 0 && len(c.Agents) > 0 {

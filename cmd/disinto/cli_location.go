@@ -11,13 +11,13 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// place is the location of a factory on this machine: its factory.toml and its state directory. Every command for a
+// location is the location of a factory on this machine: its factory.toml and its state directory. Every command for a
 // factory has these two flags, so that status, for example, finds the supervisor that run started.
-type place struct {
+type location struct {
 	config, state string
 }
 
-func (p *place) flags(flags *pflag.FlagSet) {
+func (p *location) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config, "config", "", "the configuration `FILE` (default ./factory.toml,\nelse "+systemConfig+")")
 	flags.StringVar(&p.state, "state", "", "the state `DIR` (default $DISINTO_STATE_DIR, else\n"+
 		"state in FILE, else "+systemState+" if\nwritable, else ./"+localState+")")
@@ -35,7 +35,7 @@ const projectsDir = "projects"
 
 // configFile returns the path of the configuration: that of the flag, else factory.toml in the working directory, else
 // the machine's, else, in upstream's checkout, the directory of its projects.
-func (p *place) configFile() string {
+func (p *location) configFile() string {
 	switch {
 	case p.config != "":
 		return p.config
@@ -52,7 +52,7 @@ func (p *place) configFile() string {
 
 // stateDir returns the state directory, which need not exist. The path is absolute, because agents' programs get paths
 // in it and work in other directories.
-func (p *place) stateDir(c *cli) string {
+func (p *location) stateDir(c *cli) string {
 	dir := p.state
 	if dir == "" {
 		dir = c.getenv("DISINTO_STATE_DIR")

@@ -102,15 +102,15 @@ func (c *cli) print(asJSON bool, document any, text func(screen.View) string) er
 	if asJSON {
 		return printJSON(t, raw)
 	}
-	c.tell(raw)
+	c.passDocument(raw)
 	_, err = io.WriteString(t, text(t.view(c.now())))
 	return err
 }
 
-// tell passes a document to c.document, if that is set.
-func (c *cli) tell(raw json.RawMessage) {
-	if c.document != nil {
-		c.document(raw)
+// passDocument passes a document to c.document, if that is set.
+func (c *cli) passDocument(raw json.RawMessage) {
+	if c.onDocument != nil {
+		c.onDocument(raw)
 	}
 }
 
@@ -124,8 +124,8 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	return err
 }
 
-// tell posts a request and prints the report. It returns errNotNow while part of the work is pending.
-func (q *query) tell(ctx context.Context, c *cli, path string, request any) error {
+// postAndPrint posts a request and prints the report. It returns errNotNow while part of the work is pending.
+func (q *query) postAndPrint(ctx context.Context, c *cli, path string, request any) error {
 	r, err := post(ctx, c, q, path, request, screen.View.Report)
 	if err == nil && r.Pending != "" {
 		err = errNotNow
@@ -133,8 +133,8 @@ func (q *query) tell(ctx context.Context, c *cli, path string, request any) erro
 	return err
 }
 
-// telling completes a command that posts the request made from its arguments.
-func telling(c *cli, cmd *cobra.Command, path string, request func(args []string) (any, error)) *cobra.Command {
+// postCommand completes a command that posts the request made from its arguments.
+func postCommand(c *cli, cmd *cobra.Command, path string, request func(args []string) (any, error)) *cobra.Command {
 	var q query
 	q.flags(cmd.Flags(), "the report")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -142,7 +142,7 @@ func telling(c *cli, cmd *cobra.Command, path string, request func(args []string
 		if err != nil {
 			return err
 		}
-		return q.tell(cmd.Context(), c, path, r)
+		return q.postAndPrint(cmd.Context(), c, path, r)
 	}
 	return cmd
 }

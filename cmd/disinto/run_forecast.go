@@ -19,8 +19,8 @@ const (
 	leastRuns    = 8
 )
 
-// foresee simulates the factory from now on many times, each time with another random seed.
-func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, error) {
+// forecast simulates the factory from now on many times, each time with another random seed.
+func forecast(ctx context.Context, q supervisor.Foresight) (*control.Forecast, error) {
 	began := time.Now()
 	model := sim.Learn(sim.Journal{Past: q.Past, Timeline: q.Timeline})
 	var f *sim.Forecast

@@ -20,7 +20,7 @@ const grain = 200 * time.Millisecond
 func foretold(s *soak) {
 	s.t.Helper()
 	j := readJournal(s.t, s.state)
-	config, err := pretended(s.config, &cli{})
+	config, err := configWithPlaceholders(s.config, &cli{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

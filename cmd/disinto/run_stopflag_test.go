@@ -23,19 +23,19 @@ func TestStopIsToldOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		var f factory
-		f.bell.Store(bell)
+		f.stopFlag.Store(bell)
 		signals := make(chan os.Signal, 1)
 		signals <- s
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go f.watch(ctx, stop, signals, hclog.NewNullLogger())
 		<-ctx.Done()
-		if next := (&legacy{Bell: fd}); !next.rung() {
+		if next := (&imageState{StopFlag: fd}); !next.stopFlagSet() {
 			t.Errorf("%s is not passed on", s)
 		}
 		_ = bell.Close()
 	}
-	if (*legacy)(nil).rung() || (&legacy{}).rung() {
+	if (*imageState)(nil).stopFlagSet() || (&imageState{}).stopFlagSet() {
 		t.Error("rung() = true without a bell, want false")
 	}
 }

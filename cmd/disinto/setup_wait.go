@@ -16,8 +16,8 @@ import (
 // rereadTime is the timeout for a supervisor to notice a changed file: fileInterval, and a margin for a busy machine.
 const rereadTime = 2*fileInterval + time.Second
 
-// settling waits until a running supervisor uses the files that hiring or retiring has changed.
-type settling struct {
+// configWaiter waits until a running supervisor uses the files that hiring or retiring has changed.
+type configWaiter struct {
 	client   *control.Client
 	agent    string
 	retiring bool
@@ -27,8 +27,8 @@ type settling struct {
 // lastSession is the timeout for the session of a retired agent to end: a scan of the forge and the grace.
 const lastSession = 20 * time.Second
 
-// begin notes the generation of the supervisor's configuration. Call it before any change.
-func (s *settling) begin(ctx context.Context, state string) {
+// start notes the generation of the supervisor's configuration. Call it before any change.
+func (s *configWaiter) start(ctx context.Context, state string) {
 	s.client = control.NewClient(state)
 	var doc control.Document
 	if s.client.Get(ctx, "/v1/state", &doc) == nil {
@@ -36,10 +36,10 @@ func (s *settling) begin(ctx context.Context, state string) {
 	}
 }
 
-// reread waits until the supervisor has read the files again. It returns why that did not happen in time; "" on
+// waitReread waits until the supervisor has read the files again. It returns why that did not happen in time; "" on
 // success.
-func (s *settling) reread(ctx context.Context) (string, error) {
-	return s.until(ctx, rereadTime, func(doc *control.Document) string {
+func (s *configWaiter) waitReread(ctx context.Context) (string, error) {
+	return s.waitUntil(ctx, rereadTime, func(doc *control.Document) string {
 		isOurs := func(a control.AgentDocument) bool { return a.Name == s.agent }
 		if s.retiring && slices.ContainsFunc(doc.Agents, isOurs) || !s.retiring && doc.Config.Generation == s.before {
 			why := "the running supervisor has not read the files again"
@@ -52,10 +52,10 @@ func (s *settling) reread(ctx context.Context) (string, error) {
 	})
 }
 
-// letGo waits until the supervisor knows that the agent is gone, and makes it release the agent's items: otherwise the
-// agent's sessions would run to their end. It returns why that failed; "" on success.
-func (s *settling) letGo(ctx context.Context) (string, error) {
-	if why, err := s.reread(ctx); why != "" || err != nil {
+// releaseItems waits until the supervisor knows that the agent is gone, and makes it release the agent's items:
+// otherwise the agent's sessions would run to their end. It returns why that failed; "" on success.
+func (s *configWaiter) releaseItems(ctx context.Context) (string, error) {
+	if why, err := s.waitReread(ctx); why != "" || err != nil {
 		return why, err
 	}
 	var doc control.Document
@@ -76,20 +76,20 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 }
 
 // stillInUse returns why an old token cannot be revoked yet; "" if it can.
-func (s *settling) stillInUse(ctx context.Context) (string, error) {
-	if why, err := s.reread(ctx); why != "" || err != nil {
+func (s *configWaiter) stillInUse(ctx context.Context) (string, error) {
+	if why, err := s.waitReread(ctx); why != "" || err != nil {
 		return why, err
 	}
 	patience := time.Duration(0)
 	if s.retiring {
 		patience = lastSession
 	}
-	return s.until(ctx, patience, func(doc *control.Document) string { return atWork(doc, s.agent) })
+	return s.waitUntil(ctx, patience, func(doc *control.Document) string { return atWork(doc, s.agent) })
 }
 
-// until polls the supervisor's state until objection returns "", no supervisor runs, or patience has passed. It returns
-// the last objection.
-func (s *settling) until(
+// waitUntil polls the supervisor's state until objection returns "", no supervisor runs, or patience has passed. It
+// returns the last objection.
+func (s *configWaiter) waitUntil(
 	ctx context.Context, patience time.Duration, objection func(*control.Document) string,
 ) (string, error) {
 	deadline := time.Now().Add(patience)
@@ -109,7 +109,7 @@ func (s *settling) until(
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
-		case <-time.After(askInterval):
+		case <-time.After(pollInterval):
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestMoment(t *testing.T) {
 		"-2h":                       "2026-03-01T05:30:15.000000007Z",
 		"-7d":                       "2026-02-22T07:30:15.000000007Z",
 	} {
-		got, err := moment(said, now)
+		got, err := parseTime(said, now)
 		if err != nil || got.UTC().Format(time.RFC3339Nano) != want {
 			t.Errorf("%s: got %s, %v, want %s", said, got.UTC().Format(time.RFC3339Nano), err, want)
 		}
@@ -33,18 +33,18 @@ func TestMoment(t *testing.T) {
 		"10:00":                "10:00 is in the future",
 		"2026-03-01T09:00:00Z": "2026-03-01T09:00:00Z is in the future",
 	} {
-		if _, err := moment(said, now); err == nil || err.Error() != want {
+		if _, err := parseTime(said, now); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", said, err, want)
 		}
 	}
-	if _, err := moment(strings.Repeat("x", 1<<20), now); err == nil || len(err.Error()) > 200 {
+	if _, err := parseTime(strings.Repeat("x", 1<<20), now); err == nil || len(err.Error()) > 200 {
 		t.Errorf("a long text: got %d bytes", len(err.Error()))
 	}
 	for _, said := range []string{
 		"", "-", "--2h", "-2x", "25:00", "yesterday", "tomorrow 10:00",
 		"2026-02-30 10:00", "noon",
 	} {
-		if at, err := moment(said, now); err == nil {
+		if at, err := parseTime(said, now); err == nil {
 			t.Errorf("moment(%q) = %s, want an error", said, at)
 		}
 	}

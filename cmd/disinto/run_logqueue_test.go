@@ -12,8 +12,8 @@ import (
 func TestOutlet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
-		o := newOutlet(w)
-		for i := range outletLines + 11 {
+		o := newLogQueue(w)
+		for i := range logQueueLength + 11 {
 			if i == 1 {
 				synctest.Wait() // the first line is being written
 			}
@@ -29,7 +29,7 @@ func TestOutlet(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-		if len(lines) != outletLines+2 || lines[0] != "line 0" ||
+		if len(lines) != logQueueLength+2 || lines[0] != "line 0" ||
 			!strings.HasSuffix(lines[1], " 10 log lines were lost: the reader of the log was too slow") {
 			t.Errorf("got %d lines, the first are %q", len(lines), lines[:2])
 		}
