@@ -63,7 +63,7 @@ func (r *Start) apply(s *State, at time.Time) {
 		s.chain(r.Chain).Labelled = threads.Labelled{}
 	}
 	if c := s.Chain(forge.Ref(r.Chain)); r.Item.Kind.Writes() && c.Finisher() != r.Agent {
-		opened.NewWriter = opened.NewWriter || !slices.Contains(c.Writers, r.Agent)
+		opened.NewWriter = !slices.Contains(c.Writers, r.Agent)
 		opened.WriterBefore = c.Finisher()
 		s.chain(r.Chain).Wrote(r.Agent)
 	}

@@ -89,6 +89,14 @@ func TestCommandsDue(t *testing.T) {
 		},
 		{"for an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "assign", "Far"), false},
 		{"pause of an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "far"), false},
+		{"why, with their name", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "why", "far"), true},
+		{"pause of everything", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause"), true},
+		{
+			"on a pull request of ours",
+			[]Record{known},
+			pull(forge.Pull{Assignees: []string{"qwen"}}),
+			saidAt(5, time.Second, "why"), true,
+		},
 		{"pause of ours", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "dev-qwen"), true},
 		{"a second, later Listen record", []Record{known, {At: noon, Listen: &Listen{
 			Ref: Ref{Repo: "o/r"}, Since: noon.Add(time.Hour),
@@ -102,6 +110,33 @@ func TestCommandsDue(t *testing.T) {
 				t.Errorf("due: got %v, want %t", got, tt.due)
 			}
 		})
+	}
+}
+
+// An account may give so many commands a minute, and commands count for a minute.
+func TestCommandsPerMinute(t *testing.T) {
+	s := Fold([]Record{{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}})
+	var f forge.Facts
+	for id := range int64(CommandsPerMinute + 1) {
+		f.Said = append(f.Said, saidAt(id+1, time.Second, "why"))
+	}
+	if got := s.Commands(listener, &f, noon); len(got) != CommandsPerMinute {
+		t.Errorf("got %d commands at once, want %d", len(got), CommandsPerMinute)
+	}
+	for _, one := range f.Said[:CommandsPerMinute] {
+		s.Apply(Record{At: noon, Heard: &Heard{Ref: Ref(one.Ref), Comment: one.ID, By: one.Author}})
+	}
+	for after, want := range map[time.Duration]int{time.Minute - 1: 0, time.Minute: 1} {
+		if got := s.Commands(listener, &f, noon.Add(after)); len(got) != want {
+			t.Errorf("after %s: got %d commands, want %d", after, len(got), want)
+		}
+	}
+	if got := s.Unanswered(); len(got) != CommandsPerMinute {
+		t.Errorf("got %d unanswered, want %d", len(got), CommandsPerMinute)
+	}
+	s.Apply(Record{At: noon, Heard: &Heard{Ref: Ref(f.Said[0].Ref), Comment: 1, Done: true}})
+	if got := s.Unanswered(); len(got) != CommandsPerMinute-1 || got[0].Comment != 2 {
+		t.Errorf("got %d unanswered after an answer, want %d", len(got), CommandsPerMinute-1)
 	}
 }
 

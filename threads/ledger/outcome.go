@@ -100,7 +100,7 @@ var outcomes = []outcome{
 func is(r agents.Result) func(*ended) bool { return func(e *ended) bool { return e.Result == r } }
 
 func claimFailed(why ClaimFailure) func(*ended) bool {
-	return func(e *ended) bool { return e.Result == agents.ClaimFailed && e.Claim == why }
+	return func(e *ended) bool { return e.Claim == why }
 }
 
 func notStarted(e *ended) bool { return e.NeverRan && e.Result == agents.Failed }

@@ -78,6 +78,7 @@ func TestEndTable(t *testing.T) {
 				return a.HeldAs == threads.NoPlace && a.Failed+a.Fruitless == 0 && len(h.Chain(item.Ref).Writers) == 0
 			},
 		},
+		{"failed with a comment", End{Result: agents.Failed, Remarked: true}, 1, 2 * time.Minute, 0, 0, nil},
 		{"no progress", End{Result: agents.NoProgress}, 1, 2 * time.Minute, 0, 0, nil},
 		{
 			"program not found",
@@ -118,6 +119,20 @@ func TestEndTable(t *testing.T) {
 		},
 		{"cancelled", End{Result: agents.Cancelled, Stop: threads.StopClosed}, 0, 0, 0, 0, nil},
 		{"taken off", End{Result: agents.Cancelled, Stop: threads.StopReassigned}, 0, time.Minute, 0, 0, nil},
+		{"released", End{Result: agents.Cancelled, Stop: threads.StopReleased}, 0, time.Minute, 0, 0, nil},
+		{"done when it was taken off", End{Result: agents.Done, Stop: threads.StopReassigned}, 0, 0, 0, 0, nil},
+		{
+			"done at its limit",
+			End{Result: agents.Done, Stop: threads.StopOverLimit},
+			0, 0, 0, 0,
+			func(h *State) bool { return !h.Chain(item.Ref).HasRefusal() },
+		},
+		{
+			"an approval that no review gave",
+			End{Result: agents.Done, Approved: &threads.Approval{Head: "aa"}},
+			0, 0, 0, 0,
+			func(h *State) bool { return len(h.Chain(item.Ref).Approved) == 0 },
+		},
 		{
 			"lost",
 			End{Result: agents.Lost},
@@ -392,6 +407,83 @@ func TestScheduledOverLimit(t *testing.T) {
 		if got := !h.Item(start.Start.Item.Of()).LastRun.IsZero(); got != ran || c.HasRefusal() ||
 			c.Used != (threads.Used{}) {
 			t.Errorf("%s: got ran %v, want %v; chain %+v", stop, got, ran, c)
+		}
+	}
+}
+
+// Scheduled work has no issue that could be refused, discussed or given up. It waits for its next due time, unless the
+// session could not work.
+func TestScheduledWork(t *testing.T) {
+	for result, ran := range map[agents.Result]bool{
+		agents.Done: true, agents.Refused: true, agents.Question: true, agents.Planned: true, agents.Failed: true,
+		agents.BackendDown: false, agents.Cancelled: false, agents.Lost: false,
+	} {
+		start := startRec("a", 0, 1)
+		start.Start.Item, start.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"},
+			Ref{Repo: "o/r"}
+		h := fold(start, endRec("a", time.Minute, End{Result: result, Reason: "why", Words: "why"}))
+		if got := !h.Item(start.Start.Item.Of()).LastRun.IsZero(); got != ran {
+			t.Errorf("%s: got ran %v, want %v", result, got, ran)
+		}
+		if c := h.Chain(forge.Ref{Repo: "o/r"}); c.HasRefusal() || c.Dialogue != nil || len(c.Attempts) > 0 {
+			t.Errorf("%s: got chain %+v", result, c)
+		}
+	}
+}
+
+// A session that did its work in any way ends a row of fruitless ones.
+func TestFruitless(t *testing.T) {
+	for result, want := range map[agents.Result]int{
+		agents.Done: 0, agents.Refused: 0, agents.Question: 0, agents.Planned: 0, agents.Cancelled: 2, agents.Lost: 2,
+		agents.Failed: 3, agents.BackendDown: 3,
+	} {
+		h := New()
+		for i, r := range []agents.Result{agents.Failed, agents.NoProgress, result} {
+			run := fmt.Sprint(i)
+			h.Apply(startRec(run, int64(i+1), 1))
+			h.Apply(endRec(run, time.Minute, End{Result: r}))
+		}
+		if got := h.Agent("dev-qwen").Fruitless; got != want {
+			t.Errorf("%s after two failures: got %d fruitless, want %d", result, got, want)
+		}
+	}
+}
+
+// The last question that is allowed is asked. One more is a refusal.
+func TestTooManyQuestions(t *testing.T) {
+	h := New()
+	for n := 1; n <= threads.MaxQuestions+1; n++ {
+		run := fmt.Sprint(n)
+		h.Apply(startRec(run, 1, 1))
+		h.Apply(endRec(run, time.Minute, End{Result: agents.Question, Reason: "Which?"}))
+		c := h.Chain(forge.Ref{Repo: "o/r", Number: 1})
+		if refused := n > threads.MaxQuestions; c.HasRefusal() != refused || (c.Dialogue.Run == run) == refused {
+			t.Errorf("after question %d: got refused %q, dialogue %+v", n, c.Refused, c.Dialogue)
+		}
+	}
+}
+
+// A session elsewhere than in a sticky slot leaves no resident. One whose attempt has no number, as in a damaged
+// journal, can still fail.
+func TestEndOfOddSessions(t *testing.T) {
+	api := startRec("a", 1, 1)
+	api.Start.Sticky = false
+	if h := fold(api, endRec("a", time.Minute, End{Result: agents.Done})); len(h.Slots) > 0 {
+		t.Errorf("got residents %v", h.Slots)
+	}
+	h := fold(startRec("b", 1, 0), endRec("b", time.Minute, End{Result: agents.Failed}))
+	if a := h.Chain(forge.Ref{Repo: "o/r", Number: 1}).Attempt(agents.KindIssue); !a.Until.IsZero() {
+		t.Errorf("got attempt %+v", a)
+	}
+}
+
+func TestDoubledIsBounded(t *testing.T) {
+	for times, want := range map[int]time.Duration{
+		0: time.Minute, 1: time.Minute, 2: 2 * time.Minute, 7: time.Hour,
+		200: time.Hour,
+	} {
+		if got := doubled(time.Minute, times, time.Hour); got != want {
+			t.Errorf("%d times: got %s, want %s", times, got, want)
 		}
 	}
 }
@@ -698,7 +790,7 @@ func TestReturnsLearned(t *testing.T) {
 		{"forgotten", []Record{write, wrote, {At: noon, Forget: &Forget{Ref{"o/r", 1}}}, review, judged}, threads.Returns{}},
 	} {
 		h := fold(tt.records...)
-		if got := h.Thread("llama").Returns; got != tt.want || len(h.Threads) > 2 {
+		if got := h.Thread("llama").Returns; got != tt.want || h.Thread("anthropic").Returns.N > 0 || len(h.Threads) > 2 {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

@@ -75,6 +75,27 @@ func TestReport(t *testing.T) {
 			false,
 			End{Result: agents.Cancelled, Stop: threads.StopReleased},
 		},
+		"failed, and its token is rejected": {
+			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Failed, ExitCode: 1}, Look: &forge.Look{}, Rejected: "401"},
+			true,
+			End{Result: agents.TokenRejected, Reason: "401", Exit: "1"},
+		},
+		"failed in an archived repository": {
+			Report{
+				Ran: true, Outcome: agents.Outcome{Result: agents.Failed, ExitCode: 1}, Look: &forge.Look{},
+				Off: "archived", Rejected: "401",
+			},
+			true,
+			End{Result: agents.Cancelled, Reason: "archived", Exit: "1"},
+		},
+		"limited, whatever the repository": {
+			Report{
+				Ran: true, Outcome: agents.Outcome{Result: agents.Limited, Reason: "limit", Claimed: true},
+				Off: "archived", Rejected: "401",
+			},
+			false,
+			End{Result: agents.Limited, Reason: "limit"},
+		},
 		"never started": {
 			Report{Outcome: exit(1)},
 			false,
@@ -86,6 +107,37 @@ func TestReport(t *testing.T) {
 		tt.want.Run, tt.want.Breaker = "run", time.Minute
 		if diff := cmp.Diff(&tt.want, r.End()); diff != "" || r.AsksForge() != tt.asks {
 			t.Errorf("%s: asks the forge %t, want %t (-want +got):\n%s", name, r.AsksForge(), tt.asks, diff)
+		}
+	}
+}
+
+// A review approves only if it is done: a program that was cut off did not finish its look.
+func TestReportApproves(t *testing.T) {
+	look := &forge.Look{Pull: &forge.Pull{HeadSHA: "aa", Base: "main", MergeBase: "m0", Reviews: []forge.Review{
+		{Author: "rev", Verdict: forge.Approved, CommitSHA: "aa"},
+	}}}
+	r := Report{
+		Run: "run", Login: "rev", Ran: true, Look: look,
+		Item: threads.Item{Kind: agents.KindReview, HeadSHA: "aa", Base: "main"},
+	}
+	r.Outcome.Result = agents.Done
+	want := threads.Approval{Head: "aa", Base: "main", MergeBase: "m0"}
+	if got := r.End(); got.Verdict != Approved || got.Approved == nil || *got.Approved != want {
+		t.Errorf("done: got %+v, want %+v", got, want)
+	}
+	r.Outcome = agents.Outcome{Result: agents.Failed, Reason: "no tests", Claimed: true}
+	if got := r.End(); got.Approved != nil {
+		t.Errorf("failed by its own words: got %+v approved", got.Approved)
+	}
+}
+
+// The end of a long output is kept, from the start of a line.
+func TestLastLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"12345678": "12345678", "1234\n5678": "5678", "123456789": "23456789", "\xc3\xa4123456789": "23456789",
+	} {
+		if got := lastLines(text, 8); got != want {
+			t.Errorf("lastLines(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
