@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// required has a line of each kind of record, and the fields without which it is corrupt. A field with a minus is one that
-// must not be negative.
+// required has a line of each kind of record, and the fields without which it is corrupt. A field with a minus is one
+// that must not be negative.
 var required = []struct{ kind, line, fields string }{
 	{
 		"start", `{"run":"a","thread":"t","agent":"d","item":{"kind":"issue","ref":"o/r#1"},"chain":"o/r#1",
