@@ -7,9 +7,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// sawCache stores an observation of a server's cache. Once Shared was observed, it stays true until the server
+// recordCache stores an observation of a server's cache. Once Shared was observed, it stays true until the server
 // restarts.
-func (st *state) sawCache(url string, said *agents.Server, restarted time.Time) {
+func (st *state) recordCache(url string, said *agents.Server, restarted time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.caches == nil {

@@ -21,7 +21,7 @@ func (cm *commands) cancel(_ context.Context, r control.ItemRequest, report *con
 		return err
 	}
 	report.Subject = item.String()
-	t, err := cm.see(item)
+	t, err := cm.fetchTarget(item)
 	switch {
 	case errors.Is(err, forge.ErrUnavailable) && cm.state.knownOpen(item):
 		t = &target{Ref: item, chain: item} // the session can be ended without the forge
@@ -33,7 +33,7 @@ func (cm *commands) cancel(_ context.Context, r control.ItemRequest, report *con
 	case t.has(forge.LabelConvoy):
 		return control.Conflict("cannot cancel %s: it is a convoy, use disinto convoy cancel", item)
 	}
-	chores, sessions := cm.clerk.beginCancel(cm.family(t), false)
+	chores, sessions := cm.clerk.beginCancel(cm.withPulls(t), false)
 	awaitEnds(report, sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
 		return control.Conflict("cannot cancel %s: another command cancels it already", item)

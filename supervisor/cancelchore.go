@@ -11,7 +11,7 @@ import (
 // cancel labels the item, then releases the claim. It does neither if the item was closed meanwhile, because then the
 // label would block every dependent issue.
 func (k *clerk) cancel(c *chore) error {
-	t, err := k.see(c.ref)
+	t, err := k.fetchTarget(c.ref)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return err
 	}

@@ -88,7 +88,7 @@ func (k *clerk) merge(c *chore) error {
 	return err
 }
 
-// inChore runs a chore's goroutine in a wait group.
-func (k *clerk) inChore(group *sync.WaitGroup, c *chore) {
+// start runs a chore's goroutine in a wait group.
+func (k *clerk) start(group *sync.WaitGroup, c *chore) {
 	k.background(group, "the end of a chore of "+c.tag, func() { k.do(c) })
 }

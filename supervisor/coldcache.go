@@ -11,9 +11,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// judgeCache records why the server had kept little of a session's conversation. The reason goes into the session's
+// explainCold records why the server had kept little of a session's conversation. The reason goes into the session's
 // end in the journal and, once, into the log.
-func (inf *inference) judgeCache(x *session, end *ledger.End) {
+func (inf *inference) explainCold(x *session, end *ledger.End) {
 	if end.Resumed == nil || !x.thread.Backend.Server() {
 		return
 	}

@@ -24,17 +24,17 @@ var verbs = map[string]verb{
 	"retry":   {do: onItem((*commands).retry)},
 	"cancel":  {do: onItem((*commands).cancel)},
 	"release": {do: onItem((*commands).release)},
-	"why":     {do: (*conversation).sayWhy},
-	"sling":   {do: (*conversation).saySling},
+	"why":     {do: (*conversation).why},
+	"sling":   {do: (*conversation).sling},
 	"assign":  {args: 1, most: 1, do: (*conversation).assign},
-	"pause":   {most: 1, do: (*conversation).sayPause},
+	"pause":   {most: 1, do: (*conversation).pause},
 }
 
 // verbHelp answers an unknown command.
 const verbHelp = "use /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
 
-// carryOut carries out a command and returns the answer, which has at most a few lines.
-func (cv *conversation) carryOut(ctx context.Context, said forge.Said) (answer string) {
+// execute carries out a command and returns the answer, which has at most a few lines.
+func (cv *conversation) execute(ctx context.Context, said forge.Said) (answer string) {
 	v, known := verbs[said.Command.Verb]
 	n := len(said.Command.Args)
 	switch {
@@ -65,8 +65,8 @@ func onItem(
 	}
 }
 
-// sayWhy answers with the verdict of why, and the remedy.
-func (cv *conversation) sayWhy(_ context.Context, said forge.Said) (string, error) {
+// why answers with the verdict of why, and the remedy.
+func (cv *conversation) why(_ context.Context, said forge.Said) (string, error) {
 	ex, err := cv.history.whyItem(said.Ref)
 	if err != nil {
 		return "", err
@@ -78,15 +78,15 @@ func (cv *conversation) sayWhy(_ context.Context, said forge.Said) (string, erro
 	return answer, nil
 }
 
-func (cv *conversation) saySling(ctx context.Context, said forge.Said) (string, error) {
+func (cv *conversation) sling(ctx context.Context, said forge.Said) (string, error) {
 	var report control.SlingReport
 	err := cv.commands.sling(ctx, control.SlingRequest{Ref: said.Ref.String()}, &report)
 	return report.Line(), err
 }
 
-// sayPause carries out a pause. It affects every repository of the factory, so the comment's author must have write
+// pause carries out a pause. It affects every repository of the factory, so the comment's author must have write
 // access to all of them.
-func (cv *conversation) sayPause(ctx context.Context, said forge.Said) (string, error) {
+func (cv *conversation) pause(ctx context.Context, said forge.Said) (string, error) {
 	for _, repo := range cv.state.config().Forge.Repos {
 		may, err := fetch(cv.core, func(ctx context.Context, f Forge) (bool, error) {
 			return f.MayWrite(ctx, repo, said.Author)
@@ -126,7 +126,7 @@ func (cv *conversation) assign(ctx context.Context, said forge.Said) (string, er
 	if err != nil {
 		return "", notDone("assign", t.Ref, err)
 	}
-	answer, err := cv.saySling(ctx, said)
+	answer, err := cv.sling(ctx, said)
 	return "assigned to " + agent.Name + "\n" + answer, err
 }
 

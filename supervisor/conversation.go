@@ -30,9 +30,9 @@ type conversation struct {
 	history  *history
 }
 
-// keepEars carries out the commands that scans find, until ctx is done. Commands and answers that the forge refused
-// for now wait for the next scan.
-func (cv *conversation) keepEars(ctx context.Context) {
+// carryOutComments carries out the commands that scans find, until ctx is done. Commands and answers that the forge
+// refused for now wait for the next scan.
+func (cv *conversation) carryOutComments(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,7 +43,7 @@ func (cv *conversation) keepEars(ctx context.Context) {
 			cv.inCommand(func() { cv.reply(h) })
 		}
 		for _, said := range cv.state.commands(time.Now()) {
-			cv.inCommand(func() { cv.obey(ctx, said) })
+			cv.inCommand(func() { cv.handle(ctx, said) })
 		}
 	}
 }
@@ -57,8 +57,8 @@ func (cv *conversation) inCommand(step func()) {
 	}
 }
 
-// obey claims a command on the forge, carries it out and answers.
-func (cv *conversation) obey(ctx context.Context, said forge.Said) {
+// handle claims a command on the forge, carries it out and answers.
+func (cv *conversation) handle(ctx context.Context, said forge.Said) {
 	heard := ledger.Heard{Ref: ledger.Ref(said.Ref), Comment: said.ID, By: said.Author, Verb: verbOf(said.Command)}
 	err := cv.call(cv.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Take(ctx, said) })
 	switch {
@@ -74,7 +74,7 @@ func (cv *conversation) obey(ctx context.Context, said forge.Said) {
 	if cv.state.append(ledger.Record{At: time.Now(), Heard: &heard}) != nil {
 		return // unjournalled, the command would be carried out again after a restart
 	}
-	heard.Answer = cutText(cv.carryOut(ctx, said), maxAnswer)
+	heard.Answer = cutText(cv.execute(ctx, said), maxAnswer)
 	cv.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(cv.state.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
 		strings.ReplaceAll(heard.Answer, "\n", "; ")))
 	cv.state.record(ledger.Record{At: time.Now(), Heard: &heard})

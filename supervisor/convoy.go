@@ -39,7 +39,7 @@ func (v *convoys) start(ctx context.Context, r control.ItemRequest, report *cont
 	if err != nil {
 		return notDone("start", t.Ref, err)
 	}
-	v.scanner.shown(ctx)
+	v.scanner.awaitShown(ctx)
 	report.Add("started")
 	return nil
 }
@@ -111,7 +111,7 @@ func (v *convoys) cancellable(convoy *target, drain bool) (items, begun []forge.
 		if b.State == forge.BlockerClosed || b.State == forge.BlockerCancelled || b.Ref.IsZero() {
 			continue
 		}
-		t, err := v.see(b.Ref)
+		t, err := v.fetchTarget(b.Ref)
 		switch {
 		case errors.Is(err, forge.ErrNotFound):
 			continue
@@ -120,7 +120,7 @@ func (v *convoys) cancellable(convoy *target, drain bool) (items, begun []forge.
 		case t.closed:
 			continue
 		}
-		family := v.family(t)
+		family := v.withPulls(t)
 		if drain && (len(family) > 1 || t.pull || v.state.sessionOn(b.Ref) != nil) {
 			begun = append(begun, b.Ref)
 			continue

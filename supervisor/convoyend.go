@@ -21,7 +21,7 @@ type convoyEnd struct {
 // its pull requests unmerged, it asks a person instead. It reads the forge, because the scheduler's facts drop merged
 // pull requests.
 func (k *clerk) endConvoy(c *chore) error {
-	end, err := k.lookBack(c.ref)
+	end, err := k.fetchMembers(c.ref)
 	switch {
 	case err != nil:
 		return err
@@ -41,8 +41,8 @@ func (k *clerk) endConvoy(c *chore) error {
 	return err
 }
 
-// lookBack reads every member of a convoy with its pull requests.
-func (k *clerk) lookBack(convoy forge.Ref) (end convoyEnd, err error) {
+// fetchMembers reads every member of a convoy with its pull requests.
+func (k *clerk) fetchMembers(convoy forge.Ref) (end convoyEnd, err error) {
 	members, err := k.blockers(convoy)
 	if err != nil {
 		return end, err

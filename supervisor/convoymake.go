@@ -44,7 +44,7 @@ func (v *convoys) create(ctx context.Context, r control.ConvoyRequest, report *c
 	if err != nil {
 		return control.NotNow("cannot make the convoy: %s%s", text(err), m.left(convoy))
 	}
-	v.scanner.shown(ctx)
+	v.scanner.awaitShown(ctx)
 	report.Subject = convoy.String()
 	report.Add("convoy of %d made", len(m.members))
 	if len(m.filed) > 0 {
@@ -229,7 +229,7 @@ func (v *convoys) assemble(m *making, staged bool) (convoy forge.Ref, err error)
 		}
 	}
 	for _, ref := range m.members {
-		if err := v.putUp(ref); err != nil {
+		if err := v.addBacklog(ref); err != nil {
 			return convoy, err
 		}
 	}

@@ -75,8 +75,8 @@ func (c *core) relabel(item forge.Ref, add, remove []string) (need time.Time, er
 	return write.end(), err
 }
 
-// putUp labels an issue backlog.
-func (c *core) putUp(item forge.Ref) error {
+// addBacklog labels an issue backlog.
+func (c *core) addBacklog(item forge.Ref) error {
 	_, err := c.relabel(item, []string{forge.LabelBacklog}, nil)
 	return err
 }
@@ -85,17 +85,17 @@ func (c *core) putUp(item forge.Ref) error {
 // agent to start. Later ticks do the rest, so that a person does not wait for a slow forge.
 const answerTime = 700 * time.Millisecond
 
-// shown waits until a scan shows the last write, for answerTime at most, so that the person's next question is
+// awaitShown waits until a scan shows the last write, for answerTime at most, so that the person's next question is
 // answered with it.
-func (s *scanner) shown(ctx context.Context) {
+func (s *scanner) awaitShown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	s.freshen(ctx)
+	s.scanNow(ctx)
 }
 
-// freshen waits for facts requested from now on, until ctx is done. It also kicks the loops: they continue the wait if
-// freshen stops first, and their next tick may be due at another time now.
-func (s *scanner) freshen(ctx context.Context) {
+// scanNow waits for facts requested from now on, until ctx is done. It also kicks the loops: they continue the wait if
+// scanNow stops first, and their next tick may be due at another time now.
+func (s *scanner) scanNow(ctx context.Context) {
 	need := time.Now()
 	read := make(chan struct{})
 	s.background(&s.running, "a scan", func() {

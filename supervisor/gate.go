@@ -53,8 +53,8 @@ func (g *gate) enter(running *sync.WaitGroup) (leave func(), err error) {
 	}, nil
 }
 
-// hand closes the gate for a hand-over, until handed is called.
-func (g *gate) hand() error {
+// beginHandover closes the gate for a hand-over, until endHandover is called.
+func (g *gate) beginHandover() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err := g.closedLocked()
@@ -62,7 +62,7 @@ func (g *gate) hand() error {
 	return err
 }
 
-func (g *gate) handed() {
+func (g *gate) endHandover() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.handing = false

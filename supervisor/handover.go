@@ -38,7 +38,7 @@ func (s *Supervisor) Handover() Handover {
 // HandOver may be called from any goroutine; while one call is under way, another is refused.
 func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held *os.File) error) error {
 	s.init()
-	if err := s.gate.hand(); err != nil {
+	if err := s.gate.beginHandover(); err != nil {
 		return err
 	}
 	s.state.close(true)
@@ -46,7 +46,7 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 	defer func() {
 		s.state.close(false)
 		s.services.serving.keepStill(false)
-		s.gate.handed()
+		s.gate.endHandover()
 		s.kicks.all(time.Time{})
 	}()
 	late := time.NewTimer(quietTime)

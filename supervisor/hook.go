@@ -23,8 +23,8 @@ type hints struct {
 	warned time.Time  // the last warning about a hook with a wrong signature
 }
 
-// take returns how long a hint that comes now waits for more hints; due reports that another hint waits already.
-func (h *hints) take(now time.Time) (wait time.Duration, due bool) {
+// schedule returns how long a hint that comes now waits for more hints; due reports that another hint waits already.
+func (h *hints) schedule(now time.Time) (wait time.Duration, due bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.due {
@@ -38,8 +38,8 @@ func (h *hints) take(now time.Time) (wait time.Duration, due bool) {
 	return 0, false
 }
 
-// give ends the wait of a hint.
-func (h *hints) give(now time.Time) {
+// fire ends the wait of a hint.
+func (h *hints) fire(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.due, h.hinted = false, now
@@ -77,7 +77,7 @@ func (s *scanner) hint(repo string) {
 		return
 	}
 	now := time.Now()
-	switch wait, due := s.hints.take(now); {
+	switch wait, due := s.hints.schedule(now); {
 	case due:
 	case wait == 0:
 		s.kicks.all(now)
@@ -85,7 +85,7 @@ func (s *scanner) hint(repo string) {
 		time.AfterFunc(wait, func() {
 			s.safely("a hook", func() {
 				now := time.Now()
-				s.hints.give(now)
+				s.hints.fire(now)
 				s.kicks.all(now)
 			})
 		})

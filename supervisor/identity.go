@@ -88,10 +88,10 @@ func (rn *sessionRunner) identified(x *session) bool {
 	return false
 }
 
-// reproach asks the forge again about the account and the repository of a failed session. The forge may now reject the
-// account, or every write in the repository. Otherwise a token that was revoked during the session would make every
-// issue fail within seconds.
-func (rn *sessionRunner) reproach(x *session, r *ledger.Report) {
+// recheckAccount asks the forge again about the account and the repository of a failed session. The forge may now
+// reject the account, or every write in the repository. Otherwise a token that was revoked during the session would
+// make every issue fail within seconds.
+func (rn *sessionRunner) recheckAccount(x *session, r *ledger.Report) {
 	rn.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
 	ctx, cancel := context.WithTimeout(rn.base, lookTime)
 	defer cancel()

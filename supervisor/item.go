@@ -52,15 +52,15 @@ func (c *core) find(verb, home, said string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.see(item)
+	t, err := c.fetchTarget(item)
 	if err != nil {
 		return nil, notDone(verb, item, err)
 	}
 	return t, nil
 }
 
-// see reads an issue or pull request from the forge.
-func (c *core) see(item forge.Ref) (*target, error) {
+// fetchTarget reads an issue or pull request from the forge.
+func (c *core) fetchTarget(item forge.Ref) (*target, error) {
 	look, err := c.fetchItem(item, time.Now())
 	switch {
 	case err != nil:
@@ -98,9 +98,9 @@ func notDone(verb string, item forge.Ref, err error) error {
 	return control.Conflict("cannot %s %s: %s", verb, item, text(err))
 }
 
-// family returns an issue with the open pull requests of our agents for it; a pull request is alone. A command on an
+// withPulls returns an issue with the open pull requests of our agents for it; a pull request is alone. A command on an
 // issue includes them, because on the forge only the agent would look after them.
-func (c *core) family(t *target) []forge.Ref {
+func (c *core) withPulls(t *target) []forge.Ref {
 	config, refs := c.state.config(), []forge.Ref{t.Ref}
 	for i := range t.pulls {
 		p := &t.pulls[i]

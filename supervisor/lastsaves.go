@@ -16,9 +16,9 @@ import (
 // restart at most 2 s longer.
 const lastLook = 500 * time.Millisecond
 
-// lookLast finds the slots with the conversations of sessions that are about to be cut. During a request a slot shows
-// which part of the conversation the request found; afterwards nothing shows it.
-func (inf *inference) lookLast(ends func(url string) bool) {
+// locateConversations finds the slots with the conversations of sessions that are about to be cut. During a request a
+// slot shows which part of the conversation the request found; afterwards nothing shows it.
+func (inf *inference) locateConversations(ends func(url string) bool) {
 	ctx, cancel := context.WithTimeout(inf.base, lastLook)
 	defer cancel()
 	var all sync.WaitGroup
@@ -58,10 +58,10 @@ func (st *state) seenAt(sessions []*session, slots []agents.ServerSlot) {
 	}
 }
 
-// saveServed saves the conversations of sessions on the server of a service that is about to be ended. A session that
-// fails because its server is gone saves nothing at its own end.
-func (inf *inference) saveServed(service *threads.Service) {
-	inf.lookLast(service.Serves)
+// saveOnService saves the conversations of sessions on the server of a service that is about to be ended. A session
+// that fails because its server is gone saves nothing at its own end.
+func (inf *inference) saveOnService(service *threads.Service) {
+	inf.locateConversations(service.Serves)
 	var all sync.WaitGroup
 	for _, list := range inf.state.saving(service.Serves) {
 		for _, x := range list {

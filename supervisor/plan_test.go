@@ -24,7 +24,7 @@ func TestFactsAreStaleWhileWeWrite(t *testing.T) {
 		waits := time.Now()
 		time.Sleep(time.Second)
 		scan := time.Now()
-		b.land(scan, forge.Facts{Repos: []forge.Repo{{Name: "o/r", AsOf: scan}}}, nil)
+		b.setFacts(scan, forge.Facts{Repos: []forge.Repo{{Name: "o/r", AsOf: scan}}}, nil)
 		b.view(waits, nil, func(snap threads.Snapshot) {
 			for _, r := range []forge.Ref{busy, moving, cancelling} {
 				if touched := snap.History.Touched[r]; snap.Facts.Repos[0].AsOf.After(touched) {

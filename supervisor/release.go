@@ -36,7 +36,7 @@ func (cm *commands) release(_ context.Context, r control.ItemRequest, report *co
 
 // releaseNow removes the session's claim, and reports what it found. ran is true if there was a session.
 func (cm *commands) releaseNow(report *control.Report, before *target, ran bool) error {
-	t, err := cm.see(before.Ref)
+	t, err := cm.fetchTarget(before.Ref)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (cm *commands) retry(_ context.Context, r control.ItemRequest, report *cont
 	if t.closed {
 		return control.Conflict("cannot retry %s: it is closed, reopen it", t.Ref)
 	}
-	family := cm.family(t)
+	family := cm.withPulls(t)
 	if cm.state.cancelling(family) {
 		return control.NotNow("cannot retry %s now: it is being cancelled", t.Ref)
 	}

@@ -32,7 +32,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.until, s.base, s.held = ctx, base, held
 	s.state.open(s.instance, ctx, base)
 	inherited := s.inherit()
-	s.sessions.goOn()
+	s.sessions.resumeElsewhere()
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.state.journal.Close())
@@ -46,7 +46,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.gate.open(ctx)
 		s.services.beginServices()
 		s.planner.startLoops()
-		s.inLoop("the commands in comments", func() { s.conversation.keepEars(ctx) })
+		s.inLoop("the commands in comments", func() { s.conversation.carryOutComments(ctx) })
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
 		s.inLoop("the look at servers", func() { s.inference.keepServers(ctx) })
 		s.inLoop("the clearing of the state directory", func() { s.cleaner.keepDisk(ctx) })
@@ -176,7 +176,7 @@ func (s *Supervisor) shutdown(abandon func()) {
 	}
 	end := time.Now().Add(grace + releaseTime)
 	s.inference.saves.endAt(end.Add(-releaseTime))
-	s.inference.lookLast(func(string) bool { return true })
+	s.inference.locateConversations(func(string) bool { return true })
 	ending, staying := s.state.endAll(errShutdown)
 	if ending > 0 {
 		s.log.Info(fmt.Sprintf("stopping: ending %s within %s", control.Count(ending, "session"), grace))

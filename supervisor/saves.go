@@ -56,9 +56,9 @@ func (v *saves) lines() (list []string) {
 	return list
 }
 
-// warmUp restores the conversation of a session that is about to start into an idle slot of its server. If that fails,
-// the session starts cold.
-func (inf *inference) warmUp(x *session) {
+// restoreConversation restores the conversation of a session that is about to start into an idle slot of its server. If
+// that fails, the session starts cold.
+func (inf *inference) restoreConversation(x *session) {
 	url := x.server()
 	if url == "" {
 		return
@@ -161,9 +161,9 @@ func (inf *inference) saveTo(
 	return moved.Tokens, true, err
 }
 
-// spoke adds the facts about a session's conversation to its end. Whether the conversation was restored is known only
-// if the program reports its cached tokens and resumed the conversation.
-func (inf *inference) spoke(x *session, end *ledger.End) {
+// addConversation adds the facts about a session's conversation to its end. Whether the conversation was restored is
+// known only if the program reports its cached tokens and resumed the conversation.
+func (inf *inference) addConversation(x *session, end *ledger.End) {
 	end.Talk, _ = inf.state.talk(x)
 	v := x.saving
 	if v == nil {

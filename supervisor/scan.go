@@ -23,7 +23,7 @@ const (
 // scans is the state of the one scan that serves all threads. The zero value has had no scan.
 type scans struct {
 	mu       sync.Mutex    // guards the fields below
-	flight   chan struct{} // closed when the scan under way ends; nil when there is none
+	current  chan struct{} // closed when the scan under way ends; nil when there is none
 	began    time.Time     // when the newest finished scan began
 	failures int           // scans in a row that read nothing
 	retryAt  time.Time     // no scan starts earlier
@@ -32,27 +32,27 @@ type scans struct {
 	prepareAt time.Time
 }
 
-// board returns the scan under way, or makes the caller the pilot of a new one. It returns neither if the facts are
-// new enough, or during the back-off.
-func (s *scans) board(need time.Time) (flight <-chan struct{}, pilot bool) {
+// join returns the channel of the scan under way, or first if the caller has to make a new scan. It returns neither if
+// the facts are new enough, or during the back-off.
+func (s *scans) join(need time.Time) (current <-chan struct{}, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case !s.began.Before(need), s.flight == nil && time.Now().Before(s.retryAt):
+	case !s.began.Before(need), s.current == nil && time.Now().Before(s.retryAt):
 		return nil, false
-	case s.flight != nil:
-		return s.flight, false
+	case s.current != nil:
+		return s.current, false
 	}
-	s.flight = make(chan struct{})
+	s.current = make(chan struct{})
 	return nil, true
 }
 
-// land ends the scan under way and wakes the goroutines that wait for it.
-func (s *scans) land(began time.Time, readAny bool) {
+// finish ends the scan under way and wakes the goroutines that wait for it.
+func (s *scans) finish(began time.Time, readAny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.flight)
-	s.flight, s.began = nil, began
+	close(s.current)
+	s.current, s.began = nil, began
 	if readAny {
 		s.failures, s.retryAt = 0, time.Time{}
 		return
@@ -65,8 +65,8 @@ func (s *scans) land(began time.Time, readAny bool) {
 func (s *scans) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.flight)
-	s.flight = nil
+	close(s.current)
+	s.current = nil
 }
 
 func (s *scans) mustPrepare() bool {
@@ -101,24 +101,24 @@ type scanner struct {
 func (s *scanner) scan(ctx context.Context, need time.Time) {
 	client := s.forge.get()
 	for client != nil {
-		flight, pilot := s.scans.board(need)
+		current, first := s.scans.join(need)
 		switch {
-		case pilot:
-			s.fly(ctx, client)
+		case first:
+			s.scanOnce(ctx, client)
 			return
-		case flight == nil:
+		case current == nil:
 			return
 		}
 		select {
-		case <-flight:
+		case <-current:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// fly makes one scan. It wakes the goroutines that wait for the scan even if the client panics.
-func (s *scanner) fly(ctx context.Context, client Forge) {
+// scanOnce makes one scan. It wakes the goroutines that wait for the scan even if the client panics.
+func (s *scanner) scanOnce(ctx context.Context, client Forge) {
 	began := time.Now()
 	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
 	defer func() {
@@ -127,9 +127,9 @@ func (s *scanner) fly(ctx context.Context, client Forge) {
 			s.scans.abandon()
 			return
 		}
-		was, any := s.state.land(began, facts, err)
+		was, any := s.state.setFacts(began, facts, err)
 		s.state.listen(time.Now())
-		s.scans.land(began, any)
+		s.scans.finish(began, any)
 		s.logNotices(scanNews(was, err))
 		select {
 		case s.scanned <- struct{}{}:

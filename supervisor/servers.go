@@ -60,7 +60,7 @@ func (inf *inference) keepServers(ctx context.Context) {
 	}
 	for rest := time.NewTicker(serverRest); ; {
 		if config := inf.state.config(); config != nil {
-			inf.lookAtServers(ctx, config)
+			inf.pollServers(ctx, config)
 		}
 		select {
 		case <-ctx.Done():
@@ -71,8 +71,8 @@ func (inf *inference) keepServers(ctx context.Context) {
 	}
 }
 
-// lookAtServers looks at each server once, at all of them in parallel.
-func (inf *inference) lookAtServers(ctx context.Context, config *threads.Config) {
+// pollServers looks at each server once, at all of them in parallel.
+func (inf *inference) pollServers(ctx context.Context, config *threads.Config) {
 	var all sync.WaitGroup
 	urls, works := make(map[string]bool), inf.state.serving(config)
 	for i := range config.Threads {
@@ -86,7 +86,7 @@ func (inf *inference) lookAtServers(ctx context.Context, config *threads.Config)
 			defer cancel()
 			work := inf.servers.works(t.BaseURL, works[t.BaseURL])
 			if said, err := inf.client.Look(ctx, t.BaseURL, work); err == nil {
-				inf.sawServer(config, t, &said, work)
+				inf.recordServer(config, t, &said, work)
 			}
 		})
 	}
@@ -121,12 +121,12 @@ func (v *servers) works(url string, now bool) bool {
 	return now || was
 }
 
-// sawServer stores a server's answer, and logs each new problem once.
-func (inf *inference) sawServer(config *threads.Config, t *threads.Thread, said *agents.Server, work bool) {
+// recordServer stores a server's answer, and logs each new problem once.
+func (inf *inference) recordServer(config *threads.Config, t *threads.Thread, said *agents.Server, work bool) {
 	bounded := said.Bounded()
 	problems := func(r *serverRecord) []string { return r.problems(config, t) }
 	fresh := inf.servers.saw(t.BaseURL, &bounded, work, time.Now(), problems)
-	inf.state.sawCache(t.BaseURL, &bounded, inf.servers.restarted(t.BaseURL))
+	inf.state.recordCache(t.BaseURL, &bounded, inf.servers.restarted(t.BaseURL))
 	for _, line := range fresh {
 		inf.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
 	}

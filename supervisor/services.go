@@ -65,7 +65,7 @@ func (v *serviceRunner) keepServices() {
 			v.inService(x)
 		}
 		for _, q := range asks {
-			v.background(&v.serving.group, "a question to service "+q.Name, func() { v.ask(q) })
+			v.background(&v.serving.group, "a question to service "+q.Name, func() { v.checkReady(q) })
 		}
 		if len(starts) > 0 {
 			v.touchStatus()
@@ -104,12 +104,12 @@ func (v *serviceRunner) inService(x *service) {
 		} else {
 			v.log.Error(fmt.Sprintf("service %s failed: %s; next try in %s", name, why, control.Age(is.Until.Sub(is.Since))))
 		}
-		v.serviceTurned()
+		v.serviceChanged()
 	})
 }
 
-// serviceTurned triggers every decision that depends on which services can be used.
-func (v *serviceRunner) serviceTurned() {
+// serviceChanged triggers every decision that depends on which services can be used.
+func (v *serviceRunner) serviceChanged() {
 	v.serving.poke()
 	v.kicks.all(time.Time{})
 	v.touchStatus()
@@ -129,7 +129,7 @@ func (v *serviceRunner) live(x *service) (why string) {
 		}
 		out := v.runner.Run(x.ctx, job, func(p agents.Started) {
 			v.serving.began(x, job.RunID, p.PID, time.Now())
-			v.serviceTurned()
+			v.serviceChanged()
 		})
 		end := toEnd{}
 		switch {
@@ -170,7 +170,7 @@ func (v *serviceRunner) serviceJob(x *threads.Service, command []string, log str
 }
 
 // ask asks whether a service is ready.
-func (v *serviceRunner) ask(q question) {
+func (v *serviceRunner) checkReady(q question) {
 	ctx, cancel := context.WithTimeoutCause(q.ctx, askTime, fmt.Errorf("no answer within %s", askTime))
 	defer cancel()
 	why := internalError
@@ -187,7 +187,7 @@ func (v *serviceRunner) ask(q question) {
 	case is.Phase == services.Silent:
 		v.log.Error("service " + q.Name + " does not answer: " + why)
 	}
-	v.serviceTurned()
+	v.serviceChanged()
 }
 
 // usable returns nil if a service is ready.
@@ -208,7 +208,7 @@ func (v *serviceRunner) restart(_ context.Context, r control.RestartRequest, rep
 	cfg := v.state.config()
 	report.Subject = r.Service
 	if service := cfg.Service(r.Service); service != nil {
-		v.inference.saveServed(service)
+		v.inference.saveOnService(service)
 	}
 	pid, known := v.serving.restart(cfg, r.Service, time.Now())
 	if !known {
@@ -223,7 +223,7 @@ func (v *serviceRunner) restart(_ context.Context, r control.RestartRequest, rep
 	if pid > 0 {
 		report.Note = fmt.Sprintf("process %d is ended first", pid)
 	}
-	v.serviceTurned()
+	v.serviceChanged()
 	return nil
 }
 

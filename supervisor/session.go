@@ -96,11 +96,11 @@ func (rn *sessionRunner) conclude(x *session, out agents.Outcome, ran bool) {
 	x.remains.pull = x.pullOf(report.Look)
 	end := report.End()
 	if ran && end.Result.BurnsAttempt() {
-		rn.reproach(x, report)
+		rn.recheckAccount(x, report)
 		end = report.End()
 	}
-	rn.inference.judgeCache(x, end)
-	rn.inference.spoke(x, end)
+	rn.inference.explainCold(x, end)
+	rn.inference.addConversation(x, end)
 	rn.finish(x, end)
 	rn.inference.warnForgotten(x, end)
 }
@@ -160,7 +160,7 @@ func (rn *sessionRunner) execute(x *session) (out agents.Outcome, ran bool) {
 	if err != nil {
 		return x.redacted(agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}), false
 	}
-	rn.inference.warmUp(x)
+	rn.inference.restoreConversation(x)
 	if err := rn.send(x); err != nil {
 		return agents.Outcome{Result: agents.Cancelled, Reason: text(err)}, false
 	}

@@ -71,7 +71,7 @@ func (cm *commands) offer(said string) (forge.Ref, error) {
 	if t.has(forge.LabelBacklog) {
 		return item, nil
 	}
-	if err := cm.putUp(item); err != nil {
+	if err := cm.addBacklog(item); err != nil {
 		return item, notDone("sling", item, err)
 	}
 	return item, nil
@@ -142,7 +142,7 @@ func (cm *commands) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 // decideOn is a tick for one issue: it commits the issue's start on any thread, and leaves the other starts to their
 // threads' loops.
 func (p *planner) decideOn(ctx context.Context, item forge.Ref) {
-	p.scanner.freshen(ctx)
+	p.scanner.scanNow(ctx)
 	p.act(p.state.commit(item, time.Now(), p.room()))
 }
 

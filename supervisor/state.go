@@ -138,9 +138,9 @@ func (st *state) close(closed bool) {
 	st.closed = closed
 }
 
-// land stores the result of a scan that began at a time, and returns the error of the previous scan. After an error,
-// any reports whether the scan read at least one repository.
-func (st *state) land(began time.Time, facts forge.Facts, err error) (was error, any bool) {
+// setFacts stores the result of a scan that began at a time, and returns the error of the previous scan. After an
+// error, any reports whether the scan read at least one repository.
+func (st *state) setFacts(began time.Time, facts forge.Facts, err error) (was error, any bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.changedLocked()

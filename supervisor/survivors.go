@@ -31,9 +31,9 @@ func (rn *sessionRunner) outlives(o *ledger.Open) bool {
 	return o.Outlives() && rn.elsewhere[o.Executor] != nil
 }
 
-// goOn continues the sessions elsewhere that the last supervisor, or image, left running.
-func (rn *sessionRunner) goOn() {
-	list := rn.state.goOn(rn.outlives)
+// resumeElsewhere continues the sessions elsewhere that the last supervisor, or image, left running.
+func (rn *sessionRunner) resumeElsewhere() {
+	list := rn.state.resumeElsewhere(rn.outlives)
 	for _, x := range list {
 		rn.inSession(x, rn.resume)
 	}
@@ -43,7 +43,7 @@ func (rn *sessionRunner) goOn() {
 	}
 }
 
-func (st *state) goOn(outlives func(*ledger.Open) bool) (list []*session) {
+func (st *state) resumeElsewhere(outlives func(*ledger.Open) bool) (list []*session) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {

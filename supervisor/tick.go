@@ -46,13 +46,13 @@ func (p *planner) act(t todo) {
 		p.sessions.inSession(x, p.runThenNext)
 	}
 	for _, c := range t.chores {
-		p.clerk.inChore(&p.running, c)
+		p.clerk.start(&p.running, c)
 	}
 	began := p.state.scanned().began
 	for _, name := range t.kicks {
 		p.kicks.thread(name, began)
 	}
-	p.remember(&t)
+	p.recordTick(&t)
 	p.state.answers.Write(time.Now(), t.answers)
 	for _, h := range t.held {
 		p.events.Send(control.EventHeld, queueDocument(h))
@@ -63,9 +63,9 @@ func (p *planner) act(t todo) {
 	p.touchStatus()
 }
 
-// remember journals what a tick found: claims that are gone, items to forget, the sessions' usage, and ended times
+// recordTick journals what a tick found: claims that are gone, items to forget, the sessions' usage, and ended times
 // beside work.
-func (p *planner) remember(t *todo) {
+func (p *planner) recordTick(t *todo) {
 	for _, r := range t.dropped {
 		p.state.record(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(r)}})
 	}
