@@ -160,12 +160,8 @@ func TestRecordedTextIsWide(t *testing.T) {
 	}
 }
 
-// Each attack in the table of docs/money.md names an existing test.
-func TestAttacksHaveTests(t *testing.T) {
-	page, err := os.ReadFile("docs/money.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// testNames returns the names of all test functions.
+func testNames(t *testing.T) map[string]bool {
 	there := make(map[string]bool)
 	for _, s := range sources(t) {
 		for _, decl := range s.file.Decls {
@@ -174,6 +170,35 @@ func TestAttacksHaveTests(t *testing.T) {
 			}
 		}
 	}
+	return there
+}
+
+// CONTRIBUTING.md names files and tests that exist, a file by the end of its path.
+func TestContributingNames(t *testing.T) {
+	page, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`[\w/]+\.go\b`).FindAllString(string(page), -1) {
+		if !slices.ContainsFunc(sources(t), func(s *source) bool { return strings.HasSuffix("/"+s.name, "/"+name) }) {
+			t.Errorf("there is no file %s", name)
+		}
+	}
+	there := testNames(t)
+	for _, name := range regexp.MustCompile("`(Test\\w*[a-z])`").FindAllStringSubmatch(string(page), -1) {
+		if !there[name[1]] {
+			t.Errorf("there is no test %s", name[1])
+		}
+	}
+}
+
+// Each attack in the table of docs/money.md names an existing test.
+func TestAttacksHaveTests(t *testing.T) {
+	page, err := os.ReadFile("docs/money.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := testNames(t)
 	_, table, _ := strings.Cut(string(page), "costs at most | test |\n|---|---|---|\n")
 	rows := 0
 	for row := range strings.Lines(table) {
