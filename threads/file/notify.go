@@ -13,17 +13,18 @@ import (
 // maxRecipients bounds [notify] urls: each has its own queue and connection.
 const maxRecipients = 20
 
-// recipients has the readers of urls, by scheme. A reader returns a mistake in words that contain no part of the url
-// except names of parameters, because the rest may be secret.
+// recipients has the kinds of recipients and the readers of their urls, by scheme. A reader returns a mistake in words
+// that contain no part of the url except names of parameters, because the rest may be secret.
 var recipients = []struct {
 	scheme string
+	kind   threads.RecipientKind
 	read   func(*threads.Recipient, *url.URL) (wrong string)
 }{
-	{"ntfy", readNtfy},
-	{"matrix", readMatrix},
-	{"smtp", readMail},
-	{"generic+https", readGeneric},
-	{"generic+http", readGeneric},
+	{"ntfy", threads.Ntfy, readNtfy},
+	{"matrix", threads.Matrix, readMatrix},
+	{"smtp", threads.Mail, readMail},
+	{"generic+https", threads.Generic, readGeneric},
+	{"generic+http", threads.Generic, readGeneric},
 }
 
 // readNotify reads [notify].
@@ -96,9 +97,10 @@ func readRecipient(r *threads.Recipient) (wrong string) {
 	if strings.ContainsFunc(u.Host+r.User+password, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 		return "has control characters in it"
 	}
-	for _, kind := range recipients {
-		if kind.scheme == scheme {
-			return kind.read(r, u)
+	for _, row := range recipients {
+		if row.scheme == scheme {
+			r.Kind = row.kind
+			return row.read(r, u)
 		}
 	}
 	return "is of an unknown kind, " + want
@@ -132,7 +134,6 @@ func unknownParameter(u *url.URL, known ...string) string {
 
 // readNtfy reads ntfy://[user:password@ or :token@]host/topic.
 func readNtfy(r *threads.Recipient, u *url.URL) (wrong string) {
-	r.Kind = threads.Ntfy
 	cut := strings.LastIndexByte(u.Path, '/')
 	if cut < 0 || cut+1 == len(u.Path) {
 		return "names no topic: ntfy://host/topic"
@@ -144,7 +145,6 @@ func readNtfy(r *threads.Recipient, u *url.URL) (wrong string) {
 
 // readMatrix reads matrix://:token@host/?rooms=!room:host,!other:host.
 func readMatrix(r *threads.Recipient, u *url.URL) (wrong string) {
-	r.Kind = threads.Matrix
 	if r.User != "" || r.Password == "" {
 		return "has no access token: matrix://:TOKEN@host/?rooms=!ROOM:host"
 	}
@@ -165,7 +165,6 @@ func readMatrix(r *threads.Recipient, u *url.URL) (wrong string) {
 
 // readMail reads smtp://[user:password@]host[:port]/?from=a@b&to=c@d,e@f.
 func readMail(r *threads.Recipient, u *url.URL) (wrong string) {
-	r.Kind = threads.Mail
 	port := u.Port()
 	if port == "" {
 		port = "587"
@@ -200,7 +199,6 @@ func plainAddress(s string) bool {
 
 // readGeneric reads generic+https://[user:password@ or :token@]host/path?query.
 func readGeneric(r *threads.Recipient, u *url.URL) (wrong string) {
-	r.Kind = threads.Generic
 	web := *u
 	web.Scheme, _ = strings.CutPrefix(u.Scheme, "generic+")
 	web.User, web.Fragment = nil, ""
