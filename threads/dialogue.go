@@ -143,6 +143,9 @@ func planUnlabelled(v *view, w *work) *Reason {
 	if planner := w.past.Planner; planner != "" {
 		return &Reason{Code: PlanUnlabelled, Note: planner}
 	}
+	if !v.plans {
+		return nil
+	}
 	labels := v.filterLabels(w)
 	for i := range v.Config.Roles {
 		if r := &v.Config.Roles[i]; r.Plan && takes(r, labels) {

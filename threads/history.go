@@ -182,8 +182,10 @@ func (c *ChainHistory) HasRefusal() bool { return c.Refused != "" || !c.RefusedA
 
 // Attempt returns the failures at one kind of work; zero when there are none.
 func (c *ChainHistory) Attempt(kind agents.Kind) Attempt {
-	if i, found := c.attempt(kind); found {
-		return c.Attempts[i]
+	for i := range c.Attempts {
+		if c.Attempts[i].Kind == kind {
+			return c.Attempts[i]
+		}
 	}
 	return Attempt{}
 }

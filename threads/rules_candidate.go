@@ -34,8 +34,8 @@ type traitKey struct {
 }
 
 func (t *traits) equal(other *traits) bool {
-	return t.traitKey == other.traitKey && slices.Equal(t.labels, other.labels) &&
-		slices.Equal(t.skills, other.skills) && slices.Equal(t.writers, other.writers)
+	return slices.Equal(t.skills, other.skills) && slices.Equal(t.labels, other.labels) &&
+		slices.Equal(t.writers, other.writers) && t.traitKey == other.traitKey
 }
 
 // class has the items with the same traits, and the agents that may take them.
