@@ -21,6 +21,10 @@ import (
 // the same agent, item or slot. Each method locks; a method named ...Locked needs the lock held. No method does I/O,
 // except that append, record and recordThen write the journal before they lock.
 //
+// It has some 130 methods, because each question and each change is one method under the one mutex: parts with a mutex
+// each could let two loops take the same slot, and parts without would only forward. Nobody calls a method while
+// holding another lock, except the journal's.
+//
 // The methods about sessions are in table.go, snapshots in snapshot.go, decisions in plan.go, chores in chorelist.go,
 // writes to items in itemwrite.go, and documents in document.go.
 type state struct {
