@@ -29,8 +29,7 @@ func linked(t *testing.T, name string) string {
 	if !strings.Contains(flags, " -E ") {
 		t.Skip("no first instructions for this architecture")
 	}
-	// As in pid1, whose tests have compiled most of it.
-	run("go", "build", "-gcflags=std=-l -dwarf=false", "-tags", "entry", "-ldflags", flags, "-o", path, "./testdata/"+name)
+	run("go", "build", "-tags", "entry", "-ldflags", flags, "-o", path, "./testdata/"+name)
 	return path
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,15 +68,9 @@ var linked = sync.OnceValues(func() (string, error) {
 	for _, name := range []string{"LDFLAGS", "ENTRY"} {
 		flags = append(flags, string(regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)[1]))
 	}
-	args, env := []string{"build", "-tags", "entry", "-ldflags", strings.Join(flags, " ")}, os.Environ()
-	if !slices.Contains(strings.Fields(os.Getenv("GOFLAGS")), "-race") {
-		// As make build does. Without inlining and debug data, the standard library compiles in three quarters of the
-		// time, and with fewer garbage collections in four fifths of that. In make test it is compiled already, with the
-		// race detector.
-		args, env = append(args, "-gcflags=std=-l -dwarf=false"), append(env, "CGO_ENABLED=0", "GOGC=1600")
-	}
-	build := exec.Command("go", append(args, "-o", linkedPath, "./testdata/init")...)
-	build.Dir, build.Env = here, env
+	build := exec.Command("go", "build", "-tags", "entry", "-ldflags", strings.Join(flags, " "), "-o", linkedPath,
+		"./testdata/init")
+	build.Dir, build.Env = here, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
