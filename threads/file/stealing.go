@@ -23,10 +23,13 @@ func (d *decoder) readStealing(t *table) {
 // stealRule accepts a key of an older version; rule says what holds now whatever its value. more reports whether that
 // moves more issues than the file allows, which is a mistake unless stealing is off.
 func (t *table) stealRule(key string, more bool, rule string) {
-	if !more || !t.d.config.Stealing {
+	switch {
+	case !t.d.config.Stealing:
+		t.removed(key, "no issue moves: remove it")
+	case !more:
 		t.removed(key, rule+": remove it")
-		return
+	default:
+		t.known = append(t.known, key)
+		t.wrong(key, "has no effect, and %s: set enabled = false, which turns stealing off, or remove it", rule)
 	}
-	t.known = append(t.known, key)
-	t.wrong(key, "has no effect, and %s: set enabled = false, which turns stealing off, or remove it", rule)
 }
