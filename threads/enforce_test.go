@@ -14,8 +14,15 @@ agents = ["dev-api", "review-sonnet"]
 backend = "local"
 max_concurrent = 2
 agents = ["dev-coder", "dev-qwen", "review-llama"]
+[threads.slow]
+backend = "anthropic"
+agents = ["slow-opus"]
 [roles.dev]
 command = ["dev"]
+[roles.slow]
+on = "issue"
+command = ["slow"]
+waits_for_review = true
 [roles.review]
 command = ["review"]
 `
@@ -24,6 +31,7 @@ command = ["review"]
 // rule, and turn it into a hold.
 func TestEnforce(t *testing.T) {
 	const issue, pull = "issue 1 backlog", "issue 2 backlog\npull 12 author=dev-qwen closes=2"
+	const rework = pull + " ci=failure"
 	tests := []struct {
 		name  string
 		world string // the plan is made from it
@@ -71,6 +79,28 @@ func TestEnforce(t *testing.T) {
 		{
 			"own work", pull, "history writers 2 review-sonnet", nil,
 			"review-sonnet was to start review o/r#12: review-sonnet wrote it",
+		},
+		{"pull gone", pull, "unpull 12", nil, "it is not open"},
+		{"pull claimed", pull, "pull 12 author=dev-qwen closes=2 in-progress", nil, "it is labelled in-progress"},
+		{"pull labelled", pull, "pull 12 author=dev-qwen closes=2 needs-human", nil, "it is labelled needs-human"},
+		{"no thread", issue, "", func(p *Plan) { p.Starts[0].Thread = "gone" }, "has no role dev on gone"},
+		{"no slot at all", issue, "", onLlama(-1), "llama has no slot -1"},
+		{"another slot taken", issue, "session dev-coder llama/0 issue 7", onLlama(1), ""},
+		{"a repository that is gone", issue, "", func(p *Plan) { p.Starts[0].Item.Ref.Repo = "o/gone" }, "was not read"},
+		{"written to before", issue, "history touched 1 -1s", nil, ""},
+		{"plan not approved", issue, "issue 1 backlog plan-first", nil, "its plan is not approved"},
+		{"plan approved", issue, "issue 1 backlog plan-first plan-approved", nil, ""},
+		{"to be planned", issue, "issue 1 backlog plan-first", func(p *Plan) { p.Starts[0].Item.Cause = CausePlan }, ""},
+		{"another issue staged", issue, "issue 9 convoy staged blocked-by=2", nil, ""},
+		{"its convoy is started", issue, "issue 9 convoy blocked-by=1", nil, ""},
+		{"its convoy is closed", issue, "issue 9 convoy staged blocked-by=1 closed", nil, ""},
+		{"staged, and no convoy", issue, "issue 9 staged blocked-by=1", nil, ""},
+		{"another chain", pull, "session dev-coder llama/1 issue 7", nil, ""},
+		{"a review on its chain", pull, "session dev-coder llama/1 review 13 chain=2", nil, ""},
+		{"rework during a review", rework, "session review-llama llama/1 review 13 chain=2", nil, ""},
+		{"rework beside a writer", rework, "session dev-coder llama/1 issue 2", nil, "dev-coder writes to its branch"},
+		{
+			"review beside a writer that waits for it", pull, "session slow-opus slow/0 issue 2", nil, "",
 		},
 		{
 			"local on local", pull, "", func(p *Plan) { p.Starts[0].Agent, p.Starts[0].Thread = "review-llama", "llama" },
@@ -137,6 +167,33 @@ func TestEnforceSessions(t *testing.T) {
 				"session review-sonnet api/0 review 12 started=-5m\nunpull 12",
 			"run-review-sonnet: kept back by a check: it is closed",
 		},
+		{
+			"begun at once", old + "session dev-coder llama/1 issue 1 started=-10m",
+			"run-dev-qwen: kept back by a check: dev-coder works on it",
+		},
+		{"stopping already", old + "issue 1 backlog closed", ""},
+		{"being claimed", "issue 1 backlog closed\nsession dev-qwen llama/0 issue 1 started=-10m claiming", ""},
+		{"scheduled", "session dev-qwen llama/0 schedule gc started=-10m", ""},
+		{"in a repository that is gone", "session dev-qwen llama/0 issue o/gone#1 started=-10m", ""},
+		{"issue gone", old + "unissue 1", "run-dev-qwen: kept back by a check: it is closed"},
+		{
+			"another one merged", old + "issue 1 backlog closed\npull 12 author=dev-qwen closes=2 merged=now",
+			"run-dev-qwen: kept back by a check: it is closed",
+		},
+		{
+			"closed with an open pull request", old + "issue 1 backlog closed\npull 12 author=dev-qwen closes=1",
+			"run-dev-qwen: kept back by a check: it is closed",
+		},
+		{"pull open", "pull 12 author=dev-coder\nsession dev-qwen llama/0 rework 12 started=-5m", ""},
+		{
+			"pull closed on the forge", "pull 12 author=dev-coder rejected=now\nsession dev-qwen llama/0 rework 12 started=-5m",
+			"run-dev-qwen: kept back by a check: it is closed",
+		},
+		{"pull merged", "pull 12 author=dev-coder merged=now\nsession dev-qwen llama/0 rework 12 started=-5m", ""},
+		{
+			"two scheduled roles",
+			"session dev-qwen llama/0 schedule gc started=-10m\nsession dev-coder llama/1 schedule plan started=-5m", "",
+		},
 		{"facts older than a write", old + "issue 1 backlog closed\nhistory touched 1 now", ""},
 		{"merged", old + "issue 1 backlog closed\npull 12 author=dev-qwen closes=1 merged=now", ""},
 	}
@@ -144,8 +201,11 @@ func TestEnforceSessions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newScriptWorld(t)
 			w.lines("config\n" + enforceConfig + "----\n" + tt.world)
-			if tt.name == "agent twice" {
+			switch tt.name {
+			case "agent twice":
 				w.s.Sessions[1].RunID = "run-older"
+			case "stopping already":
+				w.s.Sessions[0].State = Stopping
 			}
 			var plan Plan
 			found := Enforce(&w.s, &plan)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -18,7 +17,7 @@ func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	}
 	rungs, after = a.Escalate, a.EscalateAfter
 	for _, name := range a.Roles {
-		if r := c.Role(name); len(rungs) == 0 && r != nil && r.On.Does(agents.KindIssue) {
+		if r := c.Role(name); len(rungs) == 0 {
 			rungs, after = r.Escalate, r.EscalateAfter
 		}
 	}
@@ -100,7 +99,7 @@ func (v *view) rejections(w *work, h *ChainHistory) int {
 				heads[r.CommitSHA] = true
 			}
 		}
-		if p.Closed && !p.Merged && v.isAgent(p.ClosedBy) && p.Ended.After(h.Retried) {
+		if !p.Merged && v.isAgent(p.ClosedBy) && p.Ended.After(h.Retried) {
 			heads[p.HeadSHA] = true
 		}
 	}
@@ -127,11 +126,11 @@ func (v *view) pullsOf(w *work) (list []*forge.Pull) {
 // person or a route, takes precedence. If the other rules refuse the rung, the next one above takes its place, else
 // the next one below, else none.
 func (v *view) climbing(w *work, t *traits) (rung string, level, setbacks int) {
-	if !t.kind.Writes() || t.pin != "" {
+	if t.pin != "" {
 		return "", 0, 0
 	}
 	c := v.climbOf(w)
-	if c.of == "" || c.level == 0 && (t.author == "" || !v.fallsBack(t.author)) {
+	if c.level == 0 && !v.fallsBack(t.author) {
 		return "", 0, 0
 	}
 	if rung = v.rungAt(foot{c.of, c.level}, t); rung == "" {
@@ -207,7 +206,7 @@ func (v *view) fallsBack(agent string) bool {
 		return false
 	}
 	t := v.thread(a.Thread)
-	return t != nil && t.Fallback && v.shut(t)
+	return t.Fallback && v.shut(t)
 }
 
 // shut reports whether a thread starts nothing for long: it is parked, or its subscription is used up.
