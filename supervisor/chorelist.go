@@ -166,7 +166,7 @@ func (st *state) loginLocked(agent string, item forge.Ref) string {
 // choreDone records a chore's result. A failure is logged once, not at each retry. The first conflict of a merge is
 // not logged: Forgejo reports one for a second or two after a push.
 func (st *state) choreDone(c *chore, row action, err error) notice {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
 	c.working = false
 	if err == nil {
@@ -176,7 +176,6 @@ func (st *state) choreDone(c *chore, row action, err error) notice {
 	c.retryAt = time.Now().Add(c.rest(err))
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
 		ledger.Entry(st.ledger.Items, c.hold).CoolDown = c.retryAt
-		st.changedLocked()
 	}
 	if was := c.failed; was == text(err) || c.action == ActMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
 		return notice{}
@@ -241,9 +240,8 @@ func (st *state) cancelling(items []forge.Ref) bool {
 
 // wakeChores makes failed chores on some items due now.
 func (st *state) wakeChores(items []forge.Ref) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
-	st.changedLocked()
 	maps.DeleteFunc(st.chores, func(k choreKey, c *chore) bool { return !c.working && slices.Contains(items, k.ref) })
 }
 

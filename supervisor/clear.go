@@ -309,10 +309,9 @@ func (st *state) beginWriteOver(agent string, chain forge.Ref) *itemWrite {
 // endWriteOver undoes beginWriteOver.
 func (st *state) endWriteOver(g *itemWrite) {
 	g.end()
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
 	st.saves = ""
-	st.changedLocked()
 }
 
 // savingLocked returns the histories of agents, with a hold on the agent whose workspace is being saved.

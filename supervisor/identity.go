@@ -150,9 +150,8 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 // holdAgent holds an agent while its account is in doubt. The hold is not journalled: the next supervisor asks again.
 // isNew reports whether the agent was not held for the same reason before.
 func (st *state) holdAgent(name string, no *doubt) (isNew bool) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
-	st.changedLocked()
 	a := ledger.Entry(st.ledger.Agents, name)
 	isNew = a.HeldWhy != no.why
 	var until time.Time

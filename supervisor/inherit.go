@@ -32,12 +32,11 @@ func (s *Supervisor) inherit() bool {
 }
 
 func (st *state) inherit(h *Handover) (list []*session) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
 	st.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
 	for i := range h.Sessions {
 		x := continued(&h.Sessions[i], st.cfg, st.base)
-		st.changedLocked()
 		st.sessions[x.RunID] = x
 		list = append(list, x)
 	}

@@ -32,9 +32,8 @@ func (st *state) beginWriteLocked(refs []forge.Ref) *itemWrite {
 // end ends the write. Only facts requested after the returned time are new enough for its items. Further calls do no
 // harm.
 func (g *itemWrite) end() time.Time {
-	g.b.mu.Lock()
+	g.b.lockToChange()
 	defer g.b.mu.Unlock()
-	g.b.changedLocked()
 	now := time.Now()
 	for _, r := range g.refs {
 		g.b.ledger.Touched[r] = now

@@ -195,7 +195,6 @@ func (rn *sessionRunner) finish(x *session, end *ledger.End) (lost time.Time) {
 	freed := at
 	rn.state.recordThen(ledger.Record{At: at, End: end}, func(b *state) {
 		freed = time.Now()
-		b.changedLocked()
 		delete(b.sessions, x.RunID)
 	})
 	rn.logNotices(news)

@@ -20,7 +20,7 @@ type shared struct {
 
 // basis is what a plan was decided on, beside the time. The zero value is that of no plan.
 type basis struct {
-	generation int64 // of the state, see state.changedLocked
+	generation int64 // of the state, see state.lockToChange
 	lacks      string
 	outages    map[string]threads.Outage
 }
@@ -55,8 +55,14 @@ func (p *shared) take(ours func(*threads.Start) bool) (mine []threads.Start) {
 	return mine
 }
 
-// changedLocked notes that something has changed on which plans are decided, so that the next tick decides again. The
-// free room and the services are not noted, but compared: see basis.
+// lockToChange locks the state to change something on which plans are decided, so that the next tick decides again.
+// What locks mu itself reads, or changes what no plan is decided on, or calls changedLocked if it has changed
+// something after all. The free room and the services are not counted, but compared: see basis.
+func (st *state) lockToChange() {
+	st.mu.Lock()
+	st.changedLocked()
+}
+
 func (st *state) changedLocked() { st.changes++ }
 
 // basisLocked returns what a plan would be decided on now.

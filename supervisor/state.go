@@ -52,7 +52,7 @@ type state struct {
 	read       reading
 	ledger     *ledger.State
 	plan       shared
-	changes    int64               // see changedLocked
+	changes    int64               // see lockToChange
 	sessions   map[string]*session // by run id
 	busy       map[forge.Ref]int   // writes under way to each item
 	chores     map[choreKey]*chore
@@ -122,12 +122,11 @@ func (st *state) setConfigError(err error) {
 // reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
 // two. It ends the holds that last until a reload.
 func (st *state) reload(cfg *threads.Config, change func()) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
 	change()
 	st.cfg, st.cfgErr = cfg, nil
 	st.generation++
-	st.changedLocked()
 	for _, a := range st.ledger.Agents {
 		if a.HeldUntil.IsZero() {
 			a.Hold(time.Time{}, "")
@@ -145,9 +144,8 @@ func (st *state) close(closed bool) {
 // setFacts stores the result of a scan that began at a time, and returns the error of the previous scan. After an
 // error, any reports whether the scan read at least one repository.
 func (st *state) setFacts(began time.Time, facts forge.Facts, err error) (was error, any bool) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
-	st.changedLocked()
 	was = st.read.err
 	st.read.began, st.read.err = began, err
 	if err == nil {
@@ -234,9 +232,14 @@ func (st *state) rewrite() error {
 	return st.journal.Rewrite(func() iter.Seq[ledger.Record] { return slices.Values(st.compact(time.Now())) })
 }
 
-// apply folds a record into the ledger. It calls the function then, if any, under the same lock.
+// apply folds a record into the ledger. It calls the function then, if any, under the same lock. Usage is reported
+// every few seconds, and mostly changes no plan: see useLocked.
 func (st *state) apply(r ledger.Record, then func(*state)) {
-	st.mu.Lock()
+	if r.Used == nil {
+		st.lockToChange()
+	} else {
+		st.mu.Lock()
+	}
 	defer st.mu.Unlock()
 	st.applyLocked(r)
 	if then != nil {
@@ -245,7 +248,7 @@ func (st *state) apply(r ledger.Record, then func(*state)) {
 }
 
 // applyLocked folds a record into the ledger. It passes an ended session to the meters first, because the ledger then
-// drops most of it. Usage is reported every few seconds, and mostly changes no plan: see useLocked.
+// drops most of it.
 func (st *state) applyLocked(r ledger.Record) {
 	if r.End != nil && st.meters.Ended != nil {
 		if x, known := st.ledger.Open[r.End.Run]; known {
@@ -253,9 +256,6 @@ func (st *state) applyLocked(r ledger.Record) {
 		}
 	}
 	st.ledger.Apply(r)
-	if r.Used == nil {
-		st.changedLocked()
-	}
 }
 
 // compact returns the shortest journal with the ledger's meaning.
@@ -273,10 +273,9 @@ const endedUnder = "the supervisor ended under it"
 func (st *state) replay(
 	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool, receipts map[string]*ledger.Receipt,
 ) (news []notice) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
 	st.ledger = past
-	st.changedLocked()
 	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {
 		o := st.ledger.Open[run]
 		if goesOn(&o) {
@@ -410,7 +409,8 @@ func (st *state) forgetLocked() []forge.Ref {
 }
 
 // dropClaimsLocked drops claims that the journal remembers and the forge does not show, such as one that never reached
-// the forge. If they stayed in the state, another host's claim on the same item would count as ours.
+// the forge. If they stayed in the state, another host's claim on the same item would count as ours. It is part of a
+// decision, so it changes no plan that was made.
 func (st *state) dropClaimsLocked() []forge.Ref {
 	var dropped []forge.Ref
 	for _, r := range st.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" }) {
@@ -418,7 +418,6 @@ func (st *state) dropClaimsLocked() []forge.Ref {
 		fresh := known && st.busy[r] == 0 && repo.AsOf.After(st.ledger.Touched[r])
 		if fresh && !st.claimShownLocked(r) && st.sessionOnLocked(r) == nil {
 			st.ledger.Drop(r)
-			st.changedLocked()
 			dropped = append(dropped, r)
 		}
 	}

@@ -44,7 +44,7 @@ func (rn *sessionRunner) resumeElsewhere() {
 }
 
 func (st *state) resumeElsewhere(outlives func(*ledger.Open) bool) (list []*session) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
 	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {
 		o := st.ledger.Open[run]
@@ -55,7 +55,6 @@ func (st *state) resumeElsewhere(outlives func(*ledger.Open) bool) (list []*sess
 		x.thread.Executor, x.place, x.sent = o.Executor, o.Place, true
 		x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 		x.written, x.writtenAt = o.Used, time.Now()
-		st.changedLocked()
 		st.sessions[run] = x
 		list = append(list, x)
 	}

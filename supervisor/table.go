@@ -98,9 +98,8 @@ func (st *state) reserveLocked(start *threads.Start, now time.Time) *session {
 
 // began records that a session's program runs.
 func (st *state) began(x *session, program agents.Started) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
-	st.changedLocked()
 	x.pid, x.place, x.Started, x.sandbox = program.PID, program.Place, program.At, program.Sandbox
 	if x.State == threads.Reserved {
 		x.State = threads.Running
@@ -116,9 +115,8 @@ func (st *state) reviewed(x *session, newest int64) {
 
 // drop frees the slot and the agent of a session.
 func (st *state) drop(x *session) {
-	st.mu.Lock()
+	st.lockToChange()
 	defer st.mu.Unlock()
-	st.changedLocked()
 	delete(st.sessions, x.RunID)
 }
 
