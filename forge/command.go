@@ -19,9 +19,9 @@ func (c Command) Equal(other Command) bool {
 	return c.Verb == other.Verb && c.More == other.More && slices.Equal(c.Args, other.Args)
 }
 
-// Said is a comment with a command. Edited comments are never among them: every account with write access can edit
-// another account's comment, and the forge still shows the author of the first version.
-type Said struct {
+// CommandComment is a comment with a command. Edited comments are never among them: every account with write access can
+// edit another account's comment, and the forge still shows the author of the first version.
+type CommandComment struct {
 	Ref            // the issue or pull request that has the comment
 	ID      int64  // ID of the comment; the forge numbers comments across all repositories
 	Author  string // login; never the supervisor's or an agent's
@@ -30,7 +30,7 @@ type Said struct {
 }
 
 // Compare orders commands by time, then by comment ID.
-func (s *Said) Compare(other *Said) int {
+func (s *CommandComment) Compare(other *CommandComment) int {
 	return cmp.Or(s.At.Compare(other.At), cmp.Compare(s.ID, other.ID))
 }
 

@@ -74,7 +74,7 @@ func (r *dependencyReader) line(line string) {
 		return
 	}
 	if r.section > 0 {
-		r.take(mentions(line, r.home))
+		r.add(mentions(line, r.home))
 		return
 	}
 	if strings.TrimSpace(line) == "" {
@@ -85,7 +85,7 @@ func (r *dependencyReader) line(line string) {
 	all := mentions(line, r.home)
 	switch {
 	case r.list && item:
-		r.take(all)
+		r.add(all)
 		return
 	case (r.list || r.wrapped) && !item:
 		said, open := r.follow(line, 0, all)
@@ -110,14 +110,14 @@ func (r *dependencyReader) follow(line string, at int, all []mention) (said, ope
 			continue // before at, too far away, or inside a remark
 		}
 		said = true
-		r.take(all[i : i+1])
+		r.add(all[i : i+1])
 		at = m.end
 		glue = at + len(gluePattern.FindString(line[at:]))
 	}
 	return said, glue == len(line)
 }
 
-func (r *dependencyReader) take(found []mention) {
+func (r *dependencyReader) add(found []mention) {
 	for _, m := range found {
 		r.refs = append(r.refs, m.ref)
 	}

@@ -10,17 +10,17 @@ import (
 // Facts is the result of a scan: everything known about the forge. Slices are sorted by Ref. Readers must not modify
 // them; each scan creates a new value.
 type Facts struct {
-	Repos  []Repo  // sorted by name
-	Issues []Issue // open issues, and closed issues that an open one refers to
-	Pulls  []Pull  // open pull requests, and ended pull requests of issues that are still open
-	Said   []Said  // commands from a day's comments, by accounts with write access; sorted by Compare
+	Repos    []Repo           // sorted by name
+	Issues   []Issue          // open issues, and closed issues that an open one refers to
+	Pulls    []Pull           // open pull requests, and ended pull requests of issues that are still open
+	Commands []CommandComment // commands from a day's comments, by accounts with write access; sorted by Compare
 	// More requests another scan at once: a cold scan reads dependencies in dispatch order and returns early, so that
 	// the first ready item starts before the remaining dependencies have been read.
 	More bool
 }
 
-// Look is a fresh reading of one item, made when a session on that item ended.
-type Look struct {
+// ItemFacts is a fresh reading of one item, made when a session on that item ended.
+type ItemFacts struct {
 	Issue *Issue // set when the item is an issue
 	Pull  *Pull  // set when the item is a pull request
 	Pulls []Pull // for an issue: every pull request that closes it, open or ended, sorted by Ref
@@ -39,8 +39,8 @@ type Repo struct {
 	Off string
 	// DefaultBranch is the branch on which work is based and into which it is merged, such as main.
 	DefaultBranch string
-	// Heard is the forge's own time of its newest answer about comments; zero before the first answer.
-	Heard time.Time
+	// CommentsAsOf is the forge's own time of its newest answer about comments; zero before the first answer.
+	CommentsAsOf time.Time
 }
 
 // Issue is an issue as the scheduler sees it.
@@ -145,7 +145,7 @@ type Pull struct {
 	MergeBase string // the newest common commit of base and head
 	// Retargeted is when the base branch last changed; zero if it never did. Coders are the accounts behind the commits,
 	// sorted: the author and committer of each, and the accounts that pushed, where the forge reports them. The commits'
-	// accounts are always current; a scan can show Retargeted and the accounts that pushed as of the last Look.
+	// accounts are always current; a scan can show Retargeted and the accounts that pushed as of the last FetchItem.
 	Retargeted time.Time
 	Coders     []string
 	// Contained means that the base already has every commit of an open pull request: the forge did not finish a merge,

@@ -18,7 +18,7 @@ const lookTime = 10 * time.Second
 
 // call makes one call to the forge within a time limit. A panic in it counts as an unreadable answer: sessions and
 // chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. That happened once,
-// when a pull request appeared between two requests of one Look.
+// when a pull request appeared between two requests of one FetchItem.
 func (c *core) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -62,7 +62,7 @@ func (c *core) comment(item forge.Ref, words comment) error {
 // keepComment writes a comment whose text may change later.
 func (c *core) keepComment(item forge.Ref, words comment) error {
 	return c.call(c.base, callTimeout, func(ctx context.Context, f Forge) error {
-		return f.Keep(ctx, item, words.key, words.body)
+		return f.SetComment(ctx, item, words.key, words.body)
 	})
 }
 
@@ -83,8 +83,8 @@ func (c *core) blockers(item forge.Ref) ([]forge.Blocker, error) {
 }
 
 // fetchItem reads an issue or pull request, and its comments since a time, from the forge.
-func (c *core) fetchItem(item forge.Ref, since time.Time) (forge.Look, error) {
-	return fetch(c, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, since) })
+func (c *core) fetchItem(item forge.Ref, since time.Time) (forge.ItemFacts, error) {
+	return fetch(c, func(ctx context.Context, f Forge) (forge.ItemFacts, error) { return f.FetchItem(ctx, item, since) })
 }
 
 func isPermanent(err error) bool {

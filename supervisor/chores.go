@@ -82,7 +82,7 @@ func (k *clerk) merge(c *chore) error {
 		k.inference.deleteSaved(k.state.config(), func(_ string, over forge.Ref) bool { return over == forge.Ref(chain) })
 		k.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 		if k.notify != nil {
-			k.notify.Merged(c.ref, look.Pull.Title)
+			k.notify.RecordMerge(c.ref, look.Pull.Title)
 		}
 	}
 	return err

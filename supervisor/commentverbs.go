@@ -16,7 +16,7 @@ import (
 // verb is a command that people may write in a comment.
 type verb struct {
 	args, most int // the least and the most arguments
-	do         func(*conversation, context.Context, forge.Said) (answer string, err error)
+	do         func(*conversation, context.Context, forge.CommandComment) (answer string, err error)
 }
 
 // verbs has the commands in comments, each the same as in the control API. To add one, write its row.
@@ -34,7 +34,7 @@ var verbs = map[string]verb{
 const verbHelp = "use /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
 
 // execute carries out a command and returns the answer, which has at most a few lines.
-func (cv *conversation) execute(ctx context.Context, said forge.Said) (answer string) {
+func (cv *conversation) execute(ctx context.Context, said forge.CommandComment) (answer string) {
 	v, known := verbs[said.Command.Verb]
 	n := len(said.Command.Args)
 	switch {
@@ -57,8 +57,8 @@ func (cv *conversation) execute(ctx context.Context, said forge.Said) (answer st
 // onItem turns a command on an issue or pull request into a verb.
 func onItem(
 	do func(*commands, context.Context, control.ItemRequest, *control.Report) error,
-) func(*conversation, context.Context, forge.Said) (string, error) {
-	return func(cv *conversation, ctx context.Context, said forge.Said) (string, error) {
+) func(*conversation, context.Context, forge.CommandComment) (string, error) {
+	return func(cv *conversation, ctx context.Context, said forge.CommandComment) (string, error) {
 		var report control.Report
 		err := do(cv.commands, ctx, control.ItemRequest{Ref: said.Ref.String()}, &report)
 		return report.Line(), err
@@ -66,7 +66,7 @@ func onItem(
 }
 
 // why answers with the verdict of why, and the remedy.
-func (cv *conversation) why(_ context.Context, said forge.Said) (string, error) {
+func (cv *conversation) why(_ context.Context, said forge.CommandComment) (string, error) {
 	ex, err := cv.history.whyItem(said.Ref)
 	if err != nil {
 		return "", err
@@ -78,7 +78,7 @@ func (cv *conversation) why(_ context.Context, said forge.Said) (string, error) 
 	return answer, nil
 }
 
-func (cv *conversation) sling(ctx context.Context, said forge.Said) (string, error) {
+func (cv *conversation) sling(ctx context.Context, said forge.CommandComment) (string, error) {
 	var report control.SlingReport
 	err := cv.commands.sling(ctx, control.SlingRequest{Ref: said.Ref.String()}, &report)
 	return report.Line(), err
@@ -86,7 +86,7 @@ func (cv *conversation) sling(ctx context.Context, said forge.Said) (string, err
 
 // pause carries out a pause. It affects every repository of the factory, so the comment's author must have write
 // access to all of them.
-func (cv *conversation) pause(ctx context.Context, said forge.Said) (string, error) {
+func (cv *conversation) pause(ctx context.Context, said forge.CommandComment) (string, error) {
 	for _, repo := range cv.state.config().Forge.Repos {
 		may, err := fetch(cv.core, func(ctx context.Context, f Forge) (bool, error) {
 			return f.MayWrite(ctx, repo, said.Author)
@@ -105,7 +105,7 @@ func (cv *conversation) pause(ctx context.Context, said forge.Said) (string, err
 
 // assign assigns a waiting issue to one agent, and slings it. Unlike a claim, the assignment starts nothing: it is a
 // pin, and the scheduler decides when the agent may start.
-func (cv *conversation) assign(ctx context.Context, said forge.Said) (string, error) {
+func (cv *conversation) assign(ctx context.Context, said forge.CommandComment) (string, error) {
 	name := said.Command.Args[0]
 	agent := cv.state.config().Agent(name)
 	if agent == nil {

@@ -58,9 +58,9 @@ func (cv *conversation) inCommand(step func()) {
 }
 
 // handle claims a command on the forge, carries it out and answers.
-func (cv *conversation) handle(ctx context.Context, said forge.Said) {
+func (cv *conversation) handle(ctx context.Context, said forge.CommandComment) {
 	heard := ledger.Heard{Ref: ledger.Ref(said.Ref), Comment: said.ID, By: said.Author, Verb: verbOf(said.Command)}
-	err := cv.call(cv.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Take(ctx, said) })
+	err := cv.call(cv.base, callTimeout, func(ctx context.Context, f Forge) error { return f.ClaimCommand(ctx, said) })
 	switch {
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrForbidden):
 		heard.Done = true // another supervisor has it, or the comment is gone
@@ -113,7 +113,7 @@ func cutText(text string, most int) string {
 }
 
 // commands returns the commands in comments that must be carried out now.
-func (st *state) commands(now time.Time) []forge.Said {
+func (st *state) commands(now time.Time) []forge.CommandComment {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.cfg == nil {

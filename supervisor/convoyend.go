@@ -57,7 +57,7 @@ func (k *clerk) fetchMembers(convoy forge.Ref) (end convoyEnd, err error) {
 	return end, nil
 }
 
-func (e *convoyEnd) add(home string, ref forge.Ref, look forge.Look) {
+func (e *convoyEnd) add(home string, ref forge.Ref, look forge.ItemFacts) {
 	pulls := look.Pulls
 	closed := look.Issue != nil && look.Issue.Closed && !look.Issue.Has(forge.LabelCancelled)
 	if look.Pull != nil {

@@ -37,10 +37,10 @@ type Reader interface {
 	// than the state. After an error the facts are those that could be read, and older facts for the rest; a Repo whose
 	// AsOf did not move was not read completely. Facts.More asks for another Scan at once.
 	Scan(ctx context.Context) (forge.Facts, error)
-	// Look reads one item, its comments since a time of our clock, and the pull requests for it afresh, also in a
-	// repository that is not scanned. The zero time means the creation of the item. For a pull request Look also reads
-	// who pushed and when the base changed, which a scan may leave out; later scans then have both.
-	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
+	// FetchItem reads one item, its comments since a time of our clock, and the pull requests for it afresh, also in a
+	// repository that is not scanned. The zero time means the creation of the item. For a pull request FetchItem also
+	// reads who pushed and when the base changed, which a scan may leave out; later scans then have both.
+	FetchItem(ctx context.Context, ref forge.Ref, since time.Time) (forge.ItemFacts, error)
 }
 
 // Claims claims items for agents and releases them.
@@ -71,9 +71,9 @@ type Writer interface {
 	// Comment writes one comment for each key (letters, digits, ._:/-), whichever client of the account wrote it.
 	// Comments of other accounts do not count, because they could suppress ours.
 	Comment(ctx context.Context, ref forge.Ref, key, body string) error
-	// Keep writes a comment for a key, or changes the text of the account's existing one. The change does not touch the
-	// item's update time.
-	Keep(ctx context.Context, ref forge.Ref, key, body string) error
+	// SetComment writes a comment for a key, or changes the text of the account's existing one. The change does not touch
+	// the item's update time.
+	SetComment(ctx context.Context, ref forge.Ref, key, body string) error
 	// Close closes an issue. It returns ErrConflict if the forge keeps the issue open because of open dependencies.
 	Close(ctx context.Context, ref forge.Ref) error
 }
@@ -117,12 +117,13 @@ type Accounts interface {
 	Requests() int64
 }
 
-// Listener takes people's commands in comments, which scans list in Facts.Said.
+// Listener takes people's commands in comments, which scans list in Facts.Commands.
 type Listener interface {
-	// Take takes a command for this supervisor. Of all supervisors that try, one gets nil and the others ErrTaken; that
-	// one may call it again, even after a restart. Take reads the comment afresh: ErrNotFound if it is gone or was
-	// edited, ErrForbidden if its author may not write any more. After another error the command may be taken or not.
-	Take(ctx context.Context, said forge.Said) error
+	// ClaimCommand takes a command for this supervisor. Of all supervisors that try, one gets nil and the others ErrTaken;
+	// that one may call it again, even after a restart. ClaimCommand reads the comment afresh: ErrNotFound if it is gone
+	// or was edited, ErrForbidden if its author may not write any more. After another error the command may be taken or
+	// not.
+	ClaimCommand(ctx context.Context, said forge.CommandComment) error
 	// MayWrite reports whether an account may write to a scanned repository, according to an answer of the forge that is
 	// at most a minute old.
 	MayWrite(ctx context.Context, repo, login string) (bool, error)

@@ -70,7 +70,7 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 
 // tryHandOver calls replace while it holds the journal's lock, so that nothing happens that the journal would miss.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
-	owed, resume := s.state.journal.Still()
+	owed, resume := s.state.journal.Pause()
 	defer resume()
 	if owed {
 		return fmt.Errorf("%w: the journal cannot be written", ErrNotQuiet)

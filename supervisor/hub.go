@@ -18,7 +18,7 @@ var _ fleet.Supervisor = aroundHub{}
 // keepHub runs each due cycle, until ctx is done. It reads the other hosts once at the start, for people who ask about
 // the fleet before the first cycle.
 func (s *Supervisor) keepHub(ctx context.Context) {
-	s.hub.Read(ctx)
+	s.hub.Fetch(ctx)
 	for s.hub.Wait(ctx) {
 		s.safely("a look for what to move", func() {
 			if _, err := s.hub.Cycle(ctx, false); err != nil && ctx.Err() == nil {
@@ -70,7 +70,7 @@ func (a aroundHub) Document() *fleet.Document {
 
 // keepFleetFile writes fleet-status.json until end is called, which removes the file.
 func (s *Supervisor) keepFleetFile() (end func()) {
-	s.sessions.fleetFile = fleet.Keep(filepath.Join(s.StateDir, fleet.FileName), func() (d *fleet.Document) {
+	s.sessions.fleetFile = fleet.StartFile(filepath.Join(s.StateDir, fleet.FileName), func() (d *fleet.Document) {
 		s.safely("telling of the agents", func() { d = aroundHub{s}.Document() })
 		return d
 	}, s.touches.Load, s.log)

@@ -20,6 +20,6 @@ func (c *core) journalled(err error) {
 // mendJournal retries a failed journal, so that a quiet factory also notices when the journal works again.
 func (c *core) mendJournal() {
 	if c.problems.journalFails() {
-		c.journalled(c.state.journal.Settle())
+		c.journalled(c.state.journal.WriteOwed())
 	}
 }

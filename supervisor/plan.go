@@ -132,7 +132,7 @@ func (st *state) weigh(hub *fleet.Hub, c *fleet.Cycle, now time.Time, room *thre
 			moves = append(moves, st.choreLocked(steal, nil))
 		}
 	}
-	return moves, hub.Note(c)
+	return moves, hub.RecordCycle(c)
 }
 
 // delayLocked returns a thread's delay until its next tick, unless a kick comes.

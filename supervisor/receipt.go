@@ -30,7 +30,7 @@ const (
 )
 
 // pullOf returns the pull request that a session worked on or opened; zero for none.
-func (x *session) pullOf(look *forge.Look) (pull forge.Ref) {
+func (x *session) pullOf(look *forge.ItemFacts) (pull forge.Ref) {
 	if x.Item.Kind != agents.KindIssue {
 		if look != nil && look.Pull == nil {
 			return pull

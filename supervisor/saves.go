@@ -153,7 +153,7 @@ func (inf *inference) saveTo(
 	case moved.Bytes == 0:
 		err = errors.New("the server wrote nothing: its disk may be full")
 	default:
-		err = v.folder.Keep(v.Conversation, run)
+		err = v.folder.Adopt(v.Conversation, run)
 	}
 	if err != nil {
 		v.folder.Discard(run)
@@ -345,7 +345,7 @@ func (st *state) holding(x *session, since int64, slots []agents.ServerSlot) (sl
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if x.holds != nil {
-		if slot, known = saved.Still(slots, *x.holds); known {
+		if slot, known = saved.Unchanged(slots, *x.holds); known {
 			return slot, true
 		}
 	}

@@ -178,8 +178,9 @@ func (st *state) listen(now time.Time) {
 	st.mu.Lock()
 	var list []ledger.Record
 	for _, r := range st.facts.Repos {
-		if _, known := st.ledger.Listens[r.Name]; !known && !r.Heard.IsZero() {
-			list = append(list, ledger.Record{At: now, Listen: &ledger.Listen{Ref: ledger.Ref{Repo: r.Name}, Since: r.Heard}})
+		if _, known := st.ledger.Listens[r.Name]; !known && !r.CommentsAsOf.IsZero() {
+			listen := &ledger.Listen{Ref: ledger.Ref{Repo: r.Name}, Since: r.CommentsAsOf}
+			list = append(list, ledger.Record{At: now, Listen: listen})
 		}
 	}
 	st.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 
 // Inference queries the operator's inference servers.
 type Inference interface {
-	// Look returns the description of the server at a thread's base_url and, with work, its slots and counters. A server
+	// Fetch returns the description of the server at a thread's base_url and, with work, its slots and counters. A server
 	// may count a query with work as a request, and then keeps its model loaded. An error means that the server does not
-	// answer, or gives no description. Look may be called from several goroutines at a time.
-	Look(ctx context.Context, baseURL string, work bool) (agents.Server, error)
+	// answer, or gives no description. Fetch may be called from several goroutines at a time.
+	Fetch(ctx context.Context, baseURL string, work bool) (agents.Server, error)
 }
 
 const (
@@ -85,7 +85,7 @@ func (inf *inference) pollServers(ctx context.Context, config *threads.Config) {
 			ctx, cancel := context.WithTimeout(ctx, serverTime)
 			defer cancel()
 			work := inf.servers.works(t.BaseURL, works[t.BaseURL])
-			if said, err := inf.client.Look(ctx, t.BaseURL, work); err == nil {
+			if said, err := inf.client.Fetch(ctx, t.BaseURL, work); err == nil {
 				inf.recordServer(config, t, &said, work)
 			}
 		})

@@ -140,7 +140,7 @@ func (rn *sessionRunner) claim(x *session) *ledger.End {
 func (rn *sessionRunner) countReviews(x *session) error {
 	var newest int64
 	err := rn.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
-		look, err := f.Look(ctx, x.Item.Ref, time.Now())
+		look, err := f.FetchItem(ctx, x.Item.Ref, time.Now())
 		if look.Pull != nil {
 			for _, r := range look.Pull.Reviews {
 				newest = max(newest, r.ID)
@@ -267,9 +267,9 @@ func (x *session) report(out agents.Outcome, ran bool, stop threads.Code) *ledge
 // session is then lost, which burns no attempt.
 func (rn *sessionRunner) look(x *session, report *ledger.Report) (answered bool) {
 	for limit, rest := lookTime, lookRestMin; ; rest = min(2*rest, lookRestMax) {
-		var look forge.Look
+		var look forge.ItemFacts
 		err := rn.call(rn.base, limit, func(ctx context.Context, f Forge) (err error) {
-			look, err = f.Look(ctx, x.Item.Ref, x.begun())
+			look, err = f.FetchItem(ctx, x.Item.Ref, x.begun())
 			return err
 		})
 		switch {

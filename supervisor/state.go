@@ -224,7 +224,7 @@ func (st *state) record(r ledger.Record) { st.recordThen(r, nil) }
 
 // recordThen is note. It calls the function then under the same lock.
 func (st *state) recordThen(r ledger.Record, then func(*state)) {
-	st.journalled(st.journal.Note(r, func() { st.apply(r, then) }))
+	st.journalled(st.journal.AppendPast(r, func() { st.apply(r, then) }))
 }
 
 // rewrite replaces the journal by the shortest one with the same meaning.

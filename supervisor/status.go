@@ -72,7 +72,7 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 func (s *Supervisor) writeStatus(file *control.StatusFile) {
 	d := s.Document()
 	if s.Notify != nil {
-		s.safely("telling people", func() { s.Notify.Saw(d) })
+		s.safely("telling people", func() { s.Notify.RecordStatus(d) })
 	}
 	if err := file.Write(d); err != nil {
 		s.unencodable("status.json", err)

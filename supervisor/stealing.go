@@ -23,7 +23,7 @@ func (k *clerk) steal(c *chore) error {
 	}
 	err := k.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, k.stolenLabels(c.steal), c.steal.Run)
 	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || k.base.Err() != nil {
-		k.hub.Settle(c.steal.Run, fleet.MovePending, text(err))
+		k.hub.RecordMoveEnd(c.steal.Run, fleet.MovePending, text(err))
 		return err
 	}
 	end, move := *c.steal, fleet.MoveDone
@@ -31,7 +31,8 @@ func (k *clerk) steal(c *chore) error {
 	if err != nil {
 		end.Why, move = text(err), fleet.MoveStays
 	}
-	k.state.recordThen(ledger.Record{At: time.Now(), Steal: &end}, func(*state) { k.hub.Settle(end.Run, move, end.Why) })
+	k.state.recordThen(ledger.Record{At: time.Now(), Steal: &end},
+		func(*state) { k.hub.RecordMoveEnd(end.Run, move, end.Why) })
 	if err != nil {
 		c.said = "stays with " + end.From + ": " + end.Why
 		return nil

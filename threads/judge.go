@@ -31,7 +31,9 @@ const (
 // The look must have been requested after the session ended, and must count comments since the session started.
 // headBefore is the pull request's head when the session started. Judge does not change the outcome of scheduled
 // work, because nothing on the forge shows it.
-func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBefore string) (agents.Outcome, Effect) {
+func Judge(
+	item Item, login string, out agents.Outcome, look forge.ItemFacts, headBefore string,
+) (agents.Outcome, Effect) {
 	if out.Result == agents.Cancelled {
 		return judgeCancelled(item, login, out, look)
 	}
@@ -63,7 +65,7 @@ func AsksForge(item Item, out agents.Outcome) bool {
 	return item.Kind != agents.KindSchedule && ended
 }
 
-func judgeCancelled(item Item, login string, out agents.Outcome, look forge.Look) (agents.Outcome, Effect) {
+func judgeCancelled(item Item, login string, out agents.Outcome, look forge.ItemFacts) (agents.Outcome, Effect) {
 	if item.Kind.Writes() {
 		if p := ownMerged(login, look); p != nil {
 			out.Result, out.Reason = agents.Done, "merged "+p.Short()
@@ -74,7 +76,7 @@ func judgeCancelled(item Item, login string, out agents.Outcome, look forge.Look
 }
 
 // ownMerged returns the item if it is a merged pull request, or else the account's merged pull request for the item.
-func ownMerged(login string, look forge.Look) *forge.Pull {
+func ownMerged(login string, look forge.ItemFacts) *forge.Pull {
 	if look.Pull != nil && look.Pull.Merged {
 		return look.Pull
 	}
@@ -121,7 +123,7 @@ func endedWithout(item *Item, out agents.Outcome) string {
 	return words + "; " + out.Reason
 }
 
-func effectOf(item Item, login string, look forge.Look, headBefore string) (Effect, string) {
+func effectOf(item Item, login string, look forge.ItemFacts, headBefore string) (Effect, string) {
 	effect, words := NoEffect, ""
 	switch item.Kind {
 	case agents.KindIssue:
@@ -140,7 +142,7 @@ func effectOf(item Item, login string, look forge.Look, headBefore string) (Effe
 	return effect, words
 }
 
-func implemented(login string, look forge.Look) (Effect, string) {
+func implemented(login string, look forge.ItemFacts) (Effect, string) {
 	if p := ownMerged(login, look); p != nil {
 		return Achieved, "merged " + p.Short()
 	}
@@ -163,7 +165,7 @@ func implemented(login string, look forge.Look) (Effect, string) {
 
 // VerdictOf returns the last verdict, Approved or ChangesRequested, of a review session on its pull request;
 // Commented without one.
-func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
+func VerdictOf(item Item, login string, look forge.ItemFacts) (v forge.Verdict) {
 	if look.Pull == nil || item.Kind != agents.KindReview {
 		return forge.Commented
 	}
@@ -190,7 +192,7 @@ func (it *Item) given(login string, p *forge.Pull) (list []forge.Review) {
 
 // ApprovalOf returns the approval of a review session. It is nil when the session approved nothing, or when the pull
 // request has changed since it started. A base that was changed and changed back counts as a change: see Item.Seen.
-func ApprovalOf(item Item, login string, look forge.Look) *Approval {
+func ApprovalOf(item Item, login string, look forge.ItemFacts) *Approval {
 	p := look.Pull
 	if p == nil || item.Kind != agents.KindReview || p.HeadSHA != item.HeadSHA || p.Base != item.Base ||
 		p.Retargeted.After(item.Seen) {
@@ -210,7 +212,7 @@ func ApprovalOf(item Item, login string, look forge.Look) *Approval {
 
 // reviewed accepts a verdict on the head at the session's start and on the present head. A head that moved is
 // reviewed again anyway.
-func reviewed(item Item, login string, look forge.Look, headBefore string) (Effect, string) {
+func reviewed(item Item, login string, look forge.ItemFacts, headBefore string) (Effect, string) {
 	p := look.Pull
 	if p == nil {
 		return NoEffect, ""
@@ -239,7 +241,7 @@ func reviewed(item Item, login string, look forge.Look, headBefore string) (Effe
 	return effect, words
 }
 
-func reworked(look forge.Look, headBefore string) (Effect, string) {
+func reworked(look forge.ItemFacts, headBefore string) (Effect, string) {
 	p := look.Pull
 	if p == nil {
 		return NoEffect, ""

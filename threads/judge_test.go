@@ -11,18 +11,18 @@ import (
 
 func TestJudge(t *testing.T) {
 	const me, other, head = "dev-qwen", "dev-opus", "aaaaaaaaaa"
-	issue := func(closed bool, labels ...string) forge.Look {
-		return forge.Look{Issue: &forge.Issue{Ref: forge.Ref{Repo: "o/r", Number: 11}, Closed: closed, Labels: labels}}
+	issue := func(closed bool, labels ...string) forge.ItemFacts {
+		return forge.ItemFacts{Issue: &forge.Issue{Ref: forge.Ref{Repo: "o/r", Number: 11}, Closed: closed, Labels: labels}}
 	}
-	withPull := func(p forge.Pull) forge.Look {
+	withPull := func(p forge.Pull) forge.ItemFacts {
 		l := issue(false)
 		p.Ref = forge.Ref{Repo: "o/r", Number: 12}
 		l.Pulls = []forge.Pull{p}
 		return l
 	}
-	pull := func(p forge.Pull) forge.Look { return forge.Look{Pull: &p} }
-	reviews := func(r ...forge.Review) forge.Look { return pull(forge.Pull{HeadSHA: head, Reviews: r}) }
-	said := func(l forge.Look, who string) forge.Look {
+	pull := func(p forge.Pull) forge.ItemFacts { return forge.ItemFacts{Pull: &p} }
+	reviews := func(r ...forge.Review) forge.ItemFacts { return pull(forge.Pull{HeadSHA: head, Reviews: r}) }
+	said := func(l forge.ItemFacts, who string) forge.ItemFacts {
 		l.Comments = map[string]int{who: 1}
 		return l
 	}
@@ -39,7 +39,7 @@ func TestJudge(t *testing.T) {
 		name   string
 		kind   agents.Kind
 		out    agents.Outcome
-		look   forge.Look
+		look   forge.ItemFacts
 		want   agents.Result
 		effect Effect
 		reason string
@@ -263,8 +263,8 @@ func TestJudge(t *testing.T) {
 			Achieved, "closed",
 		},
 
-		{"scheduled, exit 0", agents.KindSchedule, exit(0), forge.Look{}, agents.Done, NoEffect, ""},
-		{"scheduled, exit 1", agents.KindSchedule, exit(1), forge.Look{}, agents.Failed, NoEffect, "exited with 1"},
+		{"scheduled, exit 0", agents.KindSchedule, exit(0), forge.ItemFacts{}, agents.Done, NoEffect, ""},
+		{"scheduled, exit 1", agents.KindSchedule, exit(1), forge.ItemFacts{}, agents.Failed, NoEffect, "exited with 1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestApprovalOf(t *testing.T) {
 		it, p := item, pull
 		p.Reviews = slices.Clone(pull.Reviews)
 		tt.change(&it, &p)
-		got := ApprovalOf(it, "rev", forge.Look{Pull: &p})
+		got := ApprovalOf(it, "rev", forge.ItemFacts{Pull: &p})
 		if (got != nil) != tt.want || got != nil && *got != (Approval{"", "aa", "main", "m0"}) {
 			t.Errorf("%s: got approval %v, want one: %v", tt.name, got, tt.want)
 		}
@@ -317,7 +317,7 @@ func TestApprovalOf(t *testing.T) {
 
 // Without a pull request there is no approval.
 func TestApprovalOfNothing(t *testing.T) {
-	if got := ApprovalOf(Item{Kind: agents.KindReview}, "rev", forge.Look{}); got != nil {
+	if got := ApprovalOf(Item{Kind: agents.KindReview}, "rev", forge.ItemFacts{}); got != nil {
 		t.Errorf("got %v", got)
 	}
 }
@@ -342,12 +342,12 @@ func TestVerdictOf(t *testing.T) {
 		{"another head afterwards", agents.KindReview, []forge.Review{changes, older}, forge.ChangesRequested},
 		{"no review", agents.KindRework, []forge.Review{approved}, forge.Commented},
 	} {
-		look := forge.Look{Pull: &forge.Pull{HeadSHA: "bb", Reviews: tt.reviews}}
+		look := forge.ItemFacts{Pull: &forge.Pull{HeadSHA: "bb", Reviews: tt.reviews}}
 		if got := VerdictOf(Item{Kind: tt.kind, HeadSHA: "aa"}, "rev", look); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
-	if got := VerdictOf(Item{Kind: agents.KindReview}, "rev", forge.Look{}); got != forge.Commented {
+	if got := VerdictOf(Item{Kind: agents.KindReview}, "rev", forge.ItemFacts{}); got != forge.Commented {
 		t.Errorf("no pull request: got %v", got)
 	}
 }

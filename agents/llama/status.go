@@ -12,8 +12,8 @@ import (
 )
 
 // Fetch returns the server's description of itself and, with work, its slots and counters, except those that the server
-// does not report. With work, Look counts as a request: a server that unloads its model when idle would never do so. An
-// error means that the server is not llama.cpp's, or does not answer.
+// does not report. With work, Fetch counts as a request: a server that unloads its model when idle would never do so.
+// An error means that the server is not llama.cpp's, or does not answer.
 func (c *Client) Fetch(ctx context.Context, work bool) (agents.Server, error) {
 	s, err := c.props(ctx)
 	if err != nil {

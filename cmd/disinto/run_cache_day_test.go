@@ -239,7 +239,7 @@ func (p *dayPlayer) save(r dayRequest) {
 	run := fmt.Sprint(r.session)
 	_, err := p.client.Save(p.t.Context(), slot.ID, saved.Temporary(run))
 	if err == nil {
-		err = p.folder.Keep(p.conversation(r), run)
+		err = p.folder.Adopt(p.conversation(r), run)
 	}
 	if err != nil {
 		p.t.Error(err)

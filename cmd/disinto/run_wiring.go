@@ -92,7 +92,7 @@ func saver(url string) saved.Server { return llama.New(url) }
 // llamas queries llama-servers.
 type llamas struct{}
 
-func (llamas) Look(ctx context.Context, url string, work bool) (agents.Server, error) {
+func (llamas) Fetch(ctx context.Context, url string, work bool) (agents.Server, error) {
 	return llama.New(url).Fetch(ctx, work)
 }
 

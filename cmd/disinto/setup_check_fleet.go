@@ -25,7 +25,7 @@ func (k *checker) fleet(ctx context.Context) {
 		k.problem("fleet", err)
 		return
 	}
-	for _, r := range fleet.Ask(ctx, hostReader(reaper.Run, k.c.environ), hosts, "") {
+	for _, r := range fleet.FetchAll(ctx, hostReader(reaper.Run, k.c.environ), hosts, "") {
 		if r.Doc == nil {
 			k.problem("fleet", fmt.Errorf("%s: %s%s", r.Host.Name, r.Why, hostAdvice(r.Why)))
 			continue

@@ -82,7 +82,7 @@ func TestClaimRef(t *testing.T) {
 		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-2"))
 		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-2")) // repeated, as after a lost answer
 		w.same("claimed", w.claimed(), "1")
-		look, err := a.Look(w.Context(), w.ref(n), time.Time{})
+		look, err := a.FetchItem(w.Context(), w.ref(n), time.Time{})
 		w.must(err)
 		w.same("holder in a look", w.short(look.Issue.HeldBy), "dev on host-of-bbb")
 	})

@@ -10,8 +10,8 @@
 // # Usage
 //
 // A Client has one cache. Scan updates it and returns it as forge.Facts: the first scan reads all open items, later
-// scans only the changes. Look re-reads one item. The writes (Claim, Release, Label, Comment, Close, Merge) read the
-// item first, can be repeated, and do not change the cache: only readings change it.
+// scans only the changes. FetchItem re-reads one item. The writes (Claim, Release, Label, Comment, Close, Merge) read
+// the item first, can be repeated, and do not change the cache: only readings change it.
 //
 // # What a scan costs
 //

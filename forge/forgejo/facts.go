@@ -36,7 +36,7 @@ func (c *Client) facts(more bool) forge.Facts {
 			}
 		}
 	}
-	f.Said = c.saidFacts()
+	f.Commands = c.saidFacts()
 	return f
 }
 
@@ -44,7 +44,7 @@ func (c *Client) facts(more bool) forge.Facts {
 // written.
 func (r *repo) fact() forge.Repo {
 	fact := forge.Repo{
-		Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, Heard: r.said.heard,
+		Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, CommentsAsOf: r.said.heard,
 	}
 	if fact.Off != "" {
 		fact.AsOf = time.Time{}

@@ -212,8 +212,8 @@ func TestTogether(t *testing.T) {
 		for _, call := range []func() error{
 			func() error { _, err := c.Scan(w.Context()); return err },
 			func() error { _, err := c.Scan(w.Context()); return err },
-			func() error { _, err := c.Look(w.Context(), w.ref(p), time.Time{}); return err },
-			func() error { _, err := c.Look(w.Context(), w.ref(n), time.Time{}); return err },
+			func() error { _, err := c.FetchItem(w.Context(), w.ref(p), time.Time{}); return err },
+			func() error { _, err := c.FetchItem(w.Context(), w.ref(n), time.Time{}); return err },
 			func() error { return c.Claim(w.Context(), w.ref(other), w.dev, "run-1") },
 			func() error { return c.Comment(w.Context(), w.ref(n), "once", "text") },
 			func() error { return c.Label(w.Context(), w.ref(n), []string{"priority"}, []string{"needs-human"}) },

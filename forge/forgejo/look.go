@@ -13,22 +13,22 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Look re-reads one item and updates the cache. since is the start of the session on the item, by our clock: comments
-// since then are counted, and pull requests that changed since then are found even if no scan has seen them. The zero
-// time means the time at which the item was filed.
-func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
+// FetchItem re-reads one item and updates the cache. since is the start of the session on the item, by our clock:
+// comments since then are counted, and pull requests that changed since then are found even if no scan has seen them.
+// The zero time means the time at which the item was filed.
+func (c *Client) FetchItem(ctx context.Context, ref forge.Ref, since time.Time) (forge.ItemFacts, error) {
 	ref = c.canonical(ref)
 	look, err := c.look(withSlots(ctx), ref, since)
 	if err != nil {
-		return forge.Look{}, fmt.Errorf("cannot look at %s: %w", ref, err)
+		return forge.ItemFacts{}, fmt.Errorf("cannot look at %s: %w", ref, err)
 	}
 	return look, nil
 }
 
-func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
+func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forge.ItemFacts, error) {
 	in, x, err := c.askIssue(ctx, ref)
 	if err != nil {
-		return forge.Look{}, err
+		return forge.ItemFacts{}, err
 	}
 	if since.IsZero() {
 		since = in.Created
@@ -61,7 +61,7 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 // slot waits.
 func (c *Client) lookAround(
 	ctx context.Context, r *repo, in *gitea.Issue, ref forge.Ref, since time.Time,
-) (look forge.Look, err error) {
+) (look forge.ItemFacts, err error) {
 	parts := []func(context.Context) error{
 		func(ctx context.Context) (err error) {
 			look.Comments, err = c.countComments(ctx, ref, since)

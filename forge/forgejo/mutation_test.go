@@ -97,7 +97,7 @@ func play(w *world, t *tape) (failed string) {
 		c.repos[0].pause, c.paused = pause{}, pause{}
 	}
 	for n := range int64(6) {
-		try(c.Look(ctx, w.ref(n+1), time.Time{}))
+		try(c.FetchItem(ctx, w.ref(n+1), time.Time{}))
 	}
 	try(c.Blockers(ctx, w.ref(2)))
 	do(c.Claim(ctx, w.ref(1), w.dev, "instance1-1"))

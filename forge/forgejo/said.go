@@ -27,10 +27,10 @@ const (
 
 // said holds the commands in the comments of a repository.
 type said struct {
-	changedAt time.Time            // the forge's clock: the newest change of an item in any list
-	asked     time.Time            // the forge's clock: when the request for the newest list of comments began
-	heard     time.Time            // the forge's clock: when that request was answered
-	byID      map[int64]forge.Said // by comment ID
+	changedAt time.Time                      // the forge's clock: the newest change of an item in any list
+	asked     time.Time                      // the forge's clock: when the request for the newest list of comments began
+	heard     time.Time                      // the forge's clock: when that request was answered
+	byID      map[int64]forge.CommandComment // by comment ID
 }
 
 // readSaid reads the new comments. An unchanged repository costs no request, because a comment also changes its item.
@@ -57,9 +57,9 @@ func (c *Client) readSaid(ctx context.Context, r *repo) error {
 	defer c.mu.Unlock()
 	kept := maps.Clone(r.said.byID)
 	if kept == nil {
-		kept = map[int64]forge.Said{}
+		kept = map[int64]forge.CommandComment{}
 	}
-	maps.DeleteFunc(kept, func(_ int64, s forge.Said) bool { return s.At.Before(x.forgeBegan().Add(-saidFor)) })
+	maps.DeleteFunc(kept, func(_ int64, s forge.CommandComment) bool { return s.At.Before(x.forgeBegan().Add(-saidFor)) })
 	for _, s := range found {
 		kept[s.ID] = s
 	}
@@ -74,7 +74,7 @@ func (c *Client) readSaid(ctx context.Context, r *repo) error {
 // not older than oldest, by the forge's clock. The list of writers is read only if there is a command.
 func (c *Client) commandsIn(
 	ctx context.Context, r *repo, comments []*gitea.Comment, oldest time.Time,
-) (found []forge.Said, err error) {
+) (found []forge.CommandComment, err error) {
 	me, err := c.me(ctx)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (c *Client) commandsIn(
 
 // saidIn returns the command in a comment; ok is false if there is none, or if the comment was edited: an agent can
 // edit people's comments.
-func saidIn(repo string, in *gitea.Comment) (s forge.Said, ok bool) {
+func saidIn(repo string, in *gitea.Comment) (s forge.CommandComment, ok bool) {
 	if in == nil || in.ID <= 0 || isEdited(in) || wasCut(in.Body) {
 		return s, false
 	}
@@ -107,7 +107,7 @@ func saidIn(repo string, in *gitea.Comment) (s forge.Said, ok bool) {
 		number = numberIn(in.PRURL)
 	}
 	author := loginOf(in.Poster)
-	return forge.Said{
+	return forge.CommandComment{
 		Ref: forge.Ref{Repo: repo, Number: number}, ID: in.ID, Author: author, At: in.Created, Command: command,
 	}, ok && number > 0 && author != ""
 }
@@ -123,8 +123,8 @@ func numberIn(address string) int64 {
 
 // saidFacts returns the commands of all repositories, in the order in which they were written. It leaves out authors
 // that have become agents since their comments were read.
-func (c *Client) saidFacts() []forge.Said {
-	var all []forge.Said
+func (c *Client) saidFacts() []forge.CommandComment {
+	var all []forge.CommandComment
 	for _, r := range c.repos {
 		for _, s := range r.said.byID {
 			if !c.isAgent(s.Author) {
@@ -132,14 +132,14 @@ func (c *Client) saidFacts() []forge.Said {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b forge.Said) int { return a.Compare(&b) })
+	slices.SortFunc(all, func(a, b forge.CommandComment) int { return a.Compare(&b) })
 	return all
 }
 
-// Take takes a command for this supervisor, and can be repeated. Of all supervisors that try, one gets nil and the
-// others get forge.ErrTaken. Take re-reads the comment: it returns forge.ErrNotFound when the comment was deleted or
-// edited, and forge.ErrForbidden when its author no longer has write access.
-func (c *Client) Take(ctx context.Context, s forge.Said) (err error) {
+// ClaimCommand takes a command for this supervisor, and can be repeated. Of all supervisors that try, one gets nil and
+// the others get forge.ErrTaken. ClaimCommand re-reads the comment: it returns forge.ErrNotFound when the comment was
+// deleted or edited, and forge.ErrForbidden when its author no longer has write access.
+func (c *Client) ClaimCommand(ctx context.Context, s forge.CommandComment) (err error) {
 	defer wrap(&err, "take the command of %s on %s", s.Author, s.Ref)
 	ctx = withSlots(ctx)
 	all, _, err := c.comments(s.Ref, s.At).all(ctx)
@@ -186,7 +186,7 @@ func (t takenBy) has(id int64) (by string, taken bool) {
 	return "", len(t) >= maxTaken && id < slices.Min(slices.Collect(maps.Keys(t)))
 }
 
-func (c *Client) takeComment(ctx context.Context, s forge.Said) error {
+func (c *Client) takeComment(ctx context.Context, s forge.CommandComment) error {
 	for range takeTries {
 		before, all, err := c.readTaken(ctx, s.Repo)
 		if err != nil {

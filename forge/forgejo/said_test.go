@@ -40,7 +40,7 @@ func (w *world) like(login string, comment int64) {
 // said lists the commands of a scan.
 func (w *world) said(f forge.Facts) string {
 	var all []string
-	for _, s := range f.Said {
+	for _, s := range f.Commands {
 		all = append(all, fmt.Sprintf("%s: %s", w.short(s.Author),
 			strings.Join(append([]string{s.Command.Verb}, s.Command.Args...), " ")))
 	}
@@ -69,12 +69,12 @@ func TestEditedCommentsAreText(t *testing.T) {
 		owner, name := owner(w.repo)
 		_, err := w.as(w.dev).DeleteIssueComment(owner, name, deleted)
 		w.must(err)
-		for _, s := range f.Said[:2] {
-			if err := c.Take(w.Context(), s); !errors.Is(err, forge.ErrNotFound) {
+		for _, s := range f.Commands[:2] {
+			if err := c.ClaimCommand(w.Context(), s); !errors.Is(err, forge.ErrNotFound) {
 				w.Errorf("%s: %v", s.Command.Verb, err)
 			}
 		}
-		w.must(c.Take(w.Context(), f.Said[2]))
+		w.must(c.ClaimCommand(w.Context(), f.Commands[2]))
 		if got := w.said(w.scan(w.client())); got != "owner: cancel" {
 			w.Errorf("commands after a restart: %s", got)
 		}
@@ -92,7 +92,7 @@ func TestCommandersMayStillWrite(t *testing.T) {
 		f := w.scan(c)
 		w.collaborator(w.repo, w.human, gitea.AccessModeRead)
 		time.Sleep(commandersEvery)
-		if err := c.Take(w.Context(), f.Said[0]); !errors.Is(err, forge.ErrForbidden) {
+		if err := c.ClaimCommand(w.Context(), f.Commands[0]); !errors.Is(err, forge.ErrForbidden) {
 			w.Errorf("Take: got %v, want %v", err, forge.ErrForbidden)
 		}
 		w.say(w.human, n, "/disinto cancel")
@@ -116,7 +116,7 @@ func TestWritersUnknown(t *testing.T) {
 			return localforge.NoFault
 		}
 		f, err := c.Scan(w.Context())
-		if err == nil || len(f.Said) > 0 || !f.Repos[0].AsOf.After(time.Time{}) {
+		if err == nil || len(f.Commands) > 0 || !f.Repos[0].AsOf.After(time.Time{}) {
 			w.Errorf("Scan returned %v, commands %s; want an error and no command", err, w.said(f))
 		}
 		w.fault = nil

@@ -43,7 +43,7 @@ func TestLooksAtOnce(t *testing.T) {
 		var failed error
 		for n := range int64(sessions) {
 			all.Go(func() {
-				look, err := c.Look(w.Context(), w.ref(n+1), began.Add(-time.Hour))
+				look, err := c.FetchItem(w.Context(), w.ref(n+1), began.Add(-time.Hour))
 				mu.Lock()
 				defer mu.Unlock()
 				longest, failed = max(longest, time.Since(began)), errors.Join(failed, err)

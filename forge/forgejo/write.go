@@ -47,9 +47,9 @@ func (c *Client) postComment(ctx context.Context, ref forge.Ref, body, mark stri
 // marked returns the whole text of a comment.
 func marked(body, mark string) string { return body + "\n\n" + mark }
 
-// Keep writes a comment for a key, or updates the existing one, even if another account with write access has edited
-// it.
-func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err error) {
+// SetComment writes a comment for a key, or updates the existing one, even if another account with write access has
+// edited it.
+func (c *Client) SetComment(ctx context.Context, ref forge.Ref, key, body string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "comment on %s", ref)
 	mark, err := markOf(key)

@@ -229,7 +229,7 @@ func TestLook(t *testing.T) {
 		other, _ := w.pull("topic", "Other", "")
 		w.verdict(w.review, p, head, gitea.ReviewStateApproved)
 
-		look, err := c.Look(w.Context(), w.ref(n), begin)
+		look, err := c.FetchItem(w.Context(), w.ref(n), begin)
 		w.must(err)
 		if look.Pull != nil || look.Issue == nil || len(look.Pulls) != 1 || look.Pulls[0].Number != p {
 			w.Fatalf("got %+v", look)
@@ -250,21 +250,21 @@ func TestLook(t *testing.T) {
 			w.Errorf("facts: %s", got)
 		}
 		next := w.commit("fix/issue-1", "", "more.txt", "more\n")
-		look, err = c.Look(w.Context(), w.ref(p), begin)
+		look, err = c.FetchItem(w.Context(), w.ref(p), begin)
 		w.must(err)
 		if look.Issue != nil || look.Pull == nil || look.Pull.HeadSHA != next || look.Pull.AsOf.Before(begin) {
 			w.Errorf("after a push: %+v", look.Pull)
 		}
-		if look, err = c.Look(w.Context(), w.ref(other), begin); err != nil || len(look.Pull.Closes) != 0 {
+		if look, err = c.FetchItem(w.Context(), w.ref(other), begin); err != nil || len(look.Pull.Closes) != 0 {
 			w.Errorf("another pull request: %+v, %v", look.Pull, err)
 		}
 		w.setState(n, gitea.StateClosed)
-		look, err = c.Look(w.Context(), w.ref(n), begin)
+		look, err = c.FetchItem(w.Context(), w.ref(n), begin)
 		w.must(err)
 		if look.Issue == nil || !look.Issue.Closed {
 			w.Errorf("closed: %+v", look.Issue)
 		}
-		if _, err := c.Look(w.Context(), w.ref(9999), begin); !errors.Is(err, forge.ErrNotFound) {
+		if _, err := c.FetchItem(w.Context(), w.ref(9999), begin); !errors.Is(err, forge.ErrNotFound) {
 			w.Errorf("missing: %v", err)
 		}
 	})
@@ -287,7 +287,7 @@ func TestLookDoesNotGoBack(t *testing.T) {
 				w.unlabel(n, "priority")
 				w.label(p, "priority")
 				for _, ref := range []forge.Ref{w.ref(n), w.ref(p)} {
-					_, err := c.Look(w.Context(), ref, time.Now())
+					_, err := c.FetchItem(w.Context(), ref, time.Now())
 					w.must(err)
 				}
 			}
@@ -328,7 +328,7 @@ func TestLookOvertaken(t *testing.T) {
 			c.applyListed(c.repos[0], in, time.Now())
 			c.mu.Unlock()
 		}})
-		look, err := c.Look(w.Context(), w.ref(n), time.Now())
+		look, err := c.FetchItem(w.Context(), w.ref(n), time.Now())
 		w.must(err)
 		if overtaken != 2 {
 			w.Fatalf("the look was overtaken %d times, want 2", overtaken)

@@ -13,14 +13,14 @@ import (
 type Forge interface {
 	Prepare(ctx context.Context) error
 	Scan(ctx context.Context) (forge.Facts, error)
-	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
+	FetchItem(ctx context.Context, ref forge.Ref, since time.Time) (forge.ItemFacts, error)
 	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
 	ClaimCommit(ref forge.Ref) (commit string)
 	Release(ctx context.Context, ref forge.Ref, login string) error
 	Free(ctx context.Context, ref forge.Ref) (was string, err error)
 	Label(ctx context.Context, ref forge.Ref, add, remove []string) error
 	Comment(ctx context.Context, ref forge.Ref, key, body string) error
-	Keep(ctx context.Context, ref forge.Ref, key, body string) error
+	SetComment(ctx context.Context, ref forge.Ref, key, body string) error
 	Close(ctx context.Context, ref forge.Ref) error
 	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
 	Depend(ctx context.Context, ref, on forge.Ref) error
@@ -30,6 +30,6 @@ type Forge interface {
 	WhoAmI(ctx context.Context, token string) (login string, err error)
 	MayWork(ctx context.Context, token, repo string) error
 	Requests() int64
-	Take(ctx context.Context, said forge.Said) error
+	ClaimCommand(ctx context.Context, said forge.CommandComment) error
 	MayWrite(ctx context.Context, repo, login string) (bool, error)
 }

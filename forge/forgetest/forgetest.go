@@ -111,7 +111,7 @@ type rule struct {
 }
 
 func rules() []rule {
-	return slices.Concat(scanRules(), talkRules(), claimRules(), writeRules(), mergeRules(), saidRules())
+	return slices.Concat(scanRules(), talkRules(), claimRules(), writeRules(), mergeRules(), commandRules())
 }
 
 // Exercise checks the rules of the parts, each in a subtest; without parts it checks every rule.

@@ -22,7 +22,7 @@ func scanRules() []rule {
 		{Code, "a conflict counts only when the forge reports it again", scanConflict},
 		{Rights, "a scan with a missing repository fails, but reads the others", scanMissing},
 		{Rights, "a pull request of an account without write access is a stranger's", scanStranger},
-		{Pulls, "Look reads the present state", look},
+		{Pulls, "Look reads the present state", fetchItem},
 	}
 }
 
@@ -145,23 +145,23 @@ func scanPull(w *world) {
 func scanCoders(w *world) {
 	ref, _ := w.work("topic", "")
 	same(w, "the author is a coder", slices.Contains(w.pull(ref).Coders, w.dev), true)
-	same(w, "another agent is a coder", slices.Contains(w.looked(ref).Coders, w.review), false)
+	same(w, "another agent is a coder", slices.Contains(w.fetchPull(ref).Coders, w.review), false)
 	w.tick()
 	head := w.Push(w.review, w.repo, "topic", "more.txt", "more\n")
 	w.eventually("the head moves", func() bool { return w.pull(ref).HeadSHA == head })
-	w.eventually("the pusher is a coder", func() bool { return slices.Contains(w.looked(ref).Coders, w.review) })
+	w.eventually("the pusher is a coder", func() bool { return slices.Contains(w.fetchPull(ref).Coders, w.review) })
 	p := w.pull(ref)
 	same(w, "coders are sorted", slices.IsSorted(p.Coders), true)
 	same(w, "both accounts are coders", slices.Contains(p.Coders, w.dev) && slices.Contains(p.Coders, w.review), true)
 }
 
-// looked returns a pull request as Look shows it.
-func (w *world) looked(ref forge.Ref) *forge.Pull {
+// fetchPull returns a pull request as FetchItem shows it.
+func (w *world) fetchPull(ref forge.Ref) *forge.Pull {
 	w.Helper()
-	look, err := w.here.Look(w.ctx, ref, time.Now())
-	w.must("Look", err)
+	look, err := w.here.FetchItem(w.ctx, ref, time.Now())
+	w.must("FetchItem", err)
 	if look.Pull == nil {
-		w.Fatalf("Look(%s) returned no pull request", ref)
+		w.Fatalf("FetchItem(%s) returned no pull request", ref)
 	}
 	return look.Pull
 }
@@ -169,19 +169,19 @@ func (w *world) looked(ref forge.Ref) *forge.Pull {
 func scanBase(w *world) {
 	w.branch("other")
 	ref, head := w.work("topic", "")
-	p := w.looked(ref)
+	p := w.fetchPull(ref)
 	same(w, "base", p.Base, "main")
 	same(w, "the base never changed", p.Retargeted.IsZero(), true)
 	same(w, "there is a merge base, and it is not the head", p.MergeBase != "" && p.MergeBase != head, true)
 	w.tick()
 	w.Retarget(w.dev, ref, "other")
 	w.eventually("the base changes", func() bool { return w.pull(ref).Base == "other" })
-	first := w.looked(ref).Retargeted
+	first := w.fetchPull(ref).Retargeted
 	same(w, "Retargeted is zero or too early", first.IsZero() || first.Before(p.Created), false)
 	w.refused("Merge into another base", w.here.Merge(w.ctx, ref, head, "main"), forge.ErrConflict)
 	w.tick()
 	w.Retarget(w.dev, ref, "main") // back to the first base: only the time shows the change
-	back := w.looked(ref)
+	back := w.fetchPull(ref)
 	same(w, "base", back.Base, "main")
 	same(w, "the last change counts", back.Retargeted.After(first), true)
 	same(w, "a scan still shows the time of the last change", w.pull(ref).Retargeted.Equal(back.Retargeted), true)
@@ -193,7 +193,7 @@ func scanContained(w *world) {
 	two := w.Open(w.dev, w.repo, "two", "the same again", "")
 	same(w, "contained before the merge", w.pull(one).Contained || w.pull(two).Contained, false)
 	w.merge(one, head)
-	w.eventually("the base contains the other pull request's commits", func() bool { return w.looked(two).Contained })
+	w.eventually("the base contains the other pull request's commits", func() bool { return w.fetchPull(two).Contained })
 	p := w.pull(two)
 	same(w, "contained and still open", p.Contained && !p.Closed && !p.Merged, true)
 	w.must("Close", w.here.Close(w.ctx, two))
@@ -301,7 +301,7 @@ func scanMissing(w *world) {
 	same(w, "the next scan reads the issue", w.issue(ref).Title, "one")
 }
 
-func look(w *world) {
+func fetchItem(w *world) {
 	issue := w.file("to do")
 	w.Say(w.human, issue, "early")
 	time.Sleep(3 * second) // both clocks count whole seconds: a comment up to two seconds too old can count
@@ -312,10 +312,10 @@ func look(w *world) {
 	w.Say(w.dev, issue, "done")
 	w.must("Label", w.here.Label(w.ctx, issue, []string{"needs-human"}, nil))
 	ref, head := w.work(fmt.Sprintf("fix/issue-%d", issue.Number), "")
-	got, err := w.here.Look(w.ctx, issue, since)
-	w.must("Look", err)
+	got, err := w.here.FetchItem(w.ctx, issue, since)
+	w.must("FetchItem", err)
 	if got.Issue == nil || len(got.Pulls) != 1 {
-		w.Fatalf("Look returned %+v, want the issue and one pull request", got)
+		w.Fatalf("FetchItem returned %+v, want the issue and one pull request", got)
 	}
 	same(w, "label", got.Issue.Has("needs-human"), true)
 	same(w, "recent comments of dev", got.Comments[w.dev], 2)
@@ -324,13 +324,13 @@ func look(w *world) {
 	same(w, "head of the pull request", got.Pulls[0].HeadSHA, head)
 
 	w.must("Close", w.here.Close(w.ctx, issue))
-	got, err = w.here.Look(w.ctx, issue, time.Time{})
-	w.must("Look", err)
+	got, err = w.here.FetchItem(w.ctx, issue, time.Time{})
+	w.must("FetchItem", err)
 	same(w, "closed", got.Issue != nil && got.Issue.Closed, true)
 	same(w, "all comments of the person", got.Comments[w.human], 1)
-	got, err = w.here.Look(w.ctx, ref, since)
-	w.must("Look", err)
+	got, err = w.here.FetchItem(w.ctx, ref, since)
+	w.must("FetchItem", err)
 	same(w, "only the pull request, with its head", got.Pull != nil && got.Issue == nil && got.Pull.HeadSHA == head, true)
-	_, err = w.here.Look(w.ctx, w.missing(), since)
-	w.refused("Look at a missing item", err, forge.ErrNotFound)
+	_, err = w.here.FetchItem(w.ctx, w.missing(), since)
+	w.refused("FetchItem of a missing item", err, forge.ErrNotFound)
 }

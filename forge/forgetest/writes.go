@@ -13,7 +13,7 @@ func writeRules() []rule {
 		{Rights, "Prepare creates the required labels", prepare},
 		{Issues, "labels are added and removed by name", label},
 		{Issues, "a comment is written once for each key", comment},
-		{Issues, "Keep has one comment per key, with the last text", keep},
+		{Issues, "Keep has one comment per key, with the last text", setComment},
 		{Issues, "an issue is filed with its labels", file},
 		{Issues, "an issue waits for what it depends on, and closes after it", dependClose},
 		{Rights, "a token leads to its account", accounts},
@@ -68,22 +68,22 @@ func comment(w *world) {
 	w.refused("Comment on a missing issue", w.here.Comment(w.ctx, w.missing(), "gave-up:1", "x"), forge.ErrNotFound)
 }
 
-func keep(w *world) {
+func setComment(w *world) {
 	ref := w.file("one")
 	w.Say(w.human, ref, "two <!-- disinto:sum-1 -->") // a copy of our mark in another account's comment does not count
-	w.must("Keep", w.here.Keep(w.ctx, ref, "sum-1", "one"))
-	w.must("Keep the same", w.here.Keep(w.ctx, ref, "sum-1", "one"))
+	w.must("SetComment", w.here.SetComment(w.ctx, ref, "sum-1", "one"))
+	w.must("SetComment to the same", w.here.SetComment(w.ctx, ref, "sum-1", "one"))
 	updated := w.issue(ref).Updated
-	w.must("Keep another text", w.here.Keep(w.ctx, ref, "sum-1", "one, two"))
-	w.must("Keep after a restart", w.supervisor("here").Keep(w.ctx, ref, "sum-1", "one, two, three"))
+	w.must("SetComment to another text", w.here.SetComment(w.ctx, ref, "sum-1", "one, two"))
+	w.must("SetComment after a restart", w.supervisor("here").SetComment(w.ctx, ref, "sum-1", "one, two, three"))
 	text := w.Comments(ref)
 	if len(text) != 2 || !strings.Contains(text[1], "one, two, three") || strings.Count(text[1], "one") != 1 {
 		w.Fatalf("comments: %q", text)
 	}
 	same(w, "Updated stays when a comment is edited", w.issue(ref).Updated.Equal(updated), true)
-	w.must("Keep for another key", w.here.Keep(w.ctx, ref, "sum-2", "x"))
+	w.must("SetComment for another key", w.here.SetComment(w.ctx, ref, "sum-2", "x"))
 	same(w, "comments", len(w.Comments(ref)), 3)
-	w.refused("Keep on a missing issue", w.here.Keep(w.ctx, w.missing(), "sum-1", "x"), forge.ErrNotFound)
+	w.refused("SetComment on a missing issue", w.here.SetComment(w.ctx, w.missing(), "sum-1", "x"), forge.ErrNotFound)
 }
 
 func file(w *world) {
@@ -111,7 +111,7 @@ func dependClose(w *world) {
 	_, err := w.here.Blockers(w.ctx, w.missing())
 	w.refused("Blockers of a missing issue", err, forge.ErrNotFound)
 	closed := func() bool {
-		got, err := w.here.Look(w.ctx, ref, time.Time{})
+		got, err := w.here.FetchItem(w.ctx, ref, time.Time{})
 		w.must("Look", err)
 		return got.Issue.Closed
 	}
@@ -164,22 +164,22 @@ func ended(w *world) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	cancel()
 	for what, do := range map[string]func() error{
-		"Claim":    func() error { return w.here.Claim(ctx, ref, w.dev, "here-1") },
-		"Release":  func() error { return w.here.Release(ctx, ref, w.dev) },
-		"Free":     func() error { _, err := w.here.Free(ctx, ref); return err },
-		"Label":    func() error { return w.here.Label(ctx, ref, []string{"priority"}, nil) },
-		"Comment":  func() error { return w.here.Comment(ctx, ref, "key", "text") },
-		"Keep":     func() error { return w.here.Keep(ctx, ref, "key", "text") },
-		"Close":    func() error { return w.here.Close(ctx, ref) },
-		"File":     func() error { _, err := w.here.File(ctx, forge.Draft{Repo: w.repo, Title: "three"}); return err },
-		"Depend":   func() error { return w.here.Depend(ctx, ref, on) },
-		"Blockers": func() error { _, err := w.here.Blockers(ctx, ref); return err },
-		"Reassign": func() error { return w.here.Reassign(ctx, ref, "", w.dev, nil, "here-2") },
-		"Merge":    func() error { return w.here.Merge(ctx, pull, head, "main") },
-		"Look":     func() error { _, err := w.here.Look(ctx, ref, time.Time{}); return err },
-		"Prepare":  func() error { return w.here.Prepare(ctx) },
-		"WhoAmI":   func() error { _, err := w.here.WhoAmI(ctx, w.devToken); return err },
-		"MayWork":  func() error { return w.here.MayWork(ctx, w.devToken, w.repo) },
+		"Claim":     func() error { return w.here.Claim(ctx, ref, w.dev, "here-1") },
+		"Release":   func() error { return w.here.Release(ctx, ref, w.dev) },
+		"Free":      func() error { _, err := w.here.Free(ctx, ref); return err },
+		"Label":     func() error { return w.here.Label(ctx, ref, []string{"priority"}, nil) },
+		"Comment":   func() error { return w.here.Comment(ctx, ref, "key", "text") },
+		"Keep":      func() error { return w.here.SetComment(ctx, ref, "key", "text") },
+		"Close":     func() error { return w.here.Close(ctx, ref) },
+		"File":      func() error { _, err := w.here.File(ctx, forge.Draft{Repo: w.repo, Title: "three"}); return err },
+		"Depend":    func() error { return w.here.Depend(ctx, ref, on) },
+		"Blockers":  func() error { _, err := w.here.Blockers(ctx, ref); return err },
+		"Reassign":  func() error { return w.here.Reassign(ctx, ref, "", w.dev, nil, "here-2") },
+		"Merge":     func() error { return w.here.Merge(ctx, pull, head, "main") },
+		"FetchItem": func() error { _, err := w.here.FetchItem(ctx, ref, time.Time{}); return err },
+		"Prepare":   func() error { return w.here.Prepare(ctx) },
+		"WhoAmI":    func() error { _, err := w.here.WhoAmI(ctx, w.devToken); return err },
+		"MayWork":   func() error { return w.here.MayWork(ctx, w.devToken, w.repo) },
 	} {
 		w.refused(what, do(), context.Canceled)
 	}

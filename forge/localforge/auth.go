@@ -53,8 +53,8 @@ var scopeCategories = []string{
 	"activitypub", "admin", "issue", "misc", "notification", "organization", "package", "repository", "user",
 }
 
-// lacking returns the first scope that a request needs and the token lacks; "" if it lacks none.
-func lacking(have []string, s scope, method string) string {
+// missingScope returns the first scope that a request needs and the token lacks; "" if it lacks none.
+func missingScope(have []string, s scope, method string) string {
 	if s == "" || slices.Contains(have, "all") {
 		return ""
 	}

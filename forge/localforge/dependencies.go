@@ -86,8 +86,8 @@ func (c *call) dependencyPair() (path, form *issue, err error) {
 	return path, form, nil
 }
 
-// mayTie answers 404 to a caller who cannot write to the blocked issue or cannot read the blocker.
-func (c *call) mayTie(blocked, blocker *issue) error {
+// mayChangeBlockers answers 404 to a caller who cannot write to the blocked issue or cannot read the blocker.
+func (c *call) mayChangeBlockers(blocked, blocker *issue) error {
 	if blocked.repo.accessOf(c.doer) < accessWrite || blocker.repo.accessOf(c.doer) < accessRead {
 		return notFound()
 	}
@@ -99,16 +99,16 @@ func addDependency(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.tie(blocked, blocker); err != nil {
+	if err := c.addBlocker(blocked, blocker); err != nil {
 		return nil, err
 	}
 	return c.view.issue(blocked), nil
 }
 
-// tie adds a dependency. It answers 500 if the dependency or its direct opposite already exists. It accepts longer
-// cycles, as Forgejo does; clients must find them.
-func (c *call) tie(blocked, blocker *issue) error {
-	if err := c.mayTie(blocked, blocker); err != nil {
+// addBlocker adds a dependency. It answers 500 if the dependency or its direct opposite already exists. It accepts
+// longer cycles, as Forgejo does; clients must find them.
+func (c *call) addBlocker(blocked, blocker *issue) error {
+	if err := c.mayChangeBlockers(blocked, blocker); err != nil {
 		return err
 	}
 	if slices.Contains(blocked.dependsOn, blocker) {
@@ -122,7 +122,7 @@ func (c *call) tie(blocked, blocker *issue) error {
 	}
 	blocked.dependsOn = append(slices.Clone(blocked.dependsOn), blocker)
 	blocker.blocks = append(slices.Clone(blocker.blocks), blocked)
-	c.recordTie(blocked, blocker, "add_dependency")
+	c.recordBlocker(blocked, blocker, "add_dependency")
 	return nil
 }
 
@@ -134,14 +134,14 @@ func removeDependency(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.untie(blocked, blocker); err != nil {
+	if err := c.removeBlocker(blocked, blocker); err != nil {
 		return nil, err
 	}
 	return c.view.issue(blocked), nil
 }
 
-func (c *call) untie(blocked, blocker *issue) error {
-	if err := c.mayTie(blocked, blocker); err != nil {
+func (c *call) removeBlocker(blocked, blocker *issue) error {
+	if err := c.mayChangeBlockers(blocked, blocker); err != nil {
 		return err
 	}
 	if !slices.Contains(blocked.dependsOn, blocker) {
@@ -150,13 +150,13 @@ func (c *call) untie(blocked, blocker *issue) error {
 	}
 	blocked.dependsOn = remove(blocked.dependsOn, blocker)
 	blocker.blocks = remove(blocker.blocks, blocked)
-	c.recordTie(blocked, blocker, "remove_dependency")
+	c.recordBlocker(blocked, blocker, "remove_dependency")
 	return nil
 }
 
-// recordTie adds an entry to both timelines, so that updated_at of both issues changes. Forgejo has no web hook for
+// recordBlocker adds an entry to both timelines, so that updated_at of both issues changes. Forgejo has no web hook for
 // dependencies.
-func (c *call) recordTie(blocked, blocker *issue, kind string) {
+func (c *call) recordBlocker(blocked, blocker *issue, kind string) {
 	c.record(blocked, &comment{kind: kind, other: blocker})
 	c.record(blocker, &comment{kind: kind, other: blocked})
 }

@@ -44,10 +44,10 @@ func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) 
 		}
 		panic(http.ErrAbortHandler)
 	case Lose:
-		f.serve(&kept{header: http.Header{}}, r)
+		f.serve(&recordedResponse{header: http.Header{}}, r)
 		panic(http.ErrAbortHandler)
 	case Half:
-		whole := &kept{header: http.Header{}, status: http.StatusOK}
+		whole := &recordedResponse{header: http.Header{}, status: http.StatusOK}
 		f.serve(whole, r)
 		maps.Copy(w.Header(), whole.header)
 		body := whole.body.Bytes()
@@ -60,13 +60,13 @@ func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) 
 	}
 }
 
-// kept is a ResponseWriter that records the answer.
-type kept struct {
+// recordedResponse is a ResponseWriter that records the answer.
+type recordedResponse struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (k *kept) Header() http.Header         { return k.header }
-func (k *kept) WriteHeader(status int)      { k.status = status }
-func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
+func (k *recordedResponse) Header() http.Header         { return k.header }
+func (k *recordedResponse) WriteHeader(status int)      { k.status = status }
+func (k *recordedResponse) Write(b []byte) (int, error) { return k.body.Write(b) }

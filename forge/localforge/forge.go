@@ -147,9 +147,9 @@ func (f *Forge) nextIDLocked() int64 {
 	return f.lastID
 }
 
-// late runs each step one lag after the previous one. Without a lag, it runs all steps at once, in this goroutine.
+// afterLag runs each step one lag after the previous one. Without a lag, it runs all steps at once, in this goroutine.
 // The caller must not hold mu.
-func (f *Forge) late(ctx context.Context, steps ...func(context.Context)) {
+func (f *Forge) afterLag(ctx context.Context, steps ...func(context.Context)) {
 	if f.opt.Lag <= 0 {
 		for _, step := range steps {
 			step(context.WithoutCancel(ctx))

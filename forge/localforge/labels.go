@@ -192,8 +192,8 @@ func listIssueLabels(c *call) (any, error) {
 	return c.labels(c.repo, i.labels), nil
 }
 
-// askedLabels returns the issue of a request and the labels that its body lists, by name or by id.
-func (c *call) askedLabels() (*issue, []*label, error) {
+// requestedLabels returns the issue of a request and the labels that its body lists, by name or by id.
+func (c *call) requestedLabels() (*issue, []*label, error) {
 	i, err := c.pathIssue()
 	if err != nil {
 		return nil, nil, err
@@ -225,7 +225,7 @@ func (c *call) askedLabels() (*issue, []*label, error) {
 }
 
 func addIssueLabels(c *call) (any, error) {
-	i, asked, err := c.askedLabels()
+	i, asked, err := c.requestedLabels()
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func addIssueLabels(c *call) (any, error) {
 }
 
 func replaceIssueLabels(c *call) (any, error) {
-	i, asked, err := c.askedLabels()
+	i, asked, err := c.requestedLabels()
 	if err != nil {
 		return nil, err
 	}

@@ -18,14 +18,14 @@ const (
 	broken   // git failed
 )
 
-// fine returns the value of the field mergeable. As on Forgejo, it is also true for a pull request without changes,
-// although a merge of an ancestor is refused.
-func (ch check) fine() bool { return ch == mergeable || ch == nothing || ch == ancestor }
+// mergeable returns the value of the field mergeable. As on Forgejo, it is also true for a pull request without
+// changes, although a merge of an ancestor is refused.
+func (ch check) mergeable() bool { return ch == mergeable || ch == nothing || ch == ancestor }
 
 type diffStat struct{ files, additions, deletions int }
 
-// unchecked marks pull requests for a new conflict check.
-func (f *Forge) unchecked(issues []*issue) {
+// markUnchecked marks pull requests for a new conflict check.
+func (f *Forge) markUnchecked(issues []*issue) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range issues {

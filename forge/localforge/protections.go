@@ -117,7 +117,7 @@ func (r *repo) unmet(p *protection, i *issue) string {
 // pending. Without required contexts all reports count.
 func (p *protection) statusOf(last []*status) string {
 	if len(p.StatusCheckContexts) == 0 {
-		return worst(last)
+		return worstState(last)
 	}
 	var counted []*status
 	for _, want := range p.StatusCheckContexts {
@@ -130,7 +130,7 @@ func (p *protection) statusOf(last []*status) string {
 		}
 		counted = append(counted, last[at])
 	}
-	return worst(counted)
+	return worstState(counted)
 }
 
 func (p *protection) lists() []*[]string {

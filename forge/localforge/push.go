@@ -95,7 +95,7 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 	}
 	if len(from)+len(to) > 0 {
 		// As in Forgejo, the mergeability stays unchanged for a while, then is unknown, then is computed.
-		f.late(ctx, func(context.Context) { f.unchecked(append(from, to...)) }, func(ctx context.Context) {
+		f.afterLag(ctx, func(context.Context) { f.markUnchecked(append(from, to...)) }, func(ctx context.Context) {
 			for _, i := range from {
 				f.pullPushed(ctx, v, i, m)
 			}
@@ -135,7 +135,7 @@ func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if changed {
-		i.stale(v)
+		i.markStale(v)
 	}
 	for _, r := range i.pull.reviews {
 		if r.commit == m.after {

@@ -44,7 +44,7 @@ func listReactions(c *call) (any, error) {
 // react does not change the updated_at. An account can give each reaction once; a repeated request changes
 // nothing.
 func react(c *call) (any, error) {
-	p, content, err := c.reacts()
+	p, content, err := c.changeReaction()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func react(c *call) (any, error) {
 	return c.view.reaction(p.reactions[i]), nil
 }
 
-func (c *call) reacts() (p placed, content string, err error) {
+func (c *call) changeReaction() (p placed, content string, err error) {
 	if p, err = c.pathComment(); err != nil {
 		return p, "", err
 	}

@@ -131,9 +131,9 @@ func (v view) mention(i *issue, m *comment) {
 // the text needs the right to do so.
 func (v view) closedByMerge(i *issue) {
 	refs := references(i.title + "\n\n" + plain(i.body))
-	v.act(i.repo, refs, func(other *issue) bool { return other.repo == i.repo || mayClose(i.poster, other) })
+	v.closeOrReopen(i.repo, refs, func(other *issue) bool { return other.repo == i.repo || mayClose(i.poster, other) })
 	for _, m := range i.comments(time.Time{}, time.Time{}) {
-		v.act(i.repo, references(plain(m.body)), func(other *issue) bool { return mayClose(m.poster, other) })
+		v.closeOrReopen(i.repo, references(plain(m.body)), func(other *issue) bool { return mayClose(m.poster, other) })
 	}
 }
 
@@ -152,7 +152,7 @@ func (v view) namedByCommit(r *repo, co commit, onDefault bool) {
 		}
 	}
 	if onDefault {
-		v.act(r, refs, func(other *issue) bool { return mayClose(v.doer, other) })
+		v.closeOrReopen(r, refs, func(other *issue) bool { return mayClose(v.doer, other) })
 	}
 }
 
@@ -160,7 +160,7 @@ func mayClose(u *user, i *issue) bool {
 	return u == i.poster || i.repo.accessOf(u) >= accessWrite
 }
 
-func (v view) act(r *repo, refs []reference, allowed func(*issue) bool) {
+func (v view) closeOrReopen(r *repo, refs []reference, allowed func(*issue) bool) {
 	issues, actions := v.f.resolve(r, refs)
 	for at, other := range issues {
 		if other.pull != nil || actions[at] == "none" || !allowed(other) {

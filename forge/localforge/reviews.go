@@ -72,8 +72,8 @@ func (v view) review(i *issue, r *review) *wireReview {
 
 func (r *review) verdict() bool { return r.state == reviewApproved || r.state == reviewRejected }
 
-// stale marks every review of a pull request after its content changed.
-func (i *issue) stale(v view) {
+// markStale marks every review of a pull request after its content changed.
+func (i *issue) markStale(v view) {
 	dismiss := false
 	if p := i.repo.protectionOf(i.pull.base); p != nil {
 		dismiss = p.DismissStaleApprovals

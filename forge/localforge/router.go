@@ -111,7 +111,7 @@ func (f *Forge) answer(c *call, rt route) (any, error) {
 // request with several faults.
 func (c *call) allowedLocked(rt route) error {
 	if c.scopes != nil {
-		if need := lacking(c.scopes, rt.scope, c.r.Method); need != "" {
+		if need := missingScope(c.scopes, rt.scope, c.r.Method); need != "" {
 			return fail(http.StatusForbidden, "token does not have at least one of required scope(s): [%s]", need)
 		}
 	}

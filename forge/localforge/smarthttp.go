@@ -92,7 +92,8 @@ func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	switch {
 	case who.user == nil:
 		return http.StatusUnauthorized
-	case who.scopes != nil && lacking(who.scopes, scopeRepository, method) != "", !who.user.active, who.user.prohibitLogin:
+	case !who.user.active, who.user.prohibitLogin,
+		who.scopes != nil && missingScope(who.scopes, scopeRepository, method) != "":
 		return http.StatusForbidden
 	case g.repo == nil:
 		return http.StatusNotFound

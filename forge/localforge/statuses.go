@@ -116,9 +116,9 @@ func (r *repo) latest(sha string) []*status {
 	return last
 }
 
-// worst returns the worst of several states. As in Forgejo, an unknown state counts only if it comes first and no known
-// state follows.
-func worst(statuses []*status) string {
+// worstState returns the worst of several states. As in Forgejo, an unknown state counts only if it comes first and no
+// known state follows.
+func worstState(statuses []*status) string {
 	state := ""
 	for _, s := range statuses {
 		is, was := slices.Index(statusOrder, s.state), slices.Index(statusOrder, state)
@@ -136,7 +136,7 @@ func combinedStatus(c *call) (any, error) {
 	if len(last) == 0 {
 		return wireCombined{}, nil
 	}
-	whole := wireCombined{State: worst(last), SHA: sha, TotalCount: len(last), Repository: c.view.repo(c.repo)}
+	whole := wireCombined{State: worstState(last), SHA: sha, TotalCount: len(last), Repository: c.view.repo(c.repo)}
 	if whole.State == "error" {
 		whole.State = "failure"
 	}

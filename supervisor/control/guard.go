@@ -34,9 +34,9 @@ func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 	})
 }
 
-// named is a handler for a TCP port that answers only if the Host names this factory: the host of listen's result, of
-// web_url, or one of listen_hosts.
-func named(config func() *threads.Config, listen func(*threads.Factory) string, next http.Handler) http.Handler {
+// checkHost is a handler for a TCP port that answers only if the Host names this factory: the host of listen's result,
+// of web_url, or one of listen_hosts.
+func checkHost(config func() *threads.Config, listen func(*threads.Factory) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := factory(config)
 		if !namesUs(r.Host, listen(&f), f.ListenHosts) && !namesUs(r.Host, hostOfURL(f.WebURL), nil) {

@@ -35,8 +35,8 @@ type readers struct {
 // reader is a body that is being read.
 type reader struct{ giveUp func() }
 
-// enter adds a reader. giveUp makes its read fail at once. The caller calls leave after the read.
-func (r *readers) enter(giveUp func()) (leave func()) {
+// add adds a reader. giveUp makes its read fail at once. The caller calls leave after the read.
+func (r *readers) add(giveUp func()) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.list) >= hooksAtOnce {
@@ -83,7 +83,7 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 		return NotNow("not now: there is no valid configuration")
 	}
 	in := http.NewResponseController(w)
-	leave := reading.enter(func() { _ = in.SetReadDeadline(time.Now()) })
+	leave := reading.add(func() { _ = in.SetReadDeadline(time.Now()) })
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	leave()
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {

@@ -85,7 +85,7 @@ type HistoryDocument struct {
 }
 
 // ItemOf returns the forge's part of an item's life; nil when the look found neither an issue nor a pull request.
-func ItemOf(item forge.Ref, look forge.Look) *ItemDocument {
+func ItemOf(item forge.Ref, look forge.ItemFacts) *ItemDocument {
 	d := &ItemDocument{Repo: item.Repo, Number: item.Number, Labels: []string{}, Pulls: []PullDocument{}}
 	pulls := look.Pulls
 	switch {

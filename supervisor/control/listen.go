@@ -50,7 +50,7 @@ func ListenUnix(path string) (net.Listener, error) {
 // bars none. end closes every connection and waits until no more are accepted.
 func Serve(l net.Listener, h http.Handler, barred func(pid int) bool, log hclog.Logger) (end func()) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: requestTime}
-	bar(server, barred)
+	refusePeers(server, barred)
 	return serve(l, server, log, func(_ *port, err error) { log.Error("the control socket failed: " + line(err)) }).close
 }
 
@@ -147,7 +147,7 @@ func (p *Ports) close() {
 // adjust opens and closes listeners according to the configuration. It reports whether all of them are open.
 func (p *Ports) adjust() bool {
 	f, all := factory(p.Config), true
-	metrics := named(p.Config, func(f *threads.Factory) string { return f.ListenMetrics }, metricsOnly(p.Metrics))
+	metrics := checkHost(p.Config, func(f *threads.Factory) string { return f.ListenMetrics }, metricsOnly(p.Metrics))
 	for _, d := range []struct {
 		key, address string
 		handler      http.Handler
@@ -173,7 +173,7 @@ func (p *Ports) room() http.Handler {
 	if web == nil {
 		web = http.NotFoundHandler()
 	}
-	return named(p.Config, func(f *threads.Factory) string { return f.ListenWeb }, web)
+	return checkHost(p.Config, func(f *threads.Factory) string { return f.ListenWeb }, web)
 }
 
 // set puts one key's listener on an address, and reports whether that succeeded. An empty address means no listener.

@@ -53,7 +53,7 @@ func (s *State) Close() error { return unix.Close(s.root) }
 func (s *State) List(folder string) []Entry {
 	var list []Entry
 	for _, agent := range s.names(folder) {
-		root, err := s.enter(folder, agent.Name())
+		root, err := s.openFolder(folder, agent.Name())
 		if err != nil {
 			continue
 		}
@@ -73,7 +73,7 @@ func (s *State) List(folder string) []Entry {
 }
 
 func (s *State) names(folder string) []fs.DirEntry {
-	root, err := s.enter(folder)
+	root, err := s.openFolder(folder)
 	if err != nil {
 		return nil
 	}
@@ -95,8 +95,8 @@ func read(root *os.Root) []fs.DirEntry {
 	return list
 }
 
-// enter opens a folder below the state directory. None of its names may be a link.
-func (s *State) enter(names ...string) (*os.Root, error) {
+// openFolder opens a folder below the state directory. None of its names may be a link.
+func (s *State) openFolder(names ...string) (*os.Root, error) {
 	at := s.root
 	for _, name := range names {
 		if name == "" || name == "." || name == ".." || strings.ContainsRune(name, '/') {
@@ -120,14 +120,14 @@ func proc(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // Remove deletes a file or a whole folder. It succeeds if the entry does not exist.
 func (s *State) Remove(e Entry) error {
-	root, err := s.enter(e.Folder, e.Agent)
+	root, err := s.openFolder(e.Folder, e.Agent)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 	err = root.RemoveAll(e.Name)
 	if errors.Is(err, fs.ErrPermission) { // folders without write permission, such as those of Go's module cache
-		open(root, e.Name)
+		makeAccessible(root, e.Name)
 		err = root.RemoveAll(e.Name)
 	}
 	if err != nil {
@@ -136,8 +136,9 @@ func (s *State) Remove(e Entry) error {
 	return nil
 }
 
-// open gives us access to a folder that we own and to all folders below it. It leaves alone what it cannot change.
-func open(root *os.Root, name string) {
+// makeAccessible gives us access to a folder that we own and to all folders below it. It leaves alone what it cannot
+// change.
+func makeAccessible(root *os.Root, name string) {
 	dir, err := root.Open(".")
 	if err != nil {
 		return
@@ -156,7 +157,7 @@ func open(root *os.Root, name string) {
 	defer below.Close()
 	for _, entry := range read(below) {
 		if entry.IsDir() {
-			open(below, entry.Name())
+			makeAccessible(below, entry.Name())
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 		}
 		for i := range r.Doc.Agents {
 			a := &r.Doc.Agents[i]
-			if why := distrust(snap.Config, a.Login); why != "" {
+			if why := whyExcluded(snap.Config, a.Login); why != "" {
 				unknown = append(unknown, host.Name+"/"+a.Agent+": "+why)
 				continue
 			}
@@ -59,10 +59,10 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	return unknown
 }
 
-// distrust says why another host's agent with this account is left out; "" when it takes part. If it has the account
+// whyExcluded says why another host's agent with this account is left out; "" when it takes part. If it has the account
 // of one of our own agents, an assigned issue could belong to either. An account that is not among the bots may
 // belong to a person, whatever the host says, and nothing is taken from people.
-func distrust(config *threads.Config, login string) (why string) {
+func whyExcluded(config *threads.Config, login string) (why string) {
 	if own := config.AgentByLogin(login); own != nil {
 		return "has the account of " + own.Name
 	}
@@ -97,10 +97,10 @@ func (c *Cycle) fill(now time.Time, b *threads.Balance) {
 	}
 }
 
-// Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck is true in the second
-// consecutive cycle with idle and busy agents but no possible move: the caller must warn people. An earlier scheduler
-// had 56 such cycles in two days, and its owners did not notice.
-func (h *Hub) Note(c *Cycle) (stuck bool) {
+// RecordCycle keeps a cycle for Status. The hub owns c from then on; only RecordMoveEnd changes it. stuck is true in
+// the second consecutive cycle with idle and busy agents but no possible move: the caller must warn people. An earlier
+// scheduler had 56 such cycles in two days, and its owners did not notice.
+func (h *Hub) RecordCycle(c *Cycle) (stuck bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cycles = slices.Insert(h.cycles, 0, c)
@@ -116,8 +116,8 @@ func (h *Hub) Note(c *Cycle) (stuck bool) {
 	return h.stuck == 2
 }
 
-// Settle records how the move of a steal's run ended, or why it has not ended yet.
-func (h *Hub) Settle(run string, state MoveState, why string) {
+// RecordMoveEnd records how the move of a steal's run ended, or why it has not ended yet.
+func (h *Hub) RecordMoveEnd(run string, state MoveState, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.cycles {
@@ -129,7 +129,7 @@ func (h *Hub) Settle(run string, state MoveState, why string) {
 	}
 }
 
-// clone returns a copy that a later Settle does not change.
+// clone returns a copy that a later RecordMoveEnd does not change.
 func (c *Cycle) clone() *Cycle {
 	d := *c
 	d.Moves = slices.Clone(c.Moves)

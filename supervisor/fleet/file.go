@@ -40,17 +40,17 @@ type File struct {
 	seen    int64     // the count of changes that it includes
 }
 
-// Keep starts writing the file at path: now, within 5 s of every change, and every Pulse. It calls document in a
+// StartFile starts writing the file at path: now, within 5 s of every change, and every Pulse. It calls document in a
 // goroutine of the File, at a Pulse and when changes, a count of possible changes, returns a new number. A nil
 // document means that there is nothing to report. Then, and if the file cannot be written, as on a full disk, it is
 // removed, because the hub must not believe an old one. Only a failure to remove it is logged: the journal, on the
 // same disk, reports the rest.
-func Keep(path string, document func() *Document, changes func() int64, log hclog.Logger) *File {
+func StartFile(path string, document func() *Document, changes func() int64, log hclog.Logger) *File {
 	f := &File{
 		path: path, document: document, changes: changes, log: log,
 		asked: make(chan chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	go f.safely(f.keep)
+	go f.safely(f.run)
 	return f
 }
 
@@ -80,7 +80,7 @@ func (f *File) safely(keep func()) {
 	keep()
 }
 
-func (f *File) keep() {
+func (f *File) run() {
 	defer close(f.ended)
 	defer f.remove()
 	ticker := time.NewTicker(fileRest)

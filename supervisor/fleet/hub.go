@@ -24,7 +24,7 @@ type Supervisor interface {
 	// Document describes the present state of this host's agents.
 	Document() *Document
 	// Rebalance scans the forge, decides with Hub.Weigh, makes the moves unless c.DryRun is set, and passes c to
-	// Hub.Note before the first of them. It returns when each move has been tried. An error means that nothing was
+	// Hub.RecordCycle before the first of them. It returns when each move has been tried. An error means that nothing was
 	// decided or noted, because the forge could not be read or ctx is done. The caller may retry.
 	Rebalance(ctx context.Context, c *Cycle) error
 }
@@ -82,7 +82,7 @@ func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
 		return nil, ctx.Err()
 	}
 	c := &Cycle{At: time.Now(), DryRun: dry}
-	c.Calls = h.Read(ctx)
+	c.Calls = h.Fetch(ctx)
 	if err := h.supervisor.Rebalance(ctx, c); err != nil {
 		return nil, err
 	}
@@ -92,18 +92,18 @@ func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
 	return c.clone(), nil
 }
 
-// Read asks all other hosts at once, and returns their number. It logs each host that drops out or returns.
-func (h *Hub) Read(ctx context.Context) (calls int) {
+// Fetch asks all other hosts at once, and returns their number. It logs each host that drops out or returns.
+func (h *Hub) Fetch(ctx context.Context) (calls int) {
 	config, instance := h.supervisor.Config()
 	if config == nil || !config.Fleet.Hub || h.read == nil {
-		h.take(nil)
+		h.recordReadings(nil)
 		return 0
 	}
-	h.take(Ask(ctx, h.read, config.Fleet.Hosts, instance))
+	h.recordReadings(FetchAll(ctx, h.read, config.Fleet.Hosts, instance))
 	return len(config.Fleet.Hosts)
 }
 
-func (h *Hub) take(readings []Reading) {
+func (h *Hub) recordReadings(readings []Reading) {
 	fresh := make(map[string]Reading, len(readings))
 	for _, r := range readings {
 		fresh[r.Host.Name] = r
@@ -134,7 +134,7 @@ func (h *Hub) readingLocked(host threads.Host) (r Reading, read bool) {
 func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.meetLocked(config, now)
+	h.recordSeenLocked(config, now)
 	const every = threads.StealEvery
 	if !config.Stealing {
 		return false
@@ -149,8 +149,8 @@ func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	return true
 }
 
-// meetLocked records when each agent was first seen.
-func (h *Hub) meetLocked(config *threads.Config, now time.Time) {
+// recordSeenLocked records when each agent was first seen.
+func (h *Hub) recordSeenLocked(config *threads.Config, now time.Time) {
 	for i := range config.Agents {
 		if name := config.Agents[i].Name; h.seen[name].IsZero() {
 			h.seen[name] = now
@@ -162,7 +162,7 @@ func (h *Hub) meetLocked(config *threads.Config, now time.Time) {
 func (h *Hub) addIdle(snap *threads.Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.meetLocked(snap.Config, snap.Now)
+	h.recordSeenLocked(snap.Config, snap.Now)
 	known := make(map[string]*threads.AgentHistory, len(h.seen))
 	maps.Copy(known, snap.History.Agents)
 	for name, since := range h.seen {

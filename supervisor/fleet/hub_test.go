@@ -68,7 +68,7 @@ func TestCycles(t *testing.T) {
 				t.Error("two cycles ran at once")
 			}
 			c.Moves = []Move{{Run: "run", State: MovePending}}
-			h.Note(c)
+			h.RecordCycle(c)
 			time.Sleep(time.Second)
 			busy.Add(-1)
 			return nil
@@ -85,7 +85,7 @@ func TestCycles(t *testing.T) {
 			})
 		}
 		all.Wait()
-		h.Settle("run", MoveDone, "why")
+		h.RecordMoveEnd("run", MoveDone, "why")
 		s := h.Status()
 		if len(s.Cycles) != CycleLimit || !s.Cycles[0].At.After(s.Cycles[1].At) {
 			t.Errorf("got %d cycles, want 12, newest first: %+v", len(s.Cycles), s.Cycles)
@@ -129,7 +129,7 @@ func TestStuck(t *testing.T) {
 		{Cycle{Idle: idle, Busy: busy}, false},
 		{Cycle{Idle: idle, Busy: busy}, true},
 	} {
-		if got := h.Note(&tt.c); got != tt.want {
+		if got := h.RecordCycle(&tt.c); got != tt.want {
 			t.Errorf("cycle %d: Note = %t", i, got)
 		}
 	}

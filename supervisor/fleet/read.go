@@ -19,8 +19,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// AskTime bounds the answers of all other hosts together.
-const AskTime = 10 * time.Second
+// FetchTime bounds the answers of all other hosts together.
+const FetchTime = 10 * time.Second
 
 const (
 	// maxAge is the age at which a status is no longer believed: its supervisor hangs or was killed.
@@ -45,10 +45,10 @@ type Reading struct {
 	Why  string // one line, fit for a log; empty with a Doc
 }
 
-// Ask reads all hosts at once, within AskTime, and checks their reports. own is the instance of the asking
+// FetchAll reads all hosts at once, within FetchTime, and checks their reports. own is the instance of the asking
 // supervisor, which must not count as another host; "" if no supervisor asks.
-func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) []Reading {
-	ctx, cancel := context.WithTimeout(ctx, AskTime)
+func FetchAll(ctx context.Context, read ReadHost, hosts []threads.Host, own string) []Reading {
+	ctx, cancel := context.WithTimeout(ctx, FetchTime)
 	defer cancel()
 	readings := make([]Reading, len(hosts))
 	var all sync.WaitGroup
@@ -88,17 +88,17 @@ func safely(ctx context.Context, read ReadHost, h threads.Host) (d *Document, er
 			d, err = nil, fmt.Errorf("internal error: reading it panicked: %v", v)
 		}
 	}()
-	return ask(ctx, read, h)
+	return fetch(ctx, read, h)
 }
 
-func ask(ctx context.Context, read ReadHost, h threads.Host) (*Document, error) {
+func fetch(ctx context.Context, read ReadHost, h threads.Host) (*Document, error) {
 	began := time.Now()
 	text, err := read(ctx, h)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("no answer within %s", AskTime)
+		return nil, fmt.Errorf("no answer within %s", FetchTime)
 	case err != nil:
-		return nil, errors.New(tame(err.Error()))
+		return nil, errors.New(printable(err.Error()))
 	}
 	return parse(text, began, time.Now())
 }
@@ -119,7 +119,7 @@ func parse(text []byte, began, now time.Time) (*Document, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("it has no status: does disinto run there?")
 	case err != nil:
-		return nil, fmt.Errorf("its status cannot be read: %s", tame(err.Error()))
+		return nil, fmt.Errorf("its status cannot be read: %s", printable(err.Error()))
 	case d.Format != Format:
 		return nil, fmt.Errorf("its status has format %d, and this version reads %d: update the older one", d.Format, Format)
 	}
@@ -158,7 +158,7 @@ func (d *Document) check() error {
 	}
 	for _, said := range d.Begun {
 		if _, err := forge.ParseRef(said, ""); err != nil {
-			return fmt.Errorf("its status has %q where an issue belongs", tame(said))
+			return fmt.Errorf("its status has %q where an issue belongs", printable(said))
 		}
 	}
 	for i := range d.Agents {
@@ -166,7 +166,7 @@ func (d *Document) check() error {
 			return err
 		}
 	}
-	d.Version = tame(d.Version)
+	d.Version = printable(d.Version)
 	slices.SortFunc(d.Agents, func(a, b Agent) int { return strings.Compare(a.Agent, b.Agent) })
 	return nil
 }
@@ -185,24 +185,24 @@ func (a *Agent) check() error {
 	}
 	for _, name := range names {
 		if len(name) > maxName || !validName.MatchString(name) {
-			return fmt.Errorf("its status has %q where a name belongs", tame(name))
+			return fmt.Errorf("its status has %q where a name belongs", printable(name))
 		}
 	}
 	switch a.State {
 	case threads.LoadIdle, threads.LoadActive, threads.LoadGated, threads.LoadSick:
 	default:
-		return fmt.Errorf("its status has %q for the state of %s", tame(string(a.State)), a.Agent)
+		return fmt.Errorf("its status has %q for the state of %s", printable(string(a.State)), a.Agent)
 	}
 	if len(a.Roles) == 0 || len(a.Roles) > maxAgents || len(a.Skills) > maxAgents {
 		return fmt.Errorf("its status has %d roles and %d skills for %s", len(a.Roles), len(a.Skills), a.Agent)
 	}
-	a.Role, a.StateWhy, a.Active = tame(a.Role), tame(a.StateWhy), tame(a.Active)
+	a.Role, a.StateWhy, a.Active = printable(a.Role), printable(a.StateWhy), printable(a.Active)
 	for i := range a.Skills {
-		a.Skills[i] = tame(a.Skills[i])
+		a.Skills[i] = printable(a.Skills[i])
 	}
 	slices.Sort(a.Skills)
 	for i := range a.Roles {
-		a.Roles[i].Label = tame(a.Roles[i].Label)
+		a.Roles[i].Label = printable(a.Roles[i].Label)
 	}
 	if !a.Idle || a.State != threads.LoadIdle { // idle only if both fields agree
 		a.Idle, a.IdleSince = false, time.Time{}
@@ -210,8 +210,8 @@ func (a *Agent) check() error {
 	return nil
 }
 
-// tame makes another host's text fit for a log line: at most maxText bytes, and printable.
-func tame(s string) string {
+// printable makes another host's text fit for a log line: at most maxText bytes, and printable.
+func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
 			return r

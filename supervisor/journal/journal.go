@@ -172,9 +172,9 @@ func (j *File) reserve() error {
 	return nil
 }
 
-// Note is Append for a past event, such as the end of a session: it calls apply in any case. A line that could not be
-// written is kept, and is written before the next one. The error is for people only.
-func (j *File) Note(r ledger.Record, apply func()) error {
+// AppendPast is Append for a past event, such as the end of a session: it calls apply in any case. A line that could
+// not be written is kept, and is written before the next one. The error is for people only.
+func (j *File) AppendPast(r ledger.Record, apply func()) error {
 	line, err := encode(r)
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -189,8 +189,8 @@ func (j *File) Note(r ledger.Record, apply func()) error {
 	return nil
 }
 
-// Settle writes the lines that are owed. It returns why no more can be written.
-func (j *File) Settle() error {
+// WriteOwed writes the lines that are owed. It returns why no more can be written.
+func (j *File) WriteOwed() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	err := j.reserve()
@@ -300,9 +300,9 @@ func (j *File) Oversize() bool {
 	return j.size > max(compactSize, 2*j.compact)
 }
 
-// Still blocks every other method until resume is called, so that no event can be recorded meanwhile. owed reports
+// Pause blocks every other method until resume is called, so that no event can be recorded meanwhile. owed reports
 // whether lines of past events could not be written yet.
-func (j *File) Still() (owed bool, resume func()) {
+func (j *File) Pause() (owed bool, resume func()) {
 	j.mu.Lock()
 	return len(j.owed) > 0, j.mu.Unlock
 }

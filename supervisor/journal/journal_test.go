@@ -119,7 +119,7 @@ func TestJournalCannotWrite(t *testing.T) {
 	if err := write(startRec("b", 2, 1), j.Append); err == nil || h.Open["b"].Run != "" {
 		t.Errorf("a start that was not written was applied: %v", err)
 	}
-	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err == nil ||
+	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.AppendPast); err == nil ||
 		h.Agent("dev-qwen").Done != 1 {
 		t.Errorf("an end that was not written was not applied: %v", err)
 	}
@@ -154,7 +154,7 @@ func TestJournalOnFullDisk(t *testing.T) {
 	}
 	ballast := filepath.Join(dir, "ballast")
 	_ = os.WriteFile(ballast, make([]byte, 2<<20), 0o600) // fills the disk
-	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err != nil {
+	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.AppendPast); err != nil {
 		t.Errorf("the end was not written: %v", err)
 	}
 	if err := write(startRec("b", 2, 1), j.Append); !errors.Is(err, unix.ENOSPC) || h.Open["b"].Run != "" {
@@ -265,7 +265,7 @@ func TestJournalRefusesLongLine(t *testing.T) {
 	if err := j.Append(long, func() { applied++ }); err == nil || applied > 0 {
 		t.Errorf("Append: %v, applied %d times, want an error and 0", err, applied)
 	}
-	if err := j.Note(long, func() { applied++ }); err == nil || applied != 1 || len(j.owed) > 0 {
+	if err := j.AppendPast(long, func() { applied++ }); err == nil || applied != 1 || len(j.owed) > 0 {
 		t.Errorf("Note: %v, applied %d times, owed %d bytes, want an error, 1 and 0", err, applied, len(j.owed))
 	}
 }

@@ -27,8 +27,8 @@ var freeDesc = prometheus.NewDesc("disinto_slot_free_beside_work_seconds_total",
 	"Time that slots were free while an item waited that an agent of their thread could do, by the reason.",
 	[]string{"thread", "code"}, nil)
 
-// note records the free slots of a new plan.
-func (f *free) note(at time.Time, slots []threads.FreeSlot) {
+// record records the free slots of a new plan.
+func (f *free) record(at time.Time, slots []threads.FreeSlot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.addLocked(at)

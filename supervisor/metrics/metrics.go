@@ -63,7 +63,7 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Meters returns the functions for the supervisor to call.
 func (m *Metrics) Meters() supervisor.Meters {
 	return supervisor.Meters{
-		Claimed: m.work.claimed, Ended: m.work.ended, Done: m.work.done, Free: m.free.note, Synced: m.work.synced,
+		Claimed: m.work.claimed, Ended: m.work.ended, Done: m.work.done, Free: m.free.record, Synced: m.work.synced,
 	}
 }
 

@@ -30,7 +30,7 @@ type Message struct {
 const downFor = time.Minute
 
 // Causes returns a message for each cause in a status. A merge is not a cause, because it does not last: see
-// Notifier.Merged.
+// Notifier.RecordMerge.
 func Causes(d *control.Document) (list []Message) {
 	tell := func(topic threads.Topic, key, words string) {
 		list = append(list, Message{Key: key, Topic: topic, Words: words})

@@ -54,11 +54,11 @@ func sendMail(ctx context.Context, to threads.Recipient, l Letter) error {
 			return fmt.Errorf("cannot sign in: %w", err)
 		}
 	}
-	return hand(c, to, mailOf(to, l, time.Now()))
+	return deliver(c, to, mailOf(to, l, time.Now()))
 }
 
-// hand sends a mail over an open connection.
-func hand(c *smtp.Client, to threads.Recipient, text []byte) error {
+// deliver sends a mail over an open connection.
+func deliver(c *smtp.Client, to threads.Recipient, text []byte) error {
 	if err := c.Mail(to.From); err != nil {
 		return err
 	}

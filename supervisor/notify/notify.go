@@ -1,7 +1,7 @@
 // Package notify sends people the messages that need them: to a phone, a chat room or a mailbox.
 //
 // Messages follow from the status (causes.go), apart from merges: each version of the status is a list of causes.
-// told.go records which causes were sent, and when one that came back may be sent again; a file in the state
+// causelog.go records which causes were sent, and when one that came back may be sent again; a file in the state
 // directory keeps that over restarts. Each recipient has a queue (queue.go), which combines messages that come too
 // fast into a digest and retries letters, and a goroutine that sends them (send.go). The supervisor never waits for
 // any of these.
@@ -43,18 +43,18 @@ type Notifier struct {
 	// Deliver sends a letter. Its error must not contain secrets. Nil means Send.
 	Deliver func(context.Context, threads.Recipient, Letter) error
 
-	once   sync.Once
-	wake   chan struct{} // a message may be due
-	memory memory
+	once sync.Once
+	wake chan struct{} // a message may be due
+	file sentFile
 
-	mu     sync.Mutex // guards the fields below
-	told   told
-	merges []Message // to be sent
-	posts  []*post   // in the order of the urls
+	mu        sync.Mutex // guards the fields below
+	causes    causeLog
+	merges    []Message  // to be sent
+	mailboxes []*mailbox // in the order of the urls
 }
 
-// post is a recipient with its queue and goroutine.
-type post struct {
+// mailbox is a recipient with its queue and goroutine.
+type mailbox struct {
 	to    threads.Recipient // guarded by the notifier's mutex, like the queue
 	queue queue
 	wake  chan struct{}
@@ -67,8 +67,8 @@ func (n *Notifier) init() {
 		if n.Deliver == nil {
 			n.Deliver = Send
 		}
-		n.memory.dir = n.StateDir
-		n.told.restore(n.memory.read())
+		n.file.dir = n.StateDir
+		n.causes.restore(n.file.read())
 	})
 }
 
@@ -80,30 +80,30 @@ func (n *Notifier) wanted() *threads.Notify {
 	return nil
 }
 
-// Saw records a new version of the status.
-func (n *Notifier) Saw(d *control.Document) {
+// RecordStatus records a new version of the status.
+func (n *Notifier) RecordStatus(d *control.Document) {
 	wanted := n.wanted()
-	if wanted == nil && !n.posting() {
+	if wanted == nil && !n.hasMailboxes() {
 		return
 	}
 	n.init()
 	if wanted != nil {
 		list := slices.DeleteFunc(Causes(d), func(m Message) bool { return !wanted.Has(m.Topic) })
 		n.mu.Lock()
-		n.told.see(time.Now(), list, d.Forge.OK)
+		n.causes.record(time.Now(), list, d.Forge.OK)
 		n.mu.Unlock()
 	}
-	ring(n.wake)
+	wakeUp(n.wake)
 }
 
-func (n *Notifier) posting() bool {
+func (n *Notifier) hasMailboxes() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.posts) > 0
+	return len(n.mailboxes) > 0
 }
 
-// Merged records a pull request that the supervisor merged.
-func (n *Notifier) Merged(ref forge.Ref, title string) {
+// RecordMerge records a pull request that the supervisor merged.
+func (n *Notifier) RecordMerge(ref forge.Ref, title string) {
 	wanted := n.wanted()
 	if wanted == nil || !wanted.Has(threads.NotifyMerged) {
 		return
@@ -118,14 +118,14 @@ func (n *Notifier) Merged(ref forge.Ref, title string) {
 		n.merges = n.merges[1:]
 	}
 	n.mu.Unlock()
-	ring(n.wake)
+	wakeUp(n.wake)
 }
 
 // Problems returns a line for each recipient whose last letter failed.
 func (n *Notifier) Problems() (lines []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, p := range n.posts {
+	for _, p := range n.mailboxes {
 		if q := &p.queue; q.why != "" {
 			lines = append(lines, fmt.Sprintf("%s%s: %s; tries %d, waiting %d, dropped %d; `disinto check --notify` tries it",
 				cannotSend, &p.to, q.why, q.failed, len(q.waiting), q.dropped))
@@ -144,14 +144,14 @@ func (n *Notifier) Run(ctx context.Context) {
 
 func (n *Notifier) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		next, lines := n.pass(ctx, time.Now())
-		n.memory.write(lines)
+		next, lines := n.queueDue(ctx, time.Now())
+		n.file.write(lines)
 		wait(ctx, n.wake, next)
 	}
 }
 
-// pass queues the messages that are due for every recipient. next is when more may be due; lines are for the file.
-func (n *Notifier) pass(ctx context.Context, now time.Time) (next time.Time, lines []line) {
+// queueDue queues the messages that are due for every recipient. next is when more may be due; lines are for the file.
+func (n *Notifier) queueDue(ctx context.Context, now time.Time) (next time.Time, lines []line) {
 	wanted := n.wanted()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -160,17 +160,17 @@ func (n *Notifier) pass(ctx context.Context, now time.Time) (next time.Time, lin
 		n.merges = nil
 		return next, nil
 	}
-	list, next := n.told.due(now)
+	list, next := n.causes.due(now)
 	list = slices.DeleteFunc(list, func(m Message) bool { return !wanted.Has(m.Topic) })
 	list = append(list, n.merges...)
 	n.merges = nil
 	if len(list) > 0 {
-		for _, p := range n.posts {
+		for _, p := range n.mailboxes {
 			p.queue.add(list)
-			ring(p.wake)
+			wakeUp(p.wake)
 		}
 	}
-	return next, n.told.lines()
+	return next, n.causes.lines()
 }
 
 // connectLocked starts a goroutine for each new recipient, and ends those of removed ones.
@@ -179,33 +179,33 @@ func (n *Notifier) connectLocked(ctx context.Context, wanted *threads.Notify) {
 	if wanted != nil {
 		to = wanted.To
 	}
-	old, gone := n.posts, false
-	n.posts = nil
+	old, gone := n.mailboxes, false
+	n.mailboxes = nil
 	for _, r := range to {
-		same := func(p *post) bool { return p.to.URL == r.URL }
+		same := func(p *mailbox) bool { return p.to.URL == r.URL }
 		if i := slices.IndexFunc(old, same); i >= 0 {
 			old[i].to = r // its number may have changed
-			n.posts = append(n.posts, old[i])
+			n.mailboxes = append(n.mailboxes, old[i])
 			continue
 		}
 		postCtx, end := context.WithCancel(ctx)
-		p := &post{to: r, wake: make(chan struct{}, 1), end: end}
-		n.posts = append(n.posts, p)
-		go n.safely("the goroutine of "+r.String(), func() { n.keep(postCtx, p) })
+		p := &mailbox{to: r, wake: make(chan struct{}, 1), end: end}
+		n.mailboxes = append(n.mailboxes, p)
+		go n.safely("the goroutine of "+r.String(), func() { n.sendQueue(postCtx, p) })
 	}
 	for _, p := range old {
-		if !slices.Contains(n.posts, p) {
+		if !slices.Contains(n.mailboxes, p) {
 			p.end()
 			gone = true
 		}
 	}
 	if gone {
-		n.told.forgetUnsent()
+		n.causes.forgetUnsent()
 	}
 }
 
-// keep sends a recipient's queue until ctx is done.
-func (n *Notifier) keep(ctx context.Context, p *post) {
+// sendQueue sends a recipient's queue until ctx is done.
+func (n *Notifier) sendQueue(ctx context.Context, p *mailbox) {
 	for ctx.Err() == nil {
 		var at time.Time
 		if n.safely("sending a message", func() { at = n.send(ctx, p) }) {
@@ -217,7 +217,7 @@ func (n *Notifier) keep(ctx context.Context, p *post) {
 }
 
 // send sends a recipient's letters that are due. at is when the next may be due.
-func (n *Notifier) send(ctx context.Context, p *post) (at time.Time) {
+func (n *Notifier) send(ctx context.Context, p *mailbox) (at time.Time) {
 	for ctx.Err() == nil {
 		now := time.Now()
 		n.mu.Lock()
@@ -231,19 +231,19 @@ func (n *Notifier) send(ctx context.Context, p *post) (at time.Time) {
 		err := n.Deliver(tryCtx, to, write(now, batch, dropped))
 		cancel()
 		if ctx.Err() == nil {
-			n.tried(p, &to, batch, dropped, n.why(err))
+			n.recordResult(p, &to, batch, dropped, n.why(err))
 		}
 	}
 	return at
 }
 
-// tried records the result of a letter.
-func (n *Notifier) tried(p *post, to *threads.Recipient, batch []Message, dropped int, why string) {
+// recordResult records the result of a letter.
+func (n *Notifier) recordResult(p *mailbox, to *threads.Recipient, batch []Message, dropped int, why string) {
 	n.mu.Lock()
 	was := p.queue.why
-	p.queue.tried(time.Now(), batch, dropped, why)
+	p.queue.recordResult(time.Now(), batch, dropped, why)
 	if why == "" {
-		n.told.arrived(batch)
+		n.causes.recordSent(batch)
 	}
 	n.mu.Unlock()
 	switch {
@@ -252,7 +252,7 @@ func (n *Notifier) tried(p *post, to *threads.Recipient, batch []Message, droppe
 	case why == "" && was != "":
 		n.Log.Info("messages to " + to.String() + " arrive again")
 	}
-	ring(n.wake) // to write the file
+	wakeUp(n.wake) // to write the file
 }
 
 // why returns an error in one line, without the configuration's secrets.
@@ -280,7 +280,7 @@ func (n *Notifier) safely(what string, f func()) (whole bool) {
 	return true
 }
 
-func ring(c chan struct{}) {
+func wakeUp(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -102,26 +102,26 @@ func needing(numbers ...int64) *control.Document {
 func TestNotifier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := open(t, t.TempDir(), "ntfy://a/topic", "ntfy://b/topic")
-		b.Saw(needing())
+		b.RecordStatus(needing())
 		b.want("healthy factory", "")
-		b.Saw(needing(1))
+		b.RecordStatus(needing(1))
 		b.want("first cause", "0s a johba/harb#1 Add a LICENSE: gave up\n0s b johba/harb#1 Add a LICENSE: gave up")
 		for range 100 {
 			time.Sleep(time.Second)
-			b.Saw(needing(1))
+			b.RecordStatus(needing(1))
 		}
 		b.want("same cause again", "")
-		b.Merged(forge.Ref{Repo: "johba/harb", Number: 12}, "Add <a> LICENSE")
+		b.RecordMerge(forge.Ref{Repo: "johba/harb", Number: 12}, "Add <a> LICENSE")
 		b.want("a merge", "1m40s a johba/harb#12 Add ‹a› LICENSE\n1m40s b johba/harb#12 Add ‹a› LICENSE")
 		down := needing(1)
 		down.Forge.OK, down.Forge.Error = false, "no route"
-		b.Saw(down)
+		b.RecordStatus(down)
 		time.Sleep(59 * time.Second)
 		b.want("forge down for 59 s", "")
 		time.Sleep(time.Second) // without a new status
 		b.want("forge down for a minute",
 			"2m40s a the forge does not answer: no route\n2m40s b the forge does not answer: no route")
-		b.Saw(needing(1))
+		b.RecordStatus(needing(1))
 		time.Sleep(time.Minute)
 		b.want("forge up again", "3m40s a the forge answers again\n3m40s b the forge answers again")
 		if lines := b.Problems(); len(lines) > 0 || b.log.Len() > 0 {
@@ -141,7 +141,7 @@ func TestNotifierFailure(t *testing.T) {
 			b.fail["bad"] = errors.New("refused s3cret-token\n\x1b[31m")
 			for n := range int64(10) {
 				before := time.Now()
-				b.Saw(needing(1, n+2))
+				b.RecordStatus(needing(1, n+2))
 				if waited := time.Since(before); waited > 0 {
 					t.Fatalf("hangs %v: Saw took %s, want no time", hangs, waited)
 				}
@@ -180,28 +180,28 @@ func TestNotifierRestart(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		b, end := open(t, dir, "ntfy://a/topic")
-		b.Saw(needing(1, 2))
+		b.RecordStatus(needing(1, 2))
 		b.want("two issues", "0s a johba/harb#1 Add a LICENSE: gave up\n0s a johba/harb#2 Add a LICENSE: gave up")
 		b.fail["a"] = errors.New("refused")
-		b.Saw(needing(1, 2, 3))
+		b.RecordStatus(needing(1, 2, 3))
 		b.want("a third one", "")
 		end()
 		unread := &control.Document{Forge: control.ForgeDocument{URL: "http://forge"}}
 		b, end = open(t, dir, "ntfy://a/topic")
-		b.Saw(unread)
+		b.RecordStatus(unread)
 		time.Sleep(10 * time.Second)
-		b.Saw(needing(1, 2, 3, 4))
+		b.RecordStatus(needing(1, 2, 3, 4))
 		b.want("after a restart", "10s a johba/harb#3 Add a LICENSE: gave up\n10s a johba/harb#4 Add a LICENSE: gave up")
 		end()
 		b, end = open(t, dir, "ntfy://a/topic")
-		b.Saw(needing(1, 2, 3, 4))
+		b.RecordStatus(needing(1, 2, 3, 4))
 		b.want("after another one", "")
 		end()
 		if err := os.WriteFile(filepath.Join(dir, fileName), []byte("[{"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		b, end = open(t, dir, "ntfy://a/topic")
-		b.Saw(needing(1, 2, 3, 4, 5, 6, 7, 8))
+		b.RecordStatus(needing(1, 2, 3, 4, 5, 6, 7, 8))
 		if got := b.letters(); strings.Count(got, "0s a ") != 1 || strings.Count(got, "gave up") != 8 {
 			t.Errorf("with a broken file: want one digest, got:\n%s", got)
 		}
@@ -217,16 +217,16 @@ func TestNotifierRestart(t *testing.T) {
 func TestNotifierReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, end := open(t, t.TempDir())
-		b.Saw(needing(1))
+		b.RecordStatus(needing(1))
 		b.want("without urls", "")
 		b.config.Store(configOf(t, "ntfy://wrong/topic"))
 		b.fail["wrong"] = errors.New("no such host")
-		b.Saw(needing(1))
+		b.RecordStatus(needing(1))
 		b.want("with a wrong one", "")
 		b.config.Store(configOf(t, "ntfy://right/topic"))
-		b.Saw(needing(1))
+		b.RecordStatus(needing(1))
 		b.letters() // the old recipient is removed
-		b.Saw(needing(1))
+		b.RecordStatus(needing(1))
 		b.want("with a right one", "0s right johba/harb#1 Add a LICENSE: gave up")
 		if lines := b.Problems(); len(lines) > 0 {
 			t.Errorf("got problems of a removed url: %q", lines)
@@ -234,13 +234,13 @@ func TestNotifierReload(t *testing.T) {
 		only := configOf(t, "ntfy://right/topic")
 		only.Notify.On = []threads.Topic{threads.NotifyDown}
 		b.config.Store(only)
-		b.Saw(needing(1, 2))
-		b.Merged(forge.Ref{Repo: "johba/harb", Number: 12}, "x")
+		b.RecordStatus(needing(1, 2))
+		b.RecordMerge(forge.Ref{Repo: "johba/harb", Number: 12}, "x")
 		b.want("topics that are not wanted", "")
 		b.config.Store(configOf(t))
-		b.Saw(needing(1, 2, 3))
+		b.RecordStatus(needing(1, 2, 3))
 		b.want("without urls again", "")
-		if b.posting() {
+		if b.hasMailboxes() {
 			t.Error("a goroutine still runs")
 		}
 		end()
@@ -258,7 +258,7 @@ func TestNotifierPanic(t *testing.T) {
 			}
 			return deliver(ctx, to, l)
 		}
-		b.Saw(needing(1))
+		b.RecordStatus(needing(1))
 		b.want("the panic", "")
 		time.Sleep(panicRest)
 		b.want("after the rest", "30s a johba/harb#1 Add a LICENSE: gave up")

@@ -85,8 +85,8 @@ func (q *queue) next(now time.Time) (batch []Message, at time.Time) {
 	return q.waiting[:len(q.waiting):len(q.waiting)], time.Time{}
 }
 
-// tried records that a letter arrived, or why it did not.
-func (q *queue) tried(now time.Time, batch []Message, dropped int, why string) {
+// recordResult records that a letter arrived, or why it did not.
+func (q *queue) recordResult(now time.Time, batch []Message, dropped int, why string) {
 	if q.why = why; why != "" {
 		q.retry = now.Add(min(firstRetry<<min(q.failed, 10), lastRetry))
 		q.failed++

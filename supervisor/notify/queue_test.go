@@ -28,7 +28,7 @@ func drain(q *queue, now time.Time) (letters []int) {
 			return letters
 		}
 		letters = append(letters, len(batch))
-		q.tried(now, batch, q.dropped, "")
+		q.recordResult(now, batch, q.dropped, "")
 	}
 	return letters
 }
@@ -89,7 +89,7 @@ func TestRetry(t *testing.T) {
 	now := epoch
 	for range 9 {
 		batch, _ := q.next(now)
-		q.tried(now, batch, 0, "no route")
+		q.recordResult(now, batch, 0, "no route")
 		_, at := q.next(now)
 		rests = append(rests, at.Sub(now).String())
 		now = at
@@ -110,7 +110,7 @@ func TestRetry(t *testing.T) {
 		t.Errorf("got the digest %q, %q", l.Title, l.Text)
 	}
 	q.add([]Message{{Key: "while it is sent"}})
-	q.tried(now, batch, q.dropped, "")
+	q.recordResult(now, batch, q.dropped, "")
 	if len(q.waiting) != 1 || q.why != "" || q.failed != 0 {
 		t.Errorf("after the digest: got %d queued, %d failures, error %q", len(q.waiting), q.failed, q.why)
 	}

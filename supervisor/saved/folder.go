@@ -122,9 +122,9 @@ func (f Folder) Has(c Conversation) bool {
 // errNotThere is the error for a server that saves elsewhere.
 var errNotThere = errors.New("its file is not in the folder")
 
-// Keep adopts the file that a run saved: it gets the conversation's name and a mode for its owner only. Then the
+// Adopt adopts the file that a run saved: it gets the conversation's name and a mode for its owner only. Then the
 // oldest files are deleted until all together are within the limit.
-func (f Folder) Keep(c Conversation, run string) error {
+func (f Folder) Adopt(c Conversation, run string) error {
 	root, err := f.open()
 	if err != nil {
 		return err

@@ -159,7 +159,7 @@ func TestFolder(t *testing.T) {
 	write(t, dir, "people.bin", 5000, 0)
 	for n := range int64(4) {
 		write(t, dir, Temporary(fmt.Sprint("run", n)), 300, time.Duration(10-n)*time.Minute)
-		if err := f.Keep(talk(n+1), fmt.Sprint("run", n)); err != nil {
+		if err := f.Adopt(talk(n+1), fmt.Sprint("run", n)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,11 +184,11 @@ func TestFolderRefuses(t *testing.T) {
 	f := Folder{dir, 1000}
 	secret := filepath.Join(elsewhere, "secret")
 	write(t, elsewhere, "secret", 10, 0)
-	if err := f.Keep(talk(1), "none"); err == nil || !strings.Contains(err.Error(), "kv_folder must be the server's") {
+	if err := f.Adopt(talk(1), "none"); err == nil || !strings.Contains(err.Error(), "kv_folder must be the server's") {
 		t.Errorf("for a server that saves elsewhere: %v", err)
 	}
 	write(t, dir, Temporary("large"), 1001, 0)
-	if err := f.Keep(talk(1), "large"); err == nil || !strings.Contains(err.Error(), "kv_save is") {
+	if err := f.Adopt(talk(1), "large"); err == nil || !strings.Contains(err.Error(), "kv_save is") {
 		t.Errorf("for a file above the limit: %v", err)
 	}
 	for _, name := range []string{Temporary("link"), talk(9).File()} {
@@ -196,7 +196,7 @@ func TestFolderRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Keep(talk(1), "link"); err == nil {
+	if err := f.Adopt(talk(1), "link"); err == nil {
 		t.Error("Keep accepted a link")
 	}
 	if f.Has(talk(9)) {
@@ -253,11 +253,12 @@ func TestUsing(t *testing.T) {
 		}
 	}
 	was := asks(1, 9, 900)
-	if got, still := Still([]agents.ServerSlot{slot(0, 9, 1), slot(1, 9, 1200)}, was); !still || got.ID != 1 || got.Busy {
-		t.Errorf("Still = %+v, %v, want the idle slot", got, still)
+	slots := []agents.ServerSlot{slot(0, 9, 1), slot(1, 9, 1200)}
+	if got, same := Unchanged(slots, was); !same || got.ID != 1 || got.Busy {
+		t.Errorf("Unchanged = %+v, %v, want the idle slot", got, same)
 	}
 	for _, now := range []agents.ServerSlot{slot(1, 10, 1200), slot(1, 9, 0), slot(0, 9, 1200)} {
-		if got, still := Still([]agents.ServerSlot{now}, was); still {
+		if got, still := Unchanged([]agents.ServerSlot{now}, was); still {
 			t.Errorf("Still reports that %+v continues %+v", got, was)
 		}
 	}

@@ -82,8 +82,8 @@ func Using(slots []agents.ServerSlot, since, size int64, alone bool) (slot agent
 	return slot, n == 1
 }
 
-// Still returns the present state of a slot, if its newest request has not changed.
-func Still(slots []agents.ServerSlot, was agents.ServerSlot) (slot agents.ServerSlot, still bool) {
+// Unchanged returns the present state of a slot, if its newest request has not changed.
+func Unchanged(slots []agents.ServerSlot, was agents.ServerSlot) (slot agents.ServerSlot, still bool) {
 	for _, s := range slots {
 		if s.ID == was.ID && s.Task == was.Task {
 			return s, s.Busy || s.Held > 0

@@ -160,7 +160,8 @@ func (c *client) half(facts forge.Facts) forge.Facts {
 func (c *client) factsLocked(began time.Time) forge.Facts {
 	f := c.f
 	facts := forge.Facts{
-		Repos: []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main", Heard: began}}, Said: slices.Clone(f.said),
+		Repos:    []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main", CommentsAsOf: began}},
+		Commands: slices.Clone(f.said),
 	}
 	if f.off != "" {
 		facts.Repos[0].Off, facts.Repos[0].AsOf = f.off, time.Time{}
@@ -195,8 +196,8 @@ func (c *client) factsLocked(began time.Time) forge.Facts {
 	return facts
 }
 
-// Look reads one item.
-func (c *client) Look(ctx context.Context, ref forge.Ref, since time.Time) (look forge.Look, err error) {
+// FetchItem reads one item.
+func (c *client) FetchItem(ctx context.Context, ref forge.Ref, since time.Time) (look forge.ItemFacts, err error) {
 	err = c.ask(ctx, "look", func() error {
 		f := c.f
 		look.Comments = make(map[string]int)

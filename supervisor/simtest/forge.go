@@ -42,7 +42,7 @@ type Forge struct {
 	kept     map[string]string                // comments of Keep, by item and key
 	keeps    int
 	comments []Comment
-	said     []forge.Said
+	said     []forge.CommandComment
 	taken    map[int64]string         // instances that took a command, by comment
 	holders  map[int64]holder         // by number
 	remarks  map[int64][]forge.Remark // by number

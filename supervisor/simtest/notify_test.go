@@ -23,7 +23,7 @@ type toldPeople struct {
 	panics   bool
 }
 
-func (n *toldPeople) Saw(d *control.Document) {
+func (n *toldPeople) RecordStatus(d *control.Document) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
@@ -37,7 +37,7 @@ func (n *toldPeople) Saw(d *control.Document) {
 	}
 }
 
-func (n *toldPeople) Merged(ref forge.Ref, title string) {
+func (n *toldPeople) RecordMerge(ref forge.Ref, title string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.merged = append(n.merged, ref.String()+" "+title)

@@ -24,7 +24,7 @@ type inference struct {
 	work  int // number of requests for its work
 }
 
-func (f *inference) Look(ctx context.Context, url string, work bool) (agents.Server, error) {
+func (f *inference) Fetch(ctx context.Context, url string, work bool) (agents.Server, error) {
 	f.mu.Lock()
 	if work {
 		f.work++

@@ -44,8 +44,8 @@ func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string)
 	})
 }
 
-// Keep creates or changes the one comment with a key.
-func (c *client) Keep(ctx context.Context, ref forge.Ref, key, body string) error {
+// SetComment creates or changes the one comment with a key.
+func (c *client) SetComment(ctx context.Context, ref forge.Ref, key, body string) error {
 	return c.ask(ctx, "keep", func() error {
 		if _, err := c.f.itemLocked(ref); err != nil {
 			return err

@@ -141,8 +141,8 @@ func (t *Tracer) boundLocked() {
 	}
 }
 
-// take empties the queue and returns its spans.
-func (t *Tracer) take() []span {
+// drain empties the queue and returns its spans.
+func (t *Tracer) drain() []span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	spans := t.pending
@@ -186,7 +186,7 @@ func (t *Tracer) Send(ctx context.Context) {
 
 // flush sends the queue. After an error the spans are kept if another attempt may succeed.
 func (t *Tracer) flush(ctx context.Context) error {
-	spans := t.take()
+	spans := t.drain()
 	if len(spans) == 0 {
 		return nil
 	}

@@ -120,12 +120,12 @@ func TestConvoyPages(t *testing.T) {
 // An issue is drawn between its dependencies and the issues that depend on it; without either it is not drawn.
 func TestNeighbours(t *testing.T) {
 	d := &control.ItemDocument{Repo: "o/r", Number: 7, Title: hostile, State: control.StateOpen}
-	if sec := place(d); sec.Rows != nil {
+	if sec := dependencyGraph(d); sec.Rows != nil {
 		t.Errorf("an issue without dependencies: got rows %v, want none", sec.Rows)
 	}
 	d.DependsOn = []threads.Member{member(1, threads.MemberDone, 0), member(2, threads.MemberRunning, 0)}
 	d.Blocks = []threads.Member{member(8, threads.MemberBlocked, 0)}
-	sec := place(d)
+	sec := dependencyGraph(d)
 	text := string(sec.Rows[0].HTML)
 	if strings.Count(text, "<path") != 3 || !strings.Contains(text, "here") || strings.Contains(text, "<img") {
 		t.Errorf("got the graph\n%s", text)

@@ -46,28 +46,28 @@ const (
 // control room's address.
 const Callback = "/signin/callback"
 
-// trip is one sign-in with the forge, from the redirect there until the return.
-type trip struct {
+// forgeSignIn is one sign-in with the forge, from the redirect there until the return.
+type forgeSignIn struct {
 	state, verifier, next string
 	begun                 time.Time
 }
 
-// trips are the sign-ins under way. The zero value has none.
-type trips struct {
-	mu   sync.Mutex // guards the fields below
-	list []trip     // oldest first
-	busy int        // sign-ins that call the forge now
+// forgeSignIns are the sign-ins under way. The zero value has none.
+type forgeSignIns struct {
+	mu   sync.Mutex    // guards the fields below
+	list []forgeSignIn // oldest first
+	busy int           // sign-ins that call the forge now
 }
 
-// begin records a trip that starts now.
-func (ts *trips) begin(next string, now time.Time) trip {
+// begin records a sign-in that starts now.
+func (ts *forgeSignIns) begin(next string, now time.Time) forgeSignIn {
 	if len(next) > maxNext {
 		next = "/"
 	}
-	t := trip{state: rand.Text(), verifier: oauth2.GenerateVerifier(), next: local(next), begun: now}
+	t := forgeSignIn{state: rand.Text(), verifier: oauth2.GenerateVerifier(), next: local(next), begun: now}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.list = slices.DeleteFunc(ts.list, func(t trip) bool { return now.Sub(t.begun) > tripTime })
+	ts.list = slices.DeleteFunc(ts.list, func(t forgeSignIn) bool { return now.Sub(t.begun) > tripTime })
 	if len(ts.list) >= maxTrips {
 		ts.list = slices.Delete(ts.list, 0, 1)
 	}
@@ -75,21 +75,21 @@ func (ts *trips) begin(next string, now time.Time) trip {
 	return t
 }
 
-// end removes a trip. ok reports whether it existed and had not timed out.
-func (ts *trips) end(state string, now time.Time) (t trip, ok bool) {
+// end removes a sign-in. ok reports whether it existed and had not timed out.
+func (ts *forgeSignIns) end(state string, now time.Time) (t forgeSignIn, ok bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	i := slices.IndexFunc(ts.list, func(t trip) bool { return t.state == state })
+	i := slices.IndexFunc(ts.list, func(t forgeSignIn) bool { return t.state == state })
 	if i < 0 {
-		return trip{}, false
+		return forgeSignIn{}, false
 	}
 	t = ts.list[i]
 	ts.list = slices.Delete(ts.list, i, i+1)
 	return t, now.Sub(t.begun) <= tripTime
 }
 
-// ask reserves the forge for one sign-in. It returns false if atForge sign-ins already call the forge.
-func (ts *trips) ask() bool {
+// acquire reserves the forge for one sign-in. It returns false if atForge sign-ins already call the forge.
+func (ts *forgeSignIns) acquire() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.busy >= atForge {
@@ -99,7 +99,7 @@ func (ts *trips) ask() bool {
 	return true
 }
 
-func (ts *trips) answered() {
+func (ts *forgeSignIns) release() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.busy--
@@ -144,27 +144,27 @@ func refused(status int, format string, args ...any) error {
 var errNoTrip = refused(http.StatusBadRequest,
 	"This sign-in did not start in this browser, or took too long: try again.")
 
-// toForge redirects a person to the forge.
-func (s *Site) toForge(w http.ResponseWriter, r *http.Request) {
+// redirectToForge redirects a person to the forge.
+func (s *Site) redirectToForge(w http.ResponseWriter, r *http.Request) {
 	app := s.application()
 	if app == nil {
 		http.NotFound(w, r)
 		return
 	}
-	if !s.trips.ask() {
+	if !s.trips.acquire() {
 		s.showSignIn(w, http.StatusServiceUnavailable, r.FormValue("next"), "Too many sign-ins at once: try again.")
 		return
 	}
 	app.Endpoint.AuthURL = authorizeAt(r.Context(), s.Config().Forge.URL, app.Endpoint.AuthURL)
-	s.trips.answered()
+	s.trips.release()
 	t := s.trips.begin(r.URL.Query().Get("next"), time.Now())
-	s.setTrip(w, r, t.state, int(tripTime/time.Second))
+	s.setSignInCookie(w, r, t.state, int(tripTime/time.Second))
 	http.Redirect(w, r, app.AuthCodeURL(t.state, oauth2.S256ChallengeOption(t.verifier)), http.StatusSeeOther)
 }
 
-// setTrip sets the cookie of a trip, or deletes it if age is negative. The cookie is Lax because a browser that comes
-// back from the forge sends no Strict cookies.
-func (s *Site) setTrip(w http.ResponseWriter, r *http.Request, state string, age int) {
+// setSignInCookie sets the cookie of a sign-in, or deletes it if age is negative. The cookie is Lax because a browser
+// that comes back from the forge sends no Strict cookies.
+func (s *Site) setSignInCookie(w http.ResponseWriter, r *http.Request, state string, age int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: tripCookie, Value: state, Path: Callback, MaxAge: age, HttpOnly: true, Secure: secure(r),
 		SameSite: http.SameSiteLaxMode,
@@ -177,7 +177,7 @@ func authorizeAt(ctx context.Context, forgeURL, otherwise string) string {
 	var known struct {
 		Authorize string `json:"authorization_endpoint"`
 	}
-	if askForge(ctx, forgeURL+"/.well-known/openid-configuration", "", &known) != nil {
+	if fetchForge(ctx, forgeURL+"/.well-known/openid-configuration", "", &known) != nil {
 		return otherwise
 	}
 	u, err := url.Parse(known.Authorize)
@@ -187,37 +187,37 @@ func authorizeAt(ctx context.Context, forgeURL, otherwise string) string {
 	return known.Authorize
 }
 
-// fromForge signs in a person who comes back from the forge.
-func (s *Site) fromForge(w http.ResponseWriter, r *http.Request) {
+// signInFromForge signs in a person who comes back from the forge.
+func (s *Site) signInFromForge(w http.ResponseWriter, r *http.Request) {
 	app := s.application()
 	if app == nil {
 		http.NotFound(w, r)
 		return
 	}
 	query := r.URL.Query()
-	s.setTrip(w, r, "", -1)
+	s.setSignInCookie(w, r, "", -1)
 	came, err := r.Cookie(tripCookie)
 	if err != nil || came.Value == "" || came.Value != query.Get("state") {
-		s.sayRefused(w, "", errNoTrip)
+		s.showRefusal(w, "", errNoTrip)
 		return
 	}
 	t, ok := s.trips.end(came.Value, time.Now())
 	if !ok {
-		s.sayRefused(w, "", errNoTrip)
+		s.showRefusal(w, "", errNoTrip)
 		return
 	}
-	who, err := s.recognise(r.Context(), app, t, query)
+	who, err := s.exchangeCode(r.Context(), app, t, query)
 	if err != nil {
-		s.sayRefused(w, t.next, err)
+		s.showRefusal(w, t.next, err)
 		return
 	}
-	s.enter(w, r, s.visitors.welcome(who, time.Now()))
+	s.setCookie(w, r, s.visitors.add(who, time.Now()))
 	s.Log.Info("the control room: " + who.Name + " signed in with the forge")
 	// Not a redirect: the browser would count it as part of its way from the forge and not send the Strict cookie.
 	send(w, http.StatusOK, "signedin", t.next)
 }
 
-func (s *Site) sayRefused(w http.ResponseWriter, next string, err error) {
+func (s *Site) showRefusal(w http.ResponseWriter, next string, err error) {
 	status, words := http.StatusBadGateway, "The sign-in with the forge failed: try again."
 	if r := (*refusal)(nil); errors.As(err, &r) {
 		status, words = r.status, r.words
@@ -227,9 +227,9 @@ func (s *Site) sayRefused(w http.ResponseWriter, next string, err error) {
 	s.showSignIn(w, status, next, words)
 }
 
-// recognise exchanges the code for a token and returns the visitor. After ten failures within a minute, counted over
+// exchangeCode exchanges the code for a token and returns the visitor. After ten failures within a minute, counted over
 // all visitors, it does not call the forge until the minute is over.
-func (s *Site) recognise(ctx context.Context, app *oauth2.Config, t trip, query url.Values) (visitor, error) {
+func (s *Site) exchangeCode(ctx context.Context, app *oauth2.Config, t forgeSignIn, query url.Values) (visitor, error) {
 	code := query.Get("code")
 	switch {
 	case query.Get("error") == "access_denied":
@@ -237,11 +237,11 @@ func (s *Site) recognise(ctx context.Context, app *oauth2.Config, t trip, query 
 	case code == "":
 		return visitor{}, refused(http.StatusBadGateway,
 			"The forge refused: is web_client_id right, and %s a redirect URI of the application?", app.RedirectURL)
-	case !s.trips.ask():
+	case !s.trips.acquire():
 		return visitor{}, refused(http.StatusServiceUnavailable, "Too many sign-ins at once: try again.")
 	}
-	defer s.trips.answered()
-	if !s.failures.begin(time.Now()) {
+	defer s.trips.release()
+	if !s.failures.allow(time.Now()) {
 		return visitor{}, refused(http.StatusTooManyRequests, "Too many sign-ins failed: wait a minute.")
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, forgeClient), forgeTime)
@@ -250,9 +250,9 @@ func (s *Site) recognise(ctx context.Context, app *oauth2.Config, t trip, query 
 	if err != nil {
 		return visitor{}, fmt.Errorf("cannot exchange the code of a sign-in: %w", brief(err))
 	}
-	who, err := s.entitled(ctx, token.AccessToken)
+	who, err := s.visitorOf(ctx, token.AccessToken)
 	if err == nil {
-		s.failures.forgive()
+		s.failures.succeed()
 	}
 	return who, err
 }
@@ -265,12 +265,12 @@ func brief(err error) error {
 	return fmt.Errorf("%w: no answer that could be read", forge.ErrUnavailable)
 }
 
-// entitled returns the visitor whose token it is. The account must be able to read every repository of the factory,
+// visitorOf returns the visitor whose token it is. The account must be able to read every repository of the factory,
 // because the pages show all of them. It may steer if it can write to every one.
-func (s *Site) entitled(ctx context.Context, token string) (visitor, error) {
+func (s *Site) visitorOf(ctx context.Context, token string) (visitor, error) {
 	c := s.Config()
 	var account struct{ Login string }
-	if err := askForge(ctx, c.Forge.URL+"/api/v1/user", token, &account); err != nil {
+	if err := fetchForge(ctx, c.Forge.URL+"/api/v1/user", token, &account); err != nil {
 		return visitor{}, err
 	}
 	switch {
@@ -285,7 +285,7 @@ func (s *Site) entitled(ctx context.Context, token string) (visitor, error) {
 		var r struct {
 			Permissions struct{ Admin, Push, Pull bool }
 		}
-		err := askForge(ctx, c.Forge.URL+"/api/v1/repos/"+repo, token, &r)
+		err := fetchForge(ctx, c.Forge.URL+"/api/v1/repos/"+repo, token, &r)
 		if no := r.Permissions; errors.Is(err, forge.ErrNotFound) || err == nil && !(no.Pull || no.Push || no.Admin) {
 			return visitor{}, refused(http.StatusForbidden, "%s may not read %s.", account.Login, repo)
 		} else if err != nil {
@@ -307,8 +307,8 @@ func worksFor(c *threads.Config, login string) bool {
 	return slices.ContainsFunc(c.Forge.Bots, same)
 }
 
-// askForge gets JSON from the forge. An empty token sends none.
-func askForge(ctx context.Context, address, token string, answer any) error {
+// fetchForge gets JSON from the forge. An empty token sends none.
+func fetchForge(ctx context.Context, address, token string, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return fmt.Errorf("cannot ask the forge: %w", err)

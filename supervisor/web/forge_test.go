@@ -202,7 +202,7 @@ func TestForgeTrips(t *testing.T) {
 		t.Errorf("callback with a code but no state: got status %d, want 400", status)
 	}
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	var ts trips
+	var ts forgeSignIns
 	late := ts.begin("/", now)
 	if _, ok := ts.end(late.state, now.Add(tripTime+time.Second)); ok {
 		t.Error("a callback after ten minutes is accepted")

@@ -28,12 +28,12 @@ func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	b := &board{Title: fmt.Sprintf("%s#%d %s", d.Repo, d.Number, d.Title), Item: s.subjectOf(&d)}
-	b.Sections = append(b.Sections, stands(&d), place(&d))
+	b.Sections = append(b.Sections, currentState(&d), dependencyGraph(&d))
 	var ex threads.Explanation
 	if d.State == control.StateOpen && s.API.Get(ctx, "/v1/why?"+url.Values{"ref": {b.Item.Ref}}.Encode(), &ex) == nil {
 		b.Sections = append(b.Sections, rules(&ex))
 	}
-	b.Sections = append(b.Sections, life(&d), sessions(&d))
+	b.Sections = append(b.Sections, itemEvents(&d), sessions(&d))
 	return b, nil
 }
 
@@ -57,15 +57,15 @@ func (s *Site) subjectOf(d *control.ItemDocument) *subject {
 	return sub
 }
 
-// stands shows the item's state in a sentence, and what would change it.
-func stands(d *control.ItemDocument) section {
+// currentState shows the item's state in a sentence, and what would change it.
+func currentState(d *control.ItemDocument) section {
 	sec := section{ID: "stands", Title: "Stands"}
 	sec.Rows = append(sec.Rows, render("stands", "verdict", d))
 	return sec
 }
 
-// place draws the issue between its dependencies and the issues that depend on it.
-func place(d *control.ItemDocument) section {
+// dependencyGraph draws the issue between its dependencies and the issues that depend on it.
+func dependencyGraph(d *control.ItemDocument) section {
 	sec := section{ID: "place", Title: "Depends on, and is waited for"}
 	is := threads.Member{Repo: d.Repo, Number: d.Number, Title: d.Title, State: threads.MemberState(d.State)}
 	if g := neighbours(is, d.DependsOn, d.Blocks); g != nil {
@@ -117,8 +117,8 @@ type event struct {
 	Words string
 }
 
-// life lists the events of an item other than its sessions, oldest first.
-func life(d *control.ItemDocument) section {
+// itemEvents lists the events of an item other than its sessions, oldest first.
+func itemEvents(d *control.ItemDocument) section {
 	sec := section{ID: "life", Title: "Life", Head: []string{"When", "Who", "What"}}
 	var all []event
 	if d.Kind == "issue" {

@@ -28,10 +28,10 @@ type live struct {
 	events func(ctx context.Context, heard io.Writer) error // writes to heard at every event
 	failed func(what string, panicked any)
 
-	mu      sync.Mutex // guards the fields below
-	views   map[string]*view
-	readers int
-	deaf    context.CancelFunc // stops listening to events; nil while no page is open
+	mu         sync.Mutex // guards the fields below
+	views      map[string]*view
+	readers    int
+	stopEvents context.CancelFunc // stops listening to events; nil while no page is open
 }
 
 // view is one page with one query, shared by all its readers.
@@ -95,11 +95,11 @@ func (l *live) openLocked(key string, rest time.Duration, show func(context.Cont
 	ctx, end := context.WithCancel(context.Background())
 	v := &view{end: end, wake: make(chan struct{}, 1), readers: make(map[chan []byte]string)}
 	l.views[key] = v
-	go l.safely("an open page", func() { v.keep(ctx, rest, show) })
-	if l.deaf == nil {
+	go l.safely("an open page", func() { v.run(ctx, rest, show) })
+	if l.stopEvents == nil {
 		var listening context.Context
-		listening, l.deaf = context.WithCancel(context.Background())
-		go l.safely("listening to events", func() { l.hear(listening) })
+		listening, l.stopEvents = context.WithCancel(context.Background())
+		go l.safely("listening to events", func() { l.followEvents(listening) })
 	}
 	return v
 }
@@ -116,9 +116,9 @@ func (l *live) leave(key string, v *view, c chan []byte) {
 	if l.views[key] == v {
 		delete(l.views, key)
 	}
-	if len(l.views) == 0 && l.deaf != nil {
-		l.deaf()
-		l.deaf = nil
+	if len(l.views) == 0 && l.stopEvents != nil {
+		l.stopEvents()
+		l.stopEvents = nil
 	}
 }
 
@@ -132,8 +132,8 @@ func (l *live) safely(what string, f func()) {
 	f()
 }
 
-// hear wakes every view at each event until ctx is done.
-func (l *live) hear(ctx context.Context) {
+// followEvents wakes every view at each event until ctx is done.
+func (l *live) followEvents(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = l.events(ctx, waker{l})
 		select {
@@ -158,9 +158,9 @@ func (w waker) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// keep renders a view until ctx is done, waiting at least rest between two renderings. After an error the view stays
+// run renders a view until ctx is done, waiting at least rest between two renderings. After an error the view stays
 // as it was.
-func (v *view) keep(ctx context.Context, rest time.Duration, show func(context.Context) (*board, error)) {
+func (v *view) run(ctx context.Context, rest time.Duration, show func(context.Context) (*board, error)) {
 	for {
 		if b, err := show(ctx); err == nil {
 			v.publish(b)

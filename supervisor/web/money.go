@@ -192,14 +192,15 @@ func barsOf(title string, d *control.RecordDocument, u unit, limit float64) *cha
 		if sum > 0 {
 			height = max(height, 1)
 		}
-		words := fmt.Sprintf("%s: %s in %s", day.Format("2 Jan"), said(u, sum, known), control.Count(t.Sessions, "session"))
+		words := fmt.Sprintf("%s: %s in %s",
+			day.Format("2 Jan"), formatSum(u, sum, known), control.Count(t.Sessions, "session"))
 		c.Bars = append(c.Bars, dayBar{x, chartBase - height, height, words, !known})
 	}
 	c.Label = fmt.Sprintf("%s: %s at the top", c.Title, c.Highest)
 	return c
 }
 
-func said(u unit, sum float64, known bool) string {
+func formatSum(u unit, sum float64, known bool) string {
 	if !known {
 		return "unknown"
 	}

@@ -104,7 +104,7 @@ type navigation struct {
 // serve shows a page.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, v *visitor, p page) {
 	query := r.URL.Query()
-	said, failed := s.visitors.told(v)
+	said, failed := s.visitors.consumeNotice(v)
 	b, err := p.show(s, r.Context(), query)
 	status := http.StatusOK
 	if err != nil {

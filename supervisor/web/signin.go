@@ -40,7 +40,7 @@ type visitor struct {
 	proof       [sha256.Size]byte // of the configuration that admitted the visitor: see Site.proof
 	stay        time.Duration     // how long this sign-in lasts in all
 	since, seen time.Time
-	said        string // the last command's answer, for the next page
+	notice      string // the last command's answer, for the next page
 	failed      bool
 }
 
@@ -58,9 +58,9 @@ type tries struct {
 	failed []time.Time
 }
 
-// begin reports whether another attempt is allowed now. An attempt counts as failed until forgive takes it back, so
+// allow reports whether another attempt is allowed now. An attempt counts as failed until succeed takes it back, so
 // that simultaneous attempts have the same bound as successive ones.
-func (t *tries) begin(now time.Time) bool {
+func (t *tries) allow(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.failed) > 0 && now.Sub(t.failed[0]) >= time.Minute {
@@ -73,7 +73,7 @@ func (t *tries) begin(now time.Time) bool {
 	return true
 }
 
-func (t *tries) forgive() {
+func (t *tries) succeed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.failed); n > 0 {
@@ -81,8 +81,8 @@ func (t *tries) forgive() {
 	}
 }
 
-// welcome adds a visitor and returns the secret for the cookie.
-func (vs *visitors) welcome(v visitor, now time.Time) (secret string) {
+// add adds a visitor and returns the secret for the cookie.
+func (vs *visitors) add(v visitor, now time.Time) (secret string) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if vs.by == nil {
@@ -100,7 +100,7 @@ func (vs *visitors) welcome(v visitor, now time.Time) (secret string) {
 func (vs *visitors) tidyLocked(now time.Time) {
 	var oldest [sha256.Size]byte
 	for key, v := range vs.by {
-		if v.gone(now) {
+		if v.expired(now) {
 			delete(vs.by, key)
 		} else if o := vs.by[oldest]; o == nil || v.seen.Before(o.seen) {
 			oldest = key
@@ -111,7 +111,7 @@ func (vs *visitors) tidyLocked(now time.Time) {
 	}
 }
 
-func (v *visitor) gone(now time.Time) bool {
+func (v *visitor) expired(now time.Time) bool {
 	return now.Sub(v.seen) > visitTime || now.Sub(v.since) > v.stay
 }
 
@@ -120,7 +120,7 @@ func (vs *visitors) find(secret string, now time.Time) *visitor {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	v := vs.by[sha256.Sum256([]byte(secret))]
-	if v == nil || v.gone(now) {
+	if v == nil || v.expired(now) {
 		return nil
 	}
 	v.seen = now
@@ -128,26 +128,26 @@ func (vs *visitors) find(secret string, now time.Time) *visitor {
 	return &seen
 }
 
-// tell keeps a command's answer for the next page that the visitor loads. told returns it once.
-func (vs *visitors) tell(v *visitor, said string, failed bool) {
+// setNotice keeps a command's answer for the next page that the visitor loads. told returns it once.
+func (vs *visitors) setNotice(v *visitor, said string, failed bool) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if known := vs.by[v.key]; known != nil {
-		known.said, known.failed = said, failed
+		known.notice, known.failed = said, failed
 	}
 }
 
-func (vs *visitors) told(v *visitor) (said string, failed bool) {
+func (vs *visitors) consumeNotice(v *visitor) (said string, failed bool) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if known := vs.by[v.key]; known != nil {
-		said, failed = known.said, known.failed
-		known.said, known.failed = "", false
+		said, failed = known.notice, known.failed
+		known.notice, known.failed = "", false
 	}
 	return said, failed
 }
 
-func (vs *visitors) forget(secret string) {
+func (vs *visitors) remove(secret string) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	delete(vs.by, sha256.Sum256([]byte(secret)))
@@ -155,11 +155,11 @@ func (vs *visitors) forget(secret string) {
 
 // mayTry reports whether a token may be checked now, and counts a wrong one.
 func (vs *visitors) mayTry(right func() bool, now time.Time) (may, ok bool) {
-	if !vs.wrong.begin(now) {
+	if !vs.wrong.allow(now) {
 		return false, false
 	}
 	if ok = right(); ok {
-		vs.wrong.forgive()
+		vs.wrong.succeed()
 	}
 	return true, ok
 }
@@ -180,8 +180,8 @@ func (s *Site) proof(way string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(byToken + "\x00" + f.ListenToken.Reveal()))
 }
 
-// holds reports whether the configuration still admits a visitor. The account of a new agent is no longer admitted.
-func (s *Site) holds(v *visitor) bool {
+// admits reports whether the configuration still admits a visitor. The account of a new agent is no longer admitted.
+func (s *Site) admits(v *visitor) bool {
 	if v.Name == "" {
 		return v.proof == s.proof(byToken)
 	}
@@ -189,14 +189,14 @@ func (s *Site) holds(v *visitor) bool {
 	return s.application() != nil && v.proof == s.proof(byForge) && !worksFor(c, v.Name)
 }
 
-// seen calls next only for visitors who signed in. It redirects other browsers to the sign-in, and answers programs
-// with 401.
-func (s *Site) seen(next func(http.ResponseWriter, *http.Request, *visitor)) http.HandlerFunc {
+// requireSignIn calls next only for visitors who signed in. It redirects other browsers to the sign-in, and answers
+// programs with 401.
+func (s *Site) requireSignIn(next func(http.ResponseWriter, *http.Request, *visitor)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var v *visitor
 		if c, err := r.Cookie(cookie); err == nil {
-			if v = s.visitors.find(c.Value, time.Now()); v != nil && !s.holds(v) {
-				s.visitors.forget(c.Value)
+			if v = s.visitors.find(c.Value, time.Now()); v != nil && !s.admits(v) {
+				s.visitors.remove(c.Value)
 				v = nil
 			}
 		}
@@ -228,7 +228,7 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		s.showSignIn(w, http.StatusForbidden, next, "This is not the token of [factory] listen_token.")
 	default:
-		s.enter(w, r, s.visitors.welcome(visitor{Steers: true, stay: stayTime, proof: s.proof(byToken)}, time.Now()))
+		s.setCookie(w, r, s.visitors.add(visitor{Steers: true, stay: stayTime, proof: s.proof(byToken)}, time.Now()))
 		http.Redirect(w, r, next, http.StatusSeeOther)
 	}
 }
@@ -247,8 +247,8 @@ func (s *Site) factory() threads.Factory {
 	return threads.Factory{}
 }
 
-// enter sets the visitor's cookie.
-func (s *Site) enter(w http.ResponseWriter, r *http.Request, secret string) {
+// setCookie sets the visitor's cookie.
+func (s *Site) setCookie(w http.ResponseWriter, r *http.Request, secret string) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookie, Value: secret, Path: "/", MaxAge: int(stayTime / time.Second), HttpOnly: true,
 		Secure: secure(r), SameSite: http.SameSiteStrictMode,
@@ -261,18 +261,18 @@ func secure(r *http.Request) bool {
 }
 
 func (s *Site) signOut(w http.ResponseWriter, r *http.Request, v *visitor) {
-	if !meant(w, r, v) {
+	if !checkForm(w, r, v) {
 		return
 	}
 	if c, err := r.Cookie(cookie); err == nil {
-		s.visitors.forget(c.Value)
+		s.visitors.remove(c.Value)
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: secure(r)})
 	http.Redirect(w, r, "/signin", http.StatusSeeOther)
 }
 
-// meant reports whether a form carries the visitor's secret, and answers with 403 if not.
-func meant(w http.ResponseWriter, r *http.Request, v *visitor) bool {
+// checkForm reports whether a form carries the visitor's secret, and answers with 403 if not.
+func checkForm(w http.ResponseWriter, r *http.Request, v *visitor) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if control.SameSecret(r.PostFormValue("secret"), v.Secret) {
 		return true

@@ -44,7 +44,7 @@ type Site struct {
 
 	once     sync.Once
 	visitors visitors
-	trips    trips
+	trips    forgeSignIns
 	failures tries // of sign-ins with the forge
 	live     live
 }
@@ -79,17 +79,17 @@ func (s *Site) Handler() http.Handler {
 			path = "/{$}"
 		}
 		show := func(w http.ResponseWriter, r *http.Request, v *visitor) { s.serve(w, r, v, p) }
-		mux.HandleFunc("GET "+path, s.seen(show))
+		mux.HandleFunc("GET "+path, s.requireSignIn(show))
 		live := func(w http.ResponseWriter, r *http.Request, _ *visitor) { s.stream(w, r, p) }
-		mux.HandleFunc("GET /live"+path, s.seen(live))
+		mux.HandleFunc("GET /live"+path, s.requireSignIn(live))
 	}
-	mux.HandleFunc("GET /log", s.seen(s.log))
-	mux.HandleFunc("POST /do/{command}", s.seen(s.do))
+	mux.HandleFunc("GET /log", s.requireSignIn(s.log))
+	mux.HandleFunc("POST /do/{command}", s.requireSignIn(s.runCommand))
 	mux.HandleFunc("GET /signin", s.signInPage)
 	mux.HandleFunc("POST /signin", s.signIn)
-	mux.HandleFunc("GET /signin/forge", s.toForge)
-	mux.HandleFunc("GET "+Callback, s.fromForge)
-	mux.HandleFunc("POST /signout", s.seen(s.signOut))
+	mux.HandleFunc("GET /signin/forge", s.redirectToForge)
+	mux.HandleFunc("GET "+Callback, s.signInFromForge)
+	mux.HandleFunc("POST /signout", s.requireSignIn(s.signOut))
 	mux.HandleFunc("GET /static/{name}", static)
 	return s.guard(http.NewCrossOriginProtection().Handler(mux))
 }

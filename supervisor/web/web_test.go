@@ -301,7 +301,7 @@ func TestWrongTokens(t *testing.T) {
 func TestVisitorsEnd(t *testing.T) {
 	var vs visitors
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	first := vs.welcome(visitor{Name: "ada", Steers: true, stay: stayTime}, now)
+	first := vs.add(visitor{Name: "ada", Steers: true, stay: stayTime}, now)
 	if v := vs.find(first, now); v == nil || v.Name != "ada" || !v.Steers {
 		t.Fatalf("got %+v", v)
 	}
@@ -316,14 +316,14 @@ func TestVisitorsEnd(t *testing.T) {
 	if vs.find(first, now.Add(stayTime+time.Minute)) != nil {
 		t.Error("still signed in after a week")
 	}
-	second := vs.welcome(visitor{Name: "bob", stay: stayTime}, now)
+	second := vs.add(visitor{Name: "bob", stay: stayTime}, now)
 	for i := range maxVisitors {
-		vs.welcome(visitor{Name: fmt.Sprint(i), stay: stayTime}, now.Add(time.Duration(i+1)*time.Second))
+		vs.add(visitor{Name: fmt.Sprint(i), stay: stayTime}, now.Add(time.Duration(i+1)*time.Second))
 	}
 	if len(vs.by) != maxVisitors || vs.find(second, now.Add(time.Hour)) != nil {
 		t.Errorf("got %d sign-ins; the oldest is kept: %v", len(vs.by), vs.find(second, now.Add(time.Hour)) != nil)
 	}
-	vs.forget(first)
+	vs.remove(first)
 	if vs.find(first, now) != nil {
 		t.Error("still signed in after a sign-out")
 	}
@@ -384,7 +384,7 @@ func TestLive(t *testing.T) {
 	for {
 		v.site.live.mu.Lock()
 		left := len(v.site.live.views) + v.site.live.readers
-		deaf := v.site.live.deaf == nil
+		deaf := v.site.live.stopEvents == nil
 		v.site.live.mu.Unlock()
 		if left == 0 && deaf {
 			return

@@ -80,15 +80,15 @@ func (s *State) heard(id int64) bool {
 
 // Commands returns the commands that are due now, in the order in which they were written. These came after we first
 // read the repository, were not heard before, and are for this supervisor.
-func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due []forge.Said) {
+func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due []forge.CommandComment) {
 	said := make(map[string]int)
 	for _, h := range s.Heard {
 		if now.Sub(h.At) < time.Minute {
 			said[h.By]++
 		}
 	}
-	for i := range f.Said {
-		one := &f.Said[i]
+	for i := range f.Commands {
+		one := &f.Commands[i]
 		since, listens := s.Listens[one.Repo]
 		if !listens || one.At.Before(since.Truncate(time.Second)) || s.heard(one.ID) || elsewhere(c, f, one) {
 			continue
@@ -101,7 +101,7 @@ func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due 
 }
 
 // elsewhere reports whether a command is for another supervisor, which holds the item or has the agent.
-func elsewhere(c *threads.Config, f *forge.Facts, s *forge.Said) bool {
+func elsewhere(c *threads.Config, f *forge.Facts, s *forge.CommandComment) bool {
 	foreign := func(login string) bool {
 		same := func(bot string) bool { return strings.EqualFold(bot, login) }
 		return slices.ContainsFunc(c.Forge.Bots, same) && c.AgentByLogin(login) == nil

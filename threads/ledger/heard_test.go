@@ -19,14 +19,14 @@ var listener = &threads.Config{
 	Agents: []agents.Agent{{Name: "dev-qwen", Login: "qwen"}},
 }
 
-func saidAt(id int64, after time.Duration, verb string, args ...string) forge.Said {
-	return forge.Said{
+func saidAt(id int64, after time.Duration, verb string, args ...string) forge.CommandComment {
+	return forge.CommandComment{
 		Ref: forge.Ref{Repo: "o/r", Number: 7}, ID: id, Author: "johba", At: noon.Add(after),
 		Command: forge.Command{Verb: verb, Args: args},
 	}
 }
 
-func ids(said []forge.Said) string {
+func ids(said []forge.CommandComment) string {
 	var list []string
 	for _, s := range said {
 		list = append(list, fmt.Sprint(s.ID))
@@ -49,7 +49,7 @@ func TestCommandsDue(t *testing.T) {
 		name    string
 		journal []Record
 		facts   forge.Facts
-		said    forge.Said
+		said    forge.CommandComment
 		due     bool
 	}{
 		{"new", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "why"), true},
@@ -104,7 +104,7 @@ func TestCommandsDue(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.facts.Said = []forge.Said{tt.said}
+			tt.facts.Commands = []forge.CommandComment{tt.said}
 			got := Fold(tt.journal).Commands(listener, &tt.facts, noon)
 			if (len(got) == 1) != tt.due {
 				t.Errorf("due: got %v, want %t", got, tt.due)
@@ -118,12 +118,12 @@ func TestCommandsPerMinute(t *testing.T) {
 	s := Fold([]Record{{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}})
 	var f forge.Facts
 	for id := range int64(CommandsPerMinute + 1) {
-		f.Said = append(f.Said, saidAt(id+1, time.Second, "why"))
+		f.Commands = append(f.Commands, saidAt(id+1, time.Second, "why"))
 	}
 	if got := s.Commands(listener, &f, noon); len(got) != CommandsPerMinute {
 		t.Errorf("got %d commands at once, want %d", len(got), CommandsPerMinute)
 	}
-	for _, one := range f.Said[:CommandsPerMinute] {
+	for _, one := range f.Commands[:CommandsPerMinute] {
 		s.Apply(Record{At: noon, Heard: &Heard{Ref: Ref(one.Ref), Comment: one.ID, By: one.Author}})
 	}
 	for after, want := range map[time.Duration]int{time.Minute - 1: 0, time.Minute: 1} {
@@ -134,7 +134,7 @@ func TestCommandsPerMinute(t *testing.T) {
 	if got := s.Unanswered(); len(got) != CommandsPerMinute {
 		t.Errorf("got %d unanswered, want %d", len(got), CommandsPerMinute)
 	}
-	s.Apply(Record{At: noon, Heard: &Heard{Ref: Ref(f.Said[0].Ref), Comment: 1, Done: true}})
+	s.Apply(Record{At: noon, Heard: &Heard{Ref: Ref(f.Commands[0].Ref), Comment: 1, Done: true}})
 	if got := s.Unanswered(); len(got) != CommandsPerMinute-1 || got[0].Comment != 2 {
 		t.Errorf("got %d unanswered after an answer, want %d", len(got), CommandsPerMinute-1)
 	}
@@ -149,7 +149,7 @@ func TestHeardIsBounded(t *testing.T) {
 	if len(s.Heard) != maxHeard || len(s.Compact(noon)) != maxHeard+1 {
 		t.Fatalf("got %d commands and %d lines, want 1000 and 1001", len(s.Heard), len(s.Compact(noon)))
 	}
-	f := &forge.Facts{Said: []forge.Said{saidAt(100, time.Hour, "why"), saidAt(9000, time.Hour, "why")}}
+	f := &forge.Facts{Commands: []forge.CommandComment{saidAt(100, time.Hour, "why"), saidAt(9000, time.Hour, "why")}}
 	if got := ids(s.Commands(listener, f, noon.Add(time.Hour))); got != "9000" {
 		t.Errorf("due: got %s, want 9000", got)
 	}
@@ -174,7 +174,7 @@ func playCommands(t *testing.T, seed uint64) {
 		facts   forge.Facts
 		state   = Fold(journal)
 		now     = noon
-		carried []forge.Said
+		carried []forge.CommandComment
 		when    []time.Time
 		fair    = map[int64]bool{} // commands that must be carried out
 	)
@@ -200,9 +200,9 @@ func playCommands(t *testing.T, seed uint64) {
 	for step := range 60 {
 		now = now.Add(time.Duration(rng.IntN(20)) * time.Second)
 		for range rng.IntN(4) {
-			s := saidAt(int64(len(facts.Said)+1), now.Sub(noon)-time.Duration(rng.IntN(3))*time.Minute, "why")
+			s := saidAt(int64(len(facts.Commands)+1), now.Sub(noon)-time.Duration(rng.IntN(3))*time.Minute, "why")
 			s.Author = fmt.Sprint("person", rng.IntN(2))
-			facts.Said = append(facts.Said, s)
+			facts.Commands = append(facts.Commands, s)
 			fair[s.ID] = !s.At.Before(noon)
 		}
 		if step%7 == 0 { // a restart, after a compaction

@@ -14,13 +14,13 @@ import (
 type Report struct {
 	Run     string
 	Item    threads.Item
-	Login   string         // of its agent
-	Breaker time.Duration  // the thread's breaker_interval
-	Outcome agents.Outcome // from the program and its executor, without secrets
-	Ran     bool           // the program could be started
-	Stop    threads.Code   // why reconcile or a person ended it; empty when neither did
-	Look    *forge.Look    // the forge's answer, if AsksForge
-	Gone    bool           // the forge answered that the item no longer exists
+	Login   string           // of its agent
+	Breaker time.Duration    // the thread's breaker_interval
+	Outcome agents.Outcome   // from the program and its executor, without secrets
+	Ran     bool             // the program could be started
+	Stop    threads.Code     // why reconcile or a person ended it; empty when neither did
+	Look    *forge.ItemFacts // the forge's answer, if AsksForge
+	Gone    bool             // the forge answered that the item no longer exists
 	// Rejected says why the forge rejects the agent's token, if a session failed; empty if the forge accepts it.
 	Rejected string
 	// Off says why no work in the repository was possible. It is read together with Rejected.

@@ -28,7 +28,7 @@ func TestLastLine(t *testing.T) {
 // reason is believed.
 func TestReport(t *testing.T) {
 	item := threads.Item{Kind: agents.KindIssue, Ref: forge.Ref{Repo: "o/r", Number: 1}}
-	opened := &forge.Look{Pulls: []forge.Pull{{Ref: forge.Ref{Repo: "o/r", Number: 2}, Author: "qwen"}}}
+	opened := &forge.ItemFacts{Pulls: []forge.Pull{{Ref: forge.Ref{Repo: "o/r", Number: 2}, Author: "qwen"}}}
 	exit := func(code int) agents.Outcome {
 		return agents.Outcome{Result: agents.Failed, ExitCode: code, Tail: "one\ntwo\n"}
 	}
@@ -38,7 +38,7 @@ func TestReport(t *testing.T) {
 		want   End
 	}{
 		"failed": {
-			Report{Ran: true, Outcome: exit(22), Look: &forge.Look{}},
+			Report{Ran: true, Outcome: exit(22), Look: &forge.ItemFacts{}},
 			true,
 			End{Result: agents.Failed, Exit: "22", Tail: "one\ntwo\n", LastLine: "two"},
 		},
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 		"words only": {
 			Report{
 				Ran: true, Outcome: agents.Outcome{Result: agents.Done},
-				Look: &forge.Look{Comments: map[string]int{"qwen": 1}},
+				Look: &forge.ItemFacts{Comments: map[string]int{"qwen": 1}},
 			},
 			true,
 			End{Result: agents.Done, Reason: "commented", Remarked: true},
@@ -66,7 +66,10 @@ func TestReport(t *testing.T) {
 			End{Result: agents.Cancelled, Reason: "gone from the forge", Exit: "1"},
 		},
 		"stopped, its issue is closed": {
-			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Cancelled}, Stop: threads.StopClosed, Look: &forge.Look{}},
+			Report{
+				Ran: true, Outcome: agents.Outcome{Result: agents.Cancelled}, Stop: threads.StopClosed,
+				Look: &forge.ItemFacts{},
+			},
 			true,
 			End{Result: agents.Cancelled, Stop: threads.StopClosed},
 		},
@@ -76,13 +79,16 @@ func TestReport(t *testing.T) {
 			End{Result: agents.Cancelled, Stop: threads.StopReleased},
 		},
 		"failed, and its token is rejected": {
-			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Failed, ExitCode: 1}, Look: &forge.Look{}, Rejected: "401"},
+			Report{
+				Ran: true, Outcome: agents.Outcome{Result: agents.Failed, ExitCode: 1}, Look: &forge.ItemFacts{},
+				Rejected: "401",
+			},
 			true,
 			End{Result: agents.TokenRejected, Reason: "401", Exit: "1"},
 		},
 		"failed in an archived repository": {
 			Report{
-				Ran: true, Outcome: agents.Outcome{Result: agents.Failed, ExitCode: 1}, Look: &forge.Look{},
+				Ran: true, Outcome: agents.Outcome{Result: agents.Failed, ExitCode: 1}, Look: &forge.ItemFacts{},
 				Off: "archived", Rejected: "401",
 			},
 			true,
@@ -113,7 +119,7 @@ func TestReport(t *testing.T) {
 
 // A review approves only if it is done: a program that was cut off did not finish its look.
 func TestReportApproves(t *testing.T) {
-	look := &forge.Look{Pull: &forge.Pull{HeadSHA: "aa", Base: "main", MergeBase: "m0", Reviews: []forge.Review{
+	look := &forge.ItemFacts{Pull: &forge.Pull{HeadSHA: "aa", Base: "main", MergeBase: "m0", Reviews: []forge.Review{
 		{Author: "rev", Verdict: forge.Approved, CommitSHA: "aa"},
 	}}}
 	r := Report{

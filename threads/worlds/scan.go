@@ -207,8 +207,8 @@ func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
 }
 
 // look reads one item afresh, as the supervisor does after a session on it.
-func (s *server) look(ref forge.Ref) forge.Look {
-	var l forge.Look
+func (s *server) look(ref forge.Ref) forge.ItemFacts {
+	var l forge.ItemFacts
 	if is := s.issue(ref); is != nil {
 		got := is.Issue
 		l.Issue = &got

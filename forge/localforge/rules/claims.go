@@ -59,7 +59,7 @@ func (r *repo) claimant(a *account) *claimant {
 }
 
 // emptyTree returns a folder in which all rules make the commits of claims, and the name of the empty tree.
-func (l *leavings) emptyTree(a *account) (dir, tree string) {
+func (l *cleanup) emptyTree(a *account) (dir, tree string) {
 	l.committing.Lock()
 	defer l.committing.Unlock()
 	if l.claims == "" {
@@ -82,9 +82,9 @@ func (c *claimant) commit(parents ...string) string {
 
 func claimRef(n int64) string { return fmt.Sprintf("refs/disinto/claims/%d", n) }
 
-// take pushes a commit to a claim that must not exist, and reports whether this push created the claim. To git, a push
+// push pushes a commit to a claim that must not exist, and reports whether this push created the claim. To git, a push
 // of a commit that the ref already has is not an error, so take also checks git's output.
-func (c *claimant) take(n int64, commit string) bool {
+func (c *claimant) push(n int64, commit string) bool {
 	c.r.w.Helper()
 	ref := claimRef(n)
 	out, code := c.by.tryGit(c.dir, "push", "--porcelain", "--force-with-lease="+ref+":", c.r.url(), commit+":"+ref)
@@ -121,8 +121,8 @@ func claimTwice(w *world) {
 	r := w.repo()
 	one, two := r.claimant(r.writer("one")), r.claimant(r.writer("two"))
 	first, second := one.commit(), two.commit()
-	same(w, "the first takes it", one.take(7, first), true)
-	same(w, "the second takes it", two.take(7, second), false)
+	same(w, "the first takes it", one.push(7, first), true)
+	same(w, "the second takes it", two.push(7, second), false)
 	same(w, "holder", r.holder(7), first)
 	_, code := two.by.tryGit(two.dir, "push", "--quiet", r.url(), second+":"+claimRef(7))
 	same(w, "a plain push of an unrelated commit is refused", code != 0, true)
@@ -134,23 +134,23 @@ func claimSameCommit(w *world) {
 	r := w.repo()
 	c := r.claimant(r.owner)
 	commit := c.commit()
-	same(w, "the first takes it", c.take(7, commit), true)
+	same(w, "the first takes it", c.push(7, commit), true)
 	out, code := c.by.tryGit(c.dir, "push", "--porcelain", "--force-with-lease="+claimRef(7)+":", r.url(),
 		commit+":"+claimRef(7))
 	same(w, "exit status of a repeated push", code, 0)
 	if !strings.Contains(out, "=\t"+commit) || strings.Contains(out, "*\t") {
 		w.Errorf("a repeated push printed %q, want a line with = and none with *", out)
 	}
-	same(w, "the second takes it", c.take(7, commit), false)
+	same(w, "the second takes it", c.push(7, commit), false)
 }
 
 func claimWithoutLease(w *world) {
 	r := w.repo()
 	c := r.claimant(r.owner)
 	first := c.commit()
-	c.take(7, first)
+	c.push(7, first)
 	child := c.commit(first)
-	same(w, "a descendant with a lease", c.take(7, child), false)
+	same(w, "a descendant with a lease", c.push(7, child), false)
 	c.by.git(c.dir, "push", "--quiet", r.url(), child+":"+claimRef(7))
 	same(w, "holder after a descendant", r.holder(7), child)
 	stranger := c.commit()
@@ -162,13 +162,13 @@ func claimRelease(w *world) {
 	r := w.repo()
 	one, two := r.claimant(r.writer("one")), r.claimant(r.writer("two"))
 	first, second := one.commit(), two.commit()
-	one.take(7, first)
+	one.push(7, first)
 	same(w, "the other releases it", two.release(7, second), false)
 	same(w, "holder", r.holder(7), first)
 	same(w, "the holder releases it", one.release(7, first), true)
 	same(w, "the holder releases it again", one.release(7, first), false)
 	same(w, "holder", r.holder(7), "")
-	same(w, "the other takes it", two.take(7, second), true)
+	same(w, "the other takes it", two.push(7, second), true)
 }
 
 func claimVisibility(w *world) {
@@ -177,7 +177,7 @@ func claimVisibility(w *world) {
 	c := r.claimant(r.owner)
 	commits := map[int64]string{7: c.commit(), 70: c.commit()}
 	for n, commit := range commits {
-		c.take(n, commit)
+		c.push(n, commit)
 	}
 	same(w, "branches", r.branches(), "main")
 	got := read[[]struct {
@@ -204,13 +204,13 @@ func claimRights(w *world) {
 		r.owner.as(r.owner.newToken("read", "read:repository")),
 	} {
 		c := r.claimant(a)
-		same(w, a.name+" takes it", c.take(7, c.commit()), false)
+		same(w, a.name+" takes it", c.push(7, c.commit()), false)
 	}
 	same(w, "holder", r.holder(7), "")
 	dev := r.writer("dev")
 	c := r.claimant(dev.as(dev.newToken("agent", "write:repository", "write:issue", "read:user")))
 	commit := c.commit()
-	same(w, "an agent takes it", c.take(7, commit), true)
+	same(w, "an agent takes it", c.push(7, commit), true)
 	same(w, "holder", r.holder(7), commit)
 }
 
@@ -230,7 +230,7 @@ func claimRace(w *world) {
 		var won [racers]bool
 		var running sync.WaitGroup
 		for i, c := range all {
-			running.Go(func() { won[i] = c.take(n, commits[i]) })
+			running.Go(func() { won[i] = c.push(n, commits[i]) })
 		}
 		running.Wait()
 		winners, holder := 0, r.holder(n)
@@ -258,7 +258,7 @@ func claimsApart(w *world) {
 	}
 	var running sync.WaitGroup
 	for i := range commits {
-		running.Go(func() { taken[i] = c.take(int64(i+1), commits[i]) })
+		running.Go(func() { taken[i] = c.push(int64(i+1), commits[i]) })
 	}
 	running.Wait()
 	for i := range commits {

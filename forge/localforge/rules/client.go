@@ -26,24 +26,24 @@ type account struct {
 	token    string
 }
 
-func (a *account) get(path string) answer { return a.ask(http.MethodGet, path, nil) }
+func (a *account) get(path string) answer { return a.call(http.MethodGet, path, nil) }
 
-func (a *account) post(path string, body any) answer { return a.ask(http.MethodPost, path, body) }
+func (a *account) post(path string, body any) answer { return a.call(http.MethodPost, path, body) }
 
-func (a *account) put(path string, body any) answer { return a.ask(http.MethodPut, path, body) }
+func (a *account) put(path string, body any) answer { return a.call(http.MethodPut, path, body) }
 
-func (a *account) patch(path string, body any) answer { return a.ask(http.MethodPatch, path, body) }
+func (a *account) patch(path string, body any) answer { return a.call(http.MethodPatch, path, body) }
 
 // remove sends DELETE; requests for dependencies and file contents need a body.
 func (a *account) remove(path string, body ...any) answer {
 	if len(body) > 0 {
-		return a.ask(http.MethodDelete, path, body[0])
+		return a.call(http.MethodDelete, path, body[0])
 	}
-	return a.ask(http.MethodDelete, path, nil)
+	return a.call(http.MethodDelete, path, nil)
 }
 
-// ask sends a request to a path below /api/v1 and returns any answer. A nil body sends none.
-func (a *account) ask(method, path string, body any) answer {
+// call sends a request to a path below /api/v1 and returns any answer. A nil body sends none.
+func (a *account) call(method, path string, body any) answer {
 	a.w.Helper()
 	return a.w.send(a.w.request(method, path, body, func(r *http.Request) {
 		if a.token != "" {

@@ -169,7 +169,7 @@ func silentChanges(w *world) {
 	r.dependsOn(blocked, blocker)
 	c := r.claimant(r.owner)
 	commit := c.commit()
-	same(w, "claimed", c.take(blocked, commit), true)
+	same(w, "claimed", c.push(blocked, commit), true)
 	same(w, "released", c.release(blocked, commit), true)
 	r.independent(blocked, blocker)
 	r.comment(blocked, "the end")

@@ -232,7 +232,7 @@ func allComments(w *world) {
 func headRefused(w *world) {
 	r := w.repo()
 	for _, path := range []string{"/version", r.at(""), r.at("/issues")} {
-		r.owner.ask(http.MethodHead, path, nil).want(http.StatusMethodNotAllowed)
+		r.owner.call(http.MethodHead, path, nil).want(http.StatusMethodNotAllowed)
 	}
 }
 

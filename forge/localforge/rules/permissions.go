@@ -67,7 +67,7 @@ func publicRights(w *world) {
 		{"edit the repository", http.MethodPatch, "", fields{"description": "d"}, administers},
 	} {
 		for i, a := range people {
-			got := a.ask(row.method, r.at("%s", row.path), row.body).status
+			got := a.call(row.method, r.at("%s", row.path), row.body).status
 			if got != row.want[i] {
 				w.Errorf("%s, as %s: got %d, want %d", row.what, a.name, got, row.want[i])
 			}

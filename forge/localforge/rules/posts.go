@@ -38,8 +38,8 @@ func claimPosted(w *world) {
 	r := w.repo()
 	c := r.claimant(r.writer("dev"))
 	one, two := c.commit(), c.commit()
-	c.take(1, one)
-	c.take(2, two)
+	c.push(1, one)
+	c.push(2, two)
 	for _, step := range []struct {
 		what          string
 		before, after string
@@ -83,7 +83,7 @@ func claimRead(w *world) {
 	r := w.repo()
 	c := r.claimant(r.writer("dev"))
 	commit := c.commit()
-	c.take(7, commit)
+	c.push(7, commit)
 	got := read[struct {
 		SHA    string `json:"sha"`
 		Commit struct {

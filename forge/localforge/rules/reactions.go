@@ -33,8 +33,8 @@ type reaction struct {
 	Content string `json:"content"`
 }
 
-// said writes a comment as the owner and returns its id.
-func (r *repo) said(n int64, text string) int64 {
+// commentID writes a comment as the owner and returns its id.
+func (r *repo) commentID(n int64, text string) int64 {
 	r.w.Helper()
 	return decode[issueComment](r.owner.post(r.at("/issues/%d/comments", n), fields{"body": text}).
 		want(http.StatusCreated)).ID
@@ -52,7 +52,7 @@ func (r *repo) reactionsTo(id int64) string {
 func showsReactions(w *world) {
 	r := w.repo()
 	dev := r.writer("dev")
-	id := r.said(r.open("first"), "a plan")
+	id := r.commentID(r.open("first"), "a plan")
 	path := r.at("/issues/comments/%d/reactions", id)
 	same(w, "reactions before the first", r.reactionsTo(id), "[]")
 	for range 2 {
@@ -67,7 +67,7 @@ func showsReactions(w *world) {
 func reactionIsSilent(w *world) {
 	r := w.repo()
 	n := r.open("first")
-	id := r.said(n, "a plan")
+	id := r.commentID(n, "a plan")
 	since := r.issue(n).Updated
 	w.nextSecond()
 	r.owner.post(r.at("/issues/comments/%d/reactions", id), fields{"content": "+1"}).want(http.StatusCreated)
@@ -77,7 +77,7 @@ func reactionIsSilent(w *world) {
 func reactionsOfNothing(w *world) {
 	r := w.repo()
 	n := r.open("first")
-	id := r.said(n, "a plan")
+	id := r.commentID(n, "a plan")
 	r.owner.remove(r.at("/issues/comments/%d", id)).want(http.StatusNoContent)
 	r.owner.get(r.at("/issues/comments/%d/reactions", id)).want(http.StatusNotFound)
 }

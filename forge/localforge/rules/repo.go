@@ -47,7 +47,7 @@ func (w *world) code(branches ...string) *repo {
 
 // checkout returns a folder with the commits of code. Rules with the same branches share it, because a commit costs
 // three processes; the author of the commits is the owner in the first of these rules.
-func (l *leavings) checkout(w *world, by *account, branches []string) string {
+func (l *cleanup) checkout(w *world, by *account, branches []string) string {
 	w.Helper()
 	l.committing.Lock()
 	defer l.committing.Unlock()

@@ -93,9 +93,9 @@ var groups = []struct {
 
 // Exercise checks all rules as parallel subtests of t.
 func Exercise(t *testing.T, server Server) {
-	made := &leavings{server: server, tempDir: t.TempDir, checkouts: map[string]string{}}
+	made := &cleanup{server: server, tempDir: t.TempDir, checkouts: map[string]string{}}
 	t.Cleanup(func() { made.remove(t) })
-	t.Cleanup(func() { made.settle(t) })
+	t.Cleanup(func() { made.waitForPushes(t) })
 	for _, group := range groups {
 		t.Run(group.noun, func(t *testing.T) {
 			t.Parallel()

@@ -113,12 +113,12 @@ func revokedToken(w *world) {
 	dev := r.writer("dev")
 	old := dev.as(dev.newToken("old", "all"))
 	c := r.claimant(old)
-	same(w, "a push with the token succeeds", c.take(7, c.commit()), true)
+	same(w, "a push with the token succeeds", c.push(7, c.commit()), true)
 	old.get(r.at("/issues")).want(http.StatusOK)
 	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNoContent)
 	old.get("/user").want(http.StatusUnauthorized)
 	old.get(r.at("/issues")).want(http.StatusUnauthorized) // although the issues are public
-	same(w, "a push with the revoked token succeeds", c.take(8, c.commit()), false)
+	same(w, "a push with the revoked token succeeds", c.push(8, c.commit()), false)
 	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNotFound)
 	dev.get("/user").want(http.StatusOK)
 }

@@ -59,7 +59,7 @@ func movesUpdated(w *world) {
 	edit := func(key, value string) func(int64) { return func(n int64) { r.edit(n, fields{key: value}) } }
 	tie := func(n int64) { r.dependsOn(n, n-1) }
 	comments := make(map[int64]int64)
-	hello := func(n int64) { comments[n] = r.said(n, "hello") }
+	hello := func(n int64) { comments[n] = r.commentID(n, "hello") }
 	changes := []struct {
 		what       string
 		before, do func(n int64)
@@ -110,7 +110,7 @@ func leavesUpdated(w *world) {
 	r.dependsOn(blocked, blocker)
 	p := r.ready("one")
 	r.eventuallyMergeable(p, true)
-	comment := r.said(p, "hello")
+	comment := r.commentID(p, "hello")
 	since := r.issue(p).Updated
 	w.nextSecond()
 	r.owner.patch(r.at("/issues/comments/%d", comment), fields{"body": "other"}).want(http.StatusOK)

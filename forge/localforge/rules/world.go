@@ -26,10 +26,10 @@ type world struct {
 	ctx    context.Context
 	admin  *account
 	suffix string
-	made   *leavings
+	made   *cleanup
 }
 
-func newWorld(t *testing.T, server Server, made *leavings) *world {
+func newWorld(t *testing.T, server Server, made *cleanup) *world {
 	t.Helper()
 	w := &world{
 		T: t, server: server, ctx: context.WithoutCancel(t.Context()), suffix: strings.ToLower(rand.Text()[:8]),

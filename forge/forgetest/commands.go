@@ -8,15 +8,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-func saidRules() []rule {
+func commandRules() []rule {
 	return []rule{
-		{Rights, "a scan returns the commands of people with write access", hear},
-		{Talk, "exactly one supervisor takes a command", take},
+		{Rights, "a scan returns the commands of people with write access", scanCommands},
+		{Talk, "exactly one supervisor takes a command", claimCommand},
 	}
 }
 
-// hear treats the account review as a person's: the client does not list it among its agents.
-func hear(w *world) {
+// scanCommands treats the account review as a person's: the client does not list it among its agents.
+func scanCommands(w *world) {
 	here := w.Supervisor(Supervisor{
 		Instance: "here", Host: "host", Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{w.dev},
 	})
@@ -31,14 +31,14 @@ func hear(w *world) {
 	w.Say(w.review, ref, "Once more.\n\n/disinto assign dev-kimi")
 	facts := w.scan(here)
 	var got []string
-	for i, s := range facts.Said {
+	for i, s := range facts.Commands {
 		got = append(got, fmt.Sprint(s.Ref == ref, s.Author == w.review, s.Command))
 		same(w, "the command has an ID", s.ID > 0, true)
-		same(w, "commands in order", i == 0 || facts.Said[i-1].Compare(&facts.Said[i]) < 0, true)
+		same(w, "commands in order", i == 0 || facts.Commands[i-1].Compare(&facts.Commands[i]) < 0, true)
 	}
 	equal(w, "commands", got, []string{"false true {why [] false}", "true true {assign [dev-kimi] false}"})
 	r, _ := facts.Repo(w.repo)
-	same(w, "Heard is zero", r.Heard.IsZero(), false)
+	same(w, "CommentsAsOf is zero", r.CommentsAsOf.IsZero(), false)
 	for login, want := range map[string]bool{w.review: true, w.dev: true, w.human: false, "no-such-account": false} {
 		may, err := here.MayWrite(w.ctx, w.repo, login)
 		w.must("MayWrite", err)
@@ -46,7 +46,7 @@ func hear(w *world) {
 	}
 }
 
-func take(w *world) {
+func claimCommand(w *world) {
 	person := func(instance string) Forge {
 		return w.Supervisor(Supervisor{
 			Instance: instance, Host: "host", Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{w.dev},
@@ -58,34 +58,34 @@ func take(w *world) {
 	for range races() {
 		w.Say(w.review, ref, "/disinto retry")
 	}
-	all := w.scan(here).Said
+	all := w.scan(here).Commands
 	same(w, "commands", len(all), races())
 	for _, s := range all {
 		clients := []Forge{person("here"), person("there"), person("elsewhere")}
 		got := make([]error, len(clients))
 		var wg sync.WaitGroup
 		for i, c := range clients {
-			wg.Go(func() { got[i] = c.Take(w.ctx, s) })
+			wg.Go(func() { got[i] = c.ClaimCommand(w.ctx, s) })
 		}
 		wg.Wait()
 		won := 0
 		for i, err := range got {
 			if err == nil {
 				won++
-				w.must("Take again", clients[i].Take(w.ctx, s))
+				w.must("ClaimCommand again", clients[i].ClaimCommand(w.ctx, s))
 				continue
 			}
 			if !errors.Is(err, forge.ErrUnavailable) { // the client repeatedly lost the race and stopped trying
-				w.refused("Take of a command that another supervisor took", err, forge.ErrTaken)
+				w.refused("ClaimCommand of a command that another supervisor took", err, forge.ErrTaken)
 			}
-			w.refused("Take later", clients[i].Take(w.ctx, s), forge.ErrTaken)
+			w.refused("ClaimCommand later", clients[i].ClaimCommand(w.ctx, s), forge.ErrTaken)
 		}
 		same(w, "winners", won, 1)
 	}
 	s := all[0]
 	s.Command.Verb = "cancel"
-	w.refused("Take of a command that is not in the comment", here.Take(w.ctx, s), forge.ErrNotFound)
+	w.refused("ClaimCommand of a command that is not in the comment", here.ClaimCommand(w.ctx, s), forge.ErrNotFound)
 	s = all[0]
 	s.Author = w.human
-	w.refused("Take of another author's command", here.Take(w.ctx, s), forge.ErrNotFound)
+	w.refused("ClaimCommand of another author's command", here.ClaimCommand(w.ctx, s), forge.ErrNotFound)
 }

@@ -17,7 +17,7 @@ func (f *Forge) Command(n int64, login, text string) int64 {
 		panic("no command: " + text)
 	}
 	id := int64(1000 + len(f.said))
-	f.said = append(f.said, forge.Said{Ref: Ref(n), ID: id, Author: login, At: time.Now(), Command: command})
+	f.said = append(f.said, forge.CommandComment{Ref: Ref(n), ID: id, Author: login, At: time.Now(), Command: command})
 	return id
 }
 
@@ -25,7 +25,7 @@ func (f *Forge) Command(n int64, login, text string) int64 {
 func (f *Forge) Unsay(id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.said = slices.DeleteFunc(slices.Clone(f.said), func(s forge.Said) bool { return s.ID == id })
+	f.said = slices.DeleteFunc(slices.Clone(f.said), func(s forge.CommandComment) bool { return s.ID == id })
 }
 
 // TakeAway makes another supervisor take a command.
@@ -35,10 +35,10 @@ func (f *Forge) TakeAway(id int64) {
 	f.taken[id] = "another"
 }
 
-// Take takes a command. A supervisor may repeat it.
-func (c *client) Take(ctx context.Context, said forge.Said) error {
+// ClaimCommand takes a command. A supervisor may repeat it.
+func (c *client) ClaimCommand(ctx context.Context, said forge.CommandComment) error {
 	return c.ask(ctx, "take", func() error {
-		there := slices.ContainsFunc(c.f.said, func(s forge.Said) bool {
+		there := slices.ContainsFunc(c.f.said, func(s forge.CommandComment) bool {
 			return s.ID == said.ID && s.Author == said.Author && s.Command.Equal(said.Command)
 		})
 		switch by := c.f.taken[said.ID]; {

@@ -90,7 +90,7 @@ func TestTold(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var b told
+			var b causeLog
 			for step := range strings.SplitSeq(strings.TrimSpace(tt.script), "\n") {
 				said, want, _ := strings.Cut(strings.TrimSpace(step), "->")
 				words := strings.Fields(said)
@@ -106,7 +106,7 @@ func TestTold(t *testing.T) {
 					}
 				}
 				now := epoch.Add(at)
-				b.see(now, list, whole)
+				b.record(now, list, whole)
 				fresh, _ := b.due(now)
 				var got []string
 				for _, m := range fresh {
@@ -131,8 +131,8 @@ func scripted(word string) Message {
 
 // due returns when to check again, so that no message depends on a new status.
 func TestToldNext(t *testing.T) {
-	var b told
-	b.see(epoch, []Message{scripted("down")}, false)
+	var b causeLog
+	b.record(epoch, []Message{scripted("down")}, false)
 	if _, next := b.due(epoch); !next.Equal(epoch.Add(downFor)) {
 		t.Errorf("got next %s, want %s", next, epoch.Add(downFor))
 	}
@@ -140,7 +140,7 @@ func TestToldNext(t *testing.T) {
 	if list, next := b.due(now); len(list) != 1 || !next.IsZero() {
 		t.Errorf("got %d messages, next %s; want 1 and zero", len(list), next)
 	}
-	b.see(now, nil, true)
+	b.record(now, nil, true)
 	if _, next := b.due(now); !next.Equal(now.Add(stay)) {
 		t.Errorf("got next %s, want %s", next, now.Add(stay))
 	}
@@ -148,17 +148,17 @@ func TestToldNext(t *testing.T) {
 
 // A message that a recipient got is not sent by the next supervisor; all others are.
 func TestToldRestart(t *testing.T) {
-	var b told
-	b.see(epoch, []Message{scripted("a"), scripted("b"), scripted("i/refused")}, true)
+	var b causeLog
+	b.record(epoch, []Message{scripted("a"), scripted("b"), scripted("i/refused")}, true)
 	fresh, _ := b.due(epoch)
-	b.arrived([]Message{fresh[0], fresh[2]})
-	var next told
+	b.recordSent([]Message{fresh[0], fresh[2]})
+	var next causeLog
 	next.restore(b.lines())
 	later := epoch.Add(time.Hour)
-	next.see(later, nil, false) // the forge was not read yet
+	next.record(later, nil, false) // the forge was not read yet
 	next.due(later)
 	later = later.Add(10 * time.Minute)
-	next.see(later, []Message{scripted("a"), scripted("b"), scripted("i/label")}, true)
+	next.record(later, []Message{scripted("a"), scripted("b"), scripted("i/label")}, true)
 	if fresh, _ := next.due(later); len(fresh) != 1 || fresh[0].Key != "b" {
 		t.Errorf("got %v, want b", fresh)
 	}
@@ -170,16 +170,16 @@ func TestToldBound(t *testing.T) {
 	for i := range 3 * maxCauses {
 		list = append(list, scripted(fmt.Sprintf("item-%d", i)))
 	}
-	var b told
-	b.see(epoch, list, true)
+	var b causeLog
+	b.record(epoch, list, true)
 	if fresh, _ := b.due(epoch); len(fresh) != maxCauses {
 		t.Errorf("got %d messages, want %d", len(fresh), maxCauses)
 	}
-	b.see(epoch.Add(time.Second), nil, true)
+	b.record(epoch.Add(time.Second), nil, true)
 	for _, after := range []time.Duration{time.Hour, 2 * time.Hour} {
 		b.due(epoch.Add(after))
 	}
-	b.see(epoch.Add(3*time.Hour), list[2*maxCauses:], true)
+	b.record(epoch.Add(3*time.Hour), list[2*maxCauses:], true)
 	if fresh, _ := b.due(epoch.Add(3 * time.Hour)); len(fresh) != maxCauses {
 		t.Errorf("after the others are over: got %d messages, want %d", len(fresh), maxCauses)
 	}

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// leavings lists the repositories and accounts of all rules, which are removed at the end, and what rules share.
+// cleanup lists the repositories and accounts of all rules, which are removed at the end, and what rules share.
 //
 // Nothing is removed while rules are running: Forgejo 10 handles pushes one by one and late, and can hang for ever when
 // the repository of the current push is deleted. It then still answers requests, but until a restart no push updates a
 // pull request.
-type leavings struct {
+type cleanup struct {
 	server Server
 
 	mu           sync.Mutex // guards the fields below
@@ -24,20 +24,20 @@ type leavings struct {
 	tree       string            // the empty tree in it
 }
 
-func (l *leavings) repo(name string) {
+func (l *cleanup) repo(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.repos = append(l.repos, name)
 }
 
-func (l *leavings) user(name string) {
+func (l *cleanup) user(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.users = append(l.users, name)
 }
 
-// settle makes one more push and waits until the server has handled it, and therefore all pushes before it.
-func (l *leavings) settle(t *testing.T) {
+// waitForPushes makes one more push and waits until the server has handled it, and therefore all pushes before it.
+func (l *cleanup) waitForPushes(t *testing.T) {
 	w := newWorld(t, l.server, l)
 	r := w.code("last")
 	p := r.ready("last")
@@ -48,19 +48,19 @@ func (l *leavings) settle(t *testing.T) {
 }
 
 // remove deletes repositories first, because an account that owns one cannot be deleted.
-func (l *leavings) remove(t *testing.T) {
+func (l *cleanup) remove(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := newWorld(t, l.server, l)
 	for _, name := range l.repos {
-		l.gone(w.admin.remove("/repos/" + name))
+		l.checkRemoved(w.admin.remove("/repos/" + name))
 	}
 	for _, name := range l.users {
-		l.gone(w.admin.remove("/admin/users/" + name))
+		l.checkRemoved(w.admin.remove("/admin/users/" + name))
 	}
 }
 
-func (l *leavings) gone(a answer) {
+func (l *cleanup) checkRemoved(a answer) {
 	a.w.Helper()
 	if a.status != http.StatusNoContent && a.status != http.StatusNotFound {
 		a.w.Errorf("cannot clean up: %s: %s", a.request, a)

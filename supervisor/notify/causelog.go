@@ -20,8 +20,8 @@ const (
 	maxCauses = 2000
 )
 
-// told has the active causes and those that were sent. The zero value has none.
-type told struct{ causes map[string]*cause }
+// causeLog has the active causes and those that were sent. The zero value has none.
+type causeLog struct{ causes map[string]*cause }
 
 // cause is one cause and its messages so far.
 type cause struct {
@@ -37,9 +37,9 @@ type cause struct {
 // rest returns the least time until the next message.
 func (c *cause) rest() time.Duration { return firstRest << min(max(c.times-1, 0), mostDoubled) }
 
-// see records the active causes. If whole is false, the forge was not read, and a cause missing from list may still
+// record records the active causes. If whole is false, the forge was not read, and a cause missing from list may still
 // be active.
-func (t *told) see(now time.Time, list []Message, whole bool) {
+func (t *causeLog) record(now time.Time, list []Message, whole bool) {
 	if t.causes == nil {
 		t.causes = make(map[string]*cause)
 	}
@@ -51,7 +51,7 @@ func (t *told) see(now time.Time, list []Message, whole bool) {
 		case c == nil && len(t.causes) < maxCauses:
 			t.causes[m.Key] = &cause{Message: m}
 		case c != nil:
-			c.see(m)
+			c.update(m)
 		}
 	}
 	for key, c := range t.causes {
@@ -61,8 +61,8 @@ func (t *told) see(now time.Time, list []Message, whole bool) {
 	}
 }
 
-// see records that a cause is active. A label that we set for another reason is not another cause.
-func (c *cause) see(m Message) {
+// update records that a cause is active. A label that we set for another reason is not another cause.
+func (c *cause) update(m Message) {
 	isOther := m.Code != c.Code && m.Code != threads.SkipLabel
 	isTold := !c.newest.IsZero() && !c.again
 	switch {
@@ -76,7 +76,7 @@ func (c *cause) see(m Message) {
 
 // due returns the messages to send now, oldest first, and marks them as sent. next is when more may be due without a
 // new status; zero means never.
-func (t *told) due(now time.Time) (list []Message, next time.Time) {
+func (t *causeLog) due(now time.Time) (list []Message, next time.Time) {
 	for key, c := range t.causes {
 		m, at := c.due(now)
 		if m != nil {
@@ -127,8 +127,8 @@ func (c *cause) due(now time.Time) (m *Message, at time.Time) {
 	return &tell, time.Time{}
 }
 
-// arrived records that a recipient got messages.
-func (t *told) arrived(batch []Message) {
+// recordSent records that a recipient got messages.
+func (t *causeLog) recordSent(batch []Message) {
 	for i := range batch {
 		if c := t.causes[batch[i].Key]; c != nil && !c.again {
 			c.sent = true
@@ -137,7 +137,7 @@ func (t *told) arrived(batch []Message) {
 }
 
 // forgetUnsent removes the causes that no recipient got, so that they are sent to the current recipients.
-func (t *told) forgetUnsent() {
+func (t *causeLog) forgetUnsent() {
 	for key, c := range t.causes {
 		if !c.sent {
 			delete(t.causes, key)
@@ -156,7 +156,7 @@ type line struct {
 }
 
 // lines returns the causes that a recipient got, by key.
-func (t *told) lines() []line {
+func (t *causeLog) lines() []line {
 	list := []line{}
 	for _, c := range t.causes {
 		if c.sent {
@@ -168,7 +168,7 @@ func (t *told) lines() []line {
 }
 
 // restore adds the causes that an earlier supervisor sent.
-func (t *told) restore(list []line) {
+func (t *causeLog) restore(list []line) {
 	t.causes = make(map[string]*cause)
 	for _, l := range list[:min(len(list), maxCauses)] {
 		m := Message{Key: l.Key, Code: l.Code, Topic: l.Topic, Over: l.Over, At: l.At}

@@ -44,7 +44,7 @@ func TestAsk(t *testing.T) {
 		}
 		began := time.Now()
 		var got []string
-		for _, r := range Ask(t.Context(), read, hosts, "own") {
+		for _, r := range FetchAll(t.Context(), read, hosts, "own") {
 			got = append(got, fmt.Sprintf("%s: %s, %s, %t", r.Host.Name, r.At.Sub(began), r.Why, r.Doc != nil))
 		}
 		want := []string{
@@ -53,7 +53,7 @@ func TestAsk(t *testing.T) {
 			"mute: 0s, ssh: exit status 255: [31m no route, false", "ours: 0s, it is the same supervisor as this host, false",
 			"also: 0s, no answer within 10s, false",
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) || time.Since(began) != AskTime {
+		if fmt.Sprint(got) != fmt.Sprint(want) || time.Since(began) != FetchTime {
 			t.Errorf("after %s\ngot  %q\nwant %q", time.Since(began), got, want)
 		}
 	})
@@ -71,7 +71,7 @@ func TestFile(t *testing.T) {
 			changes.Add(1)
 		}
 		say("a")
-		f := Keep(path, func() *Document {
+		f := StartFile(path, func() *Document {
 			made.Add(1)
 			if name.Load() == "" {
 				return nil

@@ -13,8 +13,9 @@ import (
 // peerKey is the context key for whether a connection is barred.
 type peerKey struct{}
 
-// bar refuses all requests of processes for which barred returns true. It calls barred once for each connection.
-func bar(server *http.Server, barred func(pid int) bool) {
+// refusePeers refuses all requests of processes for which barred returns true. It calls barred once for each
+// connection.
+func refusePeers(server *http.Server, barred func(pid int) bool) {
 	if barred == nil {
 		return
 	}

@@ -60,12 +60,12 @@ func (s *Site) report(ctx context.Context, command string, request any) (string,
 // mayOnlyLook is the answer to a command of a visitor who may not steer.
 const mayOnlyLook = "your account may only look: commands need write access to every repository of the factory"
 
-// do runs a command and redirects to the page that sent it, which shows the command's answer.
-func (s *Site) do(w http.ResponseWriter, r *http.Request, v *visitor) {
+// runCommand runs a command and redirects to the page that sent it, which shows the command's answer.
+func (s *Site) runCommand(w http.ResponseWriter, r *http.Request, v *visitor) {
 	name := r.PathValue("command")
 	command := commands[name]
 	switch {
-	case !meant(w, r, v):
+	case !checkForm(w, r, v):
 		return
 	case command == nil:
 		http.NotFound(w, r)
@@ -80,13 +80,13 @@ func (s *Site) do(w http.ResponseWriter, r *http.Request, v *visitor) {
 	if err != nil {
 		said = err.Error()
 	}
-	s.visitors.tell(v, said, err != nil)
-	s.Log.Info("the control room: " + who(v) + " said " + name + " " + form.Get("ref") + form.Get("name"))
+	s.visitors.setNotice(v, said, err != nil)
+	s.Log.Info("the control room: " + visitorName(v) + " said " + name + " " + form.Get("ref") + form.Get("name"))
 	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// who returns a visitor's name for the log.
-func who(v *visitor) string {
+// visitorName returns a visitor's name for the log.
+func visitorName(v *visitor) string {
 	if v.Name == "" {
 		return "the holder of the token"
 	}

@@ -15,15 +15,15 @@ const (
 	maxFile = 4 << 20
 )
 
-// memory stores the causes sent, for the next supervisor. Without the file, active causes are sent once more. It
+// sentFile stores the causes sent, for the next supervisor. Without the file, active causes are sent once more. It
 // belongs to one goroutine.
-type memory struct {
+type sentFile struct {
 	dir  string
 	last []byte
 }
 
 // read returns the causes that the last supervisor sent; nil if the file cannot be read.
-func (f *memory) read() (list []line) {
+func (f *sentFile) read() (list []line) {
 	text, err := plainfile.Read(filepath.Join(f.dir, fileName), maxFile)
 	if err != nil || json.Unmarshal(text, &list) != nil {
 		return nil
@@ -34,7 +34,7 @@ func (f *memory) read() (list []line) {
 
 // write replaces the file if its content changed. A failure at worst repeats messages, and the journal reports a full
 // disk.
-func (f *memory) write(list []line) {
+func (f *sentFile) write(list []line) {
 	text, err := json.Marshal(list)
 	if err != nil || list == nil || bytes.Equal(text, f.last) {
 		return
