@@ -568,3 +568,28 @@ func TestDoneWithout(t *testing.T) {
 		}
 	})
 }
+
+// The mergeability is read at once after the base has moved, but only until it was read since the move.
+func TestMergeabilityDue(t *testing.T) {
+	now := time.Now()
+	r := newRepo("o/r")
+	b := &base{sha: "b1", moved: now.Add(-10 * time.Second)}
+	r.bases["main"] = b
+	for _, tt := range []struct {
+		name string
+		p    pull
+		want bool
+	}{
+		{"the base moved since", pull{baseSHA: "b0", detailsAt: now.Add(-11 * time.Second)}, true},
+		{"read since, and early", pull{baseSHA: "b0", detailsAt: now.Add(-time.Second)}, false},
+		{"read since, and late", pull{baseSHA: "b0", detailsAt: now.Add(-9 * time.Second)}, true},
+		{"settled", pull{baseSHA: "b1", clean: true, detailsAt: now.Add(-time.Hour)}, false},
+		{"not known yet", pull{baseSHA: "b1", detailsAt: now.Add(-3 * time.Second)}, true},
+		{"a draft", pull{Pull: forge.Pull{Draft: true}, baseSHA: "b0"}, false},
+	} {
+		tt.p.Base, tt.p.ConflictSince = "main", tt.p.detailsAt
+		if got := r.mergeabilityDue(&tt.p, now); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
