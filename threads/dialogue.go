@@ -327,7 +327,7 @@ func markPlanFirst(d *decision, w *work) *Mark {
 		return nil
 	}
 	why := d.objection(w)
-	if why == nil || why.Code != PlanUnlabelled {
+	if why.Code != PlanUnlabelled {
 		return nil
 	}
 	return &Mark{Action: ActPlanFirst, Ref: w.Ref, Reason: *why}

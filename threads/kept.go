@@ -58,12 +58,12 @@ type keeping struct {
 // indexKept finds the slots of a thread that are kept for their residents. If a resident left several slots, only the
 // last one is kept.
 func (v *view) indexKept(t *threadState) {
-	if t.Hold == 0 || t.Overlap || !v.History.Thread(t.Name).Returns.Soon(t.Hold) {
+	if !v.History.Thread(t.Name).Returns.Soon(t.Hold) {
 		return
 	}
 	for slot, w := range t.warm {
 		until := w.Left.Add(t.Hold)
-		if w.Agent == "" || t.sessions[slot] > 0 || w.Left.Before(v.History.Agent(w.Agent).IdleSince) || !until.After(v.Now) {
+		if t.sessions[slot] > 0 || w.Left.Before(v.History.Agent(w.Agent).IdleSince) || !until.After(v.Now) {
 			continue
 		}
 		if p := v.reviewed(w); p != nil && v.canReturn(t, w.Agent) {
@@ -79,7 +79,7 @@ func (v *view) indexKept(t *threadState) {
 func (v *view) reviewed(w Warm) *forge.Pull {
 	for i := range v.Facts.Pulls {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]
-		if p.Closed || st.chain != w.Chain || p.Draft || forge.SkipLabel(p.Labels) != "" || v.unwanted(p) {
+		if st.chain != w.Chain || p.Draft || forge.SkipLabel(p.Labels) != "" || v.unwanted(p) {
 			continue
 		}
 		late := st.kind == agents.KindRework && v.stale(v.repo(p.Repo), p.Ref, st.chain)

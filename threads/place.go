@@ -185,7 +185,7 @@ func (p *placer) took(started *placement) {
 	p.advance()
 	for i := range p.view.threads {
 		t, b := &p.view.threads[i], &p.best[i]
-		if t == started.thread || b.work != nil && !p.open(b.work) {
+		if b.work != nil && !p.open(b.work) {
 			p.best[i] = p.bestOn(t)
 		}
 	}
@@ -247,7 +247,7 @@ func (p *placer) anyFree(c *class, t *threadState) bool {
 }
 
 func (p *placer) open(w *work) bool {
-	return !w.taken && p.intruder(w) == nil && (w.Author == "" || reviewLimit(p.view, w) == nil)
+	return !w.taken && p.intruder(w) == nil && reviewLimit(p.view, w) == nil
 }
 
 // eachWarm calls use with the items that continue a conversation in a free slot or in the memory of a sticky thread,
