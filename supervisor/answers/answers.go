@@ -71,12 +71,13 @@ type known struct {
 	does   string
 	reason *threads.Reason
 	plan   int // the number of the newest plan that has it
+	place  int // in the order of that plan
 }
 
 // Recorder finds the new answers of plans, and writes them to the file.
 type Recorder struct {
 	known map[subject]*known
-	order []*known // those of the newest plan, in its order, which the next plan mostly keeps: a map would cost twice
+	order []*known // those of the newest plan, in its order, which the next plan mostly keeps: a map costs twice as much
 	plans int
 	again atomic.Bool // the file may lack known answers
 	file  file
@@ -93,14 +94,14 @@ func (r *Recorder) Changes(s *threads.Snapshot, p *threads.Plan) []Line {
 	}
 	r.plans++
 	c := changes{at: s.Now, places: make(map[answer]int)}
-	seen, order := 0, make([]*known, 0, len(r.order))
+	next, order := 0, make([]*known, 0, len(r.order))
 	for a := range threads.Answers(s, p) {
 		of := subject{a.Ref, a.Name}
-		k := r.find(of, seen)
+		k := r.find(of, next)
 		if k.plan == r.plans {
 			continue // an item's session comes before its hold, and an agent before a thread of the same name
 		}
-		seen++
+		next, k.place = k.place+1, len(order)
 		order = append(order, k)
 		if k.plan == 0 || k.kind != a.Kind || k.does != a.Does || !k.reason.Same(a.Reason) {
 			c.add(of, answerOf(&a))
@@ -108,13 +109,14 @@ func (r *Recorder) Changes(s *threads.Snapshot, p *threads.Plan) []Line {
 		k.kind, k.does, k.reason, k.plan = a.Kind, a.Does, a.Reason, r.plans
 	}
 	r.order = order
-	if seen < len(r.known) {
+	if len(order) < len(r.known) {
 		r.drop(s.Config, &c)
 	}
 	return c.lines
 }
 
-// find returns the newest answer about a subject, which was probably at this place of the last plan.
+// find returns the newest answer about a subject, which is probably at this place of the last plan: after the one that
+// the new plan has before it.
 func (r *Recorder) find(of subject, place int) *known {
 	if place < len(r.order) && r.order[place].of == of {
 		return r.order[place]
