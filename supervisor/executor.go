@@ -19,9 +19,9 @@ type Executor interface {
 	// failure is an Outcome with a Result and, unless that is Done, a Reason. A run id may be run again after Run has
 	// returned.
 	//
-	// For a session that this process inherited from its previous image, or that Kept has named, Run starts nothing: the
-	// job has only its RunID and Spent, started may be nil, and Run waits for the running program. If the executor does
-	// not know the run any more, the outcome is Lost. While it cannot find out, Run waits. An executor whose sessions
+	// For a session that this process inherited from its previous image, or that Unreported has named, Run starts nothing:
+	// the job has only its RunID and Spent, started may be nil, and Run waits for the running program. If the executor
+	// does not know the run any more, the outcome is Lost. While it cannot find out, Run waits. An executor whose sessions
 	// outlive the supervisor reports the end of a run again, as long as its engine remembers it: the supervisor may have
 	// been killed before it journalled the end.
 	//
@@ -31,10 +31,10 @@ type Executor interface {
 	// Activity returns a run's activity. ok is false for a run that is unknown, has ended or has not started its program.
 	// Every status calls Activity, so it must be fast.
 	Activity(runID string) (a agents.Activity, ok bool)
-	// Kept returns the run ids of an instance's sessions whose end Run has not reported yet, sorted. An executor whose
-	// sessions do not outlive the supervisor ends their processes and returns none. After an error the supervisor calls
-	// it again. For this machine's executor the call precedes the first Run. Another one may have sessions by then.
-	Kept(ctx context.Context, instance string) (runs []string, err error)
+	// Unreported returns the run ids of an instance's sessions whose end Run has not reported yet, sorted. An executor
+	// whose sessions do not outlive the supervisor ends their processes and returns none. After an error the supervisor
+	// calls it again. For this machine's executor the call precedes the first Run. Another one may have sessions by then.
+	Unreported(ctx context.Context, instance string) (runs []string, err error)
 }
 
 // logger is an executor whose logs are not files of this machine.

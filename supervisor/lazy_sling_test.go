@@ -193,8 +193,8 @@ type stuck struct{}
 func (stuck) Run(context.Context, agents.Job, func(agents.Started)) agents.Outcome {
 	return agents.Outcome{Result: agents.Failed, Claimed: true, Reason: "cannot start: no such file"}
 }
-func (stuck) Activity(string) (a agents.Activity, ok bool)   { return a, false }
-func (stuck) Kept(context.Context, string) ([]string, error) { return nil, nil }
+func (stuck) Activity(string) (a agents.Activity, ok bool)         { return a, false }
+func (stuck) Unreported(context.Context, string) ([]string, error) { return nil, nil }
 
 func TestA6_StartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a missing program burns no attempt

@@ -156,10 +156,10 @@ func (s *Supervisor) endStale(ctx context.Context) error {
 	if s.Executor == nil {
 		return nil
 	}
-	if _, err := s.Executor.Kept(ctx, s.instance); err != nil || s.Runner == nil {
+	if _, err := s.Executor.Unreported(ctx, s.instance); err != nil || s.Runner == nil {
 		return err
 	}
-	_, err := s.Runner.Kept(ctx, s.instance) // of services
+	_, err := s.Runner.Unreported(ctx, s.instance) // of services
 	return err
 }
 

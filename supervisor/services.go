@@ -16,10 +16,10 @@ import (
 )
 
 // Runner runs the programs of services on this machine. Its methods keep the promises of Executor's. No program of it
-// outlives the supervisor, so Kept names no run.
+// outlives the supervisor, so Unreported names no run.
 type Runner interface {
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
-	Kept(ctx context.Context, instance string) (runs []string, err error)
+	Unreported(ctx context.Context, instance string) (runs []string, err error)
 }
 
 const (

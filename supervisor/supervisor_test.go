@@ -445,13 +445,13 @@ func TestOneSupervisor(t *testing.T) {
 	}
 }
 
-// keeper is an executor with its own Kept.
+// keeper is an executor with its own Unreported.
 type keeper struct {
 	supervisor.Executor
 	kept func(ctx context.Context, instance string) ([]string, error)
 }
 
-func (k keeper) Kept(ctx context.Context, instance string) ([]string, error) {
+func (k keeper) Unreported(ctx context.Context, instance string) ([]string, error) {
 	return k.kept(ctx, instance)
 }
 
@@ -463,7 +463,7 @@ func TestEndStale(t *testing.T) {
 		s.Executor = keeper{s.Executor, func(ctx context.Context, instance string) ([]string, error) {
 			if text, err := os.ReadFile(filepath.Join(dir, "instance")); err != nil ||
 				strings.TrimSpace(string(text)) != instance {
-				t.Errorf("Kept got instance %q, the file has %q, %v", instance, text, err)
+				t.Errorf("Unreported got instance %q, the file has %q, %v", instance, text, err)
 			}
 			select {
 			case <-ended:

@@ -92,7 +92,7 @@ func (rn *sessionRunner) settle(ctx context.Context, name string) {
 	e := rn.elsewhere[name]
 	for rest := keptRestMin; ctx.Err() == nil; rest = min(2*rest, keptRestMax) {
 		before := rn.state.openRuns()
-		runs, err := e.Kept(ctx, rn.instance)
+		runs, err := e.Unreported(ctx, rn.instance)
 		if err == nil {
 			rn.unsettled("")
 			rn.endUnknown(e, slices.DeleteFunc(runs, func(run string) bool { return before[run] }))

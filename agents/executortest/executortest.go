@@ -22,7 +22,7 @@ import (
 type Executor interface {
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
 	Activity(runID string) (a agents.Activity, ok bool)
-	Kept(ctx context.Context, instance string) (runs []string, err error)
+	Unreported(ctx context.Context, instance string) (runs []string, err error)
 }
 
 // Subject is a kind of executor.
@@ -80,10 +80,10 @@ var rules = []rule{
 	{"a run starts once", false, false, once},
 	{"a session cancelled before its start does not run", false, false, early},
 	{"an unknown run is lost", false, false, unknown},
-	{"no session is kept if none was left", false, false, noneKept},
-	{"a session is left running, kept and resumed", true, false, kept},
-	{"a kept session can be ended", true, false, keptEnded},
-	{"the outcome of a session that ends without a supervisor", true, false, keptOver},
+	{"no session is kept if none was left", false, false, noneUnreported},
+	{"a session is left running, kept and resumed", true, false, unreported},
+	{"a kept session can be ended", true, false, unreportedCancelled},
+	{"the outcome of a session that ends without a supervisor", true, false, unreportedEnd},
 }
 
 // bench holds an executor, and a folder to which programs write.

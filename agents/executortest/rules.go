@@ -199,9 +199,9 @@ func unknown(b *bench) {
 	}
 }
 
-func noneKept(b *bench) {
-	if runs, err := b.exec.Kept(b.Context(), b.job("").Instance); err != nil || len(runs) > 0 {
-		b.Errorf("Kept = %q, %v, want none", runs, err)
+func noneUnreported(b *bench) {
+	if runs, err := b.exec.Unreported(b.Context(), b.job("").Instance); err != nil || len(runs) > 0 {
+		b.Errorf("Unreported = %q, %v, want none", runs, err)
 	}
 }
 
@@ -215,19 +215,19 @@ func (b *bench) startDetached(job agents.Job) agents.Started {
 	return s
 }
 
-// wantKept compares the sessions that the executor keeps for a job's instance.
-func (b *bench) wantKept(job agents.Job, want ...string) {
+// wantUnreported compares the sessions that the executor keeps for a job's instance.
+func (b *bench) wantUnreported(job agents.Job, want ...string) {
 	b.Helper()
-	if runs, err := b.exec.Kept(b.Context(), job.Instance); err != nil || !slices.Equal(runs, want) {
-		b.Errorf("Kept = %q, %v, want %q", runs, err, want)
+	if runs, err := b.exec.Unreported(b.Context(), job.Instance); err != nil || !slices.Equal(runs, want) {
+		b.Errorf("Unreported = %q, %v, want %q", runs, err, want)
 	}
 }
 
-func kept(b *bench) {
+func unreported(b *bench) {
 	job := b.job(`echo x >>$T/starts; while ! test -e $T/end; do sleep 0.05; done; exit 6`)
 	s := b.startDetached(job)
-	b.wantKept(job, job.RunID)
-	b.wantKept(agents.Job{Instance: job.Instance + "x"})
+	b.wantUnreported(job, job.RunID)
+	b.wantUnreported(agents.Job{Instance: job.Instance + "x"})
 	x := b.runInBackground(b.exec, agents.Job{RunID: job.RunID})
 	b.eventually("the executor reports the activity", func() bool {
 		a, ok := b.exec.Activity(job.RunID)
@@ -239,10 +239,10 @@ func kept(b *bench) {
 	if o.ExitCode != 6 || b.read("starts") != "x" {
 		b.Errorf("got %+v and the starts %q, want exit code 6 and one start", o, b.read("starts"))
 	}
-	b.wantKept(job)
+	b.wantUnreported(job)
 }
 
-func keptEnded(b *bench) {
+func unreportedCancelled(b *bench) {
 	job := b.job(`echo $$ >$T/pids; while :; do sleep 0.05; done`)
 	b.startDetached(job)
 	b.eventually("the program runs", func() bool { return b.read("pids") != "" })
@@ -250,16 +250,16 @@ func keptEnded(b *bench) {
 	cancel(errors.New("its journal is gone"))
 	b.want(b.exec.Run(ctx, agents.Job{RunID: job.RunID}, nil), agents.Cancelled, "its journal is gone")
 	b.wantEnded("pids")
-	b.wantKept(job)
+	b.wantUnreported(job)
 }
 
-func keptOver(b *bench) {
+func unreportedEnd(b *bench) {
 	job := b.job(`while ! test -e $T/end; do sleep 0.05; done; echo $$ >$T/pids
 		echo '{"outcome":"refused","reason":"it says nothing"}' >$DISINTO_RESULT`)
 	b.startDetached(job)
 	b.touch("end")
 	b.eventually("the program ended", func() bool { return b.read("pids") != "" })
-	b.wantKept(job, job.RunID)
+	b.wantUnreported(job, job.RunID)
 	b.want(b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil), agents.Refused, "it says nothing")
-	b.wantKept(job)
+	b.wantUnreported(job)
 }

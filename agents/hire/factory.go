@@ -30,8 +30,8 @@ type Factory struct {
 	// StillInUse makes a running supervisor reload the files. why names the session that still uses an old token, "" if
 	// none does.
 	StillInUse func(context.Context) (why string, err error)
-	// Kept is set by Run if it did not revoke the old tokens because one of them is still in use.
-	Kept bool
+	// TokensKept is set by Run if it did not revoke the old tokens because one of them is still in use.
+	TokensKept bool
 }
 
 // tokenPrefix begins the name of every token that hiring creates, here and upstream. Tokens with other names belong to
@@ -177,7 +177,7 @@ func (f *Factory) revoke(login, todo string, keep *string) step {
 			if why, err := f.StillInUse(ctx); err != nil {
 				return "", err
 			} else if why != "" {
-				f.Kept = true
+				f.TokensKept = true
 				return "kept: " + why + "; run this again later to revoke them", nil
 			}
 			for _, t := range old {

@@ -112,8 +112,8 @@ func TestRetireWhileAtWork(t *testing.T) {
 	r := w.retire(w.withToken)
 	r.StillInUse = func(context.Context) (string, error) { return "it works on #11", nil }
 	w.must(r.Run(t.Context()))
-	if !r.Kept || !w.lives(token) {
-		t.Errorf("Kept is %v, the token valid %v; want both", r.Kept, w.lives(token))
+	if !r.TokensKept || !w.lives(token) {
+		t.Errorf("TokensKept is %v, the token valid %v; want both", r.TokensKept, w.lives(token))
 	}
 	r = w.retire(w.withToken)
 	w.must(r.Check(t.Context()))

@@ -87,8 +87,8 @@ func TestLongLog(t *testing.T) {
 // TestNoServer: without a server the executor reports an error, but declares no session lost.
 func TestNoServer(t *testing.T) {
 	e := &Executor{Config: func() Config { return Config{} }}
-	if runs, err := e.Kept(t.Context(), "i1"); runs != nil || err == nil {
-		t.Errorf("Kept = %q, %v, want an error", runs, err)
+	if runs, err := e.Unreported(t.Context(), "i1"); runs != nil || err == nil {
+		t.Errorf("Unreported = %q, %v, want an error", runs, err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out := make(chan agents.Outcome, 1)

@@ -288,9 +288,9 @@ func (c *client) listJobs(ctx context.Context, prefix string, after uint64) (lis
 	return list, index, err
 }
 
-// kept returns the runs of an instance that have an order or an unstopped job, sorted. A session whose end was reported
-// has neither.
-func (c *client) kept(ctx context.Context, instance string) (runs []string, err error) {
+// unreported returns the runs of an instance that have an order or an unstopped job, sorted. A session whose end was
+// reported has neither.
+func (c *client) unreported(ctx context.Context, instance string) (runs []string, err error) {
 	prefix := jobPrefix + instance + "-"
 	jobs, _, err := c.listJobs(ctx, prefix, 0)
 	if err != nil {

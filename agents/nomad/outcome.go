@@ -178,10 +178,10 @@ func (a *allocation) exit() (x exit) {
 // session. The session's processes end within milliseconds, because each shim loses its supervisor.
 const silence = 20 * time.Second
 
-// over reports whether no process of a session runs or can still start. Every allocation must have ended, and each
+// allEnded reports whether no process of a session runs or can still start. Every allocation must have ended, and each
 // session-run that started must have reported its result, or nothing has changed for the time silence. quiet is the
 // time since the last change.
-func over(allocs []allocation, quiet, silence time.Duration) bool {
+func allEnded(allocs []allocation, quiet, silence time.Duration) bool {
 	for i := range allocs {
 		a := &allocs[i]
 		x := a.exit()

@@ -88,10 +88,10 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		exec: e, id: jobID(job.RunID), spent: job.Spent, news: make(chan struct{}, 1), since: time.Now(), changed: time.Now(),
 		quiet: make(chan struct{}),
 	}
-	if !e.enter(s) {
+	if !e.addSession(s) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
 	}
-	defer e.leave(s)
+	defer e.removeSession(s)
 	// Requests outlive ctx: a cancelled session must be ended, and its end awaited.
 	calls, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
@@ -299,7 +299,7 @@ func (s *session) step(
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}, true
 	case a == nil:
 		return out, false
-	case now.Before(s.order.Deadline.Add(time.Minute)) && !s.over(allocs, now):
+	case now.Before(s.order.Deadline.Add(time.Minute)) && !s.ended(allocs, now):
 		return out, false
 	}
 	s.observe(calls, a, started)
@@ -310,9 +310,9 @@ func (s *session) step(
 	return out, true
 }
 
-// over reports whether no process of the session runs or can still start.
-func (s *session) over(allocs []allocation, now time.Time) bool {
-	return over(allocs, now.Sub(s.changed), cmp.Or(s.exec.silence, s.order.Job.Grace+killSlack+silence))
+// ended reports whether no process of the session runs or can still start.
+func (s *session) ended(allocs []allocation, now time.Time) bool {
+	return allEnded(allocs, now.Sub(s.changed), cmp.Or(s.exec.silence, s.order.Job.Grace+killSlack+silence))
 }
 
 // recordChange records when the allocations last changed.
@@ -436,12 +436,12 @@ func (c *client) getDocument(ctx context.Context, alloc string) (*document, erro
 	return parseDocument(text)
 }
 
-// cleanTime bounds the cleanup after a session. Kept finds an incomplete cleanup.
+// cleanTime bounds the cleanup after a session. Unreported finds an incomplete cleanup.
 const cleanTime = 20 * time.Second
 
-// cleanUp cleans up after a session. It marks the job as stopped, so that Nomad never starts it again and Kept does
-// not list it. Then it removes the fence, and finally the order: by the order Kept finds an incomplete cleanup. Job
-// and allocation stay until Nomad collects them, because the end of the session may be requested again.
+// cleanUp cleans up after a session. It marks the job as stopped, so that Nomad never starts it again and Unreported
+// does not list it. Then it removes the fence, and finally the order: by the order Unreported finds an incomplete
+// cleanup. Job and allocation stay until Nomad collects them, because the end of the session may be requested again.
 func (s *session) cleanUp(ctx, calls context.Context, out agents.Outcome) agents.Outcome {
 	if out.Result == agents.Cancelled && ctx.Err() != nil {
 		out.Reason = context.Cause(ctx).Error()
@@ -490,7 +490,7 @@ func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	return s.activity, s.activity.Place != ""
 }
 
-// Kept returns the runs of an instance whose end has not been reported.
-func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) {
-	return e.api().kept(ctx, instance)
+// Unreported returns the runs of an instance whose end has not been reported.
+func (e *Executor) Unreported(ctx context.Context, instance string) ([]string, error) {
+	return e.api().unreported(ctx, instance)
 }

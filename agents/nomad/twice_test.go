@@ -332,13 +332,13 @@ func (b *bench) expire(job agents.Job) {
 	}
 }
 
-// wantNothingLeft checks that the order is deleted, and that Kept does not list the run.
+// wantNothingLeft checks that the order is deleted, and that Unreported does not list the run.
 func (b *bench) wantNothingLeft(job agents.Job) {
 	b.Helper()
 	order, err := b.client().getOrder(b.Context(), jobID(job.RunID))
-	runs, keptErr := b.exec.Kept(b.Context(), job.Instance)
+	runs, keptErr := b.exec.Unreported(b.Context(), job.Instance)
 	if order != nil || len(runs) > 0 || err != nil || keptErr != nil {
-		b.Errorf("the order is %v (%v), and Kept = %q, %v, want neither", order, err, runs, keptErr)
+		b.Errorf("the order is %v (%v), and Unreported = %q, %v, want neither", order, err, runs, keptErr)
 	}
 }
 

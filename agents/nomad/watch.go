@@ -33,8 +33,8 @@ func (e *Executor) api() *client {
 	return e.client
 }
 
-// enter adds a session. It returns false if the run has one already. The first session starts the watch.
-func (e *Executor) enter(s *session) bool {
+// addSession adds a session. It returns false if the run has one already. The first session starts the watch.
+func (e *Executor) addSession(s *session) bool {
 	s.client = e.api()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -53,8 +53,8 @@ func (e *Executor) enter(s *session) bool {
 	return true
 }
 
-// leave removes a session. The last one stops the watch.
-func (e *Executor) leave(s *session) {
+// removeSession removes a session. The last one stops the watch.
+func (e *Executor) removeSession(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.sessions, s.id)

@@ -76,9 +76,9 @@ func address(word string) (a netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), ok
 }
 
-// of returns the peers of some sockets. A client on this machine that connects to one of the session's own servers,
-// for example in a test, is not counted.
-func (c *connections) of(sockets map[uint64]bool) (hosts []string) {
+// peersOf returns the peers of some sockets. A client on this machine that connects to one of the session's own
+// servers, for example in a test, is not counted.
+func (c *connections) peersOf(sockets map[uint64]bool) (hosts []string) {
 	serves := make(map[uint16]bool)
 	for socket := range sockets {
 		if port, ok := c.listen[socket]; ok {

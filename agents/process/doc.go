@@ -6,7 +6,7 @@
 //	signals, err := process.Init()      // first thing in main
 //	reaper, err := process.NewReaper()  // before the first child
 //	executor := &process.Executor{Reaper: reaper}
-//	none, err := executor.Kept(ctx, instance)         // ends leftovers of an earlier supervisor
+//	none, err := executor.Unreported(ctx, instance)         // ends leftovers of an earlier supervisor
 //	outcome := executor.Run(ctx, job, started)           // a whole session
 //	err = reaper.Run(ctx, process.Cmd{Argv: []string{"git", "fetch"}})
 //

@@ -26,7 +26,8 @@ type Executor struct {
 	// and is empty when the server computes nothing or does not report. Progress is called from a goroutine of its own,
 	// and only before a session would be ended for a long silence. nil asks no server.
 	Progress func(ctx context.Context, url string) string
-	// Ended receives the number of processes of an earlier supervisor that Kept ended, if there were any. It may be nil.
+	// Ended receives the number of processes of an earlier supervisor that Unreported ended, if there were any. It may be
+	// nil.
 	Ended func(n int)
 
 	mu        sync.Mutex
@@ -109,9 +110,9 @@ func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	return a, true
 }
 
-// Kept ends every process that an earlier supervisor of this instance left behind. It returns no run, because a
+// Unreported ends every process that an earlier supervisor of this instance left behind. It returns no run, because a
 // session does not outlive its parent, the supervisor. See EndStale.
-func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) {
+func (e *Executor) Unreported(ctx context.Context, instance string) ([]string, error) {
 	n, err := EndStale(ctx, instance)
 	if n > 0 && e.Ended != nil {
 		e.Ended(n)

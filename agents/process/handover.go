@@ -65,8 +65,8 @@ func (h *Handover) Runs() []string {
 	return runs
 }
 
-// Keep returns the descriptors that the next image needs.
-func (h *Handover) Keep() []int {
+// Descriptors returns the descriptors that the next image needs.
+func (h *Handover) Descriptors() []int {
 	var fds []int
 	for i := range h.Sessions {
 		fds = append(fds, h.Sessions[i].Socket)

@@ -47,8 +47,8 @@ func TestDetachAndResume(t *testing.T) {
 	})
 	want := []string{ending.RunID, going.RunID}
 	slices.Sort(want)
-	if !slices.Equal(h.Runs(), want) || len(h.Keep()) != 2 {
-		t.Errorf("handed over %q with %v, want %q", h.Runs(), h.Keep(), want)
+	if !slices.Equal(h.Runs(), want) || len(h.Descriptors()) != 2 {
+		t.Errorf("handed over %q with %v, want %q", h.Runs(), h.Descriptors(), want)
 	}
 	if text, err := json.Marshal(h); err != nil || len(text) == 0 ||
 		slices.Contains(h.Sessions[0].Job.Env, "SECRET=hush") {

@@ -105,7 +105,7 @@ func (w *observations) record(members []tree.Process, open connections) {
 		addName(w.programs, name)
 	}
 	w.looked = w.looked || looked && open.known
-	for _, host := range open.of(sockets) {
+	for _, host := range open.peersOf(sockets) {
 		w.many = addName(w.hosts, host) || w.many
 	}
 }

@@ -271,7 +271,7 @@ func TestConnections(t *testing.T) {
 	}
 	c := readConnections(dir)
 	all := map[uint64]bool{100: true, 101: true, 102: true, 103: true, 200: true, 201: true, 999: true}
-	got := c.of(all)
+	got := c.peersOf(all)
 	slices.Sort(got)
 	// A socket on the port of the session's own server is still a connection if its peer is elsewhere.
 	want := []string{"127.0.0.1:3000", "180.121.82.10:443", "180.121.82.10:445", "[2001:db8::1]:443"}

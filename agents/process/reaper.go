@@ -97,8 +97,8 @@ func (r *Reaper) Reaped() (started, orphans int64) {
 	return r.reaped, r.orphans
 }
 
-// own reports whether the reaper started the child pid itself.
-func (r *Reaper) own(pid int) bool {
+// isOwn reports whether the reaper started the child pid itself.
+func (r *Reaper) isOwn(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.children[pid] != nil

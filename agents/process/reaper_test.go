@@ -238,7 +238,7 @@ func TestReaperOutlivesPanics(t *testing.T) {
 	if err := syscall.Kill(doomed.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the doomed child is reaped", func() bool { return !reaper.own(doomed.PID) })
+	eventually(t, "the doomed child is reaped", func() bool { return !reaper.isOwn(doomed.PID) })
 	if e := <-spawn(t, "exit 3").Exit(); e.Status.ExitStatus() != 3 {
 		t.Errorf("the next child: %s, want exit status 3", describe(e.Status))
 	}

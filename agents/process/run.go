@@ -275,7 +275,7 @@ func (r *run) sweep(lost bool) {
 			return false
 		}
 		return env.has(p.PID, runIDVar+r.job.RunID+"\x00") ||
-			lost && p.PPID == self && !r.exec.Reaper.own(p.PID) && restricted(p.PID)
+			lost && p.PPID == self && !r.exec.Reaper.isOwn(p.PID) && restricted(p.PID)
 	}}
 	for ; ; time.Sleep(hunt.Pause) {
 		r.cgroup.kill()

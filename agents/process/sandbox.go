@@ -96,7 +96,7 @@ func (r *run) confine() (*sandboxOrder, error) {
 	}
 	version, err := sandboxVersion()
 	unfiltered := sandboxFilter()
-	_, lacks := landlock.Holds(version)
+	_, lacks := landlock.Restrictions(version)
 	if unfiltered != nil {
 		lacks = append(lacks, "system calls")
 	}

@@ -117,9 +117,9 @@ type entry struct {
 	Usage   agents.Usage  `json:"usage"`
 }
 
-// remember writes the session into the profile: a journal entry and a line of the record, in one commit. It skips
+// recordSession writes the session into the profile: a journal entry and a line of the record, in one commit. It skips
 // sessions that ended because the backend was unavailable. A failure is only logged: the session's work is done.
-func (r *run) remember(ctx context.Context, out *agents.Outcome, began time.Time) {
+func (r *run) recordSession(ctx context.Context, out *agents.Outcome, began time.Time) {
 	if r.profile == nil || out.Result == agents.Limited || out.Result == agents.BackendDown {
 		return
 	}

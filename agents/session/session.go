@@ -112,7 +112,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	r.state.Asked = out.Words != "" || r.answered && cut
 	out.SessionID = r.conversation
 	if ctx.Err() == nil {
-		r.remember(ctx, &out, began)
+		r.recordSession(ctx, &out, began)
 		r.tree.tidy(ctx, r.logf)
 	}
 	r.state.save(r.statePath())

@@ -46,7 +46,7 @@ func (q *statusQuery) watch(ctx context.Context, p pace) error {
 			return nil
 		case redrawn:
 			lost := err
-			draw = func() error { return q.redraw(t, raw, q.at(at, lost), lost) }
+			draw = func() error { return q.redraw(t, raw, q.ageBase(at, lost), lost) }
 			err = draw()
 		case err == nil && !bytes.Equal(raw, last):
 			if last != nil && !q.json {
@@ -63,8 +63,8 @@ func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	}
 }
 
-// at returns the time for computing ages: now or, without a supervisor, when the last one saved its state.
-func (q *statusQuery) at(read time.Time, lost error) time.Time {
+// ageBase returns the time for computing ages: now or, without a supervisor, when the last one saved its state.
+func (q *statusQuery) ageBase(read time.Time, lost error) time.Time {
 	if lost != nil {
 		return read
 	}

@@ -72,7 +72,7 @@ func newFactory(
 		Executor: f.executor, Elsewhere: otherExecutors(f), Log: log, ConfigPath: path, StateDir: state, Environ: environ,
 		Version:  version(),
 		SaveWork: []string{self, "agent", "--save"},
-		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
+		Sandbox:  sandboxLine, Hide: secretFiles(path, lookupEnv), Room: room,
 		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
 		Foresee:   forecast,
 		Inference: llamas{}, Saver: saver, Runner: local, Probe: checkReady,
@@ -129,8 +129,8 @@ func (f *factory) Run(ctx context.Context) error {
 	return f.Supervisor.Run(ctx)
 }
 
-// hidden returns the existing files with the supervisor's tokens. Sandboxed sessions cannot read them.
-func hidden(config string, lookupEnv func(string) (string, bool)) (files []string) {
+// secretFiles returns the existing files with the supervisor's tokens. Sandboxed sessions cannot read them.
+func secretFiles(config string, lookupEnv func(string) (string, bool)) (files []string) {
 	for _, path := range []string{config, secretsFile(config, lookupEnv)} {
 		info, err := os.Stat(path)
 		abs, absErr := filepath.Abs(path)

@@ -23,7 +23,7 @@ func newNomad(f *factory) supervisor.Executor {
 	}
 	return &nomad.Executor{
 		Config: func() nomad.Config { return nomadConfig(f.config.Load()) }, Self: self, Secrets: f.secrets,
-		Forget: f.forget, Folder: promptsOf,
+		Forget: f.removeFence, Folder: promptsOf,
 		Report: func(err error) { f.Log.Warn("session on Nomad: " + err.Error()) },
 	}
 }
@@ -73,8 +73,8 @@ type forgetter interface {
 	Forget(ctx context.Context, repo, run string) error
 }
 
-// forget removes the ref of a session that started without a claim.
-func (f *factory) forget(ctx context.Context, repo, run string) error {
+// removeFence removes the ref of a session that started without a claim.
+func (f *factory) removeFence(ctx context.Context, repo, run string) error {
 	config := f.config.Load()
 	client, err := f.kind.client(forgeOptions{
 		config, func() *threads.Config { return config }, f.Instance, f.metrics.Requested,

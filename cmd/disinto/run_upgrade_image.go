@@ -95,7 +95,7 @@ func (f *factory) handOver(binary *os.File, h supervisor.Handover, held *os.File
 		return err
 	}
 	defer sealed.Close()
-	keep := append(sessions.Keep(), l.Lock, l.StopFlag)
+	keep := append(sessions.Descriptors(), l.Lock, l.StopFlag)
 	for _, fd := range l.Listeners {
 		keep = append(keep, fd)
 	}

@@ -68,15 +68,15 @@ type checker struct {
 	open   []forge.Issue // open issues on the forge; nil if they were not read
 }
 
-func (k *checker) well(about, format string, args ...any) {
+func (k *checker) addOK(about, format string, args ...any) {
 	k.found = append(k.found, screen.Finding{About: about, Text: fmt.Sprintf(format, args...)})
 }
 
-func (k *checker) note(about, text string) {
+func (k *checker) addNote(about, text string) {
 	k.found = append(k.found, screen.Finding{About: about, Note: true, Text: text})
 }
 
-func (k *checker) problem(about string, err error) {
+func (k *checker) addProblem(about string, err error) {
 	for _, line := range errorLines(err) {
 		k.found = append(k.found, screen.Finding{About: about, Problem: true, Text: line})
 	}
@@ -96,12 +96,12 @@ func (k *checker) check(ctx context.Context) error {
 		return usagef("--notify sends messages, which --offline forbids")
 	}
 	config, _, err := readConfig(k.place.configFile(), k.c.lookup)
-	k.problem("file", err)
+	k.addProblem("file", err)
 	if err == nil {
 		k.config = config
-		k.well("file", "%s: %s", k.place.configFile(), describe(config))
+		k.addOK("file", "%s: %s", k.place.configFile(), describe(config))
 		for _, line := range removedKeys(config) {
-			k.note("file", line)
+			k.addNote("file", line)
 		}
 		k.work()
 		k.agents()
@@ -151,15 +151,15 @@ func rank(f screen.Finding) int {
 // agents checks the agents against the scheduler's rules, and their accounts against the system.
 func (k *checker) agents() {
 	for _, line := range problems(k.config) {
-		k.problem("agents", errors.New(line))
+		k.addProblem("agents", errors.New(line))
 	}
 	for _, user := range accounts(localPart(k.config)) {
 		if err := process.CheckUser(user); err != nil {
-			k.problem("agents", fmt.Errorf("cannot run agents as %s: %w", user, err))
+			k.addProblem("agents", fmt.Errorf("cannot run agents as %s: %w", user, err))
 		}
 	}
 	if line := accountLine(k.config); line != "" {
-		k.note("agents", line)
+		k.addNote("agents", line)
 	}
 }
 
@@ -167,7 +167,7 @@ func (k *checker) agents() {
 func (k *checker) forge(ctx context.Context) {
 	client, err := newForge(k.c, k.config)
 	if err != nil {
-		k.problem("forge", err)
+		k.addProblem("forge", err)
 		return
 	}
 	err = k.labels(ctx, client)
@@ -188,14 +188,14 @@ func (k *checker) forge(ctx context.Context) {
 		login, err := client.WhoAmI(ctx, a.Token.Reveal())
 		switch {
 		case err != nil:
-			k.problem("agents", fmt.Errorf("%s: %w; give it a new token", a.Name, err))
+			k.addProblem("agents", fmt.Errorf("%s: %w; give it a new token", a.Name, err))
 		case !strings.EqualFold(login, a.Login):
-			k.problem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`,
+			k.addProblem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`,
 				a.Name, login, a.Login, login))
 		case usable:
 			k.agent(ctx, client, a)
 		default: // the forge check of the repositories failed: do not report that again for each agent
-			k.well("agents", "%s is %s on the forge", a.Name, login)
+			k.addOK("agents", "%s is %s on the forge", a.Name, login)
 		}
 	}
 }
@@ -218,11 +218,11 @@ func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.
 	for _, repo := range k.config.Forge.Repos {
 		if err := client.MayWork(ctx, a.Token.Reveal(), repo); err != nil {
 			well = false
-			k.problem("agents", fmt.Errorf("%s: %w", a.Name, err))
+			k.addProblem("agents", fmt.Errorf("%s: %w", a.Name, err))
 		}
 	}
 	if well {
-		k.well("agents", "%s is %s on the forge, with the rights for its work", a.Name, a.Login)
+		k.addOK("agents", "%s is %s on the forge, with the rights for its work", a.Name, a.Login)
 	}
 }
 
@@ -246,13 +246,13 @@ func (k *checker) backends(ctx context.Context) {
 			}
 			asked[url] = true
 			served := slices.IndexFunc(k.config.Services, func(s threads.Service) bool { return s.Serves(url) })
-			if err := reach(ctx, url); err != nil && served >= 0 {
-				k.note("backends", fmt.Sprintf("%s: %s does not answer now; service %s should serve it while disinto runs",
+			if err := checkReachable(ctx, url); err != nil && served >= 0 {
+				k.addNote("backends", fmt.Sprintf("%s: %s does not answer now; service %s should serve it while disinto runs",
 					t.Name, url, k.config.Services[served].Name))
 			} else if err != nil {
-				k.problem("backends", fmt.Errorf("%s: no answer from %s: %w; start it, or correct base_url", t.Name, url, err))
+				k.addProblem("backends", fmt.Errorf("%s: no answer from %s: %w; start it, or correct base_url", t.Name, url, err))
 			} else {
-				k.well("backends", "%s: %s answers", t.Name, url)
+				k.addOK("backends", "%s: %s answers", t.Name, url)
 			}
 			if t.Backend.Server() && url == t.BaseURL {
 				k.server(ctx, t)
@@ -261,7 +261,7 @@ func (k *checker) backends(ctx context.Context) {
 	}
 }
 
-func reach(ctx context.Context, url string) error {
+func checkReachable(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, backendTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/models", nil)
@@ -282,7 +282,7 @@ func (k *checker) programs() {
 		r := &config.Roles[i]
 		argv, err := r.Argv(agents.CommandData{Repo: "owner/name", Number: 1, Kind: agents.KindIssue})
 		if err != nil {
-			k.problem("programs", err)
+			k.addProblem("programs", err)
 			continue
 		}
 		if len(argv) == 0 {
@@ -290,16 +290,16 @@ func (k *checker) programs() {
 		}
 		path, err := process.Lookup(argv[0], r.Cwd, k.c.environ)
 		if err != nil {
-			k.problem("programs", fmt.Errorf("role %s: cannot find %s: %w", r.Name, argv[0], err))
+			k.addProblem("programs", fmt.Errorf("role %s: cannot find %s: %w", r.Name, argv[0], err))
 			continue
 		}
 		if r.CLI != "" {
 			if path, err = process.Lookup(r.CLI, "", k.c.environ); err != nil {
-				k.problem("programs",
+				k.addProblem("programs",
 					fmt.Errorf("role %s: cannot find %s: %w; install it, or add its directory to PATH", r.Name, r.CLI, err))
 				continue
 			}
 		}
-		k.well("programs", "%s: %s", r.Name, path)
+		k.addOK("programs", "%s: %s", r.Name, path)
 	}
 }

@@ -18,14 +18,15 @@ func (k *checker) disk(state string) {
 	}
 	f, free := &k.config.Factory, room(there).Disk
 	if free < f.MinFreeDisk {
-		k.problem("disk", fmt.Errorf("%s free, less than min_free_disk = %s: nothing starts; free space, or lower the limit",
+		k.addProblem("disk", fmt.Errorf(
+			"%s free, less than min_free_disk = %s: nothing starts; free space, or lower the limit",
 			agents.Size(free), agents.Size(f.MinFreeDisk)))
 	}
 	log := "a log may use all of it"
 	if f.MaxLog > 0 {
 		log = "a log uses at most " + agents.Size(f.MaxLog)
 	}
-	k.well("disk", "%s free in %s; %s, and is deleted after %s; a workspace is deleted %s after its issue is closed",
+	k.addOK("disk", "%s free in %s; %s, and is deleted after %s; a workspace is deleted %s after its issue is closed",
 		agents.Size(free), state, log, inDays(f.Keep), inDays(f.KeepWorkspaces))
 }
 

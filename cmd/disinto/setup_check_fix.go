@@ -42,17 +42,17 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	if !k.fix {
 		i, ok := client.(inspector)
 		if !ok {
-			k.note("forge", "this kind of forge can only be checked by run")
+			k.addNote("forge", "this kind of forge can only be checked by run")
 			return nil
 		}
 		look = i.Inspect
 	}
 	missing, err := look(ctx)
-	k.problem("forge", err)
+	k.addProblem("forge", err)
 	if err != nil {
 		return err
 	}
-	k.well("forge", "%s: %s can be written to", k.config.Forge.URL, strings.Join(k.config.Forge.Repos, " "))
+	k.addOK("forge", "%s: %s can be written to", k.config.Forge.URL, strings.Join(k.config.Forge.Repos, " "))
 	k.software(ctx, client)
 	for _, repo := range k.config.Forge.Repos {
 		var names []string
@@ -62,9 +62,9 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 			}
 		}
 		if len(names) == 0 {
-			k.well("labels", "%s: all exist", repo)
+			k.addOK("labels", "%s: all exist", repo)
 		} else {
-			k.well("labels", "%s: run or check --fix will create %s", repo, strings.Join(names, ", "))
+			k.addOK("labels", "%s: run or check --fix will create %s", repo, strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -78,12 +78,12 @@ func (k *checker) software(ctx context.Context, client supervisor.Forge) {
 	}
 	s, err := n.Software(ctx)
 	if err != nil {
-		k.problem("forge", err)
+		k.addProblem("forge", err)
 		return
 	}
-	k.well("forge", "the forge is %s %s", s.Name, s.Version)
+	k.addOK("forge", "the forge is %s %s", s.Name, s.Version)
 	for _, words := range s.Without {
-		k.note("forge", words)
+		k.addNote("forge", words)
 	}
 }
 
@@ -97,7 +97,7 @@ func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 	}
 	url := f.HookURL()
 	if url == "" {
-		k.problem("hooks", fmt.Errorf("cannot derive the URL at which the forge reaches listen_hooks = %q: "+
+		k.addProblem("hooks", fmt.Errorf("cannot derive the URL at which the forge reaches listen_hooks = %q: "+
 			"set [factory] hooks_url, such as http://disinto:7071/v1/hook", f.ListenHooks))
 		return
 	}
@@ -114,11 +114,11 @@ func (k *checker) setHook(ctx context.Context, client hooker, repo, url string) 
 	err := client.SetHook(ctx, repo, url, k.config.Forge.WebhookSecret.Reveal())
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
-		k.problem("hooks", fmt.Errorf("%w; %s", err, byHand(url)))
+		k.addProblem("hooks", fmt.Errorf("%w; %s", err, byHand(url)))
 	case err != nil:
-		k.problem("hooks", err)
+		k.addProblem("hooks", err)
 	default:
-		k.well("hooks", "%s: registered, to %s", repo, url)
+		k.addOK("hooks", "%s: registered, to %s", repo, url)
 	}
 }
 
@@ -126,15 +126,15 @@ func (k *checker) hook(ctx context.Context, client hooker, repo, url string) {
 	there, err := client.HasHook(ctx, repo, url)
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
-		k.well("hooks", "%s: not checked: only an administrator of the repository can see whether it has a hook to %s",
+		k.addOK("hooks", "%s: not checked: only an administrator of the repository can see whether it has a hook to %s",
 			repo, url)
 	case err != nil:
-		k.problem("hooks", err)
+		k.addProblem("hooks", err)
 	case !there:
-		k.problem("hooks", fmt.Errorf("%s has no active web hook to %s: disinto check --fix registers one; "+
+		k.addProblem("hooks", fmt.Errorf("%s has no active web hook to %s: disinto check --fix registers one; "+
 			"without it the supervisor sees changes only at its next scan", repo, url))
 	default:
-		k.well("hooks", "%s: has a hook to %s", repo, url)
+		k.addOK("hooks", "%s: has a hook to %s", repo, url)
 	}
 }
 
@@ -148,7 +148,7 @@ func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 		return
 	}
 	if f.WebAddress() == "" {
-		k.note("web", fmt.Sprintf("cannot derive the URL at which browsers reach listen_web = %q: to let people sign in "+
+		k.addNote("web", fmt.Sprintf("cannot derive the URL at which browsers reach listen_web = %q: to let people sign in "+
 			"with the forge, set [factory] web_url, such as https://room.example.org", f.ListenWeb))
 		return
 	}
@@ -156,13 +156,14 @@ func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 	id, err := r.SetApplication(ctx, "disinto", redirect)
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
-		k.note("web", fmt.Sprintf("to let people sign in with the forge, add an application there under Settings, "+
+		k.addNote("web", fmt.Sprintf("to let people sign in with the forge, add an application there under Settings, "+
 			"Applications, with the redirect URI %s, as a public client; or give the supervisor's token the scope write:user "+
 			"and repeat (%v)", redirect, err))
 	case err != nil:
-		k.problem("web", err)
+		k.addProblem("web", err)
 	default:
-		k.well("web", "registered on the forge: set web_client_id = %q in [factory] to let people sign in with the forge", id)
+		k.addOK("web",
+			"registered on the forge: set web_client_id = %q in [factory] to let people sign in with the forge", id)
 	}
 }
 

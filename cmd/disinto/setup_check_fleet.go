@@ -22,12 +22,12 @@ func (k *checker) fleet(ctx context.Context) {
 	}
 	reaper, err := process.NewReaper()
 	if err != nil {
-		k.problem("fleet", err)
+		k.addProblem("fleet", err)
 		return
 	}
 	for _, r := range fleet.FetchAll(ctx, hostReader(reaper.Run, k.c.environ), hosts, "") {
 		if r.Doc == nil {
-			k.problem("fleet", fmt.Errorf("%s: %s%s", r.Host.Name, r.Why, hostAdvice(r.Why)))
+			k.addProblem("fleet", fmt.Errorf("%s: %s%s", r.Host.Name, r.Why, hostAdvice(r.Why)))
 			continue
 		}
 		k.host(r.Host, r.Doc)
@@ -43,13 +43,13 @@ func (k *checker) host(h threads.Host, d *fleet.Document) {
 		}
 	}
 	if len(strangers) > 0 {
-		k.problem("fleet", fmt.Errorf("%s: %s: add to [forge] bots, or the hub moves none of their issues",
+		k.addProblem("fleet", fmt.Errorf("%s: %s: add to [forge] bots, or the hub moves none of their issues",
 			h.Name, strings.Join(strangers, ", ")))
 	}
 	if d.Version != version() {
-		k.note("fleet", fmt.Sprintf("%s has disinto %s, and this is %s", h.Name, d.Version, version()))
+		k.addNote("fleet", fmt.Sprintf("%s has disinto %s, and this is %s", h.Name, d.Version, version()))
 	}
-	k.well("fleet", "%s: its key is known, and it reports %s", h.Name, control.Count(len(d.Agents), "agent"))
+	k.addOK("fleet", "%s: its key is known, and it reports %s", h.Name, control.Count(len(d.Agents), "agent"))
 }
 
 // sshComplaints maps parts of error messages of ssh and of the remote shell to a fix.

@@ -23,7 +23,7 @@ func (k *checker) notified(ctx context.Context) {
 	case !k.notify:
 		return
 	case len(to) == 0:
-		k.problem("notify", errors.New("[notify] has no urls"))
+		k.addProblem("notify", errors.New("[notify] has no urls"))
 		return
 	}
 	host, err := os.Hostname()
@@ -44,9 +44,9 @@ func (k *checker) notified(ctx context.Context) {
 		err := notify.Send(ctx, to[i], letter)
 		cancel()
 		if err == nil {
-			k.well("notify", "%s accepted a message", &to[i])
+			k.addOK("notify", "%s accepted a message", &to[i])
 		} else {
-			k.problem("notify", fmt.Errorf("%s: %s", &to[i], agents.Redact(err.Error(), secrets)))
+			k.addProblem("notify", fmt.Errorf("%s: %s", &to[i], agents.Redact(err.Error(), secrets)))
 		}
 	}
 }

@@ -24,14 +24,14 @@ func (k *checker) saves(ctx context.Context, t *threads.Thread) {
 	err := errors.Join(llama.New(t.BaseURL).Saves(ctx), folder.Check())
 	files, _ := folder.List()
 	if err != nil {
-		k.problem("backends", fmt.Errorf("%s: kv_save: %w", t.Name, err))
+		k.addProblem("backends", fmt.Errorf("%s: kv_save: %w", t.Name, err))
 		return
 	}
 	var bytes int64
 	for _, f := range files {
 		bytes += f.Bytes
 	}
-	k.well("backends", "%s: %s saved in %s: %s of %s", t.Name, control.Count(len(files), "conversation"), t.Saved.Folder,
+	k.addOK("backends", "%s: %s saved in %s: %s of %s", t.Name, control.Count(len(files), "conversation"), t.Saved.Folder,
 		agents.Size(bytes), agents.Size(t.Saved.Limit))
 }
 
@@ -54,12 +54,12 @@ func (k *checker) server(ctx context.Context, t *threads.Thread) {
 	if said.PerToken > 0 {
 		about = append(about, fmt.Sprintf("%d bytes a token", said.PerToken))
 	}
-	k.well("backends", "%s: %s", t.Name, strings.Join(about, ", "))
+	k.addOK("backends", "%s: %s", t.Name, strings.Join(about, ", "))
 	k.saves(ctx, t)
 	for _, line := range k.config.ServerProblems(t, &said) {
-		k.problem("backends", errors.New(t.Name+": "+line))
+		k.addProblem("backends", errors.New(t.Name+": "+line))
 	}
 	for _, line := range k.config.ServerNotes(t, &said) {
-		k.note("backends", t.Name+": "+line)
+		k.addNote("backends", t.Name+": "+line)
 	}
 }

@@ -18,7 +18,7 @@ func (k *checker) services() {
 		well := true
 		problem := func(format string, args ...any) {
 			well = false
-			k.problem("services", fmt.Errorf(s.Name+": "+format, args...))
+			k.addProblem("services", fmt.Errorf(s.Name+": "+format, args...))
 		}
 		if err := process.CheckUser(s.User); err != nil {
 			problem("cannot run it as %s: %w", s.User, err)
@@ -37,10 +37,10 @@ func (k *checker) services() {
 			}
 		}
 		if well {
-			k.well("services", "%s: %s", s.Name, strings.Join(s.Command, " "))
+			k.addOK("services", "%s: %s", s.Name, strings.Join(s.Command, " "))
 		}
 		if line := exposed(k.config, s); line != "" {
-			k.note("services", line)
+			k.addNote("services", line)
 		}
 	}
 }

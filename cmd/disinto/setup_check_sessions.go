@@ -18,13 +18,13 @@ func (k *checker) containment() {
 	}
 	c := process.FindContainment()
 	if c.Cgroup == "" {
-		k.well("sessions", "ended by their shims: there is no writable cgroup v2 here")
+		k.addOK("sessions", "ended by their shims: there is no writable cgroup v2 here")
 	} else {
-		k.well("sessions", "ended by their shims and by their own cgroups below %s", c.Cgroup)
+		k.addOK("sessions", "ended by their shims and by their own cgroups below %s", c.Cgroup)
 	}
 	lines := unenforced(k.config, c)
 	for _, line := range lines {
-		k.note("sessions", line)
+		k.addNote("sessions", line)
 	}
 	limited, byAccount := false, false
 	for _, b := range allBounded(k.config) {
@@ -33,24 +33,24 @@ func (k *checker) containment() {
 	}
 	switch {
 	case byAccount:
-		k.well("sessions", "pids limits are enforced per system account: %v", c.PIDs)
+		k.addOK("sessions", "pids limits are enforced per system account: %v", c.PIDs)
 	case limited && len(lines) == 0:
-		k.well("sessions", "memory and pids limits are enforced by cgroups")
+		k.addOK("sessions", "memory and pids limits are enforced by cgroups")
 	}
 }
 
 // sandbox reports the sandbox of sessions.
 func (k *checker) sandbox() {
 	if err := checkStrict(k.config); err != nil {
-		k.problem("sessions", err)
+		k.addProblem("sessions", err)
 		return
 	}
 	holds, lacks := sandboxLines(k.config)
 	if holds != "" {
-		k.well("sessions", "%s", holds)
+		k.addOK("sessions", "%s", holds)
 	}
 	if lacks != "" {
-		k.note("sessions", lacks)
+		k.addNote("sessions", lacks)
 	}
 }
 
@@ -67,9 +67,9 @@ func (k *checker) cluster(ctx context.Context) {
 	}
 	about, problems := nomad.Check(ctx, nomadConfig(k.config), needs)
 	for _, err := range problems {
-		k.problem("nomad", err)
+		k.addProblem("nomad", err)
 	}
 	if about != "" {
-		k.well("nomad", "%s", about)
+		k.addOK("nomad", "%s", about)
 	}
 }

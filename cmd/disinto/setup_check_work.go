@@ -18,7 +18,7 @@ import (
 // error and does nothing.
 func (k *checker) work() {
 	if len(k.config.Agents) == 0 {
-		k.problem("agents", errors.New("the factory has none, and does nothing without: "+
+		k.addProblem("agents", errors.New("the factory has none, and does nothing without: "+
 			"disinto hire-an-agent dev-NAME --type dev --thread THREAD"))
 		return
 	}
@@ -28,10 +28,11 @@ func (k *checker) work() {
 		reviews = reviews || k.config.Does(&k.config.Agents[i], agents.KindReview)
 	}
 	if !writes {
-		k.problem("agents", errors.New(`none of them takes issues: hire one with --type dev, or set on = "issue" in a role`))
+		k.addProblem("agents",
+			errors.New(`none of them takes issues: hire one with --type dev, or set on = "issue" in a role`))
 	}
 	if !reviews {
-		k.note("agents", "none of them reviews: a person has to review each pull request before it is merged")
+		k.addNote("agents", "none of them reviews: a person has to review each pull request before it is merged")
 	}
 }
 
@@ -59,11 +60,12 @@ func (k *checker) credentials(ctx context.Context) {
 			case t.Executor != "" && (found == "" || strings.HasPrefix(found, "/")):
 				continue // its login is on the nodes, which check cannot see
 			case found == "":
-				k.problem("backends", fmt.Errorf("%s: %s finds no credential: set one of %s", a.Name, r.CLI,
+				k.addProblem("backends", fmt.Errorf("%s: %s finds no credential: set one of %s", a.Name, r.CLI,
 					strings.Join(wanted, ", ")))
 			case !k.offline && !asked[found+t.Name]:
 				asked[found+t.Name] = true
-				k.problem("backends", tryKey(ctx, found, agents.Getenv(environ, found), agents.Getenv(environ, "DISINTO_BASE_URL")))
+				url := agents.Getenv(environ, "DISINTO_BASE_URL")
+				k.addProblem("backends", tryKey(ctx, found, agents.Getenv(environ, found), url))
 			}
 		}
 	}

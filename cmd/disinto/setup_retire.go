@@ -54,7 +54,7 @@ func (d *adminFlags) retire(ctx context.Context, c *cli, name string, repos []st
 	switch {
 	case d.dryRun:
 		fmt.Fprintln(c.stdout, "nothing was done: repeat without --dry-run")
-	case who.Kept:
+	case who.TokensKept:
 		return &exitError{
 			exitNotNow, "the token of " + name + " is not revoked yet: repeat this command when its session has ended",
 		}

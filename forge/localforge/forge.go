@@ -90,12 +90,12 @@ func New(opt Options) (*Forge, error) {
 // for requests: shut down the server first.
 func (f *Forge) Close() {
 	f.stop()
-	f.Settle()
+	f.WaitIdle()
 }
 
-// Settle waits until no late effect of a push and no web hook delivery is outstanding. Tests call it instead of
+// WaitIdle waits until no late effect of a push and no web hook delivery is outstanding. Tests call it instead of
 // sleeping.
-func (f *Forge) Settle() {
+func (f *Forge) WaitIdle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.pending > 0 {

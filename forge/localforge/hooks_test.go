@@ -30,7 +30,7 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 
 // take waits for deliveries, and returns and forgets the calls so far, each as "event type action number".
 func (r *receiver) take(w *world) []string {
-	w.f.Settle()
+	w.f.WaitIdle()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var said []string
@@ -125,7 +125,7 @@ func TestHookSignature(t *testing.T) {
 		t.Error("the answer shows the secret")
 	}
 	w.file("one")
-	w.f.Settle()
+	w.f.WaitIdle()
 	mac := hmac.New(sha256.New, []byte("s3cret"))
 	mac.Write(got.body[0])
 	want := hex.EncodeToString(mac.Sum(nil))

@@ -130,7 +130,7 @@ func TestLag(t *testing.T) {
 		if w.pull(2)["mergeable"] != false {
 			t.Error("the pull request is mergeable while its check is due")
 		}
-		w.f.Settle()
+		w.f.WaitIdle()
 		if w.pull(2)["mergeable"] != false {
 			t.Error("a pull request with a conflict is mergeable after its check")
 		}
@@ -153,7 +153,7 @@ func TestLag(t *testing.T) {
 		if w.pull(3)["mergeable"] != false {
 			t.Error("the pull request is mergeable while its check is due")
 		}
-		w.f.Settle()
+		w.f.WaitIdle()
 		if p := w.pull(3); p["updated_at"] == opened || p["mergeable"] != true {
 			t.Errorf("after all effects: updated %v, mergeable %v", p["updated_at"], p["mergeable"])
 		}

@@ -78,7 +78,7 @@ func (r *Recorder) Write(now time.Time, lines []Line) {
 	}
 	if err == nil {
 		f.failed, f.lostFrom = time.Time{}, time.Time{}
-		if f.turn(now) {
+		if f.rotate(now) {
 			r.again.Store(true)
 		}
 		return
@@ -125,8 +125,8 @@ func (f *file) write(now time.Time, lines []Line) error {
 	return nil
 }
 
-// turn makes a large file the old one, and reports whether it did.
-func (f *file) turn(now time.Time) bool {
+// rotate makes a large file the old one, and reports whether it did.
+func (f *file) rotate(now time.Time) bool {
 	if f.size < sizeLimit || now.Sub(f.opened) < markRest {
 		return false
 	}

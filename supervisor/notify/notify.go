@@ -72,8 +72,8 @@ func (n *Notifier) init() {
 	})
 }
 
-// wanted returns the current [notify] table; nil without one.
-func (n *Notifier) wanted() *threads.Notify {
+// table returns the current [notify] table; nil without one.
+func (n *Notifier) table() *threads.Notify {
 	if c := n.Config(); c != nil && len(c.Notify.To) > 0 {
 		return &c.Notify
 	}
@@ -82,7 +82,7 @@ func (n *Notifier) wanted() *threads.Notify {
 
 // RecordStatus records a new version of the status.
 func (n *Notifier) RecordStatus(d *control.Document) {
-	wanted := n.wanted()
+	wanted := n.table()
 	if wanted == nil && !n.hasMailboxes() {
 		return
 	}
@@ -104,7 +104,7 @@ func (n *Notifier) hasMailboxes() bool {
 
 // RecordMerge records a pull request that the supervisor merged.
 func (n *Notifier) RecordMerge(ref forge.Ref, title string) {
-	wanted := n.wanted()
+	wanted := n.table()
 	if wanted == nil || !wanted.Has(threads.NotifyMerged) {
 		return
 	}
@@ -152,7 +152,7 @@ func (n *Notifier) run(ctx context.Context) {
 
 // queueDue queues the messages that are due for every recipient. next is when more may be due; lines are for the file.
 func (n *Notifier) queueDue(ctx context.Context, now time.Time) (next time.Time, lines []line) {
-	wanted := n.wanted()
+	wanted := n.table()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.connectLocked(ctx, wanted)

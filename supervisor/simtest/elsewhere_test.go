@@ -78,7 +78,7 @@ func killedElsewhere(t *testing.T, call string, n int, after bool) {
 			t.Errorf("%s started %d times, want once", run, n)
 		}
 	}
-	if runs, _ := w.Engine.Kept(l.Instance()); len(runs) > 0 {
+	if runs, _ := w.Engine.Unreported(l.Instance()); len(runs) > 0 {
 		t.Errorf("the engine keeps %q, want none", runs)
 	}
 	l.Stop()
@@ -145,7 +145,7 @@ func TestElsewhereStopEnds(t *testing.T) {
 		if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Cancelled || len(w.Forge.Claimed()) > 0 {
 			t.Errorf("got session %+v and claims %v, want cancelled and none", r, w.Forge.Claimed())
 		}
-		if kept, _ := w.Engine.Kept(l.Instance()); len(kept) > 0 {
+		if kept, _ := w.Engine.Unreported(l.Instance()); len(kept) > 0 {
 			t.Errorf("got kept sessions %q, want none", kept)
 		}
 		w.Check()

@@ -87,8 +87,8 @@ func (e *Engine) answers(ctx context.Context) bool {
 	}
 }
 
-// Kept returns the sorted sessions of an instance whose end no supervisor knows.
-func (e *Engine) Kept(instance string) ([]string, error) {
+// Unreported returns the sorted sessions of an instance whose end no supervisor knows.
+func (e *Engine) Unreported(instance string) ([]string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.down {
@@ -251,8 +251,8 @@ func (c *engineClient) Activity(run string) (a agents.Activity, ok bool) {
 	return agents.Activity{LastOutput: time.Now(), Place: "box1/" + run}, true
 }
 
-func (c *engineClient) Kept(_ context.Context, instance string) (runs []string, err error) {
-	err = c.p.use("kept", func() (err error) { runs, err = c.e.Kept(instance); return err })
+func (c *engineClient) Unreported(_ context.Context, instance string) (runs []string, err error) {
+	err = c.p.use("kept", func() (err error) { runs, err = c.e.Unreported(instance); return err })
 	return runs, err
 }
 

@@ -157,8 +157,8 @@ func variable(job agents.Job, name string) string {
 // Activity knows no session.
 func (e *Executor) Activity(string) (a agents.Activity, ok bool) { return a, false }
 
-// Kept returns none: sessions die with their life.
-func (e *Executor) Kept(context.Context, string) ([]string, error) { return nil, nil }
+// Unreported returns none: sessions die with their life.
+func (e *Executor) Unreported(context.Context, string) ([]string, error) { return nil, nil }
 
 // Runs returns all sessions, in the order of their starts.
 func (e *Executor) Runs() []Run {

@@ -88,7 +88,7 @@ func (s *site) Comments(ref forge.Ref) []string {
 			texts = append(texts, c.Body)
 		}
 	}
-	kept, _ := s.f.Kept()
+	kept, _ := s.f.CommentsSet()
 	for of, body := range kept {
 		if of[:len(ref.Short())+1] == ref.Short()+" " {
 			texts = append(texts, body)

@@ -89,7 +89,7 @@ func TestReceipts(t *testing.T) {
 				l.Stop()
 				w.Check()
 				list := receiptsOf(t, w)
-				kept, calls := w.Forge.Kept()
+				kept, calls := w.Forge.CommentsSet()
 				if len(list) != len(w.Exec.Runs()) || len(list) < 4 || len(kept) != 2 {
 					t.Fatalf("got %d receipts of %d sessions, in %d pull requests, want one for each session, in 2", len(list),
 						len(w.Exec.Runs()), len(kept))

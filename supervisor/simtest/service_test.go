@@ -61,8 +61,8 @@ func (m *machine) Run(ctx context.Context, job agents.Job, started func(agents.S
 	}
 }
 
-// Kept returns none.
-func (m *machine) Kept(context.Context, string) ([]string, error) { return nil, nil }
+// Unreported returns none.
+func (m *machine) Unreported(context.Context, string) ([]string, error) { return nil, nil }
 
 func (m *machine) note(job agents.Job, what string) {
 	m.mu.Lock()

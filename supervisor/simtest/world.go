@@ -291,8 +291,8 @@ func (x *executor) Run(ctx context.Context, job agents.Job, started func(agents.
 
 func (x *executor) Activity(run string) (agents.Activity, bool) { return x.e.Activity(run) }
 
-func (x *executor) Kept(ctx context.Context, instance string) ([]string, error) {
-	return x.e.Kept(ctx, instance)
+func (x *executor) Unreported(ctx context.Context, instance string) ([]string, error) {
+	return x.e.Unreported(ctx, instance)
 }
 
 // Log collects log lines.

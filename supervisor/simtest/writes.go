@@ -56,8 +56,8 @@ func (c *client) SetComment(ctx context.Context, ref forge.Ref, key, body string
 	})
 }
 
-// Kept returns the comments of Keep, by item and key, and the number of calls of Keep.
-func (f *Forge) Kept() (kept map[string]string, calls int) {
+// CommentsSet returns the comments of SetComment, by item and key, and the number of calls of it.
+func (f *Forge) CommentsSet() (kept map[string]string, calls int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.kept), f.keeps

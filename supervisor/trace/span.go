@@ -182,13 +182,13 @@ func (t *Tracer) done(d supervisor.Deed) {
 	}
 	t.add(span{
 		TraceID: id, SpanID: root, Name: fmt.Sprint("issue ", d.Chain), Kind: internal,
-		Start: nanos(t.forget(d.Chain, d.Began)), End: nanos(d.Ended), Status: status{Code: 1},
+		Start: nanos(t.removeStart(d.Chain, d.Began)), End: nanos(d.Ended), Status: status{Code: 1},
 		Attributes: []attribute{text("disinto.item", d.Chain.String())},
 	})
 }
 
-// forget removes a chain's start time and returns it, or otherwise if it is unknown.
-func (t *Tracer) forget(chain forge.Ref, otherwise time.Time) time.Time {
+// removeStart removes a chain's start time and returns it, or otherwise if it is unknown.
+func (t *Tracer) removeStart(chain forge.Ref, otherwise time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	began, known := t.began[chain]

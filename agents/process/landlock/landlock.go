@@ -89,8 +89,8 @@ var features = []struct {
 	{6, "abstract sockets", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}},
 }
 
-// Holds names what a version can refuse, and what it cannot.
-func Holds(version int) (holds, lacks []string) {
+// Restrictions names what a version can refuse, and what it cannot.
+func Restrictions(version int) (holds, lacks []string) {
 	for _, f := range features {
 		if f.since <= version {
 			holds = append(holds, f.name)
@@ -216,7 +216,7 @@ func skips(err error) bool {
 
 // Describe returns a text for people: what a version refuses, and what it cannot refuse.
 func Describe(version int) string {
-	holds, lacks := Holds(version)
+	holds, lacks := Restrictions(version)
 	text := fmt.Sprintf("Landlock %d restricts %s", version, strings.Join(holds, ", "))
 	if len(lacks) > 0 {
 		text += "; this kernel cannot restrict " + strings.Join(lacks, ", ")

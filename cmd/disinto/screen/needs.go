@@ -29,7 +29,7 @@ func (v View) needs(p *page, d *control.Document) {
 		if q.Mend != "" {
 			text = remedied(text, v.typed(q.Mend))
 		}
-		add(v.work(q.Kind, q.Repo, q.Number), text+at(d, &q), held)
+		add(v.work(q.Kind, q.Repo, q.Number), text+urlSuffix(d, &q), held)
 	}
 	if len(rows) == 0 {
 		return
@@ -68,9 +68,9 @@ func needingPerson(d *control.Document) []control.QueueDocument {
 	return list
 }
 
-// at returns the item's URL on the forge, to append to its remedy; empty if the remedy is a disinto command or the item
-// has no page.
-func at(d *control.Document, q *control.QueueDocument) string {
+// urlSuffix returns the item's URL on the forge, to append to its remedy; empty if the remedy is a disinto command or
+// the item has no page.
+func urlSuffix(d *control.Document, q *control.QueueDocument) string {
 	if q.Number == 0 || d.Forge.URL == "" || strings.Contains(q.Mend, "`disinto ") {
 		return ""
 	}
