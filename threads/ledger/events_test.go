@@ -139,3 +139,15 @@ func TestNoJournal(t *testing.T) {
 		}
 	}
 }
+
+// A line of the largest size is read, and a longer one is corrupt.
+func TestLongLines(t *testing.T) {
+	const good = `{"at":"2026-11-21T12:00:00Z","released":{"ref":"o/r#1"}}`
+	for size, want := range map[int]int{LineLimit: 1, LineLimit + 1: 0} {
+		line := good + strings.Repeat(" ", size-len(good)-1) + "\n"
+		records, corrupt := Parse([]byte(line + good + "\n"))
+		if len(records) != want+1 || len(corrupt) != 1-want {
+			t.Errorf("%d bytes: got %d records and %d corrupt lines", size, len(records), len(corrupt))
+		}
+	}
+}
