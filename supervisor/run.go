@@ -78,9 +78,6 @@ func (s *Supervisor) check() error {
 	return nil
 }
 
-// oldFiles are files and folders that only older versions kept in the state directory.
-var oldFiles = []string{"eta.json"}
-
 // enter locks the state directory and restores its journal.
 func (s *Supervisor) enter() (held *os.File, err error) {
 	// Agents with their own accounts pass through this folder to their homes; only we can read its files.
@@ -94,9 +91,6 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range oldFiles {
-		_ = os.RemoveAll(filepath.Join(s.StateDir, name)) // it only takes room
 	}
 	if s.instance, err = journal.Instance(s.StateDir); err == nil {
 		err = s.restore()

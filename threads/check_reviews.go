@@ -8,17 +8,19 @@ import (
 )
 
 // reviewers finds authors whose work waits for ever, because nobody may review it. Without review agents, people
-// review.
+// review. An author that no reviewer may be paired with is reported by Problems, and here only prevents the claim that
+// everything is fine.
 func (k *check) reviewers() {
 	waiting := make(map[string][]string) // by the reason
 	var texts []string
-	writers := 0
+	writers, reviewed := 0, true
 	for i := range k.config.Agents {
 		a := &k.config.Agents[i]
 		if !k.config.Does(a, agents.KindIssue) {
 			continue
 		}
 		writers++
+		reviewed = reviewed && k.config.noReviewer(a) == nil
 		for j := range k.sets {
 			set := &k.sets[j]
 			if !set.plain() || !slices.Contains(set.able, a.Name) {
@@ -40,7 +42,7 @@ func (k *check) reviewers() {
 		k.tell("reviewers", Wrong, "sessions that wait for a review can take all slots and agents that review: "+
 			"give a reviewer a thread of its own, or have the program end once its pull request is open")
 	}
-	if writers > 0 && k.config.hasReviewers() && !k.told("reviewers") {
+	if writers > 0 && reviewed && k.config.hasReviewers() && !k.told("reviewers") {
 		k.tell("reviewers", Fine, "every author's work has a reviewer, also after other agents continued it")
 	}
 }

@@ -33,8 +33,7 @@ func (c *Config) Problems() []Problem {
 		if why := hasToken(v, cand); why != nil {
 			all = append(all, Problem{key, *why})
 		}
-		why := canBeReviewed(v, &traits{traitKey: traitKey{kind: agents.KindIssue}}, cand)
-		if why != nil && c.Does(&c.Agents[i], agents.KindIssue) {
+		if why := c.noReviewer(&c.Agents[i]); why != nil {
 			all = append(all, Problem{key, *why})
 		}
 	}
@@ -44,6 +43,15 @@ func (c *Config) Problems() []Problem {
 		}
 	}
 	return all
+}
+
+// noReviewer returns why nobody may review what an author writes, or nil.
+func (c *Config) noReviewer(a *agents.Agent) *Reason {
+	if !c.Does(a, agents.KindIssue) {
+		return nil
+	}
+	v := &view{Snapshot: &Snapshot{Config: c}}
+	return canBeReviewed(v, &traits{traitKey: traitKey{kind: agents.KindIssue}}, candidate{agent: &agentState{Agent: a}})
 }
 
 // Deadlocked lists the agents of a thread whose sessions wait for a review by agents of the same thread, if they can
