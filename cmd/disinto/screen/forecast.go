@@ -20,12 +20,25 @@ func (v View) Until(f *control.Forecast) string {
 	if e == nil {
 		return p.text.String()
 	}
-	far := control.About(f.Until.Sub(f.At))
 	p.end()
+	if e.Start.Low.IsZero() && e.Merged.Low.IsZero() && needsPerson(why.Code) {
+		p.line("no forecast: it waits for a person", held)
+		return p.text.String()
+	}
+	far := control.About(f.Until.Sub(f.At))
 	p.table(-1, [][]cell{v.band("starts", e.Start, far), v.band("merged", e.Merged, far)})
 	p.line(fmt.Sprintf("80 %% of %s are within these times; %s", control.Count(f.Runs, "run"),
 		timesOf(f.Sessions)), faint)
 	return p.text.String()
+}
+
+// needsPerson reports whether an item with this reason waits for a person. A convoy waits for its members, and a
+// claimed issue for the agent of another host.
+func needsPerson(code threads.Code) bool {
+	if code == threads.Tracking || code.Class() == threads.Begun {
+		return false
+	}
+	return code.Ends() >= threads.ByPerson || code.Class() == threads.Failed
 }
 
 // timesOf names the source of a forecast's durations.

@@ -38,6 +38,26 @@ func TestUntil(t *testing.T) {
 			},
 		}) + "\n"
 	}
+	// What waits for a person has no band, unless the runs draw the time that people take from the journal.
+	for _, x := range []struct {
+		code   threads.Code
+		merged control.Band
+	}{
+		{threads.BlockerCycle, control.Band{}},
+		{threads.Paused, control.Band{}},
+		{threads.GaveUp, control.Band{}},
+		{threads.PeopleReview, control.Band{Low: after(20), Middle: after(35), High: after(70)}},
+		{threads.Tracking, control.Band{}},
+		{threads.ClaimedElsewhere, control.Band{}},
+	} {
+		text += View{Now: noon, Width: 80}.Until(&control.Forecast{
+			At: noon, Until: after(18), Runs: 8, Items: []control.Expected{{Repo: "o/r", Number: 18, Merged: x.merged}},
+			Why: &threads.Explanation{
+				Repo: "o/r", Number: 18, Kind: agents.KindIssue, Title: "Add a bell", Code: x.code,
+				Verdict: string(x.code), Mend: "disinto retry 18",
+			},
+		}) + "\n"
+	}
 	text += View{Now: noon, Width: 80}.Until(&control.Forecast{Why: &threads.Explanation{
 		Repo: "o/r", Number: 16, Kind: agents.KindIssue, Title: "Done", Code: threads.Closed, Verdict: "merged",
 	}})
