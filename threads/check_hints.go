@@ -85,7 +85,7 @@ func (k *check) sessions(t *Thread) (most int) {
 	scheduled := make(map[string]int)
 	for _, name := range t.Agents {
 		roles := k.config.Agent(name).Roles
-		if r := k.config.Role(roles[0]); len(roles) == 1 && r != nil && r.On.Does(agents.KindSchedule) {
+		if r := k.config.Role(roles[0]); len(roles) == 1 && r.On.Does(agents.KindSchedule) {
 			scheduled[r.Name]++
 			continue
 		}

@@ -239,7 +239,7 @@ func (v *view) planning(w *work) {
 func (v *view) reply(w *work) (why *Reason, comments []int64) {
 	d := v.dialogue(w)
 	switch {
-	case d != nil && !d.Asked && d.Run != "":
+	case d != nil && !d.Asked:
 		return nil, nil
 	case w.has(forge.LabelNeedsAnswer):
 		return v.replyToQuestion(w)
@@ -292,7 +292,7 @@ func (v *view) likedBy(w *work, at int) string {
 // asks returns the reason for a question or plan that is not on the forge yet, or whose comment was deleted.
 func asks(v *view, w *work) *Reason {
 	d := v.dialogue(w)
-	if !d.open() || d.Run == "" || d.Asked && !v.deleted(w, d) {
+	if !d.open() || d.Asked && !v.deleted(w, d) {
 		return nil
 	}
 	if d.Plan {

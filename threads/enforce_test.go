@@ -171,6 +171,7 @@ func TestEnforceSessions(t *testing.T) {
 			"begun at once", old + "session dev-coder llama/1 issue 1 started=-10m",
 			"run-dev-qwen: kept back by a check: dev-coder works on it",
 		},
+		{"the younger one stopping already", old + "session dev-coder llama/1 issue 1 started=-5m", ""},
 		{"stopping already", old + "issue 1 backlog closed", ""},
 		{"being claimed", "issue 1 backlog closed\nsession dev-qwen llama/0 issue 1 started=-10m claiming", ""},
 		{"scheduled", "session dev-qwen llama/0 schedule gc started=-10m", ""},
@@ -204,8 +205,8 @@ func TestEnforceSessions(t *testing.T) {
 			switch tt.name {
 			case "agent twice":
 				w.s.Sessions[1].RunID = "run-older"
-			case "stopping already":
-				w.s.Sessions[0].State = Stopping
+			case "stopping already", "the younger one stopping already":
+				w.s.Sessions[len(w.s.Sessions)-1].State = Stopping
 			}
 			var plan Plan
 			found := Enforce(&w.s, &plan)

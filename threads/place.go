@@ -304,7 +304,7 @@ func (p *placer) rate(w *work, cand candidate, slot int) placement {
 	}
 	warm := t.warm[slot]
 	got.home = warm.Agent == cand.agent.Name
-	got.away = !got.home && t.residentElsewhere(slot, cand.agent.Name)
+	got.away = !got.home && t.residentElsewhere(cand.agent.Name)
 	switch {
 	case p.goesOn(w, cand, slot):
 		got.warmth = warmChain
@@ -316,10 +316,10 @@ func (p *placer) rate(w *work, cand candidate, slot int) placement {
 	return got
 }
 
-// residentElsewhere reports whether the agent is warm in another free slot.
-func (t *threadState) residentElsewhere(slot int, agent string) bool {
+// residentElsewhere reports whether an agent that is no resident of a slot is warm in another free one.
+func (t *threadState) residentElsewhere(agent string) bool {
 	for other, w := range t.warm {
-		if other != slot && w.Agent == agent && t.sessions[other] == 0 {
+		if w.Agent == agent && t.sessions[other] == 0 {
 			return true
 		}
 	}

@@ -153,9 +153,7 @@ func (p *plumbing) finish() error {
 func (p *plumbing) close() {
 	closeAll(p.theirs)
 	closeAll(p.outputs)
-	if p.input != nil {
-		_ = p.input.Close()
-	}
+	_ = p.input.Close() // of nil, too
 }
 
 func closeAll(files []*os.File) {
