@@ -78,7 +78,7 @@ func (ps *pausing) setPauses(report *control.Report, name string, list []threads
 		done, none = "resumed", "not paused"
 	}
 	for _, p := range list {
-		said := &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: off}
+		said := &ledger.Pause{Pause: p, Off: off}
 		if err := ps.state.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
 			return err
 		}

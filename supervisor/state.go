@@ -371,7 +371,7 @@ func (st *state) pull(item forge.Ref) *forge.Pull {
 func (st *state) paused() []threads.Pause {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(st.ledger.Paused), ledger.ComparePauses)
+	return slices.SortedFunc(maps.Keys(st.ledger.Paused), threads.Pause.Compare)
 }
 
 // knownOpen reports whether an issue or pull request is open, as far as the state knows without asking the forge.

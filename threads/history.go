@@ -311,8 +311,8 @@ func (h *History) Reviewed(author string, now time.Time) (began []time.Time) {
 
 // SlotKey names a slot of a thread.
 type SlotKey struct {
-	Thread string
-	Slot   int
+	Thread string `json:"thread"`
+	Slot   int    `json:"slot"`
 }
 
 // Compare orders slots by thread, then by number.
@@ -329,5 +329,11 @@ type Warm struct {
 
 // Pause names what is paused: a thread, an agent or, with neither, everything.
 type Pause struct {
-	Thread, Agent string
+	Thread string `json:"thread,omitempty"`
+	Agent  string `json:"agent,omitempty"`
+}
+
+// Compare orders pauses: everything, then agents, then threads, each by name.
+func (p Pause) Compare(other Pause) int {
+	return cmp.Or(strings.Compare(p.Thread, other.Thread), strings.Compare(p.Agent, other.Agent))
 }

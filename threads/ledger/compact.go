@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -44,8 +42,8 @@ func (s *State) compactOpen(now time.Time) iter.Seq[Record] {
 		steal := s.Steals[r]
 		list = append(list, Record{At: now, Steal: &steal})
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(s.Paused), ComparePauses) {
-		list = append(list, Record{At: s.Paused[p], Pause: &Pause{Thread: p.Thread, Agent: p.Agent}})
+	for _, p := range slices.SortedFunc(maps.Keys(s.Paused), threads.Pause.Compare) {
+		list = append(list, Record{At: s.Paused[p], Pause: &Pause{Pause: p}})
 	}
 	return slices.Values(list)
 }
@@ -95,7 +93,7 @@ func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(s.Slots), threads.SlotKey.Compare) {
 		w := s.Slots[k]
-		list = append(list, Record{At: now, Slot: &Slot{k.Thread, k.Slot, w.Agent, Ref(w.Chain), w.Left}})
+		list = append(list, Record{At: now, Slot: &Slot{k, w.Agent, Ref(w.Chain), w.Left}})
 	}
 	return slices.Values(list)
 }
@@ -109,11 +107,6 @@ func (s *State) compactRecent(now time.Time) iter.Seq[Record] {
 			}
 		}
 	}
-}
-
-// ComparePauses orders pauses: everything, then agents, then threads, each by name.
-func ComparePauses(a, b threads.Pause) int {
-	return cmp.Or(strings.Compare(a.Thread, b.Thread), strings.Compare(a.Agent, b.Agent))
 }
 
 // isZero reports whether an entry is empty. It uses reflection, so that no new field can be forgotten.

@@ -346,19 +346,17 @@ func (r *Steal) apply(s *State, _ time.Time) {
 
 // Pause records that a thread, an agent or, with neither, everything was paused or, with Off, resumed.
 type Pause struct {
-	Thread string `json:"thread,omitempty"`
-	Agent  string `json:"agent,omitempty"`
-	Off    bool   `json:"off,omitempty"`
+	threads.Pause
+	Off bool `json:"off,omitempty"`
 }
 
 func (r *Pause) valid() bool { return r.Thread == "" || r.Agent == "" }
 
 func (r *Pause) apply(s *State, at time.Time) {
-	p := threads.Pause{Thread: r.Thread, Agent: r.Agent}
 	if r.Off {
-		delete(s.Paused, p)
+		delete(s.Paused, r.Pause)
 	} else {
-		s.Paused[p] = at
+		s.Paused[r.Pause] = at
 	}
 }
 

@@ -93,17 +93,14 @@ func (r *Author) apply(s *State, _ time.Time) {
 
 // Slot is the resident of a sticky slot.
 type Slot struct {
-	Thread string    `json:"thread"`
-	Slot   int       `json:"slot"`
-	Agent  string    `json:"agent"`
-	Chain  Ref       `json:"chain"`
-	Left   time.Time `json:"left,omitzero"` // when its session ended
+	threads.SlotKey
+	Agent string    `json:"agent"`
+	Chain Ref       `json:"chain"`
+	Left  time.Time `json:"left,omitzero"` // when its session ended
 }
 
 func (r *Slot) valid() bool { return r.Thread != "" && r.Slot >= 0 }
 
 func (r *Slot) apply(s *State, _ time.Time) {
-	s.Slots[threads.SlotKey{Thread: r.Thread, Slot: r.Slot}] = threads.Warm{
-		Agent: r.Agent, Chain: forge.Ref(r.Chain), Left: r.Left,
-	}
+	s.Slots[r.SlotKey] = threads.Warm{Agent: r.Agent, Chain: forge.Ref(r.Chain), Left: r.Left}
 }

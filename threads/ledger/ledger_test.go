@@ -153,8 +153,8 @@ func everything() []Record {
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}},
 		{At: noon, Pause: &Pause{}},
 		{At: noon, Pause: &Pause{Off: true}},
-		{At: noon, Pause: &Pause{Thread: "llama"}},
-		{At: noon, Pause: &Pause{Agent: "dev-qwen"}},
+		{At: noon, Pause: &Pause{Pause: threads.Pause{Thread: "llama"}}},
+		{At: noon, Pause: &Pause{Pause: threads.Pause{Agent: "dev-qwen"}}},
 		{At: noon, Chain: &Chain{Ref{Repo: "o/r", Number: 30}, threads.ChainHistory{Retried: noon}}},
 	}
 }

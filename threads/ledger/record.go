@@ -55,7 +55,9 @@ type Record struct {
 	Parked *Parked   `json:"parked,omitempty"`
 }
 
-// Ref is a forge.Ref in a journal line, written as people write it.
+// Ref is a forge.Ref in a journal line, written as people write it. It is a type of its own because forge.Issue and
+// forge.Pull embed a forge.Ref: its MarshalText would be promoted, and encode them as their reference only. Besides,
+// an older image hands over its sessions with the fields of their references.
 type Ref forge.Ref
 
 // MarshalText writes owner/name#12.
@@ -76,7 +78,7 @@ func (r *Ref) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Key is a threads.Key in a journal line.
+// Key is a threads.Key in a journal line, with a Ref.
 type Key struct {
 	Kind agents.Kind `json:"kind"`
 	Ref  Ref         `json:"ref"`

@@ -157,7 +157,7 @@ func journey(config *threads.Config, labels []string, logins ...string) stall {
 		next[1].starts(start)
 		next[0], next[1] = next[0].ends(true), next[1].ends(false)
 		if start.Item.Kind == agents.KindRework && len(c.snapshot().History.Paused) == 0 {
-			c.record(ledger.Record{Pause: &ledger.Pause{Agent: start.Agent}})
+			c.record(ledger.Record{Pause: &ledger.Pause{Pause: threads.Pause{Agent: start.Agent}}})
 			next = append(next, c)
 		}
 		for _, n := range next {

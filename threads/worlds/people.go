@@ -418,7 +418,7 @@ func (w *world) pause(*repo) {
 		return
 	}
 	w.log("people pause %+v", p)
-	w.shell.note(ledger.Record{Pause: &ledger.Pause{Thread: p.Thread, Agent: p.Agent}})
+	w.shell.note(ledger.Record{Pause: &ledger.Pause{Pause: p}})
 	if p.Agent == "" {
 		w.After(w.between(time.Minute, time.Hour), func() { w.resume(p) })
 	}
@@ -426,7 +426,7 @@ func (w *world) pause(*repo) {
 
 func (w *world) resume(p threads.Pause) {
 	w.log("people resume %+v", p)
-	w.shell.note(ledger.Record{Pause: &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: true}})
+	w.shell.note(ledger.Record{Pause: &ledger.Pause{Pause: p, Off: true}})
 	w.shell.kick()
 }
 
