@@ -52,8 +52,8 @@ func cover(text string, secrets []string) []bool {
 	return hidden
 }
 
-// Redactor is Redact for a text that arrives in pieces: a secret can begin in one piece and end in a later one. Create
-// it with NewRedactor. Not safe for concurrent use.
+// Redactor removes secrets from a text that arrives in pieces: a secret can begin in one piece and end in a later one.
+// Create it with NewRedactor. It is not safe for concurrent use.
 type Redactor struct {
 	secrets []string
 	held    string // the end of the text so far, which may begin a secret

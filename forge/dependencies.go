@@ -101,20 +101,20 @@ func (r *dependencyReader) line(line string) {
 	}
 }
 
-// follow collects the references of the line that stand in a row, starting at byte at. said reports whether there were
-// any; open reports whether the row reaches the end of the line, so that it can continue on the next line.
-func (r *dependencyReader) follow(line string, at int, all []mention) (said, open bool) {
+// follow collects consecutive references of the line, from byte at on. found reports whether there were any; open
+// reports whether the row reaches the end of the line, so that it can continue on the next line.
+func (r *dependencyReader) follow(line string, at int, all []mention) (found, open bool) {
 	glue := at + len(gluePattern.FindString(line[at:]))
 	for i, m := range all {
 		if m.start < at || m.start > glue || len(gluePattern.FindString(line[at:m.start])) < m.start-at {
 			continue // before at, too far away, or inside a remark
 		}
-		said = true
+		found = true
 		r.add(all[i : i+1])
 		at = m.end
 		glue = at + len(gluePattern.FindString(line[at:]))
 	}
-	return said, glue == len(line)
+	return found, glue == len(line)
 }
 
 func (r *dependencyReader) add(found []mention) {

@@ -40,7 +40,7 @@ const ReceiptsKey = "receipts-"
 // stay on the forge, and their times are past.
 const etaKey = "eta-"
 
-// IsForPeople reports whether a comment shows receipts, or tells expected times.
+// IsForPeople reports whether a comment shows receipts or, from an older version, expected times.
 func IsForPeople(body string) bool {
 	return strings.Contains(body, "<!-- disinto:"+ReceiptsKey) || strings.Contains(body, "<!-- disinto:"+etaKey)
 }

@@ -78,10 +78,10 @@ func (f *Factory) accountOf(ctx context.Context, login string) (*forge.Account, 
 	return &account, nil
 }
 
-// reposWhere returns the repositories for which ask returns true.
-func (f *Factory) reposWhere(ask func(repo string) (bool, error)) (repos []string, err error) {
+// reposWhere returns the repositories for which match returns true.
+func (f *Factory) reposWhere(match func(repo string) (bool, error)) (repos []string, err error) {
 	for _, repo := range f.Repos {
-		yes, err := ask(repo)
+		yes, err := match(repo)
 		if err != nil {
 			return nil, err
 		}

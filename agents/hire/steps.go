@@ -90,7 +90,7 @@ func stepError(name string, err error) error {
 	return fmt.Errorf("%w (at %s: run it again to continue from there)", err, name)
 }
 
-// always returns the look of a step that always has something to do.
+// always returns the pending function of a step that always has something to do.
 func always(todo string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return todo, nil }
 }

@@ -30,7 +30,7 @@ type Thread struct {
 	Agents        []string // in the order of the file
 }
 
-// ParseSurvey surveys the text of a factory.toml. It fails only if the text is not TOML.
+// ParseSurvey returns the survey of the text of a factory.toml. It fails only if the text is not TOML.
 func ParseSurvey(text string) (Survey, error) {
 	var file struct {
 		Forge   map[string]any

@@ -108,7 +108,7 @@ func (c *client) checkRights(ctx context.Context) (problems []error) {
 	return problems
 }
 
-// checkPlace asks Nomad where it would place a session of a thread, which requires the right submit-job.
+// checkPlace requests a dry run of a session of a thread, which requires the right submit-job.
 func (c *client) checkPlace(ctx context.Context, cfg Config, n Need) error {
 	why, err := c.plan(ctx, cfg, "check-"+n.Thread, n.Nodes)
 	if err != nil {

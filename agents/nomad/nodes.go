@@ -102,8 +102,8 @@ func (c *client) whyUnplaced(ctx context.Context, id string) string {
 	return "no node takes it, and Nomad does not say why"
 }
 
-// plan asks Nomad where it would place a session with these rules, under a name that no session has. It returns nil if
-// the session fits.
+// plan requests a dry run of a job with these rules, under a name that no session has. It returns why the session does
+// not fit, or nil.
 func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agents.NodeRule) (*failure, error) {
 	id := jobID(name)
 	o := newOrder(agents.Job{RunID: name, Timeout: time.Hour, Nodes: rules}, "", time.Now())

@@ -211,18 +211,18 @@ func mainAllocation(allocs []allocation) (first *allocation) {
 }
 
 // judge returns the outcome of a session that ran in an allocation. d is its document, nil if it cannot be read.
-// asked reports whether we made Nomad end the job.
-func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome {
+// requested reports whether we made Nomad end the job.
+func judge(a *allocation, d *document, requested bool, j *agents.Job) agents.Outcome {
 	x := a.exit()
 	switch {
 	case d != nil && d.Outcome != nil && (x.result == "" || d.Outcome.Result == x.result):
-		return lostUnlessRequested(*d.Outcome, a, asked)
+		return lostUnlessRequested(*d.Outcome, a, requested)
 	case x.result != "":
 		o := agents.Outcome{Result: x.result, ExitCode: x.code}
 		if o.Result != agents.Done {
 			o.Reason = "its own report cannot be read from " + a.place()
 		}
-		return lostUnlessRequested(o, a, asked)
+		return lostUnlessRequested(o, a, requested)
 	case a.ClientStatus == statusGone:
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}
 	case a.ClientStatus == "lost" || a.live():
@@ -231,8 +231,8 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 		return agents.Outcome{
 			Result: agents.NoPlace, Reason: fmt.Sprintf("node %s cannot start it: %s", oneLine(a.NodeName), x.words),
 		}
-	case asked, a.DesiredStatus == "stop":
-		return lostUnlessRequested(agents.Outcome{Result: agents.Cancelled}, a, asked)
+	case requested, a.DesiredStatus == "stop":
+		return lostUnlessRequested(agents.Outcome{Result: agents.Cancelled}, a, requested)
 	case x.signal == 9 || x.code == 137 || x.starved:
 		return agents.Outcome{
 			Result: agents.Failed, ExitCode: -1, Signal: "SIGKILL",
@@ -245,8 +245,8 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 }
 
 // lostUnlessRequested corrects a cancelled session's outcome: if we did not request the end, the session is lost.
-func lostUnlessRequested(o agents.Outcome, a *allocation, asked bool) agents.Outcome {
-	if o.Result == agents.Cancelled && !asked {
+func lostUnlessRequested(o agents.Outcome, a *allocation, requested bool) agents.Outcome {
+	if o.Result == agents.Cancelled && !requested {
 		o.Result, o.Reason = agents.Lost, "it was stopped in Nomad, on "+a.place()
 	}
 	return o

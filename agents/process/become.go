@@ -118,11 +118,12 @@ func StopFlagSet(flag *os.File) bool {
 // keep stay open, under their numbers. Become returns only when the replacement failed, and then nothing has changed.
 // stopped reports whether the process received an order to stop meanwhile; Become calls it last.
 //
-// Where KeepsSignals holds, no thread takes a signal of Init from here on: an arriving signal waits in the kernel until
-// the new image has called Notify. In other programs only this thread blocks the signals. Until execve ends the other
-// threads, one of them may still take a signal. Then the stop flag reports it, if there is time to set it; a signal
-// taken in the last microseconds is lost. Go's runtime unblocks TERM, INT and HUP a millisecond before the new image
-// can listen for them. A signal that waited then ends the new image at once, and with it the sessions, as KILL would.
+// Where KeepsSignals holds, no thread receives a signal of Init from here on: an arriving signal waits in the kernel
+// until the new image has called Notify. In other programs only this thread blocks the signals. Until execve ends the
+// other threads, one of them may still receive a signal. Then the stop flag reports it, if there is time to set it; a
+// signal taken in the last microseconds is lost. Go's runtime unblocks TERM, INT and HUP a millisecond before the new
+// image can listen for them. A signal that waited then ends the new image at once, and with it the sessions, as KILL
+// would.
 func Become(binary *os.File, argv, env []string, state *os.File, keep []int, stopped func() bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -45,7 +45,7 @@ func (o oomScore) raise(f func()) {
 // the supervisor, and a model that runs on the same machine, get three times the share of one agent process.
 const lessUrgent = 5
 
-// lowerPriority makes the processes that this thread starts less urgent.
+// lowerPriority raises the nice value of the processes that this thread starts.
 func lowerPriority() {
 	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own+lessUrgent) // the kernel answers 20 - nice

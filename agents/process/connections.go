@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// mostConnections bounds how many bytes of the kernel's tables one look reads. A line has 150.
+// mostConnections bounds how many bytes of the kernel's tables one observation reads. A line has 150.
 const mostConnections = 1 << 20
 
 // connections holds the sockets of our network that have a peer or listen for one.

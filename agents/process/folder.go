@@ -32,7 +32,7 @@ func makeFolder(path string, a *account) error {
 	return nil
 }
 
-// walk is makeFolder for another account.
+// walk creates path and its missing parents with the rights of another account.
 func (a *account) walk(path string) error {
 	dir, names := "/", strings.Split(path, "/")
 	for links := 0; len(names) > 0; {

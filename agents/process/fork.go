@@ -39,7 +39,7 @@ func stopAndDetach(pid int) bool {
 	return errno == 0
 }
 
-// continueAfter waits until a thread of this process has ended, and then continues the program.
+// continueAfter waits until a thread of this process has ended, and then sends CONT to the program.
 func continueAfter(pid, thread int) {
 	for unix.Tgkill(unix.Getpid(), thread, 0) == nil {
 		time.Sleep(50 * time.Microsecond)

@@ -37,13 +37,13 @@ type mark struct {
 func (i *idle) begin(job agents.Job, root int) {
 	i.stall, i.root, i.log = job.Stall, root, job.LogPath
 	if job.Stall > 0 {
-		// Eight looks per stall find its end closely enough; each look is a walk over /proc.
+		// Eight checks per stall find its end closely enough; each check walks over /proc.
 		i.ticks = time.Tick(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
 		i.check()
 	}
 }
 
-// check looks again, and reports whether the session has been idle for the whole stall.
+// check reads the log and the processor time, and reports whether the session has been idle for the whole stall.
 func (i *idle) check() bool {
 	now, cpu := time.Now(), tree.CPU(i.root)
 	var size int64
@@ -58,7 +58,7 @@ func (i *idle) check() bool {
 	return now.Sub(i.Since) >= i.stall
 }
 
-// progressed reports whether the backend has advanced since the last question. If so, it starts a new stall. It cannot
+// progressed reports whether the backend has advanced since its last answer. If so, it starts a new stall. It cannot
 // tell which request the backend computes, so a silent session beside a busy one may run until its timeout. That is
 // better than ending a session in the twentieth minute of reading its prompt.
 func (i *idle) progressed(mark string) bool {
@@ -82,7 +82,8 @@ func (i *idle) verdict(asked string) verdict {
 	return verdict{agents.Stalled, words}
 }
 
-// fetchProgress asks the backend in the background, because the session can be cancelled meanwhile.
+// fetchProgress requests the backend's progress in the background, because the session can be cancelled meanwhile. It
+// sends "" if the backend does not report any.
 func (r *run) fetchProgress(ctx context.Context) chan string {
 	answer := make(chan string, 1)
 	go func() {

@@ -7,18 +7,18 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// meterTick is the time between two looks at a session's usage. A look reads one small file, and a turn of a model
+// meterTick is the time between two readings of a session's usage. Each reads one small file, and a turn of a model
 // takes longer.
 const meterTick = 2 * time.Second
 
 // meter reads the usage from the result that a program writes while it runs. The meter's usage never shrinks.
 type meter struct {
 	used   agents.Usage
-	odd    string // the last look's problem; logged if the next look has it too, because a file can be half-written
+	odd    string // the last reading's problem; logged if the next one has it too, because a file can be half-written
 	logged bool   // a problem was logged
 }
 
-// ticks is nil for a session whose usage has no receiver.
+// ticks returns a tick for each reading of the usage; nil if nobody receives it.
 func (m *meter) ticks(job agents.Job) <-chan time.Time {
 	if job.Spent == nil || job.ResultPath == "" {
 		return nil
@@ -38,8 +38,8 @@ func (r *run) measure() {
 	}
 }
 
-// merge merges the usage of one look. grown reports whether the usage increased. odd is a log line about a usage that
-// does not count, or "". A session gets at most one such line, after two looks with the same problem.
+// merge adds the usage of one reading. grown reports whether the usage increased. odd is a log line about a usage that
+// does not count, or "". A session gets at most one such line, after two readings with the same problem.
 func (m *meter) merge(said agents.Usage, err error) (grown bool, odd string) {
 	more := m.used.Max(said)
 	grown = more != m.used

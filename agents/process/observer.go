@@ -17,13 +17,13 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// Looks at sessions' processes come soon after each start, and rarely later: each is a walk over /proc.
+// Processes are observed soon after each start, and rarely later, because each observation walks over /proc.
 const (
 	firstObservation    = 250 * time.Millisecond
 	observationInterval = 4 * time.Second
 )
 
-// Bounds on the memory of one session, and on one look at a process.
+// Bounds on the memory of one session, and on one observation of a process.
 const (
 	mostNames = 2 * agents.MaxNames
 	mostFiles = 4096 // open files of a process
@@ -39,9 +39,9 @@ type observations struct {
 	programs  map[string]bool
 	hosts     map[string]bool
 	many      bool             // there were more hosts than mostNames
-	looked    bool             // a look at connections succeeded
-	alive     map[tree.ID]bool // at the last look
-	continued bool             // an older image already counted the processes of the first look
+	looked    bool             // connections were read
+	alive     map[tree.ID]bool // at the last observation
+	continued bool             // an older image already counted the processes of the first observation
 }
 
 // observationsState is the part of observations that an image of this program hands over to the next.
@@ -53,8 +53,8 @@ type observationsState struct {
 	Looked    bool     `json:"looked,omitempty"`
 }
 
-// newObservations returns observations that know the program itself, which may end before the first look, or the last
-// image's sightings.
+// newObservations returns observations that know the program itself, which may end before the first observation, or the
+// last image's sightings.
 func newObservations(r *run, program int, h *observationsState) *observations {
 	w := &observations{
 		root: r.shim.PID, account: r.account, processes: 1, programs: make(map[string]bool), hosts: make(map[string]bool),
@@ -88,7 +88,7 @@ func (w *observations) state() *observationsState {
 	}
 }
 
-// record records the living processes and the hosts that they are connected to.
+// record adds the living processes and the hosts that they are connected to.
 func (w *observations) record(members []tree.Process, open connections) {
 	names, sockets, looked := w.inspect(members)
 	w.mu.Lock()
@@ -183,7 +183,7 @@ func readSockets(dir string, sockets map[uint64]bool) error {
 	return err
 }
 
-// report reports the findings at the session's end.
+// report returns what was observed, at the session's end.
 func (w *observations) report(files agents.Sighting, secrets []string) *agents.Seen {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,7 @@ func (w *observations) report(files agents.Sighting, secrets []string) *agents.S
 	return s
 }
 
-// observer periodically looks at the processes of all sessions, with one walk over /proc for all of them, while there
+// observer periodically reads the processes of all sessions, with one walk over /proc for all of them, while there
 // are any.
 type observer struct {
 	mu      sync.Mutex // guards the fields below
@@ -240,7 +240,7 @@ func (l *observer) end(w *observations) {
 	delete(l.all, w)
 }
 
-// work looks until no session is left.
+// work observes until no session is left.
 func (l *observer) work() error {
 	for rest := firstObservation; ; rest = min(2*rest, observationInterval) {
 		select {

@@ -50,7 +50,7 @@ type Reaper struct {
 // panicRest is the pause between a panic of the reaper and its next try.
 const panicRest = 100 * time.Millisecond
 
-// reaping keeps a second Reaper from taking statuses away from the first.
+// reaping prevents a second Reaper, which would consume statuses that the first waits for.
 var reaping atomic.Bool
 
 // NewReaper starts reaping. Unless this process is PID 1, it becomes a subreaper, so that the kernel gives it its
@@ -121,7 +121,7 @@ func (r *Reaper) sweep() error {
 	return nil
 }
 
-// collect takes one exit, and reports whether there may be more.
+// collect consumes one exit status, and reports whether there may be more.
 func (r *Reaper) collect() (more bool) {
 	var e Exit
 	r.mu.Lock()

@@ -62,8 +62,8 @@ func (e *environ) read(pid int) (n int, err error) {
 	}
 }
 
-// readAsOwner is for root without CAP_SYS_PTRACE, as in a default container: there, root may not look into another
-// account's process, but that account may.
+// readAsOwner reads the environment with the rights of the process's account: root without CAP_SYS_PTRACE, as in a
+// default container, may not read that of another account's process.
 func (e *environ) readAsOwner(pid int) (n int, err error) {
 	var st unix.Stat_t
 	if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) != nil || st.Uid == 0 || os.Geteuid() != 0 {

@@ -16,8 +16,9 @@ import (
 	"codeberg.org/johba/disinto/agents/llama"
 )
 
-// runPrompt runs the CLI with a prompt, in the chain's last conversation if call resumes it. If the CLI has lost that
-// conversation, or it has grown too long, ask starts a new one, once. An incomplete run returns an *ended error.
+// runPrompt runs the CLI with a prompt, in the chain's last conversation if newCall resumes it. If the CLI has lost
+// that conversation, or it has grown too long, runPrompt starts a new one, once. An incomplete run returns an *ended
+// error.
 func (r *run) runPrompt(ctx context.Context, prompt string) (*report, error) {
 	c := r.newCall(ctx)
 	r.expected = r.expectCache(c, prompt)

@@ -49,7 +49,7 @@ func (rs *readers) admits(login, kind string) bool {
 	return false
 }
 
-// omitted tells the model what was left out; "" if nothing was.
+// omitted returns a sentence for the model about what was left out; "" if nothing was.
 func (rs *readers) omitted() string {
 	list, total := "", 0
 	for _, kind := range []string{"issue", "review", "comment"} { // in reverse order of the sentence

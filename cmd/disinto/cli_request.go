@@ -107,7 +107,7 @@ func (c *cli) print(asJSON bool, document any, text func(screen.View) string) er
 	return err
 }
 
-// passDocument passes a document to c.document, if that is set.
+// passDocument calls c.onDocument with a document, if that is set.
 func (c *cli) passDocument(raw json.RawMessage) {
 	if c.onDocument != nil {
 		c.onDocument(raw)

@@ -94,7 +94,8 @@ type statusQuery struct {
 // statePath is the path of the status, the only document that the supervisor also saves to a file.
 const statePath = "/v1/state"
 
-// read asks the supervisor. Without one it returns the error and, for statePath, the last saved status with its time.
+// read gets the document from the supervisor. Without one it returns the error and, for statePath, the last saved
+// status with its time.
 func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Time, err error) {
 	err = q.client.Get(ctx, q.path, &raw)
 	if !errors.Is(err, control.ErrNoSupervisor) || q.path != statePath {

@@ -57,7 +57,7 @@ func runSession(ctx context.Context, c *cli) error {
 	return nil
 }
 
-// beginSession asks the job's forge, with the agent's token, whether the session may start.
+// beginSession checks on the job's forge, with the agent's token, whether the session may start.
 func beginSession(ctx context.Context, job agents.Job, place string) error {
 	environ := append(job.Env[:len(job.Env):len(job.Env)], job.Secrets...)
 	client, err := forgejo.New(forgejo.Options{

@@ -167,7 +167,7 @@ func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 	}
 }
 
-// byHand tells the operator how to add the hook if the supervisor's account lacks the right.
+// byHand returns what the operator has to do if the supervisor's account may not add the hook.
 func byHand(url string) string {
 	return "make the account an administrator of the repository, or add the hook by hand: to " + url +
 		", as JSON, with [forge] webhook_secret as its secret, for issues, comments, pull requests and pushes"

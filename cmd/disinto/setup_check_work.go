@@ -77,8 +77,8 @@ var keyed = map[string]struct{ api, header, prefix string }{
 	"OPENAI_API_KEY":    {"https://api.openai.com", "Authorization", "Bearer "},
 }
 
-// tryKey asks the backend for its models, which costs nothing. A refusal of the key is an error, and so is no response;
-// any other status is not, because some backends do not have this path.
+// tryKey requests the backend's list of models, which costs nothing. A refusal of the key is an error, and so is no
+// response; any other status is not, because some backends do not have this path.
 func tryKey(ctx context.Context, variable, key, base string) error {
 	how, known := keyed[variable]
 	if !known {

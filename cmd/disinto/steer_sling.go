@@ -89,8 +89,8 @@ func (s *slingFlags) post(ctx context.Context, client *control.Client) (answer c
 	return answer, err
 }
 
-// await asks again after each event, until an agent takes the issue. It prints each new reason to wait. When
-// interrupted, it returns the last answer.
+// await sends the request again after each event, until an agent works on the issue. It prints each new reason to wait.
+// When interrupted, it returns the last answer.
 func (s *slingFlags) await(
 	ctx context.Context, c *cli, client *control.Client, last control.SlingReport,
 ) (control.SlingReport, error) {

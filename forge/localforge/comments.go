@@ -174,7 +174,8 @@ func listAllComments(c *call) (any, error) {
 	return paged(c, all, func(p placed) *wireComment { return c.view.comment(p.on, p.comment) }), nil
 }
 
-// issueOrBroken is pathIssue for handlers in which Forgejo answers an unknown number with 500 instead of 404.
+// issueOrBroken returns the issue in the path, for handlers in which Forgejo answers an unknown number with 500 instead
+// of 404.
 func (c *call) issueOrBroken() (*issue, error) {
 	i, err := c.pathIssue()
 	if err != nil {

@@ -100,7 +100,7 @@ func (r *Recorder) End(now time.Time) {
 	r.file.dir = ""
 }
 
-// write is Write with mu held.
+// write appends lines, as Write documents. mu must be held.
 func (f *file) write(now time.Time, lines []Line) error {
 	var text []byte
 	for i := range lines {

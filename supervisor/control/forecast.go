@@ -66,7 +66,7 @@ func (b Band) Words(now time.Time) string {
 	return "in " + About(low) + " to " + About(high)
 }
 
-// About is Age without the precision that a forecast lacks.
+// About formats a duration as Age does, in whole minutes: a forecast is not more precise.
 func About(d time.Duration) string {
 	if d = d.Round(time.Minute); d < time.Hour {
 		return fmt.Sprintf("%dm", int(max(d, time.Minute).Minutes()))

@@ -84,7 +84,7 @@ type HistoryDocument struct {
 	ledger.Timeline
 }
 
-// ItemOf returns the forge's part of an item's life; nil when the look found neither an issue nor a pull request.
+// ItemOf returns the forge's part of an item's life; nil if it has neither an issue nor a pull request.
 func ItemOf(item forge.Ref, look forge.ItemFacts) *ItemDocument {
 	d := &ItemDocument{Repo: item.Repo, Number: item.Number, Labels: []string{}, Pulls: []PullDocument{}}
 	pulls := look.Pulls

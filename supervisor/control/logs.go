@@ -142,7 +142,7 @@ func (f *FoundLogs) Copy(ctx context.Context, w io.Writer, q LogQuery, isRunning
 	return nil
 }
 
-// head names a session.
+// head returns the line that names a session, to print above its log.
 func (l *Log) head() string {
 	return fmt.Sprintf("%s, %s, %s", l.Agent, l.Work, l.Began.UTC().Format(time.RFC3339))
 }

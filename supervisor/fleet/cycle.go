@@ -59,8 +59,8 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	return unknown
 }
 
-// whyExcluded says why another host's agent with this account is left out; "" when it takes part. If it has the account
-// of one of our own agents, an assigned issue could belong to either. An account that is not among the bots may
+// whyExcluded returns why another host's agent with this account is left out; "" if it takes part. If it has the
+// account of one of our own agents, an assigned issue could belong to either. An account that is not among the bots may
 // belong to a person, whatever the host says, and nothing is taken from people.
 func whyExcluded(config *threads.Config, login string) (why string) {
 	if own := config.AgentByLogin(login); own != nil {

@@ -92,7 +92,8 @@ func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
 	return c.clone(), nil
 }
 
-// Fetch asks all other hosts at once, and returns their number. It logs each host that drops out or returns.
+// Fetch reads the reports of all other hosts at once, and returns the number of hosts. It logs each host that drops out
+// or returns.
 func (h *Hub) Fetch(ctx context.Context) (calls int) {
 	config, instance := h.supervisor.Config()
 	if config == nil || !config.Fleet.Hub || h.read == nil {

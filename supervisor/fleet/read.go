@@ -81,7 +81,7 @@ func FetchAll(ctx context.Context, read ReadHost, hosts []threads.Host, own stri
 	return readings
 }
 
-// safely asks one host. A panic, caused by an unforeseen answer, counts as no answer of that host.
+// safely fetches the report of one host. A panic, caused by an unforeseen answer, counts as no answer of that host.
 func safely(ctx context.Context, read ReadHost, h threads.Host) (d *Document, err error) {
 	defer func() {
 		if v := recover(); v != nil {

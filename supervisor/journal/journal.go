@@ -69,7 +69,7 @@ func Open(dir string, record func(ledger.Record)) (j *File, corrupt int, err err
 	return j, corrupt, nil
 }
 
-// read is Open once the file is open.
+// read reads the records of the open file, as Open documents.
 func (j *File) read(record func(ledger.Record)) error {
 	err := ledger.Read(j.file, record, func(from, to int64) {
 		if last := len(j.corrupt) - 1; last >= 0 && j.corrupt[last].to == from {
@@ -172,8 +172,8 @@ func (j *File) reserve() error {
 	return nil
 }
 
-// AppendPast is Append for a past event, such as the end of a session: it calls apply in any case. A line that could
-// not be written is kept, and is written before the next one. The error is for people only.
+// AppendPast writes the record of a past event, such as the end of a session. It calls apply even if the write fails:
+// then the line is kept, and is written before the next one. The error is for people only.
 func (j *File) AppendPast(r ledger.Record, apply func()) error {
 	line, err := encode(r)
 	j.mu.Lock()
@@ -253,7 +253,7 @@ func (j *File) Rewrite(dump func() iter.Seq[ledger.Record]) error {
 	return nil
 }
 
-// replace is Rewrite with mu held.
+// replace replaces the journal by records, as Rewrite documents. mu must be held.
 func (j *File) replace(records iter.Seq[ledger.Record]) error {
 	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {

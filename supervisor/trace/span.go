@@ -187,7 +187,7 @@ func (t *Tracer) done(d supervisor.Deed) {
 	})
 }
 
-// removeStart removes a chain's start time and returns it, or otherwise if it is unknown.
+// removeStart removes a chain's start time and returns it; if it is unknown, it returns otherwise.
 func (t *Tracer) removeStart(chain forge.Ref, otherwise time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -96,7 +96,7 @@ func usdKnown(sum *float64, missing int) string {
 	return atLeast(missing) + usd(*sum)
 }
 
-// tokensKnown is usdKnown for tokens.
+// tokensKnown formats a sum of tokens: with "≥" if missing sessions did not report theirs, "-" if none did.
 func tokensKnown(sum *int64, missing int) string {
 	if sum == nil {
 		return "-"

@@ -180,7 +180,8 @@ var marked = regexp.MustCompile(
 // words returns a sentence as HTML, with times and references marked up.
 func words(s string) template.HTML { return markUp(s, true) }
 
-// heading is words without links, for the summary of a collapsible part, which takes the keyboard focus itself.
+// heading returns a sentence as HTML without links, for the summary of a collapsible part, which takes the keyboard
+// focus itself.
 func heading(s string) template.HTML { return markUp(s, false) }
 
 func markUp(s string, links bool) template.HTML {

@@ -128,7 +128,7 @@ func (vs *visitors) find(secret string, now time.Time) *visitor {
 	return &seen
 }
 
-// setNotice keeps a command's answer for the next page that the visitor loads. told returns it once.
+// setNotice stores a command's answer for the next page that the visitor loads; consumeNotice returns it once.
 func (vs *visitors) setNotice(v *visitor, said string, failed bool) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()

@@ -61,7 +61,7 @@ func (c *command) kill() {
 	}
 }
 
-// sleep sleeps without a timer of the runtime, which might need another thread.
+// sleep blocks in the kernel: a timer of the runtime might need another thread.
 func sleep(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
 	_ = syscall.Nanosleep(&t, nil)

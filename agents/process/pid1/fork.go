@@ -59,7 +59,7 @@ func (b *child) fork() (pid int, err error) {
 	return int(n), nil
 }
 
-// convert makes those copies.
+// convert fills the raw fields with C copies of the others.
 func (b *child) convert() (err error) {
 	if b.rawPath, err = syscall.BytePtrFromString(b.path); err != nil {
 		return err

@@ -166,7 +166,7 @@ func (o *Options) parseTini(argv0 string, args []string) (code int, done bool) {
 	return 0, false
 }
 
-// remap makes an exit code become 0.
+// remap adds an exit code that becomes 0.
 func (r *role) remap(text string) bool {
 	code, err := strconv.Atoi(text)
 	if err != nil || code < 0 || code > 255 {

@@ -32,7 +32,7 @@ func await(until time.Time) syscall.Signal {
 	}
 }
 
-// dequeueSignal fetches a signal from the kernel.
+// dequeueSignal waits for a signal that is blocked, and removes it from the kernel's queue; 0 when until comes first.
 func dequeueSignal(until time.Time) syscall.Signal {
 	all := ^uint64(0)
 	for {

@@ -52,7 +52,7 @@ func (a *account) call(method, path string, body any) answer {
 	}))
 }
 
-// withPassword is ask with login and password instead of the token.
+// withPassword sends a request with login and password instead of the token, and returns any answer.
 func (a *account) withPassword(method, path string, body any) answer {
 	a.w.Helper()
 	return a.w.send(a.w.request(method, path, body, func(r *http.Request) { r.SetBasicAuth(a.name, a.password) }))

@@ -93,7 +93,7 @@ func (a *account) tryGit(dir string, args ...string) (string, int) {
 	return out, ended.ExitCode()
 }
 
-// git is tryGit for a command that must succeed.
+// git runs git and returns its output. It ends the test if git fails.
 func (a *account) git(dir string, args ...string) string {
 	a.w.Helper()
 	out, code := a.tryGit(dir, args...)
