@@ -105,8 +105,9 @@ func (r *Recorder) Changes(s *threads.Snapshot, p *threads.Plan) []Line {
 		order = append(order, k)
 		if k.plan == 0 || k.kind != a.Kind || k.does != a.Does || !k.reason.Same(a.Reason) {
 			c.add(of, answerOf(&a))
+			k.kind, k.does, k.reason = a.Kind, a.Does, a.Reason
 		}
-		k.kind, k.does, k.reason, k.plan = a.Kind, a.Does, a.Reason, r.plans
+		k.plan = r.plans
 	}
 	r.order = order
 	if len(order) < len(r.known) {
