@@ -18,6 +18,7 @@ func TestConfigItem(t *testing.T) {
 		{&one, "", "7", "o/r#7"},
 		{&one, "", "O/R#7", "o/r#7"},
 		{&one, "", "o/s#7", ""},
+		{&one, "o/s", "7", ""},
 		{&two, "", "7", ""},
 		{&two, "o/s", "7", "o/s#7"},
 		{&two, "o/s", "o/r#7", "o/r#7"},
