@@ -57,8 +57,8 @@ func (s *Service) Serves(baseURL string) bool {
 }
 
 func isLocal(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
+	ip, _ := netip.ParseAddr(host) // a name has the zero address, which is neither
+	return strings.EqualFold(host, "localhost") || ip.IsLoopback() || ip.IsUnspecified()
 }
 
 // Service finds a service by name; nil when there is none.
