@@ -17,7 +17,7 @@ func (c *Config) Ladder(agent string) (rungs []string, after int) {
 	}
 	rungs, after = a.Escalate, a.EscalateAfter
 	for _, name := range a.Roles {
-		if r := c.Role(name); len(rungs) == 0 {
+		if r := c.Role(name); len(rungs) == 0 && r != nil { // a role of a file under decoding may not exist
 			rungs, after = r.Escalate, r.EscalateAfter
 		}
 	}
