@@ -3,6 +3,7 @@ package supervisor
 import (
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/answers"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
@@ -30,5 +31,32 @@ func (h *history) whyAt(said, when string) (threads.Explanation, error) {
 	if err != nil {
 		return ex, control.NotFound("%s", err)
 	}
+	h.nameSubject(&ex, at)
 	return ex, nil
+}
+
+// nameSubject adds what the file of answers leaves out, because it has no texts: the present title of the subject, and
+// that a closed item had been merged by then. Where neither the last scan nor the forge knows them, it adds nothing.
+func (h *history) nameSubject(ex *threads.Explanation, at time.Time) {
+	if ex.Name != "" {
+		h.view(func(snap threads.Snapshot) {
+			if now, err := threads.ExplainName(snap, ex.Name); err == nil {
+				ex.Kind, ex.Title = now.Kind, now.Title // older files lack the kind
+			}
+		})
+		return
+	}
+	item := forge.Ref{Repo: ex.Repo, Number: ex.Number}
+	if now, err := h.explain(item); err == nil && ex.Code != threads.Closed {
+		ex.Title = now.Title
+		return
+	}
+	d, err := h.life("explain", item)
+	if err != nil {
+		return
+	}
+	ex.Title = d.Title
+	if ex.Code == threads.Closed && d.State == control.StateMerged && !d.EndedAt.After(at) {
+		ex.Verdict = d.Verdict
+	}
 }

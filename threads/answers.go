@@ -13,11 +13,11 @@ import (
 
 // Answer says what a plan does with an item, an agent or a thread, or why it waits. One of Does and Reason is set.
 type Answer struct {
-	Ref    forge.Ref // zero for an agent or a thread
-	Kind   agents.Kind
-	Name   string  // of the agent or thread
-	Does   string  // what it does, or what is done with it
-	Reason *Reason // why it waits, or why it starts nothing
+	Ref    forge.Ref   // zero for an agent or a thread
+	Kind   agents.Kind // "agent" or "thread" for those
+	Name   string      // of the agent or thread
+	Does   string      // what it does, or what is done with it
+	Reason *Reason     // why it waits, or why it starts nothing
 }
 
 // Answers returns the answers of a plan for every open issue and pull request, and for every agent and thread. The
@@ -62,7 +62,7 @@ func (s *Session) does(p *Plan) string {
 // answers yields the answers for the agents and threads.
 func (v *view) answers(yield func(Answer) bool) {
 	for i := range v.agents {
-		a := Answer{Name: v.agents[i].Name, Does: "idle"}
+		a := Answer{Name: v.agents[i].Name, Kind: "agent", Does: "idle"}
 		if s := v.byAgent[a.Name]; s != nil {
 			a.Does = fmt.Sprintf("works on %s in slot %d", s.Item.words(), s.Slot)
 		} else if why := v.idles(func(c candidate) bool { return c.agent == &v.agents[i] }); why != nil {
@@ -74,7 +74,7 @@ func (v *view) answers(yield func(Answer) bool) {
 	}
 	for i := range v.threads {
 		t := &v.threads[i]
-		a := Answer{Name: t.Name, Does: fmt.Sprintf("%d of %d sessions run", t.running, t.MaxSessions)}
+		a := Answer{Name: t.Name, Kind: "thread", Does: fmt.Sprintf("%d of %d sessions run", t.running, t.MaxSessions)}
 		why := v.idles(func(c candidate) bool { return c.agent.thread == t })
 		if why != nil && t.running == 0 && why.Agent == "" {
 			a.Does, a.Reason = "", why

@@ -43,7 +43,7 @@ func ExplainName(s Snapshot, name string) (Explanation, error) {
 
 // explainAgent says what an agent does, or what keeps it from starting anything, and lists the items of its roles.
 func (d *decision) explainAgent(a *agentState) Explanation {
-	ex := Explanation{Name: a.Name, Kind: "agent", Steps: []Step{}, Title: strings.Join(a.Roles, ", ") + " on " + a.Thread}
+	ex := Explanation{Name: a.Name, Kind: "agent", Steps: []Step{}, Title: a.title()}
 	var own []candidate
 	for _, c := range d.cands {
 		if c.agent == a {
@@ -127,7 +127,7 @@ func (d *decision) keeps(own []candidate, w *work) *Reason {
 // explainThread says how many sessions a thread runs, or what keeps it from starting more, and explains each of its
 // agents.
 func (d *decision) explainThread(t *threadState) Explanation {
-	ex := Explanation{Name: t.Name, Kind: "thread", Steps: []Step{}, Title: fmt.Sprintf("%s, %s", t.Backend, slotsOf(t))}
+	ex := Explanation{Name: t.Name, Kind: "thread", Steps: []Step{}, Title: t.title()}
 	ex.Verdict = fmt.Sprintf("%d of %d sessions run", t.running, t.MaxSessions)
 	if t.running > 0 {
 		ex.Verdict += ": " + d.holders(t.Name)
@@ -153,6 +153,12 @@ func (d *decision) explainThread(t *threadState) Explanation {
 	}
 	return ex
 }
+
+// title describes an agent in one line.
+func (a *agentState) title() string { return strings.Join(a.Roles, ", ") + " on " + a.Thread }
+
+// title describes a thread in one line.
+func (t *threadState) title() string { return fmt.Sprintf("%s, %s", t.Backend, slotsOf(t)) }
 
 func slotsOf(t *threadState) string {
 	if t.Slots == 1 {

@@ -140,6 +140,11 @@ func TestWhy(t *testing.T) {
 			t.Errorf("%s after %s: got %q, want %q", tt.said, tt.after, got, tt.want)
 		}
 	}
+	for name, kind := range map[string]agents.Kind{"dev-a": "agent", "llama": "thread"} {
+		if ex, err := Why(p.dir, name, noon.Add(62*time.Minute), false); err != nil || ex.Kind != kind {
+			t.Errorf("%s: got kind %q, %v, want %s", name, ex.Kind, err, kind)
+		}
+	}
 	waits, err := Waits(p.dir, ref(1), noon.Add(4*time.Hour))
 	want := []Wait{
 		{"o/r#7", threads.BlockerOpen, 59 * time.Minute},

@@ -58,7 +58,11 @@ func repoIn(ex *threads.Explanation) string {
 
 // verdict writes the heading of an explanation: its subject, the verdict and the remedy.
 func (v View) verdict(p *page, ex *threads.Explanation) {
-	p.table(2, [][]cell{{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}})
+	heading := []cell{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}
+	if ex.Kind == "" { // an answer that an older version kept about an agent or a thread
+		heading = heading[1:]
+	}
+	p.table(len(heading)-1, [][]cell{heading})
 	past := !ex.Since.IsZero()
 	if past {
 		p.line("since "+ex.Since.UTC().Format(time.RFC3339), faint)
