@@ -25,7 +25,8 @@ A Model Context Protocol server that claude, codex and other programs start
 themselves. Its tools are sling, convoy_create, convoy_start, convoy_status,
 convoy_cancel, why, show, status, history, cancel and retry. Each tool runs the
 command of that name against the supervisor that the flags or $DISINTO_ADDRESS
-name, with the rights of $DISINTO_TOKEN. The server ends when stdin is closed.`,
+name, with the rights of $DISINTO_TOKEN. When stdin is closed, the
+server answers the requests that it has read, for at most a minute, and ends.`,
 		Example: `
   claude mcp add disinto -- disinto mcp`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), c, &at) },
@@ -44,8 +45,9 @@ func serveMCP(ctx context.Context, c *cli, at *target) error {
 	})
 	addTools(server, &tools{c: c, at: at.args()})
 	server.AddReceivingMiddleware(boundAnswers)
-	out := &wholeWrites{to: c.stdout}
-	in := io.NopCloser(&clientLines{in: bufio.NewReader(c.stdin), out: out})
+	open := new(openRequests)
+	out := &wholeWrites{open: open, to: c.stdout}
+	in := io.NopCloser(&lastRequests{ctx, &clientLines{in: bufio.NewReader(c.stdin), out: out, open: open}})
 	err := server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("cannot continue with the MCP client: %w", err)

@@ -22,6 +22,7 @@ var errLongMessage = fmt.Errorf("its message is longer than %d MiB", longestMess
 type clientLines struct {
 	in   *bufio.Reader
 	out  io.Writer
+	open *openRequests
 	rest []byte // the unread rest of the current line
 }
 
@@ -36,6 +37,7 @@ func (l *clientLines) Read(p []byte) (n int, err error) {
 			err = errors.Join(err, l.refuse(fault))
 			continue
 		}
+		l.open.read(line)
 		l.rest = line
 	}
 	if len(l.rest) == 0 {
@@ -90,11 +92,13 @@ func (l *clientLines) refuse(fault *jsonrpc.Error) error {
 
 // wholeWrites serialises the writes of several writers to one output. Close does not close the output.
 type wholeWrites struct {
-	mu sync.Mutex // guards to
-	to io.Writer
+	open *openRequests
+	mu   sync.Mutex // guards to
+	to   io.Writer
 }
 
 func (w *wholeWrites) Write(p []byte) (int, error) {
+	defer w.open.wrote(p)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.to.Write(p)

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -492,4 +494,60 @@ func (e *endless) Read(p []byte) (int, error) {
 	n := copy(p, letters)
 	e.left -= n
 	return n, nil
+}
+
+// Requests that were read before stdin closed are answered: the factory carries them out in any case.
+func TestMCPLastAnswers(t *testing.T) {
+	a := newAsked(t, map[string]string{"GET /v1/convoys": `{"convoys": []}`})
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	requests := hello
+	for id := 2; id < 12; id++ {
+		requests += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"convoy_status"}}`, id) + "\n"
+	}
+	var stdout, stderr bytes.Buffer
+	c := testCLI(nil)
+	c.stdin, c.stdout, c.stderr = strings.NewReader(strings.TrimSpace(requests)), &stdout, &stderr
+	code := c.run(t.Context(), []string{"mcp", "--state", a.state})
+	if code != exitDone || stderr.Len() > 0 {
+		t.Errorf("got exit code %d, stderr %q", code, stderr.String())
+	}
+	if n := strings.Count(stdout.String(), `no convoys`); n != 10 {
+		t.Errorf("got %d answers, want 10:\n%s", n, stdout.String())
+	}
+}
+
+// The end of the input waits for answers and for nothing else, and not for ever.
+func TestOpenRequests(t *testing.T) {
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	for name, x := range map[string]struct {
+		read, wrote []string
+		waits       time.Duration
+	}{
+		"none":      {waits: 0},
+		"open":      {read: []string{ping}, wrote: []string{`{"jsonrpc":"2.0","id":2,"result":{}}`}, waits: lastAnswers},
+		"answered":  {read: []string{ping}, wrote: []string{`{"jsonrpc":"2.0","id":1,"result":{}}`}},
+		"refused":   {read: []string{ping}, wrote: []string{`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`}},
+		"batch":     {read: []string{"[" + ping + "]"}, wrote: []string{`[{"jsonrpc":"2.0","id":1,"result":{}}]`}},
+		"cancelled": {read: []string{ping, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o, began := new(openRequests), time.Now()
+				for _, line := range x.read {
+					o.read([]byte(line))
+				}
+				go func() {
+					for _, line := range x.wrote {
+						o.wrote([]byte(line))
+					}
+				}()
+				o.wait(t.Context())
+				if got := time.Since(began); got != x.waits {
+					t.Errorf("waited %s, want %s", got, x.waits)
+				}
+			})
+		})
+	}
 }
