@@ -166,22 +166,25 @@ func (v View) sessions(p *page, d *control.ItemDocument) {
 	}
 }
 
-// History shows ended sessions, oldest first. An agent's successful scheduled runs share the line of the newest.
+// History shows ended sessions, oldest first. An agent's scheduled runs with the same
+// outcome share the line of the newest, except failed ones.
 func (v View) History(d *control.HistoryDocument) string {
 	p := v.page()
 	v.repo = repoOf(d)
 	rows := [][]cell{v.pastHeading()}
-	last := make(map[string]int) // the row that stands for the scheduled runs of an agent
-	runs := make(map[string]int)
+	type routine struct{ agent, outcome string }
+	last := make(map[routine]int) // the row that stands for these scheduled runs
+	runs := make(map[routine]int)
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
 		line := v.pastRow(s)
 		if isRoutine(s) {
-			if runs[s.Agent]++; runs[s.Agent] > 1 {
-				rows[last[s.Agent]] = nil
-				line[2].text += fmt.Sprintf(" x%d", runs[s.Agent])
+			like := routine{s.Agent, line[len(line)-1].text}
+			if runs[like]++; runs[like] > 1 {
+				rows[last[like]] = nil
+				line[2].text += fmt.Sprintf(" x%d", runs[like])
 			}
-			last[s.Agent] = len(rows)
+			last[like] = len(rows)
 		}
 		rows = append(rows, line)
 	}
@@ -193,7 +196,7 @@ func (v View) History(d *control.HistoryDocument) string {
 	return p.text.String()
 }
 
-// isRoutine reports whether a session is successful scheduled work.
+// isRoutine reports whether a session is scheduled work that did not fail.
 func isRoutine(s *control.PastDocument) bool {
 	return s.Kind == agents.KindSchedule && !s.Outcome.BurnsAttempt()
 }
