@@ -95,7 +95,7 @@ func describe(c *threads.Config) string {
 // removedKeys returns a warning about each key of an older version, one per line.
 func removedKeys(c *threads.Config) (lines []string) {
 	for _, k := range c.Removed {
-		lines = append(lines, fmt.Sprintf("%s:%d: %s: has no effect: %s", c.Name, k.Line, k.Key, k.Advice))
+		lines = append(lines, fmt.Sprintf("%s:%d: %s: no longer used: %s", c.Name, k.Line, k.Key, k.Advice))
 	}
 	return lines
 }

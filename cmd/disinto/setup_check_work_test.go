@@ -140,7 +140,7 @@ func TestCheckRemovedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := disinto(t.Context(), nil, "check", "--config", path, "--offline", "--json")
-	note := path + `:1: factory.decide: has no effect: no decision is compared with another build's: remove it`
+	note := path + `:1: factory.decide: no longer used: decisions are not compared with another build's any more; remove it`
 	var answer struct{ Findings []screen.Finding }
 	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil {
 		t.Fatal(err)

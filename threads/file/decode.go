@@ -224,8 +224,8 @@ func (d *decoder) readFactory(t *table) {
 		t.wrong("max_log", "is %s, want at least %s", agents.Size(n), agents.Size(minLog))
 	}
 	d.readListeners(t)
-	t.removed("decide", "no decision is compared with another build's: remove it")
-	t.removed("eta", "no comment tells when an issue is expected to be done: remove it, and use disinto why REF --until")
+	t.removed("decide", "decisions are not compared with another build's any more; remove it")
+	t.removed("eta", "comments on issues no longer predict when they are done; remove it, and use disinto why REF --until")
 	d.sandbox = t.sandbox(agents.Sandbox{Mode: agents.SandboxAuto})
 	t.done()
 }

@@ -1095,16 +1095,16 @@ func TestRemovedKeys(t *testing.T) {
 // A key of an older version that restricted more than its absence does is a mistake.
 func TestRemovedRestrictions(t *testing.T) {
 	for text, want := range map[string]string{
-		"[forge]\nrework_wait = \"31m\"":            "rework goes to another agent after 30m: remove it if",
-		"affinity_wait = \"1m\"":                    "any agent takes an issue at once: remove it if",
-		"[stealing]\nevery = \"6m\"":                "issues move every 5m: set enabled = false, which",
-		"[stealing]\nidle = \"121s\"":               "an agent is idle after 2m without a session: set",
+		"[forge]\nrework_wait = \"31m\"":            "rework goes to another agent after 30m, earlier than this key asks; remove it if",
+		"affinity_wait = \"1m\"":                    "any agent takes an issue at once, earlier than this key asks; remove it if",
+		"[stealing]\nevery = \"6m\"":                "issues move every 5m, more than this key allows; remove it, or",
+		"[stealing]\nidle = \"121s\"":               "an agent is idle after 2m without a session, more",
 		"[stealing]\nbusy = 6":                      "an agent is busy with more than 5 issues that",
-		"[stealing]\npriority = 6":                  "issues of priority 5 and less urgent ones move: set",
-		"[stealing]\nany_priority = 9":              "issues without a skill label move from priority 8 on: set",
-		"[stealing]\nper_agent = 2":                 "up to 3 issues at a time move to an agent: set",
-		"[stealing]\nper_cycle = 9":                 "up to 10 issues move at a time: set",
-		"[stealing]\nenabled = true\nper_cycle = 0": "stealing.per_cycle: has no effect, and up to 10 issues",
+		"[stealing]\npriority = 6":                  "issues of priority 5 and less urgent ones move, more",
+		"[stealing]\nany_priority = 9":              "issues without a skill label move from priority 8 on, more",
+		"[stealing]\nper_agent = 2":                 "up to 3 issues at a time move to an agent, more",
+		"[stealing]\nper_cycle = 9":                 "up to 10 issues move at a time, more",
+		"[stealing]\nenabled = true\nper_cycle = 0": "stealing.per_cycle: no longer used: up to 10 issues",
 		"[agents.dev-qwen]\napi_key = \"$SECRET\"":  "no longer keeps $SECRET from other agents: remove it, and",
 	} {
 		if _, err := Decode("factory.toml", worker+text, inContainer); err == nil || !strings.Contains(err.Error(), want) {

@@ -25,11 +25,12 @@ func (d *decoder) readStealing(t *table) {
 func (t *table) stealRule(key string, more bool, rule string) {
 	switch {
 	case !t.d.config.Stealing:
-		t.removed(key, "no issue moves: remove it")
+		t.removed(key, "no issue moves, because stealing is off; remove it")
 	case !more:
-		t.removed(key, rule+": remove it")
+		t.removed(key, rule+"; remove it")
 	default:
 		t.known = append(t.known, key)
-		t.wrong(key, "has no effect, and %s: set enabled = false, which turns stealing off, or remove it", rule)
+		t.wrong(key, "no longer used: %s, more than this key allows; remove it, or turn stealing off with "+
+			"enabled = false", rule)
 	}
 }

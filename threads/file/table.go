@@ -102,10 +102,10 @@ func (t *table) removedWait(key string, fixed time.Duration, what string) {
 	}
 	if t.oldTime(key) > fixed {
 		t.known = append(t.known, key)
-		t.wrong(key, "has no effect, and %s: remove it if that is not too early", what)
+		t.wrong(key, "no longer used: %s, earlier than this key asks; remove it if that is acceptable", what)
 		return
 	}
-	t.removed(key, what+": remove it")
+	t.removed(key, what+"; remove it")
 }
 
 // oldTime returns a time of an older version; 0 without a valid one.
