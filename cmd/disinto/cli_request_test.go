@@ -5,7 +5,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -102,7 +104,6 @@ func TestOrderAnswers(t *testing.T) {
 		{"wrong usage", 400, `{"error":"cannot read x"}`, exitUsage, "", "disinto: cannot read x\n"},
 		{"no such thing", 404, `{"error":"no thread x"}`, exitFailed, "", "disinto: no thread x\n"},
 		{"not now", 503, `{"error":"not now: it stops"}`, exitNotNow, "", "disinto: not now: it stops\n"},
-		{"an older supervisor", 404, "404 page not found\n", exitFailed, "", "disinto: 404 page not found\n"},
 		{
 			"not a supervisor", 200, "hello", exitFailed, "",
 			"disinto: cannot understand the supervisor's answer: invalid character 'h' looking for beginning of value\n",
@@ -116,7 +117,19 @@ func TestOrderAnswers(t *testing.T) {
 			}
 		})
 	}
-	got := disinto(t.Context(), nil, "pause", "--state", t.TempDir())
+	state, _ := obedient(t, 404, "404 page not found\n")
+	got := disinto(t.Context(), nil, "pause", "--state", state)
+	if want := "disinto: the supervisor on " + state + " does not know this command (404 page not found): " +
+		"it is older than this disinto\n"; got.code != exitFailed || got.stderr != want {
+		t.Errorf("an older supervisor: got exit code %d, stderr %q", got.code, got.stderr)
+	}
+	room := httptest.NewServer(http.NotFoundHandler())
+	defer room.Close()
+	got = disinto(t.Context(), []string{"DISINTO_TOKEN=a-token-that-is-long-enough"}, "status", "--address", room.URL)
+	if got.code != exitFailed || !strings.HasPrefix(got.stderr, "disinto: "+room.URL+" is not the control API, or ") {
+		t.Errorf("the control room's address: got exit code %d, stderr %q", got.code, got.stderr)
+	}
+	got = disinto(t.Context(), nil, "pause", "--state", t.TempDir())
 	if got.code != exitFailed || got.stdout != "" {
 		t.Errorf("without a supervisor: got exit code %d, stdout %q", got.code, got.stdout)
 	}

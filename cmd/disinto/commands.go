@@ -88,10 +88,16 @@ func addDefaultCommands(root *cobra.Command) {
 				return about.Help()
 			}
 		case "completion":
-			cmd.Short = "print a completion script for bash, zsh, fish or PowerShell"
+			cmd.Short, cmd.Long = "print a completion script for bash, zsh, fish or PowerShell", completionHelp
 		}
 	}
 }
+
+const completionHelp = `Print a completion script for bash, zsh, fish or PowerShell.
+
+With the script in the shell's start-up file, the TAB key completes commands,
+flags, and the names and numbers of the running factory. The help of each shell,
+such as disinto help completion bash, says where to put it.`
 
 // usageArgs returns a check of a command's arguments whose error is the usage line, with exit code 2.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {

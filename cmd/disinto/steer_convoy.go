@@ -76,7 +76,7 @@ func readConvoy(c *cli, r *control.ConvoyRequest, args []string) error {
 		}
 		p, err := plan.Parse(name, text)
 		if err != nil {
-			return &exitError{exitUsage, err.Error()}
+			return err
 		}
 		r.Plan = &p
 		return nil
@@ -169,7 +169,7 @@ func convoyStatusCommand(c *cli) *cobra.Command {
 func convoyListCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Args: cobra.NoArgs,
-		Short: "list all convoys, one per line",
+		Short: "list the open convoys, one per line",
 	}
 	var s statusFlags
 	s.flags(cmd.Flags(), "the document")

@@ -25,8 +25,8 @@ A Model Context Protocol server that claude, codex and other programs start
 themselves. Its tools are sling, convoy_create, convoy_start, convoy_status,
 convoy_cancel, why, show, status, history, cancel and retry. Each tool runs the
 command of that name against the supervisor that the flags or $DISINTO_ADDRESS
-name, with the rights of $DISINTO_TOKEN. When stdin is closed, the
-server answers the requests that it has read, for at most a minute, and ends.`,
+name, with the rights of $DISINTO_TOKEN. When stdin is closed, the server
+answers the requests that it has read, for at most a minute, and ends.`,
 		Example: `
   claude mcp add disinto -- disinto mcp`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveMCP(cmd.Context(), c, &at) },

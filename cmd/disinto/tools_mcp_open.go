@@ -110,7 +110,7 @@ type lastRequests struct {
 func (l *lastRequests) Read(p []byte) (int, error) {
 	n, err := l.lines.Read(p)
 	if errors.Is(err, io.EOF) {
-		
+		l.lines.open.wait(l.ctx)
 	}
 	return n, err
 }

@@ -151,7 +151,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (i
 	}
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
-		return nil, refusalIn(resp)
+		return nil, c.refusalIn(resp)
 	}
 	return resp.Body, nil
 }
@@ -182,7 +182,7 @@ func (c *Client) explain(err error) error {
 }
 
 // refusalIn reads a refusal: {"error": "..."} or plain text.
-func refusalIn(resp *http.Response) error {
+func (c *Client) refusalIn(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	var said struct {
 		Error string `json:"error"`
@@ -192,6 +192,19 @@ func refusalIn(resp *http.Response) error {
 		words = said.Error
 	} else if text := strings.TrimSpace(string(body)); text != "" {
 		words = text
+		if resp.StatusCode == http.StatusNotFound { // every path of the control API answers in JSON
+			words = c.unserved(text)
+		}
 	}
 	return &Refusal{resp.StatusCode, words}
+}
+
+// unserved returns the words about a server that does not have the requested path.
+func (c *Client) unserved(text string) string {
+	if c.state == "" {
+		return fmt.Sprintf("%s is not the control API, or a supervisor older than this disinto (%s): use the address of "+
+			"listen in its [factory]", c.base, text)
+	}
+	return fmt.Sprintf("the supervisor on %s does not know this command (%s): it is older than this disinto",
+		c.state, text)
 }

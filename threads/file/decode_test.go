@@ -1095,8 +1095,8 @@ func TestRemovedKeys(t *testing.T) {
 // A key of an older version that restricted more than its absence does is a mistake.
 func TestRemovedRestrictions(t *testing.T) {
 	for text, want := range map[string]string{
-		"[forge]\nrework_wait = \"31m\"":            "rework goes to another agent after 30m, earlier than this key asks; remove it if",
-		"affinity_wait = \"1m\"":                    "any agent takes an issue at once, earlier than this key asks; remove it if",
+		"[forge]\nrework_wait = \"31m\"":            "goes to another agent after 30m, earlier than this key asks; remove",
+		"affinity_wait = \"1m\"":                    "takes an issue at once, earlier than this key asks; remove",
 		"[stealing]\nevery = \"6m\"":                "issues move every 5m, more than this key allows; remove it, or",
 		"[stealing]\nidle = \"121s\"":               "an agent is idle after 2m without a session, more",
 		"[stealing]\nbusy = 6":                      "an agent is busy with more than 5 issues that",
