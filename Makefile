@@ -26,7 +26,7 @@ help: ## show this
 
 # Not with go run, which prints "exit status 130" after Ctrl-C and does not do make build's work.
 .PHONY: demo
-demo: ## run a whole factory in one process, for a minute: no network, no account, no model
+demo: ## run a whole factory in one process, for half a minute: no network, no account, no model
 	@echo 'compiling disinto, which takes a minute or two the first time; then a whole factory runs for half a minute'
 	@$(MAKE) -s build
 	@trap : INT; bin/disinto demo; code=$$?; [ $$code -ne 130 ] || exit 0; [ $$code -eq 0 ] || exit $$code; \

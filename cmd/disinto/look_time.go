@@ -34,8 +34,8 @@ func timeError(said string) error {
 	if len(said) > longestTime {
 		said = said[:longestTime] + "..."
 	}
-	return fmt.Errorf("cannot read %q as a time: write it as 15:04, \"yesterday 15:04\", 2026-01-31T15:04:05Z or -2h",
-		said)
+	return fmt.Errorf("cannot read %q as a time: write it as 15:04, \"yesterday 15:04\", \"2026-01-31 15:04\", "+
+		"2026-01-31T15:04:05Z or -2h", said)
 }
 
 // parseDated parses a time with a date, or a time of today or yesterday.

@@ -23,7 +23,7 @@ running supervisor, which explains its decision rule by rule. For an agent or a
 thread it explains why no more sessions start.
 
 --at gives the reason at a time in the past, as the supervisor recorded it, for
-some weeks back. It can be read without a supervisor, too.
+months back in most factories. It can be read without a supervisor, too.
 
 --until predicts when work starts and when it is merged. The supervisor
 simulates the factory from now on, many times, with its own rules and with the
@@ -38,7 +38,7 @@ times and failure rates in its journal.`,
 	var w whyFlags
 	flags.BoolVar(&w.all, "all", false, "show every rule and its result")
 	flags.StringVar(&w.at, "at", "", "give the reason at this `TIME`: 15:04, -2h,\n"+
-		"\"yesterday 15:04\" or 2026-01-31T15:04:05Z")
+		"\"yesterday 15:04\", \"2026-01-31 15:04\" or\n2026-01-31T15:04:05Z")
 	flags.BoolVar(&w.until, "until", false, "predict its start and its merge")
 	w.flags(flags, "the explanation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -23,7 +23,7 @@ import (
 
 func checkCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "check", Args: cobra.NoArgs,
+		Use: "check [--config FILE]", Args: cobra.NoArgs,
 		Short: "report every problem: file, forge, tokens, labels, backends",
 		Long: `
 Checks everything that run needs: the file is valid, the forge answers, every
