@@ -146,6 +146,13 @@ func (h *history) history(_ context.Context, query url.Values) (*control.History
 		return nil, control.Invalid("%s", err)
 	}
 	d := &control.HistoryDocument{Sessions: h.past(of.Fits)}
+	config := h.state.config()
+	if len(d.Sessions) == 0 && of.Agent != "" && config != nil && config.Agent(of.Agent) == nil {
+		if all := (Span{Agent: of.Agent}); len(h.past(all.Fits)) == 0 { // an agent that was removed has a past
+			return nil, control.NotFound("cannot list the sessions of %q: there is no such agent%s", of.Agent,
+				config.SuggestName(of.Agent))
+		}
+	}
 	if of.Agent == "" {
 		d.Timeline = h.state.timeline(of.Since, time.Now())
 	}

@@ -336,6 +336,8 @@ func TestSocket(t *testing.T) {
 		{"/v1/why?ref=2", http.StatusOK, "waits: blocked by johba/harb#1"},
 		{"/v1/why?ref=dev-codr", http.StatusBadRequest, "did you mean dev-coder?"},
 		{"/v1/why?ref=johba/harb%232", http.StatusOK, "waits: blocked by johba/harb#1"},
+		{"/v1/history?agent=dev-codr", http.StatusNotFound, "did you mean dev-coder?"},
+		{"/v1/history?agent=dev-coder", http.StatusOK, "sessions"},
 		{"/v1/why?ref=99", http.StatusNotFound, `{"error":"cannot explain johba/harb#99`},
 		{"/v1/why?ref=x", http.StatusBadRequest, `{"error":"cannot explain`},
 		{"/v1/why", http.StatusBadRequest, `{"error":"cannot explain`},
