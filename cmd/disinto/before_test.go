@@ -31,8 +31,9 @@ cli = "claude"
 `
 
 // The replay of a journal and why --until print what the program of commit eb0195a3 printed, the last one that could
-// record the inputs of decisions: neither needs them. That program wrote the journal and both golden files, which
-// change only when the scheduler, the simulation or their words do.
+// record the inputs of decisions: neither needs them. A column of the replay was removed since, and its legend names
+// the columns. That program wrote the journal and both golden files, which change only when the scheduler, the
+// simulation or their words do.
 func TestAsBeforeRemoval(t *testing.T) {
 	journal, err := os.ReadFile("../../threads/ledger/testdata/older/eb0195a3.jsonl")
 	if err != nil {

@@ -35,8 +35,7 @@ type Report struct {
 	// First is the time from filing to the first session, of all issues. An issue without a session waits to the end.
 	First Spread `json:"first"`
 
-	Moves   int `json:"moves"`
-	Unheard int `json:"unheard"` // moves whose answer was lost
+	Moves int `json:"moves"`
 
 	Switches int     `json:"switches"` // changes of a slot to another context
 	Chains   int     `json:"chains"`   // issues that a local server worked on

@@ -400,12 +400,7 @@ func (tr *trial) steal() {
 	if (tr.Quiet || tr.Model != nil) && !slices.ContainsFunc(tr.issues, pinned) {
 		return
 	}
-	moves := threads.Rebalance(tr.snapshot(true))
-	if tr.Policy.Deaf {
-		tr.seen.Unheard += len(moves)
-		return
-	}
-	for _, m := range moves {
+	for _, m := range threads.Rebalance(tr.snapshot(true)) {
 		t := tr.issue(m.Ref)
 		tr.label(t, forge.LabelStolen, "")
 		tr.assign(t, m.To)

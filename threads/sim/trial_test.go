@@ -31,7 +31,6 @@ func (r *Report) whole(t *testing.T, what string) {
 // issues that both can do. The figures agree with the design. With push alone, the idle agent waits up to half an
 // hour for a new issue; with stealing 2 to 7 minutes. As shipped, nothing was ever stolen.
 func TestSeedExample(t *testing.T) {
-	unheard := 0
 	starts := func(p Policy) (all []time.Duration) {
 		p.Poll = min(p.Poll, time.Second) // the design's figures exclude the minute between two polls
 		for seed := sized[uint64](0, 40); seed < sized[uint64](100, 52); seed++ {
@@ -47,7 +46,6 @@ func TestSeedExample(t *testing.T) {
 			}
 			r := Trial{Config: Fleet(2, 0, 0), Load: load, Policy: p, Seed: seed}.Run()
 			r.whole(t, "the night")
-			unheard += r.Unheard
 			all = append(all, r.firstStart("dev-1"))
 		}
 		slices.Sort(all)
@@ -62,7 +60,7 @@ func TestSeedExample(t *testing.T) {
 		least    time.Duration
 	}{
 		{Push, 25 * time.Minute, 31 * time.Minute, 0},
-		{Arc, 6 * time.Minute, 7*time.Minute + 2*time.Second, 2 * time.Minute},
+		{Stealing, 6 * time.Minute, 7*time.Minute + 2*time.Second, 2 * time.Minute},
 	} {
 		all := starts(c.policy)
 		early := unmoved(all) // nights in which the other agent had only five issues left before a move
@@ -77,11 +75,6 @@ func TestSeedExample(t *testing.T) {
 			t.Errorf("%s: the idle agent starts after %s to %s, want the latest start between %s and %s",
 				c.policy.Name, all[0], s.Max, c.from, c.to)
 		}
-	}
-	if all := starts(ArcShipped); unmoved(all) >= 0 {
-		t.Errorf("as shipped: an issue moved after %s, want no move", all[len(all)-1])
-	} else if unheard == 0 {
-		t.Error("as shipped: no answer was lost, want some")
 	}
 	p := Ours
 	for _, d := range starts(p) {
@@ -202,8 +195,8 @@ func TestOthers(t *testing.T) {
 	if g := reports["cron-5min"].Gap.Max; g > 5*time.Minute || g < 4*time.Minute {
 		t.Errorf("the longest gap with cron is %s, want 4 to 5 minutes", g)
 	}
-	if ours := reports["disinto"].Idle; ours*20 > reports["arc"].Idle {
-		t.Errorf("idle for %s with ours and %s with arc, want at most a twentieth of arc", ours, reports["arc"].Idle)
+	if ours := reports["disinto"].Idle; ours*20 > reports["stealing"].Idle {
+		t.Errorf("idle for %s with ours and %s with stealing, want at most a twentieth", ours, reports["stealing"].Idle)
 	}
 }
 

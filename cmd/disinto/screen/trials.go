@@ -96,8 +96,13 @@ func numbered(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// legend explains the rows of the table.
+// legend explains the columns and the rows of the table.
 func legend(reports []sim.Report) (rows [][]cell) {
+	for _, p := range sim.Policies() {
+		if slices.ContainsFunc(reports, func(r sim.Report) bool { return r.Policy == p.Name }) {
+			rows = append(rows, row(faint, p.Name, p.Says))
+		}
+	}
 	for _, m := range measures {
 		says := m.says
 		if m.name == "all done" {
