@@ -8,9 +8,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// cancel labels the item, then releases the claim. It does neither if the item was closed meanwhile, because then the
-// label would block every dependent issue.
-func (k *clerk) cancel(c *chore) error {
+// labelCancelled labels the item, then releases the claim. It does neither if the item was closed meanwhile, because
+// then the label would block every dependent issue.
+func (k *clerk) labelCancelled(c *chore) error {
 	t, err := k.fetchTarget(c.ref)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return err

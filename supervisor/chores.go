@@ -41,7 +41,7 @@ func (k *clerk) do(c *chore) {
 // actions has a row for each kind of chore. To add one, write its row.
 var actions = map[threads.Action]action{
 	ActMerge:              {"merge", "merged", (*clerk).merge},
-	actCancel:             {"label cancelled", "cancelled by hand", (*clerk).cancel},
+	actCancel:             {"label cancelled", "cancelled by hand", (*clerk).labelCancelled},
 	actSteal:              {"move", "", (*clerk).steal},
 	threads.ActRoute:      {"assign", "", (*clerk).route},
 	threads.ActRelease:    {"release the claim", "", (*clerk).releaseClaim},
@@ -88,7 +88,7 @@ func (k *clerk) merge(c *chore) error {
 	return err
 }
 
-// start runs a chore's goroutine in a wait group.
-func (k *clerk) start(group *sync.WaitGroup, c *chore) {
+// startChore runs a chore's goroutine in a wait group.
+func (k *clerk) startChore(group *sync.WaitGroup, c *chore) {
 	k.background(group, "the end of a chore of "+c.tag, func() { k.do(c) })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -42,6 +41,3 @@ func (c *core) room() *threads.Room {
 	r := c.measureRoom()
 	return &r
 }
-
-// view runs f on a current snapshot. It needs a configuration.
-func (c *core) view(f func(threads.Snapshot)) { c.state.view(time.Now(), c.room(), f) }

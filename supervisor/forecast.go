@@ -3,13 +3,11 @@ package supervisor
 import (
 	"context"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
-	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 const (
@@ -24,22 +22,6 @@ const (
 	outlookItems = 10
 )
 
-// Foresight is a request for a forecast.
-type Foresight struct {
-	Refs     []forge.Ref
-	Items    int             // if not 0: also the running items, and this many from the front of the queue
-	Time     time.Duration   // bounds the simulation runs
-	Past     []ledger.Past   // at most ledger.PastLimit
-	Timeline ledger.Timeline // of the last foresightAge
-	// View runs f on a current snapshot, whose maps f must not keep.
-	View func(f func(threads.Snapshot))
-}
-
-// outlook is the newest forecast of the queue.
-type outlook struct {
-	newest atomic.Pointer[control.Forecast]
-}
-
 // forecast answers GET /v1/forecast: for one item, or without ?ref= the newest forecast of the running and waiting
 // items.
 func (h *history) forecast(ctx context.Context, query url.Values) (*control.Forecast, error) {
@@ -51,7 +33,7 @@ func (h *history) forecast(ctx context.Context, query url.Values) (*control.Fore
 	}
 	said := query.Get("ref")
 	if said == "" {
-		if f := h.outlook.newest.Load(); f != nil {
+		if f := h.outlook.Load(); f != nil {
 			return f, nil
 		}
 		return nil, control.NotNow("not now: the first forecast is made a minute after the start")
@@ -108,5 +90,5 @@ func (h *history) lookAhead(ctx context.Context) {
 	if err != nil {
 		return // no forecast is possible now
 	}
-	h.outlook.newest.Store(f)
+	h.outlook.Store(f)
 }

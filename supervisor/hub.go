@@ -57,7 +57,7 @@ func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 	}
 	var all sync.WaitGroup
 	for _, m := range s.planner.weigh(c) {
-		s.clerk.start(&all, m)
+		s.clerk.startChore(&all, m)
 	}
 	all.Wait()
 	return nil

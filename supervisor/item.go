@@ -87,6 +87,9 @@ func (c *core) explain(item forge.Ref) (ex threads.Explanation, err error) {
 	return ex, err
 }
 
+// view runs f on a current snapshot. It needs a configuration.
+func (c *core) view(f func(threads.Snapshot)) { c.state.view(time.Now(), c.room(), f) }
+
 // notDone returns the refusal of a command after an error of the forge.
 func notDone(verb string, item forge.Ref, err error) error {
 	switch {

@@ -22,7 +22,7 @@ func (p *planner) rebalance(now time.Time) {
 		p.hub.Wake() // the hub asks the other hosts first; a tick must not wait for that
 	case due && p.state.scanned().err == nil:
 		for _, m := range p.weigh(&fleet.Cycle{At: now}) {
-			p.clerk.start(&p.running, m)
+			p.clerk.startChore(&p.running, m)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (p *planner) act(t todo) {
 		p.sessions.inSession(x, p.runThenNext)
 	}
 	for _, c := range t.chores {
-		p.clerk.start(&p.running, c)
+		p.clerk.startChore(&p.running, c)
 	}
 	began := p.state.scanned().began
 	for _, name := range t.kicks {

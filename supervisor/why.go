@@ -11,15 +11,6 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// history answers questions about the past, the present and the likely future, and finds logs.
-type history struct {
-	*core
-	sessions *sessionRunner
-	stateDir string
-	simulate func(ctx context.Context, q Foresight) (*control.Forecast, error) // nil refuses forecasts
-	outlook  outlook
-}
-
 // why explains one item, an agent or a thread, at present or at a time in the past.
 func (h *history) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
 	said := query.Get("ref")
