@@ -46,8 +46,12 @@ func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var wrong []error
-	for _, key := range md.Undecoded() {
-		wrong = append(wrong, fmt.Errorf("%s: unknown key %s", name, key))
+	told := make(map[string]bool)        // by the key
+	for _, key := range md.Undecoded() { // it lists the keys of an unknown table, too
+		if !told[key.String()] && !told[key[:len(key)-1].String()] {
+			wrong = append(wrong, fmt.Errorf("%s: unknown key %s", name, key))
+		}
+		told[key.String()] = true
 	}
 	if len(file.Issues) == 0 {
 		wrong = append(wrong, fmt.Errorf("%s: no work: add an [[issues]] table with per_day", name))
