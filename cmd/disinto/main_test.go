@@ -146,7 +146,7 @@ func TestUsage(t *testing.T) {
 		},
 		{
 			name: "help of a group", args: "help convoy",
-			stdout: "  list        list all convoys, one per line\n  status ",
+			stdout: "  list        list the open convoys, one per line\n  status ",
 		},
 		{name: "help of a group has no other", args: "help convoy", stdout: "!fleet"},
 		{name: "help flag of a group", args: "fleet --help", stdout: "  export "},
