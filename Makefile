@@ -53,7 +53,7 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 	go run ./cmd/disinto man >bin/disinto.1
 
 .PHONY: test
-test: ## run all tests: a few of each storm, some minutes with cold caches on two cores
+test: ## run all tests: a few of each storm, three minutes with cold caches on two cores
 	@[ -n '$(RACE)' ] || echo 'no C compiler: testing without the race detector'
 	go test $(RACE) ./...
 
@@ -70,7 +70,7 @@ soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 up
 	DISINTO_UPGRADES=100 go test -v -count=1 -timeout 40m -run 'TestUpgrades$$' ./cmd/disinto
 	DISINTO_TERMS=1000 DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 90m -run 'TestTermsDuringUpgrades$$' ./cmd/disinto
-	DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest
+	DISINTO_STORMS=1 DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest
 
 .PHONY: live
 live: build ## compare a real supervisor with the simulator: three loads, five minutes on an otherwise idle machine
