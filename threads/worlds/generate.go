@@ -146,8 +146,8 @@ func (w *world) thread(name string) threads.Thread {
 	if w.chance(0.3) {
 		w.subscribe(&t)
 	}
-	if t.Overlap = (t.Backend == threads.API) != w.chance(0.15); !t.Overlap && w.chance(0.5) {
-		t.Hold = w.between(time.Minute, 40*time.Minute)
+	if t.Overlap = (t.Backend == threads.API) != w.chance(0.15); !t.Overlap && w.chance(0.7) {
+		t.Hold = w.between(10*time.Minute, 2*time.Hour)
 	}
 	return t
 }
