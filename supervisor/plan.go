@@ -76,7 +76,7 @@ func (st *state) commitLocked(now time.Time, room *threads.Room, ours func(*thre
 	}
 	t.broken, t.idled = st.plan.broken, st.idle.update(st.plan.free, now)
 	t.used = st.usedLocked(now)
-	for _, start := range st.plan.take(ours) {
+	for _, start := range st.plan.removeStarts(ours) {
 		if st.mayProbeLocked(start.Thread, now) {
 			t.starts = append(t.starts, st.reserveLocked(&start, now))
 		} else {

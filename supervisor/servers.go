@@ -125,7 +125,7 @@ func (v *servers) works(url string, now bool) bool {
 func (inf *inference) recordServer(config *threads.Config, t *threads.Thread, said *agents.Server, work bool) {
 	bounded := said.Bounded()
 	problems := func(r *serverRecord) []string { return r.problems(config, t) }
-	fresh := inf.servers.saw(t.BaseURL, &bounded, work, time.Now(), problems)
+	fresh := inf.servers.store(t.BaseURL, &bounded, work, time.Now(), problems)
 	inf.state.recordCache(t.BaseURL, &bounded, inf.servers.restarted(t.BaseURL))
 	for _, line := range fresh {
 		inf.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
@@ -152,8 +152,8 @@ func (r *serverRecord) problems(config *threads.Config, t *threads.Thread) []str
 	return lines
 }
 
-// saw stores a look, and returns the problems that are new.
-func (v *servers) saw(
+// store stores a look, and returns the problems that are new.
+func (v *servers) store(
 	url string, said *agents.Server, work bool, at time.Time, problems func(*serverRecord) []string,
 ) (fresh []string) {
 	v.mu.Lock()

@@ -68,8 +68,9 @@ func (v *serving) poke() {
 	}
 }
 
-// look updates the services from a configuration, where nil changes nothing, and then calls f with a snapshot of them.
-func (v *serving) look(cfg *threads.Config, now time.Time, f func(services.Snapshot)) {
+// withSnapshot updates the services from a configuration, where nil changes nothing, and then calls f with a snapshot
+// of them.
+func (v *serving) withSnapshot(cfg *threads.Config, now time.Time, f func(services.Snapshot)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.all == nil {
@@ -101,13 +102,13 @@ func (v *serving) look(cfg *threads.Config, now time.Time, f func(services.Snaps
 
 // outages returns the configured services that cannot be used.
 func (v *serving) outages(cfg *threads.Config, now time.Time) (out map[string]threads.Outage) {
-	v.look(cfg, now, func(s services.Snapshot) { out = services.Outages(s) })
+	v.withSnapshot(cfg, now, func(s services.Snapshot) { out = services.Outages(s) })
 	return out
 }
 
 // alarms returns the faults that a person must fix.
 func (v *serving) alarms(cfg *threads.Config, now time.Time) (lines []string) {
-	v.look(cfg, now, func(s services.Snapshot) {
+	v.withSnapshot(cfg, now, func(s services.Snapshot) {
 		for i := range s.Services {
 			if line := s.Services[i].Alarm(now); line != "" {
 				lines = append(lines, line)
@@ -123,7 +124,7 @@ func (v *serving) decide(
 	cfg *threads.Config, base context.Context, now time.Time,
 ) (starts []*service, asks []question, rest time.Duration) {
 	rest = longRest
-	v.look(cfg, now, func(s services.Snapshot) {
+	v.withSnapshot(cfg, now, func(s services.Snapshot) {
 		if v.still || cfg == nil && !v.stopping {
 			return
 		}
@@ -195,7 +196,7 @@ func (v *serving) ended(x *service, why string, now time.Time) services.State {
 // restart restarts a service, at once if it rests. pid is the process that is ended first, 0 for none; known is false
 // if no service has the name.
 func (v *serving) restart(cfg *threads.Config, name string, now time.Time) (pid int, known bool) {
-	v.look(cfg, now, func(services.Snapshot) {
+	v.withSnapshot(cfg, now, func(services.Snapshot) {
 		x := v.all[name]
 		if known = x != nil; !known {
 			return
@@ -276,7 +277,7 @@ func (v *serving) inherit(list []HandedService, base context.Context) (running [
 
 // documents returns the services for the status.
 func (v *serving) documents(cfg *threads.Config, now time.Time) (list []control.ServiceDocument) {
-	v.look(cfg, now, func(s services.Snapshot) {
+	v.withSnapshot(cfg, now, func(s services.Snapshot) {
 		for i := range s.Services {
 			x := &s.Services[i]
 			d := control.ServiceDocument{

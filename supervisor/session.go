@@ -85,12 +85,12 @@ func (rn *sessionRunner) conclude(x *session, out agents.Outcome, ran bool) {
 		return
 	}
 	x.write = rn.state.beginWrite(x.Item.Ref)
-	rn.state.told(x, out.Usage)
+	rn.state.recordUsage(x, out.Usage)
 	x.remains = &remains{Outcome: out, ran: ran}
 	rn.inference.save(x, out, ran)
 	out, stop := rn.state.atLimit(x, out)
 	report := x.report(out, ran, stop)
-	if report.AsksForge() && !rn.look(x, report) {
+	if report.AsksForge() && !rn.fetchOutcome(x, report) {
 		return
 	}
 	x.remains.pull = x.pullOf(report.Look)
@@ -262,10 +262,10 @@ func (x *session) report(out agents.Outcome, ran bool, stop threads.Code) *ledge
 	return r
 }
 
-// look adds the forge's view of the session's item, and asks until the forge answers. After the first failure the slot
-// and the agent take other work; the item itself stays excluded. answered is false if the supervisor stops first; the
-// session is then lost, which burns no attempt.
-func (rn *sessionRunner) look(x *session, report *ledger.Report) (answered bool) {
+// fetchOutcome adds the forge's view of the session's item, and asks until the forge answers. After the first failure
+// the slot and the agent take other work; the item itself stays excluded. answered is false if the supervisor stops
+// first; the session is then lost, which burns no attempt.
+func (rn *sessionRunner) fetchOutcome(x *session, report *ledger.Report) (answered bool) {
 	for limit, rest := lookTime, lookRestMin; ; rest = min(2*rest, lookRestMax) {
 		var look forge.ItemFacts
 		err := rn.call(rn.base, limit, func(ctx context.Context, f Forge) (err error) {

@@ -41,8 +41,8 @@ func (p *shared) wake(at time.Time) {
 	}
 }
 
-// take removes the starts of one kind from the plan, and returns them.
-func (p *shared) take(ours func(*threads.Start) bool) (mine []threads.Start) {
+// removeStarts removes the starts of one kind from the plan, and returns them.
+func (p *shared) removeStarts(ours func(*threads.Start) bool) (mine []threads.Start) {
 	var left []threads.Start
 	for i := range p.Starts {
 		if start := &p.Starts[i]; ours(start) {

@@ -41,8 +41,8 @@ func (st *state) spent(x *session, used agents.Usage) []*session {
 	return st.stopLocked(threads.Overspent(st.cfg, &st.ledger.History, sessions, now))
 }
 
-// told counts a session's usage at its end.
-func (st *state) told(x *session, used agents.Usage) {
+// recordUsage counts a session's usage at its end.
+func (st *state) recordUsage(x *session, used agents.Usage) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.useLocked(x, used, time.Now())

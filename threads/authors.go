@@ -30,8 +30,8 @@ func reviewLimit(v *view, w *work) *Reason {
 	return why
 }
 
-// ask counts a review of a person's pull request whose start is not in the journal yet.
-func (v *view) ask(s *Session) {
+// countReview counts a review of a person's pull request whose start is not in the journal yet.
+func (v *view) countReview(s *Session) {
 	if s.State != Reserved {
 		return
 	}

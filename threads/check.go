@@ -52,12 +52,12 @@ type check struct {
 	found  []Finding
 }
 
-func (k *check) tell(about string, weight Weight, format string, args ...any) {
+func (k *check) report(about string, weight Weight, format string, args ...any) {
 	k.found = append(k.found, Finding{about, weight, fmt.Sprintf(format, args...)})
 }
 
-// told reports whether there is a finding about a subject.
-func (k *check) told(about string) bool {
+// reported reports whether there is a finding about a subject.
+func (k *check) reported(about string) bool {
 	return slices.ContainsFunc(k.found, func(f Finding) bool { return f.About == about })
 }
 
@@ -195,17 +195,17 @@ func (k *check) skills() {
 		switch {
 		case stopped > mostTold:
 		case k.unpicked(set):
-			k.tell("skills", Hint, "%s: every role for issues requires a label", refsText(set.refs))
+			k.report("skills", Hint, "%s: every role for issues requires a label", refsText(set.refs))
 		default:
-			k.tell("skills", Wrong, "%s", k.stops(set))
+			k.report("skills", Wrong, "%s", k.stops(set))
 		}
 	}
 	if n := stopped - mostTold; n > 0 {
-		k.tell("skills", Wrong, "%s of labels on open issues cannot be worked on either", plural(n, "more set"))
+		k.report("skills", Wrong, "%s of labels on open issues cannot be worked on either", plural(n, "more set"))
 	}
 	does := func(r agents.Role) bool { return r.On.Does(agents.KindIssue) }
 	if stopped == 0 && slices.ContainsFunc(k.config.Roles, does) {
-		k.tell("skills", Fine, "every label and skill in use can be worked on")
+		k.report("skills", Fine, "every label and skill in use can be worked on")
 	}
 }
 

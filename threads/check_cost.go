@@ -40,18 +40,18 @@ func (k *check) cost() {
 			limits = append(limits, fmt.Sprintf("threads.%s %.0f tokens (%s)%s", t.Name, used.most, used.by, words))
 		default:
 			free = true
-			k.tell("cost", Hint, "threads.%s: no limit for a night, as it has neither budget nor windows: set "+
+			k.report("cost", Hint, "threads.%s: no limit for a night, as it has neither budget nor windows: set "+
 				"budget = { usd_per_day = 20.0 }", t.Name)
 		}
 	}
 	switch {
 	case free:
 	case len(limits) == 0:
-		k.tell("cost", Fine, "a night costs no money: all threads are local")
+		k.report("cost", Fine, "a night costs no money: all threads are local")
 	case len(limits) == 1 || !known:
-		k.tell("cost", Fine, "a night of 12 hours uses at most: %s", strings.Join(limits, "; "))
+		k.report("cost", Fine, "a night of 12 hours uses at most: %s", strings.Join(limits, "; "))
 	default:
-		k.tell("cost", Fine, "a night of 12 hours uses at most $%.2f: %s", total, strings.Join(limits, "; "))
+		k.report("cost", Fine, "a night of 12 hours uses at most $%.2f: %s", total, strings.Join(limits, "; "))
 	}
 }
 

@@ -32,8 +32,8 @@ func (k *check) crowded() {
 		crowd = append(crowd, "threads."+t.Name)
 	}
 	if len(crowd) > 0 {
-		k.tell("order", Hint, "%s: scheduled roles can keep every slot busy, so that an issue of priority %d never starts: "+
-			"raise their every, lower their timeout, or set their priority to %[2]d or more", strings.Join(crowd, ", "),
+		k.report("order", Hint, "%s: scheduled roles can keep every slot busy, so that an issue of priority %d never "+
+			"starts: raise their every, lower their timeout, or set their priority to %[2]d or more", strings.Join(crowd, ", "),
 			forge.DefaultPriority)
 	}
 }
@@ -62,7 +62,7 @@ func (k *check) slots() {
 			key, have = "max_sessions", t.MaxSessions
 		}
 		if most := k.sessions(t); most < have {
-			k.tell("slots", Hint, "threads.%s: %s = %d, but at most %s can run there at once", t.Name, key, have,
+			k.report("slots", Hint, "threads.%s: %s = %d, but at most %s can run there at once", t.Name, key, have,
 				plural(most, "session"))
 		}
 	}
@@ -74,7 +74,7 @@ func (k *check) slots() {
 		writes := func(w agents.Agent) bool { return k.config.Does(&w, agents.KindIssue) }
 		pairs := func(w agents.Agent) bool { return writes(w) && k.config.Unpaired(a, []string{w.Name}) == "" }
 		if slices.ContainsFunc(k.config.Agents, writes) && !slices.ContainsFunc(k.config.Agents, pairs) {
-			k.tell("slots", Hint, "agents.%s: it may review the work of people, but of no agent", a.Name)
+			k.report("slots", Hint, "agents.%s: it may review the work of people, but of no agent", a.Name)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (k *check) sessions(t *Thread) (most int) {
 // rules finds rules of the configuration that can never have an effect.
 func (k *check) rules() {
 	mute := func(key, means string) {
-		k.tell("rules", Hint, "%s can never have an effect: %s", key, means)
+		k.report("rules", Hint, "%s can never have an effect: %s", key, means)
 	}
 	for i := range k.config.Threads {
 		t := &k.config.Threads[i]
@@ -165,7 +165,7 @@ func (k *check) ladders() {
 			both := func(s labelSet) bool { return slices.Contains(s.able, a.Name) && slices.Contains(s.able, by) }
 			takes := func(s labelSet) bool { return slices.Contains(s.able, a.Name) }
 			if slices.ContainsFunc(k.sets, takes) && !slices.ContainsFunc(k.sets, both) {
-				k.tell("rules", Hint, "agents.%s: its ladder never reaches %s, which may take none of its issues", a.Name, by)
+				k.report("rules", Hint, "agents.%s: its ladder never reaches %s, which may take none of its issues", a.Name, by)
 			}
 		}
 	}

@@ -36,14 +36,14 @@ func (k *check) reviewers() {
 		}
 	}
 	for _, text := range texts {
-		k.tell("reviewers", Wrong, "the work of %s can wait for ever: %s", sentence(waiting[text]), text)
+		k.report("reviewers", Wrong, "the work of %s can wait for ever: %s", sentence(waiting[text]), text)
 	}
 	if k.config.jammed() {
-		k.tell("reviewers", Wrong, "sessions that wait for a review can take all slots and agents that review: "+
+		k.report("reviewers", Wrong, "sessions that wait for a review can take all slots and agents that review: "+
 			"give a reviewer a thread of its own, or have the program end once its pull request is open")
 	}
-	if writers > 0 && reviewed && k.config.hasReviewers() && !k.told("reviewers") {
-		k.tell("reviewers", Fine, "every author's work has a reviewer, also after other agents continued it")
+	if writers > 0 && reviewed && k.config.hasReviewers() && !k.reported("reviewers") {
+		k.report("reviewers", Fine, "every author's work has a reviewer, also after other agents continued it")
 	}
 }
 

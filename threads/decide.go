@@ -150,7 +150,7 @@ func (d *decision) start() {
 func (d *decision) occupy(got *placement, s Start) {
 	session := s.session()
 	d.byAgent[s.Agent] = session
-	d.ask(session)
+	d.countReview(session)
 	d.attend(session)
 	got.work.taken = true
 	got.cand.agent.work(s.Item.Ref)

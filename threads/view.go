@@ -97,7 +97,7 @@ func newCrew(s *Snapshot) *view {
 	}
 	for i := range s.Sessions {
 		v.byAgent[s.Sessions[i].Agent] = &s.Sessions[i]
-		v.ask(&s.Sessions[i])
+		v.countReview(&s.Sessions[i])
 	}
 	for i := range s.Config.Roles {
 		r := &s.Config.Roles[i]

@@ -18,14 +18,14 @@ import (
 // The zero time means the time at which the item was filed.
 func (c *Client) FetchItem(ctx context.Context, ref forge.Ref, since time.Time) (forge.ItemFacts, error) {
 	ref = c.canonical(ref)
-	look, err := c.look(withSlots(ctx), ref, since)
+	look, err := c.fetchItem(withSlots(ctx), ref, since)
 	if err != nil {
 		return forge.ItemFacts{}, fmt.Errorf("cannot look at %s: %w", ref, err)
 	}
 	return look, nil
 }
 
-func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forge.ItemFacts, error) {
+func (c *Client) fetchItem(ctx context.Context, ref forge.Ref, since time.Time) (forge.ItemFacts, error) {
 	in, x, err := c.askIssue(ctx, ref)
 	if err != nil {
 		return forge.ItemFacts{}, err

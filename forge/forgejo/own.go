@@ -24,7 +24,7 @@ import (
 func (c *connection) merge(ctx context.Context, ref forge.Ref, form gitea.MergePullRequestOption) error {
 	x := c.begin(ctx)
 	x.limit = mergeTime
-	_, err := x.ask(http.MethodPost, api+at(ref.Repo, "/pulls/%d/merge", ref.Number), form)
+	_, err := x.sendJSON(http.MethodPost, api+at(ref.Repo, "/pulls/%d/merge", ref.Number), form)
 	return x.wrote(err)
 }
 
@@ -127,7 +127,7 @@ func (c *connection) combinedStatus(ctx context.Context, repo, sha string) (all 
 // sign-in page, is forge.ErrForbidden.
 func (c *connection) log(ctx context.Context, repo, page string) (string, error) {
 	x, path := c.begin(ctx), "/"+repo+page+"/logs"
-	header, err := x.ask(http.MethodGet, path, nil)
+	header, err := x.sendJSON(http.MethodGet, path, nil)
 	text := string(x.answer)
 	if err = x.wrote(err); err != nil {
 		return "", err
@@ -146,7 +146,7 @@ func ownList[T any](c *connection, path string, query url.Values, id func(*T) in
 		query.Set("page", strconv.Itoa(o.Page))
 		query.Set("limit", strconv.Itoa(o.PageSize))
 		x = c.begin(ctx)
-		if _, err = x.ask(http.MethodGet, api+path+"?"+query.Encode(), nil); err == nil && x.accepted() {
+		if _, err = x.sendJSON(http.MethodGet, api+path+"?"+query.Encode(), nil); err == nil && x.accepted() {
 			all, err = decodeEach[T](x)
 		}
 		return all, x, x.close(err)
@@ -160,15 +160,15 @@ const api = "/api/v1"
 // send makes a request to a path of the API with in as JSON, and decodes the answer into out. Both can be nil.
 func (c *connection) send(ctx context.Context, method, path string, in, out any) error {
 	x := c.begin(ctx)
-	_, err := x.ask(method, api+path, in)
+	_, err := x.sendJSON(method, api+path, in)
 	if err == nil && x.accepted() && out != nil {
 		err = json.Unmarshal(x.answer, out)
 	}
 	return x.close(err)
 }
 
-// ask sends a request to a path below the forge's address. It returns the answer's headers.
-func (x *exchange) ask(method, path string, in any) (http.Header, error) {
+// sendJSON sends a request to a path below the forge's address. It returns the answer's headers.
+func (x *exchange) sendJSON(method, path string, in any) (http.Header, error) {
 	var body bytes.Buffer
 	if in != nil {
 		if err := json.NewEncoder(&body).Encode(in); err != nil {

@@ -28,10 +28,10 @@ func (c *Client) Reassign(
 		return err
 	}
 	if handedOver(in, to, labels) { // by an earlier try whose answer was lost; work on the issue may have begun since
-		return c.letGo(ctx, ref, runID)
+		return c.releaseRef(ctx, ref, runID)
 	}
 	if why := c.begun(in, from, to); why != "" {
-		return errors.Join(fmt.Errorf("%w: %s", forge.ErrTaken, why), c.letGo(ctx, ref, runID))
+		return errors.Join(fmt.Errorf("%w: %s", forge.ErrTaken, why), c.releaseRef(ctx, ref, runID))
 	}
 	if err := c.takeRef(ctx, ref, in, to, runID); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *Client) Reassign(
 	if errors.Is(err, forge.ErrUnavailable) {
 		return err // the next try finds the ref and continues
 	}
-	return errors.Join(err, c.letGo(ctx, ref, runID))
+	return errors.Join(err, c.releaseRef(ctx, ref, runID))
 }
 
 // handedOver reports whether the move is complete. Only moves write these labels, and they write them before the
@@ -92,8 +92,8 @@ func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to string, l
 	return err
 }
 
-// letGo deletes the ref that a move holds, if it still exists.
-func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
+// releaseRef deletes the ref that a move holds, if it still exists.
+func (c *Client) releaseRef(ctx context.Context, ref forge.Ref, runID string) error {
 	if c.isRun(ref, runID) {
 		return c.dropRef(ctx, ref, c.forgetClaim(ref))
 	}

@@ -87,8 +87,8 @@ func (m *misread) record(x *exchange) {
 	}
 }
 
-// take returns the recorded lists as an error, and forgets them.
-func (m *misread) take() error {
+// drain returns the recorded lists as an error, and forgets them.
+func (m *misread) drain() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error

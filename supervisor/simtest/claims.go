@@ -109,7 +109,7 @@ func (c *client) Release(ctx context.Context, ref forge.Ref, login string) error
 
 // Free removes the claim of any supervisor.
 func (c *client) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
-	err = c.ask(ctx, "free", func() error {
+	err = c.do(ctx, "free", func() error {
 		was = c.f.holders[ref.Number].host
 		delete(c.f.holders, ref.Number)
 		if is := c.f.issues[ref.Number]; is != nil && is.HeldBy != "" {

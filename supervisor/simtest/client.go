@@ -95,14 +95,14 @@ func (f *Forge) wait(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", forge.ErrUnavailable, ctx.Err())
 }
 
-// ask is a method of one request.
-func (c *client) ask(ctx context.Context, name string, effect func() error) error {
+// do is a method of one request.
+func (c *client) do(ctx context.Context, name string, effect func() error) error {
 	return c.use(name, func() error { return c.f.call(ctx, name, effect) })
 }
 
 // Prepare does nothing.
 func (c *client) Prepare(ctx context.Context) error {
-	return c.ask(ctx, "prepare", func() error { return nil })
+	return c.do(ctx, "prepare", func() error { return nil })
 }
 
 // Scan reads everything. Like every client's, its facts carry the time of the request. No time passes between two
@@ -198,7 +198,7 @@ func (c *client) factsLocked(began time.Time) forge.Facts {
 
 // FetchItem reads one item.
 func (c *client) FetchItem(ctx context.Context, ref forge.Ref, since time.Time) (look forge.ItemFacts, err error) {
-	err = c.ask(ctx, "look", func() error {
+	err = c.do(ctx, "look", func() error {
 		f := c.f
 		look.Comments = make(map[string]int)
 		for login, times := range f.asked[ref.Number] {
@@ -228,7 +228,7 @@ func missing(ref forge.Ref) error { return fmt.Errorf("%s: %w", ref.Short(), for
 
 // WhoAmI returns the login of a token in Tokens. The supervisor's own account is disinto.
 func (c *client) WhoAmI(ctx context.Context, token string) (login string, err error) {
-	err = c.ask(ctx, "whoami", func() error {
+	err = c.do(ctx, "whoami", func() error {
 		if login = c.f.Tokens[token]; login == "" {
 			return fmt.Errorf("token: %w", forge.ErrForbidden)
 		}
@@ -239,7 +239,7 @@ func (c *client) WhoAmI(ctx context.Context, token string) (login string, err er
 
 // MayWork allows every account that has a token.
 func (c *client) MayWork(ctx context.Context, token, _ string) error {
-	return c.ask(ctx, "maywork", func() error {
+	return c.do(ctx, "maywork", func() error {
 		if c.f.Tokens[token] == "" {
 			return fmt.Errorf("token: %w", forge.ErrForbidden)
 		}

@@ -37,7 +37,7 @@ func (f *Forge) TakeAway(id int64) {
 
 // ClaimCommand takes a command. A supervisor may repeat it.
 func (c *client) ClaimCommand(ctx context.Context, said forge.CommandComment) error {
-	return c.ask(ctx, "take", func() error {
+	return c.do(ctx, "take", func() error {
 		there := slices.ContainsFunc(c.f.said, func(s forge.CommandComment) bool {
 			return s.ID == said.ID && s.Author == said.Author && s.Command.Equal(said.Command)
 		})
@@ -54,7 +54,7 @@ func (c *client) ClaimCommand(ctx context.Context, said forge.CommandComment) er
 
 // MayWrite allows every account except stranger.
 func (c *client) MayWrite(ctx context.Context, _, login string) (may bool, err error) {
-	err = c.ask(ctx, "maywrite", func() error {
+	err = c.do(ctx, "maywrite", func() error {
 		may = login != "stranger"
 		return nil
 	})

@@ -109,7 +109,7 @@ func (e *Engine) register(job agents.Job) bool {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	x := &engaged{job: job, cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
-	job.Spent = x.tell
+	job.Spent = x.reportUsage
 	e.sessions[job.RunID] = x
 	go e.live(ctx, x, job)
 	return true
@@ -126,7 +126,7 @@ func (e *Engine) live(ctx context.Context, x *engaged, job agents.Job) {
 	time.Sleep(e.Tell)
 }
 
-func (x *engaged) tell(u agents.Usage) {
+func (x *engaged) reportUsage(u agents.Usage) {
 	x.mu.Lock()
 	spent := x.spent
 	x.mu.Unlock()
@@ -174,8 +174,8 @@ func (e *Engine) attend(ctx context.Context, x *engaged, job agents.Job, started
 	}
 }
 
-// tell records that a supervisor knows the end of a session. The engine still remembers the session.
-func (e *Engine) tell(run string) {
+// reportRun records that a supervisor knows the end of a session. The engine still remembers the session.
+func (e *Engine) reportRun(run string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if x := e.sessions[run]; x != nil {
@@ -219,7 +219,7 @@ func (c *engineClient) Run(ctx context.Context, job agents.Job, started func(age
 	if x == nil || !c.e.attend(ctx, x, job, started) {
 		return lost
 	}
-	if err := c.p.use("ended", func() error { c.e.tell(job.RunID); return nil }); err != nil {
+	if err := c.p.use("ended", func() error { c.e.reportRun(job.RunID); return nil }); err != nil {
 		<-c.p.life.Killed // otherwise this life could journal the end after its death
 		return lost
 	}

@@ -20,7 +20,7 @@ func (f *Forge) wrote(format string, args ...any) {
 
 // Label adds and removes labels.
 func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
-	return c.ask(ctx, "label", func() error {
+	return c.do(ctx, "label", func() error {
 		f := c.f
 		it, err := f.itemLocked(ref)
 		if err != nil {
@@ -46,7 +46,7 @@ func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string)
 
 // SetComment creates or changes the one comment with a key.
 func (c *client) SetComment(ctx context.Context, ref forge.Ref, key, body string) error {
-	return c.ask(ctx, "keep", func() error {
+	return c.do(ctx, "keep", func() error {
 		if _, err := c.f.itemLocked(ref); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (f *Forge) CommentsSet() (kept map[string]string, calls int) {
 
 // Comment writes one comment per key.
 func (c *client) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
-	return c.ask(ctx, "comment", func() error {
+	return c.do(ctx, "comment", func() error {
 		f := c.f
 		if _, err := f.itemLocked(ref); err != nil {
 			return err
@@ -86,7 +86,7 @@ func (c *client) Comment(ctx context.Context, ref forge.Ref, key, body string) e
 
 // Close closes an issue or pull request.
 func (c *client) Close(ctx context.Context, ref forge.Ref) error {
-	return c.ask(ctx, "close", func() error {
+	return c.do(ctx, "close", func() error {
 		f := c.f
 		if p := f.pulls[ref.Number]; p != nil {
 			if !p.Closed {
@@ -118,7 +118,7 @@ func closeIssue(is *forge.Issue) {
 
 // Merge merges a pull request, and closes its issues.
 func (c *client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error {
-	return c.ask(ctx, "merge", func() error {
+	return c.do(ctx, "merge", func() error {
 		p := c.f.pulls[ref.Number]
 		switch {
 		case p == nil:
@@ -141,7 +141,7 @@ func (c *client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 
 // File makes an issue with its labels.
 func (c *client) File(ctx context.Context, d forge.Draft) (ref forge.Ref, err error) {
-	err = c.ask(ctx, "file", func() error {
+	err = c.do(ctx, "file", func() error {
 		f := c.f
 		if d.Repo != Repo {
 			return fmt.Errorf("cannot file an issue in %s: %w", d.Repo, forge.ErrNotFound)
@@ -162,7 +162,7 @@ func (c *client) File(ctx context.Context, d forge.Draft) (ref forge.Ref, err er
 
 // Depend makes an issue wait for another.
 func (c *client) Depend(ctx context.Context, ref, on forge.Ref) error {
-	return c.ask(ctx, "depend", func() error {
+	return c.do(ctx, "depend", func() error {
 		is := c.f.issues[ref.Number]
 		if is == nil || c.f.issues[on.Number] == nil {
 			return missing(ref)
@@ -178,7 +178,7 @@ func (c *client) Depend(ctx context.Context, ref, on forge.Ref) error {
 
 // Blockers returns the issues that an issue waits for.
 func (c *client) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Blocker, err error) {
-	err = c.ask(ctx, "blockers", func() error {
+	err = c.do(ctx, "blockers", func() error {
 		is := c.f.issues[ref.Number]
 		if is == nil {
 			return missing(ref)

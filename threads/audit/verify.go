@@ -110,7 +110,7 @@ func (c *Chain) Next(name string, text []byte) {
 	case r.Prev != c.prev:
 		c.broken(c.last, "it was changed: "+name+" follows from another one")
 	default:
-		c.take(name, hash, r)
+		c.add(name, hash, r)
 	}
 }
 
@@ -134,7 +134,7 @@ func (c *Chain) unreadable(name string, n int64, err error) {
 	c.torn, c.report.Torn = b, name
 }
 
-func (c *Chain) take(name, hash string, r *Receipt) {
+func (c *Chain) add(name, hash string, r *Receipt) {
 	if c.report.Receipts++; c.report.First == 0 {
 		c.report.First, c.report.From = r.N, r.EndedAt
 	}

@@ -57,7 +57,7 @@ func (d *decoder) host(t *table) threads.Host {
 	}
 	const want = `want "user@host", "user@host:port", or a Host of the ssh configuration`
 	s, ok := get[string](t, "ssh", strings.TrimPrefix(want, "want "))
-	t.note("ssh").Pattern = sshPlace
+	t.shapeOf("ssh").Pattern = sshPlace
 	part := regexp.MustCompile(sshPlace).FindStringSubmatch(s)
 	switch {
 	case !ok:

@@ -14,7 +14,7 @@ const escalateAfter = 2
 // ladder reads the agents that take over work that an agent, or the agents of a role, did not finish.
 func (t *table) ladder() (rungs []string, after int) {
 	rungs = t.list("escalate")
-	t.note("escalate").Unique = true
+	t.shapeOf("escalate").Unique = true
 	for i, name := range rungs {
 		if slices.Contains(rungs[:i], name) {
 			t.wrong("escalate", "has %q twice", name)

@@ -15,7 +15,7 @@ var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + agents.SizeUnits + `]?)
 func (t *table) size(key string, unset int64) int64 {
 	const want = `a size such as "512M" or "8G", or "0" for none`
 	s, ok := get[string](t, key, want)
-	t.note(key).Pattern = sizeGrammar.String()
+	t.shapeOf(key).Pattern = sizeGrammar.String()
 	if !ok {
 		return unset
 	}
@@ -49,7 +49,7 @@ func (t *table) budget() agents.Budget {
 
 // amounts reads an amount of tokens and one of dollars; 0 for a missing one.
 func (t *table) amounts(tokens, usd string) (got agents.Budget) {
-	t.note(tokens).from(1)
+	t.shapeOf(tokens).from(1)
 	if n, ok := get[int64](t, tokens, "a whole number"); ok {
 		if got.Tokens = n; n < 1 {
 			t.wrong(tokens, "is %d, want at least 1", n)
@@ -69,7 +69,7 @@ func (t *table) limits() agents.Limits {
 	if got.Memory != 0 && got.Memory < leastMemory {
 		l.wrong("memory", "is %s, want at least %s", agents.Size(got.Memory), agents.Size(leastMemory))
 	}
-	l.note("pids").between(leastPIDs, mostPIDs)
+	l.shapeOf("pids").between(leastPIDs, mostPIDs)
 	if n, ok := get[int64](l, "pids", "a whole number"); ok {
 		if got.PIDs = n; n < leastPIDs || n > mostPIDs {
 			l.wrong("pids", "is %d, want %d to %d", n, leastPIDs, mostPIDs)
@@ -95,7 +95,7 @@ const (
 // dollars reads an amount, with or without a fraction.
 func (t *table) dollars(key string) float64 {
 	t.ignore(key)
-	t.note(key).Type, t.note(key).Above = "number", new(int64)
+	t.shapeOf(key).Type, t.shapeOf(key).Above = "number", new(int64)
 	var amount float64
 	switch n := t.values[key].(type) {
 	case int64:
@@ -116,7 +116,7 @@ func (t *table) dollars(key string) float64 {
 // share reads a part of a whole, from 0 to less than 1; 0 for none.
 func (t *table) share(key string) float64 {
 	t.ignore(key)
-	t.note(key).Type, t.note(key).Minimum, t.note(key).Below = "number", new(int64), new(int64(1))
+	t.shapeOf(key).Type, t.shapeOf(key).Minimum, t.shapeOf(key).Below = "number", new(int64), new(int64(1))
 	var part float64
 	switch n := t.values[key].(type) {
 	case nil:
@@ -165,7 +165,7 @@ func allowance[N int64 | float64](t *table, key, kind string, read func(*table, 
 		return read(t, key), 0
 	}
 	a := t.table(key)
-	t.note(key).Type = []string{kind, "object"}
+	t.shapeOf(key).Type = []string{kind, "object"}
 	for _, part := range []struct {
 		key  string
 		into *N
@@ -175,8 +175,8 @@ func allowance[N int64 | float64](t *table, key, kind string, read func(*table, 
 		}
 		a.ignore(part.key)
 	}
-	t.note(key).Minimum, t.note(key).Maximum = a.note("session").Minimum, a.note("session").Maximum
-	t.note(key).Above = a.note("session").Above
+	t.shapeOf(key).Minimum, t.shapeOf(key).Maximum = a.shapeOf("session").Minimum, a.shapeOf("session").Maximum
+	t.shapeOf(key).Above = a.shapeOf("session").Above
 	if t.isEmpty(key) {
 		t.wrong(key, "is empty, want session or issue")
 	}
@@ -186,7 +186,7 @@ func allowance[N int64 | float64](t *table, key, kind string, read func(*table, 
 
 // tokens reads a number of tokens, up to the largest that a session can reach.
 func (t *table) tokens(key string) int64 {
-	t.note(key).between(1, agents.MaxTokens)
+	t.shapeOf(key).between(1, agents.MaxTokens)
 	n, ok := get[int64](t, key, "a whole number")
 	if ok && (n < 1 || n > agents.MaxTokens) {
 		t.wrong(key, "is %d, want 1 to %d", n, agents.MaxTokens)

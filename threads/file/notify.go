@@ -65,7 +65,7 @@ func (t *table) topics(key string) []threads.Topic {
 		words = append(words, string(topic))
 	}
 	list := t.set(key)
-	t.note(key).Items = &shape{Type: "string", Enum: words}
+	t.shapeOf(key).Items = &shape{Type: "string", Enum: words}
 	if !t.has(key) {
 		list = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == string(threads.NotifyMerged) })
 		slices.Sort(list)

@@ -29,7 +29,7 @@ func (t *table) oneOrMore(key string) []string {
 		return []string{s}
 	}
 	list := t.set(key)
-	t.note(key).Type, t.note(key).MinLength = []string{"string", "array"}, 1
+	t.shapeOf(key).Type, t.shapeOf(key).MinLength = []string{"string", "array"}, 1
 	if values, ok := t.values[key].([]any); ok && len(values) == 0 {
 		t.wrong(key, "is empty, want at least one agent")
 	}

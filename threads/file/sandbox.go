@@ -52,7 +52,7 @@ func (t *table) ports(key string) (ports []int, word string) {
 		return nil, word
 	}
 	values, _ := get[[]any](t, key, want)
-	t.note(key).portsOr(anyPort, ephemeralPort)
+	t.shapeOf(key).portsOr(anyPort, ephemeralPort)
 	for _, v := range values {
 		port, ok := v.(int64)
 		switch {

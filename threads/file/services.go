@@ -37,7 +37,7 @@ func (d *decoder) readServices(tables []*table) {
 func (t *table) program(key string) []string {
 	const want = `a list such as ["llama-server", "--port", "8080"]`
 	values, _ := get[[]any](t, key, want)
-	t.note(key).Items = &shape{Type: "string"}
+	t.shapeOf(key).Items = &shape{Type: "string"}
 	return t.words(key, values, t.has(key), want)
 }
 
@@ -45,7 +45,7 @@ func (t *table) program(key string) []string {
 func (t *table) programs(key string) (all [][]string) {
 	const want = `a list of commands such as [["mkdir", "-p", "/models"]]`
 	values, _ := get[[]any](t, key, want)
-	t.note(key).Items = &shape{Type: "array", Items: &shape{Type: "string"}}
+	t.shapeOf(key).Items = &shape{Type: "array", Items: &shape{Type: "string"}}
 	for _, v := range values {
 		words, ok := v.([]any)
 		if !ok {
@@ -82,7 +82,7 @@ func (t *table) words(key string, values []any, there bool, want string) (comman
 func (t *table) ready() (address string, command []string) {
 	const want = `an address such as "http://127.0.0.1:8080/health", or a command such as ["pg_isready"]`
 	t.ignore("ready")
-	note := t.note("ready")
+	note := t.shapeOf("ready")
 	note.Type, note.Items = []string{"string", "array"}, &shape{Type: "string"}
 	switch v := t.values["ready"].(type) {
 	case nil:

@@ -44,8 +44,8 @@ func (t *table) lineOf(key string) int {
 	return cmp.Or(t.d.lines[full], t.line)
 }
 
-// note returns the schema of a key, to be filled in. While a file is read, the result is discarded.
-func (t *table) note(key string) *shape {
+// shapeOf returns the schema of a key, to be filled in. While a file is read, the result is discarded.
+func (t *table) shapeOf(key string) *shape {
 	if t.noted == nil {
 		return new(shape)
 	}
@@ -76,7 +76,7 @@ func (t *table) unknown(key string) {
 // ignore accepts keys without reading them.
 func (t *table) ignore(keys ...string) {
 	for _, key := range keys {
-		t.note(key)
+		t.shapeOf(key)
 	}
 	t.known = append(t.known, keys...)
 }
@@ -132,7 +132,7 @@ func (t *table) has(key string) bool {
 // get reads a value of one type. ok is false when it is missing or of another type.
 func get[T any](t *table, key, want string) (T, bool) {
 	t.known = append(t.known, key)
-	typed[T](t.note(key))
+	typed[T](t.shapeOf(key))
 	value, there := t.values[key]
 	v, ok := value.(T)
 	if there && !ok {
@@ -166,7 +166,7 @@ func (t *table) table(key string) *table {
 	full := append(slices.Clone(t.path), key)
 	child := &table{d: t.d, path: full, line: t.d.lines[full.String()], values: values}
 	if t.noted != nil {
-		child.noted = t.note(key)
+		child.noted = t.shapeOf(key)
 	}
 	return child
 }
@@ -204,7 +204,7 @@ func (t *table) named() {
 
 // elements reads an array of tables.
 func (t *table) elements(key string) []*table {
-	note := t.note(key)
+	note := t.shapeOf(key)
 	note.Type, note.Items = "array", &shape{Type: "object"}
 	values, ok := t.values[key].([]map[string]any)
 	if inline, list := t.values[key].([]any); list { // [{...}, {...}]
@@ -253,7 +253,7 @@ const most = 1000
 
 func (t *table) number(key string, unset, least int) int {
 	n, ok := get[int64](t, key, "a whole number")
-	t.note(key).between(int64(least), most)
+	t.shapeOf(key).between(int64(least), most)
 	switch {
 	case !ok:
 		return unset
@@ -285,7 +285,7 @@ const durationPattern = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|
 func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 	const want = `want a duration such as "30s", "15m" or "2h"`
 	s, ok := get[string](t, key, want[len("want "):])
-	t.note(key).Pattern = durationPattern
+	t.shapeOf(key).Pattern = durationPattern
 	if !ok {
 		return unset
 	}
@@ -315,7 +315,7 @@ func parseDuration(s string) (time.Duration, error) {
 func (t *table) oneOf(key, unset string, words ...string) string {
 	want := `"` + strings.Join(words[:len(words)-1], `", "`) + `" or "` + words[len(words)-1] + `"`
 	s, ok := get[string](t, key, want)
-	t.note(key).Enum = words
+	t.shapeOf(key).Enum = words
 	switch {
 	case slices.Contains(words, s):
 		return s
@@ -331,7 +331,7 @@ func (t *table) oneOf(key, unset string, words ...string) string {
 func (t *table) list(key string) []string {
 	const want = "a list of strings"
 	values, _ := get[[]any](t, key, want)
-	t.note(key).Items = &shape{Type: "string", MinLength: 1}
+	t.shapeOf(key).Items = &shape{Type: "string", MinLength: 1}
 	var list []string
 	for _, v := range values {
 		s, ok := v.(string)
@@ -350,7 +350,7 @@ func (t *table) list(key string) []string {
 // set reads a list whose order does not matter. It is returned sorted, and duplicates are mistakes.
 func (t *table) set(key string) []string {
 	list := t.list(key)
-	t.note(key).Unique = true
+	t.shapeOf(key).Unique = true
 	slices.Sort(list)
 	for i := 1; i < len(list); i++ {
 		if list[i] == list[i-1] {

@@ -104,7 +104,7 @@ func (t *table) backend() threads.Backend {
 	for _, b := range agents.Backends() {
 		words = append(words, string(b))
 	}
-	t.note("backend").Enum = words
+	t.shapeOf("backend").Enum = words
 	switch {
 	case s == api:
 		return threads.API
@@ -360,7 +360,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		t.checkCLI(&r)
 		r.Command = []string{builtinProgram, "agent", "--cli", r.CLI}
 	}
-	t.note("priority").between(1, 10)
+	t.shapeOf("priority").between(1, 10)
 	if r.Priority > 10 {
 		t.wrong("priority", "is %d, want 1 (first) to 10 (last)", r.Priority)
 	}
@@ -412,7 +412,7 @@ func (t *table) checkCLI(r *agents.Role) {
 
 func (d *decoder) command(t *table) []string {
 	values, _ := get[[]any](t, "command", `a list such as ["dev/dev-agent.sh", "{{.Number}}"]`)
-	t.note("command").Items = &shape{Type: "string"}
+	t.shapeOf("command").Items = &shape{Type: "string"}
 	var command []string
 	for i, v := range values {
 		arg, ok := v.(string)

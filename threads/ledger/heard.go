@@ -70,8 +70,8 @@ type Taken struct {
 	At time.Time // when it was taken
 }
 
-// heard reports whether a command was taken, or is too old to know.
-func (s *State) heard(id int64) bool {
+// knowsCommand reports whether a command was taken, or is too old to know.
+func (s *State) knowsCommand(id int64) bool {
 	if _, known := s.Heard[id]; known {
 		return true
 	}
@@ -90,7 +90,7 @@ func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due 
 	for i := range f.Commands {
 		one := &f.Commands[i]
 		since, listens := s.Listens[one.Repo]
-		if !listens || one.At.Before(since.Truncate(time.Second)) || s.heard(one.ID) || elsewhere(c, f, one) {
+		if !listens || one.At.Before(since.Truncate(time.Second)) || s.knowsCommand(one.ID) || elsewhere(c, f, one) {
 			continue
 		}
 		if said[one.Author]++; said[one.Author] <= CommandsPerMinute {

@@ -165,7 +165,7 @@ func (r *End) apply(s *State, at time.Time) {
 	e.judged()
 	e.round()
 	e.tally()
-	s.keep(e)
+	s.appendRecent(e)
 	parked := e.thread.ParkedUntil
 	i := slices.IndexFunc(outcomes, func(row outcome) bool { return row.fits(e) })
 	if row := outcomes[i]; row.then != nil {

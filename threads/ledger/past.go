@@ -93,13 +93,13 @@ type Past struct {
 
 func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
 
-func (r *Past) apply(s *State, _ time.Time) { s.bury(*r) }
+func (r *Past) apply(s *State, _ time.Time) { s.appendPast(*r) }
 
-// bury adds an ended session to Past.
-func (s *State) bury(p Past) { s.Past = bounded(s.Past, p) }
+// appendPast adds an ended session to Past.
+func (s *State) appendPast(p Past) { s.Past = bounded(s.Past, p) }
 
-// keep remembers the session itself. A session without a claim never was one.
-func (s *State) keep(e *ended) {
+// appendRecent remembers the session itself. A session without a claim never was one.
+func (s *State) appendRecent(e *ended) {
 	if e.Result == agents.ClaimFailed {
 		return
 	}
@@ -112,7 +112,7 @@ func (s *State) keep(e *ended) {
 		hash = e.End.Receipt.Hash
 	}
 	if !e.NeverRan {
-		s.bury(Past{
+		s.appendPast(Past{
 			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
 			Skills: e.Skills, Pinned: e.Pinned, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,

@@ -65,7 +65,7 @@ func TestPast(t *testing.T) {
 func TestTypical(t *testing.T) {
 	var s State
 	session := func(kind agents.Kind, took time.Duration) {
-		s.bury(Past{Kind: kind, Start: noon, End: noon.Add(took)})
+		s.appendPast(Past{Kind: kind, Start: noon, End: noon.Add(took)})
 	}
 	for range typicalOf {
 		session(agents.KindIssue, time.Hour) // displaced below
@@ -100,7 +100,7 @@ func TestPastIsBounded(t *testing.T) {
 	h := New()
 	for i := range 2*PastLimit + 7 {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		h.bury(Past{
+		h.appendPast(Past{
 			Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"o/r", int64(i)}, Chain: Ref{"o/r", int64(i)},
 			Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute),
 		})
@@ -169,7 +169,7 @@ func BenchmarkStartWithPast(b *testing.B) {
 	h := New()
 	for i := range PastLimit {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		h.bury(Past{
+		h.appendPast(Past{
 			Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"johba/harb", int64(i)},
 			Chain: Ref{"johba/harb", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute),
 		})
@@ -187,11 +187,11 @@ func TestPastIsNotCopied(t *testing.T) {
 	h := New()
 	copies := 0
 	for i := range 3 * PastLimit {
-		h.bury(Past{Agent: fmt.Sprint(i)})
+		h.appendPast(Past{Agent: fmt.Sprint(i)})
 		full := len(h.Past) == PastLimit
 		if full {
 			second := &h.Past[1]
-			h.bury(Past{Agent: "next"})
+			h.appendPast(Past{Agent: "next"})
 			if &h.Past[0] != second {
 				copies++
 			}

@@ -206,7 +206,7 @@ func (s *Snapshot) decide(x *Service) (step Step, next time.Time) {
 	case x.Phase == Preparing:
 		return step, x.Since.Add(alarmTime)
 	case x.Phase.runs():
-		return s.ask(x)
+		return s.checkReady(x)
 	case x.Until.After(s.Now):
 		return step, x.Until
 	case s.lacks(x) == "":
@@ -215,8 +215,8 @@ func (s *Snapshot) decide(x *Service) (step Step, next time.Time) {
 	return step, next
 }
 
-// ask checks a running service from time to time.
-func (s *Snapshot) ask(x *Service) (step Step, next time.Time) {
+// checkReady checks a running service from time to time.
+func (s *Snapshot) checkReady(x *Service) (step Step, next time.Time) {
 	changes := map[Phase]time.Time{
 		Starting: x.Since.Add(alarmTime), Ready: x.Good.Add(steady), Silent: x.Since.Add(hangTime),
 	}[x.Phase]

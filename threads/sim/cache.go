@@ -99,7 +99,7 @@ func (tr *trial) hold(x *trialRun) (had bool) {
 			slots[i].by, slots[i].until = nil, tr.origin.Add(tr.seen.Spans[o.span].To)
 		}
 	}
-	return slots.take(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.Now)
+	return slots.occupy(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.Now)
 }
 
 // serverSlots are the slots of a server without a memory of conversations. The server assigns them itself: a session
@@ -114,8 +114,8 @@ type serverSlot struct {
 	until time.Time
 }
 
-// take gives a slot to a session, and reports whether the slot had its conversation.
-func (s serverSlots) take(is serverSlot, now time.Time) (had bool) {
+// occupy gives a slot to a session, and reports whether the slot had its conversation.
+func (s serverSlots) occupy(is serverSlot, now time.Time) (had bool) {
 	best := -1
 	for i, o := range s {
 		switch {

@@ -302,7 +302,7 @@ func ownChain(c *threads.ChainHistory) {
 // resume continues a running session.
 func (tr *trial) resume(s *threads.Session) {
 	x := &trialRun{Session: *s, reserved: s.Started}
-	tr.note(ledger.Record{Start: StartOf(&x.Session, tr.Config, threads.Key{})})
+	tr.record(ledger.Record{Start: StartOf(&x.Session, tr.Config, threads.Key{})})
 	o := tr.books.Open[x.RunID]
 	o.At = s.Started
 	tr.books.Open[x.RunID] = o

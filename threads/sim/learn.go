@@ -23,7 +23,7 @@ func Learn(j Journal) *Model {
 	}
 	past := possible(j.Past)
 	for i := range past {
-		m.see(&past[i])
+		m.learn(&past[i])
 	}
 	for g, list := range m.sessions {
 		if m.counts[g] = len(list); len(list) < leastSessions {
@@ -50,8 +50,8 @@ func byItself(s *ledger.Past) bool {
 	return true
 }
 
-// see adds a session to its groups.
-func (m *Model) see(s *ledger.Past) {
+// learn adds a session to its groups.
+func (m *Model) learn(s *ledger.Past) {
 	if !byItself(s) || s.Outcome == agents.OverBudget { // the trial applies limits itself
 		return
 	}
@@ -82,7 +82,7 @@ func (m *Model) watch(past []ledger.Past, merges []ledger.Merged) {
 		s := &past[i]
 		w.handover(s, seen)
 		w.follow(m, s, seen)
-		w.note(s)
+		w.add(s)
 	}
 	seen[Merging] = mergeTimes(past, merges)
 	typical := spread(slices.Clone(seen[Handover])).P50
@@ -117,7 +117,7 @@ type watcher struct {
 	chains map[ledger.Ref]*ledger.Past // the newest session, except scheduled ones
 }
 
-func (w *watcher) note(s *ledger.Past) {
+func (w *watcher) add(s *ledger.Past) {
 	at := slotOf{s.Thread, s.Slot}
 	w.slots[at], w.agents[s.Agent] = latest(w.slots[at], s.End), latest(w.agents[s.Agent], s.End)
 	if s.Kind != agents.KindSchedule {

@@ -82,7 +82,7 @@ func TestServerSlots(t *testing.T) {
 		{"d", 6, 27, 40, false, 2, 5}, // both are busy
 	} {
 		ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
-		had := slots.take(serverSlot{agent: tt.agent, chain: ref(tt.chain), until: at(tt.to)}, at(tt.from))
+		had := slots.occupy(serverSlot{agent: tt.agent, chain: ref(tt.chain), until: at(tt.to)}, at(tt.from))
 		if had != tt.had || slots[0].chain.Number != tt.first || slots[1].chain.Number != tt.other {
 			t.Errorf("session %d: take = %v, slots have %d and %d", i, had, slots[0].chain.Number, slots[1].chain.Number)
 		}

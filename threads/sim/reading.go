@@ -23,7 +23,7 @@ func switched(past []ledger.Past, config *threads.Config) []bool {
 		if held[t.Name] == nil {
 			held[t.Name] = make(serverSlots, t.Slots)
 		}
-		list[i] = !held[t.Name].take(serverSlot{agent: s.Agent, chain: forge.Ref(s.Chain), until: s.End}, s.Start)
+		list[i] = !held[t.Name].occupy(serverSlot{agent: s.Agent, chain: forge.Ref(s.Chain), until: s.End}, s.Start)
 	}
 	return list
 }

@@ -232,8 +232,8 @@ func newTrial(t Trial) *trial {
 	return tr
 }
 
-// note applies a journal record, like the supervisor.
-func (tr *trial) note(r ledger.Record) {
+// record applies a journal record, like the supervisor.
+func (tr *trial) record(r ledger.Record) {
 	r.At = tr.Now
 	tr.books.Apply(r)
 }

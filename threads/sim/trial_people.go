@@ -24,14 +24,14 @@ func (tr *trial) mark(m *threads.Mark) {
 	case threads.ActBlocked:
 		tr.tag(t, m, forge.LabelBlocked)
 	case threads.ActAsk:
-		tr.ask(t, m)
+		tr.askPeople(t, m)
 	case threads.ActPlanFirst:
 		tr.label(t, forge.LabelPlanFirst, "")
 		tr.change()
 	case threads.ActTell:
-		tr.note(RecordOf(m))
+		tr.record(RecordOf(m))
 	case threads.ActRelease, threads.ActUnlabel:
-		tr.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(m.Ref)}})
+		tr.record(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(m.Ref)}})
 		tr.unclaim(&trialRun{issue: t, Session: threads.Session{Item: threads.Item{Kind: kindOf(t, m.Ref)}}})
 		tr.change()
 	}
@@ -46,7 +46,7 @@ func kindOf(t *trialIssue, ref forge.Ref) agents.Kind {
 
 // tag writes a label that asks for a person, who removes it some time later.
 func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
-	tr.note(RecordOf(m))
+	tr.record(RecordOf(m))
 	set := func(add, remove string) {
 		if t.Issue.Ref == m.Ref {
 			tr.label(t, add, remove)
@@ -64,20 +64,20 @@ func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
 			if t.pull != nil {
 				refs = append(refs, ledger.Ref(t.pull.Ref))
 			}
-			tr.note(ledger.Record{Retry: &ledger.Retry{Refs: refs}})
+			tr.record(ledger.Record{Retry: &ledger.Retry{Refs: refs}})
 		}
 		tr.outside()
 	})
 	tr.change()
 }
 
-// ask posts a question or a plan, and some time later the answer.
-func (tr *trial) ask(t *trialIssue, m *threads.Mark) {
+// askPeople posts a question or a plan, and some time later the answer.
+func (tr *trial) askPeople(t *trialIssue, m *threads.Mark) {
 	d := tr.books.Chain(m.Ref).Dialogue
 	if d == nil {
 		return
 	}
-	tr.note(ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(m.Ref), Run: d.Run}})
+	tr.record(ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(m.Ref), Run: d.Run}})
 	plan := d.Plan
 	if plan {
 		t.Talk.Remarks = append(slices.Clone(t.Talk.Remarks), forge.Remark{Author: "disinto", Key: d.Key()})
@@ -87,7 +87,7 @@ func (tr *trial) ask(t *trialIssue, m *threads.Mark) {
 			t.Talk.ApprovedBy = "ada"
 			tr.label(t, forge.LabelPlanApproved, "")
 		}
-		tr.note(ledger.Record{Answered: &ledger.Answered{Ref: ledger.Ref(m.Ref)}})
+		tr.record(ledger.Record{Answered: &ledger.Answered{Ref: ledger.Ref(m.Ref)}})
 		tr.outside()
 	})
 	tr.change()

@@ -12,12 +12,12 @@ import (
 // snapshot returns the snapshot that the policy shows to the scheduler. If whole is false, only the oldest issues of
 // each group are in it: no more can start than there are agents.
 func (tr *trial) snapshot(whole bool) threads.Snapshot {
-	return tr.look(func(t *trialIssue) []string { return t.Assignees }, !whole, false)
+	return tr.snapshotFor(func(t *trialIssue) []string { return t.Assignees }, !whole, false)
 }
 
 // truth returns the snapshot of the real work, including what the policy hides or has assigned to an agent.
 func (tr *trial) truth() threads.Snapshot {
-	s := tr.look(func(t *trialIssue) []string {
+	s := tr.snapshotFor(func(t *trialIssue) []string {
 		if t.running > 0 {
 			return t.Assignees
 		}
@@ -30,7 +30,7 @@ func (tr *trial) truth() threads.Snapshot {
 // alike is the key of a group of issues that the same agents may take: labels and assignees.
 type alike struct{ labels, who string }
 
-func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
+func (tr *trial) snapshotFor(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
 	s := threads.Snapshot{
 		Now: tr.Now, Config: tr.Config, History: tr.books.History, Caches: tr.caches(), Outages: tr.down,
 	}

@@ -77,7 +77,7 @@ func (tr *trial) tells(x *trialRun, takes time.Duration) {
 				return
 			}
 			u := *tr.usageOf(x)
-			tr.note(ledger.Record{Used: &ledger.Used{Run: x.RunID, Usage: u}})
+			tr.record(ledger.Record{Used: &ledger.Used{Run: x.RunID, Usage: u}})
 			x.Used = tr.books.Open[x.RunID].Used
 			s := make([]threads.Session, 0, len(tr.runs))
 			for _, o := range tr.runs {

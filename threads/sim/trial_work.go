@@ -91,7 +91,7 @@ func (tr *trial) start(s threads.Start) {
 	if t := tr.issue(s.Item.Ref); t != nil && s.Item.Kind == agents.KindIssue {
 		record.Pinned = slices.Contains(t.Assignees, x.Login) && !t.Has(forge.LabelInProgress)
 	}
-	tr.note(ledger.Record{Start: record})
+	tr.record(ledger.Record{Start: record})
 	x.reserved = tr.Now
 	tr.runs = append(tr.runs, x)
 	late := tr.Policy.Claim + tr.late(x, EngineStartMin, EngineStartMax)
@@ -298,10 +298,10 @@ func (tr *trial) remember(x *trialRun) {
 	if m := tr.memories[x.Thread]; m != nil {
 		m.use(x.Agent, x.issue, end.Talk)
 	}
-	tr.note(ledger.Record{End: end})
+	tr.record(ledger.Record{End: end})
 	tr.seen.spent(end.Usage)
 	if x.issue != nil {
-		tr.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
+		tr.record(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
 	}
 	if review && tr.Policy.Trusting {
 		thread := tr.Config.AgentByLogin(x.issue.pull.Author).Thread

@@ -45,9 +45,9 @@ func (b *books) dear(r *run) string {
 	return ""
 }
 
-// tell handles the end of a model's turn, after which the program reports its usage so far. No turn may start once an
-// earlier one has reached a limit, so a session exceeds a limit by at most one turn.
-func (sh *shell) tell(r *run, u agents.Usage) {
+// reportUsage handles the end of a model's turn, after which the program reports its usage so far. No turn may start
+// once an earlier one has reached a limit, so a session exceeds a limit by at most one turn.
+func (sh *shell) reportUsage(r *run, u agents.Usage) {
 	if r.dead || r.State != threads.Running || r.life != sh.life {
 		return
 	}
@@ -61,7 +61,7 @@ func (sh *shell) tell(r *run, u agents.Usage) {
 		sh.w.fail("no session continues beyond a limit", err)
 	}
 	sh.books.charge(r, sh.w.Now, u)
-	sh.note(ledger.Record{Used: &ledger.Used{Run: r.RunID, Usage: u}})
+	sh.record(ledger.Record{Used: &ledger.Used{Run: r.RunID, Usage: u}})
 	r.Used = sh.books.Open[r.RunID].Used
 	s := sh.snapshot()
 	for _, stop := range threads.Overspent(s.Config, &s.History, s.Sessions, s.Now) {
@@ -76,7 +76,7 @@ func (sh *shell) atLimit(r *run, out agents.Outcome) agents.Outcome {
 		return out
 	}
 	r.Used = r.Used.Max(out.Usage)
-	sh.note(ledger.Record{Used: &ledger.Used{Run: r.RunID, Usage: out.Usage}})
+	sh.record(ledger.Record{Used: &ledger.Used{Run: r.RunID, Usage: out.Usage}})
 	if why := threads.LimitReached(&sh.books.History, &r.Session); why != nil {
 		r.stopped = why.Code
 		return out
@@ -111,7 +111,7 @@ func (w *world) use(r *run, length time.Duration, all agents.Usage) {
 		if lies {
 			part.InputTokens = all.InputTokens * (turns - turn) / turns
 		}
-		w.After(length*time.Duration(turn+1)/(turns+1), func() { w.shell.tell(r, part) })
+		w.After(length*time.Duration(turn+1)/(turns+1), func() { w.shell.reportUsage(r, part) })
 	}
 }
 

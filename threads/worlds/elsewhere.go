@@ -50,7 +50,7 @@ func (w *world) rooms() map[string]threads.Room {
 // send gives a claimed session to the engine.
 func (sh *shell) send(r *run) {
 	sh.countReviews(r)
-	sh.note(ledger.Record{Sent: ledger.SentOf(r.RunID, &r.Item)})
+	sh.record(ledger.Record{Sent: ledger.SentOf(r.RunID, &r.Item)})
 	r.sent = true
 	if sh.w.trouble(0.2) {
 		sh.w.After(noPlaceAfter, func() { sh.placeless(r) })
@@ -75,7 +75,7 @@ func (sh *shell) placeless(r *run) {
 	}
 	r.dead = true
 	sh.w.log("end    %s: %s", r, out.Result)
-	sh.note(ledger.Record{End: &ledger.End{Run: r.RunID, Result: out.Result, Reason: out.Reason, NeverRan: true}})
+	sh.record(ledger.Record{End: &ledger.End{Run: r.RunID, Result: out.Result, Reason: out.Reason, NeverRan: true}})
 	sh.w.checks.after.placeless(r, sh.w.Now)
 	sh.release(r)
 }

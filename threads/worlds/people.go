@@ -387,7 +387,7 @@ func (w *world) retry(r *repo) {
 		return // the command is refused during a session
 	}
 	w.log("people retry %s", ref)
-	w.shell.note(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}}})
+	w.shell.record(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}}})
 	w.checks.after.retried(ref)
 	delete(w.shell.books.dues, ref)
 	w.shell.books.touch(w.coarse(), ref)
@@ -418,7 +418,7 @@ func (w *world) pause(*repo) {
 		return
 	}
 	w.log("people pause %+v", p)
-	w.shell.note(ledger.Record{Pause: &ledger.Pause{Pause: p}})
+	w.shell.record(ledger.Record{Pause: &ledger.Pause{Pause: p}})
 	if p.Agent == "" {
 		w.After(w.between(time.Minute, time.Hour), func() { w.resume(p) })
 	}
@@ -426,7 +426,7 @@ func (w *world) pause(*repo) {
 
 func (w *world) resume(p threads.Pause) {
 	w.log("people resume %+v", p)
-	w.shell.note(ledger.Record{Pause: &ledger.Pause{Pause: p, Off: true}})
+	w.shell.record(ledger.Record{Pause: &ledger.Pause{Pause: p, Off: true}})
 	w.shell.kick()
 }
 

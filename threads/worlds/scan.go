@@ -66,15 +66,15 @@ func (sc *scanner) read(r *repo, began time.Time, slow time.Duration) {
 			}
 			read()
 			if halves++; halves == 2 {
-				sc.keep(r).asOf = began
+				sc.copyRepo(r).asOf = began
 			}
 		})
 	}
-	half(func() { sc.keep(r).issues = sc.issues(r) })
-	half(func() { sc.keep(r).pulls = sc.pulls(r) })
+	half(func() { sc.copyRepo(r).issues = sc.issues(r) })
+	half(func() { sc.copyRepo(r).pulls = sc.pulls(r) })
 }
 
-func (sc *scanner) keep(r *repo) *reading {
+func (sc *scanner) copyRepo(r *repo) *reading {
 	if sc.kept[r.name] == nil {
 		sc.kept[r.name] = &reading{}
 	}
@@ -94,13 +94,13 @@ func (sc *scanner) deliver() {
 	var f forge.Facts
 	issues, pulls := 0, 0
 	for _, r := range sc.w.forge.repos {
-		issues, pulls = issues+len(sc.keep(r).issues), pulls+len(sc.keep(r).pulls)
+		issues, pulls = issues+len(sc.copyRepo(r).issues), pulls+len(sc.copyRepo(r).pulls)
 	}
 	f.Issues, f.Pulls = make([]forge.Issue, 0, issues), make([]forge.Pull, 0, pulls)
 	for _, r := range sc.w.forge.repos {
-		f.Repos = append(f.Repos, forge.Repo{Name: r.name, AsOf: sc.keep(r).asOf, DefaultBranch: "main"})
-		f.Issues = append(f.Issues, sc.keep(r).issues...)
-		f.Pulls = append(f.Pulls, sc.keep(r).pulls...)
+		f.Repos = append(f.Repos, forge.Repo{Name: r.name, AsOf: sc.copyRepo(r).asOf, DefaultBranch: "main"})
+		f.Issues = append(f.Issues, sc.copyRepo(r).issues...)
+		f.Pulls = append(f.Pulls, sc.copyRepo(r).pulls...)
 	}
 	sc.shorten(&f)
 	sc.w.shell.scanned(f, more || sc.again)
@@ -141,7 +141,7 @@ func (sc *scanner) issues(r *repo) []forge.Issue {
 		}
 		got := is.Issue
 		got.AsOf = sc.w.Now
-		sc.hear(is.Labels, &is.Talk, &got.Talk, true)
+		sc.readTalk(is.Labels, &is.Talk, &got.Talk, true)
 		tracked := is.Has(forge.LabelConvoy)
 		if !is.Closed && (tracked || is.Has(forge.LabelBacklog) && forge.SkipLabel(is.Labels) == "") {
 			sc.dependencies(is, &got)
@@ -175,7 +175,7 @@ func (sc *scanner) pulls(r *repo) []forge.Pull {
 	for _, p := range r.pulls {
 		got := p.Pull
 		got.AsOf = sc.w.Now
-		sc.hear(p.Labels, &p.Talk, &got.Talk, false)
+		sc.readTalk(p.Labels, &p.Talk, &got.Talk, false)
 		if !p.Closed {
 			sc.mergeability(r, p, &got)
 		}
@@ -206,8 +206,8 @@ func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
 	got.ConflictSince = seen.since
 }
 
-// look reads one item afresh, as the supervisor does after a session on it.
-func (s *server) look(ref forge.Ref) forge.ItemFacts {
+// fetchItem reads one item afresh, as the supervisor does after a session on it.
+func (s *server) fetchItem(ref forge.Ref) forge.ItemFacts {
 	var l forge.ItemFacts
 	if is := s.issue(ref); is != nil {
 		got := is.Issue

@@ -58,7 +58,7 @@ func (sh *shell) commit(st threads.Start) {
 	claimed := func(err error) {
 		if err != nil {
 			sh.w.log("claim  %s: %v", r, err)
-			sh.note(ledger.Record{End: unclaimed(r, err)})
+			sh.record(ledger.Record{End: unclaimed(r, err)})
 			sh.w.checks.after.unclaimed(r, sh.w.Now, err)
 			sh.remove(r)
 			return
@@ -83,7 +83,7 @@ func (sh *shell) launch(r *run) {
 	if !r.sent {
 		sh.countReviews(r)
 	} else if !sh.down {
-		sh.note(ledger.Record{Placed: &ledger.Placed{Run: r.RunID, Place: "box1/" + r.RunID, Began: sh.w.Now}})
+		sh.record(ledger.Record{Placed: &ledger.Placed{Run: r.RunID, Place: "box1/" + r.RunID, Began: sh.w.Now}})
 	}
 	sh.w.forge.wrote(r)
 	sh.w.work(r)
@@ -140,7 +140,7 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 			sh.judge(r, out)
 			return
 		}
-		look := sh.w.forge.look(r.Item.Ref)
+		look := sh.w.forge.fetchItem(r.Item.Ref)
 		if r.remarked {
 			look.Comments = map[string]int{sh.w.logins[r.Agent]: 1}
 		}
@@ -155,7 +155,7 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 
 // begun records a session before its claim. over is the item that was passed over.
 func (sh *shell) begun(r *run, over threads.Key) {
-	sh.note(ledger.Record{Start: sim.StartOf(&r.Session, sh.w.cfg, over)})
+	sh.record(ledger.Record{Start: sim.StartOf(&r.Session, sh.w.cfg, over)})
 }
 
 // ended records the end of a session, in the ledger and for the invariants.
@@ -164,7 +164,7 @@ func (sh *shell) ended(
 ) {
 	end := endOf(r, sh.w.cfg, out, effect, verdict)
 	end.Approved, end.Words = approved, out.Words
-	sh.note(ledger.Record{End: end})
+	sh.record(ledger.Record{End: end})
 	sh.w.forge.vouch(r)
 	sh.w.checks.after.ended(r, sh.w, out, effect)
 }
@@ -178,7 +178,7 @@ func (sh *shell) release(r *run) {
 	}
 	done := func(err error) {
 		if err == nil {
-			sh.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(r.Item.Ref)}})
+			sh.record(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(r.Item.Ref)}})
 		}
 		sh.remove(r)
 	}

@@ -180,8 +180,8 @@ func (sh *shell) snapshot() threads.Snapshot {
 	}
 }
 
-// note applies a journal record. Every action follows its record.
-func (sh *shell) note(r ledger.Record) {
+// record applies a journal record. Every action follows its record.
+func (sh *shell) record(r ledger.Record) {
 	r.At = sh.w.Now
 	sh.books.Apply(r)
 }
@@ -277,7 +277,7 @@ func (sh *shell) merge(m threads.Merge) {
 func (sh *shell) mark(m threads.Mark) {
 	asked := sh.books.Chain(m.Ref).Dialogue
 	if m.Action == threads.ActAnswered { // recorded first: without the label, no scan reads the answer again
-		sh.note(sim.RecordOf(&m))
+		sh.record(sim.RecordOf(&m))
 		sh.w.checks.after.marked(&m, sh.w.Now)
 	}
 	done := func(err error) {
@@ -286,9 +286,9 @@ func (sh *shell) mark(m threads.Mark) {
 		switch {
 		case err != nil || m.Action == threads.ActAnswered:
 		case m.Action == threads.ActAsk:
-			sh.note(ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(m.Ref), Run: asked.Run}})
+			sh.record(ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(m.Ref), Run: asked.Run}})
 		default:
-			sh.note(sim.RecordOf(&m))
+			sh.record(sim.RecordOf(&m))
 			sh.w.checks.after.marked(&m, sh.w.Now)
 			if m.Reason.Code == threads.OverLimit {
 				delete(sh.books.dues, m.Item.Chain)

@@ -32,8 +32,8 @@ func (s *server) talkOf(ref forge.Ref) (talk *forge.Talk, updated *time.Time) {
 	return &p.Talk, &p.Updated
 }
 
-// say adds a comment below an item. If key is not empty, the comment is ours, and is written only once.
-func (s *server) say(ref forge.Ref, author, key string) {
+// comment adds a comment below an item. If key is not empty, the comment is ours, and is written only once.
+func (s *server) comment(ref forge.Ref, author, key string) {
 	talk, updated := s.talkOf(ref)
 	if key != "" && slices.ContainsFunc(talk.Remarks, func(r forge.Remark) bool { return r.Key == key }) {
 		return
@@ -58,7 +58,7 @@ func (s *server) speak(m threads.Mark) []func() error {
 		label = forge.LabelPlanFirst
 	}
 	return []func() error{
-		func() error { s.say(m.Ref, "boss", d.Key()); return nil },
+		func() error { s.comment(m.Ref, "boss", d.Key()); return nil },
 		func() error {
 			s.tag(m.Ref, label, "")
 			if s.w.chance(0.7) {
@@ -123,7 +123,7 @@ func (w *world) respond(ref forge.Ref) {
 		w.forge.touch(updated)
 	default:
 		w.log("people %s says something below %s", who, ref)
-		w.forge.say(ref, who, "")
+		w.forge.comment(ref, who, "")
 	}
 	if w.shell.hooked {
 		w.shell.kick()
@@ -178,8 +178,8 @@ func (w *world) plan(r *run, f *fate) {
 	}
 }
 
-// hear reads the comments below an item if its labels require that. It is a separate request that may fail.
-func (sc *scanner) hear(labels []string, real *forge.Talk, got *forge.Talk, issue bool) {
+// readTalk reads the comments below an item if its labels require that. It is a separate request that may fail.
+func (sc *scanner) readTalk(labels []string, real *forge.Talk, got *forge.Talk, issue bool) {
 	*got = forge.Talk{}
 	reads := slices.Contains(labels, forge.LabelNeedsAnswer) || issue &&
 		(slices.Contains(labels, forge.LabelPlanFirst) || slices.Contains(labels, forge.LabelPlanApproved))

@@ -107,19 +107,19 @@ func (s *server) settle() {
 				is.obstacle = make([]time.Time, len(issueObstacles))
 			}
 			for o := range issueObstacles {
-				note(&is.obstacle[o], issueObstacles[o].stands(s, is), s.w.Now)
+				setSince(&is.obstacle[o], issueObstacles[o].stands(s, is), s.w.Now)
 			}
 		}
 		for _, p := range r.pulls {
 			now := s.pullObstacles(p)
 			for o, stands := range now {
-				note(&p.obstacle[o], stands, s.w.Now)
+				setSince(&p.obstacle[o], stands, s.w.Now)
 			}
 		}
 	}
 }
 
-func note(since *time.Time, stands bool, now time.Time) {
+func setSince(since *time.Time, stands bool, now time.Time) {
 	switch {
 	case !stands:
 		*since = time.Time{}
