@@ -100,7 +100,7 @@ func (k *cleaner) clear(ctx context.Context, config *threads.Config, full bool) 
 		k.receipting.pruneReceipts(config)
 	}
 	list, found := k.leftovers(state, config)
-	more := int64(0) // a short disk gets a quarter more than its minimum, or every new log line would start a pass
+	more := int64(0) // hysteresis: free a quarter more than the minimum, or each new log line starts another pass
 	unsaved, deleted := make(map[string]string), 0
 	for _, l := range list {
 		if l.due.After(time.Now()) && !k.short(config, more) || ctx.Err() != nil {

@@ -93,7 +93,7 @@ func TestConvoyList(t *testing.T) {
 		t.Errorf("got exit code %d, stderr %q, stdout:\n%s", got.code, got.stderr, got.stdout)
 	}
 	state = fakeSupervisor(t, map[string]string{"/v1/convoys": `{"convoys": []}`})
-	if got := disinto(t.Context(), nil, "convoy", "list", "--state", state); got.stdout != "no convoys\n" {
+	if got := disinto(t.Context(), nil, "convoy", "list", "--state", state); got.stdout != "no open convoys\n" {
 		t.Errorf("without convoys: got %q", got.stdout)
 	}
 }

@@ -155,7 +155,7 @@ func TestConvoyStatus(t *testing.T) {
 		t.Errorf("with one ref: got exit code %d\n%s", one.code, one.stdout)
 	}
 	if none := disinto(t.Context(), nil, "convoy", "status", forge.Ref{Repo: "johba/harb", Number: 31}.String(), "--state",
-		state); none.stdout != "no convoys\n" {
+		state); none.stdout != "no open convoys\n" {
 		t.Errorf("without convoys: got %q", none.stdout)
 	}
 }

@@ -24,7 +24,7 @@ type openRequests struct {
 	empty chan struct{} // closed when the last one is answered; nil while nobody waits
 }
 
-// read notes a line of the client: its requests are open, and those that it cancels are not.
+// read records a line of the client: it opens the requests in the line, and closes those that the line cancels.
 func (o *openRequests) read(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -48,7 +48,7 @@ func (o *openRequests) read(line []byte) {
 	}
 }
 
-// wrote notes a line that was written to the client: its answers close their requests.
+// wrote records a line that was written to the client: it closes the requests that the line answers.
 func (o *openRequests) wrote(line []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

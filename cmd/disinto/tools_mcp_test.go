@@ -366,7 +366,7 @@ func TestMCPAddress(t *testing.T) {
 		mcpClient(t, nil, "--address", server.URL, "--token-file", file),
 		mcpClient(t, []string{"DISINTO_ADDRESS=" + server.URL, "DISINTO_TOKEN=" + token}),
 	} {
-		if text, _, failed := said(t, session, "convoy_status", nil); failed || text != "no convoys\n" {
+		if text, _, failed := said(t, session, "convoy_status", nil); failed || text != "no open convoys\n" {
 			t.Errorf("got failed %v, %q", failed, text)
 		}
 	}
@@ -413,7 +413,7 @@ func TestMCPProgram(t *testing.T) {
 		"TERM":   func(r *running, _ *mcp.ClientSession) { r.signal(syscall.SIGTERM) },
 	} {
 		r, session := startMCP(t, a.state)
-		if text, _, failed := said(t, session, "convoy_status", nil); failed || text != "no convoys\n" {
+		if text, _, failed := said(t, session, "convoy_status", nil); failed || text != "no open convoys\n" {
 			t.Errorf("%s: got failed %v, %q", name, failed, text)
 		}
 		end(r, session)
@@ -513,7 +513,7 @@ func TestMCPLastAnswers(t *testing.T) {
 	if code != exitDone || stderr.Len() > 0 {
 		t.Errorf("got exit code %d, stderr %q", code, stderr.String())
 	}
-	if n := strings.Count(stdout.String(), `no convoys`); n != 10 {
+	if n := strings.Count(stdout.String(), `no open convoys`); n != 10 {
 		t.Errorf("got %d answers, want 10:\n%s", n, stdout.String())
 	}
 }

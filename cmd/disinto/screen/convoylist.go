@@ -12,7 +12,7 @@ import (
 func (v View) ConvoyList(d *control.Convoys) string {
 	p := v.page()
 	if len(d.Convoys) == 0 {
-		p.line("no convoys", faint)
+		p.line("no open convoys", faint)
 		return v.crop(p.text.String())
 	}
 	if one := d.Convoys[0].Repo; !slices.ContainsFunc(d.Convoys, func(c threads.Convoy) bool { return c.Repo != one }) {

@@ -26,7 +26,7 @@ func (v View) Convoys(d *control.Convoys) string {
 		v.convoy(p, &d.Convoys[i])
 	}
 	if len(d.Convoys) == 0 {
-		p.line("no convoys", faint)
+		p.line("no open convoys", faint)
 	}
 	return v.crop(p.text.String())
 }
