@@ -114,6 +114,20 @@ var slips = []struct {
 		},
 	},
 	{
+		name: "another writer of the issue's label, whom only a reviewer with another label may review",
+		edit: []string{
+			`"dev-opus", "review-opus"`, `"dev-opus", "docs-opus"`, `"gardener-qwen"]`, `"gardener-qwen", "review-qwen"]`,
+			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]\n", "[agents.docs-opus]\nrole = \"docs\"\n",
+			"[routes]\nsql = \"dev-opus\"\n", "[roles.docs]\non = \"review\"\nlabel = \"docs\"\ncli = \"claude\"\n",
+			"[roles.dev]\n", "[roles.dev]\nlabel = \"code\"\n",
+		},
+		mend: []string{"label = \"docs\"\n", ""},
+		want: []string{
+			"wrong reviewers: the work of dev-kimi, dev-opus and dev-qwen can wait for ever: local work needs a reviewer " +
+				"that is not local, review-qwen is",
+		},
+	},
+	{
 		name: "reviewers in slots that wait for them",
 		edit: []string{
 			"[roles.dev]\ncli = \"claude\"", "[roles.dev]\ncommand = [\"dev\"]\nwaits_for_review = true",
@@ -179,6 +193,24 @@ var slips = []struct {
 			"[roles.gardener]\n", "[roles.gardener]\npriority = 3\n",
 		},
 		mend: []string{"priority = 3", "priority = 5"},
+		want: []string{
+			"hint order: threads.llama: scheduled roles can keep every slot busy, so that an issue of priority 5 " +
+				"never starts: raise their every, lower their timeout, or set their priority to 5 or more",
+		},
+	},
+	{
+		name: "scheduled work that leaves exactly no time",
+		edit: []string{
+			`"dev-kimi", "dev-qwen", "gardener-qwen"`, `"dev-kimi", "architect-qwen", "gardener-qwen"`,
+			"max_concurrent = 2", "max_concurrent = 1",
+			"[agents.dev-qwen]\nskills = [\"go\"]\nescalate = [\"dev-opus\"]\n", "",
+			`agents = ["dev-opus", "review-opus"]`, `agents = ["review-opus"]`,
+			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "",
+			"[routes]\nsql = \"dev-opus\"\n",
+			"[roles.architect]\ncli = \"claude\"\npriority = 4\ntimeout = \"1h\"\nevery = \"1h\"\n",
+			"[roles.gardener]\n", "[roles.gardener]\npriority = 3\ntimeout = \"1h\"\nevery = \"1h\"\n",
+		},
+		mend: []string{"priority = 3\ntimeout = \"1h\"", "priority = 3\ntimeout = \"59m\""},
 		want: []string{
 			"hint order: threads.llama: scheduled roles can keep every slot busy, so that an issue of priority 5 " +
 				"never starts: raise their every, lower their timeout, or set their priority to 5 or more",

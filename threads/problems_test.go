@@ -1,6 +1,7 @@
 package threads_test
 
 import (
+	"strings"
 	"testing"
 
 	"codeberg.org/johba/disinto/threads"
@@ -67,5 +68,30 @@ func TestProblems(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A reviewer of the same thread that may not review the author is no reason to refuse the thread: the author has no
+// reviewer at all, and the remedy is another one.
+func TestDeadlockedNeedsAReviewer(t *testing.T) {
+	c := decode(t, `
+[forge]
+url = "http://forgejo:3000"
+token = "t"
+repos = ["johba/harb"]
+[threads.llama]
+backend = "local"
+agents = ["dev-kimi", "review-qwen"]
+[roles.dev]
+command = ["dev"]
+waits_for_review = true
+[roles.review]
+cli = "claude"
+`)
+	if list := c.Deadlocked(c.Thread("llama")); list != nil {
+		t.Errorf("Deadlocked returned %q", list)
+	}
+	if found := findings(c); !strings.Contains(found[0], "nobody may review the work of dev-kimi") {
+		t.Errorf("got findings %q", found)
 	}
 }
