@@ -10,23 +10,26 @@ import (
 )
 
 // leftovers are what older versions kept in the state directory, and no version reads any more.
-var leftovers = map[string]fs.FileMode{"decisions": fs.ModeDir, "shadow": fs.ModeDir, "eta.json": 0}
+var leftovers = []struct {
+	name string
+	kind fs.FileMode // 0: a plain file
+}{{"decisions", fs.ModeDir}, {"eta.json", 0}, {"shadow", fs.ModeDir}}
 
 // removeLeftovers removes the files of older versions from the state directory. It removes only what those versions
 // made there, a folder or a plain file of this account, and follows no link.
 func (s *Supervisor) removeLeftovers() {
 	var gone []string
-	for _, name := range []string{"decisions", "eta.json", "shadow"} {
-		path := filepath.Join(s.StateDir, name)
+	for _, old := range leftovers {
+		path := filepath.Join(s.StateDir, old.name)
 		info, err := os.Lstat(path)
-		if err != nil || info.Mode().Type() != leftovers[name] || !ours(info) {
+		if err != nil || info.Mode().Type() != old.kind || !ours(info) {
 			continue
 		}
 		if err := os.RemoveAll(path); err != nil {
 			s.log.Warn(fmt.Sprintf("cannot remove %s of an older version: %s", path, text(err)))
 			continue
 		}
-		gone = append(gone, name)
+		gone = append(gone, old.name)
 	}
 	if len(gone) > 0 {
 		s.log.Info("removed from the state directory what an older version kept there: " + strings.Join(gone, ", "))

@@ -40,7 +40,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	closePorts := s.keepPorts()
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
 	s.removeLeftovers()
-	s.state.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.unanswered)
+	s.state.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.logAnswers)
 	if inherited || s.endStale(ctx) == nil {
 		s.sessions.settleElsewhere(ctx)
 		s.gate.open(ctx)

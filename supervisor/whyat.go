@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// unanswered logs when answers cannot be kept, and when they can again. Nothing waits for them.
-func (s *Supervisor) unanswered(err error) {
+// logAnswers logs when answers cannot be kept, and when they can again. Nothing waits for them.
+func (s *Supervisor) logAnswers(err error) {
 	if err != nil {
 		s.log.Warn(text(err) + ": disinto why --at lacks the answers of this time")
 		return
@@ -25,7 +25,7 @@ func (h *history) whyAt(said, when string) (threads.Explanation, error) {
 	case err != nil:
 		return threads.Explanation{}, control.Invalid("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", when)
 	case at.After(time.Now()):
-		return threads.Explanation{}, control.Invalid("cannot explain a future decision: %s has not passed yet", when)
+		return threads.Explanation{}, control.Invalid("cannot explain the future: %s has not passed yet", when)
 	}
 	ex, err := answers.Why(h.stateDir, said, at, true)
 	if err != nil {
