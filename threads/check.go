@@ -3,7 +3,6 @@ package threads
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -201,7 +200,7 @@ func (k *check) skills() {
 		}
 	}
 	if n := stopped - mostTold; n > 0 {
-		k.report("skills", Wrong, "%s of labels on open issues cannot be worked on either", plural(n, "more set"))
+		k.report("skills", Wrong, "%s of labels on open issues cannot be worked on either", count(n, "more set"))
 	}
 	does := func(r agents.Role) bool { return r.On.Does(agents.KindIssue) }
 	if stopped == 0 && slices.ContainsFunc(k.config.Roles, does) {
@@ -259,20 +258,4 @@ func refsText(list []forge.Ref) string {
 		names = append(names, fmt.Sprintf("%d more", n))
 	}
 	return sentence(names)
-}
-
-// sentence joins names in English: "a, b and c".
-func sentence(names []string) string {
-	if n := len(names); n > 1 {
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
-	}
-	return strings.Join(names, "")
-}
-
-// plural returns a number with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -63,7 +63,7 @@ func (k *check) slots() {
 		}
 		if most := k.sessions(t); most < have {
 			k.report("slots", Hint, "threads.%s: %s = %d, but at most %s can run there at once", t.Name, key, have,
-				plural(most, "session"))
+				count(most, "session"))
 		}
 	}
 	for i := range k.config.Agents {

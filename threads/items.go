@@ -165,17 +165,13 @@ func (v *view) pinOf(is *forge.Issue) string {
 	if is.Has(forge.LabelInProgress) {
 		return ""
 	}
-	pin := ""
+	var names []string
 	for _, login := range is.Assignees {
-		switch a := v.Config.AgentByLogin(login); {
-		case a == nil:
-		case pin == "":
-			pin = a.Name
-		default:
-			pin += " and " + a.Name
+		if a := v.Config.AgentByLogin(login); a != nil {
+			names = append(names, a.Name)
 		}
 	}
-	return pin
+	return sentence(names)
 }
 
 // attempts returns the failures of an item. Scheduled work has none: after a failure it waits for its next due time.

@@ -50,20 +50,14 @@ func (c *Config) ServerNotes(t *Thread, s *agents.Server) (lines []string) {
 
 // slotsWanted returns the slots of all threads that use a thread's server, and the names of these threads.
 func (c *Config) slotsWanted(t *Thread) (slots int, who string) {
+	var names []string
 	for i := range c.Threads {
 		if o := &c.Threads[i]; o.BaseURL == t.BaseURL {
 			slots += o.Slots
-			who = joinNames(who, o.Name)
+			names = append(names, o.Name)
 		}
 	}
-	return slots, who
-}
-
-func joinNames(names, name string) string {
-	if names == "" {
-		return name
-	}
-	return names + " and " + name
+	return slots, sentence(names)
 }
 
 // contextWanted returns the largest context that a CLI of a thread's agents needs at its start, and that CLI.
@@ -225,11 +219,4 @@ func perSecond(tokens float64) string {
 		return fmt.Sprintf("%.1f", tokens)
 	}
 	return fmt.Sprintf("%.0f", tokens)
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
