@@ -25,6 +25,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -66,8 +67,38 @@ var dayOrders = []dayOrder{
 
 const dayRestart = 3 // the index of the first order with a restart
 
-func (o *dayOrder) simulate() sim.Report {
-	cfg := sim.Fleet(6, 2, 2)
+// dayFactory has six writers on two slots, and reviewers elsewhere.
+const dayFactory = `
+[forge]
+url = "http://forgejo:3000"
+token = "t"
+repos = ["o/r"]
+[threads.write]
+backend = "local"
+max_concurrent = 2
+agents = ["dev-0", "dev-1", "dev-2", "dev-3", "dev-4", "dev-5"]
+[threads.review]
+backend = "anthropic"
+agents = ["review-0", "review-1"]
+[roles.dev]
+command = ["work"]
+[roles.review]
+command = ["review"]
+`
+
+// decoded returns the configuration of a text, with a token for each agent.
+func decoded(t *testing.T, text string) *threads.Config {
+	t.Helper()
+	c, err := file.Decode("factory.toml", text, func(string) (string, bool) { return "t", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (o *dayOrder) simulate(t *testing.T) sim.Report {
+	t.Helper()
+	cfg := decoded(t, dayFactory)
 	cfg.Thread("write").Cache = o.cache
 	// Reading takes no time, so that only the order differs.
 	cache := sim.Cache{Prefill: 1 << 40, Base: dayBase, Growth: 1}
@@ -312,7 +343,7 @@ func playDays(t *testing.T, server dayServer) {
 	var seen []daySeen
 	for i := range dayOrders {
 		o := &dayOrders[i]
-		report := o.simulate()
+		report := o.simulate(t)
 		if report.Done != dayChains {
 			t.Fatalf("%s: got %d issues done", o.name, report.Done)
 		}

@@ -17,6 +17,20 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
+// liveFactory is the simulator's picture of the factory.
+const liveFactory = `
+[forge]
+url = "http://forgejo:3000"
+token = "t"
+repos = ["o/r"]
+[threads.t]
+backend = "anthropic"
+max_concurrent = 5
+agents = ["dev-0", "dev-1", "dev-2", "dev-3", "dev-4"]
+[roles.dev]
+command = ["work"]
+`
+
 const (
 	liveAgents = 5
 	// liveScale is how many times faster than the simulator's load everything runs: a task of 96 s takes 5 s.
@@ -49,7 +63,7 @@ func TestLive(t *testing.T) {
 	got := l.measure()
 	ours := sim.Ours
 	ours.Latency, ours.Claim = 0, got.match
-	want := sim.Trial{Config: sim.Fleet(liveAgents, 0, 0), Load: l.load, Policy: ours, Seed: 1}.Run()
+	want := sim.Trial{Config: decoded(t, liveFactory), Load: l.load, Policy: ours, Seed: 1}.Run()
 	t.Logf("%d issues, a match takes %s on average and at most %s", len(l.tasks), got.match, got.longest)
 	for _, c := range []struct {
 		what      string
@@ -87,7 +101,12 @@ type liveTask struct {
 func newLive(t *testing.T, seed uint64) *live {
 	t.Helper()
 	l := &live{soak: newSoak(t, soakThreads, 0, "0")}
-	l.shape = sim.Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.7, Agents: liveAgents, Hours: liveHours}.Make(seed)
+	const busy, takes = 0.7, 83 // the share of the agents' time, and the seconds of a task
+	kind := sim.Kind{
+		PerDay: busy * liveAgents / takes * (24 * time.Hour).Seconds(), Together: 1, Minutes: takes / 60., Sigma: 0.9,
+		Sessions: 1, Priority: 5,
+	}
+	l.shape = sim.MakeKinds([]sim.Kind{kind}, liveHours/24, seed)
 	var naps strings.Builder
 	for i := range l.shape {
 		w := &l.shape[i]

@@ -25,13 +25,13 @@ type nature struct {
 // natures are the factories in which TestCalibration compares forecasts with what happens.
 var natures = []nature{
 	{name: "one local thread", perDay: 85, config: func() *threads.Config {
-		return polled(Fleet(2, 2, 1))
+		return polled(fleet(2, 2, 1))
 	}},
 	{name: "two API threads with reviewers", perDay: 135, config: func() *threads.Config {
-		return polled(Fleet(3, 0, 2))
+		return polled(fleet(3, 0, 2))
 	}},
 	{name: "budgets and windows", perDay: 45, config: func() *threads.Config {
-		cfg := polled(Fleet(3, 0, 1))
+		cfg := polled(fleet(3, 0, 1))
 		write := cfg.Thread("write")
 		write.Budget = agents.Budget{USD: 22}
 		write.Windows = []threads.Window{{Length: 5 * time.Hour, Budget: agents.Budget{USD: 8}}}

@@ -10,13 +10,13 @@ import (
 // take. An issue takes longer only by the engine's delays.
 func TestEngine(t *testing.T) {
 	n := sized(5000, 100)
-	shape := Shape{Arrivals: "poisson", Tasks: "session", Busy: 0.7, Agents: 20, Hours: float64(n) / 80}
-	load := shape.Make(1)
+	s := shape{Arrivals: "poisson", Tasks: "session", Busy: 0.7, Agents: 20, Hours: float64(n) / 80}
+	load := s.make(1)
 	if len(load) < n {
 		t.Fatalf("got %d issues, want more", len(load))
 	}
 	load = load[:n]
-	here := Trial{Config: Fleet(shape.Agents, 0, 0), Load: load, Policy: Ours, Seed: 1}
+	here := Trial{Config: fleet(s.Agents, 0, 0), Load: load, Policy: Ours, Seed: 1}
 	there := here
 	there.Engine = true
 	near, far := here.Run(), there.Run()

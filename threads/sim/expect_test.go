@@ -65,7 +65,7 @@ func whole(f *Forecast, ref forge.Ref) *Outlook {
 // TestNear compares the bands of Near with those of whole forecasts: for the first issues, one that waits for the
 // last, and one far behind, which is extrapolated.
 func TestNear(t *testing.T) {
-	s := standing(Fleet(2, 1, 2), 200)
+	s := standing(fleet(2, 1, 2), 200)
 	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
 	s.Facts.Issues[4].Blockers = []forge.Blocker{{Ref: ref(200), State: forge.BlockerOpen}}
 	f := NewForecast(s, usualModel())
@@ -95,7 +95,7 @@ func TestNear(t *testing.T) {
 
 // TestForecastOwnsItsHistory changes the ledger after NewForecast. The forecast must not change.
 func TestForecastOwnsItsHistory(t *testing.T) {
-	s := standing(Fleet(1, 0, 1), 3)
+	s := standing(fleet(1, 0, 1), 3)
 	s.History.Agents["dev-0"] = &threads.AgentHistory{}
 	ref := forge.Ref{Repo: "o/r", Number: 3}
 	f := NewForecast(s, usualModel())
@@ -110,7 +110,7 @@ func TestForecastOwnsItsHistory(t *testing.T) {
 // TestOutlookEnds requests the outlook of an issue that waits for a person. No run may continue to the horizon because
 // of it.
 func TestOutlookEnds(t *testing.T) {
-	s := standing(Fleet(4, 2, 2), 400)
+	s := standing(fleet(4, 2, 2), 400)
 	s.Facts.Issues[0].Labels = append(s.Facts.Issues[0].Labels, forge.LabelNeedsHuman)
 	refs := []forge.Ref{s.Facts.Issues[0].Ref, s.Facts.Issues[1].Ref}
 	o := NewForecast(s, usualModel()).Near(refs)
@@ -132,7 +132,7 @@ func TestOutlookEnds(t *testing.T) {
 
 // TestFront expects items of running sessions before waiting ones.
 func TestFront(t *testing.T) {
-	s := standing(Fleet(1, 0, 1), 9)
+	s := standing(fleet(1, 0, 1), 9)
 	s.Sessions = []threads.Session{{
 		RunID: "x", Thread: "write", Agent: "dev-0", Login: "dev-0", Role: "dev", State: threads.Running, Attempt: 1,
 		Started: s.Now, Item: threads.Item{Kind: "issue", Ref: s.Facts.Issues[8].Ref, Chain: s.Facts.Issues[8].Ref},
@@ -146,7 +146,7 @@ func TestFront(t *testing.T) {
 func BenchmarkExpect(b *testing.B) {
 	for _, at := range []int64{1, 20, 60, 900} {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {
-			s := standing(Fleet(4, 2, 2), 1000)
+			s := standing(fleet(4, 2, 2), 1000)
 			ref := forge.Ref{Repo: "o/r", Number: at}
 			for b.Loop() {
 				expect(NewForecast(s, usualModel()).Near([]forge.Ref{ref}), 20)
@@ -157,7 +157,7 @@ func BenchmarkExpect(b *testing.B) {
 
 // TestExpectPull requests the times of a pull request, which are those of its issue.
 func TestExpectPull(t *testing.T) {
-	s := standing(Fleet(1, 1, 1), 60)
+	s := standing(fleet(1, 1, 1), 60)
 	is := &s.Facts.Issues[3]
 	s.Facts.Pulls = []forge.Pull{{
 		Ref: forge.Ref{Repo: "o/r", Number: 1000}, Author: "dev-0", Created: is.Created, Updated: is.Created, AsOf: s.Now,
@@ -173,7 +173,7 @@ func TestExpectPull(t *testing.T) {
 // TestNewIssueOfAPullsNumber: issues and pull requests of a forge share their numbers, so an issue filed in a run
 // must not get a pull request's number.
 func TestNewIssueOfAPullsNumber(t *testing.T) {
-	s := standing(Fleet(2, 0, 1), 3)
+	s := standing(fleet(2, 0, 1), 3)
 	is := &s.Facts.Issues[2]
 	s.Facts.Pulls = []forge.Pull{{
 		Ref: forge.Ref{Repo: "o/r", Number: 4}, Author: "dev-0", Created: is.Created, Updated: is.Created, AsOf: s.Now,

@@ -32,7 +32,7 @@ func usualModel() *Model { return Learn(Journal{}) }
 // TestForecast continues a moment with a running session, an issue in the queue, one that waits for another, and one
 // that waits for a person.
 func TestForecast(t *testing.T) {
-	s := standing(Fleet(1, 0, 1), 4)
+	s := standing(fleet(1, 0, 1), 4)
 	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
 	issues := s.Facts.Issues
 	issues[0].Labels, issues[0].Assignees = []string{forge.LabelBacklog, forge.LabelInProgress}, []string{"dev-0"}
@@ -73,7 +73,7 @@ func TestForecast(t *testing.T) {
 func BenchmarkForecast(b *testing.B) {
 	for _, at := range []int64{1, 20, 100} {
 		b.Run(fmt.Sprint(at), func(b *testing.B) {
-			s := standing(Fleet(4, 2, 2), 1000)
+			s := standing(fleet(4, 2, 2), 1000)
 			for b.Loop() {
 				f := NewForecast(s, usualModel())
 				n := 0

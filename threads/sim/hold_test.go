@@ -57,8 +57,8 @@ func TestHoldMixed(t *testing.T) {
 				load[i].Review = 10 * time.Minute
 			}
 		}
-		never.add(t, Trial{Config: Fleet(4, 2, 2), Load: load, Policy: Ours, Seed: 1})
-		cfg := Fleet(4, 2, 2)
+		never.add(t, Trial{Config: fleet(4, 2, 2), Load: load, Policy: Ours, Seed: 1})
+		cfg := fleet(4, 2, 2)
 		cfg.Thread("write").Hold = holdTable
 		l.add(t, Trial{Config: cfg, Load: load, Policy: Ours, Seed: 1})
 	}
@@ -83,7 +83,7 @@ func (h *heldFor) add(t *testing.T, trial Trial) {
 func holdTrial(t *testing.T, p Policy, hold time.Duration, busy float64, review time.Duration) (sum heldFor) {
 	t.Helper()
 	const seeds = 4
-	cfg := Fleet(4, 2, 2)
+	cfg := fleet(4, 2, 2)
 	cfg.Thread("write").Hold = hold
 	for seed := range uint64(seeds) {
 		sum.add(t, Trial{Config: cfg, Load: chains(busy, review, seed), Policy: p, Seed: 1})

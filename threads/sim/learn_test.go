@@ -75,7 +75,7 @@ func TestLearn(t *testing.T) {
 
 // An outage of the journal repeats at its time, and opens the breaker.
 func TestOutages(t *testing.T) {
-	config := Fleet(2, 0, 0)
+	config := fleet(2, 0, 0)
 	for i := range config.Threads {
 		config.Threads[i].BreakerInterval = 10 * time.Minute
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -119,18 +120,40 @@ func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
 	end := time.Duration(days * float64(24*time.Hour))
 	for i := range kinds {
 		k := &kinds[i]
-		m := &maker{rng: rand.New(rand.NewPCG(seed, uint64(i)+10))}
-		m.Chain, m.Review = k.Sessions, time.Duration(k.Review*float64(time.Minute))
-		m.minutes, m.sigma = k.Minutes, k.Sigma
+		rng := rand.New(rand.NewPCG(seed, uint64(i)+10))
 		perSecond := k.PerDay / float64(k.Together) / (24 * time.Hour).Seconds()
-		for at := m.gap(perSecond); at < end; at += m.gap(perSecond) {
+		for at := gap(rng, perSecond); at < end; at += gap(rng, perSecond) {
 			for range k.Together {
-				w := m.work(at, 0)
-				w.Priority, w.Skills, w.Pin, w.Repo = k.Priority, k.Skills, k.Agent, k.Repo
-				load = append(load, w)
+				load = append(load, k.work(rng, at))
 			}
 		}
 	}
 	slices.SortStableFunc(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 	return load
+}
+
+// work generates one issue. The lengths of its sessions are lognormal.
+func (k *Kind) work(rng *rand.Rand, at time.Duration) Work {
+	w := Work{
+		At: at, Repo: k.Repo, Priority: k.Priority, Skills: k.Skills, Pin: k.Agent,
+		Review: time.Duration(k.Review * float64(time.Minute)),
+	}
+	for range sessionsOf(rng, k.Sessions) {
+		w.Sessions = append(w.Sessions, seconds(60*k.Minutes*math.Exp(k.Sigma*rng.NormFloat64()-k.Sigma*k.Sigma/2)))
+	}
+	return w
+}
+
+// gap returns the time to the next arrival.
+func gap(rng *rand.Rand, perSecond float64) time.Duration {
+	return seconds(rng.ExpFloat64() / perSecond)
+}
+
+// sessionsOf returns the number of an issue's writing sessions, 8 at most: geometric, with a mean.
+func sessionsOf(rng *rand.Rand, mean float64) int {
+	n := 1
+	for mean > 1 && n < 8 && rng.Float64() < 1-1/mean {
+		n++
+	}
+	return n
 }

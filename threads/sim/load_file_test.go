@@ -9,7 +9,7 @@ func TestLoadUnknownKeys(t *testing.T) {
 		"[[issues]]\nper_day = 1\nmin = 1\n[[issues]]\nper_day = 1\nmin = 2\n":      "issues.min",
 		"[[issues]]\nper_day = 1\n[[issue]]\nper_day = 1\n[[issue]]\nper_day = 2\n": "issue",
 	} {
-		_, err := DecodeLoad("load.toml", text, Fleet(1, 0, 0))
+		_, err := DecodeLoad("load.toml", text, fleet(1, 0, 0))
 		if err == nil || err.Error() != "load.toml: unknown key "+want {
 			t.Errorf("%q: got %v, want only the unknown key %s", text, err, want)
 		}

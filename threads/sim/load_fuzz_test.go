@@ -18,7 +18,7 @@ func FuzzDecodeLoad(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	cfg := Fleet(3, 1, 1)
+	cfg := fleet(3, 1, 1)
 	f.Fuzz(func(t *testing.T, text string) {
 		kinds, err := DecodeLoad("load.toml", text, cfg)
 		if err != nil {

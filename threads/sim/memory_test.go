@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 
 // dayOf plays twelve issues in two bursts, each with one or two reworks, for six agents on a server with two slots.
 func dayOf(cache threads.Cache, policy Policy) Report {
-	cfg := Fleet(6, 2, 2)
+	cfg := fleet(6, 2, 2)
 	cfg.Thread("write").Cache = cache
 	var load Load
 	for i := range 12 {

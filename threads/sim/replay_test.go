@@ -41,7 +41,7 @@ func journalOf(r *Report, load Load) (past []ledger.Past) {
 // reading contexts, and scheduled work takes as long as it did.
 func TestReplayIsTheSame(t *testing.T) {
 	for seed := range sized[uint64](3, 1) {
-		config := Fleet(4, 2, 1)
+		config := fleet(4, 2, 1)
 		config.Roles = append(config.Roles, agents.Role{
 			Name: "schedule", On: agents.OnSchedule, Every: time.Hour, Priority: 5, Command: []string{"work"},
 		})
@@ -75,7 +75,7 @@ func TestReplayIsTheSame(t *testing.T) {
 // whose agents start their next session 0.1 to 0.5 s after the last. The replay takes as long: each thread has its own
 // handovers, not the shortest of all, and the trial adds the time for reading contexts that Replay removed.
 func TestReplayOfBusySlots(t *testing.T) {
-	config := Fleet(sized(20, 8), 1, 0)
+	config := fleet(sized(20, 8), 1, 0)
 	config.Threads = nil
 	var past []ledger.Past
 	for i := range config.Agents {
@@ -114,7 +114,7 @@ func TestReplayOfBusySlots(t *testing.T) {
 // TestReplayOfPins replays a batch in which every second issue was pinned to one of four agents. The replay keeps the
 // pins, so these issues wait as long as before, and are not shared by all four agents.
 func TestReplayOfPins(t *testing.T) {
-	config := Fleet(4, 0, 0)
+	config := fleet(4, 0, 0)
 	var load Load
 	for i := range 40 {
 		w := Work{Priority: 5, Sessions: []time.Duration{10 * time.Minute}}
@@ -179,7 +179,7 @@ func TestReplay(t *testing.T) {
 // TestReplayKeepsWindows replays nine issues of a dollar each with a window of three dollars an hour. No hour has
 // more than three of them, and all are done in the end.
 func TestReplayKeepsWindows(t *testing.T) {
-	config := Fleet(2, 1, 0)
+	config := fleet(2, 1, 0)
 	load := Load{}
 	for range 9 {
 		load = append(load, Work{Priority: 5, Sessions: []time.Duration{5 * time.Minute}})
@@ -219,7 +219,7 @@ func TestReplayKeepsWindows(t *testing.T) {
 // TestTrialClimbs plays an issue that is rejected three times. The ladder takes it from its agent after the second
 // time.
 func TestTrialClimbs(t *testing.T) {
-	config := Fleet(2, 0, 1)
+	config := fleet(2, 0, 1)
 	config.Agents[0].Escalate, config.Agents[0].EscalateAfter = []string{"dev-1"}, 2
 	five := 5 * time.Minute
 	load := Load{{Priority: 5, Pin: "dev-0", Review: time.Minute, Sessions: []time.Duration{five, five, five, five}}}

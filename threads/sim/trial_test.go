@@ -34,7 +34,7 @@ func TestSeedExample(t *testing.T) {
 	starts := func(p Policy) (all []time.Duration) {
 		p.Poll = min(p.Poll, time.Second) // the design's figures exclude the minute between two polls
 		for seed := sized[uint64](0, 40); seed < sized[uint64](100, 52); seed++ {
-			night := Shape{Arrivals: "batch", Tasks: "dispatch", Agents: 2, Busy: 1, Hours: 6}.Make(seed)
+			night := shape{Arrivals: "batch", Tasks: "dispatch", Agents: 2, Busy: 1, Hours: 6}.make(seed)
 			load := make(Load, 12, 13)
 			for i := range load {
 				load[i] = Work{Priority: 5, Skills: []string{"pair-0"}, Pin: "dev-0", Sessions: night[i].Sessions}
@@ -44,7 +44,7 @@ func TestSeedExample(t *testing.T) {
 			if p.Steal > 0 {
 				load = load[:12]
 			}
-			r := Trial{Config: Fleet(2, 0, 0), Load: load, Policy: p, Seed: seed}.Run()
+			r := Trial{Config: fleet(2, 0, 0), Load: load, Policy: p, Seed: seed}.Run()
 			r.whole(t, "the night")
 			all = append(all, r.firstStart("dev-1"))
 		}
@@ -85,7 +85,7 @@ func TestSeedExample(t *testing.T) {
 }
 
 // eachShape calls do with the workloads of the experiment.
-func eachShape(seeds uint64, do func(name string, s Shape, load Load)) {
+func eachShape(seeds uint64, do func(name string, s shape, load Load)) {
 	kinds := []string{"poisson", "bursts", "overnight", "batch"}
 	if !storms() {
 		kinds = kinds[2:3]
@@ -97,12 +97,12 @@ func eachShape(seeds uint64, do func(name string, s Shape, load Load)) {
 					if owners > 0 && busy != 0.7 || !storms() && (busy != 0.7 || owners > 0 && tasks != "session") {
 						continue
 					}
-					s := Shape{Arrivals: arrivals, Tasks: tasks, Busy: busy, Owners: owners, Agents: 5, Hours: 4}
+					s := shape{Arrivals: arrivals, Tasks: tasks, Busy: busy, Owners: owners, Agents: 5, Hours: 4}
 					if tasks == "session" {
 						s.Hours = sized[float64](24, 6)
 					}
 					for seed := range seeds {
-						do(fmt.Sprintf("%s %s %.1f owners=%d seed=%d", arrivals, tasks, busy, owners, seed), s, s.Make(seed))
+						do(fmt.Sprintf("%s %s %.1f owners=%d seed=%d", arrivals, tasks, busy, owners, seed), s, s.make(seed))
 					}
 				}
 			}
@@ -117,8 +117,8 @@ func TestGates(t *testing.T) {
 	seeds := uint64(1)
 	trials := 0
 	worst, worstName := 1.0, ""
-	eachShape(seeds, func(name string, s Shape, load Load) {
-		r := Trial{Config: Fleet(s.Agents, 0, 0), Load: load, Policy: Ours, Seed: 1}.Run()
+	eachShape(seeds, func(name string, s shape, load Load) {
+		r := Trial{Config: fleet(s.Agents, 0, 0), Load: load, Policy: Ours, Seed: 1}.Run()
 		trials++
 		r.whole(t, name)
 		if r.Gap.P99 > Ours.Latency {
@@ -183,10 +183,10 @@ func inOrder(t *testing.T, name string, load Load, r *Report) {
 
 // TestOthers checks that the other policies behave as measured, on the workload that suits stealing best.
 func TestOthers(t *testing.T) {
-	load := Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 1)}.Make(1)
+	load := shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 1)}.make(1)
 	reports := make(map[string]Report)
 	for _, p := range Policies() {
-		r := Trial{Config: Fleet(5, 0, 0), Load: load, Policy: p, Seed: 1}.Run()
+		r := Trial{Config: fleet(5, 0, 0), Load: load, Policy: p, Seed: 1}.Run()
 		r.whole(t, "12 h")
 		t.Logf("%-12s gap %s on average, %s at most; idle %s; makespan %s; %d moves", p.Name, r.Gap.Mean.Round(time.Second),
 			r.Gap.Max.Round(time.Second), r.Idle.Round(time.Minute), r.Makespan.Round(time.Minute), r.Moves)
@@ -202,10 +202,10 @@ func TestOthers(t *testing.T) {
 
 // chains is a load for local slots: issues of more than two sessions on average, reviewed on an API.
 func chains(busy float64, review time.Duration, seed uint64) Load {
-	return Shape{
+	return shape{
 		Arrivals: "poisson", Tasks: "session", Busy: busy, Agents: 2, Hours: sized[float64](24, 8), Chain: 2.3,
 		Review: review,
-	}.Make(seed)
+	}.make(seed)
 }
 
 // TestSlots measures what bound slots save. If an issue's next session can start at once, each slot changes its
@@ -218,7 +218,7 @@ func TestSlots(t *testing.T) {
 		for i := range load {
 			load[i].Priority = 5
 		}
-		r := Trial{Config: Fleet(4, 2, 0), Load: load, Policy: Ours, Seed: seed}.Run()
+		r := Trial{Config: fleet(4, 2, 0), Load: load, Policy: Ours, Seed: seed}.Run()
 		r.whole(t, "chains")
 		// An issue that was passed over three times goes first: the slot changes to it and back.
 		if extra := r.Switches - r.Chains; extra < 0 || extra > r.Starved || r.Sessions < 2*r.Chains {
@@ -229,7 +229,7 @@ func TestSlots(t *testing.T) {
 	for _, review := range sized([]time.Duration{15 * time.Second, time.Minute}, []time.Duration{time.Minute}) {
 		var per [2]float64 // changes per issue: without hold, with it
 		for i, hold := range []time.Duration{0, holdTable} {
-			cfg := Fleet(4, 2, 2)
+			cfg := fleet(4, 2, 2)
 			cfg.Thread("write").Hold = hold
 			load := chains(0.95, review, 1)
 			for i := range load {
@@ -255,8 +255,8 @@ func TestSlots(t *testing.T) {
 	for _, review := range sized([]time.Duration{15 * time.Second, time.Minute, 4 * time.Minute}, minute) {
 		for _, busy := range sized([]float64{0.4, 0.95}, []float64{0.95}) {
 			load := chains(busy, review, 1)
-			ours := Trial{Config: Fleet(4, 2, 2), Load: load, Policy: Ours, Seed: 1}.Run()
-			cron := Trial{Config: Fleet(4, 2, 2), Load: load, Policy: Cron, Seed: 1}.Run()
+			ours := Trial{Config: fleet(4, 2, 2), Load: load, Policy: Ours, Seed: 1}.Run()
+			cron := Trial{Config: fleet(4, 2, 2), Load: load, Policy: Cron, Seed: 1}.Run()
 			ours.whole(t, "chains")
 			cron.whole(t, "chains")
 			part := float64(ours.Reloaded) / float64(cron.Reloaded)
@@ -273,7 +273,7 @@ func TestSlots(t *testing.T) {
 // TestSameTrial plays each trial twice, with equal results.
 func TestSameTrial(t *testing.T) {
 	for _, p := range append(Policies(), Policy{Name: "hold", Latency: time.Second, Bound: true}) {
-		cfg := Fleet(4, 2, 1)
+		cfg := fleet(4, 2, 1)
 		cfg.Thread("write").Hold = 4 * time.Minute
 		trial := Trial{Config: cfg, Load: chains(0.6, time.Minute, 1)[:sized(20, 8)], Policy: p, Seed: 1}
 		first, second := trial.Run(), trial.Run()
@@ -285,7 +285,7 @@ func TestSameTrial(t *testing.T) {
 
 // TestGantt expects every session in the picture.
 func TestGantt(t *testing.T) {
-	r := Trial{Config: Fleet(2, 2, 1), Load: chains(0.9, time.Minute, 1)[:6], Policy: Ours, Seed: 1}.Run()
+	r := Trial{Config: fleet(2, 2, 1), Load: chains(0.9, time.Minute, 1)[:6], Policy: Ours, Seed: 1}.Run()
 	picture := r.Gantt(0)
 	if n := strings.Count(picture, "<title>") - strings.Count(picture, "<title>context read again"); n != r.Sessions {
 		t.Errorf("got %d drawn sessions, want %d", n, r.Sessions)
@@ -348,7 +348,7 @@ func TestUsed(t *testing.T) {
 // TestDrain: Drain ends a trial with an issue that no agent may do, and the issue counts as waiting to the end.
 // Enough ends a trial early.
 func TestDrain(t *testing.T) {
-	config := Fleet(1, 1, 0)
+	config := fleet(1, 1, 0)
 	load := Load{
 		{Priority: 5, Sessions: []time.Duration{time.Hour}},
 		{Priority: 5, Skills: []string{"of no agent"}, Sessions: []time.Duration{time.Hour}},
