@@ -187,6 +187,11 @@ type Job struct {
 	Timeout    time.Duration
 	Stall      time.Duration
 	Grace      time.Duration // from TERM to KILL
+	// Hurry is closed to end the grace of a program that is being ended. nil means that its grace lasts.
+	Hurry <-chan struct{} `json:"-"`
+	// StopSignal is one of StopSignals, which the program gets instead of TERM, alone: what it leaves behind gets TERM
+	// when it has ended. Empty means TERM to all its processes.
+	StopSignal string `json:",omitempty"`
 
 	// Claim is the commit of the claim's ref on the forge; empty if the claim has no ref, or nothing is claimed.
 	Claim string
@@ -194,6 +199,9 @@ type Job struct {
 	Place string
 	Nodes []NodeRule // attributes that a node must have, for an executor that chooses among several
 }
+
+// StopSignals are the signals by which programs are asked to end, as httpd by WINCH and Postgres by INT.
+var StopSignals = []string{"HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "WINCH"}
 
 // NodeRule is an attribute that a node must have, such as meta.llama, and its value.
 type NodeRule struct{ Attribute, Value string }

@@ -20,22 +20,53 @@ type cutLog struct {
 	size  int64
 	head  int64 // offset of the line about the cut; 0 before the first cut
 	cut   int64 // missing bytes
+
+	path  string // of the file, to make it again
+	owner *account
 }
 
 // newCutLog continues a log with its present content.
-func newCutLog(file *os.File, limit int64) (*cutLog, error) {
+func newCutLog(file *os.File, path string, owner *account, limit int64) (*cutLog, error) {
 	size, err := file.Seek(0, io.SeekEnd)
-	return &cutLog{file: file, limit: limit, size: size}, err
+	return &cutLog{file: file, limit: limit, size: size, path: path, owner: owner}, err
 }
 
 // Write appends output. It never fails: on a full disk the output is lost, and the program continues.
 func (l *cutLog) Write(text []byte) (int, error) {
+	l.restore()
 	if l.size+int64(len(text)) > l.limit {
 		_ = l.cutMiddle(int64(len(text)))
 	}
 	n, _ := l.file.Write(text)
 	l.size += int64(n)
 	return len(text), nil
+}
+
+// restore makes the log again if somebody has deleted its file or moved it away: a service runs for months, and would
+// print into a file without a name. The new file takes the old one's descriptor, which frees the disk. If it cannot be
+// made, the old file still takes the output.
+func (l *cutLog) restore() {
+	var ours, named unix.Stat_t
+	fd := int(l.file.Fd())
+	if err := unix.Fstat(fd, &ours); err != nil {
+		return
+	}
+	if err := unix.Lstat(l.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
+		return
+	}
+	file, err := openLog(l.path, l.owner)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if unix.Dup3(int(file.Fd()), fd, unix.O_CLOEXEC) != nil {
+		return
+	}
+	if l.file == os.Stdout { // the shim's stderr is the same file
+		_ = unix.Dup3(fd, int(os.Stderr.Fd()), unix.O_CLOEXEC)
+	}
+	l.head, l.cut = 0, 0
+	l.size, _ = l.file.Seek(0, io.SeekEnd)
 }
 
 // cutLine is the line about the cut. Its length is always the same, so that it can be replaced.
@@ -119,8 +150,12 @@ type outputPipe struct {
 
 // newOutputPipe makes the pipe. When a program opens /dev/stderr, the kernel checks the program's permissions on the
 // pipe, so the pipe belongs to the program's account.
-func newOutputPipe(log *os.File, limit int64, who *syscall.Credential) (*outputPipe, error) {
-	cut, err := newCutLog(log, limit)
+func newOutputPipe(log *os.File, path string, limit int64, who *syscall.Credential) (*outputPipe, error) {
+	var owner *account
+	if who != nil {
+		owner = &account{cred: *who}
+	}
+	cut, err := newCutLog(log, path, owner, limit)
 	if err != nil {
 		return nil, err
 	}

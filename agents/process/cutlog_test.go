@@ -22,7 +22,7 @@ func TestCutLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		log, err := newCutLog(file, limit)
+		log, err := newCutLog(file, file.Name(), nil, limit)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ type Executor struct {
 //
 // A run id may be reused once its Run has returned: Run appends to the log, and removes an old result before the
 // start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores every field of the job
-// but Spent: it calls started with the running program, and continues the session.
+// but Spent and Hurry: it calls started with the running program, and continues the session.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	r := e.inherit(job.RunID)
 	switch {
@@ -66,7 +66,7 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	default:
 		r = newRun(job, e)
 	}
-	r.job.Spent = job.Spent
+	r.job.Spent, r.job.Hurry = job.Spent, job.Hurry
 	if !e.add(r) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
 	}

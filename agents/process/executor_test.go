@@ -146,11 +146,11 @@ func TestCannotStart(t *testing.T) {
 		},
 		{
 			"no interpreter", write("odd", "#!/no/such/shell\n", 0o700), 127,
-			"cannot start DIR/odd: the interpreter in its first line, or WORK, does not exist",
+			"cannot start DIR/odd: DIR/odd needs /no/such/shell to run it: no such file; looked for /no/such/shell",
 		},
 		{
 			"no program", write("text", "hello\n", 0o700), 126,
-			"cannot start DIR/text: it is neither a program nor a script that begins with #!",
+			"cannot start DIR/text: DIR/text is neither a program nor a script that begins with #!",
 		},
 	}
 	for _, tt := range tests {

@@ -110,21 +110,23 @@ func notStarted(program string, err error) agents.Outcome {
 	return o
 }
 
-// refusal explains what to do when the kernel refuses to start a program that Lookup had found.
-func refusal(errno syscall.Errno, job agents.Job) error {
-	who := job.User
-	if who == "" {
-		who = "the supervisor's user"
+// refusal explains why the kernel refuses to start the program at path, which Lookup had found.
+func (r *run) refusal(errno syscall.Errno, path string) error {
+	if why := r.account.cannotStart(path, r.job.Dir); why != nil {
+		return why
 	}
 	switch errno {
 	case syscall.ENOENT:
-		return &unrunnable{"the interpreter in its first line, or " + job.Dir + ", does not exist", errno}
+		return &unrunnable{"its interpreter, or " + r.job.Dir + ", does not exist", errno}
 	case syscall.ENOEXEC:
-		return &unrunnable{"it is neither a program nor a script that begins with #!", errno}
+		return &unrunnable{"it is not a program for this machine", errno}
 	case syscall.EACCES:
-		return &unrunnable{who + " may not execute it, or not enter " + job.Dir, errno}
+		return &unrunnable{r.account.words() + " may not execute it, or not enter " + r.job.Dir, errno}
 	case syscall.EPERM:
-		return &unrunnable{"not permitted to become " + who, errno}
+		return &unrunnable{"not permitted to become " + r.account.words(), errno}
 	}
 	return errno
 }
+
+// stopSignal returns the signal of that name, one of agents.StopSignals; 0 for the empty name.
+func stopSignal(name string) syscall.Signal { return unix.SignalNum("SIG" + name) }

@@ -240,7 +240,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 		Path: []byte(path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
 		Cred: r.account.credential(), Cgroup: r.cgroup.path,
 		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, MaxLog: r.job.MaxLog, Sandbox: sandbox,
-		Service: r.job.Service != "",
+		Service: r.job.Service != "", Log: []byte(r.job.LogPath), StopSignal: stopSignal(r.job.StopSignal),
 	})
 	_ = r.link.socket.SetReadDeadline(time.Time{})
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 		r.confined.Store(0)
 	}
 	if report.Errno != 0 {
-		return refusal(report.Errno, r.job)
+		return r.refusal(report.Errno, path)
 	}
 	r.begun, r.observed = time.Now(), newObservations(r, report.PID, nil)
 	r.pid.Store(int64(report.PID))

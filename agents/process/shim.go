@@ -48,6 +48,9 @@ type shim struct {
 	ended   atomic.Bool // an order to end came while it was running
 	cgroup  cgroup
 	output  *outputPipe // nil when the log has no limit
+
+	program    tree.Process   // the program itself; known if stopSignal is set
+	stopSignal syscall.Signal // of the order to start
 }
 
 func runShim() int {
@@ -86,6 +89,9 @@ func runShim() int {
 	hardenLimit(b.pid, o.NProc)
 	_ = out.Encode(startReport{PID: b.pid, NoSandbox: b.noSandbox})
 	pid := b.pid
+	if s.stopSignal = o.StopSignal; s.stopSignal != 0 {
+		s.program, _ = tree.Find(pid)
+	}
 	o = startOrder{}
 	s.output.start()
 	go s.listen(in)
@@ -138,7 +144,7 @@ type startedProgram struct {
 // it.
 func (s *shim) begin(o startOrder) (b startedProgram) {
 	if o.MaxLog > 0 {
-		if s.output, b.err = newOutputPipe(os.Stdout, o.MaxLog, o.Cred); b.err != nil {
+		if s.output, b.err = newOutputPipe(os.Stdout, string(o.Log), o.MaxLog, o.Cred); b.err != nil {
 			return b
 		}
 	}
@@ -264,16 +270,29 @@ func (s *shim) listen(in *json.Decoder) {
 	}
 }
 
+// terminate asks the tree to end: by the program's own signal while that is running, and otherwise by TERM.
+func (s *shim) terminate() {
+	if s.stopSignal == 0 || !s.running.Load() {
+		tree.Terminate(os.Getpid())
+		return
+	}
+	_ = s.program.Signal(s.stopSignal)
+	_ = s.program.Signal(syscall.SIGCONT)
+}
+
 // end ends the tree: TERM at the first order, then KILL when the shortest grace is over, repeated until reap is done.
 func (s *shim) end() {
 	grace := <-s.ends
 	deadline := time.Now().Add(grace)
 	if grace > 0 {
-		tree.Terminate(os.Getpid())
+		s.terminate()
 	}
 	for wait := time.Until(deadline); wait > 0; wait = time.Until(deadline) {
 		select {
 		case grace := <-s.ends:
+			if s.stopSignal != 0 && !s.running.Load() {
+				s.terminate() // what the program left behind
+			}
 			if d := time.Now().Add(grace); d.Before(deadline) {
 				deadline = d
 			}

@@ -28,9 +28,10 @@ func (r *run) watch(ctx context.Context) Exit {
 	defer close(r.unwatched)
 	r.idle.begin(r.job, r.shim.PID)
 	meter := r.meter.ticks(r.job)
-	cancel, timeout, late := ctx.Done(), r.timeout(), (<-chan struct{})(nil)
+	cancel, timeout := ctx.Done(), r.timeout()
+	var late, hurry <-chan struct{} // each ends the grace, once the session is being ended
 	if r.verdict.result != "" {
-		late = r.exec.graceSkipped()
+		late, hurry = r.exec.graceSkipped(), r.job.Hurry
 	}
 	var overdue <-chan time.Time
 	end := func(grace time.Duration) {
@@ -53,6 +54,9 @@ func (r *run) watch(ctx context.Context) Exit {
 		case <-late:
 			late = nil
 			end(0)
+		case <-hurry:
+			hurry = nil
+			end(0)
 		case <-overdue:
 			r.signalShim(unix.SIGKILL)
 		case <-cancel:
@@ -72,17 +76,22 @@ func (r *run) watch(ctx context.Context) Exit {
 			}
 		case mark := <-asked:
 			asked = nil
-			// A cancel ends the question too. An empty answer after a cancel is not a stall, which would cost the item an
-			// attempt.
-			if ctx.Err() == nil && r.idle.check() && !r.idle.progressed(mark) {
-				why = r.idle.verdict(r.job.BackendURL)
-			}
+			why = r.judgeSilence(ctx, mark)
 		}
 		if r.verdict.result == "" && why.result != "" {
-			r.verdict, late = why, r.exec.graceSkipped()
+			r.verdict, late, hurry = why, r.exec.graceSkipped(), r.job.Hurry
 			end(r.job.Grace)
 		}
 	}
+}
+
+// judgeSilence returns the verdict about a silent session after its backend's answer. A cancel ends the question too:
+// an empty answer after it is not a stall, which would cost the item an attempt.
+func (r *run) judgeSilence(ctx context.Context, mark string) (why verdict) {
+	if ctx.Err() == nil && r.idle.check() && !r.idle.progressed(mark) {
+		why = r.idle.verdict(r.job.BackendURL)
+	}
+	return why
 }
 
 // cancelled is the verdict for a context that has ended.

@@ -28,6 +28,9 @@ type startOrder struct {
 	Sandbox *sandboxOrder `json:",omitempty"`
 	Service bool          `json:",omitempty"` // keeps the supervisor's priority and oom_score_adj
 	MaxLog  int64         `json:",omitempty"` // bound of the log, the shim's stdout, in bytes; 0 means none
+	Log     []byte        `json:",omitempty"` // path of the log
+	// StopSignal goes to the program alone when the tree is to end; 0 means TERM to every process of the tree.
+	StopSignal syscall.Signal `json:",omitempty"`
 }
 
 // endOrder orders the end of the tree. Grace is the time from TERM to KILL. A later order can only shorten it.

@@ -245,6 +245,16 @@ func TestCheckServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	closed := filepath.Join(state, "closed")
+	text, plain := filepath.Join(state, "text"), filepath.Join(state, "plain")
+	for path, mode := range map[string]os.FileMode{closed + "/tool": 0o755, text: 0o755, plain: 0o644} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("echo\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
 	path := serviceFile(t, state, `
 [services.a]
 command = ["sh", "--port", "8080"]
@@ -255,13 +265,27 @@ ready = "http://localhost:8080/health"
 [services.c]
 command = ["true"]
 user = "no-such-account"
+[services.d]
+command = ["`+text+`"]
+[services.e]
+command = ["`+closed+`/tool"]
+user = "nobody"
+[services.f]
+command = ["`+plain+`"]
 `)
+	stranger := "e: cannot run " + closed + "/tool: nobody may not enter /"
+	if os.Geteuid() != 0 {
+		stranger = "e: cannot run it as nobody: "
+	}
 	got := disinto(t.Context(), os.Environ(), "check", "--offline", "--config", path)
 	for _, want := range []string{
 		"b: cannot find no-such-server: ", "b: cannot find no-such-preparation: ",
 		"b: port 8080 is also the port of service a",
 		`c: cannot run it as no-such-account: no account "no-such-account" on this system`,
 		"a: it shares the account of dev-qwen, which could end it",
+		"d: cannot run " + text + ": " + text + " is neither a program nor a script that begins with #!",
+		"f: cannot run " + plain + ": not executable; chmod +x " + plain,
+		stranger,
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), want) {
 			t.Errorf("want %q in the output for %s:\n%s", want, me.Username, got.stdout)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,6 +276,22 @@ func checkReachable(ctx context.Context, url string) error {
 	return resp.Body.Close()
 }
 
+// checkStart returns why an agent of a role cannot start its program; nil if nothing is known against it. Accounts that
+// do not exist are reported for their agents.
+func checkStart(config *threads.Config, r *agents.Role, program string, environ []string) error {
+	for i := range config.Agents {
+		a := &config.Agents[i]
+		user := cmp.Or(a.User, config.Factory.User)
+		if !slices.Contains(a.Roles, r.Name) || process.CheckUser(user) != nil {
+			continue
+		}
+		if err := process.CheckStart(program, r.Cwd, environ, user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // programs looks up the roles' programs as a session would, except those of sessions that run on other machines.
 func (k *checker) programs() {
 	config := localPart(k.config)
@@ -291,6 +308,10 @@ func (k *checker) programs() {
 		path, err := process.Lookup(argv[0], r.Cwd, k.c.environ)
 		if err != nil {
 			k.addProblem("programs", fmt.Errorf("role %s: cannot find %s: %w", r.Name, argv[0], err))
+			continue
+		}
+		if err := checkStart(config, r, argv[0], k.c.environ); err != nil {
+			k.addProblem("programs", fmt.Errorf("role %s: cannot run %s: %w", r.Name, argv[0], err))
 			continue
 		}
 		if r.CLI != "" {

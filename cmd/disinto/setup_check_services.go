@@ -3,7 +3,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -22,13 +24,17 @@ func (k *checker) services() {
 		}
 		if err := process.CheckUser(s.User); err != nil {
 			problem("cannot run it as %s: %w", s.User, err)
+			continue
 		}
 		for _, command := range append(slices.Clone(s.Before), s.Command, s.ReadyCommand) {
 			if len(command) == 0 {
 				continue
 			}
-			if _, err := process.Lookup(command[0], "", k.c.environ); err != nil {
+			switch err := process.CheckStart(command[0], "", k.c.environ, s.User); {
+			case errors.Is(err, fs.ErrNotExist) && !strings.Contains(command[0], "/"):
 				problem("cannot find %s: %w; install it, or use its absolute path", command[0], err)
+			case err != nil:
+				problem("cannot run %s: %w", command[0], err)
 			}
 		}
 		for j := range k.config.Services[:i] {
