@@ -29,11 +29,11 @@ var (
 	upstreamCommand     = onLinux("upstream", "print a factory.toml for upstream's agents, or run a script")
 	auditCommand        = onLinux("audit", "verify that no session's receipt was changed or removed")
 	upgradeCommand      = onLinux("upgrade", "replace the running program in place, without ending sessions")
-	agentCommand        = secretFiles(onLinux("agent", "run one session of the built-in agent"))
-	sessionRunCommand   = secretFiles(onLinux("session-run", "run one session in a Nomad allocation"))
-	localforgeCommand   = secretFiles(onLinux("localforge", "run the embedded forge"))
-	demoAgentCommand    = secretFiles(onLinux("demo-agent", "run a scripted agent of the demo"))
-	checkUpgradeCommand = secretFiles(onLinux("upgrade-check", "test an upgrade"))
+	agentCommand        = hidden(onLinux("agent", "run one session of the built-in agent"))
+	sessionRunCommand   = hidden(onLinux("session-run", "run one session in a Nomad allocation"))
+	localforgeCommand   = hidden(onLinux("localforge", "run the embedded forge"))
+	demoAgentCommand    = hidden(onLinux("demo-agent", "run a scripted agent of the demo"))
+	checkUpgradeCommand = hidden(onLinux("upgrade-check", "test an upgrade"))
 )
 
 // onLinux returns a constructor of a command that only fails with a message that it needs Linux.
@@ -50,8 +50,8 @@ func onLinux(name, short string) func(*cli) *cobra.Command {
 	}
 }
 
-// secretFiles hides a command: only disinto's own processes call it.
-func secretFiles(command func(*cli) *cobra.Command) func(*cli) *cobra.Command {
+// hidden hides a command: only disinto's own processes call it.
+func hidden(command func(*cli) *cobra.Command) func(*cli) *cobra.Command {
 	return func(c *cli) *cobra.Command {
 		cmd := command(c)
 		cmd.Hidden = true
