@@ -70,7 +70,10 @@ func (r *run) fetchBase(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return base, r.tree.fetch(ctx)
+	if err := r.tree.fetch(ctx); err != nil {
+		return "", err
+	}
+	return base, r.tree.setOriginHead(ctx, base)
 }
 
 // open opens a pull request for the pushed branch. The title and the first line of its body name the agent, because

@@ -105,8 +105,11 @@ func (t *tree) mayHoldWork(ctx context.Context, repo string) bool {
 	if _, err := t.runGit(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
 		return false
 	}
+	if t.isOfMirror(ctx) { // the repository may have had another name
+		return true
+	}
 	urls, err := t.runGit(ctx, "config", "--get-regexp", `^remote\..*\.url$`)
-	if err != nil { // no remote: a worktree of a mirror, or a repository that the agent created
+	if err != nil { // no remote: a repository that the agent created
 		return true
 	}
 	for url := range strings.Lines(urls) {

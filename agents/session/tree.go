@@ -47,6 +47,9 @@ func (t *tree) fetch(ctx context.Context, more ...string) error {
 		}
 	}
 	t.unlock()
+	if err := t.setOrigin(ctx); err != nil {
+		return err
+	}
 	args := []string{"fetch", "--quiet", "--prune", "--no-tags", t.url, "+refs/heads/*:" + remotes + "*"}
 	_, err := t.do(ctx, t.mirror, append(args, more...)...)
 	return err
