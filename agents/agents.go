@@ -239,6 +239,12 @@ const (
 	TimedOut    Result = "timeout"      // ended by the supervisor: ran for too long
 	Limited     Result = "limited"      // a usage limit: the thread waits until RetryAt
 	BackendDown Result = "backend-down" // the inference backend did not answer
+	// Unanswered is a session in which the model never answered, although its backend is not known to be down: the
+	// account, the configuration or the program is at fault, such as a missing credit. It says nothing about the item.
+	Unanswered Result = "no-answer"
+	// Killed is a session that something outside ended with SIGKILL, such as the kernel of a machine without memory. It
+	// says nothing about the item, either.
+	Killed      Result = "killed"
 	NoRoom      Result = "no-room"      // the machine has no room for another process, or the disk none for its result
 	NoPlace     Result = "no-place"     // never started: no node can run it
 	Looped      Result = "loop"         // ended because the agent repeated itself
@@ -253,7 +259,8 @@ const (
 // Claimable reports whether a program can report this result about itself.
 func (r Result) Claimable() bool {
 	switch r {
-	case Done, Refused, Question, Planned, Failed, NoProgress, Limited, BackendDown, Looped, OverBudget:
+	case Done, Refused, Question, Planned, Failed, NoProgress, Limited, BackendDown, Unanswered, Killed, Looped,
+		OverBudget:
 		return true
 	}
 	return false
@@ -267,6 +274,9 @@ func (r Result) BurnsAttempt() bool {
 	}
 	return false
 }
+
+// Fails reports whether the session failed, whoever is to blame.
+func (r Result) Fails() bool { return r.BurnsAttempt() || r == Unanswered || r == Killed }
 
 // Usage is the consumption of a session as its program reported it. Zero means unknown.
 type Usage struct {

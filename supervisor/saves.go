@@ -124,7 +124,7 @@ func (x *session) goesOn(r agents.Result) bool {
 	switch r {
 	case agents.Cancelled:
 		return errors.Is(context.Cause(x.ctx), errShutdown)
-	case agents.Lost, agents.BackendDown, agents.TokenRejected:
+	case agents.Lost, agents.BackendDown, agents.TokenRejected, agents.Unanswered, agents.Killed:
 		return false
 	}
 	return true

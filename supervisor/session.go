@@ -95,7 +95,7 @@ func (rn *sessionRunner) conclude(x *session, out agents.Outcome, ran bool) {
 	}
 	x.remains.pull = x.pullOf(report.Look)
 	end := report.End()
-	if ran && end.Result.BurnsAttempt() {
+	if ran && end.Result.Fails() {
 		rn.recheckAccount(x, report)
 		end = report.End()
 	}
@@ -316,10 +316,10 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 			words += ": " + why
 		}
 	}
-	if e.Result.BurnsAttempt() && !e.NeverRan {
+	if e.Result.Fails() && !e.NeverRan {
 		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
 	}
-	bad := e.Result.BurnsAttempt() || e.Result == agents.TokenRejected || e.Result == agents.NoPlace
+	bad := e.Result.Fails() || e.Result == agents.TokenRejected || e.Result == agents.NoPlace
 	return notice{bad: bad, words: words}
 }
 

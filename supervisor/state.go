@@ -120,7 +120,7 @@ func (st *state) setConfigError(err error) {
 }
 
 // reload puts a configuration in force and calls change under the same lock, so that no decision sees only one of the
-// two. It ends the holds that last until a reload.
+// two. It ends the holds that last until a reload, and those without an answer: a person may have mended the cause.
 func (st *state) reload(cfg *threads.Config, change func()) {
 	st.lockToChange()
 	defer st.mu.Unlock()
@@ -128,7 +128,7 @@ func (st *state) reload(cfg *threads.Config, change func()) {
 	st.cfg, st.cfgErr = cfg, nil
 	st.generation++
 	for _, a := range st.ledger.Agents {
-		if a.HeldUntil.IsZero() {
+		if a.HeldUntil.IsZero() || a.HeldAs == threads.NoAnswer {
 			a.Hold(time.Time{}, "")
 		}
 	}

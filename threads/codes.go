@@ -72,6 +72,7 @@ const (
 	NoToken       Code = "no-token"
 	AgentHeld     Code = "agent-held"
 	TokenRejected Code = "token-rejected"
+	NoAnswer      Code = "no-answer"
 	Paused        Code = "paused"
 	ThreadPark    Code = "parked"
 	OverBudget    Code = "over-budget"
@@ -306,6 +307,9 @@ var codeDocs = []CodeDoc{
 	doc(TokenRejected, Busy, ByItself, "{agent} is held: {note}{until}",
 		"the forge rejects the agent's token or its rights; we try the token again every five minutes",
 		"`disinto hire-an-agent` again, which makes a new token"),
+	doc(NoAnswer, Busy, ByItself, "{agent} is held: {note}{until}",
+		"the model did not answer the agent's last session, or something killed it; the next try waits 1 min to 1 h",
+		"see the reason: sign in, pay, correct `model`; a reload of factory.toml tries at once"),
 	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",

@@ -236,6 +236,9 @@ type ItemHistory struct {
 	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
 	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but comments or labels
 	Downs      int       `json:"downs,omitempty"`       // sessions in a row that found no backend while others did
+	// Alone counts the sessions since the last answered one that were not answered although their agent's session
+	// before had been: then the item may be at fault.
+	Alone int `json:"alone,omitempty"`
 }
 
 // AgentHistory remembers an agent.
@@ -248,7 +251,7 @@ type AgentHistory struct {
 	Done      int       `json:"done,omitempty"`      // sessions that achieved something
 	Failed    int       `json:"failed,omitempty"`    // sessions that burnt an attempt
 	Fruitless int       `json:"fruitless,omitempty"` // sessions in a row that achieved nothing; see SickAfter
-	Downs     int       `json:"downs,omitempty"`     // sessions in a row that found no backend while others did
+	Downs     int       `json:"downs,omitempty"`     // sessions in a row without an answer while others had one
 	Spent     Spent     `json:"spent,omitzero"`
 }
 
@@ -277,10 +280,12 @@ type ThreadHistory struct {
 	ParkedWhy   string    `json:"parked_why,omitempty"`
 	Downs       int       `json:"downs,omitempty"`  // sessions in a row that found no backend
 	Limits      int       `json:"limits,omitempty"` // sessions in a row, one after the other, that met a usage limit
-	Returns     Returns   `json:"returns,omitzero"` // how soon verdicts on the thread's work came
-	Spent       Spent     `json:"spent,omitzero"`
-	Uses        []Use     `json:"uses,omitempty"`  // within MaxWindow, oldest first
-	Paces       []Pace    `json:"paces,omitempty"` // by kind
+	// Unanswered is the agent whose session had no answer, since the last session that had one.
+	Unanswered string  `json:"unanswered,omitempty"`
+	Returns    Returns `json:"returns,omitzero"` // how soon verdicts on the thread's work came
+	Spent      Spent   `json:"spent,omitzero"`
+	Uses       []Use   `json:"uses,omitempty"`  // within MaxWindow, oldest first
+	Paces      []Pace  `json:"paces,omitempty"` // by kind
 	// Talks are the last conversations of a sticky thread, the last used one first.
 	Talks []Talk `json:"talks,omitempty"`
 	// Forgotten are the models whose conversations are not saved, because a file failed to restore one.

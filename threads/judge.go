@@ -60,7 +60,7 @@ func Judge(
 // AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. Without one, Judge
 // believes a program that reports a failure, a refusal, a question, a requested plan, or a limit.
 func AsksForge(item Item, out agents.Outcome) bool {
-	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result.BurnsAttempt() && !out.Claimed ||
+	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result.Fails() && !out.Claimed ||
 		out.Result == agents.Planned && item.Cause != CausePlan
 	return item.Kind != agents.KindSchedule && ended
 }

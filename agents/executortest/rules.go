@@ -32,7 +32,7 @@ func exits(b *bench) {
 	}{
 		{"exit 0", agents.Done, "", 0, ""},
 		{"exit 3", agents.Failed, "exit status 3", 3, ""},
-		{"kill -9 $$", agents.Failed, "SIGKILL", -1, "SIGKILL"},
+		{"kill -9 $$", agents.Killed, "SIGKILL", -1, "SIGKILL"},
 	} {
 		o := b.run(b.job(tt.script))
 		b.want(o, tt.result, tt.reason)

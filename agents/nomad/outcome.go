@@ -31,6 +31,8 @@ var codes = []struct {
 	{20, agents.OverBudget},
 	{21, agents.Cancelled},
 	{22, agents.NoPlace},
+	{23, agents.Unanswered},
+	{24, agents.Killed},
 	{exitTaken, agents.Lost},
 }
 

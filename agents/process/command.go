@@ -35,6 +35,14 @@ type ExitError struct {
 	Status syscall.WaitStatus
 }
 
+// Killed reports whether SIGKILL ended the command, or a program in it, as a shell's exit status says.
+func (e *ExitError) Killed() bool {
+	return e.Status.Signaled() && e.Status.Signal() == syscall.SIGKILL || e.Status.ExitStatus() == killedStatus
+}
+
+// killedStatus is the exit status of a shell whose command was ended by SIGKILL.
+const killedStatus = 128 + int(syscall.SIGKILL)
+
 func (e *ExitError) Error() string { return e.Name + ": " + describe(e.Status) }
 
 // Run runs a short command to its end. The error is an *ExitError if the command failed. If the context ended the

@@ -39,8 +39,8 @@ func TestShimKilled(t *testing.T) {
 		t.Error("a process outside the session was ended")
 	}
 	const want = "its session shim was ended from outside, killed by SIGKILL"
-	if o.Result != agents.Failed || !strings.Contains(o.Reason, want) {
-		t.Errorf("outcome %+v, want failed because of the shim", o)
+	if o.Result != agents.Killed || !strings.Contains(o.Reason, want) {
+		t.Errorf("outcome %+v, want killed with the shim", o)
 	}
 }
 

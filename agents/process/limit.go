@@ -80,6 +80,19 @@ func (h hits) explain(o agents.Outcome, l agents.Limits) agents.Outcome {
 	return o
 }
 
+// blame separates the two causes of a SIGKILL: the session's own limit of memory, which makes it a failure, and
+// anything else, which says nothing about its work.
+func (h hits) blame(o agents.Outcome, l agents.Limits) agents.Outcome {
+	own := h.Killed > 0 && h.Full > 0 && l.Memory > 0
+	switch {
+	case o.Result == agents.Killed && own:
+		o.Result = agents.Failed
+	case o.Result == agents.Failed && !o.Claimed && o.Signal == "SIGKILL" && !own:
+		o.Result = agents.Killed
+	}
+	return o
+}
+
 func processes(n int64) string {
 	if n == 1 {
 		return "1 process"

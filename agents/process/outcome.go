@@ -48,7 +48,7 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 	if o.Result == agents.Failed && (!found || err != nil) && full(r.job.ResultPath) {
 		o.Result, o.Reason = agents.NoRoom, "no room on the disk for its result; "+o.Reason
 	}
-	return h.explain(o, r.job.Limits)
+	return h.blame(h.explain(o, r.job.Limits), r.job.Limits)
 }
 
 // full reports whether the disk has no room beside a result. Then a missing result proves nothing about the work.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -84,7 +85,7 @@ type claudeEvent struct {
 	ErrorStatus int `json:"error_status"`
 
 	Message struct {
-		ID         string
+		ID, Model  string
 		Content    json.RawMessage
 		StopReason string `json:"stop_reason"`
 		Usage      claudeUsage
@@ -117,6 +118,12 @@ func (u *claudeUsage) usage() agents.Usage {
 	return usageOf(u.Input+u.Created, u.Read, u.Output)
 }
 
+// claudeItself is the model of the messages that claude writes itself, such as an error.
+const claudeItself = "<synthetic>"
+
+// limitReached matches a result that is only a usage limit. Some versions of claude call it a success.
+var limitReached = regexp.MustCompile(`^You've (hit|reached) your [\w -]{0,30}limit( · |$)`)
+
 func (claude) read(line []byte, r *report) bool {
 	var e claudeEvent
 	if json.Unmarshal(line, &e) != nil || e.Type == "" {
@@ -127,7 +134,11 @@ func (claude) read(line []byte, r *report) bool {
 	case e.Type == "system" && e.Subtype == "api_retry":
 		r.Note = fmt.Sprintf("the backend answers %d, try %d of %d", e.ErrorStatus, e.Attempt, e.MaxRetries)
 	case e.Type == "assistant":
-		r.count(e.Message.ID, e.Message.Usage.usage(), r.answer(e.Message.Content))
+		written := r.answer(e.Message.Content)
+		if e.Message.Model != claudeItself {
+			r.Answered = true
+			r.count(e.Message.ID, e.Message.Usage.usage(), written)
+		}
 		if e.Message.StopReason == "refusal" {
 			r.fail(failure{What: refused, Words: "the model refused: " + r.Words})
 		}
@@ -154,6 +165,10 @@ func (r *report) claudeResult(e *claudeEvent) {
 	r.Usage.CostUSD, r.TotalCost = e.Cost, true // CostUSD covers the whole conversation, the tokens only this run
 	if e.StopReason == "refusal" {
 		r.fail(failure{What: refused, Words: "the model refused: " + e.Result})
+		return
+	}
+	if !e.IsError && limitReached.MatchString(e.Result) {
+		r.fail(failure{What: limited, Words: e.Result})
 		return
 	}
 	if !e.IsError {
@@ -185,7 +200,6 @@ func (r *report) answer(content json.RawMessage) (written int64) {
 	if json.Unmarshal(content, &parts) != nil {
 		return 0
 	}
-	r.Turns++
 	for _, p := range parts {
 		written += int64(len(p.Text) + len(p.Thinking) + len(p.Input))
 		switch p.Type {

@@ -27,7 +27,7 @@ func (r *run) runPrompt(ctx context.Context, prompt string) (*report, error) {
 		first = r.reply
 	}
 	said, out := r.runCLI(ctx, c, first)
-	silent := said.What == noFailure && !said.Ended && said.Turns == 0
+	silent := said.What == noFailure && !said.Ended && !said.Answered
 	if c.Resume && ctx.Err() == nil && (silent || said.What == forgotten || said.What == overflown) {
 		r.logf("%s cannot continue its conversation (%s); starting a new one", r.CLI, out.Reason)
 		r.state.Session, r.state.Totals = "", agents.Usage{}
@@ -93,6 +93,12 @@ const (
 	lastWord = 30 * time.Second
 )
 
+// killedError is the error of a program that may have been ended by SIGKILL.
+type killedError interface {
+	error
+	Killed() bool
+}
+
 var errSilent = errors.New("the CLI was silent for too long")
 
 // runCLI runs the CLI once and processes its events as they arrive.
@@ -100,7 +106,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	said, complaint := &report{}, &tail{limit: 4 << 10}
 	if words := r.Left.Reached(r.usage.Tokens(), r.usage.CostUSD); words != "" {
 		said.fail(failure{What: spent, Words: "it has used " + words})
-		return said, outcome(r.CLI, said, nil, "", r.Now())
+		return said, outcome(r.CLI, said, r.heard, nil, "", r.Now())
 	}
 	before, resumed := agents.Usage{}, ""
 	if c.Resume {
@@ -125,13 +131,17 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 		words := fmt.Sprintf("no answer from the model in %s; it may be waiting for a usage limit, in silence", firstAnswer)
 		said.fail(failure{What: down, Words: words})
 	case errors.Is(err, os.ErrNotExist):
-		said.fail(failure{What: down, Words: err.Error()})
+		said.fail(failure{What: unusable, Words: strings.TrimPrefix(err.Error(), "cannot run ")})
 	}
+	if k, ok := errors.AsType[killedError](err); ok && k.Killed() && ctx.Err() == nil {
+		said.fail(failure{What: killed, Words: err.Error() + " (out of memory?)"})
+	}
+	r.heard = r.heard || said.Answered
 	r.recordUsage(said, c, before)
-	if words := lastLine(string(complaint.text)); words != "" && !said.Ended {
+	if words := lastWords(string(complaint.text)); words != "" && !said.Ended {
 		r.logf("%s says: %s", r.CLI, firstWords(words))
 	}
-	return said, outcome(r.CLI, said, err, string(complaint.text), r.Now())
+	return said, outcome(r.CLI, said, r.heard, err, string(complaint.text), r.Now())
 }
 
 // folder returns the CLI's working directory.
@@ -166,7 +176,7 @@ func (r *run) eventWriter(said *report, before agents.Usage, cancel context.Canc
 		switch {
 		case said.Ended:
 			timer.Reset(lastWord)
-		case said.Turns > 0:
+		case said.Answered:
 			timer.Stop()
 		}
 		if said.Note != "" {
@@ -182,7 +192,7 @@ func (r *run) eventWriter(said *report, before agents.Usage, cancel context.Canc
 func (r *run) recordUsage(said *report, c *call, before agents.Usage) {
 	r.usage = r.usage.Add(r.cost(said, before))
 	id := said.Session
-	if id == "" && said.Turns > 0 {
+	if id == "" && said.Answered {
 		id = c.Session
 	}
 	if !agents.ValidSessionID(id) {

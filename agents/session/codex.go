@@ -118,11 +118,14 @@ func (codex) read(line []byte, r *report) bool {
 	case "thread.started":
 		r.Session = e.ThreadID
 	case "item.started":
+		r.Answered = true
 		r.codexCall(&e)
 	case "item.completed":
+		r.Answered = r.Answered || e.Item.Type != "error"
 		r.codexItem(&e)
-	case "error":
-		r.Note = firstWords(e.Message) // reports a retry; the last event says whether it mattered
+	case "error": // reports a retry, or ends the run; the last event, if there is one, says whether it mattered
+		r.Said = e.Message
+		r.Note = firstWords(e.Message)
 	case "turn.failed":
 		r.Ended = true
 		r.fail(failure{What: classify(0, e.Error.Message), Words: e.Error.Message})
@@ -130,6 +133,7 @@ func (codex) read(line []byte, r *report) bool {
 		r.Ended = true
 		if u := e.Usage; u != nil {
 			r.Usage, r.TotalTokens = u.usage(), true // covers the whole conversation
+			r.Answered = r.Answered || u.Output > 0
 		}
 	}
 	return true
@@ -158,7 +162,6 @@ func (r *report) codexItem(e *codexEvent) {
 	case "mcp_tool_call":
 		r.result(e.Item.ID, e.Item.Result)
 	case "agent_message":
-		r.Turns++
 		r.Words, r.Note = e.Item.Text, firstWords(e.Item.Text)
 	case "file_change":
 		for _, c := range e.Item.Changes {

@@ -2,6 +2,8 @@ package session
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +16,11 @@ import (
 type report struct {
 	Session string // the CLI's id of the conversation
 	Words   string // the model's last text
-	Turns   int    // answers of the model
+	// Answered says that the model answered. A session without an answer says nothing about its item.
+	Answered bool
+	// Said is the last error that was not final, or the last line of stdout that is no event. It explains the end of a
+	// run without a last event.
+	Said    string
 	Usage   agents.Usage
 	Running agents.Usage // of this run so far, summed over answers, because a live run reports no total
 	// TotalTokens and TotalCost say that these parts of Usage cover the whole conversation, not only this run.
@@ -92,6 +98,8 @@ const (
 	forgotten class = "forgotten" // the conversation to resume does not exist
 	looped    class = "loop"      // the CLI repeats itself
 	spent     class = "budget"    // the CLI has reached its budget
+	killed    class = "killed"    // something outside ended the CLI with SIGKILL
+	unusable  class = "unusable"  // no credit, no such model, no such program: the agent's or its account's fault
 	broken    class = "broken"    // anything else
 )
 
@@ -106,8 +114,20 @@ func (r *report) fail(t failure) {
 	if t.What == limited && t.Until.IsZero() {
 		t.Until = r.Until
 	}
-	t.Words = firstWords(t.Words)
+	t.Words = firstWords(unwrapped(t.Words))
 	r.failure = t
+}
+
+// unwrapped returns the message of an error that a CLI passes on as JSON, as its backend sent it.
+func unwrapped(words string) string {
+	var e struct {
+		Message string
+		Error   struct{ Message string }
+	}
+	if json.Unmarshal([]byte(words), &e) != nil {
+		return words
+	}
+	return cmp.Or(e.Error.Message, e.Message, words)
 }
 
 // add processes one line of a CLI's stdout.
@@ -115,6 +135,7 @@ func (r *report) add(a adapter, line []byte, now time.Time) {
 	r.Note, r.calling, r.now, r.changed = "", false, now, nil
 	if !a.read(line, r) {
 		r.Unread++
+		r.Said = string(line)
 	}
 }
 
@@ -126,10 +147,15 @@ var classes = []struct {
 	{looped, regexp.MustCompile(`(?i)loop detect`)}, // qwen also detects loops
 	{forgotten, regexp.MustCompile(`(?i)no (conversation|(saved )?session|rollout) found|(session|thread.*) not found`)},
 	{overflown, overflowWords},
+	{refused, filterWords},
+	{spent, regexp.MustCompile(`(?i)budget (is )?(exhausted|exceeded)`)},
 	{limited, regexp.MustCompile(`(?i)usage.?limit|rate.?limit|hit your .{0,20}limit|quota|too many requests|\b429\b`)},
+	{unusable, regexp.MustCompile(`(?i)\b40[24]\b|payment required|billing|(credit|balance).{0,20}(too low|insuff)|` +
+		`insufficient.{0,10}(credit|balance|funds)|model\b.*(not found|not exist|not supported)|` +
+		`issue with the selected model|root/sudo privileges`)},
 	{signedOut, regexp.MustCompile(`(?i)\b40[13]\b|unauthori[sz]ed|invalid.{0,10}api.?key|not logged in|` +
 		`please run /login|authentication|credential|missing api key|api key.{0,20}(missing|required|not)`)},
-	{down, regexp.MustCompile(`(?i)\b5\d\d\b|overloaded|econnre|high demand|root/sudo privileges|unable to connect|` +
+	{down, regexp.MustCompile(`(?i)\b5\d\d\b|overloaded|econnre|high demand|unable to connect|` +
 		`connection (refused|reset|error|closed)|fetch failed|timed? ?out|network|socket|eai_again|enotfound|` +
 		`stream disconnected|internal server error|service unavailable|error sending request`)},
 }
@@ -137,14 +163,21 @@ var classes = []struct {
 var overflowWords = regexp.MustCompile(`(?i)prompt is too long|context.{0,20}(length|window|size|overflow|limit)|` +
 	`exceeds? .{0,40}context|maximum context|too many tokens|input is too long|ran out of room`)
 
+// filterWords match the refusal of one prompt by a filter of the backend.
+var filterWords = regexp.MustCompile(`(?i)content.?filter|content management policy|safety classifier`)
+
 // classify classifies an error. status is the HTTP status, or 0.
 func classify(status int, words string) class {
 	if overflowWords.MatchString(words) && slices.Contains([]int{0, 400, 413, 500}, status) {
 		return overflown
 	}
 	switch {
+	case status == 400 && filterWords.MatchString(words):
+		return refused
 	case status == 401 || status == 403:
 		return signedOut
+	case status == 402 || status == 404:
+		return unusable
 	case status == 429:
 		return limited
 	case status >= 500:

@@ -109,11 +109,13 @@ func (opencode) read(line []byte, r *report) bool {
 	r.Session = cmp.Or(e.SessionID, r.Session)
 	switch e.Type {
 	case "text":
+		r.Answered = true
 		r.Words, r.Note = e.Part.Text, firstWords(e.Part.Text)
 	case "tool_use":
+		r.Answered = true
 		r.opencodeTool(&e)
 	case "step_finish":
-		r.Turns++
+		r.Answered = true
 		t := e.Part.Tokens
 		step := usageOf(t.Input+t.Cache.Write, t.Cache.Read, t.Output+t.Reasoning)
 		step.CostUSD = e.Part.Cost
@@ -152,6 +154,8 @@ func (r *report) opencodeError(e *opencodeEvent) {
 		r.Hopeless = r.overflows >= opencodeOverflows
 	case "ProviderAuthError":
 		t.What = signedOut
+	case "ContentFilterError":
+		t.What = refused
 	}
 	if seconds, err := strconv.ParseInt(d.Headers["retry-after"], 10, 32); err == nil && seconds > 0 {
 		t.After = time.Duration(seconds) * time.Second

@@ -1,34 +1,42 @@
 package session
 
 import (
+	"regexp"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
 // outcome returns how a CLI's run ended. The events decide, not the exit code: claude exits with 0 when it is
-// interrupted, and calls a usage limit a success. exit is the error of the run, complaint the end of its stderr. Done
-// means that the run is complete, not that it achieved anything.
-func outcome(cli string, r *report, exit error, complaint string, now time.Time) agents.Outcome {
+// interrupted, and calls a usage limit a success. heard says that the model answered in this session. exit is the error
+// of the run, complaint the end of its stderr. Done means that the run is complete, not that it achieved anything.
+func outcome(cli string, r *report, heard bool, exit error, complaint string, now time.Time) agents.Outcome {
 	t := r.failure
 	if t.What == noFailure && !r.Ended {
-		t = unended(exit, complaint)
+		t = unended(r, exit, complaint)
 	}
-	out := agents.Outcome{Result: agents.Failed, Reason: cli + ": " + t.Words}
+	out := agents.Outcome{Result: agents.Failed, Reason: cli + ": " + strings.TrimPrefix(t.Words, cli+": ")}
 	switch t.What {
 	case noFailure:
-		return agents.Outcome{Result: agents.Done}
+		if heard {
+			return agents.Outcome{Result: agents.Done}
+		}
+		out.Result, out.Reason = agents.Unanswered, cli+" ended without an answer from the model"
 	case limited:
 		out.Result, out.RetryAt = agents.Limited, t.Until
 		if out.RetryAt.IsZero() && t.After > 0 {
 			out.RetryAt = now.Add(t.After)
 		}
 	case signedOut:
-		// The thread cannot work, not the item. BackendDown does not count as an attempt, and status shows the reason.
-		out.Result, out.Reason = agents.BackendDown, cli+" is not signed in: "+t.Words
+		out.Result, out.Reason = agents.Unanswered, cli+" is not signed in: "+t.Words
+	case unusable:
+		out.Result = agents.Unanswered
+	case killed:
+		out.Result = agents.Killed
 	case down:
 		out.Result = agents.BackendDown
-	case overflown:
+	case overflown: // this prompt does not fit: the item is at fault, although the model never answered
 		out.Reason = cli + ": the context window overflowed: " + t.Words
 	case refused:
 		out.Result = agents.Refused
@@ -36,14 +44,25 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 		out.Result = agents.Looped
 	case spent:
 		out.Result = agents.OverBudget
+	case broken, forgotten:
+		if !heard {
+			out.Result = agents.Unanswered
+		}
 	}
 	return out
 }
 
-// unended explains a run without a last event. Its stderr says more than its exit code.
-func unended(exit error, complaint string) failure {
-	words := firstWords(lastLine(complaint))
-	what := classify(0, complaint)
+// unended explains a run without a last event, with the last words of its stdout or else its stderr, which say more
+// than its exit code.
+func unended(r *report, exit error, complaint string) failure {
+	words, what := unwrapped(r.Said), classify(0, r.Said)
+	if what == broken {
+		what = classify(0, complaint)
+		if words == "" || what != broken {
+			words = lastWords(complaint)
+		}
+	}
+	words = firstWords(words)
 	switch {
 	case exit != nil:
 		words = exit.Error() + prefixed(": ", words)
@@ -51,6 +70,26 @@ func unended(exit error, complaint string) failure {
 		words = "it ended without saying how"
 	}
 	return failure{What: what, Words: words}
+}
+
+// Lines of stderr: notices, and the inner lines of a stack trace, explain nothing; others name an error.
+var (
+	noticeLine = regexp.MustCompile(`^(Reading additional input|WARNING|Warning|\[claude-code:|at |Node\.js v|[^\pL]*$)`)
+	errorLine  = regexp.MustCompile(`^(?i)(\w*error|fatal|panic)\b`)
+)
+
+// lastWords returns the last line of a text that names an error, or else the last one that is no notice.
+func lastWords(text string) (words string) {
+	named := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		names := errorLine.MatchString(line)
+		if noticeLine.MatchString(line) || named && !names {
+			continue
+		}
+		words, named = line, names
+	}
+	return words
 }
 
 // used returns the usage of one run. For CLIs that count the whole conversation, it subtracts the usage before the run.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,11 +81,11 @@ func TestRecordings(t *testing.T) {
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func dump(cli string, r *report, exit error, complaint string) string {
-	out := outcome(cli, r, exit, complaint, noon)
+	out := outcome(cli, r, r.Answered, exit, complaint, noon)
 	var b strings.Builder
-	fmt.Fprintf(&b, "session %s\nwords %q\nturns %d\nusage %+v\ntotals: tokens %t, cost %t\nended %t\nhopeless %t\n"+
+	fmt.Fprintf(&b, "session %s\nwords %q\nanswered %t\nusage %+v\ntotals: tokens %t, cost %t\nended %t\nhopeless %t\n"+
 		"unread %d\n",
-		r.Session, r.Words, r.Turns, r.Usage, r.TotalTokens, r.TotalCost, r.Ended, r.Hopeless, r.Unread)
+		r.Session, r.Words, r.Answered, r.Usage, r.TotalTokens, r.TotalCost, r.Ended, r.Hopeless, r.Unread)
 	fmt.Fprintf(&b, "trouble %q %q\noutcome %s %q\n", r.What, r.failure.Words, out.Result, out.Reason)
 	if !out.RetryAt.IsZero() {
 		fmt.Fprintf(&b, "retry at %s\n", out.RetryAt.Format(time.RFC3339))
@@ -102,6 +103,24 @@ func TestEvents(t *testing.T) {
 	}{
 		{"a limit stands above what is made of it later", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424,"rateLimitType":"five_hour"}}
 {"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":500,"result":"oops"}`, limited, true, "usage limit five_hour"},
+		{
+			"a limit called a success", "claude",
+			`{"type":"result","subtype":"success","is_error":false,"result":"You've hit your session limit · resets 11pm ` +
+				`(Europe/Paris)"}`, limited, true, "You've hit your session limit · resets 11pm (Europe/Paris)",
+		},
+		{
+			"a summary about limits", "claude",
+			`{"type":"result","subtype":"success","is_error":false,"result":"Done. You've hit your limit is now translated."}`,
+			noFailure, true, "",
+		},
+		{
+			"a filter", "opencode", `{"type":"error","sessionID":"s","error":{"name":"APIError","data":{"statusCode":400,` +
+				`"message":"The prompt triggered the content management policy."}}}`, refused, true, "",
+		},
+		{
+			"an error in JSON", "codex", `{"type":"turn.failed","error":{"message":"{\"error\":{\"message\":\"Your credit ` +
+				`balance is too low.\"}}"}}`, unusable, true, "Your credit balance is too low.",
+		},
 		{"a warning is no limit", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795242424}}
 {"type":"result","subtype":"success","is_error":false,"result":"ok"}`, noFailure, true, ""},
 		{"a limit that was waited for", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424}}
@@ -159,26 +178,61 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The stderr of a CLI without a last event decides the outcome.
+// What a CLI without a last event said last, on stdout or else on stderr, decides the outcome and is the reason. If the
+// model never answered, the item is not to blame.
 func TestUnended(t *testing.T) {
+	failed, killed := errors.New("exit status 1"), errors.New("killed by SIGKILL")
+	const answer = `{"type":"assistant","message":{"content":[{"type":"text","text":"Hm."}],"usage":{"output_tokens":5}}}` + "\n"
 	tests := []struct {
-		exit      error
-		complaint string
-		want      agents.Result
+		cli, stdout string
+		exit        error
+		stderr      string
+		want        agents.Result
+		reason      string
 	}{
-		{fmt.Errorf("exit status 1"), "No conversation found with session ID: x", agents.Failed},
-		{fmt.Errorf("exit status 1"), "fetch failed: ECONNREFUSED", agents.BackendDown},
 		{
-			fmt.Errorf("exit status 1"),
-			"--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons", agents.BackendDown,
+			"claude", answer, failed, "No conversation found with session ID: x", agents.Failed,
+			"claude: exit status 1: No conversation found with session ID: x",
 		},
-		{fmt.Errorf("exit status 55"), "Run aborted: wall-clock budget of 3s exceeded", agents.Failed},
-		{nil, "", agents.Failed},
-		{fmt.Errorf("killed by SIGKILL"), "", agents.Failed},
+		{"claude", "", failed, "fetch failed: ECONNREFUSED", agents.BackendDown, ""},
+		{
+			"claude", "", failed, "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons",
+			agents.Unanswered, "",
+		},
+		{"qwen", answer, errors.New("exit status 55"), "Run aborted: wall-clock budget of 3s exceeded", agents.Failed, ""},
+		{"claude", answer, nil, "", agents.Failed, "claude: it ended without saying how"},
+		{"claude", "", nil, "", agents.Unanswered, "claude: it ended without saying how"},
+		{"claude", answer, killed, "", agents.Failed, "claude: killed by SIGKILL"},
+		{
+			"codex", `{"type":"error","message":"You've hit your usage limit. Upgrade, or try again at 12:36 PM."}`, failed,
+			"Reading additional input from stdin...", agents.Limited,
+			"codex: exit status 1: You've hit your usage limit. Upgrade, or try again at 12:36 PM.",
+		},
+		{"codex", `{"type":"error","message":"session rollout budget exhausted"}`, failed, "", agents.OverBudget, ""},
+		{
+			"claude", "You've hit your limit · resets 1pm (Europe/Lisbon)\n", nil, "", agents.Limited,
+			"claude: You've hit your limit · resets 1pm (Europe/Lisbon)",
+		},
+		{"codex", "", errors.New("codex: exit status 1"), `node:internal/modules/run_main:107
+    throw error;
+    ^
+
+Error: Missing optional dependency @openai/codex-linux-x64. Reinstall Codex.
+    at file:///opt/codex/bin/codex.js:99:11
+    at ModuleJob.run (node:internal/modules/esm/module_job:343:25) {
+  code: 'X'
+}
+
+Node.js v22.23.3
+`, agents.Unanswered, "codex: exit status 1: Error: Missing optional dependency @openai/codex-linux-x64. Reinstall Codex."},
+		{"codex", "", failed, "Reading additional input from stdin...\n", agents.Unanswered, "codex: exit status 1"},
 	}
 	for _, tt := range tests {
-		if out := outcome("x", &report{}, tt.exit, tt.complaint, noon); out.Result != tt.want || out.Reason == "" {
-			t.Errorf("%v, %q: %+v, want %s", tt.exit, tt.complaint, out, tt.want)
+		r := parse(adapters[tt.cli], []byte(tt.stdout))
+		out := outcome(tt.cli, r, r.Answered, tt.exit, tt.stderr, noon)
+		if out.Result != tt.want || out.Reason == "" || tt.reason != "" && out.Reason != tt.reason {
+			t.Errorf("%s, %v, %q: got %s, %q, want %s, %q", tt.stdout, tt.exit, tt.stderr, out.Result, out.Reason, tt.want,
+				tt.reason)
 		}
 	}
 }
@@ -249,7 +303,7 @@ func FuzzRead(f *testing.F) {
 					t.Errorf("%s: an entry of %+v", cli, u)
 				}
 			}
-			_ = outcome(cli, r, nil, "", noon)
+			_ = outcome(cli, r, r.Answered, nil, "", noon)
 		}
 	})
 }

@@ -118,9 +118,10 @@ type entry struct {
 }
 
 // recordSession writes the session into the profile: a journal entry and a line of the record, in one commit. It skips
-// sessions that ended because the backend was unavailable. A failure is only logged: the session's work is done.
+// sessions that ended because the backend was unavailable, or whose model never answered. A failure is only logged: the
+// session's work is done.
 func (r *run) recordSession(ctx context.Context, out *agents.Outcome, began time.Time) {
-	if r.profile == nil || out.Result == agents.Limited || out.Result == agents.BackendDown {
+	if r.profile == nil || out.Result == agents.Limited || out.Result == agents.BackendDown || !r.heard {
 		return
 	}
 	now := r.Now().UTC()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -99,7 +100,11 @@ func (qwen) read(line []byte, r *report) bool {
 			r.Hopeless = true
 		}
 	case e.Type == "assistant":
-		r.count(e.Message.ID, e.Message.Usage.usage(), r.answer(e.Message.Content))
+		written := r.answer(e.Message.Content)
+		if !strings.HasPrefix(r.Words, "[API Error:") { // which qwen writes itself
+			r.Answered = true
+			r.count(e.Message.ID, e.Message.Usage.usage(), written)
+		}
 	case e.Type == "user":
 		r.results(e.Message.Content)
 	case e.Type == "result":
@@ -108,7 +113,7 @@ func (qwen) read(line []byte, r *report) bool {
 			r.Usage, r.TotalTokens = u.usage(), true // covers the whole conversation
 		}
 		if e.IsError {
-			words := cmp.Or(e.Error.Message, e.Result)
+			words := strings.Trim(cmp.Or(e.Error.Message, e.Result), "[]")
 			r.fail(failure{What: classify(0, words), Words: words})
 		}
 	}

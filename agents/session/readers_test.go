@@ -128,7 +128,7 @@ func TestUnknownWritersAreStrangers(t *testing.T) {
 		}
 	}
 	r := &run{Program: &Program{Desk: crowd{refused: forge.ErrUnavailable}, Out: t.Output()}}
-	if err := r.findReaders(t.Context()); outcomeOf(err).Result != "backend-down" {
+	if err := r.findReaders(t.Context()); r.outcomeOf(err).Result != "backend-down" {
 		t.Errorf("an outage: %v", err)
 	}
 }

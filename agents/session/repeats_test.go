@@ -144,7 +144,7 @@ func ending(t *testing.T, err error) agents.Outcome {
 	if err == nil {
 		t.Fatal("it came to its end")
 	}
-	return outcomeOf(err)
+	return (&run{heard: true}).outcomeOf(err)
 }
 
 // events return each CLI's events for a call with its result and for the usage of the model's n-th answer, which is 100
@@ -321,7 +321,7 @@ func TestClaudeBudget(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	r := parse(claude{}, []byte(`{"type":"result","subtype":"error_max_budget_usd","is_error":true,"terminal_reason":"budget_exhausted","errors":["Reached maximum budget ($0.002)"],"total_cost_usd":0.0021}`))
-	if out := outcome("claude", r, nil, "", noon); out.Result != agents.OverBudget ||
+	if out := outcome("claude", r, true, nil, "", noon); out.Result != agents.OverBudget ||
 		out.Reason != "claude: Reached maximum budget ($0.002)" {
 		t.Errorf("%+v", out)
 	}

@@ -75,6 +75,7 @@ type run struct {
 	usage        agents.Usage      // summed over all runs of the CLI
 	expected     *cacheExpectation // nil if no cache can hold this session's beginning, or its use is known
 	resumed      *agents.Resumption
+	heard        bool   // the model answered in this session
 	conversation string // the CLI's id of this session's conversation; empty before the first
 	answered     bool   // the last session asked people, and this one continues it
 	reply        string // the prompt that continues the conversation, which contains the rest
@@ -99,7 +100,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	case err != nil && ctx.Err() != nil:
 		out = agents.Outcome{Result: agents.Failed, Reason: r.saveInterrupted(ctx, "ended by a signal")}
 	case err != nil:
-		if out = outcomeOf(err); out.Result == agents.OverBudget { // the next session continues from here
+		if out = r.outcomeOf(err); out.Result == agents.OverBudget { // the next session continues from here
 			out.Reason = r.saveInterrupted(ctx, out.Reason)
 			break
 		}
@@ -107,7 +108,9 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	default:
 		r.state.Running = false
 	}
-	unheard := []agents.Result{agents.Limited, agents.BackendDown, agents.OverBudget}
+	unheard := []agents.Result{
+		agents.Limited, agents.BackendDown, agents.OverBudget, agents.Unanswered, agents.Killed,
+	}
 	cut := ctx.Err() != nil || slices.Contains(unheard, out.Result)
 	r.state.Asked = out.Words != "" || r.answered && cut
 	out.SessionID = r.conversation
@@ -135,14 +138,18 @@ func (r *run) saveInterrupted(ctx context.Context, why string) (reason string) {
 	return why + ", nothing was unsaved"
 }
 
-// outcomeOf converts an error outside the CLI. A forge that does not answer does not count as an attempt.
-func outcomeOf(err error) agents.Outcome {
+// outcomeOf converts an error. One outside the CLI that comes before the model's first answer, or from a forge that
+// does not answer, does not count as an attempt.
+func (r *run) outcomeOf(err error) agents.Outcome {
 	if e, ok := errors.AsType[*ended](err); ok {
 		return e.Outcome
 	}
 	out := agents.Outcome{Result: agents.Failed, Reason: err.Error()}
-	if errors.Is(err, forge.ErrUnavailable) {
+	switch {
+	case errors.Is(err, forge.ErrUnavailable):
 		out.Result = agents.BackendDown
+	case !r.heard:
+		out.Result = agents.Unanswered
 	}
 	return out
 }

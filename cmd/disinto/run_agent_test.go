@@ -44,6 +44,11 @@ while [ $# -gt 0 ]; do case "$1" in --session-id|--resume) id="$2" ;; esac; shif
 echo '{"type":"system","subtype":"init","session_id":"'$id'"}'
 `
 
+// stubAnswer is an answer of the model without the end of the run.
+const stubAnswer = `
+echo '{"type":"assistant","session_id":"'$id'","message":{"content":[{"type":"text","text":"Let me see."}]}}'
+`
+
 const stubDone = `
 echo '{"type":"assistant","session_id":"'$id'","message":{"content":[{"type":"text","text":"All done."}]}}'
 echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","session_id":"'$id'","result":"All done.","total_cost_usd":0.5,"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":20}}'
@@ -253,16 +258,20 @@ func TestAgentOutcomes(t *testing.T) {
 		{"no commits", stubDone, agents.NoProgress, "no commits; its last words: All done."},
 		{"usage limit", `echo '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424,"rateLimitType":"five_hour"}}'
 echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":429,"result":"You have hit your limit"}'; exit 1`, agents.Limited, "limit"},
-		{"not signed in", `echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":401,"result":"Invalid API key"}'; exit 0`, agents.BackendDown, "not signed in"},
-		{"no last event", `exit 0`, agents.Failed, "ended without saying how"},
-		{"dies with words", `echo "something broke" >&2; exit 7`, agents.Failed, "exit status 7: something broke"},
+		{"not signed in", `echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":401,"result":"Invalid API key"}'; exit 0`, agents.Unanswered, "not signed in"},
+		{"no last event", `exit 0`, agents.Unanswered, "ended without saying how"},
+		{"no last event of an answer", stubAnswer + `exit 0`, agents.Failed, "ended without saying how"},
+		{"dies with words", stubAnswer + `echo "something broke" >&2; exit 7`, agents.Failed, "exit status 7: something broke"},
+		{"no credit", `echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,"result":"Credit balance is too low"}'; exit 1`, agents.Unanswered, "claude: Credit balance is too low"},
+		{"killed", stubAnswer + `kill -9 $$`, agents.Killed, "killed by SIGKILL"},
 		{
 			"refused", `echo '{"refused":"It does not say which orders."}' > "$DISINTO_WORKSPACE/answer.json"` + stubDone,
 			agents.Refused, "It does not say which orders.",
 		},
 		{"forgets to commit", `echo x > forgotten.txt` + stubDone, agents.Done, "opened #12"},
 	}
-	storm := []string{"not signed in", "no last event", "dies with words"} // only in make check
+	// Only in make check.
+	storm := []string{"not signed in", "no last event", "no last event of an answer", "dies with words"}
 	for _, tt := range tests {
 		if !storms() && slices.Contains(storm, tt.name) {
 			continue
@@ -303,7 +312,7 @@ func TestAgentWithoutCLI(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.want(agents.BackendDown, "cannot run claude: no such program in PATH", "dev-qwen", agents.KindIssue, 8, "",
+	b.want(agents.Unanswered, "claude: no such program in PATH", "dev-qwen", agents.KindIssue, 8, "",
 		"PATH="+empty)
 }
 
@@ -323,7 +332,7 @@ func TestD4_SavesLeftovers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.want(agents.Failed, "", "dev-qwen", agents.KindIssue, 8,
-		`echo half > half.txt; echo c > c.txt; git add c.txt; git commit -qm c; exit 3`)
+		stubAnswer+`echo half > half.txt; echo c > c.txt; git add c.txt; git commit -qm c; exit 3`)
 	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
 	if _, err := os.Stat(b.at("dev-qwen", "half.txt")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the leftover is in the new session's worktree: %v", err)
@@ -485,7 +494,7 @@ func TestAgentPrompts(t *testing.T) {
 		return out
 	}
 	write("Do {{.Titel}}")
-	if out := run(); out.Result != agents.Failed ||
+	if out := run(); out.Result != agents.Unanswered ||
 		out.Reason != "cannot use the prompt dev.md: there is no variable .Titel" {
 		t.Errorf("got outcome %+v", out)
 	}

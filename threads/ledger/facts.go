@@ -44,7 +44,7 @@ type Item struct {
 }
 
 func (r *Item) valid() bool {
-	return r.Key.Ref.Repo != "" && min(r.PassedOver, r.Remarks, r.Downs) >= 0
+	return r.Key.Ref.Repo != "" && min(r.PassedOver, r.Remarks, r.Downs, r.Alone) >= 0
 }
 
 func (r *Item) apply(s *State, _ time.Time) { *s.item(r.Key.Of()) = r.ItemHistory }

@@ -125,7 +125,7 @@ func (s *State) forgive(item forge.Ref) {
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {
-			it.CoolDown, it.Remarks, it.Downs = time.Time{}, 0, 0
+			it.CoolDown, it.Remarks, it.Downs, it.Alone = time.Time{}, 0, 0, 0
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (s *State) Remembered() []forge.Ref {
 		}
 	}
 	for k, it := range s.Items {
-		if it.PassedOver+it.Remarks+it.Downs > 0 || !it.CoolDown.IsZero() {
+		if it.PassedOver+it.Remarks+it.Downs+it.Alone > 0 || !it.CoolDown.IsZero() {
 			set[k.Ref] = true
 		}
 	}

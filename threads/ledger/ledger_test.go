@@ -119,6 +119,7 @@ func everything() []Record {
 		{At: noon, Used: &Used{"q", agents.Usage{OutputTokens: 4}}},
 		conflict, endRec("w", time.Minute, End{Result: agents.Done}),
 		startRec("h", 10, 5), endRec("h", time.Minute, End{Result: agents.Stalled, Reason: "silent"}),
+		startRec("m", 29, 1), endRec("m", time.Minute, End{Result: agents.Unanswered, Reason: "no credit"}),
 		startRec("e", 7, 1), endRec("e", time.Minute, End{
 			Result: agents.BackendDown, Breaker: time.Minute,
 			Reason: "refused",

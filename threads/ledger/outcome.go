@@ -19,6 +19,7 @@ const (
 	downMax         = time.Hour        // for the agent, too
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account the right
 	unstartableRest = time.Minute      // the program cannot be started: a person has to look
+	unansweredRest  = time.Minute      // the model did not answer: for the agent, doubled each time in a row
 	noRoomRest      = time.Minute      // the machine has no room for another process
 	noPlaceRest     = time.Minute      // no node can run the agent's sessions, doubled each time in a row
 	reassignedRest  = time.Minute      // a person unassigned our agent and is about to assign the item
@@ -35,6 +36,10 @@ const (
 // breakerThreshold is how many sessions in a row must find no backend before the thread is parked. A single one may
 // have met a restart of the server.
 const breakerThreshold = 3
+
+// aloneMost is how many sessions on an item may have no answer while their agents work on others. From that one on,
+// each counts as a failed attempt.
+const aloneMost = 3
 
 // attemptRest is the time from the end of each failed attempt to the next. There is none after the last attempt.
 var attemptRest = [threads.MaxAttempts - 1]time.Duration{
@@ -82,6 +87,7 @@ var outcomes = []outcome{
 	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason) }, false},
 	{"no place", is(agents.NoPlace), (*ended).placeless, false},
 	{"limited", is(agents.Limited), (*ended).limited, false},
+	{"no answer", unexplained, (*ended).unanswered, false},
 	{"backend down", is(agents.BackendDown), (*ended).backendDown, false},
 	{"taken off by a person", takenOff, coolDown(reassignedRest), false},
 	{"cancelled", is(agents.Cancelled), nil, false},
@@ -102,6 +108,8 @@ func is(r agents.Result) func(*ended) bool { return func(e *ended) bool { return
 func claimFailed(why ClaimFailure) func(*ended) bool {
 	return func(e *ended) bool { return e.Claim == why }
 }
+
+func unexplained(e *ended) bool { return e.Result == agents.Unanswered || e.Result == agents.Killed }
 
 func notStarted(e *ended) bool { return e.NeverRan && e.Result == agents.Failed }
 
@@ -231,7 +239,7 @@ func (e *ended) tally() {
 	switch {
 	case e.Result == agents.Done || e.Result == agents.Refused || e.talks():
 		e.agent.Fruitless = 0
-	case e.Result.BurnsAttempt() || e.Result == agents.BackendDown:
+	case e.Result.Fails() || e.Result == agents.BackendDown:
 		e.agent.Fruitless++
 	}
 	if e.Result == agents.Done {
@@ -279,6 +287,31 @@ func (e *ended) backendDown() {
 	if e.agent.Downs++; e.agent.Downs >= breakerThreshold {
 		holdAgent(doubled(e.Breaker, e.agent.Downs-breakerThreshold+1, downMax))(e)
 	}
+}
+
+// unanswered holds the agent, and lets the item rest for longer, so that the agent tries another item first: an item
+// that alone has no answers is at fault. Both rests double up to an hour, which bounds the starts of an item to about
+// 30 a day. A second agent of the thread in a row without an answer shares the fault, so the thread is parked.
+func (e *ended) unanswered() {
+	if e.agent.Downs == 0 && !e.scheduled() {
+		if e.item.Alone++; e.item.Alone >= aloneMost {
+			e.Reason = fmt.Sprintf("no answer %d times while others had one: %s", e.item.Alone, e.Reason)
+			e.failed()
+			return
+		}
+	}
+	e.agent.Downs++
+	e.item.Downs++
+	until := e.at.Add(doubled(unansweredRest, e.agent.Downs, downMax))
+	e.agent.HoldAs(threads.NoAnswer, until, e.Reason)
+	coolDown(doubled(2*unansweredRest, e.item.Downs, downMax))(e)
+	if e.Result == agents.Killed {
+		return
+	}
+	if before := e.thread.Unanswered; before != "" && before != e.Agent {
+		e.park(until, e.Reason)
+	}
+	e.thread.Unanswered = e.Agent
 }
 
 // park never shortens a park: of two sessions that met the limit, the later reset counts.
@@ -373,6 +406,7 @@ func (e *ended) failed() {
 // nothing about the time after it.
 func (e *ended) reached() {
 	e.thread.Downs, e.agent.Downs, e.item.Downs, e.thread.Limits = 0, 0, 0, 0
+	e.thread.Unanswered, e.item.Alone = "", 0
 	if !e.At.Before(e.thread.ParkedUntil) {
 		e.thread.ParkedUntil, e.thread.ParkedWhy = time.Time{}, ""
 	}

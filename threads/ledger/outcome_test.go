@@ -117,6 +117,21 @@ func TestEndTable(t *testing.T) {
 			0, 10 * time.Second, 0, 0,
 			func(h *State) bool { return h.Thread("llama").Downs == 1 },
 		},
+		{
+			"no answer",
+			End{Result: agents.Unanswered, Reason: "no credit"},
+			0, 2 * time.Minute, 0, time.Minute,
+			func(h *State) bool {
+				a := h.Agent("dev-qwen")
+				return a.HeldAs == threads.NoAnswer && a.HeldWhy == "no credit" && a.Failed == 0 && a.Fruitless == 1
+			},
+		},
+		{
+			"killed",
+			End{Result: agents.Killed},
+			0, 2 * time.Minute, 0, time.Minute,
+			func(h *State) bool { return h.Agent("dev-qwen").Failed == 0 && h.Thread("llama").Unanswered == "" },
+		},
 		{"cancelled", End{Result: agents.Cancelled, Stop: threads.StopClosed}, 0, 0, 0, 0, nil},
 		{"taken off", End{Result: agents.Cancelled, Stop: threads.StopReassigned}, 0, time.Minute, 0, 0, nil},
 		{"released", End{Result: agents.Cancelled, Stop: threads.StopReleased}, 0, time.Minute, 0, 0, nil},
@@ -407,6 +422,86 @@ func TestScheduledOverLimit(t *testing.T) {
 		if got := !h.Item(start.Start.Item.Of()).LastRun.IsZero(); got != ran || c.HasRefusal() ||
 			c.Used != (threads.Used{}) {
 			t.Errorf("%s: got ran %v, want %v; chain %+v", stop, got, ran, c)
+		}
+	}
+}
+
+// An account that is never answered burns no attempt, and each of its issues starts at most 30 times a day.
+func TestAccountWithoutAnswers(t *testing.T) {
+	h, at, starts := New(), time.Duration(0), make(map[int64]int)
+	for n := 0; at < 24*time.Hour; n++ {
+		var issue int64 // the first of three that may start
+		for issue = 1; issue < 3 && h.Item(issueKey(issue).Of()).CoolDown.After(noon.Add(at)); issue++ {
+		}
+		at = max(at, h.Item(issueKey(issue).Of()).CoolDown.Sub(noon))
+		starts[issue]++
+		run := fmt.Sprint(n)
+		start := startRec(run, issue, 1)
+		start.At = noon.Add(at)
+		h.Apply(start)
+		end := endRec(run, 0, End{Result: agents.Unanswered, Reason: "no credit"})
+		end.At = noon.Add(at + 2*time.Second)
+		h.Apply(end)
+		at = h.Agent("dev-qwen").HeldUntil.Sub(noon)
+	}
+	for issue := int64(1); issue <= 3; issue++ {
+		if a := h.Chain(forge.Ref{Repo: "o/r", Number: issue}).Attempts; len(a) > 0 || starts[issue] > 30 {
+			t.Errorf("issue %d: %d starts, attempts %+v", issue, starts[issue], a)
+		}
+	}
+	if rest := h.Agent("dev-qwen").HeldUntil.Sub(noon); rest > 25*time.Hour+time.Minute {
+		t.Errorf("the agent is held until %s", rest)
+	}
+}
+
+// An issue that is not answered while its agent's other issues are is at fault from the third time on. An answered
+// session on it starts the count again.
+func TestIssueWithoutAnswers(t *testing.T) {
+	h := New()
+	play := func(issue int64, result agents.Result) {
+		run := fmt.Sprint(len(h.Recent), issue, result)
+		h.Apply(startRec(run, issue, 1))
+		h.Apply(endRec(run, time.Minute, End{Result: result, Reason: "400"}))
+	}
+	for _, rounds := range []int{aloneMost - 1, aloneMost} {
+		for n := 1; n <= rounds; n++ {
+			play(2, agents.Done)
+			play(1, agents.Unanswered)
+			if got, want := len(h.Chain(forge.Ref{Repo: "o/r", Number: 1}).Attempts), n/aloneMost; got != want {
+				t.Errorf("after %d without an answer: got %d failed kinds, want %d", n, got, want)
+			}
+		}
+		if rounds < aloneMost {
+			play(1, agents.Refused)
+			h.Chains[forge.Ref{Repo: "o/r", Number: 1}].Refused = ""
+		}
+	}
+	if a := h.Agent("dev-qwen"); a.Held(noon.Add(2*time.Minute)) && a.Downs > 0 {
+		t.Errorf("the agent is held for an issue's fault: %+v", a)
+	}
+}
+
+// Two agents of a thread without an answer share an account. One alone does not park the thread, nor do agents that
+// were killed.
+func TestThreadWithoutAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		second string
+		result agents.Result
+		parked bool
+	}{
+		{"dev-opus", agents.Unanswered, true},
+		{"dev-qwen", agents.Unanswered, false},
+		{"dev-opus", agents.Killed, false},
+	} {
+		h := New()
+		for i, agent := range []string{"dev-qwen", tt.second} {
+			start := startRec(fmt.Sprint(i), int64(i+1), 1)
+			start.Start.Agent = agent
+			h.Apply(start)
+			h.Apply(endRec(fmt.Sprint(i), time.Minute, End{Result: tt.result, Reason: "no credit"}))
+		}
+		if got := h.Thread("llama").ParkedWhy != ""; got != tt.parked {
+			t.Errorf("%+v: got parked %t", tt, got)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (r *Report) End() *End {
 		}
 	}
 	switch {
-	case !out.Result.BurnsAttempt():
+	case !out.Result.Fails():
 	case r.Off != "": // whatever the session did, it could not get it to the forge
 		out.Result, out.Reason = agents.Cancelled, r.Off
 	case r.Rejected != "":
@@ -68,7 +68,7 @@ func (r *Report) End() *End {
 	case out.ExitCode != 0:
 		end.Exit = fmt.Sprint(out.ExitCode)
 	}
-	if out.Result.BurnsAttempt() {
+	if out.Result.Fails() {
 		end.Tail = lastLines(out.Tail, tailMax)
 		if !out.Claimed {
 			end.LastLine = lastLine(end.Tail)

@@ -29,7 +29,7 @@ var (
 		{out: agents.Outcome{Result: agents.Done}},
 		{out: agents.Outcome{Result: agents.Failed, Reason: "tests fail", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Failed, Reason: "tests fail", Claimed: true}},
-		{out: agents.Outcome{Result: agents.Failed, Reason: "killed", Signal: "SIGKILL", ExitCode: -1}},
+		{out: agents.Outcome{Result: agents.Failed, Reason: "exited with 1", ExitCode: 1}},
 		{out: agents.Outcome{Result: agents.Stalled, Reason: "silent"}, slow: 15 * time.Minute},
 		{out: agents.Outcome{Result: agents.TimedOut, Reason: "2h"}, slow: 2 * time.Hour},
 		{out: agents.Outcome{Result: agents.Done}, remarks: true},
@@ -39,6 +39,8 @@ var (
 		{out: agents.Outcome{Result: agents.OverBudget, Reason: "so it says", Claimed: true}},
 		{out: agents.Outcome{Result: agents.TokenRejected, Reason: "the forge refuses its token"}},
 		{out: agents.Outcome{Result: agents.BackendDown, Reason: "connection refused", Claimed: true}},
+		{out: agents.Outcome{Result: agents.Unanswered, Reason: "no credit", Claimed: true}},
+		{out: agents.Outcome{Result: agents.Killed, Reason: "killed", Signal: "SIGKILL", ExitCode: -1}},
 	}
 )
 

@@ -21,12 +21,14 @@ type aftermath struct {
 	downs    map[string]int // sessions in a row without a backend, by thread
 	// lonely counts, by agent and by item, sessions without a backend while others of the thread found it.
 	lonely  map[any]int
-	limits  map[string]int     // usage limits in a row, by thread
-	refused map[forge.Ref]bool // an agent refused the item, and no person was asked yet
-	waits   map[forge.Ref]bool // an agent's question has no answer yet
-	plans   map[forge.Ref]bool // the item's plan waits for people
-	spoke   map[speech]int     // questions and plans since a person last said retry
-	asked   map[forge.Ref]int  // how often a person was asked about an issue or pull request
+	alone   map[threads.Key]int // sessions without an answer while their agents had others
+	mute    map[string]string   // the agent that had no answer last, by thread
+	limits  map[string]int      // usage limits in a row, by thread
+	refused map[forge.Ref]bool  // an agent refused the item, and no person was asked yet
+	waits   map[forge.Ref]bool  // an agent's question has no answer yet
+	plans   map[forge.Ref]bool  // the item's plan waits for people
+	spoke   map[speech]int      // questions and plans since a person last said retry
+	asked   map[forge.Ref]int   // how often a person was asked about an issue or pull request
 }
 
 // speech is a question or a plan about an item.
@@ -53,6 +55,7 @@ func newAftermath() aftermath {
 	return aftermath{
 		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
 		failures: make(map[attemptKey]failures), downs: make(map[string]int),
+		alone: make(map[threads.Key]int), mute: make(map[string]string),
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
 		asked: make(map[forge.Ref]int),
 		waits: make(map[forge.Ref]bool), plans: make(map[forge.Ref]bool), spoke: make(map[speech]int),
@@ -108,6 +111,8 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		a.limited(r, w, out.RetryAt)
 	case agents.BackendDown: // the third in a row opens the breaker, every further one keeps it open
 		a.down(r, w)
+	case agents.Unanswered, agents.Killed: // says nothing about the item, unless only this item has no answers
+		a.unanswered(r, w, out.Result)
 	case agents.TokenRejected: // the agent rests for five minutes, and no attempt is burnt
 		later(a.agents, r.Agent, w.Now.Add(5*time.Minute))
 	case agents.Cancelled:
@@ -143,12 +148,39 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		}
 	}
 	switch out.Result {
-	case agents.Limited, agents.BackendDown, agents.Cancelled, agents.TokenRejected:
+	case agents.Limited, agents.BackendDown, agents.Cancelled, agents.TokenRejected, agents.Unanswered, agents.Killed:
 	default: // the session found its backend
 		a.downs[r.Thread], a.limits[r.Thread] = 0, 0
 		delete(a.lonely, k)
 		delete(a.lonely, r.Agent)
+		delete(a.alone, k)
+		delete(a.mute, r.Thread)
 	}
+}
+
+// unanswered handles a session without an answer. The agent rests from one minute to an hour, the item at first twice
+// as long, and after the second agent in a row the thread as long as the agent. From the third time that only this item
+// has no answer, it fails.
+func (a *aftermath) unanswered(r *run, w *world, result agents.Result) {
+	k, scheduled := r.Item.Key(), r.Item.Kind == agents.KindSchedule
+	if a.lonely[r.Agent] == 0 && !scheduled {
+		if a.alone[k]++; a.alone[k] >= 3 {
+			a.failures[attemptKey{r.Item.Chain, r.Item.Kind}] = failures{r.Attempt, w.Now}
+			return
+		}
+	}
+	a.lonely[r.Agent]++
+	a.lonely[k]++
+	rest := func(first time.Duration, n int) time.Time { return w.Now.Add(min(time.Hour, first<<min(n-1, 10))) }
+	later(a.agents, r.Agent, rest(time.Minute, a.lonely[r.Agent]))
+	later(a.items, k, rest(2*time.Minute, a.lonely[k]))
+	if result == agents.Killed {
+		return
+	}
+	if before := a.mute[r.Thread]; before != "" && before != r.Agent {
+		later(a.threads, r.Thread, rest(time.Minute, a.lonely[r.Agent]))
+	}
+	a.mute[r.Thread] = r.Agent
 }
 
 // limited handles a usage limit. It parks the thread for a minute, and twice as long each time up to an hour, or
@@ -210,6 +242,7 @@ func (a *aftermath) retried(ref forge.Ref) {
 		delete(a.failures, attemptKey{ref, kind})
 		delete(a.items, threads.Key{Kind: kind, Ref: ref})
 		delete(a.lonely, threads.Key{Kind: kind, Ref: ref})
+		delete(a.alone, threads.Key{Kind: kind, Ref: ref})
 	}
 	delete(a.refused, ref)
 	delete(a.asked, ref)

@@ -29,6 +29,9 @@ type Turn struct {
 	Tool  string
 	Input map[string]any
 
+	Refuse bool // the model refuses, in the words of Text
+	Cut    bool // the stream ends in the middle of the answer
+
 	Status  int
 	Type    string // type of the error in Anthropic's terms
 	Headers map[string]string
@@ -178,7 +181,14 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request, api string, write
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	write(&events{w: w}, req.Model, t, req.uses(t, tool))
+	out := &events{w: w}
+	if out.left = -1; t.Cut {
+		out.left = 1
+	}
+	write(out, req.Model, t, req.uses(t, tool))
+	if t.Cut { // close the connection, without the end of the stream
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func (q *request) prompt(api string) (a Prompt, tool string) {
@@ -222,9 +232,16 @@ func refuse(w http.ResponseWriter, t Turn) {
 }
 
 // events writes server-sent events.
-type events struct{ w http.ResponseWriter }
+type events struct {
+	w    http.ResponseWriter
+	left int // how many more are written; negative means all
+}
 
 func (e *events) send(name string, data any) {
+	if e.left == 0 {
+		return
+	}
+	e.left--
 	text, _ := json.Marshal(data)
 	if name != "" {
 		fmt.Fprintf(e.w, "event: %s\n", name)

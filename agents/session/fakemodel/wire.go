@@ -20,6 +20,9 @@ func writeMessages(e *events, model string, t Turn, use *use) {
 		},
 	}})
 	block, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": t.Text}, "end_turn"
+	if t.Refuse {
+		stop = "refusal"
+	}
 	if use != nil {
 		block = object{"type": "tool_use", "id": newID("toolu"), "name": use.name, "input": object{}}
 		delta, stop = object{"type": "input_json_delta", "partial_json": use.arguments}, "tool_use"
@@ -46,13 +49,17 @@ func writeCompletions(e *events, model string, t Turn, use *use) {
 	chunk := func(delta object, reason any) {
 		send([]any{object{"index": 0, "delta": delta, "finish_reason": reason}}, nil)
 	}
-	if use != nil {
+	switch {
+	case use != nil:
 		chunk(object{"role": "assistant", "tool_calls": []any{object{
 			"index": 0, "id": newID("call"), "type": "function",
 			"function": object{"name": use.name, "arguments": use.arguments},
 		}}}, nil)
 		chunk(object{}, "tool_calls")
-	} else {
+	case t.Refuse:
+		chunk(object{"role": "assistant", "content": t.Text, "refusal": t.Text}, nil)
+		chunk(object{}, "content_filter")
+	default:
 		chunk(object{"role": "assistant", "content": t.Text}, nil)
 		chunk(object{}, "stop")
 	}
@@ -60,7 +67,9 @@ func writeCompletions(e *events, model string, t Turn, use *use) {
 		"prompt_tokens": inputTokens, "completion_tokens": outputTokens, "total_tokens": inputTokens + outputTokens,
 		"prompt_tokens_details": object{"cached_tokens": cachedTokens},
 	})
-	fmt.Fprint(e.w, "data: [DONE]\n\n")
+	if e.left != 0 {
+		fmt.Fprint(e.w, "data: [DONE]\n\n")
+	}
 }
 
 // writeResponses answers in the format of OpenAI's responses.
@@ -72,6 +81,9 @@ func writeResponses(e *events, model string, t Turn, use *use) {
 	item := object{"type": "message", "id": newID("msg"), "role": "assistant", "status": "completed", "content": []any{
 		object{"type": "output_text", "text": t.Text, "annotations": []any{}},
 	}}
+	if t.Refuse {
+		item["content"] = []any{object{"type": "refusal", "refusal": t.Text}}
+	}
 	if use != nil {
 		item = object{
 			"type": "function_call", "id": newID("fc"), "call_id": newID("call"), "name": use.name,
