@@ -27,6 +27,7 @@ func TestFindCgroup(t *testing.T) {
 		{"both versions", hybrid, "9:pids:/\n4:memory:/m\n0::/\n", "/sys/fs/cgroup/unified"},
 		{"version 1 only", v1, "9:pids:/\n4:memory:/m\n", ""},
 		{"not mounted", v1, "0::/\n", ""},
+		{"a line that is cut", "26 24 0:24 - cgroup2 cgroup2 rw\n" + host, "0::/\n", "/sys/fs/cgroup"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -213,6 +214,9 @@ func TestSandboxOld(t *testing.T) {
 		6: "truncation, TCP ports, devices, signals, abstract sockets; seccomp restricts system calls\n",
 	} {
 		sandboxVersion = func() (int, error) { return version, nil }
+		if _, complete, err := FindSandbox(); err != nil || complete && version < landlock.Complete {
+			t.Errorf("version %d: complete is %v, %v", version, complete, err)
+		}
 		job := sandboxed(t, `
 			cat $T/journal.jsonl && echo can read the journal
 			mkdir $HOME/d && echo x >$HOME/f && mv $HOME/f $HOME/d/f && : >$HOME/d/f && echo x >/dev/null || echo cannot work
@@ -237,6 +241,26 @@ func TestSandboxOld(t *testing.T) {
 	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and this machine has none: invalid "+
 		"argument" {
 		t.Errorf("without Landlock, strict: %+v, want no start", o)
+	}
+}
+
+// The rules of a session have the programs that its agent needs beside its own, and no range of ports where all ports
+// are allowed.
+func TestAllowed(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "tool")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(agents.Job{
+		Command: []string{"/bin/sh"}, Dir: t.TempDir(),
+		Sandbox: agents.Sandbox{Programs: []string{program, "no-such-program"}, Ephemeral: true, AnyPort: true},
+	}, &Executor{})
+	rules := r.allowed("/bin/sh")
+	if !slices.ContainsFunc(rules.Paths, func(p landlock.Path) bool { return string(p.Name) == program }) {
+		t.Errorf("the rules %v do not have %s", rules.Paths, program)
+	}
+	if rules.Range != (landlock.Range{}) {
+		t.Errorf("got the ports %v beside all ports", rules.Range)
 	}
 }
 
