@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -30,7 +29,7 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return r.open(ctx, d, said.Title, joined(said.Summary, fmt.Sprintf("Fixes #%d", r.Number)))
+	return r.open(ctx, d, said.Title, joined(said.Summary, said.left, fmt.Sprintf("Fixes #%d", r.Number)))
 }
 
 // issuePrompt returns the prompt data of an issue, and the commit at which its branch begins.
@@ -110,8 +109,10 @@ func (r *run) issueBranch(ctx context.Context, base string) (branch, at string, 
 			return "", "", err
 		case slices.ContainsFunc(pulls, func(p forge.Pull) bool { return p.Closed }):
 		case r.tree.has(ctx, remotes+branch):
+			r.ownBranch = len(pulls) == 0
 			return branch, remotes + branch, nil
 		default:
+			r.ownBranch = true
 			return branch, remotes + base, nil
 		}
 	}
@@ -166,8 +167,8 @@ func (r *run) rework(ctx context.Context) (reason string, err error) {
 		return "", err
 	}
 	said, err := r.change(ctx, d, remotes+p.Head, remotes+p.Head, "Answer the review")
-	if err == nil && said.Summary != "" {
-		err = r.Desk.Comment(ctx, r.ref(), joined(said.Summary, "created by "+r.Agent))
+	if words := joined(said.Summary, said.left); err == nil && words != "" {
+		err = r.Desk.Comment(ctx, r.ref(), joined(words, "created by "+r.Agent))
 	}
 	return "", err
 }
@@ -192,14 +193,16 @@ func (r *run) reworkPrompt(ctx context.Context, p *forge.Pull) (*promptData, err
 // change lets the CLI work on the branch of d, which begins at the commit at, and publishes the commits that since does
 // not contain. title is used if the CLI provides none.
 func (r *run) change(ctx context.Context, d *promptData, at, since, title string) (said answer, err error) {
-	if d.Continues, err = r.checkOut(ctx, d.Branch, at); err != nil {
+	if err := r.checkOut(ctx, d, at); err != nil {
 		return said, err
 	}
 	if said, err = r.develop(ctx, d, since); err != nil {
 		return said, err
 	}
 	said.Title = cmp.Or(said.Title, title)
-	return said, r.publish(ctx, d.Branch, since, said.Title)
+	left, err := r.publish(ctx, d.Branch, since, said.Title)
+	said.left = r.leftOut(left)
+	return said, err
 }
 
 // pullPrompt returns the prompt data of a pull request that rework and review share.
@@ -224,10 +227,13 @@ func (r *run) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error
 // errand does a role's own job. Its commits become a pull request; most errands commit nothing.
 func (r *run) errand(ctx context.Context) (reason string, err error) {
 	d := &promptData{Branch: r.Role + "/" + r.RunID}
+	if r.tree.commit(ctx, stoppedRefs+r.state.Branch) != "" && strings.HasPrefix(r.state.Branch, r.Role+"/") {
+		d.Branch = r.state.Branch // the last round was interrupted
+	}
 	if d.Base, err = r.fetchBase(ctx); err != nil {
 		return "", err
 	}
-	if _, err := r.checkOut(ctx, d.Branch, remotes+d.Base); err != nil {
+	if err := r.checkOut(ctx, d, remotes+d.Base); err != nil {
 		return "", err
 	}
 	said, err := r.converse(ctx, d)
@@ -236,33 +242,20 @@ func (r *run) errand(ctx context.Context) (reason string, err error) {
 	}
 	summary := firstWords(said.Summary)
 	title := cmp.Or(said.Title, r.Role+": "+cmp.Or(summary, "regular round"))
-	if err := r.tree.commitAll(ctx, title); err != nil {
-		return "", err
-	}
-	if n, err := r.tree.commits(ctx, remotes+d.Base); err != nil || n == 0 {
+	if idle, err := r.nothingToPublish(ctx, remotes+d.Base); err != nil || idle {
 		return summary, err
 	}
-	if err := r.tree.push(ctx, d.Branch, ""); err != nil {
+	if err := r.offerUntracked(ctx, remotes+d.Base); err != nil {
 		return "", err
 	}
-	return r.open(ctx, d, title, said.Summary)
-}
-
-// checkOut checks a branch out into the worktree. It first saves the work that an earlier session left in the worktree.
-// If that session was interrupted and the branch has not moved on, enter continues its work instead.
-func (r *run) checkOut(ctx context.Context, branch, at string) (continues bool, err error) {
-	saved, err := r.tree.save(ctx, "left by an earlier session")
+	if said, err = r.readAnswer(ctx); err != nil {
+		return "", err
+	}
+	left, err := r.publish(ctx, d.Branch, remotes+d.Base, title)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	if saved != "" {
-		r.logf("saved the work of an earlier session as %s", saved)
-	}
-	if (r.state.Interrupted || r.answered) && branch != "" && r.tree.isOn(ctx, branch, at) {
-		r.logf("continuing where the last session stopped")
-		return true, nil
-	}
-	return false, r.tree.checkout(ctx, branch, at)
+	return r.open(ctx, d, title, joined(said.Summary, r.leftOut(left)))
 }
 
 // develop lets the CLI work, and reminds it once if it has produced nothing to publish that since does not contain.
@@ -275,28 +268,31 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 		return said, err
 	}
 	idle, err := r.nothingToPublish(ctx, since)
-	if err != nil || !idle {
-		return said, err
-	}
-	last, err := r.followUp(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git.")
 	if err != nil {
 		return said, err
 	}
-	if idle, err = r.nothingToPublish(ctx, since); err != nil || !idle {
-		return r.answer(), err
+	if idle {
+		last, err := r.followUp(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git.")
+		if err != nil {
+			return said, err
+		}
+		if said, err = r.readAnswer(ctx); err != nil {
+			return said, err
+		}
+		if err := said.stops(); err != nil {
+			return said, err
+		}
+		if idle, err = r.nothingToPublish(ctx, since); err != nil {
+			return said, err
+		}
+		if idle {
+			return said, end(agents.NoProgress, "no commits"+prefixed("; its last words: ", firstWords(last.Words)))
+		}
 	}
-	return said, end(agents.NoProgress, "no commits"+prefixed("; its last words: ", firstWords(last.Words)))
-}
-
-// stops returns the end of a session whose CLI asks a question or refuses, and nil otherwise.
-func (a *answer) stops() error {
-	switch {
-	case a.Question != "":
-		return endWithText(agents.Question, a.Question)
-	case a.Refused != "":
-		return end(agents.Refused, a.Refused)
+	if err := r.offerUntracked(ctx, since); err != nil {
+		return said, err
 	}
-	return nil
+	return r.readAnswer(ctx)
 }
 
 // plan writes a plan for an issue, and publishes nothing of the worktree.
@@ -305,7 +301,7 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := r.checkOut(ctx, d.Branch, at); err != nil {
+	if err := r.checkOut(ctx, d, at); err != nil {
 		return "", err
 	}
 	said, err := r.converse(ctx, d)
@@ -317,7 +313,9 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 		if _, err := r.followUp(ctx, words); err != nil {
 			return "", err
 		}
-		said = r.answer()
+		if said, err = r.readAnswer(ctx); err != nil {
+			return "", err
+		}
 	}
 	if err := said.stops(); err != nil {
 		return "", err
@@ -326,16 +324,6 @@ func (r *run) plan(ctx context.Context) (reason string, err error) {
 		return "", end(agents.NoProgress, "no plan")
 	}
 	return "", endWithText(agents.Planned, said.Plan)
-}
-
-// nothingToPublish reports whether there is nothing to publish.
-func (r *run) nothingToPublish(ctx context.Context, since string) (bool, error) {
-	dirty, err := r.tree.dirty(ctx)
-	if err != nil || dirty {
-		return false, err
-	}
-	n, err := r.tree.commits(ctx, since)
-	return n == 0, err
 }
 
 // converse runs the CLI with the role's prompt and reads its answer. It first removes the answers of an earlier
@@ -355,25 +343,8 @@ func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 			return answer{}, err
 		}
 	}
-	_, err = r.runPrompt(ctx, prompt)
-	return r.answer(), err
-}
-
-// answer reads the answer file. The file is optional: a missing one is empty.
-func (r *run) answer() answer {
-	text, _ := plainfile.Read(r.answerPath(), maxLeft)
-	return parseAnswer(text)
-}
-
-// publish commits what the CLI left uncommitted and pushes the branch, unless another account has moved it since the
-// fetch.
-func (r *run) publish(ctx context.Context, branch, since, message string) error {
-	if err := r.tree.commitAll(ctx, message); err != nil {
-		return err
+	if _, err = r.runPrompt(ctx, prompt); err != nil {
+		return answer{}, err
 	}
-	expected := r.tree.commit(ctx, remotes+branch)
-	if n, err := r.tree.commits(ctx, since); err == nil {
-		r.logf("pushing %s, %d commits more than %s", branch, n, strings.TrimPrefix(since, "refs/remotes/"))
-	}
-	return r.tree.push(ctx, branch, expected)
+	return r.readAnswer(ctx)
 }

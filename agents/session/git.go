@@ -27,6 +27,7 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 		{"gc.auto", "0"}, // git would run it in the background and be killed with the session
 		{"maintenance.auto", "false"},
 		{"advice.detachedHead", "false"},
+		{"status.showUntrackedFiles", "normal"}, // an agent may have hidden them from itself
 	}
 	env := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		rest, found := strings.CutPrefix(entry, "GIT_")

@@ -8,80 +8,121 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// save pushes the work in the worktree that is not on the forge to a separate branch, and returns the branch; "" if
-// there is no such work. The worktree stays unchanged. If the forge refuses the push, the commit stays in the mirror,
-// at refs/disinto/kept.
-func (t *tree) save(ctx context.Context, why string) (branch string, err error) {
-	if !t.exists(ctx) {
-		return "", nil
-	}
-	commit, branch, err := t.unpushed(ctx, why)
-	if err != nil || branch == "" {
-		return "", err
-	}
-	if _, err = t.runGit(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
-		ref := "refs/disinto/kept/" + commit[:16]
-		if _, err := t.runGit(ctx, "update-ref", ref, commit); err != nil {
-			return "", fmt.Errorf("cannot save the workspace's changes: %w", err)
-		}
-		return ref + " of " + t.mirror, nil
-	}
-	return branch, t.recordPushed(ctx, commit)
+// The refs of a mirror that are ours. None of them is ever pushed under its name.
+const (
+	// keptRefs has a commit for all work that was about to be overwritten or left behind, named after the commit.
+	keptRefs = "refs/disinto/kept/"
+	// stoppedRefs has, for each branch, the work of a session that ended before its work was handed in.
+	stoppedRefs = "refs/disinto/stopped/"
+	// unpushedRefs has, for each branch, the work that the forge did not accept yet.
+	unpushedRefs = "refs/disinto/unpushed/"
+	// pushedRefs has the commits that are on the forge.
+	pushedRefs = "refs/disinto/pushed/"
+)
+
+// snapshot is the content of a worktree as commits.
+type snapshot struct {
+	head    string
+	tracked string // head and the changes of tracked files; equals head if there are none
+	all     string // tracked and the untracked files, without ignored ones; equals tracked if there are none
 }
 
-// unpushed commits the worktree, and returns the commit with the branch to push it to; "" if all of it is on the forge.
-func (t *tree) unpushed(ctx context.Context, why string) (commit, branch string, err error) {
-	if commit, err = t.snapshot(ctx, why); err != nil {
-		return "", "", fmt.Errorf("cannot save the workspace's changes: %w", err)
+// keep saves everything in the worktree that is not on the forge in the mirror, under refs/disinto/kept, and changes
+// neither the worktree nor a branch. It returns nil if there is nothing to keep.
+func (t *tree) keep(ctx context.Context, why string) (*snapshot, error) {
+	if !t.exists(ctx) {
+		return nil, nil
 	}
-	if missing, err := t.notOnForge(ctx, t.dir, commit); err != nil || !missing {
-		return "", "", err
+	t.keepStrays(ctx)
+	s, err := t.snapshot(ctx, why)
+	if err != nil {
+		return nil, fmt.Errorf("cannot save the workspace's changes: %w", err)
 	}
-	name, err := t.runGit(ctx, "rev-parse", "--abbrev-ref", "HEAD")
-	if err != nil || name == "HEAD" {
+	if missing, err := t.notOnForge(ctx, t.dir, s.all); err != nil || !missing {
+		return nil, err
+	}
+	return s, t.keepCommit(ctx, s.all)
+}
+
+// keepCommit makes a commit reachable for good.
+func (t *tree) keepCommit(ctx context.Context, commit string) error {
+	if _, err := t.runGit(ctx, "update-ref", keptRef(commit), commit); err != nil {
+		return fmt.Errorf("cannot save the workspace's changes: %w", err)
+	}
+	return nil
+}
+
+func keptRef(commit string) string { return keptRefs + commit[:16] }
+
+// wipBranch returns the branch for work that cannot be pushed to its own.
+func (t *tree) wipBranch(ctx context.Context, commit string) string {
+	name, err := t.runGit(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	if err != nil {
 		name = "detached"
 	}
-	return commit, fmt.Sprintf("wip/%s/%s-%s", t.agent, strings.TrimPrefix(name, "fix/"), commit[:8]), nil
+	return fmt.Sprintf("wip/%s/%s-%s", t.agent, strings.TrimPrefix(name, "fix/"), commit[:8])
 }
 
 // notOnForge reports whether a commit was never pushed.
 func (t *tree) notOnForge(ctx context.Context, dir, commit string) (bool, error) {
 	on, err := t.do(ctx, dir,
-		"rev-list", "--max-count=1", commit, "--not", "--remotes", "--glob=refs/disinto/pushed")
+		"rev-list", "--max-count=1", commit, "--not", "--remotes", "--glob="+strings.TrimSuffix(pushedRefs, "/"))
 	return on != "", err
 }
 
-// snapshot commits the worktree with a separate index, so that neither the branch nor the index changes. It returns
-// HEAD if there is nothing to commit.
-func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
+// snapshot commits the worktree with a separate index, so that neither the branch nor the index changes. Files that git
+// cannot read are left out.
+func (t *tree) snapshot(ctx context.Context, why string) (*snapshot, error) {
 	gitDir, err := t.runGit(ctx, "rev-parse", "--absolute-git-dir")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	index := filepath.Join(gitDir, "disinto-index")
 	defer os.Remove(index)
 	indexed := git{t.run, append(slices.Clone(t.environ), "GIT_INDEX_FILE="+index)}
-	written := "" // output of the last command
-	for _, args := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}, {"write-tree"}} {
-		if written, err = indexed.do(ctx, t.dir, args...); err != nil {
-			return "", err
+	// The copy knows which files are unchanged. Without it git would read all of them, in the seconds after a signal.
+	if text, err := plainfile.Read(filepath.Join(gitDir, "index"), maxIndex); err != nil || writeFile(index, text) != nil {
+		if _, err := indexed.do(ctx, t.dir, "read-tree", "HEAD"); err != nil {
+			return nil, err
 		}
 	}
-	head, err := t.runGit(ctx, "rev-parse", "HEAD")
-	if err != nil {
-		return "", err
+	s := &snapshot{}
+	if s.head, err = t.runGit(ctx, "rev-parse", "HEAD"); err != nil {
+		return nil, err
 	}
-	before, err := t.runGit(ctx, "rev-parse", "HEAD^{tree}")
-	if err != nil || before == written {
-		return head, err
-	}
-	message := fmt.Sprintf("WIP of %s: %s", t.agent, why)
+	message := fmt.Sprintf("%s%s: %s", wipSubject, t.agent, firstWords(why))
 	if t.session != "" {
 		message += fmt.Sprintf("\n\nRun %s.", t.session)
 	}
-	return t.runGit(ctx, "commit-tree", written, "-p", head, "-m", message)
+	s.tracked, err = indexed.commitIndex(ctx, t.dir, s.head, message, "--update")
+	if err == nil {
+		s.all, err = indexed.commitIndex(ctx, t.dir, s.tracked, message, "--all")
+	}
+	return s, err
+}
+
+// maxIndex is the largest index that is copied, in bytes: that of about 5 million files.
+const maxIndex = 512 << 20
+
+// wipSubject begins the subject of every commit that a snapshot makes.
+const wipSubject = "WIP of "
+
+// commitIndex adds files to the index and commits it. It returns the parent if that has the same files.
+func (g *git) commitIndex(ctx context.Context, dir, parent, message, which string) (string, error) {
+	_, added := g.do(ctx, dir, "add", which, "--ignore-errors", ".") // fails for a file that it cannot read
+	written, err := g.do(ctx, dir, "write-tree")
+	if err != nil {
+		return "", cmp.Or(added, err)
+	}
+	before, err := g.do(ctx, dir, "rev-parse", parent+"^{tree}")
+	if err != nil || before == written {
+		return parent, err
+	}
+	return g.do(ctx, dir, "commit-tree", written, "-p", parent, "-m", message)
 }
 
 // keepTrees is how many unused worktrees of a repository an agent keeps. The newest are kept, and each occupies as

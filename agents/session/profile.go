@@ -90,6 +90,9 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 		return "", err
 	}
 	d.Tried = triedTexts(r.Tried)
+	if (d.Continues || d.Kept != "") && !strings.Contains(text, stopping) && !strings.Contains(text, ".Continues") {
+		text += "\n{{template \"" + stopping + "\" .}}"
+	}
 	if !strings.Contains(text, ".Dialogue") { // an operator's template that does not use it
 		d.Comments = append(d.Comments, d.Dialogue...)
 	}
@@ -151,7 +154,8 @@ func (r *run) recordSession(ctx context.Context, out *agents.Outcome, began time
 
 // journalEntry describes a session: its outcome, and the agent's own summary.
 func (r *run) journalEntry(e *entry) string {
-	words := r.answer().Summary
+	said, _ := r.answer()
+	words := said.Summary
 	if v, err := r.verdict(); err == nil && r.Kind == agents.KindReview {
 		words = v.Summary
 	}

@@ -25,7 +25,16 @@ var prompts embed.FS
 //go:embed prompts/begin.md
 var begin string
 
-const beginning = "begin.md"
+// stoppedPrompt tells the agent where an earlier session stopped, and is empty if there is nothing to tell. Any
+// template can include it as {{template "stopped.md" .}}. It is appended to others.
+//
+//go:embed prompts/stopped.md
+var stoppedPrompt string
+
+const (
+	beginning = "begin.md"
+	stopping  = "stopped.md"
+)
 
 // quoted is text from the forge or from a program. A prompt shows it between fences that the text cannot close, which
 // mark it as data.
@@ -63,6 +72,8 @@ type promptData struct {
 	Lessons           quoted       // from the agent's profile
 	Tried             []triedText  // outcomes of earlier agents on the escalation list
 	Continues         bool         // an earlier session was interrupted, and its work is in the worktree
+	Stopped           quoted       // what ended that session
+	Kept              string       // commit of an earlier session's work that is not in the worktree; empty means none
 	Tree              string       // path of the checkout
 	Answer, Verdict   string       // paths of the files to which the CLI writes its answer
 }
@@ -152,6 +163,9 @@ func renderPrompt(name, text string, d *promptData) (string, error) {
 	t, err := template.New(name).Option("missingkey=error").Parse(text)
 	if err == nil {
 		_, err = t.New(beginning).Parse(begin)
+	}
+	if err == nil {
+		_, err = t.New(stopping).Parse(stoppedPrompt)
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot use the prompt: %w", err)

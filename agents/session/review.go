@@ -22,7 +22,7 @@ func (r *run) review(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.readHead(ctx, &p); err != nil {
+	if err := r.readHead(ctx, d, &p); err != nil {
 		return "", err
 	}
 	diff, err := r.tree.runGit(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv",
@@ -47,7 +47,7 @@ func (r *run) review(ctx context.Context) (reason string, err error) {
 }
 
 // readHead checks out the pull request's head. A fork's head is only available at the forge's pull ref.
-func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
+func (r *run) readHead(ctx context.Context, d *promptData, p *forge.Pull) error {
 	if err := r.tree.fetch(ctx); err != nil {
 		return err
 	}
@@ -56,8 +56,7 @@ func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 			return err
 		}
 	}
-	r.state.Interrupted = false // a review never continues an earlier one
-	if _, err := r.checkOut(ctx, "", p.HeadSHA); err != nil {
+	if err := r.checkOut(ctx, d, p.HeadSHA); err != nil { // without a branch: a review never continues an earlier one
 		return err
 	}
 	if err := os.RemoveAll(r.asidePath()); err != nil {

@@ -59,22 +59,46 @@ func (p *Program) saveAll(ctx context.Context, w work) (branches []string, err e
 	return branches, nil
 }
 
-// saveForGood pushes the same work as save, and fails if the forge refuses. A retry creates the same commit, which is
-// then on the forge.
-func (t *tree) saveForGood(ctx context.Context) (branch string, err error) {
+// saveForGood keeps the work in the mirror and pushes it, but no untracked files. It fails if the forge refuses. A
+// retry creates the same commit, which is then on the forge.
+func (t *tree) saveForGood(ctx context.Context) (where string, err error) {
 	date, err := t.runGit(ctx, "show", "--no-patch", "--format=%cI", "HEAD")
 	if err != nil {
 		return "", err
 	}
 	t.environ = append(t.environ, "GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
-	commit, branch, err := t.unpushed(ctx, "its item is closed")
-	if err != nil || branch == "" {
+	s, err := t.snapshot(ctx, "its item is closed")
+	if err != nil {
+		return "", fmt.Errorf("cannot save the workspace's changes: %w", err)
+	}
+	if err := t.create(ctx); err != nil {
 		return "", err
 	}
-	if _, err := t.runGit(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
+	here := "" // files that are not tracked are on no branch
+	if missing, err := t.notOnForge(ctx, t.dir, s.all); err == nil && missing && !t.has(ctx, keptRef(s.all)) {
+		here = keptRef(s.all) + " of " + t.mirror
+	}
+	tips, err := t.runGit(ctx, "for-each-ref", "--format=%(objectname)", "refs/heads", "refs/stash")
+	if err != nil {
 		return "", err
 	}
-	return branch, t.recordPushed(ctx, commit)
+	for _, commit := range append(uniqueLines(tips), s.tracked, s.all) { // the folder may be a clone of its own
+		if missing, err := t.notOnForge(ctx, t.dir, commit); err != nil || !missing {
+			continue
+		}
+		if _, err := t.runGit(ctx, "push", "--quiet", t.mirror, "+"+commit+":"+keptRef(commit)); err != nil {
+			return "", err
+		}
+	}
+	if missing, err := t.notOnForge(ctx, t.dir, s.tracked); err != nil || !missing {
+		return here, err
+	}
+	branch := t.wipBranch(ctx, s.tracked)
+	if err := t.pushCommit(ctx, s.tracked, branch, t.commit(ctx, remotes+branch)); err != nil {
+		return "", err
+	}
+	_, err = t.runGit(ctx, "update-ref", pushedRefs+s.tracked[:16], s.tracked)
+	return branch, err
 }
 
 // worktrees returns the workspace and the folders in it that git created.

@@ -11,6 +11,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,10 +35,6 @@ type Program struct {
 	Out io.Writer // the session's log
 	Now func() time.Time
 }
-
-// wipTime is how long an interrupted session may take to save its work in progress. The supervisor's grace period is 7
-// s by default, of which the CLI needs up to 2 s to end.
-const wipTime = 4 * time.Second
 
 // Do runs one session and writes its result to the file that the contract names. The error says why there is no result;
 // a failed session has one. Do not call it concurrently for an agent: sessions share the mirrors in its HOME.
@@ -79,6 +76,10 @@ type run struct {
 	conversation string // the CLI's id of this session's conversation; empty before the first
 	answered     bool   // the last session asked people, and this one continues it
 	reply        string // the prompt that continues the conversation, which contains the rest
+	ownBranch    bool   // no pull request uses the session's branch yet
+	corrected    bool   // the CLI was asked to write its answer file again
+	onBranch     bool   // the session's branch is checked out
+	since        string // the commit or ref at which the session's branch began
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {
@@ -98,15 +99,21 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	out := agents.Outcome{Result: agents.Done, Reason: reason}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		out = agents.Outcome{Result: agents.Failed, Reason: r.saveInterrupted(ctx, "ended by a signal")}
+		out = agents.Outcome{Result: agents.Failed, Reason: "ended by a signal"}
 	case err != nil:
-		if out = r.outcomeOf(err); out.Result == agents.OverBudget { // the next session continues from here
-			out.Reason = r.saveInterrupted(ctx, out.Reason)
-			break
-		}
-		fallthrough
-	default:
-		r.state.Running = false
+		out = r.outcomeOf(err)
+	}
+	r.state.Running = false
+	where := ""
+	if interrupted(out.Result) {
+		where = r.saveInterrupted(ctx, cmp.Or(out.Reason, string(out.Result)))
+	} else {
+		r.handedIn(ctx)
+	}
+	if where != "" && (ctx.Err() != nil || out.Result == agents.OverBudget) {
+		out.Reason += where
+	} else if where != "" {
+		r.logf("stopped%s", where)
 	}
 	unheard := []agents.Result{
 		agents.Limited, agents.BackendDown, agents.OverBudget, agents.Unanswered, agents.Killed,
@@ -121,21 +128,6 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	r.state.save(r.statePath())
 	out.Usage, out.Resumed = r.usage, r.resumed
 	return out
-}
-
-// saveInterrupted saves the work of a session that ends before its work is done, and says where it is. The work also
-// stays in the worktree, from which the next session on the chain continues.
-func (r *run) saveInterrupted(ctx context.Context, why string) (reason string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wipTime)
-	defer cancel()
-	saved, err := r.tree.save(ctx, why)
-	switch {
-	case err != nil:
-		return why + "; the work in progress is in the workspace only: " + err.Error()
-	case saved != "":
-		return why + "; the work in progress is on " + saved
-	}
-	return why + ", nothing was unsaved"
 }
 
 // outcomeOf converts an error. One outside the CLI that comes before the model's first answer, or from a forge that

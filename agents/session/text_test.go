@@ -2,6 +2,7 @@ package session
 
 import (
 	"io/fs"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestPrompts(t *testing.T) {
 		Author:   "ada",
 		Comments: []remark{{"bob", "C"}}, Dialogue: []remark{{"boss", "Q"}}, Kind: "issue",
 		Issues:   []issueText{{Number: 3, Title: "IT", Body: "IB", Author: "ann", Comments: []remark{{"cal", "IC"}}}},
-		Conflict: true, Continues: true, Diff: "D", Lessons: "L",
+		Conflict: true, Continues: true, Stopped: "S", Kept: "abc", Diff: "D", Lessons: "L",
 		Reviews: []reviewText{{Author: "eve", State: "REQUEST_CHANGES", Body: "R", Inline: []inlineText{{"f.go", 3, "IN"}}}},
 		Tried:   []triedText{{"dev-kimi", "issue", "failed", "WHY"}},
 		Checks:  []check{{"ci", "failure", "http://x", "W", "LOG"}}, Answer: "/w/answer.json", Verdict: "/w/verdict.json",
@@ -33,10 +34,13 @@ func TestPrompts(t *testing.T) {
 		}
 		for _, d := range []*promptData{&full, {}} {
 			got, err := renderPrompt(f, string(text), d)
+			if strings.HasSuffix(f, stopping) && d != &full {
+				continue // there is nothing to tell
+			}
 			if err != nil {
 				t.Errorf("%s: %v", f, err)
 			}
-			said := strings.HasSuffix(f, "answer.md") // continues a conversation
+			said := strings.HasSuffix(f, "answer.md") || strings.HasSuffix(f, stopping) // only part of a conversation
 			if d == &full && !said && (!strings.Contains(got, "dev-qwen") || !strings.Contains(got, "~~~~text\nL\n~~~~")) {
 				t.Errorf("%s does not name the agent and its lessons:\n%s", f, got)
 			}
@@ -145,9 +149,19 @@ func TestParseVerdict(t *testing.T) {
 		{"changes", `{"verdict":"request_changes","summary":"","comments":[{"path":"a","line":1,"body":"x"}]}`, false, ""},
 		{"changes, as the forge says it", `{"verdict":"REQUEST_CHANGES","summary":"No."}`, false, ""},
 		{"newer than we", `{"verdict":"approve","summary":"Fine.","mood":7}`, true, ""},
-		{"empty", ``, false, "not the JSON"},
-		{"prose", `I approve.`, false, "not the JSON"},
-		{"two values", `{"verdict":"approve","summary":"x"} {"verdict":"request_changes"}`, false, "not the JSON"},
+		{"empty", ``, false, "verdict.json is not a JSON object: "},
+		{"prose", `I approve.`, false, "not a JSON object: invalid character 'I' looking for beginning of value, in line 1: I approve."},
+		{"two values", `{"verdict":"approve","summary":"x"} {"verdict":"request_changes"}`, false, "not a JSON object"},
+		{"two verdicts", `{"verdict":"request_changes","summary":"x","Verdict":"approve"}`, false, `it has "verdict" twice`},
+		{"in a fence", "```json\n{\"verdict\":\"approve\",\"summary\":\"Fine.\"}\n```\n", true, ""},
+		{"in prose", "Here it is:\n{\"verdict\":\"approve\",\"summary\":\"Fine.\"}\nThanks!", true, ""},
+		{"after a byte order mark", "\uFEFF{\"verdict\":\"approve\",\"summary\":\"Fine.\"}", true, ""},
+		{"an array of one", `[{"verdict":"approve","summary":"Fine."}]`, true, ""},
+		{"a comma too many", `{"verdict":"approve","summary":"Fine, {really,}",}`, true, ""},
+		{"a comma too few", "{\n \"verdict\":\"approve\"\n \"summary\":\"Fine.\"}", false, `in line 3: "summary":"Fine."}`},
+		{"below a fence and a raw newline", "```\n{\"verdict\":\"a\nb\" \"summary\":1}", false, `in line 3: b" "summary":1}`},
+		{"another word", `{"verdict":"LGTM","summary":"Fine."}`, false, `the verdict is "LGTM"`},
+		{"a place that is none", `{"verdict":"approve","comments":[{"line":"12-14","body":"x"}]}`, false, `line is "12-14", want a number`},
 		{"no verdict", `{"summary":"approve"}`, false, `the verdict is ""`},
 		{"unclear", `{"verdict":"approve with changes","summary":"x"}`, false, `the verdict is "approve with changes"`},
 		{"without a word", `{"verdict":"approve","summary":" "}`, false, "no summary"},
@@ -160,6 +174,38 @@ func TestParseVerdict(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.wrong)
 		case tt.wrong == "" && (err != nil || v.Approve != tt.approve):
 			t.Errorf("%s: %+v, %v", tt.name, v, err)
+		}
+	}
+}
+
+// What can be meant in one way only is read.
+func TestReadsLeniently(t *testing.T) {
+	v, err := parseVerdict([]byte(`{"verdict":"Request-Changes","summary":["a","b"],"comments":[
+		{"path":"f1.txt","line":"1","body":"typo"},{"path":"f2.txt","line":2.0,"body":"C:\dir \_x\_ \"q\""},"loose"]}`))
+	want := &verdict{Summary: "a\nb", Comments: []forge.LineComment{
+		{Path: "f1.txt", Line: 1, Body: "typo"}, {Path: "f2.txt", Line: 2, Body: `C:\dir \_x\_ "q"`}, {Body: "loose"},
+	}}
+	if err != nil || !reflect.DeepEqual(v, want) {
+		t.Errorf("got %+v, %v, want %+v", v, err, want)
+	}
+	for text, want := range map[string]answer{
+		"{\"question\":\"Which\nport?\"}":                      {Question: "Which\nport?"},
+		`{"summary":["a","b"],"title":7}`:                      {Title: "7", Summary: "a\nb"},
+		`{"title":"T","summary":null}`:                         {Title: "T"},
+		"```json\n{\"refused\": \"no ``` in it\"}\n```\nDone.": {Refused: "no ``` in it"},
+		`{}`: {},
+	} {
+		if got, err := parseAnswer([]byte(text)); err != nil || got != want {
+			t.Errorf("%q: got %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+	for text, wrong := range map[string]string{
+		`{"title":{"a":1}}`: `answer.json: title is {"a":1}, want a text`,
+		`{"headline":"T"}`:  "none of title, summary",
+		`{"title":"T"`:      "unexpected end",
+	} {
+		if got, err := parseAnswer([]byte(text)); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%q: got %+v, %v, want %q", text, got, err, wrong)
 		}
 	}
 }

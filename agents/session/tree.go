@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,13 +37,8 @@ func (t *tree) runGit(ctx context.Context, args ...string) (string, error) {
 
 // fetch updates the mirror, and creates it first if it is missing.
 func (t *tree) fetch(ctx context.Context, more ...string) error {
-	if _, err := os.Stat(filepath.Join(t.mirror, "config")); err != nil {
-		if err := os.MkdirAll(t.mirror, 0o700); err != nil {
-			return err
-		}
-		if _, err := t.do(ctx, t.mirror, "init", "--quiet", "--bare", "."); err != nil {
-			return err
-		}
+	if err := t.create(ctx); err != nil {
+		return err
 	}
 	t.unlock()
 	if err := t.setOrigin(ctx); err != nil {
@@ -52,6 +46,18 @@ func (t *tree) fetch(ctx context.Context, more ...string) error {
 	}
 	args := []string{"fetch", "--quiet", "--prune", "--no-tags", t.url, "+refs/heads/*:" + remotes + "*"}
 	_, err := t.do(ctx, t.mirror, append(args, more...)...)
+	return err
+}
+
+// create creates the mirror if it is missing.
+func (t *tree) create(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(t.mirror, "config")); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(t.mirror, 0o700); err != nil {
+		return err
+	}
+	_, err := t.do(ctx, t.mirror, "init", "--quiet", "--bare", ".")
 	return err
 }
 
@@ -98,6 +104,23 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 		_, err := t.do(ctx, t.mirror, append(args, t.dir, at)...)
 		return err
 	}
+	err := t.scrub(ctx, place)
+	if err != nil {
+		makeWritable(t.dir)
+		err = t.scrub(ctx, place)
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// What nobody can clean must not stop every session to come.
+	if moved := os.Rename(t.dir, t.asideName()); moved != nil {
+		return err
+	}
+	return t.checkout(ctx, branch, at)
+}
+
+// scrub checks a place out in an existing worktree, without any change of an earlier session.
+func (t *tree) scrub(ctx context.Context, place []string) error {
 	_, _ = t.runGit(ctx, "rebase", "--quit") // fails if no rebase is in progress
 	for _, args := range [][]string{
 		{"reset", "--quiet", "--hard"},
@@ -130,70 +153,43 @@ func (t *tree) setAside() error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	for i := 1; ; i++ {
-		aside := fmt.Sprintf("%s.set-aside-%d", t.dir, i)
-		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-			return os.Rename(t.dir, aside)
-		}
-	}
+	return os.Rename(t.dir, t.asideName())
 }
 
-// commits counts the commits of HEAD that a revision does not contain.
-func (t *tree) commits(ctx context.Context, since string) (int, error) {
-	out, err := t.runGit(ctx, "rev-list", "--count", since+"..HEAD")
+// commits counts the commits of a revision that another one does not contain.
+func (t *tree) commits(ctx context.Context, since, rev string) (int, error) {
+	out, err := t.runGit(ctx, "rev-list", "--count", since+".."+rev)
 	if err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(out)
 }
 
-// dirty reports whether any file is uncommitted and not ignored.
-func (t *tree) dirty(ctx context.Context) (bool, error) {
-	out, err := t.runGit(ctx, "status", "--porcelain")
-	return out != "", err
-}
-
-// commitAll commits everything that the CLI left uncommitted. Small models forget to commit.
-func (t *tree) commitAll(ctx context.Context, message string) error {
-	dirty, err := t.dirty(ctx)
-	if err != nil || !dirty {
-		return err
-	}
-	if _, err := t.runGit(ctx, "add", "--all"); err != nil {
-		return err
-	}
-	_, err = t.runGit(ctx, "commit", "--quiet", "--no-verify", "-m", message)
-	return err
-}
-
 // push pushes HEAD to a branch, which must be at the commit expected, or must not exist if expected is empty. A CLI may
 // rewrite its own commits, but the push never removes those of others.
 func (t *tree) push(ctx context.Context, branch, expected string) error {
-	ref := "refs/heads/" + branch
-	if _, err := t.runGit(ctx, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, "HEAD:"+ref); err != nil {
+	head, err := t.runGit(ctx, "rev-parse", "HEAD")
+	if err != nil {
 		return err
 	}
-	return t.recordPushed(ctx, "HEAD")
+	return t.pushCommit(ctx, head, branch, expected)
 }
 
-// recordPushed records that a commit is on the forge.
-func (t *tree) recordPushed(ctx context.Context, rev string) error {
-	sha, err := t.runGit(ctx, "rev-parse", rev)
-	if err == nil {
-		_, err = t.runGit(ctx, "update-ref", "refs/disinto/pushed/"+sha[:16], sha)
+// pushCommit pushes a commit as push does.
+func (t *tree) pushCommit(ctx context.Context, commit, branch, expected string) error {
+	ref := "refs/heads/" + branch
+	_, err := t.do(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, commit+":"+ref)
+	if err != nil {
+		return err
 	}
+	if _, err := t.do(ctx, t.mirror, "update-ref", pushedRefs+commit[:16], commit); err != nil {
+		return err
+	}
+	_, err = t.do(ctx, t.mirror, "update-ref", remotes+branch, commit) // as a fetch would
 	return err
 }
 
-// isOn reports whether the worktree is on a branch and its HEAD contains a commit.
-func (t *tree) isOn(ctx context.Context, branch, at string) bool {
-	if branch == "" || !t.exists(ctx) {
-		return false
-	}
-	on, err := t.runGit(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
-	if err != nil || on != branch {
-		return false
-	}
-	_, err = t.runGit(ctx, "merge-base", "--is-ancestor", at, "HEAD")
-	return err == nil
+// forget deletes a ref of ours.
+func (t *tree) forget(ctx context.Context, ref string) {
+	_, _ = t.do(ctx, t.mirror, "update-ref", "-d", ref) // a missing one is forgotten
 }

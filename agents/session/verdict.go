@@ -1,7 +1,7 @@
 package session
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -27,33 +27,39 @@ const (
 // parseVerdict decodes the verdict file. Only a clear approval counts: an unreadable file and a verdict without a
 // reason are errors.
 func parseVerdict(text []byte) (*verdict, error) {
-	var d struct {
-		Verdict, Summary string
-		Comments         []forge.LineComment
+	d, err := readFields("verdict.json", text)
+	if err != nil {
+		return nil, err
 	}
-	if len(text) > maxAnswerFile {
-		return nil, fmt.Errorf("the verdict is longer than %d bytes", maxAnswerFile)
-	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, fmt.Errorf("the verdict is not the JSON it should be: %w", err)
-	}
-	v := &verdict{Summary: strings.TrimSpace(d.Summary)}
-	switch strings.ToLower(strings.ReplaceAll(d.Verdict, " ", "_")) {
+	word, v := d.text("verdict"), &verdict{Summary: d.text("summary")}
+	switch strings.Map(letters, strings.ToLower(word)) {
 	case "approve", "approved":
 		v.Approve = true
-	case "request_changes", "changes_requested":
+	case "requestchanges", "changesrequested":
 	default:
-		return nil, fmt.Errorf(`the verdict is %q, want "approve" or "request_changes"`, firstWords(d.Verdict))
+		return nil, fmt.Errorf(`the verdict is %q, want "approve" or "request_changes"`, firstWords(word))
 	}
-	for _, c := range d.Comments {
-		if c.Body = strings.TrimSpace(c.Body); c.Body != "" && len(v.Comments) < maxInline {
-			v.Comments = append(v.Comments, c)
+	for _, c := range d.list("comments") {
+		one := forge.LineComment{Path: c.text("path"), Line: c.number("line"), Body: c.text("body")}
+		if d.err = cmp.Or(d.err, c.err); one.Body != "" && len(v.Comments) < maxInline {
+			v.Comments = append(v.Comments, one)
 		}
 	}
-	if v.Summary == "" && len(v.Comments) == 0 {
+	switch {
+	case d.err != nil:
+		return nil, d.err
+	case v.Summary == "" && len(v.Comments) == 0:
 		return nil, errors.New("the verdict has no summary")
 	}
 	return v, nil
+}
+
+// letters drops what separates the words of a verdict.
+func letters(r rune) rune {
+	if r == ' ' || r == '_' || r == '-' {
+		return -1
+	}
+	return r
 }
 
 // place separates the comments on lines that the diff shows from all others. The forge refuses the others, so they
@@ -112,20 +118,4 @@ func diffLines(diff string) map[string][]span {
 		}
 	}
 	return shown
-}
-
-// answer is the file in which a CLI describes its work.
-type answer struct {
-	Title, Summary, Refused string
-	Question, Plan          string // for people
-}
-
-// parseAnswer decodes an answer. An unreadable answer is empty.
-func parseAnswer(text []byte) (a answer) {
-	if len(text) > maxAnswerFile || json.Unmarshal(text, &a) != nil {
-		return answer{}
-	}
-	a.Title, a.Summary, a.Refused = firstWords(a.Title), strings.TrimSpace(a.Summary), strings.TrimSpace(a.Refused)
-	a.Question, a.Plan = strings.TrimSpace(a.Question), strings.TrimSpace(a.Plan)
-	return a
 }

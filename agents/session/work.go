@@ -123,7 +123,8 @@ type chainState struct {
 	Slot    string       `json:"slot"`    // the slot whose cache may still hold the conversation
 	Totals  agents.Usage `json:"totals"`  // usage of the whole conversation, for CLIs that report it
 	Running bool         `json:"running"` // the session did not end by itself: it was killed, or asked to end
-	// Interrupted is Running of the session before this one.
+	Branch  string       `json:"branch"`  // the branch of the last session; empty for a review
+	// Interrupted is Running of the session before this one: it had no time to save its work.
 	Interrupted bool `json:"-"`
 	// Asked says that the last session ended with a question or a plan; the next session resumes its conversation.
 	Asked bool `json:"asked,omitempty"`

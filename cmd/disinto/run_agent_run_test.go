@@ -210,7 +210,7 @@ fi`+stubDone)
 	issueToMerge(t, bin, "http://"+deadAddress(t), "claude", "claude", time.Minute, want...)
 }
 
-var verdictPath = regexp.MustCompile(`Write the file (\S+verdict\.json)`)
+var verdictPath = regexp.MustCompile(`Write your verdict to the file (\S+verdict\.json)`)
 
 // scriptedModel answers as the developer and the reviewer, for any CLI.
 func scriptedModel(a fakemodel.Prompt) fakemodel.Turn {

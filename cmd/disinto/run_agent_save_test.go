@@ -48,6 +48,18 @@ func (b *bench) git(dir string, args ...string) {
 	}
 }
 
+// kept returns the messages and files of all commits that the agent's clone keeps.
+func (b *bench) kept(agent string) string {
+	b.t.Helper()
+	git := agentGit(b.reaper, os.Environ())
+	mirror := filepath.Join(b.home(agent), "mirrors", strings.Replace(demo.Repo, "/", "_", 1)+".git")
+	out, err := git(b.ctx, mirror, nil, "log", "--name-only", "--format=%s", "--glob=refs/disinto/kept")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
 // Work that is on no branch of the forge is pushed to one, in whatever folder a program keeps its clone. Nothing else
 // is pushed.
 func TestAgentSaves(t *testing.T) {
@@ -66,6 +78,9 @@ func TestAgentSaves(t *testing.T) {
 	}
 	b.git(clone, "checkout", "--quiet", "-b", "fix/issue-8")
 	b.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Half of it")
+	b.git(clone, "checkout", "--quiet", "-b", "idea")
+	b.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Another idea")
+	b.git(clone, "checkout", "--quiet", "fix/issue-8")
 	for name, text := range map[string]string{
 		"half.txt": "half", ".git/hooks/pre-push": "#!/bin/sh\nexit 1\n",
 		".git/hooks/reference-transaction": "#!/bin/sh\nexit 1\n",
@@ -81,6 +96,10 @@ func TestAgentSaves(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(clone, "half.txt"), []byte("more"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(clone, "secrets.txt"), []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.git(clone, "add", "half.txt")
 	library := filepath.Join(dir, "library") // a clone of another repository
 	b.git(dir, "init", "--quiet", library)
 	b.git(library, "remote", "add", "origin", "https://example.org/some/library.git")
@@ -96,6 +115,13 @@ func TestAgentSaves(t *testing.T) {
 		filepath.Join(dir, "again"))
 	if text := b.read(filepath.Join(dir, "again", "half.txt")); text != "more" {
 		t.Errorf("got %q, want more", text)
+	}
+	// What is in no commit, and on no branch that is checked out, stays on this machine.
+	if exists(filepath.Join(dir, "again", "secrets.txt")) {
+		t.Error("an untracked file was pushed")
+	}
+	if kept := b.kept("dev-qwen"); !strings.Contains(kept, "secrets.txt") || !strings.Contains(kept, "Another idea") {
+		t.Errorf("got %s, want the untracked file and the other branch", kept)
 	}
 	b.git(library, "remote", "set-url", "origin", b.URL+"/"+demo.Repo) // now a clone of the factory's
 	b.Tokens[agents.TokenVar("dev-qwen")] = "wrong"

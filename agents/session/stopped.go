@@ -1,0 +1,257 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// A session that ends before its work was handed in was interrupted, whatever ended it: a signal, a limit, an outage, a
+// crash. Its work is saved in the mirror, which takes no forge, and then pushed. The next session on the chain starts
+// from it.
+
+const (
+	// wipTime is how long a session that was asked to end may take to save its work. The supervisor's grace period is
+	// 7 s by default, of which the CLI needs up to 2 s to end.
+	wipTime = 4 * time.Second
+	// pushTime bounds the push of interrupted work otherwise. The slot waits for it, and the work is safe without it.
+	pushTime = 20 * time.Second
+)
+
+// saveInterrupted saves the work of a session that ends before its work was handed in, and says where it is.
+func (r *run) saveInterrupted(ctx context.Context, why string) (where string) {
+	if !r.onBranch { // it changed nothing, or it is a review
+		return ""
+	}
+	limit := pushTime
+	if ctx.Err() != nil {
+		limit = wipTime
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	t := r.tree
+	err := t.mend(ctx)
+	if err == nil {
+		err = t.standOn(ctx, r.state.Branch, r.since)
+	}
+	s := (*snapshot)(nil)
+	if err == nil {
+		s, err = t.keep(ctx, why)
+	}
+	switch {
+	case err != nil:
+		return "; the work in progress is in the workspace only: " + err.Error()
+	case s == nil:
+		return ", nothing was unsaved"
+	}
+	here := fmt.Sprintf("; the work in progress is in the clone %s, at %s", t.mirror, keptRef(s.all))
+	if _, err := t.runGit(ctx, "update-ref", stoppedRefs+r.state.Branch, s.all); err != nil {
+		r.logf("cannot record where the session stopped: %v", err)
+	}
+	branch, err := r.pushInterrupted(ctx, s)
+	switch {
+	case err != nil:
+		r.logf("cannot push the work in progress, a later session does: %v", err)
+		return here
+	case branch == "":
+		return here
+	}
+	return "; the work in progress is on " + branch
+}
+
+// pushInterrupted pushes commits, and changes of tracked files, to the branch. Until a pull request exists,
+// nobody else uses that branch; a review of half the work would follow the push of a pull request's branch. Untracked
+// files stay in the mirror: a project's secrets are often among them.
+func (r *run) pushInterrupted(ctx context.Context, s *snapshot) (branch string, err error) {
+	t := r.tree
+	missing, err := t.notOnForge(ctx, t.dir, s.tracked)
+	if err != nil || !missing {
+		return "", err
+	}
+	branch = t.wipBranch(ctx, s.tracked)
+	if r.ownBranch {
+		branch = r.state.Branch
+	}
+	if err := t.pushCommit(ctx, s.tracked, branch, t.commit(ctx, remotes+branch)); err != nil {
+		if _, err := t.runGit(ctx, "update-ref", unpushedRefs+branch, s.tracked); err != nil {
+			r.logf("cannot record work that is not on the forge: %v", err)
+		}
+		return "", err
+	}
+	t.forget(ctx, unpushedRefs+branch)
+	return branch, nil
+}
+
+// pushLater pushes interrupted work that an earlier session could not push, of any chain. If its branch has moved
+// since, the work goes to a branch of its own.
+func (r *run) pushLater(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, pushTime)
+	defer cancel()
+	t := r.tree
+	refs, err := t.do(ctx, t.mirror, "for-each-ref", "--format=%(objectname) %(refname)", unpushedRefs)
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(refs) {
+		commit, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		branch := strings.TrimPrefix(ref, unpushedRefs)
+		on := t.commit(ctx, remotes+branch)
+		if on != "" && !t.contains(ctx, commit, on) {
+			branch = fmt.Sprintf("wip/%s/%s-%s", t.agent, strings.TrimPrefix(branch, "fix/"), commit[:8])
+			on = t.commit(ctx, remotes+branch)
+		}
+		if err := t.pushCommit(ctx, commit, branch, on); err != nil {
+			r.logf("cannot push the work in progress of an earlier session yet: %v", err)
+			return
+		}
+		r.logf("pushed the work in progress of an earlier session to %s", branch)
+		t.forget(ctx, ref)
+	}
+}
+
+// handedIn forgets where an earlier session on the branch stopped.
+func (r *run) handedIn(ctx context.Context) {
+	if r.onBranch {
+		r.tree.forget(ctx, stoppedRefs+r.state.Branch)
+		r.tree.forget(ctx, unpushedRefs+r.state.Branch)
+	}
+}
+
+// checkOut checks a branch out into the worktree, at a commit. What an earlier session left in the worktree is saved
+// first. If that session was interrupted and the branch has not moved on since, its work stays, or comes back.
+func (r *run) checkOut(ctx context.Context, d *promptData, at string) (err error) {
+	t, last := r.tree, r.state.Branch
+	r.state.Branch, r.since = d.Branch, at
+	defer func() { r.onBranch = err == nil && d.Branch != "" }()
+	if err := t.mend(ctx); err != nil {
+		return err
+	}
+	why := "it left no word, as a killed session does"
+	if !r.state.Interrupted {
+		why = "left by an earlier session"
+	}
+	s, err := t.keep(ctx, why)
+	if err != nil {
+		return err
+	}
+	r.pushLater(ctx)
+	if d.Branch == "" {
+		return t.checkout(ctx, "", at)
+	}
+	local, err := t.keepBranch(ctx, d.Branch)
+	if err != nil {
+		return err
+	}
+	stopped := t.commit(ctx, stoppedRefs+d.Branch)
+	if on := t.commit(ctx, remotes+d.Branch); stopped != "" && on != "" && !t.contains(ctx, stopped, on) {
+		stopped = "" // the branch has moved on
+	}
+	if s != nil && t.follows(ctx, d.Branch, last, stopped) {
+		d.Continues, d.Stopped = true, quoted(t.whyStopped(ctx, stopped, why))
+		r.logf("continuing where the last session stopped")
+		return t.standOn(ctx, d.Branch, at)
+	}
+	if s != nil {
+		d.Kept = s.all
+		r.state.Session = "" // that conversation is about another tree
+		r.logf("kept the work of an earlier session as %s of %s", keptRef(s.all), t.mirror)
+	}
+	tip := stopped
+	if head := t.commit(ctx, at); tip == "" && t.isWIP(ctx, head) {
+		tip = head
+	}
+	if tip = cmp.Or(tip, local); tip == "" || s != nil {
+		return t.checkout(ctx, d.Branch, at)
+	}
+	d.Continues, d.Stopped = true, quoted(t.whyStopped(ctx, tip, why))
+	r.logf("continuing where an earlier session stopped, from %s", tip[:12])
+	return t.unpack(ctx, d.Branch, tip)
+}
+
+// keepBranch keeps the commits of a local branch that are not on the forge, before the branch is moved. It returns the
+// branch's commit if work can go on from there.
+func (t *tree) keepBranch(ctx context.Context, branch string) (commit string, err error) {
+	commit = t.commit(ctx, "refs/heads/"+branch)
+	if commit == "" {
+		return "", nil
+	}
+	missing, err := t.notOnForge(ctx, t.mirror, commit)
+	if err != nil || !missing {
+		return "", err
+	}
+	if _, err := t.do(ctx, t.mirror, "update-ref", keptRef(commit), commit); err != nil {
+		return "", err
+	}
+	if on := t.commit(ctx, remotes+branch); on != "" && !t.contains(ctx, commit, on) {
+		return "", nil
+	}
+	return commit, nil
+}
+
+// follows reports whether the worktree's work continues a branch: the last session worked on it, and it has not moved
+// on since.
+func (t *tree) follows(ctx context.Context, branch, last, stopped string) bool {
+	if last == "" { // no state is left of that session
+		last, _ = t.runGit(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	}
+	on := t.commit(ctx, remotes+branch)
+	return last == branch && (on == "" || stopped != "" || t.contains(ctx, "HEAD", on))
+}
+
+// contains reports whether a commit of the worktree's repository has another one among its ancestors, or is it.
+func (t *tree) contains(ctx context.Context, commit, ancestor string) bool {
+	if _, err := t.runGit(ctx, "merge-base", "--is-ancestor", ancestor, commit); err == nil {
+		return true
+	}
+	_, err := t.do(ctx, t.mirror, "merge-base", "--is-ancestor", ancestor, commit)
+	return err == nil && commit != "HEAD"
+}
+
+// isWIP reports whether a commit is a snapshot.
+func (t *tree) isWIP(ctx context.Context, commit string) bool {
+	return commit != "" && strings.HasPrefix(t.subject(ctx, commit), wipSubject) && t.has(ctx, commit+"^")
+}
+
+func (t *tree) subject(ctx context.Context, commit string) string {
+	subject, _ := t.do(ctx, t.mirror, "show", "--no-patch", "--format=%s", commit)
+	return subject
+}
+
+// whyStopped returns why a session stopped, as its snapshot says.
+func (t *tree) whyStopped(ctx context.Context, commit, otherwise string) string {
+	if !t.isWIP(ctx, commit) {
+		return otherwise
+	}
+	_, why, _ := strings.Cut(t.subject(ctx, commit), ": ")
+	return why
+}
+
+// unpack checks a branch out at the commit below a snapshot, with the snapshot's files as uncommitted changes. So no
+// snapshot becomes part of a pull request.
+func (t *tree) unpack(ctx context.Context, branch, tip string) error {
+	base := tip
+	for t.isWIP(ctx, base) {
+		base = t.commit(ctx, base+"^")
+	}
+	if err := t.checkout(ctx, branch, base); err != nil {
+		return err
+	}
+	if _, err := t.runGit(ctx, "read-tree", "--reset", "-u", tip); err != nil {
+		return err
+	}
+	_, err := t.runGit(ctx, "reset", "--quiet", base)
+	return err
+}
+
+// interrupted reports whether a session with this outcome was interrupted, so that its work has to be saved.
+func interrupted(result agents.Result) bool {
+	switch result {
+	case agents.Done, agents.NoProgress, agents.Refused, agents.Planned:
+		return false
+	}
+	return true
+}
