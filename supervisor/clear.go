@@ -239,6 +239,7 @@ func (k *cleaner) saveWork(ctx context.Context, config *threads.Config, l leftov
 		return "", err
 	}
 	out := k.executor.Run(ctx, job, func(agents.Started) {})
+	forget(k.executor, job.RunID)
 	if out.Result != agents.Done {
 		return "", errors.New(out.Reason)
 	}

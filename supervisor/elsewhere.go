@@ -13,25 +13,6 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// send journals the facts by which the end of a session elsewhere is judged. The session must not run before they are
-// on the disk.
-func (rn *sessionRunner) send(x *session) error {
-	if x.thread.Executor == "" {
-		return nil
-	}
-	if err := rn.state.append(ledger.Record{At: time.Now(), Sent: ledger.SentOf(x.RunID, &x.Item)}); err != nil {
-		return err
-	}
-	rn.state.sent(x)
-	return nil
-}
-
-func (st *state) sent(x *session) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	x.sent = true
-}
-
 // placed records where the program of a session elsewhere runs, unless the journal has it, and starts copying its log.
 func (rn *sessionRunner) placed(x *session, begun agents.Started) {
 	if x.thread.Executor == "" {

@@ -19,21 +19,23 @@ type Executor interface {
 	// failure is an Outcome with a Result and, unless that is Done, a Reason. A run id may be run again after Run has
 	// returned.
 	//
-	// For a session that this process inherited from its previous image, or that Unreported has named, Run starts nothing:
-	// the job has only its RunID and Spent, started may be nil, and Run waits for the running program. If the executor
-	// does not know the run any more, the outcome is Lost. While it cannot find out, Run waits. An executor whose sessions
-	// outlive the supervisor reports the end of a run again, as long as its engine remembers it: the supervisor may have
-	// been killed before it journalled the end.
+	// For a session that an earlier supervisor started, Run starts nothing: the job has only its RunID and Spent, started
+	// may be nil, and Run waits for the running program. This machine's executor calls started also if the program has
+	// ended meanwhile. If the executor does not know the run any more, the outcome is Lost. While it cannot find out, Run
+	// waits. It reports the end of a run again, until Forget (see forgetter), or as long as its engine remembers it: the
+	// supervisor may have been killed before it journalled the end. If an earlier supervisor has ended the session, its
+	// reason counts.
 	//
-	// An executor whose sessions outlive the supervisor leaves the session alone if the cause of ctx is
-	// agents.ErrDetached. Run then returns soon: Lost if the program runs or may run, Cancelled if it never will.
+	// An executor of another machine leaves the session alone if the cause of ctx is agents.ErrDetached. Run then returns
+	// soon: Lost if the program runs or may run, Cancelled if it never will.
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
 	// Activity returns a run's activity. ok is false for a run that is unknown, has ended or has not started its program.
 	// Every status calls Activity, so it must be fast.
 	Activity(runID string) (a agents.Activity, ok bool)
-	// Unreported returns the run ids of an instance's sessions whose end Run has not reported yet, sorted. An executor
-	// whose sessions do not outlive the supervisor ends their processes and returns none. After an error the supervisor
-	// calls it again. For this machine's executor the call precedes the first Run. Another one may have sessions by then.
+	// Unreported returns the run ids of an instance's sessions whose end Run has not reported yet, or whose outcome it was
+	// not told to forget, sorted. This machine's executor also ends all other processes of earlier supervisors of the
+	// instance. After an error the supervisor calls it again. For this machine's executor the call precedes the first Run.
+	// Another one may have sessions by then.
 	Unreported(ctx context.Context, instance string) (runs []string, err error)
 }
 
@@ -54,6 +56,26 @@ type placer interface {
 	// Unfit returns why no machine elsewhere can run a session with these node rules, whatever else runs there; "" if one
 	// can. After an error the answer is unknown.
 	Unfit(ctx context.Context, rules []agents.NodeRule) (why string, err error)
+}
+
+// Runner runs the programs of services on this machine. Its methods keep the promises of Executor's.
+type Runner interface {
+	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
+	Unreported(ctx context.Context, instance string) (runs []string, err error)
+}
+
+// forgetter is an executor that keeps the outcome of each run until it hears that nobody needs it again. Another
+// executor keeps outcomes as long as it likes.
+type forgetter interface {
+	// Forget drops what is kept of a run that has ended. It does nothing for a run that is unknown or has not ended.
+	Forget(runID string)
+}
+
+// forget tells a runner that the outcome of a run is in the journal, or that nobody needs it.
+func forget(e Runner, run string) {
+	if f, ok := e.(forgetter); ok {
+		f.Forget(run)
+	}
 }
 
 // executor returns the executor of that name, "" for this machine's; nil if there is none.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // ErrNotQuiet is in the error of a hand-over that must wait for work under way.
@@ -98,7 +99,7 @@ func (st *state) handover() (h Handover, why string) {
 	h = Handover{Version: HandoverVersion, Started: st.life.started, Upgrades: st.life.upgrades + 1}
 	for _, run := range slices.Sorted(maps.Keys(st.sessions)) {
 		x := st.sessions[run]
-		if x.sent { // the journal has everything that the next image needs
+		if x.sent && x.thread.Executor != "" { // the journal has everything that the next image needs
 			continue
 		}
 		if !x.works() {
@@ -107,7 +108,7 @@ func (st *state) handover() (h Handover, why string) {
 		}
 		h.Sessions = append(h.Sessions, HandedSession{
 			Session: x.Session, Login: x.agent.Login, Breaker: x.thread.BreakerInterval,
-			Grace: x.config.Factory.StopGrace, Reserved: x.reserved, PID: x.pid, Stop: x.stop(),
+			Grace: x.config.Factory.StopGrace, Reserved: x.reserved, PID: x.pid, Stop: threads.Reason{Code: x.stop().code},
 			Sandbox: x.sandbox,
 		})
 	}

@@ -52,6 +52,7 @@ type receipting struct {
 	*core
 	stateDir string
 	store    *receipts.Store // nil if it cannot be opened
+	newest   int64           // number of the newest receipt in the journal when this supervisor started
 }
 
 // openReceipts opens the store of receipts, and writes those of lost sessions. If the store cannot be opened,
@@ -64,14 +65,14 @@ func (rs *receipting) openReceipts(
 		rs.log.Error(text(err) + ": sessions get no receipts until the next start")
 		return nil
 	}
-	rs.store = store
+	rs.store, rs.newest = store, past.Receipt.N
 	lost := make(map[string]*ledger.Receipt)
 	for _, run := range slices.Sorted(maps.Keys(past.Open)) {
 		o := past.Open[run]
 		if goesOn(&o) {
 			continue
 		}
-		head, written := store.Of(run, past.Receipt.N)
+		head, written := store.Of(run, rs.newest)
 		if !written {
 			head, err = store.Add(lostReceipt(&o, now))
 		}
@@ -104,7 +105,15 @@ func (rs *receipting) receipt(x *session, end *ledger.End, at time.Time) *ledger
 	if rs.store == nil || end.Result == agents.ClaimFailed {
 		return nil
 	}
-	head, err := rs.store.Add(rs.state.receipt(x, end, at))
+	var head audit.Head
+	var err error
+	written := false
+	if x.adopted { // the last supervisor may have been killed after it wrote the receipt
+		head, written = rs.store.Of(x.RunID, rs.newest)
+	}
+	if !written {
+		head, err = rs.store.Add(rs.state.receipt(x, end, at))
+	}
 	if err != nil {
 		rs.log.Error(x.tag + " " + text(err))
 		return nil
@@ -121,6 +130,9 @@ func (st *state) receipt(x *session, end *ledger.End, at time.Time) *audit.Recei
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	unseen := agents.NotSeen("its executor does not report it")
+	if end.Result == agents.Lost {
+		unseen = agents.NotSeen(end.Reason)
+	}
 	r := &audit.Receipt{
 		Run: x.RunID, Agent: x.Agent, Role: x.Role, Thread: x.Thread, Model: x.agent.Model, Kind: x.Item.Kind,
 		Item: x.Item.Ref.String(), Chain: x.Item.Chain.String(), Attempt: x.Attempt, Executor: x.thread.Executor,
@@ -136,7 +148,9 @@ func (st *state) receipt(x *session, end *ledger.End, at time.Time) *audit.Recei
 	if x.remains == nil { // an internal error
 		return r
 	}
-	r.Ran = new(x.remains.ran)
+	if x.remains.ran || end.Result != agents.Lost {
+		r.Ran = new(x.remains.ran)
+	}
 	if out := &x.remains.Outcome; out.Digest != "" {
 		r.Result = new(out.Digest)
 	}

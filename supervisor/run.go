@@ -32,7 +32,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.until, s.base, s.held = ctx, base, held
 	s.state.open(s.instance, ctx, base)
 	inherited := s.inherit()
-	s.sessions.resumeElsewhere()
+	survivors := s.state.adopt(s.sessions.outlives)
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.state.journal.Close())
@@ -41,7 +41,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
 	s.removeLeftovers()
 	s.state.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.logAnswers)
-	if inherited || s.endStale(ctx) == nil {
+	var here []keeper
+	if !inherited { // the previous image has left nothing stale
+		here = s.keepersHere(ctx)
+	}
+	s.sessions.resumeAll(survivors)
+	if ctx.Err() == nil {
+		for _, k := range here {
+			s.sessions.endUnknown(k, true)
+		}
 		s.sessions.settleElsewhere(ctx)
 		s.gate.open(ctx)
 		s.services.beginServices()
@@ -142,19 +150,6 @@ func (s *Supervisor) restore() error {
 	s.sessions.unsure = fresh || corrupt > 0
 	s.pausing.pauseFirst(fresh && corrupt == 0)
 	return nil
-}
-
-// endStale ends the processes that the last supervisor of this state directory left running on this machine. Nothing
-// is released or started before that: outside a PID namespace agents outlive a kill -9.
-func (s *Supervisor) endStale(ctx context.Context) error {
-	if s.Executor == nil {
-		return nil
-	}
-	if _, err := s.Executor.Unreported(ctx, s.instance); err != nil || s.Runner == nil {
-		return err
-	}
-	_, err := s.Runner.Unreported(ctx, s.instance) // of services
-	return err
 }
 
 // stopGrace is the grace of shutdown without a valid configuration.

@@ -15,13 +15,6 @@ import (
 	"codeberg.org/johba/disinto/threads/services"
 )
 
-// Runner runs the programs of services on this machine. Its methods keep the promises of Executor's. No program of it
-// outlives the supervisor, so Unreported names no run.
-type Runner interface {
-	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
-	Unreported(ctx context.Context, instance string) (runs []string, err error)
-}
-
 const (
 	// askTime is how long a service may take to report that it is ready.
 	askTime = 5 * time.Second
@@ -131,6 +124,7 @@ func (v *serviceRunner) live(x *service) (why string) {
 			v.serving.began(x, job.RunID, p.PID, time.Now())
 			v.serviceChanged()
 		})
+		forget(v.runner, job.RunID)
 		end := toEnd{}
 		switch {
 		case errors.As(context.Cause(x.ctx), &end) && end.failed:
@@ -197,7 +191,9 @@ func (v *serviceRunner) usable(ctx context.Context, q question) error {
 	}
 	job := v.serviceJob(&q.Service, q.ReadyCommand, "ready")
 	job.MaxLog, job.Grace = askLog, 0
-	if out := v.runner.Run(ctx, job, nil); out.Result != agents.Done {
+	out := v.runner.Run(ctx, job, nil)
+	forget(v.runner, job.RunID)
+	if out.Result != agents.Done {
 		return errors.New(out.Reason)
 	}
 	return nil

@@ -124,7 +124,7 @@ func (rn *sessionRunner) claim(x *session) *ledger.End {
 	end := &ledger.End{Run: x.RunID, Result: agents.ClaimFailed, Claim: ledger.ClaimUnavailable, NeverRan: true}
 	switch {
 	case x.ctx.Err() != nil:
-		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), x.stop().Code
+		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), x.stop().code
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
 		end.Claim, end.Reason = ledger.ClaimTaken, text(err)
 	case errors.Is(err, forge.ErrForbidden):
@@ -164,16 +164,15 @@ func (rn *sessionRunner) execute(x *session) (out agents.Outcome, ran bool) {
 	if err := rn.send(x); err != nil {
 		return agents.Outcome{Result: agents.Cancelled, Reason: text(err)}, false
 	}
-	executor := rn.executor(x.thread.Executor)
-	if executor == nil {
+	if rn.executor(x.thread.Executor) == nil {
 		why := "internal error: there is no executor " + x.thread.Executor
 		return agents.Outcome{Result: agents.Failed, Reason: why, Claimed: true}, false
 	}
-	out = executor.Run(x.ctx, job, func(begun agents.Started) {
+	out = rn.order(x, job, func(begun agents.Started) {
 		ran = true
 		rn.safely("the start of "+x.tag, func() { rn.started(x, begun) })
 	})
-	return x.redacted(out), ran
+	return out, ran
 }
 
 // started records and reports that the session's program runs.
@@ -193,10 +192,13 @@ func (rn *sessionRunner) finish(x *session, end *ledger.End) (lost time.Time) {
 	showing := rn.receipting.beginShowing(end.Receipt)
 	news, ended := ending(rn.stateDir, x, end), x.recent(end, at)
 	freed := at
-	rn.state.recordThen(ledger.Record{At: at, End: end}, func(b *state) {
+	err := rn.state.recordThen(ledger.Record{At: at, End: end}, func(b *state) {
 		freed = time.Now()
 		delete(b.sessions, x.RunID)
 	})
+	if err == nil { // otherwise the next supervisor has to get the outcome again; it then tells the executor
+		forget(rn.executor(x.thread.Executor), x.RunID)
+	}
 	rn.logNotices(news)
 	rn.events.Send(control.EventEnded, ended)
 	rn.touchStatus()

@@ -102,12 +102,12 @@ func (st *state) atLimit(x *session, out agents.Outcome) (agents.Outcome, thread
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	stop := x.stop()
-	if out.Result == agents.Cancelled && (stop.Code == threads.StopOverLimit || stop.Code == threads.StopOverBudget) {
-		out.Result, out.Reason = agents.OverBudget, stop.Text()
-		return out, stop.Code
+	if out.Result == agents.Cancelled && (stop.code == threads.StopOverLimit || stop.code == threads.StopOverBudget) {
+		out.Result, out.Reason = agents.OverBudget, stop.why
+		return out, stop.code
 	}
 	if out.Result != agents.OverBudget {
-		return out, stop.Code
+		return out, stop.code
 	}
 	st.useLocked(x, out.Usage, time.Now()) // the outcome may report more usage
 	if why := threads.LimitReached(&st.ledger.History, &x.Session); why != nil {
@@ -117,5 +117,5 @@ func (st *state) atLimit(x *session, out agents.Outcome) (agents.Outcome, thread
 	out.Result = agents.Failed
 	out.Reason = fmt.Sprintf("its program reported over-budget after %d tokens and $%.2f, below every limit; %s",
 		x.Used.Tokens(), x.Used.CostUSD, out.Reason)
-	return out, stop.Code
+	return out, stop.code
 }

@@ -220,11 +220,14 @@ func (st *state) append(r ledger.Record) error {
 }
 
 // record journals and applies an event. The event is applied even if the journal cannot be written.
-func (st *state) record(r ledger.Record) { st.recordThen(r, nil) }
+func (st *state) record(r ledger.Record) { _ = st.recordThen(r, nil) }
 
-// recordThen is note. It calls the function then under the same lock.
-func (st *state) recordThen(r ledger.Record, then func(*state)) {
-	st.journalled(st.journal.AppendPast(r, func() { st.apply(r, then) }))
+// recordThen is record. It calls the function then under the same lock. After an error, which is for nobody else, the
+// record is not on the disk yet.
+func (st *state) recordThen(r ledger.Record, then func(*state)) error {
+	err := st.journal.AppendPast(r, func() { st.apply(r, then) })
+	st.journalled(err)
+	return err
 }
 
 // rewrite replaces the journal by the shortest one with the same meaning.
@@ -268,8 +271,7 @@ func (st *state) compact(now time.Time) []ledger.Record {
 // endedUnder is the reason of a lost session.
 const endedUnder = "the supervisor ended under it"
 
-// replay installs the ledger of a journal, and ends the open sessions as lost, except for those that continue in this
-// image or elsewhere.
+// replay installs the ledger of a journal, and ends the open sessions as lost, except for those that may go on.
 func (st *state) replay(
 	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool, receipts map[string]*ledger.Receipt,
 ) (news []notice) {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,14 +12,16 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Sessions that run elsewhere outlive the supervisor. The journal has everything needed to continue one before its
-// program can run: the start, and after the claim the facts by which its end is judged (ledger.Sent). So wherever a
-// kill hits the supervisor, the next one either continues the session, or knows that the session was never sent.
+// Sessions outlive the supervisor. The journal has everything needed to continue one before its program can run: the
+// start, and after the claim the facts by which its end is judged (ledger.Sent). So wherever a kill hits the
+// supervisor, the next one either continues the session, or knows that the session was never sent. An executor keeps an
+// outcome until it hears that the journal has it (forgetter), so the next supervisor gets it again.
 
-// keptRestMin and keptRestMax bound the back-off while an engine does not answer the question for kept sessions.
+// keptRestMin and keptRestMax bound the back-off while an executor does not answer the question for kept sessions.
 const (
 	keptRestMin = 5 * time.Second
 	keptRestMax = time.Minute
@@ -26,37 +29,115 @@ const (
 
 var errUnknown = errors.New("the journal does not know it")
 
-// outlives reports whether an open session continues without the supervisor that started it.
+// outlives reports whether an open session may continue without the supervisor that started it.
 func (rn *sessionRunner) outlives(o *ledger.Open) bool {
-	return o.Outlives() && rn.elsewhere[o.Executor] != nil
+	return o.Outlives() && rn.executor(o.Executor) != nil
 }
 
-// resumeElsewhere continues the sessions elsewhere that the last supervisor, or image, left running.
-func (rn *sessionRunner) resumeElsewhere() {
-	list := rn.state.resumeElsewhere(rn.outlives)
-	for _, x := range list {
-		rn.inSession(x, rn.resume)
-	}
-	if len(list) > 0 {
-		rn.log.Info(fmt.Sprintf("disinto continues %s elsewhere that started before it",
-			control.Count(len(list), "session")))
-	}
-}
-
-func (st *state) resumeElsewhere(outlives func(*ledger.Open) bool) (list []*session) {
+// adopt enters the sessions that the last supervisor or image left running into the table. The caller resumes them.
+func (st *state) adopt(outlives func(*ledger.Open) bool) (list []*session) {
 	st.lockToChange()
 	defer st.mu.Unlock()
 	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {
 		o := st.ledger.Open[run]
-		if !outlives(&o) {
+		if !outlives(&o) || st.sessions[run] != nil {
 			continue
 		}
-		x := continued(&HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}, st.cfg, st.base)
-		x.thread.Executor, x.place, x.sent = o.Executor, o.Place, true
+		x := continued(&HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}, o.Stop, st.cfg, st.base)
+		x.thread.Executor, x.place, x.sent, x.adopted = o.Executor, o.Place, true, true
 		x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 		x.written, x.writtenAt = o.Used, time.Now()
 		st.sessions[run] = x
 		list = append(list, x)
+	}
+	return list
+}
+
+// continued restores a session of the previous image or supervisor. Agent, role and thread come from the current
+// configuration, which is nearly always the one at the session's start. Where it lacks them, the handed-over fields are
+// enough to end the session. stop is why the session was being ended; nil if it was not, or if only h knows it.
+func continued(h *HandedSession, stop *ledger.Stop, cfg *threads.Config, base context.Context) *session {
+	x := &session{
+		Session: h.Session, config: cfg, reserved: h.Reserved, pid: h.PID, sandbox: h.Sandbox,
+		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
+	}
+	close(x.atWork)
+	if x.config == nil {
+		x.config = &threads.Config{Factory: threads.Factory{StopGrace: h.Grace}}
+	}
+	x.secrets = secretsOf(x.config)
+	if a := x.config.Agent(x.Agent); a != nil {
+		x.agent = *a
+	}
+	if r := x.config.Role(x.Role); r != nil {
+		x.role = *r
+	}
+	if t := x.config.Thread(x.Thread); t != nil {
+		x.thread = *t
+	}
+	x.agent.Name, x.agent.Login, x.thread.Name = x.Agent, h.Login, x.Thread
+	x.thread.BreakerInterval = cmp.Or(h.Breaker, x.thread.BreakerInterval)
+	x.thread.Executor = ""
+	x.ctx, x.cancel = context.WithCancelCause(base)
+	if x.State == threads.Stopping {
+		why := stoppedFor(h.Stop)
+		if stop != nil {
+			why = stopped{stop.Code, stop.Why}
+		}
+		x.cancel(why)
+	}
+	return x
+}
+
+// resumeAll waits for adopted sessions.
+func (rn *sessionRunner) resumeAll(list []*session) {
+	for _, x := range list {
+		rn.inSession(x, rn.resume)
+	}
+	if len(list) > 0 {
+		rn.log.Info(fmt.Sprintf("disinto continues %s that started before it", control.Count(len(list), "session")))
+	}
+}
+
+// resume waits for a program that the previous image or supervisor started, and concludes its session.
+func (rn *sessionRunner) resume(x *session) {
+	here, ran := x.thread.Executor == "", false
+	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { rn.spent(x, u) }}
+	out := rn.order(x, job, func(begun agents.Started) {
+		ran = true
+		if here {
+			rn.state.began(x, begun)
+		} else {
+			rn.placed(x, begun)
+		}
+	})
+	if here && !ran && out.Result == agents.Lost {
+		out.Reason = endedUnder
+	}
+	rn.conclude(x, out, ran || !here) // an engine may have forgotten when the program of a session that ended began
+}
+
+// keeper is an executor with the runs that it keeps.
+type keeper struct {
+	Runner
+	runs []string
+}
+
+// keepersHere returns this machine's executors with the runs that they keep. All other processes of earlier supervisors
+// on this machine have ended when it returns. Nothing is released or started before that, because outside a PID
+// namespace agents outlive a kill -9.
+func (s *Supervisor) keepersHere(ctx context.Context) (list []keeper) {
+	here := []Runner{s.Executor, s.Runner}
+	if here[0] == here[1] {
+		here = here[:1]
+	}
+	for _, e := range here {
+		if e == nil {
+			continue
+		}
+		if runs, err := s.sessions.kept(ctx, "this machine", e, true); err == nil {
+			list = append(list, keeper{e, runs})
+		}
 	}
 	return list
 }
@@ -66,10 +147,18 @@ func (st *state) resumeElsewhere(outlives func(*ledger.Open) bool) (list []*sess
 // state directory can have left such sessions, and nothing waits.
 func (rn *sessionRunner) settleElsewhere(ctx context.Context) {
 	for _, name := range rn.usedElsewhere() {
+		settle := func() {
+			before := rn.state.openRuns()
+			e := rn.elsewhere[name]
+			if runs, err := rn.kept(ctx, name, e, rn.unsure); err == nil {
+				runs = slices.DeleteFunc(runs, func(run string) bool { return before[run] })
+				rn.endUnknown(keeper{e, runs}, rn.unsure)
+			}
+		}
 		if rn.unsure {
-			rn.settle(ctx, name)
+			settle()
 		} else {
-			rn.inLoop("the sessions that "+name+" keeps", func() { rn.settle(ctx, name) })
+			rn.inLoop("the sessions that "+name+" keeps", settle)
 		}
 	}
 }
@@ -87,22 +176,20 @@ func (rn *sessionRunner) usedElsewhere() []string {
 	return slices.Sorted(maps.Keys(used))
 }
 
-// settle does settleElsewhere for one executor. It asks until the engine answers.
-func (rn *sessionRunner) settle(ctx context.Context, name string) {
-	e := rn.elsewhere[name]
+// kept returns the runs that an executor keeps. It asks until the executor answers; an error means that ctx is done.
+// waits says that nothing starts before.
+func (rn *sessionRunner) kept(ctx context.Context, name string, e Runner, waits bool) (runs []string, err error) {
 	for rest := keptRestMin; ctx.Err() == nil; rest = min(2*rest, keptRestMax) {
-		before := rn.state.openRuns()
 		runs, err := e.Unreported(ctx, rn.instance)
 		if err == nil {
 			rn.unsettled("")
-			rn.endUnknown(e, slices.DeleteFunc(runs, func(run string) bool { return before[run] }))
-			return
+			return runs, nil
 		}
 		words := fmt.Sprintf("cannot ask %s for the sessions that it keeps: %s", name, text(err))
 		if rest == keptRestMin && ctx.Err() == nil {
 			rn.log.Warn(words)
 		}
-		if rn.unsure {
+		if waits {
 			rn.unsettled(words + ": nothing is started before it answers, because the journal may not know them")
 		}
 		select {
@@ -110,6 +197,7 @@ func (rn *sessionRunner) settle(ctx context.Context, name string) {
 		case <-time.After(rest):
 		}
 	}
+	return nil, ctx.Err()
 }
 
 // unsettled shows why nothing starts yet; "" means that starts are allowed.
@@ -118,13 +206,23 @@ func (rn *sessionRunner) unsettled(words string) {
 	rn.touchStatus()
 }
 
-// endUnknown ends the given runs, except sessions that are open in the ledger, and returns when they have ended.
-func (rn *sessionRunner) endUnknown(e Executor, runs []string) {
-	open := rn.state.openRuns()
-	runs = slices.DeleteFunc(runs, func(run string) bool { return open[run] })
-	if rn.unsure && len(runs) > 0 {
+// endUnknown ends the kept runs that the journal does not know as open, and returns when they have ended. waits says
+// that nothing starts before.
+func (rn *sessionRunner) endUnknown(k keeper, waits bool) {
+	open, ended := rn.state.openRuns(), rn.state.endedRuns()
+	var runs []string
+	for _, run := range k.runs {
+		switch _, forgets := k.Runner.(forgetter); {
+		case open[run]:
+		case forgets && ended[run]: // the last supervisor was killed after its `end` record
+			forget(k.Runner, run)
+		default:
+			runs = append(runs, run)
+		}
+	}
+	if waits && len(runs) > 0 {
 		rn.unsettled("nothing is started before the end of " + control.Count(len(runs), "session") +
-			" elsewhere that the journal does not know")
+			" that the journal does not know")
 		defer rn.unsettled("")
 	}
 	var all sync.WaitGroup
@@ -133,7 +231,8 @@ func (rn *sessionRunner) endUnknown(e Executor, runs []string) {
 		rn.background(&all, "the end of "+run, func() {
 			ctx, end := context.WithCancelCause(rn.base)
 			end(errUnknown)
-			e.Run(ctx, agents.Job{RunID: run}, nil)
+			k.Run(ctx, agents.Job{RunID: run}, nil)
+			forget(k.Runner, run)
 		})
 	}
 	all.Wait()
@@ -148,4 +247,18 @@ func (st *state) openRuns() map[string]bool {
 		open[run] = true
 	}
 	return open
+}
+
+// endedRuns returns the run ids of the sessions whose end is remembered.
+func (st *state) endedRuns() map[string]bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	ended := make(map[string]bool, len(st.ledger.Past))
+	for i := range st.ledger.Past {
+		ended[st.ledger.Past[i].Run] = true
+	}
+	for i := range st.ledger.Recent {
+		ended[st.ledger.Recent[i].RunID] = true
+	}
+	return ended
 }

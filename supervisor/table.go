@@ -41,6 +41,7 @@ type session struct {
 	gone    chan struct{} // closed when no process is left and nothing more is written
 	write   *itemWrite    // the newest write to the item; owned by the session's goroutine
 	saving  *saving       // nil if the conversation is not saved; set under the mutex of the state
+	adopted bool          // an earlier supervisor started it
 	commit  string        // the claim's commit; empty if the forge has none. Owned by the session's goroutine
 	remains *remains      // nil until the program has ended; owned by the session's goroutine
 
@@ -48,7 +49,7 @@ type session struct {
 	pid     int
 	place   string // where the program runs; empty on this machine
 	sandbox string // describes the sandbox; empty without one
-	sent    bool   // an executor elsewhere has the session, or may have it
+	sent    bool   // its executor has the session, or may have it
 	served  bool   // the program may use the thread's inference server
 	shares  bool   // another session has used the same server meanwhile
 	placed  bool   // the conversation is being restored into slot, or was
@@ -62,15 +63,19 @@ type session struct {
 }
 
 // stopped is the cause of a session's context if reconcile or a person ended the session.
-type stopped struct{ reason threads.Reason }
+type stopped struct {
+	code threads.Code
+	why  string // the code in words, with its operands
+}
 
-func (s stopped) Error() string { return s.reason.Text() }
+func (s stopped) Error() string { return s.why }
+
+func stoppedFor(r threads.Reason) stopped { return stopped{r.Code, r.Text()} }
 
 // stop returns why reconcile or a person ended the session; zero if neither did.
-func (x *session) stop() threads.Reason {
-	var s stopped
+func (x *session) stop() (s stopped) {
 	errors.As(context.Cause(x.ctx), &s)
-	return s.reason
+	return s
 }
 
 // reserveLocked reserves agent, slot and item for a start.
@@ -152,7 +157,7 @@ func (st *state) endLocked(items []forge.Ref, why threads.Code) []*session {
 		if x.State != threads.Stopping {
 			st.changedLocked()
 			x.State = threads.Stopping
-			x.cancel(stopped{threads.Reason{Code: why}})
+			x.cancel(stoppedFor(threads.Reason{Code: why}))
 		}
 		list = append(list, x)
 	}
@@ -166,7 +171,7 @@ func (st *state) stopLocked(stops []threads.Stop) []*session {
 		if x := st.sessions[stop.RunID]; x != nil {
 			st.changedLocked()
 			x.State = threads.Stopping
-			x.cancel(stopped{stop.Reason})
+			x.cancel(stoppedFor(stop.Reason))
 			list = append(list, x)
 		}
 	}
@@ -266,8 +271,8 @@ func (x *session) works() bool {
 	}
 }
 
-// detaches reports whether the session continues without this supervisor. It needs the mutex of the state.
-func (x *session) detaches() bool { return x.sent && !x.thread.StopEnds }
+// detaches reports whether the session continues when this supervisor stops. It needs the mutex of the state.
+func (x *session) detaches() bool { return x.thread.Executor != "" && x.sent && !x.thread.StopEnds }
 
 // secretsOf returns every secret of a configuration. They are redacted from the output of agents.
 func secretsOf(config *threads.Config) []string {

@@ -15,10 +15,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Engine runs sessions elsewhere, in virtual time, even while no supervisor runs. Their programs run on the world's
-// executor, which checks that no agent or item has two of them.
+// Engine runs sessions in virtual time, even while no supervisor runs: elsewhere, or on this machine. Their programs
+// run on the world's executor, which checks that no agent or item has two of them.
 type Engine struct {
 	Exec *Executor
+	Here bool // sessions run on this machine, and each outcome is kept until a supervisor forgets it
 	// Start is the time from a session's registration to the start of its program, and Tell the time from its end to the
 	// report of it.
 	Start, Tell time.Duration
@@ -35,7 +36,7 @@ type Engine struct {
 type engaged struct {
 	job    agents.Job
 	cancel context.CancelCauseFunc
-	told   bool          // a supervisor knows its end; guarded by the engine's mutex
+	told   bool          // a supervisor knows its end, or on this machine has journalled it; guarded by the engine's mutex
 	begun  chan struct{} // closed when the program runs
 	at     time.Time     // start of the program
 	done   chan struct{} // closed when its end is reported
@@ -56,6 +57,23 @@ func (w *World) Elsewhere() *Engine {
 		Exec: w.Exec, Start: time.Second, Tell: 500 * time.Millisecond, sessions: make(map[string]*engaged),
 	}
 	return w.Engine
+}
+
+// Outlive makes the sessions of a world's threads on this machine outlive their supervisor, as they do while the
+// container lives.
+func (w *World) Outlive() *Engine {
+	w.Shims = &Engine{Exec: w.Exec, Here: true, sessions: make(map[string]*engaged)}
+	return w.Shims
+}
+
+// End ends all sessions, as the end of the container does.
+func (e *Engine) End() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.sessions {
+		x.cancel(errDead)
+	}
+	e.sessions = make(map[string]*engaged)
 }
 
 // Down sets whether the engine is down.
@@ -149,29 +167,45 @@ func (e *Engine) hasNode() bool {
 }
 
 // attend waits for a session until it ends or ctx is done. It returns false if the session continues.
-func (e *Engine) attend(ctx context.Context, x *engaged, job agents.Job, started func(agents.Started)) (over bool) {
+func (c *engineClient) attend(
+	ctx context.Context, x *engaged, job agents.Job, started func(agents.Started),
+) (over bool) {
 	x.mu.Lock()
 	x.spent = job.Spent
 	x.mu.Unlock()
 	begun := x.begun
+	begin := func() {
+		if begun = nil; started != nil && (c.e.Here || ctx.Err() == nil) {
+			started(x.where(c.e.Here))
+		}
+	}
 	for {
 		select {
 		case <-begun:
-			begun = nil
-			if started != nil && ctx.Err() == nil {
-				started(agents.Started{At: x.at, Place: "box1/" + job.RunID})
-			}
+			begin()
 		case <-x.done:
-			return e.answers(ctx)
+			if c.e.Here && begun != nil && !x.at.IsZero() {
+				begin()
+			}
+			return c.e.answers(ctx)
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); errors.Is(cause, agents.ErrDetached) || errors.Is(cause, errDead) {
+			if c.p.off.Load() || errors.Is(context.Cause(ctx), agents.ErrDetached) {
 				return false
 			}
 			x.cancel(context.Cause(ctx))
-			<-x.done
+			if <-x.done; c.e.Here && begun != nil && !x.at.IsZero() {
+				begin()
+			}
 			return true
 		}
 	}
+}
+
+func (x *engaged) where(here bool) agents.Started {
+	if here {
+		return agents.Started{PID: 7, At: x.at, Sandbox: "sandboxed"}
+	}
+	return agents.Started{At: x.at, Place: "box1/" + x.job.RunID}
 }
 
 // reportRun records that a supervisor knows the end of a session. The engine still remembers the session.
@@ -216,10 +250,16 @@ func (c *engineClient) Run(ctx context.Context, job agents.Job, started func(age
 		return lost
 	}
 	x := c.e.find(job.RunID)
-	if x == nil || !c.e.attend(ctx, x, job, started) {
+	if x == nil || !c.attend(ctx, x, job, started) {
 		return lost
 	}
-	if err := c.p.use("ended", func() error { c.e.reportRun(job.RunID); return nil }); err != nil {
+	report := func() error {
+		if !c.e.Here {
+			c.e.reportRun(job.RunID)
+		}
+		return nil
+	}
+	if err := c.p.use("ended", report); err != nil {
 		<-c.p.life.Killed // otherwise this life could journal the end after its death
 		return lost
 	}
@@ -243,10 +283,26 @@ func (c *engineClient) begin(ctx context.Context, job agents.Job) (out agents.Ou
 	return agents.Outcome{Result: agents.Failed, Reason: job.RunID + " runs already"}, taken
 }
 
+// Forget drops the outcome of a session on this machine.
+func (c *engineClient) Forget(run string) {
+	x := c.e.find(run)
+	if !c.e.Here || x == nil {
+		return
+	}
+	select {
+	case <-x.done:
+		_ = c.p.use("forget", func() error { c.e.reportRun(run); return nil })
+	default:
+	}
+}
+
 func (c *engineClient) Activity(run string) (a agents.Activity, ok bool) {
 	x := c.e.find(run)
 	if x == nil {
 		return a, false
+	}
+	if c.e.Here {
+		return agents.Activity{LastOutput: time.Now(), PID: 7}, true
 	}
 	return agents.Activity{LastOutput: time.Now(), Place: "box1/" + run}, true
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // known returns the hashes of receipts in the world's journal.
-func known(t *testing.T, w *World) audit.Journal {
+func known(t testing.TB, w *World) audit.Journal {
 	t.Helper()
 	journal, err := os.Open(filepath.Join(w.Dir, "journal.jsonl"))
 	if err != nil {
@@ -33,7 +33,7 @@ func known(t *testing.T, w *World) audit.Journal {
 }
 
 // receiptsOf returns a world's receipts, the oldest first, and verifies them against the journal.
-func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
+func receiptsOf(t testing.TB, w *World) (list []*audit.Receipt) {
 	t.Helper()
 	instance, err := os.ReadFile(filepath.Join(w.Dir, "instance"))
 	if err != nil {

@@ -209,9 +209,12 @@ func TestServiceFails(t *testing.T) {
 }
 
 // order requests a restart, and returns the answer.
-func order(l *Life, body string) string {
+func order(l *Life, body string) string { return ask(l, "/v1/restart", body) }
+
+// ask posts a request, and returns the answer.
+func ask(l *Life, path, body string) string {
 	answer := httptest.NewRecorder()
-	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/v1/restart", bytes.NewReader([]byte(body))))
+	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodPost, path, bytes.NewReader([]byte(body))))
 	return answer.Body.String()
 }
 

@@ -34,6 +34,7 @@ type World struct {
 	Forge  *Forge
 	Exec   *Executor
 	Engine *Engine // nil if all sessions run on this machine
+	Shims  *Engine // runs the sessions on this machine; nil if they die with their supervisor
 	Config *threads.Config
 	Dir    string // the state directory of the next life
 	Log    Log
@@ -151,6 +152,10 @@ func (w *World) Start(options ...func(*Life)) *Life {
 		Listen: func(string) (net.Listener, error) { return NewListener(), nil },
 		Log:    hclog.New(&hclog.LoggerOptions{Output: &w.Log, Level: hclog.Debug, TimeFormat: "15:04:05"}),
 	}
+	if w.Shims != nil {
+		l.Executor = &engineClient{w.Shims, l.power}
+		l.Meters.Synced = func(time.Duration) { _ = l.power.use("synced", func() error { return nil }) }
+	}
 	if w.Engine != nil {
 		l.Elsewhere = map[string]supervisor.Executor{threads.ExecutorNomad: &engineClient{w.Engine, l.power}}
 	}
@@ -262,13 +267,16 @@ func (p *power) use(call string, f func() error) error {
 	return err
 }
 
-// executor is the executor's interface for one life. Its sessions die with the life.
+// executor is the executor's interface for one life. Its sessions die with the life, as if the container had ended.
 type executor struct {
 	e *Executor
 	p *power
 }
 
 func (x *executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) (out agents.Outcome) {
+	if job.Command == nil {
+		return agents.Outcome{Result: agents.Lost, Reason: "nothing runs as " + job.RunID}
+	}
 	ctx, die := context.WithCancelCause(ctx)
 	defer die(nil)
 	killed := x.p.life.Killed // a test may replace the life

@@ -42,8 +42,9 @@ type Start struct {
 
 	// Executor is where the session runs; empty is the supervisor's own machine.
 	Executor string `json:"executor,omitempty"`
-	// Sent, Place and Began are set in the open record of a session that runs elsewhere; see Sent and Placed.
+	// Sent, Stop, Place and Began are set in the open record of a session; see Sent, Stop and Placed.
 	Sent  *Sent     `json:"sent,omitempty"`
+	Stop  *Stop     `json:"stop,omitempty"`
 	Place string    `json:"place,omitempty"`
 	Began time.Time `json:"began,omitzero"`
 }

@@ -4,7 +4,7 @@
 //
 //	record.go   a line of the journal
 //	events.go   the events, and how each changes State
-//	elsewhere.go sessions that outlive the supervisor
+//	outlive.go  what the next supervisor needs to continue a session
 //	facts.go    the records that a compacted journal has instead of events
 //	report.go   the judgement on a session whose program has ended
 //	ledger.go   State, the fold of the records

@@ -91,6 +91,7 @@ func everything() []Record {
 			Comments: []int64{4},
 		}},
 		{At: noon, Placed: &Placed{"y", "box2/1f0c", noon.Add(time.Second)}},
+		{At: noon, Stop: &Stop{"y", threads.StopClosed, "closed"}},
 		startRec("u", 60, 1), endRec("u", time.Minute, End{
 			Result: agents.Done, Resumed: &agents.Resumption{Cached: 9, Computed: 91, Changed: "line 3: x"}, Cold: "the prompt",
 			Usage: &agents.Usage{InputTokens: 3, CacheUntold: true},

@@ -35,6 +35,7 @@ type Record struct {
 	Used     *Used     `json:"used,omitempty"`
 	Sent     *Sent     `json:"sent,omitempty"`
 	Placed   *Placed   `json:"placed,omitempty"`
+	Stop     *Stop     `json:"stop,omitempty"`
 	Receipt  *Receipt  `json:"receipt,omitempty"`
 
 	// Commands of people. A pause is also a fact.

@@ -17,7 +17,7 @@ var clockErrors = []time.Duration{time.Minute, time.Hour, 5 * 365 * 24 * time.Ho
 // difference. If it was behind, the supervisor seems to have been down for long: every rest is over, and usage counts
 // for an earlier day.
 func (sh *shell) setClock() {
-	sh.w.checks.after.loseTimes()
+	sh.w.checks.after.loseTimes(sh.w.Now)
 	by := oneOf(sh.w, clockErrors...)
 	if sh.w.chance(0.5) {
 		sh.w.log("--- the clock was behind by %s", by)

@@ -14,6 +14,7 @@ import (
 // aftermath is a second implementation of section 7 of the design, without the ledger: what must not start because of
 // how sessions ended. It knows no more than the supervisor, so losing the journal empties it.
 type aftermath struct {
+	lost     time.Time                 // when rests were last forgotten
 	items    map[threads.Key]time.Time // no session on the item before this time
 	agents   map[string]time.Time      // no session of the agent before this time
 	threads  map[string]time.Time      // no session on the thread before this time
@@ -63,7 +64,8 @@ func newAftermath() aftermath {
 }
 
 // loseTimes forgets all rests, because a corrected clock changes their length. Counts stay.
-func (a *aftermath) loseTimes() {
+func (a *aftermath) loseTimes(now time.Time) {
+	a.lost = now
 	clear(a.items)
 	clear(a.agents)
 	clear(a.threads)
@@ -187,7 +189,7 @@ func (a *aftermath) unanswered(r *run, w *world, result agents.Result) {
 // until the reset. A reset more than a week away is not believed.
 func (a *aftermath) limited(r *run, w *world, reset time.Time) {
 	parked := w.shell.books.Thread(r.Thread).ParkedUntil.Sub(w.Now)
-	if !r.Started.Before(a.threads[r.Thread]) {
+	if !r.Started.Before(a.threads[r.Thread]) && !r.began.Before(a.lost) {
 		a.limits[r.Thread]++
 	}
 	later(a.threads, r.Thread, w.Now.Add(min(time.Hour, time.Minute<<max(0, a.limits[r.Thread]-1))))

@@ -22,8 +22,9 @@ type run struct {
 	began    time.Time       // start of its program
 	base     string          // base of its pull request at that time
 	most     limits          // limits of its role at its start
-	sent     bool            // sent to an engine, which keeps it if the supervisor dies
+	sent     bool            // given to its executor, which keeps it if the supervisor dies
 	told     *agents.Outcome // how it ended while no supervisor ran
+	out      *agents.Outcome // how it ended; its executor keeps that until its end is recorded
 	billed   int64           // tokens that it has reported
 }
 
@@ -80,8 +81,8 @@ func (sh *shell) launch(r *run) {
 	if p := sh.w.forge.pull(r.Item.Ref); p != nil {
 		r.base = p.Base
 	}
-	if !r.sent {
-		sh.countReviews(r)
+	if sh.w.executor(r.Thread) == "" {
+		sh.recordSent(r)
 	} else if !sh.down {
 		sh.record(ledger.Record{Placed: &ledger.Placed{Run: r.RunID, Place: "box1/" + r.RunID, Began: sh.w.Now}})
 	}
@@ -104,6 +105,7 @@ func (sh *shell) stop(st threads.Stop) {
 	r := sh.runs[i]
 	sh.w.log("stop   %s: %s", r, st.Reason.Text())
 	r.State, r.stopped = threads.Stopping, st.Reason.Code
+	sh.record(ledger.Record{Stop: &ledger.Stop{Run: r.RunID, Code: st.Reason.Code, Why: st.Reason.Text()}})
 	sh.w.After(sh.w.between(0, 7*time.Second), func() {
 		out := agents.Outcome{Result: agents.Cancelled, Reason: st.Reason.Text()}
 		if st.Reason.Code == threads.StopOverLimit || st.Reason.Code == threads.StopOverBudget {
@@ -122,7 +124,7 @@ func (sh *shell) exited(r *run, out agents.Outcome) {
 		r.told = &out
 		return
 	}
-	r.dead = true
+	r.dead, r.out = true, &out
 	if r.life != sh.life {
 		return // its supervisor is dead
 	}

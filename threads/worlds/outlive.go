@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// In every fifth world some threads run their sessions on an engine. Its programs start late, sometimes it has no
-// node for one, and they outlive the supervisor.
+// Sessions outlive the supervisor. In every fifth world some threads run theirs on an engine. Its programs start late,
+// and sometimes it has no node for one.
 const noPlaceAfter = 30 * time.Second
 
 // executor returns the name of a thread's executor. It draws no random number, so that other worlds stay the same.
@@ -49,9 +49,7 @@ func (w *world) rooms() map[string]threads.Room {
 
 // send gives a claimed session to the engine.
 func (sh *shell) send(r *run) {
-	sh.countReviews(r)
-	sh.record(ledger.Record{Sent: ledger.SentOf(r.RunID, &r.Item)})
-	r.sent = true
+	sh.recordSent(r)
 	if sh.w.trouble(0.2) {
 		sh.w.After(noPlaceAfter, func() { sh.placeless(r) })
 		return
@@ -61,6 +59,13 @@ func (sh *shell) send(r *run) {
 			sh.launch(r)
 		}
 	})
+}
+
+// recordSent records that a session is about to be given to its executor.
+func (sh *shell) recordSent(r *run) {
+	sh.countReviews(r)
+	sh.record(ledger.Record{Sent: ledger.SentOf(r.RunID, &r.Item)})
+	r.sent = true
 }
 
 // placeless ends a session for which the engine has no node.
@@ -80,15 +85,20 @@ func (sh *shell) placeless(r *run) {
 	sh.release(r)
 }
 
-// survive keeps the sessions that the engine kept and the journal knows, and returns the others.
+// survive keeps the sessions that their executor kept and the journal knows, and returns the others. The sessions on
+// this machine die with the container, at every third restart.
 func (sh *shell) survive(kept bool) (dead []*run) {
 	var on []*run
 	for _, r := range sh.runs {
 		o, open := sh.books.Open[r.RunID]
-		if !kept || !r.sent || r.dead || !open || !o.Outlives() {
+		ended := sh.life%3 == 0 && sh.w.executor(r.Thread) == ""
+		if !kept || ended || !r.sent || r.dead && r.out == nil || !open || !o.Outlives() {
 			r.dead = true
 			dead = append(dead, r)
 			continue
+		}
+		if r.dead { // the last supervisor was killed between its end and the record of it
+			r.dead, r.told = false, r.out
 		}
 		on = append(on, r)
 	}
@@ -100,10 +110,14 @@ func (sh *shell) survive(kept bool) (dead []*run) {
 func (sh *shell) goOn(r *run) {
 	o := sh.books.Open[r.RunID]
 	began := r.Started
-	r.Session, r.life = o.Session(), sh.life
+	r.Session, r.life, r.stopped = o.Session(), sh.life, ""
+	if o.Stop != nil {
+		r.stopped = o.Stop.Code
+	}
 	role := sh.w.cfg.Role(r.Role)
 	if role != nil {
 		r.PerSession, r.PerIssue = role.PerSession, role.PerIssue
+		r.most = limits{role.PerSession.Tokens, role.PerIssue.Tokens}
 	}
 	if !began.IsZero() {
 		r.Started = o.Session().Started

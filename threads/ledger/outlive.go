@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Sent records that a session with a claimed item is about to be given to an executor whose sessions outlive the
+// Sent records that a session with a claimed item is about to be given to its executor, where it may outlive the
 // supervisor. It has everything that is needed to judge the session's end, because the next supervisor may have to.
 type Sent struct {
 	Run      string    `json:"run"`
@@ -38,7 +38,7 @@ func (r *Sent) apply(s *State, _ time.Time) {
 	}
 }
 
-// Placed records since when, and where, the program of a sent session runs.
+// Placed records since when, and where, the program of a session on another machine runs.
 type Placed struct {
 	Run   string    `json:"run"`
 	Place string    `json:"place"`
@@ -59,9 +59,27 @@ func (r *Placed) apply(s *State, _ time.Time) {
 	}
 }
 
-// Outlives reports whether the session can continue after its supervisor has ended: it was sent to an executor that
-// is not this machine.
-func (o *Open) Outlives() bool { return o.Executor != "" && o.Sent != nil }
+// Stop records why a session is about to be ended: the reason of the scheduler or of a person. The next supervisor may
+// have to judge the end, and a session that a person cancelled stays cancelled.
+type Stop struct {
+	Run  string       `json:"run"`
+	Code threads.Code `json:"code"`
+	Why  string       `json:"why"` // the code in words, with its operands
+}
+
+func (r *Stop) valid() bool { return r.Run != "" && r.Code != "" }
+
+// apply keeps the first reason, because the program gets no second one.
+func (r *Stop) apply(s *State, _ time.Time) {
+	if open, known := s.Open[r.Run]; known && open.Stop == nil {
+		stop := *r
+		open.Stop = &stop
+		s.Open[r.Run] = open
+	}
+}
+
+// Outlives reports whether the session can continue after its supervisor has ended: its executor may have got it.
+func (o *Open) Outlives() bool { return o.Sent != nil }
 
 // Session returns a session that outlives its supervisor as the scheduler's Session.
 func (o *Open) Session() threads.Session {
@@ -71,6 +89,9 @@ func (o *Open) Session() threads.Session {
 	}
 	if !o.Began.IsZero() {
 		x.Started = o.Began
+	}
+	if o.Stop != nil {
+		x.State = threads.Stopping
 	}
 	key := o.Item.Of()
 	x.Item = threads.Item{

@@ -35,8 +35,8 @@ func TestOutlives(t *testing.T) {
 		t.Error("Outlives is true for a session that was never sent")
 	}
 	here := startRec("b", 1, 1)
-	if o := Fold([]Record{here, {At: noon, Sent: &Sent{Run: "b"}}}).Open["b"]; o.Outlives() {
-		t.Error("Outlives is true for a session on this machine")
+	if o := Fold([]Record{here, {At: noon, Sent: &Sent{Run: "b"}}}).Open["b"]; !o.Outlives() {
+		t.Error("Outlives is false for a sent session on this machine")
 	}
 	want := threads.Session{
 		RunID: "a", Thread: "llama", Slot: 1, Agent: "dev-qwen", Login: "qwen", Role: "dev", Item: item,
@@ -57,5 +57,26 @@ func TestOutlives(t *testing.T) {
 	state := Fold([]Record{begin, sent, placed, endRec("a", time.Minute, End{Result: agents.Done})})
 	if got := state.Chain(forge.Ref{Repo: "o/r", Number: 60}).Place; got != "box2/1f0c" {
 		t.Errorf("the chain's last place is %q, want box2/1f0c", got)
+	}
+}
+
+// TestStopSurvives checks that the journal gives back the first reason for which a session was ended, even after
+// compaction, and drops a reason that comes after the end.
+func TestStopSurvives(t *testing.T) {
+	stop := func(code threads.Code, why string) Record { return Record{At: noon, Stop: &Stop{"a", code, why}} }
+	begin := []Record{startRec("a", 1, 1), {At: noon, Sent: &Sent{Run: "a"}}}
+	state := Fold(append(begin, stop(threads.StopCancelled, "cancelled by johba"), stop(threads.StopClosed, "closed")))
+	for _, s := range []*State{state, Fold(state.Compact(noon))} {
+		o := s.Open["a"]
+		if o.Stop == nil || o.Stop.Code != threads.StopCancelled || o.Stop.Why != "cancelled by johba" {
+			t.Errorf("got stop %+v, want the first one", o.Stop)
+		}
+		if got := o.Session().State; got != threads.Stopping {
+			t.Errorf("got state %s, want %s", got, threads.Stopping)
+		}
+	}
+	over := Fold(append(begin, endRec("a", time.Minute, End{Result: agents.Done}), stop(threads.StopClosed, "closed")))
+	if len(over.Open) > 0 {
+		t.Errorf("got open sessions %+v after the end, want none", over.Open)
 	}
 }
