@@ -200,10 +200,10 @@ type Fleet struct {
 // Host is another host's supervisor: a [[fleet.hosts]] table.
 type Host struct {
 	Name string
-	// User and Address are arguments of ssh. They consist of letters, digits, dots, dashes and underscores, and do not
-	// start with a dash, so that ssh and a shell cannot take them for anything else.
+	// User and Address are arguments of ssh. They consist of letters, digits, dots, dashes, underscores and, in an IPv6
+	// address, colons. They do not start with a dash, so that ssh and a shell cannot take them for anything else.
 	User    string // empty: as in ssh's configuration
-	Address string // or a Host of ssh's configuration
+	Address string // or a Host of ssh's configuration; an IPv6 address has no brackets
 	Port    int    // 0: as in ssh's configuration
 }
 
@@ -217,6 +217,9 @@ func (h Host) Destination() string {
 
 // String returns the host as factory.toml writes it.
 func (h Host) String() string {
+	if strings.Contains(h.Address, ":") {
+		h.Address = "[" + h.Address + "]"
+	}
 	s := h.Destination()
 	if h.Port > 0 {
 		s += ":" + strconv.Itoa(h.Port)

@@ -40,6 +40,9 @@ func TestHostReader(t *testing.T) {
 	if argv := sshExport(threads.Host{User: "u", Address: "h"}); slices.Contains(argv, "-p") {
 		t.Errorf("without a port: got %q", argv)
 	}
+	if argv := sshExport(threads.Host{User: "u", Address: "fd00::7"}); !slices.Contains(argv, "u@fd00::7") {
+		t.Errorf("for an IPv6 address: got %q", argv)
+	}
 	// For a Host of the ssh configuration, that configuration sets the user.
 	if argv := strings.Join(sshExport(threads.Host{Address: "iris"}), " "); !strings.HasSuffix(argv,
 		" -- iris disinto fleet export") {

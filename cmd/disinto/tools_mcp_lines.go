@@ -33,11 +33,14 @@ func (l *clientLines) Read(p []byte) (n int, err error) {
 		if line, err = l.line(); len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		if fault := faultOf(line); fault != nil {
+		fault := faultOf(line)
+		if fault == nil {
+			line, fault = l.open.read(line)
+		}
+		if fault != nil {
 			err = errors.Join(err, l.refuse(fault))
 			continue
 		}
-		l.open.read(line)
 		l.rest = line
 	}
 	if len(l.rest) == 0 {
@@ -62,15 +65,12 @@ func (l *clientLines) line() (line []byte, err error) {
 	}
 }
 
-// faultOf returns the JSON-RPC error for a line; nil for a message or for a batch, which some protocol versions allow.
+// faultOf returns the JSON-RPC error for a line; nil for a message or a batch of messages.
 func faultOf(line []byte) *jsonrpc.Error {
 	if !json.Valid(line) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "Parse error: not JSON"}
 	}
-	messages := []json.RawMessage{line}
-	if bytes.HasPrefix(bytes.TrimSpace(line), []byte("[")) {
-		_ = json.Unmarshal(line, &messages)
-	}
+	messages, _ := rawMessages(line)
 	known := len(messages) > 0
 	for _, m := range messages {
 		_, err := jsonrpc.DecodeMessage(m)
@@ -98,10 +98,21 @@ type wholeWrites struct {
 }
 
 func (w *wholeWrites) Write(p []byte) (int, error) {
-	defer w.open.wrote(p)
+	batch, held := w.open.batch(p)
+	if held && batch == nil {
+		return len(p), nil
+	}
+	line := p
+	if held {
+		line = batch
+	}
+	defer w.open.wrote(line)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.to.Write(p)
+	if n, err := w.to.Write(line); err != nil {
+		return min(n, len(p)), err
+	}
+	return len(p), nil
 }
 
 // Close does nothing: the transport must not close the output.

@@ -452,7 +452,12 @@ func TestMCPGoesOn(t *testing.T) {
 	ask(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},`+
 		`"clientInfo":{"name":"t","version":"1"}}}`, `"id":2`, `"serverInfo"`)
 	ask("noise", parse)
-	ask(`{"jsonrpc":"2.0","id":3,"method":"ping"}`, `"id":3`, `"result":{}`)
+	ask(`[{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/initialized"},`+
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}},`+
+		`{"jsonrpc":"2.0","id":4,"method":"nothing"}]`, `[{`, `"id":3`, `"id":4`, `"error":{`, `}]`)
+	ask(`[{"jsonrpc":"2.0","id":5,"method":"ping"},{"jsonrpc":"2.0","id":5,"method":"ping"}]`, invalid)
+	ask(`[{"jsonrpc":"2.0","id":5,"method":"ping"}]`, `[{`, `"id":5`, `"result":{}`, `}]`)
+	ask(`{"jsonrpc":"2.0","id":3,"method":"ping"}`, `{"jsonrpc":"2.0","id":3,"result":{}}`)
 	_ = toServer.Close()
 	if code := r.wait(); code != exitDone || r.read(r.stderr) != "" {
 		t.Errorf("got exit code %d, stderr %q", code, r.read(r.stderr))
@@ -536,7 +541,9 @@ func TestOpenRequests(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o, began := new(openRequests), time.Now()
 				for _, line := range x.read {
-					o.read([]byte(line))
+					if _, fault := o.read([]byte(line)); fault != nil {
+						t.Fatal(fault)
+					}
 				}
 				go func() {
 					for _, line := range x.wrote {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -111,7 +112,8 @@ func TestHook(t *testing.T) {
 	const body = `{"action":"opened","repository":{"full_name":"Johba/Harb"}}`
 	sum := sign(hookSecret, body)
 	large := strings.Repeat(" ", maxHook) + body
-	const unsigned = "unsigned Johba/Harb"
+	form := url.Values{"payload": {body}}.Encode()
+	const unsigned, formType = "unsigned Johba/Harb", "application/x-www-form-urlencoded"
 	for _, tt := range []struct {
 		name   string
 		body   string
@@ -122,6 +124,9 @@ func TestHook(t *testing.T) {
 		{"Forgejo's", body, []string{"X-Forgejo-Signature", sum}, 202, "signed Johba/Harb"},
 		{"Gitea's", body, []string{"X-Gitea-Signature", sum}, 202, "signed Johba/Harb"},
 		{"GitHub's", body, []string{"X-Hub-Signature-256", "sha256=" + sum}, 202, "signed Johba/Harb"},
+		{"a form", form, []string{"X-Forgejo-Signature", sum, "Content-Type", formType}, 202, "signed Johba/Harb"},
+		{"a form, unsigned", form, []string{"Content-Type", formType + "; charset=utf-8"}, 403, unsigned},
+		{"a form without a payload", "x=1", []string{"X-Forgejo-Signature", sum, "Content-Type", formType}, 403, ""},
 		{"unsigned", body, nil, 403, unsigned},
 		{"empty", "", nil, 403, ""},
 		{"signed with another secret", body, []string{"X-Forgejo-Signature", sign("x", body)}, 403, unsigned},

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +93,7 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 	} else if err != nil {
 		return Invalid("cannot read the hook: %s", err)
 	}
+	body = payload(r.Header, body)
 	repo, idle, err := hookRepo(body)
 	if !signed(r.Header, body, config.Forge.WebhookSecret.Reveal()) {
 		if err == nil {
@@ -104,12 +107,26 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 	return err
 }
 
+// payload returns the JSON of a hook. The forge sends it as the body, or as a field of a form if the hook's content type
+// is application/x-www-form-urlencoded; the signature is of the JSON in both cases.
+func payload(h http.Header, body []byte) []byte {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return body
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil || !form.Has("payload") {
+		return body
+	}
+	return []byte(form.Get("payload"))
+}
+
 // signatures are the headers in which forges sign the body: Forgejo's, Gitea's, and GitHub's.
 var signatures = []struct{ header, prefix string }{
 	{"X-Forgejo-Signature", ""}, {"X-Gitea-Signature", ""}, {"X-Hub-Signature-256", "sha256="},
 }
 
-// signed reports whether a body was signed with the secret. The first header that is present decides.
+// signed reports whether a payload was signed with the secret. The first header that is present decides.
 func signed(h http.Header, body []byte, secret string) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
@@ -137,7 +154,7 @@ func hookRepo(body []byte) (repo string, idle bool, err error) {
 		} `json:"comment"`
 	}
 	if err := json.Unmarshal(body, &said); err != nil {
-		return "", false, Invalid("cannot read the hook: it is not JSON; set its content type to application/json")
+		return "", false, Invalid("cannot read the hook: it is neither JSON nor a form with a payload in JSON")
 	}
 	if !forge.ValidRepo(said.Repository.FullName) {
 		return "", false, Invalid("cannot read the hook: it names no repository")

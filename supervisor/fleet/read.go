@@ -107,13 +107,17 @@ func fetch(ctx context.Context, read ReadHost, h threads.Host) (*Document, error
 // or a wrong clock, leaves the host out. The report's text is data: names must be names, and everything else is only
 // shown.
 func parse(text []byte, began, now time.Time) (*Document, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errors.New("it printed nothing")
+	}
 	var head Export
 	var d Document
-	in := json.NewDecoder(bytes.NewReader(text))
-	if err := in.Decode(&head); errors.Is(err, io.EOF) {
-		return nil, errors.New("it printed nothing")
-	} else if err != nil || head.ExportedAt.IsZero() {
-		return nil, errors.New("its output is not a disinto status: is its command disinto fleet export?")
+	// A login shell may print a banner first, even without a newline at its end.
+	in := json.NewDecoder(bytes.NewReader(text[max(0, bytes.Index(text, []byte(`{"exported_at":`))):]))
+	if err := in.Decode(&head); err != nil || head.ExportedAt.IsZero() {
+		first, _, _ := bytes.Cut(bytes.TrimSpace(text), []byte("\n"))
+		return nil, fmt.Errorf("its output is not a disinto status: is its command disinto fleet export? It begins with %q",
+			printable(string(first)))
 	}
 	switch err := in.Decode(&d); {
 	case errors.Is(err, io.EOF):

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 	}
 	const (
 		head    = `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n"
-		foreign = "its output is not a disinto status: is its command disinto fleet export?"
+		foreign = "its output is not a disinto status: is its command disinto fleet export? It begins with "
 	)
 	tests := []struct {
 		name string
@@ -58,9 +58,10 @@ func TestParse(t *testing.T) {
 	}{
 		{name: "a correct report"},
 		{name: "nothing", text: "\n", want: "it printed nothing"},
-		{name: "a banner", text: "Welcome to iris\n", want: foreign},
-		{name: "other JSON", text: "{}\n{}", want: foreign},
-		{name: "a status without a time", text: `{"format":1,"agents":[]}`, want: foreign},
+		{name: "a banner", text: "\nWelcome to\x1b[1m iris\nx\n", want: foreign + `"Welcome to [1m iris"`},
+		{name: "other JSON", text: "{}\n{}", want: foreign + `"{}"`},
+		{name: "a status without a time", text: `{"format":1}`, want: foreign + `"{\"format\":1}"`},
+		{name: "a report after a banner", text: "Welcome to iris\n{}\n$ " + string(exported(t, nil))},
 		{name: "no status", text: head, want: "it has no status: does disinto run there?"},
 		{name: "torn", text: head + `{"format":1,"agents":[{"agent":"d`, want: "its status cannot be read: unexpected EOF"},
 		{

@@ -2,6 +2,7 @@ package file
 
 import (
 	"cmp"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,11 +11,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// sshPlace matches a host, which may be a Host of the ssh configuration, with or without user@ before it and :port
-// after it. Each part starts with a letter, a digit or an underscore: ssh would take a leading dash for an option,
-// and -oProxyCommand= runs programs. It is compiled only for a file with hosts, because compiling it takes half a
+// sshPlace matches a host, which may be a Host of the ssh configuration or an IPv6 address in brackets, with or without
+// user@ before it and :port after it. No part starts with a dash: ssh would take it for an option, and -oProxyCommand=
+// runs programs. It is compiled only for a file with hosts, because compiling it takes half a
 // millisecond.
-const sshPlace = `^(?:(\w[\w.-]{0,63})@)?(\w[\w.-]{0,252})(?::([0-9]{1,5}))?$`
+const sshPlace = `^(?:(\w[\w.-]{0,63})@)?(?:(\w[\w.-]{0,252})|\[([0-9A-Fa-f:.]{2,45})\])(?::([0-9]{1,5}))?$`
 
 // readFleet reads [fleet].
 func (d *decoder) readFleet(t *table) {
@@ -55,7 +56,7 @@ func (d *decoder) host(t *table) threads.Host {
 	case d.config.Thread(h.Name) != nil || d.config.Agent(h.Name) != nil:
 		t.wrong("name", "is %q, the name of a thread or an agent here", h.Name)
 	}
-	const want = `want "user@host", "user@host:port", or a Host of the ssh configuration`
+	const want = `want "user@host", "user@host:port", "user@[IPv6]:port", or a Host of the ssh configuration`
 	s, ok := get[string](t, "ssh", strings.TrimPrefix(want, "want "))
 	t.shapeOf("ssh").Pattern = sshPlace
 	part := regexp.MustCompile(sshPlace).FindStringSubmatch(s)
@@ -66,15 +67,22 @@ func (d *decoder) host(t *table) threads.Host {
 		}
 	case part == nil:
 		t.wrong("ssh", "is %q, %s", s, want)
+	case part[3] != "" && !isIPv6(part[3]):
+		t.wrong("ssh", "is %q, want an IPv6 address in the brackets", s)
 	default:
-		h.User, h.Address = part[1], part[2]
-		h.Port, _ = strconv.Atoi(part[3])
-		if part[3] != "" && (h.Port < 1 || h.Port > 65535) {
+		h.User, h.Address = part[1], part[2]+part[3]
+		h.Port, _ = strconv.Atoi(part[4])
+		if part[4] != "" && (h.Port < 1 || h.Port > 65535) {
 			t.wrong("ssh", "is %q, want a port from 1 to 65535", s)
 		}
 	}
 	t.done()
 	return h
+}
+
+func isIPv6(s string) bool {
+	ip, err := netip.ParseAddr(s)
+	return err == nil && ip.Is6()
 }
 
 // mistakenAt reports whether a mistake in a key on this line was already reported.

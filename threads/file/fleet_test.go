@@ -17,6 +17,9 @@ hub = true
 name = "spark"
 ssh = "disinto@192.168.1.12"
 [[fleet.hosts]]
+name = "loom"
+ssh = "disinto@[fd00::7]:2222"
+[[fleet.hosts]]
 name = "iris"
 ssh = "disinto@iris.lan:2222"
 `, inContainer)
@@ -25,6 +28,7 @@ ssh = "disinto@iris.lan:2222"
 	}
 	want := threads.Fleet{Hub: true, Hosts: []threads.Host{
 		{Name: "iris", User: "disinto", Address: "iris.lan", Port: 2222},
+		{Name: "loom", User: "disinto", Address: "fd00::7", Port: 2222},
 		{Name: "spark", User: "disinto", Address: "192.168.1.12"},
 	}}
 	if diff := cmp.Diff(want, c.Fleet); diff != "" {
@@ -44,7 +48,7 @@ func TestDecodeFleetMistakes(t *testing.T) {
 		{"hosts are a word", "hub = true\nhosts = \"a\"\n", `:7: fleet.hosts: is a string, want [[fleet.hosts]] tables`},
 		{
 			"second host without ssh", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\n",
-			`:10: fleet.hosts.ssh: is not set, want "user@host", "user@host:port", or a Host of the ssh configuration`,
+			`:10: fleet.hosts.ssh: is not set, want "user@host", "user@host:port", "user@[IPv6]:port", or a Host of the ssh configuration`,
 		},
 		{
 			"second host without a name", "hub = true\n" + host + "[[fleet.hosts]]\nssh = \"u@b\"\n",
@@ -52,7 +56,7 @@ func TestDecodeFleetMistakes(t *testing.T) {
 		},
 		{
 			"mistake in the second", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"b\"\nssh = \"b!\"\n",
-			`:12: fleet.hosts.ssh: is "b!", want "user@host", "user@host:port", or a Host of the ssh configuration`,
+			`:12: fleet.hosts.ssh: is "b!", want "user@host", "user@host:port", "user@[IPv6]:port", or a Host of the ssh configuration`,
 		},
 		{
 			"name twice", "hub = true\n" + host + "[[fleet.hosts]]\nname = \"a\"\nssh = \"u@b\"\n",
@@ -85,8 +89,12 @@ func TestDecodeFleetMistakes(t *testing.T) {
 			`:9: fleet.hosts.ssh: is "u@a:65536", want a port from 1 to 65535`,
 		},
 		{
+			"no address", "hub = true\n[[fleet.hosts]]\nname = \"a\"\nssh = \"u@[::1::2]\"\n",
+			`:9: fleet.hosts.ssh: is "u@[::1::2]", want an IPv6 address in the brackets`,
+		},
+		{
 			"inline", "hub = true\nhosts = [{ name = \"a\", ssh = \"u@a\" }, { name = \"b\", ssh = \"-b\" }]\n",
-			`:7: fleet.hosts.ssh: is "-b", want "user@host", "user@host:port", or a Host of the ssh configuration`,
+			`:7: fleet.hosts.ssh: is "-b", want "user@host", "user@host:port", "user@[IPv6]:port", or a Host of the ssh configuration`,
 		},
 	}
 	for _, tt := range tests {
@@ -105,8 +113,8 @@ func TestDecodeFleetPlace(t *testing.T) {
 	for _, s := range []string{
 		"", "-host", "host -v", "host;id", "host:", "host:ssh", "@host", "user@", "-oProxyCommand=id",
 		"-oProxyCommand=id@host", "user@-oProxyCommand=id", "u@h -v", "u@h\n", "u@h;id", "u@$(id)",
-		"u@h`id`", "u@h:", "u@h:22x", "u@h:-1", "u@h:022222", "u@h/x", "u@a@b", "ssh://u@h", "u@h%h", "ü@h", "u@[::1]",
-		" u@h", "u@h ",
+		"u@h`id`", "u@h:", "u@h:22x", "u@h:-1", "u@h:022222", "u@h/x", "u@a@b", "ssh://u@h", "u@h%h", "ü@h", "u@::1",
+		"u@[::1", "u@[-oProxyCommand=id]", "u@[::1]:", "u@[fe80::1%id]", " u@h", "u@h ",
 	} {
 		if place.MatchString(s) {
 			t.Errorf("%q passes for a host", s)
@@ -114,7 +122,7 @@ func TestDecodeFleetPlace(t *testing.T) {
 	}
 	for _, s := range []string{
 		"u@h", "disinto@10.0.0.7", "disinto@iris.lan:2222", "_svc@host_alias", "7@7", "iris",
-		"iris.lan", "iris:2222",
+		"iris.lan", "iris:2222", "u@[::1]", "[2001:db8::7]:2222",
 	} {
 		if !place.MatchString(s) {
 			t.Errorf("%q does not pass for a host", s)
