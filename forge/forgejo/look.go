@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
@@ -72,7 +73,7 @@ func (c *Client) lookAround(
 			if in.PullRequest != nil {
 				look.Pull, err = c.lookPull(ctx, r, ref.Number, forge.Ref{})
 			} else {
-				look.Pulls, err = c.lookPulls(ctx, r, ref, since)
+				look.Pulls, err = c.lookPulls(ctx, r, ref, since, in.State == gitea.StateClosed)
 			}
 			return err
 		},
@@ -145,16 +146,32 @@ func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, e
 	return &fact, nil
 }
 
-// lookPulls reads every pull request for an issue: those in the cache, and those that changed since a time.
-func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since time.Time) ([]forge.Pull, error) {
+// lookPulls reads every pull request for an issue: those in the cache, those that changed since a time, and for a
+// closed issue those that its timeline names. The cache has an open issue's pull requests, but not those of an issue
+// that was closed before this client started or longer ago than keepEnded.
+func (c *Client) lookPulls(
+	ctx context.Context, r *repo, ref forge.Ref, since time.Time, closed bool,
+) ([]forge.Pull, error) {
 	changed, _, err := c.issues(r.name, gitea.ListIssueOption{
 		State: gitea.StateAll, Type: gitea.IssueTypePull, Since: since.Add(-overlap),
 	}).all(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
 	numbers := map[int64]bool{}
+	if closed {
+		events, err := c.timeline(ctx, past{Ref: ref})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			in := e.RefIssue
+			if e.Type == "pull_ref" && in != nil && in.Repository != nil && strings.EqualFold(in.Repository.FullName, r.name) {
+				numbers[in.Index] = true
+			}
+		}
+	}
+	c.mu.Lock()
 	for n, p := range r.pulls {
 		if slices.Contains(p.Closes, ref) {
 			numbers[n] = true

@@ -45,6 +45,8 @@ type event struct {
 	// Label is the label that was changed; Body is then "1" if the label was added, and empty if it was removed.
 	Label *gitea.Label `json:"label"`
 	Body  string       `json:"body"`
+	// RefIssue is the issue or pull request whose text mentions this one; nil for other events.
+	RefIssue *gitea.Issue `json:"ref_issue"`
 }
 
 // events lists the timeline of an issue or pull request since a time. The SDK expects a list of labels in each entry;

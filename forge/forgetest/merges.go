@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"fmt"
+	"time"
 
 	"codeberg.org/johba/disinto/forge"
 )
@@ -9,6 +10,7 @@ import (
 func mergeRules() []rule {
 	return []rule{
 		{Pulls, "a merge takes exactly the given head and base, and closes the issue", merge},
+		{Pulls, "a new client finds the merge of a closed issue", mergeFound},
 		{Code, "a merge that cannot be done is refused", mergeRefused},
 	}
 }
@@ -32,6 +34,22 @@ func merge(w *world) {
 		w.must("Merge again", w.here.Merge(w.ctx, ref, head, "main"))
 	}
 	w.refused("Merge of a missing pull request", w.here.Merge(w.ctx, w.missing(), head, "main"), forge.ErrNotFound)
+}
+
+// mergeFound looks at a closed issue with a client that has not seen the issue open. why and show do that after a
+// restart.
+func mergeFound(w *world) {
+	issue := w.file("to do")
+	ref, head := w.work(fmt.Sprintf("fix/issue-%d", issue.Number), fmt.Sprintf("fixes #%d", issue.Number))
+	w.merge(ref, head)
+	fresh := w.supervisor("here")
+	w.scan(fresh)
+	later := time.Now().Add(24 * time.Hour) // as if the merge were a day ago
+	look, err := fresh.FetchItem(w.ctx, issue, later)
+	w.must("FetchItem", err)
+	if len(look.Pulls) != 1 || look.Pulls[0].Ref != ref || !look.Pulls[0].Merged {
+		w.Errorf("got the pull requests %+v, want %s, merged", look.Pulls, ref)
+	}
 }
 
 func mergeRefused(w *world) {

@@ -107,8 +107,8 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 	return err
 }
 
-// payload returns the JSON of a hook. The forge sends it as the body, or as a field of a form if the hook's content type
-// is application/x-www-form-urlencoded; the signature is of the JSON in both cases.
+// payload returns the JSON of a hook: the body, or a field of the form if the hook's content type is
+// application/x-www-form-urlencoded. The signature is of the JSON in both cases.
 func payload(h http.Header, body []byte) []byte {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
