@@ -83,23 +83,11 @@ func (r *run) newCall(ctx context.Context) *call {
 	return c
 }
 
-const (
-	// firstAnswer is the time limit for the first answer of a paid API's model. After a refused request, codex, qwen and
-	// opencode wait silently until its retry time, up to hours. The supervisor would treat that as a stall and count an
-	// attempt. A local backend has no usage limits and may read a long prompt for minutes, so it has no time limit.
-	firstAnswer = 5 * time.Minute
-	// lastWord is how long a CLI may be silent after its last event. Some CLIs wait for a background tool, or for a
-	// connection that is never closed. Their work is done, and the slot is needed.
-	lastWord = 30 * time.Second
-)
-
 // killedError is the error of a program that may have been ended by SIGKILL.
 type killedError interface {
 	error
 	Killed() bool
 }
-
-var errSilent = errors.New("the CLI was silent for too long")
 
 // runCLI runs the CLI once and processes its events as they arrive.
 func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
@@ -115,7 +103,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	r.logf("starting %s%s", r.CLI, resumed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := r.eventWriter(said, before, cancel)
+	out := r.eventWriter(ctx, c, said, before, cancel)
 	argv, vars := r.cli.command(c)
 	// If the CLI breaks its worktree, its git must not find a repository that contains the workspace.
 	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
@@ -126,11 +114,10 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	})
 	out.end()
 	said.Unread += out.dropped
-	switch {
-	case context.Cause(ctx) == errSilent && said.What == noFailure && !said.Ended:
-		words := fmt.Sprintf("no answer from the model in %s; it may be waiting for a usage limit, in silence", firstAnswer)
-		said.fail(failure{What: down, Words: words})
-	case errors.Is(err, os.ErrNotExist):
+	if silent, ok := errors.AsType[*silentError](context.Cause(ctx)); ok && said.What == noFailure && !said.Ended {
+		said.fail(failure{What: down, Words: silent.words})
+	}
+	if errors.Is(err, os.ErrNotExist) {
 		said.fail(failure{What: unusable, Words: strings.TrimPrefix(err.Error(), "cannot run ")})
 	}
 	if k, ok := errors.AsType[killedError](err); ok && k.Killed() && ctx.Err() == nil {
@@ -164,21 +151,15 @@ func withoutMonitor(environ []string) []string {
 
 // eventWriter returns a writer for the CLI's events. It cancels the run if the CLI is silent for too long, cannot
 // succeed, repeats itself, or has reached its limits.
-func (r *run) eventWriter(said *report, before agents.Usage, cancel context.CancelCauseFunc) *lines {
+func (r *run) eventWriter(
+	ctx context.Context, c *call, said *report, before agents.Usage, cancel context.CancelCauseFunc,
+) *lines {
 	m := &runMeter{run: r, said: said, before: before}
-	timer := time.AfterFunc(firstAnswer, func() { cancel(errSilent) })
-	if r.Local {
-		timer.Stop()
-	}
-	return &lines{stop: timer.Stop, each: func(line []byte) {
+	quiet := r.listen(ctx, cancel, c.probe())
+	return &lines{stop: quiet.timer.Stop, each: func(line []byte) {
 		said.add(r.cli, line, r.Now())
 		m.measure()
-		switch {
-		case said.Ended:
-			timer.Reset(lastWord)
-		case said.Answered:
-			timer.Stop()
-		}
+		quiet.event(said)
 		if said.Note != "" {
 			r.logf("%s", said.Note)
 		}

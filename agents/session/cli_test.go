@@ -41,7 +41,10 @@ func TestCLIThatStays(t *testing.T) {
 		{"says nothing of an end", false, lines[:2], 20 * time.Minute, spoken(2) + 20*time.Minute, agents.Unanswered},
 		{"is silent on a local backend", false, nil, time.Hour, time.Hour, agents.Unanswered},
 		{"is silent on an API", true, nil, time.Hour, firstAnswer, agents.BackendDown},
-		{"has answered on an API", true, lines[:len(lines)-1], time.Hour, spoken(len(lines)-1) + time.Hour, agents.Failed},
+		{
+			"has answered on an API", true, lines[:len(lines)-1], time.Hour, spoken(len(lines)-2) + nextAnswer,
+			agents.BackendDown,
+		},
 		{"stays on an API", true, lines, time.Hour, spoken(len(lines)-1) + lastWord, agents.Done},
 	}
 	for _, tt := range tests {

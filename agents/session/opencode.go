@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"time"
 )
@@ -157,8 +158,11 @@ func (r *report) opencodeError(e *opencodeEvent) {
 	case "ContentFilterError":
 		t.What = refused
 	}
-	if seconds, err := strconv.ParseInt(d.Headers["retry-after"], 10, 32); err == nil && seconds > 0 {
+	after := d.Headers["retry-after"]
+	if seconds, err := strconv.ParseInt(after, 10, 32); err == nil && seconds > 0 {
 		t.After = time.Duration(seconds) * time.Second
+	} else if t.Until, err = http.ParseTime(after); err != nil {
+		t.Until = resetTime(words+" "+d.Body, r.now)
 	}
 	r.fail(t)
 }

@@ -25,8 +25,12 @@ func outcome(cli string, r *report, heard bool, exit error, complaint string, no
 		out.Result, out.Reason = agents.Unanswered, cli+" ended without an answer from the model"
 	case limited:
 		out.Result, out.RetryAt = agents.Limited, t.Until
-		if out.RetryAt.IsZero() && t.After > 0 {
+		switch {
+		case !out.RetryAt.IsZero():
+		case t.After > 0:
 			out.RetryAt = now.Add(t.After)
+		default:
+			out.RetryAt = resetTime(t.Words, now)
 		}
 	case signedOut:
 		out.Result, out.Reason = agents.Unanswered, cli+" is not signed in: "+t.Words

@@ -270,13 +270,25 @@ func stopped(t *testing.T, cli, bin string, want agents.Result) (agents.Outcome,
 		return fakemodel.Turn{Shell: fmt.Sprint("echo ", asks)}
 	}})
 	t.Cleanup(model.Close)
+	r := realRun(t, cli, bin, model.URL)
+	if want == agents.OverBudget {
+		r.Left.Tokens = 350
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	_, err := r.runPrompt(ctx, "Do what you are told.")
+	return r.outcomeOf(err), r, asks
+}
+
+// realRun is a session of a real CLI on a local thread, in empty folders.
+func realRun(t *testing.T, cli, bin, url string) *run {
 	dir := t.TempDir()
 	r := &run{
 		Program: &Program{CLI: cli, Out: t.Output(), Now: time.Now, Run: runReal}, cli: adapters[cli],
 		work: work{
 			Workspace: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"),
 			ResultPath: filepath.Join(dir, "result.json"),
-			Local:      true, BaseURL: model.URL, Model: "fake-model",
+			Local:      true, BaseURL: url, Model: "fake-model",
 		},
 	}
 	for _, d := range []string{r.Home, r.treePath()} {
@@ -285,13 +297,7 @@ func stopped(t *testing.T, cli, bin string, want agents.Result) (agents.Outcome,
 		}
 	}
 	r.Environ = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.Home, "IS_SANDBOX=1", "TERM=dumb"}
-	if want == agents.OverBudget {
-		r.Left.Tokens = 350
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	_, err := r.runPrompt(ctx, "Do what you are told.")
-	return r.outcomeOf(err), r, asks
+	return r
 }
 
 // runReal runs a program and ends its process group when ctx is done.
