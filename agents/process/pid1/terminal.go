@@ -29,10 +29,15 @@ func setForeground(group int) {
 	setMask(&before)
 }
 
-// stopped handles the stop of a command that has our terminal, most likely by Ctrl-Z.
+// stopped handles the stop of a command: by Ctrl-Z if it has our terminal, and otherwise because it wants the terminal.
 func (c *command) stopped(by syscall.Signal) {
+	_, terminal := foregroundGroup()
+	wants := terminal && !c.terminal && (by == syscall.SIGTTIN || by == syscall.SIGTTOU)
 	switch {
-	case !c.terminal: // the process that stopped the command will continue it
+	case c.suspended: // the end of the stop that we have passed on
+	case wants && c.continued(): // the shell's fg gave it to us without a signal, because we were running
+		_ = syscall.Kill(-c.pid, syscall.SIGCONT)
+	case !c.terminal && !wants: // the process that stopped the command will continue it
 	case os.Getpid() != 1:
 		// Stop our group too, including this process (through pass), so that the shell above sees a stopped job.
 		_ = syscall.Kill(0, syscall.SIGTSTP)
@@ -42,11 +47,14 @@ func (c *command) stopped(by syscall.Signal) {
 	}
 }
 
-// continued hands the terminal over again if a shell has just given it to us.
-func (c *command) continued() {
-	if c.terminal && ownsTerminal() {
-		setForeground(c.pid)
+// continued hands the terminal over if a shell has given it to us, even if it had started us in the background.
+func (c *command) continued() bool {
+	if !ownsTerminal() {
+		return false
 	}
+	c.terminal = true
+	setForeground(c.pid)
+	return true
 }
 
 // takeTerminalBack makes our group the foreground again. Otherwise the script that started us could not read from the

@@ -3,6 +3,8 @@ package pid1
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,6 +181,66 @@ func TestJobOfAShell(t *testing.T) {
 	s.shows("got 130")
 	s.typed("exit 3\n")
 	s.ends(3)
+}
+
+// With --single-child too, Ctrl-Z stops the command's children, and fg continues them.
+func TestSingleChildOfAShell(t *testing.T) {
+	s := onTerminal(t, "bash", "--norc", "--noediting", "-i")
+	s.typed("$INIT -c sh -c 'sleep 1003; exit 7'\n")
+	child := func(want string) {
+		s.t.Helper()
+		eventually(t, "the command's child is in state "+want, func() bool {
+			pids, _ := filepath.Glob("/proc/[0-9]*")
+			return slices.ContainsFunc(pids, func(dir string) bool {
+				pid, _ := strconv.Atoi(filepath.Base(dir))
+				return read(dir+"/cmdline") == "sleep\x001003\x00" && state(pid) == want
+			})
+		})
+	}
+	for range 3 {
+		child("S")
+		s.typed(ctrlZ)
+		child("T")
+		s.typed("fg\n")
+	}
+	child("S")
+	s.typed(ctrlC + "echo got $?\n")
+	s.shows("got 130")
+	s.typed("exit 3\n")
+	s.ends(3)
+}
+
+// A command that a shell started in the background gets the terminal with fg, whether it already waits for it or not.
+func TestForeground(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		mark := filepath.Join(t.TempDir(), "mark")
+		s := onTerminal(t, "bash", "--norc", "--noediting", "-i")
+		s.typed("$INIT sh -c 'until [ -e " + mark + " ]; do sleep 0.01; done; read a; echo it read $a; exit 7' &\n")
+		reads := func() {
+			if err := os.WriteFile(mark, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if early {
+			reads()
+			s.typed("until jobs >" + mark + "; grep -q Stopped " + mark + "; do sleep 0.01; done; echo it waits\n")
+			s.shows("it waits")
+		}
+		s.typed("fg\n")
+		eventually(t, "fg has given the terminal away", func() bool {
+			group, err := unix.IoctlGetInt(int(s.master.Fd()), unix.TIOCGPGRP)
+			return err == nil && group != s.cmd.Process.Pid
+		})
+		if !early {
+			reads()
+		}
+		s.typed("hello\n")
+		s.shows("it read hello")
+		s.typed("echo got $?\n")
+		s.shows("got 7")
+		s.typed("exit 3\n")
+		s.ends(3)
+	}
 }
 
 // After us, a script without job control can read from the terminal.

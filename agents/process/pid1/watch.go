@@ -14,6 +14,7 @@ type command struct {
 	pid      int
 	terminal bool // it has our terminal
 
+	suspended bool // by us, together with this process, until a CONT
 	ended     bool
 	status    syscall.WaitStatus
 	signalled map[tree.ID]bool // the processes that have received the TERM sent to us
@@ -51,7 +52,10 @@ func (c *command) reap() (none bool) {
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		switch {
 		case err == syscall.EINTR:
-		case err != nil:
+		case err != nil: // no child, so the command is gone too, even if its status went elsewhere
+			if !c.ended {
+				c.ended, c.status = true, exitFailed<<8
+			}
 			return true
 		case pid == 0:
 			return false
@@ -73,6 +77,7 @@ func (c *command) forward(s syscall.Signal) {
 	if s == syscall.SIGCONT {
 		c.continued()
 	}
+	c.suspended = stops(s) || c.suspended && s != syscall.SIGCONT
 	to := c.rewritten(s)
 	if to != s {
 		c.role.debug(0, "Translating signal "+number(s)+" to "+number(to)+".", "")
@@ -81,7 +86,7 @@ func (c *command) forward(s syscall.Signal) {
 		c.role.debug(0, "Not forwarding signal 0 to children (ignored).", "")
 	} else {
 		target := -c.pid
-		if c.Single {
+		if c.Single && to != syscall.SIGCONT { // a terminal stops a whole group, so CONT is for all of it
 			target = c.pid
 		}
 		_ = syscall.Kill(target, to)
@@ -108,8 +113,9 @@ func (c *command) startGrace(to syscall.Signal) {
 	}
 }
 
-// ignoresLeftovers reports whether we signal only the command and its group, and leave leftovers alone.
-func (c *command) ignoresLeftovers() bool { return c.Single || c.role.name == tini }
+// ignoresLeftovers reports whether we signal only the command and its group, and leave leftovers alone, as tini and
+// dumb-init do.
+func (c *command) ignoresLeftovers() bool { return c.Single || c.role.name != "" }
 
 // signalOthers sends a signal to every process below us that has not received one yet. Members of group already have
 // it.
@@ -142,7 +148,7 @@ func (c *command) rewritten(s syscall.Signal) syscall.Signal {
 			return r.To
 		}
 	}
-	if stops(s) && !c.ignoresLeftovers() {
+	if stops(s) && !c.Single && c.role.name != tini {
 		return syscall.SIGSTOP
 	}
 	return s

@@ -275,6 +275,15 @@ func TestF8_ReapingTakesNoMemory(t *testing.T) {
 	eventually(t, "none is left", c.reap)
 }
 
+// A command whose status has gone elsewhere has ended nevertheless.
+func TestStatusLost(t *testing.T) {
+	c := &command{pid: -1}
+	eventually(t, "no child is left", c.reap)
+	if !c.ended || c.status.ExitStatus() != exitFailed {
+		t.Errorf("ended %v with status %v, want an end with exit code 1", c.ended, c.status)
+	}
+}
+
 // As PID 1 with an empty /proc, as in a chroot, a command that ignores TERM and its leftovers are still killed.
 func TestWithoutProc(t *testing.T) {
 	if os.Geteuid() != 0 {
