@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "no-room" {
 		syscall.Exit(noRoom())
 	}
+	if len(os.Args) > 1 && os.Args[1] == "inherit" {
+		syscall.Exit(inherit(os.Args[2:]))
+	}
 	resetIgnored()
 	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait
 	code := m.Run()

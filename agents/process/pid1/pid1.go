@@ -26,6 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -78,7 +79,7 @@ func Become(o Options) error {
 	if keeps != 0 {
 		setMask(&mask)
 	}
-	return syscall.Exec(self, append([]string{"disinto", "exec"}, o.arguments()...), os.Environ())
+	return syscall.Exec(self, append([]string{"disinto", "exec"}, o.arguments()...), environ())
 }
 
 // self is this program, even if its file has been replaced since the start.
@@ -86,6 +87,12 @@ const self = "/proc/self/exe"
 
 // run runs a command and all its leftovers to the end. It returns the exit code for all of it.
 func run(o Options) int {
+	hideGODEBUG()
+	if max := pidsLimit(); max < leastPids {
+		printFailure(o.Command[0], "the pids limit is "+strconv.Itoa(max)+", and the init and one process need "+
+			strconv.Itoa(leastPids))
+		return exitFailed
+	}
 	c := &command{Options: o}
 	listenEarly()
 	setName()

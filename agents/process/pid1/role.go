@@ -146,6 +146,9 @@ func (r *role) reportFailure(name string, err error) int {
 	why = strings.ToUpper(why[:1]) + why[1:] // as in C
 	switch r.name {
 	case tini:
+		if err != syscall.ENOENT && err != syscall.EACCES {
+			code = exitFailed
+		}
 		r.print(0, "exec "+name+" failed: "+why)
 	case dumbInit:
 		code = 2

@@ -45,6 +45,8 @@ func TestOtherNames(t *testing.T) {
 		{name: "tini", args: "-h", stdout: usage},
 		{name: "tini", args: "--version", stdout: "tini version 0.19.0\n"},
 		{name: "tini", args: "-s /no/such", code: 127, stderr: "exec /no/such failed: No such file or directory\n"},
+		{name: "tini", args: "-s /etc/passwd", code: 126, stderr: "exec /etc/passwd failed: Permission denied\n"},
+		{name: "tini", args: "-s /etc/passwd/x", code: 1, stderr: "exec /etc/passwd/x failed: Not a directory\n"},
 		{name: "tini", args: "true", stderr: "zombie reaping won't work."},
 		{name: "tini", args: "true", environ: "TINI_SUBREAPER="},
 		{
@@ -107,6 +109,24 @@ func TestOtherNamesSignal(t *testing.T) {
 			}
 			(&started{lines: lines}).killAll()
 		})
+	}
+}
+
+// As tini and dumb-init, we end with the command and leave other processes to themselves, so that a container ends at
+// once.
+func TestOtherNamesLeaveLeftovers(t *testing.T) {
+	const script = `(trap '' TERM; echo up >>$LINES; while :; do sleep 0.01; done) >/dev/null 2>&1 &
+		while [ ! -e $LINES ]; do sleep 0.01; done; exit 3`
+	for _, name := range []string{tini, dumbInit} {
+		lines := filepath.Join(t.TempDir(), "lines")
+		t.Setenv("LINES", lines)
+		cmd := exec.Command(executable(t), "inherit", "orphans", name+"="+program(t, "subreaper"), "sh", "-c", script)
+		if out, err := cmd.CombinedOutput(); exitCodeOf(err) != 3 {
+			t.Errorf("%s: %v, want exit code 3\n%s", name, err, out)
+		}
+		if (&started{lines: lines}).killAll() == 0 {
+			t.Errorf("%s: the leftover was ended", name)
+		}
 	}
 }
 

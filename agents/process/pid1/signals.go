@@ -70,7 +70,11 @@ var (
 // HUP and INT that were ignored when we started stay ignored, for the command too: the runtime keeps these two
 // ignored.
 func listenEarly() {
+	// While SIGCHLD is ignored, the kernel sends none and throws statuses away. The runtime's handler ends that.
 	if keeps == keepsAll {
+		var standard [4]uint64 // a sigaction of zeros
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD),
+			uintptr(unsafe.Pointer(&standard)), 0, unsafe.Sizeof(mask), 0, 0)
 		return
 	}
 	signal.Notify(caught, syscall.SIGTERM, syscall.SIGQUIT)

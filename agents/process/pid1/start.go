@@ -1,7 +1,8 @@
 package pid1
 
 import (
-	"os"
+	"math"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,10 +27,10 @@ const (
 func (c *command) start() (code int, ok bool) {
 	c.role.prepare()
 	name := c.Command[0]
-	path, err := find(name)
-	dir := leaveFolder()
-	for pause, began := StartPause, time.Now(); err == nil; pause = min(2*pause, 5*time.Second) {
-		if c.pid, err = c.fork(path, dir); err == nil {
+	paths, env, dir := candidates(name), environ(), leaveFolder()
+	var err error
+	for pause, began := StartPause, time.Now(); ; pause = min(2*pause, 5*time.Second) {
+		if c.pid, err = c.fork(paths, env, dir); err == nil {
 			c.role.spawned(name, c.pid, c.session())
 			return 0, true
 		}
@@ -40,7 +41,6 @@ func (c *command) start() (code int, ok bool) {
 			printFailure(name, err.Error()+": no room for another process (is there a pids limit?), trying again for "+
 				StartPatience.String())
 		}
-		err = nil
 		for until := time.Now().Add(pause); time.Now().Before(until); {
 			if s := await(until); s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
 				return exitSignal + int(s), false
@@ -73,19 +73,35 @@ func leaveFolder() string {
 	return dir
 }
 
-// fork starts the program at path, in a process group of its own, and with our terminal if we own it.
-func (c *command) fork(path, dir string) (int, error) {
+// fork starts the first of these programs that the kernel accepts, as execvp does, in a process group of its own, and
+// with our terminal if we own it. A program that may not be executed, or whose interpreter is missing, does not end the
+// search; the error is then EACCES if there was one. The error of a lone program is the kernel's.
+func (c *command) fork(paths, env []string, dir string) (pid int, err error) {
 	c.terminal = ownsTerminal()
-	b := &child{
-		session: c.session(), terminal: c.terminal,
-		path: path, dir: dir, argv: c.Command, env: os.Environ(),
+	denied := false
+	for _, path := range paths {
+		b := &child{
+			session: c.session(), terminal: c.terminal, path: path, dir: dir, argv: c.Command, env: env,
+		}
+		if pid, err = b.fork(); err == syscall.ENOEXEC {
+			b.path, b.argv = shell, append([]string{shell, path}, c.Command[1:]...)
+			pid, err = b.fork()
+		}
+		switch err {
+		case syscall.EACCES:
+			denied = true
+		case syscall.ENOENT, syscall.ENOTDIR, syscall.ESTALE, syscall.ENODEV, syscall.ETIMEDOUT:
+		default:
+			return pid, err
+		}
 	}
-	pid, err := b.fork()
-	if err == syscall.ENOEXEC {
-		b.path, b.argv = shell, append([]string{shell, path}, c.Command[1:]...)
-		pid, err = b.fork()
+	switch {
+	case denied:
+		err = syscall.EACCES
+	case len(paths) != 1:
+		err = syscall.ENOENT
 	}
-	return pid, err
+	return 0, err
 }
 
 // session reports whether the command gets a session of its own, as with dumb-init. A command that gets our terminal
@@ -95,36 +111,55 @@ func (c *command) session() bool { return c.role.name == dumbInit && !c.Single &
 // shell runs an executable file that neither is a program nor begins with #!, as execvp does.
 const shell = "/bin/sh"
 
-// find searches as execvp does. A name with a slash is left to the kernel.
-func find(name string) (path string, err error) {
-	if strings.Contains(name, "/") {
-		return name, nil
+// candidates returns the files of that name in the folders of PATH. A name with a slash is left to the kernel.
+func candidates(name string) (paths []string) {
+	if strings.Contains(name, "/") || name == "" {
+		return []string{name}
 	}
 	list, ok := syscall.Getenv("PATH")
 	if !ok {
 		list = "/usr/local/bin:/usr/bin:/bin"
 	}
-	err = syscall.ENOENT
 	for dir := range strings.SplitSeq(list, ":") {
 		if dir == "" {
 			dir = "."
 		}
 		var st syscall.Stat_t
 		path := dir + "/" + name
-		if name == "" || syscall.Stat(path, &st) != nil {
-			continue
+		if err := syscall.Stat(path, &st); err != syscall.ENOENT && err != syscall.ENOTDIR {
+			paths = append(paths, path)
 		}
-		if st.Mode&syscall.S_IFMT == syscall.S_IFREG && st.Mode&0o111 != 0 {
-			return path, nil
-		}
-		err = syscall.EACCES // found, but not executable
 	}
-	return "", err
+	return paths
 }
 
 // Executable reports whether there is such a program. name is searched for in PATH, unless it is a path.
 func Executable(name string) bool {
-	path, err := find(name)
-	var st syscall.Stat_t
-	return err == nil && syscall.Stat(path, &st) == nil && st.Mode&syscall.S_IFMT != syscall.S_IFDIR
+	for _, path := range candidates(name) {
+		var st syscall.Stat_t
+		if syscall.Stat(path, &st) == nil && st.Mode&syscall.S_IFMT != syscall.S_IFDIR &&
+			(st.Mode&0o111 != 0 || strings.Contains(name, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// leastPids is the number of processes that an init with one process takes: Go's runtime starts up to five threads.
+// With a lower limit the runtime may end us before our first instruction. Of 60 commands under a limit of five, eight
+// found no room.
+const leastPids = 6
+
+// pidsLimit returns the pids limit of the container; MaxInt without one, and outside a container.
+func pidsLimit() int {
+	for _, path := range []string{"/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"} { // cgroups 2 and 1
+		text, err := readAll(path)
+		if err != nil {
+			continue
+		}
+		if max, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			return max
+		}
+	}
+	return math.MaxInt
 }

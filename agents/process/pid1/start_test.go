@@ -34,7 +34,13 @@ func TestExitCode(t *testing.T) {
 // A command that cannot be started gives a shell's exit code and one line of error.
 func TestNotStarted(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	good := filepath.Join(dir, "good")
+	t.Setenv("PATH", dir+"/plain:"+dir+":"+good+":"+os.Getenv("PATH"))
+	for _, folder := range []string{good, filepath.Join(dir, "folder")} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -52,9 +58,13 @@ func TestNotStarted(t *testing.T) {
 		{write("odd", "#!/no/such/shell\n", 0o755), 127, "disinto: cannot run " + dir + "/odd: no such file or directory\n"},
 		{dir, 126, "disinto: cannot run " + dir + ": permission denied\n"},
 		{write("plain", "exit 0\n", 0o644), 126, "disinto: cannot run " + dir + "/plain: permission denied\n"},
-		{"plain", 126, "disinto: cannot run plain: permission denied\n"},
+		{write("closed", "exit 0\n", 0o644)[len(dir)+1:], 126, "disinto: cannot run closed: permission denied\n"},
 		{write("script", "exit 9\n", 0o755), 9, ""}, // without #!, as with execvp
 		{"script", 9, ""},
+		// The search goes on after a file that cannot be executed, and after a file in the place of a folder.
+		{write("good/odd", "exit 4", 0o755)[len(good)+1:], 4, ""},
+		{write("good/folder", "exit 5", 0o755)[len(good)+1:], 5, ""},
+		{write("good/plain", "exit 6", 0o755)[len(good)+1:], 6, ""},
 	}
 	for _, tt := range tests {
 		s := start(t, "subreaper", tt.command)
@@ -193,6 +203,35 @@ func TestNoRoomForThreads(t *testing.T) {
 			}
 			t.Error("bash gave up 20 times")
 		})
+	}
+}
+
+// Where the init cannot work, it says so. With a lower limit Go's runtime itself may end the process.
+func TestPidsLimitTooLow(t *testing.T) {
+	group := "/sys/fs/cgroup/pids/disinto-" + strconv.Itoa(os.Getpid()) + "-low"
+	if os.Mkdir(group, 0o700) != nil || os.WriteFile(group+"/pids.max", []byte("5"), 0o600) != nil {
+		t.Skip("cannot limit processes here")
+	}
+	defer func() { eventually(t, "the cgroup is empty", func() bool { return os.Remove(group) == nil }) }()
+	for _, mode := range modes {
+		cmd := exec.Command("unshare", "--mount", "sh", "-c", `mount --bind `+group+` /sys/fs/cgroup/pids &&
+			echo $$ >/sys/fs/cgroup/pids/cgroup.procs && exec "$@"`, "sh", program(t, mode), "exec", "true")
+		const want = "disinto: cannot run true: the pids limit is 5, and the init and one process need 6\n"
+		if out, err := cmd.CombinedOutput(); exitCodeOf(err) != 1 || string(out) != want {
+			t.Errorf("%s: %v, %q; want exit code 1 and %q", mode, err, out, want)
+		}
+	}
+}
+
+// Go's runtime obeys GODEBUG, which is for the command alone: schedtrace would print a line of the init every second.
+func TestGODEBUGIsForTheCommand(t *testing.T) {
+	t.Setenv("GODEBUG", "madvdontneed=0")
+	for _, mode := range modes {
+		s := start(t, mode, "sh", "-c", `echo $GODEBUG; tr '\0' '\n' </proc/$PPID/environ | grep ^GODEBUG`)
+		s.expect(1)
+		if got := s.out.String(); got != "madvdontneed=0\n" {
+			t.Errorf("%s: the command and the init have GODEBUG %q, want only the command", mode, got)
+		}
 	}
 }
 
