@@ -336,14 +336,17 @@ func Setenv(environ, more []string) []string {
 
 // ServiceEnviron returns the complete environment of a service's command, sorted: base without the configuration's
 // secrets and the forge's credentials. Other variables that look like secrets stay, because a service is the operator's
-// own program and may need them, such as a key for downloading a model.
-func ServiceEnviron(base []string, j *Job, secrets []SecretVar) []string {
+// own program and may need them, such as a key for downloading a model. own has the service's variables, which win.
+func ServiceEnviron(base []string, j *Job, secrets []SecretVar, own []string) []string {
 	vars := make(map[string]string, len(base)+8)
-	for _, entry := range base {
-		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
-			vars[name] = value
+	set := func(entries []string) {
+		for _, entry := range entries {
+			if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
+				vars[name] = value
+			}
 		}
 	}
+	set(base)
 	maps.DeleteFunc(vars, func(name, value string) bool {
 		ours := func(s SecretVar) bool { return s.Name == name || holds(value, s.Value.Reveal()) }
 		return name == "OLDPWD" || forgeNames.match(name) || slices.ContainsFunc(secrets, ours)
@@ -354,6 +357,7 @@ func ServiceEnviron(base []string, j *Job, secrets []SecretVar) []string {
 	if j.User != "" {
 		vars["USER"], vars["LOGNAME"] = j.User, j.User
 	}
+	set(own)
 	environ := make([]string, 0, len(vars))
 	for name, value := range vars {
 		environ = append(environ, name+"="+value)

@@ -61,7 +61,14 @@ type Redactor struct {
 
 // NewRedactor returns a Redactor that hides these secrets. Secrets of fewer than 8 bytes are ignored.
 func NewRedactor(secrets []string) *Redactor {
-	return &Redactor{secrets: slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < minSecret })}
+	r := new(Redactor)
+	r.Hide(secrets)
+	return r
+}
+
+// Hide makes the Redactor hide other secrets from now on.
+func (r *Redactor) Hide(secrets []string) {
+	r.secrets = slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < minSecret })
 }
 
 // Next accepts a piece and returns the text that is safe to show. It holds back only text that may begin a secret, so

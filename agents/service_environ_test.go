@@ -6,7 +6,7 @@ import (
 )
 
 // A service gets all variables of the operator except the configuration's secrets, under any name, and the forge's
-// credentials.
+// credentials. Its own variables win.
 func TestServiceEnviron(t *testing.T) {
 	base := []string{
 		"PATH=/bin", "HF_TOKEN=hf_of-the-model", "CUDA_VISIBLE_DEVICES=0", "FORGE_TOKEN=x", "FORGE_ADMIN_PASSWORD=x",
@@ -21,11 +21,12 @@ func TestServiceEnviron(t *testing.T) {
 	}
 	base = append(base, "OURS=the-token-of-disinto")
 	j := &Job{RunID: "i-1", Service: "llama", Home: "/s/home", Dir: "/s/home", User: "llama"}
+	own := []string{"FORGE_TOKEN=its-own", "LANG=C=x", "LOGNAME=other"}
 	want := []string{
-		"CUDA_VISIBLE_DEVICES=0", "DISINTO_RUN_ID=i-1", "DISINTO_SERVICE=llama", "HF_TOKEN=hf_of-the-model", "HOME=/s/home",
-		"LOGNAME=llama", "PATH=/bin", "PWD=/s/home", "USER=llama",
+		"CUDA_VISIBLE_DEVICES=0", "DISINTO_RUN_ID=i-1", "DISINTO_SERVICE=llama", "FORGE_TOKEN=its-own",
+		"HF_TOKEN=hf_of-the-model", "HOME=/s/home", "LANG=C=x", "LOGNAME=other", "PATH=/bin", "PWD=/s/home", "USER=llama",
 	}
-	if got := ServiceEnviron(base, j, secrets); !slices.Equal(got, want) {
+	if got := ServiceEnviron(base, j, secrets, own); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

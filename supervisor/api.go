@@ -45,6 +45,8 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/pause", command(&s.core, s.pausing.pause)),
 		control.Post("/v1/resume", command(&s.core, s.pausing.resume)),
 		control.Post("/v1/restart", command(&s.core, s.services.restart)),
+		control.Post("/v1/start", command(&s.core, s.services.start)),
+		control.Post("/v1/stop", command(&s.core, s.services.stop)),
 		control.Post("/v1/sling", command(&s.core, s.commands.sling)),
 		control.Post("/v1/convoy", command(&s.core, s.convoys.create)),
 		control.Post("/v1/convoy/start", command(&s.core, s.convoys.start)),

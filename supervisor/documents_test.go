@@ -65,7 +65,7 @@ func TestDocuments(t *testing.T) {
 		"record":         control.RecordDocument{},
 		"ask-item":       control.ItemRequest{},
 		"ask-pause":      control.PauseRequest{},
-		"ask-restart":    control.RestartRequest{},
+		"ask-service":    control.ServiceRequest{},
 		"ask-sling":      control.SlingRequest{},
 		"ask-convoy":     control.ConvoyRequest{},
 		"ask-cancel":     control.ConvoyCancelRequest{},

@@ -37,8 +37,8 @@ type logged struct {
 // request (12, #12, owner/name#12 or its address), or of a service. It reads the state directory only, so it needs no
 // supervisor. A session that printed nothing has no log.
 func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
-	if log := ServiceLog(stateDir, q.Of); filepath.IsLocal(q.Of) && !strings.Contains(q.Of, "/") && exists(log) {
-		return control.FoundLogs{Shown: []control.Log{{RunID: serviceRun, Agent: q.Of, Path: log, Lines: q.Lines}}}, nil
+	if filepath.IsLocal(q.Of) && !strings.Contains(q.Of, "/") && exists(serviceFolder(stateDir, q.Of)) {
+		return serviceLogs(stateDir, q)
 	}
 	const anywhere = "any/where"
 	item, noRef := forge.ParseRef(q.Of, anywhere)
@@ -62,6 +62,16 @@ func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 	found, err := q.Choose(logs)
 	found.Waits = noRef != nil
 	return found, err
+}
+
+// serviceLogs returns the log of a service. A reader that follows waits for one that is missing.
+func serviceLogs(stateDir string, q control.LogQuery) (found control.FoundLogs, err error) {
+	log := ServiceLog(stateDir, q.Of)
+	if !exists(log) && !q.Follow {
+		return found, fmt.Errorf("cannot find the log of service %s: it has printed nothing yet, or nothing since its "+
+			"log %s was deleted", q.Of, log)
+	}
+	return control.FoundLogs{Shown: []control.Log{{RunID: serviceRun, Agent: q.Of, Path: log, Lines: q.Lines}}}, nil
 }
 
 // noLog returns the error for a missing log, with the logs that exist.
@@ -140,7 +150,11 @@ func (h *history) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 	if item, err := h.item("", q.Of); err == nil {
 		q.Of = item.String()
 	}
-	found, err := FindLogs(h.stateDir, q)
+	find := FindLogs
+	if config.Service(q.Of) != nil {
+		find = serviceLogs // it may not have run yet
+	}
+	found, err := find(h.stateDir, q)
 	if err != nil {
 		return found, control.NotFound("%s", err)
 	}
@@ -156,9 +170,4 @@ func (c *core) secretsOf(config *threads.Config) []string {
 		list = append(list, x.secrets...)
 	}
 	return list
-}
-
-// ServiceLog returns the path of a service's log.
-func ServiceLog(stateDir, service string) string {
-	return filepath.Join(stateDir, "services", service, "log", "output.log")
 }

@@ -1,11 +1,13 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -16,12 +18,8 @@ import (
 )
 
 const (
-	// askTime is how long a service may take to report that it is ready.
-	askTime = 5 * time.Second
 	// lastRest is the shortest time that services have to end, after sessions that used up the whole grace.
 	lastRest = 500 * time.Millisecond
-	// serviceLog is the limit of a service's log without max_log, because a service may run forever.
-	serviceLog = 64 << 20
 	// askLog is the limit of the log of ready_command.
 	askLog = 64 << 10
 )
@@ -35,6 +33,7 @@ type serviceRunner struct {
 	probe     func(ctx context.Context, url string) error
 	environ   []string // the supervisor's own environment
 	stateDir  string
+	stdout    io.Writer // for services with stdout = true; nil drops their output
 }
 
 // beginServices runs keepServices in a goroutine that lasts until stopServices.
@@ -52,27 +51,34 @@ func (v *serviceRunner) beginServices() {
 // keepServices starts, asks and ends services.
 func (v *serviceRunner) keepServices() {
 	for !v.serving.over() {
-		starts, asks, rest := v.serving.decide(v.state.config(), v.base, time.Now())
-		for _, x := range starts {
+		todo := v.serving.decide(v.state.config(), v.base, time.Now())
+		for _, x := range todo.starts {
 			v.log.Info("service " + x.Name + " starts")
 			v.inService(x)
 		}
-		for _, q := range asks {
+		for _, q := range todo.asks {
 			v.background(&v.serving.group, "a question to service "+q.Name, func() { v.checkReady(q) })
 		}
-		if len(starts) > 0 {
+		for _, name := range todo.trusted {
+			v.log.Info("service " + name + " is ready: it runs, and has no check")
+			v.serviceChanged()
+		}
+		if len(todo.starts) > 0 {
 			v.touchStatus()
 		}
 		select {
 		case <-v.serving.woken():
-		case <-time.After(rest):
+		case <-time.After(todo.rest):
 		}
 	}
 }
 
-// stopServices ends all services, dependents first, and waits for that until a time.
+// stopServices ends all services, dependants first, and waits for that until a time.
 func (v *serviceRunner) stopServices(until time.Time) {
-	v.serving.stop()
+	if soonest := time.Now().Add(lastRest); until.Before(soonest) {
+		until = soonest
+	}
+	v.serving.stop(time.Now(), until)
 	done := make(chan struct{})
 	go v.safely("the end of the services", func() {
 		defer close(done)
@@ -80,7 +86,7 @@ func (v *serviceRunner) stopServices(until time.Time) {
 	})
 	select {
 	case <-done:
-	case <-time.After(max(time.Until(until), lastRest)):
+	case <-time.After(time.Until(until)):
 		v.log.Warn("stopped before every service had ended: the kernel kills the others")
 	}
 }
@@ -89,16 +95,38 @@ func (v *serviceRunner) stopServices(until time.Time) {
 func (v *serviceRunner) inService(x *service) {
 	name := x.Name // a reload may change x once the service has ended
 	v.background(&v.serving.group, "the end of service "+name, func() {
-		why := internalError
-		v.safely("service "+name, func() { why = v.live(x) })
-		is := v.serving.ended(x, why, time.Now())
-		if why == "" {
-			v.log.Info("service " + name + " has ended")
+		how := services.Exit{Why: internalError}
+		v.safely("service "+name, func() { how = v.live(x) })
+		is, needing := v.serving.ended(x, how, time.Now())
+		if is.Phase == services.Resting || is.Phase == services.Ended && is.Fails > 0 {
+			v.log.Error(failure(name, how, &is, needing))
 		} else {
-			v.log.Error(fmt.Sprintf("service %s failed: %s; next try in %s", name, why, control.Age(is.Until.Sub(is.Since))))
+			v.log.Info("service " + name + " has ended")
 		}
 		v.serviceChanged()
 	})
+}
+
+// failure says that a service failed, when it is started again, and which running services need it.
+func failure(name string, how services.Exit, is *services.State, needing []string) string {
+	line := fmt.Sprintf("service %s failed: %s; ", name, how.Why)
+	if is.Phase == services.Resting {
+		line += "next try in " + control.Age(is.Until.Sub(is.Since))
+	} else {
+		line += "it is not started again"
+	}
+	return strings.TrimSuffix(line+"; "+keepRunning(needing), "; ")
+}
+
+// keepRunning says which running services need one that does not run any more; empty without any.
+func keepRunning(needing []string) string {
+	switch len(needing) {
+	case 0:
+		return ""
+	case 1:
+		return needing[0] + ", which needs it, keeps running"
+	}
+	return strings.Join(needing, ", ") + ", which need it, keep running"
 }
 
 // serviceChanged triggers every decision that depends on which services can be used.
@@ -108,9 +136,10 @@ func (v *serviceRunner) serviceChanged() {
 	v.touchStatus()
 }
 
-// live runs the commands of a service, or continues the one that the previous image started. It returns how the
-// service failed; empty if it ended as ordered.
-func (v *serviceRunner) live(x *service) (why string) {
+// live runs the commands of a service, or continues the one that the previous image started. It returns how its run
+// ended.
+func (v *serviceRunner) live(x *service) services.Exit {
+	defer v.echo(&x.Service)()
 	job := agents.Job{RunID: x.run}
 	for ; ; v.serving.stepped(x) {
 		command := x.Command
@@ -118,8 +147,12 @@ func (v *serviceRunner) live(x *service) (why string) {
 			command = x.Before[x.step]
 		}
 		if x.run == "" {
-			job = v.serviceJob(&x.Service, command, "output")
+			job = v.newJob(&x.Service, command, "output")
+			if _, err := os.Stat(job.Dir); err != nil && x.Cwd != "" {
+				return services.Exit{Why: "cannot start it in cwd: " + text(err)}
+			}
 		}
+		job.Hurry = x.hurry
 		out := v.runner.Run(x.ctx, job, func(p agents.Started) {
 			v.serving.began(x, job.RunID, p.PID, time.Now())
 			v.serviceChanged()
@@ -128,44 +161,36 @@ func (v *serviceRunner) live(x *service) (why string) {
 		end := toEnd{}
 		switch {
 		case errors.As(context.Cause(x.ctx), &end) && end.failed:
-			return end.why
+			return services.Exit{Why: end.why}
 		case x.ctx.Err() != nil:
-			return ""
-		case x.step == len(x.Before) && out.Reason == "":
-			return command[0] + ": exit status 0"
+			return services.Exit{}
+		case x.step == len(x.Before) && out.Result == agents.Done:
+			return services.Exit{Zero: true, Why: command[0] + ": exit status 0"}
 		case x.step == len(x.Before):
-			return out.Reason
+			return services.Exit{Why: out.Reason}
 		case out.Result != agents.Done:
-			return "before its start: " + out.Reason
+			return services.Exit{Why: "before its start: " + out.Reason}
 		}
 	}
 }
 
-// serviceJob returns the job of a service's command or question.
-func (v *serviceRunner) serviceJob(x *threads.Service, command []string, log string) agents.Job {
+// newJob returns the job of a service's command or question, and makes the service's folder.
+func (v *serviceRunner) newJob(x *threads.Service, command []string, log string) agents.Job {
 	cfg := v.state.config()
 	if cfg == nil { // an upgrade handed over a service, and the file is no longer valid
 		cfg = new(threads.Config)
 	}
-	dir := filepath.Join(v.stateDir, "services", x.Name)
-	_ = os.MkdirAll(dir, 0o711) // other accounts may pass through; if this fails, so does the start
-	j := agents.Job{
-		RunID: journal.NewRun(v.instance), Instance: v.instance, Service: x.Name, Command: command,
-		Home: filepath.Join(dir, "home"),
-		User: x.User, OwnUser: cfg.OnlyUser(x.User), Limits: x.Limits, LogPath: filepath.Join(dir, "log", log+".log"),
-		MaxLog: cfg.Factory.MaxLog, Grace: cfg.Factory.StopGrace,
-	}
-	if j.MaxLog == 0 {
-		j.MaxLog = serviceLog
-	}
-	j.Dir = j.Home
-	j.Env = agents.ServiceEnviron(v.environ, &j, cfg.Secrets)
-	return j
+	_ = os.MkdirAll(serviceFolder(v.stateDir, x.Name), 0o711) // other accounts may pass; if this fails, so does the start
+	return ServiceJob(cfg, x, ServiceCommand{
+		Instance: v.instance, RunID: journal.NewRun(v.instance), Command: command, Log: log,
+		StateDir: v.stateDir, Environ: v.environ,
+	})
 }
 
-// ask asks whether a service is ready.
+// checkReady asks whether a service is ready.
 func (v *serviceRunner) checkReady(q question) {
-	ctx, cancel := context.WithTimeoutCause(q.ctx, askTime, fmt.Errorf("no answer within %s", askTime))
+	limit := cmp.Or(q.ReadyTimeout, services.AskTime)
+	ctx, cancel := context.WithTimeoutCause(q.ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
 	why := internalError
 	v.safely("a question to service "+q.Name, func() { why = text(v.usable(ctx, q)) })
@@ -189,37 +214,13 @@ func (v *serviceRunner) usable(ctx context.Context, q question) error {
 	if q.ReadyURL != "" {
 		return v.probe(ctx, q.ReadyURL)
 	}
-	job := v.serviceJob(&q.Service, q.ReadyCommand, "ready")
+	job := v.newJob(&q.Service, q.ReadyCommand, "ready")
 	job.MaxLog, job.Grace = askLog, 0
 	out := v.runner.Run(ctx, job, nil)
 	forget(v.runner, job.RunID)
 	if out.Result != agents.Done {
 		return errors.New(out.Reason)
 	}
-	return nil
-}
-
-// restart carries out the command restart.
-func (v *serviceRunner) restart(_ context.Context, r control.RestartRequest, report *control.Report) error {
-	cfg := v.state.config()
-	report.Subject = r.Service
-	if service := cfg.Service(r.Service); service != nil {
-		v.inference.saveOnService(service)
-	}
-	pid, known := v.serving.restart(cfg, r.Service, time.Now())
-	if !known {
-		var names []string
-		for i := range cfg.Services {
-			names = append(names, cfg.Services[i].Name)
-		}
-		return control.NotFound("cannot restart %s: no service has that name%s", r.Service, threads.Suggest(r.Service, names))
-	}
-	v.log.Info("service " + r.Service + " restarted by hand")
-	report.Add("restarted")
-	if pid > 0 {
-		report.Note = fmt.Sprintf("process %d is ended first", pid)
-	}
-	v.serviceChanged()
 	return nil
 }
 

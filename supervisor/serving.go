@@ -20,8 +20,9 @@ type service struct {
 
 	ctx    context.Context // of its commands, which run one after the other; nil while the service is stopped
 	cancel context.CancelCauseFunc
-	step   int    // number of completed commands of Before
-	run    string // run id of the running command; empty between two commands
+	hurry  chan struct{} // closed to end the grace of its running command
+	step   int           // number of completed commands of Before
+	run    string        // run id of the running command; empty between two commands
 	pid    int
 }
 
@@ -118,12 +119,17 @@ func (v *serving) alarms(cfg *threads.Config, now time.Time) (lines []string) {
 	return lines
 }
 
-// decide makes a plan and marks its steps as under way. It returns the services to start and to ask, and the delay
-// until the next plan.
-func (v *serving) decide(
-	cfg *threads.Config, base context.Context, now time.Time,
-) (starts []*service, asks []question, rest time.Duration) {
-	rest = longRest
+// duties are what a plan leaves to do.
+type duties struct {
+	starts  []*service
+	asks    []question
+	trusted []string      // services that count as ready now
+	rest    time.Duration // until the next plan
+}
+
+// decide makes a plan and marks its steps as under way.
+func (v *serving) decide(cfg *threads.Config, base context.Context, now time.Time) (todo duties) {
+	todo.rest = longRest
 	v.withSnapshot(cfg, now, func(s services.Snapshot) {
 		if v.still || cfg == nil && !v.stopping {
 			return
@@ -133,23 +139,37 @@ func (v *serving) decide(
 			x := v.all[step.Name]
 			switch step.Do {
 			case services.Start:
-				x.ctx, x.cancel = context.WithCancelCause(base)
+				x.begin(base)
 				x.step = 0
 				x.state.Prepare(now)
-				starts = append(starts, x)
+				todo.starts = append(todo.starts, x)
 			case services.Ask:
 				x.state.Ask(now)
-				asks = append(asks, question{x.Service, x.ctx, x.run})
+				todo.asks = append(todo.asks, question{x.Service, x.ctx, x.run})
+			case services.Trust:
+				x.state.Answer(&x.Service, now, "")
+				todo.trusted = append(todo.trusted, x.Name)
 			case services.End:
 				x.state.End(now)
 				x.cancel(toEnd{step.Why, step.Failed})
+			case services.Kill:
+				x.state.End(now)
+				x.state.Hurry()
+				x.cancel(toEnd{why: "the time of the stop is over"})
+				close(x.hurry)
 			}
 		}
 		if !plan.Next.IsZero() {
-			rest = min(rest, plan.Next.Sub(now))
+			todo.rest = min(todo.rest, plan.Next.Sub(now))
 		}
 	})
-	return starts, asks, rest
+	return todo
+}
+
+// begin makes the context of a run.
+func (x *service) begin(base context.Context) {
+	x.ctx, x.cancel = context.WithCancelCause(base)
+	x.hurry = make(chan struct{})
 }
 
 // began records that a command of a service runs: a before command, or the program itself.
@@ -158,7 +178,7 @@ func (v *serving) began(x *service, run string, pid int, now time.Time) {
 	defer v.mu.Unlock()
 	x.run, x.pid = run, pid
 	if x.step == len(x.Before) && x.state.Phase == services.Preparing {
-		x.state.Start(now, x.ReadyURL != "" || len(x.ReadyCommand) > 0)
+		x.state.Start(now)
 	}
 }
 
@@ -179,43 +199,52 @@ func (v *serving) answered(q question, why string, now time.Time) (was, is servi
 		return was, is
 	}
 	was = x.state
-	x.state.Answer(now, why)
+	x.state.Answer(&x.Service, now, why)
 	return was, x.state
 }
 
-// ended records that no process of a service is left, and returns its state.
-func (v *serving) ended(x *service, why string, now time.Time) services.State {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	x.cancel(nil)
-	x.ctx, x.cancel, x.run, x.pid, x.step = nil, nil, "", 0, 0
-	x.state.Ended(now, why)
-	return x.state
-}
-
-// restart restarts a service, at once if it rests. pid is the process that is ended first, 0 for none; known is false
-// if no service has the name.
-func (v *serving) restart(cfg *threads.Config, name string, now time.Time) (pid int, known bool) {
-	v.withSnapshot(cfg, now, func(services.Snapshot) {
-		x := v.all[name]
-		if known = x != nil; !known {
-			return
-		}
-		pid = x.pid
-		if x.ctx != nil && x.state.Phase != services.Ending {
-			x.state.End(now)
-			x.cancel(toEnd{why: "restarted by hand"})
-		}
-		x.state.Forgive(now)
+// ended records that no process of a service is left, and returns its state, and the running services that need it.
+func (v *serving) ended(x *service, how services.Exit, now time.Time) (is services.State, needing []string) {
+	v.withSnapshot(nil, now, func(s services.Snapshot) {
+		x.cancel(nil)
+		x.ctx, x.cancel, x.hurry, x.run, x.pid, x.step = nil, nil, nil, "", 0, 0
+		x.state.Ended(&x.Service, now, how)
+		is, needing = x.state, services.Dependants(s, x.Name)
 	})
-	return pid, known
+	return is, needing
 }
 
-// stop ends all services.
-func (v *serving) stop() {
-	v.mu.Lock()
-	v.stopping = true
-	v.mu.Unlock()
+// byHand calls do for a person's command about a service, with a snapshot of all. It reports whether there is such a
+// service.
+func (v *serving) byHand(
+	cfg *threads.Config, name string, now time.Time, do func(x *service, s services.Snapshot),
+) (known bool) {
+	v.withSnapshot(cfg, now, func(s services.Snapshot) {
+		x := v.all[name]
+		if known = x != nil; known {
+			do(x, s)
+		}
+	})
+	return known
+}
+
+// endByHand ends a service's run, if it has one, and returns its process; 0 without one.
+func (x *service) endByHand(now time.Time) (pid int) {
+	if x.ctx != nil && x.state.Phase != services.Ending {
+		x.state.End(now)
+		x.cancel(toEnd{why: "ended by hand"})
+	}
+	return x.pid
+}
+
+// stop ends all services until a time.
+func (v *serving) stop(now, until time.Time) {
+	v.withSnapshot(nil, now, func(s services.Snapshot) {
+		v.stopping = true
+		for name, share := range services.Shares(s, until) {
+			v.all[name].state.Divide(share)
+		}
+	})
 	v.poke()
 }
 
@@ -266,7 +295,7 @@ func (v *serving) inherit(list []HandedService, base context.Context) (running [
 		if x.run == "" {
 			continue
 		}
-		x.ctx, x.cancel = context.WithCancelCause(base)
+		x.begin(base)
 		if h.Stop {
 			x.cancel(toEnd{why: "the previous image ended it"})
 		}

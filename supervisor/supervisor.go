@@ -35,6 +35,7 @@ package supervisor
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -76,6 +77,8 @@ type Supervisor struct {
 	Host string
 	// Runner runs the programs of [services]. Nil runs none, and then no service holds back a session.
 	Runner Runner
+	// Stdout receives the output of services with stdout = true; its Write must not block. Nil drops it.
+	Stdout io.Writer
 	// Probe returns nil if the service at an address is ready.
 	Probe func(ctx context.Context, url string) error
 	// Listen opens the listener of the control API; nil opens a unix socket that only our own user can use.

@@ -28,6 +28,7 @@ func (s *Supervisor) init() {
 		s.receipting = receipting{core: &s.core, stateDir: s.StateDir}
 		s.services = serviceRunner{
 			core: &s.core, inference: &s.inference, runner: s.Runner, probe: s.Probe, environ: s.Environ, stateDir: s.StateDir,
+			stdout: s.Stdout,
 		}
 		s.sessions = sessionRunner{
 			core: &s.core, clerk: &s.clerk, inference: &s.inference, receipting: &s.receipting, local: s.Executor,

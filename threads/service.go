@@ -20,12 +20,48 @@ type Service struct {
 	Needs   []string   // services that have to be ready before it starts, sorted
 	User    string     // system account; empty means the supervisor's own
 	Limits  agents.Limits
+	Oneshot bool     // Command ends; the service can be used once it has ended with 0
+	Restart Restart  // after which ends it is started again; empty for RestartAlways, or RestartOnFailure of a Oneshot
+	Env     []string // variables as NAME=value, sorted, in addition to the supervisor's
+	Cwd     string   // absolute working directory; empty means the service's own home
+	// StopSignal is one of agents.StopSignals, for the program alone; empty means TERM to all its processes.
+	StopSignal string
+	Grace      time.Duration // from the signal to KILL; 0 means the factory's
+	Stdout     bool          // its output also goes to the supervisor's stdout
+
 	// ReadyURL is an address that answers with a status of 200 to 299 while the service can be used.
 	ReadyURL string
 	// ReadyCommand is a command that ends with 0 while the service can be used. Without it, and without ReadyURL, a
-	// service can be used as soon as it runs.
+	// service can be used when it has run for ReadyAfter.
 	ReadyCommand []string
+
+	// The thresholds of readiness; for each, 0 means the default of package threads/services.
+	ReadyAfter    time.Duration // see ReadyCommand
+	ReadyTimeout  time.Duration // of one check
+	ReadyFailures int           // so many failed checks in a row make it unusable
+	RestartAfter  time.Duration // it is started again after not answering for so long
 }
+
+// Restart says after which ends of its program a service is started again.
+type Restart string
+
+// The values of Restart.
+const (
+	RestartAlways    Restart = "always"
+	RestartOnFailure Restart = "on-failure"
+	RestartNever     Restart = "never"
+)
+
+// Again reports whether the service is started again after its program ended by itself, with status 0 or not.
+func (s *Service) Again(zero bool) bool {
+	if s.Restart == RestartNever {
+		return false
+	}
+	return !zero || !s.Oneshot && s.Restart != RestartOnFailure
+}
+
+// Asks reports whether the service has a check of its readiness.
+func (s *Service) Asks() bool { return s.ReadyURL != "" || len(s.ReadyCommand) > 0 }
 
 // Port returns the TCP port on which the service listens, as far as the configuration shows it: the port of ReadyURL,
 // or the value of --port in the command; 0 without either.

@@ -76,6 +76,8 @@ var notForModels = map[string]string{
 	"pause":           "it stops the factory, not a piece of work",
 	"resume":          "it ends what a person decided",
 	"restart":         "services belong to the operator",
+	"start":           "services belong to the operator",
+	"stop":            "services belong to the operator",
 	"fleet status":    "hosts belong to the operator",
 	"fleet rebalance": "hosts belong to the operator",
 	"convoy list":     "convoy_status without a reference answers the same",

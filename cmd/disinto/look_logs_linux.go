@@ -10,6 +10,7 @@ import (
 
 // printOffline prints the logs in the state directory. It reads the configuration for the secrets to redact.
 func (l *logsFlags) printOffline(ctx context.Context, c *cli, state string, out io.Writer) error {
+	l.Follow = false // nothing runs
 	found, err := supervisor.FindLogs(state, l.LogQuery)
 	if err != nil {
 		return err

@@ -85,6 +85,9 @@ func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 		return err
 	}
 	f.Paused, f.Ask = first.paused, !first.yes
+	stdout := newLogQueue(c.stdout)
+	defer stdout.flush()
+	f.Stdout = stdout
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })

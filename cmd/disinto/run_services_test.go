@@ -146,6 +146,60 @@ needs = ["stubborn"]
 	}
 }
 
+// A oneshot ends before what needs it starts. A service has its variables and directory, and its output also goes to
+// the supervisor's stdout. A person stops one, and starts it again. The stop of the supervisor asks the base of two
+// services that ignore TERM to end, by its own signal, before it is killed.
+func TestServiceKeys(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	path := serviceFile(t, state, `
+[services.base]
+command = ["sh", "-c", "trap 'echo asked; exit 0' INT; echo up; while :; do sleep 0.05; done"]
+stop_signal = "INT"
+stdout = true
+[services.migrate]
+command = ["sh", "-c", "echo $GREETING token-of-the-agent > greeting; echo in $PWD"]
+oneshot = true
+needs = ["base"]
+env = { GREETING = "hello" }
+cwd = "`+state+`"
+stdout = true
+[services.deaf]
+command = ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"]
+needs = ["migrate", "base"]
+stdout = true
+[services.deafer]
+command = ["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"]
+needs = ["deaf"]
+`)
+	r := startDisinto(t, nil, "run", "--yes", "--config", path)
+	status(t, state, "the services run", func(d *control.Document) bool {
+		return isIn("ready", "base", "deaf", "deafer")(d) && isIn("done", "migrate")(d)
+	})
+	if got := r.read(filepath.Join(state, "greeting")); got != "hello token-of-the-agent\n" {
+		t.Errorf("the oneshot wrote %q", got)
+	}
+	for _, verb := range []string{"stop", "start"} {
+		var got result
+		if got = disinto(t.Context(), nil, verb, "base", "--state", state); got.code != exitDone {
+			t.Errorf("%s: got %+v", verb, got)
+		}
+		want := map[string]string{"stop": "stopped", "start": "ready"}[verb]
+		status(t, state, "service base is "+want, isIn(want, "base"))
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	want := "base | up\nmigrate | in " + state + "\ndeaf | deaf\nbase | asked\nbase | up\nbase | asked\n"
+	if got := r.read(r.stdout); got != want {
+		t.Errorf("got stdout\n%s", got)
+	}
+	if left := mentions(t, state); len(left) > 0 {
+		t.Errorf("got remaining processes %q", left)
+	}
+}
+
 // upgradesServices upgrades a supervisor whose services continue.
 func upgradesServices(t *testing.T, state string, before *control.Document) (after *control.Document) {
 	t.Helper()
@@ -272,6 +326,16 @@ command = ["`+closed+`/tool"]
 user = "nobody"
 [services.f]
 command = ["`+plain+`"]
+[services.g]
+command = ["true"]
+cwd = "/no/such/folder"
+grace = "1m"
+[services.h]
+command = ["tool"]
+env = { PATH = "`+closed+`" }
+[services.i]
+command = ["./tool"]
+cwd = "`+closed+`"
 `)
 	stranger := "e: cannot run " + closed + "/tool: nobody may not enter /"
 	if os.Geteuid() != 0 {
@@ -285,7 +349,9 @@ command = ["`+plain+`"]
 		"a: it shares the account of dev-qwen, which could end it",
 		"d: cannot run " + text + ": " + text + " is neither a program nor a script that begins with #!",
 		"f: cannot run " + plain + ": not executable; chmod +x " + plain,
-		stranger,
+		stranger, "g: cwd /no/such/folder is no folder",
+		"h: cannot run tool: " + closed + "/tool is neither a program nor a script that begins with #!",
+		"i: cannot run ./tool: " + closed + "/tool is neither a program nor a script that begins with #!",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), want) {
 			t.Errorf("want %q in the output for %s:\n%s", want, me.Username, got.stdout)
@@ -321,6 +387,14 @@ func TestServiceLogLeft(t *testing.T) {
 	if got := disinto(t.Context(), nil, "logs", "a", "-n", strconv.Itoa(1), "--config",
 		path); got.stdout != "two of [secret]\n" {
 		t.Errorf("logs a: got %+v", got)
+	}
+	if err := os.Remove(log); err != nil {
+		t.Fatal(err)
+	}
+	got := disinto(t.Context(), nil, "logs", "a", "--follow", "--config", path)
+	if want := "cannot find the log of service a: it has printed nothing yet, or nothing since its log " + log; got.code !=
+		exitFailed || !strings.Contains(got.stderr, want) {
+		t.Errorf("logs a, without a log: got %+v, want %q", got, want)
 	}
 	for _, name := range []string{"../services/a", "a/../a", "..", "."} {
 		if got := disinto(t.Context(), nil, "logs", name, "--config", path); got.code != exitFailed || got.stdout != "" {

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -26,11 +28,18 @@ func (k *checker) services() {
 			problem("cannot run it as %s: %w", s.User, err)
 			continue
 		}
+		if info, err := os.Stat(s.Cwd); s.Cwd != "" && (err != nil || !info.IsDir()) {
+			problem("cwd %s is no folder", s.Cwd)
+			continue
+		}
 		for _, command := range append(slices.Clone(s.Before), s.Command, s.ReadyCommand) {
 			if len(command) == 0 {
 				continue
 			}
-			switch err := process.CheckStart(command[0], "", k.c.environ, s.User); {
+			j := supervisor.ServiceJob(k.config, s, supervisor.ServiceCommand{
+				Command: command, StateDir: k.place.stateDir(k.c), Environ: k.c.environ,
+			})
+			switch err := process.CheckStart(command[0], j.Dir, j.Env, j.User); {
 			case errors.Is(err, fs.ErrNotExist) && !strings.Contains(command[0], "/"):
 				problem("cannot find %s: %w; install it, or use its absolute path", command[0], err)
 			case err != nil:
@@ -47,6 +56,10 @@ func (k *checker) services() {
 		}
 		if line := exposed(k.config, s); line != "" {
 			k.addNote("services", line)
+		}
+		if s.Grace > k.config.Factory.StopGrace {
+			k.addNote("services", fmt.Sprintf(
+				"%s: its grace of %s is longer than stop_grace: a stop of disinto does not wait so long", s.Name, s.Grace))
 		}
 	}
 }

@@ -32,7 +32,7 @@ func completed(t *testing.T) (state string) {
 
 func TestComplete(t *testing.T) {
 	tests := []struct{ line, want string }{ // line: the words, of which the last is completed
-		{"st", "status\tshow threads, agents and sessions, and what waits and why"},
+		{"stat", "status\tshow threads, agents and sessions, and what waits and why"},
 		{"conv", "convoy\tcreate, follow"},
 		{"hire", "hire-an-agent\t"},
 		{"demo-a", ""},
@@ -127,7 +127,7 @@ func TestCompletionFunctions(t *testing.T) {
 func TestCompleteOld(t *testing.T) {
 	state := completed(t)
 	for line, want := range map[string]string{
-		"st":                  "status\tshow threads, agents and sessions, and what waits and why\n",
+		"stat":                "status\tshow threads, agents and sessions, and what waits and why\n",
 		"why 1":               "17\tRing the[2J bell\n18\n",
 		"status --output = t": "text\n",
 		"status --output =":   "json\ntext\n",

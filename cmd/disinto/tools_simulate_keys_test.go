@@ -169,7 +169,8 @@ var keys = slices.Concat([]turned{
 		"nomad.datacenters", "nomad.volume", "nomad.program", "nomad.ca_cert", "nomad.client_cert", "nomad.client_key"),
 	cannot("other hosts are not in a journal", "fleet.hub", "fleet.hosts"),
 	cannot(services, "services.command", "services.before", "services.needs", "services.user", "services.limits",
-		"services.ready"),
+		"services.ready", "services.oneshot", "services.restart", "services.env", "services.cwd", "services.stop_signal",
+		"services.grace", "services.stdout"),
 	cannot(messages, "notify.urls", "notify.on"),
 )
 

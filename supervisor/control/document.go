@@ -61,6 +61,9 @@ type ServiceDocument struct {
 	LastLine    string `json:"last_line,omitempty"`
 }
 
+// Usable reports whether the service can be used: a oneshot also when it is done.
+func (d *ServiceDocument) Usable() bool { return d.State == "ready" || d.State == "done" }
+
 // MergesLimit is how many merges a Document shows.
 const MergesLimit = 50
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"time"
@@ -16,70 +17,111 @@ import (
 // logRest is the time between two reads of a followed log.
 const logRest = 200 * time.Millisecond
 
-// Log is the output of one session.
+// Log is the output of one session, or of a service.
 type Log struct {
 	RunID, Agent, Path string
 	Work               string    // in words, such as "issue o/r#12"
 	Began              time.Time // when the session was reserved
 	Lines              int       // number of last lines that Copy copies; 0 copies all
+	From               int64     // offset at which Copy begins, without Lines
 }
 
-// Copy writes the log with its secrets hidden. It follows the log while live returns true; with a nil live it copies
-// only the present content. When ctx is done it stops early, without an error.
-func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func() bool) error {
-	f, err := plainfile.Open(l.Path, os.O_RDONLY)
-	if err != nil {
-		return fmt.Errorf("cannot read the log: %w", err)
-	}
-	defer f.Close()
-	if err := l.skipTo(f); err != nil {
-		return fmt.Errorf("cannot read the log: %w", err)
-	}
-	redactor := agents.NewRedactor(secrets)
+// Copy writes the log with its secrets hidden. It follows the log while live returns true, also when its file is made
+// anew; with a nil live it copies only the present content. It calls secrets before each piece. When ctx is done it
+// stops early, without an error.
+func (l *Log) Copy(ctx context.Context, w io.Writer, secrets func() []string, live func() bool) error {
+	c := copier{log: l, w: w, secrets: secrets, redactor: agents.NewRedactor(nil)}
 	for {
 		// Call live before reading: once it returns false, the file has all of the session's output.
 		more := live != nil && live()
-		err := l.skipCut(f, w, redactor)
-		if err == nil {
-			err = copyRedacted(ctx, w, f, redactor)
-		}
-		if err != nil || ctx.Err() != nil {
+		if err := c.copy(ctx, more); err != nil || ctx.Err() != nil {
+			c.close()
 			return err
 		}
 		if !more {
-			_, err := io.WriteString(w, redactor.End())
+			c.close()
+			_, err := io.WriteString(w, c.redactor.End())
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(logRest):
 		}
 	}
 }
 
+// copier copies a log.
+type copier struct {
+	log      *Log
+	w        io.Writer
+	secrets  func() []string
+	redactor *agents.Redactor
+	file     *os.File // nil until the log exists
+}
+
+func (c *copier) close() {
+	if c.file != nil {
+		c.file.Close()
+	}
+}
+
+// copy copies all available text, until ctx is done. A log that is followed need not exist yet.
+func (c *copier) copy(ctx context.Context, follows bool) error {
+	if c.file == nil {
+		f, err := plainfile.Open(c.log.Path, os.O_RDONLY)
+		if follows && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			c.file, err = f, c.log.skipTo(f)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read the log: %w", err)
+		}
+	}
+	err := c.skipCut()
+	if err == nil {
+		err = c.copyRedacted(ctx)
+	}
+	if err != nil || !c.replaced() {
+		return err
+	}
+	// Somebody deleted or moved the file, and the program's shim made it anew.
+	c.file.Close()
+	c.file, c.log.Lines, c.log.From = nil, 0, 0
+	return c.copy(ctx, follows)
+}
+
+// replaced reports whether the log's name leads to another file by now.
+func (c *copier) replaced() bool {
+	ours, err := c.file.Stat()
+	named, errNamed := os.Lstat(c.log.Path)
+	return err == nil && errNamed == nil && named.Mode().IsRegular() && !os.SameFile(ours, named)
+}
+
 // skipCut moves to the end of a log that was cut since the last read, because it had reached its limit.
-func (l *Log) skipCut(f *os.File, w io.Writer, redactor *agents.Redactor) error {
-	at, err := f.Seek(0, io.SeekCurrent)
+func (c *copier) skipCut() error {
+	at, err := c.file.Seek(0, io.SeekCurrent)
 	if err != nil {
 		return fmt.Errorf("cannot read the log: %w", err)
 	}
-	info, err := f.Stat()
+	info, err := c.file.Stat()
 	if err != nil || info.Size() >= at {
 		return err
 	}
-	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+	if _, err := c.file.Seek(0, io.SeekEnd); err != nil {
 		return fmt.Errorf("cannot read the log: %w", err)
 	}
 	const note = "\ndisinto: the log has reached max_log and was cut; the rest is in "
-	_, err = io.WriteString(w, redactor.End()+note+l.Path+"\n")
+	_, err = io.WriteString(c.w, c.redactor.End()+note+c.log.Path+"\n")
 	return err
 }
 
 // skipTo seeks to the start of the last Lines lines.
 func (l *Log) skipTo(f *os.File) error {
 	if l.Lines <= 0 {
-		return nil
+		_, err := f.Seek(l.From, io.SeekStart)
+		return err
 	}
 	at, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -107,11 +149,14 @@ func (l *Log) skipTo(f *os.File) error {
 }
 
 // copyRedacted copies all available text, until ctx is done.
-func copyRedacted(ctx context.Context, w io.Writer, f io.Reader, redactor *agents.Redactor) error {
+func (c *copier) copyRedacted(ctx context.Context) error {
 	buf := make([]byte, 32<<10)
 	for ctx.Err() == nil {
-		n, err := f.Read(buf)
-		if _, err := io.WriteString(w, redactor.Next(string(buf[:n]))); err != nil {
+		n, err := c.file.Read(buf)
+		if n > 0 {
+			c.redactor.Hide(c.secrets())
+		}
+		if _, err := io.WriteString(c.w, c.redactor.Next(string(buf[:n]))); err != nil {
 			return err
 		}
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
+
+func none() []string { return nil }
 
 // A log that an agent has replaced is neither waited for nor followed to another file.
 func TestLogIsPlain(t *testing.T) {
@@ -29,7 +32,7 @@ func TestLogIsPlain(t *testing.T) {
 	for _, path := range []string{pipe, link, "/dev/zero", dir} {
 		var out strings.Builder
 		log := Log{Path: path}
-		err := log.Copy(t.Context(), &out, nil, func() bool { return true })
+		err := log.Copy(t.Context(), &out, none, func() bool { return true })
 		if !errors.Is(err, plainfile.ErrNotPlain) || out.Len() > 0 {
 			t.Errorf("%s: got %v, %q, want ErrNotPlain", path, err, out.String())
 		}
@@ -64,12 +67,62 @@ func TestLogFollowsOverCut(t *testing.T) {
 		return true
 	}
 	var out strings.Builder
-	if err := (&Log{Path: path}).Copy(ctx, &out, nil, live); err != nil {
+	if err := (&Log{Path: path}).Copy(ctx, &out, none, live); err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Repeat("first\n", 100) + "\ndisinto: the log has reached max_log and was cut; the rest is in " +
 		path + "\nnext\n"
 	if out.String() != want {
 		t.Errorf("the reader got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// A reader that follows waits for a log that does not exist yet, and continues in the file that is made after the log
+// was moved away. It hides the secrets of the time.
+func TestLogFollowsMadeAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	looks := 0
+	var out strings.Builder
+	live := func() bool {
+		switch looks++; looks {
+		case 2:
+			write("one hidden-1\n")
+		case 3:
+			if out.String() != "one [secret]\n" {
+				t.Errorf("got %q before the log was moved", out.String())
+			}
+			if err := os.Rename(path, path+".1"); err != nil {
+				t.Error(err)
+			}
+		case 4:
+			write("two hidden-1 hidden-2\n")
+		case 5:
+			return false
+		}
+		return true
+	}
+	secrets := func() []string { return []string{"hidden-" + strconv.Itoa(min(looks/2, 2))} }
+	if err := (&Log{Path: path, From: 0}).Copy(t.Context(), &out, secrets, live); err != nil {
+		t.Fatal(err)
+	}
+	if want := "one [secret]\ntwo hidden-1 [secret]\n"; out.String() != want {
+		t.Errorf("the reader got %q, want %q", out.String(), want)
+	}
+}
+
+// A reader of what is printed from now on begins at an offset.
+func TestLogFrom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("old\nnew\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := (&Log{Path: path, From: 4}).Copy(t.Context(), &out, none, nil); err != nil || out.String() != "new\n" {
+		t.Errorf("got %q, %v, want new", out.String(), err)
 	}
 }

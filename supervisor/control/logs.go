@@ -135,7 +135,7 @@ func (f *FoundLogs) Copy(ctx context.Context, w io.Writer, q LogQuery, isRunning
 			live = func() bool { return isRunning(l.RunID) }
 			f.Waits = f.Waits && !live()
 		}
-		if err := l.Copy(ctx, w, f.Secrets, live); err != nil {
+		if err := l.Copy(ctx, w, func() []string { return f.Secrets }, live); err != nil {
 			return err
 		}
 	}

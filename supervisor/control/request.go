@@ -14,8 +14,8 @@ type PauseRequest struct {
 	Name string `json:"name"`
 }
 
-// RestartRequest names a service to restart.
-type RestartRequest struct {
+// ServiceRequest names a service. It is the request of restart, start and stop.
+type ServiceRequest struct {
 	Service string `json:"service"`
 }
 

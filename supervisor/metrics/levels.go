@@ -86,9 +86,9 @@ var levels = []level{
 		eachThread(func(t *control.ThreadDocument) float64 { return yes(t.Paused) }),
 	},
 	{
-		"disinto_service_ready", "1 while the service can be used.",
+		"disinto_service_ready", "1 while the service can be used, or the oneshot is done.",
 		[]string{"service"},
-		eachService(func(x *control.ServiceDocument) float64 { return yes(x.State == "ready") }),
+		eachService(func(x *control.ServiceDocument) float64 { return yes(x.Usable()) }),
 	},
 	{
 		"disinto_service_restarts_total", "Starts of the service after its first.",

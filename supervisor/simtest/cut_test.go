@@ -213,7 +213,7 @@ func TestSavedBeforeRestart(t *testing.T) {
 			w.Until(time.Minute, "both sessions run", func() bool { return len(w.Exec.Runs()) == 2 })
 			time.Sleep(5 * time.Minute)
 			began := time.Now()
-			order(l, `{"service":"llama"}`)
+			order(l, "restart", "llama")
 			if took := time.Since(began); took > 2*time.Second {
 				t.Errorf("the restart started after %s, want at most 2s", took)
 			}

@@ -1,7 +1,6 @@
 package simtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -27,6 +26,7 @@ type machine struct {
 	did    []string // "NAME starts" and "NAME ends", with the arguments of its command
 	ends   map[string]chan agents.Outcome
 	silent map[string]string // why a service is not usable, by its address
+	deaf   map[string]bool   // services that ignore TERM
 }
 
 func newMachine(w *World) *machine {
@@ -56,7 +56,15 @@ func (m *machine) Run(ctx context.Context, job agents.Job, started func(agents.S
 	case out := <-end:
 		return out
 	case <-ctx.Done():
-		time.Sleep(time.Second)
+		if m.deaf[job.Service] {
+			m.note(job, "is asked to end")
+			select {
+			case <-job.Hurry:
+			case <-time.After(job.Grace):
+			}
+		} else {
+			time.Sleep(time.Second)
+		}
 		return agents.Outcome{Result: agents.Cancelled, Reason: "ended"}
 	}
 }
@@ -88,9 +96,13 @@ func (m *machine) say(url, why string) {
 
 // fail ends a service.
 func (m *machine) fail(service string) {
+	m.end(service, agents.Outcome{Result: agents.Failed, Reason: service + ": exit status 1"})
+}
+
+func (m *machine) end(service string, out agents.Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ends[service] <- agents.Outcome{Result: agents.Failed, Reason: service + ": exit status 1"}
+	m.ends[service] <- out
 }
 
 func (m *machine) log() []string {
@@ -184,7 +196,7 @@ func TestServiceFails(t *testing.T) {
 		if left := time.Until(state(l, "llama").Until); left != 4*time.Second {
 			t.Errorf("got a rest of %s after its third failure, want 4s", left)
 		}
-		answer := order(l, `{"service":"llama"}`)
+		answer := order(l, "restart", "llama")
 		if !strings.Contains(answer, `"did":["restarted"]`) || strings.Contains(answer, "ended first") {
 			t.Errorf("got answer %s, want restarted, and nothing ended", answer)
 		}
@@ -199,7 +211,7 @@ func TestServiceFails(t *testing.T) {
 			return strings.Contains(w.Log.String(),
 				"service llama failed: it has not answered for 2m: no answer within 5s; next try")
 		})
-		answer = order(l, `{"service":"lama"}`)
+		answer = order(l, "restart", "lama")
 		if !strings.Contains(answer, "no service has that name, did you mean llama?") {
 			t.Errorf("restart of an unknown service: got answer %s, want the suggestion llama", answer)
 		}
@@ -208,13 +220,15 @@ func TestServiceFails(t *testing.T) {
 	})
 }
 
-// order requests a restart, and returns the answer.
-func order(l *Life, body string) string { return ask(l, "/v1/restart", body) }
+// order requests restart, start or stop of a service, and returns the answer.
+func order(l *Life, verb, service string) string {
+	return ask(l, "/v1/"+verb, `{"service":"`+service+`"}`)
+}
 
 // ask posts a request, and returns the answer.
 func ask(l *Life, path, body string) string {
 	answer := httptest.NewRecorder()
-	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodPost, path, bytes.NewReader([]byte(body))))
+	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
 	return answer.Body.String()
 }
 
@@ -237,7 +251,7 @@ func TestServiceReload(t *testing.T) {
 		if d := state(l, "new"); d.State != "ready" || d.Changed || len(l.Document().Services) != 2 {
 			t.Errorf("new service: got %+v of %+v, want ready and unchanged, and 2 services", d, l.Document().Services)
 		}
-		order(l, `{"service":"llama"}`)
+		order(l, "restart", "llama")
 		time.Sleep(3 * time.Second)
 		if d := state(l, "llama"); d.State != "ready" || d.Changed || d.Restarts != 1 {
 			t.Errorf("changed service after its restart: got %+v, want ready, unchanged, and 1 restart", d)

@@ -138,6 +138,8 @@ func accepts(s *shape) string {
 	var out []string
 	for _, name := range types {
 		switch {
+		case name == "object" && len(s.Properties) == 0:
+			out = append(out, "table of strings")
 		case name == "object":
 			out = append(out, "table: `"+strings.Join(slices.Sorted(maps.Keys(s.Properties)), "` `")+"`")
 		case name == "array" && s.Items != nil && s.Items.Type == "object":

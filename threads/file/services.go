@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -18,12 +20,16 @@ func (d *decoder) readServices(tables []*table) {
 		}
 		s := threads.Service{
 			Name: t.name(), Command: t.program("command"), Before: t.programs("before"), Needs: t.set("needs"),
-			User: t.text("user"), Limits: t.limits(),
+			User: t.text("user"), Limits: t.limits(), Env: t.variables("env"), Cwd: t.directory("cwd"),
+			Oneshot: t.truth("oneshot", false), Restart: threads.Restart(t.choice("restart", restarts...)),
+			StopSignal: t.choice("stop_signal", agents.StopSignals...), Grace: t.duration("grace", 0, time.Second),
+			Stdout: t.truth("stdout", false),
 		}
 		if !t.has("command") {
 			t.wrong("command", `is not set, want a list such as ["llama-server", "--port", "8080"]`)
 		}
-		s.ReadyURL, s.ReadyCommand = t.ready()
+		t.ready(&s)
+		t.checkOneshot(&s)
 		t.done()
 		d.config.Services = append(d.config.Services, s)
 	}
@@ -78,22 +84,104 @@ func (t *table) words(key string, values []any, there bool, want string) (comman
 	return command
 }
 
-// ready reads how to find out whether a service can be used: an address or a command.
-func (t *table) ready() (address string, command []string) {
+var restarts = []string{string(threads.RestartAlways), string(threads.RestartOnFailure), string(threads.RestartNever)}
+
+// choice reads one of a few words; empty without the key.
+func (t *table) choice(key string, words ...string) string {
+	if !t.has(key) && t.noted == nil {
+		t.ignore(key)
+		return ""
+	}
+	return t.oneOf(key, words[0], words...)
+}
+
+// variables reads a table of environment variables, and returns them sorted.
+func (t *table) variables(key string) (list []string) {
+	e := t.table(key)
+	if e.named(); e.noted != nil {
+		e.noted.at("").Type = "string"
+	}
+	for name := range e.values {
+		value := e.text(name)
+		switch {
+		case !envName.MatchString(name):
+			e.wrong(name, "is not the name of an environment variable")
+		case strings.HasPrefix(name, "DISINTO_"):
+			e.wrong(name, "is set by disinto itself")
+		case strings.ContainsRune(value, 0):
+			e.wrong(name, "has a NUL character in it")
+		}
+		list = append(list, name+"="+value)
+	}
+	e.done()
+	slices.Sort(list)
+	return list
+}
+
+// directory reads an absolute path; empty without the key.
+func (t *table) directory(key string) string {
+	path := t.text(key)
+	if t.has(key) && (!strings.HasPrefix(path, "/") || strings.ContainsRune(path, 0)) {
+		t.wrong(key, "is %q, want an absolute path", path)
+	}
+	return path
+}
+
+// ready reads how to find out whether a service can be used: an address, a command, or a table of both with the
+// thresholds.
+func (t *table) ready(s *threads.Service) {
 	const want = `an address such as "http://127.0.0.1:8080/health", or a command such as ["pg_isready"]`
-	t.ignore("ready")
-	note := t.shapeOf("ready")
-	note.Type, note.Items = []string{"string", "array"}, &shape{Type: "string"}
 	switch v := t.values["ready"].(type) {
-	case nil:
 	case string:
-		return t.address("ready", "", v), nil
+		s.ReadyURL = t.address("ready", "", v)
 	case []any:
-		return "", t.words("ready", v, true, want)
+		s.ReadyCommand = t.words("ready", v, true, want)
+	case nil, map[string]any:
+		t.readiness(s)
 	default:
 		t.wrong("ready", "is %s, want %s", kindOf(v), want)
 	}
-	return "", nil
+	note := t.shapeOf("ready") // last, because the shapes of a table's keys are not those of a list's items
+	t.ignore("ready")
+	note.Type, note.Items = []string{"string", "array", "object"}, &shape{Type: "string"}
+}
+
+// readiness reads the table ready.
+func (t *table) readiness(s *threads.Service) {
+	r := t.table("ready")
+	if url := r.text("url"); r.has("url") {
+		s.ReadyURL = t.address("ready", "url", url)
+	}
+	s.ReadyCommand = r.program("command")
+	s.ReadyAfter = r.duration("after", 0, time.Second)
+	s.ReadyTimeout = r.duration("timeout", 0, time.Second)
+	s.ReadyFailures = r.number("failures", 0, 1)
+	s.RestartAfter = r.duration("restart_after", 0, 10*time.Second)
+	asks := r.has("url") || r.has("command")
+	switch {
+	case r.has("url") && r.has("command"):
+		r.wrong("command", "is set, and url is too: want one of them")
+	case r.has("after") && asks:
+		r.wrong("after", "is set, and so is a check, which says when it is ready")
+	case t.has("ready") && !asks && !r.has("after"):
+		t.wrong("ready", "has neither url, command nor after in it")
+	}
+	for _, key := range []string{"timeout", "failures", "restart_after"} {
+		if r.has("after") && !asks && r.has(key) {
+			r.wrong(key, "is set, and there is no check: want url or command")
+		}
+	}
+	r.done()
+}
+
+// checkOneshot refuses keys that contradict oneshot.
+func (t *table) checkOneshot(s *threads.Service) {
+	if s.Oneshot && t.has("ready") {
+		t.wrong("ready", "is set, and oneshot is too: that one is ready when its command has ended with 0")
+	}
+	if s.Oneshot && s.Restart == threads.RestartAlways {
+		t.wrong("restart", `is "always", and oneshot is set: want "on-failure" or "never"`)
+	}
 }
 
 // checkNeeds refuses needs that can never be met: services that do not exist, and services that need each other. It

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,6 +42,45 @@ ready = ["test", "-e", "/up"]
 	}
 }
 
+// TestServiceChoices decodes the keys that few services set.
+func TestServiceChoices(t *testing.T) {
+	c, err := Decode("factory.toml", worker+`
+[services.app]
+command = ["app"]
+needs = ["migrate"]
+ready = { url = "http://127.0.0.1:8080/", timeout = "20s", failures = 3, restart_after = "10m" }
+[services.db]
+command = ["postgres"]
+cwd = "/data"
+env = { PGDATA = "/data", LANG = "" }
+stop_signal = "INT"
+grace = "30s"
+stdout = true
+restart = "never"
+ready = { after = "5s" }
+[services.migrate]
+command = ["migrate"]
+oneshot = true
+`, inContainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []threads.Service{
+		{
+			Name: "app", Command: []string{"app"}, Needs: []string{"migrate"}, ReadyURL: "http://127.0.0.1:8080",
+			ReadyTimeout: 20 * time.Second, ReadyFailures: 3, RestartAfter: 10 * time.Minute,
+		},
+		{
+			Name: "db", Command: []string{"postgres"}, Cwd: "/data", Env: []string{"LANG=", "PGDATA=/data"}, StopSignal: "INT",
+			Grace: 30 * time.Second, Stdout: true, Restart: threads.RestartNever, ReadyAfter: 5 * time.Second,
+		},
+		{Name: "migrate", Command: []string{"migrate"}, Oneshot: true},
+	}
+	if diff := cmp.Diff(want, c.Services); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestServiceMistakes(t *testing.T) {
 	const a, b = "[services.a]\ncommand = [\"a\"]\n", "[services.b]\ncommand = [\"b\"]\n"
 	const program = `want a list such as ["llama-server", "--port", "8080"]`
@@ -63,7 +103,42 @@ func TestServiceMistakes(t *testing.T) {
 			`:6: services.a.ready: is "/health", want an address such as "http://127.0.0.1:8080/health"`,
 		},
 		{"empty ready", a + `ready = []`, ":6: services.a.ready: is empty, " + ready},
-		{"unknown key", a + `restart = "always"`, ":6: services.a.restart: unknown key"},
+		{"unknown key", a + `restarts = "always"`, ":6: services.a.restarts: unknown key, did you mean restart?"},
+		{"restart", a + `restart = "sometimes"`, `:6: services.a.restart: is "sometimes", want "always", "on-failure" or "never"`},
+		{
+			"oneshot for ever", a + "oneshot = true\nrestart = \"always\"",
+			`:7: services.a.restart: is "always", and oneshot is set: want "on-failure" or "never"`,
+		},
+		{
+			"oneshot with ready", a + "oneshot = true\nready = [\"true\"]",
+			":7: services.a.ready: is set, and oneshot is too: that one is ready when its command has ended with 0",
+		},
+		{"relative cwd", a + `cwd = "data"`, `:6: services.a.cwd: is "data", want an absolute path`},
+		{
+			"stop_signal", a + `stop_signal = "SIGINT"`,
+			`:6: services.a.stop_signal: is "SIGINT", want "HUP", "INT", "QUIT", "TERM", "USR1", "USR2" or "WINCH"`,
+		},
+		{"no grace", a + `grace = "0s"`, ":6: services.a.grace: is 0s, want at least 1s"},
+		{"no variable", a + `env = { "A=B" = "c" }`, `:6: services.a.env."A=B": is not the name of an environment variable`},
+		{"variable of ours", a + `env = { DISINTO_RUN_ID = "c" }`, ":6: services.a.env.DISINTO_RUN_ID: is set by disinto itself"},
+		{"number as a variable", a + `env = { A = 1 }`, ":6: services.a.env.A: is a number, want a string"},
+		{"empty table", a + "ready = {}", ":6: services.a.ready: has neither url, command nor after in it"},
+		{
+			"two checks", a + `ready = { url = "http://localhost:1", command = ["b"] }`,
+			":6: services.a.ready.command: is set, and url is too: want one of them",
+		},
+		{
+			"check and after", a + `ready = { command = ["b"], after = "2s" }`,
+			":6: services.a.ready.after: is set, and so is a check, which says when it is ready",
+		},
+		{
+			"threshold of nothing", a + `ready = { after = "2s", failures = 2 }`,
+			":6: services.a.ready.failures: is set, and there is no check: want url or command",
+		},
+		{
+			"url as a path", a + `ready = { url = "/health" }`,
+			`:6: services.a.ready: url is "/health", want an address such as "http://127.0.0.1:8080/health"`,
+		},
 		{
 			"name", "[services.\"a/b\"]\ncommand = [\"a\"]",
 			`:4: services."a/b": is not a valid name: want letters and digits, with - _ . between them`,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ type world struct {
 	now      time.Time
 	services []*played
 	stopping bool
+	until    time.Time // end of the stop
 }
 
 // played is a service with its true state.
@@ -26,7 +28,12 @@ type played struct {
 	asked   bool // it has a check
 	running bool
 	ending  bool      // an End was planned
-	usable  bool      // its last answer was good
+	killed  bool      // a Kill was planned
+	begun   time.Time // when its program started; zero while a command before it runs
+	over    bool      // it is not started again
+	held    bool      // a person stopped it
+	usable  bool
+	misses  int       // bad answers in a row
 	good    time.Time // since when this run is
 	mute    time.Time // since when it has not answered
 	failed  int       // failures in a row
@@ -41,6 +48,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 		p := &played{Service: Service{Service: threads.Service{Name: string(rune('a' + i))}, State: New(start)}}
 		if p.asked = w.rng.IntN(3) > 0; p.asked {
 			p.ReadyURL = "http://localhost/health"
+			p.ReadyFailures = w.rng.IntN(3)
+		} else if p.Oneshot = w.rng.IntN(3) == 0; !p.Oneshot {
+			p.ReadyAfter = time.Duration(w.rng.IntN(3)) * 3 * time.Second
+		}
+		all := []threads.Restart{"", threads.RestartAlways, threads.RestartOnFailure, threads.RestartNever}
+		if p.Restart = all[w.rng.IntN(len(all))]; p.Oneshot && p.Restart == threads.RestartAlways {
+			p.Restart = ""
 		}
 		for _, other := range w.services {
 			if w.rng.IntN(3) == 0 {
@@ -75,12 +89,62 @@ func TestWorlds(t *testing.T) {
 				t.Fatalf("world %d at %s", seed, w.now.Sub(start))
 			}
 		}
-		w.stopping = true
-		for range 400 {
-			w.step()
+		w.stop()
+		if t.Failed() {
+			t.Fatalf("world %d does not end well", seed)
 		}
-		if slices.ContainsFunc(w.services, func(p *played) bool { return p.running }) || t.Failed() {
-			t.Fatalf("world %d does not end", seed)
+	}
+}
+
+// stop ends all services. Each that runs gets a TERM, and then a grace before its KILL, within the time of the stop.
+func (w *world) stop() {
+	const whole = 8 * time.Second
+	w.stopping, w.until = true, w.now.Add(whole)
+	shares := Shares(w.snapshot(), w.until)
+	for _, p := range w.services {
+		p.Divide(shares[p.Name])
+	}
+	asked, killed := make(map[string]time.Time), make(map[string]time.Time)
+	for {
+		plan := Decide(w.snapshot())
+		for _, step := range plan.Steps {
+			p := w.named(step.Name)
+			switch {
+			case step.Do == End && !p.ending:
+				needs := func(o *played) bool { return o.running && slices.Contains(o.Needs, p.Name) }
+				needed := slices.ContainsFunc(w.services, needs)
+				if asked[p.Name] = w.now; needed && w.now.Before(shares[p.Name].Turn) {
+					w.Errorf("%s is ended before what needs it", p.Name)
+				}
+			case step.Do == Kill && p.ending && !p.killed:
+				killed[p.Name], p.killed = w.now, true
+				p.Hurry()
+			default:
+				w.Errorf("%s: step %s in a stop", p.Name, step.Do)
+			}
+			w.carryOut(p, step)
+		}
+		switch p := w.services[w.rng.IntN(len(w.services))]; {
+		case p.killed && p.running, p.ending && p.running && w.rng.IntN(4) == 0:
+			w.end(p, false)
+			continue
+		case plan.Next.IsZero():
+			if i := slices.IndexFunc(w.services, func(p *played) bool { return p.running }); i >= 0 && !w.services[i].killed {
+				w.Fatalf("%s runs, and nothing is planned", w.services[i].Name)
+			} else if i >= 0 {
+				continue
+			}
+		case len(plan.Steps) == 0:
+			w.now = plan.Next
+			continue
+		default:
+			continue
+		}
+		break
+	}
+	for name, at := range killed {
+		if term, is := asked[name]; is && at.Sub(term) < whole/5 || at.After(w.until) {
+			w.Errorf("%s gets TERM %s before the end, and KILL %s before it", name, w.until.Sub(term), w.until.Sub(at))
 		}
 	}
 }
@@ -119,6 +183,9 @@ func (w *world) decide() Plan {
 	plan, out := Decide(s), Outages(s)
 	for _, p := range w.services {
 		w.check(p, plan)
+		if why := Why(w.snapshot(), p.Name); why != "" && p.usable && !strings.Contains(why, ", which it needs, ") {
+			w.Errorf("%s can be used, and got the reason %s", p.Name, why)
+		}
 		if _, is := out[p.Name]; is == (p.usable || p.Gone) {
 			w.Errorf("%s: got outage %v", p.Name, is)
 		}
@@ -134,30 +201,25 @@ func (w *world) check(p *played, plan Plan) {
 		step = plan.Steps[i]
 	}
 	var must Action
-	needed := slices.ContainsFunc(w.services, func(o *played) bool {
-		return o.running &&
-			slices.Contains(o.Needs, p.Name)
-	})
 	lacks := slices.ContainsFunc(p.Needs, func(n string) bool { return !w.named(n).usable || w.named(n).Gone })
 	pause := time.Second
-	if p.usable {
+	if p.usable && p.misses == 0 {
 		pause = 10 * time.Second
 	}
 	switch {
 	case p.ending:
-	case w.stopping:
-		if p.running && !needed {
-			must = End
-		}
 	case p.Gone:
 		if p.running {
 			must = End
 		}
 	case p.running && !p.mute.IsZero() && w.now.Sub(p.mute) >= 2*time.Minute:
 		must = End
-	case p.running && p.asked && !p.waits && w.now.Sub(p.last) >= pause:
+	case p.running && p.asked && !p.waits && !p.begun.IsZero() && w.now.Sub(p.last) >= pause:
 		must = Ask
-	case !p.running && !lacks && !w.now.Before(p.rests):
+	case p.running && !p.asked && !p.Oneshot && !p.usable && !p.begun.IsZero() &&
+		w.now.Sub(p.begun) >= max(p.ReadyAfter, time.Second):
+		must = Trust
+	case !p.running && !p.over && !p.held && !lacks && !w.now.Before(p.rests):
 		must = Start
 	}
 	if step.Do != must {
@@ -168,69 +230,102 @@ func (w *world) check(p *played, plan Plan) {
 func (w *world) carryOut(p *played, step Step) {
 	switch step.Do {
 	case Start:
-		p.running, p.usable = true, !p.asked
-		p.good, p.last = time.Time{}, time.Time{}
-		if p.usable {
-			p.good = w.now
+		p.running = true
+		p.good, p.last, p.begun, p.misses = time.Time{}, time.Time{}, time.Time{}, 0
+		p.Prepare(w.now)
+		if w.rng.IntN(3) > 0 {
+			w.begin(p)
 		}
-		if w.rng.IntN(3) == 0 {
-			p.Prepare(w.now)
-		}
-		p.State.Start(w.now, p.asked)
 	case Ask:
 		p.waits, p.last = true, w.now
 		p.Ask(w.now)
+	case Trust:
+		p.usable, p.good = true, w.now
+		p.Answer(&p.Service.Service, w.now, "")
 	case End:
 		p.ending, p.usable = true, false
 		p.End(w.now)
 	}
 }
 
+// begin starts a service's program, after the commands before it.
+func (w *world) begin(p *played) {
+	p.begun = w.now
+	p.State.Start(w.now)
+}
+
 // happen makes a service answer, fail, end or restart, or come and go in the configuration.
 func (w *world) happen(p *played) {
-	switch w.rng.IntN(5) {
+	switch w.rng.IntN(6) {
 	case 0, 1:
-		if !p.waits || p.ending {
-			return
-		}
-		p.waits = false
-		ok := w.rng.IntN(4) > 0
 		switch {
-		case ok:
-			p.usable, p.mute = true, time.Time{}
-			if p.good.IsZero() {
-				p.good = w.now
-			}
-			p.Answer(w.now, "")
-		default:
-			if p.usable {
-				p.mute = w.now
-			}
-			p.usable = false
-			p.Answer(w.now, "503")
+		case p.running && !p.ending && p.begun.IsZero():
+			w.begin(p)
+		case p.waits && !p.ending:
+			w.answer(p, w.rng.IntN(4) > 0)
 		}
 	case 2:
 		if p.running && (p.ending || w.rng.IntN(3) == 0) {
 			w.end(p, !p.ending || w.rng.IntN(2) == 0)
 		}
 	case 3:
-		p.failed, p.rests = 0, time.Time{}
+		p.failed, p.rests, p.over, p.held = 0, time.Time{}, false, false
+		p.usable = p.usable && p.running
 		p.Forgive(w.now)
 	case 4:
 		p.Gone = w.rng.IntN(4) == 0
+	case 5:
+		if w.rng.IntN(4) > 0 {
+			return
+		}
+		p.failed, p.rests, p.held = 0, time.Time{}, true
+		p.usable = p.usable && p.running
+		if p.Hold(w.now); p.running && !p.ending {
+			w.carryOut(p, Step{Do: End})
+		}
 	}
 }
 
+// answer ends a check.
+func (w *world) answer(p *played, ok bool) {
+	p.waits = false
+	switch {
+	case ok:
+		p.usable, p.mute, p.misses = true, time.Time{}, 0
+		if p.good.IsZero() {
+			p.good = w.now
+		}
+		p.Answer(&p.Service.Service, w.now, "")
+		return
+	case p.usable:
+		if p.misses++; p.misses >= p.ReadyFailures {
+			p.usable, p.mute = false, w.now
+		}
+	}
+	p.Answer(&p.Service.Service, w.now, "503")
+}
+
+// end ends a service's run. A failed one ends by itself, with 0 or another status.
 func (w *world) end(p *played, failed bool) {
-	why := ""
+	e := Exit{}
+	good := !p.good.IsZero() && w.now.Sub(p.good) >= 10*time.Minute
+	p.running, p.ending, p.usable, p.waits, p.mute, p.good = false, false, false, false, time.Time{}, time.Time{}
+	if good {
+		p.failed = 0
+	}
 	if failed {
-		why = fmt.Sprint("exit status ", w.rng.IntN(256))
-		if !p.good.IsZero() && w.now.Sub(p.good) >= 10*time.Minute {
+		status := w.rng.IntN(3)
+		e = Exit{Zero: status == 0 && !p.begun.IsZero(), Why: fmt.Sprint("exit status ", status)}
+		always := p.Restart == threads.RestartAlways || p.Restart == "" && !p.Oneshot
+		p.over = p.Restart == threads.RestartNever || e.Zero && !always
+		p.usable = p.Oneshot && e.Zero && !p.held
+		if p.over && e.Zero {
 			p.failed = 0
 		}
-		p.failed++
-		p.rests = w.now.Add(min(time.Second<<min(p.failed-1, 20), 5*time.Minute))
+		if !p.held && (!e.Zero || always) {
+			p.failed++
+			p.rests = w.now.Add(min(time.Second<<min(p.failed-1, 20), 5*time.Minute))
+		}
 	}
-	p.running, p.ending, p.usable, p.waits, p.mute, p.good = false, false, false, false, time.Time{}, time.Time{}
-	p.Ended(w.now, why)
+	p.Ended(&p.Service.Service, w.now, e)
 }

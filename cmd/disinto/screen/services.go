@@ -21,7 +21,7 @@ func (v View) services(p *page, d *control.Document) {
 		switch {
 		case x.NeedsPerson:
 			line[1].style = wrong
-		case x.State != "ready":
+		case !x.Usable():
 			line[1].style = held
 		}
 		if left := x.Until.Sub(v.Now); left > 0 {
