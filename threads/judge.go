@@ -26,7 +26,8 @@ const (
 // codes say little: programs exit with 0 after a usage limit, and with 1 after opening a good pull request. A session
 // that achieved its work is done however it ended. One that reports done and left no trace is no-progress: otherwise
 // its item would start again at once, for ever. Every other report stands. A session that we stopped because its item
-// was closed is done if the merge of its own work closed it.
+// was closed is done if the merge of its own work closed it. A lost session may have achieved its work before its
+// machine ended, such as a review, which would be paid for again.
 //
 // The look must have been requested after the session ended, and must count comments since the session started.
 // headBefore is the pull request's head when the session started. Judge does not change the outcome of scheduled
@@ -60,8 +61,8 @@ func Judge(
 // AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. Without one, Judge
 // believes a program that reports a failure, a refusal, a question, a requested plan, or a limit.
 func AsksForge(item Item, out agents.Outcome) bool {
-	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result.Fails() && !out.Claimed ||
-		out.Result == agents.Planned && item.Cause != CausePlan
+	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result == agents.Lost ||
+		out.Result.Fails() && !out.Claimed || out.Result == agents.Planned && item.Cause != CausePlan
 	return item.Kind != agents.KindSchedule && ended
 }
 
@@ -96,6 +97,8 @@ func howEnded(out agents.Outcome) string {
 		return "ran out of time afterwards"
 	case out.Result == agents.OverBudget:
 		return "reached a limit afterwards: " + out.Reason
+	case out.Result == agents.Lost:
+		return "was lost: " + out.Reason
 	case out.Signal != "":
 		return "ended by " + out.Signal
 	}

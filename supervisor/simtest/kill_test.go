@@ -13,6 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // A supervisor is killed at every call, before and after the call takes effect. There is a call between any two
@@ -160,5 +161,44 @@ func TestJournalDeleted(t *testing.T) {
 		if left := w.Forge.Claimed(); len(left) > 0 {
 			t.Errorf("claims left: %v", left)
 		}
+	})
+}
+
+// A review that was posted before the machine ended counts: it is not paid for again.
+func TestLostReviewCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Slow()
+		w.Forge.Issue("one")
+		posted := make(chan struct{})
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindReview && n == 1 {
+				review := s.Do
+				s.Takes, s.Do = time.Hour, nil
+				time.AfterFunc(time.Minute, func() { review(); close(posted) })
+			}
+			return s
+		}
+		l := w.Start()
+		<-posted
+		time.Sleep(time.Second)
+		l.Kill()
+		l.Bury()
+		w.logf("---- killed ----\n")
+		l = w.Start()
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		pull := w.Forge.Pulls()[0].Number
+		if n := len(w.Exec.RunsOf(agents.KindReview, pull)); n != 1 {
+			t.Errorf("got %d review sessions, want 1\n%s", n, w.Log.String())
+		}
+		const want = "approved, although it was lost: the supervisor ended under it"
+		if past := l.Document().Recent; !slices.ContainsFunc(past, func(r control.RecentDocument) bool {
+			return r.Outcome == agents.Done && r.Reason == want
+		}) {
+			t.Errorf("got %+v, want a session that ended with %q", past, want)
+		}
+		l.Stop()
+		w.Check()
 	})
 }

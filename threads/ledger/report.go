@@ -30,7 +30,8 @@ type Report struct {
 // AsksForge reports whether the forge must be asked before the session can be judged. A guess would burn an attempt,
 // or do the work twice.
 func (r *Report) AsksForge() bool {
-	return r.Ran && (r.Stop == threads.StopClosed || threads.AsksForge(r.Item, r.Outcome))
+	mayHaveRun := r.Ran || r.Outcome.Result == agents.Lost
+	return mayHaveRun && (r.Stop == threads.StopClosed || threads.AsksForge(r.Item, r.Outcome))
 }
 
 // End judges how the session ended.
@@ -44,6 +45,7 @@ func (r *Report) End() *End {
 		var effect threads.Effect
 		out, effect = threads.Judge(r.Item, r.Login, out, *r.Look, r.Item.HeadSHA)
 		end.Remarked = effect == threads.Remarked
+		end.NeverRan = end.NeverRan && effect == threads.NoEffect
 		end.Verdict = VerdictOf(threads.VerdictOf(r.Item, r.Login, *r.Look))
 		if out.Result == agents.Done {
 			end.Approved = threads.ApprovalOf(r.Item, r.Login, *r.Look)
