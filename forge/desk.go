@@ -46,3 +46,9 @@ type Edit struct {
 	Path, Text string
 	Append     bool
 }
+
+// LargeFile is a file whose content Git LFS stores beside the repository.
+type LargeFile struct {
+	ID   string // the SHA-256 of the content, in hexadecimal
+	Size int64  // in bytes
+}

@@ -81,6 +81,8 @@ type Repositories interface {
 	File(ctx context.Context, repo, path string) (string, error)
 	// Folder returns the names of the files in a folder, sorted, and forge.ErrNotFound if it does not exist.
 	Folder(ctx context.Context, repo, path string) ([]string, error)
+	// MissingFiles returns those of some large files that Git LFS does not store for a repository, in order.
+	MissingFiles(ctx context.Context, repo string, files []forge.LargeFile) ([]forge.LargeFile, error)
 }
 
 // Profiles gives access to the agents' own repositories.

@@ -29,6 +29,7 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 		{"advice.detachedHead", "false"},
 		{"status.showUntrackedFiles", "normal"}, // an agent may have hidden them from itself
 	}
+	settings = append(settings, lfsSettings(w.repoURL())...)
 	env := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		rest, found := strings.CutPrefix(entry, "GIT_")
 		return found && !strings.HasPrefix(rest, "AUTHOR_") && !strings.HasPrefix(rest, "COMMITTER_")

@@ -48,6 +48,9 @@ func (p *Program) Do(ctx context.Context) error {
 		return err
 	}
 	r := &run{Program: p, work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), state: loadState(w.statePath())}
+	r.tree.missingFiles = func(ctx context.Context, files []forge.LargeFile) ([]forge.LargeFile, error) {
+		return p.Desk.MissingFiles(ctx, w.Repo, files)
+	}
 	out := r.do(ctx)
 	r.logf("%s%s", out.Result, prefixed(": ", out.Reason))
 	text, err := agents.FormatResult(&out)

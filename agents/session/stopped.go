@@ -127,6 +127,14 @@ func (r *run) checkOut(ctx context.Context, d *promptData, at string) (err error
 	t, last := r.tree, r.state.Branch
 	r.state.Branch, r.since = d.Branch, at
 	defer func() { r.onBranch = err == nil && d.Branch != "" }()
+	missing, err := t.fetchLargeFiles(ctx, at, remotes+d.Base)
+	if err != nil {
+		return err
+	}
+	if missing != nil {
+		r.logf("cannot download all large files: %v", missing)
+		d.Absent = quoted("some large files, which are pointers of Git LFS: " + missing.Error())
+	}
 	if err := t.mend(ctx); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // tree is the worktree of one chain. All worktrees of an agent share a mirror of the repository.
@@ -21,11 +22,13 @@ type tree struct {
 	mirror, dir    string
 	url            string // of the repository, without credentials
 	agent, session string
+	// missingFiles returns those of some large files that the forge lacks; nil where nobody can ask it.
+	missingFiles func(context.Context, []forge.LargeFile) ([]forge.LargeFile, error)
 }
 
 func newTree(run func(context.Context, agents.Cmd) error, w work, environ []string) *tree {
 	return &tree{
-		git: newGit(run, w, environ), mirror: w.mirrorPath(), dir: w.treePath(), url: w.ForgeURL + "/" + w.Repo + ".git",
+		git: newGit(run, w, environ), mirror: w.mirrorPath(), dir: w.treePath(), url: w.repoURL(),
 		agent: w.Agent, session: w.RunID,
 	}
 }
@@ -177,6 +180,9 @@ func (t *tree) push(ctx context.Context, branch, expected string) error {
 
 // pushCommit pushes a commit as push does.
 func (t *tree) pushCommit(ctx context.Context, commit, branch, expected string) error {
+	if err := t.uploadLargeFiles(ctx, commit); err != nil {
+		return err
+	}
 	ref := "refs/heads/" + branch
 	_, err := t.do(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, commit+":"+ref)
 	if err != nil {

@@ -92,6 +92,9 @@ func readWork(environ []string) (work, error) {
 // ref returns the item's reference.
 func (w *work) ref() forge.Ref { return forge.Ref{Repo: w.Repo, Number: w.Number} }
 
+// repoURL returns the repository's address for git, without credentials.
+func (w *work) repoURL() string { return w.ForgeURL + "/" + w.Repo + ".git" }
+
 // maxLeft is the maximum size of each file read from a workspace, in bytes: a session can replace it with anything.
 const maxLeft = 1 << 20
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
@@ -17,4 +20,82 @@ test "$(git symbolic-ref --short refs/remotes/origin/HEAD)" = origin/main || exi
 git merge-base --is-ancestor origin/main HEAD && git fetch -q origin && git status -sb >&2 || exit 9
 `+writeOrder)
 	b.noSecrets()
+}
+
+// largeFiles makes the demo's repository one with a file in Git LFS, as a person.
+func (b *bench) largeFiles() {
+	b.t.Helper()
+	lookPath(b.t, "git-lfs")
+	clone := filepath.Join(b.t.TempDir(), "clone")
+	remote := strings.Replace(b.URL, "://", "://x:"+b.HumanToken+"@", 1) + "/" + demo.Repo
+	b.git(b.dir, "clone", "--quiet", remote, clone)
+	b.git(clone, "lfs", "install", "--local")
+	b.git(clone, "lfs", "track", "*.bin")
+	b.write(filepath.Join(clone, "old.bin"), strings.Repeat("old", 1000))
+	b.git(clone, "add", ".")
+	b.git(clone, "commit", "--quiet", "-m", "Add a large file")
+	b.git(clone, "push", "--quiet", "origin", "HEAD:main")
+}
+
+func (b *bench) write(path, text string) {
+	b.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A repository with Git LFS is checked out with the contents of its files, and a push brings the new ones to the forge,
+// at the address of the forge. What the branch's .lfsconfig says does not count.
+func TestAgentLargeFiles(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.largeFiles()
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `
+test "$(head -c 6 old.bin)" = oldold || exit 9
+printf '[lfs]\n\turl = http://127.0.0.1:1/x\n\tpushurl = http://127.0.0.1:1/x\n' > .lfsconfig
+head -c 5000 /dev/zero > new.bin; cp old.bin same.bin; git add .; git commit -qm "Add a large file"`+stubDone)
+	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12,
+		`test "$(wc -c < "$DISINTO_WORKSPACE/repo/new.bin")" = 5000 || exit 9; `+approve)
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `rm -r "$HOME"/mirrors/*/lfs; echo x >> new.bin; `+
+		`git commit -qam "Change it"`+stubDone)
+	clone := filepath.Join(t.TempDir(), "clone")
+	b.git(b.dir, "clone", "--quiet", "-c", "lfs.url="+b.URL+"/"+demo.Repo+".git/info/lfs", "--branch", "fix/issue-8",
+		b.URL+"/"+demo.Repo, clone)
+	if size := len(b.read(filepath.Join(clone, "new.bin"))); size != 5002 {
+		t.Errorf("a new clone has %d bytes of new.bin, want 5002", size)
+	}
+	b.noSecrets()
+}
+
+// A pointer without content anywhere stays off the forge.
+func TestAgentLostLargeFile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.largeFiles()
+	b.want(agents.Failed, "no content", "dev-qwen", agents.KindIssue, 8, `
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 12\n' 7 > lost.bin
+git add .; git commit -qm "Add a pointer"`+stubDone)
+	if b.branches("fix/issue-8") != nil {
+		t.Error("the pointer is on the forge")
+	}
+}
+
+// Without git-lfs a session on such a repository does not begin, and no issue is to blame.
+func TestAgentWithoutLFS(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.largeFiles()
+	bin := stub(t, writeOrder)
+	for dir := range strings.SplitSeq(os.Getenv("PATH"), ":") {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if e.Name() != "git-lfs" {
+				_ = os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(bin, e.Name())) // the first of a name counts
+			}
+		}
+	}
+	b.want(agents.BackendDown, "git-lfs is not installed here", "dev-qwen", agents.KindIssue, 8, "", "PATH="+bin)
+	if p, err := os.ReadFile(filepath.Join(b.home("dev-qwen"), "prompt")); err == nil {
+		t.Errorf("the CLI was started with %s", p)
+	}
 }

@@ -85,6 +85,31 @@ func (c *connection) receivePack(ctx context.Context, repo, login string, push [
 	return report, x.wrote(err)
 }
 
+// lfsType is the type of every request and answer of Git LFS that is not a file.
+const lfsType = "application/vnd.git-lfs+json"
+
+// batch asks where Git LFS has some files of a repository. It is no part of the API.
+func (c *connection) batch(ctx context.Context, repo string, form, answer any) error {
+	x := c.begin(ctx)
+	x.whole = true
+	body, err := json.Marshal(form)
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+	address := c.url + "/" + repo + ".git/info/lfs/objects/batch"
+	req, err := http.NewRequestWithContext(x.context(), http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+	req.Header.Set("Authorization", "token "+c.token)
+	req.Header.Set("Content-Type", lfsType)
+	req.Header.Set("Accept", lfsType)
+	if _, err = x.do(req); err == nil && x.accepted() {
+		err = json.Unmarshal(x.answer, answer)
+	}
+	return x.close(err)
+}
+
 // tokens lists the tokens of an account. The SDK manages only those of the account that signs in; an administrator's
 // password also manages those of others.
 func (c *connection) tokens(login string) list[forge.Token] {

@@ -27,6 +27,7 @@ type Desk interface {
 	Repository(ctx context.Context, name string) (forge.Repository, error)
 	File(ctx context.Context, repo, path string) (string, error)
 	Folder(ctx context.Context, repo, path string) ([]string, error)
+	MissingFiles(ctx context.Context, repo string, files []forge.LargeFile) ([]forge.LargeFile, error)
 	Login(ctx context.Context) (string, error)
 	Edit(ctx context.Context, repo, message string, edits []forge.Edit) error
 }
@@ -61,6 +62,7 @@ func ExerciseDesk(t *testing.T, host DeskHost) {
 		{"only failed checks are read", deskChecks},
 		{"the log of a check outside the forge is empty", deskLog},
 		{"files are read and edited", deskFiles},
+		{"large files that the forge lacks are found", deskLargeFiles},
 		{"errors have a kind and do not contain the token", deskErrors},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -234,5 +236,18 @@ func deskErrors(w *desks) {
 		err := call(w.of(stranger))
 		w.refused(name+" with an unknown token", err, forge.ErrForbidden)
 		same(w.world, "the error of "+name+" contains the token", strings.Contains(fmt.Sprint(err), stranger), false)
+	}
+}
+
+// deskLargeFiles knows no way to store a large file: a test of the session does.
+func deskLargeFiles(w *desks) {
+	want := []forge.LargeFile{{ID: strings.Repeat("ab", 32), Size: 7}, {ID: strings.Repeat("cd", 32), Size: 8}}
+	got, err := w.dev.MissingFiles(w.ctx, w.repo, want)
+	w.must("MissingFiles", err)
+	if !slices.Equal(got, want) {
+		w.Errorf("got %v missing, want %v", got, want)
+	}
+	if got, err = w.dev.MissingFiles(w.ctx, w.repo, nil); err != nil || len(got) > 0 {
+		w.Errorf("no files: got %v, %v", got, err)
 	}
 }

@@ -1,6 +1,6 @@
-// Package localforge is an embedded forge. It implements the part of Forgejo's REST API (v1) and of git's smart HTTP
-// protocol that disinto relies on, with real bare git repositories. The demo and the tests run against it. It is a
-// stand-in and no product: it has no pages, no database and no SSH.
+// Package localforge is an embedded forge. It implements the part of Forgejo's REST API (v1), of git's smart HTTP
+// protocol and of Git LFS that disinto relies on, with real bare git repositories. The demo and the tests run against
+// it. It is a stand-in and no product: it has no pages, no database and no SSH.
 //
 // # What it imitates
 //
@@ -27,6 +27,7 @@
 //   - A mention stays in the timeline after an edit removes it from the text.
 //   - Web hooks can call loopback addresses. Forgejo forbids that by default.
 //   - References are read from text without its code, not from parsed Markdown, and full URLs are not references.
+//   - Git LFS has no locks, and each repository has its own objects.
 //   - Refs are mirrored in memory: only this package can move them.
 //
 // # Concurrency

@@ -134,6 +134,10 @@ func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
 		f.oauth().ServeHTTP(w, r)
 		return
 	}
+	if strings.Contains(r.URL.Path, "/info/lfs/") {
+		f.serveLFS(w, r)
+		return
+	}
 	f.serveGit(w, r)
 }
 
