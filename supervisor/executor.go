@@ -19,15 +19,15 @@ type Executor interface {
 	// failure is an Outcome with a Result and, unless that is Done, a Reason. A run id may be run again after Run has
 	// returned.
 	//
-	// For a session that an earlier supervisor started, Run starts nothing: the job has only its RunID and Spent, started
-	// may be nil, and Run waits for the running program. This machine's executor calls started also if the program has
-	// ended meanwhile. If the executor does not know the run any more, the outcome is Lost. While it cannot find out, Run
-	// waits. It reports the end of a run again, until Forget (see forgetter), or as long as its engine remembers it: the
-	// supervisor may have been killed before it journalled the end. If an earlier supervisor has ended the session, its
-	// reason counts.
+	// For a session that an earlier supervisor started, Run starts nothing: the job has only its RunID, Spent and
+	// Hurry, started may be nil, and Run waits for the running program. This machine's executor calls started also if
+	// the program has ended meanwhile. If the executor does not know the run any more, the outcome is Lost. While it
+	// cannot find out, Run waits. It reports the end of a run again, until Forget (see forgetter), or as long as its
+	// engine remembers it: the supervisor may have been killed before it journalled the end. If an earlier supervisor
+	// has ended the session, its reason counts.
 	//
-	// An executor of another machine leaves the session alone if the cause of ctx is agents.ErrDetached. Run then returns
-	// soon: Lost if the program runs or may run, Cancelled if it never will.
+	// An executor of another machine leaves the session alone if the cause of ctx is agents.ErrDetached. Run then
+	// returns soon: Lost if the program runs or may run, Cancelled if it never will.
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
 	// Activity returns a run's activity. ok is false for a run that is unknown, has ended or has not started its program.
 	// Every status calls Activity, so it must be fast.

@@ -165,7 +165,7 @@ env = { GREETING = "hello" }
 cwd = "`+state+`"
 stdout = true
 [services.deaf]
-command = ["sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done"]
+command = ["sh", "-c", "trap '' TERM; echo deaf token-of-the-agent; while :; do sleep 0.05; done"]
 needs = ["migrate", "base"]
 stdout = true
 [services.deafer]
@@ -191,7 +191,7 @@ needs = ["deaf"]
 	if code := r.wait(); code != exitDone {
 		t.Errorf("got exit code %d, want 0", code)
 	}
-	want := "base | up\nmigrate | in " + state + "\ndeaf | deaf\nbase | asked\nbase | up\nbase | asked\n"
+	want := "base | up\nmigrate | in " + state + "\ndeaf | deaf [secret]\nbase | asked\nbase | up\nbase | asked\n"
 	if got := r.read(r.stdout); got != want {
 		t.Errorf("got stdout\n%s", got)
 	}
