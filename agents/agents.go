@@ -286,6 +286,8 @@ type Usage struct {
 	CostUSD      float64 `json:"cost_usd"`
 	// CacheUntold says that the program reported how many tokens it read, but not how many of them came from a cache.
 	CacheUntold bool `json:"cache_untold,omitempty"`
+	// Estimated says that CostUSD is not what the program reported, but computed from its tokens.
+	Estimated bool `json:"cost_estimated,omitempty"`
 }
 
 // Hit is the fraction of the tokens read that came from a cache, from 0 to 1. known is false if the program did not
@@ -348,7 +350,7 @@ func (u Usage) Max(v Usage) Usage {
 	return Usage{
 		InputTokens: max(u.InputTokens, v.InputTokens), CachedTokens: max(u.CachedTokens, v.CachedTokens),
 		OutputTokens: max(u.OutputTokens, v.OutputTokens), CostUSD: max(u.CostUSD, v.CostUSD),
-		CacheUntold: (u.CacheUntold || v.CacheUntold) && !told && !also,
+		CacheUntold: (u.CacheUntold || v.CacheUntold) && !told && !also, Estimated: u.Estimated || v.Estimated,
 	}
 }
 
@@ -357,7 +359,7 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		InputTokens: u.InputTokens + v.InputTokens, CachedTokens: u.CachedTokens + v.CachedTokens,
 		OutputTokens: u.OutputTokens + v.OutputTokens, CostUSD: u.CostUSD + v.CostUSD,
-		CacheUntold: u.CacheUntold || v.CacheUntold,
+		CacheUntold: u.CacheUntold || v.CacheUntold, Estimated: u.Estimated || v.Estimated,
 	}.Bounded()
 }
 

@@ -225,13 +225,13 @@ func FuzzParseResult(f *testing.F) {
 func TestUsageBounded(t *testing.T) {
 	inf := math.Inf(1)
 	tests := []struct{ said, want Usage }{
-		{Usage{1, 2, 3, 0.5, true}, Usage{1, 2, 3, 0.5, true}},
-		{Usage{-1, -2, -3, -0.5, false}, Usage{}},
+		{Usage{1, 2, 3, 0.5, true, true}, Usage{1, 2, 3, 0.5, true, true}},
+		{Usage{-1, -2, -3, -0.5, false, false}, Usage{}},
 		{
-			Usage{math.MaxInt64, math.MaxInt64, math.MaxInt64, inf, false},
-			Usage{MaxTokens, MaxTokens, MaxTokens, MaxUSD, false},
+			Usage{math.MaxInt64, math.MaxInt64, math.MaxInt64, inf, false, false},
+			Usage{MaxTokens, MaxTokens, MaxTokens, MaxUSD, false, false},
 		},
-		{Usage{math.MinInt64, math.MinInt64, math.MinInt64, -inf, false}, Usage{}},
+		{Usage{math.MinInt64, math.MinInt64, math.MinInt64, -inf, false, false}, Usage{}},
 		{Usage{CostUSD: math.NaN()}, Usage{}},
 		{Usage{CostUSD: math.MaxFloat64}, Usage{CostUSD: MaxUSD}},
 	}

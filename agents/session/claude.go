@@ -18,7 +18,8 @@ type claude struct{}
 
 func (claude) command(c *call) (argv, env []string) {
 	argv = []string{
-		"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "bypassPermissions",
+		"claude", "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--permission-mode",
+		"bypassPermissions",
 	}
 	if c.Resume {
 		argv = append(argv, "--resume", c.Session)
@@ -90,6 +91,13 @@ type claudeEvent struct {
 		StopReason string `json:"stop_reason"`
 		Usage      claudeUsage
 	}
+	// Fields of a part of a message, whose last one says how much the model wrote. The message itself does not.
+	Part struct {
+		Type    string
+		Message struct{ ID string }
+		Usage   claudeUsage
+	} `json:"event"`
+
 	RateLimit struct {
 		Status   string
 		ResetsAt int64  // seconds
@@ -134,14 +142,18 @@ func (claude) read(line []byte, r *report) bool {
 	case e.Type == "system" && e.Subtype == "api_retry":
 		r.Note = fmt.Sprintf("the backend answers %d, try %d of %d", e.ErrorStatus, e.Attempt, e.MaxRetries)
 	case e.Type == "assistant":
-		written := r.answer(e.Message.Content)
+		r.answer(e.Message.Content)
 		if e.Message.Model != claudeItself {
 			r.Answered = true
-			r.count(e.Message.ID, e.Message.Usage.usage(), written)
+			r.count(e.Message.ID, e.Message.Usage.usage())
 		}
 		if e.Message.StopReason == "refusal" {
 			r.fail(failure{What: refused, Words: "the model refused: " + r.Words})
 		}
+	case e.Type == "stream_event" && e.Part.Type == "message_start":
+		r.writing = e.Part.Message.ID
+	case e.Type == "stream_event" && e.Part.Type == "message_delta":
+		r.count(r.writing, e.Part.Usage.usage())
 	case e.Type == "user":
 		r.results(e.Message.Content)
 	case e.Type == "rate_limit_event" && e.RateLimit.Status == "rejected":
@@ -156,11 +168,12 @@ func (claude) read(line []byte, r *report) bool {
 	return true
 }
 
-// claudeResult evaluates a result event. A run has one per turn of a live conversation; the last one counts.
+// claudeResult evaluates a result event. A run has more than one if claude continues after it, such as when a
+// background task ends. The last one counts; each has the tokens since the one before.
 func (r *report) claudeResult(e *claudeEvent) {
 	r.Ended = true
 	if u := e.Usage; u != nil {
-		r.Usage = u.usage()
+		r.Usage = r.Usage.Add(u.usage())
 	}
 	r.Usage.CostUSD, r.TotalCost = e.Cost, true // CostUSD covers the whole conversation, the tokens only this run
 	if e.StopReason == "refusal" {
@@ -190,18 +203,16 @@ func (r *report) claudeResult(e *claudeEvent) {
 	r.fail(failure{What: what, Words: words})
 }
 
-// answer decodes the content of a model's message in Anthropic's format, which qwen uses too. It returns how many bytes
-// the model wrote.
-func (r *report) answer(content json.RawMessage) (written int64) {
+// answer decodes the content of a model's message in Anthropic's format, which qwen uses too.
+func (r *report) answer(content json.RawMessage) {
 	var parts []struct {
-		Type, Text, Thinking, Name, ID string
-		Input                          json.RawMessage
+		Type, Text, Name, ID string
+		Input                json.RawMessage
 	}
 	if json.Unmarshal(content, &parts) != nil {
-		return 0
+		return
 	}
 	for _, p := range parts {
-		written += int64(len(p.Text) + len(p.Thinking) + len(p.Input))
 		switch p.Type {
 		case "text":
 			r.Words, r.Note = p.Text, firstWords(p.Text)
@@ -209,7 +220,6 @@ func (r *report) answer(content json.RawMessage) (written int64) {
 			r.call(p.ID, p.Name, p.Input)
 		}
 	}
-	return written
 }
 
 // results decodes the results of tools in the same format.

@@ -156,7 +156,11 @@ func (r *run) eventWriter(
 ) *lines {
 	m := &runMeter{run: r, said: said, before: before}
 	quiet := r.listen(ctx, cancel, c.probe())
-	return &lines{stop: quiet.timer.Stop, each: func(line []byte) {
+	end := func() {
+		quiet.timer.Stop()
+		m.readUsageFile() // a CLI that died has written its last usage there
+	}
+	return &lines{stop: end, each: func(line []byte) {
 		said.add(r.cli, line, r.Now())
 		m.measure()
 		quiet.event(said)
@@ -181,9 +185,7 @@ func (r *run) recordUsage(said *report, c *call, before agents.Usage) {
 	}
 	r.conversation = id
 	r.state.CLI, r.state.Session, r.state.Thread, r.state.Slot = r.CLI, id, r.Thread, r.Slot
-	if (said.TotalTokens || said.TotalCost) && said.Usage != (agents.Usage{}) { // without totals the run failed at once
-		r.state.Totals = said.Usage
-	}
+	r.state.Totals = totals(said, before)
 	r.state.save(r.statePath())
 }
 

@@ -32,6 +32,7 @@ type report struct {
 	Note      string // one line for the log about the last event; may be empty
 	overflows int    // how often the conversation was too long
 	repeats   repeats
+	writing   string        // id of the answer that the model writes
 	answers   []modelAnswer // the last answers of the model
 	calling   bool          // the last event was about a tool, so the model will answer again
 	now       time.Time     // time of the event
@@ -40,27 +41,21 @@ type report struct {
 
 // modelAnswer is an answer of the model with its usage. Some CLIs report an answer in parts, each with the whole usage.
 type modelAnswer struct {
-	id      string
-	used    agents.Usage
-	written int64 // bytes of the parts
+	id   string
+	used agents.Usage
 }
 
 // answersMost bounds the answers that can be reported in parts at the same time.
 const answersMost = 32
 
-// bytesPerToken is the maximum for code and prose. claude reports how much its model wrote only at the end of a run.
-const bytesPerToken = 4
-
 // count adds an answer of the model, or a further part of it, to the usage of the run.
-func (r *report) count(id string, u agents.Usage, written int64) {
+func (r *report) count(id string, u agents.Usage) {
 	i := slices.IndexFunc(r.answers, func(a modelAnswer) bool { return a.id == id && id != "" })
 	if i < 0 {
 		r.answers = append(last(r.answers, answersMost-1), modelAnswer{id: id})
 		i = len(r.answers) - 1
 	}
 	a := &r.answers[i]
-	a.written += written
-	u.OutputTokens = max(u.OutputTokens, a.written/bytesPerToken)
 	total := a.used.Max(u.Bounded())
 	r.Running, a.used = r.Running.Add(total.Less(a.used)), total
 }
@@ -200,7 +195,7 @@ const maxLine = 10 << 20
 // cost the rest of a session.
 type lines struct {
 	each    func(line []byte)
-	stop    func() bool // called at the end
+	stop    func() // called at the end
 	buf     []byte
 	skip    bool // in the middle of a line that is too long
 	dropped int

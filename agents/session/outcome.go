@@ -96,6 +96,15 @@ func lastWords(text string) (words string) {
 	return words
 }
 
+// totals returns the usage of the conversation after a run, which the next run's totals contain. A run that was ended
+// has reported none.
+func totals(r *report, before agents.Usage) agents.Usage {
+	if (r.TotalTokens || r.TotalCost) && r.Usage != (agents.Usage{}) {
+		return r.Usage
+	}
+	return before.Add(r.Running)
+}
+
 // used returns the usage of one run. For CLIs that count the whole conversation, it subtracts the usage before the run.
 // A run that was ended has reported only the usage of its answers.
 func used(r *report, before agents.Usage) agents.Usage {

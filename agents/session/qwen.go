@@ -100,10 +100,10 @@ func (qwen) read(line []byte, r *report) bool {
 			r.Hopeless = true
 		}
 	case e.Type == "assistant":
-		written := r.answer(e.Message.Content)
+		r.answer(e.Message.Content)
 		if !strings.HasPrefix(r.Words, "[API Error:") { // which qwen writes itself
 			r.Answered = true
-			r.count(e.Message.ID, e.Message.Usage.usage(), written)
+			r.count(e.Message.ID, e.Message.Usage.usage())
 		}
 	case e.Type == "user":
 		r.results(e.Message.Content)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -93,6 +94,9 @@ func TestRealCLIs(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
 				t.Skipf("no %s in %s", cli, bin)
 			}
+			if *update {
+				recordVersion(t, cli, bin)
+			}
 			dir := t.TempDir()
 			session := ""
 			for i := range recordings {
@@ -101,6 +105,18 @@ func TestRealCLIs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// recordVersion writes the version of a CLI beside its recordings.
+func recordVersion(t *testing.T, cli, bin string) {
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, cli), "--version")
+	cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	out, err := cmd.Output()
+	version := regexp.MustCompile(`\d+\.\d+\.\d+`).Find(out)
+	if err != nil || version == nil {
+		t.Fatalf("%s does not say its version: %v, %s", cli, err, out)
+	}
+	writeGolden(t, filepath.Join("testdata", cli, "version"), append(version, '\n'))
 }
 
 // check runs a CLI in the situation, checks its adapter's report, and returns the conversation.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -51,6 +53,62 @@ func TestHits(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The stream of claude says how much its model wrote, answer by answer. A session that is cut has the same usage as one
+// that ends, in each CLI.
+func TestUsageOfCutRuns(t *testing.T) {
+	for _, cli := range []string{"claude", "opencode", "qwen"} {
+		for _, name := range []string{"text", "tool"} {
+			stream, err := os.ReadFile(filepath.Join("testdata", cli, name+".jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := used(parse(adapters[cli], stream), agents.Usage{})
+			whole.CostUSD = 0
+			var cut []byte
+			for line := range bytes.Lines(stream) {
+				if !bytes.Contains(line, []byte(`"type":"result"`)) {
+					cut = append(cut, line...)
+				}
+			}
+			if got := used(parse(adapters[cli], cut), agents.Usage{}); got != whole {
+				t.Errorf("%s %s: got %+v of a run that was cut, want %+v", cli, name, got, whole)
+			}
+		}
+	}
+}
+
+// A run that dies has its last usage in codex's file. The conversation's next run counts only its own.
+func TestCodexAfterFailure(t *testing.T) {
+	const id = "0199"
+	count := func(tokens int) string {
+		return fmt.Sprintf(`{"payload":{"type":"token_count","info":{"total_token_usage":`+
+			`{"input_tokens":%d,"cached_input_tokens":0,"output_tokens":0}}}}`+"\n", tokens)
+	}
+	runs := 0
+	r, _ := fakeRun(t, "codex", func(say func(string) bool, home string) {
+		file := filepath.Join(home, ".codex/sessions/2026/11/21/rollout-x-"+id+".jsonl")
+		_ = os.MkdirAll(filepath.Dir(file), 0o700)
+		say(`{"type":"thread.started","thread_id":"` + id + `"}` + "\n")
+		say(`{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"Hm."}}` + "\n")
+		if runs++; runs == 1 { // it dies after an answer that no event reports
+			_ = os.WriteFile(file, []byte(count(300)), 0o600)
+			return
+		}
+		_ = os.WriteFile(file, []byte(count(300)+count(400)), 0o600)
+		say(`{"type":"turn.completed","usage":{"input_tokens":400,"cached_input_tokens":0,"output_tokens":0}}` + "\n")
+	})
+	c := r.newCall(t.Context())
+	r.runCLI(t.Context(), c, "do it")
+	if r.usage.InputTokens != 300 {
+		t.Errorf("after it died: %+v, want 300 tokens", r.usage)
+	}
+	c.Session, c.Resume = id, true
+	r.runCLI(t.Context(), c, "go on")
+	if r.usage.InputTokens != 400 {
+		t.Errorf("after both runs: %+v, want 400 tokens", r.usage)
 	}
 }
 

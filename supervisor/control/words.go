@@ -60,3 +60,14 @@ func HitOf(u *agents.Usage) string {
 	}
 	return Hit(nil)
 }
+
+// CostOf writes the cost of a usage: "$0.12", "~$0.12" if it is estimated, and "-" if it is unknown.
+func CostOf(u *agents.Usage) string {
+	switch {
+	case u == nil || u.CostUSD == 0:
+		return "-"
+	case u.Estimated:
+		return fmt.Sprintf("~$%.2f", u.CostUSD)
+	}
+	return fmt.Sprintf("$%.2f", u.CostUSD)
+}

@@ -34,6 +34,7 @@ var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"at": at, "took": control.Age, "words": words, "heading": heading, "amount": control.Tokens,
 		"usd": usd, "asset": asset, "ref": refOf, "dict": dict, "hit": control.Hit, "hitOf": hitOf,
+		"costOf": control.CostOf,
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 

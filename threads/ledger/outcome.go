@@ -153,6 +153,7 @@ func (r *End) apply(s *State, at time.Time) {
 	if end.Usage != nil {
 		open = s.use(open, at, *end.Usage)
 	}
+	open = s.use(open, at, s.price(open, end.Result))
 	if end.Usage = nil; open.Used != (agents.Usage{}) {
 		end.Usage = &open.Used
 	}

@@ -220,7 +220,7 @@ func (v View) columns(line []cell) []cell {
 func (v View) pastRow(s *control.PastDocument) []cell {
 	used := "-"
 	if s.Usage != nil {
-		used = fmt.Sprintf("%s $%.2f", control.Tokens(s.Usage.InputTokens+s.Usage.OutputTokens), s.Usage.CostUSD)
+		used = strings.TrimSuffix(control.Tokens(s.Usage.InputTokens+s.Usage.OutputTokens)+" "+control.CostOf(s.Usage), " -")
 	}
 	outcome := string(s.Outcome)
 	if more := cmp.Or(s.Reason, string(s.Verdict)); more != "" {
