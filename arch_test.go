@@ -53,7 +53,7 @@ var layers = map[string][]string{
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/audit":            {"agents"},
-	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
+	"threads/ledger":           {"threads", "threads/audit", "threads/services", "agents", "forge"},
 	"threads/services":         {"threads"},
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
 	"threads/worlds": {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -33,6 +34,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.state.open(s.instance, ctx, base)
 	inherited := s.inherit()
 	survivors := s.state.adopt(s.sessions.outlives)
+	var running []*service
+	if !inherited {
+		running = s.services.adopt()
+	}
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.state.journal.Close())
@@ -46,21 +51,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		here = s.keepersHere(ctx)
 	}
 	s.sessions.resumeAll(survivors)
+	s.services.resumeAll(running)
 	if ctx.Err() == nil {
 		for _, k := range here {
-			s.sessions.endUnknown(k, true)
+			s.sessions.endUnknown(keeper{k.Runner, slices.DeleteFunc(k.runs, s.services.serving.runs)}, true)
 		}
-		s.sessions.settleElsewhere(ctx)
-		s.gate.open(ctx)
-		s.services.beginServices()
-		s.planner.startLoops()
-		s.inLoop("the commands in comments", func() { s.conversation.carryOutComments(ctx) })
-		s.inLoop("the hub", func() { s.keepHub(ctx) })
-		s.inLoop("the look at servers", func() { s.inference.keepServers(ctx) })
-		s.inLoop("the clearing of the state directory", func() { s.cleaner.keepDisk(ctx) })
-		s.inLoop("the room elsewhere", func() { s.planner.keepRooms(ctx) })
-		s.inLoop("the forecasts", func() { s.history.keepOutlook(ctx) })
-		s.inLoop("the receipts in pull requests", func() { s.receipting.keepReceipts(ctx) })
+		s.work(ctx)
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
@@ -73,6 +69,21 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	closeAPI()
 	written()
 	return s.state.journal.Close()
+}
+
+// work starts the loops and the services.
+func (s *Supervisor) work(ctx context.Context) {
+	s.sessions.settleElsewhere(ctx)
+	s.gate.open(ctx)
+	s.services.beginServices()
+	s.planner.startLoops()
+	s.inLoop("the commands in comments", func() { s.conversation.carryOutComments(ctx) })
+	s.inLoop("the hub", func() { s.keepHub(ctx) })
+	s.inLoop("the look at servers", func() { s.inference.keepServers(ctx) })
+	s.inLoop("the clearing of the state directory", func() { s.cleaner.keepDisk(ctx) })
+	s.inLoop("the room elsewhere", func() { s.planner.keepRooms(ctx) })
+	s.inLoop("the forecasts", func() { s.history.keepOutlook(ctx) })
+	s.inLoop("the receipts in pull requests", func() { s.receipting.keepReceipts(ctx) })
 }
 
 // check validates the exported fields.

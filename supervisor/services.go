@@ -52,6 +52,7 @@ func (v *serviceRunner) beginServices() {
 func (v *serviceRunner) keepServices() {
 	for !v.serving.over() {
 		todo := v.serving.decide(v.state.config(), v.base, time.Now())
+		v.recordChanges()
 		for _, x := range todo.starts {
 			v.log.Info("service " + x.Name + " starts")
 			v.inService(x)
@@ -95,9 +96,11 @@ func (v *serviceRunner) stopServices(until time.Time) {
 func (v *serviceRunner) inService(x *service) {
 	name := x.Name // a reload may change x once the service has ended
 	v.background(&v.serving.group, "the end of service "+name, func() {
-		how := services.Exit{Why: internalError}
-		v.safely("service "+name, func() { how = v.live(x) })
+		run, how := "", services.Exit{Why: internalError}
+		v.safely("service "+name, func() { run, how = v.live(x) })
 		is, needing := v.serving.ended(x, how, time.Now())
+		v.recordChanges()
+		forget(v.runner, run)
 		if is.Phase == services.Resting || is.Phase == services.Ended && is.Fails > 0 {
 			v.log.Error(failure(name, how, &is, needing))
 		} else {
@@ -105,6 +108,16 @@ func (v *serviceRunner) inService(x *service) {
 		}
 		v.serviceChanged()
 	})
+}
+
+// resumeAll continues adopted services.
+func (v *serviceRunner) resumeAll(list []*service) {
+	for _, x := range list {
+		v.inService(x)
+	}
+	if len(list) > 0 {
+		v.log.Info(fmt.Sprintf("disinto continues %s that started before it", control.Count(len(list), "service")))
+	}
 }
 
 // failure says that a service failed, when it is started again, and which running services need it.
@@ -136,40 +149,57 @@ func (v *serviceRunner) serviceChanged() {
 	v.touchStatus()
 }
 
-// live runs the commands of a service, or continues the one that the previous image started. It returns how its run
-// ended.
-func (v *serviceRunner) live(x *service) services.Exit {
-	defer v.echo(&x.Service)()
-	job := agents.Job{RunID: x.run}
+// live runs the commands of a service, from the present one on. It returns how its run ended, and the newest command's
+// run id.
+func (v *serviceRunner) live(x *service) (run string, how services.Exit) {
+	def, _ := v.serving.present(x)
+	defer v.echo(&def)()
 	for ; ; v.serving.stepped(x) {
-		command := x.Command
-		if x.step < len(x.Before) {
-			command = x.Before[x.step]
-		}
-		if x.run == "" {
-			job = v.newJob(&x.Service, command, "output")
-			if _, err := os.Stat(job.Dir); err != nil && x.Cwd != "" {
-				return services.Exit{Why: "cannot start it in cwd: " + text(err)}
-			}
-		}
-		job.Hurry = x.hurry
-		out := v.runner.Run(x.ctx, job, func(p agents.Started) {
-			v.serving.began(x, job.RunID, p.PID, time.Now())
-			v.serviceChanged()
-		})
-		forget(v.runner, job.RunID)
+		last := run
+		var out agents.Outcome
+		run, out = v.runCommand(x, last)
+		def, step := v.serving.present(x)
 		end := toEnd{}
 		switch {
 		case errors.As(context.Cause(x.ctx), &end) && end.failed:
-			return services.Exit{Why: end.why}
+			return run, services.Exit{Why: end.why}
 		case x.ctx.Err() != nil:
-			return services.Exit{}
-		case x.step == len(x.Before) && out.Result == agents.Done:
-			return services.Exit{Zero: true, Why: command[0] + ": exit status 0"}
-		case x.step == len(x.Before):
-			return services.Exit{Why: out.Reason}
+			return run, services.Exit{}
+		case step == len(def.Before) && out.Result == agents.Done:
+			return run, services.Exit{Zero: true, Why: def.Command[0] + ": exit status 0"}
+		case step == len(def.Before):
+			return run, services.Exit{Why: out.Reason}
 		case out.Result != agents.Done:
-			return services.Exit{Why: "before its start: " + out.Reason}
+			return run, services.Exit{Why: "before its start: " + out.Reason}
+		}
+	}
+}
+
+// runCommand runs the present command of a service, or continues it if an earlier supervisor has ordered it. The
+// runner forgets the last command when the journal has this one.
+func (v *serviceRunner) runCommand(x *service, last string) (run string, out agents.Outcome) {
+	job := agents.Job{RunID: x.run}
+	for {
+		if x.run == "" {
+			def, step := v.serving.present(x)
+			command := def.Command
+			if step < len(def.Before) {
+				command = def.Before[step]
+			}
+			job = v.newJob(&def, command, "output")
+			if _, err := os.Stat(job.Dir); err != nil && def.Cwd != "" {
+				return last, agents.Outcome{Result: agents.Failed, Reason: "cannot start it in cwd: " + text(err)}
+			}
+			v.ordered(x, job.RunID)
+			forget(v.runner, last)
+		}
+		job.Hurry = x.hurry
+		out = v.runner.Run(x.ctx, job, func(p agents.Started) {
+			v.serving.began(x, p.PID, time.Now())
+			v.serviceChanged()
+		})
+		if job.Command != nil || !v.serving.neverRan(x, out) {
+			return job.RunID, out
 		}
 	}
 }

@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -17,13 +19,22 @@ import (
 type service struct {
 	threads.Service // while the service runs, its definition at the start; otherwise the configured one
 	state           services.State
+	definition      string // digest of the definition with which it was started
+	lacking         bool   // it was adopted, and no valid configuration had its definition
 
 	ctx    context.Context // of its commands, which run one after the other; nil while the service is stopped
 	cancel context.CancelCauseFunc
 	hurry  chan struct{} // closed to end the grace of its running command
 	step   int           // number of completed commands of Before
-	run    string        // run id of the running command; empty between two commands
+	run    string        // run id of the present command; empty between two commands
 	pid    int
+}
+
+// definitionOf returns a digest of a service's definition, because the definition itself may contain secrets.
+func definitionOf(x *threads.Service) string {
+	text, _ := json.Marshal(x) // strings, numbers and lists only
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
 // toEnd is the cause of a service's context when the service must end.
@@ -84,8 +95,9 @@ func (v *serving) withSnapshot(cfg *threads.Config, now time.Time, f func(servic
 		switch x := v.all[def.Name]; {
 		case x == nil:
 			v.all[def.Name] = &service{Service: def, state: services.New(now)}
-		case x.ctx == nil:
-			x.Service = def
+		case x.ctx == nil, x.lacking && definitionOf(&def) == x.definition:
+			x.Service, x.lacking = def, false
+			x.step = len(x.Before) // a command before the program was ended
 		}
 	}
 	s := services.Snapshot{Now: now, Stopping: v.stopping}
@@ -140,7 +152,7 @@ func (v *serving) decide(cfg *threads.Config, base context.Context, now time.Tim
 			switch step.Do {
 			case services.Start:
 				x.begin(base)
-				x.step = 0
+				x.step, x.definition = 0, definitionOf(&x.Service)
 				x.state.Prepare(now)
 				todo.starts = append(todo.starts, x)
 			case services.Ask:
@@ -173,13 +185,20 @@ func (x *service) begin(base context.Context) {
 }
 
 // began records that a command of a service runs: a before command, or the program itself.
-func (v *serving) began(x *service, run string, pid int, now time.Time) {
+func (v *serving) began(x *service, pid int, now time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	x.run, x.pid = run, pid
+	x.pid = pid
 	if x.step == len(x.Before) && x.state.Phase == services.Preparing {
 		x.state.Start(now)
 	}
+}
+
+// present returns a service's definition, and the number of its commands before the program that have succeeded.
+func (v *serving) present(x *service) (threads.Service, int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return x.Service, x.step
 }
 
 // stepped records that a command before a service's program has succeeded.
@@ -270,7 +289,7 @@ func (v *serving) handover() (list []HandedService, why string) {
 	defer v.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
 		x := v.all[name]
-		if x.ctx != nil && x.run == "" {
+		if x.ctx != nil && x.pid == 0 {
 			why = "service " + name + " begins"
 			continue
 		}
@@ -290,7 +309,9 @@ func (v *serving) inherit(list []HandedService, base context.Context) (running [
 	v.all = make(map[string]*service)
 	for i := range list {
 		h := &list[i]
-		x := &service{Service: h.Service, state: h.State, run: h.Run, step: h.Step, pid: h.PID}
+		x := &service{
+			Service: h.Service, state: h.State, run: h.Run, step: h.Step, pid: h.PID, definition: definitionOf(&h.Service),
+		}
 		v.all[h.Service.Name] = x
 		if x.run == "" {
 			continue
@@ -318,7 +339,7 @@ func (v *serving) documents(cfg *threads.Config, now time.Time) (list []control.
 				d.Until = x.Until
 			}
 			if def := serviceOf(cfg, x.Name); def != nil {
-				d.Changed = fmt.Sprint(*def) != fmt.Sprint(x.Service)
+				d.Changed = v.all[x.Name].ctx != nil && definitionOf(def) != v.all[x.Name].definition
 			}
 			list = append(list, d)
 		}

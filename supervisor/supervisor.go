@@ -40,6 +40,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -97,6 +98,9 @@ type Supervisor struct {
 	SaveWork []string
 	// ReadHost reads another host of the fleet; nil reads none.
 	ReadHost fleet.ReadHost
+	// Started is when the container's init started, which starts each supervisor again that was killed. Zero means that
+	// there is none: every supervisor is the first.
+	Started time.Time
 	// Inherited comes from this process's previous image; nil in the first image. If it is set, Held is that image's lock
 	// of the state directory, and Executor has its sessions.
 	Inherited *Handover

@@ -111,7 +111,9 @@ func (rn *sessionRunner) resume(x *session) {
 			rn.placed(x, begun)
 		}
 	})
-	if here && !ran && out.Result == agents.Lost {
+	if why := x.stop(); out.Result == agents.Lost && why.code != "" { // it was being ended when its machine ended
+		out.Result, out.Reason = agents.Cancelled, why.why
+	} else if here && !ran && out.Result == agents.Lost {
 		out.Reason = endedUnder
 	}
 	rn.conclude(x, out, ran || !here) // an engine may have forgotten when the program of a session that ended began
@@ -227,7 +229,7 @@ func (rn *sessionRunner) endUnknown(k keeper, waits bool) {
 	}
 	var all sync.WaitGroup
 	for _, run := range runs {
-		rn.log.Warn(fmt.Sprintf("ending the session %s: %s", run, errUnknown))
+		rn.log.Warn(fmt.Sprintf("ending the run %s: %s", run, errUnknown))
 		rn.background(&all, "the end of "+run, func() {
 			ctx, end := context.WithCancelCause(rn.base)
 			end(errUnknown)

@@ -53,6 +53,9 @@ func (s *Supervisor) init() {
 		s.convoys = convoys{core: &s.core, scanner: &s.scanner, clerk: &s.clerk}
 		s.forge.set(s.Forge)
 		s.state = newState(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
+		if !s.Started.IsZero() {
+			s.state.life.started = s.Started
+		}
 		s.state.journalled, s.state.meters, s.state.model = s.journalled, s.Meters, s.inference.servers.model
 		if s.Runner != nil {
 			s.state.outages = s.services.serving.outages

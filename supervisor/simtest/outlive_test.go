@@ -208,6 +208,31 @@ func TestContainerEnds(t *testing.T) {
 	})
 }
 
+// A session that a person released stays released, even if the container ends before the session has.
+func TestContainerEndsARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		shims := w.Outlive()
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+		time.Sleep(10 * time.Second)
+		KillAt("synced", 1, true)(l)
+		go ask(l, "/v1/release", `{"ref":"1"}`)
+		<-l.Killed
+		l.Bury()
+		shims.End()
+		l = w.Start()
+		time.Sleep(time.Second)
+		if d := l.Document(); len(d.Recent) != 1 || d.Recent[0].Outcome != agents.Cancelled ||
+			d.Recent[0].Reason != "released by hand" {
+			t.Errorf("got %+v, want one session that was released by hand", d.Recent)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
 // What a status says of a session stays the same in the next supervisor, and a stop ends it.
 func TestAdoptedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -40,6 +40,10 @@ func (s *State) TurnBack(newest, now time.Time) {
 		back(off, &o.At, &o.Began)
 		s.Open[run] = o
 	}
+	for name, x := range s.Services {
+		back(off, &x.State.Since, &x.State.Good, &x.State.Until)
+		s.Services[name] = x
+	}
 	for id, h := range s.Heard {
 		back(off, &h.At)
 		s.Heard[id] = h

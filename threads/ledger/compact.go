@@ -20,7 +20,7 @@ func (s *State) Compaction(now time.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		for _, part := range []iter.Seq[Record]{
 			s.compactOpen(now), s.compactItems(now), s.compactMaps(now), slices.Values(s.compactHeard(now)),
-			s.compactTimeline(now), s.compactReceipts(now), s.compactRecent(now),
+			s.compactTimeline(now), s.compactReceipts(now), slices.Values(s.compactServices(now)), s.compactRecent(now),
 		} {
 			for r := range part {
 				if !yield(r) {

@@ -12,6 +12,7 @@
 //	heard.go    commands in comments: which were heard, and which are due
 //	past.go     the record of a session that ended
 //	receipt.go  the receipts of sessions, and the pull requests that do not show them yet
+//	service.go  the services that run beside the sessions
 //	timeline.go merges, slots that stood free beside work, and times in which a thread was parked
 //	compact.go  State -> the shortest journal that folds into it
 //	clock.go    the correction of times that a clock recorded while it was ahead
@@ -45,6 +46,8 @@ type State struct {
 	Pruned  audit.Pruned       // the receipts that were removed
 	Owed    map[forge.Ref]Owed // pull requests that do not show the receipts of their sessions yet, at most maxOwed
 
+	Services map[string]Service // by name
+
 	Timeline // merges, parks, and slots that stood free beside work
 }
 
@@ -59,6 +62,7 @@ func New() *State {
 	return &State{
 		History: threads.NewHistory(), Open: make(map[string]Open), Steals: make(map[forge.Ref]Steal),
 		Listens: make(map[string]time.Time), Heard: make(map[int64]Taken), Owed: make(map[forge.Ref]Owed),
+		Services: make(map[string]Service),
 	}
 }
 

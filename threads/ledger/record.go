@@ -36,6 +36,7 @@ type Record struct {
 	Sent     *Sent     `json:"sent,omitempty"`
 	Placed   *Placed   `json:"placed,omitempty"`
 	Stop     *Stop     `json:"stop,omitempty"`
+	Service  *Service  `json:"service,omitempty"`
 	Receipt  *Receipt  `json:"receipt,omitempty"`
 
 	// Commands of people. A pause is also a fact.

@@ -68,6 +68,12 @@ func (s *State) Start(now time.Time) {
 	s.turn(Starting, now)
 }
 
+// Kept returns the part of the state that the next supervisor needs. It checks again whether the service can be used.
+func (s State) Kept() State {
+	s.Said, s.Misses, s.asked, s.asking, s.share, s.hurried = "", 0, time.Time{}, false, Share{}, false
+	return s
+}
+
 // Ask records that a check of the service has started.
 func (s *State) Ask(now time.Time) { s.asked, s.asking = now, true }
 
