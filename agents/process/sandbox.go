@@ -1,13 +1,16 @@
 package process
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/seccomp"
 	"codeberg.org/johba/disinto/agents/process/tree"
@@ -122,13 +125,10 @@ func (r *run) allowed(path string) landlock.Rules {
 	for _, p := range systemPaths {
 		g.system(p.access, p.names...)
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.job.Dir, path)
-	}
-	g.program(path)
+	g.program(path, r.job.Dir, r.job.Env)
 	for _, name := range s.Programs {
 		if path, err := Lookup(name, r.job.Dir, r.job.Env); err == nil {
-			g.program(path)
+			g.program(path, r.job.Dir, r.job.Env)
 		}
 	}
 	g.installed(agents.Getenv(r.job.Env, "PATH"))
@@ -207,6 +207,9 @@ func (g *grants) rule(access landlock.Access, path string) {
 // system allows paths, except hidden ones.
 func (g *grants) system(access landlock.Access, paths ...string) {
 	for _, path := range paths {
+		if path == "" {
+			continue
+		}
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil || g.within(real) {
 			continue
@@ -248,16 +251,101 @@ func (g *grants) around(access landlock.Access, real string) {
 	}
 }
 
-// program allows a program and its folder.
-func (g *grants) program(path string) {
-	real, err := filepath.EvalSymlinks(path)
+// program allows a program and what it needs to start: its folder, the package around it, and for a script the same of
+// its interpreter, which is searched for in dir and env. Links can lead from one package to another: those of npm lead
+// from a folder of PATH to a script whose package lies beside it.
+func (g *grants) program(path, dir string, env []string) {
+	for range 5 { // as many interpreters as the kernel follows
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return
+		}
+		g.rule(landlock.Read, real)
+		for _, at := range append(hops(path), real) {
+			if folder := filepath.Dir(at); !shared(folder) {
+				g.installed(folder)
+			}
+			g.system(landlock.Read, packageOf(at))
+		}
+		name := scriptProgram(real)
+		if name == "" {
+			return
+		}
+		if path, err = Lookup(name, dir, env); err != nil {
+			return
+		}
+	}
+}
+
+// hops returns the paths of the links that lead from path to its file, each in a folder without links.
+func hops(path string) (at []string) {
+	for len(at) < 40 { // the kernel's own limit
+		folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return at
+		}
+		path = filepath.Join(folder, filepath.Base(path))
+		target, err := os.Readlink(path)
+		if err != nil {
+			return at
+		}
+		at = append(at, path)
+		if path = target; !filepath.IsAbs(target) {
+			path = filepath.Join(folder, target)
+		}
+	}
+	return at
+}
+
+// packageOf returns the folder of the package to which a program's file belongs: the outermost node_modules, because
+// packages need those beside them, or else the nearest folder of a virtual environment of Python or of an npm package
+// that declares programs; empty for none.
+func packageOf(path string) (folder string) {
+	for dir := filepath.Dir(path); !shared(dir); dir = filepath.Dir(dir) {
+		if filepath.Base(dir) == "node_modules" || folder == "" && declaresPrograms(dir) {
+			folder = dir
+		}
+	}
+	return folder
+}
+
+// declaresPrograms reports whether a folder is a package with programs.
+func declaresPrograms(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, "pyvenv.cfg")); err == nil {
+		return true
+	}
+	var said struct{ Bin json.RawMessage }
+	text, err := plainfile.Read(filepath.Join(dir, "package.json"), 1<<20)
+	return err == nil && json.Unmarshal(text, &said) == nil && said.Bin != nil
+}
+
+// scriptProgram returns the program that a script's first line names, also through env; empty if path is no script.
+func scriptProgram(path string) string {
+	f, err := plainfile.OpenNamed(path)
 	if err != nil {
-		return
+		return ""
 	}
-	g.rule(landlock.Read, real)
-	if dir := filepath.Dir(real); !shared(dir) {
-		g.system(landlock.Read, dir)
+	defer f.Close()
+	head := make([]byte, 256) // as much as the kernel reads
+	n, _ := io.ReadFull(f, head)
+	line, found := strings.CutPrefix(string(head[:n]), "#!")
+	line, _, _ = strings.Cut(line, "\n")
+	words := strings.Fields(line)
+	if !found || len(words) == 0 {
+		return ""
 	}
+	if filepath.Base(words[0]) != "env" {
+		return words[0]
+	}
+	for _, word := range words[1:] {
+		if !strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
+			return word
+		}
+	}
+	return ""
 }
 
 // installed allows the folders of PATH, and the files installed with them.

@@ -264,6 +264,57 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
+// A program that is found through links starts in a sandbox with the package around it, and with its interpreter. The
+// folder above a script of the operator's stays out of reach.
+func TestSandboxLinkedProgram(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(name, target string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(target, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("npm/lib/node_modules/@x/cli/bin/cli.js", "#!/bin/sh\ncat "+root+"/npm/lib/node_modules/@x/cli/package.json "+
+		root+"/npm/lib/node_modules/dep/index.js\n")
+	write("npm/lib/node_modules/@x/cli/package.json", "{}\n")
+	write("npm/lib/node_modules/dep/index.js", "dep\n")
+	link("npm/bin/cli", "../lib/node_modules/@x/cli/bin/cli.js")
+	link("bin/cli", root+"/npm/bin/cli")
+	write("src/tool/bin/tool.js", "#!/usr/bin/env my-shell\ncat "+root+"/src/tool/package.json\n")
+	write("src/tool/package.json", `{"bin": "bin/tool.js"}`)
+	link("bin/tool", "../src/tool/bin/tool.js")
+	link("bin/my-shell", "../shells/deep/my-shell")
+	write("shells/deep/my-shell", "#!/bin/sh\nexec /bin/sh \"$@\"\n")
+	write("project/secret", "secret\n")
+	write("project/package.json", `{"name": "no programs"}`)
+	write("project/deep/run.sh", "#!/bin/sh\ncat "+root+"/project/secret\n")
+	link("bin/own", "../project/deep/run.sh")
+	for program, want := range map[string]agents.Result{"cli": agents.Done, "tool": agents.Done, "own": agents.Failed} {
+		job := sandboxed(t, "")
+		job.Command = []string{program}
+		job.Env = agents.Setenv(job.Env, []string{"PATH=" + root + "/bin:/usr/bin:/bin"})
+		if o := runJob(t, job); o.Result != want {
+			t.Errorf("%s: got %+v, want %s", program, o, want)
+		}
+		job.Command = []string{"/bin/sh", "-c", program}
+		job.Sandbox.Programs = []string{program}
+		if o := runJob(t, job); o.Result != want {
+			t.Errorf("%s, started by another: got %+v, want %s", program, o, want)
+		}
+	}
+}
+
 // TestSandboxUnfiltered simulates a kernel that cannot refuse system calls.
 func TestSandboxUnfiltered(t *testing.T) {
 	defer func() { sandboxFilter = seccomp.Find }()

@@ -125,7 +125,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	}
 	r.heard = r.heard || said.Answered
 	r.recordUsage(said, c, before)
-	if words := lastWords(string(complaint.text)); words != "" && !said.Ended {
+	if words := LastWords(string(complaint.text)); words != "" && !said.Ended {
 		r.logf("%s says: %s", r.CLI, firstWords(words))
 	}
 	return said, outcome(r.CLI, said, r.heard, err, string(complaint.text), r.Now())

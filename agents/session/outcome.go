@@ -63,7 +63,7 @@ func unended(r *report, exit error, complaint string) failure {
 	if what == broken {
 		what = classify(0, complaint)
 		if words == "" || what != broken {
-			words = lastWords(complaint)
+			words = LastWords(complaint)
 		}
 	}
 	words = firstWords(words)
@@ -82,8 +82,8 @@ var (
 	errorLine  = regexp.MustCompile(`^(?i)(\w*error|fatal|panic)\b`)
 )
 
-// lastWords returns the last line of a text that names an error, or else the last one that is no notice.
-func lastWords(text string) (words string) {
+// LastWords returns the last line of a text that names an error, or else the last one that is no notice.
+func LastWords(text string) (words string) {
 	named := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)

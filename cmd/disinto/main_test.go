@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -52,8 +51,6 @@ func leftToStorms(t *testing.T, others string) {
 		t.Skip("make check runs it: make test has " + others)
 	}
 }
-
-var newReaper = sync.OnceValues(process.NewReaper)
 
 // oneReaper returns the test binary's reaper. A process may have only one.
 func oneReaper(t *testing.T) *process.Reaper {

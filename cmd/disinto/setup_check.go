@@ -63,10 +63,11 @@ type checker struct {
 	place                      location
 	fix, notify, offline, json bool
 
-	c      *cli
-	config *threads.Config
-	found  []screen.Finding
-	open   []forge.Issue // open issues on the forge; nil if they were not read
+	c       *cli
+	config  *threads.Config
+	found   []screen.Finding
+	started []string      // the starts of CLIs that were tried
+	open    []forge.Issue // open issues on the forge; nil if they were not read
 }
 
 func (k *checker) addOK(about, format string, args ...any) {
@@ -116,6 +117,7 @@ func (k *checker) check(ctx context.Context) error {
 		k.waits()
 		k.credentials(ctx)
 		k.programs()
+		k.starts(ctx)
 		k.services()
 		k.containment()
 		k.sandbox()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
@@ -20,7 +19,7 @@ func (k *checker) fleet(ctx context.Context) {
 	if !k.config.Fleet.Hub || len(hosts) == 0 {
 		return
 	}
-	reaper, err := process.NewReaper()
+	reaper, err := newReaper()
 	if err != nil {
 		k.addProblem("fleet", err)
 		return

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -390,6 +391,56 @@ func TestCheckWithoutFile(t *testing.T) {
 		if text := got.stdout + got.stderr; got.code != exitFailed ||
 			!strings.Contains(text, "it is a directory, which Docker creates") {
 			t.Errorf("%s: got exit code %d, %s", command, got.code, text)
+		}
+	}
+}
+
+// check starts each agent CLI in its sandbox, as a session would. One that is found through links, beside what it
+// needs, starts; one that needs a file elsewhere does not, and check says which with the CLI's own words.
+func TestCheckStartsCLIs(t *testing.T) {
+	f := newTestForge(t)
+	if _, _, err := process.FindSandbox(); err != nil {
+		t.Skip(err)
+	}
+	root := t.TempDir()
+	elsewhere := filepath.Join(root, "elsewhere")
+	for path, text := range map[string]string{
+		"lib/node_modules/x/bin/claude.js": "#!/bin/sh\ncat " + root + "/lib/node_modules/x/version\n",
+		"lib/node_modules/x/version":       "9.9.9 (Claude Code)\n",
+		"lib/node_modules/y/bin/codex.js": "#!/bin/sh\ncat " + elsewhere + " || " +
+			`{ echo "Error: Missing $0's dependency" >&2; echo "}" >&2; exit 1; }` + "\n",
+		"elsewhere": "1.0.0\n",
+	} {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bin := filepath.Join(root, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"claude": "x/bin/claude.js", "codex": "y/bin/codex.js"} {
+		if err := os.Symlink("../lib/node_modules/"+target, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := f.file(t.TempDir(),
+		"[roles.dev]\non = \"issue\"\ncommand", "[roles.dev]\non = \"issue\"\ncli = \"claude\"#",
+		"[roles.review]\non = \"review\"\ncommand",
+		"[roles.review]\non = \"review\"\ncli = \"codex\"#")
+	environ := append(f.environ(nil), "PATH="+bin+":"+os.Getenv("PATH"))
+	got := disinto(t.Context(), environ, "check", "--offline", "--config", path)
+	for _, want := range []string{
+		"dev: claude starts in its sandbox: 9.9.9 (Claude Code)",
+		"role review: codex does not start in its sandbox: codex: exit status 1; the sandbox denies access to ",
+		"dependency",
+	} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got\n%s, want %q", got.stdout, want)
 		}
 	}
 }
