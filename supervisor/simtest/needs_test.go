@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,11 +147,16 @@ func TestServiceStopShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, m := chained(t)
 		m.deaf = map[string]bool{"db": true, "mid": true, "top": true}
+		var mu sync.Mutex // guards times
 		times := make(map[string]time.Time)
 		l := w.Start(m.in, func(l *Life) {
 			run := l.Runner
 			l.Runner = runner(func(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
-				context.AfterFunc(ctx, func() { times[job.Service] = time.Now() })
+				context.AfterFunc(ctx, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					times[job.Service] = time.Now()
+				})
 				return run.Run(ctx, job, started)
 			})
 		})
@@ -165,6 +171,8 @@ func TestServiceStopShares(t *testing.T) {
 		if got := m.log(); len(got) != 9 || !slices.Equal(slices.DeleteFunc(got, ends), want) {
 			t.Errorf("got %q, want %q and three ends", got, want)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		share := took / 3
 		if times["mid"].Sub(times["top"]) < share*8/10 || times["db"].Sub(times["mid"]) < share*8/10 ||
 			begin.Add(took).Sub(times["db"]) < share*8/10 {

@@ -230,8 +230,8 @@ func TestMisses(t *testing.T) {
 	}
 }
 
-// TestStop stops db <- mid <- top, whose first two ignore TERM, within nine seconds. Each gets a TERM, and three
-// seconds until its KILL.
+// TestStop stops db <- mid <- top, which obey neither TERM nor KILL, within nine seconds. Each gets a TERM, and nearly
+// three seconds until its KILL.
 func TestStop(t *testing.T) {
 	list := []Service{
 		service("db", Ready), service("idle", Resting, "top"), service("mid", Ending, "db"), service("top", Ready, "mid"),
@@ -264,7 +264,9 @@ func TestStop(t *testing.T) {
 		{3 * time.Second, "kill top "},
 		{3 * time.Second, ""},
 		{5 * time.Second, ""},
-		{6 * time.Second, "end db kill mid "},
+		{6 * time.Second, "kill mid "},
+		{6*time.Second + killTime - 1, ""},
+		{6*time.Second + killTime, "end db "},
 		{8 * time.Second, ""},
 		{9 * time.Second, "kill db "},
 		{9 * time.Second, ""},

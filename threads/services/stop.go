@@ -29,7 +29,7 @@ func Shares(s Snapshot, until time.Time) map[string]Share {
 	shares := make(map[string]Share)
 	for name, level := range levels {
 		kill := until.Add(-time.Duration(level-1) * each)
-		shares[name] = Share{Turn: kill.Add(-each), Kill: kill}
+		shares[name] = Share{Turn: kill.Add(min(killTime, each/10) - each), Kill: kill}
 	}
 	return shares
 }
