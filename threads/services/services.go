@@ -135,11 +135,39 @@ func (s *Snapshot) checkReady(x *Service) (step Step, next time.Time) {
 	return Step{Do: Ask}, changes
 }
 
+// needs returns the services that a service needs, also through those that do not run: if an app needs a migration that
+// is done, it still needs the migration's database.
+func (s *Snapshot) needs(x *Service) (names []string) {
+	var add func(list []string)
+	add = func(list []string) {
+		for _, name := range list {
+			if slices.Contains(names, name) {
+				continue
+			}
+			names = append(names, name)
+			if y := s.named(name); y != nil && !y.Phase.runs() {
+				add(y.Needs)
+			}
+		}
+	}
+	add(x.Needs)
+	return names
+}
+
+// named returns the service with a name; nil without one.
+func (s *Snapshot) named(name string) *Service {
+	for i := range s.Services {
+		if s.Services[i].Name == name {
+			return &s.Services[i]
+		}
+	}
+	return nil
+}
+
 // lacks returns the first service that another one needs and that cannot be used; empty without one.
 func (s *Snapshot) lacks(x *Service) string {
-	for _, need := range x.Needs {
-		usable := func(y Service) bool { return y.Name == need && y.usable() && !y.Gone }
-		if !slices.ContainsFunc(s.Services, usable) {
+	for _, need := range s.needs(x) {
+		if y := s.named(need); y == nil || y.Gone || !y.usable() {
 			return need
 		}
 	}
@@ -148,18 +176,17 @@ func (s *Snapshot) lacks(x *Service) string {
 
 // Lacks returns why a service cannot start, after "it waits for "; empty if it can.
 func Lacks(s Snapshot, name string) string {
-	for i := range s.Services {
-		if x := &s.Services[i]; x.Name == name && s.lacks(x) != "" {
-			return s.lacks(x) + s.ofNeed(s.lacks(x), ", which ")
-		}
+	x := s.named(name)
+	if x == nil || s.lacks(x) == "" {
+		return ""
 	}
-	return ""
+	return s.lacks(x) + s.ofNeed(s.lacks(x), ", which ")
 }
 
 // Dependants returns the running services that need the named one, sorted.
 func Dependants(s Snapshot, name string) (names []string) {
 	for i := range s.Services {
-		if x := &s.Services[i]; x.Phase.runs() && slices.Contains(x.Needs, name) {
+		if x := &s.Services[i]; x.Phase.runs() && slices.Contains(s.needs(x), name) {
 			names = append(names, x.Name)
 		}
 	}

@@ -293,6 +293,10 @@ func TestStopOrder(t *testing.T) {
 	}{
 		{"the last first", []Service{service("a", Ready), service("b", Silent, "a")}, []string{"b"}},
 		{"the others", []Service{service("a", Ready), service("b", Resting, "a")}, []string{"a"}},
+		{
+			"a base below a oneshot", []Service{service("a", Ready), service("b", Done, "a"), service("c", Ready, "b")},
+			[]string{"c"},
+		},
 		{"one waits", []Service{service("a", Ready), service("b", Ending, "a")}, nil},
 		{"nothing starts", []Service{service("a", Waiting)}, nil},
 		{"a circle", []Service{service("a", Ready, "b"), service("b", Ready, "a")}, []string{"a", "b"}},
@@ -359,6 +363,10 @@ func TestWords(t *testing.T) {
 		},
 		{ready, "", "", ""},
 		{
+			func(x *Service) { x.Needs = []string{"migrate"} }, "waits for service db, which failed (exit status 2) and rests",
+			"waits for db, which failed (exit status 2) and rests", "",
+		},
+		{
 			func(x *Service) { ready(x); x.Needs = []string{"db"} }, "",
 			"db, which it needs, failed (exit status 2) and rests", "",
 		},
@@ -391,7 +399,7 @@ func TestWords(t *testing.T) {
 	for _, tt := range tests {
 		x := Service{Service: threads.Service{Name: "a"}, State: New(start)}
 		tt.change(&x)
-		s := Snapshot{Now: start, Services: []Service{x, db}}
+		s := Snapshot{Now: start, Services: []Service{x, db, service("migrate", Done, "db")}}
 		if got := Outages(s)["a"].Why; got != tt.out {
 			t.Errorf("got outage %q, want %q", got, tt.out)
 		}

@@ -1,9 +1,6 @@
 package services
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // killTime is how long the kernel may take to end a service's processes after their KILL.
 const killTime = 100 * time.Millisecond
@@ -42,9 +39,8 @@ func (s *Snapshot) level(name string, levels map[string]int) int {
 	}
 	levels[name] = 1
 	longest := 0
-	i := slices.IndexFunc(s.Services, func(x Service) bool { return x.Name == name })
-	for _, need := range s.Services[i].Needs {
-		if slices.ContainsFunc(s.Services, func(x Service) bool { return x.Name == need && x.Phase.runs() }) {
+	for _, need := range s.needs(s.named(name)) {
+		if x := s.named(need); x != nil && x.Phase.runs() {
 			longest = max(longest, s.level(need, levels))
 		}
 	}

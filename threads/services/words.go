@@ -56,33 +56,29 @@ func (s *Snapshot) outage(x *Service) (out threads.Outage) {
 
 // ofNeed returns, after a word, why a service that another one needs cannot be used.
 func (s *Snapshot) ofNeed(name, after string) string {
-	for i := range s.Services {
-		if x := &s.Services[i]; x.Name == name && !x.Gone {
-			return after + s.outage(x).Why
-		}
+	if x := s.named(name); x != nil && !x.Gone {
+		return after + s.outage(x).Why
 	}
 	return after + "is no longer configured"
 }
 
 // Why returns why a service cannot be used, or which service it needs and no longer has; empty without such a cause.
 func Why(s Snapshot, name string) string {
-	for i := range s.Services {
-		x := &s.Services[i]
-		switch {
-		case x.Name != name:
-		case x.Phase == Starting && x.Said != "":
-			return "not ready yet: " + x.Said
-		case x.Phase == Silent:
-			return x.Said
-		case x.Phase == Resting:
-			return x.Why
-		case x.Phase == Ended && x.Fails > 0:
-			return x.Why + "; restart does not start it again"
-		case x.Phase == Waiting && s.lacks(x) != "":
-			return "waits for " + Lacks(s, name)
-		case x.Phase.runs() && x.Phase != Ending && s.lacks(x) != "":
-			return s.lacks(x) + ", which it needs, " + s.ofNeed(s.lacks(x), "")
-		}
+	x := s.named(name)
+	switch {
+	case x == nil:
+	case x.Phase == Starting && x.Said != "":
+		return "not ready yet: " + x.Said
+	case x.Phase == Silent:
+		return x.Said
+	case x.Phase == Resting:
+		return x.Why
+	case x.Phase == Ended && x.Fails > 0:
+		return x.Why + "; restart does not start it again"
+	case x.Phase == Waiting && s.lacks(x) != "":
+		return "waits for " + Lacks(s, name)
+	case x.Phase.runs() && x.Phase != Ending && s.lacks(x) != "":
+		return s.lacks(x) + ", which it needs, " + s.ofNeed(s.lacks(x), "")
 	}
 	return ""
 }

@@ -79,6 +79,17 @@ func (w *world) named(name string) *played {
 	return w.services[i]
 }
 
+// needs returns what a service needs: each service that it names, and what that needs if it does not run.
+func (w *world) needs(p *played) (names []string) {
+	names = slices.Clone(p.Needs)
+	for _, n := range p.Needs {
+		if need := w.named(n); !need.running {
+			names = append(names, w.needs(need)...)
+		}
+	}
+	return names
+}
+
 // TestWorlds plays three hundred worlds.
 func TestWorlds(t *testing.T) {
 	for seed := range uint64(300) {
@@ -111,7 +122,7 @@ func (w *world) stop() {
 			p := w.named(step.Name)
 			switch {
 			case step.Do == End && !p.ending:
-				needs := func(o *played) bool { return o.running && slices.Contains(o.Needs, p.Name) }
+				needs := func(o *played) bool { return o.running && slices.Contains(w.needs(o), p.Name) }
 				needed := slices.ContainsFunc(w.services, needs)
 				if asked[p.Name] = w.now; needed && w.now.Before(shares[p.Name].Turn) {
 					w.Errorf("%s is ended before what needs it", p.Name)
@@ -201,7 +212,7 @@ func (w *world) check(p *played, plan Plan) {
 		step = plan.Steps[i]
 	}
 	var must Action
-	lacks := slices.ContainsFunc(p.Needs, func(n string) bool { return !w.named(n).usable || w.named(n).Gone })
+	lacks := slices.ContainsFunc(w.needs(p), func(n string) bool { return !w.named(n).usable || w.named(n).Gone })
 	pause := time.Second
 	if p.usable && p.misses == 0 {
 		pause = 10 * time.Second
