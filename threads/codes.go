@@ -324,7 +324,7 @@ var codeDocs = []CodeDoc{
 		"no machine of the cluster can run the agent's sessions: none fits `node` of its thread and has room",
 		"see the reason; `node` of the thread, `limits` of the agent"),
 	doc(Starting, Busy, ByItself, "{thread} waits for service {note}{until}",
-		"the thread's inference server is one of our services, which cannot be used yet, or has failed",
+		"the thread's inference server is one of our services, which cannot be used yet, has failed or was stopped",
 		"`disinto logs` with the service's name shows what it printed"),
 	doc(AgentBusy, Busy, ByItself, "{busy}{free}|{agent} works on {refs}{free}",
 		"every agent that could take it works", ""),

@@ -312,6 +312,7 @@ func TestCheckServices(t *testing.T) {
 	path := serviceFile(t, state, `
 [services.a]
 command = ["sh", "--port", "8080"]
+grace = "30s"
 [services.b]
 command = ["no-such-server"]
 before = [["no-such-preparation"]]
@@ -329,7 +330,6 @@ command = ["`+plain+`"]
 [services.g]
 command = ["true"]
 cwd = "/no/such/folder"
-grace = "1m"
 [services.h]
 command = ["tool"]
 env = { PATH = "`+closed+`" }
@@ -349,6 +349,7 @@ cwd = "`+closed+`"
 		"a: it shares the account of dev-qwen, which could end it",
 		"d: cannot run " + text + ": " + text + " is neither a program nor a script that begins with #!",
 		"f: cannot run " + plain + ": not executable; chmod +x " + plain,
+		"a: its grace of 30s is longer than stop_grace: a stop of disinto does not wait so long",
 		stranger, "g: cwd /no/such/folder is no folder",
 		"h: cannot run tool: " + closed + "/tool is neither a program nor a script that begins with #!",
 		"i: cannot run ./tool: " + closed + "/tool is neither a program nor a script that begins with #!",

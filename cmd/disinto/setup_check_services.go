@@ -12,6 +12,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -59,7 +60,8 @@ func (k *checker) services() {
 		}
 		if s.Grace > k.config.Factory.StopGrace {
 			k.addNote("services", fmt.Sprintf(
-				"%s: its grace of %s is longer than stop_grace: a stop of disinto does not wait so long", s.Name, s.Grace))
+				"%s: its grace of %s is longer than stop_grace: a stop of disinto does not wait so long", s.Name,
+				control.Age(s.Grace)))
 		}
 	}
 }

@@ -45,7 +45,11 @@ func factoryLevels() supervisor.Levels {
 		}},
 		{Name: "dev-b", Thread: "llama", State: control.AgentHeld},
 	}
-	d.Services = []control.ServiceDocument{{Name: "gpu", State: "starting"}, {Name: "llama", State: "ready", Restarts: 3}}
+	d.Services = []control.ServiceDocument{
+		{Name: "gpu", State: "starting"},
+		{Name: "llama", State: "ready", Restarts: 3},
+		{Name: "migrate", State: "done"},
+	}
 	return supervisor.Levels{
 		Document: d, NeedPerson: 1,
 		Queue: map[supervisor.Waiting]int{
@@ -169,6 +173,7 @@ func TestLevels(t *testing.T) {
 		`disinto_processes_reaped_total{origin="orphan"} 3`, `disinto_processes_reaped_total{origin="started"} 5`,
 		`disinto_forge_up 1`, `disinto_config_valid 1`, `disinto_problems 1`,
 		`disinto_service_ready{service="gpu"} 0`, `disinto_service_ready{service="llama"} 1`,
+		`disinto_service_ready{service="migrate"} 1`,
 		`disinto_service_restarts_total{service="llama"} 3`,
 	)
 	// Before the first configuration and the first scan, a scrape has fewer lines and no error.

@@ -294,7 +294,8 @@ func TestStopOrder(t *testing.T) {
 		{"the last first", []Service{service("a", Ready), service("b", Silent, "a")}, []string{"b"}},
 		{"the others", []Service{service("a", Ready), service("b", Resting, "a")}, []string{"a"}},
 		{
-			"a base below a oneshot", []Service{service("a", Ready), service("b", Done, "a"), service("c", Ready, "b")},
+			"a base below a oneshot",
+			[]Service{service("a", Ready), service("b", Done, "a"), service("c", Ready, "b")},
 			[]string{"c"},
 		},
 		{"one waits", []Service{service("a", Ready), service("b", Ending, "a")}, nil},
