@@ -34,9 +34,12 @@ type Repo struct {
 	// AsOf is when the request of the last complete scan began. Every fact about the repository is at least that
 	// recent. Zero means that no scan was complete yet; nothing in the repository can start then.
 	AsOf time.Time
-	// Off says why no account can work in the repository, and what to do: it is archived or was renamed. AsOf is zero
-	// then.
+	// Off says why no account can work in the repository, and what to do: it is archived or empty, was renamed, or needs
+	// a program that is missing. AsOf is zero then.
 	Off string
+	// NoPush says why no agent can push the branch of an issue, and what to do; empty if one can, or if the forge does not
+	// show the reason before a push.
+	NoPush string
 	// DefaultBranch is the branch on which work is based and into which it is merged, such as main.
 	DefaultBranch string
 	// CommentsAsOf is the forge's own time of its newest answer about comments; zero before the first answer.

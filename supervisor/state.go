@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -185,13 +186,13 @@ func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool)
 	return facts, any
 }
 
-// off returns one line for each repository in which nothing can be done, with the reason.
+// off returns one line for each repository in which nothing can be done, or no issue can, with the reason.
 func (st *state) off() (lines []string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, r := range st.facts.Repos {
-		if r.Off != "" {
-			lines = append(lines, r.Off)
+		if why := cmp.Or(r.Off, r.NoPush); why != "" {
+			lines = append(lines, why)
 		}
 	}
 	return lines

@@ -7,6 +7,7 @@ type Code string
 const (
 	NotRead           Code = "not-read"
 	RepoOff           Code = "repo-off"
+	NoPush            Code = "cannot-push"
 	StaleFacts        Code = "stale-facts"
 	Closed            Code = "closed"
 	NotBacklog        Code = "not-backlog"
@@ -181,8 +182,12 @@ var codeDocs = []CodeDoc{
 	doc(NotRead, Blocked, ByScan, "the forge is not read",
 		"the repository has not been read yet, or cannot be read now", "see the forge line of `disinto status`"),
 	// The repository is one problem for a person, and not each of its ten thousand issues.
-	doc(RepoOff, Blocked, ByChoice, "{note}", "its repository is archived, or has another name now",
-		"unarchive it, or change `repos` of `[forge]`"),
+	doc(RepoOff, Blocked, ByChoice, "{note}",
+		"its repository is archived or empty, has another name now, or uses Git LFS where `git-lfs` is not installed",
+		"do what the reason says; work then continues by itself"),
+	doc(NoPush, Blocked, ByChoice, "{note}",
+		"no agent can push a branch `fix/issue-N`: there is a branch `fix`, or a rule protects such branches",
+		"rename that branch, or let agents push to such branches"),
 	doc(StaleFacts, Ready, ByScan, "waits for the next scan of the forge",
 		"we wrote to it, and no scan has finished since", ""),
 	doc(Closed, Blocked, ByChoice, "closed", "it is closed", "reopen it"),

@@ -30,6 +30,7 @@ var (
 		{"no agent works on it", hasSession},
 		{"labelled backlog", notBacklog},
 		{"repository read", notRead},
+		{"branches can be pushed", noPush},
 		{"facts newer than our writes", staleFacts},
 		{"pull request not merged", merged},
 		{"no question open", needsAnswer},
@@ -143,6 +144,14 @@ func notRead(_ *view, w *work) *Reason {
 		return &Reason{Code: RepoOff, Note: w.repo.Off}
 	}
 	return when(w.repo == nil || w.repo.AsOf.IsZero(), NotRead)
+}
+
+// noPush holds issues before a session whose work could not be handed in. The branches of pull requests exist.
+func noPush(_ *view, w *work) *Reason {
+	if w.repo == nil || w.repo.NoPush == "" {
+		return nil
+	}
+	return &Reason{Code: NoPush, Note: w.repo.NoPush}
 }
 
 func staleFacts(v *view, w *work) *Reason {

@@ -13,6 +13,7 @@ var scriptOf = map[string]string{
 	"issue/no agent works on it":                 "paused",
 	"issue/labelled backlog":                     "item_rules",
 	"issue/repository read":                      "item_rules",
+	"issue/branches can be pushed":               "cannot_push",
 	"issue/facts newer than our writes":          "item_rules",
 	"issue/pull request not merged":              "item_rules",
 	"issue/no question open":                     "question",

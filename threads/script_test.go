@@ -174,6 +174,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Facts.Repos[0].AsOf = time.Time{}
 	case "off":
 		w.s.Facts.Repos[0].AsOf, w.s.Facts.Repos[0].Off = time.Time{}, strings.Join(f[1:], " ")
+	case "no-push":
+		w.s.Facts.Repos[0].NoPush = strings.Join(f[1:], " ")
 	case "decide":
 		return w.decide(), true
 	case "why":

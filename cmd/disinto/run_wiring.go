@@ -138,6 +138,7 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 		Ours:          func(login string) bool { return hasAgent(o.current(), login) },
 		Bots:          func(login string) bool { return hasBot(o.current(), login) },
 		Moves:         func() bool { return o.current().Fleet.Hub },
+		LacksLFS:      func() bool { return lacksLFS(o.current(), os.Environ()) },
 		RequireMerged: o.config.Forge.RequireMerged, Claims: claims, Observe: o.observe,
 	})
 }

@@ -206,21 +206,26 @@ func (k *checker) forge(ctx context.Context) {
 // readTime limits the scan of open issues. check uses the issues that it has read by then.
 const readTime = 30 * time.Second
 
-// read reads the open issues, whose labels and skills waits checks. It ignores errors, because labels has reported
-// them.
+// read reads the open issues, whose labels and skills waits checks, and reports the repositories in which agents cannot
+// work. It ignores errors, because labels has reported them.
 func (k *checker) read(ctx context.Context, client supervisor.Reader) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	facts, _ := client.Scan(ctx)
 	k.open = facts.Issues
+	for _, r := range facts.Repos {
+		if why := cmp.Or(r.Off, r.NoPush); why != "" {
+			k.addProblem("forge", errors.New(why))
+		}
+	}
 }
 
 // agent checks that an agent's account has the rights for its work in every repository.
 func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.Agent) {
 	well := true
 	for _, repo := range k.config.Forge.Repos {
-		if err := client.MayWork(ctx, a.Token.Reveal(), repo); err != nil {
-			well = false
+		err := client.MayWork(ctx, a.Token.Reveal(), repo)
+		if well = well && err == nil; err != nil && !errors.Is(err, forge.ErrOff) { // the forge line says what is off
 			k.addProblem("agents", fmt.Errorf("%s: %w", a.Name, err))
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/forge/rest"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -442,5 +443,39 @@ func TestCheckStartsCLIs(t *testing.T) {
 		if !strings.Contains(got.stdout, want) {
 			t.Errorf("got\n%s, want %q", got.stdout, want)
 		}
+	}
+}
+
+// check reports a repository to which no agent can push the branch of an issue, and one without a commit, once.
+func TestCheckRepositories(t *testing.T) {
+	f := newTestForge(t)
+	owner, _, _ := strings.Cut(demo.Repo, "/")
+	token, err := f.forge.AddToken(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	human := rest.API{URL: f.URL, Token: token}
+	for path, form := range map[string]map[string]any{
+		"/repos/" + demo.Repo + "/branches": {"new_branch_name": "fix"},
+		"/user/repos":                       {"name": "bare"},
+	} {
+		if err := human.Post(t.Context(), path, form, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, login := range []string{"disinto", "dev-qwen", "dev-kimi", "dev-sonnet", "review-sonnet"} {
+		if err := f.forge.AddCollaborator(owner, "bare", login, "write"); err != nil {
+			t.Log(err)
+		}
+	}
+	path := f.file(t.TempDir(), `repos = ["`+demo.Repo+`"]`, `repos = ["`+demo.Repo+`", "`+owner+`/bare"]`)
+	got := disinto(t.Context(), f.environ(nil), "check", "--fix", "--config", path)
+	lines, code := checkProblems(t, f.environ(nil), path)
+	want := []string{
+		owner + "/bare is empty: push a first commit to it",
+		demo.Repo + " has a branch named fix, so git cannot create fix/issue-1: rename or delete it",
+	}
+	if code != exitFailed || !slices.Equal(lines, want) {
+		t.Errorf("got exit code %d, %q\n%s", code, lines, got.stdout)
 	}
 }

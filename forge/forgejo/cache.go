@@ -26,6 +26,7 @@ type repo struct {
 	sweepAt time.Time // our clock: when the next sweep of abandoned claims is due; accessed only by the scan
 
 	settings settings
+	moved    bool // an answer came from another address: the settings say where the repository is now
 	writers  writers
 	said     said
 	asOf     time.Time // our clock: when the request for the last complete scan's list began; zero before the first

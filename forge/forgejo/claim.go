@@ -25,6 +25,9 @@ func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) 
 	ref = c.canonical(ref)
 	defer wrap(&err, "claim %s for %s", ref, login)
 	defer func() { err = c.explain(ctx, ref.Repo, err) }()
+	if err := c.usable(ctx, ref.Repo); err != nil {
+		return err
+	}
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
 		return err

@@ -45,6 +45,9 @@ type Options struct {
 	// Claims identifies this supervisor in claims that exclude other supervisors. If nil, a claim is only a label and
 	// an assignee, which is enough for a single supervisor.
 	Claims *Claims
+	// LacksLFS reports whether git-lfs is missing where sessions run; no session can work in a repository that uses it
+	// then. The client calls it whenever it needs the answer. nil means false.
+	LacksLFS func() bool
 	// Observe is called after each request with its route, which is one of a bounded number; the HTTP status, or
 	// 0 without an answer; and the duration. It must be quick and safe for concurrent use. It can be nil.
 	Observe func(route string, status int, took time.Duration)
@@ -57,6 +60,7 @@ type Client struct {
 	*connection
 	ours, bots    func(string) bool
 	moves         func() bool
+	lacksLFS      func() bool
 	requireMerged bool
 	refs          *Claims // nil: claims have no refs
 
@@ -85,7 +89,8 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{
 		connection: connect(strings.TrimRight(o.URL, "/"), transportOf(o.HTTP)),
-		ours:       orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
+		ours:       orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, lacksLFS: o.LacksLFS,
+		requireMerged: o.RequireMerged, refs: o.Claims,
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}

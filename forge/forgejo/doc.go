@@ -18,7 +18,8 @@
 // An unchanged repository of any size costs at most two requests per scan: the list of changes since the last scan, and
 // one refresh of the base branch or settled pull request that was read longest ago. Each open pull request with
 // unsettled CI or mergeability adds one request every 30 s. Each blocker in a repository that is not scanned adds one
-// every 60 s. Once an hour all open items are listed, because no list of changes shows a deleted or transferred issue.
+// every 60 s. The settings add one every five minutes. Once an hour all open items are listed, because no list of
+// changes shows a deleted or transferred issue.
 //
 // # Claims
 //

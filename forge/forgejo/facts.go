@@ -23,7 +23,7 @@ func (c *Client) facts(more bool) forge.Facts {
 	}
 	f.Issues, f.Pulls = make([]forge.Issue, 0, issues), make([]forge.Pull, 0, pulls)
 	for _, r := range c.repos {
-		f.Repos = append(f.Repos, r.fact())
+		f.Repos = append(f.Repos, c.repoFact(r))
 		for _, n := range slices.Sorted(maps.Keys(r.issues)) {
 			i := r.issues[n]
 			if !i.Closed || shown[i.Ref] || now.Sub(i.ended) < keepEnded {
@@ -40,11 +40,15 @@ func (c *Client) facts(more bool) forge.Facts {
 	return f
 }
 
-// fact returns the repository as a fact. While no account can work in it, AsOf is zero, so that nothing starts or is
+// repoFact returns a repository as a fact. While no account can work in it, AsOf is zero, so that nothing starts or is
 // written.
-func (r *repo) fact() forge.Repo {
+func (c *Client) repoFact(r *repo) forge.Repo {
 	fact := forge.Repo{
-		Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, CommentsAsOf: r.said.heard,
+		Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, NoPush: r.settings.noPush,
+		CommentsAsOf: r.said.heard,
+	}
+	if fact.Off == "" && r.settings.lfs && c.lacksLFS != nil && c.lacksLFS() {
+		fact.Off = r.name + " uses Git LFS, and git-lfs is not installed here: install it (apt-get install git-lfs)"
 	}
 	if fact.Off != "" {
 		fact.AsOf = time.Time{}

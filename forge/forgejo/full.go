@@ -18,10 +18,11 @@ const unlinkedLimit = 50
 // other items between pages. So readAll lists the changes afterwards, and if an item was opened or closed, it reads all
 // pages again. An item that changes its page both times is missed for an hour.
 func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
-	settings, err := c.readSettings(ctx, r)
+	settings, in, err := c.readRepo(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	c.readObstacles(ctx, in, &settings)
 	everything := c.issues(r.name, gitea.ListIssueOption{State: gitea.StateOpen})
 	open, first, err := everything.atOnce(ctx)
 	if err != nil {

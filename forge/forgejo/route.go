@@ -9,6 +9,7 @@ import (
 // anyone can choose branch and file names, and these contain slashes.
 var routes = [][]string{
 	parts("repos/*/*"), parts("repos/*/*/assignees"), parts("repos/*/*/branches/**"), parts("repos/*/*/branches"),
+	parts("repos/*/*/branch_protections"),
 	parts("repos/*/*/collaborators/*/permission"), parts("repos/*/*/collaborators/*"),
 	parts("repos/*/*/commits/*/status"), parts("repos/*/*/commits/*/statuses"), parts("repos/*/*/contents/**"),
 	parts("repos/*/*/contents"), parts("repos/*/*/git/**"), parts("repos/*/*/hooks"), parts("repos/*/*/hooks/*"),
@@ -21,7 +22,7 @@ var routes = [][]string{
 	parts("repos/*/*/pulls/*/reviews/**"), parts("repos/*/*/raw/**"), parts("repos/*/*/actions/**"),
 	parts("repos/*/*/teams"), parts("teams/*/members"),
 	parts("user"), parts("user/**"), parts("users/**"), parts("orgs/**"), parts("version"),
-	parts("*/*/git-receive-pack"),
+	parts("*/*/git-receive-pack"), parts("*/*/info/lfs/objects/batch"),
 }
 
 func parts(path string) []string { return strings.Split(strings.Trim(path, "/"), "/") }

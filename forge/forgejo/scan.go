@@ -115,6 +115,7 @@ func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	r.moved = x.redirected
 	for _, in := range changed {
 		c.applyListed(r, in, x.began)
 	}

@@ -19,16 +19,31 @@ type settings struct {
 	deleteBranch bool   // delete the branch after a merge
 	dependencies bool   // issues can have dependencies
 	off          string // why no account can work in the repository; "" if one can
+	noPush       string // why no agent can push the branch of an issue; "" if one can
+	lfs          bool   // the repository uses Git LFS
 	readAt       time.Time
 }
 
-// readSettings reads the repository's settings.
+// settingsEvery is how often the settings are read: no list of changes shows that the repository was archived, that its
+// default branch has another name, or that it was emptied.
+const settingsEvery = 5 * time.Minute
+
+// readSettings reads the repository's settings; obstacles that they do not show are those of the last reading.
 func (c *Client) readSettings(ctx context.Context, r *repo) (settings, error) {
+	s, _, err := c.readRepo(ctx, r)
+	return s, err
+}
+
+func (c *Client) readRepo(ctx context.Context, r *repo) (s settings, in *gitea.Repository, err error) {
 	in, x, err := c.repository(ctx, r.name)
 	if err != nil {
-		return settings{}, err
+		return settings{}, nil, err
 	}
-	return settingsOf(in, r.name, x.began), nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s = settingsOf(in, r.name, x.began)
+	s.noPush, s.lfs = r.settings.noPush, r.settings.lfs
+	return s, in, nil
 }
 
 // settingsOf converts the settings of a repository that was requested as name. If the answer has another name, the
@@ -85,6 +100,8 @@ func offOf(in *gitea.Repository, name string) string {
 		return fmt.Sprintf("%s is now %s: change [forge] repos", name, oneLine(in.FullName))
 	case in.Archived:
 		return name + " is archived: unarchive it, or take it out of [forge] repos"
+	case in.Empty:
+		return name + " is empty: push a first commit to it"
 	}
 	return ""
 }
@@ -119,21 +136,75 @@ func (c *Client) explain(ctx context.Context, name string, err error) error {
 	return err
 }
 
-// isOff re-reads the settings of a repository in which no account could work. Once one can, the next scan lists all of
-// it.
+// isOff reports whether no account can work in a repository. It re-reads the settings where they name an obstacle, and
+// where they may have changed. Once an account can work again, the next scan lists all of the repository.
 func (c *Client) isOff(ctx context.Context, r *repo) (bool, error) {
 	c.mu.Lock()
-	off := r.settings.off != ""
+	old, due := r.settings, r.settingsDue(time.Now())
 	c.mu.Unlock()
-	if !off {
+	if !due {
 		return false, nil
 	}
-	s, err := c.readSettings(ctx, r)
+	s, in, err := c.readRepo(ctx, r)
 	if err != nil {
-		return true, err
+		return old.off != "", err
+	}
+	if old.noPush != "" {
+		c.readObstacles(ctx, in, &s)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.settings, r.fullAt = s, time.Time{}
+	if r.settings, r.moved = s, false; old.off != "" {
+		r.fullAt = time.Time{}
+	}
 	return s.off != "", nil
 }
+
+// settingsDue reports whether the settings have to be read before the next list of changes. The first scan and those
+// that list everything read them anyway.
+func (r *repo) settingsDue(now time.Time) bool {
+	if r.settings.readAt.IsZero() {
+		return false
+	}
+	return r.settings.off != "" || r.settings.noPush != "" || r.moved || now.Sub(r.settings.readAt) >= settingsEvery ||
+		r.elsewhere()
+}
+
+// elsewhere reports whether a pull request that was read after the settings goes to another branch than the default
+// branch, which may have another name by now.
+func (r *repo) elsewhere() bool {
+	for _, p := range r.pulls {
+		if !p.Closed && p.Base != "" && p.Base != r.settings.branch && p.detailsAt.After(r.settings.readAt) {
+			return true
+		}
+	}
+	return false
+}
+
+// usable re-reads the settings of a repository before work in it begins, unless they were read within freshFor. It
+// returns an error if no account can work there.
+func (c *Client) usable(ctx context.Context, name string) error {
+	r := c.repo(name)
+	if r == nil {
+		return nil
+	}
+	c.mu.Lock()
+	s := r.settings
+	c.mu.Unlock()
+	if time.Since(s.readAt) >= freshFor {
+		var err error
+		if s, err = c.readSettings(ctx, r); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		r.settings = s
+		c.mu.Unlock()
+	}
+	if s.off != "" {
+		return offError(s.off)
+	}
+	return nil
+}
+
+// freshFor is how long settings count as read just now.
+const freshFor = 30 * time.Second

@@ -26,6 +26,7 @@ type exchange struct {
 	whole   bool            // the answer is not cut
 
 	method, path string    // of the request; "" until it is sent
+	redirected   bool      // the answer came from another address
 	began        time.Time // our clock
 	answered     time.Time
 	date         time.Time // the forge's clock; zero if the answer had no Date
@@ -56,7 +57,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer done()
-	if x.method == "" { // otherwise it is a redirect
+	if x.redirected = x.method != ""; !x.redirected {
 		x.method, x.path, x.began = req.Method, req.URL.Path, time.Now()
 		x.c.requests.Add(1)
 	}

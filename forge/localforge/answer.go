@@ -22,6 +22,8 @@ type refusal struct {
 	status  int
 	message string
 	empty   bool // answer without a body, as Forgejo does for some 403
+	// location is where a redirect leads.
+	location string
 }
 
 func (e *refusal) Error() string { return e.message }
@@ -127,6 +129,10 @@ func (c *call) write(status int, body any, err error) {
 		var no *refusal
 		if !errors.As(err, &no) {
 			no = &refusal{status: http.StatusInternalServerError, message: err.Error()}
+		}
+		if no.location != "" {
+			header.Set("Location", no.location)
+			no.empty = true
 		}
 		if no.empty {
 			c.w.WriteHeader(no.status)

@@ -57,7 +57,7 @@ func (f *Forge) serveLFS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, http.StatusText(status), status)
 		return
 	}
-	q := &lfsRequest{g, fmt.Sprintf("%s/%s.git/info/lfs/objects", g.view.base, g.repo.fullName())}
+	q := &lfsRequest{g, fmt.Sprintf("%s/%s.git/info/lfs/objects", g.view.base, strings.TrimSuffix(name, ".git"))}
 	id, size, _ := strings.Cut(strings.TrimPrefix(action, "objects/"), "/")
 	switch {
 	case r.Method == http.MethodPost && action == "objects/batch":

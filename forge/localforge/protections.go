@@ -34,6 +34,10 @@ type protection struct {
 var protectionRoutes = []route{
 	{"GET /repos/{owner}/{repo}/branch_protections", scopeRepository, repoAdmin, 200, listProtections, underLock},
 	{"POST /repos/{owner}/{repo}/branch_protections", scopeRepository, repoAdmin, 201, createProtection, underLock},
+	{
+		"DELETE /repos/{owner}/{repo}/branch_protections/{rule...}", scopeRepository, repoAdmin, 204, deleteProtection,
+		underLock,
+	},
 }
 
 // protectionOf returns the rule for a branch; nil if there is none. A plain name wins over a pattern.
@@ -178,6 +182,15 @@ func createProtection(c *call) (any, error) {
 	p.Created, p.Updated = c.f.now(), c.f.now()
 	c.repo.protections = append(c.repo.protections, p)
 	return p.wire(), nil
+}
+
+func deleteProtection(c *call) (any, error) {
+	at := slices.IndexFunc(c.repo.protections, func(p *protection) bool { return p.RuleName == c.r.PathValue("rule") })
+	if at < 0 {
+		return nil, notFound()
+	}
+	c.repo.protections = slices.Delete(c.repo.protections, at, at+1)
+	return nil, nil
 }
 
 // knownUsers rejects a rule that names an unknown user.

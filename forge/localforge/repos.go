@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,15 +21,18 @@ var repoName = regexp.MustCompile(`^[-._\da-zA-Z]+$`)
 
 type repo struct {
 	// Set once, and read without the lock.
-	id    int64
-	owner *user
-	name  string
-	dir   string
+	id  int64
+	dir string
 
 	// moving serialises moves of refs. It is locked before Forge.mu, never after it, and is held while git runs.
 	moving sync.Mutex
 
+	// Read under moving or Forge.mu, and changed under both.
+	owner *user
+	name  string
+
 	// Forge.mu guards the fields below.
+	archived      bool
 	description   string
 	private       bool
 	defaultBranch string
@@ -48,7 +52,8 @@ var repoRoutes = []route{
 	{"POST /user/repos", scopeUserRepos, signedIn, 201, createOwnRepo, runsGit},
 	{"POST /admin/users/{user}/repos", scopeAdmin, siteAdmin, 201, createRepoFor, runsGit},
 	{"GET /repos/{owner}/{repo}", scopeRepository, anyone, 200, getRepo, underLock},
-	{"PATCH /repos/{owner}/{repo}", scopeRepository, repoAdmin, 200, editRepo, underLock},
+	{"PATCH /repos/{owner}/{repo}", scopeRepository, repoAdmin, 200, editRepo, runsGit},
+	{"POST /repos/{owner}/{repo}/transfer", scopeRepository, repoOwner, 202, transferRepo, runsGit},
 	{"DELETE /repos/{owner}/{repo}", scopeRepository, repoOwner, 204, deleteRepo, runsGit},
 }
 
@@ -107,7 +112,7 @@ func (v view) repo(r *repo) *wireRepo {
 	access := r.accessOf(v.doer)
 	w := &wireRepo{
 		ID: r.id, Owner: v.user(r.owner), Name: r.name, FullName: r.fullName(), Description: r.description,
-		Empty: r.empty(), Private: r.private,
+		Empty: r.empty(), Private: r.private, Archived: r.archived,
 		HTMLURL: v.base + "/" + r.fullName(), URL: v.apiURL(r), CloneURL: v.base + "/" + r.fullName() + ".git",
 		DefaultBranch: r.defaultBranch, Created: r.created, Updated: r.updated,
 		Permissions: &wirePermissions{Admin: access >= accessAdmin, Push: access >= accessWrite, Pull: access >= accessRead},
@@ -256,21 +261,80 @@ func getRepo(c *call) (any, error) { return c.view.repo(c.repo), nil }
 
 func editRepo(c *call) (any, error) {
 	var form struct {
+		Name          *string `json:"name"`
 		Description   *string `json:"description"`
 		Private       *bool   `json:"private"`
+		Archived      *bool   `json:"archived"`
 		DefaultBranch *string `json:"default_branch"`
 	}
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
+	c.repo.moving.Lock() // a new name waits for a push in progress
+	defer c.repo.moving.Unlock()
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
 	if form.DefaultBranch != nil && c.repo.branch(*form.DefaultBranch) == "" {
 		return nil, fail(http.StatusUnprocessableEntity, "branch does not exist [name: %s]", *form.DefaultBranch)
 	}
+	if form.Name != nil {
+		if err := c.renameLocked(c.repo.owner, *form.Name); err != nil {
+			return nil, err
+		}
+	}
 	assign(&c.repo.description, form.Description)
 	assign(&c.repo.private, form.Private)
+	assign(&c.repo.archived, form.Archived)
 	assign(&c.repo.defaultBranch, form.DefaultBranch)
 	c.repo.updated = c.f.now()
 	return c.view.repo(c.repo), nil
+}
+
+func transferRepo(c *call) (any, error) {
+	var form struct {
+		NewOwner string `json:"new_owner"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	c.repo.moving.Lock()
+	defer c.repo.moving.Unlock()
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	to := c.f.userLocked(form.NewOwner)
+	if to == nil {
+		return nil, fail(http.StatusNotFound, "The new owner does not exist or cannot be found")
+	}
+	if err := c.renameLocked(to, c.repo.name); err != nil {
+		return nil, err
+	}
+	return c.view.repo(c.repo), nil
+}
+
+// renameLocked gives the repository another owner and name. Requests to its old name are redirected until another
+// repository takes that name.
+func (c *call) renameLocked(owner *user, name string) error {
+	if other := c.f.repoLocked(owner.name, name); other == c.repo {
+		return nil
+	} else if other != nil {
+		return fail(http.StatusUnprocessableEntity, "The repository with the same name already exists.")
+	}
+	if c.f.renamed == nil {
+		c.f.renamed = map[string]*repo{}
+	}
+	c.f.renamed[strings.ToLower(c.repo.fullName())] = c.repo
+	c.repo.owner, c.repo.name = owner, name
+	return nil
+}
+
+// redirectLocked returns the path of a request to a repository under its present name; "" if no repository had the name
+// of the request.
+func (f *Forge) redirectLocked(owner, name string, from *url.URL) string {
+	r := f.renamed[strings.ToLower(owner+"/"+name)]
+	if r == nil {
+		return ""
+	}
+	return strings.Replace(from.RequestURI(), owner+"/"+name, r.fullName(), 1)
 }
 
 func deleteRepo(c *call) (any, error) {

@@ -118,12 +118,19 @@ func (c *call) allowedLocked(rt route) error {
 	if owner := c.r.PathValue("owner"); owner != "" {
 		c.repo = c.f.repoLocked(owner, c.r.PathValue("repo"))
 		if c.repo == nil {
+			if at := c.f.redirectLocked(owner, c.r.PathValue("repo"), c.r.URL); at != "" {
+				return &refusal{status: http.StatusTemporaryRedirect, location: at}
+			}
 			return notFound()
 		}
 		c.access = c.repo.accessOf(c.doer)
 		if c.access == accessNone {
 			return notFound()
 		}
+	}
+	settings := rt.pattern == "PATCH /repos/{owner}/{repo}" || rt.need == repoOwner
+	if c.repo != nil && c.repo.archived && c.r.Method != http.MethodGet && !settings {
+		return fail(http.StatusLocked, "%s is archived", c.repo.fullName())
 	}
 	if rt.need == anyone {
 		return nil

@@ -25,6 +25,8 @@ type gitRequest struct {
 	view    view
 	repo    *repo
 	access  access
+	// location is where the repository is now, if it was renamed.
+	location string
 }
 
 // serveGit answers OWNER/NAME(.git)/info/refs and requests to the two services.
@@ -50,6 +52,9 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request) {
 	if status := g.admit(owner, repo, advertise); status != http.StatusOK {
 		if status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Basic realm="Gitea"`)
+		}
+		if g.location != "" {
+			w.Header().Set("Location", g.location)
 		}
 		http.Error(w, http.StatusText(status), status)
 		return
@@ -96,7 +101,12 @@ func (g *gitRequest) admit(owner, name string, advertise bool) int {
 		who.scopes != nil && missingScope(who.scopes, scopeRepository, method) != "":
 		return http.StatusForbidden
 	case g.repo == nil:
+		if g.location = g.f.redirectLocked(owner, name, g.r.URL); g.location != "" {
+			return http.StatusTemporaryRedirect
+		}
 		return http.StatusNotFound
+	case g.repo.archived && g.service == "receive-pack":
+		return http.StatusForbidden
 	}
 	if g.access = g.repo.accessOf(who.user); g.access < accessRead {
 		return http.StatusNotFound
