@@ -21,7 +21,7 @@ import (
 func (x *service) recordOf(life time.Time) ledger.Service {
 	r := ledger.Service{Name: x.Name, Life: life, Run: x.run, Definition: x.definition, State: x.state.Kept()}
 	if x.run != "" {
-		r.Step, r.Program = x.step, x.step == len(x.Before)
+		r.Step, r.Program, r.PID = x.step, x.step == len(x.Before), x.pid
 	}
 	return r
 }
@@ -112,7 +112,7 @@ func (v *serving) adopt(
 			continue
 		}
 		x.begin(base)
-		x.run, x.step = r.Run, r.Step
+		x.run, x.step, x.pid = r.Run, r.Step, r.PID
 		switch {
 		case r.State.Phase == services.Ending:
 			x.cancel(toEnd{why: "the last supervisor ended it"})

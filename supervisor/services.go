@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -34,17 +35,20 @@ type serviceRunner struct {
 	environ   []string // the supervisor's own environment
 	stateDir  string
 	stdout    io.Writer // for services with stdout = true; nil drops their output
+	begun     sync.Once
 }
 
-// beginServices runs keepServices in a goroutine that lasts until stopServices.
+// beginServices runs keepServices in a goroutine that lasts until stopServices. Further calls do nothing.
 func (v *serviceRunner) beginServices() {
 	if v.runner == nil {
 		return
 	}
-	v.background(&v.serving.group, "the services", func() {
-		for !v.safely("the services", v.keepServices) {
-			time.Sleep(longRest)
-		}
+	v.begun.Do(func() {
+		v.background(&v.serving.group, "the services", func() {
+			for !v.safely("the services", v.keepServices) {
+				time.Sleep(longRest)
+			}
+		})
 	})
 }
 
@@ -80,6 +84,7 @@ func (v *serviceRunner) stopServices(until time.Time) {
 		until = soonest
 	}
 	v.serving.stop(time.Now(), until)
+	v.beginServices() // a stop may come before the adopted ones are served
 	done := make(chan struct{})
 	go v.safely("the end of the services", func() {
 		defer close(done)

@@ -155,6 +155,30 @@ func servicesGoOn(t *testing.T, call string, n int, after bool) {
 	}
 }
 
+// A supervisor that is stopped while it starts ends the sessions and services that it has found.
+func TestStopWhileAdopting(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Millisecond, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w, m, s, in := outlive(t)
+			w.Forge.Issue("one")
+			l := w.Start(in)
+			w.Until(2*time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+			time.Sleep(10 * time.Second)
+			l.Kill()
+			l.Bury()
+			l = w.Start(in)
+			time.Sleep(after)
+			l.Stop()
+			if got := m.log(); !slices.Equal(got[4:], []string{"llama ends", "gpu ends"}) || len(s.runs) > 0 {
+				t.Errorf("stopped after %s: got services %q and the runs %v, want two ends and none", after, got, s.runs)
+			}
+			if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Cancelled {
+				t.Errorf("stopped after %s: got session %+v, want it cancelled", after, r.Outcome)
+			}
+		})
+	}
+}
+
 // What a service has done counts only while the container's init lives: in the next container it starts anew.
 func TestServicesOfNextContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -96,7 +96,7 @@ func everything() []Record {
 		{At: noon, Service: &Service{Name: "old", Life: noon, State: services.New(noon)}},
 		{At: noon, Service: &Service{Name: "old", Gone: true}},
 		{At: noon, Service: &Service{
-			Name: "llama", Life: noon, Run: "r1", Step: 2, Program: true, Definition: "ab",
+			Name: "llama", Life: noon, Run: "r1", Step: 2, Program: true, PID: 9, Definition: "ab",
 			State: services.State{Phase: services.Ready, Since: noon, Good: noon, Starts: 2},
 		}},
 		startRec("u", 60, 1), endRec("u", time.Minute, End{

@@ -19,6 +19,7 @@ type Service struct {
 	Run        string         `json:"run,omitempty"`
 	Step       int            `json:"step,omitempty"`
 	Program    bool           `json:"program,omitempty"`
+	PID        int            `json:"pid,omitempty"`        // of its command, once that runs
 	Definition string         `json:"definition,omitempty"` // digest of the definition with which it runs
 	State      services.State `json:"state"`
 	Gone       bool           `json:"gone,omitempty"` // it is not configured any more, and has ended
