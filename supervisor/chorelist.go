@@ -24,6 +24,7 @@ const (
 	// merge.
 	mergeRest = 15 * time.Second
 	choreRest = 10 * time.Minute // the longest delay
+	tellAfter = 3                // refusals in a row, after three minutes, before a person is told
 )
 
 // ActMerge is the action of a merge. A plan lists merges apart from its Marks.
@@ -174,7 +175,8 @@ func (st *state) choreDone(c *chore, row action, err error) notice {
 		return notice{words: c.tag + " " + cmp.Or(c.said, row.done)}
 	}
 	c.retryAt = time.Now().Add(c.rest(err))
-	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
+	_, refusal := errors.AsType[*forge.Refusal](err) // the journal has it, with its own time
+	if errors.Is(err, forge.ErrConflict) && !refusal && c.hold != (threads.Key{}) {
 		ledger.Entry(st.ledger.Items, c.hold).CoolDown = c.retryAt
 	}
 	if was := c.failed; was == text(err) || c.action == ActMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
@@ -193,9 +195,13 @@ func (c *chore) rest(err error) time.Duration {
 	if c.action == ActMerge {
 		rest = mergeRest
 	}
-	rest <<= min(c.failures, 6)
 	c.failures++
-	return min(rest, choreRest)
+	return restAfter(rest, c.failures)
+}
+
+// restAfter returns the rest after a number of refusals in a row.
+func restAfter(first time.Duration, refusals int) time.Duration {
+	return min(first<<min(refusals-1, 6), choreRest)
 }
 
 // action is one kind of chore.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +78,9 @@ func (k *clerk) merge(c *chore) error {
 	err = k.call(k.base, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.Merge(ctx, c.ref, c.head, c.base)
 	})
+	if no, refused := errors.AsType[*forge.Refusal](err); refused {
+		k.refused(c, no)
+	}
 	if err == nil {
 		at, chain := time.Now(), ledger.Ref(threads.ChainOf(look.Pull))
 		k.state.record(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
@@ -86,6 +91,29 @@ func (k *clerk) merge(c *chore) error {
 		}
 	}
 	return err
+}
+
+// failing lists the chores that the forge keeps refusing. A merge is not among them: its pull request has the reason.
+func (st *state) failing() (lines []string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, k := range slices.SortedFunc(maps.Keys(st.chores), choreKey.compare) {
+		if c := st.chores[k]; k.action != ActMerge && c.failures >= tellAfter {
+			lines = append(lines, fmt.Sprintf("%s: cannot %s, tried again: %s", c.ref, actions[k.action].verb, c.failed))
+		}
+	}
+	return lines
+}
+
+// refused records the forge's refusal of a merge.
+func (k *clerk) refused(c *chore, no *forge.Refusal) {
+	now := time.Now()
+	is := threads.NoMerge{Head: c.head, Base: c.base, Cause: no.Cause, Words: no.Words, Count: 1}
+	if was := k.state.chain(c.ref).NoMerge; was != nil && was.Head == is.Head && was.Base == is.Base {
+		is.Count += was.Count
+	}
+	is.Until = now.Add(restAfter(mergeRest, is.Count))
+	k.state.record(ledger.Record{At: now, NoMerge: &ledger.NoMerge{Ref: ledger.Ref(c.ref), NoMerge: is}})
 }
 
 // startChore runs a chore's goroutine in a wait group.

@@ -40,6 +40,8 @@ const (
 	Uninvited         Code = "uninvited"
 	MergeManual       Code = "merge-manual"
 	HumanObjects      Code = "human-objects"
+	MergeRefused      Code = "merge-refused"
+	MergeAgain        Code = "merge-again"
 	MergeLate         Code = "merge-late"
 	MergeQueued       Code = "merge-queued"
 	TooManyRounds     Code = "too-many-rounds"
@@ -253,6 +255,12 @@ var codeDocs = []CodeDoc{
 	doc(HumanObjects, Blocked, ByPerson, "changes requested by {note}",
 		"a person requested changes, or an agent that is no longer configured",
 		"that person approves, or anyone with write access dismisses the review"),
+	doc(MergeRefused, Blocked, ByPerson, "approved, and the forge refuses to merge it: {note}",
+		"a rule of the forge or of the branch forbids the merge, or the forge does not get ready for it; it is tried again "+
+			"within ten minutes",
+		"do what the forge asks for, or merge it; `disinto retry REF` tries now"),
+	doc(MergeAgain, Blocked, ByItself, "approved, and not merged yet: {note}; next try {time}",
+		"the forge refused the merge for a cause that passes by itself, such as a check for conflicts", ""),
 	doc(MergeLate, Blocked, ByScan, "waits for the forge to check mergeability",
 		"the forge has not said yet whether it merges cleanly", ""),
 	doc(MergeQueued, Blocked, ByItself, "merged after {refs}",

@@ -107,6 +107,8 @@ type ChainHistory struct {
 	Handed int `json:"handed,omitempty"`
 	// Approved has each agent's last approval of the pull request in one of our review sessions.
 	Approved []Approval `json:"approved,omitempty"`
+	// NoMerge is the forge's last refusal to merge the pull request; nil without one.
+	NoMerge *NoMerge `json:"no_merge,omitempty"`
 	// Told is the Key of the reason that was commented last, so that each reason is commented once.
 	Told string `json:"told,omitempty"`
 	// Refused is the reason that an agent gave for refusing the item, until the label needs-human is written.
@@ -149,6 +151,16 @@ type Approval struct {
 	Head      string `json:"head"`
 	Base      string `json:"base"`
 	MergeBase string `json:"merge_base,omitempty"`
+}
+
+// NoMerge is the forge's refusal to merge a head into a base.
+type NoMerge struct {
+	Head  string             `json:"head"`
+	Base  string             `json:"base"`
+	Cause forge.RefusalCause `json:"cause"`
+	Words string             `json:"words"`
+	Count int                `json:"count"` // refusals of this head in a row
+	Until time.Time          `json:"until"` // the next try
 }
 
 // Approve replaces the last approval of an agent.

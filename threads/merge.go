@@ -73,6 +73,23 @@ func mergeManual(v *view, w *work) *Reason {
 	return when(w.Kind == stageMerge && !v.Config.Forge.MergeAuto, MergeManual)
 }
 
+// lateMost is how often in a row the forge may refuse a merge for a cause that passes by itself, about eight minutes.
+// From then on a person is told.
+const lateMost = 5
+
+// mergeRefused holds a merge that the forge refused for this head and base, until it is tried again.
+func mergeRefused(v *view, w *work) *Reason {
+	no := v.History.Chain(w.Ref).NoMerge
+	if w.Kind != stageMerge || no == nil || no.Head != w.pull.HeadSHA || no.Base != w.pull.Base || !v.later(no.Until) {
+		return nil
+	}
+	code := MergeAgain
+	if no.Cause == forge.RefusedRule || no.Count > lateMost {
+		code = MergeRefused
+	}
+	return &Reason{Code: code, Until: no.Until, Note: no.Words}
+}
+
 func humanObjects(_ *view, w *work) *Reason {
 	if w.stage.objector != "" {
 		return &Reason{Code: HumanObjects, Note: w.stage.objector}

@@ -82,6 +82,7 @@ var (
 		{"its author's reviews left", reviewLimit},
 		{"supervisor merges", mergeManual},
 		{"no person objects", humanObjects},
+		{"not refused by the forge", mergeRefused},
 		{"merges cleanly", mergeLate},
 	}
 	scheduleRules = []itemRule{

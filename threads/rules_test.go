@@ -63,6 +63,7 @@ var scriptOf = map[string]string{
 	"pull/its author's reviews left":             "authors",
 	"pull/supervisor merges":                     "pull_rules",
 	"pull/no person objects":                     "edges",
+	"pull/not refused by the forge":              "merge",
 	"pull/merges cleanly":                        "edges",
 	"schedule/no agent works on it":              "schedule",
 	"schedule/repository read":                   "schedule",

@@ -204,7 +204,8 @@ func sameRequest(req *http.Request, via []*http.Request) error {
 }
 
 // refusalOf returns the forge's reason for refusing a request. Forgejo answers {"message": ...}, sometimes with an
-// empty message or no body; a proxy answers with an HTML page.
+// empty message or no body; a proxy answers with an HTML page. A merge with a conflict is answered with the conflict
+// itself, and of a rebase with the commit that conflicts.
 func refusalOf(resp *http.Response, answer []byte) string {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return "the forge does not know this token"
@@ -212,12 +213,17 @@ func refusalOf(resp *http.Response, answer []byte) string {
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
 		return "the forge sends us to " + to
 	}
-	var said struct{ Message string }
+	var said struct{ Message, Style, CommitSHA, StdErr string }
 	_ = json.Unmarshal(answer, &said) // fails for an HTML page, which has no message
-	if said.Message == "" {
-		return strings.ToLower(http.StatusText(resp.StatusCode))
+	switch {
+	case said.Message != "":
+		return said.Message
+	case said.CommitSHA != "":
+		return said.Style + " conflict at commit " + said.CommitSHA + ": " + said.StdErr
+	case said.Style != "":
+		return said.Style + " conflict: " + said.StdErr
 	}
-	return said.Message
+	return strings.ToLower(http.StatusText(resp.StatusCode))
 }
 
 // retryAfter reads both forms of the header; 0 if it has neither.

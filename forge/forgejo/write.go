@@ -116,8 +116,8 @@ func (c *Client) Close(ctx context.Context, ref forge.Ref) (err error) {
 }
 
 // Merge merges a pull request whose head is headSHA into base, in the repository's own merge style. It can be repeated.
-// forge.ErrConflict means that the forge refuses for now: another head or base, a conflict, missing checks or
-// approvals, or, for a second or two after a push, mergeability that is not computed yet.
+// forge.ErrConflict means that the pull request has another head or base, or is closed. A *forge.Refusal has the reason
+// of the forge.
 //
 // Merge deletes the branch if it is named after an issue, because it would block the next try, or if the repository's
 // settings require it.
@@ -157,7 +157,7 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 	if errors.Is(err, forge.ErrNotFound) { // Forgejo's answer if the pull request was closed meanwhile
 		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
 	}
-	return err
+	return c.refusalOf(ctx, ref, c.explain(ctx, ref.Repo, err))
 }
 
 // isIssueBranch reports whether a branch is named after an issue.

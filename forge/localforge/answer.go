@@ -24,6 +24,7 @@ type refusal struct {
 	empty   bool // answer without a body, as Forgejo does for some 403
 	// location is where a redirect leads.
 	location string
+	conflict *wireConflict // in place of a message
 }
 
 func (e *refusal) Error() string { return e.message }
@@ -136,6 +137,10 @@ func (c *call) write(status int, body any, err error) {
 		}
 		if no.empty {
 			c.w.WriteHeader(no.status)
+			return
+		}
+		if no.conflict != nil {
+			writeJSON(c.w, no.status, no.conflict)
 			return
 		}
 		if no.status == http.StatusInternalServerError && (c.doer == nil || !c.doer.admin) {

@@ -12,6 +12,7 @@ import (
 )
 
 var mergeRoutes = []route{
+	{"POST /repos/{owner}/{repo}/pulls/{number}/update", scopeRepository, signedIn, 200, updatePull, runsGit},
 	{"POST /repos/{owner}/{repo}/pulls/{number}/merge", scopeRepository, signedIn, 200, mergePull, runsGit},
 }
 
@@ -50,6 +51,9 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 	if why := c.repo.unmet(rule, i); why != "" && !skipRule {
 		return refuse("not allowed to merge [reason: " + why + "]")
 	}
+	if rule != nil && rule.RequireSignedCommits { // this forge has no key
+		return refuse("wont sign: nokey")
+	}
 	if i.blocked() {
 		return fail(http.StatusInternalServerError, "is blocked by an open dependency")
 	}
@@ -58,6 +62,9 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 	}
 	return nil
 }
+
+// wireConflict is the answer to a merge with a conflict, which has no message.
+type wireConflict struct{ Style, StdOut, StdErr string }
 
 // merging is a merge that was planned under the lock.
 type merging struct {
@@ -91,7 +98,7 @@ func mergePull(c *call) (any, error) {
 		return err
 	}, func() { c.merged(m.on, commit) })
 	if errors.Is(err, errConflict) {
-		return nil, fail(http.StatusConflict, "%v", err)
+		return nil, &refusal{status: http.StatusConflict, conflict: &wireConflict{Style: form.Do, StdErr: err.Error()}}
 	}
 	if err != nil {
 		return nil, err
@@ -125,6 +132,47 @@ func (c *call) planMerge(form mergeForm) (merging, error) {
 		message += "\n\n" + extra
 	}
 	return merging{on: i, base: c.repo.branch(p.base), head: p.headSHA, style: form.Do, message: message, by: c.doer}, nil
+}
+
+// updatePull merges the base branch into the head branch.
+func updatePull(c *call) (any, error) {
+	ctx := context.WithoutCancel(c.r.Context())
+	err := c.f.move(ctx, c.view, c.repo, func() error {
+		m, err := c.planUpdate()
+		if err != nil {
+			return err
+		}
+		commit, err := c.f.mergeCommit(ctx, c.repo.dir, m, "-p", m.base, "-p", m.head)
+		if err == nil {
+			_, err = c.f.git(ctx, c.repo.dir, "update-ref", "refs/heads/"+m.on.pull.head, commit, m.base)
+		}
+		return err
+	}, nil)
+	if errors.Is(err, errConflict) {
+		return nil, fail(http.StatusConflict, "merge failed because of conflict")
+	}
+	return nil, err
+}
+
+// planUpdate returns the merge of the base branch into the head branch, which is the base of that merge.
+func (c *call) planUpdate() (m merging, err error) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	i, err := c.pathPull()
+	if err != nil {
+		return m, err
+	}
+	p := i.pull
+	switch {
+	case i.closed:
+		return m, fail(http.StatusUnprocessableEntity, "")
+	case !c.repo.protectionOf(p.head).mayMerge(c.doer, c.access):
+		return m, forbidden()
+	case p.check == mergeable && p.mergeBase == c.repo.branch(p.base):
+		return m, fail(http.StatusInternalServerError, "HeadBranch of PR %d is up to date", i.number)
+	}
+	message := fmt.Sprintf("Merge branch '%s' into %s", p.base, p.head)
+	return merging{on: i, base: p.headSHA, head: c.repo.branch(p.base), message: message, by: c.doer}, nil
 }
 
 // merge moves the base branch to a new commit, and returns the commit.

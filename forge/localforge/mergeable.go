@@ -47,13 +47,17 @@ func (f *Forge) checkPull(ctx context.Context, i *issue) {
 		return
 	}
 	found, mergeBase, stat, err := f.tryMerge(ctx, r.dir, base, head)
+	files := ""
+	if err == nil {
+		files, err = f.git(ctx, r.dir, "diff", "--name-only", mergeBase, head)
+	}
 	if err != nil {
 		found = broken
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p := i.pull; !p.merged && r.branch(p.base) == base && p.headSHA == head {
-		p.check, p.mergeBase, p.stat = found, mergeBase, stat
+		p.check, p.mergeBase, p.stat, p.files = found, mergeBase, stat, strings.Fields(files)
 	}
 }
 

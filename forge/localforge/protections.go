@@ -23,9 +23,12 @@ type protection struct {
 	EnableApprovalsWhitelist    bool      `json:"enable_approvals_whitelist"`
 	ApprovalsWhitelistUsernames []string  `json:"approvals_whitelist_username"`
 	BlockOnRejectedReviews      bool      `json:"block_on_rejected_reviews"`
+	BlockOnReviewRequests       bool      `json:"block_on_official_review_requests"`
 	BlockOnOutdatedBranch       bool      `json:"block_on_outdated_branch"`
 	DismissStaleApprovals       bool      `json:"dismiss_stale_approvals"`
 	IgnoreStaleApprovals        bool      `json:"ignore_stale_approvals"`
+	RequireSignedCommits        bool      `json:"require_signed_commits"`
+	ProtectedFilePatterns       string    `json:"protected_file_patterns"`
 	ApplyToAdmins               bool      `json:"apply_to_admins"`
 	Created                     time.Time `json:"created_at"`
 	Updated                     time.Time `json:"updated_at"`
@@ -94,8 +97,9 @@ func (r *repo) unmet(p *protection, i *issue) string {
 	if p == nil {
 		return ""
 	}
-	approvals, rejected := int64(0), false
+	approvals, rejected, requested := int64(0), false, false
 	for _, v := range i.pull.reviews {
+		requested = requested || v.state == reviewRequested
 		if !v.official || v.dismissed {
 			continue
 		}
@@ -111,10 +115,26 @@ func (r *repo) unmet(p *protection, i *issue) string {
 		return "Does not have enough approvals"
 	case p.BlockOnRejectedReviews && rejected:
 		return "There are requested changes"
+	case p.BlockOnReviewRequests && requested:
+		return "There are official review requests"
 	case p.BlockOnOutdatedBranch && i.pull.mergeBase != r.branch(i.pull.base):
 		return "The head branch is behind the base branch"
+	case p.protects(i.pull.files):
+		return "Changed protected files"
 	}
 	return ""
+}
+
+// protects reports whether a change of these files is not merged. The patterns are separated by semicolons.
+func (p *protection) protects(files []string) bool {
+	for pattern := range strings.SplitSeq(p.ProtectedFilePatterns, ";") {
+		for _, file := range files {
+			if ok, _ := path.Match(strings.TrimSpace(pattern), file); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // statusOf returns the worst state among the required contexts, which can be patterns; a context without a report is

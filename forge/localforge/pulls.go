@@ -17,6 +17,7 @@ type pull struct {
 	mergeBase   string
 	check       check
 	stat        diffStat
+	files       []string // that the merge would change
 	merged      bool
 	mergedAt    time.Time
 	mergedBy    *user

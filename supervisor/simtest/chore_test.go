@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -201,6 +202,36 @@ func TestTooManyRounds(t *testing.T) {
 			}
 			w.Forge.EditPull(pull, func(p *forge.Pull) { p.Labels = without(p.Labels, forge.LabelNeedsHuman) })
 		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// What the forge keeps refusing is a problem for a person, not only a line of the log.
+func TestFailingChoreIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Usual()
+		n := w.Forge.Issue("one")
+		w.Exec.Script = func(agents.Job, int) Script {
+			return Script{Takes: time.Second, Outcome: agents.Outcome{Result: agents.Refused, Reason: "no", Claimed: true}}
+		}
+		var refuses atomic.Bool
+		refuses.Store(true)
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "label" && refuses.Load() {
+				return fmt.Errorf("cannot label it: %w", forge.ErrForbidden)
+			}
+			return nil
+		})
+		l := w.Start()
+		want := fmt.Sprintf("%s: cannot label needs-human, tried again: cannot label it: ", Ref(n))
+		shown := func() bool {
+			return slices.ContainsFunc(l.Document().Problems, func(s string) bool { return strings.HasPrefix(s, want) })
+		}
+		w.Until(15*time.Minute, "the failing chore is shown", shown)
+		refuses.Store(false)
+		w.Until(15*time.Minute, "it is done and no longer shown", func() bool { return !shown() })
 		l.Stop()
 		w.Check()
 	})

@@ -12,6 +12,8 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // A reviewer closes the pull request instead of objecting. The issue once started again and again: 207
@@ -221,4 +223,54 @@ func TestApprovalBeforeSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A merge that the forge refuses is a reason with the forge's words: in why, in status, and for a person where only a
+// person can help. It survives a restart, and a retry by hand tries at once.
+func TestRefusedMergeIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Usual()
+		w.Forge.Issue("one")
+		var refusal atomic.Pointer[forge.Refusal]
+		refusal.Store(&forge.Refusal{Cause: forge.RefusedLate, Words: "Please try again later"})
+		var tries atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if no := refusal.Load(); call == "merge" && no != nil {
+				tries.Add(1)
+				return no
+			}
+			return nil
+		})
+		l := w.Start()
+		waits := func(code threads.Code, needsPerson bool) func() bool {
+			return func() bool {
+				d := l.Document()
+				return slices.ContainsFunc(d.Queue, func(q control.QueueDocument) bool {
+					return q.Code == code && q.NeedsPerson == needsPerson && strings.Contains(q.Why, refusal.Load().Words)
+				})
+			}
+		}
+		w.Until(time.Hour, "waits for the forge", waits(threads.MergeAgain, false))
+		w.Until(20*time.Minute, "a person is told", waits(threads.MergeRefused, true))
+		refusal.Store(&forge.Refusal{Cause: forge.RefusedRule, Words: "Changed protected files"})
+		w.Until(20*time.Minute, "a person is told", waits(threads.MergeRefused, true))
+		before := tries.Load()
+		time.Sleep(time.Hour)
+		if n := tries.Load() - before; n < 5 || n > 7 {
+			t.Errorf("got %d tries in an hour, want one in ten minutes", n)
+		}
+		l.Kill()
+		l.Bury()
+		l = w.Start()
+		time.Sleep(time.Minute)
+		if !waits(threads.MergeRefused, true)() {
+			t.Errorf("after a restart: got the queue %+v", l.Document().Queue)
+		}
+		refusal.Store(nil)
+		w.Forge.Command(2, "johba", "/disinto retry")
+		w.Until(time.Minute, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+	})
 }

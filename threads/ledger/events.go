@@ -303,6 +303,19 @@ func (r *Told) apply(s *State, _ time.Time) {
 	labelled(c, forge.LabelNeedsHuman, r.Why)
 }
 
+// NoMerge records that the forge refused to merge a pull request.
+type NoMerge struct {
+	Ref Ref `json:"ref"`
+	threads.NoMerge
+}
+
+func (r *NoMerge) valid() bool { return r.Ref.Repo != "" && r.Head != "" && r.Cause != "" }
+
+func (r *NoMerge) apply(s *State, _ time.Time) {
+	no := r.NoMerge
+	s.chain(r.Ref).NoMerge = &no
+}
+
 // Forget records that the issue or pull request is no longer open on the forge.
 type Forget struct {
 	Ref Ref `json:"ref"`

@@ -158,6 +158,10 @@ func everything() []Record {
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 42}}, Close: true}},
 		{At: noon, Told: &Told{Ref{Repo: "o/r", Number: 43}, "blocked by", "blocked by #1"}},
 		{At: noon, Merged: &Merged{Ref{Repo: "o/r", Number: 61}, Ref{Repo: "o/r", Number: 60}, noon}},
+		{At: noon, NoMerge: &NoMerge{
+			Ref{Repo: "o/r", Number: 44},
+			threads.NoMerge{Head: "aa", Base: "main", Cause: forge.RefusedRule, Words: "no", Count: 1, Until: noon},
+		}},
 		{At: noon, Free: &Free{"llama", 1, threads.AgentBusy, noon.Add(-time.Hour), noon}},
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}},
 		{At: noon, Pause: &Pause{}},

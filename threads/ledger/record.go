@@ -38,6 +38,7 @@ type Record struct {
 	Stop     *Stop     `json:"stop,omitempty"`
 	Service  *Service  `json:"service,omitempty"`
 	Receipt  *Receipt  `json:"receipt,omitempty"`
+	NoMerge  *NoMerge  `json:"no_merge,omitempty"`
 
 	// Commands of people. A pause is also a fact.
 	Pause  *Pause  `json:"pause,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 )
 
 var mergeRules = []rule{
@@ -31,6 +32,16 @@ var mergeRules = []rule{
 		"required checks and approvals prevent a merge",
 		"threads, which waits for what the base branch requires",
 		requiredToMerge,
+	},
+	{
+		"a refused merge says why",
+		"forge/forgejo, whose table of refusals tells what passes by itself from what a person has to change",
+		refusalWords,
+	},
+	{
+		"an outdated branch is brought up to date by a merge of its base",
+		"forge/forgejo Update, for a base that merges only branches with its newest commit",
+		outdatedBranch,
 	},
 	{
 		"squash and rebase are merges too",
@@ -274,4 +285,56 @@ func mergedForGood(w *world) {
 	r.owner.patch(r.at("/pulls/%d", p), fields{"state": "open"}).want(http.StatusPreconditionFailed)
 	r.owner.patch(r.at("/issues/%d", p), fields{"state": "open"}).want(http.StatusPreconditionFailed)
 	same(w, "state", r.pull(p).State, "closed")
+}
+
+// refusalWords has a base branch for each refusal of a branch's protection.
+func refusalWords(w *world) {
+	r := w.code("one", "a", "b", "c", "d", "e")
+	for i, tt := range []struct {
+		rule fields
+		says string
+	}{
+		{fields{"enable_status_check": true, "status_check_contexts": []string{"ci/test"}}, "status checks"},
+		{fields{"required_approvals": 1}, "does not have enough approvals"},
+		{fields{"enable_merge_whitelist": true}, "user not allowed to merge"},
+		{fields{"protected_file_patterns": "*.txt"}, "changed protected files"},
+		{fields{"require_signed_commits": true}, "wont sign"},
+	} {
+		tt.rule["rule_name"] = string(rune('a' + i))
+		r.owner.post(r.at("/branch_protections"), tt.rule).want(http.StatusCreated)
+		p := decode[pull](r.owner.post(r.at("/pulls"), fields{"head": "one", "base": tt.rule["rule_name"], "title": tt.says}).
+			want(http.StatusCreated)).Number
+		r.eventuallyMergeable(p, true)
+		var last answer
+		w.eventually("the refusal contains "+tt.says, func() bool {
+			last = r.tryMerge(p, nil).want(http.StatusMethodNotAllowed)
+			return strings.Contains(strings.ToLower(decode[struct{ Message string }](last).Message), tt.says)
+		})
+	}
+}
+
+func outdatedBranch(w *world) {
+	r := w.code("one")
+	p := r.ready("one")
+	r.owner.post(r.at("/branch_protections"), fields{
+		"rule_name": "main", "enable_push": true, "block_on_outdated_branch": true,
+	}).want(http.StatusCreated)
+	before := r.branch("one").Commit.ID
+	base := r.commit("main", "b.txt", "two")
+	r.eventuallyMergeable(p, true)
+	w.eventually("the refusal says that the head is behind", func() bool {
+		says := decode[struct{ Message string }](r.tryMerge(p, nil).want(http.StatusMethodNotAllowed)).Message
+		return strings.Contains(says, "head branch is behind the base branch")
+	})
+	r.owner.post(r.at("/pulls/%d/update?style=merge", p), nil).want(http.StatusOK)
+	w.eventually("the merge base is the newest commit of the base", func() bool { return r.pull(p).MergeBase == base })
+	head := r.pull(p).Head.SHA
+	var parents []string
+	for _, parent := range decode[struct{ Parents []struct{ SHA string } }](
+		r.owner.get(r.at("/git/commits/%s", head)).want(http.StatusOK)).Parents {
+		parents = append(parents, parent.SHA)
+	}
+	same(w, "parents of the new head", list(parents), list([]string{before, base}))
+	r.owner.post(r.at("/pulls/%d/update?style=merge", p), nil).want(http.StatusInternalServerError, http.StatusConflict)
+	r.merge(p)
 }

@@ -71,8 +71,9 @@ type pull struct {
 		Ref string `json:"ref"`
 		SHA string `json:"sha"`
 	} `json:"base"`
-	Closed   *time.Time `json:"closed_at"`
-	MergedAt *time.Time `json:"merged_at"`
+	MergeBase string     `json:"merge_base"`
+	Closed    *time.Time `json:"closed_at"`
+	MergedAt  *time.Time `json:"merged_at"`
 }
 
 // openPull opens a pull request to main as the owner.
