@@ -6,6 +6,7 @@ package agents
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 )
@@ -78,6 +79,9 @@ type Role struct {
 	// CLI is the agent CLI that the built-in program runs, such as claude. Command then starts the built-in program.
 	// Empty means that Command is the operator's own.
 	CLI string
+	// Prompt says how the built-in program passes its prompt to a program of the operator's. Command then starts the
+	// built-in program, with the operator's command after "--". Empty means that the operator's program does everything.
+	Prompt PromptBy
 	// Cwd is the working directory of Command; empty means the session's workspace.
 	Cwd     string
 	Timeout time.Duration // a session is ended after this long
@@ -94,6 +98,26 @@ type Role struct {
 
 	Escalate      []string // the list for agents whose own is empty; only with OnIssue
 	EscalateAfter int
+}
+
+// PromptBy is a way to pass a prompt to a program.
+type PromptBy string
+
+// The ways to pass a prompt.
+const (
+	PromptStdin PromptBy = "stdin" // on its standard input
+	PromptFile  PromptBy = "file"  // in the file that $DISINTO_PROMPT names
+)
+
+// BuiltIn reports whether the role's program is the built-in one, which runs a CLI or a program of the operator's.
+func (r *Role) BuiltIn() bool { return r.CLI != "" || r.Prompt != "" }
+
+// Own returns the operator's program and its arguments in the role's command line argv, which may be rendered.
+func (r *Role) Own(argv []string) []string {
+	if !r.BuiltIn() {
+		return argv
+	}
+	return argv[slices.Index(argv, "--")+1:]
 }
 
 // CLI is an agent CLI that the built-in program can run. Its adapter is in agents/session.

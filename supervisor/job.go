@@ -117,7 +117,9 @@ func (rn *sessionRunner) sandbox(x *session, j *agents.Job) {
 	if key := x.config.Nomad.ClientKey; key != "" {
 		j.Sandbox.Hide = append(j.Sandbox.Hide, key)
 	}
-	j.Sandbox.Programs = append(j.Sandbox.Programs, x.role.CLI)
+	if x.role.BuiltIn() {
+		j.Sandbox.Programs = append(j.Sandbox.Programs, cmp.Or(x.role.CLI, x.role.Own(j.Command)[0]))
+	}
 }
 
 const (

@@ -41,12 +41,12 @@ func (r *run) runPrompt(ctx context.Context, prompt string) (*report, error) {
 
 // followUp sends one more message in this session's conversation.
 func (r *run) followUp(ctx context.Context, words string) (*report, error) {
-	if r.conversation == "" {
+	if r.conversation == "" && r.own() == nil {
 		return &report{}, nil
 	}
 	r.logf("nudged: %s", firstWords(words))
 	c := r.newCall(ctx)
-	c.Session, c.Resume = r.conversation, true
+	c.Session, c.Resume = r.conversation, true // a program of the operator's gets the whole prompt again
 	said, out := r.runCLI(ctx, c, words)
 	return said, unlessDone(out)
 }
@@ -68,7 +68,7 @@ func (r *run) newCall(ctx context.Context) *call {
 	}
 	k := &r.state
 	warm := r.Local && k.Thread == r.Thread && k.Slot == r.Slot
-	if (warm || r.answered) && k.Session != "" && k.CLI == r.CLI {
+	if (warm || r.answered) && r.own() == nil && k.Session != "" && k.CLI == r.CLI {
 		c.Session, c.Resume = k.Session, true
 	}
 	if r.Kind == agents.KindReview {
@@ -104,6 +104,14 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out := r.eventWriter(ctx, c, said, before, cancel)
+	own, left := r.own(), (*agents.Outcome)(nil)
+	if own != nil {
+		var err error
+		if prompt, err = own.begin(prompt, c.Resume); err != nil {
+			said.fail(failure{What: broken, Words: err.Error()})
+			return said, outcome(r.CLI, said, r.heard, nil, "", r.Now())
+		}
+	}
 	argv, vars := r.cli.command(c)
 	// If the CLI breaks its worktree, its git must not find a repository that contains the workspace.
 	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
@@ -123,10 +131,16 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	if k, ok := errors.AsType[killedError](err); ok && k.Killed() && ctx.Err() == nil {
 		said.fail(failure{What: killed, Words: err.Error() + " (out of memory?)"})
 	}
+	if own != nil {
+		left = own.end(said, err)
+	}
 	r.heard = r.heard || said.Answered
 	r.recordUsage(said, c, before)
 	if words := LastWords(string(complaint.text)); words != "" && !said.Ended {
 		r.logf("%s says: %s", r.CLI, firstWords(words))
+	}
+	if left != nil {
+		return said, *left
 	}
 	return said, outcome(r.CLI, said, r.heard, err, string(complaint.text), r.Now())
 }
@@ -180,7 +194,7 @@ func (r *run) recordUsage(said *report, c *call, before agents.Usage) {
 	if id == "" && said.Answered {
 		id = c.Session
 	}
-	if !agents.ValidSessionID(id) {
+	if !agents.ValidSessionID(id) || r.own() != nil {
 		return
 	}
 	r.conversation = id

@@ -130,7 +130,7 @@ func (g *git) commitIndex(ctx context.Context, dir, parent, message, which strin
 const keepTrees = 8
 
 // leftFiles are the files beside a chain's worktree. The last entry is the folder itself, which is removed if empty.
-var leftFiles = []string{"session.json", "prompt.md", "verdict.json", "answer.json", "lessons.md", ""}
+var leftFiles = []string{"session.json", "prompt.md", "verdict.json", "answer.json", "lessons.md", "result.json", ""}
 
 // tidy removes the worktrees of finished chains, and the oldest beyond keepTrees, but none with work that is not on the
 // forge. git itself refuses to remove a worktree with untracked files.

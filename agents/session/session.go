@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,10 @@ import (
 
 // Program is the agent program with its environment. All fields except Prompts are required.
 type Program struct {
-	CLI     string   // the name of one of agents.CLIs
+	CLI string // the name of one of agents.CLIs; empty for a program of the operator's
+	// Command is a program of the operator's with its arguments, which is given the prompt as Prompt says.
+	Command []string
+	Prompt  agents.PromptBy
 	Prompts string   // a folder with templates that take precedence over the embedded ones; empty means none
 	Environ []string // of this process: the environment contract
 	Desk    Desk     // the forge of $FORGE_URL, for the account of $FORGE_TOKEN
@@ -43,7 +47,7 @@ func (p *Program) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cli, err := findAdapter(p.CLI)
+	cli, err := p.adapter(&w)
 	if err != nil {
 		return err
 	}
@@ -61,6 +65,15 @@ func (p *Program) Do(ctx context.Context) error {
 		return fmt.Errorf("cannot leave a result: %w", err)
 	}
 	return nil
+}
+
+// adapter returns the adapter of the session's program. A program of the operator's is called by its file's name.
+func (p *Program) adapter(w *work) (adapter, error) {
+	if len(p.Command) == 0 {
+		return findAdapter(p.CLI)
+	}
+	p.CLI = filepath.Base(p.Command[0])
+	return &ownProgram{argv: p.Command, prompt: p.Prompt, work: w}, nil
 }
 
 // run is one session of a Program.

@@ -37,7 +37,7 @@ func (e *silentError) Error() string { return e.words }
 
 // silence ends a run whose CLI waits in silence for a model that will not answer.
 type silence struct {
-	local  bool
+	local  bool // without a time limit for answers: the backend is local, or the program says nothing of answers
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	heard  atomic.Int64 // when the last event came, in Unix nanoseconds
@@ -47,7 +47,7 @@ type silence struct {
 // listen starts to watch a run. probe reports why the backend is down, and nil if it may be up; a nil probe knows
 // nothing.
 func (r *run) listen(ctx context.Context, cancel context.CancelCauseFunc, probe func(context.Context) error) *silence {
-	s := &silence{local: r.Local, cancel: cancel}
+	s := &silence{local: r.Local || r.own() != nil, cancel: cancel}
 	s.heard.Store(r.Now().UnixNano())
 	s.timer = time.AfterFunc(firstAnswer, func() {
 		words := "no answer from the model for minutes; %s may be waiting for a usage limit, in silence"

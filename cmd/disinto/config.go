@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -63,11 +64,11 @@ const promptsDir = "prompts"
 // promptsFlag is the flag of disinto agent for the directory of a factory's own prompts.
 const promptsFlag = "--prompts"
 
-// placeBuiltin sets this program, the built-in agent, as the program of the roles with a cli.
+// placeBuiltin sets this program, the built-in agent, as the program of the roles with a cli or a prompt.
 func placeBuiltin(config *threads.Config, path string) error {
 	for i := range config.Roles {
 		r := &config.Roles[i]
-		if r.CLI == "" {
+		if !r.BuiltIn() {
 			continue
 		}
 		self, err := os.Executable()
@@ -80,7 +81,7 @@ func placeBuiltin(config *threads.Config, path string) error {
 			return fmt.Errorf("cannot find the prompts: %w", err)
 		}
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			r.Command = append(r.Command, promptsFlag, dir)
+			r.Command = slices.Insert(r.Command, 2, promptsFlag, dir) // after disinto agent
 		}
 	}
 	return nil

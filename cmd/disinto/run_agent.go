@@ -17,24 +17,31 @@ import (
 // agentCommand is the built-in agent, the program of roles with a cli.
 func agentCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "agent", Args: cobra.NoArgs, Hidden: true,
+		Use: "agent [-- COMMAND...]", Args: cobra.ArbitraryArgs, Hidden: true,
 		Short: "run one session of the built-in agent, configured by its environment",
 		Long: `
-The supervisor starts it for roles with cli = "claude" or another CLI. It works
-in $DISINTO_WORKSPACE, uses the forge with $FORGE_TOKEN and writes its result to
+The supervisor starts it for roles with cli or prompt. It works in
+$DISINTO_WORKSPACE, uses the forge with $FORGE_TOKEN and writes its result to
 $DISINTO_RESULT.`,
 	}
 	flags := cmd.Flags()
 	name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLINames(), ", "))
+	prompt := flags.String("prompt", "", "give COMMAND its prompt on \"stdin\", or in a \"file\"")
 	prompts := flags.String("prompts", "", "a `DIR` with prompts that replace built-in ones")
 	save := flags.Bool("save", false, "only push work from the workspace that the forge\ndoes not have")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), c, *name, *prompts, *save) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p := &session.Program{CLI: *name, Command: args, Prompt: agents.PromptBy(*prompt), Prompts: *prompts}
+		return runAgent(cmd.Context(), c, p, *save)
+	}
 	return cmd
 }
 
-func runAgent(ctx context.Context, c *cli, name, prompts string, save bool) error {
-	if name == "" && !save {
-		return usagef("agent needs --cli")
+func runAgent(ctx context.Context, c *cli, p *session.Program, save bool) error {
+	if (p.CLI == "") == (len(p.Command) == 0) && !save {
+		return usagef("agent needs --cli, or a command after --")
+	}
+	if len(p.Command) > 0 && p.Prompt != agents.PromptStdin && p.Prompt != agents.PromptFile {
+		return usagef("--prompt is %q, want stdin or file", p.Prompt)
 	}
 	reaper, err := process.NewReaper()
 	if err != nil {
@@ -44,10 +51,8 @@ func runAgent(ctx context.Context, c *cli, name, prompts string, save bool) erro
 	if err != nil {
 		return err
 	}
-	p := session.Program{
-		CLI: name, Prompts: prompts, Environ: c.environ, Desk: kind.desk(c.getenv("FORGE_URL"), c.getenv("FORGE_TOKEN")),
-		Run: sessionRun(reaper), Out: c.stdout, Now: time.Now,
-	}
+	p.Environ, p.Desk = c.environ, kind.desk(c.getenv("FORGE_URL"), c.getenv("FORGE_TOKEN"))
+	p.Run, p.Out, p.Now = sessionRun(reaper), c.stdout, time.Now
 	if save {
 		return p.Save(ctx)
 	}

@@ -75,7 +75,8 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	f := newTestForge(t)
 	f.pick(8)
 	state := t.TempDir()
-	path := factoryFile(t, fmt.Sprintf(cliFactory, f.URL, demo.Repo, model, model, dev, reviewer))
+	text := fmt.Sprintf(cliFactory, f.URL, demo.Repo, model, model, dev, reviewer)
+	path := factoryFile(t, ownPrograms.ReplaceAllString(text, "command = [$1]\nprompt = \"stdin\""))
 	environ := withEnv(f.environ(nil), []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none",
 		"PWD=" + t.TempDir(), // not this checkout: opencode once committed to the folder in PWD
@@ -208,6 +209,35 @@ else
   echo more >> order.txt; git add order.txt; git commit -q -m "Work on the order"
 fi`+stubDone)
 	issueToMerge(t, bin, "http://"+deadAddress(t), "claude", "claude", time.Minute, want...)
+}
+
+// ownPrograms matches a path in place of a CLI's name: a program of the operator's.
+var ownPrograms = regexp.MustCompile(`cli = ("/[^"]*")`)
+
+// TestOwnProgramInFactory is TestBuiltinAgents with the lines of shell of docs/agents.md in place of a CLI.
+func TestOwnProgramInFactory(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, _ := strings.Cut(string(page), "    #!/bin/sh\n")
+	script, _, found := strings.Cut(script, "\n\n")
+	if !found {
+		t.Fatal("docs/agents.md has no script")
+	}
+	script = "#!/bin/sh\n" + strings.ReplaceAll(script, "\n    ", "\n")
+	bin := t.TempDir()
+	model := `#!/bin/sh
+if grep -q "verdict.json"; then echo '{"verdict": "approve", "summary": "As it should be."}'; else echo more; fi
+`
+	for name, text := range map[string]string{"my-agent": script, "my-model": model} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := filepath.Join(bin, "my-agent")
+	issueToMerge(t, bin, "http://"+deadAddress(t), own, own, time.Minute, "APPROVED")
 }
 
 var verdictPath = regexp.MustCompile(`Write your verdict to the file (\S+verdict\.json)`)

@@ -321,10 +321,11 @@ func (k *checker) programs() {
 			k.addProblem("programs", fmt.Errorf("role %s: cannot run %s: %w", r.Name, argv[0], err))
 			continue
 		}
-		if r.CLI != "" {
-			if path, err = process.Lookup(r.CLI, "", k.c.environ); err != nil {
+		if r.BuiltIn() {
+			own := cmp.Or(r.CLI, r.Own(argv)[0])
+			if path, err = process.Lookup(own, "", k.c.environ); err != nil {
 				k.addProblem("programs",
-					fmt.Errorf("role %s: cannot find %s: %w; install it, or add its directory to PATH", r.Name, r.CLI, err))
+					fmt.Errorf("role %s: cannot find %s: %w; install it, or add its directory to PATH", r.Name, own, err))
 				continue
 			}
 		}

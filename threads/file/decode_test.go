@@ -849,6 +849,22 @@ max_tokens = { session = 3, issue = 2 }
 			want: `:6: roles.dev.command: is set, and cli is too: want one of them`,
 		},
 		{
+			name: "unknown prompt", text: worker + "[roles.dev]\ncommand = [\"x\"]\nprompt = \"stdn\"",
+			want: `:6: roles.dev.prompt: is "stdn", want "stdin" or "file", did you mean stdin?`,
+		},
+		{
+			name: "prompt and cli", text: worker + "[roles.dev]\ncli = \"qwen\"\nprompt = \"stdin\"",
+			want: `:6: roles.dev.prompt: is set, and cli is too: want prompt beside command`,
+		},
+		{
+			name: "prompt without command", text: worker + "[roles.dev]\nprompt = \"stdin\"",
+			want: `:5: roles.dev.prompt: is set, and command is not: want the program that gets the prompt`,
+		},
+		{
+			name: "prompt and cwd", text: worker + "[roles.dev]\ncommand = [\"x\"]\nprompt = \"file\"\ncwd = \"/x\"",
+			want: `:7: roles.dev.cwd: is set, and prompt is too: the built-in program works in the workspace of its item`,
+		},
+		{
 			name: "cli and cwd", text: worker + "[roles.dev]\ncli = \"qwen\"\ncwd = \"/x\"",
 			want: `:6: roles.dev.cwd: is set, and cli is too: the built-in program works in the workspace of its item`,
 		},

@@ -89,6 +89,7 @@ role = "name"
 budget = { usd_per_day = 1 }
 [roles.name]
 cli = ""
+prompt = ""
 [[fleet.hosts]]
 [services.name]
 command = [""]

@@ -343,8 +343,9 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Label:          t.text("label"),
 		Every:          t.duration("every", unset.Every, time.Second),
 		Priority:       t.number("priority", forge.DefaultPriority, 1),
-		CLI:            t.cli(),
+		CLI:            t.optional("cli", agents.CLINames()...),
 		Command:        d.command(t),
+		Prompt:         agents.PromptBy(t.optional("prompt", string(agents.PromptStdin), string(agents.PromptFile))),
 		Cwd:            t.text("cwd"),
 		Timeout:        t.duration("timeout", 2*time.Hour, time.Millisecond),
 		Stall:          t.duration("stall", 15*time.Minute, time.Millisecond),
@@ -356,10 +357,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	}
 	t.spending(&r)
 	r.Escalate, r.EscalateAfter = t.ladder()
-	if r.CLI != "" {
-		t.checkCLI(&r)
-		r.Command = []string{builtinProgram, "agent", "--cli", r.CLI}
-	}
+	t.builtIn(&r)
 	t.shapeOf("priority").between(1, 10)
 	if r.Priority > 10 {
 		t.wrong("priority", "is %d, want 1 (first) to 10 (last)", r.Priority)
@@ -384,29 +382,54 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	return r
 }
 
-// builtinProgram stands for our own executable in the command of a role with cli. The caller replaces it by a path.
+// builtinProgram stands for our own executable in the command of a role with cli or prompt. The caller replaces it by a
+// path.
 const builtinProgram = "disinto"
 
-// cli reads the name of an agent CLI that the built-in program can run.
-func (t *table) cli() string {
-	if !t.has("cli") {
-		t.ignore("cli")
+// optional reads a key whose value is one of a list, and which has no default.
+func (t *table) optional(key string, values ...string) string {
+	if !t.has(key) {
+		t.ignore(key)
 		return ""
 	}
-	return t.oneOf("cli", "", agents.CLINames()...)
+	return t.oneOf(key, "", values...)
 }
 
-// checkCLI reports keys that contradict cli: the built-in program has its own command line, works in its own
-// worktree, and never waits for a review.
-func (t *table) checkCLI(r *agents.Role) {
-	if t.has("command") {
-		t.wrong("command", "is set, and cli is too: want one of them")
+// builtIn sets the command of a role whose program is the built-in one.
+func (t *table) builtIn(r *agents.Role) {
+	if r.CLI != "" {
+		if t.has("command") {
+			t.wrong("command", "is set, and cli is too: want one of them")
+		}
+		t.checkBuiltIn(r, "cli")
+		r.Command = []string{builtinProgram, "agent", "--cli", r.CLI}
 	}
+	if r.Prompt != "" {
+		t.checkPrompt(r)
+		r.Command = append([]string{builtinProgram, "agent", "--prompt", string(r.Prompt), "--"}, r.Command...)
+	}
+}
+
+// checkBuiltIn reports keys that contradict one that selects the built-in program, which works in its own worktree and
+// never waits for a review.
+func (t *table) checkBuiltIn(r *agents.Role, key string) {
 	if r.Cwd != "" {
-		t.wrong("cwd", "is set, and cli is too: the built-in program works in the workspace of its item")
+		t.wrong("cwd", "is set, and %s is too: the built-in program works in the workspace of its item", key)
 	}
 	if r.WaitsForReview {
-		t.wrong("waits_for_review", "is set, and cli is too: the built-in program ends when its pull request is open")
+		t.wrong("waits_for_review", "is set, and %s is too: the built-in program ends when its pull request is open", key)
+	}
+}
+
+// checkPrompt reports keys that contradict prompt. The program gets its prompt from the built-in program.
+func (t *table) checkPrompt(r *agents.Role) {
+	switch {
+	case r.CLI != "":
+		t.wrong("prompt", "is set, and cli is too: want prompt beside command")
+	case !t.has("command"):
+		t.wrong("prompt", "is set, and command is not: want the program that gets the prompt")
+	default:
+		t.checkBuiltIn(r, "prompt")
 	}
 }
 
