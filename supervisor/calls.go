@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -32,7 +33,7 @@ func (c *core) call(ctx context.Context, limit time.Duration, f func(context.Con
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = f(ctx, client)
+	err = f(ctx, &posting{client, c.state})
 	c.answered(err)
 	return err
 }
@@ -89,4 +90,34 @@ func (c *core) fetchItem(item forge.Ref, since time.Time) (forge.ItemFacts, erro
 
 func isPermanent(err error) bool {
 	return errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrConflict)
+}
+
+// posting is a Forge whose posts contain no secret: the outcomes and plans that they quote are a program's words.
+type posting struct {
+	Forge
+	state *state
+}
+
+func (p *posting) clean(text string) string {
+	config := p.state.config()
+	if config == nil {
+		return text
+	}
+	return agents.RedactPost(text, p.state.secretsOf(config))
+}
+
+// Comment is Writer's.
+func (p *posting) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
+	return p.Forge.Comment(ctx, ref, key, p.clean(body))
+}
+
+// SetComment is Writer's.
+func (p *posting) SetComment(ctx context.Context, ref forge.Ref, key, body string) error {
+	return p.Forge.SetComment(ctx, ref, key, p.clean(body))
+}
+
+// File is Filer's.
+func (p *posting) File(ctx context.Context, d forge.Draft) (forge.Ref, error) {
+	d.Title, d.Body = p.clean(d.Title), p.clean(d.Body)
+	return p.Forge.File(ctx, d)
 }

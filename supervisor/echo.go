@@ -25,7 +25,7 @@ func (v *serviceRunner) echo(x *threads.Service) (stop func()) {
 	var copying sync.WaitGroup
 	v.background(&copying, "the output of service "+x.Name, func() {
 		out := &prefixed{w: v.stdout, prefix: x.Name + " | "}
-		secrets := func() []string { return v.secretsOf(v.state.config()) }
+		secrets := func() []string { return v.state.secretsOf(v.state.config()) }
 		_ = log.Copy(context.WithoutCancel(ctx), out, secrets, func() bool { return ctx.Err() == nil })
 		out.end()
 	})

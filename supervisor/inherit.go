@@ -32,7 +32,7 @@ func (st *state) inherit(h *Handover) (list []*session) {
 	defer st.mu.Unlock()
 	st.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
 	for i := range h.Sessions {
-		x := continued(&h.Sessions[i], st.ledger.Open[h.Sessions[i].Session.RunID].Stop, st.cfg, st.base)
+		x := continued(&h.Sessions[i], st.ledger.Open[h.Sessions[i].Session.RunID].Stop, st.cfg, st.base, st.environ)
 		st.sessions[x.RunID] = x
 		list = append(list, x)
 	}

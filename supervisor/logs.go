@@ -158,16 +158,6 @@ func (h *history) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 	if err != nil {
 		return found, control.NotFound("%s", err)
 	}
-	found.Secrets = h.secretsOf(config)
+	found.Secrets = h.state.secretsOf(config)
 	return found, nil
-}
-
-// secretsOf returns the secrets of a configuration and those of running sessions' configurations: after a reload a
-// session may still print an old token.
-func (c *core) secretsOf(config *threads.Config) []string {
-	list := secretsOf(config)
-	for _, x := range c.state.others(config) {
-		list = append(list, x.secrets...)
-	}
-	return list
 }

@@ -270,6 +270,6 @@ func (v *serviceRunner) addServices(d *control.Document) {
 	for i := range d.Services {
 		x := &d.Services[i]
 		x.Log = ServiceLog(v.stateDir, x.Name)
-		x.LastLine = control.LastLine(x.Log, v.secretsOf(cfg))
+		x.LastLine = control.LastLine(x.Log, v.state.secretsOf(cfg))
 	}
 }

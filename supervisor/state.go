@@ -33,6 +33,7 @@ type state struct {
 	heard      func() bool // the event feed has readers
 	journalled func(error) // takes the result of each write to the journal
 	meters     Meters
+	environ    []string                     // the supervisor's own
 	caches     map[string]serverCache       // the caches of servers as last observed, by base_url
 	model      func(*threads.Thread) string // a thread's server's model, for agents without one; nil or "": unknown
 	// outages returns the services that cannot be used; nil means that all can. It may be called under mu.

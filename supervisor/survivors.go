@@ -43,7 +43,8 @@ func (st *state) adopt(outlives func(*ledger.Open) bool) (list []*session) {
 		if !outlives(&o) || st.sessions[run] != nil {
 			continue
 		}
-		x := continued(&HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}, o.Stop, st.cfg, st.base)
+		h := &HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}
+		x := continued(h, o.Stop, st.cfg, st.base, st.environ)
 		x.thread.Executor, x.place, x.sent, x.adopted = o.Executor, o.Place, true, true
 		x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 		x.written, x.writtenAt = o.Used, time.Now()
@@ -56,7 +57,9 @@ func (st *state) adopt(outlives func(*ledger.Open) bool) (list []*session) {
 // continued restores a session of the previous image or supervisor. Agent, role and thread come from the current
 // configuration, which is nearly always the one at the session's start. Where it lacks them, the handed-over fields are
 // enough to end the session. stop is why the session was being ended; nil if it was not, or if only h knows it.
-func continued(h *HandedSession, stop *ledger.Stop, cfg *threads.Config, base context.Context) *session {
+func continued(
+	h *HandedSession, stop *ledger.Stop, cfg *threads.Config, base context.Context, environ []string,
+) *session {
 	x := &session{
 		Session: h.Session, config: cfg, reserved: h.Reserved, pid: h.PID, sandbox: h.Sandbox,
 		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
@@ -65,7 +68,7 @@ func continued(h *HandedSession, stop *ledger.Stop, cfg *threads.Config, base co
 	if x.config == nil {
 		x.config = &threads.Config{Factory: threads.Factory{StopGrace: h.Grace}}
 	}
-	x.secrets = secretsOf(x.config)
+	x.secrets = x.config.Hidden(environ)
 	if a := x.config.Agent(x.Agent); a != nil {
 		x.agent = *a
 	}

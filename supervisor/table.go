@@ -87,7 +87,7 @@ func (st *state) reserveLocked(start *threads.Start, now time.Time) *session {
 			State: threads.Reserved, Attempt: start.Attempt, Rung: start.Rung, Started: now,
 		},
 		config: st.cfg, agent: *st.cfg.Agent(start.Agent), role: *st.cfg.Role(start.Role),
-		thread: *st.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: secretsOf(st.cfg),
+		thread: *st.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: st.cfg.Hidden(st.environ),
 		tag: tag(st.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if x.agent.Model == "" && x.agent.BaseURL == "" && st.model != nil {
@@ -258,6 +258,16 @@ func (st *state) others(cfg *threads.Config) []*session {
 	return list
 }
 
+// secretsOf returns what may not be shown or posted under a configuration and those of running sessions: after a reload
+// a session may still print an old token.
+func (st *state) secretsOf(config *threads.Config) []string {
+	list := config.Hidden(st.environ)
+	for _, x := range st.others(config) {
+		list = append(list, x.secrets...)
+	}
+	return list
+}
+
 // claims reports whether the session's item is claimed on the forge. Scheduled work belongs to no issue.
 func (x *session) claims() bool { return x.Item.Kind != agents.KindSchedule }
 
@@ -273,18 +283,6 @@ func (x *session) works() bool {
 
 // detaches reports whether the session continues when this supervisor stops. It needs the mutex of the state.
 func (x *session) detaches() bool { return x.thread.Executor != "" && x.sent && !x.thread.StopEnds }
-
-// secretsOf returns every secret of a configuration. They are redacted from the output of agents.
-func secretsOf(config *threads.Config) []string {
-	list := []string{config.Forge.Token.Reveal(), config.Forge.WebhookSecret.Reveal()}
-	for i := range config.Agents {
-		list = append(list, config.Agents[i].Token.Reveal())
-	}
-	for _, v := range config.Secrets {
-		list = append(list, v.Value.Reveal())
-	}
-	return list
-}
 
 // redacted returns an outcome without the secrets that the program printed.
 func (x *session) redacted(out agents.Outcome) agents.Outcome {

@@ -56,6 +56,7 @@ func (s *Supervisor) init() {
 		if !s.Started.IsZero() {
 			s.state.life.started = s.Started
 		}
+		s.state.environ = s.Environ
 		s.state.journalled, s.state.meters, s.state.model = s.journalled, s.Meters, s.inference.servers.model
 		if s.Runner != nil {
 			s.state.outages = s.services.serving.outages

@@ -300,3 +300,16 @@ func (c *Config) OnlyUser(user string) bool {
 	}
 	return user != "" && user != c.Factory.User && n == 1
 }
+
+// Hidden returns the values that no log, outcome, answer or post may show: the secrets of the configuration, and the
+// credentials in the supervisor's environment, of which sessions get the keys of models.
+func (c *Config) Hidden(environ []string) []string {
+	list := []string{c.Forge.Token.Reveal(), c.Forge.WebhookSecret.Reveal()}
+	for i := range c.Agents {
+		list = append(list, c.Agents[i].Token.Reveal())
+	}
+	for _, v := range slices.Concat(c.Secrets, agents.Credentials(environ)) {
+		list = append(list, v.Value.Reveal())
+	}
+	return list
+}

@@ -56,7 +56,7 @@ func (r *run) answer() (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return parseAnswer(text)
+	return parseAnswer([]byte(r.post.hide(string(text)))) // before a long text is cut
 }
 
 // readAnswer reads the answer file, and asks the CLI once to write an unreadable one again: it may contain a question.

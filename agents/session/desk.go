@@ -110,6 +110,7 @@ func (r *run) pull(ctx context.Context) (forge.Pull, error) {
 	if err != nil {
 		return p, err
 	}
+	r.post.own = p.Closes // the forge closes them at the merge anyway
 	if !branchLike(p.Head) || !wordLike(p.Base) || !hexLike(p.HeadSHA) {
 		return p, fmt.Errorf("cannot work on pull request #%d from %q to %q at %q", r.Number, p.Head, p.Base, p.HeadSHA)
 	}

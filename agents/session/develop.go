@@ -58,6 +58,7 @@ func (r *run) issueTexts(ctx context.Context) (*promptData, error) {
 		return nil, err
 	}
 	is.Number = r.Number
+	r.post.own = append(forge.Closes("", is.Title, is.Body, r.Repo), r.ref()) // what people ask for may be closed
 	d.Issues = []issueText{issueTextOf(&is)}
 	d.Issues[0].Comments = d.Comments
 	return d, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // leftFile is a file or folder that is not ignored, and in no commit.
@@ -79,7 +80,15 @@ func (r *run) publish(ctx context.Context, branch, since, message string) (left 
 		return nil, end(agents.Failed, "the agent left a rebase unfinished")
 	}
 	t.keepStrays(ctx)
+	message = forge.DefuseMessage(r.post.hide(message), r.Repo, r.post.own)
 	if left, err = t.commitRest(ctx, since, message); err != nil {
+		return nil, err
+	}
+	cleaned, err := r.cleanCommits(ctx, since)
+	if err == nil && cleaned {
+		left, err = t.commitRest(ctx, since, message)
+	}
+	if err != nil {
 		return nil, err
 	}
 	n, err := t.commits(ctx, since, "HEAD")

@@ -69,6 +69,7 @@ type promptData struct {
 	Checks            []check      // failed checks of the pull request's head
 	Conflict          bool         // the pull request does not merge cleanly
 	Diff              quoted       // of the pull request; cut if long
+	Closing           quoted       // messages of commits that would close issues of others at the merge; of a review
 	Lessons           quoted       // from the agent's profile
 	Tried             []triedText  // outcomes of earlier agents on the escalation list
 	Continues         bool         // an earlier session was interrupted, and its work is in the worktree

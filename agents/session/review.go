@@ -31,6 +31,11 @@ func (r *run) review(ctx context.Context) (reason string, err error) {
 		return "", err
 	}
 	d.Diff = quoted(cut(diff, maxDiff))
+	closing, err := r.closingMessages(ctx, p.HeadSHA, "--not", remotes+p.Base)
+	if err != nil {
+		return "", err
+	}
+	d.Closing = quoted(cut(closing, maxRemark))
 	v, err := r.judge(ctx, d)
 	if err != nil {
 		return "", err
@@ -98,5 +103,5 @@ func (r *run) verdict() (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseVerdict(text)
+	return parseVerdict([]byte(r.post.hide(string(text))))
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -94,7 +95,11 @@ func (t *tree) saveForGood(ctx context.Context) (where string, err error) {
 		return here, err
 	}
 	branch := t.wipBranch(ctx, s.tracked)
-	if err := t.pushCommit(ctx, s.tracked, branch, t.commit(ctx, remotes+branch)); err != nil {
+	err = t.pushCommit(ctx, s.tracked, branch, t.commit(ctx, remotes+branch))
+	if found, ok := errors.AsType[*secretFound](err); ok {
+		return here + " (" + found.Error() + ")", nil
+	}
+	if err != nil {
 		return "", err
 	}
 	_, err = t.runGit(ctx, "update-ref", pushedRefs+s.tracked[:16], s.tracked)

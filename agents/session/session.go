@@ -51,7 +51,13 @@ func (p *Program) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &run{Program: p, work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), state: loadState(w.statePath())}
+	r := &run{work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), state: loadState(w.statePath())}
+	r.post = outgoing{Desk: p.Desk, repo: w.Repo}
+	for _, s := range r.tree.secrets {
+		r.post.secrets = append(r.post.secrets, s.Value.Reveal())
+	}
+	safe := *p
+	safe.Desk, r.Program = &r.post, &safe
 	r.tree.missingFiles = func(ctx context.Context, files []forge.LargeFile) ([]forge.LargeFile, error) {
 		return p.Desk.MissingFiles(ctx, w.Repo, files)
 	}
@@ -82,6 +88,7 @@ type run struct {
 	work
 	cli          adapter
 	tree         *tree
+	post         outgoing          // the Program's Desk
 	state        chainState        // state from earlier sessions on this chain
 	profile      *profile          // nil without a profile repository
 	readers      readers           // the accounts whose texts enter the prompt

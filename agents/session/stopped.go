@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func (r *run) saveInterrupted(ctx context.Context, why string) (where string) {
 	branch, err := r.pushInterrupted(ctx, s)
 	switch {
 	case err != nil:
-		r.logf("cannot push the work in progress, a later session does: %v", err)
+		r.logf("cannot push the work in progress yet: %v", err)
 		return here
 	case branch == "":
 		return here
@@ -77,6 +78,9 @@ func (r *run) pushInterrupted(ctx context.Context, s *snapshot) (branch string, 
 		branch = r.state.Branch
 	}
 	if err := t.pushCommit(ctx, s.tracked, branch, t.commit(ctx, remotes+branch)); err != nil {
+		if _, ok := errors.AsType[*secretFound](err); ok {
+			return "", err
+		}
 		if _, err := t.runGit(ctx, "update-ref", unpushedRefs+branch, s.tracked); err != nil {
 			r.logf("cannot record work that is not on the forge: %v", err)
 		}

@@ -22,6 +22,7 @@ type tree struct {
 	mirror, dir    string
 	url            string // of the repository, without credentials
 	agent, session string
+	secrets        []agents.SecretVar // no push contains one
 	// missingFiles returns those of some large files that the forge lacks; nil where nobody can ask it.
 	missingFiles func(context.Context, []forge.LargeFile) ([]forge.LargeFile, error)
 }
@@ -29,7 +30,7 @@ type tree struct {
 func newTree(run func(context.Context, agents.Cmd) error, w work, environ []string) *tree {
 	return &tree{
 		git: newGit(run, w, environ), mirror: w.mirrorPath(), dir: w.treePath(), url: w.repoURL(),
-		agent: w.Agent, session: w.RunID,
+		agent: w.Agent, session: w.RunID, secrets: agents.Credentials(environ),
 	}
 }
 
@@ -180,6 +181,9 @@ func (t *tree) push(ctx context.Context, branch, expected string) error {
 
 // pushCommit pushes a commit as push does.
 func (t *tree) pushCommit(ctx context.Context, commit, branch, expected string) error {
+	if err := t.checkSecrets(ctx, commit); err != nil {
+		return err
+	}
 	if err := t.uploadLargeFiles(ctx, commit); err != nil {
 		return err
 	}

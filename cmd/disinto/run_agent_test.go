@@ -422,7 +422,7 @@ func TestAgentPushesLater(t *testing.T) {
 	b.want(agents.Unanswered, "", "dev-qwen", agents.KindIssue, 8, `
 git config --file "$HOME/.gitconfig" url.http://127.0.0.1:1/.pushInsteadOf "$FORGE_URL/"
 echo c > c.txt; git add c.txt; git commit -qm c; exit 3`, "DISINTO_WORKSPACE="+b.chain(8))
-	if len(b.branches("fix/issue-8")) > 0 || !strings.Contains(b.log.String(), "cannot push the work in progress") {
+	if len(b.branches("fix/issue-8")) > 0 || !strings.Contains(b.log.String(), "cannot push the work in progress yet") {
 		t.Fatalf("the push did not fail\n%s", b.log.String())
 	}
 	if err := os.Remove(filepath.Join(b.home("dev-qwen"), ".gitconfig")); err != nil {

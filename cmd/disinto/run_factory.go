@@ -206,11 +206,7 @@ func (f *factory) secrets() []string {
 	if config == nil {
 		return nil
 	}
-	var all []string
-	for _, s := range config.Secrets {
-		all = append(all, s.Value.Reveal())
-	}
-	return all
+	return config.Hidden(f.Environ)
 }
 
 // newLog returns the logger of a supervisor.

@@ -146,6 +146,7 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 	}
 	remove := s.deleteBranch || isIssueBranch(p.Head) && strings.EqualFold(p.HeadRepo, ref.Repo)
 	form := gitea.MergePullRequestOption{Style: s.style, HeadCommitId: headSHA, DeleteBranchAfterMerge: &remove}
+	form.Title, form.Message = mergeMessage(s.style, &p, in.Body)
 	if err = c.merge(ctx, ref, form); err == nil {
 		return nil
 	}
@@ -162,3 +163,29 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 
 // isIssueBranch reports whether a branch is named after an issue.
 func isIssueBranch(name string) bool { return len(forge.Closes(name, "", "", "")) > 0 }
+
+// maxMergeMessage bounds the message of a squash merge, in bytes.
+const maxMergeMessage = 16 << 10
+
+// mergeMessage returns the title and message of the commit that a merge makes; empty where the forge's own are right.
+// The forge closes issues by that commit too. Title and text of an agent's pull request are a model's words, so only
+// the branch's own issue is closed. A squash has no other text than ours; a merge commit gets a title only if the
+// forge's would close something, because a repository may have a template for it.
+func mergeMessage(style gitea.MergeStyle, p *forge.Pull, body string) (title, message string) {
+	repo, own := p.Repo, p.Closes
+	if isIssueBranch(p.Head) {
+		own = forge.Closes(p.Head, "", "", repo)
+	}
+	safe := forge.DefuseMessage(p.Title, repo, own)
+	switch {
+	case style == gitea.MergeStyleSquash:
+		body = strings.ReplaceAll(body, "\r\n", "\n")
+		if len(body) > maxMergeMessage {
+			body = strings.ToValidUTF8(body[:maxMergeMessage], "")
+		}
+		return fmt.Sprintf("%s (#%d)", safe, p.Number), forge.DefuseMessage(body, repo, own)
+	case safe != p.Title && (style == gitea.MergeStyleMerge || style == gitea.MergeStyleRebaseMerge):
+		return fmt.Sprintf("Merge pull request '%s' (#%d) from %s into %s", safe, p.Number, p.Head, p.Base), ""
+	}
+	return "", ""
+}

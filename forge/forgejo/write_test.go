@@ -150,6 +150,33 @@ func TestMerge(t *testing.T) {
 	})
 }
 
+// The commit of a merge closes no issue but the branch's own, whatever the title and text of the pull request say. A
+// squash takes over the text.
+func TestMergeMessage(t *testing.T) {
+	for style, want := range map[gitea.MergeStyle]string{
+		gitea.MergeStyleSquash: "Sibling fixes `#2` (#4)\n\nFixes #1, closes `#3`",
+		gitea.MergeStyleMerge:  "Merge pull request 'Sibling fixes `#2`' (#4) from fix/issue-1 into main",
+	} {
+		t.Run(string(style), func(t *testing.T) {
+			onEach(t, func(w *world) {
+				owner, name := owner(w.repo)
+				for range 3 {
+					w.file("one", "", "backlog")
+				}
+				_, _, err := w.as(w.owner).EditRepo(owner, name, gitea.EditRepoOption{DefaultMergeStyle: &style})
+				w.must(err)
+				n, head := w.pull("fix/issue-1", "Sibling fixes #2", "Fixes #1, closes #3")
+				w.mergeBy(w.client(), n, head)
+				main, _, err := w.as(w.owner).GetRepoBranch(owner, name, "main")
+				w.must(err)
+				if got := strings.TrimSpace(main.Commit.Message); got != want {
+					w.Errorf("got the message %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
 // mergeBy merges with the client; the forge can need a moment after a push.
 func (w *world) mergeBy(c *Client, n int64, head string) {
 	w.Helper()

@@ -1,6 +1,7 @@
 package localforge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -36,6 +38,7 @@ type repo struct {
 	description   string
 	private       bool
 	defaultBranch string
+	mergeStyle    string // the default one; empty means merge
 	created       time.Time
 	updated       time.Time
 	refs          map[string]string // by full name; the map is replaced, never modified
@@ -120,7 +123,7 @@ func (v view) repo(r *repo) *wireRepo {
 		AllowMerge: true, AllowRebase: true, AllowRebaseMerge: true, AllowSquash: true, AllowFastForward: true,
 		AllowUpdate:  true,
 		Tracker:      wireTracker{true, true, true},
-		DefaultMerge: "merge", ObjectFormat: "sha1",
+		DefaultMerge: cmp.Or(r.mergeStyle, "merge"), ObjectFormat: "sha1",
 	}
 	for _, i := range r.issues {
 		if !i.closed && i.pull == nil {
@@ -266,6 +269,7 @@ func editRepo(c *call) (any, error) {
 		Private       *bool   `json:"private"`
 		Archived      *bool   `json:"archived"`
 		DefaultBranch *string `json:"default_branch"`
+		MergeStyle    *string `json:"default_merge_style"`
 	}
 	if err := c.bind(&form); err != nil {
 		return nil, err
@@ -274,6 +278,9 @@ func editRepo(c *call) (any, error) {
 	defer c.repo.moving.Unlock()
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
+	if form.MergeStyle != nil && !slices.Contains(mergeStyles, *form.MergeStyle) {
+		return nil, fail(http.StatusUnprocessableEntity, "[DefaultMergeStyle]: In")
+	}
 	if form.DefaultBranch != nil && c.repo.branch(*form.DefaultBranch) == "" {
 		return nil, fail(http.StatusUnprocessableEntity, "branch does not exist [name: %s]", *form.DefaultBranch)
 	}
@@ -286,6 +293,7 @@ func editRepo(c *call) (any, error) {
 	assign(&c.repo.private, form.Private)
 	assign(&c.repo.archived, form.Archived)
 	assign(&c.repo.defaultBranch, form.DefaultBranch)
+	assign(&c.repo.mergeStyle, form.MergeStyle)
 	c.repo.updated = c.f.now()
 	return c.view.repo(c.repo), nil
 }
