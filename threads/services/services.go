@@ -98,7 +98,7 @@ func (s *Snapshot) decide(x *Service) (step Step, next time.Time) {
 		}
 	case x.Phase.runs():
 		return step, x.changes()
-	case x.Phase == Resting && x.Until.After(s.Now):
+	case x.Until.After(s.Now):
 		return step, x.Until
 	case (x.Phase == Waiting || x.Phase == Resting) && s.lacks(x) == "":
 		return Step{Do: Start}, next

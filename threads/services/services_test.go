@@ -195,6 +195,22 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// A success ends the alarm of earlier failures.
+func TestSuccessForgives(t *testing.T) {
+	x := Service{Service: threads.Service{Name: "a", Restart: threads.RestartOnFailure}, State: New(start)}
+	for range 3 {
+		x.Start(start)
+		x.Ended(&x.Service, start, Exit{Why: "exit status 1"})
+	}
+	if x.Alarm(start) == "" {
+		t.Error("got no alarm after three failures")
+	}
+	x.Start(start)
+	if x.Ended(&x.Service, start, Exit{Zero: true, Why: "exit status 0"}); x.Fails != 0 || x.Alarm(start) != "" {
+		t.Errorf("after a success: got %+v, want no failures", x.State)
+	}
+}
+
 // TestMisses checks how many bad answers in a row make a service silent.
 func TestMisses(t *testing.T) {
 	x := &threads.Service{ReadyURL: "http://localhost", ReadyFailures: 3}
@@ -393,14 +409,27 @@ func TestWords(t *testing.T) {
 			"has ended", "", "",
 		},
 		{func(x *Service) { x.Oneshot = true; x.Ended(&x.Service, start, Exit{Zero: true}) }, "", "", ""},
+		{
+			func(x *Service) {
+				x.Needs, x.Oneshot = []string{"db"}, true
+				x.Ended(&x.Service, start, Exit{Zero: true})
+			}, "", "",
+			"",
+		},
+		{
+			func(x *Service) { x.Needs = []string{"old"} }, "waits for service old, which is no longer configured",
+			"waits for old, which is no longer configured", "",
+		},
 		{func(x *Service) { x.Hold(start) }, "was stopped by hand (disinto start a)", "", ""},
 	}
 	db := Service{Service: threads.Service{Name: "db"}, State: New(start)}
 	db.Ended(&db.Service, start, Exit{Why: "exit status 2"})
+	old := service("old", Ready)
+	old.Gone = true
 	for _, tt := range tests {
 		x := Service{Service: threads.Service{Name: "a"}, State: New(start)}
 		tt.change(&x)
-		s := Snapshot{Now: start, Services: []Service{x, db, service("migrate", Done, "db")}}
+		s := Snapshot{Now: start, Services: []Service{x, db, service("migrate", Done, "db"), old}}
 		if got := Outages(s)["a"].Why; got != tt.out {
 			t.Errorf("got outage %q, want %q", got, tt.out)
 		}

@@ -113,7 +113,7 @@ func (s *State) Ended(x *threads.Service, now time.Time, e Exit) {
 	lasted := s.lasted(now)
 	s.Good, s.Said, s.Misses, s.hurried = time.Time{}, "", 0, false
 	again := x.Again(e.Zero)
-	if lasted || e.Zero && !again {
+	if lasted || !again {
 		s.Fails = 0
 	}
 	switch {
