@@ -83,8 +83,24 @@ bench-init: build ## measure the init beside tini, dumb-init, catatonit and s6 w
 	DISINTO_BINARY='$(CURDIR)/bin/disinto' go test -v -count=1 -run TestIdle ./cmd/disinto
 
 # The agent CLIs that the built-in agent is tested with: a gigabyte, kept between runs.
-CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22
+CLIS    = @anthropic-ai/claude-code@2.1.332 @qwen-code/qwen-code@0.24.4 @openai/codex@0.171.0 opencode-ai@1.18.33 node@22
 CLI_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-clis
+
+# Every recording is one of these versions, and docs/agents.md names them. A test compares the three.
+.PHONY: agents-newest
+agents-newest: ## move the agent CLIs to their newest versions, record what they print, and try the built-in agent
+	@for cli in $(filter-out node@%,$(CLIS)); do \
+	  name=$${cli%@*} && new=$$(npm view "$$name" version) && [ -n "$$new" ] && \
+	  sed -i "s|$$name@[0-9][0-9.]*|$$name@$$new|g" Makefile docker/Dockerfile docker/compose.yaml docker/setup.sh && \
+	  echo "$$name $$new" || exit 1; \
+	done
+	@mkdir -p '$(CLI_DIR)' && $(MAKE) --no-print-directory agents-record agents-e2e
+
+.PHONY: agents-record
+agents-record: # of the pinned versions; the second test reads the recordings again
+	cd '$(CLI_DIR)' && npm install --no-audit --no-fund --loglevel=error $(CLIS)
+	DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' go test -count=1 -timeout 30m -run '^TestRealCLIs$$' ./agents/session -update
+	go test -count=1 -run '^(TestRecordings|TestVersions)$$' ./agents/session -update
 
 .PHONY: agents-e2e
 agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a stand-in for the model

@@ -41,7 +41,7 @@ if has ANTHROPIC_API_KEY CLAUDE_CODE_OAUTH_TOKEN; then
   cli=claude kind=sonnet model=sonnet
 elif has OPENAI_API_KEY; then
   cli=codex kind=gpt model=${MODEL:-gpt-5-codex}
-  has CLIS || keep CLIS @openai/codex@0.169.0
+  has CLIS || keep CLIS @openai/codex@0.171.0
 else
   die "agents have no model: write ANTHROPIC_API_KEY=... to docker/.env, or for a subscription
 CLAUDE_CODE_OAUTH_TOKEN=..., which \`claude setup-token\` prints, or OPENAI_API_KEY=..."

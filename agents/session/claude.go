@@ -13,7 +13,7 @@ import (
 
 func init() { adapters["claude"] = claude{} }
 
-// claude is Claude Code (2.1.329), as recorded in testdata/claude.
+// claude is Claude Code, as recorded in testdata/claude.
 type claude struct{}
 
 func (claude) command(c *call) (argv, env []string) {

@@ -13,7 +13,7 @@ import (
 
 func init() { adapters["codex"] = codex{} }
 
-// codex is Codex CLI (0.169.0). It chooses the id of a conversation.
+// codex is Codex CLI, as recorded in testdata/codex. It chooses the id of a conversation.
 type codex struct{}
 
 func (codex) command(c *call) (argv, env []string) {

@@ -10,7 +10,8 @@ import (
 
 func init() { adapters["opencode"] = opencode{} }
 
-// opencode is opencode (1.18.33). It chooses the id of a conversation, and reports usage per step.
+// opencode is opencode, as recorded in testdata/opencode. It chooses the id of a conversation, and reports usage per
+// step.
 type opencode struct{}
 
 func (opencode) command(c *call) (argv, env []string) {

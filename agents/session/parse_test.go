@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,44 @@ func TestRecordings(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The versions of the recordings are those that the Makefile pins and docs/agents.md names. make agents-newest moves
+// all three.
+func TestVersions(t *testing.T) {
+	const page = "../../docs/agents.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cli, name := range map[string]string{
+		"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex", "opencode": "opencode-ai",
+		"qwen": "@qwen-code/qwen-code",
+	} {
+		version, err := os.ReadFile(filepath.Join("testdata", cli, "version"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorded := strings.TrimSpace(string(version))
+		row := regexp.MustCompile("(?m)^(\\| `" + cli + "` \\| )[0-9.]+( \\|.*)$")
+		if *update {
+			text = row.ReplaceAll(text, []byte("${1}"+recorded+"${2}"))
+			writeGolden(t, page, text)
+		}
+		if m := row.Find(text); !strings.Contains(string(m), "| "+recorded+" |") {
+			t.Errorf("%s is recorded in version %s, and its row in docs/agents.md is %q", cli, recorded, m)
+		}
+		if !strings.Contains(string(makefile), name+"@"+recorded+" ") {
+			t.Errorf("%s is recorded in version %s, and the Makefile pins another", cli, recorded)
+		}
+	}
+	if len(agents.CLIs) != 4 {
+		t.Error("a CLI is missing in this test")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 func init() { adapters["qwen"] = qwen{} }
 
-// qwen is Qwen Code (0.24.4). Its events resemble claude's.
+// qwen is Qwen Code, as recorded in testdata/qwen. Its events resemble claude's.
 type qwen struct{}
 
 func (qwen) command(c *call) (argv, env []string) {
