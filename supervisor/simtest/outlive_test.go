@@ -3,6 +3,8 @@ package simtest
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -263,5 +265,41 @@ func TestAdoptedSession(t *testing.T) {
 			t.Errorf("after a stop: got %+v and claims %v, want cancelled and none", r.Outcome, w.Forge.Claimed())
 		}
 		w.Check()
+	})
+}
+
+// A supervisor that is killed after it has written a session's receipt, and before the end is journalled, leaves one
+// receipt: the next one gets the outcome again, and writes no second.
+func TestReceiptBeforeItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Outlive()
+		w.Config.Factory.Keep = 30 * 24 * time.Hour
+		w.Forge.Issue("one")
+		journal := func() string {
+			text, err := os.ReadFile(filepath.Join(w.Dir, "journal.jsonl"))
+			if err != nil {
+				t.Error(err)
+			}
+			return string(text)
+		}
+		l := w.Start(func(l *Life) {
+			l.Meters.Synced = func(time.Duration) {
+				if strings.Contains(journal(), `"end":{`) {
+					l.Kill()
+				}
+			}
+		})
+		<-l.Killed
+		l.Bury()
+		text := journal()
+		text = text[:strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n")+1]
+		if err := os.WriteFile(filepath.Join(w.Dir, "journal.jsonl"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if list, _ := os.ReadDir(filepath.Join(w.Dir, "receipts")); strings.Contains(text, `"end":{`) || len(list) != 1 {
+			t.Fatalf("want one receipt, and no end in the journal:\n%s", text)
+		}
+		w.wentOn(w.Start())
 	})
 }
