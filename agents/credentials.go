@@ -29,6 +29,19 @@ func Credentials(environ []string) (list []SecretVar) {
 	return list
 }
 
+// HiddenValues returns the values of a session's secrets, as Apart returns them, that no output may show: all but the
+// settings of models, such as a model's name, and placeholders.
+func HiddenValues(secrets []string) (values []string) {
+	for _, entry := range secrets {
+		name, value, _ := strings.Cut(entry, "=")
+		setting := modelNames.match(name) && !secretNames.match(name) && !hasPassword(value)
+		if !setting && !placeholder.MatchString(value) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
 // Searched reports whether a secret is searched for in what is posted on the forge, and in commits.
 func (s Secret) Searched() bool { return len(s) >= minPosted && !placeholder.MatchString(string(s)) }
 

@@ -32,3 +32,14 @@ func TestCredentials(t *testing.T) {
 		t.Error("a placeholder is hidden")
 	}
 }
+
+// The name of a model and a placeholder stay readable; what an operator allows by another name is hidden.
+func TestHiddenValues(t *testing.T) {
+	got := HiddenValues([]string{
+		"ANTHROPIC_MODEL=claude-sonnet-4-5", "OPENAI_BASE_URL=http://h/v1", "OPENAI_API_KEY=sk-live-0123456789",
+		"ANTHROPIC_API_KEY=sk-no-key-required", "OPENAI_PROXY=http://u:hunter2@h", "PIN=12345678",
+	})
+	if want := []string{"sk-live-0123456789", "http://u:hunter2@h", "12345678"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -365,13 +365,3 @@ func ServiceEnviron(base []string, j *Job, secrets []SecretVar, own []string) []
 	slices.Sort(environ)
 	return environ
 }
-
-// Values returns the values of an environment, in order.
-func Values(environ []string) (values []string) {
-	for _, entry := range environ {
-		if _, value, ok := strings.Cut(entry, "="); ok {
-			values = append(values, value)
-		}
-	}
-	return values
-}

@@ -23,7 +23,7 @@ func (p *SessionRun) relayLog(job agents.Job, secrets []string, book *documentWr
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		r := &relay{path: job.LogPath, out: p.Out, hide: agents.NewRedactor(agents.Values(secrets)), book: book}
+		r := &relay{path: job.LogPath, out: p.Out, hide: agents.NewRedactor(agents.HiddenValues(secrets)), book: book}
 		for last := false; ; {
 			r.copy()
 			if last {

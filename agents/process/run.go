@@ -77,7 +77,7 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 		defer r.exec.observer.end(r.observed)
 	}
 	exit := r.watch(ctx)
-	secrets := agents.Values(r.job.Secrets)
+	secrets := agents.HiddenValues(r.job.Secrets)
 	if r.exec.Secrets != nil {
 		secrets = append(secrets, r.exec.Secrets()...)
 	}

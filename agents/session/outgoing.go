@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -65,6 +67,10 @@ func (t *tree) checkSecrets(ctx context.Context, commit string) error {
 		return nil
 	}
 	unpushed := []string{commit, "--not", "--remotes", "--glob=" + strings.TrimSuffix(pushedRefs, "/")}
+	dir := t.mirror
+	if _, err := os.Stat(filepath.Join(t.dir, ".git")); err == nil {
+		dir = t.dir // a clone of another program knows what is on the forge
+	}
 	for _, args := range [][]string{
 		{"log", "--format=%an %ae %cn %ce%n%B"},
 		{"log", "--format=", "--patch", "--cc", "--unified=0", "--text", "--no-color", "--no-ext-diff", "--no-textconv"},
@@ -72,7 +78,7 @@ func (t *tree) checkSecrets(ctx context.Context, commit string) error {
 		found := &finder{secrets: t.secrets, added: len(args) > 2}
 		var complaint bytes.Buffer
 		err := t.run(ctx, agents.Cmd{
-			Argv: slices.Concat([]string{"git"}, args, unpushed), Dir: t.mirror, Env: t.environ,
+			Argv: slices.Concat([]string{"git"}, args, unpushed), Dir: dir, Env: t.environ,
 			Stdout: found, Stderr: &complaint,
 		})
 		if err != nil {

@@ -39,6 +39,9 @@ func (p *Program) Save(ctx context.Context) error {
 }
 
 func (p *Program) saveAll(ctx context.Context, w work) (branches []string, err error) {
+	if err := newTree(p.Run, w, p.Environ).mend(ctx); err != nil {
+		p.logf("cannot mend the worktree: %v", err)
+	}
 	dirs, err := worktrees(w.Workspace)
 	if err != nil {
 		return nil, err

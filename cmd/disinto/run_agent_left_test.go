@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
 )
 
 // nudged returns the messages that the CLI got after its first prompt in a session, one a line.
@@ -131,6 +132,63 @@ fi`+stubDone)
 				t.Errorf("the next session's file is not among %q", got)
 			}
 		})
+	}
+}
+
+// A session that was killed saved nothing: its worktree tells that it was interrupted. If its branch has moved since,
+// the prompt names the commit that has its work.
+func TestAgentContinuesKilled(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	kill := func(name string) {
+		t.Helper()
+		path := filepath.Join(b.workspace("dev-qwen"), "session.json")
+		killed := strings.Replace(b.read(path), `"running":false`, `"running":true`, 1)
+		for path, text := range map[string]string{path: killed, b.at("dev-qwen", name): "half"} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	kill("half.txt")
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `git add half.txt && git commit -qm half || exit 9`+stubDone)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "it left no word, as a killed session does") {
+		t.Errorf("got the prompt\n%s", p)
+	}
+	kill("lost.txt")
+	remote := strings.Replace(b.URL, "://", "://x:"+b.HumanToken+"@", 1) + "/" + demo.Repo + ".git"
+	b.git(b.dir, "clone", "-q", "-b", "fix/issue-8", remote, "theirs")
+	b.git(filepath.Join(b.dir, "theirs"), "commit", "-q", "--allow-empty", "-m", "theirs")
+	b.git(filepath.Join(b.dir, "theirs"), "push", "-q")
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `test ! -e lost.txt || exit 9
+git show "$(grep -A1 'is the commit' "$HOME/prompt" | grep -o '[0-9a-f]\{40\}')":lost.txt > found.txt || exit 8
+git add found.txt; git commit -qm found`+stubDone)
+	if got := b.files("fix/issue-8"); !slices.Contains(got, "found.txt") || !slices.Contains(b.subjects(12), "theirs") {
+		t.Errorf("got the files %q, commits %q", got, b.subjects(12))
+	}
+	if strings.Contains(b.lastArgs("dev-qwen"), "--resume") {
+		t.Error("a conversation about another tree was resumed")
+	}
+}
+
+// A workspace is saved before it is deleted, even if its .git is gone.
+func TestAgentSavesBrokenWorktree(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	for _, name := range []string{"order.txt", "loose.txt"} {
+		if err := os.WriteFile(b.at("dev-qwen", name), []byte("changed"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(b.at("dev-qwen", ".git")); err != nil {
+		t.Fatal(err)
+	}
+	out := b.save("dev-qwen", b.workspace("dev-qwen"))
+	if out.Result != agents.Done || !strings.Contains(out.Reason, "wip/dev-qwen/issue-8-") ||
+		!strings.Contains(b.kept("dev-qwen"), "loose.txt") {
+		t.Errorf("got %+v, and in the clone %s", out, b.kept("dev-qwen"))
 	}
 }
 
