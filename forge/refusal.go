@@ -23,3 +23,12 @@ func (r *Refusal) Error() string { return r.Words }
 
 // Unwrap returns ErrConflict.
 func (r *Refusal) Unwrap() error { return ErrConflict }
+
+// Updated is what bringing a pull request up to date with its base has changed.
+type Updated struct {
+	Head      string
+	MergeBase string // the commit of the base that was merged into it
+	// Same reports that the head is nothing but the merge of its former head and the base, and that what it changes of
+	// the base is what it changed before.
+	Same bool
+}

@@ -79,6 +79,9 @@ func (k *clerk) merge(c *chore) error {
 		return f.Merge(ctx, c.ref, c.head, c.base)
 	})
 	if no, refused := errors.AsType[*forge.Refusal](err); refused {
+		if no.Cause == forge.RefusedOutdated {
+			return k.bringUpToDate(c, no)
+		}
 		k.refused(c, no)
 	}
 	if err == nil {
@@ -114,6 +117,30 @@ func (k *clerk) refused(c *chore, no *forge.Refusal) {
 	}
 	is.Until = now.Add(restAfter(mergeRest, is.Count))
 	k.state.record(ledger.Record{At: now, NoMerge: &ledger.NoMerge{Ref: ledger.Ref(c.ref), NoMerge: is}})
+}
+
+// bringUpToDate merges the base into a pull request that the forge refuses to merge without the base's newest commit.
+// Its merge follows when its checks have passed. If the forge refuses that too, the refusal lasts.
+func (k *clerk) bringUpToDate(c *chore, no *forge.Refusal) error {
+	var now forge.Updated
+	err := k.call(k.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
+		now, err = f.Update(ctx, c.ref, c.head)
+		return err
+	})
+	switch {
+	case now.Head != "" && now.Head != c.head: // even if the rest of the answers is missing
+		k.state.record(ledger.Record{At: time.Now(), Carried: &ledger.Carried{
+			Ref: ledger.Ref(c.ref), From: c.head, Head: now.Head, Base: c.base, MergeBase: now.MergeBase, Same: now.Same,
+		}})
+		c.said = "brought up to date with " + c.base + ", which merges nothing else"
+		return nil
+	case errors.Is(err, forge.ErrUnavailable):
+		return err
+	case err != nil && !errors.Is(err, forge.ErrConflict): // after a conflict the next scan shows what moved
+		no = &forge.Refusal{Cause: forge.RefusedRule, Words: no.Words + "; " + text(err)}
+	}
+	k.refused(c, no)
+	return no
 }
 
 // startChore runs a chore's goroutine in a wait group.

@@ -99,10 +99,13 @@ type Mover interface {
 
 // Merger merges pull requests.
 type Merger interface {
-	// Merge merges a pull request whose head is headSHA into base. It returns ErrConflict for another head or base, a
-	// draft, a conflict, missing checks or approvals, a closed pull request, and one whose mergeability the forge has not
-	// computed yet. It is idempotent: a merged pull request is a success.
+	// Merge merges a pull request whose head is headSHA into base. It returns ErrConflict for another head or base and
+	// for a closed pull request, and a *forge.Refusal, which is an ErrConflict too, where the forge refuses. It is
+	// idempotent: a merged pull request is a success.
 	Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error
+	// Update merges the base into the branch of a pull request whose head is headSHA. It returns ErrConflict for another
+	// head, and if the two conflict.
+	Update(ctx context.Context, ref forge.Ref, headSHA string) (forge.Updated, error)
 }
 
 // Accounts checks the rights of tokens.

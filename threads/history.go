@@ -107,6 +107,8 @@ type ChainHistory struct {
 	Handed int `json:"handed,omitempty"`
 	// Approved has each agent's last approval of the pull request in one of our review sessions.
 	Approved []Approval `json:"approved,omitempty"`
+	// Carried is the last update of the pull request; nil without one.
+	Carried *Carried `json:"carried,omitempty"`
 	// NoMerge is the forge's last refusal to merge the pull request; nil without one.
 	NoMerge *NoMerge `json:"no_merge,omitempty"`
 	// Told is the Key of the reason that was commented last, so that each reason is commented once.
@@ -151,6 +153,27 @@ type Approval struct {
 	Head      string `json:"head"`
 	Base      string `json:"base"`
 	MergeBase string `json:"merge_base,omitempty"`
+}
+
+// Carried is a head of a pull request that the supervisor made, by merging the base into an approved head. Approvals of
+// the heads in Same are approvals of Head.
+type Carried struct {
+	Head      string    `json:"head"`
+	Same      []string  `json:"same,omitempty"`
+	Base      string    `json:"base"`
+	MergeBase string    `json:"merge_base"`
+	At        time.Time `json:"at"`
+}
+
+// carries reports whether an approval of a head is one of the present head of a pull request, which only a merge of the
+// base separates from it. A forge that does not count the old approval refuses the merge, and a new one is needed.
+func (c *ChainHistory) carries(p *forge.Pull, head string) bool {
+	to := c.Carried
+	if to == nil || to.Head != p.HeadSHA || to.Base != p.Base || to.MergeBase != p.MergeBase {
+		return false
+	}
+	refused := c.NoMerge != nil && c.NoMerge.Head == p.HeadSHA && c.NoMerge.Cause == forge.RefusedRule
+	return !refused && slices.Contains(to.Same, head)
 }
 
 // NoMerge is the forge's refusal to merge a head into a base.

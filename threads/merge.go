@@ -2,7 +2,9 @@ package threads
 
 import (
 	"slices"
+	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -71,6 +73,49 @@ func unnoted(v *view, w *work) *Reason {
 
 func mergeManual(v *view, w *work) *Reason {
 	return when(w.Kind == stageMerge && !v.Config.Forge.MergeAuto, MergeManual)
+}
+
+// aheadMost is how long a pull request that was brought up to date with its base keeps the others back, while it waits
+// for its checks or a review.
+const aheadMost = 2 * time.Hour
+
+// mergeBehind holds a merge while another pull request into the same branch, which was brought up to date, waits for
+// its own. The branch then merges only what has its newest commit, and n siblings that are all brought up to date after
+// each merge would need n² runs of the checks.
+func mergeBehind(v *view, w *work) *Reason {
+	if w.Kind != stageMerge {
+		return nil
+	}
+	own := v.broughtUp(w.pull)
+	for i := range v.Facts.Pulls {
+		p := &v.Facts.Pulls[i]
+		if p.Ref == w.Ref || p.Repo != w.Ref.Repo || p.Base != w.pull.Base {
+			continue
+		}
+		at := v.broughtUp(p)
+		first := own.IsZero() || at.Before(own) || at.Equal(own) && p.Ref.Compare(w.Ref) < 0
+		if !at.IsZero() && first {
+			v.wake(at.Add(aheadMost))
+			return &Reason{Code: MergeQueued, Refs: []forge.Ref{p.Ref}}
+		}
+	}
+	return nil
+}
+
+// broughtUp returns when we brought an open pull request to its present head; zero if we did not, or if it no longer
+// keeps others back: it needs rework, a person, or too long.
+func (v *view) broughtUp(p *forge.Pull) time.Time {
+	h := v.History.Chain(p.Ref)
+	c, no := h.Carried, h.NoMerge
+	switch {
+	case p.Closed || p.Draft || c == nil || c.Head != p.HeadSHA || !v.later(c.At.Add(aheadMost)):
+		return time.Time{}
+	case no != nil && no.Head == p.HeadSHA && no.Cause == forge.RefusedRule:
+		return time.Time{}
+	case forge.SkipLabel(p.Labels) != "" || v.stageOf(p).kind == agents.KindRework:
+		return time.Time{}
+	}
+	return c.At
 }
 
 // lateMost is how often in a row the forge may refuse a merge for a cause that passes by itself, about eight minutes.

@@ -83,6 +83,7 @@ var (
 		{"supervisor merges", mergeManual},
 		{"no person objects", humanObjects},
 		{"not refused by the forge", mergeRefused},
+		{"first to be up to date", mergeBehind},
 		{"merges cleanly", mergeLate},
 	}
 	scheduleRules = []itemRule{

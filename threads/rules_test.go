@@ -64,6 +64,7 @@ var scriptOf = map[string]string{
 	"pull/supervisor merges":                     "pull_rules",
 	"pull/no person objects":                     "edges",
 	"pull/not refused by the forge":              "merge",
+	"pull/first to be up to date":                "merge",
 	"pull/merges cleanly":                        "edges",
 	"schedule/no agent works on it":              "schedule",
 	"schedule/repository read":                   "schedule",

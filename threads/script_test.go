@@ -45,7 +45,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	                                   use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
 //	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung,
-//	                                   conflicts, reviews, reviewed, no-merge
+//	                                   conflicts, reviews, reviewed, no-merge, carried
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
 func TestScripts(t *testing.T) {
@@ -670,6 +670,10 @@ func (w *scriptWorld) history(f []string) {
 	case "attempts": // KIND:CHAIN COUNT UNTIL [marked]
 		k := w.key(f[1])
 		Entry(h.Chains, k.Ref).SetAttempt(Attempt{Kind: k.Kind, Count: w.number(f[2]), Until: w.at(f[3]), Marked: len(f) > 4})
+	case "carried": // N HEAD MERGE-BASE AT FROM...
+		Entry(h.Chains, w.ref(f[1])).Carried = &Carried{
+			Head: f[2], Base: "main", MergeBase: f[3], At: w.at(f[4]), Same: f[5:],
+		}
 	case "no-merge": // N HEAD CAUSE COUNT UNTIL WORDS
 		Entry(h.Chains, w.ref(f[1])).NoMerge = &NoMerge{
 			Head: f[2], Base: "main", Cause: forge.RefusalCause(f[3]), Count: w.number(f[4]), Until: w.at(f[5]),

@@ -131,9 +131,10 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 		last[r.Author] = r
 	}
 	var got verdicts
+	h := v.History.Chain(p.Ref)
 	for _, login := range order {
 		r := last[login]
-		onHead := r.CommitSHA == p.HeadSHA
+		onHead := r.CommitSHA == p.HeadSHA || r.Verdict == forge.Approved && h.carries(p, r.CommitSHA)
 		switch {
 		case !r.Official && !v.isAgent(login): // it still replaces the account's earlier verdict
 		case r.Verdict == forge.ChangesRequested && onHead:
@@ -175,8 +176,11 @@ func (v *view) void(p *forge.Pull, r *forge.Review) Cause {
 		return CauseBase
 	}
 	why := CauseUnproven
-	for _, known := range v.History.Chain(p.Ref).Approved {
+	h := v.History.Chain(p.Ref)
+	for _, known := range h.Approved {
 		switch {
+		case known.Agent == a.Name && known.Base == p.Base && h.carries(p, known.Head):
+			return ""
 		case known.Agent != a.Name || known.Head != p.HeadSHA:
 		case known.Base == p.Base && known.MergeBase == p.MergeBase:
 			return ""

@@ -18,6 +18,7 @@ var scripted = []string{
 	"issue/within the issue's limit", "issue/comments read", "issue/chain free", "issue/review has room",
 	"pull/a review agent exists", "pull/rounds left", "pull/within the issue's limit", "pull/attempts left",
 	"pull/chain free", "pull/its author's reviews left", "pull/not refused by the forge",
+	"pull/first to be up to date",
 	"end/out of money", "end/asked or planned by an agent",
 	"end/out of attempts", "end/waits for cancelled work", "end/its issue is closed",
 	"end/goes to another branch", "end/waits for itself", "candidate/has the skills", "candidate/on its route",

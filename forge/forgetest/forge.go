@@ -27,6 +27,7 @@ type Forge interface {
 	Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error)
 	Reassign(ctx context.Context, ref forge.Ref, from, to string, labels []string, runID string) error
 	Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error
+	Update(ctx context.Context, ref forge.Ref, headSHA string) (forge.Updated, error)
 	WhoAmI(ctx context.Context, token string) (login string, err error)
 	MayWork(ctx context.Context, token, repo string) error
 	Requests() int64

@@ -12,6 +12,7 @@ func mergeRules() []rule {
 		{Pulls, "a merge takes exactly the given head and base, and closes the issue", merge},
 		{Pulls, "a new client finds the merge of a closed issue", mergeFound},
 		{Code, "a merge that cannot be done is refused", mergeRefused},
+		{Code, "a pull request is brought up to date with its base", update},
 	}
 }
 
@@ -65,4 +66,34 @@ func mergeRefused(w *world) {
 	w.eventually("the other pull request conflicts", func() bool { return w.pull(two).Mergeable == forge.MergeNotClean })
 	w.refused("Merge of a pull request with a conflict", w.here.Merge(w.ctx, two, second, "main"), forge.ErrConflict)
 	same(w, "merged", w.pull(two).Merged, false)
+}
+
+// update brings a pull request up to date twice: with a change of another file of its base, and with one of its own
+// file, after which what it changes is shown differently. An update with a conflict is refused.
+func update(w *world) {
+	const lines = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+	w.Push(w.dev, w.repo, "main", "work.txt", lines)
+	ref, _ := w.work("one", "")
+	head := w.Push(w.dev, w.repo, "one", "work.txt", lines+"ten\n")
+	w.Push(w.dev, w.repo, "main", "other.txt", "x\n")
+	w.eventually("the head moves", func() bool { return w.pull(ref).HeadSHA == head })
+	_, err := w.here.Update(w.ctx, ref, "")
+	w.refused("Update of no head", err, forge.ErrConflict)
+	now, err := w.here.Update(w.ctx, ref, head)
+	w.must("Update", err)
+	if p := w.pull(ref); !now.Same || now.Head == head || p.HeadSHA != now.Head || p.MergeBase != now.MergeBase {
+		w.Errorf("got %+v, and the pull request at %s on %s, want the same change at a new head", now, p.HeadSHA, p.MergeBase)
+	}
+	w.Push(w.dev, w.repo, "main", "work.txt", "zero\n"+lines)
+	head = now.Head
+	w.tick()
+	now, err = w.here.Update(w.ctx, ref, head)
+	w.must("Update", err)
+	if now.Same || now.Head == head {
+		w.Errorf("after a change of the same file: got %+v, want another change at a new head", now)
+	}
+	w.Push(w.dev, w.repo, "main", "work.txt", "all new\n")
+	w.tick()
+	_, err = w.here.Update(w.ctx, ref, now.Head)
+	w.refused("Update with a conflict", err, forge.ErrConflict)
 }

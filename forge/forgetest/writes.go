@@ -176,6 +176,7 @@ func ended(w *world) {
 		"Blockers":  func() error { _, err := w.here.Blockers(ctx, ref); return err },
 		"Reassign":  func() error { return w.here.Reassign(ctx, ref, "", w.dev, nil, "here-2") },
 		"Merge":     func() error { return w.here.Merge(ctx, pull, head, "main") },
+		"Update":    func() error { _, err := w.here.Update(ctx, pull, head); return err },
 		"FetchItem": func() error { _, err := w.here.FetchItem(ctx, ref, time.Time{}); return err },
 		"Prepare":   func() error { return w.here.Prepare(ctx) },
 		"WhoAmI":    func() error { _, err := w.here.WhoAmI(ctx, w.devToken); return err },

@@ -36,6 +36,9 @@ type Forge struct {
 	fault    Fault
 	off      string // why the repository cannot be worked on
 	cold     int    // scans that stop early
+	strict   bool   // merges only pull requests that have the newest commit of main
+	overlaps bool   // a merge of main into a branch changes what its pull request changes
+	tip      int    // merges into main
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
@@ -72,6 +75,16 @@ func (f *Forge) Fail(fault Fault) { set(&f.mu, &f.fault, fault) }
 
 // Shut makes scans report why the repository cannot be worked on; "" means that it can.
 func (f *Forge) Shut(why string) { set(&f.mu, &f.off, why) }
+
+// Strict makes the forge merge only pull requests that have the newest commit of main. overlaps makes a merge of main
+// into a branch change what its pull request changes.
+func (f *Forge) Strict(overlaps bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.strict, f.overlaps = true, overlaps
+}
+
+func (f *Forge) tipLocked() string { return fmt.Sprintf("main%d", f.tip) }
 
 // Cold makes the next n scans stop early: they return the issues without their dependencies.
 func (f *Forge) Cold(n int) { set(&f.mu, &f.cold, n) }
@@ -123,6 +136,7 @@ func (f *Forge) Open(issue int64, login string) int64 {
 	p := &forge.Pull{
 		Ref: Ref(f.last), Title: f.issues[issue].Title, Author: login, Head: "fix/issue-" + strconv.FormatInt(issue, 10),
 		HeadRepo: Repo, Base: "main", Closes: []forge.Ref{Ref(issue)}, Mergeable: forge.MergeClean, Created: time.Now(),
+		MergeBase: f.tipLocked(),
 	}
 	f.pushLocked(p)
 	f.pulls[f.last] = p

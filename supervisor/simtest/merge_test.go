@@ -274,3 +274,44 @@ func TestRefusedMergeIsShown(t *testing.T) {
 		w.Check()
 	})
 }
+
+// Where the forge merges only branches with the newest commit of main, each pull request is brought up to date once, in
+// merge order. Its approval carries over, unless the update changed what it does: then it is reviewed once more.
+func TestOutdatedPullsMerge(t *testing.T) {
+	for _, overlaps := range []bool{false, true} {
+		t.Run(fmt.Sprint("overlaps=", overlaps), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Usual()
+				w.Exec.Script = quickly(w)
+				w.Forge.Strict(overlaps)
+				const pulls = 4
+				for n := range pulls {
+					w.Forge.Open(w.Forge.Issue(fmt.Sprint("issue ", n)), "dev-qwen")
+				}
+				l := w.Start()
+				w.Until(6*time.Hour, "merged", w.Forge.Done)
+				l.Stop()
+				w.Check()
+				var updates, reviews int
+				for _, write := range w.Forge.Writes() {
+					if strings.HasPrefix(write, "update") {
+						updates++
+					}
+				}
+				for _, r := range w.Exec.Runs() {
+					if r.Job.Kind == agents.KindReview {
+						reviews++
+					}
+				}
+				want := pulls
+				if overlaps {
+					want += pulls - 1
+				}
+				if updates != pulls-1 || reviews != want {
+					t.Errorf("got %d updates and %d reviews, want %d and %d\n%s", updates, reviews, pulls-1, want, w.Log.String())
+				}
+			})
+		})
+	}
+}

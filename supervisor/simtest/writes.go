@@ -127,7 +127,10 @@ func (c *client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 			return nil
 		case p.Closed, p.HeadSHA != headSHA, p.Base != base, p.Draft, p.Mergeable != forge.MergeClean:
 			return fmt.Errorf("cannot merge %s: %w", ref.Short(), forge.ErrConflict)
+		case c.f.strict && p.MergeBase != c.f.tipLocked():
+			return &forge.Refusal{Cause: forge.RefusedOutdated, Words: "The head branch is behind the base branch"}
 		}
+		c.f.tip++
 		p.Merged, p.Closed, p.Ended, p.Updated = true, true, time.Now(), time.Now()
 		for _, ref := range p.Closes {
 			if is := c.f.issues[ref.Number]; is != nil {
@@ -137,6 +140,22 @@ func (c *client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string)
 		c.f.wrote("merge %s", ref.Short())
 		return nil
 	})
+}
+
+// Update merges main into a pull request.
+func (c *client) Update(ctx context.Context, ref forge.Ref, headSHA string) (now forge.Updated, err error) {
+	err = c.do(ctx, "update", func() error {
+		p := c.f.pulls[ref.Number]
+		if p == nil || p.HeadSHA != headSHA {
+			return fmt.Errorf("cannot update %s: %w", ref.Short(), forge.ErrConflict)
+		}
+		c.f.pushLocked(p)
+		p.MergeBase = c.f.tipLocked()
+		now = forge.Updated{Head: p.HeadSHA, MergeBase: p.MergeBase, Same: !c.f.overlaps}
+		c.f.wrote("update %s", ref.Short())
+		return nil
+	})
+	return now, err
 }
 
 // File makes an issue with its labels.

@@ -20,6 +20,9 @@ func (s *State) TurnBack(newest, now time.Time) {
 		if c.Dialogue != nil {
 			back(off, &c.Dialogue.At, &c.Dialogue.Answered)
 		}
+		if c.Carried != nil {
+			back(off, &c.Carried.At)
+		}
 		if c.NoMerge != nil {
 			back(off, &c.NoMerge.Until)
 		}

@@ -316,6 +316,30 @@ func (r *NoMerge) apply(s *State, _ time.Time) {
 	s.chain(r.Ref).NoMerge = &no
 }
 
+// Carried records that the supervisor merged the base into an approved pull request.
+type Carried struct {
+	Ref       Ref    `json:"ref"`
+	From      string `json:"from"` // the approved head
+	Head      string `json:"head"`
+	Base      string `json:"base"`
+	MergeBase string `json:"merge_base"`
+	Same      bool   `json:"same,omitempty"` // approvals of From count for Head
+}
+
+func (r *Carried) valid() bool { return r.Ref.Repo != "" && r.From != "" && r.Head != "" }
+
+func (r *Carried) apply(s *State, at time.Time) {
+	c := s.chain(r.Ref)
+	to := &threads.Carried{Head: r.Head, Base: r.Base, MergeBase: r.MergeBase, At: at}
+	if was := c.Carried; r.Same && was != nil && was.Head == r.From {
+		to.Same = slices.Clone(was.Same)
+	}
+	if r.Same {
+		to.Same = append(to.Same, r.From)
+	}
+	c.Carried = to
+}
+
 // Forget records that the issue or pull request is no longer open on the forge.
 type Forget struct {
 	Ref Ref `json:"ref"`

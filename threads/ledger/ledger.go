@@ -125,7 +125,8 @@ func (s *State) forgive(item forge.Ref) {
 	c := Entry(s.Chains, item)
 	*c = threads.ChainHistory{
 		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, LastWriter: c.LastWriter, Told: c.Told,
-		Retried: c.Retried, Approved: c.Approved, Written: c.Written, WrittenOn: c.WrittenOn, Place: c.Place,
+		Retried: c.Retried, Approved: c.Approved, Carried: c.Carried, Written: c.Written,
+		WrittenOn: c.WrittenOn, Place: c.Place,
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {

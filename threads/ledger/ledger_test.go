@@ -158,6 +158,9 @@ func everything() []Record {
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 42}}, Close: true}},
 		{At: noon, Told: &Told{Ref{Repo: "o/r", Number: 43}, "blocked by", "blocked by #1"}},
 		{At: noon, Merged: &Merged{Ref{Repo: "o/r", Number: 61}, Ref{Repo: "o/r", Number: 60}, noon}},
+		{At: noon, Carried: &Carried{
+			Ref: Ref{Repo: "o/r", Number: 44}, From: "a9", Head: "aa", Base: "main", MergeBase: "b1", Same: true,
+		}},
 		{At: noon, NoMerge: &NoMerge{
 			Ref{Repo: "o/r", Number: 44},
 			threads.NoMerge{Head: "aa", Base: "main", Cause: forge.RefusedRule, Words: "no", Count: 1, Until: noon},

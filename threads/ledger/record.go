@@ -39,6 +39,7 @@ type Record struct {
 	Service  *Service  `json:"service,omitempty"`
 	Receipt  *Receipt  `json:"receipt,omitempty"`
 	NoMerge  *NoMerge  `json:"no_merge,omitempty"`
+	Carried  *Carried  `json:"carried,omitempty"`
 
 	// Commands of people. A pause is also a fact.
 	Pause  *Pause  `json:"pause,omitempty"`
