@@ -126,7 +126,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 		said.fail(failure{What: down, Words: silent.words})
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		said.fail(failure{What: unusable, Words: strings.TrimPrefix(err.Error(), "cannot run ")})
+		said.fail(failure{What: unusable, Words: err.Error()})
 	}
 	if k, ok := errors.AsType[killedError](err); ok && k.Killed() && ctx.Err() == nil {
 		said.fail(failure{What: killed, Words: err.Error() + " (out of memory?)"})

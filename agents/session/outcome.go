@@ -16,7 +16,8 @@ func outcome(cli string, r *report, heard bool, exit error, complaint string, no
 	if t.What == noFailure && !r.Ended {
 		t = unended(r, exit, complaint)
 	}
-	out := agents.Outcome{Result: agents.Failed, Reason: cli + ": " + strings.TrimPrefix(t.Words, cli+": ")}
+	words := strings.TrimPrefix(strings.TrimPrefix(t.Words, "cannot run "), cli+": ") // of an error that names the program
+	out := agents.Outcome{Result: agents.Failed, Reason: cli + ": " + words}
 	switch t.What {
 	case noFailure:
 		if heard {

@@ -317,12 +317,14 @@ func realRun(t *testing.T, cli, bin, url string) *run {
 }
 
 // runReal runs a program and ends its process group when ctx is done.
-func runReal(ctx context.Context, c agents.Cmd) error {
+func runReal(ctx context.Context, c agents.Cmd) error { return realCommand(ctx, c).Run() }
+
+func realCommand(ctx context.Context, c agents.Cmd) *exec.Cmd {
 	path := filepath.Join(filepath.SplitList(agents.Getenv(c.Env, "PATH"))[0], c.Argv[0])
 	cmd := exec.CommandContext(ctx, path, c.Argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
-	return cmd.Run()
+	return cmd
 }
