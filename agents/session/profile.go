@@ -102,6 +102,10 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 	if err == nil && r.folder() != r.treePath() && !strings.Contains(prompt, r.treePath()) {
 		prompt += "\n\nThe checkout is in " + r.treePath() + ", not in your working directory.\n"
 	}
+	if err == nil && d.Closing != "" && !strings.Contains(prompt, d.Closing.String()) {
+		prompt += "\n\nAt the merge, the forge would close other issues because of these messages of commits:\n\n" +
+			d.Closing.String() + "\n"
+	}
 	return prompt, err
 }
 

@@ -129,7 +129,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	r.state.Running = false
 	where := ""
 	if interrupted(out.Result) {
-		where = r.saveInterrupted(ctx, cmp.Or(out.Reason, string(out.Result)))
+		where = r.saveInterrupted(ctx, r.post.hide(cmp.Or(out.Reason, string(out.Result))))
 	} else {
 		r.handedIn(ctx)
 	}

@@ -19,7 +19,9 @@ const (
 	// wipTime is how long a session that was asked to end may take to save its work. The supervisor's grace period is
 	// 7 s by default, of which the CLI needs up to 2 s to end.
 	wipTime = 4 * time.Second
-	// pushTime bounds the push of interrupted work otherwise. The slot waits for it, and the work is safe without it.
+	// saveTime bounds it otherwise, for large worktrees.
+	saveTime = 2 * time.Minute
+	// pushTime bounds the push of interrupted work. The slot waits for it, and the work is safe without it.
 	pushTime = 20 * time.Second
 )
 
@@ -28,18 +30,14 @@ func (r *run) saveInterrupted(ctx context.Context, why string) (where string) {
 	if !r.onBranch { // it changed nothing, or it is a review
 		return ""
 	}
-	limit := pushTime
+	limit := saveTime
 	if ctx.Err() != nil {
 		limit = wipTime
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	t := r.tree
-	err := t.mend(ctx)
-	if err == nil {
-		err = t.standOn(ctx, r.state.Branch, r.since)
-	}
-	s := (*snapshot)(nil)
+	t, s := r.tree, (*snapshot)(nil)
+	err := r.settle(ctx, r.since)
 	if err == nil {
 		s, err = t.keep(ctx, why)
 	}
@@ -77,17 +75,17 @@ func (r *run) pushInterrupted(ctx context.Context, s *snapshot) (branch string, 
 	if r.ownBranch {
 		branch = r.state.Branch
 	}
-	if err := t.pushCommit(ctx, s.tracked, branch, t.commit(ctx, remotes+branch)); err != nil {
-		if _, ok := errors.AsType[*secretFound](err); ok {
-			return "", err
-		}
-		if _, err := t.runGit(ctx, "update-ref", unpushedRefs+branch, s.tracked); err != nil {
-			r.logf("cannot record work that is not on the forge: %v", err)
-		}
+	if _, err := t.runGit(ctx, "update-ref", unpushedRefs+branch, s.tracked); err != nil {
+		return "", err
+	}
+	pushing, cancel := context.WithTimeout(ctx, pushTime)
+	defer cancel()
+	err = t.pushCommit(pushing, s.tracked, branch, t.commit(ctx, remotes+branch))
+	if _, ok := errors.AsType[*secretFound](err); err != nil && !ok {
 		return "", err
 	}
 	t.forget(ctx, unpushedRefs+branch)
-	return branch, nil
+	return branch, err
 }
 
 // pushLater pushes interrupted work that an earlier session could not push, of any chain. If its branch has moved
@@ -103,12 +101,10 @@ func (r *run) pushLater(ctx context.Context) {
 	for line := range strings.Lines(refs) {
 		commit, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
 		branch := strings.TrimPrefix(ref, unpushedRefs)
-		on := t.commit(ctx, remotes+branch)
-		if on != "" && !t.contains(ctx, commit, on) {
+		if t.movedOn(ctx, branch, commit) {
 			branch = fmt.Sprintf("wip/%s/%s-%s", t.agent, strings.TrimPrefix(branch, "fix/"), commit[:8])
-			on = t.commit(ctx, remotes+branch)
 		}
-		if err := t.pushCommit(ctx, commit, branch, on); err != nil {
+		if err := t.pushCommit(ctx, commit, branch, t.commit(ctx, remotes+branch)); err != nil {
 			r.logf("cannot push the work in progress of an earlier session yet: %v", err)
 			return
 		}
@@ -159,8 +155,8 @@ func (r *run) checkOut(ctx context.Context, d *promptData, at string) (err error
 		return err
 	}
 	stopped := t.commit(ctx, stoppedRefs+d.Branch)
-	if on := t.commit(ctx, remotes+d.Branch); stopped != "" && on != "" && !t.contains(ctx, stopped, on) {
-		stopped = "" // the branch has moved on
+	if stopped != "" && t.movedOn(ctx, d.Branch, stopped) {
+		stopped = ""
 	}
 	if s != nil && t.follows(ctx, d.Branch, last, stopped) {
 		d.Continues, d.Stopped = true, quoted(t.whyStopped(ctx, stopped, why))
@@ -198,7 +194,7 @@ func (t *tree) keepBranch(ctx context.Context, branch string) (commit string, er
 	if _, err := t.do(ctx, t.mirror, "update-ref", keptRef(commit), commit); err != nil {
 		return "", err
 	}
-	if on := t.commit(ctx, remotes+branch); on != "" && !t.contains(ctx, commit, on) {
+	if t.movedOn(ctx, branch, commit) {
 		return "", nil
 	}
 	return commit, nil
@@ -210,8 +206,14 @@ func (t *tree) follows(ctx context.Context, branch, last, stopped string) bool {
 	if last == "" { // no state is left of that session
 		last, _ = t.runGit(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
 	}
+	return last == branch && (stopped != "" || !t.movedOn(ctx, branch, "HEAD"))
+}
+
+// movedOn reports whether the forge's branch has commits that a commit lacks, apart from a snapshot that this clone
+// pushed: a newer snapshot replaces it.
+func (t *tree) movedOn(ctx context.Context, branch, commit string) bool {
 	on := t.commit(ctx, remotes+branch)
-	return last == branch && (on == "" || stopped != "" || t.contains(ctx, "HEAD", on))
+	return on != "" && !t.contains(ctx, commit, on) && !(t.isWIP(ctx, on) && t.has(ctx, pushedRefs+on[:16]))
 }
 
 // contains reports whether a commit of the worktree's repository has another one among its ancestors, or is it.

@@ -421,7 +421,7 @@ func TestAgentPushesLater(t *testing.T) {
 	b := newBench(t)
 	b.want(agents.Unanswered, "", "dev-qwen", agents.KindIssue, 8, `
 git config --file "$HOME/.gitconfig" url.http://127.0.0.1:1/.pushInsteadOf "$FORGE_URL/"
-echo c > c.txt; git add c.txt; git commit -qm c; exit 3`, "DISINTO_WORKSPACE="+b.chain(8))
+echo c > c.txt; git add c.txt; git commit -qm c; echo d >> c.txt; exit 3`, "DISINTO_WORKSPACE="+b.chain(8))
 	if len(b.branches("fix/issue-8")) > 0 || !strings.Contains(b.log.String(), "cannot push the work in progress yet") {
 		t.Fatalf("the push did not fail\n%s", b.log.String())
 	}
@@ -431,6 +431,17 @@ echo c > c.txt; git add c.txt; git commit -qm c; exit 3`, "DISINTO_WORKSPACE="+b
 	b.implement(1)
 	if len(b.branches("fix/issue-8")) != 1 {
 		t.Errorf("the next session did not push it\n%s", b.log.String())
+	}
+	b.want(agents.Unanswered, "", "dev-qwen", agents.KindIssue, 8, `
+git config --file "$HOME/.gitconfig" url.http://127.0.0.1:1/.pushInsteadOf "$FORGE_URL/"
+echo d > d.txt; git add d.txt; git commit -qm d; echo e >> d.txt; exit 3`, "DISINTO_WORKSPACE="+b.chain(8))
+	if err := os.Remove(filepath.Join(b.home("dev-qwen"), ".gitconfig")); err != nil {
+		t.Fatal(err)
+	}
+	b.want(agents.Done, "opened #", "dev-qwen", agents.KindIssue, 8, `grep -q e d.txt || exit 9`+stubDone,
+		"DISINTO_WORKSPACE="+b.chain(8))
+	if got := b.subjects(13); len(got) != 3 || got[1] != "d" || got[2] != "c" || len(b.branches("wip/")) > 0 {
+		t.Errorf("got the commits %q, branches %q", got, b.branches("wip/"))
 	}
 }
 
