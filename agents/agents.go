@@ -269,6 +269,7 @@ const (
 	// Killed is a session that something outside ended with SIGKILL, such as the kernel of a machine without memory. It
 	// says nothing about the item, either.
 	Killed      Result = "killed"
+	PushRefused Result = "push-refused" // the work is done, and the forge refuses the push
 	NoRoom      Result = "no-room"      // the machine has no room for another process, or the disk none for its result
 	NoPlace     Result = "no-place"     // never started: no node can run it
 	Looped      Result = "loop"         // ended because the agent repeated itself
@@ -284,7 +285,7 @@ const (
 func (r Result) Claimable() bool {
 	switch r {
 	case Done, Refused, Question, Planned, Failed, NoProgress, Limited, BackendDown, Unanswered, Killed, Looped,
-		OverBudget:
+		OverBudget, PushRefused:
 		return true
 	}
 	return false

@@ -35,6 +35,14 @@ func needsHumanComment(c *chore) comment {
 				"\n\nTo have it tried again, change what it says and remove the label `needs-human`.",
 		}
 	}
+	if why.Code == threads.PushRefused {
+		return comment{
+			fmt.Sprintf("push-%d-%d", c.ref.Number, c.refused.Unix()),
+			"The work is done, and the forge does not take it:\n\n" + fence(why.Note) +
+				"\n\nIts commits are kept. Remove what the forge objects to, then comment `/disinto retry`, or remove the label " +
+				"`needs-human`: they are pushed again.",
+		}
+	}
 	if why.Code == threads.OverLimit {
 		return overLimitComment(c)
 	}

@@ -53,6 +53,7 @@ const (
 	ReviewLimit       Code = "review-limit"
 	Unreviewed        Code = "unreviewed"
 	Refused           Code = "refused"
+	PushRefused       Code = "push-refused"
 	OverLimit         Code = "over-limit"
 	TalkUnread        Code = "comments-unread"
 	PlanWaits         Code = "plan-waits"
@@ -278,6 +279,9 @@ var codeDocs = []CodeDoc{
 		"its author's pull requests were reviewed often within the last hour", "raise `max_reviews_per_hour`"),
 	doc(Refused, Failed, ByItself, "refused: {note}",
 		"an agent refused it", "answer the agent's comment, then remove `needs-human`"),
+	doc(PushRefused, Failed, ByItself, "{note}",
+		"the forge refuses the agent's finished work, by a rule, a hook or a limit of size; its commits are kept",
+		"remove what the forge objects to; then `disinto retry REF` pushes them, without another run of the model"),
 	doc(OverLimit, Failed, ByItself, "{note}",
 		"a session, or all sessions on the issue together, used as much as the role allows",
 		"`disinto retry REF` allows as much again; `max_tokens` and `max_usd` of the role allow more"),

@@ -783,6 +783,9 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Agents, f[1]).Fruitless = w.number(f[2])
 	case "refused":
 		Entry(h.Chains, w.ref(f[1])).Refused = strings.Join(f[2:], " ")
+	case "push-refused": // N WHY
+		c := Entry(h.Chains, w.ref(f[1]))
+		c.Refused, c.RefusedAs = strings.Join(f[2:], " "), PushRefused
 	case "labelled": // N LABEL WHY
 		Entry(h.Chains, w.ref(f[1])).Labelled = Labelled{Label: f[2], Why: strings.Join(f[3:], " ")}
 	case "retried":

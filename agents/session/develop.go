@@ -197,12 +197,18 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 	if err := r.checkOut(ctx, d, at); err != nil {
 		return said, err
 	}
-	if said, err = r.develop(ctx, d, since); err != nil {
-		return said, err
+	said, finished := r.finished(ctx, d.Branch)
+	if !finished {
+		if said, err = r.develop(ctx, d, since); err != nil {
+			return said, err
+		}
 	}
 	said.Title = cmp.Or(said.Title, title)
 	left, err := r.publish(ctx, d.Branch, since, said.Title)
-	said.left = r.leftOut(left)
+	if len(left) > 0 {
+		said.left = r.leftOut(left)
+	}
+	r.refused(ctx, d.Branch, &said, err)
 	return said, err
 }
 

@@ -48,10 +48,19 @@ func (g *git) do(ctx context.Context, dir string, args ...string) (string, error
 	argv := append([]string{"git"}, args...)
 	err := g.run(ctx, agents.Cmd{Argv: argv, Dir: dir, Env: g.environ, Stdout: &out, Stderr: &complaint})
 	if err != nil {
-		return "", gitError(args[0], err, complaint.String())
+		return "", &gitFailure{gitError(args[0], err, complaint.String()), complaint.String()}
 	}
 	return strings.TrimRight(out.String(), "\n"), nil
 }
+
+// gitFailure is the error of a git command, with everything that it said.
+type gitFailure struct {
+	error
+	said string
+}
+
+// Unwrap returns the error without what git said.
+func (e *gitFailure) Unwrap() error { return e.error }
 
 // gitError returns git's own message, which says more than its exit code.
 func gitError(command string, err error, words string) error {

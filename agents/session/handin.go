@@ -99,8 +99,8 @@ func (r *run) publish(ctx context.Context, branch, since, message string) (left 
 		return nil, end(agents.NoProgress, "no commits")
 	}
 	r.logf("pushing %s, %d commits more than %s", branch, n, strings.TrimPrefix(since, "refs/remotes/"))
-	if err := t.push(ctx, branch, t.commit(ctx, remotes+branch)); err != nil {
-		return nil, err
+	if err := r.pushBranch(ctx, branch, since, message); err != nil {
+		return left, err
 	}
 	if len(left) == 0 {
 		return nil, nil

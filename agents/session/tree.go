@@ -189,6 +189,11 @@ func (t *tree) pushCommit(ctx context.Context, commit, branch, expected string) 
 	}
 	ref := "refs/heads/" + branch
 	_, err := t.do(ctx, t.mirror, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, commit+":"+ref)
+	if e, ok := errors.AsType[*gitFailure](err); ok {
+		if no := refusalIn(e.said); no != nil {
+			return no
+		}
+	}
 	if err != nil {
 		return err
 	}

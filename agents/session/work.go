@@ -129,6 +129,8 @@ type chainState struct {
 	Branch  string       `json:"branch"`  // the branch of the last session; empty for a review
 	// Interrupted is Running of the session before this one: it had no time to save its work.
 	Interrupted bool `json:"-"`
+	// HandIn is work that the forge refused in the last session.
+	HandIn *handIn `json:"hand_in,omitempty"`
 	// Asked says that the last session ended with a question or a plan; the next session resumes its conversation.
 	Asked bool `json:"asked,omitempty"`
 }

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // The worktree has the remote that agents expect, with the forge's default branch, and no credentials in its address.
@@ -98,4 +101,71 @@ func TestAgentWithoutLFS(t *testing.T) {
 	if p, err := os.ReadFile(filepath.Join(b.home("dev-qwen"), "prompt")); err == nil {
 		t.Errorf("the CLI was started with %s", p)
 	}
+}
+
+// A refusal that the commits may have caused goes to the agent, once.
+func TestAgentMendsRefusedPush(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	pushes := 0
+	b.forge.SetHook(func(_, ref string) string {
+		if pushes++; pushes > 1 || ref != "refs/heads/fix/issue-8" {
+			return ""
+		}
+		return "the message lacks a ticket"
+	})
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `
+grep -q "lacks a ticket" "$HOME/prompt" && git commit -q --amend -m "T-1: Add the order" && : mended`+stubDone+`
+test -f order.txt && exit 0
+`+writeOrder)
+	if got := b.subjects(12); !slices.Equal(got, []string{"T-1: Add the order"}) {
+		t.Errorf("got the commits %q", got)
+	}
+}
+
+// Where no other commit would help, the session ends with the forge's words, which is no attempt. Its work is kept, and
+// the next session pushes it without the model.
+func TestAgentPushRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	owner, _, _ := strings.Cut(demo.Repo, "/")
+	token, err := b.forge.AddToken(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	human := rest.API{URL: b.URL, Token: token}
+	rules := "/repos/" + demo.Repo + "/branch_protections"
+	if err := human.Post(t.Context(), rules, map[string]any{"rule_name": "fix/*"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.want(agents.PushRefused, "the forge refuses the push: Forgejo: Not allowed to push to protected branch fix/issue-8",
+		"dev-qwen", agents.KindIssue, 8,
+		`echo '{"title":"Check orders","summary":"It checks."}' > "$DISINTO_WORKSPACE/answer.json";`+writeOrder)
+	again := `exit 9` // the CLI is not started
+	b.want(agents.PushRefused, "protected branch", "dev-qwen", agents.KindIssue, 8, again)
+	if err := human.Call(t.Context(), http.MethodDelete, rules+"/fix/*", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, again)
+	if n := strings.Count(b.read(filepath.Join(b.home("dev-qwen"), "args")), "\n"); n != 1 {
+		t.Errorf("the CLI was started %d times, want 1", n)
+	}
+	var pull struct{ Title, Body string }
+	if b.get("/pulls/12", &pull); pull.Title != "Check orders (created by dev-qwen)" ||
+		pull.Body != "created by dev-qwen\n\nIt checks.\n\nFixes #8" {
+		t.Errorf("got pull request %+v", pull)
+	}
+}
+
+// A branch named fix leaves no room for fix/issue-8.
+func TestAgentBranchNamedFix(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	human := rest.API{URL: b.URL, Token: b.HumanToken}
+	path := "/repos/" + demo.Repo + "/branches"
+	if err := human.Post(t.Context(), path, map[string]any{"new_branch_name": "fix"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.want(agents.PushRefused, "the forge refuses the push: error: cannot lock ref", "dev-qwen", agents.KindIssue, 8,
+		writeOrder)
 }

@@ -53,7 +53,8 @@ type Forge struct {
 	users    []*user
 	tokens   map[string]*token // by secret
 	repos    []*repo
-	renamed  map[string]*repo // by former owner/name, in lower case
+	hook     func(repo, ref string) string // see SetHook; nil accepts every push
+	renamed  map[string]*repo              // by former owner/name, in lower case
 	outbox   []delivery
 	sending  bool
 	requests map[string]int // by "METHOD pattern"

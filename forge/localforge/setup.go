@@ -78,3 +78,11 @@ func (f *Forge) AddCollaborator(owner, name, user, permission string) error {
 	r.collaborators[u] = level
 	return nil
 }
+
+// SetHook makes the forge refuse pushes, as a pre-receive hook does. decline returns the hook's words about a ref of a
+// repository, and "" to accept the push; it must not call the Forge. nil removes the hook.
+func (f *Forge) SetHook(decline func(repo, ref string) string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hook = decline
+}

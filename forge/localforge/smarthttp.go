@@ -227,6 +227,11 @@ func (g *gitRequest) decline(commands []moved) (why string, protected bool) {
 		return "User permission denied for writing.", false
 	}
 	for _, m := range commands {
+		if g.f.hook != nil {
+			if why := g.f.hook(g.repo.fullName(), m.ref); why != "" {
+				return why, false
+			}
+		}
 		branch := branchName(m.ref)
 		rule := g.repo.protectionOf(branch)
 		if branch == "" || rule == nil {

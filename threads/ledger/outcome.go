@@ -94,6 +94,7 @@ var outcomes = []outcome{
 	{"lost", is(agents.Lost), nil, false},
 	{"over its limit", overLimit, (*ended).overLimit, true},
 	{"refused", func(e *ended) bool { return e.Result == agents.Refused && !e.scheduled() }, (*ended).refused, true},
+	{"push refused", pushRefused, (*ended).unpushed, true},
 	{"question", func(e *ended) bool { return e.Result == agents.Question && !e.scheduled() }, (*ended).asked, true},
 	{"plan", func(e *ended) bool { return e.Result == agents.Planned && !e.scheduled() }, (*ended).planned, true},
 	{"words only", func(e *ended) bool { return e.Result == agents.Done && e.Remarked }, (*ended).remarked, true},
@@ -116,6 +117,8 @@ func notStarted(e *ended) bool { return e.NeverRan && e.Result == agents.Failed 
 func takenOff(e *ended) bool {
 	return e.Result == agents.Cancelled && (e.Stop == threads.StopReassigned || e.Stop == threads.StopReleased)
 }
+
+func pushRefused(e *ended) bool { return e.Result == agents.PushRefused && !e.scheduled() }
 
 func overLimit(e *ended) bool {
 	return e.Result == agents.OverBudget && e.Stop == threads.StopOverLimit && !e.scheduled()
@@ -238,7 +241,7 @@ func (e *ended) round() {
 // the agent.
 func (e *ended) tally() {
 	switch {
-	case e.Result == agents.Done || e.Result == agents.Refused || e.talks():
+	case e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused || e.talks():
 		e.agent.Fruitless = 0
 	case e.Result.Fails() || e.Result == agents.BackendDown:
 		e.agent.Fruitless++
@@ -253,7 +256,8 @@ func (e *ended) tally() {
 		e.thread.Learn(e.Item.Kind, *e.Usage)
 	}
 	// A run is still due if the backend, a day's budget, or the supervisor's end kept it from its work.
-	ran := e.Result == agents.Done || e.Result == agents.Refused || e.talks() || e.Result.BurnsAttempt()
+	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result == agents.PushRefused || e.talks() ||
+		e.Result.BurnsAttempt()
 	if (ran || e.Stop == threads.StopOverLimit) && e.scheduled() {
 		e.item.LastRun = e.at
 	}
@@ -370,6 +374,11 @@ func (e *ended) refused() { e.held.Refused, e.held.RefusedAt, e.held.RefusedAs =
 // overLimit hands the item to a person: the next session would use as much again.
 func (e *ended) overLimit() {
 	e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, threads.OverLimit
+}
+
+// unpushed hands the item to a person: the forge would refuse the next push, too.
+func (e *ended) unpushed() {
+	e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, threads.PushRefused
 }
 
 // remarked makes an item rest after a session that left only comments or labels. That is progress, so no attempt is

@@ -39,6 +39,15 @@ func TestEndTable(t *testing.T) {
 			func(h *State) bool { return h.Chain(item.Ref).Refused == "no" },
 		},
 		{
+			"push refused",
+			End{Result: agents.PushRefused, Reason: "no ticket"},
+			0, 0, 0, 0,
+			func(h *State) bool {
+				c := h.Chain(item.Ref)
+				return c.Refused == "no ticket" && c.RefusedAs == threads.PushRefused && h.Agent("dev-qwen").Failed == 0
+			},
+		},
+		{
 			"over its limit",
 			End{Result: agents.OverBudget, Stop: threads.StopOverLimit, Reason: "5 of 5 tokens"},
 			0, 0, 0, 0,

@@ -34,6 +34,7 @@ var (
 		{out: agents.Outcome{Result: agents.TimedOut, Reason: "2h"}, slow: 2 * time.Hour},
 		{out: agents.Outcome{Result: agents.Done}, remarks: true},
 		{out: agents.Outcome{Result: agents.Refused, Reason: "too large", Claimed: true}},
+		{out: agents.Outcome{Result: agents.PushRefused, Reason: "the hook says no", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Looped, Reason: "the same call again", Claimed: true}},
 		{out: agents.Outcome{Result: agents.OverBudget, Reason: "so it says", Claimed: true}},

@@ -121,7 +121,7 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		if r.stopped == threads.StopReassigned { // the person who removed the agent may not be finished
 			later(a.items, k, w.Now.Add(time.Minute))
 		}
-	case agents.Refused:
+	case agents.Refused, agents.PushRefused:
 		a.refused[k.Ref] = !scheduled
 	case agents.Question, agents.Planned: // one above the limit is a refusal
 		most, of := maxQuestions, speech{k.Ref, out.Result}
