@@ -74,15 +74,20 @@ var faults = []fault{
 }
 
 // TestRealFaults plays each fault with each real CLI, in a first session and in one that continues an interrupted
-// conversation. None is charged to the wrong one.
+// conversation. None is charged to the wrong one. All 152 take half an hour, so without $DISINTO_STORMS only a fifth
+// is played.
 func TestRealFaults(t *testing.T) {
 	bin := os.Getenv(clisVar)
 	if bin == "" {
 		t.Skipf("$%s names no folder with the real CLIs: make agents-e2e installs them", clisVar)
 	}
+	n := 0
 	for _, cli := range agents.CLINames() {
 		for i := range faults {
 			for _, resumed := range []bool{false, true} {
+				if n++; n%5 != 1 && os.Getenv("DISINTO_STORMS") == "" {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%s/%t", cli, faults[i].name, resumed), func(t *testing.T) {
 					t.Parallel()
 					faults[i].play(t, cli, bin, resumed)
