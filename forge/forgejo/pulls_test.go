@@ -593,3 +593,30 @@ func TestMergeabilityDue(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeBaseIsOfTheHead: right after a push the forge still answers with the merge base of the head before.
+func TestMergeBaseIsOfTheHead(t *testing.T) {
+	onLateEmpty(t, 20*time.Second, func(w *world) {
+		w.settle()
+		n, head := w.pull("topic", "Work", "")
+		c := w.client()
+		w.scan(c)
+		base := w.commit("main", "", "other.txt", "x\n")
+		x := c.begin(w.Context())
+		_, err := x.sendJSON(http.MethodPost, api+at(w.repo, "/pulls/%d/update", n), struct{}{})
+		w.must(x.wrote(err))
+		in, _, err := c.readDetails(w.Context(), w.ref(n))
+		w.must(err)
+		look, err := c.FetchItem(w.Context(), w.ref(n), time.Now())
+		w.must(err)
+		p := look.Pull
+		if in.MergeBase == base || p.HeadSHA == head || p.MergeBase != base {
+			w.Errorf("got head %s on %s, want on %s; the forge says %s", p.HeadSHA, p.MergeBase, base, in.MergeBase)
+		}
+		time.Sleep(time.Minute)
+		f := w.scan(c)
+		if p := f.Pull(w.ref(n)); p.MergeBase != base {
+			w.Errorf("a minute later: got merge base %s, want %s", p.MergeBase, base)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package localforge
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -28,8 +29,18 @@ func (c *call) pullSpan() (from, to string, err error) {
 	return i.pull.mergeBase, i.pull.headSHA, nil
 }
 
+// listPullCommits computes the list for each request, unlike the merge base of the pull request.
 func listPullCommits(c *call) (any, error) {
 	from, to, err := c.pullSpan()
+	if err != nil {
+		return nil, err
+	}
+	c.f.mu.Lock()
+	i, err := c.pathPull()
+	if err == nil && !i.pull.merged {
+		from = cmp.Or(c.repo.branch(i.pull.base), from)
+	}
+	c.f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
