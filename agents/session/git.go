@@ -27,6 +27,7 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 		{"gc.auto", "0"}, // git would run it in the background and be killed with the session
 		{"maintenance.auto", "false"},
 		{"advice.detachedHead", "false"},
+		{"diff.ignoreSubmodules", "dirty"},      // what an agent leaves within a submodule is in no commit of ours
 		{"status.showUntrackedFiles", "normal"}, // an agent may have hidden them from itself
 	}
 	settings = append(settings, lfsSettings(w.repoURL())...)

@@ -68,7 +68,13 @@ type handIn struct {
 func (r *run) pushBranch(ctx context.Context, branch, since, message string) error {
 	t := r.tree
 	expected := t.commit(ctx, remotes+branch)
-	err := t.push(ctx, branch, expected)
+	push := func() error {
+		if err := t.checkSubmodules(ctx, since); err != nil {
+			return err
+		}
+		return t.push(ctx, branch, expected)
+	}
+	err := push()
 	if words := mendable(err); words != "" && r.heard {
 		r.logf("%v", err)
 		if _, err := r.followUp(ctx, words); err != nil {
@@ -80,7 +86,7 @@ func (r *run) pushBranch(ctx context.Context, branch, since, message string) err
 		if _, err := t.commitRest(ctx, since, message); err != nil {
 			return err
 		}
-		err = t.push(ctx, branch, expected)
+		err = push()
 	}
 	if no, ok := errors.AsType[*refusedPush](err); ok {
 		return end(agents.PushRefused, no.Error())
@@ -91,7 +97,7 @@ func (r *run) pushBranch(ctx context.Context, branch, since, message string) err
 // mendable returns what to tell the CLI about a failed push that other commits may avoid; "" if none would.
 func mendable(err error) string {
 	no, refused := errors.AsType[*refusedPush](err)
-	if !(refused && no.mendable) && !errors.Is(err, errNoContent) {
+	if !(refused && no.mendable) && !errors.Is(err, errNoContent) && !errors.Is(err, errNoSubmodule) {
 		return ""
 	}
 	return "Your commits cannot be pushed: " + err.Error() + ". If you can mend that in the commits, do it now (amend " +

@@ -66,3 +66,31 @@ func TestParsePointer(t *testing.T) {
 		}
 	}
 }
+
+// Only a submodule's address on the forge counts, whoever writes .gitmodules.
+func TestSubmoduleURL(t *testing.T) {
+	const forge, from = "https://forge.example:3000", "https://forge.example:3000/o/r.git"
+	for said, want := range map[string]string{
+		"../lib.git":                             forge + "/o/lib.git",
+		"../../other/lib":                        forge + "/other/lib",
+		forge + "/o/lib.git":                     forge + "/o/lib.git",
+		"../../../../../etc":                     forge + "/etc",
+		"https://forge.example:3000.evil/o/lib":  "",
+		"https://x:y@forge.example:3000/o/lib":   "",
+		forge + "/../x":                          "",
+		"http://forge.example:3000/o/lib":        "",
+		"ext::sh -c touch% x":                    "",
+		"file:///etc":                            "",
+		"git@forge.example:o/lib.git":            "",
+		"/srv/git/lib.git":                       "",
+		"":                                       "",
+		"--upload-pack=x":                        "",
+		forge + "/o/lib?x=" + forge:              "",
+		"https://evil.example/https://forge/o/l": "",
+	} {
+		at, ok := submoduleURL(forge, from, said)
+		if ok != (want != "") || ok && at != want {
+			t.Errorf("%q: got %q, %v; want %q", said, at, ok, want)
+		}
+	}
+}

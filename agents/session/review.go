@@ -25,7 +25,7 @@ func (r *run) review(ctx context.Context) (reason string, err error) {
 	if err := r.readHead(ctx, d, &p); err != nil {
 		return "", err
 	}
-	diff, err := r.tree.runGit(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv",
+	diff, err := r.tree.runGit(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=log",
 		"--src-prefix=a/", "--dst-prefix=b/", remotes+p.Base+"..."+p.HeadSHA)
 	if err != nil {
 		return "", err

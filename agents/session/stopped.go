@@ -123,7 +123,15 @@ func (r *run) handedIn(ctx context.Context) {
 
 // checkOut checks a branch out into the worktree, at a commit. What an earlier session left in the worktree is saved
 // first. If that session was interrupted and the branch has not moved on since, its work stays, or comes back.
-func (r *run) checkOut(ctx context.Context, d *promptData, at string) (err error) {
+func (r *run) checkOut(ctx context.Context, d *promptData, at string) error {
+	err := r.checkOutBranch(ctx, d, at)
+	if err == nil {
+		r.fillSubmodules(ctx, d)
+	}
+	return err
+}
+
+func (r *run) checkOutBranch(ctx context.Context, d *promptData, at string) (err error) {
 	t, last := r.tree, r.state.Branch
 	r.state.Branch, r.since = d.Branch, at
 	defer func() { r.onBranch = err == nil && d.Branch != "" }()

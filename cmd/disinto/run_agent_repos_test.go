@@ -169,3 +169,66 @@ func TestAgentBranchNamedFix(t *testing.T) {
 	b.want(agents.PushRefused, "the forge refuses the push: error: cannot lock ref", "dev-qwen", agents.KindIssue, 8,
 		writeOrder)
 }
+
+// submodule makes a private repository with one file a submodule of the demo's repository, as a person, beside one of
+// another host.
+func (b *bench) submodule() {
+	b.t.Helper()
+	owner, _, _ := strings.Cut(demo.Repo, "/")
+	token, err := b.forge.AddToken(owner)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	human := rest.API{URL: b.URL, Token: token}
+	form := map[string]any{"name": "lib", "private": true, "auto_init": true, "default_branch": "main"}
+	if err := human.Post(b.t.Context(), "/user/repos", form, nil); err != nil {
+		b.t.Fatal(err)
+	}
+	form = map[string]any{"content": "eA==", "message": "Add x to the library"}
+	if err := human.Post(b.t.Context(), "/repos/"+owner+"/lib/contents/x", form, nil); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, login := range []string{"dev-qwen", "review-sonnet"} {
+		if err := b.forge.AddCollaborator(owner, "lib", login, "read"); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	clone := filepath.Join(b.t.TempDir(), "clone")
+	at := strings.Replace(b.URL, "://", "://x:"+token+"@", 1) + "/"
+	b.git(b.dir, "clone", "--quiet", at+demo.Repo, clone)
+	b.git(clone, "submodule", "--quiet", "add", at+owner+"/lib", "lib")
+	b.git(clone, "config", "--file", ".gitmodules", "submodule.lib.url", "../lib.git")
+	for key, value := range map[string]string{"path": "evil", "url": "ext::sh -c touch% $HOME/evil-submodule"} {
+		b.git(clone, "config", "--file", ".gitmodules", "submodule.evil."+key, value)
+	}
+	b.git(clone, "add", ".")
+	b.git(clone, "commit", "--quiet", "-m", "Use the library")
+	b.git(clone, "push", "--quiet", "origin", "HEAD:main")
+}
+
+// Submodules of the same forge are checked out, with the agent's rights; the prompt names the others. A commit within
+// one that is on no branch there gets no pull request, and the agent is told so.
+func TestAgentSubmodules(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.submodule()
+	b.want(agents.Failed, "a commit of a submodule is on no branch", "dev-qwen", agents.KindIssue, 8, `
+test -f lib/README.md || exit 9
+echo dirt >> lib/README.md
+git -C lib commit -qam "Only here" && git add lib && git commit -qm "Use it"; echo more >> lib/README.md`+stubDone)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Your commits cannot be pushed") {
+		t.Errorf("the agent was not told:\n%s", p)
+	}
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 7,
+		`grep -q "evil: ext::sh" "$HOME/prompt" && grep -q "is not on this forge" "$HOME/prompt" || exit 8
+git -C lib checkout --quiet HEAD~1; git add lib; echo dirt >> lib/README.md; `+writeOrder,
+		"DISINTO_WORKSPACE="+b.chain(7))
+	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12, approve)
+	if p := b.prompt("review-sonnet"); !strings.Contains(p, "(rewind)") || !strings.Contains(p, "< Add x to the library") {
+		t.Errorf("the review does not show the change of the submodule:\n%s", p)
+	}
+	if left := b.evil("dev-qwen"); len(left) > 0 {
+		t.Errorf("the branch ran %q", left)
+	}
+	b.noSecrets()
+}
