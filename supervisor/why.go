@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strconv"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -51,7 +52,7 @@ func (h *history) whyItem(item forge.Ref) (threads.Explanation, error) {
 			Code: threads.Closed, Steps: []threads.Step{}, Candidates: []threads.CandidateSteps{},
 		}
 		if n := len(d.Sessions); n > 0 {
-			ex.Verdict += fmt.Sprintf("; sessions: %d (disinto show %d)", n, item.Number)
+			ex.Verdict += fmt.Sprintf("; sessions: %d (disinto show %s)", n, h.typed(item))
 		}
 		return ex, nil
 	case err != nil && failed != nil:
@@ -60,4 +61,12 @@ func (h *history) whyItem(item forge.Ref) (threads.Explanation, error) {
 		return ex, control.NotFound("%s", err)
 	}
 	return ex, nil
+}
+
+// typed returns an item as a person types it in a command: its number is enough in a factory with one repository.
+func (h *history) typed(item forge.Ref) string {
+	if len(h.state.config().Forge.Repos) == 1 {
+		return strconv.FormatInt(item.Number, 10)
+	}
+	return item.String()
 }

@@ -143,8 +143,10 @@ func humanObjects(_ *view, w *work) *Reason {
 }
 
 // mergeLate holds a merge until the forge has checked this head and base. A merge moves the base of every other pull
-// request, so facts from before our last merge in the repository do not count.
+// request, so facts from before our last merge in the repository do not count. It holds a review while the forge says
+// that the head does not merge, until that is known to be a conflict: its review would be wasted.
 func mergeLate(v *view, w *work) *Reason {
 	unknown := w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})
-	return when(w.Kind == stageMerge && unknown, MergeLate)
+	unsettled := !w.pull.ConflictSince.IsZero() && w.pull.Mergeable == forge.MergeUnknown
+	return when(w.Kind == stageMerge && unknown || w.Kind == agents.KindReview && unsettled, MergeLate)
 }

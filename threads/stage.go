@@ -9,8 +9,8 @@ import (
 )
 
 // ConflictSettled is how long "does not merge cleanly" must last for one head and base before it counts as a
-// conflict: Forgejo reports false until it has checked.
-const ConflictSettled = 30 * time.Second
+// conflict: Forgejo reports false until it has checked, which took at most 3.6 s.
+const ConflictSettled = 10 * time.Second
 
 // stage is the next step of an open pull request. Every open pull request is in exactly one stage.
 type stage struct {

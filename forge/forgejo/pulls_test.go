@@ -347,7 +347,7 @@ func TestEndsAreSeen(t *testing.T) {
 	})
 }
 
-// TestConflict: "not mergeable" counts as a conflict only if the forge still reports it half a minute later.
+// TestConflict: "not mergeable" counts as a conflict only if the forge still reports it ten seconds later.
 func TestConflict(t *testing.T) {
 	onLocal(t, func(w *world) {
 		p1, p2 := w.rivals()
@@ -364,7 +364,7 @@ func TestConflict(t *testing.T) {
 		if !since.Equal(merged) {
 			w.Errorf("not mergeable since %v, want %v", since, merged)
 		}
-		for time.Since(merged) < conflictAfter+3*time.Second {
+		for time.Since(merged) < conflictAfter-3*time.Second {
 			time.Sleep(3 * time.Second)
 			f := w.scan(c)
 			if got := w.show(f, p2); got != `pull open dev two->main unknown ci none` {
