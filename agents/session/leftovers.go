@@ -156,7 +156,11 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 		if i < keepTrees && !t.merged(ctx, o.dir) || t.unsaved(ctx, o.dir) {
 			continue
 		}
-		if _, err := t.do(ctx, t.mirror, "worktree", "remove", o.dir); err == nil {
+		args := []string{"worktree", "remove", o.dir}
+		if _, err := os.Stat(filepath.Join(o.dir, ".gitmodules")); err == nil { // git never removes one with submodules
+			args = append(args, "--force")
+		}
+		if _, err := t.do(ctx, t.mirror, args...); err == nil {
 			_ = os.RemoveAll(filepath.Join(filepath.Dir(o.dir), "aside"))
 			logf("removed the worktree %s: it is on the forge", o.dir)
 			for _, name := range leftFiles {
@@ -174,7 +178,7 @@ func (t *tree) merged(ctx context.Context, dir string) bool {
 
 // unsaved reports whether a worktree may contain work that is not on the forge.
 func (t *tree) unsaved(ctx context.Context, dir string) bool {
-	dirty, err := t.do(ctx, dir, "status", "--porcelain")
+	dirty, err := t.do(ctx, dir, "status", "--porcelain", "--ignore-submodules=none")
 	if err != nil || dirty != "" {
 		return true
 	}

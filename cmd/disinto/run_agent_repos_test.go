@@ -232,3 +232,24 @@ git -C lib checkout --quiet HEAD~1; git add lib; echo dirt >> lib/README.md; `+w
 	}
 	b.noSecrets()
 }
+
+// A worktree with submodules is deleted after a merge as any other is, unless one of them has work that exists nowhere
+// else.
+func TestAgentTidiesSubmodules(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.submodule()
+	b.implement(1) // #12
+	b.implement(2) // #13
+	half := filepath.Join(b.chain(2), "repo", "lib", "half.txt")
+	b.write(half, "half")
+	b.merge(12)
+	b.merge(13)
+	b.implement(3)
+	if exists(b.chain(1)) {
+		t.Errorf("the worktree of a merged branch still exists\n%s", b.log.String())
+	}
+	if !exists(half) {
+		t.Error("a file that exists nowhere else was deleted")
+	}
+}
