@@ -15,7 +15,7 @@ import (
 // on a hundred issues that its owner has forgotten.
 func (ps *pausing) pauseFirst(fresh bool) {
 	ask := ps.ask && fresh
-	if !ps.paused && !ask || ps.inherited != nil || len(ps.state.paused()) > 0 {
+	if !ps.paused && !ask || ps.again || len(ps.state.paused()) > 0 {
 		return
 	}
 	if ps.state.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{}}) == nil {

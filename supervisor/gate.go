@@ -7,13 +7,13 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// gate admits commands while the loops run: not before they start, not while another image takes over, and not after
-// the end.
+// gate admits commands while the loops run: not before they start, not while the supervisor is being replaced, and
+// not after the end.
 type gate struct {
-	mu      sync.Mutex      // guards the fields below
-	until   context.Context // done when the supervisor must stop; nil until loops may start
-	handing bool            // another image takes over
-	inside  int             // commands under way
+	mu     sync.Mutex      // guards the fields below
+	until  context.Context // done when the supervisor must stop; nil until loops may start
+	closed bool            // the supervisor is about to be replaced
+	inside int             // commands under way
 }
 
 var (
@@ -53,19 +53,19 @@ func (g *gate) enter(running *sync.WaitGroup) (leave func(), err error) {
 	}, nil
 }
 
-// beginHandover closes the gate for a hand-over, until endHandover is called.
-func (g *gate) beginHandover() error {
+// close closes the gate until reopen is called.
+func (g *gate) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err := g.closedLocked()
-	g.handing = g.handing || err == nil
+	g.closed = g.closed || err == nil
 	return err
 }
 
-func (g *gate) endHandover() {
+func (g *gate) reopen() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.handing = false
+	g.closed = false
 }
 
 func (g *gate) closedLocked() error {
@@ -74,7 +74,7 @@ func (g *gate) closedLocked() error {
 		return errStarting
 	case g.until.Err() != nil:
 		return errStopping
-	case g.handing:
+	case g.closed:
 		return errUpgrading
 	}
 	return nil

@@ -15,10 +15,10 @@ import (
 // pausing pauses and resumes everything, a thread or an agent.
 type pausing struct {
 	*core
-	paused    bool        // start nothing until a person resumes the factory
-	ask       bool        // do the same if there is no journal and the first scan finds work
-	inherited *Handover   // from this process's previous image; nil in the first image
-	asking    atomic.Bool // the first scan decides whether a person must resume the factory
+	paused bool        // start nothing until a person resumes the factory
+	ask    bool        // do the same if there is no journal and the first scan finds work
+	again  bool        // an earlier supervisor of the same init has done so
+	asking atomic.Bool // the first scan decides whether a person must resume the factory
 }
 
 // pause stops everything, a thread or an agent from starting sessions, until unpause, even across restarts. Running

@@ -16,6 +16,7 @@ type problems struct {
 	mu         sync.Mutex        // guards the fields below
 	first      string            // says that a first start waits for a person
 	journal    string            // why the newest record could not be written
+	crash      string            // says that the last supervisor died
 	corrupt    int               // lines of the journal that were set aside at the start
 	unsettled  string            // why nothing starts yet: an engine has not named the sessions that it keeps
 	ports      map[string]string // why the supervisor cannot listen on an address, by key of [factory]
@@ -128,17 +129,18 @@ func (p *problems) repaired(a threads.Action) {
 	}
 }
 
-// upkeep returns the counts for the next image.
+// upkeep returns the counts of what was repaired.
 func (p *problems) upkeep() control.UpkeepDocument {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return control.UpkeepDocument{Violations: p.violations, Repairs: p.repairs}
 }
 
-func (p *problems) inherit(u control.UpkeepDocument) {
+// setCrash records that this supervisor was started because the last one had died.
+func (p *problems) setCrash(words string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.violations, p.repairs = u.Violations, u.Repairs
+	p.crash = words
 }
 
 // lines returns the problems as text.
@@ -148,6 +150,9 @@ func (p *problems) lines() []string {
 	list := []string{}
 	if p.first != "" {
 		list = append(list, p.first)
+	}
+	if p.crash != "" {
+		list = append(list, p.crash)
 	}
 	if p.journal != "" {
 		list = append(list, p.journal+": nothing starts until the journal can be written")

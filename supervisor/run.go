@@ -30,14 +30,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	defer held.Close()
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	s.until, s.base, s.held = ctx, base, held
+	s.until, s.base = ctx, base
 	s.state.open(s.instance, ctx, base)
-	inherited := s.inherit()
-	survivors := s.state.adopt(s.sessions.outlives)
-	var running []*service
-	if !inherited {
-		running = s.services.adopt()
-	}
+	survivors, running := s.state.adopt(s.sessions.outlives), s.services.adopt()
+	s.tellCrash(len(survivors))
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.state.journal.Close())
@@ -45,11 +41,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	closePorts := s.keepPorts()
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
 	s.removeLeftovers()
-	s.state.answers.Begin(time.Now(), s.StateDir, s.Version, inherited, s.logAnswers)
-	var here []keeper
-	if !inherited { // the previous image has left nothing stale
-		here = s.keepersHere(ctx)
+	s.beginAnswers()
+	if s.Ready != nil {
+		s.Ready()
 	}
+	here := s.keepersHere(ctx)
 	s.sessions.resumeAll(survivors)
 	s.services.resumeAll(running)
 	if ctx.Err() == nil {
@@ -106,7 +102,7 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 	if held = s.Held; held != nil {
 		err = journal.Relock(held)
 	} else {
-		held, err = journal.Lock(s.StateDir)
+		held, err = journal.Lock(s.StateDir, s.PID)
 	}
 	if err != nil {
 		return nil, err
@@ -144,8 +140,8 @@ func (s *Supervisor) restore() error {
 	}
 	past.TurnBack(newest, now)
 	s.state.journal, j.Synced = j, s.Meters.Synced
-	goesOn := func(o *ledger.Open) bool { return s.sessions.inherits(o.Run) || s.sessions.outlives(o) }
-	s.logNotices(s.state.replay(past, now, goesOn, s.receipting.openReceipts(past, now, goesOn))...)
+	lost := s.receipting.openReceipts(past, now, s.sessions.outlives)
+	s.logNotices(s.state.replay(past, now, s.sessions.outlives, lost)...)
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
@@ -163,14 +159,14 @@ func (s *Supervisor) restore() error {
 	return nil
 }
 
-// stopGrace is the grace of shutdown without a valid configuration.
-const stopGrace = 7 * time.Second
+// DefaultGrace is the grace of a stop without a valid configuration.
+const DefaultGrace = 7 * time.Second
 
 // shutdown ends all sessions and waits for them and their releases, but not indefinitely: Docker kills after 10 s, and
 // the next start releases the remaining claims. Run's context is done, so no plan commits anything any more; the
 // sessions committed before are in the table.
 func (s *Supervisor) shutdown(abandon func()) {
-	grace := stopGrace
+	grace := DefaultGrace
 	if cfg := s.state.config(); cfg != nil {
 		grace = cfg.Factory.StopGrace
 	}

@@ -59,7 +59,7 @@ type serving struct {
 	mu       sync.Mutex // guards the fields below
 	wake     chan struct{}
 	all      map[string]*service
-	still    bool // another image takes over: nothing starts
+	still    bool // the supervisor is about to be replaced: nothing starts
 	stopping bool // all services must end
 }
 
@@ -275,7 +275,7 @@ func (v *serving) over() bool {
 	return v.stopping && !slices.ContainsFunc(slices.Collect(maps.Values(v.all)), runs)
 }
 
-// keepStill stops or resumes all starts, while another image takes over.
+// keepStill stops or resumes all starts.
 func (v *serving) keepStill(still bool) {
 	v.mu.Lock()
 	v.still = still
@@ -283,46 +283,16 @@ func (v *serving) keepStill(still bool) {
 	v.poke()
 }
 
-// handover returns the services, and why a hand-over must wait; "" if it need not.
-func (v *serving) handover() (list []HandedService, why string) {
+// begins returns the first service that is about to run a command; "" without one.
+func (v *serving) begins() (why string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(v.all)) {
-		x := v.all[name]
-		if x.ctx != nil && x.pid == 0 {
-			why = "service " + name + " begins"
-			continue
+		if x := v.all[name]; x.ctx != nil && x.pid == 0 {
+			return "service " + name + " begins"
 		}
-		h := HandedService{Service: x.Service, State: x.state, Run: x.run, Step: x.step, PID: x.pid}
-		if x.ctx != nil {
-			h.Stop = context.Cause(x.ctx) != nil
-		}
-		list = append(list, h)
 	}
-	return list, why
-}
-
-// inherit takes over the services of the previous image, and returns those whose command runs.
-func (v *serving) inherit(list []HandedService, base context.Context) (running []*service) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.all = make(map[string]*service)
-	for i := range list {
-		h := &list[i]
-		x := &service{
-			Service: h.Service, state: h.State, run: h.Run, step: h.Step, pid: h.PID, definition: definitionOf(&h.Service),
-		}
-		v.all[h.Service.Name] = x
-		if x.run == "" {
-			continue
-		}
-		x.begin(base)
-		if h.Stop {
-			x.cancel(toEnd{why: "the previous image ended it"})
-		}
-		running = append(running, x)
-	}
-	return running
+	return ""
 }
 
 // documents returns the services for the status.

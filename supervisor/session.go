@@ -44,8 +44,7 @@ type sessionRunner struct {
 	accounts   accounts
 	fleetFile  *fleet.File
 	meters     Meters
-	inherited  *Handover // from this process's previous image; nil in the first image
-	unsure     bool      // the journal may have lost sessions; set before the loops start
+	unsure     bool // the journal may have lost sessions; set before the loops start
 
 	// What the environment and the sandbox of a session are made of: see the fields of Supervisor.
 	stateDir    string

@@ -59,16 +59,16 @@ type state struct {
 	busy       map[forge.Ref]int   // writes under way to each item
 	chores     map[choreKey]*chore
 	idle       idleSlots
-	closed     bool   // nothing starts: another image takes over
+	closed     bool   // nothing starts: the supervisor is about to be replaced
 	saves      string // the agent whose workspace is being saved, see beginWriteOver; empty: none
 	forgetAt   time.Time
 }
 
-// life has the start of this supervisor and of its present image.
+// life has the start of the first supervisor under this init, and the replacements of its program since.
 type life struct {
 	started  time.Time
-	upgrades int       // images before this one
-	upgraded time.Time // when this image took over
+	upgrades int
+	upgraded time.Time // when this supervisor took over, if there was an upgrade
 }
 
 // reading is the result of the newest finished scan.

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -16,7 +15,7 @@ const statusRest = time.Second
 func (s *Supervisor) Document() *control.Document {
 	s.init()
 	d := s.state.document(time.Now())
-	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
+	d.Version, d.PID, d.Config.Path = s.Version, s.PID, s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.cleaner.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(append(d.Problems, s.state.off()...), append(s.inference.saves.lines(), s.state.forgotten()...)...)
 	d.Problems = append(d.Problems, s.state.failing()...)

@@ -98,14 +98,19 @@ type Supervisor struct {
 	SaveWork []string
 	// ReadHost reads another host of the fleet; nil reads none.
 	ReadHost fleet.ReadHost
-	// Started is when the container's init started, which starts each supervisor again that was killed. Zero means that
-	// there is none: every supervisor is the first.
-	Started time.Time
-	// Inherited comes from this process's previous image; nil in the first image. If it is set, Held is that image's lock
-	// of the state directory, and Executor has its sessions.
-	Inherited *Handover
-	Held      *os.File
-	// Upgrade replaces this program by the one in a file, through HandOver. It returns only if that fails. Nil refuses
+	// PID is the process that people signal: the init, if there is one. 0 means this process.
+	PID int
+	// Started is when the init started that starts a supervisor again after its death; zero without an init. Upgrades and
+	// Crashes count its earlier supervisors that ended for an upgrade, and those that died. CrashWhy is how the last one
+	// died, such as "killed by SIGKILL"; empty if it ended for an upgrade, and for the first.
+	Started           time.Time
+	Upgrades, Crashes int
+	CrashWhy          string
+	// Held is the lock of the state directory, if the init keeps it; nil locks the directory.
+	Held *os.File
+	// Ready is called once this supervisor has its state and serves requests. It may be nil.
+	Ready func()
+	// Upgrade replaces this program by the one in a file, through Quiet. It returns only if that fails. Nil refuses
 	// upgrades.
 	Upgrade func(ctx context.Context, binary string) error
 	// Paused starts nothing until a person resumes the factory. Ask does the same if the state directory has no journal
@@ -131,7 +136,6 @@ type Supervisor struct {
 
 	core
 	once   sync.Once     // guards init
-	held   *os.File      // the lock of the state directory
 	replug chan struct{} // the TCP listeners must be compared with the configuration
 	hub    *fleet.Hub
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -34,39 +35,32 @@ func (rn *sessionRunner) outlives(o *ledger.Open) bool {
 	return o.Outlives() && rn.executor(o.Executor) != nil
 }
 
-// adopt enters the sessions that the last supervisor or image left running into the table. The caller resumes them.
+// adopt enters the sessions that the last supervisor left running into the table. The caller resumes them.
 func (st *state) adopt(outlives func(*ledger.Open) bool) (list []*session) {
 	st.lockToChange()
 	defer st.mu.Unlock()
 	for _, run := range slices.Sorted(maps.Keys(st.ledger.Open)) {
 		o := st.ledger.Open[run]
-		if !outlives(&o) || st.sessions[run] != nil {
-			continue
+		if outlives(&o) {
+			x := continued(&o, st.cfg, st.base, st.environ)
+			st.sessions[run] = x
+			list = append(list, x)
 		}
-		h := &HandedSession{Session: o.Session(), Login: o.Login, Reserved: o.At}
-		x := continued(h, o.Stop, st.cfg, st.base, st.environ)
-		x.thread.Executor, x.place, x.sent, x.adopted = o.Executor, o.Place, true, true
-		x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
-		x.written, x.writtenAt = o.Used, time.Now()
-		st.sessions[run] = x
-		list = append(list, x)
 	}
 	return list
 }
 
-// continued restores a session of the previous image or supervisor. Agent, role and thread come from the current
-// configuration, which is nearly always the one at the session's start. Where it lacks them, the handed-over fields are
-// enough to end the session. stop is why the session was being ended; nil if it was not, or if only h knows it.
-func continued(
-	h *HandedSession, stop *ledger.Stop, cfg *threads.Config, base context.Context, environ []string,
-) *session {
+// continued restores an open session. Agent, role and thread come from the current configuration, which is nearly
+// always the one at the session's start. Where it lacks them, the journal is enough to end the session.
+func continued(o *ledger.Open, cfg *threads.Config, base context.Context, environ []string) *session {
 	x := &session{
-		Session: h.Session, config: cfg, reserved: h.Reserved, pid: h.PID, sandbox: h.Sandbox,
-		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
+		Session: o.Session(), config: cfg, reserved: o.At, place: o.Place, sent: true, adopted: true,
+		written: o.Used, writtenAt: time.Now(),
+		tag: tag(cfg, o.Agent, forge.Ref(o.Item.Ref)), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	close(x.atWork)
 	if x.config == nil {
-		x.config = &threads.Config{Factory: threads.Factory{StopGrace: h.Grace}}
+		x.config = new(threads.Config)
 	}
 	x.secrets = x.config.Hidden(environ)
 	if a := x.config.Agent(x.Agent); a != nil {
@@ -78,16 +72,12 @@ func continued(
 	if t := x.config.Thread(x.Thread); t != nil {
 		x.thread = *t
 	}
-	x.agent.Name, x.agent.Login, x.thread.Name = x.Agent, h.Login, x.Thread
-	x.thread.BreakerInterval = cmp.Or(h.Breaker, x.thread.BreakerInterval)
-	x.thread.Executor = ""
+	x.agent.Name, x.agent.Login, x.agent.Model = x.Agent, o.Login, cmp.Or(o.Model, x.agent.Model)
+	x.thread.Name, x.thread.Executor = x.Thread, o.Executor
+	x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 	x.ctx, x.cancel = context.WithCancelCause(base)
-	if x.State == threads.Stopping {
-		why := stoppedFor(h.Stop)
-		if stop != nil {
-			why = stopped{stop.Code, stop.Why}
-		}
-		x.cancel(why)
+	if o.Stop != nil {
+		x.cancel(stopped{o.Stop.Code, o.Stop.Why})
 	}
 	return x
 }
@@ -102,7 +92,20 @@ func (rn *sessionRunner) resumeAll(list []*session) {
 	}
 }
 
-// resume waits for a program that the previous image or supervisor started, and concludes its session.
+// tellCrash says in the status that the last supervisor died. The init has logged it.
+func (s *Supervisor) tellCrash(sessions int) {
+	if s.CrashWhy == "" {
+		return
+	}
+	words := fmt.Sprintf("the supervisor was started again at %s, because it died (%s); %s went on",
+		time.Now().Format("15:04"), s.CrashWhy, control.Count(sessions, "session"))
+	if s.Crashes > 1 {
+		words += fmt.Sprintf("; so far it died %d times", s.Crashes)
+	}
+	s.problems.setCrash(words)
+}
+
+// resume waits for a program that an earlier supervisor started, and concludes its session.
 func (rn *sessionRunner) resume(x *session) {
 	here, ran := x.thread.Executor == "", false
 	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { rn.spent(x, u) }}

@@ -1,6 +1,10 @@
 package supervisor
 
 import (
+	"cmp"
+	"os"
+	"time"
+
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/supervisor/fleet"
@@ -32,14 +36,14 @@ func (s *Supervisor) init() {
 		}
 		s.sessions = sessionRunner{
 			core: &s.core, clerk: &s.clerk, inference: &s.inference, receipting: &s.receipting, local: s.Executor,
-			elsewhere: s.Elsewhere, meters: s.Meters, inherited: s.Inherited, stateDir: s.StateDir, environ: s.Environ,
+			elsewhere: s.Elsewhere, meters: s.Meters, stateDir: s.StateDir, environ: s.Environ,
 			hide: s.Hide, collector: s.Collector, forgeAPI: s.ForgeAPI, traceParent: s.TraceParent,
 		}
 		s.cleaner = cleaner{
 			core: &s.core, inference: &s.inference, receipting: &s.receipting, sessions: &s.sessions, executor: s.Executor,
 			saver: s.SaveWork, stateDir: s.StateDir,
 		}
-		s.pausing = pausing{core: &s.core, paused: s.Paused, ask: s.Ask, inherited: s.Inherited}
+		s.pausing = pausing{core: &s.core, paused: s.Paused, ask: s.Ask, again: s.Upgrades+s.Crashes > 0}
 		s.planner = planner{
 			core: &s.core, scanner: &s.scanner, sessions: &s.sessions, clerk: &s.clerk, pausing: &s.pausing,
 			elsewhere: s.Elsewhere,
@@ -52,16 +56,25 @@ func (s *Supervisor) init() {
 		}
 		s.convoys = convoys{core: &s.core, scanner: &s.scanner, clerk: &s.clerk}
 		s.forge.set(s.Forge)
-		s.state = newState(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
-		if !s.Started.IsZero() {
-			s.state.life.started = s.Started
-		}
-		s.state.environ = s.Environ
-		s.state.journalled, s.state.meters, s.state.model = s.journalled, s.Meters, s.inference.servers.model
-		if s.Runner != nil {
-			s.state.outages = s.services.serving.outages
-		}
+		s.initState()
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 		s.clerk.hub, s.planner.hub = s.hub, s.hub
 	})
+}
+
+// initState makes the state, with what the init knows about earlier supervisors.
+func (s *Supervisor) initState() {
+	s.state = newState(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
+	if !s.Started.IsZero() {
+		s.state.life = life{started: s.Started, upgrades: s.Upgrades}
+	}
+	if s.Upgrades > 0 {
+		s.state.life.upgraded = time.Now()
+	}
+	s.PID = cmp.Or(s.PID, os.Getpid())
+	s.state.environ = s.Environ
+	s.state.journalled, s.state.meters, s.state.model = s.journalled, s.Meters, s.inference.servers.model
+	if s.Runner != nil {
+		s.state.outages = s.services.serving.outages
+	}
 }

@@ -84,6 +84,7 @@ var rules = []rule{
 	{"a session is left running, kept and resumed", true, false, unreported},
 	{"a kept session can be ended", true, false, unreportedCancelled},
 	{"the outcome of a session that ends without a supervisor", true, false, unreportedEnd},
+	{"an outcome is reported again until it is forgotten", true, false, forgotten},
 }
 
 // bench holds an executor, and a folder to which programs write.

@@ -263,3 +263,28 @@ func unreportedEnd(b *bench) {
 	b.want(b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil), agents.Refused, "it says nothing")
 	b.wantUnreported(job)
 }
+
+// forgotten applies to an executor that keeps each outcome until Forget; others keep them as long as they like.
+func forgotten(b *bench) {
+	type forgetter interface{ Forget(runID string) }
+	if _, ok := b.exec.(forgetter); !ok {
+		b.Skip("this executor forgets nothing")
+	}
+	job := b.job(`echo x >>$T/starts; exit 6`)
+	b.want(b.run(job), agents.Failed, "exit status 6")
+	for range 2 { // a supervisor that was killed before it had journalled the end, and the next one
+		b.exec = b.subject.New(b.T)
+		b.wantUnreported(job, job.RunID)
+		b.want(b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil), agents.Failed, "exit status 6")
+	}
+	for range 2 {
+		b.exec.(forgetter).Forget(job.RunID)
+	}
+	b.want(b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil), agents.Lost, "")
+	b.exec = b.subject.New(b.T)
+	b.wantUnreported(job)
+	b.want(b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil), agents.Lost, "")
+	if b.read("starts") != "x" {
+		b.Errorf("got the starts %q, want one", b.read("starts"))
+	}
+}

@@ -150,10 +150,10 @@ func dropPtrace(args []string) int {
 	var pid int
 	_, _ = fmt.Sscan(args[0], &pid)
 	var env environ
-	if !env.has(pid, runIDVar+args[1]+"-") {
+	if !strings.HasPrefix(env.runID(pid), args[1]+"-") {
 		return 4
 	}
-	if env.has(pid, runIDVar+args[1]+"-2") || unix.Getuid() != 0 {
+	if env.runID(pid) == args[1]+"-2" || unix.Getuid() != 0 {
 		return 5
 	}
 	p, err1 := tree.Find(pid)

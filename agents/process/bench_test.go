@@ -115,7 +115,7 @@ func BenchmarkSweep(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n = 0
-		if err := tree.Walk(func(p tree.Process) { n++; env.has(p.PID, runIDVar+"none") }); err != nil {
+		if err := tree.Walk(func(p tree.Process) { n++; env.runID(p.PID) }); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func BenchmarkSweep(b *testing.B) {
 func BenchmarkLook(b *testing.B) {
 	var list []*observations
 	for range 10 {
-		r := &run{shim: &Child{PID: 1 << 30}, job: agents.Job{Command: []string{"agent"}}}
+		r := &run{shim: tree.ID{PID: 1 << 30}, job: agents.Job{Command: []string{"agent"}}}
 		list = append(list, newObservations(r, 0, nil))
 	}
 	c, err := reaper.Start("/bin/sleep", []string{"sleep", "1000"}, &syscall.ProcAttr{})

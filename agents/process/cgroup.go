@@ -114,13 +114,20 @@ func (c cgroup) empty() bool {
 	return !ok || populated == 0
 }
 
+// release closes the folder. It may be repeated.
+func (c *cgroup) release() {
+	if c.ok {
+		_ = unix.Close(c.fd)
+		c.ok = false
+	}
+}
+
 // remove deletes an empty cgroup. The kernel may need a moment after the last process has been reaped.
 func (c *cgroup) remove() {
 	if !c.ok {
 		return
 	}
-	_ = unix.Close(c.fd)
-	c.ok = false
+	c.release()
 	for range 20 {
 		if err := os.Remove(c.path); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return
@@ -139,11 +146,12 @@ func (c cgroup) write(name, text string) error {
 	return writeKernelFile(c.file(name), text)
 }
 
-// staleCgroups returns the cgroups of this instance's sessions that an earlier supervisor left behind.
-func staleCgroups(instance string) (stale []cgroup) {
+// staleCgroups returns the cgroups of this instance's sessions that an earlier supervisor left behind, except those of
+// known runs.
+func staleCgroups(instance string, known func(runID string) bool) (stale []cgroup) {
 	entries, _ := os.ReadDir(cgroupRoot())
 	for _, e := range entries {
-		if id, ok := strings.CutPrefix(e.Name(), "disinto-"); ok && strings.HasPrefix(id, instance+"-") {
+		if id, ok := strings.CutPrefix(e.Name(), "disinto-"); ok && strings.HasPrefix(id, instance+"-") && !known(id) {
 			stale = append(stale, newCgroup(id))
 		}
 	}

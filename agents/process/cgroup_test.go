@@ -118,7 +118,7 @@ func TestStaleCgroup(t *testing.T) {
 	if c.empty() {
 		t.Error("empty() is true for a cgroup with a process")
 	}
-	if _, err := EndStale(t.Context(), instance); err != nil {
+	if _, err := endStale(t.Context(), instance, new(Executor).known); err != nil {
 		t.Fatal(err)
 	}
 	<-child.Exit()

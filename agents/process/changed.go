@@ -21,14 +21,14 @@ const (
 	clockStep = 20 * time.Millisecond
 )
 
-// changed finds the files outside of the workspace that changed since the program began, wherever its sandbox allowed
-// writing. It compares the kernel's change times, which a program cannot set. It does not find files that were
-// deleted since.
+// changed finds the files outside of the workspace that changed between the program's start and the session's end,
+// wherever its sandbox allowed writing. The end may be long ago. It compares the kernel's change times, which a program
+// cannot set. It does not find files that were deleted since.
 func (r *run) changed(secrets []string) agents.Sighting {
 	if r.held == "" {
 		return agents.NotSeen("no sandbox limited where it may write")
 	}
-	s := search{since: r.begun.Add(-clockStep), left: mostChecked}
+	s := search{since: r.begun.Add(-clockStep), until: r.state.At, left: mostChecked}
 	for _, path := range []string{r.job.Dir, r.job.Tmp, r.job.LogPath, r.job.ResultPath} {
 		if real, err := filepath.EvalSymlinks(path); path != "" && err == nil {
 			s.without = append(s.without, real)
@@ -61,6 +61,7 @@ func (r *run) changed(secrets []string) agents.Sighting {
 // search walks folders breadth first, and follows no link.
 type search struct {
 	since   time.Time
+	until   time.Time // zero if unknown
 	without []string
 	left    int // entries that it may still check
 	queue   []string
@@ -94,11 +95,13 @@ func (s *search) enter(path string) {
 
 // entry counts a file that changed, and queues a folder.
 func (s *search) entry(path string, st *unix.Stat_t) {
+	changed := time.Unix(st.Ctim.Unix())
 	switch {
 	case !s.separate(path, nil):
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		s.queue = append(s.queue, path)
-	case !time.Unix(st.Ctim.Unix()).Before(s.since):
+	case changed.Before(s.since) || !s.until.IsZero() && changed.After(s.until):
+	default:
 		s.count++
 		if len(s.names) < agents.MaxNames/2 {
 			s.names = append(s.names, path)

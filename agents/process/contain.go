@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // Containment describes what the kernel offers to contain a session, in addition to the shim.
@@ -29,7 +31,7 @@ const leafName = "disinto"
 func FindContainment() Containment { return containment(func(string, string) error { return nil }) }
 
 // Contain prepares limits for later sessions, as far as possible. It may move this process to another cgroup, below
-// its own. Call it before the first session, and again in every image.
+// its own. Call it before the first session, and again in every supervisor.
 func Contain() Containment { return containment(delegate) }
 
 func containment(obtain func(root, controller string) error) Containment {
@@ -65,10 +67,10 @@ func delegate(root, controller string) error {
 	return nil
 }
 
-// moveToLeaf moves this process from a cgroup into a child of that cgroup. It runs before the delegation because the
-// kernel does not refuse every delegation that cannot work: a cgroup with processes can delegate the pids controller
-// too, but then its children accept only threads. PID 1 also moves all other processes of the cgroup, such as those
-// of docker exec.
+// moveToLeaf moves this process and its init from a cgroup into a child of that cgroup; shims start there. It runs
+// before the delegation because the kernel does not refuse every delegation that cannot work: a cgroup with processes
+// can delegate the pids controller too, but then its children accept only threads. In a container all other processes
+// of the cgroup, such as those of docker exec, are moved too.
 func moveToLeaf(root string) error {
 	procs := filepath.Join(root, "cgroup.procs")
 	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); err != nil || len(readWords(procs)) == 0 {
@@ -77,7 +79,10 @@ func moveToLeaf(root string) error {
 	leaf := filepath.Join(root, leafName)
 	self := strconv.Itoa(os.Getpid())
 	movers := []string{self}
-	if self == "1" {
+	if init := os.Getppid(); pid1.HasInit() {
+		movers = append(movers, strconv.Itoa(init))
+	}
+	if slices.Contains(movers, "1") {
 		movers = readWords(procs)
 	}
 	err := os.Mkdir(leaf, 0o755)

@@ -47,13 +47,11 @@ func TestShimKilled(t *testing.T) {
 // An agent with the supervisor's account can stop its shim. Its session still ends soon after the grace, as does a
 // session after SkipGrace.
 func TestShimStopped(t *testing.T) {
-	t.Parallel()
 	for name, hurry := range map[string]bool{"grace": false, "hurry": true} {
 		if hurry && storm(1, 0) == 0 {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			word := token()
 			job := newJob(t, "")
 			up := filepath.Join(filepath.Dir(job.Dir), "up")
@@ -113,44 +111,53 @@ func TestSweepGoesByRunID(t *testing.T) {
 	<-other.Exit()
 }
 
-// A shim that dies early may have started the program. It counts as lack of room, which kills a Go program in its
-// first millisecond.
-func TestShimThatSaysNothing(t *testing.T) {
-	job := newJob(t, "")
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+// silentRun is a run whose shim is a script, at the other end of a socket pair.
+func silentRun(t *testing.T, script string) *run {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = unix.Close(pair[1])
-	r := &run{job: job, exec: &Executor{Reaper: reaper}, link: newLink(pair[0])}
-	if err := r.startProgram("/bin/true", nil); !Exhausted(err) {
+	defer unix.Close(pair[1])
+	r := newRun(newJob(t, ""), &Executor{Reaper: reaper})
+	c, err := reaper.Start("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{
+		Files: []uintptr{0, 1, 2, uintptr(pair[1])},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tree.Find(c.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.shim, r.exit, r.link = p.ID(), c.Exit(), newLink(pair[0])
+	return r
+}
+
+// A shim that dies early may have started the program. It counts as lack of room, which kills a Go program in its
+// first millisecond.
+func TestShimThatSaysNothing(t *testing.T) {
+	r := silentRun(t, "sleep 0.1; exit 1")
+	order, err := inMemory("start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.startProgram(order, nil); !Exhausted(err) {
 		t.Errorf("error %v, want one that is Exhausted", err)
 	}
-	r.shim = spawn(t, "exit 1")
-	c := marked(t, job.RunID)
+	c := marked(t, r.job.RunID)
 	r.abandon()
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
 		t.Errorf("the process that the shim had started: %s, want killed by SIGKILL", describe(e.Status))
 	}
 }
 
-// A shim that reports nothing, and does not end when its socket is closed, is killed.
+// A shim that reports nothing, and does not obey, is killed.
 func TestShimThatStaysSilent(t *testing.T) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(pair[1])
-	r := &run{job: newJob(t, ""), exec: &Executor{Reaper: reaper}, link: newLink(pair[0])}
-	r.shim = spawn(t, "kill -STOP $$")
-	p, err := tree.Find(r.shim.PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.since = p.Start
+	r := silentRun(t, "while :; do kill -STOP $$; done")
 	r.abandon()
-	if _, err := tree.Find(r.shim.PID); err != syscall.ESRCH {
-		t.Errorf("the shim still runs: %v", err)
+	if p, err := tree.Find(r.shim.PID); err != syscall.ESRCH && !p.Dead() {
+		t.Errorf("the shim still runs: %+v %v", p, err)
 	}
 }
 
@@ -276,7 +283,7 @@ func TestSupervisorKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-c.Exit()
-	if _, err := EndStale(t.Context(), instance); err != nil {
+	if _, err := endStale(t.Context(), instance, new(Executor).known); err != nil {
 		t.Fatal(err)
 	}
 	noneAlive(t, word, instance)
@@ -296,10 +303,10 @@ func TestEndStaleWaitsForShims(t *testing.T) {
 	}
 	<-c.Exit()
 	go func() {
-		time.Sleep(300 * time.Millisecond) // an EndStale that does not wait would have returned
+		time.Sleep(300 * time.Millisecond) // an endStale that does not wait would have returned
 		_ = syscall.Kill(shim, syscall.SIGCONT)
 	}()
-	if _, err := EndStale(t.Context(), instance); err != nil {
+	if _, err := endStale(t.Context(), instance, new(Executor).known); err != nil {
 		t.Fatal(err)
 	}
 	noneAlive(t, word, instance)
@@ -320,7 +327,7 @@ func TestEndStaleKillsFalseShims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := EndStale(t.Context(), instance); err != nil {
+	if _, err := endStale(t.Context(), instance, new(Executor).known); err != nil {
 		t.Fatal(err)
 	}
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
@@ -338,14 +345,14 @@ func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
 	eventually(t, "no process of its tree is left", func() bool { return len(alive(t, word)) == 0 })
 }
 
-// EndStale ends processes of an earlier supervisor that have lost their shim.
+// endStale ends processes of an earlier supervisor that have lost their shim.
 func TestEndStale(t *testing.T) {
 	instance := token()
 	stale, other := marked(t, instance+"-1"), marked(t, instance+"x-1")
 	later := marked(t, "X=DISINTO_RUN_ID="+instance+"-1")
-	n, err := EndStale(t.Context(), instance)
+	n, err := endStale(t.Context(), instance, new(Executor).known)
 	if err != nil || n < 1 {
-		t.Errorf("EndStale = %d, %v, want at least 1 process", n, err)
+		t.Errorf("endStale = %d, %v, want at least 1 process", n, err)
 	}
 	if e := <-stale.Exit(); e.Status.Signal() != syscall.SIGKILL {
 		t.Errorf("the stale process: %s, want killed by SIGKILL", describe(e.Status))
@@ -357,7 +364,7 @@ func TestEndStale(t *testing.T) {
 		_ = syscall.Kill(c.PID, syscall.SIGKILL)
 		<-c.Exit()
 	}
-	if n, err := EndStale(t.Context(), instance); n != 0 || err != nil {
-		t.Errorf("the second EndStale = %d, %v, want 0", n, err)
+	if n, err := endStale(t.Context(), instance, new(Executor).known); n != 0 || err != nil {
+		t.Errorf("the second endStale = %d, %v, want 0", n, err)
 	}
 }

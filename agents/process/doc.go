@@ -6,8 +6,9 @@
 //	signals, err := process.Init()      // first thing in main
 //	reaper, err := process.NewReaper()  // before the first child
 //	executor := &process.Executor{Reaper: reaper}
-//	none, err := executor.Unreported(ctx, instance)         // ends leftovers of an earlier supervisor
-//	outcome := executor.Run(ctx, job, started)           // a whole session
+//	executor.Adopt(kept)                // with a Store: the sessions of the last supervisor
+//	runs, err := executor.Unreported(ctx, instance) // ends other leftovers; the runs continue with Run
+//	outcome := executor.Run(ctx, job, started) // a whole session
 //	err = reaper.Run(ctx, process.Cmd{Argv: []string{"git", "fetch"}})
 //
 // # Waiting for children
@@ -20,26 +21,33 @@
 //
 // # A session
 //
-//	supervisor ── shim (root, a subreaper, "disinto session-shim RUN-ID")
-//	                └── the agent's program (its user, session, group, log, environment)
-//	                      └── tools, in sessions of their own ... daemons, orphans
+//	init (the nearest subreaper) or supervisor
+//	└── shim (root, a subreaper, "disinto session-shim RUN-ID")
+//	     └── the agent's program (its user, session, group, log, environment)
+//	           └── tools, in sessions of their own ... daemons, orphans
 //
 // Agent programs run their tools in new sessions, and tools detach themselves, so killing a process group misses most
 // of them. But no process can leave a subreaper above it: an orphan becomes the shim's child, whatever the orphan did
 // to its group, session, arguments and environment. When wait4 reports that the shim has no child, no process of the
 // session is left; no search is needed. To end the session, the shim sends TERM to every process below it, waits for
-// the grace, and then kills until it has no children. It keeps no other state, and costs about 3 ms and under 1 MiB
-// of memory.
+// the grace, and then kills until it has no children. Then it keeps the outcome until it is told to exit. It costs
+// about 3 ms and 2.5 MiB of memory.
+//
+// A supervisor starts a shim as its own child. The shim waits until the supervisor orders it to start the program; with
+// a Store, the shim's socket is stored before that. So when the supervisor is killed, the program has either been
+// ordered to start, once, or will never start: docs/processes.md tells what follows at each step. The shim obeys and
+// answers over the socket (wire.go), and knows the session's timeout and grace. Whoever has the socket's other end can
+// continue the session. When nobody has it, because init and supervisor are gone, the shim ends its tree at once.
 //
 // What can go wrong:
 //   - The agent tries to kill the shim, or to read the supervisor's environment. An agent with its own user can do
 //     neither. An agent with the supervisor's user can kill the shim, but still cannot read.
 //   - An agent with the supervisor's user stops the shim with SIGSTOP. The supervisor continues the shim when the
 //     session must end, and kills it shortly after the grace.
-//   - The shim is killed: its children become ours. We kill those with the run id in their environment, and those with
-//     no_new_privs, which only sessions have and no process can lose.
-//   - The supervisor is killed: the shim's socket closes, and the shim kills its tree at once. EndStale checks that
-//     when the next supervisor starts. In a PID namespace the kernel ends all processes.
+//   - The shim is killed: its children become those of the init or, without one, ours. We kill those with the run id in
+//     their environment, and those with no_new_privs, which only sessions have and no process can lose.
+//   - The supervisor is killed: see above. Without an init the shim's socket closes, and the shim kills its tree at
+//     once. Unreported checks that when the next supervisor starts. If it was PID 1, the kernel ends all processes.
 //   - There is a writable version 2 cgroup: the session also gets a cgroup of its own, with its limits (see Contain),
 //     and is ended with cgroup.kill too. The shim stays outside, so that none of the agent's limits ends it.
 //   - The machine has no room for another process: the start is retried for a minute. The supervisor has started its

@@ -1,7 +1,9 @@
 package process
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,14 +28,21 @@ type Executor struct {
 	// and is empty when the server computes nothing or does not report. Progress is called from a goroutine of its own,
 	// and only before a session would be ended for a long silence. nil asks no server.
 	Progress func(ctx context.Context, url string) string
+	// Store keeps the sessions beyond this process's life; nil keeps none. See Adopt and Forget.
+	Store Store
+	// InitPID is the process below which this one runs and which adopts orphans; 0 means that this process adopts them.
+	InitPID int
 	// Ended receives the number of processes of an earlier supervisor that Unreported ended, if there were any. It may be
 	// nil.
 	Ended func(n int)
 
-	mu        sync.Mutex
-	runs      map[string]*run          // by run id
-	inherited map[string]*sessionState // by run id: sessions of the last image before their Run
-	noGrace   chan struct{}            // closed by SkipGrace; made when it is first needed
+	mu sync.Mutex
+	// The three tables are by run id, and disjoint.
+	adopted  map[string]*run // of an earlier supervisor, before Run
+	runs     map[string]*run // whose Run has not returned
+	reported map[string]*run // whose Run has returned the outcome, before Forget
+	shims    map[int]bool    // by process number: whether the program is restricted, or about to be
+	noGrace  chan struct{}   // closed by SkipGrace; made when it is first needed
 
 	observer observer
 }
@@ -50,28 +59,26 @@ type Executor struct {
 // Every failure is an outcome. A program that cannot be started is Failed, with a shell's exit code and the reason.
 // When the machine has no room for another process, Run retries for a minute before it returns NoRoom. A run id that
 // is already running, or that cannot name a folder, is Failed as an internal error, and nothing is touched. A job
-// that has only a run id, and is not inherited, is Lost.
+// that has only a run id, and is not known, is Lost.
 //
 // A run id may be reused once its Run has returned: Run appends to the log, and removes an old result before the
-// start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores every field of the job
-// but Spent and Hurry: it calls started with the running program, and continues the session.
+// start. For the run id of an adopted session (see Adopt) Run starts nothing and ignores every field of the job but
+// Spent and Hurry: it calls started if the program runs or ran, and continues the session. It is Lost if the program
+// was not ordered to start.
+//
+// With a Store, a session outlives this process: when ctx ends with agents.ErrDetached, Run leaves the session alone.
+// Its outcome stays with the shim until Forget, which has to be called after every Run; until then Run, also that of a
+// later supervisor, returns the outcome again.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
-	r := e.inherit(job.RunID)
-	switch {
-	case r != nil:
-	case len(job.Command) == 0 && job.Dir == "" && job.RunID != "":
+	r, err := e.enter(job)
+	if err != nil {
+		return agents.Outcome{Result: agents.Failed, Reason: "internal error: " + err.Error()}
+	}
+	if r == nil {
 		return agents.Outcome{Result: agents.Lost, Reason: "nothing runs as " + job.RunID}
-	case len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00"):
-		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command or a usable run id"}
-	default:
-		r = newRun(job, e)
 	}
-	r.job.Spent, r.job.Hurry = job.Spent, job.Hurry
-	if !e.add(r) {
-		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
-	}
-	defer e.remove(r)
-	if r.program() == 0 {
+	defer e.leave(r)
+	if r.link == nil {
 		if err := r.startPatiently(ctx); ctx.Err() != nil && err != nil {
 			return endedBy(cancelled(ctx), agents.Outcome{}, agents.Outcome{})
 		} else if err != nil {
@@ -79,6 +86,58 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		}
 	}
 	return r.follow(ctx, started)
+}
+
+// enter returns the job's run: an adopted one, one that Run has reported before, or a new one. It returns nil for a job
+// that has only a run id which is unknown.
+func (e *Executor) enter(job agents.Job) (*run, error) {
+	if job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
+		return nil, errors.New("a job without a usable run id")
+	}
+	resumes := len(job.Command) == 0 && job.Dir == ""
+	if !resumes {
+		e.forgetReported(job.RunID)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := cmp.Or(e.adopted[job.RunID], e.reported[job.RunID])
+	switch {
+	case e.runs[job.RunID] != nil:
+		return nil, fmt.Errorf("the run %s is running already", job.RunID)
+	case r != nil:
+		r.job.Spent, r.job.Hurry = job.Spent, job.Hurry
+		delete(e.adopted, job.RunID)
+		delete(e.reported, job.RunID)
+	case resumes:
+		return nil, nil
+	case len(job.Command) == 0:
+		return nil, errors.New("a job without a command")
+	default:
+		r = newRun(job, e)
+	}
+	if e.runs == nil {
+		e.runs, e.reported = make(map[string]*run), make(map[string]*run)
+	}
+	e.runs[job.RunID] = r
+	return r, nil
+}
+
+// leave removes a run whose Run returns.
+func (e *Executor) leave(r *run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.runs, r.job.RunID)
+}
+
+// report lets a run that has an outcome wait for Forget, if it is kept.
+func (e *Executor) report(r *run) {
+	if !r.kept {
+		r.forget()
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reported[r.job.RunID] = r
 }
 
 // SkipGrace cuts every grace short: processes that are being ended, now or later, are killed at once. It serves a
@@ -110,42 +169,57 @@ func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	return a, true
 }
 
-// Unreported ends every process that an earlier supervisor of this instance left behind. It returns no run, because a
-// session does not outlive its parent, the supervisor. See EndStale.
-func (e *Executor) Unreported(ctx context.Context, instance string) ([]string, error) {
-	n, err := EndStale(ctx, instance)
+// Unreported returns the run ids of the instance's adopted sessions whose end Run has not reported, sorted. It ends
+// every other process that an earlier supervisor of this instance left behind: see endStale.
+func (e *Executor) Unreported(ctx context.Context, instance string) (runs []string, err error) {
+	e.mu.Lock()
+	for id := range e.adopted {
+		if strings.HasPrefix(id, instance+"-") {
+			runs = append(runs, id)
+		}
+	}
+	e.mu.Unlock()
+	slices.Sort(runs)
+	n, err := endStale(ctx, instance, e.known)
 	if n > 0 && e.Ended != nil {
 		e.Ended(n)
 	}
-	return nil, err
+	return runs, err
 }
 
-// add adds a run. It returns false when the run's id is taken.
-func (e *Executor) add(r *run) bool {
+// known reports whether a shim, or a process with a run id, belongs to a run of this executor.
+func (e *Executor) known(pid int, runID string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.runs[r.job.RunID] != nil {
-		return false
+	_, shim := e.shims[pid]
+	return shim || e.adopted[runID] != nil || e.runs[runID] != nil || e.reported[runID] != nil
+}
+
+// addShim makes a shim known.
+func (e *Executor) addShim(pid int, confined bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.shims == nil {
+		e.shims = make(map[int]bool)
 	}
-	if e.runs == nil {
-		e.runs = make(map[string]*run)
-	}
-	e.runs[r.job.RunID] = r
-	return true
+	e.shims[pid] = confined
 }
 
-func (e *Executor) remove(r *run) {
+func (e *Executor) removeShim(pid int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.runs, r.job.RunID)
+	delete(e.shims, pid)
 }
 
-// list returns all runs, sorted by id.
-func (e *Executor) list() []*run {
+// listShims returns the known shims, as in shims.
+func (e *Executor) listShims() map[int]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.SortedFunc(maps.Values(e.runs), func(a, b *run) int { return strings.Compare(a.job.RunID, b.job.RunID) })
+	return maps.Clone(e.shims)
 }
+
+// heir is the process that becomes the parent of the session's processes if their shim is killed.
+func (e *Executor) heir() int { return cmp.Or(e.InitPID, os.Getpid()) }
 
 // graceSkipped returns a channel that SkipGrace closes.
 func (e *Executor) graceSkipped() chan struct{} {

@@ -31,6 +31,7 @@ func runHelper(name string, args []string) int {
 		"exhaust":     exhaust,
 		"late":        late,
 		"supervisor":  supervisor,
+		"keeper":      keeper,
 		"pid1":        asPID1,
 		"drop-ptrace": dropPtrace,
 		"limited":     limited,

@@ -24,7 +24,7 @@ type idle struct {
 	mark
 }
 
-// mark is the time of the last activity, and the values seen then. The next image receives it and continues from it.
+// mark is the time of the last activity, and the values seen then. The next supervisor continues from it.
 type mark struct {
 	Since   time.Time     `json:"since,omitzero"`
 	CPU     time.Duration `json:"cpu,omitempty"`

@@ -14,12 +14,14 @@ import (
 )
 
 // Init prepares this process to be a supervisor. Call it first in main, once, before NewReaper. The channel delivers
-// the signals that a supervisor answers: TERM, INT, HUP, USR1 and USR2.
+// the signals that a supervisor answers: TERM, INT, HUP, USR1 and USR2. If it has an init, TERM and INT come from that.
 //
 // Init also ensures that a closed stdout does not end the process, that no other process of the same user may read
 // its memory and environment (they hold every token), and that it has threads before a pids limit can refuse them.
 func Init() (<-chan os.Signal, error) {
-	pid1.Notify()
+	if !pid1.HasInit() {
+		pid1.Notify()
+	}
 	// Go ends a process that writes to a closed stdout unless SIGPIPE is handled. Children would inherit an ignored
 	// signal; they do not inherit a handler.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -48,3 +50,6 @@ func Trim() {
 	debug.FreeOSMemory()
 	pid1.DropBinary()
 }
+
+// HasInit reports whether this process is a supervisor that an init started, and can start again.
+func HasInit() bool { return pid1.HasInit() }

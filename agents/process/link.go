@@ -1,80 +1,78 @@
 package process
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"io"
 	"os"
-	"time"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // link is the supervisor's end of the socket to a session's shim.
 type link struct {
 	socket *os.File
-	in     *json.Decoder
-	idle   chan struct{} // closed when no goroutine reads the socket
-	// Valid once idle is closed.
-	ended  bool       // the shim has sent its last report or has closed the socket
-	report *endReport // nil if the shim was killed before it could report
+	gen    uint32
+	// states delivers what the shim sends. It is closed at the end of the socket: the shim has ended.
+	states chan shimState
+	closed chan struct{}
+	once   sync.Once
 }
 
+// newLink listens on a socket.
 func newLink(fd int) *link {
-	socket := os.NewFile(uintptr(fd), "session shim")
-	return &link{socket: socket, in: json.NewDecoder(socket)}
-}
-
-// start orders the shim to start the program, and returns its answer.
-func (l *link) start(o startOrder) (report startReport, err error) {
-	if err = json.NewEncoder(l.socket).Encode(o); err == nil {
-		err = l.in.Decode(&report)
+	_ = unix.SetNonblock(fd, true) // otherwise each session would keep a thread blocked in read
+	l := &link{
+		socket: os.NewFile(uintptr(fd), "session shim"), gen: ownGeneration(),
+		states: make(chan shimState), closed: make(chan struct{}),
 	}
-	return report, err
-}
-
-// end orders the shim to end all processes of the session. It ignores the error for a shim that is gone, because the
-// shim's exit reports the same.
-func (l *link) end(grace time.Duration) { _ = json.NewEncoder(l.socket).Encode(endOrder{Grace: grace}) }
-
-// listen reads the shim's last report in the background, until pause.
-func (l *link) listen() {
-	l.idle = make(chan struct{})
 	go func() {
-		defer close(l.idle)
-		var r endReport
-		err := safely("the link to a shim", func() error { return l.in.Decode(&r) })
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
-		if l.ended = true; err == nil {
-			l.report = &r
-		}
+		defer close(l.states)
+		_ = safely("the link to a shim", l.listen)
 	}()
+	return l
 }
 
-// last waits for the shim's last report; nil if the shim was killed before it could write one.
-func (l *link) last() *endReport {
-	<-l.idle
-	return l.report
-}
-
-// pause stops listening, and returns the part of a report that has been read.
-func (l *link) pause() (heard []byte) {
-	_ = l.socket.SetReadDeadline(time.Now())
-	<-l.idle
-	if !l.ended {
-		heard, _ = io.ReadAll(l.in.Buffered())
-	}
-	return heard
-}
-
-// resume listens again after pause, unless the shim has ended.
-func (l *link) resume(heard []byte) {
-	_ = l.socket.SetReadDeadline(time.Time{})
-	if !l.ended {
-		l.in = json.NewDecoder(io.MultiReader(bytes.NewReader(heard), l.socket))
-		l.listen()
+func (l *link) listen() error {
+	for buf := make([]byte, maxText); ; {
+		var s shimState
+		switch err := receiveMessage(l.socket, buf, &s); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			continue
+		}
+		select {
+		case l.states <- s:
+		case <-l.closed:
+			return nil
+		}
 	}
 }
 
-func (l *link) close() { _ = l.socket.Close() }
+// send sends an order. It ignores the error for a shim that is gone, because the end of the socket reports the same.
+func (l *link) send(o order) {
+	o.Gen = l.gen
+	if o.End != nil {
+		o.End.Reason = o.End.Reason[:min(len(o.End.Reason), maxReason)]
+	}
+	_ = sendMessage(l.socket, o)
+}
+
+// close may be repeated.
+func (l *link) close() {
+	l.once.Do(func() {
+		close(l.closed)
+		_ = l.socket.Close()
+	})
+}
+
+// Descriptor returns the number of a file or a connection; -1 when it is closed. Unlike Fd it leaves the file in
+// non-blocking mode, in which no thread waits for it.
+func Descriptor(f syscall.Conn) (number int) {
+	number = -1
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { number = int(fd) })
+	}
+	return number
+}

@@ -41,10 +41,10 @@ type observations struct {
 	many      bool             // there were more hosts than mostNames
 	looked    bool             // connections were read
 	alive     map[tree.ID]bool // at the last observation
-	continued bool             // an older image already counted the processes of the first observation
+	continued bool             // an earlier supervisor already counted the processes of the first observation
 }
 
-// observationsState is the part of observations that an image of this program hands over to the next.
+// observationsState is the part of observations that the next supervisor gets.
 type observationsState struct {
 	Processes int64    `json:"processes"`
 	Programs  []string `json:"programs,omitempty"`
@@ -54,7 +54,7 @@ type observationsState struct {
 }
 
 // newObservations returns observations that know the program itself, which may end before the first observation, or the
-// last image's sightings.
+// last supervisor's sightings.
 func newObservations(r *run, program int, h *observationsState) *observations {
 	w := &observations{
 		root: r.shim.PID, account: r.account, processes: 1, programs: make(map[string]bool), hosts: make(map[string]bool),
@@ -79,7 +79,7 @@ func newObservations(r *run, program int, h *observationsState) *observations {
 	return w
 }
 
-// state returns the part to hand over.
+// state returns the part for the next supervisor.
 func (w *observations) state() *observationsState {
 	w.mu.Lock()
 	defer w.mu.Unlock()

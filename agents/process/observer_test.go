@@ -219,13 +219,13 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRecall hands a witness to the next image, which does not count living processes again.
+// TestRecall hands a witness to the next supervisor, which does not count living processes again.
 func TestRecall(t *testing.T) {
 	self, err := tree.Find(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{shim: &Child{PID: 1 << 30}, job: agents.Job{Command: []string{"/opt/agent.sh"}}}
+	r := &run{shim: tree.ID{PID: 1 << 30}, job: agents.Job{Command: []string{"/opt/agent.sh"}}}
 	first := newObservations(r, 0, nil)
 	first.record([]tree.Process{self}, connections{})
 	text, err := json.Marshal(first.state())

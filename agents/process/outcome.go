@@ -12,20 +12,23 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// conclude ensures that no process of a session is left after its shim's exit, and returns the session's outcome.
-func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
-	report := r.link.last()
-	r.sweep(report == nil)
-	h := r.cgroup.hits() // used only if the shim was killed: otherwise it has removed the cgroup
-	o, used := exited(r.job.Command[0], shim.Status), shim.Usage
-	o.CPU, o.MaxRSS = time.Duration(used.Utime.Nano()+used.Stime.Nano()), used.Maxrss<<10
-	if report != nil {
-		h, o = report.Hits, exited(r.job.Command[0], report.Status)
-		o.CPU, o.MaxRSS = report.CPU, report.MaxRSS
-	} else {
-		o.Result = agents.Failed
-		o.Reason = fmt.Sprintf("%s: its session shim was ended from outside, %s (out of memory?)",
-			r.job.Command[0], describe(shim.Status))
+// conclude ensures that no process of a session is left, and returns the session's outcome.
+func (r *run) conclude(how ending, secrets []string) agents.Outcome {
+	r.sweep(how == shimGone)
+	why, h := r.state.Verdict, r.state.Hits
+	var o agents.Outcome
+	switch {
+	case how == shimGone:
+		h = r.cgroup.hits()
+		o = r.orphaned()
+		if why == (verdict{}) {
+			why = r.verdict
+		}
+	case r.state.Errno != 0:
+		return notStarted(r.program0(), r.unstarted(r.state))
+	default:
+		o = exited(r.program0(), r.state.Status)
+		o.CPU, o.MaxRSS = r.state.CPU, r.state.MaxRSS
 	}
 	said, found, err := readResult(r.job.ResultPath, r.account, secrets)
 	digest := said.Digest
@@ -33,8 +36,8 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 		said = agents.Outcome{}
 	}
 	switch {
-	case r.verdict.result != "" && (report == nil || report.Ended):
-		o = endedBy(r.verdict, o, said)
+	case why != (verdict{}):
+		o = endedBy(why, o, said)
 	case found && err == nil: // the program's own result counts more than its exit status
 		said.ExitCode, said.Signal, said.CPU, said.MaxRSS = o.ExitCode, o.Signal, o.CPU, o.MaxRSS
 		o = said
@@ -51,13 +54,43 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 	return h.blame(h.explain(o, r.job.Limits), r.job.Limits)
 }
 
+// orphaned is the outcome of a session whose shim was ended from outside. See also blame.
+func (r *run) orphaned() agents.Outcome {
+	o := agents.Outcome{Result: agents.Lost, Reason: r.program0() + ": its session shim was ended from outside"}
+	select {
+	case exit, ok := <-r.exit:
+		if !ok {
+			break
+		}
+		if killed := exited("", exit.Status); killed.Signal == "SIGKILL" {
+			o.Result, o.ExitCode, o.Signal = killed.Result, killed.ExitCode, killed.Signal
+		}
+		o.Reason += ", " + describe(exit.Status)
+		o.CPU = time.Duration(exit.Usage.Utime.Nano() + exit.Usage.Stime.Nano())
+		o.MaxRSS = exit.Usage.Maxrss << 10
+	case <-time.After(exitPatience): // nobody tells
+	}
+	return o
+}
+
+// exitPatience is how long the report of a shim's status may take. Another process may have to reap it.
+const exitPatience = 2 * time.Second
+
+// program0 is the name of the session's program. It is unknown if an earlier supervisor left no memo.
+func (r *run) program0() string {
+	if len(r.job.Command) == 0 {
+		return "its program"
+	}
+	return r.job.Command[0]
+}
+
 // full reports whether the disk has no room beside a result. Then a missing result proves nothing about the work.
 func full(path string) bool { return path != "" && freeDisk(filepath.Dir(path)) < 4<<10 }
 
 // endedBy is the outcome of a session that we ended. Our reason counts more than the program's own. The program's
 // session id is kept, so that the next session can resume from it.
 func endedBy(v verdict, o, said agents.Outcome) agents.Outcome {
-	o.Result, o.Reason = v.result, v.reason
+	o.Result, o.Reason = v.Result, v.Reason
 	o.SessionID = said.SessionID
 	return o
 }

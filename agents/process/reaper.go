@@ -55,18 +55,22 @@ var reaping atomic.Bool
 
 // NewReaper starts reaping. Unless this process is PID 1, it becomes a subreaper, so that the kernel gives it its
 // children's orphans too. A second call in a process fails.
-func NewReaper() (*Reaper, error) { return new(Handover).NewReaper() }
-
-func (r *Reaper) begin() error {
-	if !reaping.CompareAndSwap(false, true) {
-		return errors.New("cannot reap: this process has a reaper already")
-	}
+func NewReaper() (*Reaper, error) {
 	if os.Getpid() != 1 {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			reaping.Store(false)
-			return fmt.Errorf("cannot become a subreaper: %w", err)
+			return nil, fmt.Errorf("cannot become a subreaper: %w", err)
 		}
 	}
+	return NewChildReaper()
+}
+
+// NewChildReaper is NewReaper for a process below an init: the init gets the orphans, so it also gets this process's
+// sessions if this process is killed.
+func NewChildReaper() (*Reaper, error) {
+	if !reaping.CompareAndSwap(false, true) {
+		return nil, errors.New("cannot reap: this process has a reaper already")
+	}
+	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit)}
 	chld := make(chan os.Signal, 1)
 	signal.Notify(chld, syscall.SIGCHLD)
 	go func() {
@@ -80,7 +84,7 @@ func (r *Reaper) begin() error {
 			time.Sleep(panicRest)
 		}
 	}()
-	return nil
+	return r, nil
 }
 
 // Orphans returns the number of processes reaped so far that this process did not start.
@@ -90,7 +94,7 @@ func (r *Reaper) Orphans() int64 {
 	return r.orphans
 }
 
-// Reaped returns the numbers of processes reaped so far by this image: children that it started, and orphans.
+// Reaped returns the numbers of processes reaped so far: children that it started, and orphans.
 func (r *Reaper) Reaped() (started, orphans int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +154,7 @@ func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Chi
 	r.starting++
 	r.mu.Unlock()
 
-	pid, err := forkExec(path, argv, attr)
+	pid, err := syscall.ForkExec(path, argv, attr)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()

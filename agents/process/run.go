@@ -26,74 +26,80 @@ type run struct {
 	job     agents.Job
 	exec    *Executor
 	account *account
+	path    string // of the program
 	cgroup  cgroup
 	nproc   uint64         // limit on the account's processes; 0 means none
 	held    string         // the sandbox's restrictions, for people; empty without a sandbox
 	rules   landlock.Rules // of the sandbox
-	// confined is the shim's process number if its program runs in a sandbox or is about to.
-	confined atomic.Int64
 
-	shim  *Child
-	since uint64 // the shim's start in ticks since boot: no process of the session is older
+	kept       bool      // there is a store, which has the shim and the memo
+	remembered time.Time // when the memo was stored
+
+	shim  tree.ID // no process of the session is older
+	exit  <-chan Exit
 	link  *link
-	pid   atomic.Int64 // of the program; 0 until it runs
+	state shimState    // the newest
+	pid   atomic.Int64 // of the program; 0 until it is known to run
 	begun time.Time    // written before pid
 
-	// The goroutine that watches owns these three. In an inherited session the first two continue the last image's.
+	// The goroutine that watches owns these three. In an adopted session the first two continue the last supervisor's.
 	verdict verdict
 	idle    idle
 	meter   meter
 
-	observed *observations // written before pid
-
-	visits    chan func()   // run by the goroutine that watches
-	unwatched chan struct{} // closed when the session is no longer watched
+	earlier  *observationsState // of the last supervisor
+	observed *observations      // written before pid
 }
 
 // newRun makes a run. Env of its job holds the whole environment, secrets included.
 func newRun(job agents.Job, e *Executor) *run {
 	job.Env = slices.Concat(job.Env, job.Secrets)
-	return &run{job: job, exec: e, visits: make(chan func()), unwatched: make(chan struct{})}
+	return &run{job: job, exec: e, kept: e.Store != nil}
 }
 
 // program returns the program's process number, or 0 before it runs.
 func (r *run) program() int { return int(r.pid.Load()) }
 
-// follow watches a running session until none of its processes is left.
-func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.Outcome {
-	whole := false
+// follow watches a session until none of its processes is left.
+func (r *run) follow(ctx context.Context, started func(agents.Started)) (o agents.Outcome) {
+	over := false
 	defer func() {
-		if whole {
-			r.close()
-		} else { // a panic, after which the supervisor counts the session as ended
+		r.exec.observer.end(r.observed)
+		if !over { // a panic, after which the supervisor counts the session as ended
 			r.abandon()
 		}
 	}()
-	if started != nil {
-		started(agents.Started{PID: r.program(), At: r.begun, Sandbox: r.held})
+	how := r.watch(ctx, started)
+	if how == detached {
+		over = true
+		r.link.close()
+		r.cgroup.release()
+		return agents.Outcome{Result: agents.Lost, Reason: agents.ErrDetached.Error()}
 	}
-	if r.job.Service == "" {
-		r.exec.observer.begin(r.observed)
-		defer r.exec.observer.end(r.observed)
+	if how == unstarted {
+		over = true
+		r.forget()
+		return agents.Outcome{Result: agents.Lost, Reason: "the supervisor died before it started the program"}
 	}
-	exit := r.watch(ctx)
 	secrets := agents.HiddenValues(r.job.Secrets)
 	if r.exec.Secrets != nil {
 		secrets = append(secrets, r.exec.Secrets()...)
 	}
-	o := r.conclude(exit, secrets)
+	o = r.conclude(how, secrets)
 	o.Tail = tail(r.job.LogPath, secrets)
-	if r.job.Service == "" {
+	if r.job.Service == "" && r.observed != nil {
 		o.Seen = r.observed.report(r.changed(secrets), secrets)
 	}
 	_ = r.removeTmp() // the next session retries it
 	o = r.explainRefusal(o)
-	whole = true
+	over = true
+	r.exec.report(r)
 	return o
 }
 
 // start makes the folders and the log, and starts the program under its shim.
 func (r *run) start() (err error) {
+	r.state = shimState{}
 	if r.account, err = findAccount(r.job.User); err != nil {
 		return err
 	}
@@ -106,8 +112,7 @@ func (r *run) start() (err error) {
 	if slices.ContainsFunc(r.job.Command, nul) || slices.ContainsFunc(r.job.Env, nul) {
 		return errors.New("a NUL byte in its arguments or environment")
 	}
-	path, err := Lookup(r.job.Command[0], r.job.Dir, r.job.Env)
-	if err != nil {
+	if r.path, err = Lookup(r.job.Command[0], r.job.Dir, r.job.Env); err != nil {
 		return err
 	}
 	sandbox, err := r.confine()
@@ -116,36 +121,48 @@ func (r *run) start() (err error) {
 	}
 	r.cgroup = newCgroup(r.job.RunID)
 	r.nproc = r.limit(log)
-	if err = r.startShim(log); err != nil {
+	order, err := r.startShim(log)
+	if err != nil {
 		r.close()
 		return err
 	}
+	defer order.Close()
 	if sandbox != nil {
-		r.confined.Store(int64(r.shim.PID))
-		r.rules = r.allowed(path) // computed while the shim starts, which takes longer
+		r.rules = r.allowed(r.path) // computed while the shim starts, which takes longer
 		sandbox.Rules = r.rules
 	}
-	if err = r.startProgram(path, sandbox); err != nil {
+	if err = r.startProgram(order, sandbox); err != nil {
 		r.abandon()
 	}
 	return err
 }
 
-// abandon ends a shim that has not reported a running program. Its program may be running.
+// abandon ends a session whose shim may have started the program or not.
 func (r *run) abandon() {
-	r.link.close()
-	select {
-	case <-r.shim.Exit():
-	case <-time.After(shimSlack):
-		r.signalShim(unix.SIGKILL)
-		<-r.shim.Exit()
-	}
+	r.endShim()
 	r.sweep(true)
-	r.close()
+	r.forget()
+}
+
+// gone waits for the shim's end, but no longer than patience.
+func (r *run) gone(patience time.Duration) bool {
+	late := time.After(patience)
+	for {
+		select {
+		case _, ok := <-r.link.states:
+			if !ok {
+				return true
+			}
+		case <-late:
+			return false
+		}
+	}
 }
 
 // signalShim signals the shim unless it has ended.
-func (r *run) signalShim(s unix.Signal) { _ = tree.Process{PID: r.shim.PID, Start: r.since}.Signal(s) }
+func (r *run) signalShim(s unix.Signal) {
+	_ = tree.Process{PID: r.shim.PID, Start: r.shim.Start}.Signal(s)
+}
 
 // prepare makes the folders and files that the program needs. The home comes first, because the account can pass
 // through parents made for the home, but not through those made for the log.
@@ -191,91 +208,120 @@ func (r *run) log(line string) {
 	}
 }
 
-// startShim starts this program again, as the session's shim. The link in /proc leads to the same program even if its
-// file has been replaced. GOMAXPROCS and GOGC keep the shim small: it does one thing at a time and makes almost no
-// garbage.
-func (r *run) startShim(log *os.File) error {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+// startShim starts this program again, as the session's shim, which waits for the returned file and the order to start.
+// The link in /proc leads to the same program even if its file has been replaced. GOMAXPROCS and GOGC keep the shim
+// small: it does one thing at a time and makes almost no garbage.
+func (r *run) startShim(log *os.File) (start *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("cannot talk to a session shim: %w", err)
+		return nil, fmt.Errorf("cannot talk to a session shim: %w", err)
 	}
 	defer unix.Close(pair[1])
-	_ = unix.SetNonblock(pair[0], true) // otherwise each session would keep a thread blocked in read
 	r.link = newLink(pair[0])
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer null.Close()
-	files := []uintptr{null.Fd(), log.Fd(), log.Fd(), uintptr(pair[1])}
+	if start, err = inMemory("start"); err != nil {
+		return nil, err
+	}
+	files := []uintptr{null.Fd(), log.Fd(), log.Fd(), uintptr(pair[1]), start.Fd()}
 	if r.cgroup.ok {
 		files = append(files, uintptr(r.cgroup.fd))
 	}
-	r.shim, err = r.exec.Reaper.Start("/proc/self/exe", []string{"disinto", shimArg, r.job.RunID}, &syscall.ProcAttr{
+	shim, err := r.exec.Reaper.Start("/proc/self/exe", []string{"disinto", shimArg, r.job.RunID}, &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"GOMAXPROCS=1", "GOGC=25"},
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("cannot start a session shim: %w: %w", tree.ErrNoProc, err)
+		err = fmt.Errorf("%w: %w", tree.ErrNoProc, err)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot start a session shim: %w", err)
+		_ = start.Close()
+		return nil, fmt.Errorf("cannot start a session shim: %w", err)
 	}
-	if p, err := tree.Find(r.shim.PID); err == nil {
-		r.since = p.Start
+	r.shim.PID, r.exit = shim.PID, shim.Exit()
+	if p, err := tree.Find(shim.PID); err == nil {
+		r.shim = p.ID()
 	}
-	return nil
+	r.exec.addShim(shim.PID, r.held != "")
+	return start, nil
 }
 
 // answerTime bounds the time in which a shim starts the program. A start takes milliseconds, unless an agent stops
 // the shim.
 const answerTime = 30 * time.Second
 
-// startProgram sends the shim its order and waits for the answer.
-func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
-	_ = r.link.socket.SetReadDeadline(time.Now().Add(answerTime))
-	report, err := r.link.start(startOrder{
-		Path: []byte(path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
+// startProgram writes the start order, stores the shim, orders it to start, and waits for its answer.
+func (r *run) startProgram(file *os.File, sandbox *sandboxOrder) error {
+	err := writeDocument(file, startOrder{
+		Path: []byte(r.path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
 		Cred: r.account.credential(), Cgroup: r.cgroup.path,
 		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, MaxLog: r.job.MaxLog, Sandbox: sandbox,
 		Service: r.job.Service != "", Log: []byte(r.job.LogPath), StopSignal: stopSignal(r.job.StopSignal),
+		Timeout: max(r.job.Timeout, 0), Late: endOrder{r.job.Grace, r.late()},
 	})
-	_ = r.link.socket.SetReadDeadline(time.Time{})
-	if err != nil {
-		// A Go program that gets no thread in its first millisecond dies in this way, so this counts as lack of room.
-		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)
+	if err == nil {
+		err = r.keep()
 	}
-	if report.NoSandbox != "" && report.Errno != 0 {
-		return fmt.Errorf("its sandbox is strict, and this machine has none: %s", report.NoSandbox)
+	if err != nil { // no memory, no descriptor, no room in the init's socket
+		return fmt.Errorf("cannot keep the session: %w: %w", err, syscall.EAGAIN)
 	}
-	if report.NoSandbox != "" {
-		r.log("no sandbox: " + report.NoSandbox)
-		r.held = ""
-		r.confined.Store(0)
+	r.link.send(order{Start: true})
+	for late := time.After(answerTime); r.state.Phase != runs && r.state.Phase != ended; {
+		select {
+		case s, ok := <-r.link.states:
+			if !ok {
+				// A Go program that gets no thread in its first millisecond dies in this way, so this counts as lack of room.
+				return fmt.Errorf("the session shim ended before the program began: %w", syscall.EAGAIN)
+			}
+			r.state = s
+		case <-late:
+			return fmt.Errorf("the session shim does not answer: %w", syscall.EAGAIN)
+		}
 	}
-	if report.Errno != 0 {
-		return r.refusal(report.Errno, path)
+	return r.unstarted(r.state)
+}
+
+// unstarted is why the program was not started; nil if it was.
+func (r *run) unstarted(s shimState) error {
+	switch {
+	case s.Errno != 0 && s.NoSandbox != "":
+		return fmt.Errorf("its sandbox is strict, and this machine has none: %s", s.NoSandbox)
+	case s.Errno != 0:
+		return r.refusal(s.Errno, r.path)
 	}
-	r.begun, r.observed = time.Now(), newObservations(r, report.PID, nil)
-	r.pid.Store(int64(report.PID))
-	r.link.listen()
 	return nil
 }
 
 // sweep kills processes that carry the run id until there are none. After a shim's report there are none, and one
-// look confirms it. If the shim was killed without a report (lost), its children are now ours, as we are the nearest
-// subreaper. Then our orphans with no_new_privs belong to the session too, because only sessions start with it.
+// look confirms it. If the shim was killed without a report (lost), its children are now those of the nearest
+// subreaper: ours, or the init's. Then orphans there with no_new_privs belong to the session too, because only sessions
+// start with it.
 func (r *run) sweep(lost bool) {
+	if lost {
+		r.signalShim(unix.SIGKILL) // it has ended, or we cannot hear it any more
+	}
+	for lost { // the kernel passes on a dying process's children with its last thread, after it has closed the socket
+		if p, err := tree.Find(r.shim.PID); err != nil || p.ID() != r.shim {
+			break
+		}
+		time.Sleep(time.Millisecond) // until the shim is reaped
+	}
 	var env environ
-	self := os.Getpid()
+	self, heir := os.Getpid(), r.exec.heir()
+	shims := r.exec.listShims()
+	delete(shims, r.shim.PID)
+	known := func(pid int) bool { _, ok := shims[pid]; return ok }
 	hunt := tree.Killer{Member: func(p tree.Process) bool {
-		if p.Start < r.since || p.PID == self {
+		if p.Start < r.shim.Start || p.PID == self {
 			return false
 		}
-		return env.has(p.PID, runIDVar+r.job.RunID+"\x00") ||
-			lost && p.PPID == self && !r.exec.Reaper.isOwn(p.PID) && restricted(p.PID)
+		return env.runID(p.PID) == r.job.RunID ||
+			lost && p.PPID == heir && !known(p.PID) && !r.exec.Reaper.isOwn(p.PID) && restricted(p.PID)
 	}}
 	for ; ; time.Sleep(hunt.Pause) {
 		r.cgroup.kill()
@@ -285,7 +331,7 @@ func (r *run) sweep(lost bool) {
 	}
 }
 
-// close closes the descriptors and removes the cgroup. It may be repeated.
+// close closes our descriptors and removes the cgroup. It may be repeated.
 func (r *run) close() {
 	if r.link != nil {
 		r.link.close()

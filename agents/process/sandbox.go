@@ -397,27 +397,21 @@ func (g *grants) holdsHidden(real string) bool {
 	return false
 }
 
-// Confined reports whether a process is below a session with a sandbox. A process that has ended counts as confined.
+// Confined reports whether a process is below a session with a sandbox, or below the init and neither of this process
+// nor of a session: an orphan of a session whose shim was killed. A process that has ended counts as confined.
 func (e *Executor) Confined(pid int) bool {
-	shims := make(map[int]bool) // 0 stands for sessions without a sandbox; no process has this PID
-	for _, r := range e.list() {
-		shims[int(r.confined.Load())] = true
-	}
-	self := os.Getpid()
+	shims, self := e.listShims(), os.Getpid()
 	for range confinedTries { // a process gets a new parent if its parent ends meanwhile
-		at := pid
-		for at > 1 && at != self && !shims[at] {
-			p, err := tree.Find(at)
-			if err != nil {
-				break
+		at, found := pid, true
+		for found && at > 1 && at != self && at != e.InitPID {
+			if confined, known := shims[at]; known {
+				return confined
 			}
-			at = p.PPID
+			p, err := tree.Find(at)
+			at, found = p.PPID, err == nil
 		}
-		if at <= 1 || at == self {
-			return false
-		}
-		if shims[at] {
-			return true
+		if found {
+			return at != self && at == e.InitPID && at != pid && at > 0
 		}
 	}
 	return true

@@ -1,7 +1,7 @@
 package process
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,7 +25,8 @@ const shimArg = "session-shim"
 
 const (
 	shimSocket = 3 // the shim's end of the socket pair
-	shimCgroup = 4 // the directory of the session's cgroup, if there is one
+	shimOrder  = 4 // the file with the start order
+	shimCgroup = 5 // the directory of the session's cgroup, if there is one
 
 	// leftoverGrace is the time from TERM to KILL for processes that the program leaves behind when it exits. It is long
 	// enough for a tool server to close its files, and short because the slot waits.
@@ -43,14 +44,21 @@ func init() {
 
 // shim is the root of one session's processes; see the package documentation.
 type shim struct {
-	ends    chan time.Duration
-	running atomic.Bool // the program itself has not ended
-	ended   atomic.Bool // an order to end came while it was running
-	cgroup  cgroup
-	output  *outputPipe // nil when the log has no limit
+	socket *os.File
+	cgroup cgroup
+	output *outputPipe // nil when the log has no limit
 
 	program    tree.Process   // the program itself; known if stopSignal is set
-	stopSignal syscall.Signal // of the order to start
+	stopSignal syscall.Signal // of the start order
+
+	mu       sync.Mutex
+	state    shimState
+	alive    bool          // the program itself has not ended
+	timeout  time.Duration // since boot; 0 means never
+	late     endOrder      // obeyed at the timeout
+	deadline time.Duration // since boot: what is left then is killed; 0 until an order to end
+	kick     chan struct{} // the deadline has changed, or the tree has ended
+	leave    chan struct{} // closed when the shim may exit
 }
 
 func runShim() int {
@@ -59,49 +67,108 @@ func runShim() int {
 		fmt.Fprintf(os.Stderr, "disinto: cannot be a session shim: %v\n", err)
 		return 1
 	}
-	socket := os.NewFile(shimSocket, "supervisor")
-	in, out := json.NewDecoder(socket), json.NewEncoder(socket)
-	var o startOrder
-	if in.Decode(&o) != nil {
-		return 1
+	s := &shim{
+		socket: os.NewFile(shimSocket, "supervisor"), state: shimState{Phase: waiting},
+		kick: make(chan struct{}, 1), leave: make(chan struct{}),
+	}
+	o, ok := s.awaitStart()
+	if !ok {
+		return 0
 	}
 	// The shim needs five more threads in its life. It makes them now, because until the program runs the shim's death
 	// counts as lack of room. At a pids limit shims used to die a moment later (1 of 8 runs), which cost the item an
 	// attempt.
 	pid1.StartThreads(5)
-	s := &shim{ends: make(chan time.Duration, 1)}
 	if o.Cgroup != "" {
 		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}
 	}
-	s.running.Store(true)
-	var b startedProgram
 	if o.Service {
 		oom = oomScore{}
 	}
+	var b startedProgram
 	oom.raise(func() { b = s.begin(o) })
 	if b.err != nil {
-		_ = out.Encode(startReport{Errno: errnoOf(b.err), NoSandbox: b.noSandbox})
-		return 1
+		s.change(func(now *shimState) {
+			*now = shimState{Gen: now.Gen, Phase: ended, Errno: errnoOf(b.err), NoSandbox: b.noSandbox, At: time.Now()}
+		})
+		go s.listen()
+		<-s.leave
+		return 0
 	}
 	if b.astray {
 		s.moveIn(b.pid, o.Limited)
 	}
 	hardenLimit(b.pid, o.NProc)
-	_ = out.Encode(startReport{PID: b.pid, NoSandbox: b.noSandbox})
-	pid := b.pid
 	if s.stopSignal = o.StopSignal; s.stopSignal != 0 {
-		s.program, _ = tree.Find(pid)
+		s.program, _ = tree.Find(b.pid)
 	}
+	s.began(b, &o)
 	o = startOrder{}
 	s.output.start()
-	go s.listen(in)
+	go s.listen()
 	go s.end()
-	report := s.report(s.reap(pid))
+	status := s.reap(b.pid)
 	s.output.finish()
-	report.Hits = s.cgroup.hits()
+	final := s.cgroup.hits()
 	s.cgroup.remove() // here, because a killed supervisor cannot
-	_ = out.Encode(report)
+	s.change(func(now *shimState) { now.end(status, final) })
+	s.wake()
+	<-s.leave
 	return 0
+}
+
+// awaitStart waits for the order to start, and reads what to start. ok is false if nothing is to be started.
+func (s *shim) awaitStart() (o startOrder, ok bool) {
+	file := os.NewFile(shimOrder, "start order")
+	defer file.Close()
+	for buf := make([]byte, maxText); ; {
+		var m order
+		err := receiveMessage(s.socket, buf, &m)
+		switch {
+		case err == io.EOF:
+			return o, false
+		case err != nil || m.Gen < s.state.Gen:
+		case m.End != nil || m.Leave:
+			return o, false
+		case m.Start:
+			s.state.Gen = m.Gen
+			return o, readDocument(file, &o) == nil
+		default:
+			s.state.Gen = m.Gen
+		}
+		s.change(func(*shimState) {})
+	}
+}
+
+// change changes the state, and sends it. It is sent in the order of the changes, so the lock is held. The supervisor
+// reads all that the shim sends; while none does, the messages have room in the socket.
+func (s *shim) change(how func(now *shimState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how(&s.state)
+	_ = sendMessage(s.socket, &s.state) // EPIPE: init and supervisor are gone, which listen notices
+}
+
+// began records that the program runs.
+func (s *shim) began(b startedProgram, o *startOrder) {
+	s.change(func(now *shimState) {
+		now.Phase, now.Program, now.NoSandbox = runs, b.pid, b.noSandbox
+		now.Begun, now.Since = time.Now(), bootTime()
+		s.alive, s.late = true, o.Late
+		if o.Timeout > 0 {
+			s.timeout = now.Since + o.Timeout
+		}
+	})
+}
+
+// end records the end. The kernel sums the usage of every process that the shim, or a process below it, waited for.
+func (now *shimState) end(status syscall.WaitStatus, h hits) {
+	now.Phase, now.At, now.Status, now.Hits = ended, time.Now(), status, h
+	var ru syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru) == nil {
+		now.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+		now.MaxRSS = ru.Maxrss << 10
+	}
 }
 
 // errnoOf returns the kernel's number for an error. It is never 0, which would mean no error.
@@ -244,35 +311,111 @@ func (s *shim) reap(program int) (status syscall.WaitStatus) {
 			return status
 		case pid == program:
 			status = ws
-			s.running.Store(false)
+			s.mu.Lock()
+			s.alive = false
+			s.mu.Unlock()
 			options = syscall.WNOHANG // most programs leave no process behind
 		case pid == 0:
 			options = 0
-			s.ends <- leftoverGrace
+			s.mu.Lock()
+			s.endLocked(endOrder{Grace: leftoverGrace})
+			s.mu.Unlock()
 		}
 	}
 }
 
-// listen obeys the supervisor's orders to end. A closed socket is one too: without a supervisor the agent's work
-// would be lost, and another supervisor may start the same item.
-func (s *shim) listen(in *json.Decoder) {
-	for {
-		var e endOrder
-		err := in.Decode(&e)
-		if s.running.Load() {
-			s.ended.Store(true)
+// listen obeys the supervisor's orders. A closed socket is an order to end at once and to leave: without init and
+// supervisor the agent's work would be lost, and another supervisor may start the same item.
+func (s *shim) listen() {
+	for buf := make([]byte, maxText); ; {
+		var m order
+		err := receiveMessage(s.socket, buf, &m)
+		if err == io.EOF {
+			m = order{Gen: anyGeneration, End: new(endOrder), Leave: true}
 		}
-		if err != nil {
-			s.ends <- 0
+		if err == nil || err == io.EOF {
+			s.obey(m)
+		}
+		if err == io.EOF {
 			return
 		}
-		s.ends <- e.Grace
 	}
 }
 
-// terminate asks the tree to end: by the program's own signal while that is running, and otherwise by TERM.
-func (s *shim) terminate() {
-	if s.stopSignal == 0 || !s.running.Load() {
+// obey obeys an order unless a later supervisor has given one, and answers it.
+func (s *shim) obey(m order) {
+	s.change(func(now *shimState) {
+		if m.Gen < now.Gen {
+			return
+		}
+		now.Gen = m.Gen
+		if m.End != nil {
+			s.endLocked(*m.End)
+		}
+		if m.Leave {
+			select {
+			case <-s.leave:
+			default:
+				close(s.leave)
+			}
+		}
+	})
+}
+
+// endLocked obeys an order to end. The first reason counts if the program itself has not ended before.
+func (s *shim) endLocked(e endOrder) {
+	if s.alive && s.state.Verdict == (verdict{}) {
+		s.state.Verdict = e.verdict
+	}
+	if at := bootTime() + e.Grace; s.deadline == 0 || at < s.deadline {
+		s.deadline = at
+	}
+	s.wake()
+}
+
+// wake lets end look again.
+func (s *shim) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// end ends the tree: TERM at the first order or at the timeout, then KILL at the deadline, repeated until no process
+// is left.
+func (s *shim) end() {
+	asked := askedNobody
+	for {
+		now := s.ending()
+		switch {
+		case now.over:
+			return
+		case now.deadline > 0 && now.deadline <= bootTime():
+			s.kill()
+			return
+		case now.deadline > 0 && asked < now.ask:
+			asked = now.ask
+			s.ask(asked)
+		}
+		select {
+		case <-s.kick:
+		case <-bootAfter(cmp.Or(now.deadline, now.timeout)):
+		}
+	}
+}
+
+// asked says which processes were asked to end.
+type asked int
+
+const (
+	askedNobody  asked = iota
+	askedProgram       // by its own signal
+	askedAll           // by TERM
+)
+
+// ask asks processes to end.
+func (s *shim) ask(whom asked) {
+	if whom == askedAll {
 		tree.Terminate(os.Getpid())
 		return
 	}
@@ -280,45 +423,35 @@ func (s *shim) terminate() {
 	_ = s.program.Signal(syscall.SIGCONT)
 }
 
-// end ends the tree: TERM at the first order, then KILL when the shortest grace is over, repeated until reap is done.
-func (s *shim) end() {
-	grace := <-s.ends
-	deadline := time.Now().Add(grace)
-	if grace > 0 {
-		s.terminate()
-	}
-	for wait := time.Until(deadline); wait > 0; wait = time.Until(deadline) {
-		select {
-		case grace := <-s.ends:
-			if s.stopSignal != 0 && !s.running.Load() {
-				s.terminate() // what the program left behind
-			}
-			if d := time.Now().Add(grace); d.Before(deadline) {
-				deadline = d
-			}
-		case <-time.After(wait):
-		}
-	}
-	go func() { // no order can shorten the grace now
-		for range s.ends {
-		}
-	}()
-	self := os.Getpid()
-	hunt := tree.Killer{Member: func(p tree.Process) bool { return p.PPID == self }}
-	for ; ; time.Sleep(hunt.Pause) {
-		s.cgroup.kill()
-		_, _ = hunt.KillOnce()
-	}
+// toEnd is what there is to do to end the tree.
+type toEnd struct {
+	over     bool          // no process is left
+	ask      asked         // these processes, at least
+	deadline time.Duration // since boot; 0 for none
+	timeout  time.Duration // likewise
 }
 
-// report returns the last report. The kernel sums the usage of every process that the shim, or a process below it,
-// waited for.
-func (s *shim) report(status syscall.WaitStatus) endReport {
-	r := endReport{Status: status, Ended: s.ended.Load()}
-	var ru syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru) == nil {
-		r.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
-		r.MaxRSS = ru.Maxrss << 10
+// ending obeys the timeout, and returns what there is to do.
+func (s *shim) ending() toEnd {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.deadline == 0 && s.timeout > 0 && s.timeout <= bootTime() {
+		s.endLocked(s.late)
 	}
-	return r
+	now := toEnd{s.state.Phase == ended, askedAll, s.deadline, s.timeout}
+	if s.stopSignal != 0 && s.alive {
+		now.ask = askedProgram
+	}
+	return now
+}
+
+// kill kills until no process is left.
+func (s *shim) kill() {
+	self := os.Getpid()
+	hunt := tree.Killer{Member: func(p tree.Process) bool { return p.PPID == self }}
+	for !s.ending().over {
+		s.cgroup.kill()
+		_, _ = hunt.KillOnce()
+		time.Sleep(hunt.Pause)
+	}
 }

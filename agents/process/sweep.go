@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,9 +32,9 @@ type environ struct {
 // look like that for ever.
 const maxWaits = 100
 
-// has reports whether the process was started with an environment entry that begins with prefix. Kernel threads,
-// zombies, and processes that we may not look into have none.
-func (e *environ) has(pid int, prefix string) bool {
+// runID returns the run id with which the process was started. Kernel threads, zombies, and processes that we may not
+// look into have none.
+func (e *environ) runID(pid int) string {
 	if e.buf == nil {
 		e.buf = make([]byte, 64<<10)
 	}
@@ -43,10 +44,16 @@ func (e *environ) has(pid int, prefix string) bool {
 		n, err = e.read(pid)
 	}
 	if err != nil {
-		return false
+		return ""
 	}
-	env := append(e.buf[:n:n], 0)
-	return bytes.HasPrefix(env, []byte(prefix)) || bytes.Contains(env, append([]byte{0}, prefix...))
+	env := e.buf[:n]
+	if !bytes.HasPrefix(env, []byte(runIDVar)) {
+		_, env, _ = bytes.Cut(env, []byte("\x00"+runIDVar))
+	} else {
+		env = env[len(runIDVar):]
+	}
+	id, _, _ := bytes.Cut(env, []byte{0})
+	return string(id)
 }
 
 func (e *environ) read(pid int) (n int, err error) {
@@ -103,32 +110,33 @@ func isShim(pid int, runID string) bool {
 	return err == nil && len(args) == 3 && string(args[1]) == shimArg && bytes.HasPrefix(args[2], []byte(runID))
 }
 
-// shimPatience is how long EndStale waits for a stale shim. A shim needs milliseconds; one that takes longer is a
+// shimPatience is how long endStale waits for a stale shim. A shim needs milliseconds; one that takes longer is a
 // stopped process, or an agent that calls itself a shim. Tests shorten it.
 var shimPatience = 5 * time.Second
 
-// EndStale ends every process that an earlier supervisor of this instance left behind: each one whose run id starts
-// with the instance id and a dash. It returns their number once none is left, or the context's error, wrapped. Call
-// it before the first session of this instance; it may be repeated.
+// endStale ends every process that an earlier supervisor of this instance left behind, except what is known: each one
+// whose run id starts with the instance id and a dash. It returns their number once none is left, or the context's
+// error, wrapped. It may be repeated.
 //
 // Normally there are none: they end with their PID namespace or, without one, with their shim, which ends its tree as
-// soon as its supervisor is gone. EndStale waits for a shim that is still ending its tree, because killing the shim
-// would release its children.
-func EndStale(ctx context.Context, instance string) (int, error) {
+// soon as init and supervisor are gone. endStale waits for a shim that is still ending its tree, because killing the
+// shim would release its children.
+func endStale(ctx context.Context, instance string, known func(pid int, runID string) bool) (int, error) {
 	var env environ
 	var shims int
 	self, began := os.Getpid(), time.Now()
 	hunt := tree.Killer{Member: func(p tree.Process) bool {
 		switch {
-		case p.PID == self:
+		case p.PID == self || known(p.PID, ""):
 			return false
 		case isShim(p.PID, instance+"-"):
 			shims++
 			return time.Since(began) > shimPatience
 		}
-		return env.has(p.PID, runIDVar+instance+"-")
+		id := env.runID(p.PID)
+		return strings.HasPrefix(id, instance+"-") && !known(0, id)
 	}}
-	groups := staleCgroups(instance)
+	groups := staleCgroups(instance, func(runID string) bool { return known(0, runID) })
 	for {
 		shims = 0
 		for _, g := range groups {

@@ -22,7 +22,7 @@ func TestSweepWithinATick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{since: p.Start, job: agents.Job{RunID: id}}
+	r := &run{exec: &Executor{Reaper: reaper}, shim: tree.ID{Start: p.Start}, job: agents.Job{RunID: id}}
 	r.sweep(false)
 	select {
 	case <-c.Exit():

@@ -11,78 +11,163 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// verdict is why we ended a session. Its zero value means that we did not.
-type verdict struct {
-	result agents.Result
-	reason string
-}
+// ending is how the watch of a session ended.
+type ending int
+
+// The endings.
+const (
+	complete  ending = iota // no process is left, and the shim has reported that
+	shimGone                // the shim was ended from outside
+	unstarted               // the shim had no order to start, and will not get one
+	detached                // the session continues without us
+)
 
 // shimSlack is how long a shim may take to kill its tree after the grace; it needs milliseconds. When the supervisor
 // stops, 2 s remain after the grace for this and for every release.
 const shimSlack = 500 * time.Millisecond
 
-// watch waits for the end of the session's shim and returns its exit. If the session must end, watch orders the shim
-// to end it, and the first reason becomes the verdict. A shim that does not obey is killed: an agent with the
-// supervisor's account can stop its shim with SIGSTOP.
-func (r *run) watch(ctx context.Context) Exit {
-	defer close(r.unwatched)
-	r.idle.begin(r.job, r.shim.PID)
-	meter := r.meter.ticks(r.job)
-	cancel, timeout := ctx.Done(), r.timeout()
-	var late, hurry <-chan struct{} // each ends the grace, once the session is being ended
-	if r.verdict.result != "" {
-		late, hurry = r.exec.graceSkipped(), r.job.Hurry
+// watch watches a session to its end. When the shim first reports the program, watch calls started. If the session must
+// end, watch orders the shim to end it. A shim that does not obey is killed: an agent with the supervisor's account can
+// stop its shim with SIGSTOP.
+func (r *run) watch(ctx context.Context, started func(agents.Started)) ending {
+	w := watch{run: r, cancel: ctx.Done(), timeout: bootAfter(r.timeoutAt())}
+	switch r.state.Phase {
+	case runs: // we have just started it
+		w.begin(started)
+	case ended: // its outcome is reported again
+		return complete
+	default:
+		r.signalShim(unix.SIGCONT) // perhaps an agent has stopped it
 	}
-	var overdue <-chan time.Time
-	end := func(grace time.Duration) {
-		r.signalShim(unix.SIGCONT)
-		r.link.end(grace)
-		overdue = time.After(grace + shimSlack)
-	}
-	if r.verdict.result != "" { // the last image has sent the order
-		overdue = time.After(r.job.Grace + shimSlack)
-	}
-	var asked chan string // delivers the backend's answer; nil when no question is pending
 	for {
 		var why verdict
 		select {
-		case exit := <-r.shim.Exit():
-			return exit
-		case visit := <-r.visits:
-			asked = nil // a pending answer is dropped; the next tick asks again
-			visit()
-		case <-late:
-			late = nil
-			end(0)
-		case <-hurry:
-			hurry = nil
-			end(0)
-		case <-overdue:
+		case s, ok := <-r.link.states:
+			if !ok {
+				return shimGone
+			}
+			if how, over := w.hear(s, started); over {
+				return how
+			}
+		case <-w.late:
+			w.late = nil
+			w.end(0)
+		case <-w.hurry:
+			w.hurry = nil
+			w.end(0)
+		case <-w.overdue:
 			r.signalShim(unix.SIGKILL)
-		case <-cancel:
-			cancel = nil
-			why = cancelled(ctx)
-		case <-timeout:
-			why = verdict{agents.TimedOut, fmt.Sprintf("ended after its timeout of %s", r.job.Timeout)}
-		case <-meter:
+		case <-w.cancel:
+			w.cancel = nil
+			if why = cancelled(ctx); r.kept && errors.Is(context.Cause(ctx), agents.ErrDetached) {
+				return detached
+			}
+		case <-w.timeout:
+			if w.timeout = nil; bootTime() >= r.timeoutAt() {
+				why = r.late()
+			} else {
+				w.timeout = bootAfter(r.timeoutAt())
+			}
+		case <-w.meter:
 			r.measure()
 		case <-r.idle.ticks:
-			switch {
-			case asked != nil || !r.idle.check():
-			case r.exec.Progress != nil && r.job.BackendURL != "":
-				asked = r.fetchProgress(ctx)
-			default:
-				why = r.idle.verdict("")
-			}
-		case mark := <-asked:
-			asked = nil
+			why = w.idle(ctx)
+		case mark := <-w.asked:
+			w.asked = nil
 			why = r.judgeSilence(ctx, mark)
 		}
-		if r.verdict.result == "" && why.result != "" {
-			r.verdict, late, hurry = why, r.exec.graceSkipped(), r.job.Hurry
-			end(r.job.Grace)
-		}
+		w.decide(why, r.job.Grace)
 	}
+}
+
+// watch holds what the goroutine that watches a session waits for.
+type watch struct {
+	*run
+	told    bool            // started was called
+	cancel  <-chan struct{} // the caller has cancelled the session
+	late    <-chan struct{} // every grace is over, once the session is being ended
+	hurry   <-chan struct{} // likewise, this session's
+	overdue <-chan time.Time
+	timeout <-chan time.Time
+	meter   <-chan time.Time
+	asked   chan string // delivers the backend's answer; nil when no question is pending
+}
+
+// begin begins to watch the program.
+func (w *watch) begin(started func(agents.Started)) {
+	w.told = true
+	w.run.began()
+	if started != nil {
+		started(agents.Started{PID: w.program(), At: w.begun, Sandbox: w.held})
+	}
+	if w.job.Service == "" {
+		w.exec.observer.begin(w.observed)
+	}
+	w.run.idle.begin(w.job, w.shim.PID)
+	w.meter, w.timeout = w.run.meter.ticks(w.job), bootAfter(w.timeoutAt())
+}
+
+// hear takes in the shim's state, and returns whether the watch is over.
+func (w *watch) hear(s shimState, started func(agents.Started)) (how ending, over bool) {
+	w.state = s
+	if s.Phase == waiting { // an earlier supervisor was killed before its order
+		return unstarted, true
+	}
+	if !w.told && s.Program != 0 {
+		w.begin(started)
+	}
+	if s.Phase == ended {
+		return complete, true
+	}
+	if w.verdict == (verdict{}) && s.Verdict != (verdict{}) { // it has been ordered to end before
+		w.verdict, w.late, w.hurry = s.Verdict, w.exec.graceSkipped(), w.job.Hurry
+		w.overdue = time.After(w.job.Grace + shimSlack)
+	}
+	return 0, false
+}
+
+// decide ends the session for a reason, if there is one and the session is not being ended.
+func (w *watch) decide(why verdict, grace time.Duration) {
+	if why != (verdict{}) && w.verdict == (verdict{}) {
+		w.verdict, w.late, w.hurry = why, w.exec.graceSkipped(), w.job.Hurry
+		w.end(grace)
+	}
+}
+
+// end orders the shim to end the session.
+func (w *watch) end(grace time.Duration) {
+	w.signalShim(unix.SIGCONT)
+	w.link.send(order{End: &endOrder{grace, w.verdict}})
+	w.overdue = time.After(grace + shimSlack)
+}
+
+// idle looks whether the session has stalled, and stores what it sees now and then.
+func (w *watch) idle(ctx context.Context) (why verdict) {
+	stalled := w.asked == nil && w.run.idle.check()
+	if time.Since(w.remembered) > memoRest {
+		_ = w.remember() // the next tick retries it
+	}
+	switch {
+	case !stalled:
+	case w.exec.Progress != nil && w.job.BackendURL != "":
+		w.asked = w.fetchProgress(ctx)
+	default:
+		why = w.run.idle.verdict("")
+	}
+	return why
+}
+
+// began takes in the start of the program from the shim's state.
+func (r *run) began() {
+	if why := r.state.NoSandbox; why != "" {
+		if r.held != "" {
+			r.log("no sandbox: " + why)
+		}
+		r.held = ""
+		r.exec.addShim(r.shim.PID, false)
+	}
+	r.begun, r.observed = r.state.Begun, newObservations(r, r.state.Program, r.earlier)
+	r.pid.Store(int64(r.state.Program))
 }
 
 // judgeSilence returns the verdict about a silent session after its backend's answer. A cancel ends the question too:
@@ -102,10 +187,16 @@ func cancelled(ctx context.Context) verdict {
 	return verdict{agents.Cancelled, "ended on request"}
 }
 
-// timeout fires when the job's time since the program's start is over; it is nil for a job without a timeout.
-func (r *run) timeout() <-chan time.Time {
+// late is the verdict for a session whose timeout is over.
+func (r *run) late() verdict {
+	return verdict{agents.TimedOut, fmt.Sprintf("ended after its timeout of %s", r.job.Timeout)}
+}
+
+// timeoutAt is when, since boot, the shim has not ended the session at its timeout, because an agent has stopped it. It
+// is 0 for a job without a timeout.
+func (r *run) timeoutAt() time.Duration {
 	if r.job.Timeout <= 0 {
-		return nil
+		return 0
 	}
-	return time.After(time.Until(r.begun.Add(r.job.Timeout)))
+	return r.state.Since + r.job.Timeout + shimSlack
 }

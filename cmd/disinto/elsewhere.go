@@ -66,6 +66,9 @@ func becomeProgram([]string) error { return nil }
 
 func listensItself() bool { return false }
 
+// hasInit returns false: factories run on Linux only.
+func hasInit(string) bool { return false }
+
 // writable returns false: supervisors have their state directories on Linux only.
 func writable(string) bool { return false }
 

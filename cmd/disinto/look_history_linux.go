@@ -6,6 +6,7 @@ import (
 
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -38,7 +39,7 @@ func offlineRecord(state string, q control.RecordQuery) (*control.RecordDocument
 }
 
 func readOfflineJournal(state string) ([]ledger.Past, ledger.Timeline, error) {
-	file, err := openJournal(filepath.Join(state, "journal.jsonl"))
+	file, err := openJournal(filepath.Join(state, journal.FileName))
 	if err != nil {
 		return nil, ledger.Timeline{}, err
 	}

@@ -66,6 +66,11 @@ func (s *statusFlags) show(ctx context.Context, c *cli, path string, render rend
 			return showErr
 		}
 	}
+	if errors.Is(err, control.ErrNoAnswer) && hasInit(client.StateDir()) {
+		// The container is well: an orchestrator that ended it now would end the sessions, which go on.
+		fmt.Fprintln(c.stderr, "disinto: the supervisor does not answer yet; its init starts it again, and sessions go on")
+		return nil
+	}
 	return err
 }
 
@@ -98,7 +103,8 @@ const statePath = "/v1/state"
 // status with its time.
 func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Time, err error) {
 	err = q.client.Get(ctx, q.path, &raw)
-	if !errors.Is(err, control.ErrNoSupervisor) || q.path != statePath {
+	none := errors.Is(err, control.ErrNoSupervisor) || errors.Is(err, control.ErrNoAnswer)
+	if !none || q.path != statePath || q.client.StateDir() == "" {
 		return raw, q.c.now(), err
 	}
 	raw, at = control.ReadStatusFile(q.client.StateDir())

@@ -28,7 +28,7 @@ func TestWhyPast(t *testing.T) {
 		plan := threads.Decide(s)
 		r.Write(s.Now, r.Changes(&s, &plan))
 	}
-	r.Begin(s.Now, state, "v1.2", false, nil)
+	r.Begin(s.Now, state, "v1.2", nil)
 	s.History.Paused[threads.Pause{}] = s.Now
 	decide()
 	s.Now, s.History.Paused = noon.Add(-30*time.Minute), nil

@@ -103,7 +103,7 @@ func TestUsage(t *testing.T) {
 		},
 		{
 			name: "one letter off", args: "stauts", code: 2,
-			stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)`,
+			stderr: `disinto: there is no command "stauts", did you mean status or start? (disinto help lists them)`,
 		},
 		{
 			name: "hidden is not suggested", args: "localforg", code: 2,

@@ -37,7 +37,11 @@ journal, the supervisor pauses and reports how much; disinto resume starts it.
 
 TERM or INT ends all sessions within stop_grace and releases their claims; a
 second signal kills them at once. USR1 writes the state and all goroutines to
-the log. USR2 upgrades: see disinto help upgrade.`,
+the log. USR2 upgrades: see disinto help upgrade.
+
+Two processes run: an init, whose number disinto status shows, and below it the
+supervisor. If the supervisor dies, the init starts it again, and the sessions
+go on.`,
 		Example: `
   disinto run
   disinto run --config next.toml --state /srv/factory --paused`,
@@ -52,9 +56,8 @@ the log. USR2 upgrades: see disinto help upgrade.`,
 	return cmd
 }
 
-// listensItself reports whether this process keeps its signals across an upgrade. Then run must be the only listener
-// for signals, or an upgrade could lose one.
-func listensItself() bool { return process.KeepsSignals() }
+// listensItself reports whether an init tells this process of signals: then only run listens.
+func listensItself() bool { return process.HasInit() }
 
 const (
 	// fileInterval is how often run checks whether factory.toml has changed.
@@ -73,7 +76,15 @@ func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 	if err != nil {
 		return err
 	}
-	last, reaper, err := inherit()
+	init, err := process.ConnectInit()
+	if err != nil {
+		return err
+	}
+	newReaper := process.NewReaper
+	if init != nil {
+		newReaper = process.NewChildReaper
+	}
+	reaper, err := newReaper()
 	if err != nil {
 		return err
 	}
@@ -90,13 +101,11 @@ func run(ctx context.Context, c *cli, p *location, first firstStart) error {
 	f.Stdout = stdout
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })
-	f.takeOver(last)
-	f.logStart(log, process.Contain())
-	if last.stopFlagSet() {
-		log.Info("stopping: a signal came during the upgrade")
-		stop()
+	f.out = out
+	if err := f.attach(init); err != nil {
+		return err
 	}
+	f.logStart(log, process.Contain())
 	go func() {
 		for !safely(log, func() { f.watch(ctx, stop, signals, log) }) {
 			time.Sleep(fileInterval)
@@ -176,8 +185,6 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 	stopping := ctx.Err() != nil
 	for {
 		select {
-		case do := <-f.signalWork:
-			do()
 		case <-trim.C:
 			process.Trim()
 			trim.Reset(trimInterval)
@@ -195,9 +202,6 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 					e.SkipGrace()
 				}
 			default:
-				if bell := f.stopFlag.Load(); bell != nil {
-					process.SetStopFlag(bell)
-				}
 				log.Info("stopping: " + s.String())
 				stopping = true
 				stop()

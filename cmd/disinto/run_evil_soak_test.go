@@ -319,7 +319,7 @@ func (s *evilSoak) look(r *running) {
 	}
 	s.readJournal(nil)
 	s.checkProcesses()
-	now := vitalsOf(s.t, r.pid)
+	now := vitalsOf(s.t, r.supervisor())
 	if s.most = s.most.max(now); now.rss > mostMemory {
 		s.t.Errorf("got %d KiB of memory", now.rss)
 	}

@@ -71,7 +71,7 @@ func TestForeignCommand(t *testing.T) {
 		{args: []string{"/bin/echo", "exec", "-r"}, code: 0, stdout: "exec -r\n", storm: true},
 		{
 			args: []string{"stauts"}, code: exitUsage,
-			stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)` + "\n",
+			stderr: `disinto: there is no command "stauts", did you mean status or start? (disinto help lists them)` + "\n",
 		},
 		{
 			args: []string{"/no/such"}, code: exitUsage,

@@ -36,15 +36,13 @@ type factory struct {
 	config    atomic.Pointer[threads.Config] // the current one; nil before the first valid one
 	text      string                         // the files' text at the last read; used only by read and changed
 
-	metrics    *metrics.Metrics
-	tracer     *trace.Tracer // nil without traces
-	notifier   *notify.Notifier
-	listeners  *listenerSet
-	out        *logQueue
-	upgradable upgradable              // nil if the executor cannot hand sessions over
-	stopping   func() bool             // whether a stop signal has arrived
-	signalWork chan func()             // functions for the goroutine that handles signals
-	stopFlag   atomic.Pointer[os.File] // reports a stop signal to the next image; set only during an upgrade
+	local     *process.Executor
+	metrics   *metrics.Metrics
+	tracer    *trace.Tracer // nil without traces
+	notifier  *notify.Notifier
+	listeners *listenerSet
+	out       *logQueue
+	init      *process.InitLink // nil without an init, as in tests
 }
 
 // newFactory wires up a supervisor. An invalid configuration is not an error here: the supervisor reports it.
@@ -64,6 +62,7 @@ func newFactory(
 	if !ok {
 		local = newLocal(f)
 	}
+	f.local = local
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find this program: %w", err)
@@ -82,7 +81,7 @@ func newFactory(
 	if e, ok := f.executor.(confiner); ok {
 		f.Confined = e.Confined
 	}
-	f.metrics = metrics.New(metrics.Sources{Version: f.Version, Levels: f.Levels, Reaped: r.Reaped})
+	f.metrics = metrics.New(metrics.Sources{Version: f.Version, Levels: f.Levels, Reaped: f.reaped})
 	f.Metrics, f.Meters = f.metrics, f.metrics.Meters()
 	f.trace(log)
 	f.notifier = &notify.Notifier{Config: func() *threads.Config { return f.config.Load() }, StateDir: state, Log: log}
@@ -94,6 +93,15 @@ func newFactory(
 		f.Config, f.Forge = config, client
 	}
 	return f, nil
+}
+
+// reaped returns the numbers of processes that the supervisor reaped: its own, and orphans, which an init reaps.
+func (f *factory) reaped() (started, orphans int64) {
+	started, orphans = f.reaper.Reaped()
+	if f.init != nil {
+		orphans += f.init.Orphans()
+	}
+	return started, orphans
 }
 
 // trace sets up tracing as the environment configures it. A mistake there is only logged, and does not stop the
@@ -180,6 +188,7 @@ func (f *factory) reload(log hclog.Logger) {
 		client = nil // keep the old one, which has already read the forge
 	}
 	f.Reload(config, client)
+	f.sayReady()
 	log.Info("configuration reloaded: " + describe(config))
 	for _, line := range removedKeys(config) {
 		log.Warn(line)

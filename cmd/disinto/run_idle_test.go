@@ -15,7 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// idleMost bounds the resident memory of an idle supervisor, in KiB. Pebble uses as much, and does much less.
+// idleMost bounds the resident memory of an idle supervisor and its init together, in KiB. Pebble uses as much, and
+// does much less.
 const idleMost = 13 << 10
 
 // TestIdle is the last part of make bench-init: the cost of a supervisor without work, whose forge answers.
@@ -27,9 +28,9 @@ func TestIdle(t *testing.T) {
 	r := s.start()
 	status(t, s.state, "the first scan of the forge", func(d *control.Document) bool { return d.Forge.OK })
 	time.Sleep(startTime + 2*time.Second) // by then it has released the memory of its start
-	before := vitalsOf(t, r.pid)
+	before := r.vitals()
 	time.Sleep(10 * time.Second)
-	after := vitalsOf(t, r.pid)
+	after := r.vitals()
 	t.Logf("run at rest, with %d threads and agents: %s, %s of processor time in 10 s", soakThreads, after,
 		after.cpu-before.cpu)
 	if after.rss > idleMost {
@@ -56,7 +57,7 @@ func TestIdleRoom(t *testing.T) {
 	r := s.start()
 	status(t, s.state, "the first scan of the forge", func(d *control.Document) bool { return d.Forge.OK })
 	time.Sleep(startTime + 2*time.Second)
-	closed := vitalsOf(t, r.pid)
+	closed := r.vitals()
 	client := &http.Client{}
 	client.Jar, _ = cookiejar.New(nil)
 	resp, err := client.PostForm("http://"+address+"/signin", url.Values{"token": {"0123456789abcdef"}})
@@ -79,10 +80,10 @@ func TestIdleRoom(t *testing.T) {
 	}
 	open(1)
 	time.Sleep(15 * time.Second)
-	one := vitalsOf(t, r.pid)
+	one := r.vitals()
 	open(crowdSize - 1)
 	time.Sleep(15 * time.Second)
-	all := vitalsOf(t, r.pid)
+	all := r.vitals()
 	t.Logf("no page open: %s; one: %s; %d: %s", closed, one, crowdSize, all)
 	if one.rss > roomMost {
 		t.Errorf("got %d KiB resident with a page open, want at most %d", one.rss, roomMost)

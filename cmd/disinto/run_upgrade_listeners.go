@@ -4,8 +4,11 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -13,19 +16,20 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// listenerSet holds the listeners of a supervisor, which stay open across an upgrade: the kernel queues a client's
-// connection for the next image instead of refusing it. The zero value has no listeners. It is safe for concurrent use.
+// listenerSet opens a supervisor's listeners, and stores them with the init for the next supervisor: the kernel queues
+// a client's connection meanwhile instead of refusing it. It is safe for concurrent use.
 type listenerSet struct {
-	mu   sync.Mutex              // guards the fields below
-	open map[string]net.Listener // by address
-	left map[string]int          // descriptors of the last image that no listener uses yet, by address
+	store process.Store // nil without an init
+
+	mu   sync.Mutex     // guards left
+	left map[string]int // descriptors of an earlier supervisor that no listener uses yet, by name
 }
 
-func (p *listenerSet) inherit(left map[string]int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.left = left
-}
+// The first words of the names under which the init stores a supervisor's descriptors.
+const (
+	storedLock     = "lock "
+	storedListener = "listener "
+)
 
 func (p *listenerSet) unix(path string) (net.Listener, error) {
 	return p.listen(path, control.ListenUnix)
@@ -36,25 +40,44 @@ func (p *listenerSet) tcp(address string) (net.Listener, error) {
 }
 
 func (p *listenerSet) listen(at string, create func(string) (net.Listener, error)) (l net.Listener, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if fd, ok := p.left[at]; ok {
-		delete(p.left, at)
+	name := storedListener + at
+	if fd, ok := p.take(name); ok {
 		l, err = reopen(fd, at)
 	} else {
 		l, err = create(at)
 	}
-	if err != nil {
-		return nil, err
+	if err != nil || p.store == nil {
+		return l, err
 	}
-	if p.open == nil {
-		p.open = make(map[string]net.Listener)
+	if c, ok := l.(syscall.Conn); ok {
+		if err = p.store.Keep(name, process.Descriptor(c), 0, 0); err != nil {
+			return nil, err
+		}
 	}
-	p.open[at] = l
-	return l, nil
+	return &storedListen{l, p.store, name}, nil
 }
 
-// reopen makes a listener from a descriptor of the last image.
+// take returns the descriptor that an earlier supervisor stored under a name, once.
+func (p *listenerSet) take(name string) (fd int, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fd, ok = p.left[name]
+	delete(p.left, name)
+	return fd, ok
+}
+
+// dropUnused drops every stored listener on an address that is not among these.
+func (p *listenerSet) dropUnused(addresses ...string) {
+	for _, name := range slices.Sorted(maps.Keys(p.left)) {
+		if !slices.Contains(addresses, strings.TrimPrefix(name, storedListener)) {
+			fd, _ := p.take(name)
+			_ = syscall.Close(fd)
+			p.store.Drop(name)
+		}
+	}
+}
+
+// reopen makes a listener from a descriptor of an earlier supervisor.
 func reopen(fd int, at string) (net.Listener, error) {
 	f := os.NewFile(uintptr(fd), at)
 	defer f.Close() // the listener has its own copy
@@ -68,19 +91,15 @@ func reopen(fd int, at string) (net.Listener, error) {
 	return l, nil
 }
 
-// descriptors returns the descriptors of the open listeners, by address.
-func (p *listenerSet) descriptors() map[string]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fds := make(map[string]int)
-	for at, l := range p.open {
-		c, ok := l.(syscall.Conn)
-		if !ok {
-			continue
-		}
-		if fd := process.Descriptor(c); fd >= 0 {
-			fds[at] = fd
-		}
-	}
-	return fds
+// storedListen is a listener of which the init has a copy.
+type storedListen struct {
+	net.Listener
+	store process.Store
+	name  string
+}
+
+// Close closes both.
+func (l *storedListen) Close() error {
+	l.store.Drop(l.name)
+	return l.Listener.Close()
 }

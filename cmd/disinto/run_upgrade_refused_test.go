@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -35,7 +34,7 @@ func TestUpgradeRefused(t *testing.T) {
 		{name: "no such file", binary: "/nowhere/disinto", want: "no such file"},
 		{name: "not a program", binary: s.config, want: "not executable"},
 		{name: "a program that fails", binary: "/bin/false", want: "exit status 1"},
-		{name: "another program", binary: "/bin/true", want: "it is not a disinto that can take over"},
+		{name: "another program", binary: "/bin/true", want: "it is not a disinto that can follow this one"},
 		{name: "a bad factory.toml", config: config + "\nwrong = true\n", want: "wrong"},
 	}
 	storm := []string{"not a program", "a program that fails"} // only in make check
@@ -97,7 +96,7 @@ func (s *soak) upgradeTwice(r *running, before *control.Document, both func(*con
 	if strings.TrimSpace(comm) != "disinto" {
 		t.Errorf("got process name %q, want disinto", comm)
 	}
-	// The next image can end sessions, and gets their exit statuses.
+	// The next supervisor can end sessions, and gets their exit statuses.
 	got := disinto(t.Context(), nil, "cancel", "--state", s.state, "1")
 	if got.code != exitDone {
 		t.Errorf("cancel: got %+v", got)
@@ -105,7 +104,7 @@ func (s *soak) upgradeTwice(r *running, before *control.Document, both func(*con
 	d = status(t, s.state, "one session is cancelled", func(d *control.Document) bool {
 		return len(d.Sessions) == 1 && len(d.Recent) == 1 && d.Recent[0].Outcome == "cancelled"
 	})
-	// A session that is killed during the upgrade stays a zombie until the next image collects it.
+	// The shim of a session that is killed during the upgrade keeps its end.
 	r.signal(syscall.SIGUSR2)
 	_ = syscall.Kill(d.Sessions[0].PID, syscall.SIGKILL)
 	status(t, s.state, "the other one's end is known", func(d *control.Document) bool {
@@ -119,7 +118,7 @@ func (s *soak) upgradeTwice(r *running, before *control.Document, both func(*con
 func (s *soak) checkMask(r *running) {
 	s.t.Helper()
 	s.file(3)
-	eventually(s.t, "the new image takes an issue", func() bool {
+	eventually(s.t, "the new supervisor takes an issue", func() bool {
 		return disinto(s.t.Context(), nil, "sling", "3", "--wait", "--state", s.state).code == exitDone
 	})
 	d := status(s.t, s.state, "the third session runs", func(d *control.Document) bool {
@@ -164,99 +163,51 @@ func tokenOf(environ []string) string {
 	return "no token"
 }
 
-// TERM is obeyed at any time around an upgrade: before it, while the new program is tried out, and after it. In the
-// few milliseconds in which the new image cannot handle it yet, TERM ends the image and its sessions. The test binary
-// lacks package pid1's first instructions, so it loses a TERM within a millisecond of execve: one of several hundred,
-// which is sent again. TestTermsDuringUpgrades uses the program that keeps it.
-func TestTermDuringUpgrade(t *testing.T) {
-	leftToStorms(t, "TERM after an upgrade in TestUpgradeAsPID1")
-	for _, after := range []time.Duration{0, 10, 20, 30, 40, 60, 80} {
-		t.Run((after * time.Millisecond).String(), func(t *testing.T) {
-			t.Parallel()
-			s := newSoak(t, 1, 1, "1000")
-			r := s.start()
-			status(t, s.state, "a session runs", func(d *control.Document) bool {
-				return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
-			})
-			r.signal(syscall.SIGUSR2)
-			time.Sleep(after * time.Millisecond) // varies the moment of the signal
-			r.signal(syscall.SIGTERM)
-			again := time.AfterFunc(30*time.Second, func() { r.signal(syscall.SIGTERM) })
-			defer again.Stop()
-			if code := r.wait(); code != exitDone && code != 128+int(syscall.SIGTERM) {
-				t.Errorf("got exit code %d", code)
-			}
-			eventually(t, "no process remains", func() bool { return len(mentions(t, s.state)) == 0 })
-		})
-	}
-}
-
-// With the linked program, TERM at any moment of an upgrade is a clean stop: exit code 0, no claim, no process.
-// DISINTO_TERMS is the number of upgrades, a thousand in make soak.
-func TestTermsDuringUpgrades(t *testing.T) {
+// TERM at any moment around the end of a supervisor is a clean stop: exit code 0, no claim, no process. The supervisor
+// is upgraded or killed. DISINTO_TERMS is the number of tries, a thousand in make soak.
+func TestTermsWhileReplaced(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("DISINTO_TERMS"))
-	if n == 0 && !storms() {
-		t.Skip("builds the program: set DISINTO_TERMS to a number of upgrades, or run make soak; " +
-			"TestTermDuringUpgrade covers a part")
-	}
-	if os.Getenv("DISINTO_BINARY") == "" {
-		t.Setenv("DISINTO_BINARY", linked(t))
+	if n == 0 {
+		leftToStorms(t, "TestStopIsWithheld of agents/process/pid1")
+		n = 40
 	}
 	const workers = 4
-	var upgraded atomic.Int64
+	var replaced atomic.Int64
 	for w := range workers {
 		t.Run("worker "+itoa(w), func(t *testing.T) {
 			t.Parallel()
 			s := newSoak(t, 1, 1, "1000")
-			for range max(n, 40) / workers {
+			for i := range n / workers {
 				r := s.start()
 				status(t, s.state, "a session runs", func(d *control.Document) bool {
 					return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
 				})
-				r.signal(syscall.SIGUSR2)
+				old := r.supervisor()
+				if i%2 == 0 {
+					r.signal(syscall.SIGUSR2)
+				} else {
+					_ = syscall.Kill(old, syscall.SIGKILL)
+				}
 				time.Sleep(rand.N(200 * time.Millisecond)) // varies the moment of the signal
+				if r.supervisor() != old {
+					replaced.Add(1)
+				}
 				r.signal(syscall.SIGTERM)
 				if code := r.wait(); code != exitDone {
 					t.Fatalf("got exit code %d\n%s", code, r.read(r.stderr))
 				}
-				if strings.Contains(r.read(r.stderr), "continues 1 session ") {
-					upgraded.Add(1)
-				}
-				var left []struct{ Number int }
-				err := s.api.Get(t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left)
-				if err != nil || len(left) > 0 {
-					t.Fatalf("got remaining claims on %v, %v\n%s", left, err, r.read(r.stderr))
+				// Without a supervisor nobody releases the claim: the next start does.
+				if !strings.Contains(r.read(r.stderr), "stopped while no supervisor ran") {
+					var left []struct{ Number int }
+					err := s.api.Get(t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left)
+					if err != nil || len(left) > 0 {
+						t.Fatalf("got remaining claims on %v, %v\n%s", left, err, r.read(r.stderr))
+					}
 				}
 				// The new program may still be trying itself out.
 				eventually(t, "no process remains", func() bool { return len(mentions(t, s.state)) == 0 })
 			}
 		})
 	}
-	t.Cleanup(func() { t.Logf("%d of %d were stopped after the upgrade", upgraded.Load(), max(n, 40)) })
-}
-
-// A supervisor with a parent-death signal keeps it after an upgrade. The kernel stores it with the thread that
-// requested it, and another thread executes the new image.
-func TestParentDeathAfterUpgrade(t *testing.T) {
-	leftToStorms(t, "TestParentDeath of agents/process/pid1")
-	setpriv, err := process.Lookup("setpriv", "", os.Environ())
-	if err != nil {
-		t.Skip("needs setpriv")
-	}
-	t.Parallel()
-	s := newSoak(t, 1, 1, "1000")
-	s.parent = []string{"/bin/sh", "-c", `"$@" & wait`, "sh", setpriv, "--pdeathsig", "TERM"}
-	r := s.start()
-	d := status(t, s.state, "a session runs", func(d *control.Document) bool {
-		return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
-	})
-	if err := syscall.Kill(d.PID, syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
-	status(t, s.state, "the upgrade is complete", func(d *control.Document) bool { return d.Upgrades == 1 })
-	r.signal(syscall.SIGKILL)
-	eventually(t, "the supervisor has ended", func() bool { return syscall.Kill(d.PID, 0) == syscall.ESRCH })
-	if log := r.read(r.stderr); !strings.Contains(log, "stopping: terminated") {
-		t.Errorf("the supervisor got no parent-death signal:\n%s", log)
-	}
+	t.Cleanup(func() { t.Logf("%d of %d were stopped after the next supervisor had started", replaced.Load(), n) })
 }

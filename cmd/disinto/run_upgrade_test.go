@@ -31,10 +31,10 @@ func TestUpgrades(t *testing.T) {
 	upgrades = max(upgrades, 1)
 	s := newSoak(t, threads, n, takes)
 	r := s.start()
-	before := vitalsOf(t, r.pid)
+	before := vitalsOf(t, r.supervisor())
 	var took []time.Duration
 	carried, fewest := 0, n
-	var books strings.Builder // each image starts a new journal; the old one stays open
+	var books strings.Builder // each supervisor starts a new journal; the old one stays open
 	for len(took) < upgrades {
 		status(t, s.state, "half of the slots are busy",
 			func(d *control.Document) bool { return len(d.Sessions) >= threads/2 })
@@ -65,8 +65,8 @@ func TestUpgrades(t *testing.T) {
 		t.Errorf("got %d upgrades of pid %d, want %d of %d", d.Upgrades, d.PID, upgrades, r.pid)
 	}
 	s.hangUp()
-	after := vitalsOf(t, r.pid)
-	for deadline := time.Now().Add(time.Minute); after.fds > before.fds+8; after = vitalsOf(t, r.pid) {
+	after := vitalsOf(t, r.supervisor())
+	for deadline := time.Now().Add(time.Minute); after.fds > before.fds+8; after = vitalsOf(t, r.supervisor()) {
 		if time.Now().After(deadline) {
 			t.Fatalf("got %d descriptors after %d upgrades, %d before", after.fds, upgrades, before.fds)
 		}

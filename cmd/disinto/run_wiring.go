@@ -22,7 +22,7 @@ import (
 )
 
 // executors are the ways to run sessions. Threads that name no executor use $DISINTO_EXECUTOR or, if that is not set,
-// the first. Only an upgradable can be upgraded in place, and only a graceSkipper can cut the grace of sessions short.
+// the first. Only a graceSkipper can cut the grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
 	{"nomad", newNomad},
@@ -59,17 +59,6 @@ type graceSkipper interface{ SkipGrace() }
 
 // confiner is an executor that runs sessions in sandboxes and recognises their processes.
 type confiner interface{ Confined(pid int) bool }
-
-// upgradable is an executor whose sessions continue across an upgrade in place.
-type upgradable interface {
-	// Detach stops following sessions, and returns the state from which the next image can follow them. resume undoes
-	// it.
-	Detach() (h *process.Handover, resume func(), err error)
-	// Peek returns the same state for some runs, and detaches nothing.
-	Peek(runs []string) *process.Handover
-	// Inherit takes over the sessions of the last image. Call it before the first Run.
-	Inherit(h *process.Handover)
-}
 
 func newProcesses(f *factory) supervisor.Executor { return newLocal(f) }
 

@@ -13,6 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/threads/audit"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -52,7 +53,7 @@ func auditVerify(c *cli, state string, asJSON bool) error {
 		return fmt.Errorf("cannot verify receipts: %w", err)
 	}
 	r, err := receipts.Verify(state, strings.TrimSpace(string(instance)), func() (audit.Journal, error) {
-		file, err := openJournal(filepath.Join(state, "journal.jsonl"))
+		file, err := openJournal(filepath.Join(state, journal.FileName))
 		if errors.Is(err, fs.ErrNotExist) {
 			return audit.Journal{}, nil
 		}

@@ -42,8 +42,7 @@ type event string
 
 // The events.
 const (
-	began   event = "began"   // a supervisor began
-	goesOn  event = "goes on" // another image of the supervisor took over
+	began   event = "began" // a supervisor began
 	stopped event = "stopped"
 	failed  event = "failed" // later lines could not be written
 )

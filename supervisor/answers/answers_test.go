@@ -39,7 +39,7 @@ func newPast(t *testing.T) *past {
 }
 
 func (p *past) begin(after time.Duration) {
-	p.Begin(noon.Add(after), p.dir, "v1", false, func(err error) { p.t.Log(err) })
+	p.Begin(noon.Add(after), p.dir, "v1", func(err error) { p.t.Log(err) })
 }
 
 // plan decides that items wait for these reasons, and returns the new lines.
@@ -209,7 +209,7 @@ func TestFails(t *testing.T) {
 	if err := os.Symlink("/dev/full", file); err != nil {
 		t.Fatal(err)
 	}
-	p.Begin(noon, p.dir, "v1", false, func(err error) { told = append(told, err) })
+	p.Begin(noon, p.dir, "v1", func(err error) { told = append(told, err) })
 	p.plan(time.Second, map[int64]threads.Reason{1: blocked(9)})
 	p.plan(61*time.Second, map[int64]threads.Reason{1: blocked(9)})
 	if len(told) != 1 || told[0] == nil {

@@ -41,17 +41,13 @@ type file struct {
 	lostFrom time.Time // the first time of which lines are missing; zero if none are
 }
 
-// Begin starts the file of a state directory. upgraded reports that the last image of this process ran until now, and
-// program is the version of disinto. trouble receives the reason why answers cannot be written, and nil when they can
-// be again; it may be called by any goroutine that writes.
-func (r *Recorder) Begin(now time.Time, stateDir, program string, upgraded bool, trouble func(error)) {
+// Begin starts the file of a state directory, or continues it after End. program is the version of disinto. trouble
+// receives the reason why answers cannot be written, and nil when they can be again; it may be called by any goroutine
+// that writes.
+func (r *Recorder) Begin(now time.Time, stateDir, program string, trouble func(error)) {
 	r.file.dir, r.file.trouble = stateDir, trouble
 	r.again.Store(true)
-	what := began
-	if upgraded {
-		what = goesOn
-	}
-	r.Write(now, []Line{{At: now, Event: what, Program: program}})
+	r.Write(now, []Line{{At: now, Event: began, Program: program}})
 }
 
 // Write appends lines, and now and then one that shows that the supervisor runs.

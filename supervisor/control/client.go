@@ -20,8 +20,8 @@ import (
 
 const (
 	// readTime bounds a Get. The supervisor answers from memory, so it takes longer only if it hangs, and then a health
-	// check must not hang.
-	readTime = 5 * time.Second
+	// check must not hang: docker/Dockerfile gives it 5 s.
+	readTime = 4 * time.Second
 	// commandTime bounds a Post: a session may take the whole grace to end, and the forge half a minute to answer.
 	commandTime = 2 * time.Minute
 	// maxAnswer bounds a document, in bytes: ten thousand issues in a queue are a few MiB.
@@ -33,6 +33,10 @@ const SocketName = "disinto.sock"
 
 // ErrNoSupervisor means that no program listens on the state directory's socket.
 var ErrNoSupervisor = errors.New("no supervisor runs")
+
+// ErrNoAnswer means that the state directory's socket exists, and that no supervisor has answered in time. It hangs, or
+// its init is starting the next one.
+var ErrNoAnswer = errors.New("no answer in time")
 
 // Client sends requests to a running supervisor, over the socket in its state directory or at the address of its
 // [factory] listen. The error for an answer other than 2xx is a *Refusal with the supervisor's own words. The error
@@ -66,7 +70,7 @@ func NewRemoteClient(address, token string) *Client {
 // StateDir returns the state directory that the client was made for; empty for an address.
 func (c *Client) StateDir() string { return c.state }
 
-// Get requests a path such as /v1/state and decodes the answer. It takes at most 5 seconds.
+// Get requests a path such as /v1/state and decodes the answer. It takes at most 4 seconds.
 func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -176,7 +180,7 @@ func (c *Client) explain(err error) error {
 		return fmt.Errorf("cannot ask the supervisor on %s: permission denied: only root and the account that runs it "+
 			"may ask there (docker exec without -u); others need the address [factory] listen and its token", c.state)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("cannot ask the supervisor on %s: no answer in time", c.state)
+		return fmt.Errorf("cannot ask the supervisor on %s: %w", c.state, ErrNoAnswer)
 	}
 	return fmt.Errorf("cannot ask the supervisor on %s: %w", c.state, err)
 }

@@ -11,10 +11,13 @@ import (
 
 // Document is the status of a supervisor: the answer of GET /v1/state and of `disinto status --json`.
 type Document struct {
-	Version   string    `json:"version"` // of the program
+	Version string `json:"version"` // of the program
+	// PID is the process that people signal, an init. StartedAt is its start. An upgrade, and a crash of the supervisor,
+	// keep both.
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
-	// Upgrades counts the replacements of the program in place since StartedAt; UpgradedAt is the time of the last one.
+	// Upgrades counts the replacements of the program in place since StartedAt. After one, UpgradedAt is when the present
+	// supervisor started.
 	Upgrades   int       `json:"upgrades,omitempty"`
 	UpgradedAt time.Time `json:"upgraded_at,omitzero"`
 
@@ -95,8 +98,8 @@ func firstOf(list []QueueDocument, rows int) []QueueDocument {
 // RecentLimit is how many ended sessions a Document shows: a screenful.
 const RecentLimit = ledger.RecentLimit
 
-// UpkeepDocument counts the repairs since the supervisor started. It stays zero without faults of the machine, the
-// forge or people.
+// UpkeepDocument counts the repairs of this supervisor; after an upgrade or a crash it begins again. It stays zero
+// without faults of the machine, the forge or people.
 type UpkeepDocument struct {
 	// Violations counts violations of rules that must hold. The offending session was not started, or was stopped;
 	// Problems has a line about it.

@@ -23,6 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// FileName is the name of the journal in its directory.
+const FileName = "journal.jsonl"
+
 // compactSize is the size at which a growing journal is compacted while the supervisor runs, in bytes: some ten
 // thousand sessions. At the supervisor's start it is always compacted.
 const compactSize = 4 << 20
@@ -54,7 +57,7 @@ type File struct {
 // Open opens or creates the journal of a state directory, and calls record with each of its records. corrupt is the
 // number of lines that cannot be parsed. A last line that a crash has torn is not a loss, because nothing acted on it.
 func Open(dir string, record func(ledger.Record)) (j *File, corrupt int, err error) {
-	j = &File{path: filepath.Join(dir, "journal.jsonl")}
+	j = &File{path: filepath.Join(dir, FileName)}
 	j.file, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot open the journal: %w", err)

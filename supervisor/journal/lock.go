@@ -15,8 +15,9 @@ import (
 )
 
 // Lock makes this process the only supervisor of a state directory until the file is closed. The kernel drops the
-// lock when the process ends, however it ends, so no stale lock can remain.
-func Lock(dir string) (*os.File, error) {
+// lock when the last process that has the file ends, however it ends, so no stale lock can remain. pid is the process
+// to name to people.
+func Lock(dir string, pid int) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -33,7 +34,7 @@ func Lock(dir string) (*os.File, error) {
 	}
 	// The number is only for the message above. Failing to write it is not a reason not to start.
 	if f.Truncate(0) == nil {
-		_, _ = fmt.Fprintln(f, os.Getpid())
+		_, _ = fmt.Fprintln(f, pid)
 	}
 	return f, nil
 }

@@ -10,17 +10,17 @@ import (
 
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	held, err := Lock(dir)
+	held, err := Lock(dir, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Lock(dir)
-	want := fmt.Sprintf("cannot start: pid %d already works on %s: end it, or use --state", os.Getpid(), dir)
+	_, err = Lock(dir, 7)
+	want := fmt.Sprintf("cannot start: pid 7 already works on %s: end it, or use --state", dir)
 	if err == nil || err.Error() != want {
 		t.Errorf("a second supervisor got %v\nwant %s", err, want)
 	}
 	held.Close()
-	again, err := Lock(dir)
+	again, err := Lock(dir, 7)
 	if err != nil {
 		t.Fatalf("after the first one ended: %v", err)
 	}

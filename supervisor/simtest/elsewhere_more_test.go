@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,36 +99,91 @@ func readLog(t *testing.T, path string) string {
 	return string(text)
 }
 
-// An upgrade in place does not hand over sessions elsewhere: the next image finds them in the journal, and continues
-// them.
-func TestElsewhereUpgrade(t *testing.T) {
+// At an upgrade the supervisor ends while nothing but programs is under way, and the next one finds them in the
+// journal: on this machine and elsewhere.
+func TestUpgrade(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w, m, _, in := outlive(t)
+			if elsewhere {
+				w.Elsewhere()
+			}
+			w.Forge.Issue("one")
+			l := w.Start(in)
+			w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+			time.Sleep(10 * time.Second)
+			before := l.Document()
+			replaced := errors.New("another supervisor")
+			err := l.Quiet(context.Background(), func() error { l.Kill(); return replaced })
+			if !errors.Is(err, replaced) {
+				t.Fatal(err)
+			}
+			l.Bury()
+			l = w.Start(in, func(l *Life) { l.Upgrades, l.Paused = 1, true })
+			time.Sleep(time.Second)
+			d := l.Document()
+			if len(d.Sessions) != 1 || d.Sessions[0].RunID != w.Exec.Runs()[0].Job.RunID || d.Paused || d.Upgrades != 1 ||
+				!d.StartedAt.Equal(before.StartedAt) || !d.UpgradedAt.After(before.StartedAt) || len(d.Problems) > 0 {
+				t.Errorf("after the upgrade: got %+v, want the session from before, and one upgrade", d)
+			}
+			w.Until(2*time.Hour, "merged", w.Forge.Done)
+			checkOnce(t, w, l)
+			if got := len(m.log()); got != 4 {
+				t.Errorf("got services %q, want each command once", m.log())
+			}
+			l.Stop()
+			w.Check()
+		})
+	}
+}
+
+// Quiet refuses to end the supervisor while a claim is under way, and after a failure work continues.
+func TestNotQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		w.Elsewhere()
+		w.Outlive()
+		var claims atomic.Bool
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "claim" && claims.CompareAndSwap(false, true) {
+				time.Sleep(20 * time.Second)
+			}
+			return nil
+		})
 		w.Forge.Issue("one")
 		l := w.Start()
-		w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
-		time.Sleep(10 * time.Second)
-		became := errors.New("another image")
-		err := l.HandOver(context.Background(), func(h supervisor.Handover, _ *os.File) error {
-			if len(h.Sessions) > 0 {
-				t.Errorf("got sessions %+v handed over, want none", h.Sessions)
+		w.Until(time.Minute, "a claim is under way", claims.Load)
+		begun, why := time.Now(), errors.New("it does not run")
+		err := l.Quiet(context.Background(), func() error {
+			if time.Since(begun) < 15*time.Second || len(w.Exec.Runs()) != 1 {
+				t.Errorf("ended after %s, with %d sessions, want after the claim", time.Since(begun), len(w.Exec.Runs()))
 			}
-			l.Kill()
-			return became
+			return why
 		})
-		if !errors.Is(err, became) {
-			t.Fatal(err)
-		}
-		l.Bury()
-		l = w.Start(func(l *Life) { l.Inherited = &supervisor.Handover{Version: supervisor.HandoverVersion, Upgrades: 1} })
-		time.Sleep(time.Second)
-		if d := l.Document(); len(d.Sessions) != 1 || d.Sessions[0].RunID != w.Exec.Runs()[0].Job.RunID {
-			t.Errorf("after the upgrade: got sessions %+v, want the one from before", d.Sessions)
+		if !errors.Is(err, why) {
+			t.Errorf("got %v, want %v", err, why)
 		}
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
-		checkOnce(t, w, l)
 		l.Stop()
 		w.Check()
+	})
+}
+
+// A supervisor that follows one that died says so, and how many sessions went on.
+func TestCrashIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _, in := outlive(t)
+		w.Forge.Issue("one")
+		l := w.Start(in)
+		w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+		time.Sleep(10 * time.Second)
+		l.Kill()
+		l.Bury()
+		l = w.Start(in, func(l *Life) { l.Crashes, l.CrashWhy, l.PID = 2, "killed by SIGKILL", 5 })
+		time.Sleep(time.Second)
+		const want = "because it died (killed by SIGKILL); 1 session went on; so far it died 2 times"
+		if d := l.Document(); len(d.Problems) != 1 || !strings.Contains(d.Problems[0], want) || d.PID != 5 {
+			t.Errorf("got problems %q of process %d, want %q of 5", d.Problems, d.PID, want)
+		}
+		l.Stop()
 	})
 }

@@ -60,8 +60,7 @@ type Record struct {
 }
 
 // Ref is a forge.Ref in a journal line, written as people write it. It is a type of its own because forge.Issue and
-// forge.Pull embed a forge.Ref: its MarshalText would be promoted, and encode them as their reference only. Besides,
-// an older image hands over its sessions with the fields of their references.
+// forge.Pull embed a forge.Ref: its MarshalText would be promoted, and encode them as their reference only.
 type Ref forge.Ref
 
 // MarshalText writes owner/name#12.

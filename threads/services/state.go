@@ -41,7 +41,7 @@ type State struct {
 	Misses int       `json:"misses,omitempty"` // failed checks in a row, while it was ready
 	Held   bool      `json:"held,omitempty"`   // a person stopped it: it does not start until a person starts it
 
-	// The next image checks again.
+	// The next supervisor checks again.
 	asked  time.Time // when it was last checked
 	asking bool      // a check has not answered yet
 

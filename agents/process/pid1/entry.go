@@ -11,18 +11,14 @@ import "syscall"
 //
 // A program linked by "make build" first executes a few instructions in assembly (entry_amd64.s, entry_arm64.s). They
 // block signals before the runtime starts, and change the runtime's signal table so that the signals stay blocked on
-// every thread. The signals then wait in the kernel until this package asks for them, even across an execve. For run
-// these are the signals in Answered, which the runtime delivers once Notify is called. For exec, tini and dumb-init
-// these are all signals: the runtime installs no handler, and await takes them from the kernel, as C programs do.
+// every thread. The signals then wait in the kernel until this package asks for them. That is done for exec, tini and
+// dumb-init: the runtime installs no handler, and await takes the signals from the kernel, as C programs do.
 //
 // These instructions need a linker flag, so other programs, such as test binaries, lack them. There a window of a
 // millisecond remains.
 
-// The values of keeps.
-const (
-	keepsAnswered = 1
-	keepsAll      = 2
-)
+// keepsAll is the value of keeps when all signals are blocked.
+const keepsAll = 2
 
 // The first instructions write these.
 var (
@@ -32,6 +28,3 @@ var (
 	mask  uint64 // the signals that were blocked before them
 	files syscall.Rlimit
 )
-
-// Keeps reports whether the signals that a supervisor answers are blocked on each thread that does not listen for them.
-func Keeps() bool { return keeps == keepsAnswered }

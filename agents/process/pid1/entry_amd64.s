@@ -33,8 +33,6 @@ word:
 	CMPQ	0(R12), $2
 	JLT	start
 	MOVQ	16(R12), DI		// argv[1]
-	CMPL	(DI), $0x6e7572		// run
-	JEQ	answered
 	CMPL	(DI), $0x63657865	// exec
 	JNE	start
 	CMPB	4(DI), $0
@@ -49,14 +47,6 @@ clear:
 	ADDQ	$24, R13
 	DECQ	CX
 	JNE	clear
-	JMP	block
-
-answered:
-	MOVB	$1, ·keeps(SB)
-	MOVQ	$0x4a03, ·kept(SB)	// HUP INT USR1 USR2 TERM
-	MOVL	$1, (1*24)(R13)
-	MOVL	$1, (2*24)(R13)
-	MOVL	$1, (15*24)(R13)
 
 block:
 	MOVQ	$14, AX			// rt_sigprocmask(SIG_BLOCK, kept, mask, 8)

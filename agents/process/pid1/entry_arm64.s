@@ -38,9 +38,6 @@ word:
 	BLT	start
 	MOVD	16(RSP), R12		// argv[1]
 	MOVWU	(R12), R14
-	MOVD	$0x6e7572, R15		// run
-	CMP	R15, R14
-	BEQ	answered
 	MOVD	$0x63657865, R15	// exec
 	CMP	R15, R14
 	BNE	start
@@ -58,16 +55,6 @@ clear:
 	ADD	$24, R10
 	SUB	$1, R15
 	CBNZ	R15, clear
-	B	block
-
-answered:
-	MOVD	$1, R14
-	MOVB	R14, ·keeps(SB)
-	MOVW	R14, (1*24)(R10)
-	MOVW	R14, (2*24)(R10)
-	MOVW	R14, (15*24)(R10)
-	MOVD	$0x4a03, R14		// HUP INT USR1 USR2 TERM
-	MOVD	R14, ·kept(SB)
 
 block:
 	MOVD	$135, R8		// rt_sigprocmask(SIG_BLOCK, kept, mask, 8)

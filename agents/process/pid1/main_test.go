@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "inherit" {
 		syscall.Exit(inherit(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		syscall.Exit(playSupervisor())
+	}
 	resetIgnored()
 	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait
 	code := m.Run()

@@ -43,18 +43,17 @@ func init() {
 			syscall.Exit(run(o))
 		}
 	}
-	inherits := os.Getenv(HandoverVar) != ""
-	if inherits || os.Getpid() == 1 {
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		if os.Getenv(InitVar) == "" {
+			syscall.Exit(keep())
+		}
+		attend()
+		return
+	}
+	if os.Getpid() == 1 { // disinto demo as the entrypoint
 		Notify()
 	}
-	if inherits { // execve has made this process's memory readable for agents with the same user
-		setName()
-		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0)
-	}
 }
-
-// HandoverVar is set in the environment of an image that replaces another in the same process: see process.Become.
-const HandoverVar = "DISINTO_HANDOVER"
 
 // Signals receives the signals that a supervisor answers, once Notify was called. A signal that finds the channel
 // full is lost, so the channel has room for each kind more than once.
@@ -63,14 +62,9 @@ var Signals = make(chan os.Signal, 16)
 // Answered are the signals that a supervisor answers.
 var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// Notify catches the signals that a supervisor answers. It is idempotent. As PID 1 and after an upgrade this
-// package calls it itself: until then Go's own handler lets a TERM end a program without first instructions, even as
-// PID 1 (see entry.go).
+// Notify catches the signals that a supervisor without an init answers. It is idempotent. As PID 1 this package calls
+// it itself: until then Go's own handler lets a TERM end a program.
 func Notify() { signal.Notify(Signals, Answered...) }
-
-// StopNotify undoes Notify. Where Keeps holds, later signals wait in the kernel for the next Notify, in this image or
-// another; earlier ones are in Signals.
-func StopNotify() { signal.Stop(Signals) }
 
 // Become replaces this program by disinto exec with these options, in the same process. It returns only on an error.
 func Become(o Options) error {

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// hasInit reports whether the init of a factory lives that works on a state directory: the init holds the lock while a
+// supervisor is replaced.
+func hasInit(state string) bool {
+	f, err := os.Open(filepath.Join(state, "lock"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// supervisor returns the process number of the present supervisor, the init's child; 0 while none runs.
+func (r *running) supervisor() int {
+	r.t.Helper()
+	pid := itoa(r.pid)
+	text, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	for word := range strings.FieldsSeq(string(text)) {
+		args, _ := os.ReadFile("/proc/" + word + "/cmdline")
+		if n, err := strconv.Atoi(word); err == nil && strings.Contains(string(args), "\x00run\x00") {
+			return n
+		}
+	}
+	return 0
+}
+
+// vitals are those of the supervisor and its init together.
+func (r *running) vitals() vitals {
+	a, b := vitalsOf(r.t, r.pid), vitalsOf(r.t, r.supervisor())
+	return vitals{a.rss + b.rss, a.threads + b.threads, a.fds + b.fds, a.children + b.children, a.cpu + b.cpu}
+}
+
+// The supervisor is killed repeatedly while sessions start, run and end. None of them ends, none begins twice, and each
+// exit status arrives once. DISINTO_KILLS is the number of kills: fifty in make soak, three in make check.
+func TestSupervisorKilled(t *testing.T) {
+	kills, _ := strconv.Atoi(os.Getenv("DISINTO_KILLS"))
+	t.Parallel()
+	n, threads, takes := 6, 3, "2"
+	switch {
+	case kills > 0:
+		n, threads, takes = 100+6*kills, 100, "4"
+	case storms():
+		kills, n, threads, takes = 3, 40, soakThreads, "4"
+	default:
+		kills = 1
+	}
+	s := newSoak(t, threads, n, takes)
+	r := s.start()
+	var took []time.Duration
+	var books strings.Builder // each supervisor starts a new journal; the old one stays open
+	for len(took) < kills {
+		status(t, s.state, "half of the slots are busy",
+			func(d *control.Document) bool { return len(d.Sessions) >= threads/2 })
+		time.Sleep(rand.N(time.Second / 2)) // varies the moment of the kill
+		journal, old := open(t, s.state+"/journal.jsonl", os.O_RDONLY), r.supervisor()
+		begun := time.Now()
+		if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another supervisor runs", func() bool { now := r.supervisor(); return now != 0 && now != old })
+		status(t, s.state, "it answers", func(*control.Document) bool { return true })
+		took = append(took, time.Since(begun))
+		written, err := io.ReadAll(journal)
+		if err = errors.Join(err, journal.Close()); err != nil {
+			t.Fatal(err)
+		}
+		books.Write(written)
+	}
+	ended := func() int { return strings.Count(r.read(s.ledger), "\n") }
+	status(t, s.state, "all work is done", func(d *control.Document) bool { return len(d.Sessions) == 0 && ended() >= n })
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+	starts, _ := s.checkRuns(n, whole(books.String())+r.read(s.state+"/journal.jsonl"))
+	if left := mentions(t, s.state); len(left) > 0 {
+		t.Errorf("got remaining processes %q", left)
+	}
+	slices.Sort(took)
+	t.Logf("%d kills with %d threads; %d of %d sessions were lost before their programs began; the next supervisor "+
+		"answered after %s, at most %s", kills, threads, starts-n, starts, took[len(took)/2].Round(time.Millisecond),
+		took[len(took)-1].Round(time.Millisecond))
+}
+
+// whole returns the lines of journals without those that a kill has torn.
+func whole(text string) string {
+	lines := slices.DeleteFunc(slices.Collect(strings.Lines(text)), func(line string) bool {
+		return !strings.HasPrefix(line, "{") || !strings.HasSuffix(line, "}\n")
+	})
+	return strings.Join(lines, "")
+}
+
+// A supervisor that does not answer is no reason to end the container: its init lives, and starts another.
+func TestStatusWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t, 1, 1, "1000")
+	r := s.start()
+	status(t, s.state, "a session runs", working)
+	eventually(t, "the status is saved", func() bool {
+		saved, _ := control.ReadStatusFile(s.state)
+		return strings.Contains(string(saved), "dev-00")
+	})
+	pid := r.supervisor()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all its threads have stopped", func() bool {
+		return strings.Contains(r.read("/proc/"+itoa(pid)+"/stat"), ") T ")
+	})
+	got := disinto(t.Context(), nil, "status", "--state", s.state)
+	if got.code != exitDone || !strings.Contains(got.stderr, "its init starts it again") ||
+		!strings.Contains(got.stdout, "dev-00") {
+		t.Errorf("got %+v, want the last state and exit code 0", got)
+	}
+	r.signal(syscall.SIGKILL)
+	eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
+	if got := disinto(t.Context(), nil, "status", "--state", s.state); got.code != exitFailed {
+		t.Errorf("without an init: got %+v, want exit code 1", got)
+	}
+}
+
+// A version whose one process was init and supervisor asks without naming a protocol.
+func TestOlderVersionIsRefused(t *testing.T) {
+	got := disinto(t.Context(), nil, checkUpgradeName, "--state", t.TempDir())
+	if got.code != exitFailed || !strings.HasSuffix(got.stderr, "restart the container\n") ||
+		strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("got %+v, want one line that says what to do", got)
+	}
+}
