@@ -147,7 +147,8 @@ func (r *Reason) WaitsFor() string {
 		return "a free slot on " + r.Thread
 	case r.Code == CIPending:
 		return "CI"
-	case r.Code == BlockerOpen, r.Code == HasPull, r.Code == MergeQueued, r.Code == ChainBusy:
+	case r.Code == BlockerOpen, r.Code == HasPull, r.Code == PeoplesPull,
+		r.Code == MergeQueued, r.Code == ChainBusy:
 		return join(r.Refs, ", ")
 	case r.Agent != "" && (r.Code.Class() == Unfit || r.Code == AgentBusy):
 		return r.Agent

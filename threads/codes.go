@@ -18,6 +18,7 @@ const (
 	ClaimedElsewhere  Code = "claimed-elsewhere"
 	ClaimLeft         Code = "claim-left"
 	HasPull           Code = "has-pull"
+	PeoplesPull       Code = "peoples-pull"
 	MergedNotClosed   Code = "merged-not-closed"
 	PullRejected      Code = "pr-rejected"
 	StagedConvoy      Code = "staged-convoy"
@@ -210,6 +211,9 @@ var codeDocs = []CodeDoc{
 	doc(ClaimLeft, Begun, ByScan, "labelled in-progress, and nobody is assigned|claim of {agent} is being released",
 		"a claim of ours is left over and being released", ""),
 	doc(HasPull, Begun, ByItself, "waits for its pull request {refs}", "an open pull request is for it", ""),
+	doc(PeoplesPull, Begun, ByChoice, "waits for {refs} of {note}",
+		"a person's open pull request is for it, which we do not continue",
+		"merge or close the pull request, or take the issue out of its text"),
 	doc(MergedNotClosed, Begun, ByItself, "merged, being closed|merged, cannot close: {refs} open",
 		"its pull request is merged, and we close it, which the forge may refuse", "close what it depends on"),
 	doc(PullRejected, Failed, ByPerson, "pull request {refs} was rejected",

@@ -204,7 +204,7 @@ func (d *decision) openMember(m *Member, b forge.Blocker) {
 		return
 	}
 	m.State, m.Code, m.Why = stateOf(why), why.Code, why.Text()
-	if why.Code == HasPull {
+	if why.Code == HasPull || why.Code == PeoplesPull {
 		d.follow(m, why.Refs)
 	}
 }

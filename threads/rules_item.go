@@ -255,19 +255,6 @@ func (v *view) takesItems(a *agents.Agent) bool {
 	})
 }
 
-func hasPull(_ *view, w *work) *Reason {
-	var open []forge.Ref
-	for _, p := range w.pulls {
-		if !p.Closed {
-			open = append(open, p.Ref)
-		}
-	}
-	if len(open) > 0 {
-		return &Reason{Code: HasPull, Refs: open}
-	}
-	return nil
-}
-
 // pullRejected holds an issue after a person closed our pull request for it unmerged. Reopening the issue, or a
 // retry, asks for another attempt.
 func pullRejected(v *view, w *work) *Reason {

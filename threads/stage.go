@@ -2,6 +2,7 @@ package threads
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -53,6 +54,28 @@ func (v *view) stageOf(p *forge.Pull) stage {
 func (v *view) isTarget(p *forge.Pull) bool {
 	repo := v.repo(p.Repo)
 	return repo != nil && p.Base == repo.DefaultBranch || slices.Contains(v.Config.Forge.Bases, p.Base)
+}
+
+// hasPull holds an issue with an open pull request. That of a person is continued by nobody else.
+func hasPull(v *view, w *work) *Reason {
+	var open []forge.Ref
+	code, people := PeoplesPull, []string{}
+	for _, p := range w.pulls {
+		if p.Closed {
+			continue
+		}
+		open = append(open, p.Ref)
+		if people = append(people, p.Author); v.isAgent(p.Author) {
+			code = HasPull
+		}
+	}
+	switch {
+	case len(open) == 0:
+		return nil
+	case code == HasPull:
+		return &Reason{Code: code, Refs: open}
+	}
+	return &Reason{Code: code, Refs: open, Note: strings.Join(people, ", ")}
 }
 
 // conflicts reports whether a conflict has lasted for ConflictSettled.

@@ -234,8 +234,8 @@ func TestG3_UsageLimit(t *testing.T) {
 			t.Errorf("got parked until %s: %s, want an hour after the start: weekly limit", llama.ParkedUntil, llama.ParkedWhy)
 		}
 		for _, q := range l.Document().Queue {
-			if q.Kind == agents.KindIssue && q.Code != threads.ThreadPark && q.Code != threads.HasPull {
-				t.Errorf("%s: got code %s, want parked or has-pull", q.Title, q.Code)
+			if q.Kind == agents.KindIssue && q.Code != threads.ThreadPark && q.Code != threads.PeoplesPull {
+				t.Errorf("%s: got code %s, want parked or peoples-pull", q.Title, q.Code)
 			}
 		}
 		if n := len(w.Exec.RunsOf(agents.KindReview, review)); n == 0 {
