@@ -182,6 +182,37 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// TestKilled: a SIGKILL counts as an attempt only if memory ran out at the session's own limit.
+func TestKilled(t *testing.T) {
+	for _, tt := range []struct {
+		starved string
+		want    agents.Result
+		words   string
+	}{
+		{"true", agents.Failed, "killed by SIGKILL on box1/12345678: out of memory, its limit is 64M"},
+		{"false", agents.Killed, "session-run was killed by SIGKILL on box1/12345678, and Nomad reports no lack of memory"},
+	} {
+		a := &allocation{
+			ID: "12345678-9", NodeName: "box1", ClientStatus: "failed", DesiredStatus: "run",
+			TaskStates: map[string]*taskState{taskName: {Events: []taskEvent{
+				{Type: "Started"},
+				{Type: "Terminated", Details: map[string]string{"exit_code": "137", "signal": "9", "oom_killed": tt.starved}},
+			}}},
+		}
+		j := &agents.Job{Limits: agents.Limits{Memory: 64 << 20}}
+		if o := judge(a, nil, false, j); o.Result != tt.want || o.Reason != tt.words {
+			t.Errorf("oom_killed %s: got %s, %q, want %s, %q", tt.starved, o.Result, o.Reason, tt.want, tt.words)
+		}
+		killed := agents.Outcome{Result: agents.Killed, Signal: "SIGKILL", Reason: "killed by SIGKILL"}
+		if o := addStarved(killed, 1, j); o.Result != agents.Failed || !strings.Contains(o.Reason, "its limit is 64M") {
+			t.Errorf("at its limit of memory: got %s, %q, want failed", o.Result, o.Reason)
+		}
+		if o := addStarved(killed, 0, j); o.Result != agents.Killed {
+			t.Errorf("below its limit of memory: got %s, want killed", o.Result)
+		}
+	}
+}
+
 // TestJob: the job's description makes Nomad start a session once and leave its node alone.
 func TestJob(t *testing.T) {
 	o := newOrder(agents.Job{

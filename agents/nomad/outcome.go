@@ -235,10 +235,15 @@ func judge(a *allocation, d *document, requested bool, j *agents.Job) agents.Out
 		}
 	case requested, a.DesiredStatus == "stop":
 		return lostUnlessRequested(agents.Outcome{Result: agents.Cancelled}, a, requested)
-	case x.signal == 9 || x.code == 137 || x.starved:
+	case x.starved:
 		return agents.Outcome{
 			Result: agents.Failed, ExitCode: -1, Signal: "SIGKILL",
-			Reason: "killed by SIGKILL on " + a.place() + ": out of memory? Its limit is " + memoryLimit(j),
+			Reason: "killed by SIGKILL on " + a.place() + ": out of memory, its limit is " + memoryLimit(j),
+		}
+	case x.signal == 9 || x.code == 137: // a person, the kernel of a full machine or Nomad: the work is not to blame
+		return agents.Outcome{
+			Result: agents.Killed, ExitCode: -1, Signal: "SIGKILL",
+			Reason: "session-run was killed by SIGKILL on " + a.place() + ", and Nomad reports no lack of memory",
 		}
 	}
 	return agents.Outcome{

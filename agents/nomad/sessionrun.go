@@ -27,7 +27,7 @@ type SessionRun struct {
 	Run func(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
 	// Begin is the fence. It returns forge.ErrTaken if the session has begun elsewhere, or may no longer begin.
 	Begin func(ctx context.Context, job agents.Job, place string) error
-	// Starved returns how many processes of this allocation the kernel has killed for lack of memory; nil means none.
+	// Starved returns how many processes of this allocation the kernel has killed at its limit of memory; nil means none.
 	Starved func() int64
 }
 
@@ -124,11 +124,14 @@ func (p *SessionRun) runAgent(ctx context.Context, o *Order, book *documentWrite
 	return out
 }
 
-// addStarved adds to an outcome that the kernel killed processes of the session for lack of memory. It does not change
-// the outcome of a session that was cancelled or still succeeded.
+// addStarved adds to an outcome that the kernel killed processes of the session at its limit of memory, which makes a
+// killed session a failed one. It does not change the outcome of a session that was cancelled or still succeeded.
 func addStarved(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
 	if killed <= 0 || out.Result == agents.Cancelled || out.Result == agents.Done && out.Claimed {
 		return out
+	}
+	if out.Result == agents.Killed {
+		out.Result = agents.Failed
 	}
 	if out.Reason != "" {
 		out.Reason += "; "

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Starved returns how many processes of our own control group, of either version, the kernel has killed because
-// memory ran out; 0 where that cannot be known. It is for a process in a session's own group.
+// Starved returns how many processes of our own control group, of either version, the kernel has killed. It is 0 if the
+// group never reached its own limit of memory, because a full machine says nothing about a session, and where it is
+// unknown. It is for a process in a session's own group.
 func Starved() int64 {
 	own, err1 := os.ReadFile("/proc/self/cgroup")
 	mounts, err2 := os.ReadFile("/proc/self/mountinfo")
@@ -22,7 +23,12 @@ func starved(own, mounts string) int64 {
 	for line := range strings.Lines(own) { // version 1: 4:memory:/the/group
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(f) == 3 && f[1] == "memory" {
-			n, _ := field(filepath.Join("/sys/fs/cgroup/memory", f[2], "memory.oom_control"), "oom_kill")
+			group := filepath.Join("/sys/fs/cgroup/memory", f[2])
+			hits, err := os.ReadFile(filepath.Join(group, "memory.failcnt"))
+			if err != nil || strings.TrimSpace(string(hits)) == "0" {
+				return 0
+			}
+			n, _ := field(filepath.Join(group, "memory.oom_control"), "oom_kill")
 			return n
 		}
 	}
@@ -30,6 +36,10 @@ func starved(own, mounts string) int64 {
 	if root == "" {
 		return 0
 	}
-	n, _ := field(filepath.Join(root, "memory.events"), "oom_kill")
+	events := filepath.Join(root, "memory.events")
+	if full, _ := field(events, "oom"); full == 0 {
+		return 0
+	}
+	n, _ := field(events, "oom_kill")
 	return n
 }

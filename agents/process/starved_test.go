@@ -23,6 +23,12 @@ func TestStarved(t *testing.T) {
 	if got := starved("0::/own\n", mount); got != 7 {
 		t.Errorf("got %d killed processes, want 7", got)
 	}
+	if err := os.WriteFile("own/memory.events", []byte("oom 0\noom_kill 7\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := starved("0::/own\n", mount); got != 0 {
+		t.Errorf("got %d processes killed by a full machine, want 0", got)
+	}
 	if got := starved("0::/own\n", ""); got != 0 {
 		t.Errorf("got %d killed processes without a group that we can see, want 0", got)
 	}
