@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// refusals has a row for each answer with which Forgejo (10, 11) and Gitea (1.23 to 1.25) refuse a merge: the handler
+// refusals has a row for each answer with which the sources of Forgejo 10 and Gitea 1.23 refuse a merge: the handler
 // MergePullRequest, and the checks in services/pull. A row fits if the status is the same and the message contains the
 // text; the first one counts. docs/operations.md tells people what we do about each.
 var refusals = []struct {
