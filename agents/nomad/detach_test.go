@@ -25,3 +25,21 @@ func TestDetachLeavesJob(t *testing.T) {
 		}
 	}
 }
+
+// TestDetachPending: a stopping supervisor takes back a session that no node has taken, and leaves one that a node has.
+func TestDetachPending(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		job := b.job("touch $T/ran")
+		job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
+		ctx, cancel := context.WithCancelCause(b.Context())
+		out := make(chan agents.Outcome, 1)
+		go func() { out <- b.exec.Run(ctx, job, func(agents.Started) { b.Error("the session started") }) }()
+		b.eventually("its job waits", func() bool {
+			list, _, err := b.direct().listJobs(b.Context(), jobID(job.RunID), 0)
+			return err == nil && len(list) == 1
+		})
+		cancel(agents.ErrDetached)
+		b.want(<-out, agents.Cancelled, "the supervisor stopped before a node took the session", 0)
+		b.wantNothingLeft(job)
+	})
+}

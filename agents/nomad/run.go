@@ -219,7 +219,7 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 			done = nil
 		}
 		if detached(ctx) {
-			return agents.Outcome{Result: agents.Lost, Reason: context.Cause(ctx).Error()}
+			return s.leave(ctx)
 		}
 		var err error
 		if now := time.Now(); s.ending(allocs) || now.Sub(s.listedAt) >= listTick || !s.startReported {
