@@ -46,6 +46,7 @@ type watchman struct {
 	settled bool      // a supervisor has been ready
 	trial   bool      // the program has never been ready: it comes from an upgrade
 	deaths  int       // in a row, none of which was long after the start
+	early   bool      // the last one died before it was ready
 	alone   time.Time // since when no supervisor has been ready; zero while one is
 	lost    bool      // the shims were ordered to end, since nobody took care of them
 
@@ -90,6 +91,7 @@ func (w *watchman) died(now time.Time, clean, upgrade bool) {
 	default:
 		w.deaths, w.crashes = w.deaths+1, w.crashes+1
 	}
+	w.early = !upgrade && w.ready.IsZero()
 	w.begun, w.ready, w.ended = time.Time{}, time.Time{}, now
 	if w.alone.IsZero() {
 		w.alone = now
@@ -107,18 +109,18 @@ func (w *watchman) stop(now time.Time) {
 	}
 }
 
-// rest returns the time between the last supervisor's end and the next one's start.
+// rest returns the time between the last supervisor's end and the next one's start. A stop leaves no time for it.
 func (w *watchman) rest() time.Duration {
-	if w.deaths < 2 {
+	if w.deaths < 2 || !w.stopBy.IsZero() {
 		return 0
 	}
 	return min(time.Second<<min(w.deaths-2, 6), longestRest)
 }
 
 // leaves reports whether no supervisor runs and none must follow. After an order to stop one more does, which releases
-// the claims, unless it would have to rest first.
+// the claims, unless supervisors die at their start.
 func (w *watchman) leaves() bool {
-	return w.begun.IsZero() && (w.last || !w.settled || !w.stopBy.IsZero() && w.rest() > 0)
+	return w.begun.IsZero() && (w.last || !w.settled || !w.stopBy.IsZero() && w.early && w.deaths > 1)
 }
 
 // next returns what must be done now. With wait, it is when to ask again at the latest; zero means that only a signal

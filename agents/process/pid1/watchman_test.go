@@ -168,6 +168,24 @@ func TestWatchman(t *testing.T) {
 			w.died(at(3), true, true)
 			return w
 		}, 3, begin, 0},
+		{"a stop between two deaths that were no failed starts", func() *watchman {
+			w := readySince()
+			w.died(at(3), false, false)
+			w.started(at(3))
+			w.isReady(at(3.5))
+			w.died(at(4), false, false)
+			w.stop(at(4.1))
+			return w
+		}, 4.1, begin, 0},
+		{"the second death, after a stop", func() *watchman {
+			w := readySince()
+			w.died(at(3), false, false)
+			w.started(at(3))
+			w.isReady(at(3.5))
+			w.stop(at(4))
+			w.died(at(4.1), false, false)
+			return w
+		}, 4.1, begin, 0},
 		{"a stop while supervisors cannot start", func() *watchman {
 			w := readySince()
 			w.died(at(3), false, false)
