@@ -142,6 +142,7 @@ func (d *demoRun) wire() error {
 		return d.c.lookup(name)
 	}
 	d.show = newDisplay(d.c, d.json)
+	takeStandardLog(d.show.log)
 	if address != "" {
 		d.show.room = "http://" + address + "/signin#" + token
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"path/filepath"
 	"slices"
@@ -216,6 +217,13 @@ func (f *factory) secrets() []string {
 		return nil
 	}
 	return config.Hidden(f.Environ)
+}
+
+// takeStandardLog makes the lines that the standard library prints, such as those of net/http about an answer that
+// nobody asked for, lines of the supervisor's log.
+func takeStandardLog(to hclog.Logger) {
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(to.StandardWriter(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}))
 }
 
 // newLog returns the logger of a supervisor.
