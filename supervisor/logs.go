@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
@@ -90,7 +89,7 @@ func noLog(stateDir, of string, isRef bool, worked []string) error {
 
 // logsWhere returns the logs of the sessions that fit, oldest first, and the repositories of their items.
 func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, repos map[string]bool, err error) {
-	file, err := plainfile.OpenNamed(filepath.Join(stateDir, journal.FileName))
+	file, err := journal.ReadOnly(stateDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("cannot find a log: no supervisor has worked in %s; "+
 			"start one with disinto run, or use --state", stateDir)

@@ -6,4 +6,5 @@ import "golang.org/x/sys/unix"
 const (
 	unlinked  = unix.O_NOFOLLOW
 	unwaiting = unix.O_NONBLOCK | unix.O_NOCTTY
+	folder    = unix.O_DIRECTORY // refuses everything but a folder
 )

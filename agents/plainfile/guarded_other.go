@@ -6,4 +6,5 @@ package plainfile
 const (
 	unlinked  = 0
 	unwaiting = 0
+	folder    = 0
 )

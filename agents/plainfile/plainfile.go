@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -20,6 +21,19 @@ func Open(path string, flag int) (*os.File, error) { return open(path, flag|unli
 
 // OpenNamed opens a file that the operator names, for reading. It follows links, and never blocks.
 func OpenNamed(path string) (*os.File, error) { return open(path, os.O_RDONLY|unwaiting) }
+
+// Create opens a new file of this account for appending and reading. Whatever was at the path is removed before, so
+// that no text goes through a link, to a pipe or into a file that others have open.
+func Create(path string) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+}
+
+// OpenFolder opens a folder for listing or syncing. It follows links, because folders of a state directory may be on
+// other disks, and refuses everything else without waiting.
+func OpenFolder(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDONLY|folder, 0) }
 
 func open(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)

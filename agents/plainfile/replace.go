@@ -24,7 +24,7 @@ func ReplaceSynced(path string, text []byte) error {
 
 func replace(path string, text []byte, end func(*os.File) error) error {
 	next := path + ".new"
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := Create(next)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func replace(path string, text []byte, end func(*os.File) error) error {
 
 // SyncFolder returns when the renames in a folder would survive a power cut.
 func SyncFolder(dir string) error {
-	d, err := os.Open(dir)
+	d, err := OpenFolder(dir)
 	if err != nil {
 		return err
 	}

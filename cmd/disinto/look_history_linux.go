@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/url"
-	"path/filepath"
 
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -39,7 +38,7 @@ func offlineRecord(state string, q control.RecordQuery) (*control.RecordDocument
 }
 
 func readOfflineJournal(state string) ([]ledger.Past, ledger.Timeline, error) {
-	file, err := openJournal(filepath.Join(state, journal.FileName))
+	file, err := journal.ReadOnly(state)
 	if err != nil {
 		return nil, ledger.Timeline{}, err
 	}

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // hasInit reports whether the init of a factory lives that works on a state directory: the init holds the lock while a
 // supervisor is replaced.
 func hasInit(state string) bool {
-	f, err := os.Open(filepath.Join(state, "lock"))
+	f, err := plainfile.Open(filepath.Join(state, "lock"), os.O_RDONLY)
 	if err != nil {
 		return false
 	}

@@ -15,12 +15,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-const (
-	// maxExport limits the output of another host, in bytes. A thousand agents need half of it.
-	maxExport = 1 << 20
-	// maxComplaint limits the error output of ssh, in bytes.
-	maxComplaint = 4 << 10
-)
+// maxComplaint limits the error output of ssh, in bytes.
+const maxComplaint = 4 << 10
 
 // sshOptions prevent prompts and trust in unknown host keys, and set timeouts for a host that does not answer. The
 // remote command is constant, so nothing needs quoting.
@@ -52,7 +48,7 @@ func hostReader(run func(context.Context, process.Cmd) error, environ []string) 
 		return !slices.Contains(sshEnviron, name)
 	})
 	return func(ctx context.Context, h threads.Host) ([]byte, error) {
-		out, complaint := limited{most: maxExport}, limited{most: maxComplaint}
+		out, complaint := limited{most: fleet.MaxExport}, limited{most: maxComplaint}
 		err := run(ctx, process.Cmd{Argv: sshExport(h), Dir: "/", Env: environ, Stdout: &out, Stderr: &complaint})
 		switch {
 		case ctx.Err() != nil:
@@ -60,7 +56,7 @@ func hostReader(run func(context.Context, process.Cmd) error, environ []string) 
 		case err != nil:
 			return nil, withStderr(err, complaint.text.String())
 		case out.over:
-			return nil, fmt.Errorf("its output is longer than %d KiB", maxExport>>10)
+			return nil, fmt.Errorf("its output is longer than %d KiB", fleet.MaxExport>>10)
 		}
 		return out.text.Bytes(), nil
 	}

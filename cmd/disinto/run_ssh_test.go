@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -71,7 +72,10 @@ func TestHostReaderFails(t *testing.T) {
 			"ssh: exit status 255: Permission denied (publickey).",
 		},
 		{"fails after its words", t.Context(), says("words", "", errors.New("ssh: exit status 1")), "ssh: exit status 1"},
-		{"says too much", t.Context(), says(strings.Repeat("x", maxExport+1), "", nil), "its output is longer than 1024 KiB"},
+		{
+			"says too much", t.Context(), says(strings.Repeat("x", fleet.MaxExport+1), "", nil),
+			"its output is longer than 1024 KiB",
+		},
 		{
 			"complains too much", t.Context(), says("", strings.Repeat("x", 3*maxComplaint), errors.New("ssh: exit status 1")),
 			"ssh: exit status 1: " + strings.Repeat("x", maxComplaint),

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -132,7 +131,7 @@ func checkUpgrade(c *cli, p *location, protocol int) error {
 
 // checkJournal reports lines of a journal that this program does not understand. It changes nothing.
 func checkJournal(state string) error {
-	file, err := os.Open(filepath.Join(state, journal.FileName))
+	file, err := journal.ReadOnly(state)
 	if err != nil {
 		return fmt.Errorf("cannot read the journal: %w", err)
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
@@ -83,7 +83,7 @@ Prints the time, then fleet-status.json of the state directory, unchanged.`,
 // export prints the time and the unchanged file: the hub validates its content.
 func export(c *cli, state string) error {
 	path := filepath.Join(state, fleet.FileName)
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path, fleet.MaxExport)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("there is no %s: start a supervisor there, or use --state", path)
 	}

@@ -45,7 +45,7 @@ file that does not match, and exits 1.`,
 }
 
 func auditVerify(c *cli, state string, asJSON bool) error {
-	instance, err := plainfile.ReadNamed(filepath.Join(state, "instance"), 1<<10)
+	instance, err := plainfile.Read(filepath.Join(state, "instance"), 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot verify receipts: no supervisor has used %s yet: use --state", state)
 	}
@@ -53,7 +53,7 @@ func auditVerify(c *cli, state string, asJSON bool) error {
 		return fmt.Errorf("cannot verify receipts: %w", err)
 	}
 	r, err := receipts.Verify(state, strings.TrimSpace(string(instance)), func() (audit.Journal, error) {
-		file, err := openJournal(filepath.Join(state, journal.FileName))
+		file, err := journal.ReadOnly(state)
 		if errors.Is(err, fs.ErrNotExist) {
 			return audit.Journal{}, nil
 		}

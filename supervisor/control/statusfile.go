@@ -46,12 +46,16 @@ func (f *StatusFile) Write(d *Document) error {
 // ReadStatusFile returns the document that a state directory's last supervisor wrote, and the time; nil if there is
 // none.
 func ReadStatusFile(state string) (document json.RawMessage, at time.Time) {
-	path := filepath.Join(state, statusName)
-	info, err := os.Stat(path)
+	f, err := plainfile.Open(filepath.Join(state, statusName), os.O_RDONLY)
 	if err != nil {
 		return nil, time.Time{}
 	}
-	text, err := os.ReadFile(path)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, time.Time{}
+	}
+	text, err := plainfile.Text(f, maxAnswer)
 	if err != nil || !json.Valid(text) {
 		return nil, time.Time{}
 	}

@@ -13,6 +13,9 @@ const Format = 1
 // FileName is the name of the file in each state directory that holds its host's Document.
 const FileName = "fleet-status.json"
 
+// MaxExport bounds the file, and what is read of another host's, in bytes. A thousand agents need half of it.
+const MaxExport = 1 << 20
+
 // Document is fleet-status.json: a host's report to the hub about its agents. Fields are added, never renamed or
 // removed.
 type Document struct {

@@ -115,7 +115,7 @@ func TestFile(t *testing.T) {
 		say("d")
 		f.Write()
 		check("d", Pulse+fileRest+time.Second)
-		if err := os.Mkdir(path+".new", 0o700); err != nil { // like a full disk
+		if err := os.MkdirAll(path+".new/full", 0o700); err != nil { // like a full disk
 			t.Fatal(err)
 		}
 		say("e")

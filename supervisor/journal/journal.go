@@ -58,7 +58,7 @@ type File struct {
 // number of lines that cannot be parsed. A last line that a crash has torn is not a loss, because nothing acted on it.
 func Open(dir string, record func(ledger.Record)) (j *File, corrupt int, err error) {
 	j = &File{path: filepath.Join(dir, FileName)}
-	j.file, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	j.file, err = plainfile.Open(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot open the journal: %w", err)
 	}
@@ -72,9 +72,15 @@ func Open(dir string, record func(ledger.Record)) (j *File, corrupt int, err err
 	return j, corrupt, nil
 }
 
+// ReadOnly opens the journal of a state directory for reading. A link is refused like everything else that is not a
+// plain file.
+func ReadOnly(dir string) (*os.File, error) {
+	return plainfile.Open(filepath.Join(dir, FileName), os.O_RDONLY)
+}
+
 // read reads the records of the open file, as Open documents.
 func (j *File) read(record func(ledger.Record)) error {
-	err := ledger.Read(j.file, record, func(from, to int64) {
+	err := ledger.Read(&patient{f: j.file}, record, func(from, to int64) {
 		if last := len(j.corrupt) - 1; last >= 0 && j.corrupt[last].to == from {
 			j.corrupt[last].to, j.corrupt[last].lines = to, j.corrupt[last].lines+1
 			return
@@ -105,15 +111,20 @@ type span struct {
 	lines    int
 }
 
-// SetAside keeps the corrupt lines for a person. They stay in the journal until its compaction, so a crash before
-// that sets them aside twice and loses none.
+// maxAside bounds the file of corrupt lines, in bytes: four times the size at which a journal is compacted.
+const maxAside = 4 * compactSize
+
+// SetAside keeps the corrupt lines for a person, as far as maxAside allows: 8 GB of NULs would fill the disk. They stay
+// in the journal until its compaction, so a crash before that sets them aside twice and loses none.
 func (j *File) SetAside() error {
 	name := filepath.Join(filepath.Dir(j.path), "journal.corrupt")
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := plainfile.Open(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 	if err == nil {
+		end, failed := f.Seek(0, io.SeekEnd)
+		err = failed
 		for _, s := range j.corrupt {
-			_, copied := io.Copy(f, io.NewSectionReader(j.file, s.from, s.to-s.from))
-			err = errors.Join(err, copied)
+			n, copied := io.Copy(f, io.NewSectionReader(j.file, s.from, min(s.to-s.from, max(0, maxAside-end))))
+			end, err = end+n, errors.Join(err, copied)
 		}
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
@@ -258,10 +269,15 @@ func (j *File) Rewrite(dump func() iter.Seq[ledger.Record]) error {
 
 // replace replaces the journal by records, as Rewrite documents. mu must be held.
 func (j *File) replace(records iter.Seq[ledger.Record]) error {
-	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	f, err := plainfile.Create(j.path + ".new")
 	if err != nil {
 		return err
 	}
+	return j.become(f, records)
+}
+
+// become writes records to a new file and makes it the journal. mu must be held.
+func (j *File) become(f *os.File, records iter.Seq[ledger.Record]) error {
 	size, skipped, err := fill(f, records)
 	if err = errors.Join(err, f.Sync()); err == nil {
 		err = os.Rename(f.Name(), j.path)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -19,12 +20,12 @@ import (
 // to name to people.
 func Lock(dir string, pid int) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := plainfile.Open(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the state directory: %w", err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		holder, _ := os.ReadFile(path)
+		holder, _ := io.ReadAll(io.LimitReader(f, longestID))
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("cannot start: pid %s already works on %s: end it, or use --state",
@@ -47,22 +48,35 @@ func Relock(held *os.File) error {
 	return nil
 }
 
+// longestID bounds what is read of the lock and of the instance id, in bytes. Both are one short line.
+const longestID = 64
+
 // Instance returns the identity of a state directory, made on first use. Every process that an agent starts carries
 // it in its run id, so that it is found after a kill of the supervisor.
 func Instance(dir string) (string, error) {
 	path := filepath.Join(dir, "instance")
-	b, err := os.ReadFile(path)
-	if err == nil && validInstance(strings.TrimSpace(string(b))) {
-		return strings.TrimSpace(string(b)), nil
+	id, err := readInstance(path)
+	if err == nil && validInstance(id) {
+		return id, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("cannot read the instance id: %w", err)
 	}
-	id := strings.ToLower(rand.Text()[:10])
+	id = strings.ToLower(rand.Text()[:10])
 	if err := plainfile.ReplaceSynced(path, []byte(id+"\n")); err != nil {
 		return "", fmt.Errorf("cannot write the instance id: %w", err)
 	}
 	return id, nil
+}
+
+func readInstance(path string) (string, error) {
+	f, err := plainfile.Open(path, os.O_RDONLY)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, longestID))
+	return strings.TrimSpace(string(text)), err
 }
 
 // validInstance refuses a damaged file: the empty text as an id would match every process.

@@ -207,7 +207,7 @@ func verify(dir, instance string, j audit.Journal) (r audit.Report, err error) {
 
 // list returns the names of the receipts in a folder, sorted; none if the folder does not exist.
 func list(dir string) (names []string, err error) {
-	d, err := os.Open(dir)
+	d, err := plainfile.OpenFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -23,8 +23,8 @@ func Read(journal io.Reader, record func(Record), corrupt func(from, to int64)) 
 	for {
 		part, err := in.ReadSlice('\n')
 		to += int64(len(part))
-		if line = append(line, part...); len(line) > LineLimit {
-			line = line[:LineLimit+1]
+		if len(line) <= LineLimit { // of a longer line, the rest is only counted
+			line = append(line, part...)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
