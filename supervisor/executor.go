@@ -58,6 +58,12 @@ type placer interface {
 	Unfit(ctx context.Context, rules []agents.NodeRule) (why string, err error)
 }
 
+// reacher is an executor whose engine can be down.
+type reacher interface {
+	// Reach returns why the engine does not answer; nil if it does. It takes at most 2 s.
+	Reach(ctx context.Context) error
+}
+
 // Runner runs the programs of services on this machine. Its methods keep the promises of Executor's.
 type Runner interface {
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome

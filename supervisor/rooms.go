@@ -4,19 +4,31 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
-// roomRest is the time between two measurements of the room elsewhere.
-const roomRest = 30 * time.Second
+const (
+	roomRest  = 30 * time.Second        // between two measurements of the room elsewhere
+	reachRest = 2500 * time.Millisecond // between two questions whether an engine answers
+)
 
-// keepRooms measures the room of machines elsewhere, until ctx is done.
+// keepRooms measures the room of machines elsewhere, and watches whether their engines answer, until ctx is done. After
+// an outage the room is measured at once.
 func (p *planner) keepRooms(ctx context.Context) {
+	measured, rooms := time.Time{}, map[string]threads.Room{}
 	for {
-		rooms := make(map[string]threads.Room)
-		if config := p.state.config(); config != nil {
+		config, down := p.state.config(), map[string]threads.Room{}
+		if config != nil {
+			p.findDown(ctx, config, down)
+		}
+		if len(down) > 0 {
+			measured, rooms = time.Time{}, down
+		} else if config != nil && time.Since(measured) >= roomRest {
+			measured, rooms = time.Now(), map[string]threads.Room{}
 			for i := range config.Threads {
 				p.measure(ctx, &config.Threads[i], rooms)
 			}
@@ -25,7 +37,27 @@ func (p *planner) keepRooms(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(roomRest):
+		case <-time.After(reachRest):
+		}
+	}
+}
+
+// findDown adds the threads whose engine does not answer, with the reason.
+func (p *planner) findDown(ctx context.Context, config *threads.Config, down map[string]threads.Room) {
+	asked := map[string]error{}
+	for i := range config.Threads {
+		t := &config.Threads[i]
+		far, ok := p.elsewhere[t.Executor].(reacher)
+		if !ok {
+			continue
+		}
+		err, known := asked[t.Executor]
+		if !known {
+			err = far.Reach(ctx)
+			asked[t.Executor] = err
+		}
+		if err != nil {
+			down[t.Name] = threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64, Down: text(err)}
 		}
 	}
 }
@@ -56,4 +88,17 @@ func (st *state) setRooms(rooms map[string]threads.Room) {
 		st.changedLocked()
 	}
 	st.rooms = rooms
+}
+
+// nomadDown returns a line for the status about Nomad's outage; none while it answers.
+func (st *state) nomadDown() (lines []string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, r := range st.rooms {
+		if line := control.NomadProblem + r.Down; r.Down != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }

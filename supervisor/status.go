@@ -18,7 +18,7 @@ func (s *Supervisor) Document() *control.Document {
 	d.Version, d.PID, d.Config.Path = s.Version, s.PID, s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.cleaner.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(append(d.Problems, s.state.off()...), append(s.inference.saves.lines(), s.state.forgotten()...)...)
-	d.Problems = append(d.Problems, s.state.failing()...)
+	d.Problems = append(append(d.Problems, s.state.failing()...), s.state.nomadDown()...)
 	s.services.addServices(d)
 	if s.Notify != nil {
 		d.Problems = append(d.Problems, s.Notify.Problems()...)

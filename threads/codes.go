@@ -85,6 +85,7 @@ const (
 	WindowKept    Code = "reserve"
 	NoRoom        Code = "no-room"
 	NoPlace       Code = "no-place"
+	NoNomad       Code = "no-nomad"
 	Starting      Code = "starting"
 	AgentBusy     Code = "agent-busy"
 	NoSlot        Code = "no-slot"
@@ -344,6 +345,8 @@ var codeDocs = []CodeDoc{
 	doc(NoPlace, Busy, ByItself, "no node for {agent}: {note}{until}",
 		"no machine of the cluster can run the agent's sessions: none fits `node` of its thread and has room",
 		"see the reason; `node` of the thread, `limits` of the agent"),
+	doc(NoNomad, Busy, ByItself, "{note}",
+		"Nomad does not answer; its sessions continue, and new ones wait", "start Nomad, or correct `[nomad]`"),
 	doc(Starting, Busy, ByItself, "{thread} waits for service {note}{until}",
 		"the thread's inference server is one of our services, which cannot be used yet, has failed or was stopped",
 		"`disinto logs` with the service's name shows what it printed"),

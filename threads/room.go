@@ -13,6 +13,8 @@ type Room struct {
 	// None says why no machine elsewhere could run a session of the thread even if it ran nothing else. It is empty
 	// where one could, or where that is unknown.
 	None string
+	// Down says why Nomad, which runs the thread's sessions, does not answer. It is empty while it answers.
+	Down string
 }
 
 // hasRoom keeps a machine that is nearly full from filling up: one more agent could make the kernel kill one, or
@@ -23,6 +25,9 @@ func hasRoom(v *view, c candidate) *Reason {
 		there, known := v.Rooms[c.agent.thread.Name]
 		if room = nil; known {
 			room = &there
+		}
+		if there.Down != "" {
+			return &Reason{Code: NoNomad, Note: there.Down}
 		}
 	}
 	switch lack := f.Lacks(room); lack {
@@ -49,6 +54,8 @@ func (f *Factory) Lacks(r *Room) string {
 	switch {
 	case r == nil:
 		return ""
+	case r.Down != "":
+		return r.Down
 	case r.None != "":
 		return r.None
 	case r.Memory < f.MinFreeMemory:

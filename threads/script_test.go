@@ -38,6 +38,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	room MEMORY DISK                   bytes that are free
 //	room-there THREAD MEMORY DISK      on the best of the machines elsewhere
 //	none-there THREAD WHY              none of them can run a session
+//	nomad-down THREAD WHY              Nomad does not answer
 //	cache THREAD shared|slots [TOKENS]  what is seen of its server, and what its memory has room for
 //	outage SERVICE [until=+5m] WORDS   why it cannot be used; no words: it can
 //	typical KIND +30m                  how long such sessions take
@@ -160,6 +161,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Room = &Room{Memory: int64(w.number(f[1])), Disk: int64(w.number(f[2]))}
 	case "none-there": // THREAD WHY
 		w.s.Rooms = map[string]Room{f[1]: {Memory: 1 << 50, Disk: 1 << 50, None: strings.Join(f[2:], " ")}}
+	case "nomad-down": // THREAD WHY
+		w.s.Rooms = map[string]Room{f[1]: {Memory: 1 << 50, Disk: 1 << 50, Down: strings.Join(f[2:], " ")}}
 	case "room-there": // THREAD MEMORY DISK
 		w.s.Rooms = map[string]Room{f[1]: {Memory: int64(w.number(f[2])), Disk: int64(w.number(f[3]))}}
 	case "typical":

@@ -2,10 +2,22 @@ package nomad
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
+
+// reachTime bounds the question whether Nomad answers.
+const reachTime = 2 * time.Second
+
+// Reach returns why Nomad does not answer, or has no leader; nil if it answers. It takes at most 2 s.
+func (e *Executor) Reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	_, err := e.api().call(ctx, http.MethodGet, "/status/leader", nil, nil, nil)
+	return err
+}
 
 // leaveTime bounds the time that a stopping supervisor spends on a session that no node has taken yet: it has 7 s for
 // everything.

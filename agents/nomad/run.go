@@ -191,6 +191,9 @@ func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Out
 		o := cancelled(ctx)
 		return &o
 	}
+	if s.exec.Reach(calls) != nil { // no agent is to blame for Nomad's outage
+		return &agents.Outcome{Result: agents.Lost, Reason: oneLine(err.Error())}
+	}
 	return &agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())}
 }
 

@@ -9,6 +9,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
+// NomadProblem begins a line of Problems about an outage of Nomad.
+const NomadProblem = "Nomad: "
+
 // Document is the status of a supervisor: the answer of GET /v1/state and of `disinto status --json`.
 type Document struct {
 	Version string `json:"version"` // of the program

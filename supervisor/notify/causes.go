@@ -42,7 +42,11 @@ func Causes(d *control.Document) (list []Message) {
 		})
 	}
 	for _, line := range d.Problems {
-		if !strings.HasPrefix(line, cannotSend) { // a failing recipient would get the message about itself
+		if strings.HasPrefix(line, control.NomadProblem) {
+			list = append(list, Message{
+				Key: "nomad", Topic: threads.NotifyDown, Words: Clean(line, maxWhy), Stands: downFor, Over: "Nomad answers again",
+			})
+		} else if !strings.HasPrefix(line, cannotSend) { // a failing recipient would get the message about itself
 			tell(threads.NotifyNeedsHuman, "problem "+withoutNumbers(line), Clean(line, maxWhy))
 		}
 	}

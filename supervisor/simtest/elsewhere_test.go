@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -298,6 +299,38 @@ func TestElsewhereUnfit(t *testing.T) {
 			t.Errorf("got recent sessions %+v and queue %+v, want none, and one item without a place", d.Recent, d.Queue)
 		}
 		e.Lacks("")
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+	})
+}
+
+// An outage of the engine is on the status within 5 s, under Nomad's name and no agent's. Nothing is claimed meanwhile,
+// and work starts at once after it.
+func TestElsewhereDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		e := w.Elsewhere()
+		l := w.Start()
+		time.Sleep(time.Minute)
+		e.Down(true)
+		time.Sleep(5 * time.Second)
+		const want = control.NomadProblem + "the engine does not answer"
+		if d := l.Document(); !slices.Contains(d.Problems, want) {
+			t.Errorf("5 s after the outage: got problems %q, want %q", d.Problems, want)
+		}
+		w.Forge.Issue("one")
+		time.Sleep(10 * time.Minute)
+		d := l.Document()
+		if len(d.Recent) > 0 || len(w.Forge.Claimed()) > 0 || len(d.Queue) != 1 ||
+			d.Queue[0].Code != threads.NoNomad || d.Queue[0].Why != "the engine does not answer" {
+			t.Errorf("got recent sessions %+v and queue %+v, want none, and one item that waits for Nomad", d.Recent, d.Queue)
+		}
+		e.Down(false)
+		w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+		if d := l.Document(); slices.Contains(d.Problems, want) {
+			t.Errorf("after the outage: got problems %q", d.Problems)
+		}
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		l.Stop()
 		w.Check()

@@ -330,6 +330,16 @@ func (c *engineClient) Log(ctx context.Context, run string, follow bool, w io.Wr
 	return err
 }
 
+// Reach returns an error while the engine is down.
+func (c *engineClient) Reach(context.Context) error {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if c.e.down {
+		return errEngineDown
+	}
+	return nil
+}
+
 // Unfit returns why no node fits, or "".
 func (c *engineClient) Unfit(_ context.Context, rules []agents.NodeRule) (why string, err error) {
 	c.e.mu.Lock()
