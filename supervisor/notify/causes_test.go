@@ -66,8 +66,8 @@ func TestCauses(t *testing.T) {
 			d.Queue = append(d.Queue, q)
 		}, []string{"needs-human|item johba/harb#0 gardener|johba/harb gardener: gave up|"}},
 		{"an outage of Nomad", func(d *control.Document) {
-			d.Problems = append(d.Problems, control.NomadProblem+"no Nomad answers at http://10.0.0.1:4646: EOF")
-		}, []string{"down|nomad|Nomad: no Nomad answers at http://10.0.0.1:4646: EOF|"}},
+			d.Problems = append(d.Problems, control.NomadProblem+"Nomad answers 500: No cluster leader")
+		}, []string{"down|nomad|Nomad: Nomad answers 500: No cluster leader|"}},
 		{"one reason for many items", func(d *control.Document) {
 			d.Queue = append(d.Queue, row(1, threads.NoSkill, "no agent with skill go"),
 				row(2, threads.NoSkill, "no agent with skill go"),
