@@ -72,8 +72,12 @@ func upgrade(ctx context.Context, c *cli, p *location, binary string) error {
 			return fmt.Errorf("cannot find out whether the upgrade succeeded: the supervisor on %s does not answer; see its log",
 				client.StateDir())
 		}
-		if err := client.Get(ctx, "/v1/state", &after); err != nil {
+		switch err := client.Get(ctx, "/v1/state", &after); {
+		case err != nil:
 			time.Sleep(pollInterval)
+		case after.Upgrades <= before.Upgrades: // the connection broke, so this is another supervisor
+			return errors.New("not upgraded: the supervisor or its new program died, and the program before it runs; " +
+				"see the log")
 		}
 	}
 	goOn := "continue"

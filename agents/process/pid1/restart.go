@@ -107,7 +107,8 @@ func (k *keeper) supervisorEnded() {
 	if trial && !upgrade && k.program != k.good { // the new program of an upgrade was never ready
 		k.say("the new program of the upgrade was never ready: the one before it is started again")
 		_ = syscall.Close(k.program)
-		k.program, k.trial = k.good, false
+		k.program = k.good
+		k.rolledBack()
 	}
 	k.code = k.status.ExitStatus()
 	if k.status.Signaled() {

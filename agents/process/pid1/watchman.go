@@ -98,6 +98,9 @@ func (w *watchman) died(now time.Time, clean, upgrade bool) {
 	}
 }
 
+// rolledBack records that the program before an upgrade is started again: there was no upgrade.
+func (w *watchman) rolledBack() { w.trial, w.upgrades = false, w.upgrades-1 }
+
 // stop records an order to stop. A second one leaves no grace.
 func (w *watchman) stop(now time.Time) {
 	if w.stopBy.IsZero() {

@@ -222,4 +222,10 @@ func TestWatchmanCounts(t *testing.T) {
 	if w.started(at(6)); w.isReady(at(7)) != true || w.isReady(at(8)) != false {
 		t.Error("isReady must report the first time only")
 	}
+	w.died(at(9), true, true)
+	w.started(at(9))
+	w.died(at(10), false, false)
+	if w.rolledBack(); w.upgrades != 1 || w.trial {
+		t.Errorf("got %d upgrades after one that failed, want 1", w.upgrades)
+	}
 }
