@@ -260,16 +260,30 @@ func TestCheck(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	f.DropVolume("box1")
-	f.SetDenied(true)
+	rights := []string{
+		"list-jobs", "variables list", "variables read", "variables write", "variables destroy", "read-job",
+		"host_volume write",
+	}
+	f.Deny(rights...)
 	_, problems = Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, needs[:1])
 	want = []string{
 		"node box1 has no host volume disinto, so it takes no session",
-		"the token of [nomad] lacks the right write of variables at nomad/jobs/disinto-*: " +
-			"Nomad answers 403: Permission denied",
-		"thread far: the token of [nomad] lacks the right submit-job: Nomad answers 403: Permission denied",
+	}
+	const at, refused = " of variables at nomad/jobs/disinto-*", ": Nomad answers 403: Permission denied"
+	for _, right := range []string{
+		"list-jobs", "list" + at, "read" + at, "write" + at, "destroy" + at, `host_volume "disinto" { policy = "write" }`,
+		"read-job",
+	} {
+		want = append(want, "the token of [nomad] lacks the right "+right+refused)
 	}
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	f.Deny("submit-job")
+	_, problems = Check(t.Context(), Config{Address: f.server.URL}, needs[:1])
+	want = []string{"the token of [nomad] lacks the right submit-job" + refused}
+	if diff := cmp.Diff(want, lines(problems)); diff != "" {
+		t.Errorf("without submit-job (-want +got):\n%s", diff)
 	}
 	if written := f.Written(); len(written) > 0 {
 		t.Errorf("Check wrote %q", written)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
@@ -22,8 +23,8 @@ type Need struct {
 // leastMajor and leastMinor are the first version that leaves a session alone while its node is unreachable.
 const leastMajor, leastMinor = 1, 8
 
-// Check queries a cluster for everything that sessions need, and changes nothing. It returns a line about the cluster,
-// and every problem.
+// Check queries a cluster for everything that sessions need, and leaves nothing changed. It returns a line about the
+// cluster, and every problem.
 func Check(ctx context.Context, cfg Config, needs []Need) (about string, problems []error) {
 	c := newClient(func() Config { return cfg })
 	defer c.http.CloseIdleConnections()
@@ -37,7 +38,7 @@ func Check(ctx context.Context, cfg Config, needs []Need) (about string, problem
 	}
 	ready := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return !n.ready() })
 	problems = append(problems, checkNodes(cfg, nodes, ready)...)
-	problems = append(problems, c.checkRights(ctx)...)
+	problems = append(problems, c.checkRights(ctx, cfg)...)
 	for _, n := range needs {
 		if err := c.checkPlace(ctx, cfg, n); err != nil {
 			problems = append(problems, fmt.Errorf("thread %s: %w", n.Thread, err))
@@ -82,20 +83,31 @@ func tooOld(version string) bool {
 	return errors.Join(err1, err2) == nil && (major < leastMajor || major == leastMajor && minor < leastMinor)
 }
 
-// checkRights tries what the token must be allowed to do. It writes a variable under a condition that never holds.
-func (c *client) checkRights(ctx context.Context) (problems []error) {
-	if _, _, err := c.listJobs(ctx, jobPrefix, 0); err != nil {
-		problems = append(problems, lacks(err, "read-job"))
+// checkRights tries what the token must be allowed to do, by the calls of a session. It writes and deletes a variable
+// under a condition that never holds, and registers a job that no node can run, which it removes at once.
+func (c *client) checkRights(ctx context.Context, cfg Config) (problems []error) {
+	try := func(right string, err error) {
+		no, ok := errors.AsType[*refusal](err)
+		if err != nil && (!ok || no.status != http.StatusConflict && no.status != http.StatusNotFound) {
+			problems = append(problems, lacks(err, right))
+		}
 	}
-	path := variablePath(jobPrefix + "check")
-	if _, err := c.call(ctx, http.MethodGet, "/vars", url.Values{"prefix": {path}}, nil, nil); err != nil {
-		problems = append(problems, lacks(err, "list of variables at "+variablePath(jobPrefix+"*")))
-	}
-	_, err := c.call(ctx, http.MethodPut, "/var/"+path, url.Values{"cas": {"1"}},
-		variable{path, map[string]string{orderKey: "none"}}, nil)
-	if no, ok := errors.AsType[*refusal](err); err != nil && (!ok || no.status != http.StatusConflict) {
-		problems = append(problems, lacks(err, "write of variables at "+variablePath(jobPrefix+"*")))
-	}
+	_, _, err := c.listJobs(ctx, jobPrefix, 0)
+	try("list-jobs", err)
+	path := variablePath(checkJob)
+	at := " of variables at " + variablePath(jobPrefix+"*")
+	_, err = c.call(ctx, http.MethodGet, "/vars", url.Values{"prefix": {path}}, nil, nil)
+	try("list"+at, err)
+	_, err = c.call(ctx, http.MethodGet, "/var/"+path, nil, nil, nil)
+	try("read"+at, err)
+	never := url.Values{"cas": {"1"}}
+	_, err = c.call(ctx, http.MethodPut, "/var/"+path, never, variable{path, map[string]string{orderKey: "none"}}, nil)
+	try("write"+at, err)
+	_, err = c.call(ctx, http.MethodDelete, "/var/"+path, never, nil, nil)
+	try("destroy"+at, err)
+	c.checkRegister(ctx, cfg, try)
+	_, err = c.allocations(ctx, checkJob)
+	try("read-job", err)
 	var some []struct{ ID string }
 	query := url.Values{"per_page": {"1"}, "filter": {`ClientStatus == "running"`}, "task_states": {"false"}}
 	if _, err := c.call(ctx, http.MethodGet, "/allocations", query, nil, &some); err != nil || len(some) == 0 {
@@ -108,11 +120,38 @@ func (c *client) checkRights(ctx context.Context) (problems []error) {
 	return problems
 }
 
-// checkPlace requests a dry run of a session of a thread, which requires the right submit-job.
+// checkJob is the job and the variable with which rights are tried.
+const checkJob = jobPrefix + "check"
+
+// checkRegister registers and removes a job that no node can run. Only a registration needs the right on the host
+// volume: a dry run does not.
+func (c *client) checkRegister(ctx context.Context, cfg Config, try func(right string, err error)) {
+	nowhere := []agents.NodeRule{{Attribute: "node.unique.id", Value: "none"}}
+	if _, err := c.plan(ctx, cfg, "check", nowhere); err != nil {
+		try("submit-job", err)
+		return
+	}
+	o := newOrder(agents.Job{RunID: "check", Timeout: time.Hour, Nodes: nowhere}, "", time.Now())
+	err := c.register(ctx, describe(checkJob, o, cfg))
+	right := "submit-job"
+	if cfg.Volume != "" { // as the dry run has shown, it is not submit-job
+		right = fmt.Sprintf("host_volume %q { policy = \"write\" }", cfg.Volume)
+	}
+	if try(right, err); err != nil {
+		return
+	}
+	_, err = c.call(ctx, http.MethodDelete, "/job/"+checkJob, url.Values{"purge": {"true"}}, nil, nil)
+	try("submit-job", err)
+}
+
+// checkPlace requests a dry run of a session of a thread. A missing right is reported once, by checkRegister.
 func (c *client) checkPlace(ctx context.Context, cfg Config, n Need) error {
 	why, err := c.plan(ctx, cfg, "check-"+n.Thread, n.Nodes)
+	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusForbidden {
+		return nil
+	}
 	if err != nil {
-		return lacks(err, "submit-job")
+		return err
 	}
 	if why != nil {
 		return errors.New(why.String())

@@ -7,6 +7,7 @@
 //   - folders of ended allocations are collected;
 //   - no flag reports that memory ran out;
 //   - a job that fits on no node waits for ever;
+//   - a job with a host volume needs a right of its own to be registered, and none to be planned;
 //   - a purged job lists no allocations, although they still run;
 //   - registering an existing job returns an error;
 //   - servers without a leader answer 500 to everything that the nodes do not answer themselves;
@@ -59,7 +60,7 @@ type Server struct {
 	serial   int
 	down     bool     // the server answers no request
 	headless bool     // the servers have no leader
-	denied   bool     // writing is forbidden
+	denied   []string // rights that the token lacks, as needed names them
 	full     bool     // no node has room for another session
 	agent    bool     // a node's agent answers instead of a server
 	silent   string   // message that replaces every file of an allocation; empty: the files are served
@@ -151,8 +152,13 @@ func (f *Server) SetLeader(leads bool) { f.set(&f.headless, !leads) }
 // SetFull sets whether all nodes lack room for another session.
 func (f *Server) SetFull(full bool) { f.set(&f.full, full) }
 
-// SetDenied sets whether writing is forbidden.
-func (f *Server) SetDenied(denied bool) { f.set(&f.denied, denied) }
+// Deny takes rights from the token: list-jobs, read-job, submit-job, "host_volume write", "node read", and "variables"
+// with list, read, write or destroy.
+func (f *Server) Deny(rights ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denied = rights
+}
 
 // SetAgent makes a node's agent answer instead of a server, or the server again.
 func (f *Server) SetAgent(agent bool) { f.set(&f.agent, agent) }
@@ -265,7 +271,7 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 	switch {
 	case f.headless:
 		return 500, "rpc error: No cluster leader"
-	case f.denied && r.Method == http.MethodPut:
+	case f.lacks(needed(r.Method, path, body)):
 		return 403, "Permission denied"
 	case path == "/status/leader":
 		return 200, json.RawMessage(`"127.0.0.1:4647"`)

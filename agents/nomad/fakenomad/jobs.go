@@ -176,3 +176,32 @@ func (f *Server) fitting(j *job) (fits []*node) {
 	}
 	return fits
 }
+
+// needed returns the rights that a request needs. A job with a volume needs one more to be registered, but not to be
+// planned.
+func needed(method, path string, body []byte) []string {
+	parts := strings.SplitN(strings.Trim(path, "/"), "/", 3)
+	switch {
+	case parts[0] == "nodes":
+		return []string{"node read"}
+	case parts[0] == "vars":
+		return []string{"variables list"}
+	case parts[0] == "var":
+		names := map[string]string{http.MethodGet: "read", http.MethodPut: "write", http.MethodDelete: "destroy"}
+		return []string{"variables " + names[method]}
+	case path == "/jobs" && method == http.MethodGet:
+		return []string{"list-jobs"}
+	case path == "/jobs" && strings.Contains(string(body), `"Volumes"`):
+		return []string{"submit-job", "host_volume write"}
+	case method != http.MethodGet:
+		return []string{"submit-job"}
+	case parts[0] == "job", parts[0] == "allocations":
+		return []string{"read-job"}
+	}
+	return nil
+}
+
+// lacks reports whether the token lacks one of these rights. The mutex is held.
+func (f *Server) lacks(rights []string) bool {
+	return slices.ContainsFunc(rights, func(right string) bool { return slices.Contains(f.denied, right) })
+}
