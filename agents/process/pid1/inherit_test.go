@@ -188,6 +188,9 @@ func (tt inherited) run(t *testing.T, name string, init ...string) string {
 // called by another name.
 func inherit(args []string) int {
 	runtime.LockOSThread()
+	for s := syscall.Signal(32); s < 34; s++ { // make starts programs with glibc's own signals ignored
+		restore(s)
+	}
 	name, path, ok := strings.Cut(args[1], "=")
 	if !ok {
 		path, _ = exec.LookPath(args[1])
@@ -215,8 +218,13 @@ func forEachSignal(f func(syscall.Signal)) {
 }
 
 // ignore ignores a signal without the knowledge of the runtime, which refuses some.
-func ignore(s syscall.Signal) {
-	action := [4]uint64{1}
+func ignore(s syscall.Signal) { setAction(s, 1) }
+
+// restore gives a signal its default action back.
+func restore(s syscall.Signal) { setAction(s, 0) }
+
+func setAction(s syscall.Signal, handler uint64) {
+	action := [4]uint64{handler}
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0,
 		unsafe.Sizeof(mask), 0, 0)
 }

@@ -166,6 +166,9 @@ func (k *keeper) signal(s syscall.Signal) {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT:
 		k.stop(time.Now())
 		k.tell(stopMessage())
+		if k.pid != 0 { // an agent may have stopped it
+			_ = syscall.Kill(k.pid, syscall.SIGCONT)
+		}
 	case syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2:
 		k.tell(NewMessage("signal", strconv.Itoa(int(s))))
 	case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU:

@@ -246,11 +246,25 @@ func TestSupervisorDies(t *testing.T) {
 	f.says(fmt.Sprintf("ended %d ", spawned[1]), 1)
 	f.signal(syscall.SIGTERM)
 	f.says("signal 15", 1)
-	_ = syscall.Kill(f.pids("idle")[0], syscall.SIGKILL) // its second death: none follows
+	_ = syscall.Kill(f.pids("signal 15")[0], syscall.SIGKILL)
+	f.says("signal 15", 2) // one more is started, to stop; none follows that
+	_ = syscall.Kill(f.pids("signal 15")[1], syscall.SIGKILL)
 	f.expect(128 + 9)
 	if !strings.Contains(f.errors(), "the supervisor ended, killed by SIGKILL; it is started again") {
 		t.Errorf("the init said %q", f.errors())
 	}
+}
+
+// A supervisor that an agent has stopped obeys an order to stop at once.
+func TestStopContinues(t *testing.T) {
+	t.Parallel()
+	f := keepRunning(t, "kept", "ready=1000", "wait", "exit=4")
+	f.says("end", 1)
+	supervisor := f.pids("end")[0]
+	_ = syscall.Kill(supervisor, syscall.SIGSTOP)
+	eventually(t, "it is stopped", func() bool { return state(supervisor) == "T" })
+	f.signal(syscall.SIGTERM)
+	f.expect(4)
 }
 
 // A supervisor that dies after an order to stop is followed by one that gets the order again.
