@@ -13,6 +13,7 @@ import (
 // PlanDiffers says how a plan of this moment would differ from the newest one, which still holds; empty if it would
 // not, and holds is false if the next tick decides anyway.
 func (s *Supervisor) PlanDiffers() (differs string, holds bool) {
+	s.init()
 	b, now, room := s.state, time.Now(), s.room()
 	b.mu.Lock()
 	defer b.mu.Unlock()

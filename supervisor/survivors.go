@@ -117,9 +117,12 @@ func (rn *sessionRunner) resume(x *session) {
 			rn.placed(x, begun)
 		}
 	})
-	if why := x.stop(); out.Result == agents.Lost && why.code != "" { // it was being ended when its machine ended
+	switch why := x.stop(); {
+	case out.Result == agents.Lost && why.code != "": // it was being ended when its machine ended
 		out.Result, out.Reason = agents.Cancelled, why.why
-	} else if here && !ran && out.Result == agents.Lost {
+	case here && !ran && out.Result == agents.Killed: // its shim was killed with the last supervisor
+		out.Result, ran = agents.Lost, true
+	case here && !ran && out.Result == agents.Lost:
 		out.Reason = endedUnder
 	}
 	rn.conclude(x, out, ran || !here) // an engine may have forgotten when the program of a session that ended began

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -130,5 +131,42 @@ func TestOlderVersionIsRefused(t *testing.T) {
 	if got.code != exitFailed || !strings.HasSuffix(got.stderr, "restart the container\n") ||
 		strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("got %+v, want one line that says what to do", got)
+	}
+}
+
+// The supervisor and one shim are killed together. That session is lost, which costs no attempt and no rest, and its
+// issue is worked on again; no other session is touched.
+func TestSupervisorAndShimKilled(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t, 2, 2, "1000")
+	r := s.start()
+	both := func(d *control.Document) bool {
+		return len(d.Sessions) == 2 && d.Sessions[0].PID != 0 && d.Sessions[1].PID != 0
+	}
+	before := status(t, s.state, "two sessions run", both)
+	supervisor := r.supervisor()
+	stat := strings.Fields(r.read("/proc/" + itoa(before.Sessions[0].PID) + "/stat"))
+	shim, err := strconv.Atoi(stat[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = syscall.Kill(supervisor, syscall.SIGKILL), syscall.Kill(shim, syscall.SIGKILL)
+	after := status(t, s.state, "two sessions run again", func(d *control.Document) bool {
+		return both(d) && len(d.Recent) > 0
+	})
+	lost := after.Recent[0]
+	if lost.RunID != before.Sessions[0].RunID || lost.Outcome != agents.Lost {
+		t.Errorf("the session of the killed shim ended as %+v, want lost", lost)
+	}
+	for _, x := range after.Sessions {
+		if x.Number == before.Sessions[0].Number && (x.RunID == lost.RunID || x.Attempt != 1) {
+			t.Errorf("the issue of the lost session has the session %+v, want a new first attempt", x)
+		}
+		if was := before.Sessions[1]; x.Number == was.Number && (x.RunID != was.RunID || x.PID != was.PID) {
+			t.Errorf("the other session is %+v, was %+v", x, was)
+		}
+	}
+	if record := disinto(t.Context(), nil, "history", "--state", s.state); !strings.Contains(record.stdout, "lost") {
+		t.Errorf("history does not have the lost session: %+v", record)
 	}
 }
