@@ -280,6 +280,9 @@ func TestReleaseOfAnother(t *testing.T) {
 				t.Errorf("got queue entry %+v, want claimed by dev-qwen on another host", q)
 			}
 		}
+		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2:  (it waits for the claim of dev-qwen on another, which retry "+
+			"does not take away: if that host is gone, disinto release 2)")
+		wantMarks(t, w, 2, "backlog in-progress dev-qwen")
 		told(t, l, "/v1/release", `{"ref":"2"}`, "johba/harb#2: claim of dev-qwen on another taken away, claim released")
 		wantMarks(t, w, 2, "backlog")
 	})

@@ -51,9 +51,13 @@ func (cm *commands) retry(_ context.Context, r control.ItemRequest, report *cont
 	if err != nil {
 		return notDone("retry", t.Ref, err)
 	}
-	if x := cm.state.sessionOn(family...); x != nil {
+	switch x := cm.state.sessionOn(family...); {
+	case x != nil:
 		report.Note = x.Agent + " works on it"
-	} else if len(report.Did) == 0 {
+	case t.heldBy != "":
+		report.Note = "it waits for the claim of " + t.heldBy + ", which retry does not take away: if that host is gone, " +
+			"disinto release " + r.Ref
+	case len(report.Did) == 0:
 		report.Note = "retry found nothing to clear: see disinto why " + r.Ref
 	}
 	cm.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(cm.state.config(), t.Ref, "")))

@@ -21,7 +21,9 @@ import (
 // A supervisor that died would hold its claims for ever. When it starts again, it recognises its claims by the
 // instance id and takes them back. Another supervisor can take over a claim if one of these is true:
 //
-//   - The claim has expired: it says how long its session can last, see [Claims.Longest].
+//   - The claim has expired: it says how long its session can last, see [Claims.Longest]. Every account that may write
+//     can make one, so we believe it for twice the longer of a day and our own longest session, from when we first saw
+//     its commit. A session that begins moves the ref to another commit.
 //   - The claim was never completed, or was released except for the ref: the item has neither in-progress nor an agent,
 //     and we have seen the same commit at the ref for five minutes.
 
@@ -123,7 +125,7 @@ func (c *Client) holder(ctx context.Context, ref forge.Ref) (*holder, error) {
 	if err != nil || all[ref.Number] == "" {
 		return nil, err
 	}
-	return c.readHolder(ctx, ref.Repo, all[ref.Number])
+	return c.readHolder(ctx, ref, all[ref.Number])
 }
 
 // listClaims returns the commits of the claims whose ref begins with a prefix, by item number.
@@ -171,14 +173,27 @@ func (c *Client) readCommit(ctx context.Context, repo, commit string) (*gitea.Co
 	return in, nil
 }
 
-// readHolder reads the holder from a claim's commit; nil when the forge does not have the commit.
-func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, error) {
-	in, err := c.readCommit(ctx, repo, commit)
+// readHolder reads the holder from the commit at the ref of a claim; nil when the forge does not have the commit.
+func (c *Client) readHolder(ctx context.Context, ref forge.Ref, commit string) (*holder, error) {
+	in, err := c.readCommit(ctx, ref.Repo, commit)
 	if in == nil {
 		return nil, err
 	}
 	h := holderOf(in)
+	if most := c.firstSeen(ref, commit).Add(2 * max(24*time.Hour, c.refs.Longest())); h.until.After(most) {
+		h.until = most
+	}
 	return &h, nil
+}
+
+// firstSeen returns when we first saw a commit at the ref of a claim, by our clock.
+func (c *Client) firstSeen(ref forge.Ref, commit string) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen[ref].commit != commit {
+		c.seen[ref] = sighting{commit, time.Now()}
+	}
+	return c.seen[ref].at
 }
 
 // takeRef creates the ref of a claim, or takes the ref over when its claim has expired or is incomplete. in is the item

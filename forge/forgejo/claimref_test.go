@@ -168,6 +168,40 @@ func TestClaimRefExpired(t *testing.T) {
 	})
 }
 
+// TestClaimRefForEver: a claim that says that it lasts for ever, such as one that an agent made by hand, lasts twice
+// the longer of a day and our longest session. A commit that moves the ref, such as at a begin, counts anew.
+func TestClaimRefForEver(t *testing.T) {
+	lasts := func(w *world, ours, want time.Duration) {
+		lasting := func(name string, longest time.Duration) *Client {
+			claims := claimsOf(name, "host-of-"+name)
+			claims.Longest = func() time.Duration { return longest }
+			return w.client(func(o *Options) { o.Claims = claims })
+		}
+		n := w.file("one", "", "backlog")
+		evil, c := lasting("aaa", 100*365*24*time.Hour), lasting("bbb", ours)
+		w.must(evil.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		w.same("held by", w.short(w.heldBy(c, n)), "dev on host-of-aaa")
+		time.Sleep(want)
+		w.must(evil.takeRef(w.Context(), w.ref(n), w.issue(n), w.dev, "aaa-2"))
+		w.unlabel(n, "backlog") // a change, so that the holder is read again
+		w.label(n, "backlog")
+		w.same("held by, of a moved ref", w.short(w.heldBy(c, n)), "dev on host-of-aaa")
+		time.Sleep(want + 10*time.Minute - 2*time.Second)
+		w.same("held by, at the end", w.short(w.heldBy(c, n)), "dev on host-of-aaa")
+		time.Sleep(4 * time.Second)
+		w.same("held by, after the end", w.heldBy(c, n), "")
+		w.must(c.Release(w.Context(), w.ref(n), w.dev))
+		w.same("state", w.state(n), "backlog")
+		w.same("claimed", w.claimed(), "")
+	}
+	t.Run("sessions of an hour", func(t *testing.T) {
+		onLocal(t, func(w *world) { lasts(w, time.Hour, 48*time.Hour) })
+	})
+	t.Run("sessions of 30 hours", func(t *testing.T) {
+		onLocal(t, func(w *world) { lasts(w, 30*time.Hour, 60*time.Hour) })
+	})
+}
+
 // TestClaimRefOwnSwept: a supervisor that died while it made claims leaves refs without labels: on a free issue, on an
 // issue pinned to an agent, and a ref that the forge writes only after the next start. The next run deletes these refs
 // and no others.

@@ -74,6 +74,7 @@ type Client struct {
 	labels  map[string]map[string]int64 // by repository: label ids by name
 	claims  map[forge.Ref]claim         // claims of this process, complete or not
 	sighted map[forge.Ref]sighting      // refs of claims that may be abandoned
+	seen    map[forge.Ref]sighting      // refs of claims whose holder was read
 	holders map[forge.Ref]heldClaim     // holders of items with in-progress that are not in claims
 	login   string                      // login of our own account; "" until it is read
 }
@@ -92,7 +93,7 @@ func New(o Options) (*Client, error) {
 		ours:       orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, lacksLFS: o.LacksLFS,
 		requireMerged: o.RequireMerged, refs: o.Claims,
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
-		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
+		sighted: map[forge.Ref]sighting{}, seen: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}
 	c.token, c.observe = o.Token, o.Observe
 	names := slices.Clone(o.Repos)

@@ -66,6 +66,9 @@ func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if !sweep {
 		return nil
 	}
+	c.mu.Lock()
+	maps.DeleteFunc(c.seen, func(ref forge.Ref, _ sighting) bool { return ref.Repo == r.name && all[ref.Number] == "" })
+	c.mu.Unlock()
 	left, err := c.sweepClaims(ctx, r, all)
 	r.sweepAt = began.Add(fullEvery)
 	if left || first {
@@ -101,7 +104,7 @@ func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (
 	if known != nil && known.commit == commit {
 		return known, nil
 	}
-	return c.readHolder(ctx, ref.Repo, commit)
+	return c.readHolder(ctx, ref, commit)
 }
 
 // unheld returns the items with in-progress whose holder must be read, each with the time of its last change. It
@@ -149,7 +152,7 @@ func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string)
 		}
 		drop := !slices.ContainsFunc(assignees, c.isAgent) && c.seenLong(ref, commit)
 		if !drop {
-			h, unread := c.readHolder(ctx, r.name, commit)
+			h, unread := c.readHolder(ctx, ref, commit)
 			err = errors.Join(err, unread)
 			drop = h != nil && h.instance != "" && h.instance == c.refs.Instance()
 		}
