@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,10 +77,17 @@ var (
 	secretNames = names{
 		on: []string{
 			"*TOKEN*", "*SECRET*", "*PASSW*", "*PASS", "*PASSPHRASE*", "*_PWD", "*CREDENTIAL*", "*APIKEY", "*_KEY", "*_KEY_ID",
-			"*_PAT",
+			"*_PAT", "*_AUTH", "*AUTH_CONFIG*", "*AUTHORIZATION*", "*BEARER*", "*COOKIE*", "*CONNECTION_STRING*",
+			"*CONNECTIONSTRING*", "*_DSN",
 		},
 		off: []string{"*MAX_*TOKENS", "TOKENIZERS_*", "*_ASKPASS", "*BYPASS", "*COMPASS", "*_PUBLIC_KEY"},
 	}
+	// identityNames lead to somebody's identity: sockets of programs that hold keys or a desktop's session, and files
+	// with a sign-in. Their values are paths and no secrets, so nothing redacts them.
+	identityNames = names{on: []string{
+		"*_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_*_ADDRESS", "XAUTHORITY", "KRB5CCNAME", "KUBECONFIG", "DOCKER_CONFIG",
+		"NETRC", "*PASSFILE",
+	}}
 	// modelNames are the settings and API keys without which agent CLIs cannot work.
 	modelNames = names{on: []string{
 		"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "OPENROUTER_*", "GEMINI_*", "AWS_BEARER_TOKEN_BEDROCK",
@@ -96,8 +104,9 @@ var (
 //   - secrets of the configuration that belong to others, recognised by the variable's name or by its value, which can
 //     contain the secret as a part, such as an address with a token;
 //   - the forge's credentials and webhook secrets, recognised by their names;
-//   - variables that look like any other credential, by name or because they hold an address with a password, except
-//     the agent's own secrets, proxy addresses and, on a paid backend, API keys of models;
+//   - variables that look like any other credential, by name or because they hold an address or a connection string
+//     with a password, except the agent's own secrets, proxy addresses and, on a paid backend, API keys of models;
+//   - variables that lead to somebody's identity, such as the socket of an ssh-agent;
 //   - on a local backend, the keys of paid APIs;
 //   - variables that the thread or the role denies;
 //
@@ -154,6 +163,7 @@ func (e *Env) passes(name, value string) bool {
 		return true
 	case secret,
 		forgeNames.match(name),
+		identityNames.match(name),
 		e.looksSecret(name, value),
 		!e.Backend.Paid() && slices.Contains(apiNames, name),
 		matches(e.EnvDeny, name), matches(e.Role.EnvDeny, name):
@@ -172,9 +182,19 @@ func (e *Env) looksSecret(name, value string) bool {
 	return secretNames.match(name) || hasPassword(value) && !proxyNames.match(name)
 }
 
-// hasPassword reports whether a text contains an address with a password, such as postgres://user:password@host/. The
-// password need not be escaped as a URL requires, because programs that read these variables often accept it unescaped.
+// connectionSecret matches the secret of a connection string, such as Server=db;User Id=sa;Password=x, host=db
+// password=x, AccountName=a;AccountKey=x== and user:x@tcp(db:3306)/shop.
+var connectionSecret = regexp.MustCompile(
+	`(?i)(?:^|[;&?\s])(?:password|pwd|accountkey|sharedaccesskey|sharedaccesssignature)\s*=\s*[^\s;&]` +
+		`|^[^\s:@/]+:[^\s@]+@(?:tcp|unix)\(`)
+
+// hasPassword reports whether a text contains an address with a password, such as postgres://user:password@host/, or a
+// connection string with one. The password need not be escaped as a URL requires, because programs that read these
+// variables often accept it unescaped.
 func hasPassword(text string) bool {
+	if connectionSecret.MatchString(text) {
+		return true
+	}
 	for {
 		_, rest, found := strings.Cut(text, "://")
 		if !found {
