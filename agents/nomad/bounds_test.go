@@ -251,7 +251,7 @@ func TestCheckVersion(t *testing.T) {
 func TestCheck(t *testing.T) {
 	f := newFake(t)
 	needs := []Need{{Thread: "far"}, {Thread: "box", Nodes: []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}}}
-	about, problems := Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, needs)
+	about, problems := Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, 7*time.Second, needs)
 	if want := f.server.URL + ": 2 of 2 nodes take sessions"; about != want {
 		t.Errorf("Check describes the cluster as %q, want %q", about, want)
 	}
@@ -265,7 +265,7 @@ func TestCheck(t *testing.T) {
 		"host_volume write",
 	}
 	f.Deny(rights...)
-	_, problems = Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, needs[:1])
+	_, problems = Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, 0, needs[:1])
 	want = []string{
 		"node box1 has no host volume disinto, so it takes no session",
 	}
@@ -280,13 +280,37 @@ func TestCheck(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	f.Deny("submit-job")
-	_, problems = Check(t.Context(), Config{Address: f.server.URL}, needs[:1])
+	_, problems = Check(t.Context(), Config{Address: f.server.URL}, 0, needs[:1])
 	want = []string{"the token of [nomad] lacks the right submit-job" + refused}
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
 		t.Errorf("without submit-job (-want +got):\n%s", diff)
 	}
 	if written := f.Written(); len(written) > 0 {
 		t.Errorf("Check wrote %q", written)
+	}
+}
+
+// TestCheckKillTime: a grace that nodes cut short is reported, with the value that it needs.
+func TestCheckKillTime(t *testing.T) {
+	f := newFake(t)
+	cfg := Config{Address: f.server.URL}
+	check := func(grace time.Duration, want ...string) {
+		t.Helper()
+		about, problems := Check(t.Context(), cfg, grace, nil)
+		if diff := cmp.Diff(want, lines(problems)); diff != "" || strings.Contains(about, "max_kill") {
+			t.Errorf("grace %s: %q, problems (-want +got):\n%s", grace, about, diff)
+		}
+	}
+	check(20 * time.Second)
+	const cut = ` kills a session 30s after TERM (max_kill_timeout of its client), and stop_grace = "25s" needs 35s`
+	check(25*time.Second, "node box1"+cut, "node box2"+cut)
+	f.SetMaxKill("35s")
+	check(25 * time.Second)
+	f.Deny("agent read")
+	about, problems := Check(t.Context(), cfg, 25*time.Second, nil)
+	if len(problems) > 0 || !strings.Contains(about, `; stop_grace needs max_kill_timeout = "35s", which node box2 does `+
+		"not tell: the token of [nomad] lacks the right agent read") {
+		t.Errorf("without the right agent read: got %q, %q", about, lines(problems))
 	}
 }
 

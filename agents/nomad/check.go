@@ -24,8 +24,10 @@ type Need struct {
 const leastMajor, leastMinor = 1, 8
 
 // Check queries a cluster for everything that sessions need, and leaves nothing changed. It returns a line about the
-// cluster, and every problem.
-func Check(ctx context.Context, cfg Config, needs []Need) (about string, problems []error) {
+// cluster, and every problem. grace is the time from TERM to KILL of each session.
+func Check(
+	ctx context.Context, cfg Config, grace time.Duration, needs []Need,
+) (about string, problems []error) {
 	c := newClient(func() Config { return cfg })
 	defer c.http.CloseIdleConnections()
 	var leader string
@@ -38,13 +40,15 @@ func Check(ctx context.Context, cfg Config, needs []Need) (about string, problem
 	}
 	ready := slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return !n.ready() })
 	problems = append(problems, checkNodes(cfg, nodes, ready)...)
+	unknown, short := c.checkKillTime(ctx, ready, grace)
+	problems = append(problems, short...)
 	problems = append(problems, c.checkRights(ctx, cfg)...)
 	for _, n := range needs {
 		if err := c.checkPlace(ctx, cfg, n); err != nil {
 			problems = append(problems, fmt.Errorf("thread %s: %w", n.Thread, err))
 		}
 	}
-	return fmt.Sprintf("%s: %d of %d nodes take sessions", cfg.Address, len(ready), len(nodes)), problems
+	return fmt.Sprintf("%s: %d of %d nodes take sessions%s", cfg.Address, len(ready), len(nodes), unknown), problems
 }
 
 // lacks adds the missing right to a refusal.

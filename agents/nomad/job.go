@@ -218,7 +218,7 @@ func task(id string, o *Order, cfg Config, logMB int) table {
 		"Config":      table{"command": cmp.Or(cfg.Program, "disinto"), "args": []string{"session-run"}},
 		"Env":         table{"DISINTO_NODE": "${node.unique.id}", "DISINTO_NODE_NAME": "${node.unique.name}"},
 		"KillSignal":  "SIGTERM",
-		"KillTimeout": o.Job.Grace + killSlack,
+		"KillTimeout": killTimeout(o.Job.Grace),
 		"Resources":   table{"CPU": sessionMHz, "MemoryMB": memory},
 		"LogConfig":   table{"MaxFiles": 2, "MaxFileSizeMB": logMB},
 		"Templates": []table{{

@@ -65,7 +65,7 @@ func (k *checker) cluster(ctx context.Context) {
 	if len(needs) == 0 {
 		return
 	}
-	about, problems := nomad.Check(ctx, nomadConfig(k.config), needs)
+	about, problems := nomad.Check(ctx, nomadConfig(k.config), k.config.Factory.StopGrace, needs)
 	for _, err := range problems {
 		k.addProblem("nomad", err)
 	}

@@ -62,6 +62,7 @@ type Server struct {
 	headless bool     // the servers have no leader
 	denied   []string // rights that the token lacks, as needed names them
 	full     bool     // no node has room for another session
+	maxKill  string   // max_kill_timeout of the nodes; empty as in an agent without the key
 	agent    bool     // a node's agent answers instead of a server
 	silent   string   // message that replaces every file of an allocation; empty: the files are served
 	requests []string // bodies of all requests except those for variables
@@ -152,12 +153,19 @@ func (f *Server) SetLeader(leads bool) { f.set(&f.headless, !leads) }
 // SetFull sets whether all nodes lack room for another session.
 func (f *Server) SetFull(full bool) { f.set(&f.full, full) }
 
-// Deny takes rights from the token: list-jobs, read-job, submit-job, "host_volume write", "node read", and "variables"
-// with list, read, write or destroy.
+// Deny takes rights from the token: list-jobs, read-job, submit-job, "host_volume write", "node read", "agent read",
+// and "variables" with list, read, write or destroy.
 func (f *Server) Deny(rights ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.denied = rights
+}
+
+// SetMaxKill sets the max_kill_timeout of all nodes.
+func (f *Server) SetMaxKill(most string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.maxKill = most
 }
 
 // SetAgent makes a node's agent answer instead of a server, or the server again.
@@ -281,6 +289,10 @@ func (f *Server) answer(r *http.Request, path string, body []byte) (status int, 
 		return f.register(body)
 	case path == "/jobs":
 		return 200, f.listJobs(query.Get("prefix"), query.Get("filter") != "")
+	case path == "/agent/self":
+		return 200, object{"config": object{"Client": object{"MaxKillTimeout": f.maxKill}}}
+	case parts[0] == "node":
+		return 200, object{"HTTPAddr": r.Host, "TLSEnabled": false}
 	case path == "/nodes":
 		return 200, f.listNodes()
 	case parts[0] == "vars":

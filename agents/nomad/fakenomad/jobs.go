@@ -182,8 +182,10 @@ func (f *Server) fitting(j *job) (fits []*node) {
 func needed(method, path string, body []byte) []string {
 	parts := strings.SplitN(strings.Trim(path, "/"), "/", 3)
 	switch {
-	case parts[0] == "nodes":
+	case parts[0] == "nodes", parts[0] == "node":
 		return []string{"node read"}
+	case parts[0] == "agent":
+		return []string{"agent read"}
 	case parts[0] == "vars":
 		return []string{"variables list"}
 	case parts[0] == "var":
