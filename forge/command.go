@@ -61,15 +61,19 @@ func CommandIn(text string) (c Command, ok bool) {
 	return c, ok
 }
 
-// commandWords returns the words after /disinto of a line that begins with it. Indentation by four spaces makes a line
-// code.
+// commandWords returns the words after /disinto of a line that begins with it, or with /Disinto, as phones write the
+// first word of a line. No other capitals are accepted: nobody types them by habit. Indentation by four spaces makes a
+// line code.
 func commandWords(line string) (words []string, ok bool) {
-	const name = "/disinto"
+	const name, onPhones = "/disinto", "/Disinto"
 	text := strings.TrimLeft(line, " ")
-	if len(line)-len(text) > 3 || len(text) < len(name) || !strings.EqualFold(text[:len(name)], name) {
+	after, ok := strings.CutPrefix(text, name)
+	if !ok {
+		after, ok = strings.CutPrefix(text, onPhones)
+	}
+	if !ok || len(line)-len(text) > 3 {
 		return nil, false
 	}
-	after := text[len(name):]
 	if after != "" && after[0] != ' ' && after[0] != '\t' {
 		return nil, false
 	}

@@ -22,6 +22,8 @@ func TestCommandIn(t *testing.T) {
 		{"two commands", "/disinto retry\n/disinto cancel", &Command{Verb: "retry", More: true}},
 		{"text", "Please retry.", nil},
 		{"empty", "", nil},
+		{"all in capitals", "/DISINTO cancel", nil},
+		{"other capitals", "/dISINTO cancel", nil},
 		{"in the middle of a line", "Say /disinto cancel to end it.", nil},
 		{"a longer word", "/disintos cancel", nil},
 		{"a path", "/disinto/cancel", nil},

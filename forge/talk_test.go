@@ -52,7 +52,8 @@ func TestRelevantIsBounded(t *testing.T) {
 
 func TestIsCommand(t *testing.T) {
 	for body, want := range map[string]bool{
-		"/disinto why": true, "\n /disinto cancel\nplease": true, "/DISINTO retry": true, "/disintox": false,
+		"/disinto why": true, "\n /disinto cancel\nplease": true, "/Disinto retry": true, "/DISINTO retry": false,
+		"/disintox":                    false,
 		"Take sqlite.\n/disinto retry": false, "": false,
 	} {
 		if IsCommand(body) != want {
