@@ -259,6 +259,11 @@ func TestCheck(t *testing.T) {
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
+	_, problems = Check(t.Context(), Config{Address: f.server.URL}, 0, []Need{{Thread: "far", Memory: 900 << 30}})
+	want = []string{"thread far: no node takes it: 2 without enough memory"}
+	if diff := cmp.Diff(want, lines(problems)); diff != "" {
+		t.Errorf("with more memory than a node has (-want +got):\n%s", diff)
+	}
 	f.DropVolume("box1")
 	rights := []string{
 		"list-jobs", "variables list", "variables read", "variables write", "variables destroy", "read-job",

@@ -18,6 +18,7 @@ import (
 type Need struct {
 	Thread string
 	Nodes  []agents.NodeRule
+	Memory int64 // the largest limit of its agents, in bytes; 0 means the default
 }
 
 // leastMajor and leastMinor are the first version that leaves a session alone while its node is unreachable.
@@ -131,7 +132,7 @@ const checkJob = jobPrefix + "check"
 // volume: a dry run does not.
 func (c *client) checkRegister(ctx context.Context, cfg Config, try func(right string, err error)) {
 	nowhere := []agents.NodeRule{{Attribute: "node.unique.id", Value: "none"}}
-	if _, err := c.plan(ctx, cfg, "check", nowhere); err != nil {
+	if _, err := c.plan(ctx, cfg, "check", nowhere, 0); err != nil {
 		try("submit-job", err)
 		return
 	}
@@ -150,7 +151,7 @@ func (c *client) checkRegister(ctx context.Context, cfg Config, try func(right s
 
 // checkPlace requests a dry run of a session of a thread. A missing right is reported once, by checkRegister.
 func (c *client) checkPlace(ctx context.Context, cfg Config, n Need) error {
-	why, err := c.plan(ctx, cfg, "check-"+n.Thread, n.Nodes)
+	why, err := c.plan(ctx, cfg, "check-"+n.Thread, n.Nodes, n.Memory)
 	if no, ok := errors.AsType[*refusal](err); ok && no.status == http.StatusForbidden {
 		return nil
 	}

@@ -102,11 +102,14 @@ func (c *client) whyUnplaced(ctx context.Context, id string) string {
 	return "no node takes it, and Nomad does not say why"
 }
 
-// plan requests a dry run of a job with these rules, under a name that no session has. It returns why the session does
-// not fit, or nil.
-func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agents.NodeRule) (*failure, error) {
+// plan requests a dry run of a job with these rules and this limit of memory, 0 for the default, under a name that no
+// session has. It returns why the session does not fit, or nil.
+func (c *client) plan(
+	ctx context.Context, cfg Config, name string, rules []agents.NodeRule, memory int64,
+) (*failure, error) {
 	id := jobID(name)
-	o := newOrder(agents.Job{RunID: name, Timeout: time.Hour, Nodes: rules}, "", time.Now())
+	limits := agents.Limits{Memory: memory}
+	o := newOrder(agents.Job{RunID: name, Timeout: time.Hour, Nodes: rules, Limits: limits}, "", time.Now())
 	var plan evaluation
 	_, err := c.call(ctx, http.MethodPut, "/job/"+escape(id)+"/plan", nil, table{"Job": describe(id, o, cfg)}, &plan)
 	if why, ok := plan.FailedTGAllocs[taskName]; ok && err == nil {
@@ -118,7 +121,7 @@ func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agen
 // Unfit explains why no node can run a session with these rules, regardless of what else is running; "" if one can.
 // Only submitting a job shows whether there is room now, because a session that has just ended may have freed some.
 func (e *Executor) Unfit(ctx context.Context, rules []agents.NodeRule) (string, error) {
-	why, err := e.api().plan(ctx, e.Config(), "place", rules)
+	why, err := e.api().plan(ctx, e.Config(), "place", rules, 0)
 	if err != nil || why == nil || !why.forever() {
 		return "", err
 	}

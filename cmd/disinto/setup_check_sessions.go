@@ -59,7 +59,13 @@ func (k *checker) cluster(ctx context.Context) {
 	var needs []nomad.Need
 	for i := range k.config.Threads {
 		if t := &k.config.Threads[i]; t.Executor == threads.ExecutorNomad {
-			needs = append(needs, nomad.Need{Thread: t.Name, Nodes: t.Nodes})
+			need := nomad.Need{Thread: t.Name, Nodes: t.Nodes}
+			for j := range k.config.Agents {
+				if a := &k.config.Agents[j]; a.Thread == t.Name {
+					need.Memory = max(need.Memory, a.Limits.Memory)
+				}
+			}
+			needs = append(needs, need)
 		}
 	}
 	if len(needs) == 0 {

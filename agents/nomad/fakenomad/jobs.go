@@ -147,12 +147,23 @@ func (f *Server) plan(body []byte) (status int, answer any) {
 	fits := f.fitting(j)
 	why := object{"NodesEvaluated": 2, "ConstraintFiltered": j.blocked}
 	switch {
+	case memoryOf(j) > nodeMB:
+		why["NodesExhausted"], why["DimensionExhausted"] = len(fits), map[string]int{"memory": len(fits)}
 	case f.full:
 		why["NodesExhausted"], why["DimensionExhausted"] = len(fits), map[string]int{"memory": len(fits)}
 	case len(fits) > 0:
 		return 200, object{}
 	}
 	return 200, object{"FailedTGAllocs": object{"session": why}}
+}
+
+// nodeMB is the memory of a node.
+const nodeMB = 64 << 10
+
+// memoryOf returns the memory that a job reserves, in MiB.
+func memoryOf(j *job) float64 {
+	task := j.text["TaskGroups"].([]any)[0].(object)["Tasks"].([]any)[0].(object)
+	return task["Resources"].(object)["MemoryMB"].(float64)
 }
 
 // fitting returns the nodes that a job can run on.
