@@ -54,6 +54,7 @@ type shim struct {
 	mu       sync.Mutex
 	state    shimState
 	alive    bool          // the program itself has not ended
+	gone     bool          // no process is left
 	timeout  time.Duration // since boot; 0 means never
 	late     endOrder      // obeyed at the timeout
 	deadline time.Duration // since boot: what is left then is killed; 0 until an order to end
@@ -106,13 +107,15 @@ func runShim() int {
 	o = startOrder{}
 	s.output.start()
 	go s.listen()
-	go s.end()
+	over := make(chan struct{})
+	go func() { defer close(over); s.end() }()
 	status := s.reap(b.pid)
 	s.output.finish()
+	s.setGone()
+	<-over // it kills by the cgroup
 	final := s.cgroup.hits()
 	s.cgroup.remove() // here, because a killed supervisor cannot
 	s.change(func(now *shimState) { now.end(status, final) })
-	s.wake()
 	<-s.leave
 	return 0
 }
@@ -373,6 +376,14 @@ func (s *shim) endLocked(e endOrder) {
 	s.wake()
 }
 
+// setGone says that no process is left.
+func (s *shim) setGone() {
+	s.mu.Lock()
+	s.gone = true
+	s.mu.Unlock()
+	s.wake()
+}
+
 // wake lets end look again.
 func (s *shim) wake() {
 	select {
@@ -438,7 +449,7 @@ func (s *shim) ending() toEnd {
 	if s.deadline == 0 && s.timeout > 0 && s.timeout <= bootTime() {
 		s.endLocked(s.late)
 	}
-	now := toEnd{s.state.Phase == ended, askedAll, s.deadline, s.timeout}
+	now := toEnd{s.gone, askedAll, s.deadline, s.timeout}
 	if s.stopSignal != 0 && s.alive {
 		now.ask = askedProgram
 	}
@@ -452,6 +463,9 @@ func (s *shim) kill() {
 	for !s.ending().over {
 		s.cgroup.kill()
 		_, _ = hunt.KillOnce()
-		time.Sleep(hunt.Pause)
+		select {
+		case <-s.kick:
+		case <-time.After(hunt.Pause):
+		}
 	}
 }
