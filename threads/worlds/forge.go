@@ -25,6 +25,7 @@ type repo struct {
 	name   string
 	ci     bool // its commits are checked
 	base   int  // version of the default branch; each merge makes a new one
+	fixed  bool // it has a branch named fix, so that git cannot create fix/issue-N
 	issues []*issue
 	pulls  []*pull
 	last   int64 // last number that was used
@@ -177,9 +178,10 @@ func (s *server) setHead(p *pull, head string) {
 	s.touch(&p.Updated)
 }
 
-// recheck makes the forge compute conflicts again, which takes up to 25 s.
+// recheck makes the forge compute conflicts again, which takes up to 8 s: Forgejo took at most 3.6 s, and a conflict
+// counts after threads.ConflictSettled.
 func (s *server) recheck(p *pull) {
-	p.checked = s.w.Now.Add(s.w.between(0, 25*time.Second))
+	p.checked = s.w.Now.Add(s.w.between(0, 8*time.Second))
 }
 
 // report posts the result of the checks on a head. Updated stays, because a commit status does not bump it.

@@ -21,6 +21,7 @@ var acts = []func(w *world, r *repo){
 	(*world).pushPull, (*world).intrude, (*world).retarget, (*world).retarget, (*world).rewrite,
 	(*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
 	(*world).pause, (*world).crowd, (*world).fell, (*world).revoke, (*world).reload, (*world).reload,
+	(*world).pushFix,
 }
 
 // people performs an action from time to time until the world is calm.
@@ -298,6 +299,18 @@ func (w *world) intrude(r *repo) {
 		if w.chance(0.8) {
 			w.forge.review(p, who, p.HeadSHA, forge.Approved, w.chance(0.7))
 		}
+	}
+}
+
+// pushFix pushes a branch named fix, which somebody deletes within an hour. Until then git cannot create fix/issue-N.
+func (w *world) pushFix(r *repo) {
+	set := func(fixed bool) {
+		w.log("people have a branch fix in %s: %v", r.name, fixed)
+		r.fixed, w.forge.changed, w.forge.dirty = fixed, w.Now, true
+	}
+	if !r.fixed {
+		set(true)
+		w.After(w.between(time.Minute, time.Hour), func() { set(false) })
 	}
 }
 

@@ -23,6 +23,7 @@ type scanner struct {
 // reading holds the client's knowledge of one repository.
 type reading struct {
 	asOf   time.Time // start of the last scan that read all of it
+	noPush string
 	issues []forge.Issue
 	pulls  []forge.Pull
 }
@@ -70,7 +71,7 @@ func (sc *scanner) read(r *repo, began time.Time, slow time.Duration) {
 			}
 		})
 	}
-	half(func() { sc.copyRepo(r).issues = sc.issues(r) })
+	half(func() { sc.copyRepo(r).issues, sc.copyRepo(r).noPush = sc.issues(r), r.noPush() })
 	half(func() { sc.copyRepo(r).pulls = sc.pulls(r) })
 }
 
@@ -98,9 +99,12 @@ func (sc *scanner) deliver() {
 	}
 	f.Issues, f.Pulls = make([]forge.Issue, 0, issues), make([]forge.Pull, 0, pulls)
 	for _, r := range sc.w.forge.repos {
-		f.Repos = append(f.Repos, forge.Repo{Name: r.name, AsOf: sc.copyRepo(r).asOf, DefaultBranch: "main"})
-		f.Issues = append(f.Issues, sc.copyRepo(r).issues...)
-		f.Pulls = append(f.Pulls, sc.copyRepo(r).pulls...)
+		read := sc.copyRepo(r)
+		f.Repos = append(f.Repos, forge.Repo{
+			Name: r.name, AsOf: read.asOf, DefaultBranch: "main", NoPush: read.noPush,
+		})
+		f.Issues = append(f.Issues, read.issues...)
+		f.Pulls = append(f.Pulls, read.pulls...)
 	}
 	sc.shorten(&f)
 	sc.w.shell.scanned(f, more || sc.again)
@@ -167,6 +171,14 @@ func (sc *scanner) dependencies(is *issue, got *forge.Issue) {
 		}
 		got.Blockers = append(got.Blockers, b)
 	}
+}
+
+// noPush says why no agent can push the branch of an issue; empty if one can.
+func (r *repo) noPush() string {
+	if r.fixed {
+		return r.name + " has a branch named fix"
+	}
+	return ""
 }
 
 // pulls reads the pull requests of a repository.

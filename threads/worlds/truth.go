@@ -57,6 +57,7 @@ var issueObstacles = []issueObstacle{
 	{"in work as a pull request", (*server).inWork, nil},
 	{"merged already", (*server).mergedSince, nil},
 	{"rejected by a person", (*server).rejected, nil},
+	{"in a repository with a branch named fix", func(s *server, is *issue) bool { return s.repo(is.Repo).fixed }, nil},
 	{"in a staged convoy", func(s *server, is *issue) bool { return s.staged[is.Ref] }, nil},
 	{"blocked", (*server).blocked, func(w *world, is *issue) {
 		is.secret = true // only its author may read it

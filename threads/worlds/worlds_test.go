@@ -102,7 +102,6 @@ var unseen = []threads.Code{
 	threads.RuleBroken,                   // of Enforce, which finds nothing
 	threads.NotOnRoute,                   // no world has routes
 	threads.RepoOff, threads.TextTooLong, // no world has an archived repository or a text of 64 kB; scripts do
-	threads.NoPush, // the same
 	// Of Rebalance:
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
 	threads.NotBusy, threads.StealLimit,
